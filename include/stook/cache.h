@@ -1,0 +1,157 @@
+/*
+ * <stook/cache.h> - object caches
+ *
+ * A cache hands out objects of one size. Freed objects are kept in sheaves (arrays of object pointers), one
+ * set for each CPU, then in the barn of the node (whole sheaves), then in their slabs (runs of pages cut
+ * into objects). An allocation looks in that order; the common case is a restartable sequence of about a
+ * dozen instructions without an atomic one.
+ *
+ * Every call here is MT-safe. "Signal-safe" means: at any instruction of any other call of the library,
+ * from a signal handler too. Calls not marked signal-safe may take a process-wide mutex.
+ * Plain allocation returns NULL with errno ENOMEM only. All other calls return 0 or -errno and leave
+ * out-arguments untouched on failure.
+ */
+#ifndef STOOK_CACHE_H
+#define STOOK_CACHE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define STOOK_PUBLIC __attribute__((visibility("default")))
+#else
+#define STOOK_PUBLIC
+#endif
+
+struct stook_cache;
+struct stook_rcu;
+
+/* Cache flags. One whose code is not in this release is refused with ENOTSUP. */
+#define STOOK_HWCACHE_ALIGN    (UINT64_C(1) << 0) /* align objects to cache lines (64 bytes; less for objects under 33) */
+#define STOOK_TYPESAFE_BY_RCU  (UINT64_C(1) << 1) /* not in this release */
+#define STOOK_RCU              (UINT64_C(1) << 2) /* not in this release */
+#define STOOK_ACCOUNT          (UINT64_C(1) << 3) /* not in this release */
+#define STOOK_MERGE            (UINT64_C(1) << 4) /* may share an existing cache of the same geometry made with STOOK_MERGE */
+#define STOOK_NO_SHEAVES       (UINT64_C(1) << 5) /* every call goes to the slabs */
+#define STOOK_RANDOM_ORDER     (UINT64_C(1) << 6) /* hand out a slab's objects in random order */
+#define STOOK_CHECKS           (UINT64_C(1) << 7) /* F: not in this release */
+#define STOOK_RED_ZONE         (UINT64_C(1) << 8) /* Z: not in this release */
+#define STOOK_POISON           (UINT64_C(1) << 9) /* P: not in this release */
+#define STOOK_STORE_USER       (UINT64_C(1) << 10)/* U: not in this release */
+#define STOOK_TRACE            (UINT64_C(1) << 11)/* T: not in this release */
+#define STOOK_FAIL             (UINT64_C(1) << 12)/* A: not in this release */
+
+/* Allocation flags. */
+#define STOOK_ZERO     1u               /* the object's bytes are zero */
+#define STOOK_THISNODE 2u               /* from that node or not at all */
+#define STOOK_NOWAIT   4u               /* no limit callback */
+
+/* Largest object of a cache, bytes: 128 KiB. Larger things are for <stook/malloc.h>. */
+#define STOOK_OBJECT_MAX ((size_t)128 << 10)
+
+struct stook_cache_args {
+        size_t   args_size;             /* sizeof(struct stook_cache_args) */
+        size_t   align;                 /* bytes, power of two up to the page size; 0: natural, at least 8 */
+        uint64_t flags;                 /* STOOK_* cache flags */
+        void   (*ctor)(void *object, void *ctor_data); /* runs when an object is first handed out of a slab; may
+                                           run in a signal handler; not together with zalloc (EINVAL) */
+        void    *ctor_data;
+        unsigned sheaf_capacity;        /* objects, raises the default; 0: by size; at most 65534 */
+        unsigned barn_full, barn_empty; /* whole sheaves kept for each node; 0: 10; UINT_MAX: none */
+        const struct stook_rcu *rcu;    /* must be NULL in this release (ENOTSUP) */
+};
+
+/*
+ * stook_cache_create() - make a cache
+ * @name: 1 to 63 bytes, copied; need not be unique (find returns the oldest)
+ * @size: bytes of an object, 1 to STOOK_OBJECT_MAX
+ * @args: NULL for the defaults
+ *
+ * Ownership: the caller's, until stook_cache_destroy().
+ * Return: the cache, or NULL with errno
+ *   EINVAL  name NULL, empty or too long; size 0; align not a power of two or above the page size;
+ *           args_size unknown; sheaf_capacity above 65534
+ *   E2BIG   size above STOOK_OBJECT_MAX
+ *   ENOTSUP a flag or field whose code is not in this release
+ *   ENFILE  STOOK_CACHES_MAX caches exist
+ *   ENOMEM  no memory
+ * Threads: MT-safe, not signal-safe.
+ */
+STOOK_PUBLIC struct stook_cache *stook_cache_create(const char *name, size_t size, const struct stook_cache_args *args);
+
+/*
+ * stook_cache_destroy() - take a cache down
+ * Return: 0 (for NULL too); -EBUSY: objects are still allocated: they are reported, and the cache is kept.
+ * Threads: MT-safe; no other call may use the cache from here on. Not signal-safe.
+ */
+STOOK_PUBLIC int stook_cache_destroy(struct stook_cache *cache);
+
+/* The oldest living cache of that name, or NULL. Not signal-safe. */
+STOOK_PUBLIC struct stook_cache *stook_cache_find(const char *name);
+
+/*
+ * stook_cache_alloc() - one object
+ * Return: the object, aligned as the cache says, its content undefined (what the constructor and earlier
+ * users left); NULL with errno ENOMEM. Signal-safe.
+ */
+STOOK_PUBLIC void *stook_cache_alloc(struct stook_cache *cache) __attribute__((malloc));
+
+/* The same with the object's bytes zero. NULL with errno EINVAL for a cache with a constructor. Signal-safe. */
+STOOK_PUBLIC void *stook_cache_zalloc(struct stook_cache *cache) __attribute__((malloc));
+
+/*
+ * stook_cache_alloc_node() - one object of a node
+ * @flags: STOOK_ZERO, STOOK_THISNODE, STOOK_NOWAIT; @node: -1 for any
+ * Return: the object; NULL with errno ENOMEM, or EINVAL for an unknown flag or a node that does not exist.
+ * Without STOOK_THISNODE the node is a wish. Signal-safe.
+ */
+STOOK_PUBLIC void *stook_cache_alloc_node(struct stook_cache *cache, unsigned flags, int node);
+
+/*
+ * stook_cache_free() - give an object back
+ * @object: from the same cache; NULL is fine
+ * Misuse (a pointer that is not an object of this cache, a second free that is noticed) is reported, naming
+ * pointer, cache, slab and offset; then the process aborts, unless STOOK_ON_FAULT says otherwise: then the
+ * call does nothing. errno is preserved. Signal-safe.
+ */
+STOOK_PUBLIC void stook_cache_free(struct stook_cache *cache, void *object);
+
+/*
+ * stook_cache_alloc_bulk() - n objects or none
+ * @flags: STOOK_ZERO; @objects: room for n pointers, unspecified after a failure
+ * Return: 0; -ENOMEM; -EINVAL: unknown flag, n 0, or STOOK_ZERO with a constructor. Signal-safe.
+ */
+STOOK_PUBLIC int stook_cache_alloc_bulk(struct stook_cache *cache, unsigned flags, size_t n, void **objects);
+
+/*
+ * stook_cache_free_bulk() - give n objects back
+ * @or_null: their cache, or NULL: each object finds its own
+ * @objects: not NULL pointers; the array is scratch space for the call and unspecified after it
+ * Signal-safe.
+ */
+STOOK_PUBLIC void stook_cache_free_bulk(struct stook_cache *or_null, size_t n, void **objects);
+
+/*
+ * stook_cache_shrink() - give back what is cached
+ * Empties all slots and barns of the cache, and returns empty slabs to the pages.
+ * Return: slabs still in use, at most INT_MAX. Not signal-safe; other threads may go on using the cache.
+ */
+STOOK_PUBLIC int stook_cache_shrink(struct stook_cache *cache);
+
+/* The node of an object's memory; -EINVAL for a pointer that is not ours. Signal-safe. */
+STOOK_PUBLIC int stook_object_node(const void *object);
+
+/* Bytes of an object as given at creation (for a merged cache: the largest). Signal-safe. */
+STOOK_PUBLIC size_t stook_cache_object_size(const struct stook_cache *cache);
+
+/* The cache of an object; NULL: not an object of ours. Signal-safe. */
+STOOK_PUBLIC struct stook_cache *stook_object_cache(const void *object);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,61 @@
+/*
+ * <stook/layout.h> - the memory layout that inlined calls depend on
+ *
+ * Purpose: <stook/inline.h> runs critical sections on the library's per-CPU data from code compiled into
+ * the caller. What those sections touch is fixed here, as layout version 1, and nothing else is.
+ * A library with another layout still exports stook_thread_v1, with `ready` zero for ever: inlined calls
+ * then always take the out-of-line path. They never abort and never misread.
+ *
+ * Not an interface to program against: use <stook/cache.h> or <stook/inline.h>.
+ */
+#ifndef STOOK_LAYOUT_H
+#define STOOK_LAYOUT_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A slot's region is 1 << STOOK_SLOT_SHIFT bytes: one 64-byte line for each of STOOK_CACHES_MAX caches. */
+#define STOOK_SLOT_SHIFT  19
+#define STOOK_LINE_SHIFT  6
+#define STOOK_CACHES_MAX  8192
+
+/*
+ * A sheaf: `word` is size (low 16 bits) | count of pops (upper 48 bits). A pop adds 0xffff, a push adds 1:
+ * the one store that commits the operation also counts it.
+ */
+#define STOOK_SHEAF_WORD      0         /* uint64_t */
+#define STOOK_SHEAF_CAPACITY  8         /* uint32_t, at most STOOK_SHEAF_CAPACITY_MAX */
+#define STOOK_SHEAF_OBJECTS   32        /* void *[capacity] */
+#define STOOK_SHEAF_CAPACITY_MAX 65534
+#define STOOK_SHEAF_POP       0xffff    /* what one pop adds to `word` */
+
+/*
+ * The library's only thread-local storage: 64 bytes, initial-exec. All zero in a new thread, so that its
+ * first call goes to the library, which proves the thread's rseq registration and fills the line.
+ * Written by its own thread only (and by a vfork child, which shares it: see slot/slot_vfork).
+ */
+struct stook_thread_v1 {
+        char              *slots;       /* slot i starts at slots + (i << STOOK_SLOT_SHIFT) */
+        uint32_t           ready;       /* slots below this index are filled; 0: go to the library */
+        uint16_t           locks_held;  /* see base/lock.h */
+        uint8_t            barred;      /* never enrol: vfork child, exiting thread, no registration to be had */
+        uint8_t            flags;       /* private to the library */
+        char              *rseq;        /* the kernel's struct rseq of this thread; rseq_cs is at 8 */
+        volatile uint32_t *index;       /* the field of it that is the slot index (mm_cid or cpu_id) */
+        char               own_rseq[32] __attribute__((aligned(32))); /* registered where libc made no area */
+};
+
+extern __thread struct stook_thread_v1 stook_thread_v1
+        __attribute__((tls_model("initial-exec"), visibility("default")));
+
+#define STOOK_THREAD_SLOTS 0
+#define STOOK_THREAD_READY 8
+#define STOOK_RSEQ_CS      8
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,68 @@
+/*
+ * <stook/stats.h> - counters and sizes of caches
+ *
+ * Counters bear the kernel's names (/sys/kernel/slab/<cache>/) and meanings. The hot paths keep no counter
+ * of their own: the store that commits a pop or push counts it. Values are exact when no other thread is
+ * inside a call on the cache, and close otherwise.
+ */
+#ifndef STOOK_STATS_H
+#define STOOK_STATS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stook/cache.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* X(name): each counter, in the kernel's order. free_slab counts every slab given back, by shrink too. */
+#define STOOK_COUNTERS(X) \
+        X(alloc_fastpath)        /* objects taken from a slot's sheaf */ \
+        X(alloc_slowpath)        /* objects asked of the slabs by a user's allocation */ \
+        X(free_rcu_sheaf) X(free_rcu_sheaf_fail) \
+        X(free_fastpath)         /* objects put into a slot's sheaf */ \
+        X(free_slowpath)         /* objects a user's free gave straight to a slab */ \
+        X(free_add_partial)      /* a free moved a full slab to the partial list */ \
+        X(free_remove_partial)   /* a free emptied a slab and took it off the list */ \
+        X(alloc_slab) X(free_slab) \
+        X(alloc_node_mismatch) \
+        X(order_fallback) \
+        X(cmpxchg_double_fail)   /* a slab's word changed under a compare-and-swap */ \
+        X(sheaf_flush)           /* objects moved from sheaves to slabs */ \
+        X(sheaf_refill)          /* objects moved from slabs to sheaves */ \
+        X(sheaf_alloc) X(sheaf_free) \
+        X(barn_get) X(barn_get_fail) X(barn_put) X(barn_put_fail) \
+        X(sheaf_prefill_fast) X(sheaf_prefill_slow) X(sheaf_prefill_oversize) \
+        X(sheaf_return_fast) X(sheaf_return_slow)
+
+struct stook_cache_stats {
+        size_t   stats_size;            /* in: sizeof(struct stook_cache_stats) */
+#define STOOK_COUNTER_FIELD(name) uint64_t name;
+        STOOK_COUNTERS(STOOK_COUNTER_FIELD)
+#undef STOOK_COUNTER_FIELD
+        char     name[64];
+        uint64_t object_size;           /* bytes asked for at creation */
+        uint64_t slot_size;             /* bytes an object takes in its slab */
+        uint64_t objects_per_slab;
+        uint64_t slab_bytes;            /* bytes of a slab */
+        uint64_t sheaf_capacity;        /* objects; 0: no sheaves */
+        uint64_t slabs;                 /* live slabs */
+        uint64_t objects_live;          /* in the hands of users */
+        uint64_t objects_cached;        /* in sheaves: slots and barns */
+        uint64_t sheaves;               /* sheaf memory that belongs to the cache */
+};
+
+/* Return: 0; -EINVAL: NULL, or stats_size unknown. Not signal-safe. */
+STOOK_PUBLIC int stook_cache_stats(const struct stook_cache *cache, struct stook_cache_stats *stats);
+
+/*
+ * Calls @each for every living cache, oldest first, until it returns nonzero; returns that, or 0.
+ * @each may allocate and free, but not create or destroy caches. Not signal-safe.
+ */
+STOOK_PUBLIC int stook_for_each_cache(int (*each)(struct stook_cache *cache, void *data), void *data);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

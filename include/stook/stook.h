@@ -1,0 +1,14 @@
+/*
+ * <stook/stook.h> - everything, but for the inlined calls
+ */
+#ifndef STOOK_H
+#define STOOK_H
+
+#include <stook/version.h>
+#include <stook/cache.h>
+#include <stook/malloc.h>
+#include <stook/stats.h>
+#include <stook/debug.h>
+#include <stook/control.h>
+
+#endif

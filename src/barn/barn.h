@@ -1,0 +1,69 @@
+/*
+ * Purpose: a node's store of whole sheaves of one cache, and the way to and from the slabs a sheaf at a time.
+ * Place: called by slot (misses, drains); calls slab (fill, drain).
+ * Invariants:
+ *  I1 the full stack holds sheaves with size == capacity, the empty stack with size 0.
+ *  I2 counts are checked racily: a small overshoot of a limit (one for each thread inside) is legal.
+ *  I3 the bytes of objects in all barns of a node stay near STOOK_BARN_NODE_BYTES: see barn_budget.
+ * Concurrency: two lock-free stacks; no lock, so a preempted or interrupted thread never blocks another.
+ */
+#ifndef STOOK_BARN_H
+#define STOOK_BARN_H
+
+#include "barn/sheaf.h"
+#include "base/tagged_stack.h"
+#include "slab/slab.h"
+
+/* Default limits of a barn, whole sheaves (the kernel's MAX_FULL_SHEAVES, MAX_EMPTY_SHEAVES). */
+#define STOOK_BARN_FULL  10
+#define STOOK_BARN_EMPTY 10
+/* What barns of a node keep: one cache, all caches (design.md section 8). Lowered by stook_barn_set_budget. */
+#define STOOK_BARN_CACHE_BYTES ((size_t)512 << 10)
+#define STOOK_BARN_NODE_BYTES  ((size_t)4 << 20)
+
+struct stook_barn {
+        struct stook_tagged_stack full STOOK_ALIGNED(STOOK_CACHELINE);
+        struct stook_tagged_stack empty STOOK_ALIGNED(STOOK_CACHELINE);
+};
+
+/* The barns of one cache. Const after init, but for the stacks. */
+struct stook_barns {
+        struct stook_slabs *below;
+        struct stook_counters *counters;
+        uint32_t cache_index;
+        uint32_t capacity;              /* objects of a sheaf; 0: no sheaves */
+        uint32_t sheaf_bytes;           /* capacity * slot size: what a full sheaf keeps from its slabs */
+        uint32_t full_limit, empty_limit;
+        struct stook_barn *node;        /* [stook_os_node_count()] */
+};
+
+/* Return: 0; -ENOMEM. Limits are sheaves; full_limit is lowered to STOOK_BARN_CACHE_BYTES. */
+int stook_barns_init(struct stook_barns *barns, struct stook_slabs *below, struct stook_counters *counters,
+                     unsigned capacity, unsigned full_limit, unsigned empty_limit);
+
+/* ---- barn.c: trades of whole sheaves; no call down ---- */
+
+/* Gives an empty sheaf (NULL: none to give), gets a full one. NULL: none there, the empty one was not taken. Counts barn_get(_fail). */
+struct stook_sheaf *stook_barn_trade_empty(struct stook_barns *barns, unsigned node, struct stook_sheaf *empty);
+/* Gives a full sheaf, gets an empty one. NULL: barn full or no empty one; the full one was not taken. Counts barn_put(_fail). */
+struct stook_sheaf *stook_barn_trade_full(struct stook_barns *barns, unsigned node, struct stook_sheaf *full);
+/* One way. False: at its limit; the sheaf was not taken. */
+bool stook_barn_put_full(struct stook_barns *barns, unsigned node, struct stook_sheaf *full);
+bool stook_barn_put_empty(struct stook_barns *barns, unsigned node, struct stook_sheaf *empty);
+struct stook_sheaf *stook_barn_get_empty(struct stook_barns *barns, unsigned node);
+
+/* ---- barn_refill.c: through the slab layer ---- */
+
+/* A full sheaf from the slabs (in @empty, or a new one). NULL: no memory; nothing lost: what was got went back, @empty is still the caller's. Counts sheaf_refill. */
+struct stook_sheaf *stook_barn_refill(struct stook_barns *barns, unsigned node, struct stook_sheaf *empty, unsigned flags);
+/* All objects of a sheaf into their slabs; it is empty then. Counts sheaf_flush. */
+void stook_barn_flush(struct stook_barns *barns, struct stook_sheaf *sheaf);
+/* Takes any sheaf from who has no use for it: full or empty to the barn if there is room, else flushed and deleted. */
+void stook_barn_dispose(struct stook_barns *barns, unsigned node, struct stook_sheaf *sheaf);
+/* Flushes and deletes everything in all barns of the cache. */
+void stook_barn_empty_all(struct stook_barns *barns);
+
+/* Bytes all barns of a node may keep; at start, from the smallest of memory.max, RLIMIT_AS and RAM. */
+void stook_barn_set_budget(size_t node_bytes);
+
+#endif

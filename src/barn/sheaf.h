@@ -1,0 +1,86 @@
+/*
+ * Purpose: the sheaf, an array of object pointers; and what its sole owner may do with it.
+ * The array is the only thing slot and barn layers share: the barn need not know where a sheaf was.
+ *
+ * States, one at a time: main of a slot (any size); spare of a slot (any size); in a barn's full stack
+ * (size == capacity) or empty stack (size 0); in the hands of one thread; free memory in the pool.
+ *
+ * Invariants:
+ *  I1 capacity and cache are fixed while the memory serves one cache; the memory is type-stable: stale
+ *     pointers to it may be read for ever, and `link` is at one offset in all sheaves.
+ *  I2 pushes into the sheaf = size + pops - moved, where moved = objects its owners filled in minus those they
+ *     flushed out. So the words of all sheaves of a cache give exact counts of pops and pushes.
+ *  I3 the zero-capacity sheaf is read-only memory, empty for pop and full for push, never a spare, never in a barn.
+ * Concurrency: word: the one section that commits on the slot, or the sole owner; read racily by statistics.
+ *  Everything else: sole owner.
+ */
+#ifndef STOOK_SHEAF_H
+#define STOOK_SHEAF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stook/layout.h>
+#include "base/compiler.h"
+#include "base/tagged_stack.h"
+#include "stat/counter.h"
+
+struct stook_sheaf {
+        uint64_t word;                  /* size | pops << 16; see Concurrency */
+        uint32_t capacity;              /* const, I1 */
+        uint16_t cache_index;           /* const, I1; 0: free memory in the pool */
+        uint16_t node;                  /* owner */
+        struct stook_link link;         /* barn and pool */
+        int64_t  moved;                 /* owner: I2 */
+        void    *objects[];
+};
+
+_Static_assert(offsetof(struct stook_sheaf, word) == STOOK_SHEAF_WORD, "layout v1");
+_Static_assert(offsetof(struct stook_sheaf, capacity) == STOOK_SHEAF_CAPACITY, "layout v1");
+_Static_assert(offsetof(struct stook_sheaf, objects) == STOOK_SHEAF_OBJECTS, "layout v1");
+
+extern const struct stook_sheaf stook_sheaf_zero;       /* I3; the pointer is passed around without const */
+
+STOOK_INLINE unsigned stook_sheaf_size(const struct stook_sheaf *s)
+{
+        return (unsigned)(__atomic_load_n(&s->word, __ATOMIC_RELAXED) & 0xffff);
+}
+
+STOOK_INLINE bool stook_sheaf_full(const struct stook_sheaf *s)
+{
+        return stook_sheaf_size(s) == s->capacity;
+}
+
+/* Sole owner: the size becomes @size; objects were filled in (or flushed out) by the owner. */
+STOOK_INLINE void stook_sheaf_set_size(struct stook_sheaf *s, unsigned size)
+{
+        s->moved += (int64_t)size - (int64_t)stook_sheaf_size(s);
+        __atomic_store_n(&s->word, (s->word & ~UINT64_C(0xffff)) | size, __ATOMIC_RELAXED);
+}
+
+/* ---- sheaf_pool.c: memory of sheaves, by power-of-two size, shared by all caches ---- */
+
+/* An empty sheaf for a cache. NULL: no memory. Counts sheaf_alloc. */
+struct stook_sheaf *stook_sheaf_new(unsigned cache_index, unsigned capacity, unsigned node, struct stook_counters *counters);
+/* Back to the pool: must be empty; its counts are folded into @counters. Counts sheaf_free. */
+void stook_sheaf_delete(struct stook_sheaf *sheaf, struct stook_counters *counters);
+
+struct stook_sheaf_sums {
+        uint64_t pops, pushes;          /* without what was folded */
+        uint64_t objects;               /* in all sheaves of the cache */
+        uint64_t sheaves;
+};
+/* Sums over all sheaf memory that belongs to a cache. Exact when quiescent. */
+void stook_sheaf_sum(unsigned cache_index, struct stook_sheaf_sums *sums);
+/* The same for all caches in one walk: sums[index]. */
+void stook_sheaf_sum_all(struct stook_sheaf_sums *sums, unsigned count);
+/* Every sheaf of a cache (quiescent): fork child, validation. */
+void stook_sheaf_for_each(unsigned cache_index, void (*each)(struct stook_sheaf *sheaf, void *data), void *data);
+
+/* Most objects a sheaf may hold so that its memory is a power of two and it holds at least @wanted. */
+unsigned stook_sheaf_round_capacity(unsigned wanted);
+
+/* Test hook: every n-th stook_sheaf_new fails; 0: none. */
+extern uint32_t stook_sheaf_fail_every;
+
+#endif

@@ -1,0 +1,24 @@
+/*
+ * Purpose: the few compiler words the sources use, and the library's limits on names.
+ */
+#ifndef STOOK_COMPILER_H
+#define STOOK_COMPILER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define STOOK_LIKELY(x)    __builtin_expect(!!(x), 1)
+#define STOOK_UNLIKELY(x)  __builtin_expect(!!(x), 0)
+#define STOOK_NOINLINE     __attribute__((noinline))
+#define STOOK_INLINE       static inline __attribute__((always_inline))
+#define STOOK_COLD         __attribute__((noinline, cold))
+#define STOOK_API          __attribute__((visibility("default")))
+#define STOOK_ALIGNED(n)   __attribute__((aligned(n)))
+#define STOOK_CACHELINE    64
+
+#define stook_container_of(ptr, type, member) \
+        ((type *)((char *)(ptr) - offsetof(type, member)))
+
+#define STOOK_ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+
+#endif

@@ -1,0 +1,45 @@
+/*
+ * Purpose: a lock-free stack that is only pushed to and taken whole: no tag needed, elements need not be
+ * type-stable. It is how work reaches the holder of a lock from somebody who may not wait for it.
+ * Concurrency: any thread, any instruction. M1: push releases to take_all's acquire.
+ */
+#ifndef STOOK_PENDING_STACK_H
+#define STOOK_PENDING_STACK_H
+
+#include <stdbool.h>
+#include "base/tagged_stack.h"
+
+struct stook_pending_stack {
+        struct stook_link *first;       /* M1 */
+};
+
+/* Pushes the chain @first..@last, linked through next. */
+STOOK_INLINE void stook_pending_stack_push_chain(struct stook_pending_stack *s, struct stook_link *first,
+                                                 struct stook_link *last)
+{
+        struct stook_link *old = __atomic_load_n(&s->first, __ATOMIC_RELAXED);
+
+        do {
+                last->next = old;
+        } while (!__atomic_compare_exchange_n(&s->first, &old, first, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+}
+
+STOOK_INLINE void stook_pending_stack_push(struct stook_pending_stack *s, struct stook_link *e)
+{
+        stook_pending_stack_push_chain(s, e, e);
+}
+
+STOOK_INLINE bool stook_pending_stack_empty_racy(struct stook_pending_stack *s)
+{
+        return !__atomic_load_n(&s->first, __ATOMIC_RELAXED);
+}
+
+/* All elements, last pushed first, linked through next; NULL: none. */
+STOOK_INLINE struct stook_link *stook_pending_stack_take_all(struct stook_pending_stack *s)
+{
+        if (stook_pending_stack_empty_racy(s))
+                return NULL;
+        return __atomic_exchange_n(&s->first, NULL, __ATOMIC_ACQUIRE);
+}
+
+#endif

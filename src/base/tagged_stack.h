@@ -1,0 +1,57 @@
+/*
+ * Purpose: a lock-free stack of type-stable elements, with a count.
+ * The head is a pair {first element, tag 48 | count 16}. Every change bumps the tag, so a stale `next` read
+ * from an element that has meanwhile been popped is rejected by the compare-and-swap.
+ * Invariants:
+ *  I1 the memory of an element stays readable for ever (sheaf and metadata memory is never unmapped; it may
+ *     be purged to zeros, which the tag rejects as well).
+ *  I2 count is exact in each pair; at most 65,535 (counts above are the callers' fault: all have limits far
+ *     below, but for metadata, which does not read the count).
+ * Concurrency: any thread, any instruction. M1: push releases (its element's fields) to pop's acquire.
+ * Source: R. K. Treiber, "Coping with Parallelism", 1986; tag after the IBM System/370 "free-list" scheme.
+ */
+#ifndef STOOK_TAGGED_STACK_H
+#define STOOK_TAGGED_STACK_H
+
+#include "base/pair.h"
+
+struct stook_link {
+        struct stook_link *next;        /* atomic; written by the element's owner before its push */
+};
+
+struct stook_tagged_stack {
+        struct stook_pair head;         /* M1; {struct stook_link *, tag << 16 | count} */
+};
+
+STOOK_INLINE unsigned stook_tagged_stack_count_racy(struct stook_tagged_stack *s)
+{
+        return (unsigned)(__atomic_load_n(&s->head.hi, __ATOMIC_RELAXED) & 0xffff);
+}
+
+STOOK_INLINE void stook_tagged_stack_push(struct stook_tagged_stack *s, struct stook_link *e)
+{
+        struct stook_pair old = stook_pair_read(&s->head), new;
+
+        do {
+                /* atomic only because a popper with a stale head may be reading it: harmless, see above */
+                __atomic_store_n(&e->next, (struct stook_link *)old.lo, __ATOMIC_RELAXED);
+                new.lo = (uintptr_t)e;
+                new.hi = old.hi + (1u << 16) + 1;
+        } while (!stook_pair_cas(&s->head, &old, new));
+}
+
+/* NULL: the stack was empty. */
+STOOK_INLINE struct stook_link *stook_tagged_stack_pop(struct stook_tagged_stack *s)
+{
+        struct stook_pair old = stook_pair_read(&s->head), new;
+
+        do {
+                if (!old.lo)
+                        return NULL;
+                new.lo = (uintptr_t)__atomic_load_n(&((struct stook_link *)old.lo)->next, __ATOMIC_RELAXED);
+                new.hi = old.hi + (1u << 16) - 1;
+        } while (!stook_pair_cas(&s->head, &old, new));
+        return (struct stook_link *)old.lo;
+}
+
+#endif

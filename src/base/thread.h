@@ -1,0 +1,22 @@
+/*
+ * Purpose: the library's one line of thread-local storage, `stook_thread_v1` of <stook/layout.h>, under a
+ * name for use inside.
+ * Invariants:
+ *  I1 all of it is zero in a new thread: such a thread's first call takes the slow path.
+ *  I2 `ready` is not zero only while the kernel protects this thread's sections: the thread is registered
+ *     (cpu_id >= 0) and is not a vfork child.
+ *  I3 initial-exec, 64 bytes in all: the library can be dlopened, and no access allocates.
+ */
+#ifndef STOOK_THREAD_H
+#define STOOK_THREAD_H
+
+#include <stddef.h>
+#include <stook/layout.h>
+
+#define stook_self (&stook_thread_v1)
+
+_Static_assert(sizeof(struct stook_thread_v1) == 64, "static TLS budget");
+_Static_assert(offsetof(struct stook_thread_v1, slots) == STOOK_THREAD_SLOTS, "layout v1");
+_Static_assert(offsetof(struct stook_thread_v1, ready) == STOOK_THREAD_READY, "layout v1");
+
+#endif

@@ -1,0 +1,75 @@
+/*
+ * Purpose: the only door to the system. Everything the library asks of the kernel or of libc's start-up
+ * data stands here; each function preserves errno and none allocates.
+ * Place: called by pages (mappings), slot (rseq, membarrier), life (start), report (write).
+ * After start only mmap, mremap, madvise, mprotect, munmap and futex are used, unless a drain, a trim or a
+ * tuning was asked for (membarrier), or a report is written.
+ */
+#ifndef STOOK_OS_H
+#define STOOK_OS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* ---- map.c: mappings; sizes and addresses are multiples of the system's page size ---- */
+
+/* Reserves address space (PROT_NONE, NORESERVE, DONTDUMP), aligned to @align (a power of two). NULL: refused. */
+void *stook_os_reserve(size_t bytes, size_t align);
+/* Gives a whole reservation back. Only for one nothing of which was ever used. */
+void stook_os_unreserve(void *addr, size_t bytes);
+/* Maps fresh zero pages, readable and writable, over a part of a reservation. False: no memory. */
+bool stook_os_commit(void *addr, size_t bytes);
+/* Puts PROT_NONE back over it; the address range stays ours (no hole). False: kept as it was. */
+bool stook_os_decommit(void *addr, size_t bytes);
+/* Drops the pages' content; they read as zeros again. False: they do not (mlocked, or refused). */
+bool stook_os_purge(void *addr, size_t bytes);
+/* Moves the pages of [from, from+bytes) to [to, to+bytes), leaving [from...) mapped (empty): MREMAP_DONTUNMAP. False: copy instead. */
+bool stook_os_move(void *from, void *to, size_t bytes);
+enum stook_os_advice { STOOK_OS_HUGEPAGE, STOOK_OS_NOHUGEPAGE, STOOK_OS_DONTDUMP, STOOK_OS_WIPEONFORK };
+bool stook_os_advise(void *addr, size_t bytes, enum stook_os_advice advice);
+/* Test hook: the n-th commit from now fails, and all after it while set negative; 0: none. See map.c. */
+extern long stook_os_fail_commit;
+
+/* ---- limits.c ---- */
+size_t   stook_os_page_bytes(void);             /* 4, 16 or 64 KiB; from the auxiliary vector */
+uint64_t stook_os_address_limit(void);          /* finite RLIMIT_AS, or RLIMIT_MEMLOCK where it can bind; UINT64_MAX: none */
+bool     stook_os_strict_overcommit(void);      /* overcommit_memory is 2 */
+uint64_t stook_os_memory_bytes(void);           /* smallest of RAM and cgroup memory.max; UINT64_MAX: unknown */
+bool     stook_os_locked_future(void);          /* mlockall(MCL_FUTURE) seems to be in force */
+
+/* ---- cpu.c ---- */
+unsigned stook_os_possible_cpus(void);          /* highest possible CPU number + 1, at least 1 */
+unsigned stook_os_node_count(void);             /* 1 in this release */
+
+/* ---- rseq_register.c ---- */
+enum stook_rseq_owner { STOOK_RSEQ_NONE, STOOK_RSEQ_LIBC, STOOK_RSEQ_OWN };
+/* Finds out, once, who registers rseq areas in this process and whether mm_cid is written. */
+void stook_os_rseq_detect(void);
+enum stook_rseq_owner stook_os_rseq_owner(void);
+bool stook_os_rseq_has_mm_cid(void);
+/*
+ * This thread's registered area, registering the own one of its stook_thread_v1 if libc makes none (its end
+ * at thread exit included). NULL: not to be had; the thread is then barred for good.
+ */
+char *stook_os_rseq_area(void);
+
+/* ---- membarrier.c ---- */
+bool stook_os_membarrier_register(void);        /* PRIVATE_EXPEDITED_RSEQ; false: locked mode */
+bool stook_os_membarrier(void);                 /* one round; false: refused now */
+
+/* ---- env.c ---- */
+/* Value of a STOOK_* variable, from the initial environment; NULL: not set, or the process is set-user-ID. */
+const char *stook_os_env(const char *name);
+/* One line on stderr that @name's value makes no sense and what it takes; the default is used. */
+void stook_os_env_refuse(const char *name, const char *value, const char *takes);
+
+/* ---- random.c, clock.c, futex.c, write.c ---- */
+uint64_t stook_os_random(void);                 /* seeded at start from AT_RANDOM and the clock; any thread */
+uint64_t stook_os_clock_ms(void);               /* monotonic, coarse, by the vDSO */
+void stook_os_futex_wait(uint32_t *word, uint32_t value, uint64_t ns);
+void stook_os_futex_wake(uint32_t *word);
+void stook_os_write(const char *text, size_t bytes); /* to stderr; loops over short writes */
+_Noreturn void stook_os_abort(void);
+
+#endif

@@ -1,0 +1,86 @@
+/*
+ * Purpose: from an address of ours to the span it lies in and the cache it belongs to.
+ * Entries stand for 4 KiB each, whatever the system's page size. In the fast case (one huge range) an
+ * entry is found by one load; ranges elsewhere (pieces) by two.
+ *
+ * An entry:  63..51 cache index (0: no slab) | 47..7 span descriptor | 6..0 page of the entry within its slab
+ * so that a free finds the cache, and the object's offset in its slab, without touching the descriptor.
+ * Spans that are no slab have entries at their first and last page only (for large ones) with cache index 0;
+ * pages in between, and pages of free spans that are not at an end, hold 0 or stale entries that say "free":
+ * see I2.
+ *
+ * Invariants:
+ *  I1 an entry with a cache index belongs to a live slab: it is written before the first object is handed
+ *     out and cleared before the span is given back.
+ *  I2 an entry without one proves nothing until the descriptor agrees (kind, start).
+ *  I3 an address range once ours stays ours; lookups of foreign addresses return 0.
+ * Concurrency: written by the owner of the span (release), read by anybody (relaxed: a reader holds a
+ *  pointer that was handed to it after the write).
+ */
+#ifndef STOOK_PAGEMAP_H
+#define STOOK_PAGEMAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "base/compiler.h"
+
+#define STOOK_MAP_SHIFT 12                      /* an entry stands for 4 KiB */
+#define STOOK_MAP_PAGE ((size_t)1 << STOOK_MAP_SHIFT)
+#define STOOK_SLAB_MAP_PAGES_MAX 128            /* a slab is at most 512 KiB: 7 bits of page number */
+#define STOOK_ENTRY_CACHE_SHIFT 51
+#define STOOK_ENTRY_SPAN_MASK UINT64_C(0x0000ffffffffff80)
+#define STOOK_ENTRY_PAGE_MASK UINT64_C(0x7f)
+
+struct stook_span;
+
+/* The huge range; size 0 where it could not be had. Const after start, so one cache line read by all. */
+struct stook_range {
+        uintptr_t  base;
+        uintptr_t  bytes;
+        uint64_t  *entries;                     /* entries[(addr - base) >> STOOK_MAP_SHIFT] */
+};
+extern struct stook_range stook_range;
+
+uint64_t stook_pagemap_lookup_piece(uintptr_t addr);
+
+/* The entry of an address; 0: not ours, or nothing there. */
+STOOK_INLINE uint64_t stook_pagemap_get(uintptr_t addr)
+{
+        uintptr_t off = addr - stook_range.base;
+
+        if (STOOK_LIKELY(off < stook_range.bytes))
+                return __atomic_load_n(&stook_range.entries[off >> STOOK_MAP_SHIFT], __ATOMIC_RELAXED);
+        return stook_pagemap_lookup_piece(addr);
+}
+
+STOOK_INLINE unsigned stook_entry_cache(uint64_t entry)
+{
+        return (unsigned)(entry >> STOOK_ENTRY_CACHE_SHIFT);
+}
+
+STOOK_INLINE struct stook_span *stook_entry_span(uint64_t entry)
+{
+        return (struct stook_span *)(uintptr_t)(entry & STOOK_ENTRY_SPAN_MASK);
+}
+
+/* Offset of an address in its slab, given the entry of the address. */
+STOOK_INLINE uint32_t stook_entry_offset(uint64_t entry, uintptr_t addr)
+{
+        return (uint32_t)((entry & STOOK_ENTRY_PAGE_MASK) << STOOK_MAP_SHIFT | (addr & (STOOK_MAP_PAGE - 1)));
+}
+
+/* True for every address inside a range of ours, live or not. */
+bool stook_pagemap_ours(uintptr_t addr);
+
+/* Page layer only: makes the map cover [base, base+bytes). False: no memory. */
+bool stook_pagemap_cover(uintptr_t base, size_t bytes);
+/* Commits the entries of [addr, addr+bytes) so that they can be written. False: no memory. */
+bool stook_pagemap_ready(uintptr_t addr, size_t bytes);
+void stook_pagemap_set(uintptr_t addr, uint64_t entry);
+
+/* Owner of a span: every page of it says "slab of cache @index", or nothing again. */
+void stook_pagemap_set_slab(struct stook_span *span, unsigned cache_index);
+void stook_pagemap_clear_slab(struct stook_span *span);
+
+#endif

@@ -1,0 +1,122 @@
+/*
+ * Purpose: slabs, spans cut into objects of one size: arrays of objects out (fill) and in (drain).
+ * Place: called by barn (refills, flushes) and, for nodes and caches without sheaves, by cache; calls pages.
+ * The descriptor, its state word and the transition table are in slab/slab_state.h; here is what the layers
+ * above see: a source of objects of one kind.
+ *
+ * Invariants:
+ *  I1 no free list is ever built: fresh objects come from an iterator, only freed ones are linked.
+ *  I2 two shared transitions only: take (by whoever detached the slab from its list), push a chain (anybody).
+ *  I3 responsibility for listing or releasing a slab is taken in the same compare-and-swap that makes it
+ *     necessary (CLAIM).
+ * Concurrency: partial lists under one lock for each node and source; who cannot have it uses the node's
+ *  pending stack. Everything here may run at any instruction of anything else here.
+ * Failure: fill returns fewer objects than asked, having lost none.
+ */
+#ifndef STOOK_SLAB_H
+#define STOOK_SLAB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "base/list.h"
+#include "base/lock.h"
+#include "base/pending_stack.h"
+#include "stat/counter.h"
+
+#define STOOK_SLAB_OBJECTS_MAX 32767
+
+/* What a source is made from. All sizes in bytes. */
+struct stook_slabs_args {
+        const char *name;                       /* kept: for reports */
+        uint32_t  cache_index;                  /* 1..STOOK_CACHES_MAX-1: goes into the pagemap */
+        size_t    object_size;
+        size_t    align;                        /* power of two, at least 8, at most the page size */
+        bool      random_order;
+        void    (*ctor)(void *object, void *ctor_data);
+        void     *ctor_data;
+        struct stook_counters *counters;        /* the cache's */
+};
+
+/* For each node. */
+struct stook_slabs_node {
+        struct stook_lock lock;                 /* guards list, partial */
+        uint32_t  partial;                      /* lock; slabs on the list */
+        struct stook_list list;                 /* lock; slabs with free objects */
+        struct stook_pending_stack pending;     /* slabs that should change lists, from who may not wait */
+        uint64_t  slabs;                        /* atomic: live slabs of this node */
+} STOOK_ALIGNED(STOOK_CACHELINE);
+
+/* A source of objects of one kind. Const after init but for node[]. */
+struct stook_slabs {
+        uint64_t  magic;                        /* UINT64_MAX / slot_size + 1: see stook_slabs_index */
+        uint32_t  slot_size;                    /* bytes from object to object */
+        uint32_t  objects;                      /* in a slab of slab_bytes */
+        uint32_t  slab_bytes;
+        uint32_t  object_size;
+        uint32_t  align;
+        uint32_t  link_offset;                  /* of the encoded link in a freed object */
+        uint32_t  min_partial;                  /* empty slabs kept for each node */
+        uint32_t  cache_index;
+        uint64_t  secret;                       /* encodes links */
+        void    (*ctor)(void *object, void *ctor_data);
+        void     *ctor_data;
+        const uint16_t *sequence;               /* random order: a permutation of 0..objects-1; NULL: sequential */
+        const char *name;
+        struct stook_counters *counters;
+        struct stook_slabs_node *node;          /* [stook_os_node_count()] */
+};
+
+/* Return: 0; -EINVAL; -ENOMEM. The memory of a source that is no longer used stays with its cache slot and is reused. */
+int stook_slabs_init(struct stook_slabs *slabs, const struct stook_slabs_args *args);
+
+/* Index of the object at @offset in its slab; *@interior says whether it is not an object's start. */
+static inline uint32_t stook_slabs_index(const struct stook_slabs *slabs, uint32_t offset, bool *interior)
+{
+        /* D. Lemire, O. Kaser, N. Kurz, "Faster remainder by direct computation", 2019: exact for 32-bit values. */
+        *interior = offset * slabs->magic > slabs->magic - 1;
+        return (uint32_t)(((unsigned __int128)slabs->magic * offset) >> 64);
+}
+
+/* Order of the pointers a fill writes. */
+#define STOOK_FILL_ASCENDING  0u        /* lowest address of a slab first */
+#define STOOK_FILL_FOR_SHEAF  1u        /* so that pops from the end walk a slab upwards */
+#define STOOK_FILL_NOLOCK     2u        /* every lock is only tried */
+#define STOOK_FILL_THISNODE   4u        /* that node only */
+
+/*
+ * stook_slab_fill() - up to @n objects
+ * Fullest partial slabs first, several in one lock hold, then new slabs.
+ * Return: objects written to objects[0..]; fewer than n: no memory.
+ */
+size_t stook_slab_fill(struct stook_slabs *slabs, unsigned node, size_t n, void **objects, unsigned flags);
+
+/*
+ * stook_slab_drain() - objects back into their slabs
+ * Groups by slab, one push of a chain for each. The array is reordered. Objects that are not objects of this
+ * source, or are free already, are reported (report/) and left out.
+ */
+void stook_slab_drain(struct stook_slabs *slabs, size_t n, void **objects);
+
+/* True if @object, which lies in a live slab of this source, is an object that was handed out at least once. */
+bool stook_slab_object_valid(struct stook_slabs *slabs, const void *object);
+
+/* Gives empty slabs back, sorts partial lists fullest first. Returns slabs left. Takes the locks; not for handlers. */
+size_t stook_slabs_shrink(struct stook_slabs *slabs);
+
+/* Objects out of their slabs (with users and in sheaves), by walking all slabs: quiescent. */
+size_t stook_slabs_objects_out(struct stook_slabs *slabs);
+size_t stook_slabs_count(const struct stook_slabs *slabs);
+
+/* Calls @each for every object that is out of its slab (quiescent). */
+void stook_slabs_for_each_out(struct stook_slabs *slabs, void (*each)(void *object, void *slab, void *data), void *data);
+
+/* Checks every slab's word, links and list membership; reports. Returns faults. Quiescent. */
+int stook_slabs_validate(struct stook_slabs *slabs);
+
+/* fork, as for pages (pages/span.h). */
+bool stook_slabs_fork_prepare(struct stook_slabs *slabs);
+void stook_slabs_fork_parent(struct stook_slabs *slabs);
+void stook_slabs_fork_child(struct stook_slabs *slabs, bool whole);
+
+#endif

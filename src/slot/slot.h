@@ -1,0 +1,124 @@
+/*
+ * Purpose: a CPU's sheaves. The contract of each operation stands here once; slot_rseq.c implements it with
+ * restartable sequences, slot_locked.c with a trylock for each slot.
+ * Place: called by cache; misses call barn.
+ *
+ * Layout: a slot's region is 1 << STOOK_SLOT_SHIFT bytes of address space: one 64-byte line for each cache, at
+ * cache_index << STOOK_LINE_SHIFT (line 0, of no cache, is the slot's own: the trylock word of the locked
+ * backend). Slots 0..rseq_slots-1 belong to the rseq backend (index: mm_cid or cpu_id, read inside the
+ * section), the locked backend has slots of its own behind them.
+ *
+ * Invariants:
+ *  I1 a slot's lines are filled {main = zero-capacity sheaf, spare NULL} before `ready` passes the slot, and
+ *     for a new cache in all ready slots before the cache is published: nothing untouched is dereferenced.
+ *  I2 main is never NULL. spare is NULL or a sheaf with capacity > 0.
+ *  I3 the pair {main, spare} changes only by one 16-byte compare-and-swap, on both backends: it can be
+ *     emptied from outside (slot_drain.c) and a fork never finds it torn.
+ *  I4 the index proves nothing by itself (an unregistered thread reads mm_cid 0): stook_self->ready does.
+ *
+ * Pseudo-code, S = slot of the index read inside the section, L = line of the cache, each one critical
+ * section with the commit marked *:
+ *   pop          m = L.main; w = m.word; if size(w) == 0: miss;  o = m.objects[size-1];  * m.word = w + 0xffff
+ *   push(o)      m = L.main; w = m.word; if size(w) == m.capacity: miss; if m.objects[size-1] == o: double;
+ *                m.objects[size] = o;                                                    * m.word = w + 1
+ *   pop_n(n)     k = min(n, size); copy objects[size-k..size); if k == 0: leave          * m.word = w + k * 0xffff
+ *   push_n(n)    k = min(n, capacity - size); copy to objects[size..]; if k == 0: leave  * m.word = w + k
+ *   peek         o = m.objects[size-1], no commit
+ *   pop_if(o)    as pop, but a miss if the top object is not o
+ *   exchange     if L.{main} != expected.main, or size(main.word) != `size`: miss;
+ *                                                                        * compare-and-swap L.{main, spare}
+ * A section that is aborted (preempted, migrated, a signal) reports a miss: whoever misses goes to slot_miss.c,
+ * which tries again, boundedly.
+ *
+ * The argument for exchange: the section guarantees that no other thread is between its loads and its commit
+ * on this slot; the locked compare-and-swap orders it against a drainer on another CPU. Reads of the pair
+ * outside may be torn or of another slot: the compare-and-swap then fails, or succeeds validly. Main's size is
+ * looked at inside, so a main that gained or lost an object meanwhile is never exchanged for another.
+ */
+#ifndef STOOK_SLOT_H
+#define STOOK_SLOT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "barn/barn.h"
+#include "base/pair.h"
+#include "base/thread.h"
+
+/* One line for each slot and cache. */
+struct stook_line {
+        struct stook_pair pair;         /* lo: main, hi: spare; I3 */
+        struct stook_sheaf *rcu_free;   /* NULL in this release */
+        uint64_t reserved[5];
+};
+_Static_assert(sizeof(struct stook_line) == 1 << STOOK_LINE_SHIFT, "layout v1");
+
+/* The slot layer's part of a cache. Const after init but for config. */
+struct stook_front {
+        uint32_t offset;                /* of the cache's line in a slot: the public layout v1, first in struct stook_cache */
+        uint32_t config;                /* atomic: generation; installs of sheaves made under an older one miss. Odd: no installs at all */
+        struct stook_barns *below;
+};
+
+/* Answer of a push. The hot path itself, inlined pop and push, is in slot/slot_fast.h. */
+enum stook_push { STOOK_PUSH_MISS, STOOK_PUSH_DONE, STOOK_PUSH_DOUBLE };
+
+/* ---- one table for each backend ---- */
+struct stook_slot_ops {
+        const char *name;
+        void  *(*pop)(uint32_t offset);
+        enum stook_push (*push)(uint32_t offset, void *object);
+        size_t (*pop_n)(uint32_t offset, size_t n, void **objects);     /* objects taken */
+        size_t (*push_n)(uint32_t offset, size_t n, void *const *objects);
+        void  *(*peek)(uint32_t offset);
+        void  *(*pop_if)(uint32_t offset, void *expected);
+        /* The current slot's pair, racily. */
+        struct stook_pair (*look)(uint32_t offset);
+        /* See exchange above. @size: what main's size must be. @config: NULL, or the word that must equal @generation. */
+        bool   (*exchange)(uint32_t offset, struct stook_pair expected, struct stook_pair desired, unsigned size,
+                           const uint32_t *config, uint32_t generation);
+};
+extern const struct stook_slot_ops stook_slot_rseq, stook_slot_locked;
+
+/* The backend for this thread now: rseq if it is, or can be, enrolled; else locked. */
+const struct stook_slot_ops *stook_slot_ops(void);
+
+/* ---- slot_enrol.c: a thread's way to the hot path ---- */
+/* Proves this thread's registration, makes its current slot ready, fills stook_self. False: this thread stays locked. */
+bool stook_slot_enrol(void);
+
+/* ---- slot_regions.c ---- */
+/* Chooses the backend (STOOK_SLOTS), reserves the regions. False: no memory. */
+bool stook_slots_start(void);
+/* Fills the line of a new cache in all ready slots. False: no memory. */
+bool stook_slots_add_cache(unsigned cache_index);
+/* Number of slots of either backend that are ready, and the line of one: for drains, statistics, fork. */
+unsigned stook_slots_ready(void);
+struct stook_line *stook_slots_line(unsigned slot, unsigned cache_index);
+const char *stook_slots_index_name(void);
+const char *stook_slots_backend_name(void);
+unsigned stook_slots_count(void);
+/* fork child: trylock words of the locked backend are free again; this thread must enrol anew. */
+void stook_slots_fork_child(void);
+
+/* ---- slot_miss.c: what happens when the hot path misses. Object-level, complete: falls through to the slabs. ---- */
+void  *stook_slot_alloc_miss(struct stook_front *front);                /* NULL: no memory */
+/* Never fails. A double free noticed is reported by @on_double and the object left alone. */
+void   stook_slot_free_miss(struct stook_front *front, void *object, void (*on_double)(struct stook_front *, void *));
+/* As many as the slot and its barn have, up to n: swap, trade, no refill. */
+size_t stook_slot_alloc_bulk(struct stook_front *front, size_t n, void **objects);
+/* As many as the slot and its barn take, up to n. */
+size_t stook_slot_free_bulk(struct stook_front *front, size_t n, void **objects);
+
+/* ---- slot_drain.c ---- */
+/* Empties all slots of a cache, from one thread at a time. False: membarrier refused, what was detached is quarantined. */
+bool stook_slot_drain(struct stook_front *front);
+/* Objects and sheaves in the slots of a cache, racily. */
+size_t stook_slot_objects(struct stook_front *front);
+
+/* Test hooks: each makes the named step refuse every n-th time; 0: never. */
+extern struct stook_slot_hooks {
+        uint32_t miss_pop, miss_push, exchange_fail, trade_fail, refill_fail, abort_storm;
+} stook_slot_hooks;
+
+#endif
