@@ -1,0 +1,47 @@
+# A thin front to Meson and Ninja: everything about how things are built is in meson.build.
+#
+#   make build      build/stook, build/libstook.so, build/libstook.a, build/libstook-malloc.so
+#   make run        a real program on real data, on stook and on the system's malloc
+#   make test       all tests                   make bench      benchmarks beside other allocators
+#   make install    PREFIX (/usr/local), LIBDIR (the system's for that prefix), DESTDIR
+#   make clean      removes the build folder
+
+BUILD  ?= build
+PREFIX ?= /usr/local
+LIBDIR ?=
+DESTDIR ?=
+
+.PHONY: build run test bench install clean
+.NOTPARALLEL:
+
+build: $(BUILD)/build.ninja
+	ninja -C $(BUILD) products
+
+$(BUILD)/build.ninja:
+	meson setup $(BUILD)
+
+run:
+	tools/install-deps run
+	$(MAKE) build
+	tools/main-job $(BUILD)
+
+test:
+	tools/install-deps test
+	$(MAKE) build
+	meson configure $(BUILD) -Dtests=enabled
+	ninja -C $(BUILD)
+	meson test -C $(BUILD) --no-rebuild --print-errorlogs
+
+bench:
+	tools/install-deps bench
+	$(MAKE) build
+	meson configure $(BUILD) -Dbench=enabled
+	ninja -C $(BUILD) bench
+
+install: build
+	meson configure $(BUILD) -Dprefix=$(abspath $(PREFIX)) $(if $(LIBDIR),-Dlibdir=$(LIBDIR))
+	ninja -C $(BUILD) products
+	DESTDIR=$(abspath $(DESTDIR)) meson install -C $(BUILD) --no-rebuild
+
+clean:
+	rm -rf $(BUILD)
