@@ -17,16 +17,18 @@
 /* Default limits of a barn, whole sheaves (the kernel's MAX_FULL_SHEAVES, MAX_EMPTY_SHEAVES). */
 #define STOOK_BARN_FULL  10
 #define STOOK_BARN_EMPTY 10
+#define STOOK_BARN_LIMIT_MAX 4096               /* far below what the stacks can count */
 /* What barns of a node keep: one cache, all caches (design.md section 8). Lowered by stook_barn_set_budget. */
 #define STOOK_BARN_CACHE_BYTES ((size_t)512 << 10)
 #define STOOK_BARN_NODE_BYTES  ((size_t)4 << 20)
 
 struct stook_barn {
         struct stook_tagged_stack full STOOK_ALIGNED(STOOK_CACHELINE);
+        uint32_t traded;                /* atomic, a hint: a trade since the lending hand last passed */
         struct stook_tagged_stack empty STOOK_ALIGNED(STOOK_CACHELINE);
 };
 
-/* The barns of one cache. Const after init, but for the stacks. */
+/* The barns of one cache. Const after init, but for the stacks and visits. */
 struct stook_barns {
         struct stook_slabs *below;
         struct stook_counters *counters;
@@ -34,7 +36,9 @@ struct stook_barns {
         uint32_t capacity;              /* objects of a sheaf; 0: no sheaves */
         uint32_t sheaf_bytes;           /* capacity * slot size: what a full sheaf keeps from its slabs */
         uint32_t full_limit, empty_limit;
-        struct stook_barn *node;        /* [stook_os_node_count()] */
+        struct stook_barn *node;        /* [stook_os_node_count()]; kept when the cache's index is used again */
+        struct stook_barns *next;       /* all barns there ever were; const once listed */
+        uint32_t visits;                /* atomic M1: others' calls in here (see stook_barns_close) | closed */
 };
 
 /* Return: 0; -ENOMEM. Limits are sheaves; full_limit is lowered to STOOK_BARN_CACHE_BYTES. */
@@ -51,6 +55,9 @@ struct stook_sheaf *stook_barn_trade_full(struct stook_barns *barns, unsigned no
 bool stook_barn_put_full(struct stook_barns *barns, unsigned node, struct stook_sheaf *full);
 bool stook_barn_put_empty(struct stook_barns *barns, unsigned node, struct stook_sheaf *empty);
 struct stook_sheaf *stook_barn_get_empty(struct stook_barns *barns, unsigned node);
+struct stook_sheaf *stook_barn_get_full(struct stook_barns *barns, unsigned node);
+/* The barns of all caches, through next; NULL: none yet. */
+struct stook_barns *stook_barns_first(void);
 
 /* ---- barn_refill.c: through the slab layer ---- */
 
@@ -60,8 +67,31 @@ struct stook_sheaf *stook_barn_refill(struct stook_barns *barns, unsigned node, 
 void stook_barn_flush(struct stook_barns *barns, struct stook_sheaf *sheaf);
 /* Takes any sheaf from who has no use for it: full or empty to the barn if there is room, else flushed and deleted. */
 void stook_barn_dispose(struct stook_barns *barns, unsigned node, struct stook_sheaf *sheaf);
+/* Flushes and deletes one full sheaf of a barn. False: there was none. */
+bool stook_barn_evict(struct stook_barns *barns, unsigned node);
 /* Flushes and deletes everything in all barns of the cache. */
 void stook_barn_empty_all(struct stook_barns *barns);
+
+/* ---- barn_budget.c: bytes, over all caches ---- */
+
+/*
+ * Room for one more full sheaf on @node? Taken when true; given back by stook_barn_unbook. A barn that is
+ * refused makes a note of it, and its next flush takes a sheaf from a barn that lies idle (stook_barn_lend).
+ */
+bool stook_barn_book(struct stook_barns *barns, unsigned node);
+void stook_barn_unbook(struct stook_barns *barns, unsigned node);
+/* Where room was refused: flushes one full sheaf of a cache that has not traded for a whole round. */
+void stook_barn_lend(struct stook_barns *barns, unsigned node);
+uint64_t stook_barn_booked_bytes(unsigned node);
+
+/*
+ * Keeps lenders of other caches out, so that nothing of this cache is in their hands. False: one is inside and
+ * does not leave for a second; nothing changed. Used around destroy and validation; closing twice is one's own fault.
+ */
+bool stook_barns_close(struct stook_barns *barns);
+void stook_barns_open(struct stook_barns *barns);
+/* fork child: visitors that are gone have left. */
+void stook_barns_fork_child(struct stook_barns *barns);
 
 /* Bytes all barns of a node may keep; at start, from the smallest of memory.max, RLIMIT_AS and RAM. */
 void stook_barn_set_budget(size_t node_bytes);

@@ -1,0 +1,213 @@
+/*
+ * Purpose: memory of sheaves, by power-of-two size, shared by all caches.
+ * Sheaves are carved from runs of metadata memory, one size in a run. A run is never given back and never
+ * changes its size, so a stale pointer to a sheaf reads a sheaf for ever. The list of runs is what statistics
+ * and a fork's child walk: it finds every sheaf, wherever it is.
+ *
+ * Place: called by barn and slot; takes memory from pages/meta.h.
+ * Invariants:
+ *  I1 a sheaf on a free stack has size 0, counts 0 and cache_index 0.
+ *  I2 runs are only ever added, at the head of the list.
+ * Concurrency: any thread, any instruction. Free stacks are tagged stacks; M1: the release that lists a run
+ *  pairs with the acquire of a walk, so that a walker sees initialised sheaves.
+ * Failure: NULL.
+ */
+#include "barn/sheaf.h"
+#include "os/os.h"
+#include "pages/meta.h"
+
+/* 64 bytes (4 objects) to 1 MiB (the largest capacity). */
+#define SIZE_SHIFT_MIN 6
+#define SIZE_SHIFT_MAX 20
+#define SIZES (SIZE_SHIFT_MAX - SIZE_SHIFT_MIN + 1)
+
+struct sheaf_run {
+        struct sheaf_run *next;         /* const once listed */
+        char    *memory;
+        uint32_t sheaf_bytes;
+        uint32_t sheaves;
+};
+
+static struct {
+        struct stook_tagged_stack stack STOOK_ALIGNED(STOOK_CACHELINE);
+} idle[SIZES];
+
+static struct sheaf_run *runs;          /* M1 */
+
+const struct stook_sheaf stook_sheaf_zero STOOK_ALIGNED(STOOK_CACHELINE) = { 0 };
+
+uint32_t stook_sheaf_fail_every;
+
+static unsigned size_of_capacity(unsigned capacity)
+{
+        size_t   bytes = sizeof(struct stook_sheaf) + (size_t)capacity * sizeof(void *);
+        unsigned shift = SIZE_SHIFT_MIN;
+
+        while ((size_t)1 << shift < bytes)
+                shift++;
+        return shift - SIZE_SHIFT_MIN;
+}
+
+unsigned stook_sheaf_round_capacity(unsigned wanted)
+{
+        size_t   bytes = (size_t)1 << (size_of_capacity(wanted) + SIZE_SHIFT_MIN);
+        unsigned fits = (unsigned)((bytes - sizeof(struct stook_sheaf)) / sizeof(void *));
+
+        return fits < STOOK_SHEAF_CAPACITY_MAX ? fits : STOOK_SHEAF_CAPACITY_MAX;
+}
+
+static bool injected_failure(void)
+{
+        static uint32_t calls;
+        uint32_t every = __atomic_load_n(&stook_sheaf_fail_every, __ATOMIC_RELAXED);
+
+        return STOOK_UNLIKELY(every) && __atomic_add_fetch(&calls, 1, __ATOMIC_RELAXED) % every == 0;
+}
+
+/* A new run; its first sheaf is the caller's, the others go to the free stack. */
+static struct stook_sheaf *carve(unsigned size)
+{
+        size_t sheaf_bytes = (size_t)1 << (size + SIZE_SHIFT_MIN);
+        size_t bytes = sheaf_bytes > stook_os_page_bytes() ? sheaf_bytes : stook_os_page_bytes();
+        struct sheaf_run *run = stook_meta_bump(sizeof(*run), 0);
+
+        if (!run)
+                return NULL;
+        run->memory = stook_meta_bump(bytes, 0);
+        if (!run->memory)
+                return NULL;
+        run->sheaf_bytes = (uint32_t)sheaf_bytes;
+        run->sheaves = (uint32_t)(bytes / sheaf_bytes);
+        /* Listed before any of its sheaves can be used: a walk finds all that are. */
+        run->next = __atomic_load_n(&runs, __ATOMIC_RELAXED);
+        while (!__atomic_compare_exchange_n(&runs, &run->next, run, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+                ;
+        for (uint32_t i = run->sheaves - 1; i > 0; i--) {
+                struct stook_sheaf *s = (struct stook_sheaf *)(run->memory + i * sheaf_bytes);
+
+                stook_tagged_stack_push(&idle[size].stack, &s->link);
+        }
+        return (struct stook_sheaf *)run->memory;
+}
+
+struct stook_sheaf *stook_sheaf_new(unsigned cache_index, unsigned capacity, unsigned node,
+                                    struct stook_counters *counters)
+{
+        unsigned size = size_of_capacity(capacity);
+        struct stook_link *link;
+        struct stook_sheaf *s;
+
+        if (injected_failure())
+                return NULL;
+        link = stook_tagged_stack_pop(&idle[size].stack);
+        s = link ? stook_container_of(link, struct stook_sheaf, link) : carve(size);
+        if (!s)
+                return NULL;
+        s->capacity = capacity;
+        s->node = (uint16_t)node;
+        /* Last: a walk that sees the index sees zero counts (I1), or those of uses after this. */
+        __atomic_store_n(&s->cache_index, (uint16_t)cache_index, __ATOMIC_RELEASE);
+        stook_count(counters, STOOK_STAT_sheaf_alloc, 1);
+        return s;
+}
+
+void stook_sheaf_delete(struct stook_sheaf *s, struct stook_counters *counters)
+{
+        uint64_t pops = s->word >> 16;
+
+        __atomic_store_n(&s->cache_index, 0, __ATOMIC_RELAXED);
+        stook_count(counters, STOOK_STAT_alloc_fastpath, pops);
+        stook_count(counters, STOOK_STAT_free_fastpath, pops - (uint64_t)s->moved);
+        stook_count(counters, STOOK_STAT_sheaf_free, 1);
+        __atomic_store_n(&s->word, 0, __ATOMIC_RELAXED);
+        __atomic_store_n(&s->moved, 0, __ATOMIC_RELAXED);
+        stook_tagged_stack_push(&idle[size_of_capacity(s->capacity)].stack, &s->link);
+}
+
+/* Calls @each for every sheaf that serves a cache. */
+static void walk(void (*each)(struct stook_sheaf *sheaf, unsigned cache_index, void *data), void *data)
+{
+        for (struct sheaf_run *run = __atomic_load_n(&runs, __ATOMIC_ACQUIRE); run; run = run->next)
+                for (uint32_t i = 0; i < run->sheaves; i++) {
+                        struct stook_sheaf *s = (struct stook_sheaf *)(run->memory + (size_t)i * run->sheaf_bytes);
+                        unsigned index = __atomic_load_n(&s->cache_index, __ATOMIC_ACQUIRE);
+
+                        if (index)
+                                each(s, index, data);
+                }
+}
+
+static void add(struct stook_sheaf_sums *sums, const struct stook_sheaf *s)
+{
+        uint64_t word = __atomic_load_n(&s->word, __ATOMIC_RELAXED);
+        uint64_t size = word & 0xffff, pops = word >> 16;
+
+        sums->pops += pops;
+        sums->pushes += size + pops - (uint64_t)__atomic_load_n(&s->moved, __ATOMIC_RELAXED);
+        sums->objects += size;
+        sums->sheaves++;
+}
+
+struct sum_one {
+        unsigned index;
+        struct stook_sheaf_sums *sums;
+};
+
+static void sum_one(struct stook_sheaf *s, unsigned cache_index, void *data)
+{
+        struct sum_one *one = data;
+
+        if (cache_index == one->index)
+                add(one->sums, s);
+}
+
+void stook_sheaf_sum(unsigned cache_index, struct stook_sheaf_sums *sums)
+{
+        struct sum_one one = { .index = cache_index, .sums = sums };
+
+        *sums = (struct stook_sheaf_sums){ 0 };
+        walk(sum_one, &one);
+}
+
+struct sum_all {
+        struct stook_sheaf_sums *sums;
+        unsigned count;
+};
+
+static void sum_all(struct stook_sheaf *s, unsigned cache_index, void *data)
+{
+        struct sum_all *all = data;
+
+        if (cache_index < all->count)
+                add(all->sums + cache_index, s);
+}
+
+void stook_sheaf_sum_all(struct stook_sheaf_sums *sums, unsigned count)
+{
+        struct sum_all all = { .sums = sums, .count = count };
+
+        for (unsigned i = 0; i < count; i++)
+                sums[i] = (struct stook_sheaf_sums){ 0 };
+        walk(sum_all, &all);
+}
+
+struct for_one {
+        unsigned index;
+        void   (*each)(struct stook_sheaf *sheaf, void *data);
+        void    *data;
+};
+
+static void for_one(struct stook_sheaf *s, unsigned cache_index, void *data)
+{
+        struct for_one *one = data;
+
+        if (cache_index == one->index)
+                one->each(s, one->data);
+}
+
+void stook_sheaf_for_each(unsigned cache_index, void (*each)(struct stook_sheaf *sheaf, void *data), void *data)
+{
+        struct for_one one = { .index = cache_index, .each = each, .data = data };
+
+        walk(for_one, &one);
+}
