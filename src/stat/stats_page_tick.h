@@ -1,0 +1,23 @@
+/*
+ * Purpose: the slow paths' word to whoever publishes the heap's figures now and then (inspect/stats_page.c).
+ * Place: called by slow paths of slot, cache and malloc with no lock held; what is called was handed down at
+ * start, so nothing below looks up. Without STOOK_STATS it is one load and a branch that is never taken.
+ * Concurrency: any thread, any instruction. The hook is written at start and at the end of the process, and
+ * is a function or NULL at all times; a call that began before the end may still run after it.
+ */
+#ifndef STOOK_STATS_PAGE_TICK_H
+#define STOOK_STATS_PAGE_TICK_H
+
+#include "base/compiler.h"
+
+extern void (*stook_stats_page_hook)(void);     /* atomic, relaxed: what it reads was there before it was set */
+
+STOOK_INLINE void stook_stats_page_tick(void)
+{
+        void (*hook)(void) = __atomic_load_n(&stook_stats_page_hook, __ATOMIC_RELAXED);
+
+        if (STOOK_UNLIKELY(hook != NULL))
+                hook();
+}
+
+#endif
