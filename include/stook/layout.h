@@ -53,6 +53,8 @@ extern __thread struct stook_thread_v1 stook_thread_v1
 
 #define STOOK_THREAD_SLOTS 0
 #define STOOK_THREAD_READY 8
+#define STOOK_THREAD_RSEQ  16
+#define STOOK_THREAD_INDEX 24
 #define STOOK_RSEQ_CS      8
 
 #ifdef __cplusplus

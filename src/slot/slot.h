@@ -21,9 +21,9 @@
  *   pop          m = L.main; w = m.word; if size(w) == 0: miss;  o = m.objects[size-1];  * m.word = w + 0xffff
  *   push(o)      m = L.main; w = m.word; if size(w) == m.capacity: miss; if m.objects[size-1] == o: double;
  *                m.objects[size] = o;                                                    * m.word = w + 1
- *   pop_n(n)     k = min(n, size); copy objects[size-k..size); if k == 0: leave          * m.word = w + k * 0xffff
- *   push_n(n)    k = min(n, capacity - size); copy to objects[size..]; if k == 0: leave  * m.word = w + k
- *   peek         o = m.objects[size-1], no commit
+ *   pop_n(n)     k = min(n, size); if k == 0: leave; copy, top object first               * m.word = w + k * 0xffff
+ *   push_n(n)    k = min(n, capacity - size); if k == 0: leave; copy to objects[size..]   * m.word = w + k
+ *   peek         o = m.objects[size-1]: a hint, read racily; pop_if proves it
  *   pop_if(o)    as pop, but a miss if the top object is not o
  *   exchange     if L.{main} != expected.main, or size(main.word) != `size`: miss;
  *                                                                        * compare-and-swap L.{main, spare}
@@ -43,13 +43,16 @@
 #include <stdint.h>
 #include "barn/barn.h"
 #include "base/pair.h"
+#include <stook/section.h>
 #include "base/thread.h"
 
 /* One line for each slot and cache. */
 struct stook_line {
         struct stook_pair pair;         /* lo: main, hi: spare; I3 */
         struct stook_sheaf *rcu_free;   /* NULL in this release */
-        uint64_t reserved[5];
+        uint32_t busy;                  /* atomic; line 0 of a locked slot: its trylock word */
+        uint32_t reserved0;
+        uint64_t reserved[4];
 };
 _Static_assert(sizeof(struct stook_line) == 1 << STOOK_LINE_SHIFT, "layout v1");
 
@@ -60,15 +63,17 @@ struct stook_front {
         struct stook_barns *below;
 };
 
-/* Answer of a push. The hot path itself, inlined pop and push, is in slot/slot_fast.h. */
-enum stook_push { STOOK_PUSH_MISS, STOOK_PUSH_DONE, STOOK_PUSH_DOUBLE };
+/* Objects one section copies at most: short enough (about 100 ns) to end between two signals of a fast timer. */
+#define STOOK_SLOT_BATCH 128
 
 /* ---- one table for each backend ---- */
 struct stook_slot_ops {
         const char *name;
+        unsigned abort_limit;                   /* refusals with nothing wrong (aborts, a busy slot) until the layer below is asked */
         void  *(*pop)(uint32_t offset);
         enum stook_push (*push)(uint32_t offset, void *object);
-        size_t (*pop_n)(uint32_t offset, size_t n, void **objects);     /* objects taken */
+        /* Objects taken, put: up to n, and up to STOOK_SLOT_BATCH. */
+        size_t (*pop_n)(uint32_t offset, size_t n, void **objects);
         size_t (*push_n)(uint32_t offset, size_t n, void *const *objects);
         void  *(*peek)(uint32_t offset);
         void  *(*pop_if)(uint32_t offset, void *expected);
@@ -92,12 +97,16 @@ bool stook_slot_enrol(void);
 bool stook_slots_start(void);
 /* Fills the line of a new cache in all ready slots. False: no memory. */
 bool stook_slots_add_cache(unsigned cache_index);
-/* Number of slots of either backend that are ready, and the line of one: for drains, statistics, fork. */
+/*
+ * All slots of both backends, for drains, statistics, fork: for slot < stook_slots_bound(), the line of one, or
+ * NULL if that slot is not ready. stook_slots_ready() is how many are.
+ */
+unsigned stook_slots_bound(void);
 unsigned stook_slots_ready(void);
 struct stook_line *stook_slots_line(unsigned slot, unsigned cache_index);
 const char *stook_slots_index_name(void);
 const char *stook_slots_backend_name(void);
-unsigned stook_slots_count(void);
+unsigned stook_slots_count(void);       /* slots the backend in use may ever have */
 /* fork child: trylock words of the locked backend are free again; this thread must enrol anew. */
 void stook_slots_fork_child(void);
 
@@ -116,9 +125,14 @@ bool stook_slot_drain(struct stook_front *front);
 /* Objects and sheaves in the slots of a cache, racily. */
 size_t stook_slot_objects(struct stook_front *front);
 
-/* Test hooks: each makes the named step refuse every n-th time; 0: never. */
+/*
+ * Test hooks: each number makes the named step refuse every n-th time; 0: never. miss_pop and miss_push: the
+ * retry in the miss path; abort_storm: every section of the miss path. @landing is called when a sheaf has
+ * been got and is about to be installed: the test changes the slot there, as a migration would.
+ */
 extern struct stook_slot_hooks {
         uint32_t miss_pop, miss_push, exchange_fail, trade_fail, refill_fail, abort_storm;
+        void   (*landing)(struct stook_front *front);
 } stook_slot_hooks;
 
 #endif

@@ -1,0 +1,8 @@
+/*
+ * Purpose: the library's thread-local storage, all of it: one line.
+ * `used`: sections name it in assembly only. Invariants: base/thread.h.
+ */
+#include "base/compiler.h"
+#include "base/thread.h"
+
+STOOK_API __attribute__((used)) STOOK_ALIGNED(STOOK_CACHELINE) __thread struct stook_thread_v1 stook_thread_v1;

@@ -1,0 +1,174 @@
+/*
+ * Purpose: the critical sections of slot_rseq.c on aarch64, besides pop and push of <stook/section.h>, whose
+ * pieces they are made of. Nothing but sections here; their contract and pseudo-code stand in slot/slot.h.
+ * Place: slot_rseq.c only.
+ * Invariants: <stook/section.h>. The commit of exchange is the store-exclusive; the section ends directly
+ *  behind it and its status is looked at outside: a failed one (an interrupt took the reservation) is a miss.
+ */
+#ifndef STOOK_RSEQ_AARCH64_H
+#define STOOK_RSEQ_AARCH64_H
+
+#include <stook/section.h>
+#include "base/compiler.h"
+#include "base/pair.h"
+
+/* @n is not 0. Objects taken, the top one first. */
+STOOK_INLINE size_t stook_section_pop_n(uint32_t offset, size_t n, void **objects)
+{
+        struct stook_thread_v1 *self = &stook_thread_v1;
+        char *area = self->rseq;
+        uint64_t t, main, size, i;
+
+        if (STOOK_UNLIKELY(!area))
+                return 0;
+        __asm__ volatile goto(
+                STOOK_SECTION_DESCRIBE("miss")
+                STOOK_SECTION_ARM
+                "1:\n\t"
+                STOOK_SECTION_SLOT
+                STOOK_SECTION_LOAD
+                STOOK_SECTION_POP_CHECK
+                "cmp %[size], %[n]\n\t"                 /* n = min(n, size) */
+                "csel %[n], %[size], %[n], lo\n\t"
+                "add x16, %[main], %[size], lsl #3\n\t"
+                "add x16, x16, #" STOOK_SECTION_TEXT(STOOK_SHEAF_OBJECTS) "\n\t"
+                "mov %[i], #0\n\t"
+                "6:\n\t"
+                "ldr x17, [x16, #-8]!\n\t"
+                "str x17, [%[objects], %[i], lsl #3]\n\t"
+                "add %[i], %[i], #1\n\t"
+                "cmp %[i], %[n]\n\t"
+                "b.ne 6b\n\t"
+                "add %[t], %[t], %[n], lsl #16\n\t"     /* n pops more, n objects less */
+                "sub %[t], %[t], %[n]\n\t"
+                "str %[t], [%[main]]\n\t"
+                "2:\n\t"
+                : [n] "+&r"(n), [t] "=&r"(t), [main] "=&r"(main), [size] "=&r"(size), [i] "=&r"(i)
+                : STOOK_SECTION_INPUTS(self, area), [offset] "r"((uint64_t)offset), [objects] "r"(objects)
+                : STOOK_SECTION_CLOBBERS
+                : miss);
+        return n;
+miss:
+        return 0;
+}
+
+/* @n is not 0. Objects put, objects[0] first. */
+STOOK_INLINE size_t stook_section_push_n(uint32_t offset, size_t n, void *const *objects)
+{
+        struct stook_thread_v1 *self = &stook_thread_v1;
+        char *area = self->rseq;
+        uint64_t t, main, size, i;
+
+        if (STOOK_UNLIKELY(!area))
+                return 0;
+        __asm__ volatile goto(
+                STOOK_SECTION_DESCRIBE("miss")
+                STOOK_SECTION_ARM
+                "1:\n\t"
+                STOOK_SECTION_SLOT
+                STOOK_SECTION_LOAD
+                STOOK_SECTION_PUSH_CHECK
+                "ldr w16, [%[main], #" STOOK_SECTION_TEXT(STOOK_SHEAF_CAPACITY) "]\n\t"
+                "sub x16, x16, %[size]\n\t"             /* n = min(n, capacity - size) */
+                "cmp x16, %[n]\n\t"
+                "csel %[n], x16, %[n], lo\n\t"
+                "add x16, %[main], %[size], lsl #3\n\t"
+                "add x16, x16, #" STOOK_SECTION_TEXT(STOOK_SHEAF_OBJECTS) "\n\t"
+                "mov %[i], #0\n\t"
+                "6:\n\t"
+                "ldr x17, [%[objects], %[i], lsl #3]\n\t"
+                "str x17, [x16], #8\n\t"
+                "add %[i], %[i], #1\n\t"
+                "cmp %[i], %[n]\n\t"
+                "b.ne 6b\n\t"
+                "add %[t], %[t], %[n]\n\t"
+                "str %[t], [%[main]]\n\t"
+                "2:\n\t"
+                : [n] "+&r"(n), [t] "=&r"(t), [main] "=&r"(main), [size] "=&r"(size), [i] "=&r"(i)
+                : STOOK_SECTION_INPUTS(self, area), [offset] "r"((uint64_t)offset), [objects] "r"(objects)
+                : STOOK_SECTION_CLOBBERS
+                : miss);
+        return n;
+miss:
+        return 0;
+}
+
+/* NULL: as pop, or the top object is not @expected. */
+STOOK_INLINE void *stook_section_pop_if(uint32_t offset, void *expected)
+{
+        struct stook_thread_v1 *self = &stook_thread_v1;
+        char *area = self->rseq;
+        uint64_t t, main, size;
+
+        if (STOOK_UNLIKELY(!area))
+                return NULL;
+        __asm__ volatile goto(
+                STOOK_SECTION_DESCRIBE("miss")
+                STOOK_SECTION_ARM
+                "1:\n\t"
+                STOOK_SECTION_SLOT
+                STOOK_SECTION_LOAD
+                STOOK_SECTION_POP_CHECK
+                "add x16, %[main], %[size], lsl #3\n\t"
+                "ldr x17, [x16, #" STOOK_SECTION_TEXT(STOOK_SHEAF_OBJECTS) " - 8]\n\t"
+                "cmp x17, %[expected]\n\t"
+                "b.ne %l[miss]\n\t"
+                "add %[t], %[t], #16, lsl #12\n\t"
+                "sub %[t], %[t], #1\n\t"
+                "str %[t], [%[main]]\n\t"
+                "2:\n\t"
+                : [t] "=&r"(t), [main] "=&r"(main), [size] "=&r"(size)
+                : STOOK_SECTION_INPUTS(self, area), [offset] "r"((uint64_t)offset), [expected] "r"(expected)
+                : STOOK_SECTION_CLOBBERS
+                : miss);
+        return expected;
+miss:
+        return NULL;
+}
+
+/* See the x86-64 version for why main's identity needs no look of its own. */
+#ifndef STOOK_SECTION_EXCHANGE_CHECK
+#define STOOK_SECTION_EXCHANGE_CHECK \
+        "ldrh w16, [%[from_lo]]\n\t" \
+        "cmp w16, %w[size]\n\t" \
+        "b.ne %l[miss]\n\t"
+#endif
+STOOK_INLINE bool stook_section_exchange(uint32_t offset, struct stook_pair expected, struct stook_pair desired,
+                                         unsigned size, const uint32_t *config, uint32_t generation)
+{
+        struct stook_thread_v1 *self = &stook_thread_v1;
+        char *area = self->rseq;
+        uint64_t t;
+        uint32_t failed;
+
+        if (STOOK_UNLIKELY(!area))
+                return false;
+        __asm__ volatile goto(
+                STOOK_SECTION_DESCRIBE("miss")
+                STOOK_SECTION_ARM
+                "1:\n\t"
+                STOOK_SECTION_SLOT
+                "add %[t], %[t], %[offset]\n\t"
+                "ldr w16, [%[config]]\n\t"
+                "cmp w16, %w[generation]\n\t"
+                "b.ne %l[miss]\n\t"
+                STOOK_SECTION_EXCHANGE_CHECK
+                "ldaxp x16, x17, [%[t]]\n\t"
+                "cmp x16, %[from_lo]\n\t"
+                "ccmp x17, %[from_hi], #0, eq\n\t"
+                "b.ne %l[miss]\n\t"
+                "stlxp %w[failed], %[to_lo], %[to_hi], [%[t]]\n\t"
+                "2:\n\t"
+                : [t] "=&r"(t), [failed] "=&r"(failed)
+                : STOOK_SECTION_INPUTS(self, area), [offset] "r"((uint64_t)offset), [size] "r"(size),
+                  [config] "r"(config), [generation] "r"(generation),
+                  [from_lo] "r"(expected.lo), [from_hi] "r"(expected.hi),
+                  [to_lo] "r"(desired.lo), [to_hi] "r"(desired.hi)
+                : STOOK_SECTION_CLOBBERS
+                : miss);
+        return !failed;
+miss:
+        return false;
+}
+
+#endif

@@ -1,0 +1,35 @@
+/*
+ * Purpose: the hot path, for the library's own inlining: malloc and cache take and give objects here first.
+ * Place: called by malloc and cache; a miss goes to slot_miss.c. The sections are <stook/section.h>'s; the
+ * library is never unloaded (-z nodelete), so rseq_cs need not be cleared.
+ *
+ *      object = stook_slot_pop(offset);
+ *      if (STOOK_UNLIKELY(!object))
+ *              object = stook_slot_alloc_miss(front);
+ *
+ *      if (STOOK_UNLIKELY(!stook_slot_push(offset, object)))
+ *              stook_slot_free_miss(front, object, on_double);
+ *
+ * Concurrency: any thread, any instruction. Threads that are not enrolled, and the locked backend, miss.
+ */
+#ifndef STOOK_SLOT_FAST_H
+#define STOOK_SLOT_FAST_H
+
+#ifndef STOOK_NEVER_UNLOADED
+#define STOOK_NEVER_UNLOADED 1
+#endif
+#include "slot/slot.h"
+
+/* @offset: cache index << STOOK_LINE_SHIFT. NULL: a miss. */
+STOOK_INLINE void *stook_slot_pop(uint32_t offset)
+{
+        return stook_section_pop_v1(offset);
+}
+
+/* False: a miss, or a double free: stook_slot_free_miss finds out which. @object is not NULL. */
+STOOK_INLINE bool stook_slot_push(uint32_t offset, void *object)
+{
+        return STOOK_LIKELY(stook_section_push_v1(offset, object) == STOOK_PUSH_DONE);
+}
+
+#endif

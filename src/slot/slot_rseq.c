@@ -1,0 +1,85 @@
+/*
+ * Purpose: the rseq backend: the contract of slot/slot.h by restartable sequences.
+ * Place: called by slot_miss.c and, for nodes and bulk, by cache; the sections are in arch/ and <stook/section.h>.
+ * Invariants:
+ *  I1 only rseq_cs of the kernel's area is written; the library is never unloaded, so it is left pointing at
+ *     the last section.
+ * Concurrency: any thread, any instruction; a thread that is not enrolled (ready 0) gets misses.
+ */
+#define STOOK_NEVER_UNLOADED 1
+#include "slot/slot.h"
+#if defined(__x86_64__)
+#include "slot/arch/rseq_x86_64.h"
+#elif defined(__aarch64__)
+#include "slot/arch/rseq_aarch64.h"
+#endif
+
+static void *pop(uint32_t offset)
+{
+        return stook_section_pop_v1(offset);
+}
+
+static enum stook_push push(uint32_t offset, void *object)
+{
+        return stook_section_push_v1(offset, object);
+}
+
+static size_t pop_n(uint32_t offset, size_t n, void **objects)
+{
+        return n ? stook_section_pop_n(offset, n < STOOK_SLOT_BATCH ? n : STOOK_SLOT_BATCH, objects) : 0;
+}
+
+static size_t push_n(uint32_t offset, size_t n, void *const *objects)
+{
+        return n ? stook_section_push_n(offset, n < STOOK_SLOT_BATCH ? n : STOOK_SLOT_BATCH, objects) : 0;
+}
+
+static struct stook_pair look(uint32_t offset)
+{
+        struct stook_pair nothing = { .lo = (uintptr_t)&stook_sheaf_zero };
+        uint32_t ready = stook_self->ready;
+        uint32_t slot = ready ? *stook_self->index : 0;
+
+        if (slot >= ready)
+                return nothing;
+        return stook_pair_read((struct stook_pair *)(stook_self->slots + ((size_t)slot << STOOK_SLOT_SHIFT) + offset));
+}
+
+/* Sheaf memory is type-stable, so a stale main is still a sheaf. */
+static void *peek(uint32_t offset)
+{
+        const struct stook_sheaf *main = (const struct stook_sheaf *)look(offset).lo;
+        unsigned size = stook_sheaf_size(main);
+
+        return size && size <= main->capacity ? __atomic_load_n(&main->objects[size - 1], __ATOMIC_RELAXED) : NULL;
+}
+
+static void *pop_if(uint32_t offset, void *expected)
+{
+        return stook_section_pop_if(offset, expected);
+}
+
+static bool exchange(uint32_t offset, struct stook_pair expected, struct stook_pair desired, unsigned size,
+                     const uint32_t *config, uint32_t generation)
+{
+        static const uint32_t unconditional;
+
+        if (!config) {
+                config = &unconditional;
+                generation = 0;
+        }
+        return stook_section_exchange(offset, expected, desired, size, config, generation);
+}
+
+const struct stook_slot_ops stook_slot_rseq = {
+        .name = "rseq",
+        .abort_limit = 16,              /* a debugger that steps aborts every time; 50 kHz of signals hardly ever twice */
+        .pop = pop,
+        .push = push,
+        .pop_n = pop_n,
+        .push_n = push_n,
+        .peek = peek,
+        .pop_if = pop_if,
+        .look = look,
+        .exchange = exchange,
+};
