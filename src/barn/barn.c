@@ -34,8 +34,8 @@ int stook_barns_init(struct stook_barns *barns, struct stook_slabs *below, struc
         barns->counters = counters;
         barns->cache_index = below->cache_index;
         barns->capacity = capacity;
-        barns->sheaf_bytes = capacity * below->slot_size;
-        if ((uint64_t)full_limit * barns->sheaf_bytes > STOOK_BARN_CACHE_BYTES)
+        barns->sheaf_bytes = (uint64_t)capacity * below->slot_size;
+        if (full_limit * barns->sheaf_bytes > STOOK_BARN_CACHE_BYTES)
                 full_limit = (unsigned)(STOOK_BARN_CACHE_BYTES / barns->sheaf_bytes);
         barns->full_limit = full_limit < STOOK_BARN_LIMIT_MAX ? full_limit : STOOK_BARN_LIMIT_MAX;
         barns->empty_limit = empty_limit < STOOK_BARN_LIMIT_MAX ? empty_limit : STOOK_BARN_LIMIT_MAX;

@@ -34,7 +34,7 @@ struct stook_barns {
         struct stook_counters *counters;
         uint32_t cache_index;
         uint32_t capacity;              /* objects of a sheaf; 0: no sheaves */
-        uint32_t sheaf_bytes;           /* capacity * slot size: what a full sheaf keeps from its slabs */
+        uint64_t sheaf_bytes;           /* capacity * slot size: what a full sheaf keeps from its slabs */
         uint32_t full_limit, empty_limit;
         struct stook_barn *node;        /* [stook_os_node_count()]; kept when the cache's index is used again */
         struct stook_barns *next;       /* all barns there ever were; const once listed */

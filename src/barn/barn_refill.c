@@ -7,6 +7,7 @@
  */
 #include "barn/barn.h"
 #include "os/os.h"
+#include "stat/stats_page_tick.h"
 
 struct stook_sheaf *stook_barn_refill(struct stook_barns *barns, unsigned node, struct stook_sheaf *empty,
                                       unsigned flags)
@@ -31,6 +32,7 @@ struct stook_sheaf *stook_barn_refill(struct stook_barns *barns, unsigned node, 
         }
         stook_sheaf_set_size(sheaf, sheaf->capacity);
         stook_count(barns->counters, STOOK_STAT_sheaf_refill, want);
+        stook_stats_page_tick();
         return sheaf;
 }
 
@@ -49,6 +51,7 @@ void stook_barn_flush(struct stook_barns *barns, struct stook_sheaf *sheaf)
 {
         flush(barns, sheaf);
         stook_barn_lend(barns, sheaf->node);
+        stook_stats_page_tick();
 }
 
 void stook_barn_dispose(struct stook_barns *barns, unsigned node, struct stook_sheaf *sheaf)
