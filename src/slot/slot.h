@@ -43,6 +43,9 @@
 #include <stdint.h>
 #include "barn/barn.h"
 #include "base/pair.h"
+#ifndef STOOK_NEVER_UNLOADED
+#define STOOK_NEVER_UNLOADED 1          /* the library is linked -z nodelete */
+#endif
 #include <stook/section.h>
 #include "base/thread.h"
 
