@@ -4,6 +4,9 @@
  *  I1 the cache of index i lives at stook_caches + i, for ever; index 0 is no cache. Indices of destroyed
  *     caches are used again, after all slots were drained.
  *  I2 front.offset is the first field: inlined callers read it.
+ *  I3 front.config is even while sheaves may be installed; odd for caches without sheaves and for those that
+ *     are being emptied for good. It never takes an earlier value again, so that an install that was prepared
+ *     for an earlier life of the index misses.
  * Concurrency: const after publication but for what the layers say; state under the registry mutex.
  */
 #ifndef STOOK_CACHE_INTERNAL_H
@@ -21,13 +24,16 @@ struct stook_cache {
         struct stook_front    front;    /* I2 */
         uint64_t              magic;    /* slabs.magic again: a free touches this line only */
         uint32_t              index;
-        uint32_t              slot_size;
+        uint32_t              last_offset; /* of the last object in a slab of full size */
         uint64_t              flags;
-        uint32_t              object_size, align;
+        uint32_t              object_size; /* registry mutex (merging raises it); read by anybody */
+        uint32_t              align;
         uint32_t              state;    /* registry mutex; read racily */
         uint32_t              references; /* registry mutex: merged users */
-        char                  name[64];
         uint64_t              born;     /* order of creation */
+        char                  name[64];
+        struct stook_alias   *aliases;  /* registry mutex: names of merged users */
+        struct stook_list     all;      /* registry mutex: living caches by age, or idle indices */
         struct stook_barns    barns;
         struct stook_slabs    slabs;
         struct stook_counters counters;
@@ -44,6 +50,13 @@ STOOK_INLINE struct stook_cache *stook_cache_at(unsigned index)
         return stook_caches + index;
 }
 
+/* What options say about all caches; set by life before the first cache. */
+struct stook_cache_options {
+        int capacity;                   /* of every cache that has sheaves at all; -1: by its size */
+        int merge;                      /* 1: every cache that may; 0: none; -1: those made with STOOK_MERGE */
+};
+extern struct stook_cache_options stook_cache_options;
+
 /* ---- cache_create.c ---- */
 /* As stook_cache_create, but at a fixed index, with a capacity that is not raised by the default. For malloc's classes. */
 struct stook_cache *stook_cache_create_at(unsigned index, const char *name, size_t size, size_t align,
@@ -54,10 +67,29 @@ unsigned stook_cache_default_capacity(size_t slot_size);
 /* ---- cache_registry.c ---- */
 /* Reserves the table. First indices are kept for malloc's classes. False: no memory. */
 bool stook_caches_start(unsigned reserved_indices);
-unsigned stook_caches_bound(void);      /* highest index in use + 1 */
+unsigned stook_caches_bound(void);      /* highest index ever in use + 1 */
 /* Mutex of create, destroy, find, for_each; a futex lock that waits. Not for handlers. */
 void stook_registry_lock(void);
 void stook_registry_unlock(void);
+/* fork: false: not to be had in a second, or this thread has it (a handler on top of a holder). */
+bool stook_registry_fork_prepare(void);
+bool stook_registry_is_mine(void);      /* this thread has the mutex */
+void stook_registry_fork_child(bool whole);
+
+/* The rest: registry mutex held. */
+/* An index nobody uses, its memory readable, state MAKING. @index 0: any. Return: 0; -ENFILE; -ENOMEM. */
+int stook_registry_take(unsigned index, struct stook_cache **cache);
+void stook_registry_give(struct stook_cache *cache);
+void stook_registry_publish(struct stook_cache *cache);
+void stook_registry_withdraw(struct stook_cache *cache);
+/* Next living cache by age; NULL: the end. @cache NULL: the first. */
+struct stook_cache *stook_registry_next(struct stook_cache *cache);
+/* One more name for a cache. False: no memory. */
+bool stook_registry_add_alias(struct stook_cache *cache, const char *name);
+
+/* ---- cache_destroy.c ---- */
+/* Empties slots and barns, gives empty slabs back. Registry mutex held. False: membarrier refused. */
+bool stook_cache_empty(struct stook_cache *cache);
 
 /* ---- cache_free.c ---- */
 /* Report of a free that is none: finds out what @object is and says so. */

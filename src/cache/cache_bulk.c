@@ -1,0 +1,120 @@
+/*
+ * Purpose: many objects at once: sheaves are emptied and filled by copies, what they do not have or take
+ * goes straight to the slabs, which group it.
+ * Place: API; calls slot, then slab.
+ * Failure: an allocation gets all or nothing.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "cache/cache.h"
+#include "life/life.h"
+#include "pages/pagemap.h"
+
+/* Objects of mixed caches are sorted a window at a time, so that many caches cost no more than this squared. */
+#define WINDOW 256
+
+/* @n objects that are known to be of @cache. */
+static void free_known(struct stook_cache *cache, size_t n, void **objects)
+{
+        size_t pushed = stook_slot_free_bulk(&cache->front, n, objects);
+
+        if (pushed == n)
+                return;
+        stook_fork_check();
+        stook_count(&cache->counters, STOOK_STAT_free_slowpath, n - pushed);
+        stook_slab_drain(&cache->slabs, n - pushed, objects + pushed);
+}
+
+STOOK_API int stook_cache_alloc_bulk(struct stook_cache *cache, unsigned flags, size_t n, void **objects)
+{
+        size_t got, filled;
+
+        if (!n || (flags & ~STOOK_ZERO) || ((flags & STOOK_ZERO) && cache->slabs.ctor))
+                return -EINVAL;
+        got = stook_slot_alloc_bulk(&cache->front, n, objects);
+        if (got < n) {
+                stook_fork_check();
+                filled = stook_slab_fill(&cache->slabs, 0, n - got, objects + got, STOOK_FILL_ASCENDING);
+                if (got + filled < n) {
+                        /* The slabs' part was not counted yet: it never was the user's. */
+                        stook_slab_drain(&cache->slabs, filled, objects + got);
+                        free_known(cache, got, objects);
+                        return -ENOMEM;
+                }
+                stook_count(&cache->counters, STOOK_STAT_alloc_slowpath, filled);
+        }
+        if (flags & STOOK_ZERO)
+                for (size_t i = 0; i < n; i++)
+                        memset(objects[i], 0, stook_cache_object_size(cache));
+        return 0;
+}
+
+/* Moves what is no object of @cache behind the others and reports it. Returns how many are. */
+static STOOK_COLD size_t sort_out(struct stook_cache *cache, size_t n, void **objects)
+{
+        size_t good = 0;
+
+        for (size_t i = 0; i < n; i++) {
+                uint64_t entry = stook_pagemap_get((uintptr_t)objects[i]);
+                uint32_t offset = stook_entry_offset(entry, (uintptr_t)objects[i]);
+
+                if (stook_entry_cache(entry) == cache->index && offset * cache->magic < cache->magic &&
+                    offset <= cache->last_offset)
+                        objects[good++] = objects[i];
+                else
+                        stook_cache_free_misuse(cache, objects[i]);
+        }
+        return good;
+}
+
+static void free_one_cache(struct stook_cache *cache, size_t n, void **objects)
+{
+        uint64_t magic = cache->magic;
+        uint32_t index = cache->index, last = cache->last_offset, bad = 0;
+
+        for (size_t i = 0; i < n; i++) {
+                uint64_t entry = stook_pagemap_get((uintptr_t)objects[i]);
+                uint32_t offset = stook_entry_offset(entry, (uintptr_t)objects[i]);
+
+                bad |= (stook_entry_cache(entry) != index) | (offset * magic >= magic) | (offset > last);
+        }
+        if (STOOK_UNLIKELY(bad))
+                n = sort_out(cache, n, objects);
+        free_known(cache, n, objects);
+}
+
+/* The first object's cache takes all of its kind in the window. Returns how many have gone. */
+static size_t free_first_kind(size_t n, void **objects)
+{
+        unsigned index = stook_entry_cache(stook_pagemap_get((uintptr_t)objects[0]));
+        size_t same = 1;
+
+        if (!index) {
+                stook_cache_free_misuse(NULL, objects[0]);
+                return 1;
+        }
+        for (size_t i = 1; i < n; i++)
+                if (stook_entry_cache(stook_pagemap_get((uintptr_t)objects[i])) == index) {
+                        void *object = objects[i];
+
+                        objects[i] = objects[same];
+                        objects[same++] = object;
+                }
+        free_one_cache(stook_cache_at(index), same, objects);
+        return same;
+}
+
+STOOK_API void stook_cache_free_bulk(struct stook_cache *or_null, size_t n, void **objects)
+{
+        if (or_null) {
+                free_one_cache(or_null, n, objects);
+                return;
+        }
+        while (n) {
+                size_t gone = free_first_kind(n < WINDOW ? n : WINDOW, objects);
+
+                objects += gone;
+                n -= gone;
+        }
+}

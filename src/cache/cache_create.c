@@ -1,0 +1,259 @@
+/*
+ * Purpose: from a caller's wishes to a live cache: arguments checked, geometry chosen, layers composed.
+ * Place: API; calls slab, barn and slot to make their parts.
+ * Invariants:
+ *  I1 a cache is published after its line is filled in every ready slot, and its parts are complete.
+ * Concurrency: registry mutex.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+
+#include "cache/cache.h"
+#include "life/life.h"
+#include "os/os.h"
+
+#define FLAGS_HERE (STOOK_HWCACHE_ALIGN | STOOK_MERGE | STOOK_NO_SHEAVES | STOOK_RANDOM_ORDER)
+
+/* Cached objects of one kind in one slot, main and spare together (design.md section 8). */
+#define SLOT_CACHE_BYTES ((size_t)64 << 10)
+
+/* Bytes up to which natural alignment grows with the size: what malloc promises too. */
+#define NATURAL_ALIGN_MAX 16
+
+struct stook_cache_options stook_cache_options = { .capacity = -1, .merge = -1 };
+
+unsigned stook_cache_default_capacity(size_t slot_size)
+{
+        unsigned capacity;
+
+        if (slot_size < 256)
+                return stook_sheaf_round_capacity(60);
+        if (slot_size < 1024)
+                return stook_sheaf_round_capacity(26);
+        if (slot_size < 4096)
+                return stook_sheaf_round_capacity(12);
+        /* From 16 KiB on bytes are the limit, not objects; but one object is always worth a sheaf. */
+        capacity = stook_sheaf_round_capacity(4);
+        while (capacity > 1 && 2 * capacity * slot_size > SLOT_CACHE_BYTES)
+                capacity /= 2;
+        return capacity;
+}
+
+static size_t natural_align(size_t size, uint64_t flags)
+{
+        size_t align = size & -size;
+
+        if (align < sizeof(void *))
+                align = sizeof(void *);
+        if (align > NATURAL_ALIGN_MAX)
+                align = NATURAL_ALIGN_MAX;
+        if (flags & STOOK_HWCACHE_ALIGN) {
+                size_t line = STOOK_CACHELINE;
+
+                /* Objects that fit twice into a line need not have one each. */
+                while (line / 2 >= size && line / 2 >= align)
+                        line /= 2;
+                align = line;
+        }
+        return align;
+}
+
+static int check(const char *name, size_t size, const struct stook_cache_args *args)
+{
+        if (!name || !*name || strnlen(name, sizeof(((struct stook_cache *)0)->name)) == 64)
+                return -EINVAL;
+        if (!size)
+                return -EINVAL;
+        if (args) {
+                if (args->args_size != sizeof(*args) || args->sheaf_capacity > STOOK_SHEAF_CAPACITY_MAX)
+                        return -EINVAL;
+                if ((args->align & (args->align - 1)) || args->align > stook_os_page_bytes())
+                        return -EINVAL;
+                if ((args->flags & ~FLAGS_HERE) || args->rcu)
+                        return -ENOTSUP;
+        }
+        return size > STOOK_OBJECT_MAX ? -E2BIG : 0;
+}
+
+/* args: 0 means the default, UINT_MAX none */
+static unsigned barn_limit(unsigned wanted, unsigned by_default)
+{
+        return wanted == UINT_MAX ? 0 : wanted ? wanted : by_default;
+}
+
+struct plan {
+        const char *name;
+        size_t   size, align;
+        uint64_t flags;
+        int      capacity;              /* -1: by size, @at_least as a minimum */
+        unsigned at_least;
+        unsigned full_limit, empty_limit;
+        void   (*ctor)(void *object, void *ctor_data);
+        void    *ctor_data;
+};
+
+static unsigned capacity_of(const struct plan *plan, size_t slot_size)
+{
+        unsigned capacity;
+
+        if (plan->flags & STOOK_NO_SHEAVES)
+                return 0;
+        if (stook_cache_options.capacity >= 0)
+                return (unsigned)stook_cache_options.capacity;
+        if (plan->capacity >= 0)
+                return (unsigned)plan->capacity;
+        capacity = stook_cache_default_capacity(slot_size);
+        return plan->at_least > capacity ? stook_sheaf_round_capacity(plan->at_least) : capacity;
+}
+
+/* Registry mutex held. */
+static int make(unsigned index, const struct plan *plan, struct stook_cache **made)
+{
+        struct stook_cache *cache;
+        unsigned capacity;
+        int error = stook_registry_take(index, &cache);
+
+        if (error)
+                return error;
+        memset(&cache->counters, 0, sizeof(cache->counters));
+        memset(cache->name, 0, sizeof(cache->name));
+        strcpy(cache->name, plan->name);
+        cache->flags = plan->flags;
+        cache->object_size = (uint32_t)plan->size;
+        cache->align = (uint32_t)plan->align;
+        cache->references = 1;
+
+        error = stook_slabs_init(&cache->slabs, &(struct stook_slabs_args){
+                .name = cache->name,
+                .cache_index = cache->index,
+                .object_size = plan->size,
+                .align = plan->align,
+                .random_order = plan->flags & STOOK_RANDOM_ORDER,
+                .ctor = plan->ctor,
+                .ctor_data = plan->ctor_data,
+                .counters = &cache->counters,
+        });
+        if (error)
+                goto give;
+        capacity = capacity_of(plan, cache->slabs.slot_size);
+        error = stook_barns_init(&cache->barns, &cache->slabs, &cache->counters, capacity,
+                                 plan->full_limit, plan->empty_limit);
+        if (error)
+                goto give;
+        error = -ENOMEM;
+        if (!stook_slots_add_cache(cache->index))
+                goto give;
+
+        cache->magic = cache->slabs.magic;
+        cache->last_offset = (cache->slabs.objects - 1) * cache->slabs.slot_size;
+        cache->front.offset = cache->index << STOOK_LINE_SHIFT;
+        cache->front.below = &cache->barns;
+        /* I3: the next even value, or the odd one behind it where there are no sheaves. */
+        __atomic_store_n(&cache->front.config, ((cache->front.config + 2) & ~1u) | !capacity, __ATOMIC_RELEASE);
+        stook_registry_publish(cache);
+        *made = cache;
+        return 0;
+give:
+        stook_registry_give(cache);
+        return error;
+}
+
+/* ---- merging ---- */
+
+static bool may_merge(const struct plan *plan)
+{
+        bool asked = plan->flags & STOOK_MERGE;
+
+        return (stook_cache_options.merge < 0 ? asked : stook_cache_options.merge) &&
+               !plan->ctor && !plan->at_least && !(plan->flags & (STOOK_NO_SHEAVES | STOOK_RANDOM_ORDER)) &&
+               plan->full_limit == STOOK_BARN_FULL && plan->empty_limit == STOOK_BARN_EMPTY;
+}
+
+/* A living cache of the same geometry that agreed to be shared. */
+static struct stook_cache *merge_target(const struct plan *plan)
+{
+        size_t slot_size = (plan->size + plan->align - 1) & ~(plan->align - 1);
+        struct stook_cache *cache = NULL;
+
+        while ((cache = stook_registry_next(cache)))
+                if ((cache->flags & STOOK_MERGE) && cache->slabs.slot_size == slot_size &&
+                    cache->align % plan->align == 0)
+                        return cache;
+        return NULL;
+}
+
+STOOK_API struct stook_cache *stook_cache_create(const char *name, size_t size, const struct stook_cache_args *args)
+{
+        struct stook_cache *cache = NULL;
+        int error = check(name, size, args);
+
+        if (!error && !stook_start())
+                error = -ENOMEM;
+        if (error) {
+                errno = -error;
+                return NULL;
+        }
+
+        struct plan plan = {
+                .name = name,
+                .size = size,
+                .flags = args ? args->flags : 0,
+                .capacity = -1,
+                .at_least = args ? args->sheaf_capacity : 0,
+                .full_limit = barn_limit(args ? args->barn_full : 0, STOOK_BARN_FULL),
+                .empty_limit = barn_limit(args ? args->barn_empty : 0, STOOK_BARN_EMPTY),
+                .ctor = args ? args->ctor : NULL,
+                .ctor_data = args ? args->ctor_data : NULL,
+        };
+        plan.align = natural_align(size, plan.flags);
+        if (args && args->align > plan.align)
+                plan.align = args->align;
+
+        /* From here on the flag says that the cache is shared, whoever asked for it. */
+        if (may_merge(&plan))
+                plan.flags |= STOOK_MERGE;
+        else
+                plan.flags &= ~STOOK_MERGE;
+
+        stook_registry_lock();
+        if (plan.flags & STOOK_MERGE)
+                cache = merge_target(&plan);
+        if (cache) {
+                if (stook_registry_add_alias(cache, name)) {
+                        cache->references++;
+                        if (cache->object_size < size)
+                                __atomic_store_n(&cache->object_size, (uint32_t)size, __ATOMIC_RELAXED);
+                } else {
+                        cache = NULL;
+                        error = -ENOMEM;
+                }
+        } else {
+                error = make(0, &plan, &cache);
+        }
+        stook_registry_unlock();
+        if (error)
+                errno = -error;
+        return error ? NULL : cache;
+}
+
+struct stook_cache *stook_cache_create_at(unsigned index, const char *name, size_t size, size_t align,
+                                          unsigned capacity, unsigned full_limit)
+{
+        struct plan plan = {
+                .name = name, .size = size, .align = align, .capacity = (int)capacity,
+                .full_limit = full_limit, .empty_limit = STOOK_BARN_EMPTY,
+        };
+        struct stook_cache *cache = NULL;
+
+        stook_registry_lock();
+        if (make(index, &plan, &cache))
+                cache = NULL;
+        stook_registry_unlock();
+        return cache;
+}
+
+STOOK_API size_t stook_cache_object_size(const struct stook_cache *cache)
+{
+        return __atomic_load_n(&cache->object_size, __ATOMIC_RELAXED);
+}

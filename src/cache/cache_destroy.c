@@ -1,0 +1,96 @@
+/*
+ * Purpose: empty a cache: for good (destroy), or as far as it goes (shrink).
+ * Place: API; calls slot, barn and slab from above, in the order in which objects go down.
+ * Invariants:
+ *  I1 a cache is given up only when no object is out of its slabs and no sheaf of it is left; until then it
+ *     is whole and usable.
+ * Concurrency: registry mutex; alloc and free of the cache may go on during a shrink.
+ */
+#include <errno.h>
+#include <limits.h>
+
+#include "cache/cache.h"
+#include "pages/span.h"
+#include "report/report.h"
+
+/* Objects named one by one in the report of a destroy. */
+#define LEFT_NAMED 16
+
+bool stook_cache_empty(struct stook_cache *cache)
+{
+        bool drained = stook_slot_drain(&cache->front);
+
+        stook_barn_empty_all(&cache->barns);
+        stook_slabs_shrink(&cache->slabs);
+        return drained;
+}
+
+struct left {
+        const struct stook_cache *cache;
+        size_t named;
+};
+
+static void name_left(void *object, void *slab, void *data)
+{
+        struct left *left = data;
+
+        if (left->named++ < LEFT_NAMED)
+                stook_report_fault(STOOK_FAULT_OBJECTS_LEFT, object, left->cache->name, slab,
+                                   (uintptr_t)object - (uintptr_t)slab, NULL);
+}
+
+static void report_left(struct stook_cache *cache, size_t objects)
+{
+        struct left left = { .cache = cache };
+        char detail[64];
+
+        stook_slabs_for_each_out(&cache->slabs, name_left, &left);
+        stook_report_format(detail, sizeof(detail), "%u still allocated at destroy", (uint64_t)objects);
+        stook_report_fault(STOOK_FAULT_OBJECTS_LEFT, NULL, cache->name, NULL, 0, detail);
+}
+
+STOOK_API int stook_cache_destroy(struct stook_cache *cache)
+{
+        uint32_t config;
+        size_t objects;
+        bool drained;
+
+        if (!cache)
+                return 0;
+        stook_registry_lock();
+        if (cache->references > 1) {
+                cache->references--;
+                stook_registry_unlock();
+                return 0;
+        }
+        __atomic_store_n(&cache->state, STOOK_CACHE_DYING, __ATOMIC_RELAXED);
+        config = cache->front.config;
+        __atomic_store_n(&cache->front.config, config | 1, __ATOMIC_SEQ_CST);
+        drained = stook_barns_close(&cache->barns) && stook_cache_empty(cache);
+        objects = drained ? stook_slabs_objects_out(&cache->slabs) : 0;
+        if (drained && !objects) {
+                stook_barns_open(&cache->barns);
+                stook_registry_withdraw(cache);
+                stook_registry_give(cache);
+                stook_registry_unlock();
+                return 0;
+        }
+        stook_barns_open(&cache->barns);
+        __atomic_store_n(&cache->front.config, cache->barns.capacity ? config + 2 : config, __ATOMIC_RELEASE);
+        __atomic_store_n(&cache->state, STOOK_CACHE_LIVE, __ATOMIC_RELEASE);
+        if (objects)
+                report_left(cache, objects);
+        stook_registry_unlock();
+        return -EBUSY;
+}
+
+STOOK_API int stook_cache_shrink(struct stook_cache *cache)
+{
+        size_t slabs;
+
+        stook_registry_lock();
+        stook_cache_empty(cache);
+        slabs = stook_slabs_count(&cache->slabs);
+        stook_registry_unlock();
+        return slabs < INT_MAX ? (int)slabs : INT_MAX;
+}

@@ -1,0 +1,115 @@
+/*
+ * Purpose: check a quiescent cache from its slots down to its slabs.
+ * Place: API; reads all layers.
+ * Checks, beyond what the slab layer checks of itself:
+ *  V1 a slot's main is a sheaf of the cache (or the zero-capacity one), its spare another one or NULL; neither
+ *     is over capacity.
+ *  V2 each object in a sheaf that a slot or barn has is an object of the cache that was handed out by its slab.
+ *  V3 no more objects are in sheaves than are out of slabs.
+ *  V4 full stacks hold full sheaves, empty stacks empty ones, and their counts are right.
+ */
+#include "base/tagged_stack.h"
+#include "cache/cache.h"
+#include "life/life.h"
+#include "os/os.h"
+#include "pages/pagemap.h"
+#include "report/report.h"
+#include <stook/debug.h>
+
+struct check {
+        struct stook_cache *cache;
+        int    faults;
+        size_t objects;                 /* in sheaves seen */
+};
+
+static void fault(struct check *check, const void *object, const char *detail)
+{
+        check->faults++;
+        stook_report_fault(STOOK_FAULT_CORRUPT, object, check->cache->name, NULL, 0, detail);
+}
+
+static void check_sheaf(struct check *check, const struct stook_sheaf *sheaf)
+{
+        struct stook_cache *cache = check->cache;
+        unsigned size = stook_sheaf_size(sheaf);
+
+        if (sheaf->cache_index != cache->index) {
+                fault(check, sheaf, "V1: a sheaf of another cache");
+                return;
+        }
+        if (size > sheaf->capacity) {
+                fault(check, sheaf, "V1: a sheaf over its capacity");
+                return;
+        }
+        check->objects += size;
+        for (unsigned i = 0; i < size; i++) {
+                const void *object = sheaf->objects[i];
+                uint64_t entry = stook_pagemap_get((uintptr_t)object);
+                bool interior = false;
+
+                if (stook_entry_cache(entry) == cache->index)
+                        stook_slabs_index(&cache->slabs, stook_entry_offset(entry, (uintptr_t)object), &interior);
+                if (stook_entry_cache(entry) != cache->index || interior ||
+                    !stook_slab_object_valid(&cache->slabs, object))
+                        fault(check, object, "V2: no object of the cache in a sheaf");
+        }
+}
+
+static void check_slots(struct check *check)
+{
+        unsigned slots = stook_slots_bound();
+
+        for (unsigned i = 0; i < slots; i++) {
+                struct stook_line *line = stook_slots_line(i, check->cache->index);
+                const struct stook_sheaf *main, *spare;
+
+                if (!line)
+                        continue;
+                main = (const struct stook_sheaf *)line->pair.lo;
+                spare = (const struct stook_sheaf *)line->pair.hi;
+                if (!main)
+                        fault(check, line, "V1: a slot without main");
+                else if (main != &stook_sheaf_zero)
+                        check_sheaf(check, main);
+                if (spare == &stook_sheaf_zero || (spare && spare == main))
+                        fault(check, line, "V1: a spare that cannot be one");
+                else if (spare)
+                        check_sheaf(check, spare);
+        }
+}
+
+static void check_stack(struct check *check, struct stook_tagged_stack *stack, bool full)
+{
+        unsigned count = 0, says = stook_tagged_stack_count_racy(stack);
+
+        for (struct stook_link *link = (struct stook_link *)stack->head.lo; link && count <= says; link = link->next) {
+                const struct stook_sheaf *sheaf = stook_container_of(link, struct stook_sheaf, link);
+
+                count++;
+                check_sheaf(check, sheaf);
+                if (full ? !stook_sheaf_full(sheaf) : stook_sheaf_size(sheaf) != 0)
+                        fault(check, sheaf, full ? "V4: not full in the full stack" : "V4: not empty in the empty stack");
+        }
+        if (count != says)
+                fault(check, stack, "V4: a barn's count is wrong");
+}
+
+STOOK_API int stook_cache_validate(struct stook_cache *cache)
+{
+        struct check check = { .cache = cache };
+
+        stook_fork_check();
+        stook_registry_lock();
+        stook_barns_close(&cache->barns);
+        check.faults = stook_slabs_validate(&cache->slabs);
+        check_slots(&check);
+        for (unsigned node = 0; node < stook_os_node_count(); node++) {
+                check_stack(&check, &cache->barns.node[node].full, true);
+                check_stack(&check, &cache->barns.node[node].empty, false);
+        }
+        if (check.objects > stook_slabs_objects_out(&cache->slabs))
+                fault(&check, NULL, "V3: more objects in sheaves than out of slabs");
+        stook_barns_open(&cache->barns);
+        stook_registry_unlock();
+        return check.faults;
+}

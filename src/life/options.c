@@ -1,0 +1,85 @@
+/*
+ * Purpose: see options.h.
+ *   STOOK_ON_FAULT=abort|report          what follows a report
+ *   STOOK_THP=system|always|never        transparent huge pages for our ranges
+ *   STOOK_DECAY_MS=0..3600000            how long free pages stay before they are purged
+ *   STOOK_CAPACITY=0..65534              sheaf capacity of all caches
+ *   STOOK_MERGE=0|1                      share caches of equal geometry: never, always
+ */
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "barn/barn.h"
+#include "cache/cache.h"
+#include "life/options.h"
+#include "os/os.h"
+#include "pages/span.h"
+#include "report/report.h"
+
+static const char *const on_fault_names[] = { "abort", "report" };
+static const char *const thp_names[] = { "system", "always", "never" };
+static unsigned thp = STOOK_THP_SYSTEM;
+
+/* The index of the variable's value among @names; @otherwise if it is not set or none of them. */
+static unsigned choice(const char *variable, const char *const *names, unsigned count, unsigned otherwise,
+                       const char *takes)
+{
+        const char *value = stook_os_env(variable);
+
+        if (!value)
+                return otherwise;
+        for (unsigned i = 0; i < count; i++)
+                if (!strcmp(value, names[i]))
+                        return i;
+        stook_os_env_refuse(variable, value, takes);
+        return otherwise;
+}
+
+/* A decimal number up to @most; @otherwise if the variable is not set or no such number. */
+static int64_t number(const char *variable, int64_t most, int64_t otherwise, const char *takes)
+{
+        const char *value = stook_os_env(variable);
+        int64_t n = 0;
+
+        if (!value)
+                return otherwise;
+        for (const char *c = value; *c || c == value; c++) {
+                if (*c < '0' || *c > '9' || (n = n * 10 + (*c - '0')) > most) {
+                        stook_os_env_refuse(variable, value, takes);
+                        return otherwise;
+                }
+        }
+        return n;
+}
+
+void stook_options_read(void)
+{
+        int64_t decay;
+
+        stook_report_set_policy(choice("STOOK_ON_FAULT", on_fault_names, 2, STOOK_ON_FAULT_ABORT,
+                                       "abort or report"));
+        thp = choice("STOOK_THP", thp_names, 3, STOOK_THP_SYSTEM, "system, always or never");
+        stook_pages_set_thp(thp);
+        decay = number("STOOK_DECAY_MS", 3600000, -1, "milliseconds, 0 to 3600000");
+        if (decay >= 0)
+                stook_pages_set_decay_ms((uint32_t)decay);
+        stook_cache_options.capacity = (int)number("STOOK_CAPACITY", STOOK_SHEAF_CAPACITY_MAX, -1,
+                                                   "objects, 0 to 65534");
+        stook_cache_options.merge = (int)number("STOOK_MERGE", 1, -1, "0 or 1");
+}
+
+/* Barns and slots together keep at most 1/16 of the memory there is (design.md section 8); half is the barns'. */
+void stook_options_set_budget(void)
+{
+        uint64_t memory = stook_os_memory_bytes(), limit = stook_os_address_limit();
+        uint64_t node_bytes = (memory < limit ? memory : limit) / 32 / stook_os_node_count();
+
+        if (node_bytes < STOOK_BARN_NODE_BYTES)
+                stook_barn_set_budget((size_t)node_bytes);
+}
+
+const char *stook_options_thp(void)
+{
+        return thp_names[thp];
+}

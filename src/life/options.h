@@ -1,0 +1,14 @@
+/*
+ * Purpose: the environment variables, read once at start. Nonsense is refused by one line on stderr, and the
+ * default is used. (STOOK_SLOTS is read by slot, which has to choose by it.)
+ */
+#ifndef STOOK_OPTIONS_H
+#define STOOK_OPTIONS_H
+
+/* Before the layers start: hands each its options. */
+void stook_options_read(void);
+/* After the page layer has started: what barns may keep, by the memory there is. */
+void stook_options_set_budget(void);
+const char *stook_options_thp(void);
+
+#endif
