@@ -13,6 +13,8 @@
 #define STOOK_INLINE       static inline __attribute__((always_inline))
 #define STOOK_COLD         __attribute__((noinline, cold))
 #define STOOK_API          __attribute__((visibility("default")))
+/* On declarations of data: without it position-independent code goes through the GOT, hidden or not. */
+#define STOOK_HIDDEN       __attribute__((visibility("hidden")))
 #define STOOK_ALIGNED(n)   __attribute__((aligned(n)))
 #define STOOK_CACHELINE    64
 

@@ -43,7 +43,7 @@ _Static_assert(offsetof(struct stook_cache, front.offset) == 0, "layout v1");
 _Static_assert(sizeof(struct stook_cache) == 1024, "stook_cache_at is a shift");
 
 /* [STOOK_CACHES_MAX], reserved at start, committed as caches are made. */
-extern struct stook_cache *stook_caches;
+extern struct stook_cache *stook_caches STOOK_HIDDEN;
 
 STOOK_INLINE struct stook_cache *stook_cache_at(unsigned index)
 {

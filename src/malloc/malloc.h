@@ -1,8 +1,9 @@
 /*
- * Purpose: malloc's semantics on caches and spans, errno left to the callers (include/stook/malloc.h wraps it for
- * libstook, malloc/ for the drop-in).
+ * Purpose: malloc's semantics on caches and spans, errno left to the callers (malloc_api.c wraps it for libstook,
+ * malloc/ for the drop-in).
  * Size classes: multiples of 16 up to 128, then four per doubling up to 128 KiB; class c is the cache of
- * index c + 1. Above: a span of its own (kind LARGE).
+ * index c + 1. Above: a span of its own (kind LARGE, large.h).
+ * Place: called by malloc_api.c and the drop-in; calls slot (the hot path), cache (misuse), pages (large objects).
  */
 #ifndef STOOK_MALLOC_INTERNAL_H
 #define STOOK_MALLOC_INTERNAL_H
@@ -10,25 +11,32 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "cache/cache.h"
-#include "slot/slot_fast.h"
+#include "base/compiler.h"
+#include <stook/layout.h>
 
 #define STOOK_CLASSES 48                        /* 16..128 by 16: 8; 160..131072: 40 */
 #define STOOK_CLASS_MAX ((size_t)128 << 10)
 #define STOOK_CLASS_TABLE_MAX 1024              /* sizes up to here by table */
+/* What main and spare of a slot may hold of one class; all classes together: 1.5 MiB (size_class.c). */
+#define STOOK_CLASS_SLOT_BYTES ((size_t)64 << 10)
 
-extern const uint8_t  stook_class_of[STOOK_CLASS_TABLE_MAX / 16 + 1];   /* [(size + 15) / 16] */
-extern const uint32_t stook_class_bytes[STOOK_CLASSES];
+/* [(size + 15) / 16]: offset of the class's line in a slot, so that a class is one load away. Size 0 counts as 1. */
+extern const uint16_t stook_class_line[STOOK_CLASS_TABLE_MAX / 16 + 1] STOOK_HIDDEN;
+extern const uint32_t stook_class_bytes[STOOK_CLASSES] STOOK_HIDDEN;
 
-STOOK_INLINE unsigned stook_class_for(size_t size)      /* 0 < size <= STOOK_CLASS_MAX */
+/* Class of a size up to STOOK_CLASS_MAX. */
+STOOK_INLINE unsigned stook_class_for(size_t size)
 {
         if (STOOK_LIKELY(size <= STOOK_CLASS_TABLE_MAX))
-                return stook_class_of[(size + 15) >> 4];
+                return (stook_class_line[(size + 15) >> 4] >> STOOK_LINE_SHIFT) - 1u;
         size_t   top = size - 1;
         unsigned msb = 63 - (unsigned)__builtin_clzll(top);     /* 10..16 */
 
         return 8 + (msb - 7) * 4 + (unsigned)((top >> (msb - 2)) & 3);
 }
+
+/* Objects a sheaf of a class holds; 0: the class has no sheaves. */
+unsigned stook_class_capacity(unsigned class);
 
 /* Makes the caches of all classes. Called by life/start. False: no memory. */
 bool stook_malloc_start(void);
@@ -37,14 +45,25 @@ bool stook_malloc_start(void);
 void *stook_malloc_object(size_t size);
 void *stook_malloc_zeroed(size_t size);
 void *stook_malloc_aligned(size_t align, size_t size);  /* align: a power of two */
-/* NULL: no memory, @object as it was. @object is ours and live, size is not 0. */
-void *stook_malloc_resize(void *object, size_t size);
+
+/*
+ * Another size for a live object, in place where that wastes little. NULL: no memory, @object as it was, or
+ * *@foreign: it is not in our memory, nothing done. Shrinking never fails. Size 0 counts as 1. Misuse of our
+ * own memory is reported.
+ */
+void *stook_malloc_resize(void *object, size_t size, bool *foreign);
+
 /*
  * What @object is: usable bytes if it is the start of a live (or cached: that cannot be told) object of ours,
  * 0 if not. *@ours: it lies in one of our ranges.
  */
 size_t stook_malloc_usable(const void *object, bool *ours);
-/* False: foreign, nothing done. Misuse of our own memory is reported. */
+
+/* NULL is fine. False: foreign, nothing done. Misuse of our own memory is reported. */
 bool stook_malloc_release(void *object);
+
+/* ---- malloc_api.c: with errno, for what the hot path of libstook and of the drop-in left over ---- */
+void *stook_malloc_miss(size_t size);
+void *stook_calloc_miss(size_t bytes);
 
 #endif

@@ -1,0 +1,93 @@
+/*
+ * Purpose: large objects (large.h): spans straight from the pages, grown in place, moved by the page tables.
+ * Place: the one part of malloc that skips caches, slots, barns and slabs: a large object is a span.
+ * Concurrency: the object's owner alone resizes it; a free races with nothing but another, faulty, free (I1).
+ * Failure: no memory leaves everything as it was.
+ */
+#include <string.h>
+#include "life/life.h"
+#include "malloc/large.h"
+#include "malloc/malloc.h"
+#include "stat/stats_page_tick.h"
+
+/*
+ * A growing object gets an eighth more than asked for: it will grow again, and what is not touched costs no
+ * memory. The same share that classes waste at most.
+ */
+#define GROWTH_SHARE 8
+/* Shrinking by less than a share, and by less than this, is not worth splitting a span. Arbitrary. */
+#define SHRINK_BYTES ((size_t)1 << 20)
+
+static void large_set_kind(struct stook_span *span, enum stook_span_kind kind)
+{
+        /* Release, for lookups of a pointer that its owner passed on: they read the kind (acquire) first. */
+        __atomic_store_n(&span->kind, (uint8_t)kind, __ATOMIC_RELEASE);
+}
+
+void *stook_large_alloc(size_t align, size_t size, bool zeroed)
+{
+        if (STOOK_UNLIKELY(size > PTRDIFF_MAX || align > PTRDIFF_MAX) || !stook_start())
+                return NULL;
+        stook_fork_check();
+
+        struct stook_span *span = stook_span_take(0, size, align);
+
+        if (STOOK_UNLIKELY(!span))
+                return NULL;
+
+        void *object = (void *)span->start;
+
+        if (zeroed && !stook_span_is_zero(span))
+                memset(object, 0, size);
+        large_set_kind(span, STOOK_SPAN_LARGE);
+        stook_stats_page_tick();
+        return object;
+}
+
+bool stook_large_free(struct stook_span *span)
+{
+        uint8_t live = STOOK_SPAN_LARGE;
+
+        if (!__atomic_compare_exchange_n(&span->kind, &live, (uint8_t)STOOK_SPAN_TAKEN, false, __ATOMIC_ACQ_REL,
+                                         __ATOMIC_RELAXED))
+                return false;
+        stook_fork_check();
+        stook_span_give(span);
+        stook_pages_step();
+        stook_stats_page_tick();
+        return true;
+}
+
+static size_t large_padded(size_t size)
+{
+        size_t padded = size + size / GROWTH_SHARE;
+
+        return padded > PTRDIFF_MAX ? size : padded;
+}
+
+void *stook_large_resize(struct stook_span *span, size_t size)
+{
+        void  *object = (void *)span->start;
+        size_t bytes = span->bytes;
+
+        if (STOOK_UNLIKELY(size > PTRDIFF_MAX))
+                return NULL;
+        stook_fork_check();
+
+        if (size <= bytes) {
+                if (bytes - size >= bytes / GROWTH_SHARE || bytes - size >= SHRINK_BYTES)
+                        stook_span_resize(span, size);  /* refused: it stays as large as it is */
+                return object;
+        }
+        if (stook_span_resize(span, large_padded(size)) || stook_span_resize(span, size))
+                return object;
+
+        struct stook_span *moved = stook_span_move(span, large_padded(size));
+
+        if (!moved)
+                moved = stook_span_move(span, size);
+        if (!moved)
+                return NULL;
+        large_set_kind(moved, STOOK_SPAN_LARGE);
+        return (void *)moved->start;
+}

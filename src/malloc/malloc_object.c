@@ -1,0 +1,92 @@
+/*
+ * Purpose: objects of any size, allocated, freed and recognised: which class, or a span.
+ * Place: where the hot path (malloc_hot.h) leaves off. Calls slot (misses), cache (misuse), large.c.
+ * Concurrency: any thread, any instruction.
+ * Failure: NULL, errno untouched; misuse is reported, after which, if reports do not abort, nothing was done.
+ */
+#include <string.h>
+#include "life/life.h"
+#include "malloc/large.h"
+#include "malloc/malloc.h"
+#include "malloc/malloc_hot.h"
+
+static void *class_object(unsigned class)
+{
+        void *object = stook_slot_pop((class + 1) << STOOK_LINE_SHIFT);
+
+        if (STOOK_LIKELY(object != NULL))
+                return object;
+        if (STOOK_UNLIKELY(!stook_start()))
+                return NULL;
+        return stook_slot_alloc_miss(&stook_cache_at(class + 1)->front);
+}
+
+void *stook_malloc_object(size_t size)
+{
+        if (STOOK_LIKELY(size <= STOOK_CLASS_MAX))
+                return class_object(stook_class_for(size));
+        return stook_large_alloc(1, size, false);
+}
+
+void *stook_malloc_zeroed(size_t size)
+{
+        if (STOOK_UNLIKELY(size > STOOK_CLASS_MAX))
+                return stook_large_alloc(1, size, true);
+
+        void *object = class_object(stook_class_for(size));
+
+        return STOOK_LIKELY(object != NULL) ? memset(object, 0, size) : NULL;
+}
+
+/* Is @addr the start of an object of the slab of @entry? */
+static bool starts_object(uint64_t entry, uintptr_t addr)
+{
+        uint64_t magic = stook_cache_at(stook_entry_cache(entry))->magic;
+
+        return stook_entry_offset(entry, addr) * magic <= magic - 1;
+}
+
+bool stook_malloc_release(void *object)
+{
+        uintptr_t addr = (uintptr_t)object;
+
+        if (!object)
+                return true;
+
+        uint64_t entry = stook_pagemap_get(addr);
+
+        if (STOOK_LIKELY(stook_entry_cache(entry) != 0)) {
+                if (STOOK_LIKELY(starts_object(entry, addr)))
+                        stook_slot_free_miss(&stook_cache_at(stook_entry_cache(entry))->front, object,
+                                             stook_cache_free_double);
+                else
+                        stook_cache_free_misuse(NULL, object);
+                return true;
+        }
+
+        struct stook_span *span = entry ? stook_span_large_at(addr) : NULL;
+
+        if (span && stook_large_free(span))
+                return true;
+        if (!stook_pagemap_ours(addr))
+                return false;
+        stook_cache_free_misuse(NULL, object);
+        return true;
+}
+
+size_t stook_malloc_usable(const void *object, bool *ours)
+{
+        uintptr_t addr = (uintptr_t)object;
+        uint64_t  entry = stook_pagemap_get(addr);
+
+        *ours = true;
+        if (stook_entry_cache(entry))
+                return starts_object(entry, addr) ? stook_cache_at(stook_entry_cache(entry))->object_size : 0;
+
+        struct stook_span *span = entry ? stook_span_large_at(addr) : NULL;
+
+        if (span)
+                return span->bytes;
+        *ours = stook_pagemap_ours(addr);
+        return 0;
+}

@@ -1,0 +1,73 @@
+/*
+ * Purpose: which sizes malloc knows, and how many objects of each a slot keeps.
+ * Invariants:
+ *  I1 the bytes of a class are a multiple of 16, and of every power of two up to the page size that the size asked
+ *     for is a multiple of: aligned requests need no classes of their own (malloc_aligned.c).
+ *  I2 main and spare of a slot hold at most STOOK_CLASS_SLOT_BYTES of a class and, all classes together, at most
+ *     1.5 MiB: what CPUs keep is bounded, whatever the program's mix of sizes.
+ */
+#include <string.h>
+#include "barn/barn.h"
+#include "cache/cache.h"
+#include "malloc/malloc.h"
+
+#define DOUBLING(n) (n) / 4 * 5, (n) / 4 * 6, (n) / 4 * 7, (n) * 2
+
+const uint32_t stook_class_bytes[STOOK_CLASSES] = {
+        16, 32, 48, 64, 80, 96, 112, 128,
+        DOUBLING(128), DOUBLING(256), DOUBLING(512), DOUBLING(1024), DOUBLING(2048), DOUBLING(4096),
+        DOUBLING(8192), DOUBLING(16384), DOUBLING(32768), DOUBLING(65536),
+};
+
+/* L1(c): the line of class c, once; L2 and so on: for as many entries of 16 bytes. */
+#define L1(c) ((c) + 1) << STOOK_LINE_SHIFT
+#define L2(c) L1(c), L1(c)
+#define L4(c) L2(c), L2(c)
+#define L8(c) L4(c), L4(c)
+
+const uint16_t stook_class_line[STOOK_CLASS_TABLE_MAX / 16 + 1] = {
+        L1(0),                                                          /* size 0 */
+        L1(0), L1(1), L1(2), L1(3), L1(4), L1(5), L1(6), L1(7),         /* up to 128 by 16 */
+        L2(8), L2(9), L2(10), L2(11),                                   /* up to 256 by 32 */
+        L4(12), L4(13), L4(14), L4(15),                                 /* up to 512 by 64 */
+        L8(16), L8(17), L8(18), L8(19),                                 /* up to 1024 by 128 */
+};
+
+/*
+ * The default of caches by size, up to 4 KiB; from there as many as I2 allows, and none above 32 KiB: there the
+ * first touch of an object costs more than the way to its slab. The sum over all classes, main and spare,
+ * is 1.46 MiB.
+ */
+unsigned stook_class_capacity(unsigned class)
+{
+        size_t bytes = stook_class_bytes[class];
+
+        if (bytes >= 4096) {
+                size_t most = STOOK_CLASS_SLOT_BYTES / 2 / bytes;
+
+                return most < 4 ? (unsigned)most : 4;
+        }
+        return bytes >= 1024 ? 12 : bytes >= 256 ? 28 : 60;
+}
+
+bool stook_malloc_start(void)
+{
+        for (unsigned class = 0; class < STOOK_CLASSES; class++) {
+                size_t   bytes = stook_class_bytes[class];
+                unsigned capacity = stook_class_capacity(class);
+                unsigned full = STOOK_BARN_FULL;
+                char     name[24] = "malloc-", digits[12];
+                size_t   n = sizeof(digits), at = strlen(name);
+
+                for (size_t left = bytes; left; left /= 10)
+                        digits[--n] = (char)('0' + left % 10);
+                memcpy(name + at, digits + n, sizeof(digits) - n);
+                name[at + sizeof(digits) - n] = '\0';
+
+                if (capacity && full > STOOK_BARN_CACHE_BYTES / (capacity * bytes))
+                        full = (unsigned)(STOOK_BARN_CACHE_BYTES / (capacity * bytes));
+                if (!stook_cache_create_at(class + 1, name, bytes, 16, capacity, full))
+                        return false;
+        }
+        return true;
+}
