@@ -178,6 +178,18 @@ enum stook_push {
 
 #endif
 
+/*
+ * The thread's line, by a pointer the compiler cannot see through. gcc 12 splits an asm goto that has an operand
+ * in thread-local memory (%fs:...), and forgets its labels: the jumps are then to symbols that do not exist.
+ */
+STOOK_SECTION_FUNCTION struct stook_thread_v1 *stook_section_self(void)
+{
+        struct stook_thread_v1 *self = &stook_thread_v1;
+
+        __asm__("" : "+r"(self));
+        return self;
+}
+
 STOOK_SECTION_FUNCTION void stook_section_disarm(char *area)
 {
         if (STOOK_SECTION_UNLOADABLE)
@@ -187,7 +199,7 @@ STOOK_SECTION_FUNCTION void stook_section_disarm(char *area)
 /* NULL: empty, aborted, or not enrolled. @offset: of the cache's line in a slot. */
 STOOK_SECTION_FUNCTION void *stook_section_pop_v1(uint32_t offset)
 {
-        struct stook_thread_v1 *self = &stook_thread_v1;
+        struct stook_thread_v1 *self = stook_section_self();
         char *area = self->rseq;
         void *object;
         uint64_t t, main, size;
@@ -219,7 +231,7 @@ miss:
 /* @object is not NULL. With size 0 the word compared for DOUBLE is the sheaf's header, which is no object. */
 STOOK_SECTION_FUNCTION enum stook_push stook_section_push_v1(uint32_t offset, void *object)
 {
-        struct stook_thread_v1 *self = &stook_thread_v1;
+        struct stook_thread_v1 *self = stook_section_self();
         char *area = self->rseq;
         uint64_t t, main, size;
 

@@ -15,7 +15,7 @@
 /* @n is not 0. Objects taken, the top one first. */
 STOOK_INLINE size_t stook_section_pop_n(uint32_t offset, size_t n, void **objects)
 {
-        struct stook_thread_v1 *self = &stook_thread_v1;
+        struct stook_thread_v1 *self = stook_section_self();
         char *area = self->rseq;
         uint64_t t, main, size, i, object;
 
@@ -56,7 +56,7 @@ miss:
 /* @n is not 0. Objects put, objects[0] first. */
 STOOK_INLINE size_t stook_section_push_n(uint32_t offset, size_t n, void *const *objects)
 {
-        struct stook_thread_v1 *self = &stook_thread_v1;
+        struct stook_thread_v1 *self = stook_section_self();
         char *area = self->rseq;
         uint64_t t, main, size, i, object;
 
@@ -97,7 +97,7 @@ miss:
 /* NULL: as pop, or the top object is not @expected. */
 STOOK_INLINE void *stook_section_pop_if(uint32_t offset, void *expected)
 {
-        struct stook_thread_v1 *self = &stook_thread_v1;
+        struct stook_thread_v1 *self = stook_section_self();
         char *area = self->rseq;
         uint64_t t, main, size;
 
@@ -136,7 +136,7 @@ miss:
 STOOK_INLINE bool stook_section_exchange(uint32_t offset, struct stook_pair expected, struct stook_pair desired,
                                          unsigned size, const uint32_t *config, uint32_t generation)
 {
-        struct stook_thread_v1 *self = &stook_thread_v1;
+        struct stook_thread_v1 *self = stook_section_self();
         char *area = self->rseq;
         uint64_t t, from_lo = expected.lo, from_hi = expected.hi;
 
