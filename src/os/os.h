@@ -20,6 +20,8 @@ void *stook_os_reserve(size_t bytes, size_t align);
 void stook_os_unreserve(void *addr, size_t bytes);
 /* Maps fresh zero pages, readable and writable, over a part of a reservation. False: no memory. */
 bool stook_os_commit(void *addr, size_t bytes);
+/* Makes a part of a reservation readable and writable, content kept: may be done twice, by two threads at once. */
+bool stook_os_enable(void *addr, size_t bytes);
 /* Puts PROT_NONE back over it; the address range stays ours (no hole). False: kept as it was. */
 bool stook_os_decommit(void *addr, size_t bytes);
 /* Drops the pages' content; they read as zeros again. False: they do not (mlocked, or refused). */

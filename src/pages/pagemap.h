@@ -1,7 +1,7 @@
 /*
  * Purpose: from an address of ours to the span it lies in and the cache it belongs to.
- * Entries stand for 4 KiB each, whatever the system's page size. In the fast case (one huge range) an
- * entry is found by one load; ranges elsewhere (pieces) by two.
+ * Entries stand for 4 KiB each, whatever the system's page size. Two levels: the table of ranges (range.h),
+ * and each range's array of entries. In the fast case, an address of the first range, an entry is one load.
  *
  * An entry:  63..51 cache index (0: no slab) | 47..7 span descriptor | 6..0 page of the entry within its slab
  * so that a free finds the cache, and the object's offset in its slab, without touching the descriptor.
@@ -34,11 +34,14 @@
 
 struct stook_span;
 
-/* The huge range; size 0 where it could not be had. Const after start, so one cache line read by all. */
+/*
+ * The first range: the huge one, or the first piece. `bytes` is how far it has been used: the map behind it is
+ * readable up to there, and grows only. Written by who takes address space (M1: release), read by all.
+ */
 struct stook_range {
-        uintptr_t  base;
-        uintptr_t  bytes;
-        uint64_t  *entries;                     /* entries[(addr - base) >> STOOK_MAP_SHIFT] */
+        uintptr_t  base;                        /* const after start */
+        uintptr_t  bytes;                       /* atomic, grows */
+        uint64_t  *entries;                     /* const: entries[(addr - base) >> STOOK_MAP_SHIFT] */
 };
 extern struct stook_range stook_range;
 
@@ -49,7 +52,7 @@ STOOK_INLINE uint64_t stook_pagemap_get(uintptr_t addr)
 {
         uintptr_t off = addr - stook_range.base;
 
-        if (STOOK_LIKELY(off < stook_range.bytes))
+        if (STOOK_LIKELY(off < __atomic_load_n(&stook_range.bytes, __ATOMIC_RELAXED)))
                 return __atomic_load_n(&stook_range.entries[off >> STOOK_MAP_SHIFT], __ATOMIC_RELAXED);
         return stook_pagemap_lookup_piece(addr);
 }
@@ -73,10 +76,7 @@ STOOK_INLINE uint32_t stook_entry_offset(uint64_t entry, uintptr_t addr)
 /* True for every address inside a range of ours, live or not. */
 bool stook_pagemap_ours(uintptr_t addr);
 
-/* Page layer only: makes the map cover [base, base+bytes). False: no memory. */
-bool stook_pagemap_cover(uintptr_t base, size_t bytes);
-/* Commits the entries of [addr, addr+bytes) so that they can be written. False: no memory. */
-bool stook_pagemap_ready(uintptr_t addr, size_t bytes);
+/* Owner of the address only. */
 void stook_pagemap_set(uintptr_t addr, uint64_t entry);
 
 /* Owner of a span: every page of it says "slab of cache @index", or nothing again. */

@@ -6,12 +6,14 @@
  * purged; purge by age, stepped by slow paths; mappings of their own inside the range above 32 MiB.
  *
  * Invariants:
- *  I1 a span is in exactly one place: with a user, in a bin, on the pending stack, or in the hands of one purger.
- *  I2 free neighbours of the same node are coalesced, but while one of them is in a purger's hands.
+ *  I1 a span is in exactly one place: with a user, in a bin, on the pending stack, or in the hands of one thread.
+ *  I2 free neighbours of the same node and the same set (dirty; clean: zero or purged; reserved) are coalesced,
+ *     but while one of them is in somebody's hands. Dirty and clean neighbours stay apart until the dirty one
+ *     is purged, so that a clean span never has to be written to be zero.
  *  I3 nothing inside our ranges is ever unmapped; the lock is never held over a system call.
  *  I4 descriptors live in metadata, never in the pages they describe; 128 bytes, aligned to 128.
- * Concurrency: one lock for each node (base/lock.h). Who cannot have it takes from the reserve of ready
- *  spans or bumps a fresh extent, and gives to the pending stack, which the next holder empties.
+ * Concurrency: one lock for each node (base/lock.h). Who cannot have it takes from the pending stack or bumps
+ *  fresh address space, and gives to the pending stack, which the next holder empties.
  * Failure: NULL: no memory; nothing changed.
  */
 #ifndef STOOK_SPAN_H
@@ -25,7 +27,8 @@
 
 enum stook_span_kind {
         STOOK_SPAN_UNUSED = 0,          /* descriptor on its free stack */
-        STOOK_SPAN_FREE,                /* in a bin, pending or in a purger's hands */
+        STOOK_SPAN_FREE,                /* in a bin */
+        STOOK_SPAN_MOVING,              /* free, but pending or in somebody's hands */
         STOOK_SPAN_TAKEN,               /* taken, its user has not said what it is */
         STOOK_SPAN_SLAB,
         STOOK_SPAN_LARGE,               /* one object of malloc */
@@ -35,6 +38,7 @@ enum stook_span_state {
         STOOK_SPAN_ZERO,                /* never touched since mapped: reads as zeros */
         STOOK_SPAN_DIRTY,
         STOOK_SPAN_PURGED,              /* content dropped: reads as zeros, costs a fault */
+        STOOK_SPAN_RESERVED,            /* page layer only: address space without memory */
 };
 
 #define STOOK_SPAN_USER_BYTES 64
@@ -46,10 +50,11 @@ struct stook_span {
         uint8_t   state;                /* enum stook_span_state; the owner's. In a taken span: as it was when taken */
         uint8_t   node;                 /* const while taken */
         uint8_t   own_mapping;          /* a mapping of its own (large), const while taken */
-        uint32_t  age_ms;               /* page layer: when it became free */
-        struct stook_link link;         /* page layer: pending, reserve */
-        struct stook_list list;         /* page layer while free; free for the user while taken (large: unused) */
-        uintptr_t private_word;         /* page layer */
+        uint32_t  age_ms;               /* page layer, while free: when it became dirty and free */
+        struct stook_link link;         /* page layer: pending and free descriptors; the user's while taken */
+        struct stook_list list;         /* page layer while free; the user's while taken */
+        uintptr_t reserved;             /* own mapping: bytes of address space, from start */
+        uintptr_t committed;            /* own mapping: bytes of it that have memory behind them */
         char      user[STOOK_SPAN_USER_BYTES] STOOK_ALIGNED(64); /* the taker's: the slab descriptor's fields */
 } STOOK_ALIGNED(128);
 

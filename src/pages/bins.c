@@ -1,0 +1,145 @@
+/*
+ * Purpose: free spans by size, see bins.h.
+ */
+#include <string.h>
+#include "base/compiler.h"
+#include "pages/bins.h"
+#include "pages/pagemap.h"
+
+struct links {
+        struct stook_span *child, *next, *prev; /* prev: the sibling before or, for a first child, the parent */
+};
+_Static_assert(sizeof(struct links) <= STOOK_SPAN_USER_BYTES, "bins I2");
+
+static struct links *links(struct stook_span *span)
+{
+        return (struct links *)(void *)span->user;
+}
+
+static unsigned bin_of(size_t bytes)
+{
+        size_t pages = bytes >> STOOK_MAP_SHIFT;
+        unsigned msb;
+
+        if (pages <= STOOK_BINS_EXACT)
+                return (unsigned)pages - 1;
+        msb = 63 - (unsigned)__builtin_clzl(pages);                     /* at least 6 */
+        unsigned bin = STOOK_BINS_EXACT + (msb - 6) * 8 + (unsigned)(pages >> (msb - 3) & 7);
+
+        return bin < STOOK_BINS ? bin : STOOK_BINS - 1;
+}
+
+static struct stook_span *meld(struct stook_span *a, struct stook_span *b)
+{
+        if (!a || !b)
+                return a ? a : b;
+        if (b->start < a->start) {
+                struct stook_span *t = a;
+
+                a = b;
+                b = t;
+        }
+        links(b)->prev = a;
+        links(b)->next = links(a)->child;
+        if (links(a)->child)
+                links(links(a)->child)->prev = b;
+        links(a)->child = b;
+        links(a)->next = links(a)->prev = NULL;
+        return a;
+}
+
+/* Melds the siblings from @first on into one heap: pairs from the left, then all from the right. */
+static struct stook_span *meld_siblings(struct stook_span *first)
+{
+        struct stook_span *pairs = NULL, *heap = NULL;
+
+        while (first) {
+                struct stook_span *a = first, *b = links(a)->next;
+
+                first = b ? links(b)->next : NULL;
+                links(a)->next = links(a)->prev = NULL;
+                if (b)
+                        links(b)->next = links(b)->prev = NULL;
+                a = meld(a, b);
+                links(a)->next = pairs;
+                pairs = a;
+        }
+        while (pairs) {
+                struct stook_span *a = pairs;
+
+                pairs = links(a)->next;
+                links(a)->next = NULL;
+                heap = meld(heap, a);
+        }
+        return heap;
+}
+
+void stook_bins_init(struct stook_bins *bins)
+{
+        memset(bins, 0, sizeof(*bins));
+}
+
+void stook_bins_insert(struct stook_bins *bins, struct stook_span *span)
+{
+        unsigned bin = bin_of(span->bytes);
+        struct links *l = links(span);
+
+        l->child = l->next = l->prev = NULL;
+        bins->root[bin] = meld(bins->root[bin], span);
+        bins->bitmap[bin / 64] |= UINT64_C(1) << bin % 64;
+        bins->bytes += span->bytes;
+        bins->spans++;
+        __atomic_store_n(&span->kind, STOOK_SPAN_FREE, __ATOMIC_RELAXED);
+}
+
+void stook_bins_remove(struct stook_bins *bins, struct stook_span *span)
+{
+        unsigned bin = bin_of(span->bytes);
+        struct links *l = links(span);
+        struct stook_span *below = meld_siblings(l->child);
+
+        if (bins->root[bin] == span) {
+                bins->root[bin] = below;
+        } else {
+                if (links(l->prev)->child == span)
+                        links(l->prev)->child = l->next;
+                else
+                        links(l->prev)->next = l->next;
+                if (l->next)
+                        links(l->next)->prev = l->prev;
+                bins->root[bin] = meld(bins->root[bin], below);
+        }
+        l->child = l->next = l->prev = NULL;
+        if (!bins->root[bin])
+                bins->bitmap[bin / 64] &= ~(UINT64_C(1) << bin % 64);
+        bins->bytes -= span->bytes;
+        bins->spans--;
+        __atomic_store_n(&span->kind, STOOK_SPAN_MOVING, __ATOMIC_RELAXED);
+}
+
+struct stook_span *stook_bins_find(const struct stook_bins *bins, size_t bytes)
+{
+        unsigned bin = bin_of(bytes), word;
+        uint64_t bits;
+
+        if (bins->root[bin] && bins->root[bin]->bytes >= bytes)
+                return bins->root[bin];
+        if (++bin == STOOK_BINS)
+                return NULL;
+        word = bin / 64;
+        bits = bins->bitmap[word] & ~UINT64_C(0) << bin % 64;
+        while (!bits) {
+                if (++word == STOOK_BINS / 64)
+                        return NULL;
+                bits = bins->bitmap[word];
+        }
+        return bins->root[word * 64 + (unsigned)__builtin_ctzl(bits)];
+}
+
+struct stook_span *stook_bins_largest(const struct stook_bins *bins)
+{
+        for (unsigned word = STOOK_BINS / 64; word-- > 0;)
+                if (bins->bitmap[word])
+                        return bins->root[word * 64 + 63 - (unsigned)__builtin_clzl(bins->bitmap[word])];
+        return NULL;
+}

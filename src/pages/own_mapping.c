@@ -1,0 +1,177 @@
+/*
+ * Purpose: spans with a mapping of their own inside the range: what is above 32 MiB, and what realloc moves.
+ * Taking maps fresh pages over reserved address space, giving puts PROT_NONE back over it: no memory of such a
+ * span is kept, and no hole is left. Behind its bytes such a span has address space in reserve (headroom), so
+ * that growing step by step is done in place: pages come in steps of an eighth, untouched ones cost nothing.
+ * Invariants:
+ *  I1 bytes <= committed <= reserved; all three are multiples of the page size.
+ *  I2 a span moved here by mremap has mappings that never merge with their neighbours; they are gone with the
+ *     PROT_NONE that is mapped over them at the end.
+ * Concurrency: the fields of a taken span are its user's.
+ */
+#include <string.h>
+#include "os/os.h"
+#include "pages/meta.h"
+#include "pages/pagemap.h"
+#include "pages/pages_node.h"
+#include "pages/range.h"
+
+#define AHEAD_SHARE 8           /* pages mapped ahead of a growing span: an eighth of it */
+#define MOVE_LEAST  ((size_t)256 << 10) /* copying less than this is cheaper than mremap and its faults; measured roughly */
+#define OWN_LEAST   ((size_t)1 << 20)   /* realloc moves things above this into mappings of their own */
+
+static size_t pages_up(size_t bytes)
+{
+        return (bytes + stook_os_page_bytes() - 1) & ~(stook_os_page_bytes() - 1);
+}
+
+static bool commit_to(struct stook_pages_node *node, struct stook_span *span, size_t bytes)
+{
+        size_t more;
+
+        if (bytes <= span->committed)
+                return true;
+        more = bytes - span->committed;
+        if (!stook_os_commit((void *)(span->start + span->committed), more))
+                return false;
+        if (stook_pages_thp == STOOK_THP_ALWAYS)
+                stook_os_advise((void *)(span->start + span->committed), more, STOOK_OS_HUGEPAGE);
+        span->committed = bytes;
+        __atomic_fetch_add(&node->committed_bytes, more, __ATOMIC_RELAXED);
+        return true;
+}
+
+/* An own mapping with address space for @bytes + @headroom, no page behind it yet; for commit_to. */
+static struct stook_span *make(struct stook_pages_node *node, size_t bytes, size_t align, size_t headroom)
+{
+        struct stook_span *span = NULL;
+
+        headroom = pages_up(headroom);
+        if (bytes + headroom >= bytes)
+                span = stook_pages_reserve(node, bytes + headroom, align);
+        if (!span && headroom)
+                span = stook_pages_reserve(node, bytes, align);
+        if (!span)
+                return NULL;
+        span->reserved = span->bytes;
+        span->committed = 0;
+        span->bytes = bytes;
+        span->own_mapping = 1;
+        return span;
+}
+
+/* Its address space is reserved and free again. */
+static void unmake(struct stook_pages_node *node, struct stook_span *span)
+{
+        if (span->committed && !stook_os_decommit((void *)span->start, span->committed)) {
+                /* no more VMAs to be had: keep it as ordinary memory, without its content if that can be */
+                size_t committed = span->committed;
+                struct stook_span *spare = span->reserved > committed ? stook_meta_span_new() : NULL;
+
+                span->bytes = span->reserved;
+                span->own_mapping = 0;
+                if (span->bytes > committed && spare) {
+                        struct stook_span *rest = stook_pages_split(span, committed, &spare);
+
+                        rest->own_mapping = 0;
+                        rest->state = STOOK_SPAN_RESERVED;
+                        stook_pages_release(node, rest);
+                } else {
+                        span->bytes = committed;        /* the address space behind it is lost */
+                }
+                span->state = stook_os_purge((void *)span->start, committed) ? STOOK_SPAN_PURGED : STOOK_SPAN_DIRTY;
+        } else {
+                __atomic_fetch_sub(&node->committed_bytes, span->committed, __ATOMIC_RELAXED);
+                span->bytes = span->reserved;
+                span->state = STOOK_SPAN_RESERVED;
+                span->own_mapping = 0;
+        }
+        span->committed = span->reserved = 0;
+        span->list.next = NULL;
+        stook_pages_release(node, span);
+}
+
+static void hand_out(struct stook_pages_node *node, struct stook_span *span)
+{
+        __atomic_store_n(&span->kind, STOOK_SPAN_TAKEN, __ATOMIC_RELAXED);
+        span->state = STOOK_SPAN_ZERO;
+        memset(span->user, 0, sizeof(span->user));
+        stook_pagemap_set(span->start, (uint64_t)(uintptr_t)span);
+        /* its neighbours look at the last page of the reserved space */
+        stook_pagemap_set(span->start + span->reserved - STOOK_MAP_PAGE, (uint64_t)(uintptr_t)span);
+        __atomic_fetch_add(&node->taken_bytes, span->bytes, __ATOMIC_RELAXED);
+}
+
+struct stook_span *stook_own_take(struct stook_pages_node *node, size_t bytes, size_t align, size_t headroom)
+{
+        struct stook_span *span = make(node, bytes, align, headroom);
+
+        if (!span)
+                return NULL;
+        if (!commit_to(node, span, bytes)) {
+                unmake(node, span);
+                return NULL;
+        }
+        hand_out(node, span);
+        return span;
+}
+
+void stook_own_give(struct stook_pages_node *node, struct stook_span *span)
+{
+        __atomic_store_n(&span->kind, STOOK_SPAN_MOVING, __ATOMIC_RELAXED);
+        unmake(node, span);
+}
+
+bool stook_own_resize(struct stook_pages_node *node, struct stook_span *span, size_t bytes)
+{
+        size_t was = span->bytes;
+
+        if (bytes > span->reserved)
+                return false;
+        if (bytes > span->committed) {
+                size_t ahead = stook_ranges_limited() ? bytes : pages_up(bytes + bytes / AHEAD_SHARE);
+
+                if (ahead > span->reserved)
+                        ahead = span->reserved;
+                if (!commit_to(node, span, ahead) && !commit_to(node, span, bytes))
+                        return false;
+        } else if (bytes < was) {
+                /* what is cut off gives its memory back; its address space stays for growing again */
+                if (stook_os_decommit((void *)(span->start + bytes), span->committed - bytes)) {
+                        __atomic_fetch_sub(&node->committed_bytes, span->committed - bytes, __ATOMIC_RELAXED);
+                        span->committed = bytes;
+                }
+        }
+        span->bytes = bytes;
+        __atomic_fetch_add(&node->taken_bytes, bytes - was, __ATOMIC_RELAXED);
+        return true;
+}
+
+struct stook_span *stook_span_move(struct stook_span *span, size_t bytes)
+{
+        struct stook_pages_node *node = &stook_pages_nodes[span->node];
+        size_t keep, page = stook_os_page_bytes();
+        struct stook_span *to;
+        bool moved = false;
+
+        if (!bytes || bytes > PTRDIFF_MAX)
+                return NULL;
+        bytes = pages_up(bytes);
+        keep = bytes < span->bytes ? bytes : span->bytes;
+        if (bytes > span->bytes && bytes >= OWN_LEAST)
+                /* it grows: give it room to do so again, as much as it has, so that moves are few */
+                to = stook_own_take(node, bytes, page, stook_ranges_limited() ? bytes / AHEAD_SHARE : bytes);
+        else
+                to = stook_span_take(span->node, bytes, page);
+        if (!to)
+                return NULL;
+        if (to->own_mapping && keep >= MOVE_LEAST)
+                moved = stook_os_move((void *)span->start, (void *)to->start, keep);
+        if (!moved)
+                memcpy((void *)to->start, (void *)span->start, keep);
+        if (moved && !span->own_mapping)
+                (void)stook_os_commit((void *)span->start, keep); /* afresh; failed: empty as it is, but may not merge */
+        to->kind = span->kind;
+        stook_span_give(span);
+        return to;
+}

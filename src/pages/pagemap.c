@@ -1,0 +1,55 @@
+/*
+ * Purpose: the pagemap beyond its fast case, see pagemap.h.
+ */
+#include "pages/pagemap.h"
+#include "pages/range.h"
+#include "pages/span.h"
+
+_Static_assert(STOOK_SLAB_MAP_PAGES_MAX - 1 <= STOOK_ENTRY_PAGE_MASK, "page number of an entry");
+_Static_assert(_Alignof(struct stook_span) == 128, "the page number lies in the low bits of the descriptor's address");
+
+static uint64_t *entry_of(uintptr_t addr)
+{
+        struct stook_range_table *r = stook_range_of(addr);
+
+        if (!r || addr - r->base >= __atomic_load_n(&r->bytes, __ATOMIC_ACQUIRE))
+                return NULL;
+        return &r->entries[(addr - r->base) >> STOOK_MAP_SHIFT];
+}
+
+uint64_t stook_pagemap_lookup_piece(uintptr_t addr)
+{
+        uint64_t *e = entry_of(addr);
+
+        return e ? __atomic_load_n(e, __ATOMIC_RELAXED) : 0;
+}
+
+bool stook_pagemap_ours(uintptr_t addr)
+{
+        return stook_range_of(addr) != NULL;
+}
+
+void stook_pagemap_set(uintptr_t addr, uint64_t entry)
+{
+        uint64_t *e = entry_of(addr);
+
+        if (e)
+                __atomic_store_n(e, entry, __ATOMIC_RELEASE);
+}
+
+void stook_pagemap_set_slab(struct stook_span *span, unsigned cache_index)
+{
+        uint64_t *e = entry_of(span->start);
+        uint64_t entry = (uint64_t)cache_index << STOOK_ENTRY_CACHE_SHIFT | (uint64_t)(uintptr_t)span;
+
+        for (size_t i = 0; i < span->bytes >> STOOK_MAP_SHIFT; i++)
+                __atomic_store_n(&e[i], entry + i, __ATOMIC_RELEASE);
+}
+
+void stook_pagemap_clear_slab(struct stook_span *span)
+{
+        uint64_t *e = entry_of(span->start);
+
+        for (size_t i = 0; i < span->bytes >> STOOK_MAP_SHIFT; i++)
+                __atomic_store_n(&e[i], 0, __ATOMIC_RELEASE);
+}

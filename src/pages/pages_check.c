@@ -1,0 +1,91 @@
+/*
+ * Purpose: figures of the page layer, and the check of its invariants (quiescent).
+ */
+#include "os/os.h"
+#include "pages/meta.h"
+#include "pages/pagemap.h"
+#include "pages/pages_node.h"
+#include "pages/range.h"
+
+void stook_pages_stats(struct stook_pages_stats *stats)
+{
+        *stats = (struct stook_pages_stats){
+                .reserved_bytes = stook_ranges_reserved(),
+                .metadata_bytes = stook_meta_bytes(),
+                .ranges = stook_ranges_count(),
+        };
+        for (unsigned n = 0; n < stook_os_node_count(); n++) {
+                struct stook_pages_node *node = &stook_pages_nodes[n];
+
+                stats->taken_bytes += __atomic_load_n(&node->taken_bytes, __ATOMIC_RELAXED);
+                stats->committed_bytes += __atomic_load_n(&node->committed_bytes, __ATOMIC_RELAXED);
+                stats->free_dirty_bytes += __atomic_load_n(&node->bins[STOOK_SET_DIRTY].bytes, __ATOMIC_RELAXED);
+                stats->free_clean_bytes += __atomic_load_n(&node->bins[STOOK_SET_CLEAN].bytes, __ATOMIC_RELAXED);
+                for (unsigned set = 0; set < STOOK_SETS; set++)
+                        stats->free_spans += __atomic_load_n(&node->bins[set].spans, __ATOMIC_RELAXED);
+        }
+}
+
+struct check {
+        void (*fault)(const char *what, const struct stook_span *span);
+        int faults;
+        size_t free_spans, free_bytes[STOOK_SETS];
+};
+
+static void expect(struct check *c, bool holds, const char *what, const struct stook_span *span)
+{
+        if (holds)
+                return;
+        c->faults++;
+        if (c->fault)
+                c->fault(what, span);
+}
+
+static void check_span(struct stook_span *span, void *data)
+{
+        struct check *c = data;
+        size_t page = stook_os_page_bytes();
+        uint64_t first, last, next;
+        struct stook_span *after;
+
+        expect(c, span->bytes && !(span->bytes & (page - 1)) && !(span->start & (page - 1)), "span of odd size", span);
+        expect(c, stook_pagemap_ours(span->start), "span outside the ranges", span);
+        first = stook_pagemap_get(span->start);
+        expect(c, span->kind == STOOK_SPAN_MOVING || stook_entry_span(first) == span,
+               "the map does not lead to the span", span);
+        if (span->kind == STOOK_SPAN_SLAB)
+                expect(c, stook_entry_cache(first) != 0, "a slab without a cache in the map", span);
+        if (span->kind != STOOK_SPAN_FREE)
+                return;
+        c->free_spans++;
+        c->free_bytes[stook_pages_set_of(span)] += span->bytes;
+        last = stook_pagemap_get(span->start + span->bytes - STOOK_MAP_PAGE);
+        expect(c, stook_entry_span(last) == span && !stook_entry_cache(last), "last page leads elsewhere", span);
+        next = stook_pagemap_get(span->start + span->bytes);
+        after = stook_entry_span(next);
+        expect(c, !after || stook_entry_cache(next) || after->kind != STOOK_SPAN_FREE ||
+                  after->start != span->start + span->bytes || after->node != span->node ||
+                  stook_pages_set_of(after) != stook_pages_set_of(span), "free neighbours not coalesced", span);
+}
+
+int stook_pages_validate(void (*fault)(const char *what, const struct stook_span *span))
+{
+        struct check c = { .fault = fault };
+        size_t spans = 0, bytes[STOOK_SETS] = { 0 };
+
+        stook_meta_span_for_each(check_span, &c);
+        for (unsigned n = 0; n < stook_os_node_count(); n++)
+                for (unsigned set = 0; set < STOOK_SETS; set++) {
+                        const struct stook_bins *bins = &stook_pages_nodes[n].bins[set];
+
+                        spans += bins->spans;
+                        bytes[set] += bins->bytes;
+                        for (unsigned i = 0; i < STOOK_BINS; i++)
+                                expect(&c, (bins->root[i] != NULL) == (bins->bitmap[i / 64] >> i % 64 & 1),
+                                       "bitmap does not agree with its bins", bins->root[i]);
+                }
+        expect(&c, spans == c.free_spans, "free spans that are in no bin, or too many", NULL);
+        for (unsigned set = 0; set < STOOK_SETS; set++)
+                expect(&c, bytes[set] == c.free_bytes[set], "bytes of the bins do not add up", NULL);
+        return c.faults;
+}

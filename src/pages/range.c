@@ -1,0 +1,220 @@
+/*
+ * Purpose: ranges of address space, see range.h.
+ */
+#include "pages/range.h"
+#include "base/compiler.h"
+#include "os/os.h"
+
+#define HUGE_RANGE    ((size_t)1 << 40)         /* more than machines have memory; 47 bits of space hold it easily */
+#define HUGE_LEAST    ((size_t)1 << 34)         /* below this, pieces on demand serve better */
+#define PIECE         ((size_t)64 << 20)
+#define PIECE_MOST    ((size_t)16 << 30)
+#define PIECE_LEAST   ((size_t)2 << 20)
+#define RANGE_ALIGN   ((size_t)2 << 20)         /* huge pages */
+#define MAP_STEP      ((size_t)64 << 10)        /* bytes of map made writable at once: 32 MiB of range */
+#define STATE_FREE    0u
+#define STATE_MAKING  1u
+#define STATE_READY   2u
+
+struct stook_range stook_range;
+
+static struct stook_range_table ranges[STOOK_RANGES_MAX];
+static uint32_t ranges_used;                    /* atomic: slots of `ranges` ever claimed */
+static uintptr_t limit_share;                   /* const after start: an eighth of the limit; 0: no limit */
+
+static size_t map_bytes(size_t range_bytes)
+{
+        return range_bytes >> STOOK_MAP_SHIFT << 3;
+}
+
+static size_t round_up(size_t n, size_t to)
+{
+        return (n + to - 1) & ~(to - 1);
+}
+
+static bool ready(const struct stook_range_table *r)
+{
+        return __atomic_load_n(&r->state, __ATOMIC_ACQUIRE) == STATE_READY;     /* M1 */
+}
+
+/* Claims a slot of the table and publishes the range there. False: table full, or no address space. */
+static struct stook_range_table *range_add(size_t size)
+{
+        size_t page = stook_os_page_bytes();
+        uint32_t i = __atomic_load_n(&ranges_used, __ATOMIC_RELAXED);
+        void *base, *entries;
+
+        do {
+                if (i == STOOK_RANGES_MAX)
+                        return NULL;
+        } while (!__atomic_compare_exchange_n(&ranges_used, &i, i + 1, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+
+        struct stook_range_table *r = &ranges[i];
+
+        base = stook_os_reserve(size, RANGE_ALIGN);
+        entries = base ? stook_os_reserve(round_up(map_bytes(size), page), page) : NULL;
+        if (!entries) {
+                uint32_t last = i + 1;
+
+                if (base)
+                        stook_os_unreserve(base, size);
+                /* the slot is lost if somebody claimed the next one meanwhile: there are 64 */
+                __atomic_compare_exchange_n(&ranges_used, &last, i, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+                return NULL;
+        }
+        stook_os_advise(entries, round_up(map_bytes(size), page), STOOK_OS_NOHUGEPAGE);
+        r->base = (uintptr_t)base;
+        r->size = size;
+        r->entries = entries;
+        if (i == 0) {
+                stook_range.base = r->base;
+                stook_range.entries = entries;
+        }
+        __atomic_store_n(&r->state, STATE_READY, __ATOMIC_RELEASE);             /* M1 */
+        return r;
+}
+
+bool stook_ranges_start(void)
+{
+        uint64_t limit = stook_os_address_limit();
+        bool strict = stook_os_strict_overcommit() || stook_os_locked_future();
+
+        if (limit != UINT64_MAX)
+                limit_share = limit / 8 ? limit / 8 : 1;
+        else if (strict)
+                limit_share = PIECE_MOST;
+        if (!limit_share) {
+                for (size_t size = HUGE_RANGE; size >= HUGE_LEAST; size /= 2)
+                        if (range_add(size))
+                                return true;
+                limit_share = PIECE_MOST;
+        }
+        for (size_t size = PIECE; size >= PIECE_LEAST; size /= 2)
+                if (size <= limit_share && range_add(size))
+                        return true;
+        return range_add(PIECE_LEAST) != NULL;
+}
+
+bool stook_ranges_limited(void)
+{
+        return limit_share != 0;
+}
+
+/* Makes the map of [0, end) of a range writable, then says so. Idempotent: several threads may be at it. */
+static bool map_reach(struct stook_range_table *r, uintptr_t end)
+{
+        uintptr_t have = __atomic_load_n(&r->bytes, __ATOMIC_ACQUIRE), want;
+        size_t page = stook_os_page_bytes(), from, to;
+
+        if (end <= have)
+                return true;
+        from = map_bytes(have) & ~(page - 1);
+        to = round_up(map_bytes(end), MAP_STEP > page ? MAP_STEP : page);
+        if (to > round_up(map_bytes(r->size), page))
+                to = round_up(map_bytes(r->size), page);
+        if (!stook_os_enable((char *)r->entries + from, to - from))
+                return false;
+        want = (uintptr_t)to / 8 << STOOK_MAP_SHIFT;
+        if (want > r->size)
+                want = r->size;
+        while (have < want)
+                if (__atomic_compare_exchange_n(&r->bytes, &have, want, true, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE))
+                        break;
+        if (r == &ranges[0]) {
+                uintptr_t fast = __atomic_load_n(&stook_range.bytes, __ATOMIC_RELAXED);
+
+                while (fast < want)
+                        if (__atomic_compare_exchange_n(&stook_range.bytes, &fast, want, true, __ATOMIC_RELEASE,
+                                                        __ATOMIC_RELAXED))
+                                break;
+        }
+        return true;
+}
+
+static uintptr_t bump(struct stook_range_table *r, size_t bytes, size_t align, uintptr_t *gap, size_t *gap_bytes)
+{
+        uintptr_t at = __atomic_load_n(&r->frontier, __ATOMIC_RELAXED), start, end;
+
+        do {
+                start = ((r->base + at + align - 1) & ~(uintptr_t)(align - 1)) - r->base;
+                end = start + bytes;
+                if (start < at || end < start || end > r->size)
+                        return 0;
+                if (!map_reach(r, end))
+                        return 0;
+        } while (!__atomic_compare_exchange_n(&r->frontier, &at, end, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+        *gap = r->base + at;
+        *gap_bytes = start - at;
+        return r->base + start;
+}
+
+uintptr_t stook_range_bump(size_t bytes, size_t align, uintptr_t *gap, size_t *gap_bytes)
+{
+        uint32_t used = __atomic_load_n(&ranges_used, __ATOMIC_RELAXED);
+        uintptr_t got;
+        size_t size;
+
+        /* the newest first: the older ones are used up */
+        for (uint32_t i = used; i-- > 0;)
+                if (ready(&ranges[i]) && (got = bump(&ranges[i], bytes, align, gap, gap_bytes)))
+                        return got;
+
+        /* A new piece: twice as large each time, but not far ahead of use. */
+        size = PIECE;
+        for (uint32_t i = 1; i < used && size < PIECE_MOST; i++)
+                size *= 2;
+        if (limit_share && size > limit_share)
+                size = limit_share & ~(RANGE_ALIGN - 1);
+        for (;;) {
+                size_t least = round_up(bytes + (align > RANGE_ALIGN ? align : 0), RANGE_ALIGN);
+                struct stook_range_table *r;
+
+                if (least < bytes)
+                        return 0;
+                if (size < least)
+                        size = least;
+                r = range_add(size);
+                if (r)
+                        return bump(r, bytes, align, gap, gap_bytes);
+                if (size == least)
+                        return 0;
+                size /= 2;
+                size &= ~(RANGE_ALIGN - 1);
+        }
+}
+
+struct stook_range_table *stook_range_of(uintptr_t addr)
+{
+        uint32_t used = __atomic_load_n(&ranges_used, __ATOMIC_RELAXED);
+
+        for (uint32_t i = used; i-- > 0;)
+                if (ready(&ranges[i]) && addr - ranges[i].base < ranges[i].size)
+                        return &ranges[i];
+        return NULL;
+}
+
+bool stook_range_frontier_is(uintptr_t addr)
+{
+        struct stook_range_table *r = stook_range_of(addr);
+
+        return r && addr == r->base + __atomic_load_n(&r->frontier, __ATOMIC_RELAXED);
+}
+
+unsigned stook_ranges_count(void)
+{
+        unsigned n = 0;
+
+        for (uint32_t i = 0; i < __atomic_load_n(&ranges_used, __ATOMIC_RELAXED); i++)
+                n += ready(&ranges[i]);
+        return n;
+}
+
+size_t stook_ranges_reserved(void)
+{
+        size_t n = 0;
+
+        for (uint32_t i = 0; i < __atomic_load_n(&ranges_used, __ATOMIC_RELAXED); i++)
+                if (ready(&ranges[i]))
+                        n += ranges[i].size;
+        return n;
+}

@@ -1,0 +1,421 @@
+/*
+ * Purpose: spans taken and given, see span.h.
+ * Concurrency: M1: who pushes to `pending` and then fails to get the lock, and who releases the lock and then
+ *  finds `pending` empty, are ordered by a full fence on each side: one of them sees the other.
+ */
+#include <string.h>
+#include "os/os.h"
+#include "pages/meta.h"
+#include "pages/pagemap.h"
+#include "pages/pages_node.h"
+#include "pages/range.h"
+
+struct stook_pages_node stook_pages_nodes[1];   /* [stook_os_node_count()] */
+long stook_span_fail_from;
+
+#define NOLOCK_LOOKS 16         /* pending spans looked at by one take without the lock */
+#define ALIGN_MOST   ((size_t)1 << 30)
+
+bool stook_pages_start(void)
+{
+        for (unsigned n = 0; n < stook_os_node_count(); n++) {
+                for (unsigned set = 0; set < STOOK_SETS; set++)
+                        stook_bins_init(&stook_pages_nodes[n].bins[set]);
+                stook_list_init(&stook_pages_nodes[n].aged);
+        }
+        return stook_ranges_start() && stook_meta_start();
+}
+
+enum stook_pages_set stook_pages_set_of(const struct stook_span *span)
+{
+        switch (span->state) {
+        case STOOK_SPAN_DIRTY:
+                return STOOK_SET_DIRTY;
+        case STOOK_SPAN_RESERVED:
+                return STOOK_SET_RESERVED;
+        default:
+                return STOOK_SET_CLEAN;
+        }
+}
+
+/* First and last page of a span that is no slab say whose they are. */
+static void tag(struct stook_span *span)
+{
+        stook_pagemap_set(span->start, (uint64_t)(uintptr_t)span);
+        stook_pagemap_set(span->start + span->bytes - STOOK_MAP_PAGE, (uint64_t)(uintptr_t)span);
+}
+
+/* The free span in the bins that a page's entry belongs to, if there is one; under the lock. */
+static struct stook_span *free_at(struct stook_pages_node *node, uintptr_t addr)
+{
+        uint64_t entry = stook_pagemap_get(addr);
+        struct stook_span *s = stook_entry_span(entry);
+
+        if (stook_entry_cache(entry) || !s || __atomic_load_n(&s->kind, __ATOMIC_RELAXED) != STOOK_SPAN_FREE)
+                return NULL;
+        return &stook_pages_nodes[s->node] == node ? s : NULL;
+}
+
+void stook_pages_remove(struct stook_pages_node *node, struct stook_span *span)
+{
+        stook_bins_remove(&node->bins[stook_pages_set_of(span)], span);
+        if (stook_list_linked(&span->list))
+                stook_list_remove(&span->list);
+}
+
+struct stook_span *stook_pages_insert(struct stook_pages_node *node, struct stook_span *span)
+{
+        enum stook_pages_set set = stook_pages_set_of(span);
+        struct stook_span *before = free_at(node, span->start - 1), *after;
+
+        if (before && (before->start + before->bytes != span->start || stook_pages_set_of(before) != set))
+                before = NULL;
+        after = free_at(node, span->start + span->bytes);
+        if (after && (after->start != span->start + span->bytes || stook_pages_set_of(after) != set))
+                after = NULL;
+        if (after) {
+                stook_pages_remove(node, after);
+                if (after->state == STOOK_SPAN_PURGED)
+                        span->state = STOOK_SPAN_PURGED;
+                size_t bytes = after->bytes;
+
+                stook_meta_span_free(after);    /* before we grow over it: pages may leak in a fork, not overlap */
+                span->bytes += bytes;
+        }
+        if (before) {
+                size_t bytes = span->bytes;
+
+                stook_pages_remove(node, before);
+                if (span->state == STOOK_SPAN_PURGED)
+                        before->state = STOOK_SPAN_PURGED;
+                if (set == STOOK_SET_DIRTY && (int32_t)(span->age_ms - before->age_ms) > 0)
+                        before->age_ms = span->age_ms;
+                stook_meta_span_free(span);
+                before->bytes += bytes;
+                span = before;
+        }
+        tag(span);
+        stook_bins_insert(&node->bins[set], span);
+        if (set == STOOK_SET_DIRTY)
+                stook_list_add_tail(&node->aged, &span->list);
+        return span;
+}
+
+void stook_pages_unpend(struct stook_pages_node *node)
+{
+        struct stook_link *l = stook_pending_stack_take_all(&node->pending);
+
+        while (l) {
+                struct stook_span *span = stook_container_of(l, struct stook_span, link);
+
+                l = l->next;
+                stook_pages_insert(node, span);
+        }
+}
+
+bool stook_pages_lock(struct stook_pages_node *node)
+{
+        if (!stook_lock_take(&node->lock))
+                return false;
+        stook_pages_unpend(node);
+        return true;
+}
+
+void stook_pages_unlock(struct stook_pages_node *node)
+{
+        do {
+                stook_lock_drop(&node->lock);
+                __atomic_thread_fence(__ATOMIC_SEQ_CST);                /* M1 */
+                if (stook_pending_stack_empty_racy(&node->pending) || !stook_lock_try(&node->lock))
+                        return;
+                stook_pages_unpend(node);
+        } while (true);
+}
+
+void stook_pages_release(struct stook_pages_node *node, struct stook_span *span)
+{
+        __atomic_store_n(&span->kind, STOOK_SPAN_MOVING, __ATOMIC_RELAXED);
+        if (stook_pages_lock(node)) {
+                stook_pages_insert(node, span);
+                stook_pages_unlock(node);
+                return;
+        }
+        stook_pending_stack_push(&node->pending, &span->link);
+        __atomic_thread_fence(__ATOMIC_SEQ_CST);                        /* M1 */
+        if (stook_lock_try(&node->lock)) {
+                stook_pages_unpend(node);
+                stook_pages_unlock(node);
+        }
+}
+
+struct stook_span *stook_pages_split(struct stook_span *span, size_t bytes, struct stook_span **spare)
+{
+        struct stook_span *rest = *spare;
+
+        *spare = NULL;
+        rest->start = span->start + bytes;
+        rest->bytes = span->bytes - bytes;
+        rest->state = span->state;
+        rest->node = span->node;
+        rest->age_ms = span->age_ms;
+        span->bytes = bytes;
+        __atomic_store_n(&rest->kind, STOOK_SPAN_MOVING, __ATOMIC_RELEASE);
+        return rest;
+}
+
+/* The aligned part of a free span, at least @bytes of it, or 0. */
+static uintptr_t fit(const struct stook_span *span, size_t bytes, size_t align)
+{
+        uintptr_t start = (span->start + align - 1) & ~(uintptr_t)(align - 1);
+
+        return start + bytes <= span->start + span->bytes && start + bytes > start ? start : 0;
+}
+
+/*
+ * Cuts @span, which is the caller's, to @bytes aligned to @align; front and rest go to @left[0..1], NULL if none.
+ * Uses up to two of @spares.
+ */
+static struct stook_span *cut(struct stook_span *span, size_t bytes, size_t align, struct stook_span *spares[2],
+                              struct stook_span *left[2])
+{
+        uintptr_t start = fit(span, bytes, align);
+
+        left[0] = left[1] = NULL;
+        if (start != span->start) {
+                struct stook_span *back = stook_pages_split(span, start - span->start, &spares[0]);
+
+                left[0] = span;
+                span = back;
+        }
+        if (span->bytes > bytes)
+                left[1] = stook_pages_split(span, bytes, &spares[1]);
+        return span;
+}
+
+static struct stook_span *take_locked(struct stook_pages_node *node, size_t bytes, size_t align,
+                                      struct stook_span *spares[2])
+{
+        size_t page = stook_os_page_bytes(), room = bytes + (align > page ? align - page : 0);
+        struct stook_span *span = NULL, *left[2];
+
+        for (unsigned set = STOOK_SET_DIRTY; !span && set <= STOOK_SET_CLEAN; set++)
+                span = stook_bins_find(&node->bins[set], room);
+        if (!span)
+                return NULL;
+        stook_pages_remove(node, span);
+        span = cut(span, bytes, align, spares, left);
+        for (unsigned i = 0; i < 2; i++)
+                if (left[i])
+                        stook_pages_insert(node, left[i]);
+        return span;
+}
+
+/* Without the lock: from the pending stack, which is taken whole and pushed back but for one. */
+static struct stook_span *take_pending(struct stook_pages_node *node, size_t bytes, size_t align,
+                                       struct stook_span *spares[2])
+{
+        struct stook_link *all = stook_pending_stack_take_all(&node->pending), *l = all, *before = NULL;
+        struct stook_span *span = NULL, *left[2] = { NULL, NULL };
+
+        for (unsigned i = 0; l && i < NOLOCK_LOOKS; i++, before = l, l = l->next) {
+                struct stook_span *s = stook_container_of(l, struct stook_span, link);
+
+                if (s->state != STOOK_SPAN_RESERVED && fit(s, bytes, align)) {
+                        span = s;
+                        break;
+                }
+        }
+        if (span) {
+                if (before)
+                        before->next = span->link.next;
+                else
+                        all = span->link.next;
+                span = cut(span, bytes, align, spares, left);
+        }
+        for (unsigned i = 0; i < 2; i++)
+                if (left[i])
+                        stook_pending_stack_push(&node->pending, &left[i]->link);
+        if (all) {
+                struct stook_link *last = all;
+
+                while (last->next)
+                        last = last->next;
+                stook_pending_stack_push_chain(&node->pending, all, last);
+        }
+        return span;
+}
+
+static void hand_out(struct stook_pages_node *node, struct stook_span *span)
+{
+        __atomic_store_n(&span->kind, STOOK_SPAN_TAKEN, __ATOMIC_RELAXED);
+        span->list.next = span->list.prev = NULL;
+        memset(span->user, 0, sizeof(span->user));
+        tag(span);
+        __atomic_fetch_add(&node->taken_bytes, span->bytes, __ATOMIC_RELAXED);
+}
+
+/* Nonzero: the test hook lets this request fail. */
+static bool refused_by_hook(void)
+{
+        long n = __atomic_load_n(&stook_span_fail_from, __ATOMIC_RELAXED);
+
+        if (STOOK_LIKELY(n == 0))
+                return false;
+        if (n == 1)
+                return true;
+        return __atomic_sub_fetch(&stook_span_fail_from, 1, __ATOMIC_RELAXED) <= 0;
+}
+
+struct stook_span *stook_span_take(unsigned node_index, size_t bytes, size_t align)
+{
+        struct stook_pages_node *node = &stook_pages_nodes[node_index];
+        size_t page = stook_os_page_bytes();
+        struct stook_span *spares[2], *span = NULL;
+
+        if (!bytes || bytes > PTRDIFF_MAX || align > ALIGN_MOST || refused_by_hook())
+                return NULL;
+        bytes = (bytes + page - 1) & ~(page - 1);
+        if (align < page)
+                align = page;
+        if (bytes > STOOK_SPAN_OWN_MAPPING) {
+                span = stook_own_take(node, bytes, align, stook_ranges_limited() ? 0 : bytes / 4);
+                return span;
+        }
+
+        spares[0] = align > page ? stook_meta_span_new() : NULL;
+        spares[1] = stook_meta_span_new();
+        if (!spares[1] || (align > page && !spares[0]))
+                goto out;
+        if (stook_pages_lock(node)) {
+                span = take_locked(node, bytes, align, spares);
+                stook_pages_unlock(node);
+        } else {
+                span = take_pending(node, bytes, align, spares);
+        }
+        if (!span) {
+                struct stook_span *left[2] = { NULL, NULL };
+
+                span = stook_pages_grow(node, bytes, align, false);
+                if (!span)
+                        goto out;
+                span = cut(span, bytes, align, spares, left);
+                for (unsigned i = 0; i < 2; i++)
+                        if (left[i])
+                                stook_pages_release(node, left[i]);
+        }
+        hand_out(node, span);
+out:
+        for (unsigned i = 0; i < 2; i++)
+                if (spares[i])
+                        stook_meta_span_free(spares[i]);
+        return span;
+}
+
+void stook_span_give(struct stook_span *span)
+{
+        struct stook_pages_node *node = &stook_pages_nodes[span->node];
+
+        __atomic_fetch_sub(&node->taken_bytes, span->bytes, __ATOMIC_RELAXED);
+        if (span->own_mapping) {
+                stook_own_give(node, span);
+                return;
+        }
+        span->state = STOOK_SPAN_DIRTY;
+        span->age_ms = (uint32_t)stook_os_clock_ms();
+        span->list.next = NULL;
+        stook_pages_release(node, span);
+        stook_pages_purge_big(node);
+}
+
+/* Grows @span over @more bytes of the free span behind it. 1 done, 0 no such span, -1 nothing known (no lock). */
+static int grow_into_neighbour(struct stook_pages_node *node, struct stook_span *span, size_t more,
+                               struct stook_span **spare)
+{
+        struct stook_span *after, *rest;
+
+        if (!stook_pages_lock(node))
+                return -1;
+        after = free_at(node, span->start + span->bytes);
+        if (!after || after->start != span->start + span->bytes || after->bytes < more ||
+            after->state == STOOK_SPAN_RESERVED) {
+                stook_pages_unlock(node);
+                return 0;
+        }
+        stook_pages_remove(node, after);
+        if (after->bytes > more) {
+                rest = stook_pages_split(after, more, spare);
+                stook_pages_insert(node, rest);
+        }
+        stook_meta_span_free(after);
+        span->bytes += more;
+        tag(span);
+        stook_pages_unlock(node);
+        return 1;
+}
+
+static bool resize(struct stook_pages_node *node, struct stook_span *span, size_t bytes)
+{
+        struct stook_span *spare = stook_meta_span_new(), *rest;
+        bool done = false;
+
+        if (!spare)
+                return false;
+        if (bytes < span->bytes) {
+                rest = stook_pages_split(span, bytes, &spare);
+                rest->state = STOOK_SPAN_DIRTY;
+                rest->age_ms = (uint32_t)stook_os_clock_ms();
+                rest->own_mapping = 0;
+                tag(span);
+                __atomic_fetch_sub(&node->taken_bytes, rest->bytes, __ATOMIC_RELAXED);
+                stook_pages_release(node, rest);
+                stook_pages_purge_big(node);
+                return true;
+        }
+        size_t more = bytes - span->bytes;
+        int got = grow_into_neighbour(node, span, more, &spare);
+
+        if (got == 0 && stook_range_frontier_is(span->start + span->bytes)) {
+                /* nothing behind it yet: what fresh memory comes next comes here, unless somebody is faster */
+                struct stook_span *fresh = stook_pages_grow(node, more, stook_os_page_bytes(), false);
+
+                if (fresh) {
+                        stook_pages_release(node, fresh);
+                        got = grow_into_neighbour(node, span, more, &spare);
+                }
+        }
+        if (got == 1) {
+                __atomic_fetch_add(&node->taken_bytes, more, __ATOMIC_RELAXED);
+                done = true;
+        }
+        if (spare)
+                stook_meta_span_free(spare);
+        return done;
+}
+
+bool stook_span_resize(struct stook_span *span, size_t bytes)
+{
+        struct stook_pages_node *node = &stook_pages_nodes[span->node];
+        size_t page = stook_os_page_bytes();
+
+        if (!bytes || bytes > PTRDIFF_MAX)
+                return false;
+        bytes = (bytes + page - 1) & ~(page - 1);
+        if (bytes == span->bytes)
+                return true;
+        if (span->own_mapping)
+                return stook_own_resize(node, span, bytes);
+        if (bytes > STOOK_SPAN_OWN_MAPPING)
+                return false;
+        return resize(node, span, bytes);
+}
+
+struct stook_span *stook_span_large_at(uintptr_t addr)
+{
+        uint64_t entry = stook_pagemap_get(addr);
+        struct stook_span *s = stook_entry_span(entry);
+
+        if (!s || stook_entry_cache(entry) || s->start != addr ||
+            __atomic_load_n(&s->kind, __ATOMIC_RELAXED) != STOOK_SPAN_LARGE)
+                return NULL;
+        return s;
+}

@@ -1,0 +1,114 @@
+/*
+ * Purpose: fresh memory for the bins: address space from a range's frontier (or from what became free again),
+ * with pages behind it. No lock is held over the system call; without the lock it works all the same.
+ * Invariant: I1 memory asked for ahead of use is at most an eighth of what is in use, or GROW_LEAST: untouched
+ *  it costs nothing, but mlockall would make it resident.
+ * Failure: NULL; address space that got no memory is kept as reserved spans.
+ */
+#include "os/os.h"
+#include "pages/meta.h"
+#include "pages/pages_node.h"
+#include "pages/range.h"
+
+#define GROW_LEAST ((size_t)256 << 10)
+#define GROW_MOST  ((size_t)32 << 20)
+#define EXTENT     ((size_t)2 << 20)    /* a huge page; growth is in whole ones once it is that large */
+
+static struct stook_span *describe(struct stook_pages_node *node, uintptr_t start, size_t bytes,
+                                   enum stook_span_state state, struct stook_span **spare)
+{
+        struct stook_span *span = *spare;
+
+        *spare = NULL;
+        span->start = start;
+        span->bytes = bytes;
+        span->state = (uint8_t)state;
+        span->node = (uint8_t)(node - stook_pages_nodes);
+        __atomic_store_n(&span->kind, STOOK_SPAN_MOVING, __ATOMIC_RELEASE);
+        return span;
+}
+
+/* Reserved address space that became free again; NULL: none that fits. */
+static struct stook_span *reuse(struct stook_pages_node *node, size_t bytes, size_t align, struct stook_span *spares[2])
+{
+        struct stook_span *span, *rest = NULL, *front = NULL;
+        uintptr_t start;
+
+        if (!__atomic_load_n(&node->bins[STOOK_SET_RESERVED].spans, __ATOMIC_RELAXED) || !stook_pages_lock(node))
+                return NULL;
+        span = stook_bins_find(&node->bins[STOOK_SET_RESERVED], bytes + align - stook_os_page_bytes());
+        if (span) {
+                stook_pages_remove(node, span);
+                start = (span->start + align - 1) & ~(uintptr_t)(align - 1);
+                if (start != span->start) {
+                        front = span;
+                        span = stook_pages_split(front, start - front->start, &spares[0]);
+                }
+                if (span->bytes > bytes)
+                        rest = stook_pages_split(span, bytes, &spares[1]);
+                if (front)
+                        stook_pages_insert(node, front);
+                if (rest)
+                        stook_pages_insert(node, rest);
+        }
+        stook_pages_unlock(node);
+        return span;
+}
+
+struct stook_span *stook_pages_reserve(struct stook_pages_node *node, size_t bytes, size_t align)
+{
+        struct stook_span *spares[2] = { stook_meta_span_new(), stook_meta_span_new() }, *span = NULL;
+
+        if (spares[0] && spares[1])
+                span = reuse(node, bytes, align, spares);
+        if (!span && spares[0] && spares[1]) {
+                uintptr_t gap, start;
+                size_t gap_bytes;
+
+                start = stook_range_bump(bytes, align, &gap, &gap_bytes);
+                if (start) {
+                        span = describe(node, start, bytes, STOOK_SPAN_RESERVED, &spares[0]);
+                        if (gap_bytes)
+                                stook_pages_release(node, describe(node, gap, gap_bytes, STOOK_SPAN_RESERVED,
+                                                                   &spares[1]));
+                }
+        }
+        for (unsigned i = 0; i < 2; i++)
+                if (spares[i])
+                        stook_meta_span_free(spares[i]);
+        return span;
+}
+
+/* How much to get where @bytes are needed. */
+static size_t growth(struct stook_pages_node *node, size_t bytes)
+{
+        size_t ahead = __atomic_load_n(&node->taken_bytes, __ATOMIC_RELAXED) / 8;
+
+        ahead = ahead < GROW_LEAST ? GROW_LEAST : ahead > GROW_MOST ? GROW_MOST : ahead;
+        ahead = ahead >= EXTENT ? ahead & ~(EXTENT - 1) : GROW_LEAST;
+        return bytes < ahead ? ahead : bytes;
+}
+
+struct stook_span *stook_pages_grow(struct stook_pages_node *node, size_t bytes, size_t align, bool least)
+{
+        size_t want = least ? bytes : growth(node, bytes);
+        struct stook_span *span;
+
+        for (;;) {
+                span = stook_pages_reserve(node, want, align);
+                if (span && stook_os_commit((void *)span->start, span->bytes))
+                        break;
+                if (span)
+                        stook_pages_release(node, span);
+                if (want == bytes)
+                        return NULL;
+                want = bytes;                   /* memory is scarce: exactly what is needed */
+        }
+        span->state = STOOK_SPAN_ZERO;
+        __atomic_fetch_add(&node->committed_bytes, span->bytes, __ATOMIC_RELAXED);
+        if (stook_pages_thp == STOOK_THP_ALWAYS)
+                stook_os_advise((void *)span->start, span->bytes, STOOK_OS_HUGEPAGE);
+        else if (stook_pages_thp == STOOK_THP_NEVER)
+                stook_os_advise((void *)span->start, span->bytes, STOOK_OS_NOHUGEPAGE);
+        return span;
+}
