@@ -49,6 +49,7 @@ STOOK_INLINE size_t stook_section_pop_n(uint32_t offset, size_t n, void **object
                 : miss);
         return n;
 miss:
+        stook_section_disarm(area);
         return 0;
 }
 
@@ -90,6 +91,7 @@ STOOK_INLINE size_t stook_section_push_n(uint32_t offset, size_t n, void *const 
                 : miss);
         return n;
 miss:
+        stook_section_disarm(area);
         return 0;
 }
 
@@ -123,6 +125,7 @@ STOOK_INLINE void *stook_section_pop_if(uint32_t offset, void *expected)
                 : miss);
         return expected;
 miss:
+        stook_section_disarm(area);
         return NULL;
 }
 
@@ -168,6 +171,7 @@ STOOK_INLINE bool stook_section_exchange(uint32_t offset, struct stook_pair expe
                 : miss);
         return !failed;
 miss:
+        stook_section_disarm(area);
         return false;
 }
 
