@@ -192,8 +192,6 @@ STOOK_SECTION_FUNCTION struct stook_thread_v1 *stook_section_self(void)
 
 STOOK_SECTION_FUNCTION void stook_section_disarm(char *area)
 {
-        /* gcc 12 forgets a label of an asm goto with outputs when nothing is left in its block ("undefined .L7"). */
-        __asm__ volatile("");
         if (STOOK_SECTION_UNLOADABLE)
                 *(volatile uint64_t *)(area + STOOK_RSEQ_CS) = 0;
 }

@@ -49,7 +49,6 @@ STOOK_INLINE size_t stook_section_pop_n(uint32_t offset, size_t n, void **object
                 : miss);
         return n;
 miss:
-        stook_section_disarm(area);
         return 0;
 }
 
@@ -91,7 +90,6 @@ STOOK_INLINE size_t stook_section_push_n(uint32_t offset, size_t n, void *const 
                 : miss);
         return n;
 miss:
-        stook_section_disarm(area);
         return 0;
 }
 
@@ -125,7 +123,6 @@ STOOK_INLINE void *stook_section_pop_if(uint32_t offset, void *expected)
                 : miss);
         return expected;
 miss:
-        stook_section_disarm(area);
         return NULL;
 }
 
@@ -171,7 +168,6 @@ STOOK_INLINE bool stook_section_exchange(uint32_t offset, struct stook_pair expe
                 : miss);
         return !failed;
 miss:
-        stook_section_disarm(area);
         return false;
 }
 

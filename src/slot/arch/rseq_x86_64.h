@@ -50,7 +50,6 @@ STOOK_INLINE size_t stook_section_pop_n(uint32_t offset, size_t n, void **object
                 : miss);
         return n;
 miss:
-        stook_section_disarm(area);
         return 0;
 }
 
@@ -92,7 +91,6 @@ STOOK_INLINE size_t stook_section_push_n(uint32_t offset, size_t n, void *const 
                 : miss);
         return n;
 miss:
-        stook_section_disarm(area);
         return 0;
 }
 
@@ -123,7 +121,6 @@ STOOK_INLINE void *stook_section_pop_if(uint32_t offset, void *expected)
                 : miss);
         return expected;
 miss:
-        stook_section_disarm(area);
         return NULL;
 }
 
@@ -163,7 +160,6 @@ STOOK_INLINE bool stook_section_exchange(uint32_t offset, struct stook_pair expe
                 : miss);
         return true;
 miss:
-        stook_section_disarm(area);
         return false;
 }
 
