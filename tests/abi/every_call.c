@@ -1,0 +1,71 @@
+/*
+ * Proves that the shared library has every call its headers declare, that public structs have the sizes that
+ * programs already compiled have fixed, and that the thread's line is where layout version 1 says.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stook/layout.h>
+#include <stook/stook.h>
+
+static void test_every_call_is_there(void **state)
+{
+        /* A reference to each, so that a missing one fails the link, and an interposed NULL fails here. */
+        void (*const calls[])(void) = {
+#define CALL(name) (void (*)(void))name
+                CALL(stook_cache_create), CALL(stook_cache_destroy), CALL(stook_cache_find),
+                CALL(stook_cache_alloc), CALL(stook_cache_zalloc), CALL(stook_cache_alloc_node),
+                CALL(stook_cache_free), CALL(stook_cache_alloc_bulk), CALL(stook_cache_free_bulk),
+                CALL(stook_cache_shrink), CALL(stook_object_node), CALL(stook_cache_object_size),
+                CALL(stook_object_cache),
+                CALL(stook_malloc), CALL(stook_calloc), CALL(stook_realloc), CALL(stook_reallocarray),
+                CALL(stook_aligned_alloc), CALL(stook_free), CALL(stook_free_sized),
+                CALL(stook_free_aligned_sized), CALL(stook_usable_size), CALL(stook_owns),
+                CALL(stook_cache_stats), CALL(stook_for_each_cache),
+                CALL(stook_on_report), CALL(stook_cache_validate),
+                CALL(stook_mode), CALL(stook_trim), CALL(stook_maintain), CALL(stook_version),
+        };
+
+        (void)state;
+        for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
+                assert_true(calls[i] != NULL);
+}
+
+static void test_sizes_are_kept(void **state)
+{
+        (void)state;
+        assert_int_equal(sizeof(struct stook_cache_args), 64);
+        assert_int_equal(sizeof(struct stook_report), 56);
+        assert_int_equal(sizeof(struct stook_mode), 56);
+        assert_int_equal(sizeof(struct stook_thread_v1), 64);
+}
+
+static void test_a_size_from_another_release_is_refused(void **state)
+{
+        struct stook_cache_args args = { .args_size = sizeof(args) + 8 };
+        struct stook_mode mode = { .mode_size = 1 };
+        struct stook_cache_stats stats = { .stats_size = 8 };
+        struct stook_cache *cache = stook_cache_create("abi", 64, NULL);
+
+        (void)state;
+        assert_non_null(cache);
+        assert_null(stook_cache_create("abi2", 64, &args));
+        assert_true(stook_mode(&mode) < 0);
+        assert_null(mode.backend);
+        assert_true(stook_cache_stats(cache, &stats) < 0);
+        assert_int_equal(stats.object_size, 0);
+        assert_int_equal(stook_cache_destroy(cache), 0);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_every_call_is_there),
+                cmocka_unit_test(test_sizes_are_kept),
+                cmocka_unit_test(test_a_size_from_another_release_is_refused),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

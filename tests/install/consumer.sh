@@ -1,0 +1,77 @@
+#!/bin/sh
+# Proves that an installed tree is complete, and that a stranger's program builds and runs on it: by pkg-config,
+# shared and static; by CMake; with each header alone, as C and as C++.
+set -eu
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+DESTDIR=$work/root meson install -C "$STOOK_BUILD" --no-rebuild --quiet
+prefix=$work/root$(meson introspect --buildoptions "$STOOK_BUILD" |
+        /usr/bin/python3 -c 'import json, sys; print([o["value"] for o in json.load(sys.stdin) if o["name"] == "prefix"][0])')
+cc=${CC:-cc}
+
+one() { find "$prefix" -name "$1" | grep . || { echo "not installed: $1" >&2; exit 1; }; }
+
+libdir=$(dirname "$(one libstook.so)")
+one libstook.a >/dev/null
+one libstook.so.0 >/dev/null
+one libstook-malloc.so >/dev/null
+one stook >/dev/null
+for page in "$STOOK_SOURCE"/man/*.[1-9]; do
+        one "$(basename "$page")" >/dev/null
+done
+for header in "$STOOK_SOURCE"/include/stook/*.h; do
+        one "$(basename "$header")" >/dev/null
+done
+
+# A moved tree: pkg-config takes the prefix from where the file lies.
+pc() { PKG_CONFIG_PATH=$libdir/pkgconfig pkg-config --define-variable=prefix="$prefix" "$@"; }
+echo "stook.pc: $(pc --modversion stook)"
+# shellcheck disable=SC2046 # flags are words
+$cc -o "$work/shared" "$STOOK_SOURCE/examples/points.c" $(pc --cflags --libs stook)
+LD_LIBRARY_PATH=$libdir "$work/shared" | tee "$work/out"
+grep -q '^point: 65 live' "$work/out"
+# shellcheck disable=SC2046
+$cc -o "$work/static" "$STOOK_SOURCE/examples/points.c" $(pc --cflags stook) "$libdir/libstook.a"
+"$work/static" | cmp - "$work/out"
+
+for header in "$prefix"/include/stook/*.h; do
+        name=$(basename "$header")
+        echo "#include <stook/$name>" >"$work/header.c"
+        $cc -std=c11 -Wall -Wextra -Werror -pedantic-errors -I"$prefix/include" -fsyntax-only "$work/header.c" || {
+                echo "<stook/$name> does not stand alone in C11"; exit 1; }
+        if command -v c++ >/dev/null; then
+                cp "$work/header.c" "$work/header.cc"
+                c++ -std=c++17 -Wall -Wextra -Werror -I"$prefix/include" -fsyntax-only "$work/header.cc" || {
+                        echo "<stook/$name> does not stand alone in C++17"; exit 1; }
+        fi
+done
+
+if ! command -v cmake >/dev/null; then
+        echo "cmake is not installed; its package is not tried"
+        exit 0
+fi
+mkdir "$work/consumer"
+cp "$STOOK_SOURCE/examples/points.c" "$work/consumer"
+cat >"$work/consumer/CMakeLists.txt" <<'EOF'
+cmake_minimum_required(VERSION 3.13)
+project(consumer C)
+find_package(stook 0.1 REQUIRED)
+add_executable(shared points.c)
+target_link_libraries(shared stook::stook)
+add_executable(static points.c)
+target_link_libraries(static stook::static)
+EOF
+cmake -S "$work/consumer" -B "$work/consumer/build" -DCMAKE_PREFIX_PATH="$prefix" \
+        >"$work/cmake.log" || { cat "$work/cmake.log"; exit 1; }
+cmake --build "$work/consumer/build" >"$work/cmake.log" || { cat "$work/cmake.log"; exit 1; }
+"$work/consumer/build/shared" | cmp - "$work/out"
+"$work/consumer/build/static" | cmp - "$work/out"
+
+# A release that this one cannot stand in for is refused.
+sed -i 's/stook 0.1 /stook 99.0 /' "$work/consumer/CMakeLists.txt"
+if cmake -S "$work/consumer" -B "$work/consumer/build2" -DCMAKE_PREFIX_PATH="$prefix" \
+        >"$work/cmake.log" 2>&1; then
+        echo "find_package(stook 99.0) was satisfied"
+        exit 1
+fi
