@@ -11,7 +11,8 @@
  *  I3 locks_held is raised before the acquiring compare-and-swap and lowered after the release: a handler
  *     in between sees a lock too many, never one too few.
  * Concurrency: word is 0 free, 1 held, 2 held and somebody may sleep. M1: the release exchange pairs with
- *  the acquiring compare-and-swap. Sleeping is a futex wait of the os layer handed in at start.
+ *  the acquiring compare-and-swap or, of a waiter, exchange. Sleeping is a futex wait of the
+ *  os layer handed in at start.
  */
 #ifndef STOOK_LOCK_H
 #define STOOK_LOCK_H

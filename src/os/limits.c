@@ -1,0 +1,179 @@
+/*
+ * Purpose: how much memory there may be, and what the system asks of those who reserve it.
+ * Place: called at start. Files are read by raw open and read; a missing /proc or /sys means no limit.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+#include "base/compiler.h"
+#include "os/os.h"
+
+/* A smaller RLIMIT_MEMLOCK is passed by any process: whoever locks memory under it has failed already. */
+#define MEMLOCK_BINDS ((uint64_t)64 << 20)
+
+size_t stook_os_page_bytes(void)
+{
+        static size_t bytes;            /* atomic, relaxed; all write the same */
+        size_t b = __atomic_load_n(&bytes, __ATOMIC_RELAXED);
+
+        if (STOOK_UNLIKELY(!b)) {
+                b = getauxval(AT_PAGESZ);
+                __atomic_store_n(&bytes, b, __ATOMIC_RELAXED);
+        }
+        return b;
+}
+
+static uint64_t limit_of(int resource)
+{
+        struct rlimit limit;
+
+        return getrlimit(resource, &limit) || limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX : limit.rlim_cur;
+}
+
+uint64_t stook_os_address_limit(void)
+{
+        int before = errno;
+        uint64_t address = limit_of(RLIMIT_AS), locked = limit_of(RLIMIT_MEMLOCK);
+
+        errno = before;
+        if (locked < MEMLOCK_BINDS || geteuid() == 0)
+                locked = UINT64_MAX;
+        return address < locked ? address : locked;
+}
+
+/* One read from @offset, ended by 0. Bytes read; 0: no such file, or nothing there. */
+static size_t read_at(int folder, const char *path, off_t offset, char *text, size_t size)
+{
+        int before = errno, fd = openat(folder, path, O_RDONLY | O_CLOEXEC);
+        ssize_t n = -1;
+
+        if (fd >= 0) {
+                n = pread(fd, text, size - 1, offset);
+                close(fd);
+        }
+        errno = before;
+        text[n > 0 ? n : 0] = 0;
+        return n > 0 ? (size_t)n : 0;
+}
+
+bool stook_os_strict_overcommit(void)
+{
+        char text[8];
+
+        return read_at(AT_FDCWD, "/proc/sys/vm/overcommit_memory", 0, text, sizeof(text)) && text[0] == '2';
+}
+
+/* The number in a file of a cgroup; UINT64_MAX: "max", or no such file. */
+static uint64_t number_in(int folder, const char *path)
+{
+        char text[24];
+        uint64_t n = 0;
+
+        if (!read_at(folder, path, 0, text, sizeof(text)) || text[0] < '0' || text[0] > '9')
+                return UINT64_MAX;
+        for (const char *c = text; *c >= '0' && *c <= '9'; c++)
+                if (__builtin_mul_overflow(n, 10, &n) || __builtin_add_overflow(n, (uint64_t)(*c - '0'), &n))
+                        return UINT64_MAX;
+        return n;
+}
+
+/*
+ * The smallest limit on the way from the process's cgroup up to the mount. The path may be the host's, seen
+ * from a container whose mount starts further down: then the mount's root is the container's own cgroup.
+ */
+static uint64_t cgroup_limit(const char *mount, const char *path, const char *file)
+{
+        int before = errno, at, up;
+        unsigned levels = 1;
+        uint64_t limit, least = UINT64_MAX;
+        int root = open(mount, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+        if (root < 0) {
+                errno = before;
+                return UINT64_MAX;
+        }
+        at = path[0] == '/' && path[1] ? openat(root, path + 1, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+        if (at < 0) {
+                at = root;
+        } else {
+                close(root);
+                for (const char *c = path; *c; c++)
+                        levels += *c == '/';
+        }
+        while (at >= 0) {
+                limit = number_in(at, file);
+                if (limit < least)
+                        least = limit;
+                up = --levels ? openat(at, "..", O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+                close(at);
+                at = up;
+        }
+        errno = before;
+        return least;
+}
+
+/* One line of /proc/self/cgroup: "0::/path" is version 2, "n:controllers:/path" version 1. */
+static uint64_t cgroup_line_limit(char *line)
+{
+        char *controllers = strchr(line, ':'), *path;
+
+        if (!controllers || !(path = strchr(++controllers, ':')))
+                return UINT64_MAX;
+        *path++ = 0;
+        if (!*controllers)
+                return cgroup_limit("/sys/fs/cgroup", path, "memory.max");
+        for (char *word = controllers; word; word = strchr(word, ',')) {
+                word += *word == ',';
+                if (!strncmp(word, "memory", 6) && (!word[6] || word[6] == ','))
+                        return cgroup_limit("/sys/fs/cgroup/memory", path, "memory.limit_in_bytes");
+        }
+        return UINT64_MAX;
+}
+
+uint64_t stook_os_memory_bytes(void)
+{
+        char line[512];
+        struct sysinfo info;
+        int before = errno;
+        uint64_t limit, least = sysinfo(&info) ? UINT64_MAX : (uint64_t)info.totalram * info.mem_unit;
+        off_t offset = 0;
+
+        errno = before;
+        /* Line by line, each read afresh: the file may be longer than the stack allows. A longer line ends it. */
+        while (read_at(AT_FDCWD, "/proc/self/cgroup", offset, line, sizeof(line))) {
+                char *end = strchr(line, '\n');
+
+                if (!end)
+                        break;
+                *end = 0;
+                offset += end + 1 - line;
+                limit = cgroup_line_limit(line);
+                if (limit < least)
+                        least = limit;
+        }
+        return least;
+}
+
+/*
+ * Asked of a mapping, not of /proc (VmLck, which may be missing and counts only what was locked already): a
+ * new page is locked exactly if MADV_DONTNEED refuses it, also under MCL_ONFAULT. No page at all: RLIMIT_MEMLOCK
+ * is used up, which only a lock of future mappings can do.
+ */
+bool stook_os_locked_future(void)
+{
+        size_t page = stook_os_page_bytes();
+        int before = errno;
+        void *probe = mmap(NULL, page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        bool locked = probe == MAP_FAILED ? errno == EAGAIN : madvise(probe, page, MADV_DONTNEED) != 0;
+
+        if (probe != MAP_FAILED)
+                munmap(probe, page);
+        errno = before;
+        return locked;
+}

@@ -1,0 +1,134 @@
+/*
+ * Purpose: mappings: reserve address space, put pages into it, take them out.
+ * Place: called by pages; sizes and addresses are multiples of the system's page.
+ * Invariants:
+ *  I1 a range once handed out by reserve is never unmapped: what leaves it has PROT_NONE mapped over it in
+ *     the same call, or the next foreign mmap would land in the hole.
+ *  I2 reserved ranges carry DONTDUMP, committed ones do not; decommitted ones do again, so that they merge
+ *     with their neighbours.
+ * Concurrency: any thread, any instruction, on ranges the caller owns.
+ */
+#include <errno.h>
+#include <sys/mman.h>
+
+#include "base/compiler.h"
+#include "os/os.h"
+
+#ifndef MREMAP_DONTUNMAP
+#define MREMAP_DONTUNMAP 4
+#endif
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
+#ifndef MADV_WIPEONFORK
+#define MADV_WIPEONFORK 18
+#endif
+
+#define RESERVED  (MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE)
+#define COMMITTED (MAP_PRIVATE | MAP_ANONYMOUS)
+
+/* atomic; n > 0: the n-th commit from now fails and makes it -1; negative: all fail */
+long stook_os_fail_commit;
+
+static bool commit_must_fail(void)
+{
+        long n = __atomic_load_n(&stook_os_fail_commit, __ATOMIC_RELAXED);
+
+        while (STOOK_UNLIKELY(n > 0))
+                if (__atomic_compare_exchange_n(&stook_os_fail_commit, &n, n == 1 ? -1 : n - 1, false,
+                                                __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+                        return n == 1;
+        return n < 0;
+}
+
+/* mmap that leaves errno alone. NULL: refused. */
+static void *map(void *addr, size_t bytes, int prot, int flags)
+{
+        int before = errno;
+        void *at = mmap(addr, bytes, prot, flags, -1, 0);
+
+        errno = before;
+        return at == MAP_FAILED ? NULL : at;
+}
+
+static bool advise(void *addr, size_t bytes, int advice)
+{
+        int before = errno;
+        bool done = !madvise(addr, bytes, advice);
+
+        errno = before;
+        return done;
+}
+
+void stook_os_unreserve(void *addr, size_t bytes)
+{
+        int before = errno;
+
+        munmap(addr, bytes);
+        errno = before;
+}
+
+void *stook_os_reserve(size_t bytes, size_t align)
+{
+        size_t page = stook_os_page_bytes(), more = align > page ? align - page : 0, head;
+        char *at;
+
+        if (!bytes || bytes + more < bytes)
+                return NULL;
+        at = map(NULL, bytes + more, PROT_NONE, RESERVED);
+        if (!at)
+                return NULL;
+        /* Nobody knows the range yet, so its edges may go; trimming edges splits no mapping. */
+        head = more ? -(uintptr_t)at & (align - 1) : 0;
+        if (head)
+                stook_os_unreserve(at, head);
+        if (more > head)
+                stook_os_unreserve(at + head + bytes, more - head);
+        advise(at + head, bytes, MADV_DONTDUMP);
+        return at + head;
+}
+
+bool stook_os_commit(void *addr, size_t bytes)
+{
+        return !commit_must_fail() && map(addr, bytes, PROT_READ | PROT_WRITE, COMMITTED | MAP_FIXED);
+}
+
+bool stook_os_decommit(void *addr, size_t bytes)
+{
+        if (!map(addr, bytes, PROT_NONE, RESERVED | MAP_FIXED))
+                return false;
+        advise(addr, bytes, MADV_DONTDUMP);
+        return true;
+}
+
+bool stook_os_purge(void *addr, size_t bytes)
+{
+        return advise(addr, bytes, MADV_DONTNEED);
+}
+
+bool stook_os_move(void *from, void *to, size_t bytes)
+{
+        int before = errno;
+        bool moved = mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to) == to;
+
+        errno = before;
+        /*
+         * The kernel unmaps the target first and may find only then that it cannot move (a limit, a source of
+         * several mappings). If that left a hole, it is filled at once; if not, NOREPLACE changes nothing.
+         */
+        if (!moved)
+                map(to, bytes, PROT_READ | PROT_WRITE, COMMITTED | MAP_FIXED_NOREPLACE);
+        return moved;
+}
+
+bool stook_os_advise(void *addr, size_t bytes, enum stook_os_advice advice)
+{
+        static const int advices[] = {
+                [STOOK_OS_HUGEPAGE] = MADV_HUGEPAGE,
+                [STOOK_OS_NOHUGEPAGE] = MADV_NOHUGEPAGE,
+                [STOOK_OS_DONTDUMP] = MADV_DONTDUMP,
+                [STOOK_OS_WIPEONFORK] = MADV_WIPEONFORK,
+        };
+
+        return advise(addr, bytes, advices[advice]);
+}

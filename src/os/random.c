@@ -1,0 +1,49 @@
+/*
+ * Purpose: numbers nobody outside can guess easily: orders of objects, secrets of free lists. Not cryptography.
+ * A counter in steps of an odd constant, each value mixed (Steele, Lea, Flood: "Fast splittable pseudorandom
+ * number generators", 2014).
+ * Concurrency: any thread, any instruction. A race of two first callers seeds once.
+ */
+#include <sys/auxv.h>
+#include <time.h>
+
+#include "os/os.h"
+
+#define STEP UINT64_C(0x9e3779b97f4a7c15)
+
+static uint64_t seed;                   /* atomic, relaxed; 0: not seeded yet */
+static uint64_t drawn;                  /* atomic, relaxed; a multiple of STEP */
+
+static uint64_t mix(uint64_t x)
+{
+        x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+        x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
+        return x ^ (x >> 31);
+}
+
+/* The kernel's 16 bytes are libc's canaries, too: folded to 64 bits, so that a number does not give them away. */
+static uint64_t make_seed(void)
+{
+        const unsigned char *bytes = (const unsigned char *)getauxval(AT_RANDOM);
+        struct timespec now = { 0 };
+        uint64_t s;
+
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        s = mix((uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec) ^ (uintptr_t)&now;
+        for (unsigned i = 0; bytes && i < 16; i++)
+                s = mix(s + STEP + bytes[i]);
+        return s | 1;
+}
+
+uint64_t stook_os_random(void)
+{
+        uint64_t s = __atomic_load_n(&seed, __ATOMIC_RELAXED);
+
+        if (!s) {
+                uint64_t fresh = make_seed();
+
+                if (__atomic_compare_exchange_n(&seed, &s, fresh, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+                        s = fresh;
+        }
+        return mix(s + __atomic_fetch_add(&drawn, STEP, __ATOMIC_RELAXED));
+}

@@ -1,0 +1,150 @@
+/*
+ * Purpose: a thread's registered rseq area: libc's, or our own where libc makes none (musl, glibc before 2.35
+ * or with its tunable off).
+ * Place: called by life and slot at start, by slot on a thread's first slow path.
+ * Invariants:
+ *  I1 an area of ours is unregistered before its thread's memory can go: musl unmaps the stack of a detached
+ *     thread, and the kernel's next write there would kill the process. So without a key of which we know
+ *     that setting it never allocates, there is no registration of our own.
+ *  I2 a thread whose end has begun is barred, so it never registers again.
+ *  I3 nothing in an area is written here: those fields are the kernel's.
+ * Concurrency: any thread, any instruction, after detect. A handler may register on top of its own thread:
+ *  the second registration of one area is refused with EBUSY, which therefore means success. (Somebody else's
+ *  area is EINVAL, another signature EPERM.)
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <sys/auxv.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/compiler.h"
+#include "base/thread.h"
+#include "os/os.h"
+
+#ifndef SYS_rseq
+#if defined(__x86_64__)
+#define SYS_rseq 334
+#else
+#define SYS_rseq 293
+#endif
+#endif
+#ifndef AT_RSEQ_FEATURE_SIZE
+#define AT_RSEQ_FEATURE_SIZE 27
+#endif
+
+/* What stands before each abort handler, and must be told at registration. */
+#if defined(__x86_64__)
+#define SIGNATURE 0x53053053u
+#else
+#define SIGNATURE 0xd428bc00u
+#endif
+
+#define CPU_ID_OFFSET  4
+#define MM_CID_END     28
+#define FLAG_UNREGISTER 1
+
+/* glibc keeps the first so many values in the thread itself; setting a later one may allocate. */
+#define KEYS_INLINE 32
+
+/* glibc's, from 2.35 on; absent elsewhere. Size 0: it has not registered (an old kernel, or its tunable). */
+extern const ptrdiff_t __rseq_offset __attribute__((weak));
+extern const unsigned int __rseq_size __attribute__((weak));
+
+static bool detected;                   /* these three: written once, by the thread that starts the library */
+static enum stook_rseq_owner owner;
+static pthread_key_t end_key;           /* its value in a thread: an area of ours is registered */
+
+static long rseq(char *area, int flags)
+{
+        int before = errno;
+        long r = syscall(SYS_rseq, area, sizeof(stook_self->own_rseq), flags, SIGNATURE);
+
+        if (r)
+                r = -errno;
+        errno = before;
+        return r;
+}
+
+/* I1, I2. Other destructors may allocate after this one: they find a thread that is barred. */
+static void at_thread_end(void *self)
+{
+        stook_self->barred = 1;
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);
+        stook_self->ready = 0;
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);
+        rseq(((struct stook_thread_v1 *)self)->own_rseq, FLAG_UNREGISTER);
+}
+
+static char *bar(void)
+{
+        stook_self->barred = 1;
+        return NULL;
+}
+
+static char *libc_area(void)
+{
+        char *area = (char *)__builtin_thread_pointer() + __rseq_offset;
+
+        return __atomic_load_n((int32_t *)(area + CPU_ID_OFFSET), __ATOMIC_RELAXED) >= 0 ? area : bar();
+}
+
+static char *own_area(void)
+{
+        char *area = stook_self->own_rseq;
+        long r;
+
+        /* The key first: were the registration first, a thread stopped between could end with it. */
+        if (pthread_setspecific(end_key, stook_self))
+                return bar();
+        r = rseq(area, 0);
+        return !r || r == -EBUSY ? area : bar();
+}
+
+char *stook_os_rseq_area(void)
+{
+        if (stook_self->barred)
+                return NULL;
+        switch (owner) {
+        case STOOK_RSEQ_LIBC:
+                return libc_area();
+        case STOOK_RSEQ_OWN:
+                return own_area();
+        default:
+                return bar();
+        }
+}
+
+void stook_os_rseq_detect(void)
+{
+        if (detected)
+                return;
+        detected = true;
+        if (&__rseq_size && &__rseq_offset && __rseq_size) {
+                owner = STOOK_RSEQ_LIBC;
+                return;
+        }
+        if (pthread_key_create(&end_key, at_thread_end))
+                return;
+#ifdef __GLIBC__
+        if (end_key >= KEYS_INLINE) {
+                pthread_key_delete(end_key);
+                return;
+        }
+#endif
+        owner = STOOK_RSEQ_OWN;
+        if (!own_area())
+                owner = STOOK_RSEQ_NONE;
+}
+
+enum stook_rseq_owner stook_os_rseq_owner(void)
+{
+        return owner;
+}
+
+/* Said by the kernel of itself; libc's area of the original 32 bytes has room for it, whatever its size says. */
+bool stook_os_rseq_has_mm_cid(void)
+{
+        return owner != STOOK_RSEQ_NONE && getauxval(AT_RSEQ_FEATURE_SIZE) >= MM_CID_END;
+}
