@@ -1,0 +1,71 @@
+"""
+bench/contenders.py - who takes part
+
+Purpose: finds the libraries that can be preloaded (Stook's, the peers built by peers/build.py, Debian's packages where
+a peer was not built) and makes sure that the one asked for is the one that runs.
+Place: used by run.py and experiments.py.
+"""
+
+import os
+import pathlib
+
+OURS = "stook"
+PLAIN = "glibc"
+LIBRARY_FOLDERS = ("/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib")
+
+# name: (library of the distribution, the peer it stands in for)
+PACKAGED = {
+    "gperftools": ("libtcmalloc_minimal.so.4", None),
+    "mimalloc2-packaged": ("libmimalloc.so.2", "mimalloc2"),
+    "jemalloc-packaged": ("libjemalloc.so.2", "jemalloc"),
+}
+# Google's tcmalloc keeps its caches by CPU only if the rseq area is its own.
+EXTRA_ENVIRONMENT = {"tcmalloc": {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}}
+
+
+class Contender:
+    """One allocator in a process of its own."""
+
+    def __init__(self, name, library=None, extra=None):
+        self.name = name
+        self.library = library
+        self.extra = extra or {}
+
+    def environment(self):
+        env = {k: v for k, v in os.environ.items() if k not in ("LD_PRELOAD", "GLIBC_TUNABLES")}
+        env.update(self.extra)
+        if self.library:
+            env["LD_PRELOAD"] = str(self.library)
+        return env
+
+    def is_behind(self, malloc_from):
+        """Whether malloc, as the program found it, is this contender's."""
+        if not self.library:
+            return "libc" in os.path.basename(malloc_from)
+        try:
+            return os.path.samefile(malloc_from, self.library)
+        except OSError:
+            return False
+
+
+def preloaded(build, peers, chosen=None):
+    """All contenders that can be preloaded, Stook first. `chosen`: names, or None for all there are."""
+    found = {}
+    ours = build / "libstook-malloc.so"
+    if ours.exists():
+        found[OURS] = Contender(OURS, ours)
+    found[PLAIN] = Contender(PLAIN)
+    for library in sorted((peers / "lib").glob("*.so")):
+        name = library.stem
+        found[name] = Contender(name, library, EXTRA_ENVIRONMENT.get(name))
+    for name, (file, stands_for) in PACKAGED.items():
+        if stands_for in found:
+            continue
+        for folder in LIBRARY_FOLDERS:
+            library = pathlib.Path(folder) / file
+            if library.exists():
+                found[name] = Contender(name, library)
+                break
+    if chosen is not None:
+        found = {name: c for name, c in found.items() if name in (OURS, PLAIN) or name in chosen}
+    return found

@@ -1,0 +1,309 @@
+"""
+bench/experiments.py - what is measured, and with which commands
+
+Purpose: each experiment runs one program once for each contender in each round; the contenders take turns, every
+other round in reverse order. What comes back is a table {contender: {metric: [one value for each round]}}; a
+contender that failed in a round has None there, so that the rounds of two contenders stay neighbours.
+Place: run.py calls measure(); figures.py judges the tables.
+"""
+
+import json
+import os
+import pathlib
+import resource
+import signal
+import subprocess
+import tempfile
+
+from contenders import OURS, PLAIN, Contender
+
+PROGRAM_SECONDS = 300
+
+
+class Failed(Exception):
+    """A program gave no answer, and why."""
+
+
+class Setting:
+    """Where programs lie and how long to measure."""
+
+    def __init__(self, build, peers, pairs, quick, chosen, contenders, say):
+        self.build, self.peers, self.pairs, self.quick = build, peers, pairs, quick
+        self.chosen, self.contenders, self.say = chosen, contenders, say
+
+    def program(self, name):
+        return self.build / "bench" / name
+
+
+def run(command, contender, before_exec=None):
+    """Runs one program; returns its standard output. Failed if it ends otherwise than with status 0."""
+    try:
+        done = subprocess.run([str(c) for c in command], env=contender.environment(), capture_output=True,
+                              text=True, timeout=PROGRAM_SECONDS, preexec_fn=before_exec)
+    except subprocess.TimeoutExpired:
+        raise Failed(f"no answer after {PROGRAM_SECONDS} s") from None
+    except OSError as why:
+        raise Failed(str(why)) from None
+    if done.returncode < 0:
+        raise Failed("ended by " + signal.Signals(-done.returncode).name)
+    if done.returncode:
+        raise Failed(f"exit status {done.returncode}: {done.stderr.strip()[-200:]}")
+    return done.stdout
+
+
+def checked(answer, contender):
+    source = answer.pop("malloc_from", None)
+    if source is not None and not contender.is_behind(source):
+        raise Failed(f"malloc came from {source}")
+    return answer
+
+
+def macro(command, contender, before_exec=None):
+    """The answer of a program of bench/macro."""
+    text = run(command, contender, before_exec)
+    try:
+        return checked(json.loads(text), contender)
+    except ValueError:
+        raise Failed("no JSON in the answer: " + text[:100]) from None
+
+
+def micro(command, contender, seconds, name_of=lambda name: name):
+    """Times (ns) and counters of a Google Benchmark program: {"pair/64": 2.5, "pair/64 resident_KiB": ...}."""
+    text = run(list(command) + ["--benchmark_format=json", f"--benchmark_min_time={seconds}"], contender)
+    report = json.loads(text)
+    checked(report["context"], contender)
+    metrics = {}
+    for b in report["benchmarks"]:
+        if b.get("error_occurred"):
+            continue
+        # Processor time leaves out what other processes took; manual times are wall time of the part that counts.
+        manual = b["name"].endswith("/manual_time")
+        name = name_of(b["run_name"].replace("/manual_time", "").replace("/iterations:20", "")
+                       .replace("/iterations:3", ""))
+        metrics[name] = b["real_time" if manual else "cpu_time"] * {"ns": 1, "us": 1e3, "ms": 1e6}[b["time_unit"]]
+        for counter in ("resident_KiB", "held_KiB", "cached_KiB"):
+            if counter in b:
+                metrics[f"{name} {counter}"] = b[counter]
+    return metrics
+
+
+def rounds(setting, contenders, count, once):
+    """once(contender) -> metrics, `count` times for each contender in turn; failures are told once each."""
+    table = {c.name: [] for c in contenders}
+    told = set()
+    for i in range(count):
+        for contender in contenders if i % 2 == 0 else reversed(contenders):
+            try:
+                table[contender.name].append(once(contender))
+            except Failed as why:
+                table[contender.name].append({})
+                if (contender.name, str(why)) not in told:
+                    told.add((contender.name, str(why)))
+                    setting.say(f"  {contender.name}: {why}")
+    names = {c: sorted({m for answer in answers for m in answer}) for c, answers in table.items()}
+    return {c: {m: [a.get(m) for a in answers] for m in names[c]} for c, answers in table.items() if names[c]}
+
+
+def preloaded(setting, only=None):
+    return [c for n, c in setting.contenders.items() if only is None or n in only]
+
+
+def object_pair(setting):
+    """Pair and batches of 64-byte objects: object cache, private array, and peers linked statically."""
+    seconds = 0.02 if setting.quick else 0.1
+    programs = {name: setting.program("object_pair-" + name)
+                for name in ("array", "cache", "inline", "inline-unloadable", "inline-static")}
+    for path in sorted((setting.peers / "bin").glob("pair-*")):
+        peer = path.name.removeprefix("pair-")
+        if setting.chosen is None or peer in setting.chosen:
+            programs["static-" + peer] = path
+    programs = {name: path for name, path in programs.items() if path.exists()}
+    contenders = [Contender(name, extra={"GLIBC_TUNABLES": "glibc.pthread.rseq=0"} if "tcmalloc" in name else {})
+                  for name in programs]
+    for c in contenders:
+        c.is_behind = lambda malloc_from: True          # linked statically: malloc may be theirs
+    preload = {"preloaded-" + c.name: c for c in preloaded(setting) if c.name != OURS}
+    for name, c in preload.items():
+        clone = Contender(name, c.library, c.extra)
+        contenders.append(clone)
+        programs[name] = setting.program("object_pair-malloc")
+    return rounds(setting, contenders, setting.pairs,
+                  lambda c: micro([programs[c.name]], c, seconds))
+
+
+def malloc_pair(setting):
+    """malloc and free preloaded: pairs, batches, mixes, on top of a live set of 64 MiB."""
+    seconds = 0.02 if setting.quick else 0.1
+    return rounds(setting, preloaded(setting), setting.pairs,
+                  lambda c: micro([setting.program("malloc_pair")], c, seconds))
+
+
+def bulk(setting):
+    """Bulk calls of an object cache beside storing pointers."""
+    command = [setting.program("bulk")] + (["--benchmark_filter=warm|store"] if setting.quick else [])
+    return rounds(setting, [Contender("stook-cache")], setting.pairs, lambda c: micro(command, c, 0.02))
+
+
+def prodcons(setting):
+    """One thread allocates, another frees."""
+    ms = 200 if setting.quick else 700
+
+    def once(contender):
+        metrics = {}
+        for name, size in (("64", 64), ("mix", 0)):
+            answer = macro([setting.program("prodcons"), f"size={size}", f"ms={ms}"], contender)
+            metrics.update({f"{name} {k}": v for k, v in answer.items()})
+        return metrics
+
+    return rounds(setting, preloaded(setting), setting.pairs, once)
+
+
+def parked(setting):
+    """256 parked threads."""
+    return rounds(setting, preloaded(setting), min(setting.pairs, 3),
+                  lambda c: macro([setting.program("parked"), "threads=" + ("64" if setting.quick else "256")], c))
+
+
+def empty(setting):
+    """What a preload adds to a program that does nothing."""
+    program = setting.program("empty")
+    plain = setting.contenders[PLAIN]
+
+    def resident(mode, contender):
+        return json.loads(run([program, mode], contender))["resident_KiB"]
+
+    def core_bytes(contender):
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run([program, "core"], cwd=folder, env=contender.environment(), capture_output=True,
+                                  preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE, (-1, -1)))
+            files = list(pathlib.Path(folder).iterdir())
+            if done.returncode != -signal.SIGABRT or len(files) != 1:
+                raise Failed("no core file")
+            return files[0].stat().st_size
+
+    def once(contender):
+        metrics = {"resident_KiB": resident("rss", contender) - resident("rss", plain)}
+        # Some peers reserve gigabytes that mlockall would make resident, and a core file would hold.
+        if contender.name in (OURS, PLAIN):
+            metrics["mlockall_KiB"] = resident("locked", contender) - resident("locked", plain)
+            try:
+                metrics["core_KiB"] = (core_bytes(contender) - core_bytes(plain)) / 1024
+            except Failed as why:
+                setting.say(f"  {contender.name}: {why}")
+        if contender.library:
+            answer = json.loads(run([setting.program("spawn"), contender.library, program,
+                                     "pairs=" + ("100" if setting.quick else "1000")], plain))
+            metrics.update({name: answer[name] for name in ("plain_us", "added_us", "added_low_us",
+                                                            "added_high_us")})
+        return metrics
+
+    return rounds(setting, preloaded(setting), min(setting.pairs, 3), once)
+
+
+def spike(setting):
+    """1 GiB allocated and freed, then idle. Contenders run side by side: only memory is looked at."""
+    wait, mib = (2, 256) if setting.quick else (10, 1024)
+    table = {}
+    jobs = [(c, name, size) for name, size in (("small", 64), ("mix", 0), ("large", 1 << 20))
+            for c in preloaded(setting)]
+    at_once = max(1, min(4, os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // (3 << 30)))
+    for first in range(0, len(jobs), at_once):
+        running = [(c, name, subprocess.Popen([setting.program("spike"), f"size={size}", f"wait={wait}", f"mib={mib}"],
+                                              env=c.environment(), stdout=subprocess.PIPE, text=True))
+                   for c, name, size in jobs[first:first + at_once]]
+        for c, name, process in running:
+            text = process.communicate()[0]
+            try:
+                answer = checked(json.loads(text), c)
+            except (ValueError, Failed) as why:
+                setting.say(f"  {c.name}, {name}: {why}")
+                continue
+            for key in ("after_KiB", "idle_KiB", "busy_KiB"):
+                answer[key.replace("KiB", "percent")] = 100 * answer[key] / (mib * 1024)
+            for key, value in answer.items():
+                table.setdefault(c.name, {})[f"{name} {key}"] = [value]
+    return table
+
+
+class MemoryGroup:
+    """A memory control group of this run's own (version 1 or 2), with a limit."""
+
+    V1, V2 = pathlib.Path("/sys/fs/cgroup/memory"), pathlib.Path("/sys/fs/cgroup")
+
+    def __init__(self, limit):
+        v1 = (self.V1 / "memory.limit_in_bytes").exists()
+        self.path = (self.V1 if v1 else self.V2) / f"stook-bench-{os.getpid()}"
+        self.peak_file = "memory.max_usage_in_bytes" if v1 else "memory.peak"
+        try:
+            self.path.mkdir()
+            (self.path / ("memory.limit_in_bytes" if v1 else "memory.max")).write_text(str(limit))
+            if not v1:
+                (self.path / "memory.swap.max").write_text("0")
+        except OSError as why:
+            self.close()
+            raise Failed(f"no memory control group can be made here: {why}") from None
+
+    def enter(self):
+        (self.path / "cgroup.procs").write_text(str(os.getpid()))
+
+    def peak(self):
+        return int((self.path / self.peak_file).read_text())
+
+    def close(self):
+        try:
+            self.path.rmdir()
+        except OSError:
+            pass
+
+
+def cgroup(setting):
+    """128 threads touch every size class within 64 MiB."""
+    def once(contender):
+        group = MemoryGroup(64 << 20)
+        try:
+            metrics = {"killed": 1.0}
+            try:
+                metrics.update(macro([setting.program("touch_classes")], contender, group.enter), killed=0.0)
+            except Failed as why:
+                if "SIGKILL" not in str(why):
+                    raise
+            metrics["group_peak_KiB"] = group.peak() / 1024
+            return metrics
+        finally:
+            group.close()
+
+    return rounds(setting, preloaded(setting), min(setting.pairs, 3), once)
+
+
+def realloc(setting):
+    """Growing to 1 GiB in steps of 4 KiB, beside glibc."""
+    only = (OURS, PLAIN) if setting.chosen is None else None
+    return rounds(setting, preloaded(setting, only), min(setting.pairs, 10),
+                  lambda c: macro([setting.program("large"), "realloc", "mib=" + ("64" if setting.quick else "1024")],
+                                  c))
+
+
+def calloc(setting):
+    """A fresh zeroed object of 1 GiB."""
+    return rounds(setting, preloaded(setting), min(setting.pairs, 3),
+                  lambda c: macro([setting.program("large"), "calloc"], c))
+
+
+def churn(setting):
+    """Values whose sizes drift from 100 bytes to 10 KiB and back."""
+    return rounds(setting, preloaded(setting), min(setting.pairs, 5),
+                  lambda c: macro([setting.program("churn")] + (["mib=16", "steps=10"] if setting.quick else []), c))
+
+
+# What is printed; everything is in the result file. None: all metrics without a space in their name.
+SHOWN = {
+    "malloc_pair": ["pair/64", "pair/512", "pair/4096", "batch64/64", "pair_mix", "batch64_mix", "batch64_mix held_KiB",
+                    "live_64MiB", "live_64MiB held_KiB"],
+    "object_pair": ["pair", "batch/10", "batch/64", "batch/1000", "batch/1000 cached_KiB", "batch/1000 resident_KiB"],
+    "prodcons": ["64 objects_per_us", "64 resident_KiB", "mix objects_per_us", "mix resident_KiB"],
+    "spike": ["small after_percent", "small idle_percent", "small busy_percent", "mix idle_percent", "large idle_percent"],
+    "empty": ["added_us", "resident_KiB", "core_KiB", "mlockall_KiB"],
+}
+
+ALL = {e.__name__: e for e in (object_pair, malloc_pair, bulk, prodcons, parked, empty, spike, cgroup, realloc, calloc,
+                               churn)}

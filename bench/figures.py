@@ -1,0 +1,137 @@
+"""
+bench/figures.py - what was promised, and whether it holds
+
+Purpose: each line names a figure that Stook must reach ("at least") and one it aims at ("goal"), the measurement it is
+read from, and against whom. A comparison is the ratio of neighbouring runs; it passes when the worse end of its 95 %
+interval passes, misses when the median misses, and is unclear in between.
+Place: run.py prints the verdicts; compare.py reads them from the result files.
+"""
+
+from contenders import OURS
+from interval import ratios, summary
+
+
+def best_of(table, names, metric, higher=False):
+    """The contender of `names` with the best median of the metric, or None."""
+    medians = {n: s["median"] for n in names if (s := summary(table.get(n, {}).get(metric, [])))}
+    if not medians:
+        return None
+    return (max if higher else min)(medians, key=medians.get)
+
+
+def starting(prefix):
+    return lambda name: name.startswith(prefix)
+
+
+def others(name):
+    return name != OURS
+
+
+def only(wanted):
+    return lambda name: name == wanted
+
+
+class Line:
+    """
+    One figure. `rivals` tells which contenders are compared with (the best of them is); None: the value itself
+    counts. `higher`: more is better. `rival_metric`: what of theirs is compared, if not the same.
+    """
+
+    def __init__(self, text, experiment, metric, at_least, goal, rivals=None, ours=OURS, higher=False, unit="x",
+                 rival_metric=None):
+        self.text, self.experiment, self.metric = text, experiment, metric
+        self.at_least, self.goal, self.rivals, self.ours = at_least, goal, rivals, ours
+        self.higher, self.unit, self.rival_metric = higher, unit, rival_metric or metric
+
+    def judge(self, results):
+        """A dictionary for the table, or None if the experiment was not run or Stook took no part."""
+        table = results.get(self.experiment, {})
+        ours = table.get(self.ours, {}).get(self.metric)
+        if not ours or all(v is None for v in ours):
+            return None
+        verdict = {"figure": self.text, "experiment": self.experiment, "unit": self.unit, "higher": self.higher,
+                   "at_least": self.at_least, "goal": self.goal, "value": summary(ours)["median"]}
+        if self.rivals is None:
+            measured = summary(ours)
+        else:
+            names = [n for n in table if (n, self.rival_metric) != (self.ours, self.metric) and self.rivals(n)]
+            rival = best_of(table, names, self.rival_metric, self.higher)
+            if rival is None:
+                return None
+            theirs = table[rival][self.rival_metric]
+            pairs = ratios(ours, theirs)
+            if not pairs:
+                return None
+            measured = summary(pairs)
+            verdict.update(rival=rival, rival_value=summary(theirs)["median"])
+        verdict.update(measured)
+        verdict["verdict"] = self.verdict(measured, self.at_least)
+        verdict["goal_verdict"] = self.verdict(measured, self.goal)
+        return verdict
+
+    def verdict(self, measured, limit):
+        if limit is None:
+            return ""
+        sign = -1 if self.higher else 1
+        worse = measured["low"] if self.higher else measured["high"]
+        if sign * worse <= sign * limit:
+            return "pass"
+        return "unclear" if sign * measured["median"] <= sign * limit else "miss"
+
+
+SIZES = ((16, 256), (32, 128), (64, 64), (128, 32), (256, 32), (512, 32))
+
+LINES = [
+    Line("object-cache pair inlined / best peer's fastest static call", "object_pair", "pair", 0.45, 0.38,
+         starting("static-"), ours="inline"),
+    Line("the same, Stook linked statically, too", "object_pair", "pair", 0.45, 0.38, starting("static-"),
+         ours="inline-static"),
+    Line("the same, inlined into a plug-in that may be unloaded", "object_pair", "pair", 0.45, 0.38,
+         starting("static-"), ours="inline-unloadable"),
+    Line("object-cache pair inlined / private array", "object_pair", "pair", 2.2, 1.8, only("array"), ours="inline"),
+    Line("object-cache batches of 64 inlined / private array", "object_pair", "batch/64", 2.2, 1.8, only("array"),
+         ours="inline"),
+    Line("object-cache pair out of line / best peer preloaded", "object_pair", "pair", 0.95, 0.85,
+         starting("preloaded-"), ours="cache"),
+    Line("drop-in pair, 64 B / best peer", "malloc_pair", "pair/64", 1.0, 0.92, others),
+    Line("drop-in pair, 512 B / best peer", "malloc_pair", "pair/512", 1.0, 0.92, others),
+    Line("drop-in batches of 64, 64 B / best peer", "malloc_pair", "batch64/64", 1.0, 0.92, others),
+    Line("drop-in pair, mixed sizes / best peer", "malloc_pair", "pair_mix", 1.0, 0.92, others),
+    Line("drop-in batches of 64, mixed sizes / best peer", "malloc_pair", "batch64_mix", 1.0, 0.92, others),
+    Line("drop-in with 64 MiB alive / best peer", "malloc_pair", "live_64MiB", 1.0, 0.92, others),
+] + [
+    Line(f"bulk allocation, {size} B, an object", "bulk", f"warm_alloc/size:{size}/batch:{batch}", 2.0, 1.0,
+         ours="stook-cache", unit="ns")
+    for size, batch in SIZES
+] + [
+    Line(f"bulk allocation, {size} B, 256 MiB anew, an object", "bulk", f"cold_alloc/size:{size}/batch:{batch}", 2.0,
+         1.0, ours="stook-cache", unit="ns")
+    for size, batch in SIZES
+] + [
+    Line("bulk allocation, 64 B / storing the pointers", "bulk", "warm_alloc/size:64/batch:64", None, 1.5,
+         only("stook-cache"), ours="stook-cache", rival_metric="store_alloc/size:64/batch:64"),
+    Line("producer to consumer, 64 B, objects / best peer", "prodcons", "64 objects_per_us", 1.5, 3.0, others,
+         higher=True),
+    Line("producer to consumer, mixed, objects / best peer", "prodcons", "mix objects_per_us", 1.5, 3.0, others,
+         higher=True),
+    Line("resident after it, 64 B / best peer", "prodcons", "64 resident_KiB", 1.0, 0.7, others),
+    Line("resident after it, mixed / best peer", "prodcons", "mix resident_KiB", 1.0, 0.7, others),
+    Line("resident for each parked thread", "parked", "per_thread_KiB", 20, 12, unit="KiB"),
+    Line("empty program: resident beyond plain", "empty", "resident_KiB", 300, 150, unit="KiB"),
+    Line("empty program: time beyond plain", "empty", "added_us", 150, 75, unit="us"),
+    Line("empty program: core beyond plain", "empty", "core_KiB", 4096, 2048, unit="KiB"),
+    Line("empty program: mlockall beyond plain", "empty", "mlockall_KiB", 2048, 1024, unit="KiB"),
+    Line("1 GiB of 64 B freed: left after 10 s idle", "spike", "small idle_percent", 5, 1, unit="%"),
+    Line("1 GiB of mixed sizes freed: left after 10 s idle", "spike", "mix idle_percent", 5, 1, unit="%"),
+    Line("1 GiB of 1 MiB freed: left after 10 s idle", "spike", "large idle_percent", 5, 1, unit="%"),
+    Line("128 threads, all classes, 64 MiB group: killed", "cgroup", "killed", 0, 0, unit=""),
+    Line("the same: peak of the group", "cgroup", "group_peak_KiB", 65536, 16384, unit="KiB"),
+    Line("realloc to 1 GiB by 4 KiB: time / glibc", "realloc", "seconds", 1.0, 0.9, only("glibc")),
+    Line("realloc to 1 GiB by 4 KiB: peak / glibc", "realloc", "peak_KiB", 1.05, 1.0, only("glibc")),
+    Line("fresh calloc of 1 GiB: resident", "calloc", "resident_KiB", 1024, 64, unit="KiB"),
+    Line("drifting sizes: peak / best peer", "churn", "peak_KiB", 1.0, 0.9, others),
+]
+
+
+def judge(results):
+    return [verdict for line in LINES if (verdict := line.judge(results))]

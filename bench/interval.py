@@ -1,0 +1,44 @@
+"""
+bench/interval.py - medians, and how sure one may be of them
+
+Purpose: all figures are compared by ratios of neighbouring runs (A B A B ...), so that a slow minute of the machine
+hits both. The interval of the median is the one of order statistics: it assumes nothing about how noise is
+distributed. With ten pairs the 2nd and 9th smallest ratio enclose the median with 97.9 %, with thirty the 10th and
+21st with 95.7 %; below six pairs no interval reaches 95 %, and the smallest and largest are given.
+"""
+
+import math
+import statistics
+
+
+def median(values):
+    return statistics.median(values)
+
+
+def bounds(values):
+    """The narrowest pair of order statistics that encloses the median with at least 95 %."""
+    ordered = sorted(values)
+    n = len(ordered)
+    below, tail = 0, 0.0
+    # tail: probability that fewer than `below` + 1 values lie under the median
+    while below < n // 2:
+        tail += math.comb(n, below) / 2.0 ** n
+        if tail > 0.025:
+            break
+        below += 1
+    k = max(below - 1, 0)
+    return ordered[k], ordered[n - 1 - k]
+
+
+def ratios(ours, theirs):
+    """Ratio for each round in which both were measured and theirs is not 0."""
+    return [a / b for a, b in zip(ours, theirs) if a is not None and b]
+
+
+def summary(values):
+    """Median, bounds and number of what was measured."""
+    have = [v for v in values if v is not None]
+    if not have:
+        return None
+    low, high = bounds(have)
+    return {"median": median(have), "low": low, "high": high, "n": len(have)}

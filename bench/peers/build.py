@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+"""
+bench/peers/build.py - fetch and build the allocators Stook is compared with
+
+Purpose: the newest releases of other allocators come from crates.io, where packages carry their sources. Each is
+built by cargo in the build folder; the archive it leaves is then linked twice: whole into lib/NAME.so, to be
+preloaded, and into bin/pair-NAME, object_pair.cc with the peer's fastest calls linked statically. No source and no
+binary of a peer is in this repository, only the Cargo.toml that names it.
+Place: started by bench/run.py; never by a test.
+Failure: a peer that cannot be built is left out with a word. Nothing here fails a build.
+
+Use: build.py [--into build/peers] [NAME ...]
+"""
+
+import argparse
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+PAIR = HERE.parent / "micro" / "object_pair.cc"
+LIBC_NAMES = ("malloc", "free", "calloc", "realloc", "memalign", "aligned_alloc", "posix_memalign",
+              "valloc", "pvalloc", "malloc_usable_size", "reallocarray")
+TCMALLOC_NAMES = {"malloc": "Malloc", "free": "Free", "calloc": "Calloc", "realloc": "Realloc",
+                  "memalign": "Memalign", "aligned_alloc": "AlignedAlloc", "posix_memalign": "PosixMemalign",
+                  "valloc": "Valloc", "pvalloc": "Pvalloc", "malloc_usable_size": "MallocSize"}
+
+# name: (archive cargo leaves in some out/ folder, macro for contender.h, {libc name: the peer's name})
+PEERS = {
+    "mimalloc3": ("libmimalloc.a", "CONTENDER_MIMALLOC", {}),
+    "mimalloc2": ("libmimalloc.a", "CONTENDER_MIMALLOC", {}),
+    "snmalloc": ("libsnmallocshim-rust.a", "CONTENDER_SNMALLOC", {name: "sn_" + name for name in LIBC_NAMES}),
+    "jemalloc": ("lib/libjemalloc_pic.a", "CONTENDER_JEMALLOC", {}),
+    "tcmalloc": ("libtcmalloc.a", "CONTENDER_TCMALLOC",
+                 {name: "TCMallocInternal" + theirs for name, theirs in TCMALLOC_NAMES.items()}),
+}
+DEFAULT = ("mimalloc3", "mimalloc2", "snmalloc", "jemalloc")
+
+
+class LeftOut(Exception):
+    """Why a peer is not there."""
+
+
+def run(command, log, cwd=None):
+    """Runs a command at low priority with its output in the log; LeftOut if it fails."""
+    with open(log, "ab") as out:
+        done = subprocess.run(["nice"] + [str(c) for c in command], cwd=cwd, stdout=out, stderr=subprocess.STDOUT)
+    if done.returncode:
+        raise LeftOut(f"`{command[0]}` failed, see {log}")
+
+
+def archive_of(name, target):
+    found = sorted(target.glob("release/build/*/out/" + PEERS[name][0]), key=lambda p: p.stat().st_mtime)
+    if not found:
+        raise LeftOut("cargo left no " + PEERS[name][0])
+    return found[-1]
+
+
+def build(name, into):
+    """Builds one peer unless that was done since its Cargo.toml changed. Returns whether it had to."""
+    preload, pair = into / "lib" / f"{name}.so", into / "bin" / f"pair-{name}"
+    recipe = max(p.stat().st_mtime for p in (HERE / name / "Cargo.toml", HERE / "build.py"))
+    sources = [PAIR, PAIR.with_name("contender.h"), HERE.parent / "harness.h"]
+    fresh = preload.exists() and preload.stat().st_mtime > recipe
+    if fresh and pair.exists() and pair.stat().st_mtime > max(p.stat().st_mtime for p in sources):
+        return False
+    if not shutil.which("cargo"):
+        raise LeftOut("there is no cargo; Debian packages are used where they are installed")
+    for folder in ("lib", "bin", "log", "source"):
+        (into / folder).mkdir(parents=True, exist_ok=True)
+    log = into / "log" / f"{name}.txt"
+    if not fresh:
+        log.write_bytes(b"")
+    # Copied, so that Cargo.lock and the like are never written into the source tree.
+    crate = into / "source" / name
+    shutil.copytree(HERE / name, crate, dirs_exist_ok=True)
+    target = into / "target" / name
+    run(["cargo", "build", "--release", "--target-dir", target], log, cwd=crate)
+    archive, macro, names = archive_of(name, target), PEERS[name][1], PEERS[name][2]
+    # The linker gives the peer's functions libc's names: no extra jump, as in its own drop-in.
+    as_libc = [f"-Wl,--defsym={ours}={theirs}" for ours, theirs in names.items()]
+    run(["g++", "-shared", "-o", preload, "-Wl,--whole-archive", archive, "-Wl,--no-whole-archive", *as_libc,
+         "-pthread", "-ldl"], log)
+    run(["g++", "-std=gnu++17", "-O2", "-g", "-fno-builtin-malloc", "-fno-builtin-free", "-D" + macro, PAIR,
+         archive, "-o", pair, "-lbenchmark", "-pthread", "-ldl"], log)
+    return True
+
+
+def build_all(names, into, say=print):
+    """Builds the peers named; returns {name: reason} of those left out."""
+    left_out = {}
+    for name in names:
+        start = time.monotonic()
+        say(f"peers: {name} ...")
+        try:
+            built = build(name, into)
+            say(f"peers: {name} " + (f"built in {time.monotonic() - start:.0f} s" if built else "is there"))
+        except (LeftOut, OSError) as why:
+            left_out[name] = str(why)
+            say(f"peers: {name} is left out: {why}")
+    return left_out
+
+
+def main():
+    arguments = argparse.ArgumentParser(description="Fetch and build the peers.")
+    arguments.add_argument("--into", type=pathlib.Path, default=HERE.parent.parent / "build" / "peers")
+    arguments.add_argument("names", nargs="*", metavar="NAME",
+                           help=f"one of {', '.join(PEERS)}; default {', '.join(DEFAULT)}")
+    asked = arguments.parse_args()
+    unknown = [name for name in asked.names if name not in PEERS]
+    if unknown:
+        arguments.error(f"no such peer: {', '.join(unknown)}")
+    os.environ.pop("LD_PRELOAD", None)
+    build_all(asked.names or DEFAULT, asked.into.resolve())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

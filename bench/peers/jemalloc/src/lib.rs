@@ -1,0 +1,1 @@
+//! Nothing of its own: the dependency's build leaves the allocator as an archive, which build.py links.
