@@ -88,6 +88,16 @@ void *stook_os_reserve(size_t bytes, size_t align)
         return at + head;
 }
 
+bool stook_os_enable(void *addr, size_t bytes)
+{
+        int before = errno;
+        bool done = !commit_must_fail() && !mprotect(addr, bytes, PROT_READ | PROT_WRITE);
+
+        errno = before;
+        /* what lives here is what the reader of a core looks for */
+        return done && advise(addr, bytes, MADV_DODUMP);
+}
+
 bool stook_os_commit(void *addr, size_t bytes)
 {
         return !commit_must_fail() && map(addr, bytes, PROT_READ | PROT_WRITE, COMMITTED | MAP_FIXED);
