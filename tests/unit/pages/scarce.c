@@ -1,0 +1,168 @@
+/*
+ * Proves: out of memory is NULL, and nothing is lost: with the n-th commit failing for every n until all goes
+ * well, under RLIMIT_AS, and with the lock held by somebody who never returns.
+ */
+#include "pages_env.h"
+#include <pthread.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include "base/lock.h"
+#include "pages/pages_node.h"
+#include "pages/range.h"
+
+/* A round that wants fresh memory in all ways there are; the number of requests that failed. */
+static unsigned round_of_requests(void)
+{
+        struct stook_span *span[40] = { NULL };
+        unsigned failed = 0;
+
+        for (unsigned i = 0; i < 40; i++) {
+                size_t bytes = i % 8 == 7 ? (size_t)33 << 20 : (size_t)(i + 1) * 150 << 10;
+
+                span[i] = stook_span_take(0, bytes, i % 5 ? 0 : 1 << 20);
+                if (!span[i]) {
+                        failed++;
+                        continue;
+                }
+                span[i]->kind = STOOK_SPAN_LARGE;
+                ((char *)span[i]->start)[span[i]->bytes - 1] = 7;
+                if (i % 3 == 0 && !stook_span_resize(span[i], bytes * 2)) {
+                        struct stook_span *to = stook_span_move(span[i], bytes * 2);
+
+                        if (to)
+                                span[i] = to;
+                        else
+                                failed++;
+                        assert_int_equal(((char *)span[i]->start)[((bytes + 4095) & ~(size_t)4095) - 1], 7);
+                }
+        }
+        assert_sound();
+        for (unsigned i = 0; i < 40; i++)
+                if (span[i])
+                        stook_span_give(span[i]);
+        assert_sound();
+        return failed;
+}
+
+static size_t taken(void)
+{
+        struct stook_pages_stats stats;
+
+        stook_pages_stats(&stats);
+        return stats.taken_bytes;
+}
+
+/* Each in a child: memory that was committed once would hide later failures. */
+static int in_a_child(int (*run)(long), long n)
+{
+        pid_t child = fork();
+        int status;
+
+        assert_true(child >= 0);
+        if (!child)
+                _exit(run(n));
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFEXITED(status));
+        return WEXITSTATUS(status);
+}
+
+static int fail_nth(long n)
+{
+        unsigned failed;
+
+        stook_os_fail_commit = n;
+        failed = round_of_requests();
+        stook_os_fail_commit = 0;
+        if (taken() || stook_pages_validate(print_fault) || round_of_requests())
+                return 3;
+        return failed ? 1 : 0;
+}
+
+static void nth_commit_fails(void **state)
+{
+        long n = 1, failures = 0;
+        int got;
+
+        (void)state;
+        do {
+                got = in_a_child(fail_nth, n++);
+                assert_true(got != 3);
+                failures += got;
+        } while (got && n < 2000);
+        printf("%ld rounds with failures until all went well\n", failures);
+        assert_true(failures > 0 && n < 2000);
+}
+
+static int limited(long mib)
+{
+        struct rlimit limit = { (rlim_t)mib << 20, (rlim_t)mib << 20 };
+        struct stook_span *span[4096];
+        unsigned got = 0;
+
+        if (setrlimit(RLIMIT_AS, &limit) || !stook_pages_start() || !stook_ranges_limited())
+                return 3;
+        while (got < 4096 && (span[got] = stook_span_take(0, 256 << 10, 0)) != NULL) {
+                memset((void *)span[got]->start, 1, 256 << 10);
+                got++;
+        }
+        /* most of the limit is to be had */
+        if (got * 256 / 1024 < (unsigned)mib / 2 || got == 4096)
+                return 2;
+        if (stook_pages_validate(print_fault))
+                return 3;
+        for (unsigned i = 0; i < got; i++)
+                stook_span_give(span[i]);
+        return stook_pages_validate(print_fault) || taken() ? 3 : 0;
+}
+
+static void address_limit_is_survived(void **state)
+{
+        (void)state;
+        assert_int_equal(in_a_child(limited, 128), 0);
+        assert_int_equal(in_a_child(limited, 512), 0);
+}
+
+static void *work_without_the_lock(void *arg)
+{
+        (void)arg;
+        for (unsigned i = 0; i < 200; i++) {
+                struct stook_span *a = stook_span_take(0, 64 << 10, 0), *b = stook_span_take(0, 200 << 10, 1 << 16);
+
+                assert_non_null(a);
+                assert_non_null(b);
+                memset((void *)a->start, 1, a->bytes);
+                stook_span_give(a);
+                stook_span_give(b);
+        }
+        return NULL;
+}
+
+static void holder_that_never_returns(void **state)
+{
+        pthread_t thread;
+
+        (void)state;
+        assert_true(stook_lock_take(&stook_pages_nodes[0].lock));
+        work_without_the_lock(NULL);                    /* as a handler on top of the holder */
+        assert_int_equal(pthread_create(&thread, NULL, work_without_the_lock, NULL), 0);
+        pthread_join(thread, NULL);                     /* another thread: waits, boundedly, and goes on */
+        stook_pages_unlock(&stook_pages_nodes[0]);
+        assert_int_equal(taken(), 0);
+        assert_sound();
+}
+
+int main(int argc, char **argv)
+{
+        const struct CMUnitTest limits[] = { cmocka_unit_test(address_limit_is_survived) };
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(nth_commit_fails),
+                cmocka_unit_test(holder_that_never_returns),
+        };
+        int failed;
+
+        (void)argc, (void)argv;
+        failed = cmocka_run_group_tests(limits, NULL, NULL);    /* children start the layer themselves */
+        if (!stook_pages_start())
+                return 1;
+        return failed | cmocka_run_group_tests(tests, NULL, NULL);
+}
