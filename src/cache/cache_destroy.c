@@ -35,7 +35,7 @@ static void name_left(void *object, void *slab, void *data)
         struct left *left = data;
 
         if (left->named++ < LEFT_NAMED)
-                stook_report_fault(STOOK_FAULT_OBJECTS_LEFT, object, left->cache->name, slab,
+                stook_report_found(STOOK_FAULT_OBJECTS_LEFT, object, left->cache->name, slab,
                                    (uintptr_t)object - (uintptr_t)slab, NULL);
 }
 
@@ -46,7 +46,7 @@ static void report_left(struct stook_cache *cache, size_t objects)
 
         stook_slabs_for_each_out(&cache->slabs, name_left, &left);
         stook_report_format(detail, sizeof(detail), "%u still allocated at destroy", (uint64_t)objects);
-        stook_report_fault(STOOK_FAULT_OBJECTS_LEFT, NULL, cache->name, NULL, 0, detail);
+        stook_report_found(STOOK_FAULT_OBJECTS_LEFT, NULL, cache->name, NULL, 0, detail);
 }
 
 STOOK_API int stook_cache_destroy(struct stook_cache *cache)

@@ -25,7 +25,7 @@ struct check {
 static void fault(struct check *check, const void *object, const char *detail)
 {
         check->faults++;
-        stook_report_fault(STOOK_FAULT_CORRUPT, object, check->cache->name, NULL, 0, detail);
+        stook_report_found(STOOK_FAULT_CORRUPT, object, check->cache->name, NULL, 0, detail);
 }
 
 static void check_sheaf(struct check *check, const struct stook_sheaf *sheaf)

@@ -2,6 +2,9 @@
  * Purpose: tell of misuse: one line on stderr, stable text, without allocating; then abort, or go on where
  * STOOK_ON_FAULT=report says so.
  * Text:  stook: FAULT: pointer 0x... (cache NAME, slab 0x... offset N)[: detail]
+ * Parts that are not known (NULL) are left out. FAULT is one of
+ *        foreign pointer, pointer to no live object, interior pointer, wrong cache, double free, objects left,
+ *        corrupted
  * Concurrency: any thread, any instruction; each report is one write.
  */
 #ifndef STOOK_REPORT_H
@@ -12,6 +15,10 @@
 
 /* Any of cache_name, slab, detail may be NULL. Returns only where reports do not abort. */
 STOOK_COLD void stook_report_fault(enum stook_fault fault, const void *object, const char *cache_name,
+                                   const void *slab, size_t offset, const char *detail);
+
+/* The same for what was looked for and found (validation, objects left at destroy): always returns. */
+STOOK_COLD void stook_report_found(enum stook_fault fault, const void *object, const char *cache_name,
                                    const void *slab, size_t offset, const char *detail);
 
 /* An invariant of ours does not hold: file-independent label, e.g. "slab I2". Always aborts. */
