@@ -41,7 +41,7 @@ struct stook_slabs_args {
 /* For each node. */
 struct stook_slabs_node {
         struct stook_lock lock;                 /* guards list, partial */
-        uint32_t  partial;                      /* lock; slabs on the list */
+        uint32_t  partial;                      /* lock; slabs on the list. Read racily: a hint */
         struct stook_list list;                 /* lock; slabs with free objects */
         struct stook_pending_stack pending;     /* slabs that should change lists, from who may not wait */
         uint64_t  slabs;                        /* atomic: live slabs of this node */
@@ -58,16 +58,21 @@ struct stook_slabs {
         uint32_t  link_offset;                  /* of the encoded link in a freed object */
         uint32_t  min_partial;                  /* empty slabs kept for each node */
         uint32_t  cache_index;
-        uint64_t  secret;                       /* encodes links */
         void    (*ctor)(void *object, void *ctor_data);
         void     *ctor_data;
-        const uint16_t *sequence;               /* random order: a permutation of 0..objects-1; NULL: sequential */
+        const uint16_t *sequence;               /* random order: a permutation of 0..objects-1, and behind it the
+                                                   position of each object in it; NULL: sequential */
+        uint16_t *sequence_memory;              /* kept when the source is made anew */
+        uint32_t  sequence_room;                /* objects it has room for */
         const char *name;
         struct stook_counters *counters;
         struct stook_slabs_node *node;          /* [stook_os_node_count()] */
 };
 
-/* Return: 0; -EINVAL; -ENOMEM. The memory of a source that is no longer used stays with its cache slot and is reused. */
+/*
+ * @slabs is zeroed memory, or a source that was used before and has no slab left: its memory is used again.
+ * Return: 0; -EINVAL: a size or alignment out of bounds; -ENOMEM.
+ */
 int stook_slabs_init(struct stook_slabs *slabs, const struct stook_slabs_args *args);
 
 /* Index of the object at @offset in its slab; *@interior says whether it is not an object's start. */

@@ -1,0 +1,59 @@
+/*
+ * Purpose: give back what a source keeps empty, and sort its partial lists so that the fullest slabs are
+ * emptied of their last free objects first.
+ * Place: called by cache (shrink, destroy).
+ * Concurrency: takes the lock of each node; the list is short of nothing while it is being sorted.
+ */
+#include "os/os.h"
+#include "slab/slab_partial.h"
+
+/* Slabs with fewer free objects are sorted, the others stay behind them. As the kernel's. */
+#define SHRINK_RANKS 32
+/* Tries for a node's lock, each of about 1 ms: whoever holds it is stopped or dead. */
+#define TRIES 100
+
+static void sort(struct stook_slabs_node *node)
+{
+        struct stook_list rank[SHRINK_RANKS];
+
+        for (int i = 0; i < SHRINK_RANKS; i++)
+                stook_list_init(&rank[i]);
+        stook_list_for_each_safe(e, &node->list) {
+                struct stook_slab *slab = stook_slab_of(stook_container_of(e, struct stook_span, list));
+                uint32_t free = slab->objects - stook_word_inuse(stook_slab_word(slab));
+
+                if (free - 1 < SHRINK_RANKS) {
+                        stook_list_remove(e);
+                        stook_list_add_head(&rank[free - 1], e);
+                }
+        }
+        for (int i = SHRINK_RANKS - 1; i >= 0; i--)
+                stook_list_for_each_safe(e, &rank[i])
+                        stook_list_add_head(&node->list, e);
+}
+
+static void shrink_node(struct stook_slabs *slabs, struct stook_slabs_node *node)
+{
+        struct stook_slab_hold hold;
+        int tries = 0;
+
+        while (!stook_slab_hold(&hold, slabs, node, false))
+                if (++tries == TRIES)
+                        return;
+        stook_slab_settle_pending(&hold);
+        stook_list_for_each_safe(e, &node->list) {
+                struct stook_slab *slab = stook_slab_of(stook_container_of(e, struct stook_span, list));
+
+                if (stook_slab_retire(slab))
+                        stook_slab_bury(&hold, slab);
+        }
+        sort(node);
+        stook_slab_unhold(&hold);
+}
+
+size_t stook_slabs_shrink(struct stook_slabs *slabs)
+{
+        for (unsigned i = 0; i < stook_os_node_count(); i++)
+                shrink_node(slabs, &slabs->node[i]);
+        return stook_slabs_count(slabs);
+}

@@ -1,0 +1,32 @@
+/*
+ * A page layer, metadata and an os layer for tests of the slab layer alone: spans cut first-fit from one arena,
+ * every one of which must come back. Given spans are filled with a pattern, so that what an earlier slab left
+ * in its objects' links is still there when the pages come again.
+ */
+#ifndef FAKE_PAGES_H
+#define FAKE_PAGES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "pages/span.h"
+#include "slab/slab.h"
+
+#define FAKE_PAGE  4096u
+#define FAKE_PAGES 16384u               /* 64 MiB of address space */
+
+extern char *fake_arena;
+extern long  fake_fail_from;            /* the n-th take from now fails, and all after it; 0: none */
+extern size_t fake_take_max;            /* takes of more bytes fail; 0: none */
+
+void   fake_start(void);                /* once for each process; installs sleeping on locks */
+size_t fake_spans_taken(void);
+/* A report of the layer below test: text of the last one, and how many since the last call. */
+const char *fake_report(unsigned *count);
+
+struct stook_slabs *fake_source(unsigned cache_index, size_t size, size_t align, bool random,
+                                void (*ctor)(void *, void *), void *ctor_data);
+/* All is empty: every slab goes back. Fails the test if one does not. */
+void fake_source_end(struct stook_slabs *slabs);
+
+#endif
