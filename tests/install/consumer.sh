@@ -2,6 +2,7 @@
 # Proves that an installed tree is complete, and that a stranger's program builds and runs on it: by pkg-config,
 # shared and static; by CMake; with each header alone, as C and as C++.
 set -eu
+unset LD_LIBRARY_PATH                           # Meson's would show the build folder
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -37,7 +38,7 @@ $cc -o "$work/static" "$STOOK_SOURCE/examples/points.c" $(pc --cflags stook) "$l
 
 for header in "$prefix"/include/stook/*.h; do
         name=$(basename "$header")
-        echo "#include <stook/$name>" >"$work/header.c"
+        printf '#include <stook/%s>\nint here;\n' "$name" >"$work/header.c"
         $cc -std=c11 -Wall -Wextra -Werror -pedantic-errors -I"$prefix/include" -fsyntax-only "$work/header.c" || {
                 echo "<stook/$name> does not stand alone in C11"; exit 1; }
         if command -v c++ >/dev/null; then
