@@ -60,6 +60,16 @@ char *stook_os_rseq_area(void);
 bool stook_os_membarrier_register(void);        /* PRIVATE_EXPEDITED_RSEQ; false: locked mode */
 bool stook_os_membarrier(void);                 /* one round; false: refused now */
 
+/* ---- shared_file.c: a file shared with another process; only for STOOK_STATS ---- */
+/* Maps a regular file, at most @at_most bytes of it, shared and without access. NULL: cannot be opened or mapped. */
+void *stook_os_map_file(const char *path, size_t at_most, size_t *bytes);
+/* Makes a part of it readable and writable. */
+bool stook_os_open_file_part(void *addr, size_t bytes);
+/* Has the pages of an opened part there. False: the file system is full, writing would be SIGBUS. */
+bool stook_os_populate_file_part(void *addr, size_t bytes);
+uint32_t stook_os_pid(void);
+uint32_t stook_os_parent_pid(void);
+
 /* ---- env.c ---- */
 /* Value of a STOOK_* variable, from the initial environment; NULL: not set, or the process is set-user-ID. */
 const char *stook_os_env(const char *name);

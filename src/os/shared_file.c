@@ -1,0 +1,72 @@
+/*
+ * Purpose: a file shared with another process, mapped once, opened part by part.
+ * Place: called by inspect/stats_page.c, at start and in a forked child; nothing else shares memory.
+ * Failure: NULL or false, nothing changed. errno is preserved.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "os/os.h"
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+void *stook_os_map_file(const char *path, size_t at_most, size_t *bytes)
+{
+        int         saved = errno;
+        void       *base = MAP_FAILED;
+        struct stat st;
+        int         fd;
+
+        /* NONBLOCK: a fifo of that name must not hang the start of a program */
+        fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK);
+        if (fd >= 0) {
+                if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_size > 0) {
+                        size_t whole = (size_t)st.st_size;
+
+                        if (whole > at_most)
+                                whole = at_most & ~(stook_os_page_bytes() - 1);
+                        if (whole > 0)
+                                base = mmap(NULL, whole, PROT_NONE, MAP_SHARED, fd, 0);
+                        if (base != MAP_FAILED) {
+                                madvise(base, whole, MADV_DONTDUMP);
+                                *bytes = whole;
+                        }
+                }
+                close(fd);
+        }
+        errno = saved;
+        return base == MAP_FAILED ? NULL : base;
+}
+
+bool stook_os_open_file_part(void *addr, size_t bytes)
+{
+        int  saved = errno;
+        bool done = !mprotect(addr, bytes, PROT_READ | PROT_WRITE);
+
+        errno = saved;
+        return done;
+}
+
+bool stook_os_populate_file_part(void *addr, size_t bytes)
+{
+        int  saved = errno;
+        /* EINVAL: a kernel before 5.14 does not know it; the pages then come as they are touched */
+        bool done = !madvise(addr, bytes, MADV_POPULATE_WRITE) || errno == EINVAL;
+
+        errno = saved;
+        return done;
+}
+
+uint32_t stook_os_pid(void)
+{
+        return (uint32_t)getpid();
+}
+
+uint32_t stook_os_parent_pid(void)
+{
+        return (uint32_t)getppid();
+}
