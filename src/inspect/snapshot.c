@@ -9,23 +9,19 @@
 #include <errno.h>
 #include <string.h>
 
-#include "cache/cache.h"
-#include "life/life.h"
-#include <stook/stats.h>
+#include "inspect/snapshot.h"
+#include "stat/counter.h"
 
-STOOK_API int stook_cache_stats(const struct stook_cache *cache, struct stook_cache_stats *stats)
+void stook_snapshot_cache(const struct stook_cache *cache, const struct stook_sheaf_sums *sums,
+                          struct stook_cache_stats *stats)
 {
-        struct stook_sheaf_sums sums;
         uint64_t allocated, freed;
 
-        if (!cache || !stats || stats->stats_size != sizeof(*stats))
-                return -EINVAL;
-        stook_sheaf_sum(cache->index, &sums);
 #define COPY(name) stats->name = stook_counted(&cache->counters, STOOK_STAT_##name);
         STOOK_COUNTERS(COPY)
 #undef COPY
-        stats->alloc_fastpath += sums.pops;
-        stats->free_fastpath += sums.pushes;
+        stats->alloc_fastpath += sums->pops;
+        stats->free_fastpath += sums->pushes;
         memcpy(stats->name, cache->name, sizeof(stats->name));
         stats->object_size = stook_cache_object_size(cache);
         stats->slot_size = cache->slabs.slot_size;
@@ -35,8 +31,19 @@ STOOK_API int stook_cache_stats(const struct stook_cache *cache, struct stook_ca
         stats->slabs = stook_slabs_count(&cache->slabs);
         allocated = stats->alloc_fastpath + stats->alloc_slowpath;
         freed = stats->free_fastpath + stats->free_slowpath;
+        /* another thread may be between its two counts */
         stats->objects_live = allocated > freed ? allocated - freed : 0;
-        stats->objects_cached = sums.objects;
-        stats->sheaves = sums.sheaves;
+        stats->objects_cached = sums->objects;
+        stats->sheaves = sums->sheaves;
+}
+
+STOOK_API int stook_cache_stats(const struct stook_cache *cache, struct stook_cache_stats *stats)
+{
+        struct stook_sheaf_sums sums;
+
+        if (!cache || !stats || stats->stats_size != sizeof(*stats))
+                return -EINVAL;
+        stook_sheaf_sum(cache->index, &sums);
+        stook_snapshot_cache(cache, &sums, stats);
         return 0;
 }
