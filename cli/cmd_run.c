@@ -1,0 +1,332 @@
+/*
+ * Purpose: `stook run`: a program on the drop-in, what it did with memory, and how it compares.
+ * The first run is the one whose output is seen and which --stats describes. Runs for --compare and --repeat come
+ * after it and leave no figures, so that what is timed is the allocator alone.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <stook/version.h>
+#include "commands.h"
+#include "compare.h"
+#include "elf_check.h"
+#include "figures.h"
+#include "find_program.h"
+#include "json.h"
+#include "report.h"
+#include "run_program.h"
+
+#define REPEAT_DEFAULT 5
+#define REPEAT_MAX     100000
+
+struct options {
+        bool        stats, compare, keep_output;
+        unsigned    repeat;             /* timed runs of each side; 0: none */
+        const char *json_path;
+        char      **program;            /* argv of what to run */
+};
+
+static const char usage[] = "usage: stook run [--stats] [--json FILE] [--compare] [--repeat N] [--] PROGRAM [ARGUMENT...]\n";
+
+static const char help[] =
+        "\n"
+        "Runs PROGRAM with libstook-malloc.so preloaded. The exit status is PROGRAM's (128+N for signal N),\n"
+        "126 or 127 if it cannot be executed or found, 2 if stook itself cannot do what was asked.\n"
+        "\n"
+        "options:\n"
+        "  --stats        at the end, print a table by cache to standard error, for PROGRAM and its children:\n"
+        "                 objects live (with the program) and cached (in sheaves), their bytes, slabs, objects\n"
+        "                 allocated in all, the share of them that came from the slot's own sheaves, from the\n"
+        "                 barn and from slabs (an estimate: stook-run(1)), objects refilled from and flushed\n"
+        "                 to slabs; and peak resident sizes\n"
+        "  --json FILE    write all of that, every counter and every time, to FILE (-: standard output)\n"
+        "  --compare      run PROGRAM on the system malloc too, in turn, and print time and memory side by side\n"
+        "  --repeat N     timed runs of each side (5 with --compare); the first run is not timed\n"
+        "  --keep-output  show the output of all runs, not of the first one only\n"
+        "  --help         show this\n"
+        "\n"
+        "Standard input: each run reads a file from the same place; from anything else, only the first run reads.\n"
+        "An LD_PRELOAD that is set stays in force behind the drop-in.\n";
+
+/* ---- options ---- */
+
+enum { OPTION_STATS = 256, OPTION_JSON, OPTION_COMPARE, OPTION_REPEAT, OPTION_KEEP_OUTPUT, OPTION_HELP };
+
+static const struct option long_options[] = {
+        { "stats", no_argument, NULL, OPTION_STATS },
+        { "json", required_argument, NULL, OPTION_JSON },
+        { "compare", no_argument, NULL, OPTION_COMPARE },
+        { "repeat", required_argument, NULL, OPTION_REPEAT },
+        { "keep-output", no_argument, NULL, OPTION_KEEP_OUTPUT },
+        { "help", no_argument, NULL, OPTION_HELP },
+        { 0 }
+};
+
+static bool parse_repeat(const char *text, unsigned *repeat)
+{
+        char *end;
+        unsigned long n;
+
+        errno = 0;
+        n = strtoul(text, &end, 10);
+        if (errno || *end || text[0] < '0' || text[0] > '9' || !n || n > REPEAT_MAX)
+                return false;
+        *repeat = (unsigned)n;
+        return true;
+}
+
+/* Return: -1, go on; else the exit status. */
+static int parse(int argc, char **argv, struct options *o)
+{
+        int option;
+
+        memset(o, 0, sizeof *o);
+        opterr = 0;
+        while ((option = getopt_long(argc, argv, "+:h", long_options, NULL)) != -1) {
+                switch (option) {
+                case OPTION_STATS:
+                        o->stats = true;
+                        break;
+                case OPTION_JSON:
+                        o->json_path = optarg;
+                        break;
+                case OPTION_COMPARE:
+                        o->compare = true;
+                        break;
+                case OPTION_KEEP_OUTPUT:
+                        o->keep_output = true;
+                        break;
+                case OPTION_REPEAT:
+                        if (!parse_repeat(optarg, &o->repeat)) {
+                                fprintf(stderr, "stook run: --repeat takes a number from 1 to %d, not '%s'\n", REPEAT_MAX, optarg);
+                                return STATUS_CANNOT;
+                        }
+                        break;
+                case OPTION_HELP:
+                case 'h':
+                        fputs(usage, stdout);
+                        fputs(help, stdout);
+                        return 0;
+                case ':':
+                        fprintf(stderr, "stook run: %s needs a value\n%s", argv[optind - 1], usage);
+                        return STATUS_CANNOT;
+                default:
+                        fprintf(stderr, "stook run: no option '%s'\n%s", argv[optind - 1], usage);
+                        return STATUS_CANNOT;
+                }
+        }
+        if (optind == argc) {
+                fprintf(stderr, "stook run: no program given\n%s", usage);
+                return STATUS_CANNOT;
+        }
+        if (o->compare && !o->repeat)
+                o->repeat = REPEAT_DEFAULT;
+        o->program = argv + optind;
+        return -1;
+}
+
+/* ---- the runs ---- */
+
+struct session {
+        struct options     options;
+        char              *preload;             /* LD_PRELOAD of runs on Stook */
+        off_t              input_at;            /* where standard input began; -1: not a file */
+        struct elf_check   check;
+        bool               want_figures;
+        struct figures_file file;
+        struct figures     figures;
+        struct run_result  first;
+        struct comparison  comparison;
+        const char        *name;                /* the program's, without its folder */
+};
+
+/* Exit status for a program that could not be executed. */
+static int say_unrunnable(const char *program, int error)
+{
+        fprintf(stderr, "stook: %s: %s\n", program, strerror(error));
+        return error == ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_RUNNABLE;
+}
+
+static bool compose_preload(struct session *s)
+{
+        char path[PATH_MAX], message[PATH_MAX + 200];
+        const char *before = getenv("LD_PRELOAD");
+
+        if (find_drop_in(path, message, sizeof message)) {
+                fprintf(stderr, "stook: %s\n", message);
+                return false;
+        }
+        if (asprintf(&s->preload, "%s%s%s", path, before && *before ? ":" : "", before ? before : "") >= 0)
+                return true;
+        fputs("stook: no memory\n", stderr);
+        return false;
+}
+
+/* The run that is seen. Return: -1, go on; else the exit status. */
+static int first_run(struct session *s)
+{
+        struct run_request request = { .argv = s->options.program, .preload = s->preload };
+        int error;
+
+        if (s->want_figures) {
+                error = figures_file_make(&s->file);
+                if (error) {
+                        fprintf(stderr, "stook: no file for figures can be made: %s\n", strerror(-error));
+                        return STATUS_CANNOT;
+                }
+                request.stats_file = s->file.path;
+                request.watch = figures_file_watch;
+                request.watch_data = &s->file;
+        }
+        error = run_program(&request, &s->first);
+        if (!error && !s->first.exec_errno && s->want_figures)
+                error = figures_file_read(&s->file, &s->first, &s->figures);
+        if (s->want_figures)
+                figures_file_remove(&s->file);
+        if (error) {
+                fprintf(stderr, "stook: cannot run %s: %s\n", request.argv[0], strerror(-error));
+                return STATUS_CANNOT;
+        }
+        return s->first.exec_errno ? say_unrunnable(request.argv[0], s->first.exec_errno) : -1;
+}
+
+/* The user, or somebody, wants it to end. */
+static bool interrupted(const struct run_result *r)
+{
+        return r->passed_on || r->signal == SIGINT || r->signal == SIGQUIT || r->signal == SIGTERM || r->signal == SIGHUP;
+}
+
+/* False: no further runs. */
+static bool timed_run(struct session *s, struct side *side, bool on_stook, unsigned number)
+{
+        struct run_request request = {
+                .argv = s->options.program,
+                .preload = on_stook ? s->preload : NULL,
+                .output_to_null = !s->options.keep_output,
+                .input_from_null = s->input_at < 0,
+        };
+        struct run_result result;
+        int error;
+
+        if (s->input_at >= 0)
+                lseek(STDIN_FILENO, s->input_at, SEEK_SET);
+        error = run_program(&request, &result);
+        if (error || result.exec_errno) {
+                fprintf(stderr, "stook: run %u of %s: %s\n", number, request.argv[0],
+                        strerror(error ? -error : result.exec_errno));
+                return false;
+        }
+        if (interrupted(&result))
+                return false;
+        if (result.status != s->first.status)
+                fprintf(stderr, "stook: run %u on %s ended with exit status %d, the first run with %d\n", number,
+                        side->name, result.status, s->first.status);
+        comparison_add(side, &result);
+        return true;
+}
+
+static void timed_runs(struct session *s)
+{
+        for (unsigned i = 0; i < s->options.repeat; i++) {
+                if (!timed_run(s, &s->comparison.stook, true, i + 1))
+                        return;
+                if (s->options.compare && !timed_run(s, &s->comparison.system, false, i + 1))
+                        return;
+        }
+}
+
+/* ---- what is printed ---- */
+
+static void write_json(const struct session *s, FILE *out)
+{
+        struct json json;
+
+        json_begin(&json, out);
+        json_count(&json, "format", 1);
+        json_string(&json, "stook_version", STOOK_VERSION);
+        json_array(&json, "command");
+        for (char **word = s->options.program; *word; word++)
+                json_string(&json, NULL, *word);
+        json_array_end(&json);
+        json_array(&json, "notes");
+        if (s->check.note[0])
+                json_string(&json, NULL, s->check.note);
+        json_array_end(&json);
+        report_json(&s->figures, &s->first, &json);
+        if (s->options.repeat)
+                comparison_json(&s->comparison, &json);
+        json_end(&json);
+}
+
+static int run(struct session *s, FILE *json_file)
+{
+        char path[PATH_MAX];
+        int  status;
+
+        if (!compose_preload(s))
+                return STATUS_CANNOT;
+        if (s->options.repeat && comparison_init(&s->comparison, s->options.repeat)) {
+                fputs("stook: no memory\n", stderr);
+                return STATUS_CANNOT;
+        }
+        /* execvp looks for itself and has the last word; this is for the notes only */
+        if (!find_program(s->options.program[0], path))
+                elf_check(path, &s->check);
+        if (s->check.note[0])
+                fprintf(stderr, "stook: note: %s\n", s->check.note);
+
+        s->input_at = lseek(STDIN_FILENO, 0, SEEK_CUR);
+        status = first_run(s);
+        if (status >= 0)
+                return status;
+        if (s->options.stats)
+                report_print(&s->figures, &s->first, s->name, stderr);
+        if (!interrupted(&s->first))
+                timed_runs(s);
+        comparison_print(&s->comparison, s->name, stderr);
+        if (s->comparison.system.count && s->check.reach == REACH_NO)
+                fputs("Both sides ran on the program's own malloc, so this compares nothing: see the note above.\n", stderr);
+        status = s->first.status;
+        if (json_file) {
+                write_json(s, json_file);
+                if (fflush(json_file) || ferror(json_file)) {
+                        fprintf(stderr, "stook: %s: %s\n", s->options.json_path, strerror(errno));
+                        status = status ? status : STATUS_CANNOT;
+                }
+        }
+        return status;
+}
+
+int cmd_run(int argc, char **argv)
+{
+        struct session s = { 0 };
+        FILE *json_file = NULL;
+        int   status = parse(argc, argv, &s.options);
+
+        if (status >= 0)
+                return status;
+        if (s.options.json_path) {
+                bool to_stdout = !strcmp(s.options.json_path, "-");
+
+                json_file = to_stdout ? stdout : fopen(s.options.json_path, "we");
+                if (!json_file) {
+                        fprintf(stderr, "stook: %s: %s\n", s.options.json_path, strerror(errno));
+                        return STATUS_CANNOT;
+                }
+        }
+        s.want_figures = s.options.stats || json_file;
+        s.name = strrchr(s.options.program[0], '/');
+        s.name = s.name ? s.name + 1 : s.options.program[0];
+        status = run(&s, json_file);
+        if (json_file && json_file != stdout)
+                fclose(json_file);
+        figures_release(&s.figures);
+        comparison_release(&s.comparison);
+        free(s.preload);
+        return status;
+}

@@ -1,0 +1,13 @@
+/*
+ * Purpose: the subcommands of stook. Each gets its name as argv[0] and returns the exit status.
+ */
+#ifndef STOOK_CLI_COMMANDS_H
+#define STOOK_CLI_COMMANDS_H
+
+#define STATUS_CANNOT      2    /* stook itself could not do what was asked */
+#define STATUS_NOT_RUNNABLE 126 /* as env(1): the program was found but cannot be executed */
+#define STATUS_NOT_FOUND   127  /* as env(1) */
+
+int cmd_run(int argc, char **argv);
+
+#endif

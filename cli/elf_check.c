@@ -1,0 +1,168 @@
+/*
+ * Purpose: the reasons why a preloaded library does not reach a program, in words; see elf_check.h.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+#include "elf_check.h"
+#include "elf_file.h"
+#include "find_program.h"
+
+#define SCRIPT_DEPTH 5                  /* the kernel's limit of interpreters of interpreters */
+
+/*
+ * First line of a script: its interpreter, and the word behind it ("" for none).
+ * `#!/usr/bin/env NAME` is followed to NAME, which env looks up in PATH.
+ */
+static bool script_interpreter(const char *path, char interpreter[PATH_MAX])
+{
+        char line[PATH_MAX + 4] = "", *word, *rest, *base;
+        int  fd = open(path, O_RDONLY | O_CLOEXEC);
+        ssize_t n = fd < 0 ? -1 : read(fd, line, sizeof line - 1);
+
+        if (fd >= 0)
+                close(fd);
+        if (n < 3 || memcmp(line, "#!", 2))
+                return false;
+        line[n] = 0;
+        line[strcspn(line, "\n")] = 0;
+        word = line + 2 + strspn(line + 2, " \t");
+        rest = word + strcspn(word, " \t");
+        if (*rest)
+                *rest++ = 0;
+        base = strrchr(word, '/');
+        if (base && !strcmp(base, "/env")) {
+                char *name = rest + strspn(rest, " \t");
+
+                if (!strncmp(name, "-S", 2))
+                        name += 2 + strspn(name + 2, " \t");
+                name[strcspn(name, " \t")] = 0;
+                if (*name && *name != '-' && !strchr(name, '=') && !find_program(name, interpreter))
+                        return true;
+        }
+        return (size_t)snprintf(interpreter, PATH_MAX, "%s", word) < PATH_MAX && *word;
+}
+
+/* The kernel starts it in secure mode, in which LD_PRELOAD is ignored. NULL: no. */
+static const char *privileged(const char *path)
+{
+        struct stat st;
+        struct statvfs fs;
+
+        if (stat(path, &st) || (!statvfs(path, &fs) && (fs.f_flag & ST_NOSUID)))
+                return NULL;
+        if ((st.st_mode & S_ISUID) && st.st_uid != getuid())
+                return "set-user-ID";
+        if ((st.st_mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP) && st.st_gid != getgid())
+                return "set-group-ID";
+        if (getuid() != 0 && getxattr(path, "security.capability", NULL, 0) > 0)
+                return "marked with file capabilities";
+        return NULL;
+}
+
+static const char *base_name(const char *path)
+{
+        const char *slash = strrchr(path, '/');
+
+        return slash ? slash + 1 : path;
+}
+
+/* A shared library is made for one C library; programs say theirs by their dynamic linker. */
+static bool same_c_library(const struct elf_file *program)
+{
+        struct elf_file self;
+        bool same = true;
+
+        if (elf_file_open("/proc/self/exe", &self))
+                return true;
+        if (self.interpreter)
+                same = !strcmp(base_name(self.interpreter), base_name(program->interpreter));
+        elf_file_close(&self);
+        return same;
+}
+
+static bool is_dynamic_linker(const struct elf_file *f)
+{
+        const char *soname = elf_file_soname(f);
+
+        return soname && (!strncmp(soname, "ld-", 3) || !strncmp(soname, "ld.so", 5) || strstr(soname, "ld-musl"));
+}
+
+static const char *needed_allocator(const struct elf_file *f)
+{
+        static const char *const allocators[] = { "libjemalloc", "libtcmalloc", "libmimalloc", "libsnmalloc",
+                                                  "librpmalloc", "libhoard", "libtbbmalloc_proxy" };
+        const char *library;
+
+        for (unsigned i = 0; (library = elf_file_needed(f, i)); i++)
+                for (size_t k = 0; k < sizeof allocators / sizeof allocators[0]; k++)
+                        if (!strncmp(library, allocators[k], strlen(allocators[k])))
+                                return library;
+        return NULL;
+}
+
+static void judge(const char *path, const struct elf_file *f, struct elf_check *check)
+{
+        const char *why, *library;
+        char machine[64], own[64];
+
+        check->reach = REACH_NO;
+        if (!f->native) {
+                struct elf_file self;
+
+                if (!elf_file_open("/proc/self/exe", &self)) {
+                        elf_file_machine(&self, own, sizeof own);
+                        elf_file_close(&self);
+                } else {
+                        snprintf(own, sizeof own, "another one");
+                }
+                snprintf(check->note, sizeof check->note, "%s is a program for %s, Stook here is for %s: "
+                         "it runs on its own malloc", path, elf_file_machine(f, machine, sizeof machine), own);
+        } else if ((why = privileged(path))) {
+                snprintf(check->note, sizeof check->note, "%s is %s, and such programs ignore LD_PRELOAD: "
+                         "it runs on its own malloc", path, why);
+        } else if (!f->interpreter && !is_dynamic_linker(f)) {
+                snprintf(check->note, sizeof check->note, "%s is statically linked: it runs on its own malloc", path);
+        } else if (f->interpreter && !same_c_library(f)) {
+                snprintf(check->note, sizeof check->note, "%s uses another C library (%s) than Stook here: "
+                         "the drop-in cannot be loaded, it runs on its own malloc", path, f->interpreter);
+        } else if (elf_file_defines(f, "malloc")) {
+                snprintf(check->note, sizeof check->note, "%s brings its own malloc, which comes before any library's: "
+                         "it runs on that", path);
+        } else if ((library = needed_allocator(f))) {
+                check->reach = REACH_PARTLY;
+                snprintf(check->note, sizeof check->note, "%s is linked with %s: its malloc calls go to Stook, calls by that "
+                         "library's own names do not", path, library);
+        } else {
+                check->reach = REACH_YES;
+        }
+}
+
+void elf_check(const char *path, struct elf_check *check)
+{
+        char current[PATH_MAX], next[PATH_MAX];
+        struct elf_file file;
+
+        check->reach = REACH_UNKNOWN;
+        check->note[0] = 0;
+        snprintf(current, sizeof current, "%s", path);
+        for (unsigned depth = 0; depth <= SCRIPT_DEPTH; depth++) {
+                int error = elf_file_open(current, &file);
+
+                if (!error) {
+                        judge(current, &file, check);
+                        elf_file_close(&file);
+                        return;
+                }
+                if (error != -ENOEXEC && error != -EINVAL)
+                        return;
+                if (!script_interpreter(current, next))
+                        return;
+                memcpy(current, next, sizeof current);
+        }
+}

@@ -1,0 +1,225 @@
+/*
+ * Purpose: a few questions to an ELF file; see elf_file.h.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "elf_file.h"
+
+#if defined(__x86_64__)
+#define HOST_MACHINE EM_X86_64
+#elif defined(__aarch64__)
+#define HOST_MACHINE EM_AARCH64
+#else
+#error "stook runs on x86-64 and aarch64"
+#endif
+
+static const Elf64_Ehdr *header(const struct elf_file *f)
+{
+        return (const Elf64_Ehdr *)f->bytes;
+}
+
+/* @bytes at @offset of the file, if they are there and aligned for what is read there. */
+static const void *part(const struct elf_file *f, uint64_t offset, uint64_t bytes, size_t align)
+{
+        if (offset > f->size || bytes > f->size - offset || offset % align)
+                return NULL;
+        return f->bytes + offset;
+}
+
+static const Elf64_Phdr *program_header(const struct elf_file *f, unsigned i)
+{
+        const Elf64_Ehdr *h = header(f);
+
+        if (i >= h->e_phnum || h->e_phentsize != sizeof(Elf64_Phdr))
+                return NULL;
+        return part(f, h->e_phoff + (uint64_t)i * sizeof(Elf64_Phdr), sizeof(Elf64_Phdr), 8);
+}
+
+/* File offset of a virtual address, or UINT64_MAX; *@left: bytes of the file from there to the segment's end. */
+static uint64_t offset_of(const struct elf_file *f, uint64_t address, uint64_t *left)
+{
+        const Elf64_Phdr *p;
+
+        for (unsigned i = 0; (p = program_header(f, i)); i++)
+                if (p->p_type == PT_LOAD && address >= p->p_vaddr && address - p->p_vaddr < p->p_filesz) {
+                        *left = p->p_filesz - (address - p->p_vaddr);
+                        return p->p_offset + (address - p->p_vaddr);
+                }
+        return UINT64_MAX;
+}
+
+static bool dynamic_value(const struct elf_file *f, int64_t tag, unsigned skip, uint64_t *value)
+{
+        for (size_t i = 0; i < f->dynamic_count && f->dynamic[i].d_tag != DT_NULL; i++)
+                if (f->dynamic[i].d_tag == tag && !skip--) {
+                        *value = f->dynamic[i].d_un.d_val;
+                        return true;
+                }
+        return false;
+}
+
+/* A string of the dynamic section that ends inside it, or NULL. */
+static const char *string(const struct elf_file *f, uint64_t at)
+{
+        if (!f->strings || at >= f->strings_size || !memchr(f->strings + at, 0, f->strings_size - at))
+                return NULL;
+        return f->strings + at;
+}
+
+static void read_segments(struct elf_file *f)
+{
+        const Elf64_Phdr *p;
+        uint64_t address, bytes, left;
+
+        for (unsigned i = 0; (p = program_header(f, i)); i++) {
+                if (p->p_type == PT_INTERP) {
+                        const char *s = part(f, p->p_offset, p->p_filesz, 1);
+
+                        if (s && p->p_filesz && !s[p->p_filesz - 1])
+                                f->interpreter = s;
+                } else if (p->p_type == PT_DYNAMIC) {
+                        f->dynamic = part(f, p->p_offset, p->p_filesz, 8);
+                        f->dynamic_count = f->dynamic ? p->p_filesz / sizeof(Elf64_Dyn) : 0;
+                }
+        }
+        if (dynamic_value(f, DT_STRTAB, 0, &address) && dynamic_value(f, DT_STRSZ, 0, &bytes)) {
+                uint64_t at = offset_of(f, address, &left);
+
+                if (at != UINT64_MAX && bytes <= left) {
+                        f->strings = part(f, at, bytes, 1);
+                        f->strings_size = f->strings ? bytes : 0;
+                }
+        }
+}
+
+int elf_file_open(const char *path, struct elf_file *f)
+{
+        struct stat st;
+        int fd = open(path, O_RDONLY | O_CLOEXEC);
+        int error = fd < 0 ? -errno : 0;
+
+        memset(f, 0, sizeof *f);
+        if (!error && fstat(fd, &st))
+                error = -errno;
+        if (!error && (size_t)st.st_size < EI_NIDENT + 4)
+                error = -ENOEXEC;
+        if (!error) {
+                f->bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+                f->size = (size_t)st.st_size;
+                if (f->bytes == MAP_FAILED)
+                        error = -errno;
+        }
+        if (fd >= 0)
+                close(fd);
+        if (error)
+                return error;
+        if (memcmp(f->bytes, ELFMAG, SELFMAG)) {
+                elf_file_close(f);
+                return -ENOEXEC;
+        }
+        f->native = f->size >= sizeof(Elf64_Ehdr) && f->bytes[EI_CLASS] == ELFCLASS64 &&
+                    f->bytes[EI_DATA] == ELFDATA2LSB && header(f)->e_machine == HOST_MACHINE;
+        if (f->native)
+                read_segments(f);
+        return 0;
+}
+
+void elf_file_close(struct elf_file *f)
+{
+        if (f->bytes)
+                munmap((void *)f->bytes, f->size);
+        memset(f, 0, sizeof *f);
+}
+
+const char *elf_file_needed(const struct elf_file *f, unsigned i)
+{
+        uint64_t at;
+
+        return dynamic_value(f, DT_NEEDED, i, &at) ? string(f, at) : NULL;
+}
+
+const char *elf_file_soname(const struct elf_file *f)
+{
+        uint64_t at;
+
+        return dynamic_value(f, DT_SONAME, 0, &at) ? string(f, at) : NULL;
+}
+
+/* Symbols in the dynamic table: by the old hash table, or by walking the GNU one to its last chain. */
+static uint64_t symbol_count(const struct elf_file *f)
+{
+        uint64_t address, left, at;
+
+        if (dynamic_value(f, DT_HASH, 0, &address) && (at = offset_of(f, address, &left)) != UINT64_MAX) {
+                const uint32_t *words = part(f, at, 8, 4);
+
+                if (words)
+                        return words[1];
+        }
+        if (dynamic_value(f, DT_GNU_HASH, 0, &address) && (at = offset_of(f, address, &left)) != UINT64_MAX) {
+                const uint32_t *words = part(f, at, 16, 4);
+                uint64_t chains, last = 0;
+                const uint32_t *heads, *link;
+
+                if (!words)
+                        return 0;
+                heads = part(f, at + 16 + (uint64_t)words[2] * 8, (uint64_t)words[0] * 4, 4);
+                chains = at + 16 + (uint64_t)words[2] * 8 + (uint64_t)words[0] * 4;
+                for (uint32_t i = 0; heads && i < words[0]; i++)
+                        if (heads[i] > last)
+                                last = heads[i];
+                if (last < words[1])
+                        return words[1];
+                while ((link = part(f, chains + (last - words[1]) * 4, 4, 4)) && !(*link & 1))
+                        last++;
+                return last + 1;
+        }
+        return 0;
+}
+
+bool elf_file_defines(const struct elf_file *f, const char *symbol)
+{
+        uint64_t address, left, at, count = symbol_count(f);
+        const Elf64_Sym *s;
+
+        if (!dynamic_value(f, DT_SYMTAB, 0, &address) || (at = offset_of(f, address, &left)) == UINT64_MAX)
+                return false;
+        for (uint64_t i = 1; i < count && (s = part(f, at + i * sizeof *s, sizeof *s, 8)); i++) {
+                unsigned bind = ELF64_ST_BIND(s->st_info);
+                const char *name;
+
+                if (s->st_shndx == SHN_UNDEF || (bind != STB_GLOBAL && bind != STB_WEAK))
+                        continue;
+                name = string(f, s->st_name);
+                if (name && !strcmp(name, symbol))
+                        return true;
+        }
+        return false;
+}
+
+const char *elf_file_machine(const struct elf_file *f, char *buffer, size_t bytes)
+{
+        static const struct { unsigned machine; const char *name; } names[] = {
+                { EM_X86_64, "x86-64" }, { EM_386, "i386" }, { EM_AARCH64, "aarch64" }, { EM_ARM, "arm" },
+                { EM_RISCV, "riscv" }, { EM_PPC64, "ppc64" }, { EM_S390, "s390" }, { EM_MIPS, "mips" },
+        };
+        unsigned machine = f->bytes[18] | f->bytes[19] << 8;    /* e_machine, at one place in both classes */
+        const char *class = f->bytes[EI_CLASS] == ELFCLASS32 ? "32-bit " : "";
+        const char *name = NULL;
+
+        if (f->bytes[EI_DATA] == ELFDATA2MSB)
+                machine = f->bytes[19] | f->bytes[18] << 8;
+        for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+                if (names[i].machine == machine)
+                        name = names[i].name;
+        if (name)
+                snprintf(buffer, bytes, "%s%s", class, name);
+        else
+                snprintf(buffer, bytes, "%smachine %u", class, machine);
+        return buffer;
+}

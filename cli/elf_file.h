@@ -1,0 +1,34 @@
+/*
+ * Purpose: what is asked of an ELF file: who it is for, its interpreter, the libraries it needs, and whether it
+ * defines a dynamic symbol. Reads 64-bit files of the host's byte order; the header tells about all others.
+ * Failure: damaged files give empty answers; nothing outside the mapping is read.
+ */
+#ifndef STOOK_CLI_ELF_FILE_H
+#define STOOK_CLI_ELF_FILE_H
+
+#include <elf.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct elf_file {
+        const unsigned char *bytes;     /* the file, mapped */
+        size_t               size;
+        bool                 native;    /* this command's class, byte order and machine: the rest is filled in */
+        const char          *interpreter;
+        const Elf64_Dyn     *dynamic;
+        size_t               dynamic_count;
+        const char          *strings;   /* of the dynamic section */
+        size_t               strings_size;
+};
+
+/* Return: 0; -ENOEXEC: no ELF file; -errno. */
+int  elf_file_open(const char *path, struct elf_file *file);
+void elf_file_close(struct elf_file *file);
+
+/* The i-th library of DT_NEEDED, or NULL. */
+const char *elf_file_needed(const struct elf_file *file, unsigned i);
+const char *elf_file_soname(const struct elf_file *file);
+bool elf_file_defines(const struct elf_file *file, const char *symbol);
+const char *elf_file_machine(const struct elf_file *file, char *buffer, size_t bytes);
+
+#endif

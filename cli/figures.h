@@ -1,0 +1,93 @@
+/*
+ * Purpose: the command's side of the figures file (inspect/stats_page.h): makes it, watches the processes that
+ * take records in it, and reads what they left, one entry for each process.
+ * The file is read by pread, never mapped here: its holes then cost nothing, and a full file system is harmless.
+ *
+ * What the file cannot tell, watching adds as far as it sees it, every WATCH_MS: when a process ended (a pidfd,
+ * so that numbers used twice do not mislead) and its peak resident size (VmHWM).
+ */
+#ifndef STOOK_CLI_FIGURES_H
+#define STOOK_CLI_FIGURES_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "inspect/stats_page.h"
+#include "run_program.h"
+
+enum process_end {
+        PROCESS_ENDED,
+        PROCESS_REPLACED,               /* it executed another program; that one has an entry of its own */
+        PROCESS_RUNNING,                /* still there when the program that was run had ended */
+};
+
+struct process {
+        uint32_t pid, parent;
+        enum stook_stats_birth birth;
+        char     program[48], backend[16];
+        enum process_end end;
+        bool     published;             /* the figures below are there */
+        bool     exact;                 /* by its destructor */
+        uint64_t begun_ms, at_ms;       /* CLOCK_MONOTONIC_COARSE: its start, its figures, */
+        uint64_t ended_ms;              /* ... its end; 0: not seen */
+        uint64_t peak_bytes;            /* resident; 0: not seen */
+        uint64_t taken_bytes, free_dirty_bytes, free_clean_bytes, metadata_bytes, reserved_bytes;
+        uint32_t caches_more;           /* in use, but without a place in the record */
+        size_t   count;
+        struct stook_cache_stats *caches;
+};
+
+struct figures {
+        struct process *processes;      /* in the order in which they began */
+        size_t          count;
+        uint64_t        no_room;        /* processes that found no record */
+};
+
+struct figures_watch;                   /* one process being watched */
+
+struct figures_file {
+        char     path[PATH_MAX];
+        int      fd;
+        struct figures_watch *watches;
+        size_t   watch_count;           /* records seen so far */
+};
+
+/* Makes the file, in /dev/shm or else $TMPDIR or /tmp. Return: 0; -errno. */
+int  figures_file_make(struct figures_file *file);
+/* run_request.watch; @file: struct figures_file */
+void figures_file_watch(void *file);
+/* What all processes left. @root: the run. Return: 0; -errno. */
+int  figures_file_read(struct figures_file *file, const struct run_result *root, struct figures *figures);
+void figures_file_remove(struct figures_file *file);
+void figures_release(struct figures *figures);
+
+/* Where a cache's allocated objects came from, as shares of 1. */
+struct shares {
+        double slot, barn, slabs;
+};
+/*
+ * An estimate from counters that cost nothing: of all objects handed out, those that came into sheaves from slabs
+ * (sheaf_refill) or straight from a slab (alloc_slowpath) count as the slabs'; those that came in full sheaves
+ * from the barn (barn_get times the sheaf's capacity) as the barn's; the rest were freed into the slot's own
+ * sheaves and handed out from there. It is off by what sheaves hold at the end.
+ */
+void stats_shares(const struct stook_cache_stats *stats, struct shares *shares);
+
+/* For figures that are not exact: how long before the process's end (or its next program) they were taken. False: not known. */
+bool process_age_ms(const struct process *process, uint64_t *age_ms);
+
+void process_shares(const struct process *process, struct shares *shares);
+
+uint64_t stats_live_bytes(const struct stook_cache_stats *stats);
+uint64_t stats_cached_bytes(const struct stook_cache_stats *stats);
+
+struct process_totals {
+        struct stook_cache_stats counters;      /* sums; sizes are 0 */
+        uint64_t live_bytes, cached_bytes;
+        uint64_t slab_bytes;
+        uint64_t large_bytes;                   /* objects too large for a cache */
+};
+void process_totals(const struct process *process, struct process_totals *totals);
+
+#endif

@@ -1,0 +1,54 @@
+/*
+ * Purpose: the stook command: finds the subcommand and hands over.
+ * Exit status: the subcommand's; 2: could not do what was asked.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <stook/version.h>
+#include "commands.h"
+
+static const struct command {
+        const char *name;
+        int       (*call)(int argc, char **argv);
+        const char *purpose;
+} commands[] = {
+        { "run", cmd_run, "run a program on Stook's malloc; show what it did with memory" },
+};
+
+static void print_help(FILE *out)
+{
+        fputs("usage: stook COMMAND [ARGUMENTS]\n\ncommands:\n", out);
+        for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
+                fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].purpose);
+        fputs("\noptions:\n"
+              "  --help     show this\n"
+              "  --version  show the version\n"
+              "\n`stook COMMAND --help` explains a command.\n", out);
+}
+
+int main(int argc, char **argv)
+{
+        const char *name = argc > 1 ? argv[1] : NULL;
+
+        if (!name) {
+                print_help(stderr);
+                return STATUS_CANNOT;
+        }
+        if (!strcmp(name, "--help") || !strcmp(name, "-h")) {
+                print_help(stdout);
+                return 0;
+        }
+        if (!strcmp(name, "--version")) {
+                puts("stook " STOOK_VERSION);
+                return 0;
+        }
+        for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
+                if (!strcmp(name, commands[i].name))
+                        return commands[i].call(argc - 1, argv + 1);
+
+        fprintf(stderr, "stook: no %s '%s'; there is:", name[0] == '-' ? "option" : "command", name);
+        for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
+                fprintf(stderr, " %s", commands[i].name);
+        fputs(" (see stook --help)\n", stderr);
+        return STATUS_CANNOT;
+}

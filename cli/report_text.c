@@ -1,0 +1,180 @@
+/*
+ * Purpose: the tables of `stook run --stats`; see report.h.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include "report.h"
+#include "table.h"
+
+#define TABLES_MAX    4                 /* processes with a table of their own each */
+#define SUMMARIES_MAX 20                /* lines, where they are more */
+
+static const char *const headings[] = { "cache", "size", "live", "bytes", "cached", "bytes", "slabs", "slab bytes",
+                                        "allocated", "slot%", "barn%", "slab%", "refilled", "flushed" };
+#define COLUMNS (sizeof headings / sizeof headings[0])
+
+static void counters_cells(struct table *t, const struct stook_cache_stats *s, uint64_t live_bytes,
+                           uint64_t cached_bytes, uint64_t slab_bytes, const struct shares *shares)
+{
+        table_count(t, s->objects_live);
+        table_bytes(t, live_bytes);
+        table_count(t, s->objects_cached);
+        table_bytes(t, cached_bytes);
+        table_count(t, s->slabs);
+        table_bytes(t, slab_bytes);
+        table_count(t, s->alloc_fastpath + s->alloc_slowpath);
+        table_percent(t, shares->slot);
+        table_percent(t, shares->barn);
+        table_percent(t, shares->slabs);
+        table_count(t, s->sheaf_refill);
+        table_count(t, s->sheaf_flush);
+}
+
+static int by_size(const void *a, const void *b)
+{
+        const struct stook_cache_stats *x = a, *y = b;
+
+        if (x->slot_size != y->slot_size)
+                return x->slot_size < y->slot_size ? -1 : 1;
+        return strcmp(x->name, y->name);
+}
+
+static void when_text(const struct process *p, char *buffer, size_t size)
+{
+        uint64_t age;
+
+        if (!p->published)
+                snprintf(buffer, size, "no figures: it %s without many calls to the allocator",
+                         p->end == PROCESS_REPLACED ? "executed another program" :
+                         p->end == PROCESS_RUNNING ? "is still running," : "ended other than by exit(),");
+        else if (p->exact)
+                snprintf(buffer, size, "at exit");
+        else if (process_age_ms(p, &age))
+                snprintf(buffer, size, "as of %llu ms before %s", (unsigned long long)age,
+                         p->end == PROCESS_REPLACED ? "it executed another program" : "its end");
+        else
+                snprintf(buffer, size, p->end == PROCESS_RUNNING ? "it is still running; as of its last slow-path call"
+                                                                 : "as of its last slow-path call shown");
+}
+
+static void print_process(const struct process *p, FILE *out)
+{
+        struct process_totals totals;
+        struct shares shares;
+        struct table t;
+        char when[120], text[32];
+
+        when_text(p, when, sizeof when);
+        fprintf(out, "\n%s (pid %u%s), %s", p->program, p->pid, p->birth == STOOK_STATS_BORN_BY_FORK ? ", forked" : "", when);
+        if (p->peak_bytes)
+                fprintf(out, ", peak resident %s", bytes_text(p->peak_bytes, text, sizeof text));
+        fputs("\n", out);
+        if (!p->published)
+                return;
+        qsort(p->caches, p->count, sizeof *p->caches, by_size);
+        table_init(&t, COLUMNS);
+        table_row(&t);
+        for (size_t i = 0; i < COLUMNS; i++)
+                table_cell(&t, "%s", headings[i]);
+        for (size_t i = 0; i < p->count; i++) {
+                const struct stook_cache_stats *s = &p->caches[i];
+
+                stats_shares(s, &shares);
+                table_row(&t);
+                table_cell(&t, "%s", s->name);
+                table_count(&t, s->object_size);
+                counters_cells(&t, s, stats_live_bytes(s), stats_cached_bytes(s), s->slabs * s->slab_bytes, &shares);
+        }
+        process_totals(p, &totals);
+        process_shares(p, &shares);
+        table_row(&t);
+        table_cell(&t, "total");
+        table_cell(&t, "-");
+        counters_cells(&t, &totals.counters, totals.live_bytes, totals.cached_bytes, totals.slab_bytes, &shares);
+        table_print(&t, out);
+        fprintf(out, "objects above 128 KiB: %s", bytes_text(totals.large_bytes, text, sizeof text));
+        fprintf(out, "; free pages kept: %s", bytes_text(p->free_dirty_bytes, text, sizeof text));
+        fprintf(out, "; the allocator's own data: %s", bytes_text(p->metadata_bytes, text, sizeof text));
+        fprintf(out, "; backend %s\n", p->backend[0] ? p->backend : "unknown");
+        if (p->caches_more)
+                fprintf(out, "(%u further caches are not shown)\n", p->caches_more);
+}
+
+static uint64_t heap_bytes(const struct process *p)
+{
+        return p->taken_bytes + p->free_dirty_bytes;
+}
+
+static int biggest_first(const void *a, const void *b)
+{
+        const struct process *x = *(const struct process *const *)a, *y = *(const struct process *const *)b;
+
+        if (heap_bytes(x) != heap_bytes(y))
+                return heap_bytes(x) > heap_bytes(y) ? -1 : 1;
+        return x->pid < y->pid ? -1 : x->pid > y->pid;
+}
+
+static void print_summary(const struct figures *f, FILE *out)
+{
+        const struct process **order = malloc(f->count * sizeof *order);
+        struct table t;
+        char when[120];
+
+        if (!order)
+                return;
+        for (size_t i = 0; i < f->count; i++)
+                order[i] = &f->processes[i];
+        qsort(order, f->count, sizeof *order, biggest_first);
+        fprintf(out, "\n%zu processes", f->count);
+        if (f->count > SUMMARIES_MAX)
+                fprintf(out, "; the %d with the biggest heaps", SUMMARIES_MAX);
+        fputs(":\n", out);
+        table_init(&t, 9);
+        table_row(&t);
+        for (unsigned i = 0; i < 9; i++)
+                table_cell(&t, "%s", (const char *const[]){ "program", "pid", "peak resident", "live", "cached", "slab bytes",
+                                                            "large", "allocated", "figures" }[i]);
+        for (size_t i = 0; i < f->count && i < SUMMARIES_MAX; i++) {
+                const struct process *p = order[i];
+                struct process_totals totals;
+
+                process_totals(p, &totals);
+                when_text(p, when, sizeof when);
+                table_row(&t);
+                table_cell(&t, "%s", p->program);
+                table_cell(&t, "%u", p->pid);
+                if (p->peak_bytes)
+                        table_bytes(&t, p->peak_bytes);
+                else
+                        table_cell(&t, "-");
+                table_bytes(&t, totals.live_bytes);
+                table_bytes(&t, totals.cached_bytes);
+                table_bytes(&t, totals.slab_bytes);
+                table_bytes(&t, totals.large_bytes);
+                table_count(&t, totals.counters.alloc_fastpath + totals.counters.alloc_slowpath);
+                table_cell(&t, "%s", p->published ? when : "none left");
+        }
+        table_print(&t, out);
+        fputs("\nThe biggest:", out);
+        print_process(order[0], out);
+        fputs("(all processes and all counters: --json)\n", out);
+        free(order);
+}
+
+void report_print(const struct figures *f, const struct run_result *root, const char *program, FILE *out)
+{
+        char wall[32], cpu[32], peak[32];
+
+        fprintf(out, "\nstook: %s: exit status %d, %s (%s of processor time), peak resident %s%s\n", program, root->status,
+                seconds_text(root->wall_s, wall, sizeof wall), seconds_text(root->cpu_s, cpu, sizeof cpu),
+                bytes_text(root->peak_bytes, peak, sizeof peak), f->count > 1 ? " (largest process)" : "");
+        if (!f->count)
+                fputs("stook: no process left figures: the drop-in was not loaded\n", out);
+        if (f->count <= TABLES_MAX)
+                for (size_t i = 0; i < f->count; i++)
+                        print_process(&f->processes[i], out);
+        else
+                print_summary(f, out);
+        if (f->no_room)
+                fprintf(out, "(%llu further processes found no room for their figures)\n", (unsigned long long)f->no_room);
+}

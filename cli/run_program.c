@@ -1,0 +1,150 @@
+/*
+ * Purpose: fork, execute, wait, measure; see run_program.h.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include "run_program.h"
+
+static const int passed_signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 };
+
+uint64_t coarse_clock_ms(void)
+{
+        struct timespec t;
+
+        clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+        return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+static double clock_s(void)
+{
+        struct timespec t;
+
+        clock_gettime(CLOCK_MONOTONIC, &t);
+        return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static double timeval_s(struct timeval t)
+{
+        return (double)t.tv_sec + (double)t.tv_usec / 1e6;
+}
+
+static bool to_null(int fd, int flags)
+{
+        int null = open("/dev/null", flags | O_CLOEXEC);
+
+        return null >= 0 && dup2(null, fd) == fd;
+}
+
+/* In the child. Tells the parent by @tell, which closes by itself when the program starts, why it did not. */
+static void execute(const struct run_request *request, int tell)
+{
+        int error = 0;
+
+        if (request->preload)
+                error = setenv("LD_PRELOAD", request->preload, 1);
+        if (!error && request->stats_file)
+                error = setenv("STOOK_STATS", request->stats_file, 1);
+        else if (!error)
+                error = unsetenv("STOOK_STATS");
+        if (!error && request->output_to_null)
+                error = !to_null(STDOUT_FILENO, O_WRONLY) || !to_null(STDERR_FILENO, O_WRONLY);
+        if (!error && request->input_from_null)
+                error = !to_null(STDIN_FILENO, O_RDONLY);
+        if (!error)
+                execvp(request->argv[0], request->argv);
+        error = errno;
+        while (write(tell, &error, sizeof error) < 0 && errno == EINTR)
+                ;
+        _exit(127);
+}
+
+static void fill_result(struct run_result *result, int wait_status, const struct rusage *usage, double begun)
+{
+        result->wall_s = clock_s() - begun;
+        result->ended_ms = coarse_clock_ms();
+        result->user_s = timeval_s(usage->ru_utime);
+        result->sys_s = timeval_s(usage->ru_stime);
+        result->cpu_s = result->user_s + result->sys_s;
+        result->peak_bytes = (uint64_t)usage->ru_maxrss * 1024;
+        if (WIFSIGNALED(wait_status)) {
+                result->signal = WTERMSIG(wait_status);
+                result->status = 128 + result->signal;
+        } else {
+                result->status = WEXITSTATUS(wait_status);
+        }
+}
+
+/* Waits for the program to end; passes signals on. @waited: those blocked, SIGCHLD among them. */
+static void wait_for(const struct run_request *request, const sigset_t *waited, struct run_result *result, double begun)
+{
+        const struct timespec step = { .tv_nsec = WATCH_MS * 1000000L };
+        struct rusage usage;
+        siginfo_t info;
+        int wait_status;
+
+        for (;;) {
+                pid_t pid = wait4(result->pid, &wait_status, WNOHANG, &usage);
+
+                if (pid == result->pid)
+                        break;
+                if (pid < 0 && errno != EINTR)          /* somebody made SIGCHLD ignored: nothing to be known */
+                        return;
+                if (request->watch)
+                        request->watch(request->watch_data);
+
+                int number = sigtimedwait(waited, &info, request->watch ? &step : NULL);
+
+                if (number <= 0 || number == SIGCHLD)
+                        continue;
+                /* The terminal's signals (SI_KERNEL) went to the program, too; those a process sent came here only. */
+                if (info.si_code <= 0)
+                        kill(result->pid, number);
+                result->passed_on = number;
+        }
+        fill_result(result, wait_status, &usage, begun);
+}
+
+int run_program(const struct run_request *request, struct run_result *result)
+{
+        struct sigaction child_action = { .sa_handler = SIG_DFL }, child_before;
+        sigset_t waited, before;
+        int tell[2], error = 0;
+        double begun;
+
+        memset(result, 0, sizeof *result);
+        if (pipe2(tell, O_CLOEXEC))
+                return -errno;
+        sigemptyset(&waited);
+        sigaddset(&waited, SIGCHLD);
+        for (size_t i = 0; i < sizeof passed_signals / sizeof passed_signals[0]; i++)
+                sigaddset(&waited, passed_signals[i]);
+        sigprocmask(SIG_BLOCK, &waited, &before);
+        sigaction(SIGCHLD, &child_action, &child_before);
+
+        result->begun_ms = coarse_clock_ms();
+        begun = clock_s();
+        result->pid = fork();
+        if (result->pid == 0) {
+                sigaction(SIGCHLD, &child_before, NULL);
+                sigprocmask(SIG_SETMASK, &before, NULL);
+                execute(request, tell[1]);
+        }
+        error = result->pid < 0 ? errno : 0;
+        close(tell[1]);
+        if (!error) {
+                while (read(tell[0], &result->exec_errno, sizeof result->exec_errno) < 0 && errno == EINTR)
+                        ;
+                wait_for(request, &waited, result, begun);
+        }
+        close(tell[0]);
+        sigaction(SIGCHLD, &child_before, NULL);
+        sigprocmask(SIG_SETMASK, &before, NULL);
+        return -error;
+}

@@ -1,0 +1,43 @@
+/*
+ * Purpose: run a program once, from fork to wait, with its times and its peak memory.
+ * Signals: the program stays in the command's process group, so the terminal's signals reach it by themselves.
+ * Those sent to the command alone (SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2) are passed on. The command
+ * outlives the program in either case, to report.
+ */
+#ifndef STOOK_CLI_RUN_PROGRAM_H
+#define STOOK_CLI_RUN_PROGRAM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct run_request {
+        char      **argv;               /* argv[0] is looked up in PATH */
+        const char *preload;            /* value of LD_PRELOAD; NULL: as it is */
+        const char *stats_file;         /* value of STOOK_STATS; NULL: not set */
+        bool        output_to_null;     /* stdout and stderr */
+        bool        input_from_null;
+        /* NULL, or called every WATCH_MS while the program runs. */
+        void      (*watch)(void *data);
+        void       *watch_data;
+};
+
+#define WATCH_MS 20
+
+struct run_result {
+        pid_t    pid;
+        int      exec_errno;            /* not 0: the program could not be executed; the rest is empty */
+        int      status;                /* exit status as a shell gives it: 128+N for signal N */
+        int      signal;                /* that ended it, or 0 */
+        int      passed_on;             /* last signal that was passed on, or 0 */
+        double   wall_s, cpu_s, user_s, sys_s;
+        uint64_t peak_bytes;            /* resident, of the largest process of those waited for */
+        uint64_t begun_ms, ended_ms;    /* CLOCK_MONOTONIC_COARSE, as in inspect/stats_page.h */
+};
+
+/* Return: 0, with *result filled; -errno: no process could be made. */
+int run_program(const struct run_request *request, struct run_result *result);
+
+uint64_t coarse_clock_ms(void);
+
+#endif
