@@ -66,13 +66,13 @@ struct stook_front {
         struct stook_barns *below;
 };
 
-/* Objects one section copies at most: short enough (about 100 ns) to end between two signals of a fast timer. */
+/* Objects one section copies at most: about 100 ns, to end between two signals of a fast timer. */
 #define STOOK_SLOT_BATCH 128
 
 /* ---- one table for each backend ---- */
 struct stook_slot_ops {
         const char *name;
-        unsigned abort_limit;                   /* refusals with nothing wrong (aborts, a busy slot) until the layer below is asked */
+        unsigned abort_limit;           /* refusals by aborts or a busy slot until the layer below is asked */
         void  *(*pop)(uint32_t offset);
         enum stook_push (*push)(uint32_t offset, void *object);
         /* Objects taken, put: up to n, and up to STOOK_SLOT_BATCH. */

@@ -15,9 +15,6 @@
 #ifndef STOOK_SLOT_FAST_H
 #define STOOK_SLOT_FAST_H
 
-#ifndef STOOK_NEVER_UNLOADED
-#define STOOK_NEVER_UNLOADED 1
-#endif
 #include "slot/slot.h"
 
 /* @offset: cache index << STOOK_LINE_SHIFT. NULL: a miss. */

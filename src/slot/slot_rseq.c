@@ -1,12 +1,12 @@
 /*
  * Purpose: the rseq backend: the contract of slot/slot.h by restartable sequences.
- * Place: called by slot_miss.c and, for nodes and bulk, by cache; the sections are in arch/ and <stook/section.h>.
+ * Place: called by slot_miss.c and, for nodes and bulk, by cache; the sections are in arch/ and
+ *  <stook/section.h>.
  * Invariants:
  *  I1 only rseq_cs of the kernel's area is written; the library is never unloaded, so it is left pointing at
  *     the last section.
  * Concurrency: any thread, any instruction; a thread that is not enrolled (ready 0) gets misses.
  */
-#define STOOK_NEVER_UNLOADED 1
 #include "slot/slot.h"
 #if defined(__x86_64__)
 #include "slot/arch/rseq_x86_64.h"
@@ -39,10 +39,12 @@ static struct stook_pair look(uint32_t offset)
         struct stook_pair nothing = { .lo = (uintptr_t)&stook_sheaf_zero };
         uint32_t ready = stook_self->ready;
         uint32_t slot = ready ? *stook_self->index : 0;
+        char *line;
 
         if (slot >= ready)
                 return nothing;
-        return stook_pair_read((struct stook_pair *)(stook_self->slots + ((size_t)slot << STOOK_SLOT_SHIFT) + offset));
+        line = stook_self->slots + ((size_t)slot << STOOK_SLOT_SHIFT) + offset;
+        return stook_pair_read(&((struct stook_line *)line)->pair);
 }
 
 /* Sheaf memory is type-stable, so a stale main is still a sheaf. */
@@ -51,7 +53,9 @@ static void *peek(uint32_t offset)
         const struct stook_sheaf *main = (const struct stook_sheaf *)look(offset).lo;
         unsigned size = stook_sheaf_size(main);
 
-        return size && size <= main->capacity ? __atomic_load_n(&main->objects[size - 1], __ATOMIC_RELAXED) : NULL;
+        if (!size || size > main->capacity)
+                return NULL;
+        return __atomic_load_n(&main->objects[size - 1], __ATOMIC_RELAXED);
 }
 
 static void *pop_if(uint32_t offset, void *expected)
@@ -73,7 +77,7 @@ static bool exchange(uint32_t offset, struct stook_pair expected, struct stook_p
 
 const struct stook_slot_ops stook_slot_rseq = {
         .name = "rseq",
-        .abort_limit = 16,              /* a debugger that steps aborts every time; 50 kHz of signals hardly ever twice */
+        .abort_limit = 16,              /* a debugger that steps aborts every one; 50 kHz of signals hardly two */
         .pop = pop,
         .push = push,
         .pop_n = pop_n,

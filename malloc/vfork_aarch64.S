@@ -1,0 +1,54 @@
+/*
+ * Purpose: vfork for the drop-in: see vfork_x86_64.S. aarch64 has no such system call; it is a clone with
+ * CLONE_VM | CLONE_VFORK on the same stack.
+ */
+#include <asm/unistd.h>
+#define READY  8                        /* <stook/layout.h> */
+#define BARRED 14
+#define FLAGS  (0x100 | 0x4000 | 17)    /* CLONE_VM | CLONE_VFORK | SIGCHLD */
+
+        .text
+        .globl vfork
+        .type vfork, %function
+        .p2align 4
+vfork:
+        .cfi_startproc
+        hint #34                        /* bti c */
+        mrs x9, tpidr_el0
+        adrp x10, :gottprel:stook_thread_v1
+        ldr x10, [x10, #:gottprel_lo12:stook_thread_v1]
+        add x9, x9, x10
+        ldr w11, [x9, #READY]
+        ldrb w12, [x9, #BARRED]
+        mov w13, #1
+        strb w13, [x9, #BARRED]
+        str wzr, [x9, #READY]
+        mov x0, #FLAGS
+        mov x1, #0                      /* the same stack; the return address is in x30, nothing on it */
+        mov x2, #0
+        mov x3, #0
+        mov x4, #0
+        mov x8, #__NR_clone
+        svc #0
+        cbz x0, 1f                      /* the child */
+        strb w12, [x9, #BARRED]
+        str w11, [x9, #READY]
+        tbnz x0, #63, 2f
+1:      ret
+2:      neg w0, w0
+        stp x29, x30, [sp, #-32]!
+        .cfi_adjust_cfa_offset 32
+        .cfi_rel_offset x29, 0
+        .cfi_rel_offset x30, 8
+        str w0, [sp, #16]
+        bl __errno_location
+        ldr w1, [sp, #16]
+        str w1, [x0]
+        ldp x29, x30, [sp], #32
+        .cfi_adjust_cfa_offset -32
+        mov w0, #-1
+        ret
+        .cfi_endproc
+        .size vfork, . - vfork
+
+        .section .note.GNU-stack, "", %progbits

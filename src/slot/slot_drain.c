@@ -1,0 +1,161 @@
+/*
+ * Purpose: empty the slots of a cache from outside, while threads go on using them: shrink, destroy, tuning.
+ *
+ * Place: called by cache and life with no lock held; calls barn to flush, os for membarrier and futex.
+ *
+ * How: each slot's pair is exchanged for {zero-capacity sheaf, none}, by the same compare-and-swap that
+ * everybody changes it with. From then on nobody finds the old sheaves there. But a section that loaded an old
+ * main before may still commit to it. One membarrier aborts, on every CPU, sections that have not committed;
+ * so what was detached is ours alone after it, and only then it is read or flushed. On slots of the locked
+ * backend the same is said by a look at their word: free once, after the exchange. Nothing is put back: the
+ * next miss on the slot installs.
+ *
+ * There is a barrier before the exchanges, too. It finds out whether membarrier still works (a sandbox may have
+ * come down since start) before anything is detached; and it ends all sections that saw the cache's
+ * configuration as it was before the caller changed it, so that their installs come before our exchange.
+ *
+ * Invariants:
+ *  I1 one drain at a time, under `drain`, which alloc and free never take.
+ *  I2 if the second barrier fails, what was detached is never touched again, and no drain is tried any more.
+ * Concurrency: M1: the exchange and the membarrier pair with the loads and the commit of every section.
+ * Failure: false, as said.
+ */
+#include "slot/slot_regions.h"
+#include "os/os.h"
+
+static uint32_t drain;                  /* 0 free, 1 held, 2 held and somebody may sleep */
+static bool broken;                     /* drain; I2 */
+
+/* A mutex that waits, unlike base/lock.h: the holder goes on to take those. Not for handlers. */
+static void drain_lock(void)
+{
+        uint32_t seen = 0;
+
+        if (__atomic_compare_exchange_n(&drain, &seen, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+                return;
+        while (__atomic_exchange_n(&drain, 2, __ATOMIC_ACQUIRE))
+                stook_os_futex_wait(&drain, 2, 100 * 1000 * 1000);
+}
+
+static void drain_unlock(void)
+{
+        if (__atomic_exchange_n(&drain, 0, __ATOMIC_RELEASE) == 2)
+                stook_os_futex_wake(&drain);
+}
+
+void stook_slot_drain_fork_child(void)
+{
+        __atomic_store_n(&drain, 0, __ATOMIC_RELEASE);
+}
+
+/* Waits until nobody is inside a locked slot who was there before; holders stay for nanoseconds. */
+static bool locked_slot_passed(unsigned slot)
+{
+        struct stook_line *line = stook_slots_line(slot, 0);
+
+        if (!line)
+                return true;
+        /* A read-modify-write, not a load: the next holder's exchange comes after it and sees our exchange. */
+        for (unsigned tries = 0; __atomic_fetch_or(&line->busy, 0, __ATOMIC_ACQ_REL); tries++) {
+                if (tries == 1000)      /* about a second: stopped, or jumped out of */
+                        return false;
+                if (tries > 100)
+                        stook_os_futex_wait(&line->busy, 1, 1000 * 1000);
+        }
+        return true;
+}
+
+/* Afterwards no section or holder is between its loads and its commit that was there before. */
+static bool barrier(void)
+{
+        unsigned rseq = stook_regions.rseq_slots;
+
+        if (rseq && !stook_os_membarrier())
+                return false;
+        for (unsigned slot = rseq; slot < stook_slots_bound(); slot++)
+                if (!locked_slot_passed(slot))
+                        return false;
+        return true;
+}
+
+static void chain(struct stook_link **first, struct stook_sheaf *sheaf)
+{
+        if (!sheaf || sheaf == &stook_sheaf_zero)
+                return;
+        /* No section touches link; a popper with a stale head may read it, and is rejected by its tag. */
+        __atomic_store_n(&sheaf->link.next, *first, __ATOMIC_RELAXED);
+        *first = &sheaf->link;
+}
+
+static struct stook_link *detach_all(unsigned cache_index)
+{
+        const struct stook_pair nothing = { .lo = (uintptr_t)&stook_sheaf_zero };
+        struct stook_link *first = NULL;
+
+        for (unsigned slot = 0; slot < stook_slots_bound(); slot++) {
+                struct stook_line *line = stook_slots_line(slot, cache_index);
+                struct stook_pair  old;
+
+                if (!line)
+                        continue;
+                old = stook_pair_read(&line->pair);
+                while ((old.lo != nothing.lo || old.hi) && !stook_pair_cas(&line->pair, &old, nothing))
+                        ;
+                chain(&first, (struct stook_sheaf *)old.lo);
+                chain(&first, (struct stook_sheaf *)old.hi);
+        }
+        return first;
+}
+
+static bool drain_locked(struct stook_front *front)
+{
+        struct stook_link *at;
+
+        if (broken || !barrier())
+                return false;
+        at = detach_all(front->offset >> STOOK_LINE_SHIFT);
+        if (!at)
+                return true;
+        if (!barrier()) {
+                broken = true;
+                return false;
+        }
+        while (at) {
+                struct stook_sheaf *sheaf = stook_container_of(at, struct stook_sheaf, link);
+
+                at = at->next;
+                stook_barn_flush(front->below, sheaf);
+                stook_sheaf_delete(sheaf, front->below->counters);
+        }
+        return true;
+}
+
+bool stook_slot_drain(struct stook_front *front)
+{
+        bool done;
+
+        if (!front->below->capacity)
+                return true;
+        drain_lock();
+        done = drain_locked(front);
+        drain_unlock();
+        return done;
+}
+
+size_t stook_slot_objects(struct stook_front *front)
+{
+        size_t n = 0;
+
+        for (unsigned slot = 0; slot < stook_slots_bound(); slot++) {
+                struct stook_line *line = stook_slots_line(slot, front->offset >> STOOK_LINE_SHIFT);
+                struct stook_pair  seen;
+
+                if (!line)
+                        continue;
+                seen = stook_pair_read(&line->pair);
+                n += stook_sheaf_size((struct stook_sheaf *)seen.lo);
+                if (seen.hi)
+                        n += stook_sheaf_size((struct stook_sheaf *)seen.hi);
+        }
+        return n;
+}

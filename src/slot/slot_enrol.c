@@ -1,0 +1,50 @@
+/*
+ * Purpose: a thread's way to the hot path.
+ * The slot index proves nothing: an unregistered thread reads mm_cid 0, a vfork child its parent's ids. So a
+ * thread starts with `ready` 0, misses, and comes here; only a registration that the kernel shows to be alive
+ * (cpu_id >= 0) opens the hot path. It comes again when its index passes `ready`.
+ * Place: called by slot_miss.c through stook_slot_ops; calls os (registration) and slot_regions.c.
+ * Concurrency: works on this thread's line only. A signal handler may run it on top of itself: fields are
+ *  stored in an order in which each prefix is safe (index and slots before rseq, `ready` last), and both
+ *  store the same.
+ */
+#include "slot/slot_regions.h"
+#include "os/os.h"
+
+bool stook_slot_enrol(void)
+{
+        struct stook_thread_v1 *self = stook_self;
+        uint32_t index, ready;
+        char *area;
+
+        if (!stook_regions.rseq_slots || self->barred)
+                return false;
+        area = self->rseq;
+        if (!area) {
+                area = stook_os_rseq_area();
+                if (!area || __atomic_load_n((int32_t *)(area + STOOK_RSEQ_CPU_ID), __ATOMIC_RELAXED) < 0) {
+                        self->barred = 1;
+                        return false;
+                }
+                self->slots = stook_regions.base;
+                self->index = (uint32_t *)(area + stook_regions.index_offset);
+                __atomic_signal_fence(__ATOMIC_RELEASE);
+                self->rseq = area;
+        }
+        index = *self->index;
+        ready = stook_regions_ready(index);
+        if (index >= ready)
+                return false;
+        __atomic_signal_fence(__ATOMIC_RELEASE);
+        self->ready = ready;
+        return true;
+}
+
+const struct stook_slot_ops *stook_slot_ops(void)
+{
+        uint32_t ready = stook_self->ready;
+
+        if (STOOK_LIKELY(ready && *stook_self->index < ready))
+                return &stook_slot_rseq;
+        return stook_slot_enrol() ? &stook_slot_rseq : &stook_slot_locked;
+}

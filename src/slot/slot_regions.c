@@ -1,0 +1,238 @@
+/*
+ * Purpose: the memory of slots: which there are, and which of their lines are filled.
+ *
+ * Address space for all slots there may ever be is reserved at start; a slot costs memory when a thread first
+ * finds itself on it, and then one page for each (page size / 64) caches that exist.
+ *
+ * Place: called by slot_enrol.c and slot_locked.c (a slot is needed), by cache (a new cache), by drains.
+ * Invariants:
+ *  I1 lines 0..lines-1 of every ready slot are filled. `lines` is a multiple of those in a page.
+ *  I2 what is not published (a slot beyond `ready` or without its bit; lines beyond `lines`) is used by
+ *     nobody: a fill that failed half-way, or whose thread vanished in a fork, is simply done again.
+ * Concurrency: growing is under one lock, which can refuse; who is refused goes on without a slot (locked
+ *  backend, then slabs), so a signal handler on top of a grower waits for nobody.
+ *  M1: release store of ready / locked_filled / lines, after the fill; pairs with their acquire loads.
+ * Failure: no memory: the slot stays not ready, the cache is not made.
+ */
+#include "slot/slot_regions.h"
+#include "base/lock.h"
+#include "os/os.h"
+
+#define SLOT_BYTES      ((size_t)1 << STOOK_SLOT_SHIFT)
+#define SLOTS_MAX       8192
+#define LOCKED_MIN      4               /* power of two; so that a few threads rarely meet on one */
+#define LOCKED_MAX      4096
+/* Of a finite address space: what slots may reserve is a sixteenth. */
+#define LIMIT_SHARE     16
+
+struct stook_regions stook_regions;
+
+static struct stook_lock growing;       /* guards all stores to the next three */
+static uint32_t ready;                  /* M1; rseq slots */
+static uint32_t lines;                  /* M1; I1 */
+static uint64_t locked_filled[LOCKED_MAX / 64];        /* M1; a bit for each locked slot */
+
+static char *slot_at(uint32_t slot)
+{
+        return stook_regions.base + ((size_t)slot << STOOK_SLOT_SHIFT);
+}
+
+static uint32_t lines_of_a_page(void)
+{
+        return (uint32_t)(stook_os_page_bytes() >> STOOK_LINE_SHIFT);
+}
+
+static bool fill(char *slot, uint32_t from, uint32_t to)
+{
+        struct stook_line *line = (struct stook_line *)slot;
+
+        if (!stook_os_commit(line + from, (size_t)(to - from) << STOOK_LINE_SHIFT))
+                return false;
+        for (uint32_t i = from; i < to; i++)
+                line[i].pair.lo = (uintptr_t)&stook_sheaf_zero;
+        return true;
+}
+
+uint32_t stook_regions_ready(uint32_t index)
+{
+        uint32_t bound = __atomic_load_n(&ready, __ATOMIC_ACQUIRE);
+
+        if (index < bound || index >= stook_regions.rseq_slots || !stook_lock_take(&growing))
+                return bound;
+        for (bound = ready; bound <= index; bound++) {
+                if (!fill(slot_at(bound), 0, lines))
+                        break;
+                __atomic_store_n(&ready, bound + 1, __ATOMIC_RELEASE);
+        }
+        stook_lock_drop(&growing);
+        return bound;
+}
+
+static bool is_locked_filled(uint32_t slot)
+{
+        return __atomic_load_n(&locked_filled[slot / 64], __ATOMIC_ACQUIRE) >> slot % 64 & 1;
+}
+
+char *stook_regions_locked(uint32_t slot)
+{
+        char *at = slot_at(stook_regions.rseq_slots + slot);
+        bool filled = is_locked_filled(slot);
+
+        if (STOOK_LIKELY(filled))
+                return at;
+        if (!stook_regions.base || !stook_lock_take(&growing))
+                return NULL;
+        filled = is_locked_filled(slot) || fill(at, 0, lines);
+        if (filled)
+                __atomic_fetch_or(&locked_filled[slot / 64], UINT64_C(1) << slot % 64, __ATOMIC_RELEASE);
+        stook_lock_drop(&growing);
+        return filled ? at : NULL;
+}
+
+static bool is_ready(uint32_t slot)
+{
+        if (slot < stook_regions.rseq_slots)
+                return slot < __atomic_load_n(&ready, __ATOMIC_ACQUIRE);
+        return is_locked_filled(slot - stook_regions.rseq_slots);
+}
+
+bool stook_slots_add_cache(unsigned cache_index)
+{
+        uint32_t want = cache_index + lines_of_a_page();
+        uint32_t slot, bound = stook_slots_bound();
+
+        want -= want % lines_of_a_page();
+        if (cache_index < __atomic_load_n(&lines, __ATOMIC_ACQUIRE))
+                return true;
+        /* A grower holds it for some microseconds; one second means that it never comes back. */
+        for (unsigned tries = 0; !stook_lock_take(&growing); tries++)
+                if (tries == 1000)
+                        return false;
+        for (slot = 0; slot < bound && lines < want; slot++)
+                if (is_ready(slot) && !fill(slot_at(slot), lines, want))
+                        break;
+        if (slot == bound && lines < want)
+                __atomic_store_n(&lines, want, __ATOMIC_RELEASE);
+        want = lines;
+        stook_lock_drop(&growing);
+        return cache_index < want;
+}
+
+unsigned stook_slots_bound(void)
+{
+        return stook_regions.rseq_slots + stook_regions.locked_slots;
+}
+
+unsigned stook_slots_ready(void)
+{
+        unsigned n = __atomic_load_n(&ready, __ATOMIC_ACQUIRE);
+
+        for (unsigned i = 0; i < STOOK_ARRAY_SIZE(locked_filled); i++)
+                n += (unsigned)__builtin_popcountll(__atomic_load_n(&locked_filled[i], __ATOMIC_RELAXED));
+        return n;
+}
+
+struct stook_line *stook_slots_line(unsigned slot, unsigned cache_index)
+{
+        if (!is_ready(slot) || cache_index >= __atomic_load_n(&lines, __ATOMIC_ACQUIRE))
+                return NULL;
+        return (struct stook_line *)slot_at(slot) + cache_index;
+}
+
+/* ---- start ---- */
+
+/* Sections are invisible to ThreadSanitizer: it would report each pop after a push of another thread. */
+#if defined(__SANITIZE_THREAD__)
+#define LOCKED_BY_DEFAULT true
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define LOCKED_BY_DEFAULT true
+#endif
+#endif
+#ifndef LOCKED_BY_DEFAULT
+#define LOCKED_BY_DEFAULT false
+#endif
+
+static bool is(const char *a, const char *b)
+{
+        while (*a && *a == *b)
+                a++, b++;
+        return *a == *b;
+}
+
+static bool wants_rseq(void)
+{
+        const char *value = stook_os_env("STOOK_SLOTS");
+
+        if (value && is(value, "locked"))
+                return false;
+        if (value && is(value, "rseq"))
+                return true;
+        if (value)
+                stook_os_env_refuse("STOOK_SLOTS", value, "rseq or locked");
+        return !LOCKED_BY_DEFAULT;
+}
+
+bool stook_slots_start(void)
+{
+        struct stook_regions r = { .index_offset = STOOK_RSEQ_CPU_ID, .locked_slots = LOCKED_MIN };
+        uint64_t limit = stook_os_address_limit();
+        uint32_t cpus = stook_os_possible_cpus();
+        size_t bytes;
+
+        while (r.locked_slots < cpus && r.locked_slots < LOCKED_MAX)
+                r.locked_slots *= 2;
+        stook_os_rseq_detect();
+        /* Without membarrier nothing could ever be drained. */
+        if (wants_rseq() && stook_os_rseq_owner() != STOOK_RSEQ_NONE && stook_os_membarrier_register() &&
+            stook_os_membarrier()) {
+                r.rseq_slots = cpus < SLOTS_MAX ? cpus : SLOTS_MAX;
+                if (stook_os_rseq_has_mm_cid())
+                        r.index_offset = STOOK_RSEQ_MM_CID;
+        }
+        for (;;) {
+                bytes = (size_t)(r.rseq_slots + r.locked_slots) << STOOK_SLOT_SHIFT;
+                if (r.locked_slots == 1 || limit == UINT64_MAX || bytes <= limit / LIMIT_SHARE)
+                        r.base = stook_os_reserve(bytes, SLOT_BYTES);
+                if (r.base)
+                        break;
+                if (r.locked_slots == 1)
+                        return false;
+                /* A thread whose index has no slot of rseq's uses the locked ones. */
+                r.rseq_slots /= 2;
+                r.locked_slots /= 2;
+        }
+        stook_os_advise(r.base, bytes, STOOK_OS_NOHUGEPAGE);
+        stook_regions = r;
+        __atomic_store_n(&lines, lines_of_a_page(), __ATOMIC_RELEASE);
+        return true;
+}
+
+const char *stook_slots_index_name(void)
+{
+        if (!stook_regions.rseq_slots)
+                return "hash";
+        return stook_regions.index_offset == STOOK_RSEQ_MM_CID ? "mm_cid" : "cpu_id";
+}
+
+const char *stook_slots_backend_name(void)
+{
+        return stook_regions.rseq_slots ? stook_slot_rseq.name : stook_slot_locked.name;
+}
+
+unsigned stook_slots_count(void)
+{
+        return stook_regions.rseq_slots ? stook_regions.rseq_slots : stook_regions.locked_slots;
+}
+
+void stook_slots_fork_child(void)
+{
+        struct stook_line *line;
+
+        stook_lock_reset(&growing);
+        for (uint32_t i = 0; i < stook_regions.locked_slots; i++)
+                if ((line = stook_slots_line(stook_regions.rseq_slots + i, 0)))
+                        __atomic_store_n(&line->busy, 0, __ATOMIC_RELEASE);
+        stook_slot_drain_fork_child();
+        stook_self->ready = 0;
+}

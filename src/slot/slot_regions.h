@@ -1,0 +1,32 @@
+/*
+ * Purpose: what the files of the slot layer share about regions: where they are, and which are ready.
+ * Place: slot layer only.
+ */
+#ifndef STOOK_SLOT_REGIONS_H
+#define STOOK_SLOT_REGIONS_H
+
+#include "slot/slot.h"
+
+/* Const after stook_slots_start. */
+struct stook_regions {
+        char    *base;                  /* slot i at base + (i << STOOK_SLOT_SHIFT): first rseq's, then locked's */
+        uint32_t rseq_slots;            /* 0: the locked backend was chosen */
+        uint32_t locked_slots;          /* a power of two */
+        uint32_t index_offset;          /* in struct rseq, of what indexes rseq's slots */
+};
+extern struct stook_regions stook_regions;
+
+/* In struct rseq of the kernel. */
+#define STOOK_RSEQ_CPU_ID  4            /* int32_t: negative when the thread is not registered */
+#define STOOK_RSEQ_MM_CID  24
+
+/* Slots of the rseq backend that are ready now: more than @index, unless there is no such slot, no memory, or
+ * no lock to be had. */
+uint32_t stook_regions_ready(uint32_t index);
+/* A slot of the locked backend, made ready if need be. NULL: no memory or no lock to be had. */
+char *stook_regions_locked(uint32_t slot);
+
+/* slot_drain.c: for the child of a fork. */
+void stook_slot_drain_fork_child(void);
+
+#endif
