@@ -123,8 +123,9 @@ bool stook_os_move(void *from, void *to, size_t bytes)
 
         errno = before;
         /*
-         * The kernel unmaps the target first and may find only then that it cannot move (a limit, a source of
-         * several mappings). If that left a hole, it is filled at once; if not, NOREPLACE changes nothing.
+         * The kernel unmaps the target first and may find only then that it cannot move (too many mappings, a
+         * source of several). If that left a hole, it is filled at once: what was committed a moment ago fits
+         * again. If it left none, NOREPLACE changes nothing.
          */
         if (!moved)
                 map(to, bytes, PROT_READ | PROT_WRITE, COMMITTED | MAP_FIXED_NOREPLACE);

@@ -1,0 +1,337 @@
+/*
+ * What this proves: map I1 and I2: a reservation is aligned, unreadable and out of core dumps; its parts become
+ * zero pages and back without ever leaving a hole or splitting the mapping for good; purge and move say
+ * truly whether they did it; the hook fails the commits it was told to; errno survives.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "child.h"
+#include "os/os.h"
+
+#define PAGES 64
+
+static size_t page;
+
+static bool readable(const void *addr)
+{
+        int ends[2];
+        bool can;
+
+        if (pipe(ends))
+                return false;
+        can = write(ends[1], addr, 1) == 1;
+        close(ends[0]);
+        close(ends[1]);
+        return can;
+}
+
+/* mincore refuses a range with a hole in it. */
+static bool whole(void *addr, size_t bytes)
+{
+        static unsigned char vector[2 * PAGES];
+
+        return mincore(addr, bytes, vector) == 0;
+}
+
+static bool zero(const char *addr, size_t bytes)
+{
+        for (size_t i = 0; i < bytes; i++)
+                if (addr[i])
+                        return false;
+        return true;
+}
+
+/* Mappings that overlap the range and, of them, those out of core dumps ("dd" among the flags). */
+static void mappings(const void *addr, size_t bytes, unsigned *count, unsigned *dontdump)
+{
+        FILE *smaps = fopen("/proc/self/smaps", "r");
+        char line[1024];
+        uintptr_t from, to, at = (uintptr_t)addr;
+        bool ours = false;
+
+        assert_non_null(smaps);
+        *count = *dontdump = 0;
+        while (fgets(line, sizeof(line), smaps)) {
+                if (sscanf(line, "%lx-%lx ", &from, &to) == 2) {
+                        ours = from < at + bytes && at < to;
+                        *count += ours;
+                } else if (ours && !strncmp(line, "VmFlags:", 8)) {
+                        *dontdump += strstr(line, " dd") != NULL;
+                }
+        }
+        fclose(smaps);
+}
+
+static char *reserve(void)
+{
+        char *at = stook_os_reserve(PAGES * page, page);
+
+        assert_non_null(at);
+        return at;
+}
+
+static void reserve_aligns_and_trims(void **state)
+{
+        (void)state;
+        for (size_t align = 1; align <= (size_t)1 << 30; align <<= 3) {
+                char *at = stook_os_reserve(3 * page, align);
+                unsigned count, dontdump;
+
+                assert_non_null(at);
+                assert_int_equal((uintptr_t)at % (align > page ? align : page), 0);
+                assert_true(whole(at, 3 * page));
+                assert_false(readable(at));
+                assert_false(readable(at + 3 * page - 1));
+                mappings(at, 3 * page, &count, &dontdump);
+                assert_int_equal(count, 1);
+                assert_int_equal(dontdump, 1);
+                if (align > 16 * page) {
+                        /* What was reserved beyond it for the alignment is gone. */
+                        assert_false(whole(at - page, page) && whole(at + 3 * page, page));
+                }
+                stook_os_unreserve(at, 3 * page);
+                assert_false(whole(at, 3 * page));
+        }
+}
+
+static void reserve_refuses_the_impossible(void **state)
+{
+        (void)state;
+        errno = 4711;
+        assert_null(stook_os_reserve((size_t)1 << 62, page));
+        assert_null(stook_os_reserve(SIZE_MAX - page + 1, (size_t)1 << 30));
+        assert_null(stook_os_reserve(0, page));
+        assert_int_equal(errno, 4711);
+}
+
+static void commit_and_decommit(void **state)
+{
+        char *at = reserve();
+        unsigned count, dontdump;
+
+        (void)state;
+        for (unsigned round = 0; round < 3; round++) {
+                assert_true(stook_os_commit(at + 8 * page, 4 * page));
+                assert_true(stook_os_commit(at + 12 * page, 4 * page));
+                assert_true(zero(at + 8 * page, 8 * page));
+                memset(at + 8 * page, 0xa5, 8 * page);
+                assert_false(readable(at + 8 * page - 1));
+                assert_false(readable(at + 16 * page));
+                mappings(at, PAGES * page, &count, &dontdump);
+                assert_int_equal(count, 3);
+                assert_int_equal(dontdump, 2);
+
+                assert_true(stook_os_decommit(at + 8 * page, 8 * page));
+                assert_false(readable(at + 8 * page));
+                assert_true(whole(at, PAGES * page));
+                mappings(at, PAGES * page, &count, &dontdump);
+                assert_int_equal(count, 1);
+                assert_int_equal(dontdump, 1);
+        }
+        stook_os_unreserve(at, PAGES * page);
+}
+
+static void purge_says_whether_the_pages_are_zero(void **state)
+{
+        char *at = reserve();
+
+        (void)state;
+        assert_true(stook_os_commit(at, 4 * page));
+        memset(at, 0xa5, 4 * page);
+        assert_true(stook_os_purge(at, 2 * page));
+        assert_true(zero(at, 2 * page));
+        assert_int_equal((unsigned char)at[2 * page], 0xa5);
+        if (mlock(at + 2 * page, page) == 0) {
+                errno = 4711;
+                assert_false(stook_os_purge(at + 2 * page, page));
+                assert_int_equal(errno, 4711);
+                assert_int_equal((unsigned char)at[2 * page], 0xa5);
+        }
+        stook_os_unreserve(at, PAGES * page);
+}
+
+static void move_leaves_no_hole(void **state)
+{
+        char *at = reserve(), *to = at + 32 * page;
+
+        (void)state;
+        assert_true(stook_os_commit(at, 8 * page));
+        assert_true(stook_os_commit(to, 8 * page));
+        memset(at, 0xa5, 8 * page);
+        at[0] = 1;
+        assert_true(stook_os_move(at, to, 8 * page));
+        assert_int_equal(to[0], 1);
+        assert_int_equal((unsigned char)to[8 * page - 1], 0xa5);
+        assert_true(zero(at, 8 * page));
+        assert_true(whole(at, PAGES * page));
+        stook_os_unreserve(at, PAGES * page);
+}
+
+/* A source of several mappings: old kernels refuse after they have unmapped the target. */
+static void move_of_several_mappings(void **state)
+{
+        char *at = reserve(), *to = at + 32 * page;
+
+        (void)state;
+        assert_true(stook_os_commit(at, 8 * page));
+        assert_true(stook_os_commit(to, 8 * page));
+        memset(at, 0xa5, 8 * page);
+        assert_int_equal(mprotect(at + 4 * page, 2 * page, PROT_READ), 0);
+        errno = 4711;
+        if (stook_os_move(at, to, 8 * page))
+                assert_int_equal((unsigned char)to[8 * page - 1], 0xa5);
+        else
+                assert_int_equal((unsigned char)at[0], 0xa5);
+        assert_int_equal(errno, 4711);
+        assert_true(whole(at, PAGES * page));
+        assert_true(readable(to) && readable(to + 8 * page - 1));
+        stook_os_unreserve(at, PAGES * page);
+}
+
+/* Moves between the two halves; what the move did must be true, and nothing may be missing. */
+static void check_move(char *at, char *to, size_t bytes)
+{
+        char *now;
+
+        CHECK(stook_os_commit(at, bytes));
+        memset(at, 0xa5, bytes);
+        CHECK(stook_os_commit(to, bytes));
+        errno = 4711;
+        now = stook_os_move(at, to, bytes) ? to : at;
+        CHECK(errno == 4711);
+        CHECK((unsigned char)now[0] == 0xa5 && (unsigned char)now[bytes - 1] == 0xa5);
+        CHECK(whole(at, bytes) && whole(to, bytes));
+        CHECK(readable(to) && readable(to + bytes - 1));
+}
+
+/* Address space used up to the last page: what the target gave up, the move needs. */
+static void move_without_address_space(void)
+{
+        char *at = stook_os_reserve(PAGES * page, page);
+        struct rlimit limit = { .rlim_max = RLIM_INFINITY };
+        FILE *statm = fopen("/proc/self/statm", "r");
+        unsigned long pages;
+
+        CHECK(at && statm && fscanf(statm, "%lu", &pages) == 1);
+        limit.rlim_cur = pages * page;
+        NEEDS(!setrlimit(RLIMIT_AS, &limit));
+        check_move(at, at + 32 * page, 8 * page);
+        check_move(at + 1 * page, at + 32 * page, 8 * page);
+}
+
+static void move_at_the_limit(void **state)
+{
+        (void)state;
+        assert_child_fine(move_without_address_space);
+}
+
+/* As many mappings as a process may have. */
+static void move_without_mappings(void)
+{
+        size_t pages = 400000, n = 0;
+        char *at = stook_os_reserve(pages * page, page), *crumbs = at + PAGES * page;
+
+        CHECK(at && stook_os_commit(at, 8 * page) && stook_os_commit(at + 32 * page, 8 * page));
+        while (2 * n + PAGES < pages && stook_os_commit(crumbs + 2 * n * page, page))
+                n++;
+        NEEDS(2 * n + PAGES < pages);   /* vm.max_map_count is larger here */
+        check_move(at, at + 32 * page, 8 * page);
+        for (size_t freed = 0; freed < 8; freed++) {
+                CHECK(stook_os_decommit(crumbs + 2 * --n * page, page));
+                check_move(at, at + 32 * page, 8 * page);
+        }
+}
+
+static void move_at_the_limit_of_mappings(void **state)
+{
+        (void)state;
+        assert_child_fine(move_without_mappings);
+}
+
+static void a_refused_move_changes_nothing(void **state)
+{
+        char *at = reserve(), *to = at + 32 * page;
+
+        (void)state;
+        assert_true(stook_os_commit(at, 8 * page));
+        assert_true(stook_os_commit(to, 8 * page));
+        memset(at, 0xa5, 8 * page);
+        memset(to, 0x5a, 8 * page);
+        errno = 4711;
+        assert_false(stook_os_move(at, at + 4 * page, 8 * page));       /* overlap */
+        assert_int_equal(errno, 4711);
+        assert_int_equal((unsigned char)at[0], 0xa5);
+        assert_int_equal((unsigned char)at[5 * page], 0xa5);
+        assert_int_equal((unsigned char)to[0], 0x5a);
+        assert_true(whole(at, PAGES * page));
+        stook_os_unreserve(at, PAGES * page);
+}
+
+static void advice_is_passed_on(void **state)
+{
+        char *at = reserve();
+        unsigned count, dontdump;
+
+        (void)state;
+        assert_true(stook_os_commit(at, PAGES * page));
+        mappings(at, PAGES * page, &count, &dontdump);
+        assert_int_equal(dontdump, 0);
+        assert_true(stook_os_advise(at, PAGES * page, STOOK_OS_DONTDUMP));
+        mappings(at, PAGES * page, &count, &dontdump);
+        assert_int_equal(dontdump, 1);
+        assert_true(stook_os_advise(at, page, STOOK_OS_WIPEONFORK));
+        errno = 4711;
+        assert_false(stook_os_advise(at + 1, page, STOOK_OS_DONTDUMP));
+        assert_int_equal(errno, 4711);
+        stook_os_unreserve(at, PAGES * page);
+}
+
+static void the_hook_fails_commits(void **state)
+{
+        char *at = reserve();
+
+        (void)state;
+        stook_os_fail_commit = 3;
+        assert_true(stook_os_commit(at, page));
+        assert_true(stook_os_commit(at + page, page));
+        assert_int_equal(stook_os_fail_commit, 1);
+        assert_false(stook_os_commit(at + 2 * page, page));
+        assert_int_equal(stook_os_fail_commit, -1);
+        assert_false(stook_os_commit(at + 2 * page, page));
+        assert_false(readable(at + 2 * page));
+        assert_int_equal(stook_os_fail_commit, -1);
+        stook_os_fail_commit = 0;
+        assert_true(stook_os_commit(at + 2 * page, page));
+        assert_int_equal(stook_os_fail_commit, 0);
+        stook_os_unreserve(at, PAGES * page);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(reserve_aligns_and_trims),
+                cmocka_unit_test(reserve_refuses_the_impossible),
+                cmocka_unit_test(commit_and_decommit),
+                cmocka_unit_test(purge_says_whether_the_pages_are_zero),
+                cmocka_unit_test(move_leaves_no_hole),
+                cmocka_unit_test(move_of_several_mappings),
+                cmocka_unit_test(move_at_the_limit),
+                cmocka_unit_test(move_at_the_limit_of_mappings),
+                cmocka_unit_test(a_refused_move_changes_nothing),
+                cmocka_unit_test(advice_is_passed_on),
+                cmocka_unit_test(the_hook_fails_commits),
+        };
+
+        page = stook_os_page_bytes();
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
