@@ -116,19 +116,38 @@ bool stook_os_purge(void *addr, size_t bytes)
         return advise(addr, bytes, MADV_DONTNEED);
 }
 
+/*
+ * After a move that failed. The kernel unmaps the target first, and from Linux 6.17 on moves a source of several
+ * mappings (users may mlock or advise parts of theirs) one by one: out of mappings it stops half way. Then the
+ * target has holes, and has pages that the source lost. Holes are filled; what was committed a moment ago fits
+ * again. What the source lost reads as zeros there, and the target was zero before: so all that is not zero in
+ * the target goes back.
+ */
+static void undo_move(char *from, char *to, size_t bytes)
+{
+        size_t page = stook_os_page_bytes();
+
+        if (map(to, bytes, PROT_READ | PROT_WRITE, COMMITTED | MAP_FIXED_NOREPLACE))
+                return;
+        for (size_t at = 0; at < bytes; at += page) {
+                uint64_t *lost = (uint64_t *)(from + at), *found = (uint64_t *)(to + at);
+
+                map(found, page, PROT_READ | PROT_WRITE, COMMITTED | MAP_FIXED_NOREPLACE);
+                for (size_t i = 0; i < page / sizeof(*found); i++)
+                        if (found[i])
+                                lost[i] = found[i];
+        }
+}
+
 bool stook_os_move(void *from, void *to, size_t bytes)
 {
         int before = errno;
         bool moved = mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to) == to;
+        bool refused = !moved && (errno == EINVAL || errno == ENOSYS); /* before anything was done */
 
         errno = before;
-        /*
-         * The kernel unmaps the target first and may find only then that it cannot move (too many mappings, a
-         * source of several). If that left a hole, it is filled at once: what was committed a moment ago fits
-         * again. If it left none, NOREPLACE changes nothing.
-         */
-        if (!moved)
-                map(to, bytes, PROT_READ | PROT_WRITE, COMMITTED | MAP_FIXED_NOREPLACE);
+        if (!moved && !refused)
+                undo_move(from, to, bytes);
         return moved;
 }
 

@@ -28,7 +28,7 @@ bool stook_os_decommit(void *addr, size_t bytes);
 bool stook_os_purge(void *addr, size_t bytes);
 /*
  * Moves the pages of [from, from+bytes) to [to, to+bytes), leaving [from...) mapped (empty): MREMAP_DONTUNMAP.
- * @to has just been committed. False: it still is, with any content: copy instead.
+ * @to has just been committed, and is untouched. False: it is committed still, with any content: copy instead.
  */
 bool stook_os_move(void *from, void *to, size_t bytes);
 enum stook_os_advice { STOOK_OS_HUGEPAGE, STOOK_OS_NOHUGEPAGE, STOOK_OS_DONTDUMP, STOOK_OS_WIPEONFORK };

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -132,9 +133,17 @@ static void stderr_may_be_full_or_gone(void **state)
         assert_child_fine(write_to_a_full_pipe);
 }
 
+static void interrupt(int signal)
+{
+        (void)signal;
+}
+
+/* Signals cut the write short while the reader is slow. */
 static void write_in_pieces(void)
 {
         static char bytes[300000], back[300000];
+        const struct itimerval often = { { 0, 500 }, { 0, 500 } };
+        const struct sigaction action = { .sa_handler = interrupt };
         int ends[2];
         size_t got = 0;
         ssize_t n;
@@ -144,13 +153,23 @@ static void write_in_pieces(void)
         CHECK(!pipe(ends));
         if (!fork()) {
                 dup2(ends[1], 2);
+                sigaction(SIGALRM, &action, NULL);
+                setitimer(ITIMER_REAL, &often, NULL);
                 stook_os_write(bytes, sizeof(bytes));
                 _exit(0);
         }
         close(ends[1]);
-        while ((n = read(ends[0], back + got, sizeof(back) - got)) > 0)
+        while (got < sizeof(back)) {
+                size_t left = sizeof(back) - got;
+
+                n = read(ends[0], back + got, left < 4096 ? left : 4096);
+                CHECK(n > 0);
                 got += (size_t)n;
+                /* now and then the pipe stays full for several signals: a write of nothing, EINTR */
+                usleep(got % (10 * 4096) ? 100 : 3000);
+        }
         CHECK(got == sizeof(bytes) && !memcmp(bytes, back, got));
+        CHECK(read(ends[0], back, 1) == 0);
 }
 
 static void all_is_written(void **state)

@@ -4,6 +4,7 @@
  * truly whether they did it; the hook fails the commits it was told to; errno survives.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -72,6 +73,17 @@ static void mappings(const void *addr, size_t bytes, unsigned *count, unsigned *
         fclose(smaps);
 }
 
+/* The process's address space, pages. */
+static unsigned long address_space(void)
+{
+        char text[64] = "";
+        int fd = open("/proc/self/statm", O_RDONLY);
+
+        assert_true(fd >= 0 && read(fd, text, sizeof(text) - 1) > 0);
+        close(fd);
+        return strtoul(text, NULL, 10);
+}
+
 static char *reserve(void)
 {
         char *at = stook_os_reserve(PAGES * page, page);
@@ -84,6 +96,7 @@ static void reserve_aligns_and_trims(void **state)
 {
         (void)state;
         for (size_t align = 1; align <= (size_t)1 << 30; align <<= 3) {
+                unsigned long before = address_space();
                 char *at = stook_os_reserve(3 * page, align);
                 unsigned count, dontdump;
 
@@ -92,13 +105,10 @@ static void reserve_aligns_and_trims(void **state)
                 assert_true(whole(at, 3 * page));
                 assert_false(readable(at));
                 assert_false(readable(at + 3 * page - 1));
+                assert_int_equal(address_space(), before + 3);
                 mappings(at, 3 * page, &count, &dontdump);
                 assert_int_equal(count, 1);
                 assert_int_equal(dontdump, 1);
-                if (align > 16 * page) {
-                        /* What was reserved beyond it for the alignment is gone. */
-                        assert_false(whole(at - page, page) && whole(at + 3 * page, page));
-                }
                 stook_os_unreserve(at, 3 * page);
                 assert_false(whole(at, 3 * page));
         }
@@ -219,11 +229,9 @@ static void move_without_address_space(void)
 {
         char *at = stook_os_reserve(PAGES * page, page);
         struct rlimit limit = { .rlim_max = RLIM_INFINITY };
-        FILE *statm = fopen("/proc/self/statm", "r");
-        unsigned long pages;
 
-        CHECK(at && statm && fscanf(statm, "%lu", &pages) == 1);
-        limit.rlim_cur = pages * page;
+        CHECK(at);
+        limit.rlim_cur = address_space() * page;
         NEEDS(!setrlimit(RLIMIT_AS, &limit));
         check_move(at, at + 32 * page, 8 * page);
         check_move(at + 1 * page, at + 32 * page, 8 * page);
@@ -235,21 +243,42 @@ static void move_at_the_limit(void **state)
         assert_child_fine(move_without_address_space);
 }
 
-/* As many mappings as a process may have. */
+/*
+ * As many mappings as a process may have, then one less each time: Linux from 6.17 on moves a source of several
+ * mappings until it runs out of them, and leaves holes and half of the content behind.
+ */
 static void move_without_mappings(void)
 {
-        size_t pages = 400000, n = 0;
-        char *at = stook_os_reserve(pages * page, page), *crumbs = at + PAGES * page;
+        size_t pages = 400000, n = 0, bytes = 8 * page;
+        char *at = stook_os_reserve(pages * page, page), *to = at + 32 * page, *crumbs = at + PAGES * page;
+        unsigned moves = 0;
 
-        CHECK(at && stook_os_commit(at, 8 * page) && stook_os_commit(at + 32 * page, 8 * page));
+        CHECK(at && stook_os_commit(to, bytes));
+        check_move(at, to, bytes);
+        CHECK(stook_os_advise(at + 2 * page, page, STOOK_OS_DONTDUMP));
+        CHECK(stook_os_advise(at + 5 * page, page, STOOK_OS_DONTDUMP));
         while (2 * n + PAGES < pages && stook_os_commit(crumbs + 2 * n * page, page))
                 n++;
         NEEDS(2 * n + PAGES < pages);   /* vm.max_map_count is larger here */
-        check_move(at, at + 32 * page, 8 * page);
-        for (size_t freed = 0; freed < 8; freed++) {
-                CHECK(stook_os_decommit(crumbs + 2 * --n * page, page));
-                check_move(at, at + 32 * page, 8 * page);
+        for (unsigned freed = 0; freed < 40; freed++) {
+                bool moved;
+
+                for (size_t i = 0; i < 8; i++)
+                        memset(at + i * page, (int)i + 1, page);
+                NEEDS(stook_os_commit(to, bytes));
+                errno = 4711;
+                moved = stook_os_move(at, to, bytes);
+                CHECK(errno == 4711);
+                moves += moved;
+                CHECK(whole(at, bytes) && whole(to, bytes));
+                if (!moved)
+                        memcpy(to, at, bytes);
+                for (size_t i = 0; i < 8; i++)
+                        CHECK(to[i * page] == (char)(i + 1) && to[i * page + page - 1] == (char)(i + 1));
+                /* A hole of the test's own, for want of another way to have one mapping less at the limit. */
+                CHECK(!munmap(crumbs + 2 * --n * page, page));
         }
+        CHECK(moves < 40);              /* the limit was met */
 }
 
 static void move_at_the_limit_of_mappings(void **state)
