@@ -14,8 +14,8 @@
  *     last section. The kernel reads that descriptor at this thread's next preemption, so code that may be
  *     unloaded puts NULL back after each section; code that never is says so by STOOK_NEVER_UNLOADED.
  *  I2 a section has one commit, and it is the last instruction.
- *  I3 the abort label stands in a section of its own, right behind the kernel's signature, and jumps to where
- *     a miss goes. No input is changed before that, so the slow path finds its arguments as they were.
+ *  I3 the abort label stands out of line, right behind the kernel's signature, and goes where a miss goes. No
+ *     input is changed before that, so the slow path finds its arguments as they were.
  *
  * Not an interface to program against: use <stook/inline.h>.
  */
@@ -27,7 +27,7 @@
 #include <stook/layout.h>
 
 #if defined(__linux__) && defined(__LP64__) && (defined(__x86_64__) || defined(__AARCH64EL__)) && \
-        (defined(__clang__) ? __clang_major__ >= 14 : defined(__GNUC__) && __GNUC__ >= 11)
+        (defined(__clang__) ? __clang_major__ >= 9 : defined(__GNUC__) && __GNUC__ >= 5)
 #define STOOK_SECTION_V1 1
 
 #ifdef __cplusplus
@@ -47,15 +47,17 @@ enum stook_push {
 #define STOOK_SECTION_FUNCTION static inline __attribute__((always_inline, unused))
 
 /*
- * Pieces, the same on both machines:
- *   DESCRIBE  the descriptor (label 3) of a section from label 1 to label 2, and its abort (label 4).
- *             "?" puts them into the group of the function, so that a linker that drops a copy of an inline
- *             C++ function drops them too.
+ * Pieces, the same on both machines. Registers are fixed: T, MAIN and SIZE below, clobbered by each section.
+ *   DESCRIBE  the descriptor (label 3) of the section from label 1 to label 2, and what an abort does (label
+ *             4), which in-section misses jump to as well.
  *   ARM       tells the kernel: store the descriptor's address into rseq_cs.
- *   SLOT      t = address of the slot whose index the kernel shows now; miss if it is not ready.
- *   LOAD      main = the sheaf, t = its word, size = the objects in it
+ *   SLOT      T = address of the slot whose index the kernel shows now; miss if it is not ready.
+ *   LOAD      MAIN = the sheaf, T = its word, SIZE = the objects in it.
  *   POP, PUSH up to the commit.
  * Tests define their own ARM and checks, to prove that they would notice a broken section.
+ *
+ * A pop is no asm goto, as that would need outputs there: gcc before 12.4 compiles those wrongly (its bug
+ * 113921; seen here: a miss that jumps into the section again).
  */
 #ifdef STOOK_NEVER_UNLOADED
 #define STOOK_SECTION_UNLOADABLE 0
@@ -63,118 +65,128 @@ enum stook_push {
 #define STOOK_SECTION_UNLOADABLE 1
 #endif
 
-#if defined(__x86_64__)
-
-#define STOOK_SECTION_DESCRIBE(abort) \
+/* "?" puts it into the group of the function: a linker that drops a copy of an inline C++ function drops both. */
+#define STOOK_SECTION_DESCRIPTOR \
         ".pushsection __rseq_cs, \"aw?\"\n\t" \
         ".balign 32\n\t" \
         "3: .long 0, 0\n\t" \
         ".quad 1f, 2f - 1f, 4f\n\t" \
-        ".popsection\n\t" \
-        ".pushsection __rseq_failure, \"ax?\"\n\t" \
-        ".byte 0x0f, 0xb9, 0x3d\n\t"            /* ud1 with the signature as its displacement: never executed */ \
-        ".long 0x53053053\n\t" \
-        "4: jmp %l[" abort "]\n\t" \
         ".popsection\n\t"
-#ifndef STOOK_SECTION_ARM
-#define STOOK_SECTION_ARM \
-        "leaq 3b(%%rip), %[t]\n\t" \
-        "movq %[t], " STOOK_SECTION_TEXT(STOOK_RSEQ_CS) "(%[rseq])\n\t"
-#endif
-#define STOOK_SECTION_SLOT \
-        "movq %[index], %[t]\n\t" \
-        "movl (%[t]), %k[t]\n\t" \
-        "cmpl %[ready], %k[t]\n\t" \
-        "jae %l[miss]\n\t" \
-        "shlq $" STOOK_SECTION_TEXT(STOOK_SLOT_SHIFT) ", %[t]\n\t" \
-        "addq %[slots], %[t]\n\t"
+
+#if defined(__x86_64__)
+
+#define STOOK_SECTION_T    "%%r10"
+#define STOOK_SECTION_MAIN "%%r9"
+#define STOOK_SECTION_SIZE "%%r11"
+#define STOOK_SECTION_CLOBBERS "r9", "r10", "r11", "memory", "cc"
 #define STOOK_SECTION_INPUTS(self, area) \
         [rseq] "r"(area), [index] "m"((self)->index), [ready] "m"((self)->ready), [slots] "m"((self)->slots)
+
+/* The signature is the displacement of a ud1: never executed. */
+#define STOOK_SECTION_DESCRIBE(on_miss) \
+        STOOK_SECTION_DESCRIPTOR \
+        ".pushsection __rseq_failure, \"ax?\"\n\t" \
+        ".byte 0x0f, 0xb9, 0x3d\n\t" \
+        ".long 0x53053053\n\t" \
+        "4: " on_miss "\n\t" \
+        ".popsection\n\t"
+#define STOOK_SECTION_GO(label) "jmp " label
+#define STOOK_SECTION_ZERO(operand) "xorl %k[" operand "], %k[" operand "]\n\t"
+
+#ifndef STOOK_SECTION_ARM
+#define STOOK_SECTION_ARM \
+        "leaq 3b(%%rip), %%r10\n\t" \
+        "movq %%r10, " STOOK_SECTION_TEXT(STOOK_RSEQ_CS) "(%[rseq])\n\t"
+#endif
+#define STOOK_SECTION_SLOT \
+        "movq %[index], %%r10\n\t" \
+        "movl (%%r10), %%r10d\n\t" \
+        "cmpl %[ready], %%r10d\n\t" \
+        "jae 4b\n\t" \
+        "shlq $" STOOK_SECTION_TEXT(STOOK_SLOT_SHIFT) ", %%r10\n\t" \
+        "addq %[slots], %%r10\n\t"
+#define STOOK_SECTION_LOAD \
+        "movq (%%r10,%[offset]), %%r9\n\t" \
+        "movq (%%r9), %%r10\n\t" \
+        "movzwl %%r10w, %%r11d\n\t"
 #ifndef STOOK_SECTION_POP_CHECK
 #define STOOK_SECTION_POP_CHECK \
-        "testl %k[size], %k[size]\n\t" \
-        "jz %l[miss]\n\t"
+        "testl %%r11d, %%r11d\n\t" \
+        "jz 4b\n\t"
 #endif
+#define STOOK_SECTION_POP \
+        "movq " STOOK_SECTION_TEXT(STOOK_SHEAF_OBJECTS) "-8(%%r9,%%r11,8), %[object]\n\t" \
+        "addq $" STOOK_SECTION_TEXT(STOOK_SHEAF_POP) ", %%r10\n\t" \
+        "movq %%r10, (%%r9)\n\t"
 #ifndef STOOK_SECTION_PUSH_CHECK
 #define STOOK_SECTION_PUSH_CHECK \
-        "cmpl " STOOK_SECTION_TEXT(STOOK_SHEAF_CAPACITY) "(%[main]), %k[size]\n\t" \
-        "jae %l[miss]\n\t"
+        "cmpl " STOOK_SECTION_TEXT(STOOK_SHEAF_CAPACITY) "(%%r9), %%r11d\n\t" \
+        "jae 4b\n\t"
 #endif
-
-#define STOOK_SECTION_CLOBBERS "memory", "cc"
-#define STOOK_SECTION_LOAD \
-        "movq (%[t],%[offset]), %[main]\n\t" \
-        "movq (%[main]), %[t]\n\t" \
-        "movzwl %w[t], %k[size]\n\t"
-#define STOOK_SECTION_POP \
-        "movq " STOOK_SECTION_TEXT(STOOK_SHEAF_OBJECTS) "-8(%[main],%[size],8), %[object]\n\t" \
-        "addq $" STOOK_SECTION_TEXT(STOOK_SHEAF_POP) ", %[t]\n\t" \
-        "movq %[t], (%[main])\n\t"
 #define STOOK_SECTION_PUSH \
-        "cmpq %[object], " STOOK_SECTION_TEXT(STOOK_SHEAF_OBJECTS) "-8(%[main],%[size],8)\n\t" \
+        "cmpq %[object], " STOOK_SECTION_TEXT(STOOK_SHEAF_OBJECTS) "-8(%%r9,%%r11,8)\n\t" \
         "je %l[twice]\n\t" \
-        "movq %[object], " STOOK_SECTION_TEXT(STOOK_SHEAF_OBJECTS) "(%[main],%[size],8)\n\t" \
-        "incq %[t]\n\t" \
-        "movq %[t], (%[main])\n\t"
+        "movq %[object], " STOOK_SECTION_TEXT(STOOK_SHEAF_OBJECTS) "(%%r9,%%r11,8)\n\t" \
+        "incq %%r10\n\t" \
+        "movq %%r10, (%%r9)\n\t"
 
 #else /* __aarch64__ */
 
-/* x16 and x17 are clobbered: the linker may lengthen the jump out of the cold section by a veneer. */
-#define STOOK_SECTION_DESCRIBE(abort) \
-        ".pushsection __rseq_cs, \"aw?\"\n\t" \
-        ".balign 32\n\t" \
-        "3: .long 0, 0\n\t" \
-        ".quad 1f, 2f - 1f, 4f\n\t" \
-        ".popsection\n\t" \
-        ".pushsection __rseq_failure, \"ax?\"\n\t" \
-        ".balign 4\n\t" \
-        ".long 0xd428bc00\n\t"                  /* the signature: brk #0x45e0 */ \
-        "4: b %l[" abort "]\n\t" \
-        ".popsection\n\t"
+/* T is x15, MAIN x14, SIZE x13. x16 and x17 are scratch. */
+#define STOOK_SECTION_CLOBBERS "x13", "x14", "x15", "x16", "x17", "memory", "cc"
+#define STOOK_SECTION_INPUTS(self_, area) [rseq] "r"(area), [self] "r"(self_)
+
+/* In a subsection: a conditional branch must reach it. The signature is brk #0x45e0. */
+#define STOOK_SECTION_DESCRIBE(on_miss) \
+        STOOK_SECTION_DESCRIPTOR \
+        ".subsection 1\n\t" \
+        ".long 0xd428bc00\n\t" \
+        "4: " on_miss "\n\t" \
+        ".previous\n\t"
+#define STOOK_SECTION_GO(label) "b " label
+#define STOOK_SECTION_ZERO(operand) "mov %[" operand "], #0\n\t"
+
 #ifndef STOOK_SECTION_ARM
 #define STOOK_SECTION_ARM \
-        "adrp %[t], 3b\n\t" \
-        "add %[t], %[t], :lo12:3b\n\t" \
-        "str %[t], [%[rseq], #" STOOK_SECTION_TEXT(STOOK_RSEQ_CS) "]\n\t"
+        "adrp x15, 3b\n\t" \
+        "add x15, x15, :lo12:3b\n\t" \
+        "str x15, [%[rseq], #" STOOK_SECTION_TEXT(STOOK_RSEQ_CS) "]\n\t"
 #endif
 #define STOOK_SECTION_SLOT \
-        "ldr %[t], [%[self], #" STOOK_SECTION_TEXT(STOOK_THREAD_INDEX) "]\n\t" \
-        "ldr %w[t], [%[t]]\n\t" \
+        "ldr x15, [%[self], #" STOOK_SECTION_TEXT(STOOK_THREAD_INDEX) "]\n\t" \
+        "ldr w15, [x15]\n\t" \
         "ldr w16, [%[self], #" STOOK_SECTION_TEXT(STOOK_THREAD_READY) "]\n\t" \
         "ldr x17, [%[self], #" STOOK_SECTION_TEXT(STOOK_THREAD_SLOTS) "]\n\t" \
-        "cmp %w[t], w16\n\t" \
-        "b.hs %l[miss]\n\t" \
-        "add %[t], x17, %[t], lsl #" STOOK_SECTION_TEXT(STOOK_SLOT_SHIFT) "\n\t"
-#define STOOK_SECTION_INPUTS(self_, area) [rseq] "r"(area), [self] "r"(self_)
+        "cmp w15, w16\n\t" \
+        "b.hs 4b\n\t" \
+        "add x15, x17, x15, lsl #" STOOK_SECTION_TEXT(STOOK_SLOT_SHIFT) "\n\t"
+#define STOOK_SECTION_LOAD \
+        "ldr x14, [x15, %[offset]]\n\t" \
+        "ldr x15, [x14]\n\t" \
+        "and x13, x15, #0xffff\n\t"
 #ifndef STOOK_SECTION_POP_CHECK
-#define STOOK_SECTION_POP_CHECK "cbz %[size], %l[miss]\n\t"
+#define STOOK_SECTION_POP_CHECK "cbz x13, 4b\n\t"
 #endif
+#define STOOK_SECTION_POP \
+        "add x16, x14, x13, lsl #3\n\t" \
+        "ldr %[object], [x16, #" STOOK_SECTION_TEXT(STOOK_SHEAF_OBJECTS) " - 8]\n\t" \
+        "add x15, x15, #16, lsl #12\n\t"        /* one pop more, ... */ \
+        "sub x15, x15, #1\n\t"                  /* ... one object less */ \
+        "str x15, [x14]\n\t"
 #ifndef STOOK_SECTION_PUSH_CHECK
 #define STOOK_SECTION_PUSH_CHECK \
-        "ldr w16, [%[main], #" STOOK_SECTION_TEXT(STOOK_SHEAF_CAPACITY) "]\n\t" \
-        "cmp %w[size], w16\n\t" \
-        "b.hs %l[miss]\n\t"
+        "ldr w16, [x14, #" STOOK_SECTION_TEXT(STOOK_SHEAF_CAPACITY) "]\n\t" \
+        "cmp w13, w16\n\t" \
+        "b.hs 4b\n\t"
 #endif
-
-#define STOOK_SECTION_CLOBBERS "memory", "cc", "x16", "x17"
-#define STOOK_SECTION_LOAD \
-        "ldr %[main], [%[t], %[offset]]\n\t" \
-        "ldr %[t], [%[main]]\n\t" \
-        "and %[size], %[t], #0xffff\n\t"
-#define STOOK_SECTION_POP \
-        "add x16, %[main], %[size], lsl #3\n\t" \
-        "ldr %[object], [x16, #" STOOK_SECTION_TEXT(STOOK_SHEAF_OBJECTS) " - 8]\n\t" \
-        "add %[t], %[t], #16, lsl #12\n\t"      /* one pop more, ... */ \
-        "sub %[t], %[t], #1\n\t"                /* ... one object less */ \
-        "str %[t], [%[main]]\n\t"
 #define STOOK_SECTION_PUSH \
-        "add x16, %[main], %[size], lsl #3\n\t" \
+        "add x16, x14, x13, lsl #3\n\t" \
         "ldr x17, [x16, #" STOOK_SECTION_TEXT(STOOK_SHEAF_OBJECTS) " - 8]\n\t" \
         "cmp x17, %[object]\n\t" \
         "b.eq %l[twice]\n\t" \
         "str %[object], [x16, #" STOOK_SECTION_TEXT(STOOK_SHEAF_OBJECTS) "]\n\t" \
-        "add %[t], %[t], #1\n\t" \
-        "str %[t], [%[main]]\n\t"
+        "add x15, x15, #1\n\t" \
+        "str x15, [x14]\n\t"
 
 #endif
 
@@ -202,12 +214,11 @@ STOOK_SECTION_FUNCTION void *stook_section_pop_v1(uint32_t offset)
         struct stook_thread_v1 *self = stook_section_self();
         char *area = self->rseq;
         void *object;
-        uint64_t t, main, size;
 
         if (__builtin_expect(!area, 0))
                 return NULL;
-        __asm__ volatile goto(
-                STOOK_SECTION_DESCRIBE("miss")
+        __asm__ volatile(
+                STOOK_SECTION_DESCRIBE(STOOK_SECTION_ZERO("object") STOOK_SECTION_GO("5f"))
                 STOOK_SECTION_ARM
                 "1:\n\t"
                 STOOK_SECTION_SLOT
@@ -215,17 +226,12 @@ STOOK_SECTION_FUNCTION void *stook_section_pop_v1(uint32_t offset)
                 STOOK_SECTION_POP_CHECK
                 STOOK_SECTION_POP
                 "2:\n\t"
-                : [object] "=r"(object), [t] "=&r"(t), [main] "=&r"(main), [size] "=&r"(size)
+                "5:\n\t"
+                : [object] "=&r"(object)
                 : STOOK_SECTION_INPUTS(self, area), [offset] "r"((uint64_t)offset)
-                : STOOK_SECTION_CLOBBERS
-                : miss);
+                : STOOK_SECTION_CLOBBERS);
         stook_section_disarm(area);
-        if (!object)
-                __builtin_unreachable();        /* saves the caller's test: no sheaf holds NULL */
         return object;
-miss:
-        stook_section_disarm(area);
-        return NULL;
 }
 
 /* @object is not NULL. With size 0 the word compared for DOUBLE is the sheaf's header, which is no object. */
@@ -233,12 +239,11 @@ STOOK_SECTION_FUNCTION enum stook_push stook_section_push_v1(uint32_t offset, vo
 {
         struct stook_thread_v1 *self = stook_section_self();
         char *area = self->rseq;
-        uint64_t t, main, size;
 
         if (__builtin_expect(!area, 0))
                 return STOOK_PUSH_MISS;
-        __asm__ volatile goto(
-                STOOK_SECTION_DESCRIBE("miss")
+        __asm__ goto(
+                STOOK_SECTION_DESCRIBE(STOOK_SECTION_GO("%l[miss]"))
                 STOOK_SECTION_ARM
                 "1:\n\t"
                 STOOK_SECTION_SLOT
@@ -246,7 +251,7 @@ STOOK_SECTION_FUNCTION enum stook_push stook_section_push_v1(uint32_t offset, vo
                 STOOK_SECTION_PUSH_CHECK
                 STOOK_SECTION_PUSH
                 "2:\n\t"
-                : [t] "=&r"(t), [main] "=&r"(main), [size] "=&r"(size)
+                :
                 : STOOK_SECTION_INPUTS(self, area), [offset] "r"((uint64_t)offset), [object] "r"(object)
                 : STOOK_SECTION_CLOBBERS
                 : miss, twice);

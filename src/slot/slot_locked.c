@@ -107,7 +107,7 @@ static enum stook_push push(uint32_t offset, void *object)
                 return STOOK_PUSH_MISS;
         main = main_of(slot, offset);
         size = stook_sheaf_size(main);
-        if (size && main->objects[size - 1] == object) {
+        if (size < main->capacity && size && main->objects[size - 1] == object) {
                 answer = STOOK_PUSH_DOUBLE;
         } else if (size < main->capacity) {
                 main->objects[size] = object;

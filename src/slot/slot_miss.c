@@ -404,9 +404,13 @@ void stook_slot_free_miss(struct stook_front *front, void *object,
                 if (!stook_sheaf_full(main_of(seen))) {
                         if (!again_after_abort(&p))
                                 break;
-                } else if (!again_after_miss(&p) || !replace_full(front, seen, false)) {
-                        break;
+                        continue;
                 }
+                /* A full main refuses before it compares. Taken off again, the object is free once, not twice. */
+                if (stook_slot_ops()->pop_if(front->offset, object))
+                        on_double(front, object);
+                else if (!again_after_miss(&p) || !replace_full(front, seen, false))
+                        break;
         }
         free_to_slabs(front, object);
 }

@@ -17,20 +17,20 @@ STOOK_INLINE size_t stook_section_pop_n(uint32_t offset, size_t n, void **object
 {
         struct stook_thread_v1 *self = stook_section_self();
         char *area = self->rseq;
-        uint64_t t, main, size, i;
+        uint64_t i;
 
         if (STOOK_UNLIKELY(!area))
                 return 0;
-        __asm__ volatile goto(
-                STOOK_SECTION_DESCRIBE("miss")
+        __asm__ volatile(
+                STOOK_SECTION_DESCRIBE(STOOK_SECTION_ZERO("n") STOOK_SECTION_GO("5f"))
                 STOOK_SECTION_ARM
                 "1:\n\t"
                 STOOK_SECTION_SLOT
                 STOOK_SECTION_LOAD
                 STOOK_SECTION_POP_CHECK
-                "cmp %[size], %[n]\n\t"                 /* n = min(n, size) */
-                "csel %[n], %[size], %[n], lo\n\t"
-                "add x16, %[main], %[size], lsl #3\n\t"
+                "cmp x13, %[n]\n\t"                     /* n = min(n, size) */
+                "csel %[n], x13, %[n], lo\n\t"
+                "add x16, x14, x13, lsl #3\n\t"
                 "add x16, x16, #" STOOK_SECTION_TEXT(STOOK_SHEAF_OBJECTS) "\n\t"
                 "mov %[i], #0\n\t"
                 "6:\n\t"
@@ -39,17 +39,15 @@ STOOK_INLINE size_t stook_section_pop_n(uint32_t offset, size_t n, void **object
                 "add %[i], %[i], #1\n\t"
                 "cmp %[i], %[n]\n\t"
                 "b.ne 6b\n\t"
-                "add %[t], %[t], %[n], lsl #16\n\t"     /* n pops more, n objects less */
-                "sub %[t], %[t], %[n]\n\t"
-                "str %[t], [%[main]]\n\t"
+                "add x15, x15, %[n], lsl #16\n\t"       /* n pops more, n objects less */
+                "sub x15, x15, %[n]\n\t"
+                "str x15, [x14]\n\t"
                 "2:\n\t"
-                : [n] "+&r"(n), [t] "=&r"(t), [main] "=&r"(main), [size] "=&r"(size), [i] "=&r"(i)
+                "5:\n\t"
+                : [n] "+&r"(n), [i] "=&r"(i)
                 : STOOK_SECTION_INPUTS(self, area), [offset] "r"((uint64_t)offset), [objects] "r"(objects)
-                : STOOK_SECTION_CLOBBERS
-                : miss);
+                : STOOK_SECTION_CLOBBERS);
         return n;
-miss:
-        return 0;
 }
 
 /* @n is not 0. Objects put, objects[0] first. */
@@ -57,22 +55,22 @@ STOOK_INLINE size_t stook_section_push_n(uint32_t offset, size_t n, void *const 
 {
         struct stook_thread_v1 *self = stook_section_self();
         char *area = self->rseq;
-        uint64_t t, main, size, i;
+        uint64_t i;
 
         if (STOOK_UNLIKELY(!area))
                 return 0;
-        __asm__ volatile goto(
-                STOOK_SECTION_DESCRIBE("miss")
+        __asm__ volatile(
+                STOOK_SECTION_DESCRIBE(STOOK_SECTION_ZERO("n") STOOK_SECTION_GO("5f"))
                 STOOK_SECTION_ARM
                 "1:\n\t"
                 STOOK_SECTION_SLOT
                 STOOK_SECTION_LOAD
                 STOOK_SECTION_PUSH_CHECK
-                "ldr w16, [%[main], #" STOOK_SECTION_TEXT(STOOK_SHEAF_CAPACITY) "]\n\t"
-                "sub x16, x16, %[size]\n\t"             /* n = min(n, capacity - size) */
+                "ldr w16, [x14, #" STOOK_SECTION_TEXT(STOOK_SHEAF_CAPACITY) "]\n\t"
+                "sub x16, x16, x13\n\t"                 /* n = min(n, capacity - size) */
                 "cmp x16, %[n]\n\t"
                 "csel %[n], x16, %[n], lo\n\t"
-                "add x16, %[main], %[size], lsl #3\n\t"
+                "add x16, x14, x13, lsl #3\n\t"
                 "add x16, x16, #" STOOK_SECTION_TEXT(STOOK_SHEAF_OBJECTS) "\n\t"
                 "mov %[i], #0\n\t"
                 "6:\n\t"
@@ -81,16 +79,14 @@ STOOK_INLINE size_t stook_section_push_n(uint32_t offset, size_t n, void *const 
                 "add %[i], %[i], #1\n\t"
                 "cmp %[i], %[n]\n\t"
                 "b.ne 6b\n\t"
-                "add %[t], %[t], %[n]\n\t"
-                "str %[t], [%[main]]\n\t"
+                "add x15, x15, %[n]\n\t"
+                "str x15, [x14]\n\t"
                 "2:\n\t"
-                : [n] "+&r"(n), [t] "=&r"(t), [main] "=&r"(main), [size] "=&r"(size), [i] "=&r"(i)
+                "5:\n\t"
+                : [n] "+&r"(n), [i] "=&r"(i)
                 : STOOK_SECTION_INPUTS(self, area), [offset] "r"((uint64_t)offset), [objects] "r"(objects)
-                : STOOK_SECTION_CLOBBERS
-                : miss);
+                : STOOK_SECTION_CLOBBERS);
         return n;
-miss:
-        return 0;
 }
 
 /* NULL: as pop, or the top object is not @expected. */
@@ -98,32 +94,29 @@ STOOK_INLINE void *stook_section_pop_if(uint32_t offset, void *expected)
 {
         struct stook_thread_v1 *self = stook_section_self();
         char *area = self->rseq;
-        uint64_t t, main, size;
 
         if (STOOK_UNLIKELY(!area))
                 return NULL;
-        __asm__ volatile goto(
-                STOOK_SECTION_DESCRIBE("miss")
+        __asm__ volatile(
+                STOOK_SECTION_DESCRIBE(STOOK_SECTION_ZERO("expected") STOOK_SECTION_GO("5f"))
                 STOOK_SECTION_ARM
                 "1:\n\t"
                 STOOK_SECTION_SLOT
                 STOOK_SECTION_LOAD
                 STOOK_SECTION_POP_CHECK
-                "add x16, %[main], %[size], lsl #3\n\t"
+                "add x16, x14, x13, lsl #3\n\t"
                 "ldr x17, [x16, #" STOOK_SECTION_TEXT(STOOK_SHEAF_OBJECTS) " - 8]\n\t"
                 "cmp x17, %[expected]\n\t"
-                "b.ne %l[miss]\n\t"
-                "add %[t], %[t], #16, lsl #12\n\t"
-                "sub %[t], %[t], #1\n\t"
-                "str %[t], [%[main]]\n\t"
+                "b.ne 4b\n\t"
+                "add x15, x15, #16, lsl #12\n\t"
+                "sub x15, x15, #1\n\t"
+                "str x15, [x14]\n\t"
                 "2:\n\t"
-                : [t] "=&r"(t), [main] "=&r"(main), [size] "=&r"(size)
-                : STOOK_SECTION_INPUTS(self, area), [offset] "r"((uint64_t)offset), [expected] "r"(expected)
-                : STOOK_SECTION_CLOBBERS
-                : miss);
+                "5:\n\t"
+                : [expected] "+&r"(expected)
+                : STOOK_SECTION_INPUTS(self, area), [offset] "r"((uint64_t)offset)
+                : STOOK_SECTION_CLOBBERS);
         return expected;
-miss:
-        return NULL;
 }
 
 /* See the x86-64 version for why main's identity needs no look of its own. */
@@ -131,44 +124,41 @@ miss:
 #define STOOK_SECTION_EXCHANGE_CHECK \
         "ldrh w16, [%[from_lo]]\n\t" \
         "cmp w16, %w[size]\n\t" \
-        "b.ne %l[miss]\n\t"
+        "b.ne 4b\n\t"
 #endif
 STOOK_INLINE bool stook_section_exchange(uint32_t offset, struct stook_pair expected, struct stook_pair desired,
                                          unsigned size, const uint32_t *config, uint32_t generation)
 {
         struct stook_thread_v1 *self = stook_section_self();
         char *area = self->rseq;
-        uint64_t t;
         uint32_t failed;
 
         if (STOOK_UNLIKELY(!area))
                 return false;
-        __asm__ volatile goto(
-                STOOK_SECTION_DESCRIBE("miss")
+        __asm__ volatile(
+                STOOK_SECTION_DESCRIBE("mov %w[failed], #1\n\t" STOOK_SECTION_GO("5f"))
                 STOOK_SECTION_ARM
                 "1:\n\t"
                 STOOK_SECTION_SLOT
-                "add %[t], %[t], %[offset]\n\t"
+                "add x15, x15, %[offset]\n\t"
                 "ldr w16, [%[config]]\n\t"
                 "cmp w16, %w[generation]\n\t"
-                "b.ne %l[miss]\n\t"
+                "b.ne 4b\n\t"
                 STOOK_SECTION_EXCHANGE_CHECK
-                "ldaxp x16, x17, [%[t]]\n\t"
+                "ldaxp x16, x17, [x15]\n\t"
                 "cmp x16, %[from_lo]\n\t"
                 "ccmp x17, %[from_hi], #0, eq\n\t"
-                "b.ne %l[miss]\n\t"
-                "stlxp %w[failed], %[to_lo], %[to_hi], [%[t]]\n\t"
+                "b.ne 4b\n\t"
+                "stlxp %w[failed], %[to_lo], %[to_hi], [x15]\n\t"
                 "2:\n\t"
-                : [t] "=&r"(t), [failed] "=&r"(failed)
+                "5:\n\t"
+                : [failed] "=&r"(failed)
                 : STOOK_SECTION_INPUTS(self, area), [offset] "r"((uint64_t)offset), [size] "r"(size),
                   [config] "r"(config), [generation] "r"(generation),
                   [from_lo] "r"(expected.lo), [from_hi] "r"(expected.hi),
                   [to_lo] "r"(desired.lo), [to_hi] "r"(desired.hi)
-                : STOOK_SECTION_CLOBBERS
-                : miss);
+                : STOOK_SECTION_CLOBBERS);
         return !failed;
-miss:
-        return false;
 }
 
 #endif

@@ -17,40 +17,37 @@ STOOK_INLINE size_t stook_section_pop_n(uint32_t offset, size_t n, void **object
 {
         struct stook_thread_v1 *self = stook_section_self();
         char *area = self->rseq;
-        uint64_t t, main, size, i, object;
+        uint64_t i, object;
 
         if (STOOK_UNLIKELY(!area))
                 return 0;
-        __asm__ volatile goto(
-                STOOK_SECTION_DESCRIBE("miss")
+        __asm__ volatile(
+                STOOK_SECTION_DESCRIBE(STOOK_SECTION_ZERO("n") STOOK_SECTION_GO("5f"))
                 STOOK_SECTION_ARM
                 "1:\n\t"
                 STOOK_SECTION_SLOT
                 STOOK_SECTION_LOAD
                 STOOK_SECTION_POP_CHECK
-                "cmpq %[n], %[size]\n\t"                /* n = min(n, size) */
-                "cmovbq %[size], %[n]\n\t"
+                "cmpq %[n], %%r11\n\t"                  /* n = min(n, size) */
+                "cmovbq %%r11, %[n]\n\t"
                 "xorl %k[i], %k[i]\n\t"
                 "6:\n\t"
-                "movq " STOOK_SECTION_TEXT(STOOK_SHEAF_OBJECTS) "-8(%[main],%[size],8), %[object]\n\t"
+                "movq " STOOK_SECTION_TEXT(STOOK_SHEAF_OBJECTS) "-8(%%r9,%%r11,8), %[object]\n\t"
                 "movq %[object], (%[objects],%[i],8)\n\t"
-                "decq %[size]\n\t"
+                "decq %%r11\n\t"
                 "incq %[i]\n\t"
                 "cmpq %[n], %[i]\n\t"
                 "jne 6b\n\t"
                 "shlq $16, %[i]\n\t"                    /* n pops more, n objects less */
                 "subq %[n], %[i]\n\t"
-                "addq %[i], %[t]\n\t"
-                "movq %[t], (%[main])\n\t"
+                "addq %[i], %%r10\n\t"
+                "movq %%r10, (%%r9)\n\t"
                 "2:\n\t"
-                : [n] "+&r"(n), [t] "=&r"(t), [main] "=&r"(main), [size] "=&r"(size), [i] "=&r"(i),
-                  [object] "=&r"(object)
+                "5:\n\t"
+                : [n] "+&r"(n), [i] "=&r"(i), [object] "=&r"(object)
                 : STOOK_SECTION_INPUTS(self, area), [offset] "r"((uint64_t)offset), [objects] "r"(objects)
-                : STOOK_SECTION_CLOBBERS
-                : miss);
+                : STOOK_SECTION_CLOBBERS);
         return n;
-miss:
-        return 0;
 }
 
 /* @n is not 0. Objects put, objects[0] first. */
@@ -58,40 +55,37 @@ STOOK_INLINE size_t stook_section_push_n(uint32_t offset, size_t n, void *const 
 {
         struct stook_thread_v1 *self = stook_section_self();
         char *area = self->rseq;
-        uint64_t t, main, size, i, object;
+        uint64_t i, object;
 
         if (STOOK_UNLIKELY(!area))
                 return 0;
-        __asm__ volatile goto(
-                STOOK_SECTION_DESCRIBE("miss")
+        __asm__ volatile(
+                STOOK_SECTION_DESCRIBE(STOOK_SECTION_ZERO("n") STOOK_SECTION_GO("5f"))
                 STOOK_SECTION_ARM
                 "1:\n\t"
                 STOOK_SECTION_SLOT
                 STOOK_SECTION_LOAD
                 STOOK_SECTION_PUSH_CHECK
-                "movl " STOOK_SECTION_TEXT(STOOK_SHEAF_CAPACITY) "(%[main]), %k[i]\n\t"
-                "subq %[size], %[i]\n\t"                /* n = min(n, capacity - size) */
+                "movl " STOOK_SECTION_TEXT(STOOK_SHEAF_CAPACITY) "(%%r9), %k[i]\n\t"
+                "subq %%r11, %[i]\n\t"                  /* n = min(n, capacity - size) */
                 "cmpq %[n], %[i]\n\t"
                 "cmovbq %[i], %[n]\n\t"
                 "xorl %k[i], %k[i]\n\t"
                 "6:\n\t"
                 "movq (%[objects],%[i],8), %[object]\n\t"
-                "movq %[object], " STOOK_SECTION_TEXT(STOOK_SHEAF_OBJECTS) "(%[main],%[size],8)\n\t"
-                "incq %[size]\n\t"
+                "movq %[object], " STOOK_SECTION_TEXT(STOOK_SHEAF_OBJECTS) "(%%r9,%%r11,8)\n\t"
+                "incq %%r11\n\t"
                 "incq %[i]\n\t"
                 "cmpq %[n], %[i]\n\t"
                 "jne 6b\n\t"
-                "addq %[n], %[t]\n\t"
-                "movq %[t], (%[main])\n\t"
+                "addq %[n], %%r10\n\t"
+                "movq %%r10, (%%r9)\n\t"
                 "2:\n\t"
-                : [n] "+&r"(n), [t] "=&r"(t), [main] "=&r"(main), [size] "=&r"(size), [i] "=&r"(i),
-                  [object] "=&r"(object)
+                "5:\n\t"
+                : [n] "+&r"(n), [i] "=&r"(i), [object] "=&r"(object)
                 : STOOK_SECTION_INPUTS(self, area), [offset] "r"((uint64_t)offset), [objects] "r"(objects)
-                : STOOK_SECTION_CLOBBERS
-                : miss);
+                : STOOK_SECTION_CLOBBERS);
         return n;
-miss:
-        return 0;
 }
 
 /* NULL: as pop, or the top object is not @expected. */
@@ -99,29 +93,26 @@ STOOK_INLINE void *stook_section_pop_if(uint32_t offset, void *expected)
 {
         struct stook_thread_v1 *self = stook_section_self();
         char *area = self->rseq;
-        uint64_t t, main, size;
 
         if (STOOK_UNLIKELY(!area))
                 return NULL;
-        __asm__ volatile goto(
-                STOOK_SECTION_DESCRIBE("miss")
+        __asm__ volatile(
+                STOOK_SECTION_DESCRIBE(STOOK_SECTION_ZERO("expected") STOOK_SECTION_GO("5f"))
                 STOOK_SECTION_ARM
                 "1:\n\t"
                 STOOK_SECTION_SLOT
                 STOOK_SECTION_LOAD
                 STOOK_SECTION_POP_CHECK
-                "cmpq %[expected], " STOOK_SECTION_TEXT(STOOK_SHEAF_OBJECTS) "-8(%[main],%[size],8)\n\t"
-                "jne %l[miss]\n\t"
-                "addq $" STOOK_SECTION_TEXT(STOOK_SHEAF_POP) ", %[t]\n\t"
-                "movq %[t], (%[main])\n\t"
+                "cmpq %[expected], " STOOK_SECTION_TEXT(STOOK_SHEAF_OBJECTS) "-8(%%r9,%%r11,8)\n\t"
+                "jne 4b\n\t"
+                "addq $" STOOK_SECTION_TEXT(STOOK_SHEAF_POP) ", %%r10\n\t"
+                "movq %%r10, (%%r9)\n\t"
                 "2:\n\t"
-                : [t] "=&r"(t), [main] "=&r"(main), [size] "=&r"(size)
-                : STOOK_SECTION_INPUTS(self, area), [offset] "r"((uint64_t)offset), [expected] "r"(expected)
-                : STOOK_SECTION_CLOBBERS
-                : miss);
+                "5:\n\t"
+                : [expected] "+&r"(expected)
+                : STOOK_SECTION_INPUTS(self, area), [offset] "r"((uint64_t)offset)
+                : STOOK_SECTION_CLOBBERS);
         return expected;
-miss:
-        return NULL;
 }
 
 /*
@@ -131,36 +122,35 @@ miss:
 #ifndef STOOK_SECTION_EXCHANGE_CHECK
 #define STOOK_SECTION_EXCHANGE_CHECK \
         "cmpw %w[size], (%%rax)\n\t" \
-        "jne %l[miss]\n\t"
+        "jne 4b\n\t"
 #endif
 STOOK_INLINE bool stook_section_exchange(uint32_t offset, struct stook_pair expected, struct stook_pair desired,
                                          unsigned size, const uint32_t *config, uint32_t generation)
 {
         struct stook_thread_v1 *self = stook_section_self();
         char *area = self->rseq;
-        uint64_t t, from_lo = expected.lo, from_hi = expected.hi;
+        uint64_t from_lo = expected.lo, from_hi = expected.hi;
 
         if (STOOK_UNLIKELY(!area))
                 return false;
-        __asm__ volatile goto(
-                STOOK_SECTION_DESCRIBE("miss")
+        __asm__ volatile(
+                STOOK_SECTION_DESCRIBE(STOOK_SECTION_ZERO("size") STOOK_SECTION_GO("5f"))
                 STOOK_SECTION_ARM
                 "1:\n\t"
                 STOOK_SECTION_SLOT
                 "cmpl %[generation], (%[config])\n\t"
-                "jne %l[miss]\n\t"
+                "jne 4b\n\t"
                 STOOK_SECTION_EXCHANGE_CHECK
-                "lock cmpxchg16b (%[t],%[offset])\n\t"
+                "lock cmpxchg16b (%%r10,%[offset])\n\t"
                 "2:\n\t"
-                "jne %l[miss]\n\t"
-                : [t] "=&r"(t), "+a"(from_lo), "+d"(from_hi)
-                : STOOK_SECTION_INPUTS(self, area), [offset] "r"((uint64_t)offset), [size] "r"(size),
+                "sete %b[size]\n\t"
+                "movzbl %b[size], %k[size]\n\t"
+                "5:\n\t"
+                : "+a"(from_lo), "+d"(from_hi), [size] "+&r"(size)
+                : STOOK_SECTION_INPUTS(self, area), [offset] "r"((uint64_t)offset),
                   [config] "r"(config), [generation] "r"(generation), "b"(desired.lo), "c"(desired.hi)
-                : STOOK_SECTION_CLOBBERS
-                : miss);
-        return true;
-miss:
-        return false;
+                : "r10", "memory", "cc");       /* no others: without optimisation registers are short */
+        return size;
 }
 
 #endif
