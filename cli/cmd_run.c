@@ -31,7 +31,8 @@ struct options {
         char      **program;            /* argv of what to run */
 };
 
-static const char usage[] = "usage: stook run [--stats] [--json FILE] [--compare] [--repeat N] [--] PROGRAM [ARGUMENT...]\n";
+static const char usage[] =
+        "usage: stook run [--stats] [--json FILE] [--compare] [--repeat N] [--] PROGRAM [ARGUMENT...]\n";
 
 static const char help[] =
         "\n"
@@ -103,7 +104,8 @@ static int parse(int argc, char **argv, struct options *o)
                         break;
                 case OPTION_REPEAT:
                         if (!parse_repeat(optarg, &o->repeat)) {
-                                fprintf(stderr, "stook run: --repeat takes a number from 1 to %d, not '%s'\n", REPEAT_MAX, optarg);
+                                fprintf(stderr, "stook run: --repeat takes a number from 1 to %d, not '%s'\n",
+                                        REPEAT_MAX, optarg);
                                 return STATUS_CANNOT;
                         }
                         break;
@@ -198,7 +200,8 @@ static int first_run(struct session *s)
 /* The user, or somebody, wants it to end. */
 static bool interrupted(const struct run_result *r)
 {
-        return r->passed_on || r->signal == SIGINT || r->signal == SIGQUIT || r->signal == SIGTERM || r->signal == SIGHUP;
+        return r->passed_on || r->signal == SIGINT || r->signal == SIGQUIT || r->signal == SIGTERM ||
+               r->signal == SIGHUP;
 }
 
 /* False: no further runs. */
@@ -290,7 +293,8 @@ static int run(struct session *s, FILE *json_file)
                 timed_runs(s);
         comparison_print(&s->comparison, s->name, stderr);
         if (s->comparison.system.count && s->check.reach == REACH_NO)
-                fputs("Both sides ran on the program's own malloc, so this compares nothing: see the note above.\n", stderr);
+                fputs("Both sides ran on the program's own malloc, so this compares nothing: see the note above.\n",
+                      stderr);
         status = s->first.status;
         if (json_file) {
                 write_json(s, json_file);

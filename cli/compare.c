@@ -113,8 +113,8 @@ static void spread_cells(struct table *t, const struct side *side, enum measure 
 }
 
 /* "12 % less time, in every pair" */
-static void sentence(const struct comparison *c, enum measure m, const char *subject, const char *less, const char *more,
-                     FILE *out)
+static void sentence(const struct comparison *c, enum measure m, const char *subject, const char *less,
+                     const char *more, FILE *out)
 {
         struct spread r;
         double percent;

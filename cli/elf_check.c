@@ -132,12 +132,12 @@ static void judge(const char *path, const struct elf_file *f, struct elf_check *
                 snprintf(check->note, sizeof check->note, "%s uses another C library (%s) than Stook here: "
                          "the drop-in cannot be loaded, it runs on its own malloc", path, f->interpreter);
         } else if (elf_file_defines(f, "malloc")) {
-                snprintf(check->note, sizeof check->note, "%s brings its own malloc, which comes before any library's: "
-                         "it runs on that", path);
+                snprintf(check->note, sizeof check->note, "%s brings its own malloc, which comes before any "
+                         "library's: it runs on that", path);
         } else if ((library = needed_allocator(f))) {
                 check->reach = REACH_PARTLY;
-                snprintf(check->note, sizeof check->note, "%s is linked with %s: its malloc calls go to Stook, calls by that "
-                         "library's own names do not", path, library);
+                snprintf(check->note, sizeof check->note, "%s is linked with %s: its malloc calls go to Stook, "
+                         "calls by that library's own names do not", path, library);
         } else {
                 check->reach = REACH_YES;
         }

@@ -119,23 +119,25 @@ static uint64_t records_taken(const struct figures_file *file, uint64_t *no_room
 /* The record's fields without its snapshots. False: it was drawn, but not filled. */
 static bool read_head(const struct figures_file *file, uint64_t index, struct stook_stats_record *record)
 {
-        return read_at(file, record_at(index), record, offsetof(struct stook_stats_record, snapshot)) && record->birth;
+        return read_at(file, record_at(index), record, offsetof(struct stook_stats_record, snapshot)) &&
+               record->birth;
 }
 
 /* The last snapshot, whole even if its process is alive. False: none. */
 static bool read_snapshot(const struct figures_file *file, uint64_t index, struct stook_stats_snapshot *snapshot)
 {
-        uint64_t at = record_at(index), sequence, again;
+        const uint64_t at_sequence = record_at(index) + offsetof(struct stook_stats_record, sequence);
+        const uint64_t at_snapshots = record_at(index) + offsetof(struct stook_stats_record, snapshot);
+        uint64_t sequence, again;
 
         for (unsigned tries = 0; tries < 100; tries++) {
-                if (!read_at(file, at + offsetof(struct stook_stats_record, sequence), &sequence, 8) || !sequence)
+                if (!read_at(file, at_sequence, &sequence, sizeof sequence) || !sequence)
                         return false;
                 __atomic_thread_fence(__ATOMIC_ACQUIRE);        /* M1 of stats_page.h: sequence, then the snapshot */
-                if (!read_at(file, at + offsetof(struct stook_stats_record, snapshot) + (sequence & 1) * sizeof *snapshot,
-                             snapshot, sizeof *snapshot))
+                if (!read_at(file, at_snapshots + (sequence & 1) * sizeof *snapshot, snapshot, sizeof *snapshot))
                         return false;
                 __atomic_thread_fence(__ATOMIC_ACQUIRE);
-                if (!read_at(file, at + offsetof(struct stook_stats_record, sequence), &again, 8))
+                if (!read_at(file, at_sequence, &again, sizeof again))
                         return false;
                 if (again == sequence && snapshot->caches <= STOOK_STATS_PAGE_CACHES)
                         return true;
@@ -269,8 +271,8 @@ struct identity {
         uint64_t image, heap;
 };
 
-static int add_record(struct figures_file *file, uint64_t index, const struct run_result *root, struct figures *figures,
-                      struct identity *identities)
+static int add_record(struct figures_file *file, uint64_t index, const struct run_result *root,
+                      struct figures *figures, struct identity *identities)
 {
         static struct stook_stats_snapshot snapshot;    /* 90 KiB */
         struct stook_stats_record record;
@@ -288,7 +290,7 @@ static int add_record(struct figures_file *file, uint64_t index, const struct ru
                 const struct identity *id = &identities[before - figures->processes];
 
                 if (id->image == record.image && id->heap != record.heap)
-                        return published ? add_caches(before, &snapshot) : 0;   /* a second copy of the library in it */
+                        return published ? add_caches(before, &snapshot) : 0;   /* a second copy of the library */
                 if (record.birth == STOOK_STATS_BORN_BY_EXEC) {
                         before->end = PROCESS_REPLACED;
                         before->ended_ms = record.begun_ms;

@@ -74,7 +74,8 @@ struct shares {
  */
 void stats_shares(const struct stook_cache_stats *stats, struct shares *shares);
 
-/* For figures that are not exact: how long before the process's end (or its next program) they were taken. False: not known. */
+/* For figures that are not exact: how long before the process's end (or its next program) they were taken.
+ * False: not known. */
 bool process_age_ms(const struct process *process, uint64_t *age_ms);
 
 void process_shares(const struct process *process, struct shares *shares);

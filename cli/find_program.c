@@ -80,12 +80,13 @@ int find_drop_in(char path[PATH_MAX], char *message, size_t message_bytes)
                 if (!realpath(candidate, path))
                         continue;
                 if (strpbrk(path, " :\t\n")) {
-                        snprintf(message, message_bytes, "%s: LD_PRELOAD cannot name a file with a space or colon in its path",
-                                 path);
+                        snprintf(message, message_bytes, "%s: LD_PRELOAD cannot name a file with a space or colon "
+                                 "in its path", path);
                         return -EINVAL;
                 }
                 return 0;
         }
-        snprintf(message, message_bytes, "there is no %s beside the command (%s) or in its library folder", DROP_IN, folder);
+        snprintf(message, message_bytes, "there is no %s beside the command (%s) or in its library folder", DROP_IN,
+                 folder);
         return -ENOENT;
 }

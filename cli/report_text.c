@@ -12,6 +12,9 @@
 static const char *const headings[] = { "cache", "size", "live", "bytes", "cached", "bytes", "slabs", "slab bytes",
                                         "allocated", "slot%", "barn%", "slab%", "refilled", "flushed" };
 #define COLUMNS (sizeof headings / sizeof headings[0])
+static const char *const summary_headings[] = { "program", "pid", "peak resident", "live", "cached", "slab bytes",
+                                                "large", "allocated", "figures" };
+#define SUMMARY_COLUMNS (sizeof summary_headings / sizeof summary_headings[0])
 
 static void counters_cells(struct table *t, const struct stook_cache_stats *s, uint64_t live_bytes,
                            uint64_t cached_bytes, uint64_t slab_bytes, const struct shares *shares)
@@ -53,8 +56,8 @@ static void when_text(const struct process *p, char *buffer, size_t size)
                 snprintf(buffer, size, "as of %llu ms before %s", (unsigned long long)age,
                          p->end == PROCESS_REPLACED ? "it executed another program" : "its end");
         else
-                snprintf(buffer, size, p->end == PROCESS_RUNNING ? "it is still running; as of its last slow-path call"
-                                                                 : "as of its last slow-path call shown");
+                snprintf(buffer, size, "%sas of one of its last slow-path calls",
+                         p->end == PROCESS_RUNNING ? "still running, " : "");
 }
 
 static void print_process(const struct process *p, FILE *out)
@@ -65,7 +68,8 @@ static void print_process(const struct process *p, FILE *out)
         char when[120], text[32];
 
         when_text(p, when, sizeof when);
-        fprintf(out, "\n%s (pid %u%s), %s", p->program, p->pid, p->birth == STOOK_STATS_BORN_BY_FORK ? ", forked" : "", when);
+        fprintf(out, "\n%s (pid %u%s), %s", p->program, p->pid,
+                p->birth == STOOK_STATS_BORN_BY_FORK ? ", forked" : "", when);
         if (p->peak_bytes)
                 fprintf(out, ", peak resident %s", bytes_text(p->peak_bytes, text, sizeof text));
         fputs("\n", out);
@@ -129,11 +133,10 @@ static void print_summary(const struct figures *f, FILE *out)
         if (f->count > SUMMARIES_MAX)
                 fprintf(out, "; the %d with the biggest heaps", SUMMARIES_MAX);
         fputs(":\n", out);
-        table_init(&t, 9);
+        table_init(&t, SUMMARY_COLUMNS);
         table_row(&t);
-        for (unsigned i = 0; i < 9; i++)
-                table_cell(&t, "%s", (const char *const[]){ "program", "pid", "peak resident", "live", "cached", "slab bytes",
-                                                            "large", "allocated", "figures" }[i]);
+        for (size_t i = 0; i < SUMMARY_COLUMNS; i++)
+                table_cell(&t, "%s", summary_headings[i]);
         for (size_t i = 0; i < f->count && i < SUMMARIES_MAX; i++) {
                 const struct process *p = order[i];
                 struct process_totals totals;
@@ -165,8 +168,8 @@ void report_print(const struct figures *f, const struct run_result *root, const 
 {
         char wall[32], cpu[32], peak[32];
 
-        fprintf(out, "\nstook: %s: exit status %d, %s (%s of processor time), peak resident %s%s\n", program, root->status,
-                seconds_text(root->wall_s, wall, sizeof wall), seconds_text(root->cpu_s, cpu, sizeof cpu),
+        fprintf(out, "\nstook: %s: exit status %d, %s (%s of processor time), peak resident %s%s\n", program,
+                root->status, seconds_text(root->wall_s, wall, sizeof wall), seconds_text(root->cpu_s, cpu, sizeof cpu),
                 bytes_text(root->peak_bytes, peak, sizeof peak), f->count > 1 ? " (largest process)" : "");
         if (!f->count)
                 fputs("stook: no process left figures: the drop-in was not loaded\n", out);
@@ -176,5 +179,6 @@ void report_print(const struct figures *f, const struct run_result *root, const 
         else
                 print_summary(f, out);
         if (f->no_room)
-                fprintf(out, "(%llu further processes found no room for their figures)\n", (unsigned long long)f->no_room);
+                fprintf(out, "(%llu further processes found no room for their figures)\n",
+                        (unsigned long long)f->no_room);
 }

@@ -82,7 +82,8 @@ static void fill_result(struct run_result *result, int wait_status, const struct
 }
 
 /* Waits for the program to end; passes signals on. @waited: those blocked, SIGCHLD among them. */
-static void wait_for(const struct run_request *request, const sigset_t *waited, struct run_result *result, double begun)
+static void wait_for(const struct run_request *request, const sigset_t *waited, struct run_result *result,
+                     double begun)
 {
         const struct timespec step = { .tv_nsec = WATCH_MS * 1000000L };
         struct rusage usage;

@@ -123,7 +123,7 @@ static bool write_snapshot(struct stook_stats_record *record, bool final)
         s->reserved_bytes = pages.reserved_bytes;
         s->final = final;
         s->at_ms = stook_os_clock_ms();
-        /* M1: the snapshot is whole before sequence says so; pairs with the reader's acquire load in cli/records.c */
+        /* M1: the snapshot is whole before sequence says so; pairs with cli/figures.c read_snapshot */
         __atomic_store_n(&record->sequence, sequence + 1, __ATOMIC_RELEASE);
         return true;
 }
@@ -145,7 +145,7 @@ static struct stook_stats_record *take_record(enum stook_stats_birth birth)
         record->pid = stook_os_pid();
         record->parent = stook_os_parent_pid();
         record->begun_ms = stook_os_clock_ms();
-        record->image = getauxval(AT_RANDOM);   /* where, not what: a place of its own in each image, but a fork's */
+        record->image = getauxval(AT_RANDOM);   /* where, not what: another place in each image */
         record->heap = (uintptr_t)&page;
         copy_text(record->program, sizeof record->program, program_invocation_short_name);
         __atomic_store_n(&record->birth, birth, __ATOMIC_RELEASE);
@@ -158,7 +158,7 @@ static void publish(enum stook_stats_birth birth, enum occasion occasion)
 {
         struct publisher *p = publisher;
 
-        /* Busy: another thread publishes, or the one below this handler. At the end it is worth waiting for, a while. */
+        /* Busy: another thread publishes, or the one below this handler. At the end it is worth a short wait. */
         for (unsigned tries = 0; __atomic_exchange_n(&p->busy, 1, __ATOMIC_ACQUIRE); tries++) {
                 if (occasion != PUBLISH_FINAL || tries == 100)
                         return;

@@ -81,7 +81,7 @@ struct stook_stats_record {
 void stook_stats_page_start(void);
 /* The last, exact snapshot; nothing is published after it. */
 void stook_stats_page_end(void);
-/* The child of a fork takes a record of its own. (Called by pthread_atfork; children of _Fork do it at their first slow path.) */
+/* The child of a fork takes a record of its own. (By pthread_atfork; children of _Fork do it at their first tick.) */
 void stook_stats_page_fork_child(void);
 
 #endif
