@@ -1,0 +1,57 @@
+"""Runs the stook command of the build folder for the tests beside this file."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+BUILD = os.environ["STOOK_BUILD"]
+STOOK = os.path.join(BUILD, "stook")
+DROP_IN = os.path.join(BUILD, "libstook-malloc.so")
+CC = os.environ.get("CC", "cc").split()
+
+
+def stook(*args, **kwargs):
+    """The finished command, its output as text."""
+    kwargs.setdefault("timeout", 60)
+    kwargs.setdefault("stdin", subprocess.DEVNULL)
+    return subprocess.run([STOOK, *args], capture_output=True, text=True, errors="replace", **kwargs)
+
+
+def figures(*program, options=(), **kwargs):
+    """Runs a program; returns the finished command and what --json wrote."""
+    with tempfile.NamedTemporaryFile(suffix=".json") as out:
+        done = stook("run", "--json", out.name, *options, "--", *program, **kwargs)
+        text = out.read()
+        return done, json.loads(text) if text else None
+
+
+class Compiled(unittest.TestCase):
+    """Tests that compile small programs."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder_object = tempfile.TemporaryDirectory()
+        cls.folder = cls.folder_object.name
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder_object.cleanup()
+
+    def compile(self, name, source, *flags):
+        path = os.path.join(self.folder, name)
+        # Stook counts calls of malloc; a compiler that leaves pairs out would spoil the count.
+        done = subprocess.run([*CC, "-O1", "-fno-builtin", "-o", path, "-xc", "-", "-xnone", *flags], input=source, text=True,
+                              capture_output=True)
+        if done.returncode:
+            self.skipTest("cannot compile: " + " ".join(flags) + "\n" + done.stderr)
+        return path
+
+
+def main():
+    program = unittest.main(exit=False, verbosity=1)
+    result = program.result
+    if result.testsRun and len(result.skipped) == result.testsRun:
+        sys.exit(77)
+    sys.exit(0 if result.wasSuccessful() else 1)
