@@ -12,8 +12,7 @@ mandoc -T lint -W warning man/*.[1-9] || status=1
 sed -n 's/^ *\(stook_[a-z_]*\);$/\1/p' src/libstook.sym | while read -r name; do
         grep -q "^\.F[no] $name\b" man/libstook.3 || echo "libstook.3: no $name"
 done >"$STOOK_BUILD/man-missing"
-grep -rhoE 'stook_os_env\("STOOK_[A-Z_]+"|getenv\("STOOK_[A-Z_]+"' src malloc cli | grep -oE 'STOOK_[A-Z_]+' |
-        sort -u | while read -r name; do
+grep -rhoE '"STOOK_[A-Z_]+"' src malloc cli | tr -d '"' | sort -u | while read -r name; do
         grep -q "$name" man/stook-env.7 || echo "stook-env.7: no $name"
 done >>"$STOOK_BUILD/man-missing"
 sed -n 's/^\.Xr \(stook[^ ]*\|libstook\) \([0-9]\).*/\1.\2/p' man/*.[1-9] | sort -u | while read -r page; do
