@@ -18,7 +18,7 @@
 #include "slab/slab_order.h"
 #include "slab/slab_partial.h"
 
-#define GROUPS 16                       /* power of two; 640 bytes of stack */
+#define GROUPS 16                       /* power of two; 512 bytes of stack */
 #define PROBES 4
 
 struct group {
@@ -26,8 +26,8 @@ struct group {
         uint64_t key;
         void    *last;                  /* the first one that came; its link is written by the push */
         uint32_t first;                 /* place of the last one that came */
-        uint32_t count;
-        uint32_t fresh;                 /* objects handed out when the group was made: at least those we have */
+        uint16_t count;
+        uint16_t fresh;                 /* objects handed out when the group was made: at least those we have */
 };
 
 struct drain {
