@@ -12,9 +12,11 @@
 
 /*
  * A growing object gets an eighth more than asked for: it will grow again, and what is not touched costs no
- * memory. The same share that classes waste at most.
+ * memory. The same share that classes waste at most. From 1 MiB on the pages themselves keep room behind what they
+ * move (pages/own_mapping.c), and exact sizes do.
  */
 #define GROWTH_SHARE 8
+#define GROWTH_PADDED_MAX ((size_t)1 << 20)
 /* Shrinking by less than a share, and by less than this, is not worth splitting a span. Arbitrary. */
 #define SHRINK_BYTES ((size_t)1 << 20)
 
@@ -60,9 +62,7 @@ bool stook_large_free(struct stook_span *span)
 
 static size_t large_padded(size_t size)
 {
-        size_t padded = size + size / GROWTH_SHARE;
-
-        return padded > PTRDIFF_MAX ? size : padded;
+        return size < GROWTH_PADDED_MAX ? size + size / GROWTH_SHARE : size;
 }
 
 void *stook_large_resize(struct stook_span *span, size_t size)
@@ -79,14 +79,17 @@ void *stook_large_resize(struct stook_span *span, size_t size)
                         stook_span_resize(span, size);  /* refused: it stays as large as it is */
                 return object;
         }
-        if (stook_span_resize(span, large_padded(size)) || stook_span_resize(span, size))
+
+        size_t padded = large_padded(size);
+
+        if (stook_span_resize(span, padded) || (padded != size && stook_span_resize(span, size)))
                 return object;
 
-        struct stook_span *moved = stook_span_move(span, large_padded(size));
+        struct stook_span *moved = stook_span_move(span, padded);
 
-        if (!moved)
+        if (!moved && padded != size)
                 moved = stook_span_move(span, size);
-        if (!moved)
+        if (STOOK_UNLIKELY(!moved))
                 return NULL;
         large_set_kind(moved, STOOK_SPAN_LARGE);
         return (void *)moved->start;

@@ -30,6 +30,12 @@ STOOK_INLINE void *stook_calloc_hot(size_t bytes)
         return STOOK_LIKELY(object != NULL) ? memset(object, 0, bytes) : NULL;
 }
 
+/* Does an object of the cache start at this offset of a slab? */
+STOOK_INLINE bool stook_object_starts(const struct stook_cache *cache, uint32_t offset)
+{
+        return offset * cache->magic < cache->magic && offset <= cache->last_offset;
+}
+
 /* False: nothing done. NULL and foreign pointers are outside the range, so they need no test of their own. */
 STOOK_INLINE bool stook_free_hot(void *object)
 {
@@ -45,10 +51,10 @@ STOOK_INLINE bool stook_free_hot(void *object)
         if (STOOK_UNLIKELY(!index))
                 return false;
 
-        uint64_t magic = stook_cache_at(index)->magic;
+        struct stook_cache *cache = stook_cache_at(index);
 
-        if (STOOK_UNLIKELY(stook_entry_offset(entry, addr) * magic > magic - 1))
-                return false;                   /* interior */
+        if (STOOK_UNLIKELY(!stook_object_starts(cache, stook_entry_offset(entry, addr))))
+                return false;
         return stook_slot_push(index << STOOK_LINE_SHIFT, object);
 }
 

@@ -18,6 +18,7 @@ static void *class_object(unsigned class)
                 return object;
         if (STOOK_UNLIKELY(!stook_start()))
                 return NULL;
+        stook_fork_check();
         return stook_slot_alloc_miss(&stook_cache_at(class + 1)->front);
 }
 
@@ -28,9 +29,15 @@ void *stook_malloc_object(size_t size)
         return stook_large_alloc(1, size, false);
 }
 
+/*
+ * Classes above have no sheaves, so that a span of its own costs no more than a slot in a slab; and of a span it is
+ * known whether it reads as zeros already: then it is not touched, and costs no memory until it is used.
+ */
+#define ZEROED_CLASS_MAX ((size_t)32 << 10)
+
 void *stook_malloc_zeroed(size_t size)
 {
-        if (STOOK_UNLIKELY(size > STOOK_CLASS_MAX))
+        if (STOOK_UNLIKELY(size > ZEROED_CLASS_MAX))
                 return stook_large_alloc(1, size, true);
 
         void *object = class_object(stook_class_for(size));
@@ -38,12 +45,16 @@ void *stook_malloc_zeroed(size_t size)
         return STOOK_LIKELY(object != NULL) ? memset(object, 0, size) : NULL;
 }
 
-/* Is @addr the start of an object of the slab of @entry? */
+/* Is @addr, of whose page @entry is, the start of an object? */
 static bool starts_object(uint64_t entry, uintptr_t addr)
 {
-        uint64_t magic = stook_cache_at(stook_entry_cache(entry))->magic;
+        return stook_object_starts(stook_cache_at(stook_entry_cache(entry)), stook_entry_offset(entry, addr));
+}
 
-        return stook_entry_offset(entry, addr) * magic <= magic - 1;
+static void release_to_cache(struct stook_cache *cache, void *object)
+{
+        stook_fork_check();
+        stook_slot_free_miss(&cache->front, object, stook_cache_free_double);
 }
 
 bool stook_malloc_release(void *object)
@@ -57,8 +68,7 @@ bool stook_malloc_release(void *object)
 
         if (STOOK_LIKELY(stook_entry_cache(entry) != 0)) {
                 if (STOOK_LIKELY(starts_object(entry, addr)))
-                        stook_slot_free_miss(&stook_cache_at(stook_entry_cache(entry))->front, object,
-                                             stook_cache_free_double);
+                        release_to_cache(stook_cache_at(stook_entry_cache(entry)), object);
                 else
                         stook_cache_free_misuse(NULL, object);
                 return true;
