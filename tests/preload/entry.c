@@ -1,0 +1,293 @@
+/*
+ * Proves the drop-in's names: linked to libstook-malloc.so as it would be preloaded, each of the C library's
+ * calls is ours and means what glibc's means, on every edge the standard or glibc's manual knows.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <malloc.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+void cfree(void *object);
+void free_sized(void *object, size_t size);
+void free_aligned_sized(void *object, size_t align, size_t size);
+
+/* Not known to the compiler, or it warns of what is tested, and drops pairs of calls. */
+static volatile size_t too_large = (size_t)PTRDIFF_MAX + 1, zero = 0, odd = 48;
+static void *volatile sink;
+
+static void test_every_name_is_ours(void **state)
+{
+        static const char *const names[] = {
+                "malloc", "free", "calloc", "realloc", "reallocarray", "aligned_alloc", "posix_memalign", "memalign",
+                "valloc", "pvalloc", "cfree", "malloc_usable_size", "malloc_trim", "mallinfo", "mallinfo2", "mallopt",
+                "malloc_stats", "malloc_info", "free_sized", "free_aligned_sized",
+                "_Znwm", "_Znam", "_ZnwmRKSt9nothrow_t", "_ZnamRKSt9nothrow_t", "_ZnwmSt11align_val_t",
+                "_ZnamSt11align_val_t", "_ZnwmSt11align_val_tRKSt9nothrow_t", "_ZnamSt11align_val_tRKSt9nothrow_t",
+                "_ZdlPv", "_ZdaPv", "_ZdlPvm", "_ZdaPvm", "_ZdlPvSt11align_val_t", "_ZdaPvSt11align_val_t",
+                "_ZdlPvmSt11align_val_t", "_ZdaPvmSt11align_val_t", "_ZdlPvRKSt9nothrow_t", "_ZdaPvRKSt9nothrow_t",
+                "_ZdlPvSt11align_val_tRKSt9nothrow_t", "_ZdaPvSt11align_val_tRKSt9nothrow_t",
+                "stook_malloc", "stook_cache_create", "vfork",
+        };
+
+        (void)state;
+        for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+                Dl_info info;
+                void   *found = dlsym(RTLD_DEFAULT, names[i]);
+
+                if (!found)
+                        fail_msg("%s is missing", names[i]);
+                assert_true(dladdr(found, &info));
+                if (!strstr(info.dli_fname, "libstook-malloc.so"))
+                        fail_msg("%s is from %s", names[i], info.dli_fname);
+        }
+        assert_null(dlsym(RTLD_DEFAULT, "stook_malloc_object"));        /* internal names stay inside */
+}
+
+static void test_size_zero(void **state)
+{
+        void *a = malloc(zero), *b = malloc(zero), *c = calloc(zero, 10), *d = NULL, *e = aligned_alloc(64, zero);
+
+        (void)state;
+        assert_int_equal(posix_memalign(&d, 32, zero), 0);
+        assert_true(a && b && c && d && e && a != b && b != c && c != d && d != e);
+        free(a), cfree(b), free_sized(c, 0), free_aligned_sized(d, 32, 0), free(e);
+        free(NULL), cfree(NULL), free_sized(NULL, 3), free_aligned_sized(NULL, 16, 16);
+        assert_int_equal(malloc_usable_size(NULL), 0);
+}
+
+static void test_realloc_to_zero_frees_like_glibc(void **state)
+{
+        void *object = malloc(100);
+
+        (void)state;
+        errno = 0;
+        assert_null(realloc(object, zero));
+        assert_int_equal(errno, 0);
+        object = realloc(NULL, zero);
+        assert_non_null(object);
+        assert_null(reallocarray(object, 5, zero));
+}
+
+static void test_impossible_sizes(void **state)
+{
+        char *object = malloc(64);
+
+        (void)state;
+#define REFUSED(call) do { errno = 0; sink = (call); assert_null(sink); assert_int_equal(errno, ENOMEM); } while (0)
+        REFUSED(malloc(too_large));
+        REFUSED(malloc(SIZE_MAX - too_large + too_large));
+        REFUSED(calloc(too_large, 2));
+        REFUSED(calloc(too_large, 1));
+        sink = object;                                  /* a refused realloc keeps the object */
+        errno = 0;
+        assert_null(realloc(sink, too_large));
+        assert_int_equal(errno, ENOMEM);
+        errno = 0;
+        assert_null(reallocarray(sink, too_large, 2));
+        assert_int_equal(errno, ENOMEM);
+        object = sink;
+        REFUSED(aligned_alloc(64, too_large));
+        REFUSED(memalign(64, too_large));
+        REFUSED(valloc(too_large));
+        REFUSED(pvalloc(too_large));
+        REFUSED(pvalloc(SIZE_MAX - too_large + too_large));
+        free(object);
+}
+
+static void test_posix_memalign_leaves_all_alone_when_it_fails(void **state)
+{
+        void *mark = &mark, *out = mark;
+
+        (void)state;
+        errno = 77;
+        assert_int_equal(posix_memalign(&out, 24, 100), EINVAL);
+        assert_int_equal(posix_memalign(&out, zero, 100), EINVAL);
+        assert_int_equal(posix_memalign(&out, 4, 100), EINVAL);
+        assert_int_equal(posix_memalign(&out, 64, too_large), ENOMEM);
+        assert_int_equal(posix_memalign(&out, too_large, 1), ENOMEM);
+        assert_ptr_equal(out, mark);
+        assert_int_equal(errno, 77);
+        assert_int_equal(posix_memalign(&out, sizeof(void *), 100), 0);
+        assert_int_equal(errno, 77);
+        free(out);
+}
+
+static void test_alignments(void **state)
+{
+        size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+        (void)state;
+        for (size_t align = 8; align <= (size_t)4 << 20; align *= 2)
+                for (size_t size = 1; size < 300000; size = size * 3 + 5) {
+                        void *a = aligned_alloc(align, size), *b = memalign(align, size), *c = NULL;
+
+                        assert_int_equal(posix_memalign(&c, align, size), 0);
+                        assert_true(a && b && c);
+                        assert_int_equal(((uintptr_t)a | (uintptr_t)b | (uintptr_t)c) % align, 0);
+                        assert_true(malloc_usable_size(a) >= size && malloc_usable_size(b) >= size);
+                        memset(a, 1, size), memset(b, 2, size), memset(c, 3, size);
+                        free(a), free_aligned_sized(b, align, size), free(c);
+                }
+
+        void *v = valloc(10), *p = pvalloc(10), *p0 = pvalloc(zero), *m = memalign(odd, 10), *m0 = memalign(zero, 10);
+
+        assert_true(v && p && p0 && m && m0);
+        assert_int_equal(((uintptr_t)v | (uintptr_t)p | (uintptr_t)p0) % page, 0);
+        assert_true(malloc_usable_size(p) >= page && malloc_usable_size(p0) >= page);
+        assert_int_equal((uintptr_t)m % 64, 0);         /* rounded up, as glibc does */
+        free(v), free(p), free(p0), free(m), free(m0);
+
+        errno = 0;
+        sink = aligned_alloc(odd, 96);
+        assert_null(sink);
+        assert_int_equal(errno, EINVAL);
+        errno = 0;
+        sink = memalign(SIZE_MAX - zero, 1);
+        assert_null(sink);
+        assert_int_equal(errno, EINVAL);
+}
+
+static void test_errno_is_preserved(void **state)
+{
+        static const size_t sizes[] = {10, 1000, 30000, 200000, 10000000};
+
+        (void)state;
+        for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+                void *object = malloc(sizes[i]);
+
+                errno = 99;
+                object = realloc(object, sizes[i] / 2);
+                assert_non_null(object);
+                object = realloc(object, 1);
+                assert_non_null(object);
+                free(object);
+                assert_int_equal(errno, 99);
+        }
+}
+
+static void test_alignment_and_use_at_every_size(void **state)
+{
+        (void)state;
+        for (size_t size = 1; size < 200000; size += 1 + size / 50) {
+                char *object = malloc(size), *other;
+
+                assert_non_null(object);
+                assert_int_equal((uintptr_t)object % 16, 0);
+                memset(object, 5, malloc_usable_size(object));
+                other = calloc(1, size);
+                assert_non_null(other);
+                assert_int_equal((uintptr_t)other % 16, 0);
+                assert_true(!other[0] && !other[size / 2] && !other[size - 1]);
+                free(object), free(other);
+        }
+}
+
+static void test_telling_and_tuning(void **state)
+{
+        char  *volatile held = malloc((size_t)3 << 20);
+        char   text[512] = "";
+        FILE  *out = fmemopen(text, sizeof(text), "w");
+
+        (void)state;
+        assert_int_equal(mallopt(M_MMAP_THRESHOLD, 4096), 1);
+        assert_int_equal(mallopt(12345, 0), 1);
+        assert_true(malloc_trim(0) == 0 || malloc_trim(0) == 0);        /* the second has nothing left to give */
+        assert_true(mallinfo2().uordblks >= (size_t)3 << 20);
+        assert_true(mallinfo2().arena >= mallinfo2().uordblks);
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+        assert_true(mallinfo().uordblks >= 3 << 20);
+#pragma GCC diagnostic pop
+        assert_non_null(out);
+        assert_int_equal(malloc_info(0, out), 0);
+        errno = 0;
+        assert_int_equal(malloc_info(1, out), -1);
+        assert_int_equal(errno, EINVAL);
+        fclose(out);
+        assert_non_null(strstr(text, "<malloc version="));
+        free(held);
+}
+
+static void test_trim_returns_what_was_freed(void **state)
+{
+        enum { OBJECTS = 20000 };
+        static void *objects[OBJECTS];
+
+        (void)state;
+        for (int i = 0; i < OBJECTS; i++)
+                memset(objects[i] = malloc(1000), 1, 1000);
+        for (int i = 0; i < OBJECTS; i++)
+                free(objects[i]);
+        assert_int_equal(malloc_trim(0), 1);
+}
+
+/* What libc allocates itself comes from us and can go back to us. */
+static void test_libc_allocates_from_us(void **state)
+{
+        char  *line = NULL, *text = NULL;
+        size_t bytes = 0;
+        FILE  *in = fmemopen("some text\n", 10, "r");
+
+        (void)state;
+        assert_non_null(in);
+        assert_int_equal(getline(&line, &bytes, in), 10);
+        fclose(in);
+        assert_true(malloc_usable_size(line) >= bytes);
+        assert_true(asprintf(&text, "%d %s", 5, line) > 0);
+        free(line), free(text);
+        free(strdup("x"));
+        free(realpath("/proc/self", NULL));
+}
+
+/* Objects of another allocator, glibc's own, as they come to a drop-in that is loaded late. */
+static void test_foreign_objects_are_passed_on(void **state)
+{
+        void *libc = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
+        void *(*libc_malloc)(size_t);
+
+        (void)state;
+        if (!libc)
+                skip();
+        *(void **)&libc_malloc = dlsym(libc, "malloc");
+        for (size_t size = 1; size < 1000000; size = size * 5 + 1) {
+                unsigned char *object = libc_malloc(size);
+
+                assert_non_null(object);
+                memset(object, 9, size);
+                assert_true(malloc_usable_size(object) >= size);
+                object = realloc(object, size * 2);
+                assert_non_null(object);
+                for (size_t i = 0; i < size; i++)
+                        assert_int_equal(object[i], 9);
+                free(object);
+                free_sized(libc_malloc(size), size);
+        }
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_every_name_is_ours),
+                cmocka_unit_test(test_size_zero),
+                cmocka_unit_test(test_realloc_to_zero_frees_like_glibc),
+                cmocka_unit_test(test_impossible_sizes),
+                cmocka_unit_test(test_posix_memalign_leaves_all_alone_when_it_fails),
+                cmocka_unit_test(test_alignments),
+                cmocka_unit_test(test_errno_is_preserved),
+                cmocka_unit_test(test_alignment_and_use_at_every_size),
+                cmocka_unit_test(test_telling_and_tuning),
+                cmocka_unit_test(test_trim_returns_what_was_freed),
+                cmocka_unit_test(test_libc_allocates_from_us),
+                cmocka_unit_test(test_foreign_objects_are_passed_on),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,79 @@
+/*
+ * Proves what malloc's other files build on: every size finds the smallest class that holds it, by table and by
+ * arithmetic alike; the waste is bounded; aligned sizes get aligned classes (size_class.c I1); and a slot can keep
+ * no more than the budget (I2).
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include "barn/sheaf.h"
+#include "cache/cache.h"
+#include "life/life.h"
+#include "malloc/malloc.h"
+
+static void test_every_size_has_the_smallest_class(void **state)
+{
+        (void)state;
+        assert_int_equal(stook_class_for(0), 0);
+        for (size_t size = 1, class = 0; size <= STOOK_CLASS_MAX; size++) {
+                if (size > stook_class_bytes[class])
+                        class++;
+                assert_int_equal(stook_class_for(size), class);
+        }
+        assert_int_equal(stook_class_bytes[STOOK_CLASSES - 1], STOOK_CLASS_MAX);
+}
+
+static void test_waste_is_an_eighth_at_most_on_average_and_a_fifth_at_worst(void **state)
+{
+        (void)state;
+        for (unsigned c = 8; c < STOOK_CLASSES; c++) {
+                size_t below = stook_class_bytes[c - 1], bytes = stook_class_bytes[c];
+
+                assert_true(bytes > below);
+                assert_true((bytes - below) * 5 <= bytes);              /* of the smallest size in it */
+                assert_true((bytes - below) * 4 <= below);
+        }
+}
+
+static void test_aligned_sizes_get_aligned_classes(void **state)
+{
+        (void)state;
+        for (size_t align = 16; align <= 65536; align *= 2)
+                for (size_t size = align; size <= STOOK_CLASS_MAX; size += align)
+                        assert_int_equal(stook_class_bytes[stook_class_for(size)] % align, 0);
+}
+
+static void test_a_slot_keeps_no_more_than_its_budget(void **state)
+{
+        size_t sum = 0;
+
+        (void)state;
+        assert_true(stook_start());
+        for (unsigned c = 0; c < STOOK_CLASSES; c++) {
+                struct stook_cache *cache = stook_cache_at(c + 1);
+                size_t kept = 2 * (size_t)cache->barns.capacity * stook_class_bytes[c];
+
+                assert_int_equal(cache->object_size, stook_class_bytes[c]);
+                assert_int_equal(cache->slabs.slot_size, stook_class_bytes[c]);
+                assert_true(cache->barns.capacity >= stook_class_capacity(c));     /* rounded up to its memory */
+                assert_true(kept <= STOOK_CLASS_SLOT_BYTES);
+                sum += kept;
+                if (stook_class_bytes[c] <= 32768)
+                        assert_true(kept > 0);
+        }
+        assert_true(sum <= (size_t)3 << 19);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_every_size_has_the_smallest_class),
+                cmocka_unit_test(test_waste_is_an_eighth_at_most_on_average_and_a_fifth_at_worst),
+                cmocka_unit_test(test_aligned_sizes_get_aligned_classes),
+                cmocka_unit_test(test_a_slot_keeps_no_more_than_its_budget),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
