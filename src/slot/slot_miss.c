@@ -217,13 +217,12 @@ void *stook_slot_alloc_miss(struct stook_front *front)
         if (!front->below->capacity)
                 return alloc_from_slabs(front);
         for (;;) {
-                struct stook_pair seen;
+                struct stook_pair seen = look(front);
 
-                object = retry_pop(front);
-                if (STOOK_LIKELY(object != NULL))
-                        return object;
-                seen = look(front);
                 if (stook_sheaf_size(main_of(seen))) {
+                        object = retry_pop(front);
+                        if (STOOK_LIKELY(object != NULL))
+                                return object;
                         if (!again_after_abort(&p))
                                 break;
                 } else if (!again_after_miss(&p) || !replace_empty(front, seen, true)) {
@@ -391,17 +390,17 @@ void stook_slot_free_miss(struct stook_front *front, void *object,
 
         stook_stats_page_tick();
         while (front->below->capacity) {
-                struct stook_pair seen;
-                enum stook_push answer = retry_push(front, object);
+                struct stook_pair seen = look(front);
 
-                if (STOOK_LIKELY(answer == STOOK_PUSH_DONE))
-                        return;
-                if (answer == STOOK_PUSH_DOUBLE) {
-                        on_double(front, object);
-                        return;
-                }
-                seen = look(front);
                 if (!stook_sheaf_full(main_of(seen))) {
+                        enum stook_push answer = retry_push(front, object);
+
+                        if (STOOK_LIKELY(answer == STOOK_PUSH_DONE))
+                                return;
+                        if (answer == STOOK_PUSH_DOUBLE) {
+                                on_double(front, object);
+                                return;
+                        }
                         if (!again_after_abort(&p))
                                 break;
                         continue;
