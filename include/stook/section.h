@@ -54,7 +54,7 @@ enum stook_push {
  *   SLOT      T = address of the slot whose index the kernel shows now; miss if it is not ready.
  *   LOAD      MAIN = the sheaf, T = its word, SIZE = the objects in it.
  *   POP, PUSH up to the commit.
- * Tests define their own ARM and checks, to prove that they would notice a broken section.
+ * Tests define their own ARM, checks and PUSH, to prove that they would notice a broken section.
  *
  * A pop is no asm goto, as that would need outputs there: gcc before 12.4 compiles those wrongly (its bug
  * 113921; seen here: a miss that jumps into the section again).
@@ -123,12 +123,14 @@ enum stook_push {
         "cmpl " STOOK_SECTION_TEXT(STOOK_SHEAF_CAPACITY) "(%%r9), %%r11d\n\t" \
         "jae 4b\n\t"
 #endif
+#ifndef STOOK_SECTION_PUSH
 #define STOOK_SECTION_PUSH \
         "cmpq %[object], " STOOK_SECTION_TEXT(STOOK_SHEAF_OBJECTS) "-8(%%r9,%%r11,8)\n\t" \
         "je %l[twice]\n\t" \
         "movq %[object], " STOOK_SECTION_TEXT(STOOK_SHEAF_OBJECTS) "(%%r9,%%r11,8)\n\t" \
         "incq %%r10\n\t" \
         "movq %%r10, (%%r9)\n\t"
+#endif
 
 #else /* __aarch64__ */
 

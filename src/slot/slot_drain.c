@@ -70,6 +70,8 @@ static bool barrier(void)
 {
         unsigned rseq = stook_regions.rseq_slots;
 
+        if (__atomic_load_n(&stook_slot_hooks.no_barrier, __ATOMIC_RELAXED))
+                return true;
         if (rseq && !stook_os_membarrier())
                 return false;
         for (unsigned slot = rseq; slot < stook_slots_bound(); slot++)

@@ -1,0 +1,480 @@
+/*
+ * Proves that each critical section of the rseq backend may be interrupted at each of its instructions.
+ *
+ * A breakpoint is put on one instruction; its SIGTRAP handler takes it away and does something on the same line
+ * of the same slot (pops, pushes, swaps, drains, moves to another CPU), as any other thread or handler might.
+ * The trap is a signal, so the kernel must send the section to its abort; elsewhere it must not. Afterwards
+ * every object must be back exactly once and the counts of pops and pushes must agree. This for every
+ * instruction, every operation, every kind of interruption, and states of the slot from empty to full.
+ * (Single-stepping a section cannot do it: each step is a signal itself and aborts at the first instruction.)
+ *
+ * Instructions are found by stepping through the operation once on a made-up rseq area that the kernel does not
+ * know of, so that it does not interfere.
+ *
+ * Built with a section broken on purpose (see meson.build), the test must fail: EXPECT_FAULTS.
+ */
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include "contract/fake_slab.h"
+#include "os/os.h"
+#include "pages/meta.h"
+#include "slot/slot_regions.h"
+
+#if !defined(__x86_64__)
+int main(void)
+{
+        puts("breakpoints are set on x86-64 only");
+        return 77;
+}
+#else
+
+#define CAPACITY 8
+#define OBJECTS  64
+#define INDEX    3
+#define OFFSET   (INDEX << STOOK_LINE_SHIFT)
+#define ZERO     ((struct stook_sheaf *)&stook_sheaf_zero)
+#define TRAP_FLAG 0x100
+#define STEPS_MAX 512
+
+static struct stook_slabs    slabs = { .cache_index = INDEX, .slot_size = 64, .object_size = 64 };
+static struct stook_counters counters;
+static struct stook_barns    barns;
+static struct stook_front    front = { .offset = OFFSET, .below = &barns };
+static const struct stook_slot_ops *ops = &stook_slot_rseq;
+
+static size_t filled_here, cases, aborts, faults;
+static void  *held[OBJECTS];            /* objects in the hands of operation and handler */
+static size_t holding;
+
+static void fault(const char *what, const char *where, unsigned k)
+{
+        if (faults++ < 20)
+                printf("fault: %s: %s, instruction %u\n", what, where, k);
+}
+
+/* ---- what is done: by the operation under test, and by the interruption ---- */
+
+static void hold(void *object)
+{
+        if (holding < OBJECTS)
+                held[holding++] = object;
+}
+
+static bool do_pop(void)
+{
+        void *o = ops->pop(OFFSET);
+
+        if (o)
+                hold(o);
+        return o;
+}
+
+/* What goes is taken out of `held` first: a handler on top must not find it there. */
+static bool do_push(void)
+{
+        void *o;
+
+        if (!holding)
+                return false;
+        o = held[--holding];
+        if (ops->push(OFFSET, o) == STOOK_PUSH_DONE)
+                return true;
+        hold(o);
+        return false;
+}
+
+static bool do_pop_n(void)
+{
+        void *got[3];
+        size_t n = ops->pop_n(OFFSET, 3, got);
+
+        for (size_t i = 0; i < n; i++)
+                hold(got[i]);
+        return n;
+}
+
+static bool do_push_n(void)
+{
+        void *three[3];
+        size_t n;
+
+        if (holding < 3)
+                return false;
+        holding -= 3;
+        memcpy(three, held + holding, sizeof(three));
+        n = ops->push_n(OFFSET, 3, three);
+        for (size_t i = n; i < 3; i++)
+                hold(three[i]);
+        return n;
+}
+
+static bool do_pop_if(void)
+{
+        void *top = ops->peek(OFFSET), *o = top ? ops->pop_if(OFFSET, top) : NULL;
+
+        if (o)
+                hold(o);
+        return o;
+}
+
+static bool do_swap(void)
+{
+        struct stook_pair seen = ops->look(OFFSET);
+        struct stook_pair to = { seen.hi, seen.lo == (uintptr_t)ZERO ? 0 : seen.lo };
+
+        return seen.hi && ops->exchange(OFFSET, seen, to, stook_sheaf_size((void *)seen.lo), NULL, 0);
+}
+
+/* As allocation does it: main is believed to be empty. The spare is taken and its objects held. */
+static struct stook_pair seen_empty;
+static bool do_replace_empty(void)
+{
+        struct stook_pair to = { seen_empty.hi, 0 };
+        struct stook_sheaf *main = (void *)seen_empty.lo;
+
+        if (!seen_empty.hi || !ops->exchange(OFFSET, seen_empty, to, 0, &front.config, 0))
+                return false;
+        if (main != ZERO)
+                stook_sheaf_delete(main, &counters);    /* an empty one, if the exchange is worth anything */
+        return true;
+}
+
+static void on_double(struct stook_front *f, void *object)
+{
+        (void)f, (void)object;
+        faults++;
+}
+
+static bool do_alloc(void)
+{
+        void *o = stook_slot_alloc_miss(&front);
+
+        hold(o);
+        return o;
+}
+
+static bool do_free(void)
+{
+        if (!holding)
+                return false;
+        stook_slot_free_miss(&front, held[--holding], on_double);
+        return true;
+}
+
+static bool do_drain(void) { return stook_slot_drain(&front); }
+
+static int other_cpu = -1, home_cpu;
+static bool do_migrate(void)
+{
+        cpu_set_t set;
+
+        if (other_cpu < 0)
+                return false;
+        CPU_ZERO(&set);
+        CPU_SET((size_t)other_cpu, &set);
+        sched_setaffinity(0, sizeof(set), &set);
+        return do_pop() || do_push();
+}
+
+static void come_home(void)
+{
+        cpu_set_t set;
+
+        CPU_ZERO(&set);
+        CPU_SET((size_t)home_cpu, &set);
+        sched_setaffinity(0, sizeof(set), &set);
+}
+
+struct act {
+        const char *name;
+        bool (*run)(void);
+        bool sections;                  /* false: retries inside, so an abort is no miss of the whole */
+};
+static const struct act operations[] = {
+        { "pop", do_pop, true }, { "push", do_push, true }, { "pop_n", do_pop_n, true },
+        { "push_n", do_push_n, true }, { "pop_if", do_pop_if, true }, { "exchange", do_swap, true },
+        { "replace empty", do_replace_empty, true }, { "alloc", do_alloc, false }, { "free", do_free, false },
+};
+static const struct act interruptions[] = {
+        { "pop", do_pop, true }, { "push", do_push, true }, { "pop_n", do_pop_n, true },
+        { "swap", do_swap, true }, { "alloc", do_alloc, false }, { "free", do_free, false },
+        { "drain", do_drain, false }, { "migrate", do_migrate, false },
+};
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+/* ---- breakpoints and steps ---- */
+
+static uint8_t *volatile breakpoint;
+static uint8_t  original;
+static volatile bool stepping, trapped, aborted;
+static bool (*interruption)(void);
+static uint8_t *steps[STEPS_MAX];
+static unsigned step_count;
+static uintptr_t text_from, text_to;    /* the operations of slot_rseq.c */
+
+static void record(uint8_t *rip)
+{
+        if ((uintptr_t)rip < text_from || (uintptr_t)rip >= text_to || step_count == STEPS_MAX)
+                return;
+        for (unsigned i = 0; i < step_count; i++)
+                if (steps[i] == rip)
+                        return;
+        steps[step_count++] = rip;
+}
+
+static void on_trap(int signal, siginfo_t *info, void *context)
+{
+        greg_t *g = ((ucontext_t *)context)->uc_mcontext.gregs;
+
+        (void)signal, (void)info;
+        if (stepping) {
+                record((uint8_t *)g[REG_RIP]);
+                return;
+        }
+        *breakpoint = original;
+        trapped = true;
+        aborted = (uint8_t *)g[REG_RIP] != breakpoint + 1;
+        if (!aborted)
+                g[REG_RIP] = (greg_t)breakpoint;
+        breakpoint = NULL;
+        interruption();
+}
+
+#define SET_TRAP_FLAG(op) \
+        __asm__ volatile("leaq -128(%%rsp), %%rsp\n\tpushfq\n\t" op ", (%%rsp)\n\tpopfq\n\tleaq 128(%%rsp), %%rsp" \
+                         ::: "memory", "cc")
+
+/* ---- a case ---- */
+
+static struct stook_sheaf *sheaf_of(int size)
+{
+        struct stook_sheaf *s;
+
+        if (size < 0)
+                return NULL;
+        s = stook_sheaf_new(INDEX, CAPACITY, 0, &counters);
+        stook_slab_fill(&slabs, 0, (size_t)size, s->objects, 0);
+        stook_sheaf_set_size(s, (unsigned)size);
+        filled_here += (size_t)size;
+        return s;
+}
+
+static void set_up(int main, int spare)
+{
+        struct stook_pair nothing = { (uintptr_t)ZERO, 0 };
+        struct stook_sheaf *m = sheaf_of(main), *s = m ? sheaf_of(spare) : NULL;
+        struct stook_pair to = { (uintptr_t)(m ? m : ZERO), (uintptr_t)s };
+
+        holding = 0;
+        while (holding < 6) {
+                void *o;
+
+                stook_slab_fill(&slabs, 0, 1, &o, 0);
+                hold(o);
+        }
+        stook_pair_cas(&stook_slots_line(*stook_self->index, INDEX)->pair, &nothing, to);
+        seen_empty = to;
+}
+
+static void check(const char *name, unsigned k)
+{
+        struct stook_sheaf_sums sums;
+        uint64_t in, out;
+
+        stook_slab_drain(&slabs, holding, held);
+        holding = 0;
+        stook_slot_drain(&front);
+        stook_barn_empty_all(&barns);
+        if (fake_slab_out() || fake_slab_faults)
+                fault(fake_slab_faults ? "an object came back twice" : "an object is lost", name, k);
+        stook_sheaf_sum(INDEX, &sums);
+        out = sums.pops + stook_counted(&counters, STOOK_STAT_alloc_fastpath) +
+              stook_counted(&counters, STOOK_STAT_sheaf_flush);
+        in = sums.pushes + stook_counted(&counters, STOOK_STAT_free_fastpath) +
+             stook_counted(&counters, STOOK_STAT_sheaf_refill) + filled_here;
+        if (in != out || sums.sheaves)
+                fault("counts do not agree", name, k);
+        if (in != out || sums.sheaves || fake_slab_out() || fake_slab_faults) {
+                if (sums.sheaves)
+                        exit(1);        /* beyond repair */
+                fake_slab_start(OBJECTS);
+                memset(&counters, 0, sizeof(counters));
+                filled_here = 0;
+        }
+}
+
+struct descriptor {
+        uint32_t version, flags;
+        uint64_t start, bytes, abort;
+};
+
+/* Instructions of the operation in this state, and the last section it ran. */
+static const struct descriptor *find_instructions(const struct act *act, int main, int spare)
+{
+        static struct { uint32_t cpu_id_start, cpu_id; uint64_t cs; uint32_t rest[4]; } area
+                __attribute__((aligned(32)));
+        static uint32_t index;
+        char *real_area = stook_self->rseq;
+        volatile uint32_t *real_index = stook_self->index;
+
+        set_up(main, spare);
+        area.cs = 0;
+        index = *real_index;
+        stook_self->rseq = (char *)&area;
+        stook_self->index = &index;
+        step_count = 0;
+        stepping = true;
+        SET_TRAP_FLAG("orq $0x100");
+        act->run();
+        SET_TRAP_FLAG("andq $~0x100");
+        stepping = false;
+        stook_self->rseq = real_area;
+        stook_self->index = real_index;
+        check(act->name, ~0u);
+        return (const struct descriptor *)area.cs;
+}
+
+static bool is_inside(const struct descriptor *d, const uint8_t *rip)
+{
+        return (uintptr_t)rip - d->start < d->bytes;
+}
+
+static void check_descriptor(const struct descriptor *d, const char *name)
+{
+        uint32_t signature;
+
+        memcpy(&signature, (char *)d->abort - 4, 4);
+        if ((uintptr_t)d % 32 || d->version || d->flags || signature != 0x53053053u || d->abort - d->start < d->bytes)
+                fault("descriptor", name, 0);
+}
+
+static void run_case(const struct act *act, const struct act *what, const struct descriptor *d, int main, int spare,
+                     unsigned k)
+{
+        bool done;
+
+        set_up(main, spare);
+        interruption = what->run;
+        trapped = aborted = false;
+        breakpoint = steps[k];
+        original = *breakpoint;
+        *breakpoint = 0xcc;
+        done = act->run();
+        if (breakpoint)
+                *breakpoint = original;
+        breakpoint = NULL;
+        come_home();
+        cases++;
+        aborts += aborted;
+        if (trapped && act->sections && d) {
+                if (aborted != is_inside(d, steps[k]))
+                        fault(aborted ? "aborted outside of the section" : "not aborted", act->name, k);
+                if (aborted && done)
+                        fault("aborted, but done", act->name, k);
+        }
+        if (!act->sections && !done)
+                fault("gave up", act->name, k);
+        check(act->name, k);
+}
+
+static const int sizes[] = { -1, 0, 3, CAPACITY - 1, CAPACITY };
+
+static void run_operation(const struct act *act)
+{
+        unsigned instructions = 0;
+
+        for (unsigned m = 0; m < COUNT(sizes); m++)
+                for (unsigned s = 0; s < COUNT(sizes) && (sizes[m] >= 0 || s == 0); s++) {
+                        const struct descriptor *d = find_instructions(act, sizes[m], sizes[s]);
+
+                        if (d)
+                                check_descriptor(d, act->name);
+                        if (step_count > instructions)
+                                instructions = step_count;
+                        for (unsigned i = 0; i < COUNT(interruptions); i++)
+                                for (unsigned k = 0; k < step_count; k++)
+                                        run_case(act, &interruptions[i], d, sizes[m], sizes[s], k);
+                }
+        printf("  %-14s up to %u instructions\n", act->name, instructions);
+}
+
+static int run_all(uint32_t index_offset)
+{
+        struct sigaction sa = { .sa_sigaction = on_trap, .sa_flags = SA_SIGINFO };
+        size_t page = 4096;
+        cpu_set_t set;
+
+        sched_getaffinity(0, sizeof(set), &set);
+        home_cpu = sched_getcpu();
+        for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+                if (CPU_ISSET((size_t)cpu, &set) && cpu != home_cpu)
+                        other_cpu = cpu;
+        come_home();
+        if (!stook_meta_start() || !stook_slots_start() || !stook_regions.rseq_slots)
+                return 77;
+        stook_regions.index_offset = index_offset;
+        if (!stook_slots_add_cache(INDEX) || stook_slot_ops() != ops)
+                return 77;
+        fake_slab_start(OBJECTS);
+        stook_barns_init(&barns, &slabs, &counters, CAPACITY, 2, 2);
+
+        text_from = ~(uintptr_t)0;
+        for (unsigned i = 0; i < 6; i++) {
+                uintptr_t fn[] = { (uintptr_t)ops->pop, (uintptr_t)ops->push, (uintptr_t)ops->pop_n,
+                                   (uintptr_t)ops->push_n, (uintptr_t)ops->pop_if, (uintptr_t)ops->exchange };
+
+                text_from = fn[i] < text_from ? fn[i] : text_from;
+                text_to = fn[i] + 200 > text_to ? fn[i] + 200 : text_to;
+        }
+        if (mprotect((void *)(text_from & -page), text_to + page - (text_from & -page),
+                     PROT_READ | PROT_WRITE | PROT_EXEC))
+                return 77;
+        sigaction(SIGTRAP, &sa, NULL);
+        for (unsigned i = 0; i < COUNT(operations); i++)
+                run_operation(&operations[i]);
+        printf("%s: %zu cases, %zu aborts, %zu faults\n", index_offset == STOOK_RSEQ_MM_CID ? "mm_cid" : "cpu_id",
+               cases, aborts, faults);
+        return faults || !aborts;
+}
+
+int main(void)
+{
+        static const uint32_t indices[] = { STOOK_RSEQ_MM_CID, STOOK_RSEQ_CPU_ID };
+        bool caught = false;
+
+        setvbuf(stdout, NULL, _IOLBF, 0);
+        stook_os_rseq_detect();
+        for (unsigned i = stook_os_rseq_has_mm_cid() ? 0 : 1; i < 2; i++) {
+                pid_t child = fork();
+                int status;
+
+                if (!child) {
+                        alarm(50);
+                        exit(run_all(indices[i]));
+                }
+                if (waitpid(child, &status, 0) != child)
+                        return 1;
+                if (WIFEXITED(status) && WEXITSTATUS(status) == 77) {
+                        puts("no restartable sequences, or no breakpoints, here");
+                        return 77;
+                }
+                caught |= status != 0;
+                if (WIFSIGNALED(status))
+                        printf("killed by signal %d\n", WTERMSIG(status));
+        }
+#ifdef EXPECT_FAULTS
+        return caught ? 0 : 1;
+#else
+        return caught ? 1 : 0;
+#endif
+}
+
+#endif

@@ -1,0 +1,201 @@
+/*
+ * Proves, on either backend, that nothing is lost or handed out twice while everything happens at once: threads
+ * allocate and free on slots of their CPUs, one at a time and in bulk, timers interrupt them with handlers that
+ * do the same, another thread moves them between CPUs, and one empties all slots all the time. Each object
+ * carries a stamp that says whether somebody has it; in the end all objects are back.
+ *
+ * With `no-barrier` drains flush what they detached without waiting for sections under way. Then the storm must
+ * notice, or it proves nothing.
+ * Usage: slot_storm [seconds] [no-barrier]
+ */
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "contract/fake_slab.h"
+#include "os/os.h"
+#include "pages/meta.h"
+#include "slot/slot_fast.h"
+
+#define CAPACITY 16
+#define OBJECTS  3000
+#define INDEX    3
+#define WORKERS  5
+#define KEPT     150
+
+static struct stook_slabs    slabs = { .cache_index = INDEX, .slot_size = 64, .object_size = 64 };
+static struct stook_counters counters;
+static struct stook_barns    barns;
+static struct stook_front    front = { .offset = INDEX << STOOK_LINE_SHIFT, .below = &barns };
+
+static bool   stop;
+static size_t operations, interruptions, drains, faults;
+
+static void on_double(struct stook_front *f, void *object)
+{
+        (void)f, (void)object;
+        __atomic_fetch_add(&faults, 1, __ATOMIC_RELAXED);
+}
+
+static void mine(void *object)
+{
+        if (__atomic_exchange_n(fake_slab_stamp(object), 1, __ATOMIC_RELAXED))
+                __atomic_fetch_add(&faults, 1, __ATOMIC_RELAXED);
+}
+
+static void not_mine(void *object)
+{
+        if (!__atomic_exchange_n(fake_slab_stamp(object), 0, __ATOMIC_RELAXED))
+                __atomic_fetch_add(&faults, 1, __ATOMIC_RELAXED);
+}
+
+static void *take(void)
+{
+        void *o = stook_slot_pop(front.offset);
+
+        if (!o)
+                o = stook_slot_alloc_miss(&front);
+        if (o)
+                mine(o);
+        return o;
+}
+
+static void give(void *o)
+{
+        not_mine(o);
+        if (!stook_slot_push(front.offset, o))
+                stook_slot_free_miss(&front, o, on_double);
+}
+
+static void on_signal(int signal)
+{
+        void *a = take(), *b = take();
+
+        (void)signal;
+        if (a)
+                give(a);
+        if (b)
+                give(b);
+        __atomic_fetch_add(&interruptions, 1, __ATOMIC_RELAXED);
+}
+
+static void bulk(void)
+{
+        void *objects[3 * CAPACITY];
+        size_t n = stook_slot_alloc_bulk(&front, 3 * CAPACITY, objects), put;
+
+        for (size_t i = 0; i < n; i++)
+                mine(objects[i]);
+        for (size_t i = 0; i < n; i++)
+                not_mine(objects[i]);
+        put = stook_slot_free_bulk(&front, n, objects);
+        stook_slab_drain(&slabs, n - put, objects + put);
+}
+
+static void *work(void *seed)
+{
+        uint32_t random = (uint32_t)(uintptr_t)seed;
+        void *kept[KEPT] = { NULL };
+        size_t done = 0;
+
+        for (; !__atomic_load_n(&stop, __ATOMIC_RELAXED); done++) {
+                void **at;
+
+                random = random * 1664525 + 1013904223;
+                at = &kept[(random >> 8) % KEPT];
+                if (*at)
+                        give(*at);
+                *at = *at ? NULL : take();
+                if (random >> 22 == 0)
+                        bulk();
+        }
+        for (unsigned i = 0; i < KEPT; i++)
+                if (kept[i])
+                        give(kept[i]);
+        __atomic_fetch_add(&operations, done, __ATOMIC_RELAXED);
+        return NULL;
+}
+
+static void *drain(void *unused)
+{
+        (void)unused;
+        while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
+                drains += stook_slot_drain(&front);
+                usleep(10);
+        }
+        return NULL;
+}
+
+static void *move_threads(void *threads)
+{
+        uint32_t random = 1;
+        cpu_set_t all;
+        int cpus[CPU_SETSIZE], n = 0;
+
+        sched_getaffinity(0, sizeof(all), &all);
+        for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+                if (CPU_ISSET((size_t)cpu, &all))
+                        cpus[n++] = cpu;
+        while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
+                cpu_set_t one;
+
+                random = random * 1664525 + 1013904223;
+                CPU_ZERO(&one);
+                CPU_SET((size_t)cpus[(random >> 10) % (unsigned)n], &one);
+                pthread_setaffinity_np(((pthread_t *)threads)[(random >> 20) % WORKERS], sizeof(one), &one);
+                usleep(300);
+        }
+        return NULL;
+}
+
+int main(int argc, char **argv)
+{
+        unsigned seconds = argc > 1 ? (unsigned)atoi(argv[1]) : 4;
+        struct sigaction sa = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
+        struct itimerval often = { { 0, 100 }, { 0, 100 } }, never = { { 0, 0 }, { 0, 0 } };
+        pthread_t workers[WORKERS], drainer, mover;
+        struct stook_sheaf_sums sums;
+        size_t lost;
+        bool sound, broken = argc > 2 && !strcmp(argv[2], "no-barrier");
+
+        if (!stook_meta_start() || !stook_slots_start() || !stook_slots_add_cache(INDEX))
+                return 1;
+        fake_slab_start(OBJECTS);
+        stook_barns_init(&barns, &slabs, &counters, CAPACITY, 4, 4);
+        if (broken && (stook_os_possible_cpus() < 2 || stook_slot_ops() != &stook_slot_rseq)) {
+                puts("only sections on two CPUs need the barrier");
+                return 77;
+        }
+        stook_slot_hooks.no_barrier = broken;
+        sigaction(SIGPROF, &sa, NULL);
+        for (uintptr_t i = 0; i < WORKERS; i++)
+                if (pthread_create(&workers[i], NULL, work, (void *)(i * 7919 + 1)))
+                        return 1;
+        if (pthread_create(&drainer, NULL, drain, NULL) || pthread_create(&mover, NULL, move_threads, workers))
+                return 1;
+        setitimer(ITIMER_PROF, &often, NULL);
+        for (time_t end = time(NULL) + (time_t)seconds; time(NULL) < end && !faults;)
+                usleep(10000);
+        setitimer(ITIMER_PROF, &never, NULL);
+        __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+        for (unsigned i = 0; i < WORKERS; i++)
+                pthread_join(workers[i], NULL);
+        pthread_join(drainer, NULL);
+        pthread_join(mover, NULL);
+
+        stook_slot_drain(&front);
+        stook_barn_empty_all(&barns);
+        lost = fake_slab_out();
+        stook_sheaf_sum(INDEX, &sums);
+        printf("%s, %s: %zu operations, %zu signals, %zu drains; %zu faults, %zu given back twice, %zu lost, "
+               "%zu sheaves left\n", stook_slots_backend_name(), stook_slots_index_name(), operations, interruptions,
+               drains, faults, fake_slab_faults, lost, (size_t)sums.sheaves);
+        sound = !faults && !fake_slab_faults && !lost && !sums.sheaves && operations && drains;
+        return sound == broken;
+}
