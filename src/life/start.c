@@ -18,7 +18,6 @@
 #include "life/options.h"
 #include "malloc/malloc.h"
 #include "os/os.h"
-#include "pages/meta.h"
 #include "pages/span.h"
 #include "slot/slot.h"
 
@@ -37,7 +36,7 @@ static bool bring_up(void)
         stook_lock_set_sleep(&sleep);
         stook_options_read();
         stook_os_rseq_detect();
-        if (!stook_meta_start() || !stook_pages_start())
+        if (!stook_pages_start())
                 return false;
         stook_options_set_budget();
         return stook_caches_start(STOOK_CLASSES) && stook_slots_start() && stook_malloc_start() &&

@@ -38,6 +38,8 @@ static unsigned highest_possible(void)
                         }
                         last = number + 1;
                 }
+                if ((size_t)n < sizeof(text))
+                        break;
         }
         close(fd);
         return last;

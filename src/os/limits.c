@@ -14,6 +14,9 @@
 #include "base/compiler.h"
 #include "os/os.h"
 
+/* Deeper cgroups than this are not looked up from; each is three system calls at start. */
+#define CGROUP_LEVELS 16
+
 /* A smaller RLIMIT_MEMLOCK is passed by any process: whoever locks memory under it has failed already. */
 #define MEMLOCK_BINDS ((uint64_t)64 << 20)
 
@@ -39,10 +42,10 @@ static uint64_t limit_of(int resource)
 uint64_t stook_os_address_limit(void)
 {
         int before = errno;
-        uint64_t address = limit_of(RLIMIT_AS), locked = limit_of(RLIMIT_MEMLOCK);
+        uint64_t address = limit_of(RLIMIT_AS), locked = geteuid() == 0 ? UINT64_MAX : limit_of(RLIMIT_MEMLOCK);
 
         errno = before;
-        if (locked < MEMLOCK_BINDS || geteuid() == 0)
+        if (locked < MEMLOCK_BINDS)
                 locked = UINT64_MAX;
         return address < locked ? address : locked;
 }
@@ -89,31 +92,31 @@ static uint64_t number_in(int folder, const char *path)
  */
 static uint64_t cgroup_limit(const char *mount, const char *path, const char *file)
 {
-        int before = errno, at, up;
+        char name[CGROUP_LEVELS * 3 + 32] = "";         /* "../../memory.max" */
+        int before = errno, root = open(mount, O_PATH | O_DIRECTORY | O_CLOEXEC), own;
         unsigned levels = 1;
         uint64_t limit, least = UINT64_MAX;
-        int root = open(mount, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
         if (root < 0) {
                 errno = before;
                 return UINT64_MAX;
         }
-        at = path[0] == '/' && path[1] ? openat(root, path + 1, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
-        if (at < 0) {
-                at = root;
-        } else {
-                close(root);
-                for (const char *c = path; *c; c++)
+        own = path[0] == '/' && path[1] ? openat(root, path + 1, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+        if (own < 0)
+                own = root;                             /* a path of another namespace: what is mounted is ours */
+        else
+                for (const char *c = path; *c && levels < CGROUP_LEVELS; c++)
                         levels += *c == '/';
-        }
-        while (at >= 0) {
-                limit = number_in(at, file);
+        for (unsigned up = 0; up < levels; up++) {
+                memcpy(name + up * 3, file, strlen(file) + 1);
+                limit = number_in(own, name);
                 if (limit < least)
                         least = limit;
-                up = --levels ? openat(at, "..", O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
-                close(at);
-                at = up;
+                memcpy(name + up * 3, "../", 3);
         }
+        if (own != root)
+                close(own);
+        close(root);
         errno = before;
         return least;
 }
@@ -138,25 +141,32 @@ static uint64_t cgroup_line_limit(char *line)
 
 uint64_t stook_os_memory_bytes(void)
 {
-        char line[512];
+        char lines[512];
         struct sysinfo info;
         int before = errno;
         uint64_t limit, least = sysinfo(&info) ? UINT64_MAX : (uint64_t)info.totalram * info.mem_unit;
         off_t offset = 0;
+        ssize_t got;
+        int file = open("/proc/self/cgroup", O_RDONLY | O_CLOEXEC);
 
-        errno = before;
-        /* Line by line, each read afresh: the file may be longer than the stack allows. A longer line ends it. */
-        while (read_at(AT_FDCWD, "/proc/self/cgroup", offset, line, sizeof(line))) {
-                char *end = strchr(line, '\n');
+        /* As many whole lines as fit at once: the file may be longer than the stack allows. A longer line ends it. */
+        while (file >= 0 && (got = pread(file, lines, sizeof(lines) - 1, offset)) > 0) {
+                char *line = lines, *end;
 
-                if (!end)
+                lines[got] = 0;
+                for (; (end = strchr(line, '\n')) != NULL; line = end + 1) {
+                        *end = 0;
+                        limit = cgroup_line_limit(line);
+                        if (limit < least)
+                                least = limit;
+                }
+                if (line == lines)
                         break;
-                *end = 0;
-                offset += end + 1 - line;
-                limit = cgroup_line_limit(line);
-                if (limit < least)
-                        least = limit;
+                offset += line - lines;
         }
+        if (file >= 0)
+                close(file);
+        errno = before;
         return least;
 }
 

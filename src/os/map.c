@@ -4,8 +4,8 @@
  * Invariants:
  *  I1 a range once handed out by reserve is never unmapped: what leaves it has PROT_NONE mapped over it in
  *     the same call, or the next foreign mmap would land in the hole.
- *  I2 reserved ranges carry DONTDUMP, committed ones do not; decommitted ones do again, so that they merge
- *     with their neighbours.
+ *  I2 reserved and decommitted ranges are fresh PROT_NONE mappings: nothing was ever written there, so the
+ *     kernel leaves them out of core dumps by itself, and they merge with their neighbours.
  * Concurrency: any thread, any instruction, on ranges the caller owns.
  */
 #include <errno.h>
@@ -23,6 +23,9 @@
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18
 #endif
+
+/* Edges of a reservation smaller than this share of it stay reserved. */
+#define EDGES_SHARE 1024
 
 #define RESERVED  (MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE)
 #define COMMITTED (MAP_PRIVATE | MAP_ANONYMOUS)
@@ -78,13 +81,14 @@ void *stook_os_reserve(size_t bytes, size_t align)
         at = map(NULL, bytes + more, PROT_NONE, RESERVED);
         if (!at)
                 return NULL;
-        /* Nobody knows the range yet, so its edges may go; trimming edges splits no mapping. */
+        /* Nobody knows the range yet, so its edges may go; beside a huge range they are not worth two calls. */
         head = more ? -(uintptr_t)at & (align - 1) : 0;
+        if (more < bytes / EDGES_SHARE)
+                return at + head;
         if (head)
                 stook_os_unreserve(at, head);
         if (more > head)
                 stook_os_unreserve(at + head + bytes, more - head);
-        advise(at + head, bytes, MADV_DONTDUMP);
         return at + head;
 }
 
@@ -94,8 +98,7 @@ bool stook_os_enable(void *addr, size_t bytes)
         bool done = !commit_must_fail() && !mprotect(addr, bytes, PROT_READ | PROT_WRITE);
 
         errno = before;
-        /* what lives here is what the reader of a core looks for */
-        return done && advise(addr, bytes, MADV_DODUMP);
+        return done;
 }
 
 bool stook_os_commit(void *addr, size_t bytes)
@@ -105,10 +108,7 @@ bool stook_os_commit(void *addr, size_t bytes)
 
 bool stook_os_decommit(void *addr, size_t bytes)
 {
-        if (!map(addr, bytes, PROT_NONE, RESERVED | MAP_FIXED))
-                return false;
-        advise(addr, bytes, MADV_DONTDUMP);
-        return true;
+        return map(addr, bytes, PROT_NONE, RESERVED | MAP_FIXED);
 }
 
 bool stook_os_purge(void *addr, size_t bytes)

@@ -14,7 +14,7 @@
 
 /* ---- map.c: mappings; sizes and addresses are multiples of the system's page size ---- */
 
-/* Reserves address space (PROT_NONE, NORESERVE, DONTDUMP), aligned to @align (a power of two). NULL: refused. */
+/* Reserves address space (PROT_NONE, NORESERVE), aligned to @align (a power of two). NULL: refused. */
 void *stook_os_reserve(size_t bytes, size_t align);
 /* Gives a whole reservation back. Only for one nothing of which was ever used. */
 void stook_os_unreserve(void *addr, size_t bytes);

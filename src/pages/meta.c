@@ -46,7 +46,7 @@ static bool region_make(struct region *r, size_t size)
         if (!__atomic_compare_exchange_n(&r->state, &none, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
                 return none == 2;
         for (; size >= STEP * 4; size /= 2) {
-                void *base = stook_os_reserve(size, STEP);
+                void *base = stook_os_reserve(size, stook_os_page_bytes());
 
                 if (!base)
                         continue;

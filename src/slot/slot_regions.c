@@ -193,7 +193,7 @@ bool stook_slots_start(void)
         for (;;) {
                 bytes = (size_t)(r.rseq_slots + r.locked_slots) << STOOK_SLOT_SHIFT;
                 if (r.locked_slots == 1 || limit == UINT64_MAX || bytes <= limit / LIMIT_SHARE)
-                        r.base = stook_os_reserve(bytes, SLOT_BYTES);
+                        r.base = stook_os_reserve(bytes, stook_os_page_bytes());
                 if (r.base)
                         break;
                 if (r.locked_slots == 1)
