@@ -46,9 +46,15 @@ STOOK_INLINE unsigned stook_sheaf_size(const struct stook_sheaf *s)
         return (unsigned)(__atomic_load_n(&s->word, __ATOMIC_RELAXED) & 0xffff);
 }
 
+/* Atomic, for those who look at a sheaf that may go to another cache meanwhile (slot_miss.c). */
+STOOK_INLINE unsigned stook_sheaf_capacity(const struct stook_sheaf *s)
+{
+        return __atomic_load_n(&s->capacity, __ATOMIC_RELAXED);
+}
+
 STOOK_INLINE bool stook_sheaf_full(const struct stook_sheaf *s)
 {
-        return stook_sheaf_size(s) == s->capacity;
+        return stook_sheaf_size(s) == stook_sheaf_capacity(s);
 }
 
 /* Sole owner: the size becomes @size; objects were filled in (or flushed out) by the owner. */

@@ -103,7 +103,7 @@ struct stook_sheaf *stook_sheaf_new(unsigned cache_index, unsigned capacity, uns
         s = link ? stook_container_of(link, struct stook_sheaf, link) : carve(size);
         if (!s)
                 return NULL;
-        s->capacity = capacity;
+        __atomic_store_n(&s->capacity, capacity, __ATOMIC_RELAXED);
         s->node = (uint16_t)node;
         /* Last: a walk that sees the index sees zero counts (I1), or those of uses after this. */
         __atomic_store_n(&s->cache_index, (uint16_t)cache_index, __ATOMIC_RELEASE);

@@ -319,7 +319,7 @@ static void install_empty(struct stook_front *front, struct stook_sheaf *empty, 
                 struct stook_sheaf *main = main_of(from), *spare = spare_of(from), *left = NULL;
                 unsigned size = stook_sheaf_size(main);
 
-                if (size < main->capacity) {
+                if (size < stook_sheaf_capacity(main)) {
                         if (spare)
                                 break;
                         to = pair(main, empty);
