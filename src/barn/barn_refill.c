@@ -1,12 +1,14 @@
 /*
  * Purpose: sheaves filled from the slabs and flushed into them.
- * Place: called by slot's misses and drains, and by cache (destroy, shrink); calls slab.
+ * Place: called by slot's misses and drains, and by cache (destroy, shrink); calls slab. Being the slow path that
+ * every busy program takes now and then, with no lock held, it is also the clock of the page layer's ageing.
  * Invariants:
  *  I1 a refill that gets less than a full sheaf gives all of it back: nothing is lost with the sheaf.
  * Concurrency: works on sheaves that the caller owns; no lock held.
  */
 #include "barn/barn.h"
 #include "os/os.h"
+#include "pages/span.h"
 #include "stat/stats_page_tick.h"
 
 struct stook_sheaf *stook_barn_refill(struct stook_barns *barns, unsigned node, struct stook_sheaf *empty,
@@ -32,6 +34,7 @@ struct stook_sheaf *stook_barn_refill(struct stook_barns *barns, unsigned node, 
         }
         stook_sheaf_set_size(sheaf, sheaf->capacity);
         stook_count(barns->counters, STOOK_STAT_sheaf_refill, want);
+        stook_pages_step();
         stook_stats_page_tick();
         return sheaf;
 }
@@ -51,6 +54,7 @@ void stook_barn_flush(struct stook_barns *barns, struct stook_sheaf *sheaf)
 {
         flush(barns, sheaf);
         stook_barn_lend(barns, sheaf->node);
+        stook_pages_step();
         stook_stats_page_tick();
 }
 

@@ -36,6 +36,13 @@ size_t stook_slab_fill(struct stook_slabs *slabs, unsigned node, size_t n, void 
         return got;
 }
 
+static unsigned steps;                  /* of the page layer's ageing, one for each refill and flush */
+
+void stook_pages_step(void)
+{
+        steps++;
+}
+
 void stook_slab_drain(struct stook_slabs *slabs, size_t n, void **objects)
 {
         (void)slabs;
@@ -145,7 +152,9 @@ static void trades_conserve_sheaves(void **state)
         a = stook_sheaf_new(1, 12, 0, &c->counters);
         assert_null(stook_barn_trade_empty(&c->barns, 0, a));
         assert_int_equal(stook_counted(&c->counters, STOOK_STAT_barn_get_fail), 1);
+        steps = 0;
         assert_ptr_equal(stook_barn_refill(&c->barns, 0, a, 0), a);
+        assert_int_equal(steps, 1);
         assert_true(stook_sheaf_full(a));
         /* No empty one there to take in return: refused, a is still ours. */
         assert_null(stook_barn_trade_full(&c->barns, 0, a));
