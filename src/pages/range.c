@@ -12,6 +12,12 @@
 #define PIECE_LEAST   ((size_t)2 << 20)
 #define RANGE_ALIGN   ((size_t)2 << 20)         /* huge pages */
 #define MAP_STEP      ((size_t)64 << 10)        /* bytes of map made writable at once: 32 MiB of range */
+/*
+ * Left out at a range's start: 13 entries of the map. A free loads the entry of a slab's first page, then the word of
+ * a sheaf that was just stored to. Both lie at the start of pages in a small program; where their low 12 bits
+ * agree the load waits for the store: 4.1 ns for a malloc and free instead of 3.5, measured.
+ */
+#define RANGE_SKEW    ((size_t)13 << STOOK_MAP_SHIFT)
 #define STATE_FREE    0u
 #define STATE_MAKING  1u
 #define STATE_READY   2u
@@ -66,6 +72,7 @@ static struct stook_range_table *range_add(size_t size)
         r->base = (uintptr_t)base;
         r->size = size;
         r->entries = entries;
+        __atomic_store_n(&r->frontier, round_up(RANGE_SKEW, page), __ATOMIC_RELAXED);
         if (i == 0) {
                 stook_range.base = r->base;
                 stook_range.entries = entries;
