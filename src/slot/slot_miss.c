@@ -197,8 +197,11 @@ static void *alloc_from_slabs(struct stook_front *front)
 {
         void *object;
 
+        if (!stook_slab_fill(front->below->below, NODE, 1, &object, 0))
+                return NULL;
+        /* After the fill, unlike the kernel: the counts stay exact over failures. */
         stook_count(front->below->counters, STOOK_STAT_alloc_slowpath, 1);
-        return stook_slab_fill(front->below->below, NODE, 1, &object, 0) ? object : NULL;
+        return object;
 }
 
 static void *retry_pop(struct stook_front *front)
