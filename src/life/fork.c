@@ -135,6 +135,9 @@ static void repair(bool whole)
                 stook_barns_fork_child(&cache->barns);
                 stook_slabs_fork_child(&cache->slabs, whole);
         }
+        stook_slabs_fork_mend(whole);
+        if (whole)
+                drop_slabs_before(NULL);
         stook_registry_fork_child(whole);
 }
 

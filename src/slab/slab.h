@@ -123,5 +123,7 @@ int stook_slabs_validate(struct stook_slabs *slabs);
 bool stook_slabs_fork_prepare(struct stook_slabs *slabs);
 void stook_slabs_fork_parent(struct stook_slabs *slabs);
 void stook_slabs_fork_child(struct stook_slabs *slabs, bool whole);
+/* After it, once for all sources: lists what vanished threads had detached (not whole: everything). Whole: then fork_parent drops the locks. */
+void stook_slabs_fork_mend(bool whole);
 
 #endif

@@ -2,10 +2,11 @@
  * Purpose: a source in the child of a fork.
  * State words are sound there whatever other threads were doing: each change of one is a single store. What is
  * not: locks whose holders are gone, lists that were being changed under them.
- *  - After a prepare that had every lock the lists are sound, and the locks ours to drop. Slabs that other threads
- *    had detached, or claimed but not yet settled, are lost to new allocations; what is freed to them is kept.
- *  - Otherwise locks are reset and the lists made anew from the words. `owner` tells slabs that vanished threads
- *    had detached (they are listed again) from those of this thread, interrupted by the handler that forked.
+ *  - After a prepare that had every lock the lists are sound, and the locks ours to drop.
+ *  - Otherwise locks are reset and the lists made anew from the words.
+ * Either way slabs that vanished threads had detached are listed again: `owner` tells them from those of this
+ * thread, which the handler that forked interrupted. Slabs they had claimed, or were releasing, are lost to new
+ * allocations, at most one of them for each thread; what is freed to them is kept.
  * Place: called by life; the only thread there is.
  */
 #include "base/thread.h"
@@ -30,35 +31,39 @@ void stook_slabs_fork_parent(struct stook_slabs *slabs)
                 stook_slab_unhold(&(struct stook_slab_hold){ .slabs = slabs, .node = &slabs->node[i] });
 }
 
-static void list_again(struct stook_span *span, void *data)
-{
-        struct stook_slabs *slabs = data;
-        struct stook_slab *slab = stook_slab_of(span);
-        uint64_t word;
-
-        if (span->kind != STOOK_SPAN_SLAB || slab->slabs != slabs)
-                return;
-        word = stook_slab_word(slab);
-        if ((word & STOOK_SLAB_DETACHED) && slab->owner != stook_self)
-                stook_slab_list(slab, false);
-        else if (!(word & STOOK_SLAB_LISTED))
-                return;
-        stook_slab_add(&(struct stook_slab_hold){ .slabs = slabs, .node = &slabs->node[span->node] }, slab, false);
-}
-
 void stook_slabs_fork_child(struct stook_slabs *slabs, bool whole)
 {
-        if (!slabs->node)
+        if (!slabs->node || whole)
                 return;
-        if (whole) {
-                stook_slabs_fork_parent(slabs);
-                return;
-        }
         for (unsigned i = 0; i < stook_os_node_count(); i++) {
                 stook_lock_reset(&slabs->node[i].lock);
                 stook_list_init(&slabs->node[i].list);
                 slabs->node[i].partial = 0;
         }
-        if (stook_slabs_count(slabs))
-                stook_meta_span_for_each(list_again, slabs);
+}
+
+static void mend(struct stook_span *span, void *data)
+{
+        const bool *whole = data;
+        struct stook_slab *slab = stook_slab_of(span);
+        uint64_t word = stook_slab_word(slab);
+
+        if (span->kind != STOOK_SPAN_SLAB)
+                return;
+        if (word & STOOK_SLAB_RELEASING) {
+                /* Empty, but how far the release came is not known. If it is our own it goes on all the same. */
+                stook_slab_condemn(slab);
+                return;
+        }
+        if ((word & STOOK_SLAB_DETACHED) && slab->owner != stook_self)
+                stook_slab_list(slab, false);
+        else if (!(word & STOOK_SLAB_LISTED) || *whole)
+                return;
+        stook_slab_add(&(struct stook_slab_hold){ .slabs = slab->slabs, .node = &slab->slabs->node[span->node] },
+                       slab, false);
+}
+
+void stook_slabs_fork_mend(bool whole)
+{
+        stook_meta_span_for_each(mend, &whole);
 }
