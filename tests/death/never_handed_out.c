@@ -1,0 +1,11 @@
+// aborts: stook: pointer to no live object: pointer 0x* (cache victim, slab 0x* offset 3136): never handed out
+#include <stook/cache.h>
+
+void misuse(void);
+void misuse(void)
+{
+        struct stook_cache_args args = { .args_size = sizeof(args), .flags = STOOK_NO_SHEAVES };
+        struct stook_cache *cache = stook_cache_create("victim", 64, &args);
+
+        stook_cache_free(cache, (char *)stook_cache_alloc(cache) + 49 * 64);
+}

@@ -1,0 +1,89 @@
+/*
+ * What this proves: a misuse is reported by exactly the line that its file promises, and ends as promised.
+ *
+ * Each misuse is a file of its own, linked with this one. Its first line is
+ *      // aborts: TEXT         or      // goes on: TEXT
+ * where numbers that differ from run to run are written as 0x*, and further // lines, if any, are further lines
+ * of the report. The misuse runs in a child.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+void misuse(void);
+
+static char expected[4096], seen[4096];
+static int  aborts;
+
+/* Addresses out: 0x7f12 becomes 0x*. */
+static void normalise(char *text)
+{
+        char *to = text;
+
+        for (const char *from = text; *from;) {
+                *to++ = *from++;
+                if (to - text >= 2 && to[-2] == '0' && to[-1] == 'x') {
+                        from += strspn(from, "0123456789abcdef");
+                        *to++ = '*';
+                }
+        }
+        *to = 0;
+}
+
+static int read_expected(const char *path)
+{
+        FILE *f = fopen(path, "r");
+        char  line[1000];
+
+        if (!f)
+                return -1;
+        for (int i = 0; fgets(line, sizeof(line), f) && !strncmp(line, "// ", 3); i++) {
+                char *text = line + 3;
+
+                if (!i) {
+                        aborts = !strncmp(text, "aborts: ", 8);
+                        if (!aborts && strncmp(text, "goes on: ", 9))
+                                break;
+                        text += aborts ? 8 : 9;
+                }
+                strcat(expected, text);
+        }
+        fclose(f);
+        return *expected ? 0 : -1;
+}
+
+int main(void)
+{
+        size_t  n = 0;
+        ssize_t r;
+        int     out[2], status;
+        pid_t   pid;
+
+        if (read_expected(DEATH_SOURCE) || pipe(out)) {
+                printf("%s: no first line to expect\n", DEATH_SOURCE);
+                return 1;
+        }
+        pid = fork();
+        if (!pid) {
+                dup2(out[1], 2);
+                misuse();
+                _exit(0);
+        }
+        close(out[1]);
+        while (n < sizeof(seen) / 2 && (r = read(out[0], seen + n, sizeof(seen) / 2 - n)) > 0)
+                n += (size_t)r;
+        waitpid(pid, &status, 0);
+        normalise(seen);
+        if (strcmp(seen, expected)) {
+                printf("expected: %sseen:     %s", expected, seen);
+                return 1;
+        }
+        if (aborts ? !WIFSIGNALED(status) || WTERMSIG(status) != SIGABRT : status != 0) {
+                printf("it ended with status 0x%x\n", status);
+                return 1;
+        }
+        return 0;
+}
