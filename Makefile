@@ -3,12 +3,12 @@
 #   make build      build/stook, build/libstook.so, build/libstook.a, build/libstook-malloc.so
 #   make run        a real program on real data, on stook and on the system's malloc
 #   make test       all tests                   make bench      benchmarks beside other allocators
-#   make install    PREFIX (/usr/local), LIBDIR (the system's for that prefix), DESTDIR
+#   make install    PREFIX (/usr/local), LIBDIR (lib), DESTDIR
 #   make clean      removes the build folder
 
 BUILD  ?= build
 PREFIX ?= /usr/local
-LIBDIR ?=
+LIBDIR ?= lib
 DESTDIR ?=
 
 .PHONY: build run test bench install clean
@@ -39,7 +39,7 @@ bench:
 	ninja -C $(BUILD) bench
 
 install: build
-	meson configure $(BUILD) -Dprefix=$(abspath $(PREFIX)) $(if $(LIBDIR),-Dlibdir=$(LIBDIR))
+	meson configure $(BUILD) -Dprefix=$(abspath $(PREFIX)) -Dlibdir=$(LIBDIR)
 	ninja -C $(BUILD) products
 	DESTDIR=$(abspath $(DESTDIR)) meson install -C $(BUILD) --no-rebuild
 

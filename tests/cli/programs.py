@@ -83,6 +83,8 @@ class Programs(Compiled):
                 self.skipTest("no setpriv")
         else:
             self.skipTest("only root can make a set-user-ID program of another user")
+        if subprocess.run([*as_other, "test", "-r", os.path.join(os.path.dirname(STOOK), "libstook-malloc.so")]).returncode:
+            self.skipTest("another user cannot reach the build folder")
         path = self.compile("setuid", HELLO)
         os.chmod(path, 0o4755)
         os.chmod(self.folder, 0o755)
@@ -90,8 +92,6 @@ class Programs(Compiled):
             done = subprocess.run([*as_other, STOOK, "run", path], capture_output=True, text=True)
         finally:
             os.chmod(path, 0o755)
-        if "Permission denied" in done.stderr:
-            self.skipTest("another user cannot reach the build folder")
         if os.statvfs(path).f_flag & os.ST_NOSUID:
             self.assertEqual(done.stderr, "")
         else:
