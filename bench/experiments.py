@@ -300,7 +300,8 @@ SHOWN = {
     "malloc_pair": ["pair/64", "pair/512", "pair/4096", "batch64/64", "pair_mix", "batch64_mix", "batch64_mix held_KiB",
                     "live_64MiB", "live_64MiB held_KiB"],
     "object_pair": ["pair", "batch/10", "batch/64", "batch/1000", "batch/1000 cached_KiB", "batch/1000 resident_KiB"],
-    "prodcons": ["64 objects_per_us", "64 resident_KiB", "mix objects_per_us", "mix resident_KiB"],
+    "prodcons": ["64 objects_per_cpu_us", "64 objects_per_us", "64 resident_KiB", "mix objects_per_cpu_us",
+                 "mix objects_per_us", "mix resident_KiB"],
     "spike": ["small after_percent", "small idle_percent", "small busy_percent", "mix idle_percent", "large idle_percent"],
     "empty": ["added_us", "resident_KiB", "core_KiB", "mlockall_KiB"],
 }

@@ -110,9 +110,9 @@ LINES = [
 ] + [
     Line("bulk allocation, 64 B / storing the pointers", "bulk", "warm_alloc/size:64/batch:64", None, 1.5,
          only("stook-cache"), ours="stook-cache", rival_metric="store_alloc/size:64/batch:64"),
-    Line("producer to consumer, 64 B, objects / best peer", "prodcons", "64 objects_per_us", 1.5, 3.0, others,
+    Line("producer to consumer, 64 B, objects / best peer", "prodcons", "64 objects_per_cpu_us", 1.5, 3.0, others,
          higher=True),
-    Line("producer to consumer, mixed, objects / best peer", "prodcons", "mix objects_per_us", 1.5, 3.0, others,
+    Line("producer to consumer, mixed, objects / best peer", "prodcons", "mix objects_per_cpu_us", 1.5, 3.0, others,
          higher=True),
     Line("resident after it, 64 B / best peer", "prodcons", "64 resident_KiB", 1.0, 0.7, others),
     Line("resident after it, mixed / best peer", "prodcons", "mix resident_KiB", 1.0, 0.7, others),
