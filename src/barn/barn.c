@@ -62,10 +62,14 @@ static void mark_traded(struct stook_barn *barn)
                 __atomic_store_n(&barn->traded, 1, __ATOMIC_RELAXED);
 }
 
+bool stook_barn_has_room(struct stook_barns *barns, unsigned node)
+{
+        return stook_tagged_stack_count_racy(&barns->node[node].full) < barns->full_limit;
+}
+
 static bool book_full(struct stook_barns *barns, unsigned node)
 {
-        return stook_tagged_stack_count_racy(&barns->node[node].full) < barns->full_limit &&
-               stook_barn_book(barns, node);
+        return stook_barn_has_room(barns, node) && stook_barn_book(barns, node);
 }
 
 struct stook_sheaf *stook_barn_get_full(struct stook_barns *barns, unsigned node)

@@ -56,6 +56,8 @@ bool stook_barn_put_full(struct stook_barns *barns, unsigned node, struct stook_
 bool stook_barn_put_empty(struct stook_barns *barns, unsigned node, struct stook_sheaf *empty);
 struct stook_sheaf *stook_barn_get_empty(struct stook_barns *barns, unsigned node);
 struct stook_sheaf *stook_barn_get_full(struct stook_barns *barns, unsigned node);
+/* Room for a full sheaf, seen racily: a hint before one is filled. */
+bool stook_barn_has_room(struct stook_barns *barns, unsigned node);
 /* The barns of all caches, through next; NULL: none yet. */
 struct stook_barns *stook_barns_first(void);
 

@@ -345,6 +345,20 @@ static void install_empty(struct stook_front *front, struct stook_sheaf *empty, 
         dispose(front, empty);
 }
 
+/*
+ * Many objects are to be freed: an empty sheaf, a new one too, but only where it can be kept: in the slot
+ * (@room_in_slot), or in the barn once it is full. Otherwise the slabs take the objects just as well.
+ */
+static struct stook_sheaf *empty_for_bulk(struct stook_front *front, bool room_in_slot)
+{
+        struct stook_barns *barns = front->below;
+        struct stook_sheaf *empty = stook_barn_get_empty(barns, NODE);
+
+        if (empty || !(room_in_slot || stook_barn_has_room(barns, NODE)))
+                return empty;
+        return stook_sheaf_new(barns->cache_index, barns->capacity, NODE, barns->counters);
+}
+
 /* Main was seen full: makes room. False: none to be had. */
 static bool replace_full(struct stook_front *front, struct stook_pair seen, bool bulk)
 {
@@ -358,7 +372,7 @@ static bool replace_full(struct stook_front *front, struct stook_pair seen, bool
                 swap_in_spare(front, seen, size, generation);
                 return true;
         }
-        empty = bulk ? stook_barn_get_empty(front->below, NODE) : new_empty(front);
+        empty = bulk ? empty_for_bulk(front, is_zero(main) || !spare) : new_empty(front);
         if (!empty) {
                 /* No memory for a sheaf: main itself becomes the empty one. */
                 if (bulk || is_zero(main))
@@ -428,7 +442,7 @@ static void put_all(struct stook_sheaf *empty, void *const *objects)
 /* A whole sheaf of objects into the barn, past the slot. False: no room there, nothing done. */
 static bool barn_takes_all(struct stook_front *front, void *const *objects)
 {
-        struct stook_sheaf *empty = stook_barn_get_empty(front->below, NODE);
+        struct stook_sheaf *empty = empty_for_bulk(front, false);
 
         if (!empty)
                 return false;
@@ -446,7 +460,7 @@ static size_t free_more(struct stook_front *front, struct stook_pair seen, size_
 {
         const struct stook_sheaf *spare = spare_of(seen);
 
-        if (want < front->below->capacity || (spare && !stook_sheaf_full(spare))) {
+        if (want < front->below->capacity || !spare || !stook_sheaf_full(spare)) {
                 *again = replace_full(front, seen, true);
                 return 0;
         }
