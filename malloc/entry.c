@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include "base/compiler.h"
 #include "foreign.h"
+#include "hot.h"
 #include "malloc/malloc.h"
 #include "malloc/malloc_hot.h"
 #include "os/os.h"
@@ -29,23 +30,10 @@ static bool power_of_two(size_t n)
         return n && !(n & (n - 1));
 }
 
-STOOK_API void *malloc(size_t size)
-{
-        void *object = stook_malloc_hot(size);
-
-        return STOOK_LIKELY(object != NULL) ? object : stook_malloc_miss(size);
-}
-
-static STOOK_NOINLINE void free_miss(void *object)
+void stook_drop_in_free_miss(void *object)
 {
         if (!stook_malloc_release(object))
                 stook_foreign_free(object);
-}
-
-STOOK_API void free(void *object)
-{
-        if (STOOK_UNLIKELY(!stook_free_hot(object)))
-                free_miss(object);
 }
 
 void cfree(void *object);                       /* glibc dropped it in 2.26; old binaries still call it */

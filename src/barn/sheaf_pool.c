@@ -19,12 +19,13 @@
 /* 64 bytes (4 objects) to 1 MiB (the largest capacity). */
 #define SIZE_SHIFT_MIN 6
 #define SIZE_SHIFT_MAX 20
+#define RUN_BYTES 4032                  /* 63 lines: see carve */
 #define SIZES (SIZE_SHIFT_MAX - SIZE_SHIFT_MIN + 1)
 
 struct sheaf_run {
         struct sheaf_run *next;         /* const once listed */
         char    *memory;
-        uint32_t sheaf_bytes;
+        uint32_t stride;                /* bytes from sheaf to sheaf */
         uint32_t sheaves;
 };
 
@@ -64,11 +65,17 @@ static bool injected_failure(void)
         return STOOK_UNLIKELY(every) && __atomic_add_fetch(&calls, 1, __ATOMIC_RELAXED) % every == 0;
 }
 
-/* A new run; its first sheaf is the caller's, the others go to the free stack. */
+/*
+ * A new run; its first sheaf is the caller's, the others go to the free stack.
+ * Sheaves stand a cache line further apart than their size, and runs are a little smaller than a page, so that
+ * they do not begin at page starts: the words of sheaves would all have the same low twelve address bits, and
+ * processors that compare only those take a load of one sheaf's word for one of another's that was just stored
+ * (malloc and free of two sizes in turn: 7.0 ns a pair instead of 3.9 on a Zen 5).
+ */
 static struct stook_sheaf *carve(unsigned size)
 {
-        size_t sheaf_bytes = (size_t)1 << (size + SIZE_SHIFT_MIN);
-        size_t bytes = sheaf_bytes > stook_os_page_bytes() ? sheaf_bytes : stook_os_page_bytes();
+        size_t stride = ((size_t)1 << (size + SIZE_SHIFT_MIN)) + STOOK_CACHELINE;
+        size_t bytes = stride < RUN_BYTES ? RUN_BYTES / stride * stride : stride;
         struct sheaf_run *run = stook_meta_bump(sizeof(*run), 0);
 
         if (!run)
@@ -76,14 +83,14 @@ static struct stook_sheaf *carve(unsigned size)
         run->memory = stook_meta_bump(bytes, 0);
         if (!run->memory)
                 return NULL;
-        run->sheaf_bytes = (uint32_t)sheaf_bytes;
-        run->sheaves = (uint32_t)(bytes / sheaf_bytes);
+        run->stride = (uint32_t)stride;
+        run->sheaves = (uint32_t)(bytes / stride);
         /* Listed before any of its sheaves can be used: a walk finds all that are. */
         run->next = __atomic_load_n(&runs, __ATOMIC_RELAXED);
         while (!__atomic_compare_exchange_n(&runs, &run->next, run, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
                 ;
         for (uint32_t i = run->sheaves - 1; i > 0; i--) {
-                struct stook_sheaf *s = (struct stook_sheaf *)(run->memory + i * sheaf_bytes);
+                struct stook_sheaf *s = (struct stook_sheaf *)(run->memory + i * stride);
 
                 stook_tagged_stack_push(&idle[size].stack, &s->link);
         }
@@ -129,7 +136,7 @@ static void walk(void (*each)(struct stook_sheaf *sheaf, unsigned cache_index, v
 {
         for (struct sheaf_run *run = __atomic_load_n(&runs, __ATOMIC_ACQUIRE); run; run = run->next)
                 for (uint32_t i = 0; i < run->sheaves; i++) {
-                        struct stook_sheaf *s = (struct stook_sheaf *)(run->memory + (size_t)i * run->sheaf_bytes);
+                        struct stook_sheaf *s = (struct stook_sheaf *)(run->memory + (size_t)i * run->stride);
                         unsigned index = __atomic_load_n(&s->cache_index, __ATOMIC_ACQUIRE);
 
                         if (index)

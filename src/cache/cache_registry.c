@@ -17,6 +17,7 @@
 #include "pages/meta.h"
 
 struct stook_cache *stook_caches;
+struct stook_shape stook_shapes[STOOK_CACHES_MAX];
 
 struct stook_alias {
         struct stook_alias *next;

@@ -2,7 +2,8 @@
  * Purpose: the hot paths of malloc and free, inlined into every entry point: one table load and a pop; one load
  * of the pagemap, one line of the cache, and a push. Whatever is not the common case is left to the calls in
  * malloc.h, which look at it from the start again.
- * Place: included by malloc_api.c, malloc_object.c and the drop-in's entry.c and new_delete.c.
+ * Place: included by malloc_api.c, malloc_object.c and the drop-in's entry.c and new_delete.c. The drop-in's
+ *  malloc and free themselves are malloc/hot_x86_64.S where there is one: the same steps in assembly.
  * Concurrency: any thread, any instruction. In a thread that has not enrolled both miss.
  */
 #ifndef STOOK_MALLOC_HOT_H
@@ -30,10 +31,12 @@ STOOK_INLINE void *stook_calloc_hot(size_t bytes)
         return STOOK_LIKELY(object != NULL) ? memset(object, 0, bytes) : NULL;
 }
 
-/* Does an object of the cache start at this offset of a slab? */
-STOOK_INLINE bool stook_object_starts(const struct stook_cache *cache, uint32_t offset)
+/* Does an object of the cache of that index start at this offset of a slab? */
+STOOK_INLINE bool stook_object_starts(unsigned index, uint32_t offset)
 {
-        return offset * cache->magic < cache->magic && offset <= cache->last_offset;
+        const struct stook_shape *shape = &stook_shapes[index];
+
+        return offset * shape->magic < shape->magic && offset <= shape->last_offset;
 }
 
 /* False: nothing done. NULL and foreign pointers are outside the range, so they need no test of their own. */
@@ -51,9 +54,7 @@ STOOK_INLINE bool stook_free_hot(void *object)
         if (STOOK_UNLIKELY(!index))
                 return false;
 
-        struct stook_cache *cache = stook_cache_at(index);
-
-        if (STOOK_UNLIKELY(!stook_object_starts(cache, stook_entry_offset(entry, addr))))
+        if (STOOK_UNLIKELY(!stook_object_starts(index, stook_entry_offset(entry, addr))))
                 return false;
         return stook_slot_push(index << STOOK_LINE_SHIFT, object);
 }

@@ -48,7 +48,7 @@ void *stook_malloc_zeroed(size_t size)
 /* Is @addr, of whose page @entry is, the start of an object? */
 static bool starts_object(uint64_t entry, uintptr_t addr)
 {
-        return stook_object_starts(stook_cache_at(stook_entry_cache(entry)), stook_entry_offset(entry, addr));
+        return stook_object_starts(stook_entry_cache(entry), stook_entry_offset(entry, addr));
 }
 
 static void release_to_cache(struct stook_cache *cache, void *object)

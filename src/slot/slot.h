@@ -95,6 +95,18 @@ const struct stook_slot_ops *stook_slot_ops(void);
 /* Proves this thread's registration, makes its current slot ready, fills stook_self. False: this thread stays locked. */
 bool stook_slot_enrol(void);
 
+/*
+ * Where the two fields of the kernel's area lie that sections use, in bytes from the thread's line: the same in
+ * every thread, since both are static thread-local memory. For sections in assembly (malloc/hot_x86_64.S),
+ * which need no pointer of the thread then, and no test of it: a thread that has not enrolled stores its
+ * rseq_cs into an area that is not registered, or not at work, and is sent away by `ready`.
+ * Written by every thread that enrols, always the same: relaxed; `index` first, so that the pair is never
+ * {area of libc, index of own_rseq} with `ready` open.
+ */
+extern struct stook_area_offsets {
+        uintptr_t rseq_cs, index;
+} stook_area_offsets STOOK_HIDDEN;
+
 /* ---- slot_regions.c ---- */
 /* Chooses the backend (STOOK_SLOTS), reserves the regions. False: no memory. */
 bool stook_slots_start(void);

@@ -8,8 +8,23 @@
  *  stored in an order in which each prefix is safe (index and slots before rseq, `ready` last), and both
  *  store the same.
  */
+#include <stddef.h>
 #include "slot/slot_regions.h"
 #include "os/os.h"
+
+/* Until a thread has enrolled: the thread's own_rseq, which nobody has registered. */
+struct stook_area_offsets stook_area_offsets = {
+        .rseq_cs = offsetof(struct stook_thread_v1, own_rseq) + STOOK_RSEQ_CS,
+        .index = offsetof(struct stook_thread_v1, own_rseq) + STOOK_RSEQ_MM_CID,
+};
+
+static void note_offsets(const struct stook_thread_v1 *self, const char *area)
+{
+        uintptr_t from_line = (uintptr_t)area - (uintptr_t)self;
+
+        __atomic_store_n(&stook_area_offsets.index, from_line + stook_regions.index_offset, __ATOMIC_RELAXED);
+        __atomic_store_n(&stook_area_offsets.rseq_cs, from_line + STOOK_RSEQ_CS, __ATOMIC_RELAXED);
+}
 
 bool stook_slot_enrol(void)
 {
@@ -28,6 +43,7 @@ bool stook_slot_enrol(void)
                 }
                 self->slots = stook_regions.base;
                 self->index = (uint32_t *)(area + stook_regions.index_offset);
+                note_offsets(self, area);
                 __atomic_signal_fence(__ATOMIC_RELEASE);
                 self->rseq = area;
         }
