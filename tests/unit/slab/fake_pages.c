@@ -67,10 +67,10 @@ struct stook_span *stook_span_take(unsigned node, size_t bytes, size_t align)
         (void)align;
         bytes = (bytes + FAKE_PAGE - 1) / FAKE_PAGE * FAKE_PAGE;
         enter(&old);
-        if (fake_fail_from > 1)
-                fake_fail_from--;
         if (fake_fail_from != 1 && (!fake_take_max || bytes <= fake_take_max))
                 span = find(bytes / FAKE_PAGE);
+        if (fake_fail_from > 1)
+                fake_fail_from--;
         if (span) {
                 taken++;
                 span->start = (uintptr_t)fake_arena + (size_t)(span - descriptors) * FAKE_PAGE;
@@ -98,6 +98,9 @@ void stook_span_give(struct stook_span *span)
         memset(span->user, 0xee, sizeof(span->user));
         leave(&old);
 }
+
+/* A child of fork, whose parent's other threads may have been inside: only they could have been. */
+static void forked(void) { busy = 0; }
 
 size_t fake_spans_taken(void)
 {
@@ -200,6 +203,7 @@ void fake_start(void)
         stook_range.bytes = (size_t)FAKE_PAGES * FAKE_PAGE;
         stook_range.entries = entries;
         stook_lock_set_sleep(&sleep);
+        pthread_atfork(NULL, NULL, forked);
 }
 
 struct stook_slabs *fake_source(unsigned cache_index, size_t size, size_t align, bool random,

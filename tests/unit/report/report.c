@@ -1,0 +1,181 @@
+/*
+ * What this proves: the text of each report, by one write; the hook gets the same line and the parts; what is not
+ * known is left out; abort or not, as told; the formatter never writes beyond its buffer.
+ */
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "os/os.h"
+#include "report/report.h"
+
+static char written[1024];
+static unsigned writes;
+static jmp_buf aborted;
+
+void stook_os_write(const char *text, size_t bytes)
+{
+        assert_true(bytes < sizeof(written));
+        memcpy(written, text, bytes);
+        written[bytes] = '\0';
+        writes++;
+}
+
+void stook_os_abort(void) { longjmp(aborted, 1); }
+
+#define CACHE "objects"
+#define AT(n) ((void *)(uintptr_t)(n))
+
+static int setup(void **unused)
+{
+        (void)unused;
+        writes = 0;
+        stook_report_set_policy(STOOK_ON_FAULT_REPORT);
+        stook_on_report(NULL, NULL);
+        return 0;
+}
+
+static void test_texts(void **unused)
+{
+        static const struct { enum stook_fault fault; const char *text; } table[] = {
+                { STOOK_FAULT_FOREIGN, "foreign pointer" },
+                { STOOK_FAULT_NOT_LIVE, "pointer to no live object" },
+                { STOOK_FAULT_INTERIOR, "interior pointer" },
+                { STOOK_FAULT_WRONG_CACHE, "wrong cache" },
+                { STOOK_FAULT_DOUBLE_FREE, "double free" },
+                { STOOK_FAULT_OBJECTS_LEFT, "objects left" },
+                { STOOK_FAULT_CORRUPT, "corrupted" },
+        };
+        uint64_t before = stook_report_count();
+        char text[200];
+
+        (void)unused;
+        for (size_t i = 0; i < STOOK_ARRAY_SIZE(table); i++) {
+                stook_report_fault(table[i].fault, AT(0x7f0012345678), CACHE, AT(0x7f0012345000), 0x678, NULL);
+                strcpy(text, "stook: ");
+                strcat(text, table[i].text);
+                strcat(text, ": pointer 0x7f0012345678 (cache objects, slab 0x7f0012345000 offset 1656)\n");
+                assert_string_equal(written, text);
+        }
+        assert_int_equal(writes, STOOK_ARRAY_SIZE(table));
+        assert_int_equal(stook_report_count() - before, STOOK_ARRAY_SIZE(table));
+}
+
+static void test_parts_left_out(void **unused)
+{
+        (void)unused;
+        stook_report_fault(STOOK_FAULT_FOREIGN, AT(0x10), NULL, NULL, 0, NULL);
+        assert_string_equal(written, "stook: foreign pointer: pointer 0x10\n");
+        stook_report_fault(STOOK_FAULT_FOREIGN, AT(0x10), CACHE, NULL, 0, "why");
+        assert_string_equal(written, "stook: foreign pointer: pointer 0x10 (cache objects): why\n");
+        stook_report_fault(STOOK_FAULT_NOT_LIVE, AT(0x10), NULL, AT(0x8), 8, NULL);
+        assert_string_equal(written, "stook: pointer to no live object: pointer 0x10 (slab 0x8 offset 8)\n");
+        stook_report_found(STOOK_FAULT_OBJECTS_LEFT, NULL, CACHE, NULL, 0, "3 still allocated");
+        assert_string_equal(written, "stook: objects left (cache objects): 3 still allocated\n");
+}
+
+static void test_long_detail_is_cut(void **unused)
+{
+        char detail[800];
+
+        (void)unused;
+        memset(detail, 'x', sizeof(detail) - 1);
+        detail[sizeof(detail) - 1] = '\0';
+        stook_report_fault(STOOK_FAULT_CORRUPT, AT(1), CACHE, AT(1), 0, detail);
+        assert_int_equal(written[strlen(written) - 1], '\n');
+        assert_true(strlen(written) < 400 && strlen(written) > 300);
+        assert_null(strchr(strchr(written, '\n') + 1, 'x'));
+}
+
+static const void *hook_data;
+static unsigned hooked;
+
+static void hook(const struct stook_report *report, void *data)
+{
+        assert_int_equal(report->report_size, sizeof(*report));
+        assert_int_equal(report->fault, STOOK_FAULT_DOUBLE_FREE);
+        assert_string_equal(report->text, "stook: double free: pointer 0x50 (cache objects, slab 0x40 offset 16): twice");
+        assert_ptr_equal(report->object, AT(0x50));
+        assert_string_equal(report->cache_name, CACHE);
+        assert_ptr_equal(report->slab, AT(0x40));
+        assert_int_equal(report->offset, 16);
+        hook_data = data;
+        hooked++;
+}
+
+static void test_hook(void **unused)
+{
+        (void)unused;
+        stook_on_report(hook, AT(77));
+        stook_report_fault(STOOK_FAULT_DOUBLE_FREE, AT(0x50), CACHE, AT(0x40), 16, "twice");
+        assert_ptr_equal(hook_data, AT(77));
+        assert_int_equal(hooked, 1);
+        stook_on_report(NULL, NULL);
+        stook_report_fault(STOOK_FAULT_CORRUPT, AT(0x50), CACHE, AT(0x40), 16, NULL);
+        assert_int_equal(hooked, 1);
+}
+
+static void test_policy(void **unused)
+{
+        volatile unsigned aborts = 0;
+
+        (void)unused;
+        stook_report_set_policy(STOOK_ON_FAULT_ABORT);
+        stook_on_report(hook, AT(1));
+        hooked = 0;
+        if (setjmp(aborted))
+                aborts++;
+        else
+                stook_report_fault(STOOK_FAULT_DOUBLE_FREE, AT(0x50), CACHE, AT(0x40), 16, "twice");
+        assert_int_equal(aborts, 1);
+        assert_int_equal(hooked, 1);                    /* before the end */
+        stook_on_report(NULL, NULL);
+        if (setjmp(aborted))
+                aborts++;
+        else
+                stook_report_found(STOOK_FAULT_OBJECTS_LEFT, NULL, CACHE, NULL, 0, NULL);
+        assert_int_equal(aborts, 1);                    /* what was found is told, and that is all */
+        stook_report_set_policy(STOOK_ON_FAULT_REPORT);
+        if (setjmp(aborted))
+                aborts++;
+        else
+                stook_report_impossible("slab I2");
+        assert_int_equal(aborts, 2);
+        assert_string_equal(written, "stook: internal fault: slab I2 does not hold\n");
+}
+
+static void test_format(void **unused)
+{
+        char text[64];
+
+        (void)unused;
+        assert_int_equal(stook_report_format(text, sizeof(text), "%s|%u|%x|%p|%%", "word", UINT64_C(0), UINT64_MAX, AT(0xab)), 30);
+        assert_string_equal(text, "word|0|ffffffffffffffff|0xab|%");
+        stook_report_format(text, sizeof(text), "%u %s", UINT64_MAX, (char *)NULL);
+        assert_string_equal(text, "18446744073709551615 (none)");
+        memset(text, '#', sizeof(text));
+        for (size_t room = 0; room < 20; room++) {
+                assert_int_equal(stook_report_format(text, room, "%s", "0123456789"), room ? room - 1 < 10 ? room - 1 : 10 : 0);
+                assert_true(!room || !text[room - 1 < 10 ? room - 1 : 10]);
+                assert_int_equal(text[room > 11 ? room : 11], '#');
+        }
+        assert_int_equal(stook_report_format(text, sizeof(text), "end%"), 3);
+        assert_string_equal(text, "end");
+}
+
+int main(void)
+{
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup(test_texts, setup),
+                cmocka_unit_test_setup(test_parts_left_out, setup),
+                cmocka_unit_test_setup(test_long_detail_is_cut, setup),
+                cmocka_unit_test_setup(test_hook, setup),
+                cmocka_unit_test_setup(test_policy, setup),
+                cmocka_unit_test_setup(test_format, setup),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

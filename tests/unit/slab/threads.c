@@ -1,0 +1,186 @@
+/*
+ * What this proves: one source under threads that fill, hand objects to each other and drain, some without ever
+ * waiting for the lock, some refused it now and then (slab_state.h S1-S5, slab_partial.c P1, P2): each object has
+ * one owner at a time, by stamps in the object; nothing is lost: all slabs are given back at the end, and nothing
+ * stays on pending. With handlers on top of all of it that fill and drain, too, at any instruction.
+ */
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/lock.h"
+#include "fake_pages.h"
+#include "slab/slab_state.h"
+
+#define THREADS 4
+#define HELD 200
+
+struct object {
+        uint64_t owner;                 /* 0: nobody */
+        uint64_t again[7];              /* the link lies here in objects of 64 bytes */
+};
+
+static struct stook_slabs *slabs;
+static atomic_bool stop;
+static _Atomic(void *) exchanged[256];  /* objects on their way from thread to thread */
+static atomic_ulong fills, handled, faults;
+
+static void own(struct object *o, uint64_t me)
+{
+        if (__atomic_exchange_n(&o->owner, me, __ATOMIC_RELAXED) >> 56 == 0xab)
+                atomic_fetch_add(&faults, 1);
+        for (int i = 0; i < 7; i++)
+                o->again[i] = me;
+}
+
+static void disown(struct object *o, uint64_t me)
+{
+        bool whole = __atomic_exchange_n(&o->owner, 0, __ATOMIC_RELAXED) == me;
+
+        for (int i = 0; i < 7; i++)
+                whole &= o->again[i] == me;
+        if (!whole)
+                atomic_fetch_add(&faults, 1);
+}
+
+struct rng { uint64_t state; };
+
+static uint32_t below(struct rng *r, uint32_t n)
+{
+        r->state = r->state * 6364136223846793005u + 1442695040888963407u;
+        return (uint32_t)(r->state >> 33) % n;
+}
+
+static void *work(void *arg)
+{
+        uint64_t number = (uintptr_t)arg, me = UINT64_C(0xab) << 56 | number;
+        struct rng rng = { number * 77 + (uint64_t)time(NULL) };
+        void *held[HELD], *gone[HELD];
+        size_t n = 0;
+
+        while (!stop || n) {
+                size_t k = 1 + below(&rng, 60);
+
+                if (!stop && below(&rng, 2) && n + k <= HELD) {
+                        size_t got = stook_slab_fill(slabs, 0, k, held + n, below(&rng, 4));
+
+                        for (size_t i = 0; i < got; i++)
+                                own(held[n + i], me);
+                        n += got;
+                        atomic_fetch_add_explicit(&fills, got, memory_order_relaxed);
+                } else {
+                        size_t out = 0;
+
+                        for (; k && n; k--) {
+                                void *o = held[--n], *theirs = o;
+
+                                /* Half of them are freed by another thread than had them. */
+                                disown(o, me);
+                                if (below(&rng, 2))
+                                        theirs = atomic_exchange(&exchanged[below(&rng, 256)], o);
+                                if (theirs)
+                                        gone[out++] = theirs;
+                        }
+                        stook_slab_drain(slabs, out, gone);
+                }
+        }
+        return NULL;
+}
+
+static void handle(int sig)
+{
+        void *o[20];
+        size_t n = stook_slab_fill(slabs, 0, 20, o, STOOK_FILL_FOR_SHEAF);
+        uint64_t me = UINT64_C(0xabcd) << 48 | (uintptr_t)&n >> 4;
+
+        (void)sig;
+        for (size_t i = 0; i < n; i++)
+                own(o[i], me);
+        for (size_t i = 0; i < n; i++)
+                disown(o[i], me);
+        stook_slab_drain(slabs, n, o);
+        atomic_fetch_add(&handled, 1);
+}
+
+static void run(size_t size, bool random, uint32_t refuse, bool signals, long ms)
+{
+        pthread_t thread[THREADS];
+        void *left[256];
+        size_t n = 0;
+
+        slabs = fake_source(4, size, 8, random, NULL, NULL);
+        stop = false;
+        stook_lock_refuse_every = refuse;
+        for (uintptr_t i = 0; i < THREADS; i++)
+                pthread_create(&thread[i], NULL, work, (void *)(i + 1));
+        for (long t = 0; t < ms * 10; t++) {
+                nanosleep(&(struct timespec){ 0, 100000 }, NULL);
+                for (int i = 0; signals && i < THREADS; i++)
+                        pthread_kill(thread[i], SIGUSR1);
+                if (!signals && t % 50 == 0)
+                        stook_slabs_shrink(slabs);
+        }
+        stop = true;
+        for (int i = 0; i < THREADS; i++)
+                pthread_join(thread[i], NULL);
+        for (int i = 0; i < 256; i++) {
+                void *o = atomic_exchange(&exchanged[i], NULL);
+
+                if (o)
+                        left[n++] = o;
+        }
+        stook_slab_drain(slabs, n, left);
+        stook_lock_refuse_every = 0;
+        assert_int_equal(faults, 0);
+        assert_true(fills > 1000);
+        if (!refuse)
+                assert_true(stook_pending_stack_empty_racy(&slabs->node[0].pending));
+        assert_int_equal(stook_slabs_validate(slabs), 0);
+        fake_source_end(slabs);
+        assert_int_equal(fake_spans_taken(), 0);
+}
+
+static void test_threads(void **unused)
+{
+        (void)unused;
+        run(64, false, 0, false, 400);
+        run(4096, false, 0, false, 400);        /* few objects a slab: births and releases all the time */
+        run(4096, true, 0, false, 200);
+}
+
+static void test_lock_refused(void **unused)
+{
+        (void)unused;
+        run(64, false, 2, false, 300);
+        run(4096, false, 3, false, 300);
+        run(4096, false, 1, false, 200);        /* never had */
+}
+
+static void test_handlers(void **unused)
+{
+        (void)unused;
+        sigaction(SIGUSR1, &(struct sigaction){ .sa_handler = handle, .sa_flags = SA_RESTART }, NULL);
+        run(64, false, 0, true, 400);
+        run(4096, false, 0, true, 400);
+        run(4096, true, 3, true, 200);
+        assert_true(handled > 100);
+}
+
+int main(void)
+{
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_threads),
+                cmocka_unit_test(test_lock_refused),
+                cmocka_unit_test(test_handlers),
+        };
+
+        fake_start();
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
