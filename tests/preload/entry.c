@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 #include <cmocka.h>
+#include <stook/malloc.h>
 
 void cfree(void *object);
 void free_sized(void *object, size_t size);
@@ -229,6 +230,16 @@ static void test_trim_returns_what_was_freed(void **state)
         assert_int_equal(malloc_trim(0), 1);
 }
 
+static void test_one_heap_with_libstook(void **state)
+{
+        void *object = malloc(300), *other = stook_malloc(300);
+
+        (void)state;
+        assert_true(stook_owns(object));
+        stook_free(object);
+        free(other);
+}
+
 /* What libc allocates itself comes from us and can go back to us. */
 static void test_libc_allocates_from_us(void **state)
 {
@@ -285,6 +296,7 @@ int main(void)
                 cmocka_unit_test(test_alignment_and_use_at_every_size),
                 cmocka_unit_test(test_telling_and_tuning),
                 cmocka_unit_test(test_trim_returns_what_was_freed),
+                cmocka_unit_test(test_one_heap_with_libstook),
                 cmocka_unit_test(test_libc_allocates_from_us),
                 cmocka_unit_test(test_foreign_objects_are_passed_on),
         };
