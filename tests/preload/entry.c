@@ -70,7 +70,8 @@ static void test_realloc_to_zero_frees_like_glibc(void **state)
 
         (void)state;
         errno = 0;
-        assert_null(realloc(object, zero));
+        sink = realloc(object, zero);   /* clang takes out a call whose result is only compared with NULL */
+        assert_null(sink);
         assert_int_equal(errno, 0);
         object = realloc(NULL, zero);
         assert_non_null(object);
