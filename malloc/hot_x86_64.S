@@ -7,7 +7,8 @@
  *  commit, the last instruction of the section; the signature right before the abort label, and the arguments
  *  untouched until the commit, so that an aborted call goes to its miss as if it had just begun.
  *  A thread that has not enrolled has an area of zeros (its own_rseq, or libc's, not registered): what is
- *  stored there is harmless, and `ready` 0 sends it away.
+ *  stored there is harmless, and `ready` 0 sends it away. `ready` is read before all that, once: a handler may
+ *  enrol the thread at any instruction, and a section that began before that is protected by nobody.
  */
 #define SLOTS      0                    /* <stook/layout.h> */
 #define READY      8
@@ -39,15 +40,16 @@
         .popsection
 .endm
 
-/* r10 = the slot whose index the kernel shows now. \miss if it is not ready. Uses rcx, rax. */
+/* r10 = the slot whose index the kernel shows now. \miss if it is not ready. Uses rcx, rax, r11. */
 .macro SLOT miss
-        leaq 3b(%rip), %r10
-        movq stook_area_offsets(%rip), %rcx     /* rseq_cs, from the thread's line */
         movq stook_thread_v1@gottpoff(%rip), %rax
+        leaq 3b(%rip), %r10
+        movl %fs:READY(%rax), %r11d             /* before the offsets: see above */
+        movq stook_area_offsets(%rip), %rcx     /* rseq_cs, from the thread's line */
         movq %r10, %fs:(%rax,%rcx)
 1:      movq 8+stook_area_offsets(%rip), %r10   /* the index, likewise */
         movl %fs:(%rax,%r10), %r10d
-        cmpl %fs:READY(%rax), %r10d
+        cmpl %r11d, %r10d
         jae \miss
         shlq $SLOT_SHIFT, %r10
         addq %fs:SLOTS(%rax), %r10

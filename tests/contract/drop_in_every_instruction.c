@@ -1,0 +1,400 @@
+/*
+ * Proves that the drop-in's malloc and free may be interrupted at each of their instructions: as
+ * race/slot_every_instruction does for the sections, here for malloc/hot_x86_64.S.
+ *
+ * A breakpoint is put on one instruction; its SIGTRAP handler takes it away and allocates, frees, drains or moves to
+ * another CPU. Then every object must be in one pair of hands, its stamp as it was, and the cache must count as many
+ * live objects as are held. In threads that have not enrolled yet, too: there the handler enrols the thread, and a
+ * second breakpoint, on the commit, shows whether a section that goes on is protected.
+ *
+ * Instructions are found by stepping through each call once while the kernel does not know of the thread's area.
+ */
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include <malloc.h>
+#include <stook/stook.h>
+#include "cache/cache.h"
+#include "malloc/malloc.h"
+#include "os/os.h"
+#include "slot/slot_regions.h"
+
+#if !defined(__x86_64__)
+int main(void)
+{
+        puts("malloc is in C on this machine");
+        return 77;
+}
+#else
+
+#define SIZE      112                   /* of a class that nothing else here uses */
+#define OTHER     208
+#define HELD      200
+#define STEPS_MAX 128
+#define COUNT(a)  (sizeof(a) / sizeof((a)[0]))
+#define SIGNATURE 0x53053053u
+#define RETURN    0xc3
+#define BREAK     0xcc
+
+static size_t cases, aborts, traps, unprotected, faults;
+static struct stook_cache *cache;
+
+/* ---- objects in our hands ---- */
+
+static uint64_t *held[HELD];
+static unsigned  holding;
+static const char *at_call = "", *at_act = "";
+static unsigned  at_instruction;
+
+static void fault(const char *what)
+{
+        if (faults++ < 20)
+                printf("fault: %s: %s, instruction %u, then %s\n", what, at_call, at_instruction, at_act);
+}
+
+static void hold(void *object)
+{
+        uint64_t *o = object;
+
+        if (!o) {
+                fault("no memory");
+                return;
+        }
+        for (unsigned i = 0; i < holding; i++)
+                if (held[i] == o)
+                        fault("an object was handed out twice");
+        o[0] = (uintptr_t)o;
+        o[SIZE / 8 - 1] = ~(uintptr_t)o;
+        held[holding++] = o;
+}
+
+static void *let_go(void)
+{
+        uint64_t *o = held[--holding];
+
+        if (o[0] != (uintptr_t)o || o[SIZE / 8 - 1] != ~(uintptr_t)o)
+                fault("a stamp was overwritten");
+        o[0] = 0;
+        return o;
+}
+
+static size_t live(void)
+{
+        struct stook_cache_stats s = { .stats_size = sizeof(s) };
+
+        return stook_cache_stats(cache, &s) ? ~(size_t)0 : (size_t)s.objects_live;
+}
+
+/* ---- calls, and what interrupts them ---- */
+
+static void call_malloc(void) { hold(malloc(SIZE)); }
+static void call_free(void) { if (holding) free(let_go()); }
+
+struct call {
+        const char *name;
+        void (*run)(void);
+        uint8_t *start, *steps[STEPS_MAX];
+        unsigned count;
+};
+static struct call calls[] = { { .name = "malloc", .run = call_malloc }, { .name = "free", .run = call_free } };
+
+static void act_both(void) { call_malloc(); call_free(); }
+static void act_free_first(void) { call_free(); call_malloc(); }
+static void act_many(void) { for (int i = 0; i < 3; i++) call_malloc(); }
+static void act_free_many(void) { for (int i = 0; i < 3; i++) call_free(); }
+static void act_drain(void) { stook_slot_drain(&cache->front); }
+
+static void act_other_size(void)
+{
+        void *volatile a = malloc(OTHER), *volatile b = malloc(OTHER);
+
+        free(a);
+        free(b);
+}
+
+static void act_resize(void)
+{
+        char *volatile o = calloc(1, SIZE);
+
+        o = realloc(o, OTHER);
+        free(o);
+}
+
+static int home_cpu, other_cpu = -1;
+
+static void move_to(int cpu)
+{
+        cpu_set_t set;
+
+        if (cpu < 0)
+                return;
+        CPU_ZERO(&set);
+        CPU_SET((size_t)cpu, &set);
+        sched_setaffinity(0, sizeof(set), &set);
+}
+
+static void act_migrate(void) { move_to(other_cpu); }
+static void act_migrate_malloc(void) { move_to(other_cpu); call_malloc(); }
+static void act_migrate_free(void) { move_to(other_cpu); call_free(); }
+
+static const struct { const char *name; void (*run)(void); } acts[] = {
+        { "malloc", call_malloc }, { "free", call_free }, { "malloc and free", act_both },
+        { "free and malloc", act_free_first }, { "three mallocs", act_many }, { "three frees", act_free_many },
+        { "a drain", act_drain }, { "another size", act_other_size }, { "calloc and realloc", act_resize },
+        { "migration", act_migrate }, { "migration and malloc", act_migrate_malloc },
+        { "migration and free", act_migrate_free },
+};
+
+/* ---- breakpoints and steps ---- */
+
+static uint8_t *volatile breakpoint, *volatile second;
+static uint8_t original;
+static volatile bool trapped, aborted;
+static void (*interruption)(void);
+static struct call *volatile stepping;
+
+static void set_breakpoint(uint8_t *at)
+{
+        original = *at;
+        breakpoint = at;
+        *at = BREAK;
+}
+
+static void clear_breakpoint(void)
+{
+        if (breakpoint)
+                *breakpoint = original;
+        breakpoint = NULL;
+}
+
+/* In a straight line up to the return: whoever jumps away has missed. */
+static void record(struct call *call, uint8_t *rip)
+{
+        uint8_t *last = call->count ? call->steps[call->count - 1] : NULL;
+
+        if (rip < call->start || rip >= call->start + 512 || call->count == STEPS_MAX)
+                return;
+        if (!last || (rip > last && *last != RETURN))
+                call->steps[call->count++] = rip;
+}
+
+static void on_trap(int signal, siginfo_t *info, void *context)
+{
+        greg_t *g = ((ucontext_t *)context)->uc_mcontext.gregs;
+        uint8_t *at = breakpoint;
+
+        (void)signal, (void)info;
+        if (stepping) {
+                record(stepping, (uint8_t *)g[REG_RIP]);
+                return;
+        }
+        clear_breakpoint();
+        traps++;
+        trapped = true;
+        aborted = (uint8_t *)g[REG_RIP] != at + 1;
+        if (!aborted)
+                g[REG_RIP] = (greg_t)at;
+        if (second) {                   /* the first one of two */
+                interruption();
+                set_breakpoint(second);
+                second = NULL;
+                return;
+        }
+        interruption();
+}
+
+#define SET_TRAP_FLAG(op) \
+        __asm__ volatile("leaq -128(%%rsp), %%rsp\n\tpushfq\n\t" op ", (%%rsp)\n\tpopfq\n\tleaq 128(%%rsp), %%rsp" \
+                         ::: "memory", "cc")
+
+/* Tells the kernel of this thread's area, or takes it away. Areas are 32 bytes at least. */
+static bool rseq(int flags)
+{
+        static uint32_t bytes;
+
+        if (bytes)
+                return !syscall(SYS_rseq, stook_self->rseq, bytes, flags, SIGNATURE);
+        for (bytes = 32; bytes <= 256; bytes += 4)
+                if (!syscall(SYS_rseq, stook_self->rseq, bytes, flags, SIGNATURE))
+                        return true;
+        return false;
+}
+
+static bool find_instructions(struct call *call)
+{
+        void *(*volatile get)(size_t) = malloc;
+        void (*volatile put)(void *) = free;
+        void *volatile o = call->run == call_free ? get(SIZE) : NULL;
+
+        call->start = call->run == call_malloc ? (uint8_t *)(uintptr_t)get : (uint8_t *)(uintptr_t)put;
+        put(get(SIZE));
+        if (!rseq(1))
+                return false;
+        *(volatile uint64_t *)(stook_self->rseq + STOOK_RSEQ_CS) = 0;
+        stepping = call;
+        SET_TRAP_FLAG("orq $0x100");
+        if (call->run == call_free)
+                put(o);
+        o = get(SIZE);
+        SET_TRAP_FLAG("andq $~0x100");
+        stepping = NULL;
+        *(volatile uint64_t *)(stook_self->rseq + STOOK_RSEQ_CS) = 0;
+        if (!rseq(0))
+                return false;
+        put(o);
+        printf("  %s: %u instructions\n", call->name, call->count);
+        return call->count > 15 && call->steps[0] == call->start && *call->steps[call->count - 1] == RETURN;
+}
+
+/* ---- cases ---- */
+
+/* 12 objects held, @freed objects of others in the slot: 0: no sheaf there. */
+static void set_up(unsigned freed)
+{
+        void *others[HELD];
+
+        while (holding)
+                call_free();
+        for (unsigned i = 0; i < 12; i++)
+                call_malloc();
+        for (unsigned i = 0; i < freed; i++)
+                others[i] = malloc(SIZE);
+        stook_slot_drain(&cache->front);
+        for (unsigned i = 0; i < freed; i++)
+                free(others[i]);
+}
+
+static void check(void)
+{
+        cases++;
+        if (live() != holding)
+                fault(live() > holding ? "an object is lost" : "more is free than there is");
+        for (unsigned i = 0; i < holding; i++)
+                if (held[i][0] != (uintptr_t)held[i] || held[i][SIZE / 8 - 1] != ~(uintptr_t)held[i])
+                        fault("a stamp was overwritten");
+}
+
+static void run_case(struct call *call, unsigned act, unsigned freed, unsigned k)
+{
+        at_call = call->name, at_act = acts[act].name, at_instruction = k;
+        move_to(home_cpu);
+        set_up(freed);
+        interruption = acts[act].run;
+        trapped = aborted = false;
+        set_breakpoint(call->steps[k]);
+        call->run();
+        clear_breakpoint();
+        aborts += aborted;
+        check();
+}
+
+static struct call *fresh_call;
+static unsigned fresh_step;
+static bool forget_offsets;
+
+static void *fresh_thread(void *unused)
+{
+        struct stook_area_offsets offsets = stook_area_offsets;
+
+        (void)unused;
+        stook_self->ready = 0;
+        stook_self->rseq = NULL;
+        if (forget_offsets) {           /* the process has never enrolled anybody */
+                stook_area_offsets.rseq_cs = (uintptr_t)stook_self->own_rseq + STOOK_RSEQ_CS - (uintptr_t)stook_self;
+                stook_area_offsets.index = (uintptr_t)stook_self->own_rseq + 24 - (uintptr_t)stook_self;
+        }
+        second = fresh_call->steps[fresh_call->count - 2];
+        set_breakpoint(fresh_call->steps[fresh_step]);
+        fresh_call->run();
+        second = NULL;
+        clear_breakpoint();
+        stook_area_offsets = offsets;
+        return NULL;
+}
+
+static void run_fresh_case(struct call *call, unsigned act, unsigned k, bool forget)
+{
+        pthread_t thread;
+        size_t before = faults;
+
+        at_call = call->name, at_act = acts[act].name, at_instruction = k;
+        set_up(8);
+        interruption = acts[act].run;
+        fresh_call = call;
+        fresh_step = k;
+        forget_offsets = forget;
+        if (pthread_create(&thread, NULL, fresh_thread, NULL)) {
+                fault("no thread");
+                return;
+        }
+        pthread_join(thread, NULL);
+        check();
+        unprotected += faults != before;
+}
+
+/* Both threads on one CPU: they have the same slot. */
+static void run_call(struct call *call, unsigned capacity)
+{
+        const unsigned states[] = { 0, 1, 5, capacity - 1, capacity, capacity + 3 };
+
+        for (unsigned k = 0; k < call->count; k++) {
+                for (unsigned s = 0; s < COUNT(states); s++)
+                        for (unsigned act = 0; act < COUNT(acts); act++)
+                                run_case(call, act, states[s], k);
+                move_to(home_cpu);
+                for (unsigned act = 0; act < 6; act++)
+                        for (unsigned forget = 0; forget < 2; forget++)
+                                run_fresh_case(call, act, k, forget);
+        }
+}
+
+int main(void)
+{
+        struct sigaction sa = { .sa_sigaction = on_trap, .sa_flags = SA_SIGINFO | SA_NODEFER };
+        uintptr_t page = stook_os_page_bytes(), from, to;
+        cpu_set_t set;
+
+        setvbuf(stdout, NULL, _IOLBF, 0);
+        cache = stook_cache_at(stook_class_for(SIZE) + 1);
+        sched_getaffinity(0, sizeof(set), &set);
+        home_cpu = sched_getcpu();
+        for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+                if (CPU_ISSET((size_t)cpu, &set) && cpu != home_cpu)
+                        other_cpu = cpu;
+        move_to(home_cpu);
+        call_malloc();
+        call_free();
+        if (!stook_regions.rseq_slots || !stook_self->ready) {
+                puts("no restartable sequences here");
+                return 77;
+        }
+        from = (uintptr_t)malloc < (uintptr_t)free ? (uintptr_t)malloc : (uintptr_t)free;
+        to = (uintptr_t)malloc ^ (uintptr_t)free ^ from;
+        if (mprotect((void *)(from & -page), ((to + 512) & -page) + page - (from & -page),
+                     PROT_READ | PROT_WRITE | PROT_EXEC)) {
+                puts("text cannot be written to here");
+                return 77;
+        }
+        sigaction(SIGTRAP, &sa, NULL);
+        for (unsigned i = 0; i < COUNT(calls); i++)
+                if (!find_instructions(&calls[i])) {
+                        puts("the instructions cannot be found here");
+                        return 77;
+                }
+        for (unsigned i = 0; i < COUNT(calls); i++)
+                run_call(&calls[i], cache->front.below->capacity);
+        while (holding)
+                call_free();
+        printf("%zu cases, %zu breakpoints hit, %zu aborts, %zu faults (%zu of fresh threads)\n", cases, traps, aborts,
+               faults, unprotected);
+        return faults || !aborts;
+}
+#endif
