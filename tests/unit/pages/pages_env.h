@@ -4,6 +4,7 @@
 #ifndef PAGES_ENV_H
 #define PAGES_ENV_H
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
