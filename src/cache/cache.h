@@ -37,10 +37,9 @@ struct stook_cache {
         struct stook_barns    barns;
         struct stook_slabs    slabs;
         struct stook_counters counters;
-} STOOK_ALIGNED(1024);
+} STOOK_ALIGNED(STOOK_CACHELINE);
 
 _Static_assert(offsetof(struct stook_cache, front.offset) == 0, "layout v1");
-_Static_assert(sizeof(struct stook_cache) == 1024, "stook_cache_at is a shift");
 
 /* [STOOK_CACHES_MAX], reserved at start, committed as caches are made. */
 extern struct stook_cache *stook_caches STOOK_HIDDEN;

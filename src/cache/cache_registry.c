@@ -81,7 +81,7 @@ bool stook_registry_fork_prepare(void)
 static bool commit_through(unsigned index)
 {
         size_t page = stook_os_page_bytes();
-        size_t step = page > 16384 ? page : 16384;
+        size_t step = page;
         size_t need = (size_t)(index + 1) * sizeof(struct stook_cache);
 
         if (need <= committed)
@@ -100,6 +100,8 @@ bool stook_caches_start(unsigned reserved_indices)
         stook_caches = stook_os_reserve(STOOK_CACHES_MAX * sizeof(struct stook_cache), page);
         if (!stook_caches || !commit_through(reserved_indices))
                 return false;
+        /* All of them are written at start: refused, each page is a fault. */
+        stook_os_advise(stook_caches, committed, STOOK_OS_POPULATE);
         first_free_index = reserved_indices + 1;
         __atomic_store_n(&bound, first_free_index, __ATOMIC_RELEASE);
         return true;

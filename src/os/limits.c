@@ -16,6 +16,7 @@
 
 /* Deeper cgroups than this are not looked up from; each is three system calls at start. */
 #define CGROUP_LEVELS 16
+#define NAME_BYTES    320                /* of a path below the mount; longer ones are rare */
 
 /* A smaller RLIMIT_MEMLOCK is passed by any process: whoever locks memory under it has failed already. */
 #define MEMLOCK_BINDS ((uint64_t)64 << 20)
@@ -92,32 +93,27 @@ static uint64_t number_in(int folder, const char *path)
  */
 static uint64_t cgroup_limit(const char *mount, const char *path, const char *file)
 {
-        char name[CGROUP_LEVELS * 3 + 32] = "";         /* "../../memory.max" */
-        int before = errno, root = open(mount, O_PATH | O_DIRECTORY | O_CLOEXEC), own;
-        unsigned levels = 1;
+        char name[NAME_BYTES];
+        size_t root = strlen(mount), end = root + strlen(path);
         uint64_t limit, least = UINT64_MAX;
 
-        if (root < 0) {
-                errno = before;
-                return UINT64_MAX;
-        }
-        own = path[0] == '/' && path[1] ? openat(root, path + 1, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
-        if (own < 0)
-                own = root;                             /* a path of another namespace: what is mounted is ours */
-        else
-                for (const char *c = path; *c && levels < CGROUP_LEVELS; c++)
-                        levels += *c == '/';
-        for (unsigned up = 0; up < levels; up++) {
-                memcpy(name + up * 3, file, strlen(file) + 1);
-                limit = number_in(own, name);
+        if (end + 1 + strlen(file) >= sizeof(name))
+                end = root;                             /* too long to follow: what is mounted is all there is */
+        memcpy(name, mount, root);
+        memcpy(name + root, path, end - root);
+        while (end > root && name[end - 1] == '/')
+                end--;
+        for (unsigned levels = 0; levels < CGROUP_LEVELS; levels++) {
+                name[end] = '/';
+                memcpy(name + end + 1, file, strlen(file) + 1);
+                limit = number_in(AT_FDCWD, name);
                 if (limit < least)
                         least = limit;
-                memcpy(name + up * 3, "../", 3);
+                if (end == root)
+                        break;
+                while (end > root && name[--end] != '/')
+                        ;
         }
-        if (own != root)
-                close(own);
-        close(root);
-        errno = before;
         return least;
 }
 

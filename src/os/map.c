@@ -20,6 +20,9 @@
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18
 #endif
@@ -158,6 +161,7 @@ bool stook_os_advise(void *addr, size_t bytes, enum stook_os_advice advice)
                 [STOOK_OS_NOHUGEPAGE] = MADV_NOHUGEPAGE,
                 [STOOK_OS_DONTDUMP] = MADV_DONTDUMP,
                 [STOOK_OS_WIPEONFORK] = MADV_WIPEONFORK,
+                [STOOK_OS_POPULATE] = MADV_POPULATE_WRITE,
         };
 
         return advise(addr, bytes, advices[advice]);

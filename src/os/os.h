@@ -31,7 +31,10 @@ bool stook_os_purge(void *addr, size_t bytes);
  * @to has just been committed, and is untouched. False: it is committed still, with any content: copy instead.
  */
 bool stook_os_move(void *from, void *to, size_t bytes);
-enum stook_os_advice { STOOK_OS_HUGEPAGE, STOOK_OS_NOHUGEPAGE, STOOK_OS_DONTDUMP, STOOK_OS_WIPEONFORK };
+enum stook_os_advice {
+        STOOK_OS_HUGEPAGE, STOOK_OS_NOHUGEPAGE, STOOK_OS_DONTDUMP, STOOK_OS_WIPEONFORK,
+        STOOK_OS_POPULATE,              /* all pages at once instead of a fault for each; Linux 5.14 */
+};
 bool stook_os_advise(void *addr, size_t bytes, enum stook_os_advice advice);
 /* Test hook: the n-th commit from now fails, and all after it while set negative; 0: none. See map.c. */
 extern long stook_os_fail_commit;

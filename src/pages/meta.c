@@ -19,6 +19,7 @@
 #define REGION_FREE    ((size_t)32 << 30)       /* of address space, where nothing binds */
 #define REGION_LIMITED ((size_t)2 << 20)        /* the first of doubling ones, where limits bind */
 #define STEP           ((size_t)64 << 10)
+#define START_BYTES    ((size_t)12 << 10) /* 48 caches: their barns, nodes and names */
 #define SPAN_BLOCK     32                       /* descriptors made at once: a page of 4 KiB */
 
 struct region {
@@ -60,10 +61,6 @@ static bool region_make(struct region *r, size_t size)
         return false;
 }
 
-bool stook_meta_start(void)
-{
-        return region_make(&regions[0], stook_ranges_limited() ? REGION_LIMITED : REGION_FREE);
-}
 
 static bool reach(struct region *r, uintptr_t end)
 {
@@ -79,6 +76,17 @@ static bool reach(struct region *r, uintptr_t end)
         while (have < want)
                 if (__atomic_compare_exchange_n(&r->enabled, &have, want, true, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE))
                         break;
+        return true;
+}
+
+bool stook_meta_start(void)
+{
+        struct region *r = &regions[0];
+
+        if (!region_make(r, stook_ranges_limited() ? REGION_LIMITED : REGION_FREE) || !reach(r, STEP))
+                return false;
+        /* What the start of the library writes: refused, each page is a fault. */
+        stook_os_advise((void *)r->base, START_BYTES, STOOK_OS_POPULATE);
         return true;
 }
 
