@@ -15,6 +15,7 @@
 #include <stook/cache.h>
 #include <stook/layout.h>
 
+#include "base/thread.h"
 #include "os/os.h"
 #include "pages/meta.h"
 #include "pages/pagemap.h"
@@ -175,7 +176,7 @@ struct stook_slab *stook_slab_birth(struct stook_slabs *slabs, unsigned node)
                 slab->objects = (uint32_t)(span->bytes / slabs->slot_size);
         slab->start = slabs->sequence ? (uint32_t)(stook_os_random() % slab->objects) : 0;
         slab->slabs = slabs;
-        slab->owner = NULL;
+        slab->owner = stook_self;               /* before the descriptor says what it is: see slab_fork.c */
         __atomic_store_n(&slab->word, stook_word(STOOK_PLACE_NONE, 0, 0, STOOK_SLAB_DETACHED), __ATOMIC_RELAXED);
         stook_pagemap_set_slab(span, slabs->cache_index);               /* B1 */
         __atomic_store_n(&span->kind, STOOK_SPAN_SLAB, __ATOMIC_RELEASE);

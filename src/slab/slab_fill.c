@@ -216,7 +216,6 @@ static void fill_from_births(struct fill *f, unsigned node)
 
                 if (!slab)
                         return;
-                slab->owner = stook_self;
                 if (take(f, slab))
                         stook_slab_put_back(f->slabs, &f->slabs->node[stook_slab_span(slab)->node], &slab, 1, true, f->try);
         }

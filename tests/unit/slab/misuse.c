@@ -33,6 +33,14 @@ static void expect(const char *format, const void *object, const void *base, con
 
 #define IN_SLAB ": pointer 0x%" PRIxPTR " (cache fake, slab 0x%" PRIxPTR " offset %zu)%s\n"
 
+/* @object's bytes decode as a link of its slab. */
+static bool has_link(const void *object)
+{
+        const struct stook_slab *slab = stook_slab_of(stook_entry_span(stook_pagemap_get((uintptr_t)object)));
+
+        return stook_link_read(object, slabs->link_offset, slab->key) <= STOOK_PLACE_NONE;
+}
+
 static void *base_of(const void *object)
 {
         return stook_slab_of(stook_entry_span(stook_pagemap_get((uintptr_t)object)))->base;
@@ -119,7 +127,10 @@ static void test_no_false_alarm(void **unused)
         (void)unused;
         for (int round = 0; round < 5; round++) {
                 stook_slab_fill(slabs, 0, 8, o, 0);
-                drain(8, o);                            /* untouched: no link is left in them */
+                for (int i = 0; i < 8; i++)
+                        assert_false(has_link(o[i]));   /* L2 */
+                drain(8, o);
+                assert_true(has_link(o[0]));
         }
         stook_slab_fill(slabs, 0, 8, o, 0);
         for (int i = 0; i < 8; i++)
@@ -140,6 +151,8 @@ static void test_earlier_life(void **unused)
         slabs->min_partial = 0;
         for (int round = 0; round < 20; round++) {
                 stook_slab_fill(slabs, 0, 60, o, 0);
+                for (int i = 0; i < 60; i++)
+                        assert_false(has_link(o[i]));   /* L1 */
                 drain(60, o);                           /* the slab goes; links stay in its pages */
                 assert_int_equal(stook_slabs_count(slabs), 0);
         }

@@ -32,9 +32,12 @@ static atomic_bool stop;
 static _Atomic(void *) exchanged[256];  /* objects on their way from thread to thread */
 static atomic_ulong fills, handled, faults;
 
+/* 40 bits: links that an earlier slab of other objects left in its pages must not look like an owner. */
+#define OWNED UINT64_C(0xab5c1de0fa)
+
 static void own(struct object *o, uint64_t me)
 {
-        if (__atomic_exchange_n(&o->owner, me, __ATOMIC_RELAXED) >> 56 == 0xab)
+        if (__atomic_exchange_n(&o->owner, me, __ATOMIC_RELAXED) >> 24 == OWNED)
                 atomic_fetch_add(&faults, 1);
         for (int i = 0; i < 7; i++)
                 o->again[i] = me;
@@ -60,7 +63,7 @@ static uint32_t below(struct rng *r, uint32_t n)
 
 static void *work(void *arg)
 {
-        uint64_t number = (uintptr_t)arg, me = UINT64_C(0xab) << 56 | number;
+        uint64_t number = (uintptr_t)arg, me = OWNED << 24 | number;
         struct rng rng = { number * 77 + (uint64_t)time(NULL) };
         void *held[HELD], *gone[HELD];
         size_t n = 0;
@@ -98,7 +101,7 @@ static void handle(int sig)
 {
         void *o[20];
         size_t n = stook_slab_fill(slabs, 0, 20, o, STOOK_FILL_FOR_SHEAF);
-        uint64_t me = UINT64_C(0xabcd) << 48 | (uintptr_t)&n >> 4;
+        uint64_t me = OWNED << 24 | 0x800000 | ((uintptr_t)&n >> 4 & 0x7fffff);
 
         (void)sig;
         for (size_t i = 0; i < n; i++)
