@@ -79,6 +79,13 @@ void stook_bins_init(struct stook_bins *bins)
         memset(bins, 0, sizeof(*bins));
 }
 
+/* Changed under the lock, but looked at without it: hints whether it is worth taking. */
+static void recount(struct stook_bins *bins, size_t bytes, size_t spans)
+{
+        __atomic_store_n(&bins->bytes, bytes, __ATOMIC_RELAXED);
+        __atomic_store_n(&bins->spans, spans, __ATOMIC_RELAXED);
+}
+
 void stook_bins_insert(struct stook_bins *bins, struct stook_span *span)
 {
         unsigned bin = bin_of(span->bytes);
@@ -87,8 +94,7 @@ void stook_bins_insert(struct stook_bins *bins, struct stook_span *span)
         l->child = l->next = l->prev = NULL;
         bins->root[bin] = meld(bins->root[bin], span);
         bins->bitmap[bin / 64] |= UINT64_C(1) << bin % 64;
-        bins->bytes += span->bytes;
-        bins->spans++;
+        recount(bins, bins->bytes + span->bytes, bins->spans + 1);
         __atomic_store_n(&span->kind, STOOK_SPAN_FREE, __ATOMIC_RELAXED);
 }
 
@@ -112,8 +118,7 @@ void stook_bins_remove(struct stook_bins *bins, struct stook_span *span)
         l->child = l->next = l->prev = NULL;
         if (!bins->root[bin])
                 bins->bitmap[bin / 64] &= ~(UINT64_C(1) << bin % 64);
-        bins->bytes -= span->bytes;
-        bins->spans--;
+        recount(bins, bins->bytes - span->bytes, bins->spans - 1);
         __atomic_store_n(&span->kind, STOOK_SPAN_MOVING, __ATOMIC_RELAXED);
 }
 

@@ -19,7 +19,7 @@
 struct stook_bins {
         uint64_t bitmap[STOOK_BINS / 64];
         struct stook_span *root[STOOK_BINS];
-        size_t bytes, spans;
+        size_t bytes, spans;            /* stored atomically under the lock; read racily without it */
 };
 
 void stook_bins_init(struct stook_bins *bins);
