@@ -96,6 +96,30 @@ static void dispose(struct stook_front *front, struct stook_sheaf *sheaf)
                 stook_barn_dispose(front->below, NODE, sheaf);
 }
 
+/*
+ * The lines of a sheaf that is about to become main were written on another CPU as a rule: asked for at once,
+ * they come while the install is under way, instead of one after the other as objects are taken or put.
+ */
+#define FETCH_BYTES ((size_t)1024)      /* a sheaf of 124 objects; a longer one shows its direction to the CPU by then */
+
+static void fetch_top(const struct stook_sheaf *full)
+{
+        const char *line = (const char *)(full->objects + stook_sheaf_size(full)) - 1;
+
+        __builtin_prefetch(full, 1);
+        for (size_t at = 0; at < FETCH_BYTES && line - at > (const char *)full; at += STOOK_CACHELINE)
+                __builtin_prefetch(line - at);
+}
+
+static void fetch_bottom(const struct stook_sheaf *empty)
+{
+        const char *end = (const char *)(empty->objects + stook_sheaf_capacity(empty));
+        const char *line = (const char *)empty;
+
+        for (size_t at = 0; at < FETCH_BYTES && line + at < end; at += STOOK_CACHELINE)
+                __builtin_prefetch(line + at, 1);
+}
+
 /* Counts refusals; false when there were enough of them. */
 struct patience {
         unsigned aborts, misses;
@@ -188,6 +212,7 @@ static bool replace_empty(struct stook_front *front, struct stook_pair seen, boo
                 full = full_from_slabs(front);
         if (!full)
                 return false;
+        fetch_top(full);
         landing(front);
         install_full(front, full, generation);
         return true;
@@ -382,6 +407,7 @@ static bool replace_full(struct stook_front *front, struct stook_pair seen, bool
                 stook_barn_flush(front->below, main);
                 empty = main;
         }
+        fetch_bottom(empty);
         landing(front);
         install_empty(front, empty, generation);
         return true;
