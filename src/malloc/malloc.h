@@ -19,6 +19,8 @@
 #define STOOK_CLASS_TABLE_MAX 1024              /* sizes up to here by table */
 /* What main and spare of a slot may hold of one class; all classes together: 1.5 MiB (size_class.c). */
 #define STOOK_CLASS_SLOT_BYTES ((size_t)64 << 10)
+/* Full sheaves in the barn of a class, as far as its bytes (STOOK_BARN_CACHE_BYTES) and those of all barns allow. */
+#define STOOK_CLASS_BARN_FULL 64
 
 /* [(size + 15) / 16]: offset of the class's line in a slot, so that a class is one load away. Size 0 counts as 1. */
 extern const uint16_t stook_class_line[STOOK_CLASS_TABLE_MAX / 16 + 1] STOOK_HIDDEN;

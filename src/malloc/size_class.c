@@ -51,7 +51,7 @@ bool stook_malloc_start(void)
         for (unsigned class = 0; class < STOOK_CLASSES; class++) {
                 size_t   bytes = stook_class_bytes[class];
                 unsigned capacity = stook_class_capacity(class);
-                unsigned full = STOOK_BARN_FULL;
+                unsigned full = STOOK_CLASS_BARN_FULL;
                 char     name[24] = "malloc-", digits[12];
                 size_t   n = sizeof(digits), at = strlen(name);
 
