@@ -159,6 +159,9 @@ static void test_owner(void **unused)
 
         (void)unused;
         slabs = fake_source(4, 64, 8, false, NULL, NULL);
+        slab = stook_slab_birth(slabs, 0);
+        assert_ptr_equal(slab->owner, stook_self);      /* from its birth on */
+        stook_slab_put_back(slabs, &slabs->node[0], &slab, 1, true, false);
         stook_slab_fill(slabs, 0, 3, o, 0);
         slab = stook_slab_of(stook_entry_span(stook_pagemap_get((uintptr_t)o[0])));
         stook_slab_detach(slab, stook_self);
