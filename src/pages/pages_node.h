@@ -19,6 +19,7 @@ struct stook_pages_node {
         struct stook_pending_stack pending;     /* free spans from who could not have the lock */
         size_t taken_bytes;                     /* atomic, relaxed: with users */
         size_t committed_bytes;                 /* atomic, relaxed: with memory behind them, own mappings too */
+        size_t retaken_bytes;                   /* atomic, relaxed: purged memory taken again lately; raises the allowance */
         uint32_t next_step_ms;                  /* atomic, relaxed: when stook_pages_step looks again */
 } STOOK_ALIGNED(STOOK_CACHELINE);
 

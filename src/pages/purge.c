@@ -41,12 +41,15 @@ static size_t drop(struct stook_pages_node *node, struct stook_span *span)
         return done ? bytes : 0;
 }
 
-/* Bytes of dirty free memory that may stay. */
+/*
+ * Bytes of dirty free memory that may stay. What was purged and is taken again was purged for nothing: a program
+ * that frees and allocates the same megabytes in turn keeps them, one that is idle after a spike does not.
+ */
 static size_t allowance(struct stook_pages_node *node)
 {
         size_t share = __atomic_load_n(&node->taken_bytes, __ATOMIC_RELAXED) / 8;
 
-        return share > ALLOWANCE ? share : ALLOWANCE;
+        return (share > ALLOWANCE ? share : ALLOWANCE) + __atomic_load_n(&node->retaken_bytes, __ATOMIC_RELAXED);
 }
 
 void stook_pages_purge_big(struct stook_pages_node *node)
@@ -74,7 +77,9 @@ void stook_pages_step(void)
                 uint32_t now, next = __atomic_load_n(&node->next_step_ms, __ATOMIC_RELAXED);
                 uint32_t decay = __atomic_load_n(&decay_ms, __ATOMIC_RELAXED);
 
-                if (!__atomic_load_n(&node->bins[STOOK_SET_DIRTY].spans, __ATOMIC_RELAXED))
+                size_t retaken = __atomic_load_n(&node->retaken_bytes, __ATOMIC_RELAXED);
+
+                if (!__atomic_load_n(&node->bins[STOOK_SET_DIRTY].spans, __ATOMIC_RELAXED) && !retaken)
                         continue;
                 now = (uint32_t)stook_os_clock_ms();
                 if ((int32_t)(now - next) < 0)
@@ -83,6 +88,8 @@ void stook_pages_step(void)
                 if (!__atomic_compare_exchange_n(&node->next_step_ms, &next, now + decay / 8 + 1, false,
                                                  __ATOMIC_RELAXED, __ATOMIC_RELAXED))
                         continue;
+                /* eight steps in a decay time: forgotten by two thirds in it */
+                __atomic_fetch_sub(&node->retaken_bytes, retaken / 8 + !!retaken, __ATOMIC_RELAXED);
                 for (unsigned i = 0; i < STEP_SPANS; i++) {
                         struct stook_span *oldest = NULL;
 

@@ -202,6 +202,8 @@ static struct stook_span *take_locked(struct stook_pages_node *node, size_t byte
                 span = stook_bins_find(&node->bins[set], room);
         if (!span)
                 return NULL;
+        if (span->state == STOOK_SPAN_PURGED)
+                __atomic_fetch_add(&node->retaken_bytes, bytes, __ATOMIC_RELAXED);
         stook_pages_remove(node, span);
         span = cut(span, bytes, align, spares, left);
         for (unsigned i = 0; i < 2; i++)
