@@ -29,6 +29,7 @@
  * Failure: allocation NULL when the slabs have none; free never.
  */
 #include "slot/slot.h"
+#include "pages/span.h"
 #include "stat/stats_page_tick.h"
 
 #define MISSES_MAX   4                  /* others may empty (or fill) what was installed, but hardly four times */
@@ -207,6 +208,7 @@ static bool replace_empty(struct stook_front *front, struct stook_pair seen, boo
                 swap_in_spare(front, seen, 0, generation);
                 return true;            /* or somebody was faster: the caller looks again */
         }
+        stook_pages_step();             /* not only refills and flushes: a program may live on its barns */
         full = full_from_barn(front);
         if (!full && refill)
                 full = full_from_slabs(front);
