@@ -68,18 +68,37 @@ static STOOK_COLD size_t sort_out(struct stook_cache *cache, size_t n, void **ob
         return good;
 }
 
-static void free_one_cache(struct stook_cache *cache, size_t n, void **objects)
+/*
+ * Is every one of them an object of @cache? Nothing is decided for each: what is wrong with any is gathered. Where
+ * slots are a power of two and fill their slab, the low bits of an address and the entry of its page say it all.
+ */
+static bool are_objects(const struct stook_cache *cache, size_t n, void *const *objects)
 {
-        uint64_t magic = cache->magic;
-        uint32_t index = cache->index, last = cache->last_offset, bad = 0;
+        uint64_t magic = cache->magic, mine = (uint64_t)cache->index << STOOK_ENTRY_CACHE_SHIFT, highest = 0;
+        uint64_t size = cache->slabs.slot_size, last = cache->last_offset, differs = 0, low = 0, behind = 0;
+        bool by_bits = !(size & (size - 1)) && size <= STOOK_MAP_PAGE && last + size == cache->slabs.slab_bytes;
 
+        if (by_bits) {
+                for (size_t i = 0; i < n; i++) {
+                        low |= (uintptr_t)objects[i];
+                        differs |= stook_pagemap_get((uintptr_t)objects[i]) ^ mine;
+                }
+                return !(low & (size - 1)) && !stook_entry_cache(differs);
+        }
         for (size_t i = 0; i < n; i++) {
                 uint64_t entry = stook_pagemap_get((uintptr_t)objects[i]);
-                uint32_t offset = stook_entry_offset(entry, (uintptr_t)objects[i]);
+                uint64_t offset = stook_entry_offset(entry, (uintptr_t)objects[i]), product = offset * magic;
 
-                bad |= (stook_entry_cache(entry) != index) | (offset * magic >= magic) | (offset > last);
+                differs |= entry ^ mine;
+                behind |= last - offset;        /* its highest bit: below 0 */
+                highest = product > highest ? product : highest;
         }
-        if (STOOK_UNLIKELY(bad))
+        return !stook_entry_cache(differs) && !(behind >> 63) && highest < magic;
+}
+
+static void free_one_cache(struct stook_cache *cache, size_t n, void **objects)
+{
+        if (STOOK_UNLIKELY(!are_objects(cache, n, objects)))
                 n = sort_out(cache, n, objects);
         free_known(cache, n, objects);
 }

@@ -28,6 +28,7 @@
  * Concurrency: any thread, any instruction, handlers on top of any step.
  * Failure: allocation NULL when the slabs have none; free never.
  */
+#include <string.h>
 #include "slot/slot.h"
 #include "pages/span.h"
 #include "stat/stats_page_tick.h"
@@ -262,13 +263,12 @@ void *stook_slot_alloc_miss(struct stook_front *front)
         return alloc_from_slabs(front);
 }
 
-/* As sole owner: takes all of a sheaf, in the order pops would. */
+/* As sole owner: takes all of a sheaf, the bottom object first: a plain copy. */
 static size_t take_all(struct stook_sheaf *sheaf, void **objects)
 {
         unsigned size = stook_sheaf_size(sheaf);
 
-        for (unsigned i = 0; i < size; i++)
-                objects[i] = sheaf->objects[size - 1 - i];
+        memcpy(objects, sheaf->objects, size * sizeof(*objects));
         __atomic_store_n(&sheaf->word, sheaf->word + (uint64_t)size * STOOK_SHEAF_POP, __ATOMIC_RELAXED);
         return size;
 }
@@ -462,8 +462,7 @@ void stook_slot_free_miss(struct stook_front *front, void *object,
 /* As sole owner of an empty sheaf: fills it, as pushes would. */
 static void put_all(struct stook_sheaf *empty, void *const *objects)
 {
-        for (unsigned i = 0; i < empty->capacity; i++)
-                empty->objects[i] = objects[i];
+        memcpy(empty->objects, objects, empty->capacity * sizeof(*objects));
         __atomic_store_n(&empty->word, empty->word + empty->capacity, __ATOMIC_RELAXED);
 }
 

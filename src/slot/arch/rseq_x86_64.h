@@ -30,14 +30,26 @@ STOOK_INLINE size_t stook_section_pop_n(uint32_t offset, size_t n, void **object
                 STOOK_SECTION_POP_CHECK
                 "cmpq %[n], %%r11\n\t"                  /* n = min(n, size) */
                 "cmovbq %%r11, %[n]\n\t"
+                "leaq " STOOK_SECTION_TEXT(STOOK_SHEAF_OBJECTS) "(%%r9,%%r11,8), %%r11\n\t"
                 "xorl %k[i], %k[i]\n\t"
+                "movl %k[n], %k[object]\n\t"
+                "andl $-2, %k[object]\n\t"            /* those that go in twos */
+                "jz 7f\n\t"
                 "6:\n\t"
-                "movq " STOOK_SECTION_TEXT(STOOK_SHEAF_OBJECTS) "-8(%%r9,%%r11,8), %[object]\n\t"
-                "movq %[object], (%[objects],%[i],8)\n\t"
-                "decq %%r11\n\t"
-                "incq %[i]\n\t"
-                "cmpq %[n], %[i]\n\t"
+                "movups -16(%%r11), %%xmm0\n\t"
+                "pshufd $0x4e, %%xmm0, %%xmm0\n\t"
+                "movups %%xmm0, (%[objects],%[i],8)\n\t"
+                "subq $16, %%r11\n\t"
+                "addq $2, %[i]\n\t"
+                "cmpq %[object], %[i]\n\t"
                 "jne 6b\n\t"
+                "7:\n\t"
+                "cmpq %[n], %[i]\n\t"
+                "je 8f\n\t"
+                "movq -8(%%r11), %[object]\n\t"
+                "movq %[object], (%[objects],%[i],8)\n\t"
+                "movl %k[n], %k[i]\n\t"
+                "8:\n\t"
                 "shlq $16, %[i]\n\t"                    /* n pops more, n objects less */
                 "subq %[n], %[i]\n\t"
                 "addq %[i], %%r10\n\t"
@@ -46,7 +58,7 @@ STOOK_INLINE size_t stook_section_pop_n(uint32_t offset, size_t n, void **object
                 "5:\n\t"
                 : [n] "+&r"(n), [i] "=&r"(i), [object] "=&r"(object)
                 : STOOK_SECTION_INPUTS(self, area), [offset] "r"((uint64_t)offset), [objects] "r"(objects)
-                : STOOK_SECTION_CLOBBERS);
+                : STOOK_SECTION_CLOBBERS, "xmm0");
         return n;
 }
 
@@ -70,21 +82,30 @@ STOOK_INLINE size_t stook_section_push_n(uint32_t offset, size_t n, void *const 
                 "subq %%r11, %[i]\n\t"                  /* n = min(n, capacity - size) */
                 "cmpq %[n], %[i]\n\t"
                 "cmovbq %[i], %[n]\n\t"
+                "leaq " STOOK_SECTION_TEXT(STOOK_SHEAF_OBJECTS) "(%%r9,%%r11,8), %%r11\n\t"
                 "xorl %k[i], %k[i]\n\t"
+                "movl %k[n], %k[object]\n\t"
+                "andl $-2, %k[object]\n\t"            /* those that go in twos */
+                "jz 7f\n\t"
                 "6:\n\t"
-                "movq (%[objects],%[i],8), %[object]\n\t"
-                "movq %[object], " STOOK_SECTION_TEXT(STOOK_SHEAF_OBJECTS) "(%%r9,%%r11,8)\n\t"
-                "incq %%r11\n\t"
-                "incq %[i]\n\t"
-                "cmpq %[n], %[i]\n\t"
+                "movups (%[objects],%[i],8), %%xmm0\n\t"
+                "movups %%xmm0, (%%r11,%[i],8)\n\t"
+                "addq $2, %[i]\n\t"
+                "cmpq %[object], %[i]\n\t"
                 "jne 6b\n\t"
+                "7:\n\t"
+                "cmpq %[n], %[i]\n\t"
+                "je 8f\n\t"
+                "movq (%[objects],%[i],8), %[object]\n\t"
+                "movq %[object], (%%r11,%[i],8)\n\t"
+                "8:\n\t"
                 "addq %[n], %%r10\n\t"
                 "movq %%r10, (%%r9)\n\t"
                 "2:\n\t"
                 "5:\n\t"
                 : [n] "+&r"(n), [i] "=&r"(i), [object] "=&r"(object)
                 : STOOK_SECTION_INPUTS(self, area), [offset] "r"((uint64_t)offset), [objects] "r"(objects)
-                : STOOK_SECTION_CLOBBERS);
+                : STOOK_SECTION_CLOBBERS, "xmm0");
         return n;
 }
 
