@@ -24,8 +24,8 @@ extern "C" {
 
 STOOK_SECTION_FUNCTION void *stook_cache_alloc_inline(struct stook_cache *cache)
 {
-        /* The first field of a cache is the offset of its line: layout version 1. */
-        void *object = stook_section_pop_v1(*(const uint32_t *)cache);
+        /* The first field of a cache is the address of its line in slot 0: layout version 1. */
+        void *object = stook_section_pop_v1(*(const uintptr_t *)cache);
 
         if (__builtin_expect(object != NULL, 1))
                 return object;
@@ -34,7 +34,8 @@ STOOK_SECTION_FUNCTION void *stook_cache_alloc_inline(struct stook_cache *cache)
 
 STOOK_SECTION_FUNCTION void stook_cache_free_inline(struct stook_cache *cache, void *object)
 {
-        if (__builtin_expect(object && stook_section_push_v1(*(const uint32_t *)cache, object) == STOOK_PUSH_DONE, 1))
+        if (__builtin_expect(object && stook_section_push_v1(*(const uintptr_t *)cache, object) == STOOK_PUSH_DONE,
+                             1))
                 return;
         stook_cache_free(cache, object);
 }

@@ -22,6 +22,8 @@ extern "C" {
 #define STOOK_LINE_SHIFT  6
 #define STOOK_CACHES_MAX  8192
 
+/* struct stook_cache begins with a uintptr_t: the address of the cache's line in slot 0, whether slot 0 is ready or not. */
+
 /*
  * A sheaf: `word` is size (low 16 bits) | count of pops (upper 48 bits). A pop adds 0xffff, a push adds 1:
  * the one store that commits the operation also counts it.

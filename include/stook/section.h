@@ -51,7 +51,7 @@ enum stook_push {
  *   DESCRIBE  the descriptor (label 3) of the section from label 1 to label 2, and what an abort does (label
  *             4), which in-section misses jump to as well.
  *   ARM       tells the kernel: store the descriptor's address into rseq_cs.
- *   SLOT      T = address of the slot whose index the kernel shows now; miss if it is not ready.
+ *   SLOT      T = bytes from slot 0 to the slot whose index the kernel shows now; miss if it is not ready.
  *   LOAD      MAIN = the sheaf, T = its word, SIZE = the objects in it.
  *   POP, PUSH up to the commit.
  * Tests define their own ARM, checks and PUSH, to prove that they would notice a broken section.
@@ -80,7 +80,7 @@ enum stook_push {
 #define STOOK_SECTION_SIZE "%%r11"
 #define STOOK_SECTION_CLOBBERS "r9", "r10", "r11", "memory", "cc"
 #define STOOK_SECTION_INPUTS(self, area) \
-        [rseq] "r"(area), [index] "m"((self)->index), [ready] "m"((self)->ready), [slots] "m"((self)->slots)
+        [rseq] "r"(area), [index] "m"((self)->index), [ready] "m"((self)->ready)
 
 /* The signature is the displacement of a ud1: never executed. */
 #define STOOK_SECTION_DESCRIBE(on_miss) \
@@ -103,10 +103,9 @@ enum stook_push {
         "movl (%%r10), %%r10d\n\t" \
         "cmpl %[ready], %%r10d\n\t" \
         "jae 4b\n\t" \
-        "shlq $" STOOK_SECTION_TEXT(STOOK_SLOT_SHIFT) ", %%r10\n\t" \
-        "addq %[slots], %%r10\n\t"
+        "shlq $" STOOK_SECTION_TEXT(STOOK_SLOT_SHIFT) ", %%r10\n\t"
 #define STOOK_SECTION_LOAD \
-        "movq (%%r10,%[offset]), %%r9\n\t" \
+        "movq (%%r10,%[line]), %%r9\n\t" \
         "movq (%%r9), %%r10\n\t" \
         "movzwl %%r10w, %%r11d\n\t"
 #ifndef STOOK_SECTION_POP_CHECK
@@ -158,12 +157,11 @@ enum stook_push {
         "ldr x15, [%[self], #" STOOK_SECTION_TEXT(STOOK_THREAD_INDEX) "]\n\t" \
         "ldr w15, [x15]\n\t" \
         "ldr w16, [%[self], #" STOOK_SECTION_TEXT(STOOK_THREAD_READY) "]\n\t" \
-        "ldr x17, [%[self], #" STOOK_SECTION_TEXT(STOOK_THREAD_SLOTS) "]\n\t" \
         "cmp w15, w16\n\t" \
         "b.hs 4b\n\t" \
-        "add x15, x17, x15, lsl #" STOOK_SECTION_TEXT(STOOK_SLOT_SHIFT) "\n\t"
+        "lsl x15, x15, #" STOOK_SECTION_TEXT(STOOK_SLOT_SHIFT) "\n\t"
 #define STOOK_SECTION_LOAD \
-        "ldr x14, [x15, %[offset]]\n\t" \
+        "ldr x14, [x15, %[line]]\n\t" \
         "ldr x15, [x14]\n\t" \
         "and x13, x15, #0xffff\n\t"
 #ifndef STOOK_SECTION_POP_CHECK
@@ -210,8 +208,8 @@ STOOK_SECTION_FUNCTION void stook_section_disarm(char *area)
                 *(volatile uint64_t *)(area + STOOK_RSEQ_CS) = 0;
 }
 
-/* NULL: empty, aborted, or not enrolled. @offset: of the cache's line in a slot. */
-STOOK_SECTION_FUNCTION void *stook_section_pop_v1(uint32_t offset)
+/* NULL: empty, aborted, or not enrolled. @line: the cache's line in slot 0. */
+STOOK_SECTION_FUNCTION void *stook_section_pop_v1(uintptr_t line)
 {
         struct stook_thread_v1 *self = stook_section_self();
         char *area = self->rseq;
@@ -230,14 +228,14 @@ STOOK_SECTION_FUNCTION void *stook_section_pop_v1(uint32_t offset)
                 "2:\n\t"
                 "5:\n\t"
                 : [object] "=&r"(object)
-                : STOOK_SECTION_INPUTS(self, area), [offset] "r"((uint64_t)offset)
+                : STOOK_SECTION_INPUTS(self, area), [line] "r"(line)
                 : STOOK_SECTION_CLOBBERS);
         stook_section_disarm(area);
         return object;
 }
 
 /* @object is not NULL. With size 0 the word compared for DOUBLE is the sheaf's header, which is no object. */
-STOOK_SECTION_FUNCTION enum stook_push stook_section_push_v1(uint32_t offset, void *object)
+STOOK_SECTION_FUNCTION enum stook_push stook_section_push_v1(uintptr_t line, void *object)
 {
         struct stook_thread_v1 *self = stook_section_self();
         char *area = self->rseq;
@@ -254,7 +252,7 @@ STOOK_SECTION_FUNCTION enum stook_push stook_section_push_v1(uint32_t offset, vo
                 STOOK_SECTION_PUSH
                 "2:\n\t"
                 :
-                : STOOK_SECTION_INPUTS(self, area), [offset] "r"((uint64_t)offset), [object] "r"(object)
+                : STOOK_SECTION_INPUTS(self, area), [line] "r"(line), [object] "r"(object)
                 : STOOK_SECTION_CLOBBERS
                 : miss, twice);
         stook_section_disarm(area);

@@ -3,7 +3,7 @@
  * Invariants:
  *  I1 the cache of index i lives at stook_caches + i, for ever; index 0 is no cache. Indices of destroyed
  *     caches are used again, after all slots were drained.
- *  I2 front.offset is the first field: inlined callers read it.
+ *  I2 front.line is the first field: inlined callers read it.
  *  I3 front.config is even while sheaves may be installed; odd for caches without sheaves and for those that
  *     are being emptied for good. It never takes an earlier value again, so that an install that was prepared
  *     for an earlier life of the index misses.
@@ -39,7 +39,7 @@ struct stook_cache {
         struct stook_counters counters;
 } STOOK_ALIGNED(STOOK_CACHELINE);
 
-_Static_assert(offsetof(struct stook_cache, front.offset) == 0, "layout v1");
+_Static_assert(offsetof(struct stook_cache, front.line) == 0, "layout v1");
 
 /* [STOOK_CACHES_MAX], reserved at start, committed as caches are made. */
 extern struct stook_cache *stook_caches STOOK_HIDDEN;

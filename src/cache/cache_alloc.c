@@ -1,7 +1,7 @@
 /*
  * Purpose: allocate one object: from the slot's sheaf in one critical section, else by the slot's miss, which
  * never comes back without an object while there is memory.
- * Place: API; calls slot. The fast path is stook_slot_pop; everything else is out of line.
+ * Place: API; calls slot. The fast path is stook_front_pop; everything else is out of line.
  * Failure: NULL with errno ENOMEM (EINVAL for arguments), nothing changed.
  */
 #include <errno.h>
@@ -25,7 +25,7 @@ static STOOK_NOINLINE void *alloc_miss(struct stook_cache *cache)
 
 STOOK_API void *stook_cache_alloc(struct stook_cache *cache)
 {
-        void *object = stook_slot_pop(cache->front.offset);
+        void *object = stook_front_pop(&cache->front);
 
         if (STOOK_LIKELY(object))
                 return object;

@@ -148,6 +148,7 @@ static int make(unsigned index, const struct plan *plan, struct stook_cache **ma
         cache->magic = cache->slabs.magic;
         cache->last_offset = (cache->slabs.objects - 1) * cache->slabs.slot_size;
         stook_shapes[cache->index] = (struct stook_shape){ cache->magic, cache->last_offset };
+        cache->front.line = stook_slots_first_line(cache->index);
         cache->front.offset = cache->index << STOOK_LINE_SHIFT;
         cache->front.below = &cache->barns;
         /* I3: the next even value, or the odd one behind it where there are no sheaves. */

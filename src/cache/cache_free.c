@@ -102,7 +102,7 @@ STOOK_API void stook_cache_free(struct stook_cache *cache, void *object)
         if (STOOK_UNLIKELY(stook_entry_cache(entry) != cache->index || offset * cache->magic >= cache->magic ||
                            offset > cache->last_offset))
                 return free_odd(cache, object);
-        if (STOOK_UNLIKELY(!stook_slot_push(cache->front.offset, object)))
+        if (STOOK_UNLIKELY(!stook_front_push(&cache->front, object)))
                 free_miss(cache, object);
 }
 

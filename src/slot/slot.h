@@ -61,7 +61,8 @@ _Static_assert(sizeof(struct stook_line) == 1 << STOOK_LINE_SHIFT, "layout v1");
 
 /* The slot layer's part of a cache. Const after init but for config. */
 struct stook_front {
-        uint32_t offset;                /* of the cache's line in a slot: the public layout v1, first in struct stook_cache */
+        uintptr_t line;                 /* the cache's line in slot 0: the public layout v1, first in struct stook_cache */
+        uint32_t offset;                /* of the line in each slot */
         uint32_t config;                /* atomic: generation; installs of sheaves made under an older one miss. Odd: no installs at all */
         struct stook_barns *below;
 };
@@ -119,6 +120,8 @@ bool stook_slots_add_cache(unsigned cache_index);
 unsigned stook_slots_bound(void);
 unsigned stook_slots_ready(void);
 struct stook_line *stook_slots_line(unsigned slot, unsigned cache_index);
+/* Where the line of a cache is in slot 0, ready or not: what sections reckon from. */
+uintptr_t stook_slots_first_line(unsigned cache_index);
 const char *stook_slots_index_name(void);
 const char *stook_slots_backend_name(void);
 unsigned stook_slots_count(void);       /* slots the backend in use may ever have */

@@ -20,13 +20,24 @@
 /* @offset: cache index << STOOK_LINE_SHIFT. NULL: a miss. */
 STOOK_INLINE void *stook_slot_pop(uint32_t offset)
 {
-        return stook_section_pop_v1(offset);
+        return stook_section_pop_v1((uintptr_t)stook_self->slots + offset);
 }
 
 /* False: a miss, or a double free: stook_slot_free_miss finds out which. @object is not NULL. */
 STOOK_INLINE bool stook_slot_push(uint32_t offset, void *object)
 {
-        return STOOK_LIKELY(stook_section_push_v1(offset, object) == STOOK_PUSH_DONE);
+        return STOOK_LIKELY(stook_section_push_v1((uintptr_t)stook_self->slots + offset, object) == STOOK_PUSH_DONE);
+}
+
+/* The same for who has the cache at hand, and so the address. */
+STOOK_INLINE void *stook_front_pop(const struct stook_front *front)
+{
+        return stook_section_pop_v1(front->line);
+}
+
+STOOK_INLINE bool stook_front_push(const struct stook_front *front, void *object)
+{
+        return STOOK_LIKELY(stook_section_push_v1(front->line, object) == STOOK_PUSH_DONE);
 }
 
 #endif

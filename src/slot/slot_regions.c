@@ -139,6 +139,11 @@ struct stook_line *stook_slots_line(unsigned slot, unsigned cache_index)
         return (struct stook_line *)slot_at(slot) + cache_index;
 }
 
+uintptr_t stook_slots_first_line(unsigned cache_index)
+{
+        return (uintptr_t)((struct stook_line *)stook_regions.base + cache_index);
+}
+
 /* ---- start ---- */
 
 /* Sections are invisible to ThreadSanitizer: it would report each pop after a push of another thread. */

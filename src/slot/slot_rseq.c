@@ -14,24 +14,30 @@
 #include "slot/arch/rseq_aarch64.h"
 #endif
 
+/* In slot 0: sections add the slot. */
+static uintptr_t line_of(uint32_t offset)
+{
+        return (uintptr_t)stook_self->slots + offset;
+}
+
 static void *pop(uint32_t offset)
 {
-        return stook_section_pop_v1(offset);
+        return stook_section_pop_v1(line_of(offset));
 }
 
 static enum stook_push push(uint32_t offset, void *object)
 {
-        return stook_section_push_v1(offset, object);
+        return stook_section_push_v1(line_of(offset), object);
 }
 
 static size_t pop_n(uint32_t offset, size_t n, void **objects)
 {
-        return n ? stook_section_pop_n(offset, n < STOOK_SLOT_BATCH ? n : STOOK_SLOT_BATCH, objects) : 0;
+        return n ? stook_section_pop_n(line_of(offset), n < STOOK_SLOT_BATCH ? n : STOOK_SLOT_BATCH, objects) : 0;
 }
 
 static size_t push_n(uint32_t offset, size_t n, void *const *objects)
 {
-        return n ? stook_section_push_n(offset, n < STOOK_SLOT_BATCH ? n : STOOK_SLOT_BATCH, objects) : 0;
+        return n ? stook_section_push_n(line_of(offset), n < STOOK_SLOT_BATCH ? n : STOOK_SLOT_BATCH, objects) : 0;
 }
 
 static struct stook_pair look(uint32_t offset)
@@ -60,7 +66,7 @@ static void *peek(uint32_t offset)
 
 static void *pop_if(uint32_t offset, void *expected)
 {
-        return stook_section_pop_if(offset, expected);
+        return stook_section_pop_if(line_of(offset), expected);
 }
 
 static bool exchange(uint32_t offset, struct stook_pair expected, struct stook_pair desired, unsigned size,
@@ -72,7 +78,7 @@ static bool exchange(uint32_t offset, struct stook_pair expected, struct stook_p
                 config = &unconditional;
                 generation = 0;
         }
-        return stook_section_exchange(offset, expected, desired, size, config, generation);
+        return stook_section_exchange(line_of(offset), expected, desired, size, config, generation);
 }
 
 const struct stook_slot_ops stook_slot_rseq = {

@@ -13,7 +13,7 @@
 #include "base/pair.h"
 
 /* @n is not 0. Objects taken, the top one first. */
-STOOK_INLINE size_t stook_section_pop_n(uint32_t offset, size_t n, void **objects)
+STOOK_INLINE size_t stook_section_pop_n(uintptr_t line, size_t n, void **objects)
 {
         struct stook_thread_v1 *self = stook_section_self();
         char *area = self->rseq;
@@ -45,13 +45,13 @@ STOOK_INLINE size_t stook_section_pop_n(uint32_t offset, size_t n, void **object
                 "2:\n\t"
                 "5:\n\t"
                 : [n] "+&r"(n), [i] "=&r"(i)
-                : STOOK_SECTION_INPUTS(self, area), [offset] "r"((uint64_t)offset), [objects] "r"(objects)
+                : STOOK_SECTION_INPUTS(self, area), [line] "r"(line), [objects] "r"(objects)
                 : STOOK_SECTION_CLOBBERS);
         return n;
 }
 
 /* @n is not 0. Objects put, objects[0] first. */
-STOOK_INLINE size_t stook_section_push_n(uint32_t offset, size_t n, void *const *objects)
+STOOK_INLINE size_t stook_section_push_n(uintptr_t line, size_t n, void *const *objects)
 {
         struct stook_thread_v1 *self = stook_section_self();
         char *area = self->rseq;
@@ -84,13 +84,13 @@ STOOK_INLINE size_t stook_section_push_n(uint32_t offset, size_t n, void *const 
                 "2:\n\t"
                 "5:\n\t"
                 : [n] "+&r"(n), [i] "=&r"(i)
-                : STOOK_SECTION_INPUTS(self, area), [offset] "r"((uint64_t)offset), [objects] "r"(objects)
+                : STOOK_SECTION_INPUTS(self, area), [line] "r"(line), [objects] "r"(objects)
                 : STOOK_SECTION_CLOBBERS);
         return n;
 }
 
 /* NULL: as pop, or the top object is not @expected. */
-STOOK_INLINE void *stook_section_pop_if(uint32_t offset, void *expected)
+STOOK_INLINE void *stook_section_pop_if(uintptr_t line, void *expected)
 {
         struct stook_thread_v1 *self = stook_section_self();
         char *area = self->rseq;
@@ -114,7 +114,7 @@ STOOK_INLINE void *stook_section_pop_if(uint32_t offset, void *expected)
                 "2:\n\t"
                 "5:\n\t"
                 : [expected] "+&r"(expected)
-                : STOOK_SECTION_INPUTS(self, area), [offset] "r"((uint64_t)offset)
+                : STOOK_SECTION_INPUTS(self, area), [line] "r"(line)
                 : STOOK_SECTION_CLOBBERS);
         return expected;
 }
@@ -126,7 +126,7 @@ STOOK_INLINE void *stook_section_pop_if(uint32_t offset, void *expected)
         "cmp w16, %w[size]\n\t" \
         "b.ne 4b\n\t"
 #endif
-STOOK_INLINE bool stook_section_exchange(uint32_t offset, struct stook_pair expected, struct stook_pair desired,
+STOOK_INLINE bool stook_section_exchange(uintptr_t line, struct stook_pair expected, struct stook_pair desired,
                                          unsigned size, const uint32_t *config, uint32_t generation)
 {
         struct stook_thread_v1 *self = stook_section_self();
@@ -140,7 +140,7 @@ STOOK_INLINE bool stook_section_exchange(uint32_t offset, struct stook_pair expe
                 STOOK_SECTION_ARM
                 "1:\n\t"
                 STOOK_SECTION_SLOT
-                "add x15, x15, %[offset]\n\t"
+                "add x15, x15, %[line]\n\t"
                 "ldr w16, [%[config]]\n\t"
                 "cmp w16, %w[generation]\n\t"
                 "b.ne 4b\n\t"
@@ -153,7 +153,7 @@ STOOK_INLINE bool stook_section_exchange(uint32_t offset, struct stook_pair expe
                 "2:\n\t"
                 "5:\n\t"
                 : [failed] "=&r"(failed)
-                : STOOK_SECTION_INPUTS(self, area), [offset] "r"((uint64_t)offset), [size] "r"(size),
+                : STOOK_SECTION_INPUTS(self, area), [line] "r"(line), [size] "r"(size),
                   [config] "r"(config), [generation] "r"(generation),
                   [from_lo] "r"(expected.lo), [from_hi] "r"(expected.hi),
                   [to_lo] "r"(desired.lo), [to_hi] "r"(desired.hi)

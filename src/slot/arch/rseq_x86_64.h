@@ -13,7 +13,7 @@
 #include "base/pair.h"
 
 /* @n is not 0. Objects taken, the top one first. */
-STOOK_INLINE size_t stook_section_pop_n(uint32_t offset, size_t n, void **objects)
+STOOK_INLINE size_t stook_section_pop_n(uintptr_t line, size_t n, void **objects)
 {
         struct stook_thread_v1 *self = stook_section_self();
         char *area = self->rseq;
@@ -57,13 +57,13 @@ STOOK_INLINE size_t stook_section_pop_n(uint32_t offset, size_t n, void **object
                 "2:\n\t"
                 "5:\n\t"
                 : [n] "+&r"(n), [i] "=&r"(i), [object] "=&r"(object)
-                : STOOK_SECTION_INPUTS(self, area), [offset] "r"((uint64_t)offset), [objects] "r"(objects)
+                : STOOK_SECTION_INPUTS(self, area), [line] "r"(line), [objects] "r"(objects)
                 : STOOK_SECTION_CLOBBERS, "xmm0");
         return n;
 }
 
 /* @n is not 0. Objects put, objects[0] first. */
-STOOK_INLINE size_t stook_section_push_n(uint32_t offset, size_t n, void *const *objects)
+STOOK_INLINE size_t stook_section_push_n(uintptr_t line, size_t n, void *const *objects)
 {
         struct stook_thread_v1 *self = stook_section_self();
         char *area = self->rseq;
@@ -104,13 +104,13 @@ STOOK_INLINE size_t stook_section_push_n(uint32_t offset, size_t n, void *const 
                 "2:\n\t"
                 "5:\n\t"
                 : [n] "+&r"(n), [i] "=&r"(i), [object] "=&r"(object)
-                : STOOK_SECTION_INPUTS(self, area), [offset] "r"((uint64_t)offset), [objects] "r"(objects)
+                : STOOK_SECTION_INPUTS(self, area), [line] "r"(line), [objects] "r"(objects)
                 : STOOK_SECTION_CLOBBERS, "xmm0");
         return n;
 }
 
 /* NULL: as pop, or the top object is not @expected. */
-STOOK_INLINE void *stook_section_pop_if(uint32_t offset, void *expected)
+STOOK_INLINE void *stook_section_pop_if(uintptr_t line, void *expected)
 {
         struct stook_thread_v1 *self = stook_section_self();
         char *area = self->rseq;
@@ -131,7 +131,7 @@ STOOK_INLINE void *stook_section_pop_if(uint32_t offset, void *expected)
                 "2:\n\t"
                 "5:\n\t"
                 : [expected] "+&r"(expected)
-                : STOOK_SECTION_INPUTS(self, area), [offset] "r"((uint64_t)offset)
+                : STOOK_SECTION_INPUTS(self, area), [line] "r"(line)
                 : STOOK_SECTION_CLOBBERS);
         return expected;
 }
@@ -145,7 +145,7 @@ STOOK_INLINE void *stook_section_pop_if(uint32_t offset, void *expected)
         "cmpw %w[size], (%%rax)\n\t" \
         "jne 4b\n\t"
 #endif
-STOOK_INLINE bool stook_section_exchange(uint32_t offset, struct stook_pair expected, struct stook_pair desired,
+STOOK_INLINE bool stook_section_exchange(uintptr_t line, struct stook_pair expected, struct stook_pair desired,
                                          unsigned size, const uint32_t *config, uint32_t generation)
 {
         struct stook_thread_v1 *self = stook_section_self();
@@ -162,13 +162,13 @@ STOOK_INLINE bool stook_section_exchange(uint32_t offset, struct stook_pair expe
                 "cmpl %[generation], (%[config])\n\t"
                 "jne 4b\n\t"
                 STOOK_SECTION_EXCHANGE_CHECK
-                "lock cmpxchg16b (%%r10,%[offset])\n\t"
+                "lock cmpxchg16b (%%r10,%[line])\n\t"
                 "2:\n\t"
                 "sete %b[size]\n\t"
                 "movzbl %b[size], %k[size]\n\t"
                 "5:\n\t"
                 : "+a"(from_lo), "+d"(from_hi), [size] "+&r"(size)
-                : STOOK_SECTION_INPUTS(self, area), [offset] "r"((uint64_t)offset),
+                : STOOK_SECTION_INPUTS(self, area), [line] "r"(line),
                   [config] "r"(config), [generation] "r"(generation), "b"(desired.lo), "c"(desired.hi)
                 : "r10", "memory", "cc");       /* no others: without optimisation registers are short */
         return size;
