@@ -54,7 +54,7 @@ struct stook_line {
         struct stook_pair pair;         /* lo: main, hi: spare; I3 */
         struct stook_sheaf *rcu_free;   /* NULL in this release */
         uint32_t busy;                  /* atomic; line 0 of a locked slot: its trylock word */
-        uint32_t reserved0;
+        uint32_t stuck;                 /* under `drain`; line 0 of a locked slot: its holder was waited for in vain */
         uint64_t reserved[4];
 };
 _Static_assert(sizeof(struct stook_line) == 1 << STOOK_LINE_SHIFT, "layout v1");

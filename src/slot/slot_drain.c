@@ -48,7 +48,13 @@ void stook_slot_drain_fork_child(void)
         __atomic_store_n(&drain, 0, __ATOMIC_RELEASE);
 }
 
-/* Waits until nobody is inside a locked slot who was there before; holders stay for nanoseconds. */
+#define LOOKS        100                /* without sleep */
+#define LOOKS_AT_ALL 1000               /* about a second: the holder was stopped, or jumped out of */
+
+/*
+ * Waits until nobody is inside a locked slot who was there before; holders stay for nanoseconds. A slot whose
+ * holder never came back is not waited for again, or a trim would wait for it once for each cache.
+ */
 static bool locked_slot_passed(unsigned slot)
 {
         struct stook_line *line = stook_slots_line(slot, 0);
@@ -57,11 +63,14 @@ static bool locked_slot_passed(unsigned slot)
                 return true;
         /* A read-modify-write, not a load: the next holder's exchange comes after it and sees our exchange. */
         for (unsigned tries = 0; __atomic_fetch_or(&line->busy, 0, __ATOMIC_ACQ_REL); tries++) {
-                if (tries == 1000)      /* about a second: stopped, or jumped out of */
+                if (tries == (line->stuck ? LOOKS : LOOKS_AT_ALL)) {
+                        line->stuck = true;
                         return false;
-                if (tries > 100)
+                }
+                if (tries > LOOKS)
                         stook_os_futex_wait(&line->busy, 1, 1000 * 1000);
         }
+        line->stuck = false;
         return true;
 }
 

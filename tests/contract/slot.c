@@ -617,6 +617,26 @@ static void test_lines_of_new_caches(void **state)
         check_nothing_lost();
 }
 
+/* More drains than would fit into this test's time if each waited for it. */
+static void test_a_holder_that_never_returns_is_waited_for_once(void **state)
+{
+        char *slot = stook_regions_locked(0);
+        uint32_t *busy = &((struct stook_line *)slot)->busy;
+        void *objects[4];
+
+        (void)state;
+        assert_non_null(slot);
+        assert_int_equal(stook_slab_fill(&slabs, 0, 4, objects, 0), 4);
+        for (unsigned i = 0; i < 4; i++)
+                stook_slot_free_miss(&front, objects[i], on_double);
+        __atomic_store_n(busy, 1, __ATOMIC_RELAXED);
+        for (unsigned i = 0; i < 1000; i++)
+                assert_false(stook_slot_drain(&front));
+        __atomic_store_n(busy, 0, __ATOMIC_RELEASE);
+        assert_true(stook_slot_drain(&front));
+        check_nothing_lost();
+}
+
 static bool unprotected;
 
 static int start_slots(void **state)
@@ -657,6 +677,7 @@ int main(int argc, char **argv)
                 cmocka_unit_test_setup(test_bulk_takes_what_slot_and_barn_have, start),
                 cmocka_unit_test_setup(test_a_cache_without_sheaves_goes_to_the_slabs, start),
                 cmocka_unit_test_setup(test_lines_of_new_caches, start),
+                cmocka_unit_test_setup(test_a_holder_that_never_returns_is_waited_for_once, start),
         };
 
         unprotected = argc > 1 && !strcmp(argv[1], "unprotected");
