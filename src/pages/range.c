@@ -43,32 +43,31 @@ static bool ready(const struct stook_range_table *r)
         return __atomic_load_n(&r->state, __ATOMIC_ACQUIRE) == STATE_READY;     /* M1 */
 }
 
-/* Claims a slot of the table and publishes the range there. False: table full, or no address space. */
+/*
+ * A range, published in a slot of the table. NULL: table full, or no address space. The slot is claimed last: one
+ * claimed for a range that then cannot be had is lost where others claim at the same time, and there are few.
+ */
 static struct stook_range_table *range_add(size_t size)
 {
-        size_t page = stook_os_page_bytes();
+        size_t page = stook_os_page_bytes(), map = round_up(map_bytes(size), page);
         uint32_t i = __atomic_load_n(&ranges_used, __ATOMIC_RELAXED);
-        void *base, *entries;
+        void *base = i < STOOK_RANGES_MAX ? stook_os_reserve(size, RANGE_ALIGN) : NULL;
+        void *entries = base ? stook_os_reserve(map, page) : NULL;
+        bool claimed = false;
 
-        do {
-                if (i == STOOK_RANGES_MAX)
-                        return NULL;
-        } while (!__atomic_compare_exchange_n(&ranges_used, &i, i + 1, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+        while (entries && !claimed && i < STOOK_RANGES_MAX)
+                claimed = __atomic_compare_exchange_n(&ranges_used, &i, i + 1, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+        if (!claimed) {
+                if (base)
+                        stook_os_unreserve(base, size);
+                if (entries)
+                        stook_os_unreserve(entries, map);
+                return NULL;
+        }
 
         struct stook_range_table *r = &ranges[i];
 
-        base = stook_os_reserve(size, RANGE_ALIGN);
-        entries = base ? stook_os_reserve(round_up(map_bytes(size), page), page) : NULL;
-        if (!entries) {
-                uint32_t last = i + 1;
-
-                if (base)
-                        stook_os_unreserve(base, size);
-                /* the slot is lost if somebody claimed the next one meanwhile: there are 64 */
-                __atomic_compare_exchange_n(&ranges_used, &last, i, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-                return NULL;
-        }
-        stook_os_advise(entries, round_up(map_bytes(size), page), STOOK_OS_NOHUGEPAGE);
+        stook_os_advise(entries, map, STOOK_OS_NOHUGEPAGE);
         r->base = (uintptr_t)base;
         r->size = size;
         r->entries = entries;
