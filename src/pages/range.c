@@ -172,7 +172,8 @@ uintptr_t stook_range_bump(size_t bytes, size_t align, uintptr_t *gap, size_t *g
         if (limit_share && size > limit_share)
                 size = limit_share & ~(RANGE_ALIGN - 1);
         for (;;) {
-                size_t least = round_up(bytes + (align > RANGE_ALIGN ? align : 0), RANGE_ALIGN);
+                size_t least = round_up(bytes + round_up(RANGE_SKEW, align < RANGE_ALIGN ? align : RANGE_ALIGN) +
+                                        (align > RANGE_ALIGN ? align : 0), RANGE_ALIGN);
                 struct stook_range_table *r;
 
                 if (least < bytes)

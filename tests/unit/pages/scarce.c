@@ -122,6 +122,48 @@ static void address_limit_is_survived(void **state)
         assert_int_equal(in_a_child(limited, 512), 0);
 }
 
+/* Threads ask at once for what cannot be had: that uses up none of the few ranges there may be. */
+static void *ask_for_too_much(void *got)
+{
+        for (unsigned i = 0; i < 2000; i++)
+                if (stook_span_take(0, (size_t)4 << 30, 0))
+                        *(bool *)got = true;
+        return NULL;
+}
+
+static int lifted(long mib)
+{
+        struct rlimit limit;
+        pthread_t threads[4];
+        bool got = false;
+
+        getrlimit(RLIMIT_AS, &limit);
+        limit.rlim_cur = (rlim_t)mib << 20;
+        if (setrlimit(RLIMIT_AS, &limit) || !stook_pages_start())
+                return 1;
+        for (unsigned i = 0; i < 4; i++)
+                if (pthread_create(&threads[i], NULL, ask_for_too_much, &got))
+                        return 2;
+        for (unsigned i = 0; i < 4; i++)
+                pthread_join(threads[i], NULL);
+        if (got || stook_ranges_count() > 2)
+                return 3;
+        limit.rlim_cur = limit.rlim_max;
+        if (setrlimit(RLIMIT_AS, &limit))
+                return 4;
+        /* Whole huge pages, with what a range leaves out at its start, make ranges of their own. */
+        for (unsigned i = 0; i < 20; i++)
+                if (!stook_span_take(0, (size_t)3 << 30, (size_t)4096 << i % 12))
+                        return 5;
+        return 0;
+}
+
+static void a_lifted_limit_is_used(void **state)
+{
+        (void)state;
+        assert_int_equal(in_a_child(lifted, 1024), 0);
+}
+
 static void *work_without_the_lock(void *arg)
 {
         (void)arg;
@@ -153,7 +195,10 @@ static void holder_that_never_returns(void **state)
 
 int main(int argc, char **argv)
 {
-        const struct CMUnitTest limits[] = { cmocka_unit_test(address_limit_is_survived) };
+        const struct CMUnitTest limits[] = {
+                cmocka_unit_test(address_limit_is_survived),
+                cmocka_unit_test(a_lifted_limit_is_used),
+        };
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(nth_commit_fails),
                 cmocka_unit_test(holder_that_never_returns),
