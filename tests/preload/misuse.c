@@ -91,9 +91,11 @@ static void never_handed_out(void)
 
 static void of_the_stack(void)
 {
-        char local[64] = { 0 };                 /* as glibc sees it: of size 0, which is no object's */
+        /* As glibc sees it: of size 0, which is no object's. Volatile: no compiler thinks that free reads it. */
+        volatile char local[64] = { 0 };
+        uintptr_t addr = (uintptr_t)local;
 
-        free(hidden(local + 16 - (uintptr_t)local % 16));
+        free(hidden((void *)(addr + 16 - addr % 16)));
 }
 
 static void sized_and_aligned(void)
