@@ -18,7 +18,7 @@
 #define STOOK_BARN_FULL  10
 #define STOOK_BARN_EMPTY 10
 #define STOOK_BARN_LIMIT_MAX 4096               /* far below what the stacks can count */
-/* What barns of a node keep: one cache, all caches (design.md section 8). Lowered by stook_barn_set_budget. */
+/* What barns of a node keep: one cache, all caches. Lowered by stook_barn_set_budget. */
 #define STOOK_BARN_CACHE_BYTES ((size_t)512 << 10)
 #define STOOK_BARN_NODE_BYTES  ((size_t)4 << 20)
 

@@ -68,7 +68,7 @@ extern struct stook_cache_options stook_cache_options;
 /* As stook_cache_create, but at a fixed index, with a capacity that is not raised by the default. For malloc's classes. */
 struct stook_cache *stook_cache_create_at(unsigned index, const char *name, size_t size, size_t align,
                                           unsigned capacity, unsigned full_limit);
-/* Default sheaf capacity by slot size (spec 3.1), rounded to the sheaf's memory. */
+/* Default sheaf capacity by slot size, rounded to the sheaf's memory. */
 unsigned stook_cache_default_capacity(size_t slot_size);
 
 /* ---- cache_registry.c ---- */

@@ -15,7 +15,7 @@
 
 #define FLAGS_HERE (STOOK_HWCACHE_ALIGN | STOOK_MERGE | STOOK_NO_SHEAVES | STOOK_RANDOM_ORDER)
 
-/* Cached objects of one kind in one slot, main and spare together (design.md section 8). */
+/* Cached objects of one kind in one slot, main and spare together: arbitrary. */
 #define SLOT_CACHE_BYTES ((size_t)64 << 10)
 
 /* Bytes up to which natural alignment grows with the size: what malloc promises too. */

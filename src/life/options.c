@@ -69,7 +69,7 @@ void stook_options_read(void)
         stook_cache_options.merge = (int)number("STOOK_MERGE", 1, -1, "0 or 1");
 }
 
-/* Barns and slots together keep at most 1/16 of the memory there is (design.md section 8); half is the barns'. */
+/* Barns and slots together keep at most 1/16 of the memory there is; half is the barns'. */
 void stook_options_set_budget(void)
 {
         uint64_t memory = stook_os_memory_bytes(), limit = stook_os_address_limit();

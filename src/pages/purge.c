@@ -8,9 +8,9 @@
 #include "pages/pages_node.h"
 #include "pages/range.h"
 
-#define DECAY_MS     1000               /* as mimalloc's and jemalloc's order of magnitude; figures.md asks for <= 10 s */
+#define DECAY_MS     1000               /* as mimalloc's and jemalloc's order of magnitude */
 #define STEP_SPANS   8                  /* purged by one step at most: a slow path's caller waits for it */
-#define BIG          ((size_t)1 << 20)  /* design.md section 7 */
+#define BIG          ((size_t)1 << 20)  /* a free span from here on is purged at once, above ALLOWANCE */
 #define ALLOWANCE    ((size_t)4 << 20)  /* dirty memory that is never purged at once; measured: below, compilers fault more */
 #define PURGE_LEAST_BYTES ((size_t)64 << 10)
 

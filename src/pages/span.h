@@ -1,7 +1,7 @@
 /*
  * Purpose: runs of pages, taken and given back. The unit that the slab layer and large allocations get.
  * Place: called by slab (slab_birth), malloc's large objects, life (trim, fork); calls os (mappings).
- * See design.md section 7 for what the layer does inside: one huge range or pieces, no holes ever, free spans
+ * Inside (docs/ARCHITECTURE.md has the way there): one huge range or pieces, no holes ever, free spans
  * in size bins with a bitmap, lowest address first, coalesced through the pagemap; states zero, dirty,
  * purged; purge by age, stepped by slow paths; mappings of their own inside the range above 32 MiB.
  *

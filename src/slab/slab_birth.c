@@ -5,7 +5,7 @@
  * Geometry: pages of a slab are touched only when their objects are handed out, so a larger slab costs address
  * space, not memory, and saves births: 32 KiB at least, 64 KiB where fewer than 64 objects would fit, room for
  * four objects always. From there upwards the smallest slab is taken that wastes at most 1/16 at its end, else
- * at most 1/8, and so on (spec 1.6). When such a span cannot be had, the smallest that holds one object.
+ * at most 1/8, and so on. When such a span cannot be had, the smallest that holds one object.
  *
  * Invariants:
  *  B1 the pagemap says "slab" only from before the first object is handed out until after the last came back.

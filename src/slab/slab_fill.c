@@ -230,7 +230,7 @@ size_t stook_slab_fill(struct stook_slabs *slabs, unsigned node, size_t n, void 
         fill_from_births(&f, node);
         if (STOOK_UNLIKELY(f.got < n) && !(flags & STOOK_FILL_THISNODE))
                 for (unsigned i = 0; i < stook_os_node_count() && f.got < n; i++) {
-                        f.try = true;   /* never wait for a remote node's lock: many nodes would (spec 15.1) */
+                        f.try = true;   /* never wait for a remote node's lock: many nodes would */
                         if (i != node)
                                 fill_from_list(&f, &slabs->node[i]);
                 }

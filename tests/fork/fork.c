@@ -1,5 +1,5 @@
 /*
- * What this proves (design.md 6.2): however a process is forked while its threads are inside the allocator, the
+ * What this proves: however a process is forked while its threads are inside the allocator, the
  * child's heap is whole: it validates, allocates, frees, and starts threads that do. By fork(), by _Fork and
  * by a raw clone that libc does not know of; and by fork() in a handler on top of the allocator, which must
  * not hang.

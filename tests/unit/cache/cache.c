@@ -1,6 +1,6 @@
 /*
  * What this proves: object caches as <stook/cache.h> says: arguments and their errors, default and asked-for
- * capacities, alignment, constructors, bulk calls, names, merging, destroy and shrink, exact counts (spec 10.1).
+ * capacities, alignment, constructors, bulk calls, names, merging, destroy and shrink, exact counts.
  */
 #include <errno.h>
 #include <limits.h>
