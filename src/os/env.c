@@ -11,6 +11,8 @@
 
 #include "os/os.h"
 
+#define VALUE_SHOWN 100                 /* bytes of a value that is refused; arbitrary */
+
 extern char **environ;
 
 const char *stook_os_env(const char *name)
@@ -31,11 +33,16 @@ void stook_os_env_refuse(const char *name, const char *value, const char *takes)
         struct iovec parts[sizeof(words) / sizeof(words[0])];
         unsigned n = sizeof(words) / sizeof(words[0]);
         int before = errno;
+        size_t shown = 0;
 
         for (unsigned i = 0; i < n; i++) {
                 parts[i].iov_base = (char *)words[i];
                 parts[i].iov_len = strlen(words[i]);
         }
+        /* One line, whatever the value is. */
+        while (shown < VALUE_SHOWN && (unsigned char)value[shown] >= ' ')
+                shown++;
+        parts[3].iov_len = shown;
         if (writev(STDERR_FILENO, parts, (int)n) < 0) {
                 /* nobody to tell */
         }

@@ -90,7 +90,7 @@ static void not_in_a_set_user_id_process(void **state)
 
 static void refuse_into_a_pipe(void)
 {
-        char text[256];
+        char text[256], value[10000] = { 0 };
         int ends[2];
         ssize_t n;
 
@@ -103,6 +103,15 @@ static void refuse_into_a_pipe(void)
         CHECK(n > 0);
         text[n] = 0;
         CHECK(!strcmp(text, "stook: STOOK_X=many: takes a number\n"));
+        stook_os_env_refuse("STOOK_X", "a\nb", "a number");
+        n = read(ends[0], text, sizeof(text) - 1);
+        CHECK(n > 0);
+        text[n] = 0;
+        CHECK(!strcmp(text, "stook: STOOK_X=a: takes a number\n"));
+        memset(value, 'x', sizeof(value) - 1);
+        stook_os_env_refuse("STOOK_X", value, "a number");
+        n = read(ends[0], text, sizeof(text) - 1);
+        CHECK(n > 100 && n < 200 && text[n - 1] == '\n');
 }
 
 static void a_refusal_is_one_write(void **state)
