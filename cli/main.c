@@ -46,7 +46,11 @@ int main(int argc, char **argv)
                 if (!strcmp(name, commands[i].name))
                         return commands[i].call(argc - 1, argv + 1);
 
-        fprintf(stderr, "stook: no %s '%s'; there is:", name[0] == '-' ? "option" : "command", name);
+        if (name[0] == '-') {
+                fprintf(stderr, "stook: no option '%s' (see stook --help)\n", name);
+                return STATUS_CANNOT;
+        }
+        fprintf(stderr, "stook: no command '%s'; there is:", name);
         for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
                 fprintf(stderr, " %s", commands[i].name);
         fputs(" (see stook --help)\n", stderr);

@@ -40,7 +40,7 @@ class Options(unittest.TestCase):
         self.refused(says="usage: stook")
         self.refused("walk", says="no command 'walk'")
         self.refused("walk", says=" run")
-        self.refused("--walk", says="no option '--walk'")
+        self.refused("--walk", says="no option '--walk' (see stook --help)")
         self.refused("run", says="no program given")
         self.refused("run", "--", says="no program given")
         self.refused("run", "--walk", "true", says="no option '--walk'")
