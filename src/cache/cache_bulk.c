@@ -5,6 +5,7 @@
  * Failure: an allocation gets all or nothing.
  */
 #include <errno.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "cache/cache.h"
@@ -32,6 +33,8 @@ STOOK_API int stook_cache_alloc_bulk(struct stook_cache *cache, unsigned flags, 
 
         if (!n || (flags & ~STOOK_ZERO) || ((flags & STOOK_ZERO) && cache->slabs.ctor))
                 return -EINVAL;
+        if (n > PTRDIFF_MAX / sizeof(*objects))         /* nobody has room for the pointers */
+                return -ENOMEM;
         got = stook_slot_alloc_bulk(&cache->front, n, objects);
         if (got < n) {
                 stook_fork_check();

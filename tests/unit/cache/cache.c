@@ -219,6 +219,9 @@ static void bulk_gets_all(void **state)
         (void)state;
         assert_int_equal(stook_cache_alloc_bulk(a, 0, 0, (void **)objects), -EINVAL);
         assert_int_equal(stook_cache_alloc_bulk(a, STOOK_THISNODE, 1, (void **)objects), -EINVAL);
+        assert_int_equal(stook_cache_alloc_bulk(a, 0, SIZE_MAX, (void **)objects), -ENOMEM);
+        assert_int_equal(stook_cache_alloc_bulk(a, 0, PTRDIFF_MAX / sizeof(void *) + 1, (void **)objects), -ENOMEM);
+        assert_null(objects[0]);                        /* nor was anything written */
         for (size_t n = 1; n <= 5000; n = n * 3 / 2 + 1) {
                 assert_int_equal(stook_cache_alloc_bulk(a, STOOK_ZERO, n, (void **)objects), 0);
                 for (size_t i = 0; i < n; i++) {
