@@ -82,6 +82,7 @@ void stook_registry_unlock(void);
 bool stook_registry_fork_prepare(void);
 bool stook_registry_is_mine(void);      /* this thread has the mutex */
 void stook_registry_fork_child(bool whole);
+bool stook_registry_is_class(const struct stook_cache *cache);  /* one of malloc's; without the mutex */
 
 /* The rest: registry mutex held. */
 /* An index nobody uses, its memory readable, state MAKING. @index 0: any. Return: 0; -ENFILE; -ENOMEM. */

@@ -57,6 +57,8 @@ STOOK_API int stook_cache_destroy(struct stook_cache *cache)
 
         if (!cache)
                 return 0;
+        if (stook_registry_is_class(cache))
+                return -EINVAL;
         stook_registry_lock();
         if (cache->references > 1) {
                 cache->references--;

@@ -107,6 +107,11 @@ bool stook_caches_start(unsigned reserved_indices)
         return true;
 }
 
+bool stook_registry_is_class(const struct stook_cache *cache)
+{
+        return cache->index < first_free_index;
+}
+
 unsigned stook_caches_bound(void)
 {
         return __atomic_load_n(&bound, __ATOMIC_ACQUIRE);

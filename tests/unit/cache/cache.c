@@ -307,6 +307,22 @@ static void destroy_reports_what_is_left(void **state)
         assert_int_equal(stook_cache_destroy(other), 0);
 }
 
+static void size_classes_stay(void **state)
+{
+        void *object = stook_malloc(1000);
+        struct stook_cache *class = stook_object_cache(object);
+
+        (void)state;
+        assert_int_equal(stook_cache_destroy(class), -EINVAL);
+        stook_free(object);
+        assert_int_equal(stook_cache_destroy(class), -EINVAL);
+        assert_ptr_equal(stook_cache_find("malloc-1024"), class);
+        object = stook_malloc(1000);
+        assert_ptr_equal(stook_object_cache(object), class);
+        stook_free(object);
+        assert_true(stats_of(class).objects_cached > 0);
+}
+
 static void shrink_gives_slabs_back(void **state)
 {
         struct stook_cache *cache = stook_cache_create("shrink", 512, NULL);
@@ -470,6 +486,7 @@ int main(void)
                 cmocka_unit_test(nodes_are_checked),
                 cmocka_unit_test(bulk_gets_all),
                 cmocka_unit_test(destroy_reports_what_is_left),
+                cmocka_unit_test(size_classes_stay),
                 cmocka_unit_test(shrink_gives_slabs_back),
                 cmocka_unit_test(merging_is_for_those_who_ask),
                 cmocka_unit_test(find_returns_the_oldest),
