@@ -130,7 +130,7 @@ STOOK_PUBLIC int stook_cache_alloc_bulk(struct stook_cache *cache, unsigned flag
 
 /*
  * stook_cache_free_bulk() - give n objects back
- * @or_null: their cache, or NULL: each object finds its own
+ * @or_null: their cache, or NULL: each object finds its own; those of <stook/malloc.h> may be among them
  * @objects: not NULL pointers; the array is scratch space for the call and unspecified after it
  * Signal-safe.
  */

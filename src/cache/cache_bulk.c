@@ -1,7 +1,7 @@
 /*
  * Purpose: many objects at once: sheaves are emptied and filled by copies, what they do not have or take
  * goes straight to the slabs, which group it.
- * Place: API; calls slot, then slab.
+ * Place: API; calls slot, then slab; and malloc's large objects, if the caller names no cache.
  * Failure: an allocation gets all or nothing.
  */
 #include <errno.h>
@@ -10,6 +10,7 @@
 
 #include "cache/cache.h"
 #include "life/life.h"
+#include "malloc/large.h"
 #include "pages/pagemap.h"
 
 /* Objects of mixed caches are sorted a window at a time, so that many caches cost no more than this squared. */
@@ -106,6 +107,15 @@ static void free_one_cache(struct stook_cache *cache, size_t n, void **objects)
         free_known(cache, n, objects);
 }
 
+/* An object of no cache: a large one of malloc's, which a size alone does not tell (calloc, aligned_alloc). */
+static void free_large(void *object)
+{
+        struct stook_span *span = stook_span_large_at((uintptr_t)object);
+
+        if (!span || !stook_large_free(span))
+                stook_cache_free_misuse(NULL, object);
+}
+
 /* The first object's cache takes all of its kind in the window. Returns how many have gone. */
 static size_t free_first_kind(size_t n, void **objects)
 {
@@ -113,7 +123,7 @@ static size_t free_first_kind(size_t n, void **objects)
         size_t same = 1;
 
         if (!index) {
-                stook_cache_free_misuse(NULL, objects[0]);
+                free_large(objects[0]);
                 return 1;
         }
         for (size_t i = 1; i < n; i++)

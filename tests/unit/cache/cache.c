@@ -255,6 +255,34 @@ static void bulk_gets_all(void **state)
         assert_int_equal(stook_cache_destroy(b), 0);
 }
 
+/* An object of malloc's is a span above 128 KiB, and below it where zeros or an alignment were asked for. */
+static void bulk_frees_without_a_cache(void **state)
+{
+        struct stook_cache *cache = stook_cache_create("bulk-any", 64, NULL);
+        void *objects[600], *again[600];
+        size_t live[2] = { 0, 0 };
+
+        (void)state;
+        for (int i = 0; i < 600; i++) {
+                objects[i] = i % 4 == 0 ? stook_cache_alloc(cache) :
+                             i % 4 == 1 ? stook_calloc(1, 40000 + (size_t)i * 1000) :
+                             i % 4 == 2 ? stook_aligned_alloc(65536, 100) : stook_malloc((size_t)i * 10);
+                assert_non_null(objects[i]);
+                live[0] += stook_usable_size(objects[i]) > 0;
+        }
+        assert_int_equal(live[0], 600);
+        memcpy(again, objects, sizeof(objects));
+        errno = 4711;
+        stook_cache_free_bulk(NULL, 600, objects);
+        assert_int_equal(errno, 4711);
+        assert_int_equal(stats_of(cache).objects_live, 0);
+        for (int i = 0; i < 600; i++)
+                if (i % 4 == 1 || i % 4 == 2)
+                        live[1] += stook_owns(again[i]);
+        assert_int_equal(live[1], 0);
+        assert_int_equal(stook_cache_destroy(cache), 0);
+}
+
 static unsigned left_reports;
 static char     left_text[300];
 
@@ -485,6 +513,7 @@ int main(void)
                 cmocka_unit_test(constructors_run_once_for_each_object),
                 cmocka_unit_test(nodes_are_checked),
                 cmocka_unit_test(bulk_gets_all),
+                cmocka_unit_test(bulk_frees_without_a_cache),
                 cmocka_unit_test(destroy_reports_what_is_left),
                 cmocka_unit_test(size_classes_stay),
                 cmocka_unit_test(shrink_gives_slabs_back),
