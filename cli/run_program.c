@@ -85,10 +85,10 @@ static void fill_result(struct run_result *result, int wait_status, const struct
 static void wait_for(const struct run_request *request, const sigset_t *waited, struct run_result *result,
                      double begun)
 {
-        const struct timespec step = { .tv_nsec = WATCH_MS * 1000000L };
+        const struct timespec step = { .tv_nsec = WATCH_MS * 1000000L }, at_once = { 0 };
         struct rusage usage;
         siginfo_t info;
-        int wait_status;
+        int wait_status, late;
 
         for (;;) {
                 pid_t pid = wait4(result->pid, &wait_status, WNOHANG, &usage);
@@ -109,6 +109,10 @@ static void wait_for(const struct run_request *request, const sigset_t *waited, 
                         kill(result->pid, number);
                 result->passed_on = number;
         }
+        /* What came while the program ended was for it: unblocked, it would end this process before its report. */
+        while ((late = sigtimedwait(waited, NULL, &at_once)) > 0)
+                if (late != SIGCHLD)
+                        result->passed_on = late;
         fill_result(result, wait_status, &usage, begun);
 }
 
