@@ -93,12 +93,12 @@ static void unmake(struct stook_pages_node *node, struct stook_span *span)
 
 static void hand_out(struct stook_pages_node *node, struct stook_span *span)
 {
-        __atomic_store_n(&span->kind, STOOK_SPAN_TAKEN, __ATOMIC_RELAXED);
         span->state = STOOK_SPAN_ZERO;
         memset(span->user, 0, sizeof(span->user));
         stook_pagemap_set(span->start, (uint64_t)(uintptr_t)span);
         /* its neighbours look at the last page of the reserved space */
         stook_pagemap_set(span->start + span->reserved - STOOK_MAP_PAGE, (uint64_t)(uintptr_t)span);
+        __atomic_store_n(&span->kind, STOOK_SPAN_TAKEN, __ATOMIC_RELEASE);
         __atomic_fetch_add(&node->taken_bytes, span->bytes, __ATOMIC_RELAXED);
 }
 

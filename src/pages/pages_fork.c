@@ -6,6 +6,7 @@
  */
 #include "os/os.h"
 #include "pages/meta.h"
+#include "pages/pagemap.h"
 #include "pages/pages_node.h"
 
 bool stook_pages_fork_prepare(void)
@@ -39,6 +40,7 @@ static void insert_again(struct stook_span *span, void *data)
                 return;
         if (span->own_mapping) {
                 /* an own mapping whose giver vanished: its memory is unknown, its address space is lost */
+                stook_pagemap_set(span->start, (uint64_t)(uintptr_t)span);
                 span->kind = STOOK_SPAN_TAKEN;
                 return;
         }

@@ -249,10 +249,11 @@ static struct stook_span *take_pending(struct stook_pages_node *node, size_t byt
 
 static void hand_out(struct stook_pages_node *node, struct stook_span *span)
 {
-        __atomic_store_n(&span->kind, STOOK_SPAN_TAKEN, __ATOMIC_RELAXED);
         span->list.next = span->list.prev = NULL;
         memset(span->user, 0, sizeof(span->user));
         tag(span);
+        /* Last: the child of a fork finds it either free in nobody's hands, or taken and in the map. */
+        __atomic_store_n(&span->kind, STOOK_SPAN_TAKEN, __ATOMIC_RELEASE);
         __atomic_fetch_add(&node->taken_bytes, span->bytes, __ATOMIC_RELAXED);
 }
 
