@@ -20,7 +20,8 @@ STOOK_INLINE void stook_pending_stack_push_chain(struct stook_pending_stack *s, 
         struct stook_link *old = __atomic_load_n(&s->first, __ATOMIC_RELAXED);
 
         do {
-                last->next = old;
+                /* atomic only because a popper of a tagged stack may still be reading it there */
+                __atomic_store_n(&last->next, old, __ATOMIC_RELAXED);
         } while (!__atomic_compare_exchange_n(&s->first, &old, first, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
 }
 

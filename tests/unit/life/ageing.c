@@ -14,10 +14,11 @@
 #define OBJECTS 65536
 #define BYTES   1024                    /* 64 MiB of them */
 #define STAYS   512                     /* each 512th stays: one in half a megabyte */
+#define OTHERS  16384                   /* far more than a slot and a barn keep of them */
 #define ROUNDS  2000                    /* of 5 ms: far more than STOOK_DECAY_MS, which the build sets to 50 */
 
 static void *objects[OBJECTS];
-static void *others[4096];
+static void *others[OTHERS];
 
 static size_t free_dirty_bytes(void)
 {
@@ -27,12 +28,12 @@ static size_t free_dirty_bytes(void)
         return stats.free_dirty_bytes;
 }
 
-/* More than a slot and a barn hold, so that sheaves are refilled and flushed. */
+/* Sheaves are refilled and flushed. */
 static void go_on(void)
 {
-        for (size_t i = 0; i < 4096; i++)
+        for (size_t i = 0; i < OTHERS; i++)
                 others[i] = stook_malloc(48);
-        for (size_t i = 0; i < 4096; i++)
+        for (size_t i = 0; i < OTHERS; i++)
                 stook_free(others[i]);
 }
 

@@ -179,6 +179,9 @@ static void test_handlers_on_top_of_busy_threads(void **state)
 
 static void forks(pid_t (*make_child)(void), int count)
 {
+#ifdef __SANITIZE_THREAD__
+        skip();                         /* see `tsan` in tests/meson.build */
+#endif
         start_threads();
         for (int n = 0; n < count; n++) {
                 pid_t child = make_child();
