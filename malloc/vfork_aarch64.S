@@ -2,7 +2,7 @@
  * Purpose: vfork for the drop-in: see vfork_x86_64.S. aarch64 has no such system call; it is a clone with
  * CLONE_VM | CLONE_VFORK on the same stack.
  */
-#include <asm/unistd.h>
+#include <sys/syscall.h>
 #define READY  8                        /* <stook/layout.h> */
 #define BARRED 14
 #define FLAGS  (0x100 | 0x4000 | 17)    /* CLONE_VM | CLONE_VFORK | SIGCHLD */

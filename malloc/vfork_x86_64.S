@@ -6,7 +6,7 @@
  * Assembly, because the child returns through this frame first: all that the parent needs afterwards stays in
  * registers, which the two do not share. A handler that runs before the system call finds a barred thread.
  */
-#include <asm/unistd.h>
+#include <sys/syscall.h>
 #define READY  8                        /* <stook/layout.h> */
 #define BARRED 14
 
