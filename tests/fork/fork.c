@@ -5,6 +5,7 @@
  * not hang.
  */
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -27,6 +28,7 @@
 static const size_t sizes[KINDS] = { 32, 200, 1000, 5000 };
 static struct stook_cache *caches[KINDS];
 static uint32_t stop;
+static uint32_t churning;
 
 static void *churn(void *arg)
 {
@@ -34,6 +36,7 @@ static void *churn(void *arg)
         void *held[64] = { NULL };
         uint8_t kind[64] = { 0 };
 
+        __atomic_fetch_add(&churning, 1, __ATOMIC_RELEASE);
         while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
                 random = random * UINT64_C(6364136223846793005) + 1442695040888963407;
                 unsigned i = (unsigned)(random >> 58), k = (unsigned)(random >> 50) % (KINDS + 1);
@@ -122,11 +125,18 @@ static pid_t split(enum how how)
 
 static pthread_t threads[THREADS];
 
+/*
+ * Returns when all threads churn: a sanitizer's runtime takes locks of its own while a thread starts, and does
+ * not give them back in the child of a fork.
+ */
 static void start_threads(void)
 {
         stop = 0;
+        churning = 0;
         for (uintptr_t i = 0; i < THREADS; i++)
                 assert_int_equal(pthread_create(&threads[i], NULL, churn, (void *)(i * 1234567 + 1)), 0);
+        while (__atomic_load_n(&churning, __ATOMIC_ACQUIRE) != THREADS)
+                sched_yield();
 }
 
 static void stop_threads(void)
