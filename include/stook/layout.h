@@ -42,9 +42,9 @@ extern "C" {
 struct stook_thread_v1 {
         char              *slots;       /* slot i starts at slots + (i << STOOK_SLOT_SHIFT) */
         uint32_t           ready;       /* slots below this index are filled; 0: go to the library */
-        uint16_t           locks_held;  /* see base/lock.h */
+        uint8_t            locks_held;  /* see base/lock.h */
         uint8_t            barred;      /* never enrol: vfork child, exiting thread, no registration to be had */
-        uint8_t            flags;       /* private to the library */
+        uint16_t           group;       /* what this thread allocates is charged to it; 0: see group/group.h */
         char              *rseq;        /* the kernel's struct rseq of this thread; rseq_cs is at 8 */
         volatile uint32_t *index;       /* the field of it that is the slot index (mm_cid or cpu_id) */
         char               own_rseq[32] __attribute__((aligned(32))); /* registered where libc made no area */
