@@ -122,6 +122,20 @@ STOOK_PUBLIC void *stook_cache_alloc_node(struct stook_cache *cache, unsigned fl
 STOOK_PUBLIC void stook_cache_free(struct stook_cache *cache, void *object);
 
 /*
+ * stook_cache_alloc_nolock(), stook_cache_free_nolock() - for who may not wait
+ *
+ * stook_cache_alloc and stook_cache_free wait for another thread at most about 1 ms for each lock on their way; these
+ * wait for nobody: a lock is tried once, a thread that is stopped at any instruction does not hold them up, and other
+ * work (purging, lending) is left to ordinary calls. For handlers of profilers, real-time threads, watchdogs.
+ * Steps are bounded, but for compare-and-swaps repeated because another thread's succeeded; the system may be
+ * called for memory. Objects of either kind of call may be given back by either.
+ * Return: as stook_cache_alloc. NULL may also mean that what is free could not be had without waiting.
+ * Signal-safe. In a child of _Fork or of a raw clone they use the heap as it is; ordinary calls repair it.
+ */
+STOOK_PUBLIC void *stook_cache_alloc_nolock(struct stook_cache *cache) __attribute__((malloc));
+STOOK_PUBLIC void stook_cache_free_nolock(struct stook_cache *cache, void *object);
+
+/*
  * stook_cache_alloc_bulk() - n objects or none
  * @flags: STOOK_ZERO; @objects: room for n pointers, unspecified after a failure
  * Return: 0; -ENOMEM; -EINVAL: unknown flag, n 0, or STOOK_ZERO with a constructor. Signal-safe.

@@ -29,6 +29,13 @@ STOOK_PUBLIC void   stook_free_aligned_sized(void *object, size_t align, size_t 
 STOOK_PUBLIC size_t stook_usable_size(const void *object);      /* 0 for NULL */
 STOOK_PUBLIC bool   stook_owns(const void *object);             /* a live or cached object of ours starts there */
 
+/*
+ * The same for who may not wait for another thread, whatever that one holds: see stook_cache_alloc_nolock. Any size;
+ * what either kind of call returned may be given back by either. ENOMEM, too, before the library has started.
+ */
+STOOK_PUBLIC void  *stook_malloc_nolock(size_t size);
+STOOK_PUBLIC void   stook_free_nolock(void *object);
+
 #ifdef __cplusplus
 }
 #endif

@@ -81,7 +81,7 @@ void stook_barn_lend(struct stook_barns *self, unsigned node)
         struct stook_barns *at;
         bool evicted = false;
 
-        if (STOOK_LIKELY(!__atomic_load_n(&budget[node].refused, __ATOMIC_RELAXED)) ||
+        if (STOOK_LIKELY(!__atomic_load_n(&budget[node].refused, __ATOMIC_RELAXED)) || stook_lock_may_not_wait() ||
             !__atomic_exchange_n(&budget[node].refused, 0, __ATOMIC_RELAXED))
                 return;
         at = __atomic_load_n(&hand, __ATOMIC_ACQUIRE);

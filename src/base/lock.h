@@ -19,6 +19,8 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include "base/compiler.h"
+#include "base/thread.h"
 
 struct stook_lock {
         uint32_t word;                  /* M1 */
@@ -28,6 +30,28 @@ struct stook_lock {
 bool stook_lock_take(struct stook_lock *lock);
 bool stook_lock_try(struct stook_lock *lock);
 void stook_lock_drop(struct stook_lock *lock);
+
+/*
+ * Between the two this thread waits for no lock, as if it held one: take does what try does. They nest. The slow
+ * paths take it, as they take a handler on top of a holder, for a caller who has no time for other work (purging).
+ */
+STOOK_INLINE void stook_lock_forbid_waits(void)
+{
+        stook_self->locks_held++;
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
+STOOK_INLINE void stook_lock_allow_waits(void)
+{
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);
+        stook_self->locks_held--;
+}
+
+/* Does this thread hold a lock, or was told not to wait? For slow paths that have work to offer. */
+STOOK_INLINE bool stook_lock_may_not_wait(void)
+{
+        return stook_self->locks_held != 0;
+}
 
 /* For the child of a fork whose lock words belong to threads that are gone. */
 void stook_lock_reset(struct stook_lock *lock);

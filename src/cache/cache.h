@@ -102,6 +102,8 @@ bool stook_cache_empty(struct stook_cache *cache);
 /* ---- cache_free.c ---- */
 /* Report of a free that is none: finds out what @object is and says so. */
 STOOK_COLD void stook_cache_free_misuse(struct stook_cache *or_null, const void *object);
+/* By the pagemap: an object of @cache may start there, so it may be pushed. */
+bool stook_cache_owns(const struct stook_cache *cache, const void *object);
 /* on_double for the slot layer. */
 void stook_cache_free_double(struct stook_front *front, void *object);
 

@@ -69,7 +69,7 @@ static STOOK_NOINLINE void free_miss(struct stook_cache *cache, void *object)
 }
 
 /* True: @object may be pushed. The same test as in stook_cache_free, without its short cuts. */
-static bool belongs(struct stook_cache *cache, const void *object)
+bool stook_cache_owns(const struct stook_cache *cache, const void *object)
 {
         uint64_t entry = stook_pagemap_get((uintptr_t)object);
         uint32_t offset = stook_entry_offset(entry, (uintptr_t)object);
@@ -83,7 +83,7 @@ static STOOK_NOINLINE void free_odd(struct stook_cache *cache, void *object)
 {
         if (!object)
                 return;
-        if (belongs(cache, object))
+        if (stook_cache_owns(cache, object))
                 free_miss(cache, object);
         else
                 stook_cache_free_misuse(cache, object);
@@ -113,7 +113,7 @@ STOOK_API struct stook_cache *stook_object_cache(const void *object)
         unsigned index = stook_entry_cache(stook_pagemap_get((uintptr_t)object));
         struct stook_cache *cache = stook_cache_at(index);
 
-        if (!index || !belongs(cache, object) || !stook_slab_object_valid(&cache->slabs, object))
+        if (!index || !stook_cache_owns(cache, object) || !stook_slab_object_valid(&cache->slabs, object))
                 return NULL;
         return cache;
 }

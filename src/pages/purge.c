@@ -57,7 +57,7 @@ void stook_pages_purge_big(struct stook_pages_node *node)
         struct stook_span *big;
 
         /* racy: whoever frees last sees all */
-        if (__atomic_load_n(&node->bins[STOOK_SET_DIRTY].bytes, __ATOMIC_RELAXED) <= allowance(node) ||
+        if (stook_lock_may_not_wait() || __atomic_load_n(&node->bins[STOOK_SET_DIRTY].bytes, __ATOMIC_RELAXED) <= allowance(node) ||
             !stook_pages_lock(node))
                 return;
         big = stook_bins_largest(&node->bins[STOOK_SET_DIRTY]);
@@ -72,6 +72,8 @@ void stook_pages_purge_big(struct stook_pages_node *node)
 
 void stook_pages_step(void)
 {
+        if (stook_lock_may_not_wait())
+                return;
         for (unsigned n = 0; n < stook_os_node_count(); n++) {
                 struct stook_pages_node *node = &stook_pages_nodes[n];
                 uint32_t now, next = __atomic_load_n(&node->next_step_ms, __ATOMIC_RELAXED);

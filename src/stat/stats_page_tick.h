@@ -9,6 +9,7 @@
 #define STOOK_STATS_PAGE_TICK_H
 
 #include "base/compiler.h"
+#include "base/lock.h"
 
 extern void (*stook_stats_page_hook)(void);     /* atomic, relaxed: what it reads was there before it was set */
 
@@ -16,7 +17,7 @@ STOOK_INLINE void stook_stats_page_tick(void)
 {
         void (*hook)(void) = __atomic_load_n(&stook_stats_page_hook, __ATOMIC_RELAXED);
 
-        if (STOOK_UNLIKELY(hook != NULL))
+        if (STOOK_UNLIKELY(hook != NULL) && !stook_lock_may_not_wait())
                 hook();
 }
 

@@ -20,6 +20,8 @@ static void test_every_call_is_there(void **state)
                 CALL(stook_cache_free), CALL(stook_cache_alloc_bulk), CALL(stook_cache_free_bulk),
                 CALL(stook_cache_shrink), CALL(stook_object_node), CALL(stook_cache_object_size),
                 CALL(stook_object_cache),
+                CALL(stook_cache_alloc_nolock), CALL(stook_cache_free_nolock),
+                CALL(stook_malloc_nolock), CALL(stook_free_nolock),
                 CALL(stook_malloc), CALL(stook_calloc), CALL(stook_realloc), CALL(stook_reallocarray),
                 CALL(stook_aligned_alloc), CALL(stook_free), CALL(stook_free_sized),
                 CALL(stook_free_aligned_sized), CALL(stook_usable_size), CALL(stook_owns),
