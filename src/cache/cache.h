@@ -60,6 +60,7 @@ extern struct stook_shape {
 /* What options say about all caches; set by life before the first cache. */
 struct stook_cache_options {
         int capacity;                   /* of every cache that has sheaves at all; -1: by its size */
+        bool tiny;                      /* no sheaves, no empty slabs kept; stronger than capacity */
         int merge;                      /* 1: every cache that may; 0: none; -1: those made with STOOK_MERGE */
 };
 extern struct stook_cache_options stook_cache_options;

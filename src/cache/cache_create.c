@@ -97,7 +97,7 @@ static unsigned capacity_of(const struct plan *plan, size_t slot_size)
 {
         unsigned capacity;
 
-        if (plan->flags & STOOK_NO_SHEAVES)
+        if ((plan->flags & STOOK_NO_SHEAVES) || stook_cache_options.tiny)
                 return 0;
         if (stook_cache_options.capacity >= 0)
                 return (unsigned)stook_cache_options.capacity;
@@ -130,6 +130,7 @@ static int make(unsigned index, const struct plan *plan, struct stook_cache **ma
                 .object_size = plan->size,
                 .align = plan->align,
                 .random_order = plan->flags & STOOK_RANDOM_ORDER,
+                .keep_none = stook_cache_options.tiny,
                 .ctor = plan->ctor,
                 .ctor_data = plan->ctor_data,
                 .counters = &cache->counters,

@@ -4,6 +4,7 @@
  *   STOOK_THP=system|always|never        transparent huge pages for our ranges
  *   STOOK_DECAY_MS=0..3600000            how long free pages stay before they are purged
  *   STOOK_CAPACITY=0..65534              sheaf capacity of all caches
+ *   STOOK_TINY=0|1                       no sheaves, no empty slabs kept: as little memory as can be
  *   STOOK_MERGE=0|1                      share caches of equal geometry: never, always
  */
 #include <stddef.h>
@@ -66,6 +67,7 @@ void stook_options_read(void)
                 stook_pages_set_decay_ms((uint32_t)decay);
         stook_cache_options.capacity = (int)number("STOOK_CAPACITY", STOOK_SHEAF_CAPACITY_MAX, -1,
                                                    "objects, 0 to 65534");
+        stook_cache_options.tiny = number("STOOK_TINY", 1, 0, "0 or 1");
         stook_cache_options.merge = (int)number("STOOK_MERGE", 1, -1, "0 or 1");
 }
 

@@ -82,7 +82,7 @@ static void choose(struct stook_slabs *slabs, const struct stook_slabs_args *arg
         slabs->objects = (uint32_t)smaller(slabs->slab_bytes / slabs->slot_size, STOOK_SLAB_OBJECTS_MAX);
         keep = log2_floor(args->object_size) / 2;
         keep = keep < 5 ? 5 : smaller(keep, 10);
-        slabs->min_partial = (uint32_t)smaller(keep, EMPTY_BYTES_KEPT / slabs->slab_bytes);
+        slabs->min_partial = args->keep_none ? 0 : (uint32_t)smaller(keep, EMPTY_BYTES_KEPT / slabs->slab_bytes);
 }
 
 /* ---- random order ---- */

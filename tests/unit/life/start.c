@@ -52,9 +52,11 @@ static int facts(void)
         struct stook_cache_stats s = { .stats_size = sizeof(s) };
         struct stook_mode mode = { .mode_size = sizeof(mode) };
 
+        stook_cache_free(a, stook_cache_alloc(a));
         stook_cache_stats(a, &s);
         stook_mode(&mode);
-        printf("capacity=%lu merged=%d thp=%s backend=%s", s.sheaf_capacity, a == b, mode.thp, mode.backend);
+        printf("capacity=%lu slabs=%lu merged=%d thp=%s backend=%s", s.sheaf_capacity, s.slabs, a == b, mode.thp,
+               mode.backend);
         return 0;
 }
 
@@ -83,8 +85,10 @@ static void options_are_obeyed(void **state)
 {
         (void)state;
         option("STOOK_CAPACITY", "5", "capacity=5 ");
-        option("STOOK_CAPACITY", "0", "capacity=0 ");
+        option("STOOK_CAPACITY", "0", "capacity=0 slabs=1 ");
         option("STOOK_CAPACITY", "65534", "capacity=65534 ");
+        option("STOOK_TINY", "1", "capacity=0 slabs=0 ");
+        option("STOOK_TINY", "0", "capacity=60 slabs=1 ");
         option("STOOK_MERGE", "1", "merged=1");
         option("STOOK_MERGE", "0", "merged=0");
         option("STOOK_THP", "never", "thp=never");
@@ -102,6 +106,7 @@ static void nonsense_is_refused(void **state)
         nonsense("STOOK_CAPACITY", "", "capacity=60");
         nonsense("STOOK_CAPACITY", "12x", "capacity=60");
         nonsense("STOOK_CAPACITY", "99999999999999999999999", "capacity=60");
+        nonsense("STOOK_TINY", "2", "capacity=60");
         nonsense("STOOK_MERGE", "2", "merged=0");
         nonsense("STOOK_THP", "sometimes", "thp=system");
         nonsense("STOOK_SLOTS", "fast", "capacity=60");
