@@ -86,6 +86,15 @@ struct stook_sheaf *stook_barn_get_empty(struct stook_barns *barns, unsigned nod
         return pop(&barns->node[node].empty);
 }
 
+struct stook_sheaf *stook_barn_get_full_or_empty(struct stook_barns *barns, unsigned node)
+{
+        struct stook_sheaf *full = stook_barn_get_full(barns, node);
+
+        mark_traded(barns->node + node);
+        stook_count(barns->counters, full ? STOOK_STAT_barn_get : STOOK_STAT_barn_get_fail, 1);
+        return full ? full : stook_barn_get_empty(barns, node);
+}
+
 bool stook_barn_put_full(struct stook_barns *barns, unsigned node, struct stook_sheaf *full)
 {
         stook_assert(stook_sheaf_full(full), "barn I1");

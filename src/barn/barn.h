@@ -56,6 +56,8 @@ bool stook_barn_put_full(struct stook_barns *barns, unsigned node, struct stook_
 bool stook_barn_put_empty(struct stook_barns *barns, unsigned node, struct stook_sheaf *empty);
 struct stook_sheaf *stook_barn_get_empty(struct stook_barns *barns, unsigned node);
 struct stook_sheaf *stook_barn_get_full(struct stook_barns *barns, unsigned node);
+/* A full sheaf, else an empty one, else NULL. Counts barn_get for a full one, else barn_get_fail. */
+struct stook_sheaf *stook_barn_get_full_or_empty(struct stook_barns *barns, unsigned node);
 /* Room for a full sheaf, seen racily: a hint before one is filled. */
 bool stook_barn_has_room(struct stook_barns *barns, unsigned node);
 /* The barns of all caches, through next; NULL: none yet. */
@@ -65,6 +67,8 @@ struct stook_barns *stook_barns_first(void);
 
 /* A full sheaf from the slabs (in @empty, or a new one). NULL: no memory; nothing lost: what was got went back, @empty is still the caller's. Counts sheaf_refill. */
 struct stook_sheaf *stook_barn_refill(struct stook_barns *barns, unsigned node, struct stook_sheaf *empty, unsigned flags);
+/* Up to its capacity into a sheaf from the slabs, or as many as they have: its size tells. Counts sheaf_refill. */
+void stook_barn_fill(struct stook_barns *barns, unsigned node, struct stook_sheaf *sheaf);
 /* All objects of a sheaf into their slabs; it is empty then. Counts sheaf_flush. */
 void stook_barn_flush(struct stook_barns *barns, struct stook_sheaf *sheaf);
 /* Takes any sheaf from who has no use for it: full or empty to the barn if there is room, else flushed and deleted. */

@@ -39,6 +39,18 @@ struct stook_sheaf *stook_barn_refill(struct stook_barns *barns, unsigned node, 
         return sheaf;
 }
 
+void stook_barn_fill(struct stook_barns *barns, unsigned node, struct stook_sheaf *sheaf)
+{
+        unsigned size = stook_sheaf_size(sheaf);
+        size_t   got = stook_slab_fill(barns->below, node, sheaf->capacity - size, sheaf->objects + size,
+                                       STOOK_FILL_FOR_SHEAF);
+
+        stook_sheaf_set_size(sheaf, size + (unsigned)got);
+        stook_count(barns->counters, STOOK_STAT_sheaf_refill, got);
+        stook_pages_step();
+        stook_stats_page_tick();
+}
+
 static void flush(struct stook_barns *barns, struct stook_sheaf *sheaf)
 {
         unsigned size = stook_sheaf_size(sheaf);

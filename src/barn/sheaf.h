@@ -3,7 +3,7 @@
  * The array is the only thing slot and barn layers share: the barn need not know where a sheaf was.
  *
  * States, one at a time: main of a slot (any size); spare of a slot (any size); in a barn's full stack
- * (size == capacity) or empty stack (size 0); in the hands of one thread; free memory in the pool.
+ * (size == capacity) or empty stack (size 0); in the hands of one thread; lent to a user; free memory in the pool.
  *
  * Invariants:
  *  I1 capacity and cache are fixed while the memory serves one cache; the memory is type-stable: stale
@@ -11,11 +11,12 @@
  *  I2 pushes into the sheaf = size + pops - moved, where moved = objects its owners filled in minus those they
  *     flushed out. So the words of all sheaves of a cache give exact counts of pops and pushes.
  *  I3 the zero-capacity sheaf is read-only memory, empty for pop and full for push, never a spare, never in a barn.
+ *  I4 a lent sheaf's link points at itself (+ 1: its objects are zeroed as they are taken); no other sheaf's does.
  * Concurrency: word: the one section that commits on the slot, or the sole owner; read racily by statistics.
  *  Everything else: sole owner.
  */
-#ifndef STOOK_SHEAF_H
-#define STOOK_SHEAF_H
+#ifndef STOOK_BARN_SHEAF_H
+#define STOOK_BARN_SHEAF_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,7 +31,7 @@ struct stook_sheaf {
         uint32_t capacity;              /* const, I1 */
         uint16_t cache_index;           /* const, I1; 0: free memory in the pool */
         uint16_t node;                  /* owner */
-        struct stook_link link;         /* barn and pool */
+        struct stook_link link;         /* barn and pool; lent: I4 */
         int64_t  moved;                 /* owner: I2 */
         void    *objects[];
 };
@@ -62,6 +63,32 @@ STOOK_INLINE void stook_sheaf_set_size(struct stook_sheaf *s, unsigned size)
 {
         s->moved += (int64_t)size - (int64_t)stook_sheaf_size(s);
         __atomic_store_n(&s->word, (s->word & ~UINT64_C(0xffff)) | size, __ATOMIC_RELAXED);
+}
+
+/* ---- lent to a user: I4. Atomic, for stale poppers of a stack may read the link. ---- */
+
+STOOK_INLINE void stook_sheaf_lend(struct stook_sheaf *s, bool zeroed)
+{
+        __atomic_store_n(&s->link.next, (struct stook_link *)((uintptr_t)&s->link + zeroed), __ATOMIC_RELAXED);
+}
+
+STOOK_INLINE bool stook_sheaf_is_zeroed(const struct stook_sheaf *s)
+{
+        return (uintptr_t)__atomic_load_n(&s->link.next, __ATOMIC_RELAXED) & 1;
+}
+
+STOOK_INLINE bool stook_sheaf_is_lent(const struct stook_sheaf *s)
+{
+        return ((uintptr_t)__atomic_load_n(&s->link.next, __ATOMIC_RELAXED) & ~(uintptr_t)1) == (uintptr_t)&s->link;
+}
+
+/* False: it was not lent, or somebody else took it back. */
+STOOK_INLINE bool stook_sheaf_take_back(struct stook_sheaf *s)
+{
+        struct stook_link *next = __atomic_load_n(&s->link.next, __ATOMIC_RELAXED);
+
+        return stook_sheaf_is_lent(s) &&
+               __atomic_compare_exchange_n(&s->link.next, &next, NULL, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
 /* ---- sheaf_pool.c: memory of sheaves, by power-of-two size, shared by all caches ---- */

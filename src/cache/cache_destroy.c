@@ -2,8 +2,8 @@
  * Purpose: empty a cache: for good (destroy), or as far as it goes (shrink).
  * Place: API; calls slot, barn and slab from above, in the order in which objects go down.
  * Invariants:
- *  I1 a cache is given up only when no object is out of its slabs and no sheaf of it is left; until then it
- *     is whole and usable.
+ *  I1 a cache is given up only when no object is out of its slabs and no sheaf of it is left, lent ones
+ *     included; until then it is whole and usable.
  * Concurrency: registry mutex; alloc and free of the cache may go on during a shrink.
  */
 #include <errno.h>
@@ -39,6 +39,40 @@ static void name_left(void *object, void *slab, void *data)
                                    (uintptr_t)object - (uintptr_t)slab, NULL);
 }
 
+struct lent {
+        size_t sheaves, objects;
+};
+
+static void count_lent(struct stook_sheaf *sheaf, void *data)
+{
+        struct lent *lent = data;
+
+        if (stook_sheaf_is_lent(sheaf)) {
+                lent->sheaves++;
+                lent->objects += stook_sheaf_size(sheaf);
+        }
+}
+
+/* Of a cache that was emptied. Most times there is no sheaf left that could be lent. */
+static struct lent lent_sheaves(const struct stook_cache *cache)
+{
+        struct lent lent = { 0 };
+
+        if (stook_counted(&cache->counters, STOOK_STAT_sheaf_alloc) !=
+            stook_counted(&cache->counters, STOOK_STAT_sheaf_free))
+                stook_sheaf_for_each(cache->index, count_lent, &lent);
+        return lent;
+}
+
+static void report_lent(const struct stook_cache *cache, struct lent lent)
+{
+        char detail[112];
+
+        stook_report_format(detail, sizeof(detail), "%u prefilled sheaves not returned at destroy, %u objects in them",
+                            (uint64_t)lent.sheaves, (uint64_t)lent.objects);
+        stook_report_found(STOOK_FAULT_OBJECTS_LEFT, NULL, cache->name, NULL, 0, detail);
+}
+
 static void report_left(struct stook_cache *cache, size_t objects)
 {
         struct left left = { .cache = cache };
@@ -52,6 +86,7 @@ static void report_left(struct stook_cache *cache, size_t objects)
 STOOK_API int stook_cache_destroy(struct stook_cache *cache)
 {
         uint32_t config;
+        struct lent lent = { 0 };
         size_t objects;
         bool drained;
 
@@ -70,7 +105,9 @@ STOOK_API int stook_cache_destroy(struct stook_cache *cache)
         __atomic_store_n(&cache->front.config, config | 1, __ATOMIC_SEQ_CST);
         drained = stook_barns_close(&cache->barns) && stook_cache_empty(cache);
         objects = drained ? stook_slabs_objects_out(&cache->slabs) : 0;
-        if (drained && !objects) {
+        if (drained)
+                lent = lent_sheaves(cache);
+        if (drained && !objects && !lent.sheaves) {
                 stook_barns_open(&cache->barns);
                 stook_registry_withdraw(cache);
                 stook_registry_give(cache);
@@ -80,8 +117,10 @@ STOOK_API int stook_cache_destroy(struct stook_cache *cache)
         stook_barns_open(&cache->barns);
         __atomic_store_n(&cache->front.config, cache->barns.capacity ? config + 2 : config, __ATOMIC_RELEASE);
         __atomic_store_n(&cache->state, STOOK_CACHE_LIVE, __ATOMIC_RELEASE);
-        if (objects)
-                report_left(cache, objects);
+        if (lent.sheaves)
+                report_lent(cache, lent);
+        if (objects > lent.objects)
+                report_left(cache, objects - lent.objects);
         stook_registry_unlock();
         return -EBUSY;
 }

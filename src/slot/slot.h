@@ -137,6 +137,12 @@ size_t stook_slot_alloc_bulk(struct stook_front *front, size_t n, void **objects
 /* As many as the slot and its barn take, up to n. */
 size_t stook_slot_free_bulk(struct stook_front *front, size_t n, void **objects);
 
+/* ---- slot_lend.c: for prefilled sheaves ---- */
+/* The slot's spare, with any number of objects in it. NULL: none, or not to be had now. */
+struct stook_sheaf *stook_slot_take_spare(struct stook_front *front);
+/* A sheaf with any number of objects becomes the spare. False: there is one, or the sheaf is not of the cache's capacity. */
+bool stook_slot_give_spare(struct stook_front *front, struct stook_sheaf *sheaf);
+
 /* ---- slot_drain.c ---- */
 /* Empties all slots of a cache, from one thread at a time. False: membarrier refused, what was detached is quarantined. */
 bool stook_slot_drain(struct stook_front *front);
@@ -145,11 +151,11 @@ size_t stook_slot_objects(struct stook_front *front);
 
 /*
  * Test hooks: each number makes the named step refuse every n-th time; 0: never. miss_pop and miss_push: the
- * retry in the miss path; abort_storm: every section of the miss path. @landing is called when a sheaf has
+ * retry in the miss path; abort_storm: every section of the miss path; lend_fail: slot_lend.c's exchanges. @landing is called when a sheaf has
  * been got and is about to be installed: the test changes the slot there, as a migration would.
  */
 extern struct stook_slot_hooks {
-        uint32_t miss_pop, miss_push, exchange_fail, trade_fail, refill_fail, abort_storm;
+        uint32_t miss_pop, miss_push, exchange_fail, trade_fail, refill_fail, abort_storm, lend_fail;
         void   (*landing)(struct stook_front *front);
         uint32_t no_barrier;            /* drains leave the barrier out: for the proof that a test would notice */
 } stook_slot_hooks;

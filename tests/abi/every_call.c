@@ -22,6 +22,8 @@ static void test_every_call_is_there(void **state)
                 CALL(stook_object_cache),
                 CALL(stook_cache_alloc_nolock), CALL(stook_cache_free_nolock),
                 CALL(stook_malloc_nolock), CALL(stook_free_nolock),
+                CALL(stook_sheaf_prefill), CALL(stook_sheaf_refill), CALL(stook_sheaf_available),
+                CALL(stook_sheaf_alloc), CALL(stook_sheaf_return),
                 CALL(stook_malloc), CALL(stook_calloc), CALL(stook_realloc), CALL(stook_reallocarray),
                 CALL(stook_aligned_alloc), CALL(stook_free), CALL(stook_free_sized),
                 CALL(stook_free_aligned_sized), CALL(stook_usable_size), CALL(stook_owns),

@@ -1,0 +1,65 @@
+/*
+ * Purpose: a slot's spare sheaf, taken out and put back whole, for prefilled sheaves.
+ * Place: called by cache/cache_prefill.c; one exchange each.
+ *
+ * {main, S} becomes {main, none}, and the other way round. S is whatever was the spare, with any number of
+ * objects: a spare that is neither full nor empty is what slot_miss.c's table means by "not full" and "not empty".
+ *
+ * Invariants:
+ *  I1 a sheaf is put back under the generation in which its capacity was found to be the cache's.
+ * Concurrency: any thread, any instruction.
+ * Failure: after abort_limit refusals the slot has none to give, or no place for one; nothing changed.
+ */
+#include "slot/slot.h"
+
+static struct stook_pair with_spare(struct stook_pair p, const struct stook_sheaf *spare)
+{
+        return (struct stook_pair){ .lo = p.lo, .hi = (uintptr_t)spare };
+}
+
+static bool exchange(struct stook_front *front, struct stook_pair from, const struct stook_sheaf *spare,
+                     uint32_t generation)
+{
+        static uint32_t calls;
+        uint32_t fail_every = __atomic_load_n(&stook_slot_hooks.lend_fail, __ATOMIC_RELAXED);
+        unsigned size = stook_sheaf_size((const struct stook_sheaf *)from.lo);
+
+        if (STOOK_UNLIKELY(fail_every) && __atomic_add_fetch(&calls, 1, __ATOMIC_RELAXED) % fail_every == 0)
+                return false;
+        return stook_slot_ops()->exchange(front->offset, from, with_spare(from, spare), size, &front->config,
+                                          generation);
+}
+
+struct stook_sheaf *stook_slot_take_spare(struct stook_front *front)
+{
+        uint32_t generation = __atomic_load_n(&front->config, __ATOMIC_ACQUIRE);
+        const struct stook_slot_ops *ops = stook_slot_ops();
+
+        for (unsigned tries = 0; !(generation & 1) && tries < ops->abort_limit; tries++) {
+                struct stook_pair seen = ops->look(front->offset);
+
+                if (!seen.hi)
+                        break;
+                if (exchange(front, seen, NULL, generation))
+                        return (struct stook_sheaf *)seen.hi;
+        }
+        return NULL;
+}
+
+bool stook_slot_give_spare(struct stook_front *front, struct stook_sheaf *sheaf)
+{
+        uint32_t generation = __atomic_load_n(&front->config, __ATOMIC_ACQUIRE);
+        const struct stook_slot_ops *ops = stook_slot_ops();
+
+        if ((generation & 1) || stook_sheaf_capacity(sheaf) != front->below->capacity)
+                return false;
+        for (unsigned tries = 0; tries < ops->abort_limit; tries++) {
+                struct stook_pair seen = ops->look(front->offset);
+
+                if (seen.hi)
+                        break;
+                if (exchange(front, seen, sheaf, generation))
+                        return true;
+        }
+        return false;
+}
