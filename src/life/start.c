@@ -35,6 +35,7 @@ static bool bring_up(void)
 
         stook_lock_set_sleep(&sleep);
         stook_options_read();
+        stook_os_topology_detect();
         stook_os_rseq_detect();
         if (!stook_pages_start())
                 return false;

@@ -48,7 +48,24 @@ bool     stook_os_locked_future(void);          /* mlockall(MCL_FUTURE) seems to
 
 /* ---- cpu.c ---- */
 unsigned stook_os_possible_cpus(void);          /* highest possible CPU number + 1, at least 1 */
-unsigned stook_os_node_count(void);             /* 1 in this release */
+
+/* ---- topology.c: NUMA nodes, by the kernel's numbers; one node, 0, until they were detected ---- */
+#define STOOK_NODES_MAX 64                      /* machines with higher node numbers are taken for one node */
+
+/* Reads /sys, or STOOK_TOPOLOGY. Once, at start. */
+void     stook_os_topology_detect(void);
+unsigned stook_os_node_count(void);             /* highest node number + 1 */
+bool     stook_os_node_exists(unsigned node);   /* any number may be asked */
+bool     stook_os_node_has_memory(unsigned node);
+/* Where what is allocated on a node comes from: the node itself, or the nearest one with memory. */
+unsigned stook_os_node_home(unsigned node);
+/* Of a CPU, which is of a slot too. */
+unsigned stook_os_node_of_cpu(unsigned cpu);
+/* True: STOOK_TOPOLOGY made the nodes up; the kernel knows none of them. */
+bool     stook_os_topology_is_fake(void);
+unsigned stook_os_topology_slots(void);         /* slots that a fake one asks for at least; 0: does not */
+/* Test hook: the folder that is read. */
+extern const char *stook_os_node_folder;
 
 /* ---- rseq_register.c ---- */
 enum stook_rseq_owner { STOOK_RSEQ_NONE, STOOK_RSEQ_LIBC, STOOK_RSEQ_OWN };

@@ -10,7 +10,7 @@
 #include "pages/pages_node.h"
 #include "pages/range.h"
 
-struct stook_pages_node stook_pages_nodes[1];   /* [stook_os_node_count()] */
+struct stook_pages_node stook_pages_nodes[STOOK_NODES_MAX];     /* as many as there are nodes are used */
 long stook_span_fail_from;
 
 #define NOLOCK_LOOKS 16         /* pending spans looked at by one take without the lock */
