@@ -29,7 +29,8 @@ extern "C" {
  * the one store that commits the operation also counts it.
  */
 #define STOOK_SHEAF_WORD      0         /* uint64_t */
-#define STOOK_SHEAF_CAPACITY  8         /* uint32_t, at most STOOK_SHEAF_CAPACITY_MAX */
+#define STOOK_SHEAF_CAPACITY  8         /* uint32_t: pushes stop here; at most STOOK_SHEAF_CAPACITY_MAX. 0 on machines
+                                           of several nodes: all frees go to the library, which knows whose an object is */
 #define STOOK_SHEAF_OBJECTS   32        /* void *[capacity] */
 #define STOOK_SHEAF_CAPACITY_MAX 65534
 #define STOOK_SHEAF_POP       0xffff    /* what one pop adds to `word` */

@@ -65,7 +65,7 @@ static void flush(struct stook_barns *barns, struct stook_sheaf *sheaf)
 void stook_barn_flush(struct stook_barns *barns, struct stook_sheaf *sheaf)
 {
         flush(barns, sheaf);
-        stook_barn_lend(barns, sheaf->node);
+        stook_barn_lend(barns, stook_sheaf_node(sheaf));
         stook_pages_step();
         stook_stats_page_tick();
 }

@@ -12,6 +12,8 @@
  *     flushed out. So the words of all sheaves of a cache give exact counts of pops and pushes.
  *  I3 the zero-capacity sheaf is read-only memory, empty for pop and full for push, never a spare, never in a barn.
  *  I4 a lent sheaf's link points at itself (+ 1: its objects are zeroed as they are taken); no other sheaf's does.
+ *  I5 on machines of several nodes bound is 0: the sections that are inlined, which cannot tell on which node an
+ *     object lies, push nowhere. The library's own look at the node first, and push up to the capacity.
  * Concurrency: word: the one section that commits on the slot, or the sole owner; read racily by statistics.
  *  Everything else: sole owner.
  */
@@ -28,16 +30,18 @@
 
 struct stook_sheaf {
         uint64_t word;                  /* size | pops << 16; see Concurrency */
-        uint32_t capacity;              /* const, I1 */
+        uint32_t bound;                 /* const: up to where the hot path pushes: capacity; I5 */
         uint16_t cache_index;           /* const, I1; 0: free memory in the pool */
-        uint16_t node;                  /* owner */
+        uint16_t capacity;              /* const, I1 */
         struct stook_link link;         /* barn and pool; lent: I4 */
-        int64_t  moved;                 /* owner: I2 */
+        int64_t  moved_node;            /* owner; I2: moved << 8 | node */
         void    *objects[];
 };
 
 _Static_assert(offsetof(struct stook_sheaf, word) == STOOK_SHEAF_WORD, "layout v1");
-_Static_assert(offsetof(struct stook_sheaf, capacity) == STOOK_SHEAF_CAPACITY, "layout v1");
+_Static_assert(offsetof(struct stook_sheaf, bound) == STOOK_SHEAF_CAPACITY, "layout v1");
+#define STOOK_SHEAF_ROOM 14             /* of `capacity`, for sections in assembly */
+_Static_assert(offsetof(struct stook_sheaf, capacity) == STOOK_SHEAF_ROOM, "sections");
 _Static_assert(offsetof(struct stook_sheaf, objects) == STOOK_SHEAF_OBJECTS, "layout v1");
 
 extern const struct stook_sheaf stook_sheaf_zero;       /* I3; the pointer is passed around without const */
@@ -58,10 +62,23 @@ STOOK_INLINE bool stook_sheaf_full(const struct stook_sheaf *s)
         return stook_sheaf_size(s) == stook_sheaf_capacity(s);
 }
 
+STOOK_INLINE int64_t stook_sheaf_moved(const struct stook_sheaf *s)
+{
+        return __atomic_load_n(&s->moved_node, __ATOMIC_RELAXED) >> 8;
+}
+
+/* The node it was made for. */
+STOOK_INLINE unsigned stook_sheaf_node(const struct stook_sheaf *s)
+{
+        return (unsigned)(__atomic_load_n(&s->moved_node, __ATOMIC_RELAXED) & 0xff);
+}
+
 /* Sole owner: the size becomes @size; objects were filled in (or flushed out) by the owner. */
 STOOK_INLINE void stook_sheaf_set_size(struct stook_sheaf *s, unsigned size)
 {
-        s->moved += (int64_t)size - (int64_t)stook_sheaf_size(s);
+        int64_t moved = (int64_t)size - (int64_t)stook_sheaf_size(s);
+
+        __atomic_store_n(&s->moved_node, s->moved_node + moved * 256, __ATOMIC_RELAXED);
         __atomic_store_n(&s->word, (s->word & ~UINT64_C(0xffff)) | size, __ATOMIC_RELAXED);
 }
 

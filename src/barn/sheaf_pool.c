@@ -110,8 +110,9 @@ struct stook_sheaf *stook_sheaf_new(unsigned cache_index, unsigned capacity, uns
         s = link ? stook_container_of(link, struct stook_sheaf, link) : carve(size);
         if (!s)
                 return NULL;
-        __atomic_store_n(&s->capacity, capacity, __ATOMIC_RELAXED);
-        s->node = (uint16_t)node;
+        __atomic_store_n(&s->capacity, (uint16_t)capacity, __ATOMIC_RELAXED);
+        __atomic_store_n(&s->bound, stook_os_node_count() == 1 ? capacity : 0, __ATOMIC_RELAXED);
+        __atomic_store_n(&s->moved_node, node, __ATOMIC_RELAXED);
         /* Last: a walk that sees the index sees zero counts (I1), or those of uses after this. */
         __atomic_store_n(&s->cache_index, (uint16_t)cache_index, __ATOMIC_RELEASE);
         stook_count(counters, STOOK_STAT_sheaf_alloc, 1);
@@ -124,10 +125,10 @@ void stook_sheaf_delete(struct stook_sheaf *s, struct stook_counters *counters)
 
         __atomic_store_n(&s->cache_index, 0, __ATOMIC_RELAXED);
         stook_count(counters, STOOK_STAT_alloc_fastpath, pops);
-        stook_count(counters, STOOK_STAT_free_fastpath, pops - (uint64_t)s->moved);
+        stook_count(counters, STOOK_STAT_free_fastpath, pops - (uint64_t)stook_sheaf_moved(s));
         stook_count(counters, STOOK_STAT_sheaf_free, 1);
         __atomic_store_n(&s->word, 0, __ATOMIC_RELAXED);
-        __atomic_store_n(&s->moved, 0, __ATOMIC_RELAXED);
+        __atomic_store_n(&s->moved_node, 0, __ATOMIC_RELAXED);
         stook_tagged_stack_push(&idle[size_of_capacity(s->capacity)].stack, &s->link);
 }
 
@@ -150,7 +151,7 @@ static void add(struct stook_sheaf_sums *sums, const struct stook_sheaf *s)
         uint64_t size = word & 0xffff, pops = word >> 16;
 
         sums->pops += pops;
-        sums->pushes += size + pops - (uint64_t)__atomic_load_n(&s->moved, __ATOMIC_RELAXED);
+        sums->pushes += size + pops - (uint64_t)stook_sheaf_moved(s);
         sums->objects += size;
         sums->sheaves++;
 }

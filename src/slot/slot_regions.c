@@ -180,7 +180,8 @@ static bool wants_rseq(void)
 
 bool stook_slots_start(void)
 {
-        struct stook_regions r = { .index_offset = STOOK_RSEQ_CPU_ID, .locked_slots = LOCKED_MIN };
+        struct stook_regions r = { .index_offset = STOOK_RSEQ_CPU_ID, .locked_slots = LOCKED_MIN,
+                                   .nodes = stook_os_node_count() };
         uint64_t limit = stook_os_address_limit();
         uint32_t cpus = stook_os_possible_cpus();
         size_t bytes;
@@ -192,7 +193,8 @@ bool stook_slots_start(void)
         if (wants_rseq() && stook_os_rseq_owner() != STOOK_RSEQ_NONE && stook_os_membarrier_register() &&
             stook_os_membarrier()) {
                 r.rseq_slots = cpus < SLOTS_MAX ? cpus : SLOTS_MAX;
-                if (stook_os_rseq_has_mm_cid())
+                /* On several nodes a slot must be of one: a CPU is, a concurrency id is not. */
+                if (stook_os_rseq_has_mm_cid() && r.nodes == 1)
                         r.index_offset = STOOK_RSEQ_MM_CID;
         }
         for (;;) {

@@ -13,6 +13,7 @@ struct stook_regions {
         uint32_t rseq_slots;            /* 0: the locked backend was chosen */
         uint32_t locked_slots;          /* a power of two */
         uint32_t index_offset;          /* in struct rseq, of what indexes rseq's slots */
+        uint32_t nodes;                 /* stook_os_node_count() */
 };
 extern struct stook_regions stook_regions;
 

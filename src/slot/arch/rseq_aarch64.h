@@ -50,6 +50,14 @@ STOOK_INLINE size_t stook_section_pop_n(uintptr_t line, size_t n, void **objects
         return n;
 }
 
+/* x16 = the capacity, not the bound of the hot path; miss if there is no room. */
+#ifndef STOOK_SECTION_ROOM
+#define STOOK_SECTION_ROOM \
+        "ldrh w16, [x14, #" STOOK_SECTION_TEXT(STOOK_SHEAF_ROOM) "]\n\t" \
+        "cmp w13, w16\n\t" \
+        "b.hs 4b\n\t"
+#endif
+
 /* @n is not 0. Objects put, objects[0] first. */
 STOOK_INLINE size_t stook_section_push_n(uintptr_t line, size_t n, void *const *objects)
 {
@@ -65,8 +73,7 @@ STOOK_INLINE size_t stook_section_push_n(uintptr_t line, size_t n, void *const *
                 "1:\n\t"
                 STOOK_SECTION_SLOT
                 STOOK_SECTION_LOAD
-                STOOK_SECTION_PUSH_CHECK
-                "ldr w16, [x14, #" STOOK_SECTION_TEXT(STOOK_SHEAF_CAPACITY) "]\n\t"
+                STOOK_SECTION_ROOM
                 "sub x16, x16, x13\n\t"                 /* n = min(n, capacity - size) */
                 "cmp x16, %[n]\n\t"
                 "csel %[n], x16, %[n], lo\n\t"

@@ -62,6 +62,14 @@ STOOK_INLINE size_t stook_section_pop_n(uintptr_t line, size_t n, void **objects
         return n;
 }
 
+/* i = the capacity, not the bound of the hot path; miss if there is no room. */
+#ifndef STOOK_SECTION_ROOM
+#define STOOK_SECTION_ROOM \
+        "movzwl " STOOK_SECTION_TEXT(STOOK_SHEAF_ROOM) "(%%r9), %k[i]\n\t" \
+        "cmpl %k[i], %%r11d\n\t" \
+        "jae 4b\n\t"
+#endif
+
 /* @n is not 0. Objects put, objects[0] first. */
 STOOK_INLINE size_t stook_section_push_n(uintptr_t line, size_t n, void *const *objects)
 {
@@ -77,8 +85,7 @@ STOOK_INLINE size_t stook_section_push_n(uintptr_t line, size_t n, void *const *
                 "1:\n\t"
                 STOOK_SECTION_SLOT
                 STOOK_SECTION_LOAD
-                STOOK_SECTION_PUSH_CHECK
-                "movl " STOOK_SECTION_TEXT(STOOK_SHEAF_CAPACITY) "(%%r9), %k[i]\n\t"
+                STOOK_SECTION_ROOM
                 "subq %%r11, %[i]\n\t"                  /* n = min(n, capacity - size) */
                 "cmpq %[n], %[i]\n\t"
                 "cmovbq %[i], %[n]\n\t"

@@ -370,9 +370,9 @@ static void *trade(void *arg)
 
                 if (!s)
                         continue;
-                if (__atomic_exchange_n(&holder[s->node], me, __ATOMIC_RELAXED))
+                if (__atomic_exchange_n(&holder[stook_sheaf_node(s)], me, __ATOMIC_RELAXED))
                         return "a sheaf was handed out twice";
-                __atomic_store_n(&holder[s->node], 0, __ATOMIC_RELAXED);
+                __atomic_store_n(&holder[stook_sheaf_node(s)], 0, __ATOMIC_RELAXED);
                 if (stook_sheaf_full(s) ? !stook_barn_put_full(&shared->barns, 0, s)
                                         : !stook_barn_put_empty(&shared->barns, 0, s))
                         return "a sheaf was refused";
