@@ -144,6 +144,24 @@ def bulk(setting):
     return rounds(setting, [Contender("stook-cache")], setting.pairs, lambda c: micro(command, c, 0.02))
 
 
+def table11(setting):
+    """Sheaves beside the kernel's older front end, allocating and freeing in batches (table 1.1)."""
+    program = setting.program("table11")
+    pairs = "pairs=200000" if setting.quick else "pairs=1000000"
+    fronts = {"none-cas": "none-cas", "none-rseq": "none-rseq", "glibc": "malloc", "sheaves": "sheaves",
+              "sheaves-32": "sheaves"}
+    contenders = [Contender(name, extra={"STOOK_CAPACITY": "32"} if name == "sheaves-32" else {}) for name in fronts]
+    return rounds(setting, contenders, setting.pairs,
+                  lambda c: macro([program, "front=" + fronts[c.name], pairs], c))
+
+
+def table12(setting):
+    """Bulk allocation beside building each slab's free list and draining it (table 1.2)."""
+    options = ["mb=64", "rounds=1"] if setting.quick else ["mb=256", "rounds=2"]
+    return rounds(setting, [Contender("before"), Contender("after")], setting.pairs,
+                  lambda c: macro([setting.program("table12"), "side=" + c.name] + options, c))
+
+
 def prodcons(setting):
     """One thread allocates, another frees."""
     ms = 200 if setting.quick else 700
@@ -300,11 +318,12 @@ SHOWN = {
     "malloc_pair": ["pair/64", "pair/512", "pair/4096", "batch64/64", "pair_mix", "batch64_mix", "batch64_mix held_KiB",
                     "live_64MiB", "live_64MiB held_KiB"],
     "object_pair": ["pair", "batch/10", "batch/64", "batch/1000", "batch/1000 cached_KiB", "batch/1000 resident_KiB"],
+    "table11": [], "table12": [],       # tables.py prints them in the kernel's layout
     "prodcons": ["64 objects_per_cpu_us", "64 objects_per_us", "64 resident_KiB", "mix objects_per_cpu_us",
                  "mix objects_per_us", "mix resident_KiB"],
     "spike": ["small after_percent", "small idle_percent", "small busy_percent", "mix idle_percent", "large idle_percent"],
     "empty": ["added_us", "resident_KiB", "core_KiB", "mlockall_KiB"],
 }
 
-ALL = {e.__name__: e for e in (object_pair, malloc_pair, bulk, prodcons, parked, empty, spike, cgroup, realloc, calloc,
+ALL = {e.__name__: e for e in (object_pair, malloc_pair, bulk, table11, table12, prodcons, parked, empty, spike, cgroup, realloc, calloc,
                                churn)}

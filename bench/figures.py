@@ -8,6 +8,7 @@ Place: run.py prints the verdicts; compare.py reads them from the result files.
 """
 
 from contenders import OURS
+import tables
 from interval import ratios, summary
 
 
@@ -107,6 +108,15 @@ LINES = [
     Line(f"bulk allocation, {size} B, 256 MiB anew, an object", "bulk", f"cold_alloc/size:{size}/batch:{batch}", 2.0,
          1.0, ours="stook-cache", unit="ns")
     for size, batch in SIZES
+] + [
+    Line(f"table 1.1, B = {cell}: sheaves / none, {form}", "table11", cell, least, goal, only(rival), ours="sheaves")
+    for cell, gain in tables.GAINS_11.items()
+    for form, rival, least, goal in (("compare-and-swap", "none-cas", 1 - gain / 100, 1 - max(2 * gain, 15) / 100),
+                                     ("section", "none-rseq", 1.0, None))
+] + [
+    Line(f"table 1.2, {size} B {order}: after / before", "table12", f"{size} {order}", 1 - drop / 100, 0.25,
+         only("before"), ours="after")
+    for (size, order), drop in tables.DROPS_12.items()
 ] + [
     Line("bulk allocation, 64 B / storing the pointers", "bulk", "warm_alloc/size:64/batch:64", None, 1.5,
          only("stook-cache"), ours="stook-cache", rival_metric="store_alloc/size:64/batch:64"),

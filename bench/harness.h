@@ -132,6 +132,16 @@ inline long option(int argc, char **argv, const char *key, long otherwise)
         return otherwise;
 }
 
+/* An argument "key=TEXT" of the program, or the default. */
+inline const char *text_option(int argc, char **argv, const char *key, const char *otherwise)
+{
+        size_t length = strlen(key);
+        for (int i = 1; i < argc; i++)
+                if (!strncmp(argv[i], key, length) && argv[i][length] == '=')
+                        return argv[i] + length + 1;
+        return otherwise;
+}
+
 /* The answer of a macro benchmark: {"malloc_from": ..., "name": number, ...} on standard output. */
 class answer {
 public:

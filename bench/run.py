@@ -27,6 +27,7 @@ import build as peer_build  # noqa: E402
 import experiments          # noqa: E402
 import figures              # noqa: E402
 import plot                 # noqa: E402
+import tables               # noqa: E402
 from contenders import OURS, preloaded  # noqa: E402
 from interval import summary            # noqa: E402
 
@@ -119,7 +120,10 @@ def measure(setting, names):
         start = time.monotonic()
         try:
             results[name] = experiment(setting)
-            print_measurements(results[name], experiments.SHOWN.get(name))
+            if name in tables.PRINTED:
+                tables.PRINTED[name](results[name], say, print_table)
+            else:
+                print_measurements(results[name], experiments.SHOWN.get(name))
         except experiments.Failed as why:
             say(f"  left out: {why}")
         say(f"  ({time.monotonic() - start:.0f} s)\n")

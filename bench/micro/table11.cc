@@ -1,0 +1,140 @@
+/*
+ * bench/micro/table11.cc - the kernel's microbenchmark of sheaves, one front end in a process
+ *
+ * Purpose: table 1.1. A million objects of 64 bytes are allocated and freed in batches of B: allocate B, free those B
+ * in the order of allocation, or in one random order that each iteration draws anew. Eleven iterations, of which the
+ * first is left out; time-stamp cycles from the start to the end of an iteration.
+ * How: front=sheaves (a cache as it comes, or by STOOK_CAPACITY, called out of line), none-cas or none-rseq
+ * (bench/none), or malloc (the C library's). All cells one after the other: run.py interleaves the front ends.
+ * Answer: {"B", "B shuffled"}: the median of the ten iterations (the kernel's table has the mean, which one preemption
+ * decides), cycles for a million pairs; "instruction": cycles of one double-word compare-and-swap (unlocked; 0 where
+ * there is none), which is what two of them in a pair cost before anything else.
+ * Options: front=NAME, pairs=1000000 (fewer where they are slow; the answer is scaled up),
+ * slab=0 (bytes of a slab of "none"; 0: as the library's).
+ */
+#include <algorithm>
+#include <vector>
+
+#include <stook/cache.h>
+
+#include "../harness.h"
+#include "../none/none.h"
+#include "../tsc.h"
+
+static constexpr size_t object_bytes = 64, iterations = 11;
+
+struct sheaves {
+        struct stook_cache *cache;
+        explicit sheaves(long) : cache(stook_cache_create("table11", object_bytes, nullptr)) {}
+        bool ready() const { return cache; }
+        void *take() { return stook_cache_alloc(cache); }
+        void give(void *object) { stook_cache_free(cache, object); }
+        bool end() { return stook_cache_destroy(cache) == 0; }
+};
+
+template <void *alloc(struct none_cache *), void free_one(struct none_cache *, void *)> struct none {
+        struct none_cache *cache;
+        explicit none(long slab_bytes) : cache(none_create(object_bytes, (size_t)slab_bytes, false)) {}
+        bool ready() const { return cache; }
+        void *take() { return alloc(cache); }
+        void give(void *object) { free_one(cache, object); }
+        bool end() { return none_destroy(cache); }
+};
+
+struct libc {
+        explicit libc(long) {}
+        bool ready() const { return true; }
+        void *take() { return malloc(object_bytes); }
+        void give(void *object) { free(object); }
+        bool end() { return true; }
+};
+
+static void shuffle(std::vector<uint32_t> &order, bench::rng &r)
+{
+        for (uint32_t i = (uint32_t)order.size(); i > 1; i--)
+                std::swap(order[i - 1], order[r.below(i)]);
+}
+
+/* Cycles of an iteration, the median. The order is drawn outside the clock. */
+template <typename Front> static double cell(Front &front, size_t batch, bool shuffled, size_t pairs)
+{
+        std::vector<void *> object(batch);
+        std::vector<uint32_t> order(batch);
+        bench::rng r(batch);
+        std::vector<double> cycles;
+
+        for (uint32_t i = 0; i < batch; i++)
+                order[i] = i;
+        for (size_t i = 0; i < iterations; i++) {
+                if (shuffled)
+                        shuffle(order, r);
+                uint64_t start = bench::tsc();
+                for (size_t done = 0; done < pairs; done += batch) {
+                        for (size_t k = 0; k < batch; k++)
+                                object[k] = front.take();
+                        for (size_t k = 0; k < batch; k++)
+                                front.give(object[order[k]]);
+                }
+                if (i)
+                        cycles.push_back((double)(bench::tsc() - start));
+        }
+        std::sort(cycles.begin(), cycles.end());
+        return (cycles[cycles.size() / 2 - 1] + cycles[cycles.size() / 2]) / 2;
+}
+
+/* One after the other, as in a pair. */
+static double instruction()
+{
+#if defined(__x86_64__)
+        static constexpr int n = 1000000;
+        alignas(16) static uint64_t word[2];
+        uint64_t low = 0, high = 0, start = bench::tsc();
+
+        for (int i = 0; i < n; i++)
+                __asm__ volatile("cmpxchg16b %0" : "+m"(word), "+a"(low), "+d"(high) : "b"(low + 1), "c"(high) : "cc");
+        return (double)(bench::tsc() - start) / n;
+#else
+        return 0;
+#endif
+}
+
+template <typename Front> static int measure(long slab_bytes, size_t pairs)
+{
+        Front front(slab_bytes);
+        if (!front.ready()) {
+                fprintf(stderr, "the front end cannot be made here\n");
+                return 2;
+        }
+        bench::answer answer;
+        static const struct { const char *name; size_t batch; bool shuffled; } cells[] = {
+                { "1", 1, false }, { "10", 10, false }, { "100", 100, false }, { "1000", 1000, false },
+                { "10 shuffled", 10, true }, { "100 shuffled", 100, true }, { "1000 shuffled", 1000, true },
+        };
+        for (auto &c : cells)
+                answer.add(c.name, cell(front, c.batch, c.shuffled, pairs) * 1e6 / (double)pairs);
+        answer.add("instruction", instruction());
+        if (!front.end()) {
+                fprintf(stderr, "objects were lost\n");
+                return 1;
+        }
+        return 0;
+}
+
+int main(int argc, char **argv)
+{
+        bench::pin_to(0);
+        const char *front = bench::text_option(argc, argv, "front", "sheaves");
+        long slab_bytes = bench::option(argc, argv, "slab", 0);
+        size_t pairs = (size_t)bench::option(argc, argv, "pairs", 1000000);
+
+        if (!strcmp(front, "sheaves"))
+                return measure<sheaves>(slab_bytes, pairs);
+        if (!strcmp(front, "none-cas"))
+                return measure<none<none_cas_alloc, none_cas_free>>(slab_bytes, pairs);
+        if (!strcmp(front, "none-rseq"))
+                return measure<none<none_rseq_alloc, none_rseq_free>>(slab_bytes, pairs);
+        if (!strcmp(front, "malloc"))
+                return measure<libc>(slab_bytes, pairs);
+        fprintf(stderr, "front=sheaves, none-cas, none-rseq or malloc\n");
+        return 2;
+}
