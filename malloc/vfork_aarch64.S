@@ -4,7 +4,7 @@
  */
 #include <sys/syscall.h>
 #define READY  8                        /* <stook/layout.h> */
-#define BARRED 14
+#define BARRED 13
 #define FLAGS  (0x100 | 0x4000 | 17)    /* CLONE_VM | CLONE_VFORK | SIGCHLD */
 
         .text

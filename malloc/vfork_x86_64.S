@@ -8,7 +8,7 @@
  */
 #include <sys/syscall.h>
 #define READY  8                        /* <stook/layout.h> */
-#define BARRED 14
+#define BARRED 13
 
         .text
         .globl vfork

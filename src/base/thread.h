@@ -19,6 +19,7 @@ _Static_assert(sizeof(struct stook_thread_v1) == 64, "static TLS budget");
 _Static_assert(offsetof(struct stook_thread_v1, slots) == STOOK_THREAD_SLOTS, "layout v1");
 _Static_assert(offsetof(struct stook_thread_v1, ready) == STOOK_THREAD_READY, "layout v1");
 _Static_assert(offsetof(struct stook_thread_v1, rseq) == STOOK_THREAD_RSEQ, "layout v1");
+_Static_assert(offsetof(struct stook_thread_v1, barred) == 13, "malloc/vfork_*.S");
 _Static_assert(offsetof(struct stook_thread_v1, index) == STOOK_THREAD_INDEX, "layout v1");
 
 #endif
