@@ -34,6 +34,11 @@ extern "C" {
 #define STOOK_SHEAF_OBJECTS   32        /* void *[capacity] */
 #define STOOK_SHEAF_CAPACITY_MAX 65534
 #define STOOK_SHEAF_POP       0xffff    /* what one pop adds to `word` */
+/*
+ * A sheaf on loan (<stook/sheaf.h>): bit 0 of the byte here says that objects are to be zeroed, which the library does.
+ * A library with another layout keeps the first two bytes of what it lends zero; it is then asked each time.
+ */
+#define STOOK_SHEAF_LENT      16
 
 /*
  * The library's only thread-local storage: 64 bytes, initial-exec. All zero in a new thread, so that its

@@ -42,6 +42,7 @@ _Static_assert(offsetof(struct stook_sheaf, word) == STOOK_SHEAF_WORD, "layout v
 _Static_assert(offsetof(struct stook_sheaf, bound) == STOOK_SHEAF_CAPACITY, "layout v1");
 #define STOOK_SHEAF_ROOM 14             /* of `capacity`, for sections in assembly */
 _Static_assert(offsetof(struct stook_sheaf, capacity) == STOOK_SHEAF_ROOM, "sections");
+_Static_assert(offsetof(struct stook_sheaf, link.next) == STOOK_SHEAF_LENT, "layout v1");
 _Static_assert(offsetof(struct stook_sheaf, objects) == STOOK_SHEAF_OBJECTS, "layout v1");
 
 extern const struct stook_sheaf stook_sheaf_zero;       /* I3; the pointer is passed around without const */

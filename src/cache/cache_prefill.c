@@ -48,6 +48,29 @@ static struct stook_sheaf *at_hand(struct stook_cache *cache, size_t n, enum sto
         return sheaf;
 }
 
+/* No memory for more objects: what other sheaves of the slot and the barn have. */
+static STOOK_NOINLINE void gather(struct stook_cache *cache, struct stook_sheaf *into)
+{
+        struct stook_barns *barns = &cache->barns;
+        unsigned size = stook_sheaf_size(into);
+
+        while (size < stook_sheaf_capacity(into)) {
+                struct stook_sheaf *from = stook_slot_take_spare(&cache->front);
+                unsigned room = stook_sheaf_capacity(into) - size, has, moved;
+
+                if (!from)
+                        from = stook_barn_get_full(barns, NODE);
+                if (!from)
+                        break;
+                has = stook_sheaf_size(from);
+                moved = has < room ? has : room;
+                memcpy(into->objects + size, from->objects + has - moved, moved * sizeof(void *));
+                stook_sheaf_set_size(from, has - moved);
+                stook_sheaf_set_size(into, size += moved);
+                stook_barn_dispose(barns, NODE, from);
+        }
+}
+
 static struct stook_sheaf *borrow(struct stook_cache *cache, size_t n, bool zeroed)
 {
         struct stook_barns *barns = &cache->barns;
@@ -63,6 +86,8 @@ static struct stook_sheaf *borrow(struct stook_cache *cache, size_t n, bool zero
                 return NULL;
         if (stook_sheaf_size(sheaf) < n)
                 stook_barn_fill(barns, NODE, sheaf);
+        if (stook_sheaf_size(sheaf) < n)
+                gather(cache, sheaf);
         if (stook_sheaf_size(sheaf) < n) {
                 stook_barn_flush(barns, sheaf);
                 stook_sheaf_delete(sheaf, &cache->counters);
@@ -120,6 +145,8 @@ STOOK_API int stook_sheaf_refill(struct stook_cache *cache, struct stook_sheaf *
         stook_fork_check();
         if (stook_sheaf_size(sheaf) < n && stook_sheaf_capacity(sheaf) >= n)
                 stook_barn_fill(&cache->barns, NODE, sheaf);
+        if (stook_sheaf_size(sheaf) < n && stook_sheaf_capacity(sheaf) >= n)
+                gather(cache, sheaf);
         if (stook_sheaf_size(sheaf) >= n) {
                 stook_sheaf_lend(sheaf, flags & STOOK_ZERO);
                 return 0;

@@ -9,6 +9,7 @@
  *
  *   main        spare        allocation installs a full F      free installs an empty E
  *   no sheaves  none         {F, none}                         {E, none}
+ *   no sheaves  any          {F, spare}                        {E, spare}
  *   empty       none         {F, main}                         {main, E}: not full any more
  *   empty       any          {F, spare}, main is left          drop E
  *   some        none         {main, F}                         {main, E}
@@ -18,6 +19,7 @@
  *   full        not full     as "some"                         {spare, main}, drop E
  *   full        full         drop F                            {E, spare}, main is left
  *
+ * ("No sheaves, any" is what a drain and then a returned sheaf make: slot_lend.c.)
  * What is left or dropped goes to the barn, or is flushed. Main's size is proved by the exchange, spare's is
  * not: whoever takes a spare looks at it again once it is his own.
  *

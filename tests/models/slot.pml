@@ -1,9 +1,9 @@
 /*
  * One line of one slot, two sheaves' worth of capacity 1, and those who change it: src/slot/slot_rseq.c, slot_miss.c,
- * slot_drain.c and the stacks of the barn.
+ * slot_lend.c, slot_drain.c and the stacks of the barn.
  * Two threads run on the slot's CPU, at most one of them inside a section: whoever gets the CPU while the other one
  * is inside sends it to its abort (`inside`). One frees and one allocates, or both do the same, with every load and
- * the commit a step of its own. A drainer runs on another CPU: it changes the generation, detaches the pair
+ * the commit a step of its own. Or one of them borrows the spare, takes an object from it and gives it back. A drainer runs on another CPU: it changes the generation, detaches the pair
  * by a compare-and-swap, asks for the barrier, which aborts a section that is under way, and flushes what it has got.
  * Memory is sequentially consistent here; the orders stand at the code.
  *
@@ -17,6 +17,8 @@
  * check: holds -DSTART=1
  * check: holds -DSTART=2
  * check: holds -DSTART=3
+ * check: holds -DSTART=4
+ * check: holds -DSTART=5
  * BREAK=1: the drainer asks for no barrier.
  * check: breaks -DBREAK=1
  * BREAK=2: an exchange does not look at main's size.
@@ -29,6 +31,10 @@
  * check: breaks -DBREAK=5
  * BREAK=6: no barrier between the new generation and the detaching.
  * check: breaks -DBREAK=6 -DSTART=3
+ * BREAK=7: an object is taken from a borrowed sheaf after it was given back.
+ * check: breaks -DBREAK=7 -DSTART=4
+ * BREAK=8: a borrowed sheaf is put back as the spare of {main, any}, not of {main, none}.
+ * check: breaks -DBREAK=8 -DSTART=5
  */
 #ifndef BREAK
 #define BREAK 0
@@ -339,6 +345,56 @@ proctype allocates(byte me) {
         done++
 }
 
+/* Sole owner: no section. */
+inline take_object(me) {
+        if
+        :: got != 0 ->
+                w = obj[got];
+                if
+                :: w != 0 -> d_step { assert(place[got] == hands(me) && obj[got] == w && owner[w] == 9); obj[got] = 0; owner[w] = me }
+                :: else
+                fi
+        :: else
+        fi
+}
+
+/* A prefilled sheaf: slot_lend.c, or nothing at all where there is no spare. */
+proctype lends(byte me) {
+        LOCALS;
+
+        g = generation;
+        look();
+        got = 0; ok = false;
+        if
+        :: (g & 1) || es == NONE -> skip
+        :: else -> tm = em; ts = NONE; exchange(me)
+        fi;
+        if :: ok -> got = es :: else fi;
+#if BREAK != 7
+        take_object(me);
+#endif
+        if
+        :: got != 0 ->
+                g = generation;
+                look();
+                ok = false;
+                if
+#if BREAK != 8
+                :: es != NONE -> skip
+#endif
+                :: (g & 1) -> skip
+                :: else -> tm = em; ts = got; d_step { made[got] = g }; exchange(me)
+                fi;
+#if BREAK == 7
+                take_object(me);
+#endif
+                if :: !ok -> dispose(got, me) :: else fi
+        :: else
+        fi;
+        FORGET;
+        done++
+}
+
 /* One drain of the line, from another CPU. */
 proctype drainer() {
         byte a, b, i;
@@ -385,6 +441,11 @@ init {
 #elif START == 3
                 /* nothing in the slot yet, a full sheaf in the barn */
                 place[1] = FULL; obj[1] = 3; owner[3] = 9;
+#elif START == 5
+                /* all full: one frees, one borrows */
+                main_ = 1; place[1] = SLOT; obj[1] = 3; owner[3] = 9;
+                spare = 2; place[2] = SLOT; obj[2] = 4; owner[4] = 9;
+                place[3] = EMPTY;
 #else
                 /* an empty main and a full spare, a full sheaf in the barn */
                 main_ = 1; place[1] = SLOT; spare = 2; place[2] = SLOT; obj[2] = 3; owner[3] = 9;
@@ -394,6 +455,10 @@ init {
                 run frees(1); run allocates(2);
 #elif START == 1
                 run frees(1); run frees(2);
+#elif START == 4
+                run lends(1); run allocates(2);
+#elif START == 5
+                run lends(1); run frees(2);
 #else
                 run allocates(1); run allocates(2);
 #endif
