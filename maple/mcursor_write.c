@@ -1,0 +1,125 @@
+/*
+ * Purpose: cursors that change: store, preallocate, erase, empty_area.
+ *
+ * Place: on mwrite.h and mgap.c. The caller holds the lock.
+ * The cursor's reserve of nodes lives in its own fields; it is taken out of them for a write and what is left is given back.
+ */
+#include <errno.h>
+#include "mcursor.h"
+#include "mwrite.h"
+
+static struct mreserve reserve_of(const struct stook_cursor *cursor)
+{
+        return (struct mreserve){ cursor->sheaf, cursor->spare_node };
+}
+
+static void keep(struct stook_cursor *cursor, const struct mreserve *reserve, unsigned needed)
+{
+        cursor->sheaf = reserve->sheaf;
+        cursor->spare_node = reserve->one;
+        cursor->needed = (unsigned char)needed;
+}
+
+/* After a write: [first, last] is what was written, and its leaf is to be looked for when it is needed. */
+static int written(struct stook_cursor *cursor, struct mreserve *reserve, int error)
+{
+        if (reserve->one || reserve->sheaf)
+                stook_mreserve_return(reserve);
+        keep(cursor, reserve, 0);
+        mcursor_leave(cursor, error ? STOOK_CURSOR_ERROR : STOOK_CURSOR_ACTIVE);
+        return error;
+}
+
+STOOK_PUBLIC int stook_cursor_store(struct stook_cursor *cursor, void *entry)
+{
+        struct mreserve reserve = reserve_of(cursor);
+        struct mwrite write;
+        int error = stook_mwrite_prepare(&write, cursor->tree, cursor->first, cursor->last, entry, false);
+
+        if (!error && write.nodes)
+                error = stook_mreserve_fill(&reserve, write.nodes);
+        if (!error)
+                stook_mwrite_commit(&write, &reserve);
+        return written(cursor, &reserve, error);
+}
+
+STOOK_PUBLIC int stook_cursor_preallocate(struct stook_cursor *cursor, void *entry)
+{
+        struct mreserve reserve = reserve_of(cursor);
+        struct mwrite write;
+        int error = stook_mwrite_prepare(&write, cursor->tree, cursor->first, cursor->last, entry, false);
+
+        if (!error)
+                error = stook_mreserve_fill(&reserve, write.nodes);
+        keep(cursor, &reserve, error ? cursor->needed : write.nodes);
+        if (error)
+                mcursor_leave(cursor, STOOK_CURSOR_ERROR);
+        return error;
+}
+
+STOOK_PUBLIC int stook_cursor_store_prealloc(struct stook_cursor *cursor, void *entry)
+{
+        struct mreserve reserve = reserve_of(cursor);
+        struct mwrite write;
+        int error = stook_mwrite_prepare(&write, cursor->tree, cursor->first, cursor->last, entry, false);
+
+        if (!error && write.nodes > stook_mreserve_left(&reserve))
+                error = -ENOMEM;
+        if (!error)
+                stook_mwrite_commit(&write, &reserve);
+        return written(cursor, &reserve, error);
+}
+
+STOOK_PUBLIC unsigned stook_cursor_preallocated(const struct stook_cursor *cursor)
+{
+        return cursor->needed;
+}
+
+STOOK_PUBLIC void stook_cursor_finish(struct stook_cursor *cursor)
+{
+        struct mreserve reserve = reserve_of(cursor);
+
+        if (reserve.one || reserve.sheaf)
+                stook_mreserve_return(&reserve);
+        keep(cursor, &reserve, 0);
+}
+
+STOOK_PUBLIC void *stook_cursor_erase(struct stook_cursor *cursor)
+{
+        void *entry = stook_cursor_walk(cursor);
+        int error;
+
+        if (!entry)
+                return NULL;
+        error = stook_cursor_store(cursor, NULL);
+        if (!error)
+                return entry;
+        errno = -error;
+        return NULL;
+}
+
+static int empty_area(struct stook_cursor *cursor, uint64_t min, uint64_t max, uint64_t size, bool highest)
+{
+        struct stook_maple *tree = cursor->tree;
+        uint64_t first;
+
+        stook_mtree_check_holder(tree);
+        if (!mtree_gaps(tree) || !size || min > max)
+                return -EINVAL;
+        if (highest ? !stook_mgap_highest(tree, min, max, size, &first) : !stook_mgap_lowest(tree, min, max, size, &first))
+                return -EBUSY;
+        mcursor_leave(cursor, STOOK_CURSOR_ACTIVE);
+        cursor->first = first;
+        cursor->last = first + (size - 1);
+        return 0;
+}
+
+STOOK_PUBLIC int stook_cursor_empty_area(struct stook_cursor *cursor, uint64_t min, uint64_t max, uint64_t size)
+{
+        return empty_area(cursor, min, max, size, false);
+}
+
+STOOK_PUBLIC int stook_cursor_empty_area_rev(struct stook_cursor *cursor, uint64_t min, uint64_t max, uint64_t size)
+{
+        return empty_area(cursor, min, max, size, true);
+}

@@ -1,0 +1,85 @@
+/*
+ * Purpose: a copy of a tree, node by node.
+ *
+ * Place: on mreserve.c, which gives all children of a node in one bulk allocation, right into the node's slots.
+ * Failure: at any allocation; then all of the copy is given back. Nobody has seen it, so nothing waits for readers.
+ */
+#include <errno.h>
+#include <string.h>
+#include "mreserve.h"
+
+static void drop(const struct stook_maple *tree, struct mnode *node, unsigned level)
+{
+        unsigned count = level ? mnode_count(node) : 0;
+
+        for (unsigned i = 0; i < count; i++)
+                drop(tree, mnode_slots(node, mtree_kind(tree, level))[i], level - 1);
+        stook_mnode_free(node);
+}
+
+/* Fills @copy. On failure what was made below it is given back, but not @copy. */
+static int fill(const struct stook_maple *from, struct mnode *node, struct mnode *copy, unsigned level)
+{
+        enum mnode_kind kind = mtree_kind(from, level);
+        unsigned count = mnode_count(node);
+        void **children = mnode_slots(copy, kind);
+        int error;
+
+        memcpy(copy, node, sizeof(*copy));
+        if (!level)
+                return 0;
+        error = stook_mnode_alloc_bulk(count, children);
+        for (unsigned i = 0; i < count && !error; i++) {
+                error = fill(from, mnode_slots(node, kind)[i], children[i], level - 1);
+                if (!error)
+                        continue;
+                for (unsigned j = 0; j < count; j++) {
+                        if (j < i)
+                                drop(from, children[j], level - 1);
+                        else
+                                stook_mnode_free(children[j]);
+                }
+        }
+        return error;
+}
+
+/* Both locks are held. */
+static int dup(struct stook_maple *from, struct stook_maple *to)
+{
+        uintptr_t root = mtree_root(from);
+        void *copy;
+        int error;
+
+        if (mtree_root(to) || from->flags != to->flags)
+                return -EINVAL;
+        if (mroot_is_node(root)) {
+                error = stook_mnode_alloc_bulk(1, &copy);
+                if (error)
+                        return error;
+                error = fill(from, mroot_node(root), copy, mroot_height(root) - 1);
+                if (error) {
+                        stook_mnode_free(copy);
+                        return error;
+                }
+                root = mroot_make(copy, mroot_height(root));
+        }
+        mtree_set_root(to, root);
+        to->wrapped = from->wrapped;
+        to->version++;
+        return 0;
+}
+
+STOOK_PUBLIC int stook_maple_dup(struct stook_maple *from, struct stook_maple *to)
+{
+        bool entered_to, entered_from;
+        int error;
+
+        if (from == to)
+                return -EINVAL;
+        entered_to = stook_mtree_enter(to);
+        entered_from = stook_mtree_enter(from);
+        error = dup(from, to);
+        stook_mtree_leave(from, entered_from);
+        stook_mtree_leave(to, entered_to);
+        return error;
+}

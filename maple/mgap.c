@@ -1,0 +1,93 @@
+/*
+ * Purpose: gaps: how large they are, and the lowest or highest one for so many keys.
+ *
+ * Place: used by writes (to keep the tracking up to date), by alloc and empty_area (to search).
+ * A gap is one slot of one leaf, never more (I3 of mnode.h). So the largest gap below a node is the largest of its children's,
+ * and a subtree whose largest is too small is passed over. At the ends of [min, max] a gap may be large enough and not
+ * lie within it: so a search enters in vain at most one subtree on each level and side.
+ */
+#include "mtree.h"
+
+uint64_t stook_mgap_of(const struct stook_maple *tree, struct mnode *node, unsigned level, uint64_t min, uint64_t max)
+{
+        unsigned count = mnode_count(node);
+        uint64_t largest = 0;
+
+        if (level && mtree_gaps(tree)) {
+                for (unsigned i = 0; i < count; i++)
+                        largest = node->gaps.gap[i] > largest ? node->gaps.gap[i] : largest;
+                return largest;
+        }
+        for (unsigned i = 0; i < count; i++) {
+                uint64_t last = mnode_last(node, MNODE_LEAF, i, max);
+
+                if (!node->wide.slot[i] && last - min + 1 > largest)
+                        largest = last - min + 1;
+                min = last + 1;
+        }
+        return largest;
+}
+
+struct search {
+        uint64_t min, max, size;
+        bool     highest;
+        uint64_t found;
+};
+
+/* Is there room in the part of the gap [first, last] that lies within the limits? */
+static bool fits(struct search *search, uint64_t first, uint64_t last)
+{
+        if (first < search->min)
+                first = search->min;
+        if (last > search->max)
+                last = search->max;
+        if (first > last || last - first < search->size - 1)
+                return false;
+        search->found = search->highest ? last - (search->size - 1) : first;
+        return true;
+}
+
+/* Slots are looked at in the order asked for, so the first that fits is the one. */
+static bool search_node(struct search *search, struct mnode *node, unsigned level, uint64_t min, uint64_t max)
+{
+        enum mnode_kind kind = level ? MNODE_INNER_GAPS : MNODE_LEAF;
+        unsigned count = mnode_count(node), from = mnode_find(node, kind, search->min), to = mnode_find(node, kind, search->max);
+
+        if (search->min < min)
+                from = 0;
+        if (search->max > max)
+                to = count - 1;
+        for (unsigned n = 0; n <= to - from; n++) {
+                unsigned i = search->highest ? to - n : from + n;
+                uint64_t first = mnode_first(node, i, min), last = mnode_last(node, kind, i, max);
+
+                if (level ? node->gaps.gap[i] >= search->size && search_node(search, node->gaps.slot[i], level - 1, first, last)
+                          : !node->wide.slot[i] && fits(search, first, last))
+                        return true;
+        }
+        return false;
+}
+
+static bool search(struct stook_maple *tree, struct search *search, uint64_t *first)
+{
+        uintptr_t root = mtree_root(tree);
+        bool found;
+
+        if (mroot_is_node(root))
+                found = search_node(search, mroot_node(root), mroot_height(root) - 1, 0, UINT64_MAX);
+        else
+                found = fits(search, root ? 1 : 0, UINT64_MAX);
+        if (found)
+                *first = search->found;
+        return found;
+}
+
+bool stook_mgap_lowest(struct stook_maple *tree, uint64_t min, uint64_t max, uint64_t size, uint64_t *first)
+{
+        return search(tree, &(struct search){ min, max, size, false, 0 }, first);
+}
+
+bool stook_mgap_highest(struct stook_maple *tree, uint64_t min, uint64_t max, uint64_t size, uint64_t *first)
+{
+        return search(tree, &(struct search){ min, max, size, true, 0 }, first);
+}

@@ -1,0 +1,163 @@
+/*
+ * Purpose: the shape of a maple tree's node, 256 bytes aligned to 256, and looking for a key in one.
+ *
+ * Place: the lowest file of the maple tree; includes nothing of it.
+ * Three kinds, told by where a node stands, not by the node: leaves (16 slots) are on level 0; above them are nodes of
+ * 16 children, or, in trees that track gaps, of 10 children with the largest gap below each. The level comes
+ * from the height in the root word, so that a walk knows a node's kind before it touches the node.
+ *
+ * There are no parent pointers. A walk for writing keeps the path; thereby a node can be replaced without a store to any
+ * of its children, and a node's content depends on nothing but its range.
+ *
+ * Invariants:
+ *  I1 slot i of n ends at pivot[i], for i < n - 1; the last slot ends where the node ends, which is the parent's business.
+ *  I2 pivot[i] is UINT64_MAX for i >= n - 1. So the number of pivots below a key, over all of them, is its slot, and
+ *     min(pivot[i], end of the node) is the end of slot i for every i.
+ *  I3 pivots ascend strictly; two NULLs are never neighbours, in two leaves neither.
+ *  I4 a node that is not the root has at least `least` slots; a root above level 0 has at least 2.
+ * Concurrency: in RCU trees readers run into nodes without locks. What they may read: pivots, which never change
+ *  after a node was published; slots, M1; the head, M2 (the count in it never changes either). Gaps belong to the
+ *  tree's lock.
+ *  M1: the release store of a slot (or of the root) pairs with the acquire load in a walk: the content of what it points to.
+ *  M2: the head becomes DEAD by a release store after the store that unlinked the node; it pairs with the acquire
+ *      load in stook_mplace_read(): who reads it alive has read slots that were current when the call began.
+ */
+#ifndef STOOK_MNODE_H
+#define STOOK_MNODE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define MNODE_BYTES      256
+#define MNODE_SLOTS      16             /* of leaves and plain inner nodes */
+#define MNODE_GAP_SLOTS  10             /* of inner nodes that track gaps */
+#define MNODE_DEAD       UINT64_C(1)    /* in head: replaced; the rest is then a link of the deferred list */
+
+/* 4 children at least, and addresses for no more than 2^49 nodes: no tree can become higher. */
+#define MNODE_LEVELS     25
+
+enum mnode_kind { MNODE_LEAF, MNODE_INNER, MNODE_INNER_GAPS };
+
+struct mnode {
+        uint64_t head;                  /* atomic M2: slots in use << 1, or DEAD */
+        union {
+                uint64_t pivot[MNODE_GAP_SLOTS - 1];
+                struct {
+                        uint64_t pivot[MNODE_SLOTS - 1];
+                        void    *slot[MNODE_SLOTS];             /* atomic M1 */
+                } wide;
+                struct {
+                        uint64_t pivot[MNODE_GAP_SLOTS - 1];
+                        void    *slot[MNODE_GAP_SLOTS];         /* atomic M1 */
+                        uint64_t gap[MNODE_GAP_SLOTS];          /* lock */
+                } gaps;
+                char bytes[MNODE_BYTES - 8];
+        };
+};
+_Static_assert(sizeof(struct mnode) == MNODE_BYTES, "a node is four cache lines");
+
+struct mnode_shape {
+        unsigned char slots, least;
+};
+
+/* Least fill: slots / 2 - 2; with gaps slots / 2 - 1. */
+static inline struct mnode_shape mnode_shape(enum mnode_kind kind)
+{
+        return kind == MNODE_INNER_GAPS ? (struct mnode_shape){ MNODE_GAP_SLOTS, 4 }
+                                        : (struct mnode_shape){ MNODE_SLOTS, 6 };
+}
+
+static inline uint64_t *mnode_pivots(struct mnode *node)
+{
+        return node->wide.pivot;
+}
+
+static inline void **mnode_slots(struct mnode *node, enum mnode_kind kind)
+{
+        return kind == MNODE_INNER_GAPS ? node->gaps.slot : node->wide.slot;
+}
+
+/* Slots in use; the caller knows that the node is alive, or reads a garbled number and finds out later. */
+static inline unsigned mnode_count(const struct mnode *node)
+{
+        return (unsigned)(__atomic_load_n(&node->head, __ATOMIC_RELAXED) >> 1) & 31;
+}
+
+static inline void mnode_set_count(struct mnode *node, unsigned count)
+{
+        __atomic_store_n(&node->head, (uint64_t)count << 1, __ATOMIC_RELAXED);
+}
+
+/* M1 */
+static inline void *mnode_slot(struct mnode *node, enum mnode_kind kind, unsigned i)
+{
+        return __atomic_load_n(mnode_slots(node, kind) + i, __ATOMIC_ACQUIRE);
+}
+
+/* M1 */
+static inline void mnode_publish(void **slot, void *what)
+{
+        __atomic_store_n(slot, what, __ATOMIC_RELEASE);
+}
+
+/* The end of slot i of a node that ends at @max (I2). */
+static inline uint64_t mnode_last(struct mnode *node, enum mnode_kind kind, unsigned i, uint64_t max)
+{
+        uint64_t pivot;
+
+        if (i + 1u >= mnode_shape(kind).slots)
+                return max;
+        pivot = mnode_pivots(node)[i];
+        return pivot < max ? pivot : max;
+}
+
+/* The beginning of slot i of a node that begins at @min. */
+static inline uint64_t mnode_first(struct mnode *node, unsigned i, uint64_t min)
+{
+        return i ? mnode_pivots(node)[i - 1] + 1 : min;
+}
+
+/* All four lines are asked for at once, so that a node costs one memory latency. */
+static inline void mnode_prefetch(const struct mnode *node)
+{
+        const char *at = (const char *)node;
+
+        __builtin_prefetch(at);
+        __builtin_prefetch(at + 64);
+        __builtin_prefetch(at + 128);
+        __builtin_prefetch(at + 192);
+}
+
+/*
+ * The slot of @key: the number of pivots below it (I2). A binary search whose steps are conditional moves: where a key
+ * goes is not to be predicted.
+ */
+static inline unsigned mnode_find_wide(const struct mnode *node, uint64_t key)
+{
+        const uint64_t *p = node->wide.pivot;
+        const uint64_t *at = p;
+
+        at += at[7] < key ? 8 : 0;
+        at += at[3] < key ? 4 : 0;
+        at += at[1] < key ? 2 : 0;
+        at += at[0] < key ? 1 : 0;
+        return (unsigned)(at - p);
+}
+
+static inline unsigned mnode_find_gaps(const struct mnode *node, uint64_t key)
+{
+        const uint64_t *p = node->gaps.pivot;
+        unsigned n = 0;
+
+        for (unsigned i = 0; i < MNODE_GAP_SLOTS - 1; i++)
+                n += p[i] < key;
+        return n;
+}
+
+static inline unsigned mnode_find(const struct mnode *node, enum mnode_kind kind, uint64_t key)
+{
+        return kind == MNODE_INNER_GAPS ? mnode_find_gaps(node, key) : mnode_find_wide(node, key);
+}
+
+#endif

@@ -1,0 +1,97 @@
+/*
+ * Purpose: walks of readers: from a key to its range.
+ *
+ * Place: under every call that looks something up. Below: mnode.h.
+ * Concurrency: in RCU trees, by readers in a read section. A walk goes down through nodes that may be replaced under it.
+ *  It is right all the same: a node that was reached was current at some moment of the walk or was replaced after the walk
+ *  began, and its slots are then as they were when it was replaced (only current nodes are changed); by induction from
+ *  the root, the entry found is the one the key had at some moment between the walk's begin and its end.
+ *  The bounds come from pivots on the same way, which never change in published nodes; and a node is only linked
+ *  under a parent whose pivots give the bounds it was made for. So bounds and entry belong together.
+ */
+#include "mtree.h"
+
+static inline __attribute__((always_inline)) struct mnode *step(struct mnode *node, enum mnode_kind kind, uint64_t key)
+{
+        struct mnode *child = mnode_slot(node, kind, mnode_find(node, kind, key));
+
+        mnode_prefetch(child);
+        return child;
+}
+
+static inline __attribute__((always_inline)) void *load(const struct stook_maple *tree, uint64_t key)
+{
+        uintptr_t root = mtree_root(tree);
+        struct mnode *node;
+        unsigned height;
+
+        if (MTREE_UNLIKELY(!mroot_is_node(root)))
+                return key == 0 ? (void *)root : NULL;
+        node = mroot_node(root);
+        height = mroot_height(root);
+        if (mtree_gaps(tree))
+                while (--height)
+                        node = step(node, MNODE_INNER_GAPS, key);
+        else
+                while (--height)
+                        node = step(node, MNODE_INNER, key);
+        return mnode_slot(node, MNODE_LEAF, mnode_find_wide(node, key));
+}
+
+STOOK_PUBLIC void *stook_maple_load(struct stook_maple *tree, uint64_t key)
+{
+        bool entered;
+        void *entry;
+
+        if (MTREE_LIKELY(tree->flags & (STOOK_MAPLE_RCU | STOOK_MAPLE_EXTERNAL_LOCK)))
+                return load(tree, key);
+        entered = stook_mtree_enter(tree);
+        entry = load(tree, key);
+        stook_mtree_leave(tree, entered);
+        return entry;
+}
+
+void stook_mplace_seek(struct stook_maple *tree, uint64_t key, struct mplace *place)
+{
+        uintptr_t root = mtree_root(tree);
+        enum mnode_kind kind = mtree_kind(tree, 1);
+        uint64_t min = 0, max = UINT64_MAX;
+        struct mnode *node;
+        unsigned slot;
+
+        if (!mroot_is_node(root)) {
+                place->leaf = NULL;
+                place->first = root && key ? 1 : 0;
+                place->last = root && !key ? 0 : UINT64_MAX;
+                place->entry = key ? NULL : (void *)root;
+                return;
+        }
+        node = mroot_node(root);
+        for (unsigned height = mroot_height(root); --height;) {
+                slot = mnode_find(node, kind, key);
+                min = mnode_first(node, slot, min);
+                max = mnode_last(node, kind, slot, max);
+                node = mnode_slot(node, kind, slot);
+                mnode_prefetch(node);
+        }
+        slot = mnode_find_wide(node, key);
+        place->leaf = node;
+        place->min = min;
+        place->max = max;
+        place->slot = slot;
+        place->first = mnode_first(node, slot, min);
+        place->last = mnode_last(node, MNODE_LEAF, slot, max);
+        place->entry = mnode_slot(node, MNODE_LEAF, slot);
+}
+
+bool stook_mplace_read(struct stook_maple *tree, struct mplace *place, unsigned slot)
+{
+        struct mnode *node = place->leaf;
+
+        place->slot = slot;
+        place->first = mnode_first(node, slot, place->min);
+        place->last = mnode_last(node, MNODE_LEAF, slot, place->max);
+        place->entry = mnode_slot(node, MNODE_LEAF, slot);
+        /* The load of the slot was an acquire, so this load comes after it: M2. */
+        return !mtree_rcu(tree) || !(__atomic_load_n(&node->head, __ATOMIC_ACQUIRE) & MNODE_DEAD);
+}

@@ -1,0 +1,174 @@
+/*
+ * Purpose: where nodes come from and go to: one cache for all trees of the process.
+ *
+ * Place: the only file of the maple tree that calls libstook.
+ * Concurrency: the cache is made by whoever needs it first. M1: its pointer is published by a compare-and-swap with release and
+ *  read with acquire.
+ * Failure: in RCU trees stook_cache_free_rcu() may have no place to note a node in. Nodes have no room for a hidden word of
+ *  the cache (they would be 512 bytes then), but a dead one has its head: it goes to the tree's list of deferred
+ *  nodes, and is offered again when the tree is next written to, and when it is destroyed.
+ */
+#include <errno.h>
+#include <sched.h>
+#include <stook/cache.h>
+#if __has_include(<stook/rcu.h>)
+#include <stook/rcu.h>
+#else
+#define stook_cache_free_rcu(cache, node) ((void)(cache), (void)(node), -ENOTSUP)
+#define stook_cache_rcu_barrier(cache) ((void)(cache))
+#endif
+#include <stook/sheaf.h>
+#include "mreserve.h"
+
+static struct stook_cache *node_cache;          /* atomic M1 */
+static int rcu_chosen;                          /* atomic: nodes can be freed by RCU; never back to 0 */
+
+/* NULL: no memory. */
+static struct stook_cache *cache(void)
+{
+        struct stook_cache *made, *found = __atomic_load_n(&node_cache, __ATOMIC_ACQUIRE);
+        /* 32 as in the kernel: the worst write of a tree of height 10 fits a sheaf of the ordinary kind. */
+        struct stook_cache_args args = { .args_size = sizeof(args), .align = MNODE_BYTES, .sheaf_capacity = 32 };
+
+        if (MTREE_LIKELY(found != NULL))
+                return found;
+        made = stook_cache_create("maple_node", MNODE_BYTES, &args);
+        if (!made)
+                return NULL;
+        if (__atomic_compare_exchange_n(&node_cache, &found, made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+                return made;
+        stook_cache_destroy(made);
+        return found;
+}
+
+int stook_mreserve_fill(struct mreserve *reserve, unsigned n)
+{
+        unsigned have = stook_mreserve_left(reserve);
+        struct stook_cache *from;
+        int saved = errno;
+
+        if (have >= n)
+                return 0;
+        from = cache();
+        if (!from)
+                goto none;
+        if (n - have == 1 && !reserve->one) {
+                reserve->one = stook_cache_alloc(from);
+                if (!reserve->one)
+                        goto none;
+                return 0;
+        }
+        if (reserve->one)
+                n--;
+        if (reserve->sheaf)
+                return stook_sheaf_refill(from, &reserve->sheaf, n, 0) ? -ENOMEM : 0;
+        reserve->sheaf = stook_sheaf_prefill(from, n, 0);
+        if (reserve->sheaf)
+                return 0;
+none:
+        errno = saved;
+        return -ENOMEM;
+}
+
+struct mnode *stook_mreserve_take(struct mreserve *reserve)
+{
+        struct mnode *node = reserve->one;
+
+        if (node) {
+                reserve->one = NULL;
+                return node;
+        }
+        return stook_sheaf_alloc(node_cache, reserve->sheaf);
+}
+
+unsigned stook_mreserve_left(const struct mreserve *reserve)
+{
+        return !!reserve->one + (reserve->sheaf ? (unsigned)stook_sheaf_available(reserve->sheaf) : 0);
+}
+
+void stook_mreserve_return(struct mreserve *reserve)
+{
+        if (reserve->one)
+                stook_cache_free(node_cache, reserve->one);
+        if (reserve->sheaf)
+                stook_sheaf_return(node_cache, reserve->sheaf);
+        *reserve = (struct mreserve){ NULL, NULL };
+}
+
+int stook_mnode_alloc_bulk(unsigned n, void **nodes)
+{
+        struct stook_cache *from = cache();
+
+        return !from || stook_cache_alloc_bulk(from, 0, n, nodes) ? -ENOMEM : 0;
+}
+
+void stook_mnode_free(struct mnode *node)
+{
+        stook_cache_free(node_cache, node);
+}
+
+int stook_mnode_can_retire(void)
+{
+        struct mreserve probe = { NULL, NULL };
+        int error;
+
+        if (MTREE_LIKELY(__atomic_load_n(&rcu_chosen, __ATOMIC_RELAXED)))
+                return 0;
+        if (stook_mreserve_fill(&probe, 1))
+                return -ENOMEM;
+        error = stook_cache_free_rcu(node_cache, probe.one);
+        if (error)
+                stook_cache_free(node_cache, probe.one);
+        if (error == -ENOTSUP)
+                return error;
+        __atomic_store_n(&rcu_chosen, 1, __ATOMIC_RELAXED);
+        return 0;
+}
+
+static void defer(struct stook_maple *tree, struct mnode *node)
+{
+        __atomic_store_n(&node->head, (uintptr_t)tree->deferred | MNODE_DEAD, __ATOMIC_RELEASE);
+        tree->deferred = node;
+}
+
+void stook_mnode_retire(struct stook_maple *tree, struct mnode *node)
+{
+        __atomic_store_n(&node->head, MNODE_DEAD, __ATOMIC_RELEASE);
+        if (stook_cache_free_rcu(node_cache, node))
+                defer(tree, node);
+}
+
+void stook_mnode_retire_deferred(struct stook_maple *tree)
+{
+        struct mnode *node = tree->deferred;
+
+        tree->deferred = NULL;
+        while (node) {
+                struct mnode *next = (struct mnode *)(uintptr_t)(node->head & ~MNODE_DEAD);
+
+                stook_mnode_retire(tree, node);
+                node = next;
+        }
+}
+
+void stook_mnode_retire_rest(struct stook_maple *tree)
+{
+        for (int tries = 0; tree->deferred && tries < 3; tries++) {
+                stook_cache_rcu_barrier(node_cache);
+                stook_mnode_retire_deferred(tree);
+        }
+}
+
+void stook_mnode_drop_subtree(struct stook_maple *tree, struct mnode *node, unsigned level)
+{
+        enum mnode_kind kind = mtree_kind(tree, level);
+        unsigned count = mnode_count(node);
+
+        if (level)
+                for (unsigned i = 0; i < count; i++)
+                        stook_mnode_drop_subtree(tree, mnode_slots(node, kind)[i], level - 1);
+        if (mtree_rcu(tree))
+                stook_mnode_retire(tree, node);
+        else
+                stook_mnode_free(node);
+}

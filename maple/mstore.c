@@ -1,0 +1,104 @@
+/*
+ * Purpose: the simple calls that write: store, insert, erase.
+ *
+ * Place: the upper end of a write (mwrite.h), for trees with their own lock and others.
+ */
+#include <errno.h>
+#include "mwrite.h"
+
+int stook_mwrite_prepare(struct mwrite *write, struct stook_maple *tree, uint64_t first, uint64_t last, void *entry,
+                         bool only_gaps)
+{
+        int error = 0;
+
+        stook_mtree_check_holder(tree);
+        if (last < first || mtree_reserved(entry))
+                return -EINVAL;
+        if (mtree_rcu(tree))
+                error = stook_mnode_can_retire();
+        if (error)
+                return error;
+        write->tree = tree;
+        write->first = first;
+        write->last = last;
+        write->entry = entry;
+        error = stook_mwrite_locate(write, only_gaps);
+        if (error)
+                return error;
+        stook_mwrite_plan(write);
+        return 0;
+}
+
+void stook_mwrite_commit(struct mwrite *write, struct mreserve *reserve)
+{
+        struct stook_maple *tree = write->tree;
+
+        if (write->class == MWRITE_NOTHING)
+                return;
+        if (MTREE_UNLIKELY(tree->deferred != NULL))
+                stook_mnode_retire_deferred(tree);
+        if (stook_mwrite_in_place(write))
+                stook_mwrite_leaf(write);
+        else
+                stook_mwrite_run(write, reserve);
+        if (!mtree_rcu(tree))
+                tree->version++;
+}
+
+/* The lock is held. */
+static int store(struct stook_maple *tree, uint64_t first, uint64_t last, void *entry, bool only_gaps)
+{
+        struct mreserve reserve = { NULL, NULL };
+        struct mwrite write;
+        int error = stook_mwrite_prepare(&write, tree, first, last, entry, only_gaps);
+
+        if (error)
+                return error;
+        if (write.nodes) {
+                error = stook_mreserve_fill(&reserve, write.nodes);
+                if (error)
+                        return error;
+        }
+        stook_mwrite_commit(&write, &reserve);
+        if (write.nodes)
+                stook_mreserve_return(&reserve);
+        return 0;
+}
+
+STOOK_PUBLIC int stook_maple_store(struct stook_maple *tree, uint64_t first, uint64_t last, void *entry)
+{
+        bool entered = stook_mtree_enter(tree);
+        int error = store(tree, first, last, entry, false);
+
+        stook_mtree_leave(tree, entered);
+        return error;
+}
+
+STOOK_PUBLIC int stook_maple_insert(struct stook_maple *tree, uint64_t first, uint64_t last, void *entry)
+{
+        bool entered;
+        int error;
+
+        if (!entry)
+                return -EINVAL;
+        entered = stook_mtree_enter(tree);
+        error = store(tree, first, last, entry, true);
+        stook_mtree_leave(tree, entered);
+        return error;
+}
+
+STOOK_PUBLIC void *stook_maple_erase(struct stook_maple *tree, uint64_t key)
+{
+        bool entered = stook_mtree_enter(tree);
+        struct mplace place;
+        int error = 0;
+
+        stook_mplace_seek(tree, key, &place);
+        if (place.entry)
+                error = store(tree, place.first, place.last, NULL, false);
+        stook_mtree_leave(tree, entered);
+        if (!error)
+                return place.entry;
+        errno = -error;
+        return NULL;
+}

@@ -1,0 +1,123 @@
+/*
+ * Purpose: one write, from the keys to the changed tree, in four parts:
+ *   locate  (mwrite_locate.c)  the leaves and slots that [first, last] begins and ends in, with the ways down to them
+ *   plan    (mwrite_plan.c)    the class of the write, what will happen on each level, and how many nodes that needs; no
+ *                              allocation, no change
+ *   reserve (mreserve.c)       these nodes; the only part that can fail
+ *   commit  (mwrite_leaf.c, mwrite_run.c)  the change; cannot fail, and needs exactly what was planned
+ *
+ * Place: used by mstore.c and mcursor_write.c. The tree's lock is held throughout.
+ *
+ * How a write changes more than one leaf. On each level, from the leaves up, the nodes from the one on the left way to the one
+ * on the right way are replaced. What they held to the left of the change, what is new, and what they held to the right of it
+ * are strung together to a run, and the run is cut into new nodes (1 to 3), which are what is new on the
+ * level above. If a run is too short for one node, the neighbour to the left or right is taken into it; if it is too
+ * long for one and a sibling has room, that one is (so that splits are put off and nodes are fuller). It ends
+ *   POINTER  when one node takes the place of one: a store to a slot of the level above
+ *   SPLICE   when the node above has room and may be changed in place (no RCU)
+ *   ROOT     when the run is the whole level: its node is the new root, or two or three get a new root above them.
+ *            Trees grow and shrink by this alone.
+ *
+ * Nodes needed: without RCU, replaced nodes are used again for the new ones, so only what the tree grows by is needed, and a
+ * write that does not make the tree larger needs none. With RCU all new nodes are needed. Either way the bounds of
+ * the kernel's table hold, D being the levels that change in shape:
+ *   exact fit, slot, append 0; node 1 with RCU, else 0; new root 1; store to a tree without nodes 0 or 1;
+ *   split and rebalance 2 * D + 1; spanning 3 * D + 1; any 3 * height + 1.
+ */
+#ifndef STOOK_MWRITE_H
+#define STOOK_MWRITE_H
+
+#include "mreserve.h"
+
+enum mwrite_class {
+        MWRITE_NOTHING,                 /* it is so already */
+        MWRITE_ROOT_STORE,              /* the tree has no node */
+        MWRITE_EXACT_FIT,               /* another entry for a range: one slot, with RCU, too */
+        MWRITE_SLOT,                    /* as many ranges in the leaf as before (with RCU: NODE) */
+        MWRITE_APPEND,                  /* ranges added behind the last one (with RCU: NODE) */
+        MWRITE_NODE,                    /* one leaf changes and stays within its limits */
+        MWRITE_NEW_ROOT,                /* one range is all there is */
+        MWRITE_SPLIT,                   /* more than a leaf can hold */
+        MWRITE_REBALANCE,               /* less than a leaf may hold */
+        MWRITE_SPANNING,                /* begins and ends in different leaves */
+};
+
+enum mwrite_end { MWRITE_POINTER, MWRITE_SPLICE, MWRITE_ROOT };
+
+/* The way from the root to a leaf. Index: level. */
+struct mside {
+        struct mnode *node[MNODE_LEVELS];
+        uint64_t bound[MNODE_LEVELS];   /* of the node: the left side's first key, the right side's last */
+        unsigned char at[MNODE_LEVELS]; /* slot of the way in the node */
+};
+
+struct mstep {
+        struct mnode *from_left, *from_right; /* neighbours taken into the run; or NULL */
+        uint64_t left_last, right_first; /* last key of from_left, first of from_right */
+        unsigned char cuts;             /* nodes the run is cut into */
+        unsigned char dead_end;         /* of dead[]: those before may be used again from this level on */
+};
+
+/* The first ways found, for freeing what lies between them. */
+struct mspan {
+        struct mnode *left, *right;
+        unsigned char left_at, right_at;
+};
+
+struct mwrite {
+        struct stook_maple *tree;
+        uint64_t first, last;           /* a NULL entry's range includes neighbouring gaps */
+        void    *entry;
+        unsigned height;                /* of a tree without a node: 1 */
+        enum mwrite_class class;
+        enum mwrite_end end;
+        unsigned top;                   /* last level with a step */
+        unsigned nodes;                 /* needed from the reserve */
+        uintptr_t word;                 /* the new root word, where the run of leaves is cut into 0 nodes */
+        bool     rootless;              /* the leaf is `stand_in` */
+        bool     piece_left, piece_right; /* the first and last range reach over first and last */
+        unsigned char dead_count;
+        struct mside left, right;
+        struct mstep step[MNODE_LEVELS];
+        struct mspan span[MNODE_LEVELS];
+        struct mnode *dead[4 * MNODE_LEVELS]; /* replaced nodes, by level */
+        struct mnode stand_in;          /* what a tree without a node holds, as a leaf */
+};
+
+/*
+ * Locate and plan. @only_gaps: insert. Return: 0, the tree unchanged, write->nodes known; -EINVAL; -EEXIST (insert);
+ * -ENOTSUP, -ENOMEM.
+ */
+int stook_mwrite_prepare(struct mwrite *write, struct stook_maple *tree, uint64_t first, uint64_t last, void *entry,
+                         bool only_gaps);
+
+/* @reserve holds write->nodes nodes or more; what is left stays in it. */
+void stook_mwrite_commit(struct mwrite *write, struct mreserve *reserve);
+
+/* ---- parts ---- */
+
+/* -EEXIST, or 0 */
+int stook_mwrite_locate(struct mwrite *write, bool only_gaps);
+
+/*
+ * The node to the left, or right, of the way on a level; NULL: there is none. @bound: its first, or last, key. @move: the way
+ * goes to it; that is, on the levels above.
+ */
+struct mnode *stook_mwrite_left_neighbour(struct mwrite *write, unsigned level, bool move, uint64_t *bound);
+struct mnode *stook_mwrite_right_neighbour(struct mwrite *write, unsigned level, bool move, uint64_t *bound);
+
+/* Slots of the leaf, or of the run of leaves, after the write. */
+unsigned stook_mwrite_leaf_count(const struct mwrite *write);
+
+void stook_mwrite_plan(struct mwrite *write);
+
+/* The classes that change one leaf in place. */
+bool stook_mwrite_in_place(const struct mwrite *write);
+void stook_mwrite_leaf(struct mwrite *write);
+/* All others. */
+void stook_mwrite_run(struct mwrite *write, struct mreserve *reserve);
+
+/* The largest gap below the node of the way on @level is now @gap: tells all above. */
+void stook_mwrite_gap_up(struct mwrite *write, unsigned level, uint64_t gap);
+
+#endif

@@ -1,0 +1,225 @@
+/*
+ * Purpose: where a write begins and ends.
+ *
+ * Place: first part of a write (mwrite.h).
+ * A gap that is stored swallows the gaps beside it, also in the neighbouring leaf, so that two never meet (I3 of mnode.h).
+ */
+#include <errno.h>
+#include <string.h>
+#include "mwrite.h"
+
+/* What a tree without a node holds, as a leaf. */
+static void make_stand_in(struct mwrite *write, uintptr_t root)
+{
+        struct mnode *leaf = &write->stand_in;
+
+        memset(leaf->wide.pivot, 0xff, sizeof(leaf->wide.pivot));
+        memset(leaf->wide.slot, 0, sizeof(leaf->wide.slot));
+        leaf->wide.slot[0] = (void *)root;
+        if (root)
+                leaf->wide.pivot[0] = 0;
+        mnode_set_count(leaf, root ? 2 : 1);
+}
+
+struct mnode *stook_mwrite_left_neighbour(struct mwrite *write, unsigned level, bool move, uint64_t *bound)
+{
+        struct mside *side = &write->left;
+        unsigned up = level + 1, slot;
+        struct mnode *node;
+        uint64_t first;
+
+        while (up < write->height && !side->at[up])
+                up++;
+        if (up >= write->height)
+                return NULL;
+        node = side->node[up];
+        slot = side->at[up] - 1u;
+        first = mnode_first(node, slot, side->bound[up]);
+        if (move)
+                side->at[up] = (unsigned char)slot;
+        for (;;) {
+                node = mnode_slots(node, mtree_kind(write->tree, up))[slot];
+                if (--up == level) {
+                        *bound = first;
+                        return node;
+                }
+                slot = mnode_count(node) - 1;
+                if (move) {
+                        side->node[up] = node;
+                        side->bound[up] = first;
+                        side->at[up] = (unsigned char)slot;
+                }
+                first = mnode_first(node, slot, first);
+        }
+}
+
+struct mnode *stook_mwrite_right_neighbour(struct mwrite *write, unsigned level, bool move, uint64_t *bound)
+{
+        struct mside *side = &write->right;
+        unsigned up = level + 1, slot;
+        enum mnode_kind kind;
+        struct mnode *node;
+        uint64_t last;
+
+        while (up < write->height && side->at[up] + 1u == mnode_count(side->node[up]))
+                up++;
+        if (up >= write->height)
+                return NULL;
+        node = side->node[up];
+        slot = side->at[up] + 1u;
+        kind = mtree_kind(write->tree, up);
+        last = mnode_last(node, kind, slot, side->bound[up]);
+        if (move)
+                side->at[up] = (unsigned char)slot;
+        for (;;) {
+                node = mnode_slots(node, kind)[slot];
+                if (--up == level) {
+                        *bound = last;
+                        return node;
+                }
+                slot = 0;
+                kind = mtree_kind(write->tree, up);
+                if (move) {
+                        side->node[up] = node;
+                        side->bound[up] = last;
+                        side->at[up] = 0;
+                }
+                last = mnode_last(node, kind, 0, last);
+        }
+}
+
+/* Both ways to the leaf that has `first` in it; then, if it must be, the right one to that of `last`. */
+static void descend(struct mwrite *write, uintptr_t root)
+{
+        struct mside *left = &write->left, *right = &write->right;
+        enum mnode_kind kind = mtree_kind(write->tree, 1);
+        struct mnode *node = mroot_node(root);
+        uint64_t min = 0, max = UINT64_MAX;
+        unsigned slot;
+
+        for (unsigned level = write->height; --level;) {
+                slot = mnode_find(node, kind, write->first);
+                left->node[level] = right->node[level] = node;
+                left->at[level] = right->at[level] = (unsigned char)slot;
+                left->bound[level] = min;
+                right->bound[level] = max;
+                min = mnode_first(node, slot, min);
+                max = mnode_last(node, kind, slot, max);
+                node = mnode_slots(node, kind)[slot];
+                mnode_prefetch(node);
+        }
+        left->node[0] = right->node[0] = node;
+        left->bound[0] = min;
+        right->bound[0] = max;
+        if (write->last <= max)
+                return;
+        node = mroot_node(root);
+        max = UINT64_MAX;
+        for (unsigned level = write->height; --level;) {
+                slot = mnode_find(node, kind, write->last);
+                right->node[level] = node;
+                right->at[level] = (unsigned char)slot;
+                right->bound[level] = max;
+                max = mnode_last(node, kind, slot, max);
+                node = mnode_slots(node, kind)[slot];
+                mnode_prefetch(node);
+        }
+        right->node[0] = node;
+        right->bound[0] = max;
+}
+
+static uint64_t slot_first(const struct mwrite *write)
+{
+        return mnode_first(write->left.node[0], write->left.at[0], write->left.bound[0]);
+}
+
+static uint64_t slot_last(const struct mwrite *write)
+{
+        return mnode_last(write->right.node[0], MNODE_LEAF, write->right.at[0], write->right.bound[0]);
+}
+
+static void *entry_at(const struct mside *side)
+{
+        return side->node[0]->wide.slot[side->at[0]];
+}
+
+/* Over the gap that `first` is in, or that ends before it. */
+static void widen_left(struct mwrite *write)
+{
+        struct mside *left = &write->left;
+        struct mnode *node;
+        uint64_t bound;
+
+        if (entry_at(left)) {
+                if (!write->first || slot_first(write) != write->first)
+                        return;
+                if (left->at[0]) {
+                        if (left->node[0]->wide.slot[left->at[0] - 1])
+                                return;
+                        left->at[0]--;
+                } else {
+                        node = stook_mwrite_left_neighbour(write, 0, false, &bound);
+                        if (!node || node->wide.slot[mnode_count(node) - 1])
+                                return;
+                        stook_mwrite_left_neighbour(write, 0, true, &bound);
+                        left->node[0] = node;
+                        left->bound[0] = bound;
+                        left->at[0] = (unsigned char)(mnode_count(node) - 1);
+                }
+        }
+        write->first = slot_first(write);
+}
+
+static void widen_right(struct mwrite *write)
+{
+        struct mside *right = &write->right;
+        struct mnode *node;
+        uint64_t bound;
+
+        if (entry_at(right)) {
+                if (write->last == UINT64_MAX || slot_last(write) != write->last)
+                        return;
+                if (right->at[0] + 1u < mnode_count(right->node[0])) {
+                        if (right->node[0]->wide.slot[right->at[0] + 1])
+                                return;
+                        right->at[0]++;
+                } else {
+                        node = stook_mwrite_right_neighbour(write, 0, false, &bound);
+                        if (!node || node->wide.slot[0])
+                                return;
+                        stook_mwrite_right_neighbour(write, 0, true, &bound);
+                        right->node[0] = node;
+                        right->bound[0] = bound;
+                        right->at[0] = 0;
+                }
+        }
+        write->last = slot_last(write);
+}
+
+int stook_mwrite_locate(struct mwrite *write, bool only_gaps)
+{
+        uintptr_t root = write->tree->root;
+        struct mside *left = &write->left, *right = &write->right;
+
+        write->rootless = !mroot_is_node(root);
+        write->height = write->rootless ? 1 : mroot_height(root);
+        if (write->rootless) {
+                make_stand_in(write, root);
+                left->node[0] = right->node[0] = &write->stand_in;
+                left->bound[0] = 0;
+                right->bound[0] = UINT64_MAX;
+        } else {
+                descend(write, root);
+        }
+        left->at[0] = (unsigned char)mnode_find_wide(left->node[0], write->first);
+        right->at[0] = (unsigned char)mnode_find_wide(right->node[0], write->last);
+        if (only_gaps && (entry_at(left) || left->node[0] != right->node[0] || left->at[0] != right->at[0]))
+                return -EEXIST;
+        if (!write->entry) {
+                widen_left(write);
+                widen_right(write);
+        }
+        write->piece_left = slot_first(write) < write->first;
+        write->piece_right = slot_last(write) > write->last;
+        return 0;
+}

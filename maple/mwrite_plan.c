@@ -1,0 +1,235 @@
+/*
+ * Purpose: the class of a write, what it does on each level, and the exact number of nodes it takes from the reserve.
+ *
+ * Place: second part of a write (mwrite.h): reads counts, changes nothing but the plan. mwrite_run.c does what stands in it.
+ * Invariants:
+ *  I1 a node that is made has between `least` and `slots` entries, unless it is the root. A run too short takes in a neighbour,
+ *     which has `least` at least; a run too long is cut evenly or as mwrite_run.c says, each piece at least `least`.
+ *  I2 each replaced node is in dead[] once, after everything in it that lives on was taken over; nodes and subtrees
+ *     between the two ways first found are not in dead[], but in span[].
+ */
+#include "mwrite.h"
+
+unsigned stook_mwrite_leaf_count(const struct mwrite *write)
+{
+        return write->left.at[0] + write->piece_left + 1u + write->piece_right +
+               mnode_count(write->right.node[0]) - 1 - write->right.at[0];
+}
+
+bool stook_mwrite_in_place(const struct mwrite *write)
+{
+        switch (write->class) {
+        case MWRITE_EXACT_FIT:
+                return true;
+        case MWRITE_SLOT:
+        case MWRITE_APPEND:
+        case MWRITE_NODE:
+                return !mtree_rcu(write->tree);
+        default:
+                return false;
+        }
+}
+
+static enum mwrite_class classify(const struct mwrite *write, unsigned count)
+{
+        const struct mside *left = &write->left, *right = &write->right;
+        struct mnode *leaf = left->node[0];
+        bool one_slot = leaf == right->node[0] && left->at[0] == right->at[0];
+        bool exact = one_slot && !write->piece_left && !write->piece_right;
+
+        if (exact && leaf->wide.slot[left->at[0]] == write->entry)
+                return MWRITE_NOTHING;
+        if (write->rootless)
+                return MWRITE_ROOT_STORE;
+        if (exact && (write->entry || write->height + mnode_count(leaf) > 2))
+                return MWRITE_EXACT_FIT;
+        if (write->first == 0 && write->last == UINT64_MAX)
+                return MWRITE_NEW_ROOT;
+        if (leaf != right->node[0])
+                return MWRITE_SPANNING;
+        if (count > MNODE_SLOTS)
+                return MWRITE_SPLIT;
+        /* Two ranges may fit the root word. */
+        if (count < (write->height > 1 ? mnode_shape(MNODE_LEAF).least : 3u))
+                return MWRITE_REBALANCE;
+        if (mtree_rcu(write->tree))
+                return MWRITE_NODE;
+        if (count == mnode_count(leaf))
+                return MWRITE_SLOT;
+        return left->at[0] + 1u == mnode_count(leaf) ? MWRITE_APPEND : MWRITE_NODE;
+}
+
+static void bury(struct mwrite *write, struct mnode *node)
+{
+        if (node != &write->stand_in)
+                write->dead[write->dead_count++] = node;
+}
+
+/* Nodes of the left or right way above @level that take_in_* is about to step out of: all their children are replaced. */
+static void take_in_left(struct mwrite *write, unsigned level, unsigned *count)
+{
+        struct mside *left = &write->left;
+        struct mstep *step = write->step + level;
+        uint64_t bound;
+
+        for (unsigned up = level + 1; !left->at[up]; up++)
+                if (left->node[up] != write->right.node[up])
+                        bury(write, left->node[up]);
+        step->from_left = stook_mwrite_left_neighbour(write, level, true, &bound);
+        step->left_last = left->bound[level] - 1;
+        left->bound[level] = bound;
+        bury(write, step->from_left);
+        *count += mnode_count(step->from_left);
+}
+
+static void take_in_right(struct mwrite *write, unsigned level, unsigned *count)
+{
+        struct mside *right = &write->right;
+        struct mstep *step = write->step + level;
+        uint64_t bound;
+
+        for (unsigned up = level + 1; right->at[up] + 1u == mnode_count(right->node[up]); up++)
+                if (right->node[up] != write->left.node[up])
+                        bury(write, right->node[up]);
+        step->from_right = stook_mwrite_right_neighbour(write, level, true, &bound);
+        step->right_first = right->bound[level] + 1;
+        right->bound[level] = bound;
+        bury(write, step->from_right);
+        *count += mnode_count(step->from_right);
+}
+
+/* Too short: a sibling on either side if there is one, else the neighbour below another parent, else this is the root. */
+static void lengthen(struct mwrite *write, unsigned level, unsigned *count)
+{
+        struct mside *left = &write->left, *right = &write->right;
+        uint64_t bound;
+
+        if (level + 1 == write->height)
+                return;
+        if (left->at[level + 1])
+                take_in_left(write, level, count);
+        else if (right->at[level + 1] + 1u < mnode_count(right->node[level + 1]))
+                take_in_right(write, level, count);
+        else if (stook_mwrite_left_neighbour(write, level, false, &bound))
+                take_in_left(write, level, count);
+        else if (stook_mwrite_right_neighbour(write, level, false, &bound))
+                take_in_right(write, level, count);
+}
+
+/*
+ * Too long for one node: a sibling that leaves both with a free slot shares the load. Which one: who fills a tree upwards wants
+ * its left nodes full, so left goes first.
+ */
+static void share(struct mwrite *write, unsigned level, unsigned *count)
+{
+        enum mnode_kind kind = mtree_kind(write->tree, level);
+        unsigned most = mnode_shape(kind).slots * 2u - 2, at = write->left.at[level + 1];
+        struct mnode *above = write->left.node[level + 1];
+        void **siblings = mnode_slots(above, mtree_kind(write->tree, level + 1));
+
+        if (at && *count + mnode_count(siblings[at - 1]) <= most)
+                take_in_left(write, level, count);
+        else if (at + 1 < mnode_count(above) && *count + mnode_count(siblings[at + 1]) <= most)
+                take_in_right(write, level, count);
+}
+
+static bool whole_level(const struct mwrite *write, unsigned level)
+{
+        for (unsigned up = level + 1; up < write->height; up++)
+                if (write->left.at[up] || write->right.at[up] + 1u < mnode_count(write->right.node[up]))
+                        return false;
+        return true;
+}
+
+/* Counts what the nodes made on a level take from the reserve; without RCU they take dead ones first. */
+static void charge(struct mwrite *write, unsigned made, unsigned *reused)
+{
+        unsigned free = mtree_rcu(write->tree) ? 0 : write->dead_count - *reused;
+        unsigned again = made < free ? made : free;
+
+        *reused += again;
+        write->nodes += made - again;
+}
+
+/* Do the ranges left fit the root word, because there is none, or one for key 0 alone? */
+static bool makes_word(struct mwrite *write, unsigned count)
+{
+        struct mnode *first = write->left.node[0], *last = write->right.node[0];
+        unsigned behind = write->right.at[0] + !write->piece_right;
+
+        write->word = 0;
+        if (count == 1)
+                return !write->entry;
+        if (count != 2)
+                return false;
+        if (write->entry) {
+                write->word = (uintptr_t)write->entry;
+                return !write->last && !last->wide.slot[behind] && mroot_can_hold(write->entry);
+        }
+        write->word = (uintptr_t)first->wide.slot[0];
+        return write->first == 1 && mroot_can_hold(first->wide.slot[0]);
+}
+
+static void plan_run(struct mwrite *write, unsigned count)
+{
+        struct mside *left = &write->left, *right = &write->right;
+        unsigned reused = 0;
+
+        for (unsigned level = 0; level < write->height && left->node[0] != right->node[0]; level++)
+                write->span[level] = (struct mspan){ left->node[level], right->node[level], left->at[level],
+                                                     right->at[level] };
+        for (unsigned level = 0;; level++) {
+                struct mnode_shape shape = mnode_shape(mtree_kind(write->tree, level)), above;
+                struct mstep *step = write->step + level;
+
+                step->from_left = step->from_right = NULL;
+                bury(write, left->node[level]);
+                if (right->node[level] != left->node[level])
+                        bury(write, right->node[level]);
+                if (count < shape.least)
+                        lengthen(write, level, &count);
+                else if (count > shape.slots && left->node[level] == right->node[level] && level + 1 < write->height)
+                        share(write, level, &count);
+                step->cuts = (unsigned char)((count + shape.slots - 1) / shape.slots);
+                write->top = level;
+                if (whole_level(write, level)) {
+                        for (unsigned up = level + 1; up < write->height; up++) {
+                                bury(write, left->node[up]);
+                                if (left->node[up] != right->node[up])
+                                        bury(write, right->node[up]);
+                        }
+                        write->end = MWRITE_ROOT;
+                        step->dead_end = write->dead_count;
+                        if (!level && makes_word(write, count))
+                                step->cuts = 0;
+                        charge(write, step->cuts + (step->cuts > 1), &reused);
+                        return;
+                }
+                step->dead_end = write->dead_count;
+                charge(write, step->cuts, &reused);
+                if (step->cuts == 1 && left->node[level + 1] == right->node[level + 1] &&
+                    left->at[level + 1] == right->at[level + 1]) {
+                        write->end = MWRITE_POINTER;
+                        return;
+                }
+                count = left->at[level + 1] + step->cuts + mnode_count(right->node[level + 1]) - 1u -
+                        right->at[level + 1];
+                above = mnode_shape(mtree_kind(write->tree, level + 1));
+                if (!mtree_rcu(write->tree) && left->node[level + 1] == right->node[level + 1] &&
+                    count <= above.slots && (count >= above.least || level + 2 == write->height)) {
+                        write->end = MWRITE_SPLICE;
+                        return;
+                }
+        }
+}
+
+void stook_mwrite_plan(struct mwrite *write)
+{
+        unsigned count = stook_mwrite_leaf_count(write);
+
+        write->nodes = 0;
+        write->dead_count = 0;
+        write->class = classify(write, count);
+        if (write->class != MWRITE_NOTHING && !stook_mwrite_in_place(write))
+                plan_run(write, count);
+}
