@@ -55,11 +55,13 @@ static struct stook_sheaf *pop(struct stook_tagged_stack *stack)
         return link ? stook_container_of(link, struct stook_sheaf, link) : NULL;
 }
 
-/* For the lending hand. A store only where it changes something: the line is busy enough. */
+/* A store only where it changes something: the line is busy enough. */
 static void mark_traded(struct stook_barn *barn)
 {
-        if (!__atomic_load_n(&barn->traded, __ATOMIC_RELAXED))
-                __atomic_store_n(&barn->traded, 1, __ATOMIC_RELAXED);
+        const uint32_t both = STOOK_BARN_LENT | STOOK_BARN_RESTED;
+
+        if (__atomic_load_n(&barn->traded, __ATOMIC_RELAXED) != both)
+                __atomic_store_n(&barn->traded, both, __ATOMIC_RELAXED);
 }
 
 bool stook_barn_has_room(struct stook_barns *barns, unsigned node)
@@ -74,10 +76,16 @@ static bool book_full(struct stook_barns *barns, unsigned node)
 
 struct stook_sheaf *stook_barn_get_full(struct stook_barns *barns, unsigned node)
 {
-        struct stook_sheaf *full = pop(&barns->node[node].full);
+        struct stook_barn *barn = barns->node + node;
+        struct stook_sheaf *full = pop(&barn->full);
+        uint32_t left;
 
-        if (full)
-                stook_barn_unbook(barns, node);
+        if (!full)
+                return NULL;
+        stook_barn_unbook(barns, node);
+        left = stook_tagged_stack_count_racy(&barn->full);
+        if (left < __atomic_load_n(&barn->low, __ATOMIC_RELAXED))
+                __atomic_store_n(&barn->low, left, __ATOMIC_RELAXED);
         return full;
 }
 

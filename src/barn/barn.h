@@ -24,8 +24,13 @@
 
 struct stook_barn {
         struct stook_tagged_stack full STOOK_ALIGNED(STOOK_CACHELINE);
-        uint32_t traded;                /* atomic, a hint: a trade since the lending hand last passed */
+        uint32_t traded;                /* atomic, hints: full sheaves were asked for since each of these last passed */
+#define STOOK_BARN_LENT   1u            /* the lending hand (barn_budget.c) */
+#define STOOK_BARN_RESTED 2u            /* a look for what is idle (barn_idle.c) */
+        uint32_t low;                   /* atomic, a hint: fewest full sheaves since that look */
         struct stook_tagged_stack empty STOOK_ALIGNED(STOOK_CACHELINE);
+        /* barn_idle.c; atomic, relaxed, hints: when it was last looked at; whether kept slabs were given back since. */
+        uint32_t seen_ms, seen_growths, bare;
 };
 
 /* The barns of one cache. Const after init, but for the stacks and visits. */
@@ -98,6 +103,24 @@ bool stook_barns_close(struct stook_barns *barns);
 void stook_barns_open(struct stook_barns *barns);
 /* fork child: visitors that are gone have left. */
 void stook_barns_fork_child(struct stook_barns *barns);
+
+/* Others' calls: false: closed, and the caller must turn away. Each visit that was true ends by a leave. */
+bool stook_barns_visit(struct stook_barns *barns);
+void stook_barns_leave(struct stook_barns *barns);
+
+/* ---- barn_idle.c: what caches keep that nobody uses any more ---- */
+
+/* What a look for idle caches goes by. */
+struct stook_idle {
+        uint32_t now_ms, after_ms;      /* idle: what nobody took between two looks that are after_ms apart, */
+        uint32_t growths;               /* or with a growth of the page layer between them */
+        unsigned work;                  /* sheaves that may still be flushed in this step */
+};
+
+/* Within a visit: flushes full sheaves that nobody needed; where nobody asked for any, gives back slabs kept empty, too. */
+void stook_barn_rest(struct stook_barns *barns, unsigned node, struct stook_idle *idle);
+/* A sheaf that was detached from a slot where its cache is idle: flushed, and kept empty or deleted. */
+void stook_barn_retire(struct stook_barns *barns, unsigned node, struct stook_sheaf *sheaf);
 
 /* Bytes all barns of a node may keep; at start, from the smallest of memory.max, RLIMIT_AS and RAM. */
 void stook_barn_set_budget(size_t node_bytes);

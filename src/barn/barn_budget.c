@@ -61,6 +61,19 @@ void stook_barn_unbook(struct stook_barns *barns, unsigned node)
         __atomic_sub_fetch(&budget[node].booked, barns->sheaf_bytes, __ATOMIC_RELAXED);
 }
 
+bool stook_barns_visit(struct stook_barns *barns)
+{
+        if (!(__atomic_fetch_add(&barns->visits, 1, __ATOMIC_ACQUIRE) & CLOSED))
+                return true;
+        stook_barns_leave(barns);
+        return false;
+}
+
+void stook_barns_leave(struct stook_barns *barns)
+{
+        __atomic_fetch_sub(&barns->visits, 1, __ATOMIC_RELEASE);
+}
+
 /* One barn passed by the hand. True: it lost a sheaf. */
 static bool visit(struct stook_barns *barns, unsigned node)
 {
@@ -68,11 +81,12 @@ static bool visit(struct stook_barns *barns, unsigned node)
         bool evicted = false;
 
         if (!stook_tagged_stack_count_racy(&barn->full) ||
-            __atomic_exchange_n(&barn->traded, 0, __ATOMIC_RELAXED))
+            (__atomic_fetch_and(&barn->traded, ~STOOK_BARN_LENT, __ATOMIC_RELAXED) & STOOK_BARN_LENT))
                 return false;
-        if (!(__atomic_fetch_add(&barns->visits, 1, __ATOMIC_ACQUIRE) & CLOSED))
+        if (stook_barns_visit(barns)) {
                 evicted = stook_barn_evict(barns, node);
-        __atomic_fetch_sub(&barns->visits, 1, __ATOMIC_RELEASE);
+                stook_barns_leave(barns);
+        }
         return evicted;
 }
 

@@ -29,7 +29,9 @@ STOOK_API int stook_maintain(void)
         if (!stook_start())
                 return 0;
         stook_fork_check();
-        for (unsigned i = 0; i < ROUND_STEPS; i++)
+        for (unsigned i = 0; i < ROUND_STEPS; i++) {
+                stook_slot_rest();
                 stook_pages_step();
+        }
         return 0;
 }

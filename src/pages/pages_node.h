@@ -20,6 +20,8 @@ struct stook_pages_node {
         size_t taken_bytes;                     /* atomic, relaxed: with users */
         size_t committed_bytes;                 /* atomic, relaxed: with memory behind them, own mappings too */
         size_t retaken_bytes;                   /* atomic, relaxed: purged memory taken again lately; raises the allowance */
+        size_t owed_bytes;                      /* atomic, relaxed: purge.c: to be dropped whatever its age */
+        size_t fresh_bytes;                     /* atomic, relaxed: handed out clean since the last growth was counted */
         uint32_t next_step_ms;                  /* atomic, relaxed: when stook_pages_step looks again */
 } STOOK_ALIGNED(STOOK_CACHELINE);
 
@@ -58,6 +60,8 @@ bool stook_own_resize(struct stook_pages_node *node, struct stook_span *span, si
 /* ---- purge.c ---- */
 /* Called after a give, without the lock: drops the content of @big, a free span just coalesced, beyond the allowance. */
 void stook_pages_purge_big(struct stook_pages_node *node);
+/* @bytes without content were handed out: where more than the allowance lies free, as much will be dropped. */
+void stook_pages_owe(struct stook_pages_node *node, size_t bytes);
 extern enum stook_thp stook_pages_thp;
 
 #endif

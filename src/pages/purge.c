@@ -1,6 +1,6 @@
 /*
- * Purpose: memory given back to the system: by age (stook_pages_step, from slow paths), at once where much was
- * freed (stook_pages_purge_big), and on request (stook_pages_purge).
+ * Purpose: memory given back to the system: by age, and where fresh memory is taken beside it (stook_pages_step, from
+ * slow paths), at once where much was freed (stook_pages_purge_big), and on request (stook_pages_purge).
  * Invariant: I1 a span is taken out of the bins before its content is dropped, and no lock is held meanwhile.
  * Failure: where the system refuses (mlocked pages) the span stays dirty and starts to age anew.
  */
@@ -20,6 +20,11 @@ static uint32_t decay_ms = DECAY_MS;    /* atomic, relaxed */
 void stook_pages_set_decay_ms(uint32_t ms)
 {
         __atomic_store_n(&decay_ms, ms, __ATOMIC_RELAXED);
+}
+
+uint32_t stook_pages_decay_ms(void)
+{
+        return __atomic_load_n(&decay_ms, __ATOMIC_RELAXED);
 }
 
 void stook_pages_set_thp(enum stook_thp policy)
@@ -52,13 +57,17 @@ static size_t allowance(struct stook_pages_node *node)
         return (share > ALLOWANCE ? share : ALLOWANCE) + __atomic_load_n(&node->retaken_bytes, __ATOMIC_RELAXED);
 }
 
+static size_t dirty_bytes(struct stook_pages_node *node)
+{
+        return __atomic_load_n(&node->bins[STOOK_SET_DIRTY].bytes, __ATOMIC_RELAXED);
+}
+
 void stook_pages_purge_big(struct stook_pages_node *node)
 {
         struct stook_span *big;
 
         /* racy: whoever frees last sees all */
-        if (stook_lock_may_not_wait() || __atomic_load_n(&node->bins[STOOK_SET_DIRTY].bytes, __ATOMIC_RELAXED) <= allowance(node) ||
-            !stook_pages_lock(node))
+        if (stook_lock_may_not_wait() || dirty_bytes(node) <= allowance(node) || !stook_pages_lock(node))
                 return;
         big = stook_bins_largest(&node->bins[STOOK_SET_DIRTY]);
         if (big && big->bytes >= BIG && node->bins[STOOK_SET_DIRTY].bytes > allowance(node))
@@ -70,45 +79,88 @@ void stook_pages_purge_big(struct stook_pages_node *node)
                 drop(node, big);
 }
 
+/*
+ * Fresh memory was handed out although more than the allowance lies free: in pieces that do not fit, as sizes drift.
+ * As much is dropped, whatever its age, or the process keeps both.
+ */
+static bool owes(struct stook_pages_node *node)
+{
+        if (!__atomic_load_n(&node->owed_bytes, __ATOMIC_RELAXED))
+                return false;
+        if (dirty_bytes(node) > allowance(node))
+                return true;
+        __atomic_store_n(&node->owed_bytes, 0, __ATOMIC_RELAXED);
+        return false;
+}
+
+/* Racily: a debt that is paid twice was a small one. */
+static void pay(struct stook_pages_node *node, size_t bytes)
+{
+        size_t owed = __atomic_load_n(&node->owed_bytes, __ATOMIC_RELAXED);
+
+        __atomic_store_n(&node->owed_bytes, owed > bytes ? owed - bytes : 0, __ATOMIC_RELAXED);
+}
+
+void stook_pages_owe(struct stook_pages_node *node, size_t bytes)
+{
+        if (dirty_bytes(node) > allowance(node))
+                __atomic_fetch_add(&node->owed_bytes, bytes, __ATOMIC_RELAXED);
+}
+
+/* One thread for each eighth of the decay time; a lost race is somebody else's step. */
+static bool is_due(struct stook_pages_node *node, uint32_t now, uint32_t decay)
+{
+        uint32_t next = __atomic_load_n(&node->next_step_ms, __ATOMIC_RELAXED);
+        size_t retaken;
+
+        if ((int32_t)(now - next) < 0 ||
+            !__atomic_compare_exchange_n(&node->next_step_ms, &next, now + decay / 8 + 1, false,
+                                         __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+                return false;
+        /* eight times in a decay time: forgotten by two thirds in it */
+        retaken = __atomic_load_n(&node->retaken_bytes, __ATOMIC_RELAXED);
+        __atomic_fetch_sub(&node->retaken_bytes, retaken / 8 + !!retaken, __ATOMIC_RELAXED);
+        return true;
+}
+
+static void drop_oldest(struct stook_pages_node *node, uint32_t now, uint32_t decay)
+{
+        for (unsigned i = 0; i < STEP_SPANS; i++) {
+                struct stook_span *oldest = NULL;
+
+                if (!stook_pages_lock(node))
+                        return;
+                if (!stook_list_empty(&node->aged)) {
+                        oldest = stook_container_of(node->aged.next, struct stook_span, list);
+                        if (now - oldest->age_ms < decay && !owes(node))
+                                oldest = NULL;
+                        else
+                                stook_pages_remove(node, oldest);
+                }
+                stook_pages_unlock(node);
+                if (!oldest)
+                        return;
+                pay(node, oldest->bytes);
+                drop(node, oldest);
+        }
+}
+
 void stook_pages_step(void)
 {
+        uint32_t decay = stook_pages_decay_ms();
+
         if (stook_lock_may_not_wait())
                 return;
         for (unsigned n = 0; n < stook_os_node_count(); n++) {
                 struct stook_pages_node *node = &stook_pages_nodes[n];
-                uint32_t now, next = __atomic_load_n(&node->next_step_ms, __ATOMIC_RELAXED);
-                uint32_t decay = __atomic_load_n(&decay_ms, __ATOMIC_RELAXED);
+                uint32_t now;
 
-                size_t retaken = __atomic_load_n(&node->retaken_bytes, __ATOMIC_RELAXED);
-
-                if (!__atomic_load_n(&node->bins[STOOK_SET_DIRTY].spans, __ATOMIC_RELAXED) && !retaken)
+                if (!__atomic_load_n(&node->bins[STOOK_SET_DIRTY].spans, __ATOMIC_RELAXED) &&
+                    !__atomic_load_n(&node->retaken_bytes, __ATOMIC_RELAXED))
                         continue;
                 now = (uint32_t)stook_os_clock_ms();
-                if ((int32_t)(now - next) < 0)
-                        continue;
-                /* one thread steps at a time; a lost race is somebody else's step */
-                if (!__atomic_compare_exchange_n(&node->next_step_ms, &next, now + decay / 8 + 1, false,
-                                                 __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-                        continue;
-                /* eight steps in a decay time: forgotten by two thirds in it */
-                __atomic_fetch_sub(&node->retaken_bytes, retaken / 8 + !!retaken, __ATOMIC_RELAXED);
-                for (unsigned i = 0; i < STEP_SPANS; i++) {
-                        struct stook_span *oldest = NULL;
-
-                        if (!stook_pages_lock(node))
-                                return;
-                        if (!stook_list_empty(&node->aged)) {
-                                oldest = stook_container_of(node->aged.next, struct stook_span, list);
-                                if (now - oldest->age_ms < decay)
-                                        oldest = NULL;
-                                else
-                                        stook_pages_remove(node, oldest);
-                        }
-                        stook_pages_unlock(node);
-                        if (!oldest)
-                                break;
-                        drop(node, oldest);
-                }
+                if (is_due(node, now, decay) || owes(node))
+                        drop_oldest(node, now, decay);
         }
 }
 

@@ -247,6 +247,33 @@ static struct stook_span *take_pending(struct stook_pages_node *node, size_t byt
         return span;
 }
 
+/*
+ * A growth: memory without content was handed out for this part of what is in use, and for so much at least. Each
+ * lets the layers above look for idle memory, some microseconds against the hundreds that the pages cost: measured
+ * on values whose sizes drift, peak MiB beyond 64 in use by 1/8: 301, 1/32: 248, 1/128: 223, 1/256: 208, 1/512: 206.
+ */
+#define GROWTH_SHARE 256
+#define GROWTH_LEAST ((size_t)256 << 10)
+
+static uint32_t growths;                /* atomic, relaxed */
+
+uint32_t stook_pages_growths(void)
+{
+        return __atomic_load_n(&growths, __ATOMIC_RELAXED);
+}
+
+/* @bytes without content are handed out: pages that the system will have to find. Two may count one growth together. */
+static void count_fresh(struct stook_pages_node *node, size_t bytes)
+{
+        size_t part = __atomic_load_n(&node->taken_bytes, __ATOMIC_RELAXED) / GROWTH_SHARE;
+        size_t least = part > GROWTH_LEAST ? part : GROWTH_LEAST;
+
+        if (__atomic_add_fetch(&node->fresh_bytes, bytes, __ATOMIC_RELAXED) < least)
+                return;
+        __atomic_store_n(&node->fresh_bytes, 0, __ATOMIC_RELAXED);
+        __atomic_fetch_add(&growths, 1, __ATOMIC_RELAXED);
+}
+
 static void hand_out(struct stook_pages_node *node, struct stook_span *span)
 {
         span->list.next = span->list.prev = NULL;
@@ -255,6 +282,10 @@ static void hand_out(struct stook_pages_node *node, struct stook_span *span)
         /* Last: the child of a fork finds it either free in nobody's hands, or taken and in the map. */
         __atomic_store_n(&span->kind, STOOK_SPAN_TAKEN, __ATOMIC_RELEASE);
         __atomic_fetch_add(&node->taken_bytes, span->bytes, __ATOMIC_RELAXED);
+        if (span->state != STOOK_SPAN_DIRTY) {
+                count_fresh(node, span->bytes);
+                stook_pages_owe(node, span->bytes);
+        }
 }
 
 /* Nonzero: the test hook lets this request fail. */

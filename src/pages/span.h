@@ -96,6 +96,13 @@ struct stook_span *stook_span_large_at(uintptr_t addr);
 /* Makes the first reservation. False: no memory at all. Called once by life/start. */
 bool stook_pages_start(void);
 
+/*
+ * The clocks of all ageing, for the layers above: how long what nobody uses stays, in milliseconds; and how often
+ * memory without content had to be handed out for a small part of what is in use, because nothing dirty fitted: that
+ * is when idle memory is missed.
+ */
+uint32_t stook_pages_decay_ms(void);
+uint32_t stook_pages_growths(void);
 /* Purges what has been free longer than STOOK_DECAY_MS, a bounded step; called by slow paths with no lock held. */
 void stook_pages_step(void);
 /* Purges free spans until at most @keep_bytes of free memory may be resident. Returns bytes purged. */

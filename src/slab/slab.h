@@ -110,6 +110,9 @@ bool stook_slab_object_valid(struct stook_slabs *slabs, const void *object);
 /* Gives empty slabs back, sorts partial lists fullest first. Returns slabs left. Takes the locks; not for handlers. */
 size_t stook_slabs_shrink(struct stook_slabs *slabs);
 
+/* Gives back the empty slabs that are kept near the list's head, for a cache that went idle. The lock is only tried. */
+void stook_slabs_give_kept(struct stook_slabs *slabs, unsigned node);
+
 /* Objects out of their slabs (with users and in sheaves), by walking all slabs: quiescent. */
 size_t stook_slabs_objects_out(struct stook_slabs *slabs);
 size_t stook_slabs_count(const struct stook_slabs *slabs);

@@ -11,6 +11,8 @@
 #define SHRINK_RANKS 32
 /* Tries for a node's lock, each of about 1 ms: whoever holds it is stopped or dead. */
 #define TRIES 100
+/* Listed slabs looked at by stook_slabs_give_kept: bounds its lock hold. Empty ones are kept only in short lists. */
+#define LOOKS 64
 
 static void sort(struct stook_slabs_node *node)
 {
@@ -48,6 +50,25 @@ static void shrink_node(struct stook_slabs *slabs, struct stook_slabs_node *node
                         stook_slab_bury(&hold, slab);
         }
         sort(node);
+        stook_slab_unhold(&hold);
+}
+
+void stook_slabs_give_kept(struct stook_slabs *slabs, unsigned n)
+{
+        struct stook_slabs_node *node = &slabs->node[n];
+        struct stook_slab_hold hold;
+        int looks = 0;
+
+        if (stook_slabs_node_idle(node) || !stook_slab_hold(&hold, slabs, node, true))
+                return;
+        stook_list_for_each_safe(e, &node->list) {
+                struct stook_slab *slab = stook_slab_of(stook_container_of(e, struct stook_span, list));
+
+                if (looks++ == LOOKS)
+                        break;
+                if (stook_slab_retire(slab))
+                        stook_slab_bury(&hold, slab);
+        }
         stook_slab_unhold(&hold);
 }
 

@@ -55,7 +55,10 @@ struct stook_line {
         struct stook_sheaf *rcu_free;   /* NULL in this release */
         uint32_t busy;                  /* atomic; line 0 of a locked slot: its trylock word */
         uint32_t stuck;                 /* under `drain`; line 0 of a locked slot: its holder was waited for in vain */
-        uint64_t reserved[4];
+        /* slot_idle.c; atomic, relaxed, hints: main and its count of pops at the last look. Line 0: growths, where the look is. */
+        uint64_t seen[2];
+        uint32_t idle_ms, idle_calls;   /* slot_idle.c, line 0; atomic, relaxed: when the next look is due; steps so far */
+        uint32_t reserved[2];
 };
 _Static_assert(sizeof(struct stook_line) == 1 << STOOK_LINE_SHIFT, "layout v1");
 
@@ -83,6 +86,8 @@ struct stook_slot_ops {
         void  *(*pop_if)(uint32_t offset, void *expected);
         /* The current slot's pair, racily. */
         struct stook_pair (*look)(uint32_t offset);
+        /* The current slot's line 0, racily. NULL: none. */
+        struct stook_line *(*own)(void);
         /* See exchange above. @size: what main's size must be. @config: NULL, or the word that must equal @generation. */
         bool   (*exchange)(uint32_t offset, struct stook_pair expected, struct stook_pair desired, unsigned size,
                            const uint32_t *config, uint32_t generation);
@@ -142,6 +147,13 @@ size_t stook_slot_free_bulk(struct stook_front *front, size_t n, void **objects)
 struct stook_sheaf *stook_slot_take_spare(struct stook_front *front);
 /* A sheaf with any number of objects becomes the spare. False: there is one, or the sheaf is not of the cache's capacity. */
 bool stook_slot_give_spare(struct stook_front *front, struct stook_sheaf *sheaf);
+
+/* ---- slot_idle.c ---- */
+/*
+ * A bounded step of giving back what idle caches keep: in barns, and in the slot this thread is on. Next to nothing
+ * where no step is due. No lock held; may be called at any instruction, and does nothing on top of a lock's holder.
+ */
+void   stook_slot_rest(void);
 
 /* ---- slot_drain.c ---- */
 /* Empties all slots of a cache, from one thread at a time. False: membarrier refused, what was detached is quarantined. */

@@ -160,6 +160,11 @@ static struct stook_pair look(uint32_t offset)
         return slot ? stook_pair_read(&((struct stook_line *)(slot + offset))->pair) : nothing;
 }
 
+static struct stook_line *own(void)
+{
+        return (struct stook_line *)(stook_regions.locked_slots ? stook_regions_locked(slot_of_thread()) : NULL);
+}
+
 static bool exchange(uint32_t offset, struct stook_pair expected, struct stook_pair desired, unsigned size,
                      const uint32_t *config, uint32_t generation)
 {
@@ -185,5 +190,6 @@ const struct stook_slot_ops stook_slot_locked = {
         .peek = peek,
         .pop_if = pop_if,
         .look = look,
+        .own = own,
         .exchange = exchange,
 };

@@ -212,6 +212,7 @@ static bool replace_empty(struct stook_front *front, struct stook_pair seen, boo
                 return true;            /* or somebody was faster: the caller looks again */
         }
         stook_pages_step();             /* not only refills and flushes: a program may live on its barns */
+        stook_slot_rest();
         full = full_from_barn(front);
         if (!full && refill)
                 full = full_from_slabs(front);
@@ -401,6 +402,7 @@ static bool replace_full(struct stook_front *front, struct stook_pair seen, bool
                 swap_in_spare(front, seen, size, generation);
                 return true;
         }
+        stook_slot_rest();
         empty = bulk ? empty_for_bulk(front, is_zero(main) || !spare) : new_empty(front);
         if (!empty) {
                 /* No memory for a sheaf: main itself becomes the empty one. */

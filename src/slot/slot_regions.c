@@ -118,6 +118,11 @@ bool stook_slots_add_cache(unsigned cache_index)
         return cache_index < want;
 }
 
+uint32_t stook_regions_lines(void)
+{
+        return __atomic_load_n(&lines, __ATOMIC_ACQUIRE);
+}
+
 unsigned stook_slots_bound(void)
 {
         return stook_regions.rseq_slots + stook_regions.locked_slots;

@@ -27,6 +27,9 @@ uint32_t stook_regions_ready(uint32_t index);
 /* A slot of the locked backend, made ready if need be. NULL: no memory or no lock to be had. */
 char *stook_regions_locked(uint32_t slot);
 
+/* Lines that are filled in every ready slot. */
+uint32_t stook_regions_lines(void);
+
 /* slot_drain.c: for the child of a fork. */
 void stook_slot_drain_fork_child(void);
 

@@ -38,6 +38,14 @@ static struct stook_pair look(uint32_t offset)
         return stook_pair_read(&((struct stook_line *)line)->pair);
 }
 
+static struct stook_line *own(void)
+{
+        uint32_t ready = stook_self->ready;
+        uint32_t slot = ready ? *stook_self->index : 0;
+
+        return slot < ready ? (struct stook_line *)(stook_self->slots + ((size_t)slot << STOOK_SLOT_SHIFT)) : NULL;
+}
+
 /* Sheaf memory is type-stable, so a stale main is still a sheaf. */
 static void *peek(uint32_t offset)
 {
@@ -101,5 +109,6 @@ const struct stook_slot_ops stook_slot_rseq = {
         .peek = peek,
         .pop_if = pop_if,
         .look = look,
+        .own = own,
         .exchange = exchange,
 };

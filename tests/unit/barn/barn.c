@@ -43,6 +43,14 @@ void stook_pages_step(void)
         steps++;
 }
 
+static unsigned kept_given;             /* calls to give back slabs that are kept empty */
+
+void stook_slabs_give_kept(struct stook_slabs *slabs, unsigned node)
+{
+        (void)slabs, (void)node;
+        kept_given++;
+}
+
 void stook_slab_drain(struct stook_slabs *slabs, size_t n, void **objects)
 {
         (void)slabs;
@@ -410,6 +418,72 @@ static void threads_trade(void **state)
         assert_int_equal(stook_barn_booked_bytes(0), 0);
 }
 
+/* Full sheaves that nobody needed since the last look go to the slabs, a bounded number in a step; too young a barn keeps all. */
+static void what_nobody_needed_is_flushed(void **state)
+{
+        struct fake_cache *c = make(1, 4, 10, 10);
+        struct stook_idle idle = { .now_ms = 1000, .after_ms = 100, .growths = 1, .work = 16 };
+        struct stook_sheaf *full;
+
+        (void)state;
+        stook_barn_rest(&c->barns, 0, &idle);           /* the first look */
+        for (int i = 0; i < 5; i++)
+                assert_true(stook_barn_put_full(&c->barns, 0, stook_barn_refill(&c->barns, 0, NULL, 0)));
+        idle.now_ms += 99;
+        stook_barn_rest(&c->barns, 0, &idle);           /* too young */
+        assert_int_equal(objects_out(), 20);
+        idle.now_ms++;
+        stook_barn_rest(&c->barns, 0, &idle);           /* they came since */
+        assert_int_equal(objects_out(), 20);
+
+        /* Two are taken and come back: the other three were not needed. */
+        full = stook_barn_trade_empty(&c->barns, 0, NULL);
+        assert_true(stook_barn_put_full(&c->barns, 0, stook_barn_trade_empty(&c->barns, 0, NULL)));
+        assert_true(stook_barn_put_full(&c->barns, 0, full));
+        kept_given = 0;
+        idle.growths++;                                 /* memory is missed: time does not matter */
+        idle.work = 2;
+        stook_barn_rest(&c->barns, 0, &idle);           /* as much as one step may */
+        assert_int_equal(objects_out(), 12);
+        assert_int_equal(idle.work, 0);
+        idle.work = 16;
+        stook_barn_rest(&c->barns, 0, &idle);           /* and the next goes on */
+        assert_int_equal(objects_out(), 8);
+        assert_int_equal(kept_given, 0);                /* the cache is in use */
+
+        /* Objects come, none is taken. */
+        assert_true(stook_barn_put_full(&c->barns, 0, stook_barn_refill(&c->barns, 0, NULL, 0)));
+        idle.growths++;
+        stook_barn_rest(&c->barns, 0, &idle);
+        assert_int_equal(objects_out(), 4);
+        assert_int_equal(kept_given, 1);
+        idle.growths++;
+        stook_barn_rest(&c->barns, 0, &idle);
+        assert_int_equal(objects_out(), 0);
+        assert_int_equal(kept_given, 2);
+        idle.growths++;
+        stook_barn_rest(&c->barns, 0, &idle);           /* nothing left to do */
+        assert_int_equal(kept_given, 2);
+        expect_nothing_left(c);
+}
+
+/* What came out of an idle slot is empty afterwards, and its objects are in their slabs. */
+static void a_slot_s_idle_sheaf_is_flushed(void **state)
+{
+        struct fake_cache *c = make(1, 4, 10, 1);
+        struct stook_sheaf *full = stook_barn_refill(&c->barns, 0, NULL, 0), *second;
+
+        (void)state;
+        stook_barn_retire(&c->barns, 0, full);
+        assert_int_equal(objects_out(), 0);
+        second = stook_barn_refill(&c->barns, 0, NULL, 0);
+        stook_barn_retire(&c->barns, 0, second);        /* one empty sheaf is kept: this one is deleted */
+        assert_ptr_equal(stook_barn_get_empty(&c->barns, 0), full);
+        assert_null(stook_barn_get_empty(&c->barns, 0));
+        stook_sheaf_delete(full, c->barns.counters);
+        expect_nothing_left(c);
+}
+
 int main(void)
 {
         const struct CMUnitTest all[] = {
@@ -418,6 +492,8 @@ int main(void)
                 cmocka_unit_test_setup(trades_conserve_sheaves, setup),
                 cmocka_unit_test_setup(barns_are_last_in_first_out, setup),
                 cmocka_unit_test_setup(limits_hold, setup),
+                cmocka_unit_test_setup(what_nobody_needed_is_flushed, setup),
+                cmocka_unit_test_setup(a_slot_s_idle_sheaf_is_flushed, setup),
                 cmocka_unit_test_setup(a_barn_keeps_no_more_bytes_than_it_may, setup),
                 cmocka_unit_test_setup(a_failed_refill_loses_nothing, setup),
                 cmocka_unit_test_setup(a_partial_sheaf_is_flushed, setup),

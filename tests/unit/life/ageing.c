@@ -1,13 +1,17 @@
 /*
  * Proves that memory which small objects have left goes back to the system by the slow paths of a program that goes
- * on, without a thread, a trim or a large object: first it is kept, for a program that takes it again at once.
+ * on, without a thread, a trim or a large object: first it is kept, for a program that takes it again at once. And
+ * that sheaves of a class nobody uses any more give up what they hold, by age and when fresh memory is needed.
  */
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <time.h>
 #include <cmocka.h>
+#include "cache/cache.h"
+#include "malloc/malloc.h"
 #include "pages/span.h"
 #include <stook/malloc.h>
 
@@ -61,11 +65,100 @@ static void test_what_small_objects_left_is_purged(void **state)
         assert_true(free_dirty_bytes() <= kept / 16);
 }
 
+/* ---- a class that goes idle ---- */
+
+#define IDLE_BYTES 80
+
+static struct stook_cache *idle_class(void)
+{
+        return stook_cache_at(stook_class_line[IDLE_BYTES / 16] >> STOOK_LINE_SHIFT);
+}
+
+/* Objects that slot and barn hold, with all slabs they come from. */
+static void use_and_leave(size_t n)
+{
+        for (size_t i = 0; i < n; i++)
+                assert_non_null(objects[i] = stook_malloc(IDLE_BYTES));
+        for (size_t i = 0; i < n; i++)
+                stook_free(objects[i]);
+}
+
+/* Counters say the same as slabs and sheaves: every object allocated was freed, and lies in its slab again. */
+static void expect_nothing_out(struct stook_cache *cache)
+{
+        struct stook_sheaf_sums sums;
+
+        stook_sheaf_sum(cache->index, &sums);
+        assert_int_equal(sums.objects, 0);
+        assert_int_equal(stook_slot_objects(&cache->front), 0);
+        assert_int_equal(stook_slabs_objects_out(&cache->slabs), 0);
+        assert_int_equal(sums.pops + stook_counted(&cache->counters, STOOK_STAT_alloc_fastpath) +
+                                 stook_counted(&cache->counters, STOOK_STAT_alloc_slowpath),
+                         sums.pushes + stook_counted(&cache->counters, STOOK_STAT_free_fastpath) +
+                                 stook_counted(&cache->counters, STOOK_STAT_free_slowpath));
+        assert_int_equal(stook_slabs_validate(&cache->slabs), 0);
+}
+
+static void test_idle_sheaves_are_flushed_by_age(void **state)
+{
+        struct stook_cache *cache = idle_class();
+        const struct timespec pause = { .tv_nsec = 5000000 };
+
+        (void)state;
+        assert_int_equal(cache->object_size, IDLE_BYTES);
+        use_and_leave(4096);
+        assert_true(stook_slot_objects(&cache->front) > 0);
+        assert_true(stook_slabs_count(&cache->slabs) > 0);
+        for (int i = 0; i < ROUNDS && stook_slabs_count(&cache->slabs); i++) {
+                go_on();
+                nanosleep(&pause, NULL);
+        }
+        assert_int_equal(stook_slabs_count(&cache->slabs), 0);
+        expect_nothing_out(cache);
+        /* And it serves as before. */
+        use_and_leave(4096);
+        assert_true(stook_slot_objects(&cache->front) > 0);
+}
+
+/* No time passes here but what the test itself takes: growth alone says that memory is missed. */
+static void test_idle_sheaves_are_flushed_when_memory_is_missed(void **state)
+{
+        struct stook_cache *cache = idle_class();
+        size_t n = 0;
+
+        (void)state;
+        stook_pages_set_decay_ms(3600000);
+        go_on();
+        use_and_leave(4096);
+        assert_true(stook_slot_objects(&cache->front) > 0);
+        while (n < OBJECTS && stook_slabs_count(&cache->slabs)) {
+                assert_non_null(objects[n] = stook_malloc(BYTES));
+                n++;
+        }
+        assert_int_equal(stook_slabs_count(&cache->slabs), 0);
+        expect_nothing_out(cache);
+        while (n)
+                stook_free(objects[--n]);
+}
+
+/* A slot's sheaves are given up by threads that run there: this one stays on one. */
+static int stay(void **state)
+{
+        cpu_set_t one;
+
+        (void)state;
+        CPU_ZERO(&one);
+        CPU_SET(sched_getcpu(), &one);
+        return sched_setaffinity(0, sizeof(one), &one);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_what_small_objects_left_is_purged),
+                cmocka_unit_test(test_idle_sheaves_are_flushed_by_age),
+                cmocka_unit_test(test_idle_sheaves_are_flushed_when_memory_is_missed),
         };
 
-        return cmocka_run_group_tests(tests, NULL, NULL);
+        return cmocka_run_group_tests(tests, stay, NULL);
 }

@@ -1,0 +1,115 @@
+/*
+ * Purpose: give back, without a thread of our own, what caches keep that nobody uses any more. Sheaves of a cache
+ * that went idle hold a few objects each of many slabs, and so keep all their memory.
+ *
+ * Place: called by slot_miss.c when a slot goes to its barn, and by life (maintain); calls barn.
+ *
+ * How: every slot has a hand of its own that passes all caches, once in an eighth of STOOK_DECAY_MS, or at once
+ * after the page layer had to take fresh memory from the system. A slot's sheaves of a cache are idle if main and
+ * its count of pops are what they were when the hand last passed: objects may have come, none was taken. Barns:
+ * barn/barn_idle.c.
+ * A slot's pair is exchanged for {zero-capacity sheaf, none} by the same section as in every miss, on the slot the
+ * thread is on: so no membarrier is needed, and what was detached is ours alone. Other slots are left to threads
+ * that run there.
+ *
+ * Invariants:
+ *  I1 a step flushes at most WORK sheaves (and a pair) and passes at most HAND_STEPS caches: the next goes on.
+ *  I2 a sheaf is in this thread's hands only within a visit of its barns (barn_budget.c M1), or is in none.
+ * Concurrency: any thread, any instruction; two on one slot's hand look at some caches twice, or not this time.
+ * Failure: none; an exchange that is refused is tried when the hand passes again.
+ */
+#include "base/lock.h"
+#include "os/os.h"
+#include "pages/span.h"
+#include "slot/slot_regions.h"
+
+#define WORK       16                   /* about 10 us: a caller waits for it */
+#define HAND_STEPS 128                  /* as the lending hand's */
+#define CLOCK_EVERY 16                  /* sheaves of four objects are traded as often as the clock takes time to read */
+#define NODE       0
+
+static bool holds(const struct stook_sheaf *sheaf)
+{
+        return sheaf && stook_sheaf_size(sheaf);
+}
+
+/* This slot's sheaves of a cache. */
+static void rest_pair(struct stook_barns *barns, struct stook_line *line, uint32_t offset, struct stook_idle *idle)
+{
+        const struct stook_slot_ops *ops = stook_slot_ops();
+        struct stook_pair seen = ops->look(offset), nothing = { .lo = (uintptr_t)&stook_sheaf_zero };
+        struct stook_sheaf *main = (struct stook_sheaf *)seen.lo, *spare = (struct stook_sheaf *)seen.hi;
+        uint64_t word = __atomic_load_n(&main->word, __ATOMIC_RELAXED), pops = word >> 16;
+
+        if (!holds(main) && !holds(spare))
+                return;
+        if (__atomic_load_n(&line->seen[0], __ATOMIC_RELAXED) != seen.lo ||
+            __atomic_load_n(&line->seen[1], __ATOMIC_RELAXED) != pops) {
+                __atomic_store_n(&line->seen[0], seen.lo, __ATOMIC_RELAXED);
+                __atomic_store_n(&line->seen[1], pops, __ATOMIC_RELAXED);
+                return;
+        }
+        if (!ops->exchange(offset, seen, nothing, (unsigned)(word & 0xffff), NULL, 0))
+                return;
+        if (main != &stook_sheaf_zero)
+                stook_barn_retire(barns, NODE, main);
+        if (spare)
+                stook_barn_retire(barns, NODE, spare);
+        idle->work--;
+}
+
+static void rest_cache(struct stook_barns *barns, struct stook_line *own, struct stook_idle *idle)
+{
+        uint32_t index = barns->cache_index;
+
+        if (index >= stook_regions_lines() || !stook_barns_visit(barns))
+                return;
+        rest_pair(barns, own + index, index << STOOK_LINE_SHIFT, idle);
+        if (idle->work)
+                stook_barn_rest(barns, NODE, idle);
+        stook_barns_leave(barns);
+}
+
+/* Where this slot's look is, or begins now. NULL: none is due. The clock is asked by every CLOCK_EVERYth call only. */
+static struct stook_barns *hand_of(struct stook_line *own, struct stook_idle *idle)
+{
+        struct stook_barns *at = (struct stook_barns *)(uintptr_t)__atomic_load_n(&own->seen[1], __ATOMIC_RELAXED);
+        bool grew = __atomic_load_n(&own->seen[0], __ATOMIC_RELAXED) != idle->growths;
+        uint32_t calls = __atomic_load_n(&own->idle_calls, __ATOMIC_RELAXED) + 1;
+
+        __atomic_store_n(&own->idle_calls, calls, __ATOMIC_RELAXED);
+        if (STOOK_LIKELY(!at && !grew && calls % CLOCK_EVERY))
+                return NULL;
+        idle->now_ms = (uint32_t)stook_os_clock_ms();
+        if (at)
+                return at;
+        if (!grew && (int32_t)(idle->now_ms - __atomic_load_n(&own->idle_ms, __ATOMIC_RELAXED)) < 0)
+                return NULL;
+        __atomic_store_n(&own->idle_ms, idle->now_ms + idle->after_ms, __ATOMIC_RELAXED);
+        __atomic_store_n(&own->seen[0], idle->growths, __ATOMIC_RELAXED);
+        return stook_barns_first();
+}
+
+void stook_slot_rest(void)
+{
+        struct stook_idle idle = { .growths = stook_pages_growths(), .work = WORK };
+        struct stook_line *own;
+        struct stook_barns *at;
+
+        if (stook_lock_may_not_wait())
+                return;
+        own = stook_slot_ops()->own();
+        if (!own)
+                return;
+        idle.after_ms = stook_pages_decay_ms() / 8 + 1;
+        at = hand_of(own, &idle);
+        if (STOOK_LIKELY(!at))
+                return;
+        for (unsigned steps = 0; at && steps < HAND_STEPS && idle.work; steps++) {
+                rest_cache(at, own, &idle);
+                /* One whose work is not done is looked at again; a barn that was emptied is not idle then. */
+                if (idle.work)
+                        at = at->next;
+        }
+        __atomic_store_n(&own->seen[1], (uintptr_t)at, __ATOMIC_RELAXED);
+}
