@@ -32,8 +32,8 @@ struct stook_rcu;
 
 /* Cache flags. One whose code is not in this release is refused with ENOTSUP. */
 #define STOOK_HWCACHE_ALIGN    (UINT64_C(1) << 0) /* align objects to cache lines (64 bytes; less for objects under 33) */
-#define STOOK_TYPESAFE_BY_RCU  (UINT64_C(1) << 1) /* not in this release */
-#define STOOK_RCU              (UINT64_C(1) << 2) /* not in this release */
+#define STOOK_TYPESAFE_BY_RCU  (UINT64_C(1) << 1) /* an object stays one of this cache, whoever has it, until its readers have left: see <stook/rcu.h> */
+#define STOOK_RCU              (UINT64_C(1) << 2) /* frees by <stook/rcu.h> never fail: a hidden word behind each object */
 #define STOOK_ACCOUNT          (UINT64_C(1) << 3) /* not in this release */
 #define STOOK_MERGE            (UINT64_C(1) << 4) /* may share an existing cache of the same geometry made with STOOK_MERGE */
 #define STOOK_NO_SHEAVES       (UINT64_C(1) << 5) /* every call goes to the slabs */
@@ -62,7 +62,7 @@ struct stook_cache_args {
         void    *ctor_data;
         unsigned sheaf_capacity;        /* objects, raises the default; 0: by size; at most 65534 */
         unsigned barn_full, barn_empty; /* whole sheaves kept for each node; 0: 10; UINT_MAX: none */
-        const struct stook_rcu *rcu;    /* must be NULL in this release (ENOTSUP) */
+        const struct stook_rcu *rcu;    /* for stook_cache_free_rcu; NULL: the process's default */
 };
 
 /*

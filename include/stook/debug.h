@@ -19,6 +19,7 @@ enum stook_fault {
         STOOK_FAULT_DOUBLE_FREE,        /* already free */
         STOOK_FAULT_OBJECTS_LEFT,       /* destroy: objects still allocated */
         STOOK_FAULT_CORRUPT,            /* an invariant of the heap does not hold */
+        STOOK_FAULT_RCU,                /* a wait for a grace period that could never end */
 };
 
 struct stook_report {

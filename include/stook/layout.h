@@ -49,7 +49,7 @@ struct stook_thread_v1 {
         char              *slots;       /* slot i starts at slots + (i << STOOK_SLOT_SHIFT) */
         uint32_t           ready;       /* slots below this index are filled; 0: go to the library */
         uint8_t            locks_held;  /* see base/lock.h */
-        uint8_t            barred;      /* never enrol: vfork child, exiting thread, no registration to be had */
+        uint8_t            barred;      /* bit 0: never enrol: vfork child, exiting thread, no registration to be had; others: base/thread.h */
         uint16_t           group;       /* what this thread allocates is charged to it; 0: see group/group.h */
         char              *rseq;        /* the kernel's struct rseq of this thread; rseq_cs is at 8 */
         volatile uint32_t *index;       /* the field of it that is the slot index (mm_cid or cpu_id) */
@@ -61,6 +61,7 @@ extern __thread struct stook_thread_v1 stook_thread_v1
 
 #define STOOK_THREAD_SLOTS 0
 #define STOOK_THREAD_READY 8
+#define STOOK_THREAD_BARRED 13
 #define STOOK_THREAD_RSEQ  16
 #define STOOK_THREAD_INDEX 24
 #define STOOK_RSEQ_CS      8

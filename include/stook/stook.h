@@ -8,6 +8,7 @@
 #include <stook/cache.h>
 #include <stook/sheaf.h>
 #include <stook/malloc.h>
+#include <stook/rcu.h>
 #include <stook/stats.h>
 #include <stook/debug.h>
 #include <stook/control.h>

@@ -3,7 +3,8 @@
  * The array is the only thing slot and barn layers share: the barn need not know where a sheaf was.
  *
  * States, one at a time: main of a slot (any size); spare of a slot (any size); in a barn's full stack
- * (size == capacity) or empty stack (size 0); in the hands of one thread; lent to a user; free memory in the pool.
+ * (size == capacity) or empty stack (size 0); in the hands of one thread; lent to a user; rcu: open
+ * for frees by RCU, or waiting for a grace period; free memory in the pool.
  *
  * Invariants:
  *  I1 capacity and cache are fixed while the memory serves one cache; the memory is type-stable: stale
@@ -14,6 +15,8 @@
  *  I4 a lent sheaf's link points at itself (+ 1: its objects are zeroed as they are taken); no other sheaf's does.
  *  I5 on machines of several nodes bound is 0: the sections that are inlined, which cannot tell on which node an
  *     object lies, push nowhere. The library's own look at the node first, and push up to the capacity.
+ *  I6 a sheaf that is rcu says so in bound. It was empty and had its counts folded when it became one; what is in it
+ *     came by free_rcu, and counts neither as pushed nor as filled in. link and moved_node are the implementation's.
  * Concurrency: word: the one section that commits on the slot, or the sole owner; read racily by statistics.
  *  Everything else: sole owner.
  */
@@ -30,8 +33,8 @@
 
 struct stook_sheaf {
         uint64_t word;                  /* size | pops << 16; see Concurrency */
-        uint32_t bound;                 /* const: up to where the hot path pushes: capacity; I5 */
-        uint16_t cache_index;           /* const, I1; 0: free memory in the pool */
+        uint32_t bound;                 /* const: up to where the hot path pushes: capacity; I5. rcu: I6 */
+        uint16_t cache_index;           /* const, I1; 0: free memory in the pool, or objects of many caches */
         uint16_t capacity;              /* const, I1 */
         struct stook_link link;         /* barn and pool; lent: I4 */
         int64_t  moved_node;            /* owner; I2: moved << 8 | node */
@@ -73,6 +76,9 @@ STOOK_INLINE unsigned stook_sheaf_node(const struct stook_sheaf *s)
 {
         return (unsigned)(__atomic_load_n(&s->moved_node, __ATOMIC_RELAXED) & 0xff);
 }
+
+/* I6: in bound, with the node. */
+#define STOOK_SHEAF_RCU 0x80000000u
 
 /* Sole owner: the size becomes @size; objects were filled in (or flushed out) by the owner. */
 STOOK_INLINE void stook_sheaf_set_size(struct stook_sheaf *s, unsigned size)
@@ -116,8 +122,20 @@ struct stook_sheaf *stook_sheaf_new(unsigned cache_index, unsigned capacity, uns
 /* Back to the pool: must be empty; its counts are folded into @counters. Counts sheaf_free. */
 void stook_sheaf_delete(struct stook_sheaf *sheaf, struct stook_counters *counters);
 
+/*
+ * Sole owner: an empty sheaf becomes an rcu sheaf; and after the grace period an ordinary one, whose objects count
+ * free_rcu_sheaf.
+ */
+void stook_sheaf_begin_rcu(struct stook_sheaf *sheaf, struct stook_counters *counters);
+void stook_sheaf_end_rcu(struct stook_sheaf *sheaf, struct stook_counters *counters);
+/* A sheaf of objects that belong to many caches, or to none: it is nobody's in all statistics. NULL: no memory. */
+struct stook_sheaf *stook_sheaf_new_mixed(unsigned capacity);
+/* Its objects have gone. */
+void stook_sheaf_end_mixed(struct stook_sheaf *sheaf);
+
 struct stook_sheaf_sums {
         uint64_t pops, pushes;          /* without what was folded */
+        uint64_t rcu;                   /* objects in rcu sheaves */
         uint64_t objects;               /* in all sheaves of the cache */
         uint64_t sheaves;
 };

@@ -97,8 +97,13 @@ static struct stook_sheaf *carve(unsigned size)
         return (struct stook_sheaf *)run->memory;
 }
 
-struct stook_sheaf *stook_sheaf_new(unsigned cache_index, unsigned capacity, unsigned node,
-                                    struct stook_counters *counters)
+static uint32_t bound_of(unsigned capacity)
+{
+        return stook_os_node_count() == 1 ? capacity : 0;
+}
+
+/* Of no cache yet. NULL: no memory. */
+static struct stook_sheaf *take(unsigned capacity, unsigned node)
 {
         unsigned size = size_of_capacity(capacity);
         struct stook_link *link;
@@ -111,25 +116,73 @@ struct stook_sheaf *stook_sheaf_new(unsigned cache_index, unsigned capacity, uns
         if (!s)
                 return NULL;
         __atomic_store_n(&s->capacity, (uint16_t)capacity, __ATOMIC_RELAXED);
-        __atomic_store_n(&s->bound, stook_os_node_count() == 1 ? capacity : 0, __ATOMIC_RELAXED);
+        __atomic_store_n(&s->bound, bound_of(capacity), __ATOMIC_RELAXED);
         __atomic_store_n(&s->moved_node, node, __ATOMIC_RELAXED);
+        return s;
+}
+
+struct stook_sheaf *stook_sheaf_new(unsigned cache_index, unsigned capacity, unsigned node,
+                                    struct stook_counters *counters)
+{
+        struct stook_sheaf *s = take(capacity, node);
+
+        if (!s)
+                return NULL;
         /* Last: a walk that sees the index sees zero counts (I1), or those of uses after this. */
         __atomic_store_n(&s->cache_index, (uint16_t)cache_index, __ATOMIC_RELEASE);
         stook_count(counters, STOOK_STAT_sheaf_alloc, 1);
         return s;
 }
 
-void stook_sheaf_delete(struct stook_sheaf *s, struct stook_counters *counters)
+struct stook_sheaf *stook_sheaf_new_mixed(unsigned capacity)
+{
+        return take(capacity, 0);
+}
+
+/* An empty sheaf's counts go to the cache's. */
+static void fold(struct stook_sheaf *s, struct stook_counters *counters)
 {
         uint64_t pops = s->word >> 16;
 
-        __atomic_store_n(&s->cache_index, 0, __ATOMIC_RELAXED);
         stook_count(counters, STOOK_STAT_alloc_fastpath, pops);
         stook_count(counters, STOOK_STAT_free_fastpath, pops - (uint64_t)stook_sheaf_moved(s));
-        stook_count(counters, STOOK_STAT_sheaf_free, 1);
         __atomic_store_n(&s->word, 0, __ATOMIC_RELAXED);
         __atomic_store_n(&s->moved_node, 0, __ATOMIC_RELAXED);
+}
+
+static void give(struct stook_sheaf *s)
+{
         stook_tagged_stack_push(&idle[size_of_capacity(s->capacity)].stack, &s->link);
+}
+
+void stook_sheaf_delete(struct stook_sheaf *s, struct stook_counters *counters)
+{
+        __atomic_store_n(&s->cache_index, 0, __ATOMIC_RELAXED);
+        fold(s, counters);
+        stook_count(counters, STOOK_STAT_sheaf_free, 1);
+        give(s);
+}
+
+void stook_sheaf_begin_rcu(struct stook_sheaf *s, struct stook_counters *counters)
+{
+        __atomic_store_n(&s->bound, STOOK_SHEAF_RCU | stook_sheaf_node(s), __ATOMIC_RELAXED);
+        fold(s, counters);
+}
+
+void stook_sheaf_end_rcu(struct stook_sheaf *s, struct stook_counters *counters)
+{
+        unsigned size = stook_sheaf_size(s), node = s->bound & ~STOOK_SHEAF_RCU;
+
+        stook_count(counters, STOOK_STAT_free_rcu_sheaf, size);
+        __atomic_store_n(&s->moved_node, (int64_t)size << 8 | node, __ATOMIC_RELAXED);
+        __atomic_store_n(&s->bound, bound_of(s->capacity), __ATOMIC_RELAXED);
+}
+
+void stook_sheaf_end_mixed(struct stook_sheaf *s)
+{
+        __atomic_store_n(&s->word, 0, __ATOMIC_RELAXED);
+        __atomic_store_n(&s->moved_node, 0, __ATOMIC_RELAXED);
+        give(s);
 }
 
 /* Calls @each for every sheaf that serves a cache. */
@@ -150,8 +203,12 @@ static void add(struct stook_sheaf_sums *sums, const struct stook_sheaf *s)
         uint64_t word = __atomic_load_n(&s->word, __ATOMIC_RELAXED);
         uint64_t size = word & 0xffff, pops = word >> 16;
 
-        sums->pops += pops;
-        sums->pushes += size + pops - (uint64_t)stook_sheaf_moved(s);
+        if (__atomic_load_n(&s->bound, __ATOMIC_RELAXED) & STOOK_SHEAF_RCU) {
+                sums->rcu += size;
+        } else {
+                sums->pops += pops;
+                sums->pushes += size + pops - (uint64_t)stook_sheaf_moved(s);
+        }
         sums->objects += size;
         sums->sheaves++;
 }

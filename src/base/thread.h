@@ -15,9 +15,18 @@
 
 #define stook_self (&stook_thread_v1)
 
+/* In `barred`. Handlers leave the upper seven as they found them. */
+#define STOOK_SELF_BARRED         0x1
+#define STOOK_SELF_RCU_CALL       0x2   /* inside a call of an RCU implementation */
+#define STOOK_SELF_RCU_CALLBACK   0x4   /* inside a callback of ours: barriers wait for it */
+#define STOOK_SELF_TRANSIT0_SHIFT 4     /* two bits each: this thread's share of slot_rcu.c's two counts */
+#define STOOK_SELF_TRANSIT1_SHIFT 6
+#define STOOK_SELF_TRANSIT_MASK   0x3
+
 _Static_assert(sizeof(struct stook_thread_v1) == 64, "static TLS budget");
 _Static_assert(offsetof(struct stook_thread_v1, slots) == STOOK_THREAD_SLOTS, "layout v1");
 _Static_assert(offsetof(struct stook_thread_v1, ready) == STOOK_THREAD_READY, "layout v1");
+_Static_assert(offsetof(struct stook_thread_v1, barred) == STOOK_THREAD_BARRED, "vfork_*.S");
 _Static_assert(offsetof(struct stook_thread_v1, rseq) == STOOK_THREAD_RSEQ, "layout v1");
 _Static_assert(offsetof(struct stook_thread_v1, barred) == 13, "malloc/vfork_*.S");
 _Static_assert(offsetof(struct stook_thread_v1, index) == STOOK_THREAD_INDEX, "layout v1");

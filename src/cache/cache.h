@@ -13,12 +13,21 @@
 #define STOOK_CACHE_INTERNAL_H
 
 #include <stook/cache.h>
+#include <stook/rcu.h>
 #include "barn/barn.h"
 #include "slab/slab.h"
 #include "slot/slot.h"
 #include "stat/counter.h"
 
 enum stook_cache_state { STOOK_CACHE_FREE, STOOK_CACHE_MAKING, STOOK_CACHE_LIVE, STOOK_CACHE_DYING };
+
+/* Objects freed by free_rcu that found no sheaf, linked by their hidden words (STOOK_RCU). */
+struct stook_rcu_chain {
+        struct stook_pending_stack waiting;
+        struct stook_link *batch;       /* busy's owner: what waits for a grace period */
+        uint32_t busy;                  /* atomic: a batch does */
+        struct stook_rcu_head head;
+};
 
 struct stook_cache {
         struct stook_front    front;    /* I2 */
@@ -37,6 +46,10 @@ struct stook_cache {
         struct stook_barns    barns;
         struct stook_slabs    slabs;
         struct stook_counters counters;
+        const struct stook_rcu *rcu;    /* NULL: the process's */
+        struct stook_sheaf   *rcu_open; /* atomic: the sheaf that frees by free_rcu go to */
+        uint32_t              rcu_used; /* atomic: there was such a free */
+        struct stook_rcu_chain rcu_chain;
 } STOOK_ALIGNED(STOOK_CACHELINE);
 
 _Static_assert(offsetof(struct stook_cache, front.line) == 0, "layout v1");

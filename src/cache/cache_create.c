@@ -10,10 +10,11 @@
 #include <string.h>
 
 #include "cache/cache.h"
+#include "cache/cache_rcu.h"
 #include "life/life.h"
 #include "os/os.h"
 
-#define FLAGS_HERE (STOOK_HWCACHE_ALIGN | STOOK_MERGE | STOOK_NO_SHEAVES | STOOK_RANDOM_ORDER)
+#define FLAGS_HERE (STOOK_HWCACHE_ALIGN | STOOK_MERGE | STOOK_NO_SHEAVES | STOOK_RANDOM_ORDER | STOOK_RCU)
 
 /* Cached objects of one kind in one slot, main and spare together: arbitrary. */
 #define SLOT_CACHE_BYTES ((size_t)64 << 10)
@@ -70,7 +71,9 @@ static int check(const char *name, size_t size, const struct stook_cache_args *a
                         return -EINVAL;
                 if ((args->align & (args->align - 1)) || args->align > stook_os_page_bytes())
                         return -EINVAL;
-                if ((args->flags & ~FLAGS_HERE) || args->rcu)
+                if (args->rcu && !stook_rcu_is_usable(args->rcu))
+                        return -EINVAL;
+                if (args->flags & ~FLAGS_HERE)
                         return -ENOTSUP;
         }
         return size > STOOK_OBJECT_MAX ? -E2BIG : 0;
@@ -91,6 +94,7 @@ struct plan {
         unsigned full_limit, empty_limit;
         void   (*ctor)(void *object, void *ctor_data);
         void    *ctor_data;
+        const struct stook_rcu *rcu;
 };
 
 static unsigned capacity_of(const struct plan *plan, size_t slot_size)
@@ -123,6 +127,8 @@ static int make(unsigned index, const struct plan *plan, struct stook_cache **ma
         cache->object_size = (uint32_t)plan->size;
         cache->align = (uint32_t)plan->align;
         cache->references = 1;
+        cache->rcu = plan->rcu;
+        cache->rcu_used = 0;
 
         error = stook_slabs_init(&cache->slabs, &(struct stook_slabs_args){
                 .name = cache->name,
@@ -131,6 +137,7 @@ static int make(unsigned index, const struct plan *plan, struct stook_cache **ma
                 .align = plan->align,
                 .random_order = plan->flags & STOOK_RANDOM_ORDER,
                 .keep_none = stook_cache_options.tiny,
+                .link_behind = plan->flags & STOOK_RCU,
                 .ctor = plan->ctor,
                 .ctor_data = plan->ctor_data,
                 .counters = &cache->counters,
@@ -169,7 +176,7 @@ static bool may_merge(const struct plan *plan)
         bool asked = plan->flags & STOOK_MERGE;
 
         return (stook_cache_options.merge < 0 ? asked : stook_cache_options.merge) &&
-               !plan->ctor && !plan->at_least && !(plan->flags & (STOOK_NO_SHEAVES | STOOK_RANDOM_ORDER)) &&
+               !plan->ctor && !plan->at_least && !(plan->flags & (STOOK_NO_SHEAVES | STOOK_RANDOM_ORDER | STOOK_RCU)) && !plan->rcu &&
                plan->full_limit == STOOK_BARN_FULL && plan->empty_limit == STOOK_BARN_EMPTY;
 }
 
@@ -208,6 +215,7 @@ STOOK_API struct stook_cache *stook_cache_create(const char *name, size_t size, 
                 .empty_limit = barn_limit(args ? args->barn_empty : 0, STOOK_BARN_EMPTY),
                 .ctor = args ? args->ctor : NULL,
                 .ctor_data = args ? args->ctor_data : NULL,
+                .rcu = args ? args->rcu : NULL,
         };
         plan.align = natural_align(size, plan.flags);
         if (args && args->align > plan.align)

@@ -94,6 +94,7 @@ STOOK_API int stook_cache_destroy(struct stook_cache *cache)
                 return 0;
         if (stook_registry_is_class(cache))
                 return -EINVAL;
+        stook_cache_rcu_barrier(cache);
         stook_registry_lock();
         if (cache->references > 1) {
                 cache->references--;

@@ -22,6 +22,7 @@ void stook_snapshot_cache(const struct stook_cache *cache, const struct stook_sh
 #undef COPY
         stats->alloc_fastpath += sums->pops;
         stats->free_fastpath += sums->pushes;
+        stats->free_rcu_sheaf += sums->rcu;
         memcpy(stats->name, cache->name, sizeof(stats->name));
         stats->object_size = stook_cache_object_size(cache);
         stats->slot_size = cache->slabs.slot_size;
@@ -30,7 +31,7 @@ void stook_snapshot_cache(const struct stook_cache *cache, const struct stook_sh
         stats->sheaf_capacity = cache->barns.capacity;
         stats->slabs = stook_slabs_count(&cache->slabs);
         allocated = stats->alloc_fastpath + stats->alloc_slowpath;
-        freed = stats->free_fastpath + stats->free_slowpath;
+        freed = stats->free_fastpath + stats->free_slowpath + stats->free_rcu_sheaf;
         /* another thread may be between its two counts */
         stats->objects_live = allocated > freed ? allocated - freed : 0;
         stats->objects_cached = sums->objects;

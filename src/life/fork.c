@@ -24,6 +24,7 @@
 #include "os/os.h"
 #include "pages/span.h"
 #include "slot/slot.h"
+#include "slot/slot_rcu.h"
 
 enum { FORKED = 0, WHOLE = 1, REPAIRING = 2 };
 
@@ -126,6 +127,7 @@ static void repair(bool whole)
 {
         prepared = false;
         stook_slots_fork_child();
+        stook_transit_fork_child();
         stook_pages_fork_child(whole);
         for (unsigned i = 1; i < stook_caches_bound(); i++) {
                 struct stook_cache *cache = stook_cache_at(i);

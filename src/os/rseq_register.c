@@ -70,7 +70,7 @@ static long rseq(char *area, int flags)
 /* I1, I2. Other destructors may allocate after this one: they find a thread that is barred. */
 static void at_thread_end(void *self)
 {
-        stook_self->barred = 1;
+        stook_self->barred |= STOOK_SELF_BARRED;
         __atomic_signal_fence(__ATOMIC_SEQ_CST);
         stook_self->ready = 0;
         __atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -79,7 +79,7 @@ static void at_thread_end(void *self)
 
 static char *bar(void)
 {
-        stook_self->barred = 1;
+        stook_self->barred |= STOOK_SELF_BARRED;
         return NULL;
 }
 
@@ -104,7 +104,7 @@ static char *own_area(void)
 
 char *stook_os_rseq_area(void)
 {
-        if (stook_self->barred)
+        if (stook_self->barred & STOOK_SELF_BARRED)
                 return NULL;
         switch (owner) {
         case STOOK_RSEQ_LIBC:

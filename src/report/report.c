@@ -102,6 +102,7 @@ static const char *const words[] = {
         [STOOK_FAULT_DOUBLE_FREE] = "double free",
         [STOOK_FAULT_OBJECTS_LEFT] = "objects left",
         [STOOK_FAULT_CORRUPT] = "corrupted",
+        [STOOK_FAULT_RCU] = "endless wait",
 };
 
 static void put_report(struct out *out, const struct stook_report *report, const char *detail)

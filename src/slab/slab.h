@@ -34,6 +34,7 @@ struct stook_slabs_args {
         size_t    align;                        /* power of two, at least 8, at most the page size */
         bool      random_order;
         bool      keep_none;                    /* an empty slab goes back to the pages at once */
+        bool      link_behind;                  /* a free leaves all bytes of an object alone; with a constructor it does anyway */
         void    (*ctor)(void *object, void *ctor_data);
         void     *ctor_data;
         struct stook_counters *counters;        /* the cache's */

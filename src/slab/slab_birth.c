@@ -67,8 +67,7 @@ static void choose(struct stook_slabs *slabs, const struct stook_slabs_args *arg
         size_t payload = round_up(args->object_size, 8);
         size_t keep;
 
-        /* What a constructor wrote survives a free: the link goes behind it. */
-        if (args->ctor) {
+        if (args->ctor || args->link_behind) {
                 slabs->link_offset = (uint32_t)payload;
                 payload += 8;
         } else {

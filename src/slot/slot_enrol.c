@@ -32,13 +32,13 @@ bool stook_slot_enrol(void)
         uint32_t index, ready;
         char *area;
 
-        if (!stook_regions.rseq_slots || self->barred)
+        if (!stook_regions.rseq_slots || (self->barred & STOOK_SELF_BARRED))
                 return false;
         area = self->rseq;
         if (!area) {
                 area = stook_os_rseq_area();
                 if (!area || __atomic_load_n((int32_t *)(area + STOOK_RSEQ_CPU_ID), __ATOMIC_RELAXED) < 0) {
-                        self->barred = 1;
+                        self->barred |= STOOK_SELF_BARRED;
                         return false;
                 }
                 self->slots = stook_regions.base;

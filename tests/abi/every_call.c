@@ -27,6 +27,8 @@ static void test_every_call_is_there(void **state)
                 CALL(stook_malloc), CALL(stook_calloc), CALL(stook_realloc), CALL(stook_reallocarray),
                 CALL(stook_aligned_alloc), CALL(stook_free), CALL(stook_free_sized),
                 CALL(stook_free_aligned_sized), CALL(stook_usable_size), CALL(stook_owns),
+                CALL(stook_rcu_use), CALL(stook_cache_free_rcu), CALL(stook_cache_free_rcu_nolock),
+                CALL(stook_free_rcu), CALL(stook_cache_rcu_barrier), CALL(stook_rcu_barrier),
                 CALL(stook_cache_stats), CALL(stook_for_each_cache),
                 CALL(stook_on_report), CALL(stook_cache_validate),
                 CALL(stook_mode), CALL(stook_trim), CALL(stook_maintain), CALL(stook_version),

@@ -58,10 +58,10 @@ static void bad_arguments_are_refused(void **state)
         for (unsigned bit = 0; bit < 64; bit++) {
                 uint64_t flag = UINT64_C(1) << bit;
 
-                if (!(flag & (STOOK_HWCACHE_ALIGN | STOOK_MERGE | STOOK_NO_SHEAVES | STOOK_RANDOM_ORDER)))
+                if (!(flag & (STOOK_HWCACHE_ALIGN | STOOK_MERGE | STOOK_NO_SHEAVES | STOOK_RANDOM_ORDER | STOOK_RCU)))
                         refused("x", 64, ARGS(.flags = flag), ENOTSUP);
         }
-        refused("x", 64, ARGS(.rcu = (const struct stook_rcu *)&errno), ENOTSUP);
+        refused("x", 64, ARGS(.rcu = &(struct stook_rcu){ .ops_size = 8 }), EINVAL);
 
         struct stook_cache *cache = stook_cache_create(name63, 64, NULL);
 

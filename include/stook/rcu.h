@@ -1,0 +1,101 @@
+/*
+ * <stook/rcu.h> - frees that wait for readers
+ *
+ * An object given to stook_cache_free_rcu() stays as it is, every byte of it, until all readers that may have seen
+ * it have left: until a grace period of the RCU implementation in use has passed. Then it is free. Objects wait in
+ * sheaves, so a grace period is asked for once for a whole sheaf, and a sheaf that comes out of one full goes to
+ * the barn as it is, to be allocated from.
+ *
+ * The core knows no RCU. It is given one as a table of functions: one of the four below, which are liburcu's
+ * flavours and live in libstook-urcu, or your own.
+ *
+ *      stook_rcu_use(&stook_urcu_memb);
+ *      ...
+ *      old = rcu_xchg_pointer(&shared, new);
+ *      stook_cache_free_rcu(cache, old);
+ *
+ * A thread that calls anything here must be one that may call the table's functions: with liburcu's flavours, but
+ * for bp, it is registered.
+ */
+#ifndef STOOK_RCU_H
+#define STOOK_RCU_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stook/cache.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Two words that belong to the implementation from call() until the callback: liburcu's struct rcu_head fits. */
+struct stook_rcu_head {
+        void *reserved[2];
+};
+
+/*
+ * An RCU implementation. The table lives as long as the process.
+ *   call          calls @done(head) after a grace period that begins now, from any thread that holds no lock and may
+ *                 wait. Never fails, does not wait.
+ *   barrier       returns when all callbacks given to `call` before have returned.
+ *   read_lock, read_unlock, quiescent
+ *                 for users of the table that read (<stook/maple.h>); may be NULL: nothing to do.
+ *   may_wait      0: to wait for a grace period here would never end, because the calling thread is a reader itself,
+ *                 or runs the callbacks. NULL: not known; then a free never waits.
+ */
+struct stook_rcu {
+        size_t ops_size;                /* sizeof(struct stook_rcu) */
+        void (*call)(struct stook_rcu_head *head, void (*done)(struct stook_rcu_head *head));
+        void (*barrier)(void);
+        void (*read_lock)(void);
+        void (*read_unlock)(void);
+        void (*quiescent)(void);
+        int  (*may_wait)(void);
+};
+
+/* liburcu's flavours. In libstook-urcu: link with -lstook-urcu (pkg-config stook-urcu). */
+extern STOOK_PUBLIC const struct stook_rcu stook_urcu_memb, stook_urcu_mb, stook_urcu_qsbr, stook_urcu_bp;
+
+/*
+ * stook_rcu_use() - which RCU the process uses, for all caches that were not made with one of their own
+ * Return: 0; -EINVAL: NULL, ops_size unknown, call or barrier missing; -EBUSY: another one is in use, that is,
+ * something was freed by it already. Signal-safe.
+ */
+STOOK_PUBLIC int stook_rcu_use(const struct stook_rcu *rcu);
+
+/*
+ * stook_cache_free_rcu() - give an object back once its readers have left
+ * @object: from @cache; NULL is fine. Nothing is written to it before.
+ * Return: 0: it is the library's now.
+ *   -ENOTSUP no RCU was chosen (stook_rcu_use), nor given to the cache: the object is still the caller's
+ *   -EAGAIN  no place to note it in, or too much waits for readers already (stook_rcu_limit): still the caller's.
+ *            Never for caches made with STOOK_RCU, whose objects have a hidden word for it.
+ * Misuse (no object of the cache) is reported as stook_cache_free() does; where reports do not abort, -EINVAL.
+ * May wait for readers if too much waits already. errno is preserved. Threads: MT-safe. Signal-safe if the table's
+ * `call` is; if that is not known, handlers use stook_cache_free_rcu_nolock().
+ */
+STOOK_PUBLIC int stook_cache_free_rcu(struct stook_cache *cache, void *object);
+
+/* The same without calling the table and without waiting for anybody: what is full is handed to the next ordinary
+ * call, or barrier. Signal-safe. */
+STOOK_PUBLIC int stook_cache_free_rcu_nolock(struct stook_cache *cache, void *object);
+
+/*
+ * stook_free_rcu() - the same for an object of <stook/malloc.h> of any size, or of any cache
+ * Return: as stook_cache_free_rcu(). A pointer that is not ours is reported; -EINVAL where reports do not abort.
+ */
+STOOK_PUBLIC int stook_free_rcu(void *object);
+
+/*
+ * stook_cache_rcu_barrier() - wait until all objects of a cache that were given to free_rcu before this call are free
+ * stook_rcu_barrier() - the same for everything
+ * Calls the table's barrier. Inside a read section or a callback, which could never end, it is reported and returns
+ * at once. Not signal-safe. stook_cache_destroy() does it by itself.
+ */
+STOOK_PUBLIC void stook_cache_rcu_barrier(struct stook_cache *cache);
+STOOK_PUBLIC void stook_rcu_barrier(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
