@@ -1,9 +1,9 @@
 /*
  * Proves, on either backend (STOOK_SLOTS), with real barns over a fake slab layer:
  *  - each operation of the contract in slot/slot.h, at every size of a sheaf, with exact counts in its word;
- *  - every landing state of slot_miss.c's table, made to happen by a hook between "sheaf got" and "installed";
  *  - each failure row: exchanges refused, no full sheaf, no memory for objects or sheaves, aborts for ever;
  *  - that nothing is lost or handed out twice in any of it.
+ * The landing states of slot_miss.c's table are in landings.c.
  * With the argument `unprotected` the sections run on a made-up rseq area and a slot of the locked backend: no
  * kernel protects them, which one thread does not need. So their instructions can be tested in an emulator.
  */
@@ -367,108 +367,6 @@ static void test_long_runs_move_whole_sheaves(void **state)
         check_nothing_lost();
 }
 
-/* -1: the zero-capacity sheaf, or no spare */
-static struct stook_sheaf *of_size(int size, struct stook_sheaf *none)
-{
-        return size < 0 ? none : sheaf_of((unsigned)size);
-}
-
-static struct {
-        int main, spare;                        /* sizes; -1 as above */
-        struct stook_sheaf *to_main, *to_spare; /* what was put there */
-        unsigned landings;
-} land;
-
-static void land_here(struct stook_front *f)
-{
-        (void)f;
-        if (land.landings++)
-                return;
-        set(land.to_main = of_size(land.main, ZERO), land.to_spare = of_size(land.spare, NULL));
-}
-
-static const int mains[]  = { -1, 0, 3, CAPACITY };
-static const int spares[] = { -1, 0, 3, CAPACITY };
-
-static void test_every_landing_of_an_allocation(void **state)
-{
-        (void)state;
-        for (unsigned m = 0; m < 4; m++)
-                for (unsigned s = 0; s < 4; s++) {
-                        void *o, *top;
-                        struct stook_sheaf *tm, *ts;
-
-                        if (mains[m] < 0 && spares[s] >= 0)
-                                continue;       /* no slot is ever so */
-                        start(NULL);
-                        memset(&land, 0, sizeof(land));
-                        land.main = mains[m];
-                        land.spare = spares[s];
-                        stook_slot_hooks.landing = land_here;
-                        o = stook_slot_alloc_miss(&front);
-                        assert_non_null(o);
-                        assert_int_equal(land.landings, 1);
-                        tm = land.to_main;
-                        ts = land.to_spare;
-                        if (mains[m] <= 0) {    /* {F, main or spare} */
-                                assert_ptr_not_equal(main_now(), tm);
-                                assert_int_equal(stook_sheaf_size(main_now()), CAPACITY - 1);
-                                assert_ptr_equal(spare_now(), ts ? ts : mains[m] < 0 ? NULL : tm);
-                        } else {                /* main stays */
-                                assert_ptr_equal(main_now(), tm);
-                                assert_int_equal(stook_sheaf_size(tm), mains[m] - 1);
-                                if (spares[s] <= 0) {
-                                        assert_ptr_not_equal(spare_now(), ts);
-                                        assert_int_equal(stook_sheaf_size(spare_now()), CAPACITY);
-                                } else {
-                                        assert_ptr_equal(spare_now(), ts);
-                                }
-                        }
-                        top = o;
-                        assert_int_equal(push(top), STOOK_PUSH_DONE);
-                        check_nothing_lost();
-                }
-}
-
-static void test_every_landing_of_a_free(void **state)
-{
-        (void)state;
-        for (unsigned m = 0; m < 4; m++)
-                for (unsigned s = 0; s < 4; s++) {
-                        struct stook_sheaf *tm, *ts;
-                        void *o;
-
-                        if (mains[m] < 0 && spares[s] >= 0)
-                                continue;
-                        start(NULL);
-                        memset(&land, 0, sizeof(land));
-                        land.main = mains[m];
-                        land.spare = spares[s];
-                        assert_int_equal(stook_slab_fill(&slabs, 0, 1, &o, 0), 1);
-                        stook_slot_hooks.landing = land_here;
-                        stook_slot_free_miss(&front, o, on_double);
-                        assert_int_equal(land.landings, 1);
-                        tm = land.to_main;
-                        ts = land.to_spare;
-                        if (mains[m] >= 0 && mains[m] < CAPACITY) {     /* main takes it; E is the spare if none */
-                                assert_ptr_equal(main_now(), tm);
-                                assert_int_equal(stook_sheaf_size(tm), mains[m] + 1);
-                                if (ts)
-                                        assert_ptr_equal(spare_now(), ts);
-                                else
-                                        assert_int_equal(stook_sheaf_size(spare_now()), 0);
-                        } else if (ts && spares[s] < CAPACITY) {        /* swapped */
-                                assert_ptr_equal(main_now(), ts);
-                                assert_ptr_equal(spare_now(), tm);
-                        } else {                                        /* {E, main or spare} */
-                                assert_int_equal(stook_sheaf_size(main_now()), 1);
-                                assert_ptr_not_equal(main_now(), tm);
-                                assert_ptr_equal(spare_now(), ts ? ts : mains[m] < 0 ? NULL : tm);
-                        }
-                        check_nothing_lost();
-                }
-}
-
 /* Every n-th of each step refused, n from 1: calls succeed all the same as long as the slabs have objects. */
 static void test_refusals_go_down_and_lose_nothing(void **state)
 {
@@ -668,8 +566,6 @@ int main(int argc, char **argv)
                 cmocka_unit_test_setup(test_a_first_allocation_refills, start),
                 cmocka_unit_test_setup(test_a_spare_is_swapped_in_before_anything_else, start),
                 cmocka_unit_test_setup(test_long_runs_move_whole_sheaves, start),
-                cmocka_unit_test_setup(test_every_landing_of_an_allocation, start),
-                cmocka_unit_test_setup(test_every_landing_of_a_free, start),
                 cmocka_unit_test_setup(test_refusals_go_down_and_lose_nothing, start),
                 cmocka_unit_test_setup(test_no_memory_is_null_and_loses_nothing, start),
                 cmocka_unit_test_setup(test_a_double_free_is_told, start),

@@ -1,0 +1,595 @@
+/*
+ * Proves each row of the tables of a slot's misses: what an allocation that brings a full sheaf, and a free that brings an
+ * empty one, find in the slot when they come to install it, where they may have been migrated, interrupted or
+ * overtaken since they looked; the steps before that; and the ways out when something is not to be had. Each row is
+ * a test of that name, made to happen by a hook, and checked by where every sheaf is afterwards and by the counters.
+ * The last test says how often each landing was forced, and fails if one was not. Real barns over a fake slab layer.
+ */
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+#include "fake_slab.h"
+#include "pages/meta.h"
+#include "slot/slot_fast.h"
+
+#define CAPACITY 8
+#define SOME     3
+#define OBJECTS  400
+#define INDEX    3
+#define ZERO     ((struct stook_sheaf *)&stook_sheaf_zero)
+
+static struct stook_slabs    slabs = { .cache_index = INDEX, .slot_size = 64, .object_size = 64 };
+static struct stook_counters counters;
+static struct stook_barns    barns;
+static struct stook_front    front = { .offset = INDEX << STOOK_LINE_SHIFT, .below = &barns };
+static const struct stook_slot_ops *ops;
+
+static struct stook_sheaf *main_now(void)  { return (struct stook_sheaf *)ops->look(front.offset).lo; }
+static struct stook_sheaf *spare_now(void) { return (struct stook_sheaf *)ops->look(front.offset).hi; }
+
+static void on_double(struct stook_front *f, void *object)
+{
+        (void)f;
+        fail_msg("%p is no double free", object);
+}
+
+static uint64_t counted(enum stook_counter which)
+{
+        return stook_counted(&counters, which);
+}
+
+static unsigned fulls(void)   { return stook_tagged_stack_count_racy(&barns.node[0].full); }
+static unsigned empties(void) { return stook_tagged_stack_count_racy(&barns.node[0].empty); }
+
+static struct stook_sheaf *sheaf_of(unsigned size)
+{
+        struct stook_sheaf *s = stook_sheaf_new(INDEX, CAPACITY, 0, &counters);
+
+        assert_non_null(s);
+        assert_int_equal(stook_slab_fill(&slabs, 0, size, s->objects, 0), size);
+        stook_sheaf_set_size(s, size);
+        return s;
+}
+
+static void throw_away(struct stook_sheaf *s)
+{
+        if (!s || s == ZERO)
+                return;
+        stook_barn_flush(&barns, s);
+        stook_sheaf_delete(s, &counters);
+}
+
+/* A test may be preempted inside a section: that is a refusal, too. */
+static void set(struct stook_sheaf *main, struct stook_sheaf *spare)
+{
+        struct stook_pair was, to = { (uintptr_t)main, (uintptr_t)spare };
+
+        do
+                was = ops->look(front.offset);
+        while (!ops->exchange(front.offset, was, to, stook_sheaf_size((void *)was.lo), NULL, 0));
+        throw_away((void *)was.lo);
+        throw_away((void *)was.hi);
+}
+
+static void begin(unsigned limit)
+{
+        fake_slab_start(OBJECTS);
+        memset(&counters, 0, sizeof(counters));
+        memset(&stook_slot_hooks, 0, sizeof(stook_slot_hooks));
+        stook_sheaf_fail_every = 0;
+        front.config = 0;
+        assert_int_equal(stook_barns_init(&barns, &slabs, &counters, CAPACITY, limit, limit), 0);
+}
+
+static void check_nothing_lost(void)
+{
+        struct stook_sheaf_sums sums;
+
+        memset(&stook_slot_hooks, 0, sizeof(stook_slot_hooks));
+        fake_slab_fail_after = -1;
+        stook_sheaf_fail_every = 0;
+        front.config = 0;
+        barns.capacity = CAPACITY;
+        assert_true(stook_slot_drain(&front));
+        stook_barn_empty_all(&barns);
+        assert_int_equal(fake_slab_out(), 0);
+        assert_int_equal(fake_slab_faults, 0);
+        stook_sheaf_sum(INDEX, &sums);
+        assert_int_equal(sums.sheaves, 0);
+}
+
+/* An object that a user has. */
+static void *users(void)
+{
+        void *object;
+
+        assert_int_equal(stook_slab_fill(&slabs, 0, 1, &object, 0), 1);
+        return object;
+}
+
+/* ---- 2.2 step 11 and 2.5 step 9: what is found at the install ---- */
+
+enum what { NOTHING, MAIN, SPARE, NEW };
+
+/* Sizes; -1: the zero-capacity sheaf, no spare. Then what is main and spare afterwards, and what found no place. */
+struct row {
+        const char *name;
+        int  main, spare;
+        enum what to_main, to_spare, left;
+        unsigned forced;
+};
+
+#define FULL CAPACITY
+
+static struct row alloc_rows[] = {
+        { "2.2 step 11: no sheaves, no spare: {F, none}", -1, -1, NEW, NOTHING, NOTHING, 0 },
+        { "2.2 step 11: no sheaves, spare empty: {F, spare}", -1, 0, NEW, SPARE, NOTHING, 0 },
+        { "2.2 step 11: no sheaves, spare not empty: {F, spare}", -1, SOME, NEW, SPARE, NOTHING, 0 },
+        { "2.2 step 11: no sheaves, spare full: {F, spare}", -1, FULL, NEW, SPARE, NOTHING, 0 },
+        { "2.2 step 11: main empty, no spare: {F, main}", 0, -1, NEW, MAIN, NOTHING, 0 },
+        { "2.2 step 11: main empty, spare empty: {F, spare}, main is left", 0, 0, NEW, SPARE, MAIN, 0 },
+        { "2.2 step 11: main empty, spare not empty: {F, spare}, main is left", 0, SOME, NEW, SPARE, MAIN, 0 },
+        { "2.2 step 11: main empty, spare full: {F, spare}, main is left", 0, FULL, NEW, SPARE, MAIN, 0 },
+        { "2.2 step 11: main has some, no spare: {main, F}", SOME, -1, MAIN, NEW, NOTHING, 0 },
+        { "2.2 step 11: main has some, spare empty: {main, F}, spare is left", SOME, 0, MAIN, NEW, SPARE, 0 },
+        { "2.2 step 11: main has some, spare not empty: F is left", SOME, SOME, MAIN, SPARE, NEW, 0 },
+        { "2.2 step 11: main has some, spare full: F is left", SOME, FULL, MAIN, SPARE, NEW, 0 },
+        { "2.2 step 11: main full, no spare: {main, F}", FULL, -1, MAIN, NEW, NOTHING, 0 },
+        { "2.2 step 11: main full, spare empty: {main, F}, spare is left", FULL, 0, MAIN, NEW, SPARE, 0 },
+        { "2.2 step 11: main full, spare not empty: F is left", FULL, SOME, MAIN, SPARE, NEW, 0 },
+        { "2.2 step 11: main full, spare full: F is left", FULL, FULL, MAIN, SPARE, NEW, 0 },
+};
+
+static struct row free_rows[] = {
+        { "2.5 step 9: no sheaves, no spare: {E, none}", -1, -1, NEW, NOTHING, NOTHING, 0 },
+        { "2.5 step 9: no sheaves, spare empty: {E, spare}", -1, 0, NEW, SPARE, NOTHING, 0 },
+        { "2.5 step 9: no sheaves, spare not full: {E, spare}", -1, SOME, NEW, SPARE, NOTHING, 0 },
+        { "2.5 step 9: no sheaves, spare full: {E, spare}", -1, FULL, NEW, SPARE, NOTHING, 0 },
+        { "2.5 step 9: main empty, no spare: {main, E}", 0, -1, MAIN, NEW, NOTHING, 0 },
+        { "2.5 step 9: main empty, spare empty: E is left", 0, 0, MAIN, SPARE, NEW, 0 },
+        { "2.5 step 9: main empty, spare not full: E is left", 0, SOME, MAIN, SPARE, NEW, 0 },
+        { "2.5 step 9: main empty, spare full: E is left", 0, FULL, MAIN, SPARE, NEW, 0 },
+        { "2.5 step 9: main has some, no spare: {main, E}", SOME, -1, MAIN, NEW, NOTHING, 0 },
+        { "2.5 step 9: main has some, spare empty: E is left", SOME, 0, MAIN, SPARE, NEW, 0 },
+        { "2.5 step 9: main has some, spare not full: E is left", SOME, SOME, MAIN, SPARE, NEW, 0 },
+        { "2.5 step 9: main has some, spare full: E is left", SOME, FULL, MAIN, SPARE, NEW, 0 },
+        { "2.5 step 9: main full, no spare: {E, main}", FULL, -1, NEW, MAIN, NOTHING, 0 },
+        { "2.5 step 9: main full, spare empty: {spare, main}, E is left", FULL, 0, SPARE, MAIN, NEW, 0 },
+        { "2.5 step 9: main full, spare not full: {spare, main}, E is left", FULL, SOME, SPARE, MAIN, NEW, 0 },
+        { "2.5 step 9: main full, spare full: {E, spare}, main is left", FULL, FULL, NEW, SPARE, MAIN, 0 },
+};
+
+static struct row *landing_row;
+static struct stook_sheaf *there[3];    /* by enum what: what was put into the slot */
+static unsigned landings;
+
+static struct stook_sheaf *of_size(int size, struct stook_sheaf *none)
+{
+        return size < 0 ? none : sheaf_of((unsigned)size);
+}
+
+static void land_here(struct stook_front *f)
+{
+        (void)f;
+        if (landings++)
+                return;
+        there[MAIN] = of_size(landing_row->main, ZERO);
+        there[SPARE] = of_size(landing_row->spare, NULL);
+        set(there[MAIN], there[SPARE]);
+        landing_row->forced++;
+}
+
+static void check_is(const struct stook_sheaf *found, enum what what)
+{
+        if (what == NEW) {
+                assert_non_null(found);
+                assert_ptr_not_equal(found, ZERO);
+                assert_ptr_not_equal(found, there[MAIN]);
+                assert_ptr_not_equal(found, there[SPARE]);
+        } else {
+                assert_ptr_equal(found, there[what]);
+        }
+}
+
+/* @limit: of the barn; 0: it takes nothing, so that what is left is flushed and deleted. */
+static void check_landing(const struct row *row, unsigned limit, bool left_full)
+{
+        assert_int_equal(landings, 1);
+        check_is(main_now(), row->to_main);
+        check_is(spare_now(), row->to_spare);
+        if (row->left == NOTHING)
+                assert_int_equal(fulls() + empties() + counted(STOOK_STAT_sheaf_free), 0);
+        else if (!limit)
+                assert_int_equal(counted(STOOK_STAT_sheaf_free), 1);
+        else
+                assert_int_equal(left_full ? fulls() : empties(), 1);
+        assert_int_equal(counted(STOOK_STAT_barn_put), row->left && left_full && limit);
+        assert_int_equal(counted(STOOK_STAT_sheaf_flush), row->left && left_full && !limit ? CAPACITY : 0);
+}
+
+static void start_landing(struct row *row, unsigned limit)
+{
+        begin(limit);
+        memset(there, 0, sizeof(there));
+        landings = 0;
+        landing_row = row;
+        stook_slot_hooks.landing = land_here;
+}
+
+static void an_allocation_lands(void **state)
+{
+        struct row *row = *state;
+
+        for (unsigned limit = 0; limit < 4; limit += 3) {
+                void *object;
+
+                start_landing(row, limit);
+                object = stook_slot_alloc_miss(&front);
+                assert_non_null(object);
+                check_landing(row, limit, row->left == NEW);
+                assert_int_equal(stook_sheaf_size(main_now()), row->main > 0 ? row->main - 1 : CAPACITY - 1);
+                assert_int_equal(counted(STOOK_STAT_alloc_slowpath), 0);
+                stook_slot_free_miss(&front, object, on_double);
+                check_nothing_lost();
+        }
+}
+
+static void a_free_lands(void **state)
+{
+        struct row *row = *state;
+
+        for (unsigned limit = 0; limit < 4; limit += 3) {
+                int into = row->to_main == MAIN ? row->main : row->to_main == SPARE ? row->spare : 0;
+
+                start_landing(row, limit);
+                stook_slot_free_miss(&front, users(), on_double);
+                check_landing(row, limit, row->left == MAIN);
+                assert_int_equal(stook_sheaf_size(main_now()), into + 1);
+                assert_int_equal(counted(STOOK_STAT_free_slowpath), 0);
+                check_nothing_lost();
+        }
+}
+
+/* The configuration changes between "sheaf got" and "installed": it is not installed. */
+static void reconfigure(struct stook_front *f)
+{
+        landings++;
+        f->config += 2;
+}
+
+static void a_landing_under_another_configuration(void **state)
+{
+        (void)state;
+        begin(3);
+        landings = 0;
+        stook_slot_hooks.landing = reconfigure;
+        stook_slot_free_miss(&front, stook_slot_alloc_miss(&front), on_double);
+        assert_true(landings > 4);                      /* every try of both calls */
+        assert_ptr_equal(main_now(), ZERO);
+        assert_null(spare_now());
+        assert_int_equal(counted(STOOK_STAT_alloc_slowpath), 1);
+        assert_int_equal(counted(STOOK_STAT_free_slowpath), 1);
+        assert_true(fulls() > 0);                       /* where the sheaves went that were not installed */
+        check_nothing_lost();
+}
+
+/* ---- the other steps of 2.2 ---- */
+
+static void step_2_2_1_no_sheaves(void **state)
+{
+        (void)state;
+        barns.capacity = 0;
+        stook_slot_free_miss(&front, stook_slot_alloc_miss(&front), on_double);
+        assert_int_equal(counted(STOOK_STAT_alloc_slowpath), 1);
+        assert_int_equal(counted(STOOK_STAT_free_slowpath), 1);
+        check_nothing_lost();
+}
+
+static void step_2_2_2_spare_is_swapped_in(void **state)
+{
+        struct stook_sheaf *main = sheaf_of(0), *spare = sheaf_of(SOME);
+
+        (void)state;
+        set(main, spare);
+        stook_slot_free_miss(&front, stook_slot_alloc_miss(&front), on_double);
+        assert_ptr_equal(main_now(), spare);
+        assert_ptr_equal(spare_now(), main);
+        assert_int_equal(counted(STOOK_STAT_barn_get) + counted(STOOK_STAT_barn_get_fail), 0);
+        check_nothing_lost();
+}
+
+static void step_2_2_4_a_full_sheaf_of_the_barn(void **state)
+{
+        struct stook_sheaf *full = sheaf_of(CAPACITY);
+
+        (void)state;
+        assert_true(stook_barn_put_full(&barns, 0, full));
+        stook_slot_free_miss(&front, stook_slot_alloc_miss(&front), on_double);
+        assert_ptr_equal(main_now(), full);
+        assert_int_equal(counted(STOOK_STAT_barn_get), 1);
+        assert_int_equal(counted(STOOK_STAT_barn_get_fail), 0);
+        assert_int_equal(counted(STOOK_STAT_sheaf_refill), 0);
+        check_nothing_lost();
+}
+
+static void step_2_2_6_an_empty_sheaf_of_the_barn_is_filled(void **state)
+{
+        struct stook_sheaf *empty = sheaf_of(0);
+
+        (void)state;
+        assert_true(stook_barn_put_empty(&barns, 0, empty));
+        stook_slot_free_miss(&front, stook_slot_alloc_miss(&front), on_double);
+        assert_ptr_equal(main_now(), empty);
+        assert_int_equal(counted(STOOK_STAT_barn_get_fail), 1);         /* step 5 */
+        assert_int_equal(counted(STOOK_STAT_sheaf_refill), CAPACITY);
+        assert_int_equal(counted(STOOK_STAT_sheaf_alloc), 1);
+        check_nothing_lost();
+}
+
+static void step_2_2_8_a_new_sheaf_or_none(void **state)
+{
+        (void)state;
+        stook_slot_free_miss(&front, stook_slot_alloc_miss(&front), on_double);
+        assert_int_equal(counted(STOOK_STAT_sheaf_alloc), 1);
+        assert_int_equal(counted(STOOK_STAT_sheaf_refill), CAPACITY);
+        check_nothing_lost();
+        begin(3);
+        stook_sheaf_fail_every = 1;
+        stook_slot_free_miss(&front, stook_slot_alloc_miss(&front), on_double);
+        assert_int_equal(counted(STOOK_STAT_sheaf_alloc), 0);
+        assert_int_equal(counted(STOOK_STAT_alloc_slowpath), 1);
+        assert_int_equal(counted(STOOK_STAT_free_slowpath), 1);
+        check_nothing_lost();
+}
+
+static void step_2_2_9_a_refill_that_falls_short(void **state)
+{
+        (void)state;
+        for (long some = 0; some < CAPACITY; some++) {
+                begin(3);
+                fake_slab_fail_after = some;
+                assert_null(stook_slot_alloc_miss(&front));
+                assert_int_equal(counted(STOOK_STAT_sheaf_refill), 0);
+                assert_int_equal(counted(STOOK_STAT_sheaf_alloc), 1);
+                assert_int_equal(fake_slab_out(), 0);
+                check_nothing_lost();
+        }
+}
+
+static void step_2_2_10_the_install_is_refused(void **state)
+{
+        void *object;
+
+        (void)state;
+        stook_slot_hooks.exchange_fail = 1;
+        object = stook_slot_alloc_miss(&front);
+        assert_non_null(object);
+        assert_ptr_equal(main_now(), ZERO);
+        assert_int_equal(counted(STOOK_STAT_alloc_slowpath), 1);
+        assert_int_equal(fulls(), 1);                   /* put, got, and put again for each try */
+        assert_true(counted(STOOK_STAT_barn_put) > 1);
+        stook_slot_free_miss(&front, object, on_double);
+        assert_int_equal(counted(STOOK_STAT_free_slowpath), 1);
+        check_nothing_lost();
+}
+
+/* ---- of 2.5 ---- */
+
+static void step_2_5_2_no_spare(void **state)
+{
+        struct stook_sheaf *main = sheaf_of(CAPACITY), *empty = sheaf_of(0);
+
+        (void)state;
+        set(main, NULL);
+        assert_true(stook_barn_put_empty(&barns, 0, empty));
+        stook_slot_free_miss(&front, users(), on_double);
+        assert_ptr_equal(main_now(), empty);
+        assert_ptr_equal(spare_now(), main);
+        assert_int_equal(counted(STOOK_STAT_barn_put), 0);
+        check_nothing_lost();
+}
+
+static void step_2_5_3_spare_is_swapped_in(void **state)
+{
+        struct stook_sheaf *main = sheaf_of(CAPACITY), *spare = sheaf_of(SOME);
+
+        (void)state;
+        set(main, spare);
+        stook_slot_free_miss(&front, users(), on_double);
+        assert_ptr_equal(main_now(), spare);
+        assert_ptr_equal(spare_now(), main);
+        assert_int_equal(stook_sheaf_size(spare), SOME + 1);
+        check_nothing_lost();
+}
+
+static void step_2_5_4_both_full_and_the_barn_takes_one(void **state)
+{
+        struct stook_sheaf *main = sheaf_of(CAPACITY), *spare = sheaf_of(CAPACITY), *empty = sheaf_of(0);
+
+        (void)state;
+        set(main, spare);
+        assert_true(stook_barn_put_empty(&barns, 0, empty));
+        stook_slot_free_miss(&front, users(), on_double);
+        assert_ptr_equal(main_now(), empty);
+        assert_ptr_equal(spare_now(), spare);
+        assert_int_equal(counted(STOOK_STAT_barn_put), 1);
+        assert_int_equal(fulls(), 1);
+        check_nothing_lost();
+}
+
+static void step_2_5_5_both_full_and_so_is_the_barn(void **state)
+{
+        (void)state;
+        begin(1);
+        set(sheaf_of(CAPACITY), sheaf_of(CAPACITY));
+        assert_true(stook_barn_put_full(&barns, 0, sheaf_of(CAPACITY)));
+        stook_slot_free_miss(&front, users(), on_double);
+        assert_int_equal(stook_sheaf_size(main_now()), 1);
+        assert_int_equal(stook_sheaf_size(spare_now()), CAPACITY);
+        assert_int_equal(counted(STOOK_STAT_barn_put_fail), 1);
+        assert_int_equal(counted(STOOK_STAT_sheaf_flush), CAPACITY);    /* a whole sheaf at once */
+        assert_int_equal(counted(STOOK_STAT_free_slowpath), 0);
+        check_nothing_lost();
+}
+
+static void step_2_5_7_no_memory_for_an_empty_sheaf(void **state)
+{
+        struct stook_sheaf *main = sheaf_of(CAPACITY);
+
+        (void)state;
+        set(main, sheaf_of(CAPACITY));
+        stook_sheaf_fail_every = 1;
+        stook_slot_free_miss(&front, users(), on_double);
+        assert_ptr_equal(main_now(), main);             /* flushed, it is the empty one itself */
+        assert_int_equal(stook_sheaf_size(main), 1);
+        assert_int_equal(counted(STOOK_STAT_sheaf_flush), CAPACITY);
+        assert_int_equal(counted(STOOK_STAT_free_slowpath), 0);
+        check_nothing_lost();
+}
+
+static void step_2_5_8_the_install_is_refused(void **state)
+{
+        (void)state;
+        set(sheaf_of(CAPACITY), sheaf_of(CAPACITY));
+        stook_slot_hooks.exchange_fail = 1;
+        stook_slot_free_miss(&front, users(), on_double);
+        assert_int_equal(stook_sheaf_size(main_now()), CAPACITY);
+        assert_int_equal(empties(), 1);
+        assert_int_equal(counted(STOOK_STAT_free_slowpath), 1);
+        check_nothing_lost();
+}
+
+/* ---- 2.8: what is not to be had. The slabs' two rows, of their lists' locks, are in tests/unit/slab. ---- */
+
+static void row_2_8_the_slot_is_not_to_be_had(void **state)
+{
+        void *object;
+
+        (void)state;
+        set(sheaf_of(SOME), NULL);
+        stook_slot_hooks.abort_storm = 1;
+        object = stook_slot_alloc_miss(&front);
+        assert_non_null(object);
+        assert_int_equal(counted(STOOK_STAT_alloc_slowpath), 1);
+        stook_slot_free_miss(&front, object, on_double);
+        assert_int_equal(counted(STOOK_STAT_free_slowpath), 1);
+        assert_int_equal(stook_sheaf_size(main_now()), SOME);
+        check_nothing_lost();
+}
+
+static void row_2_8_the_barn_is_not_to_be_had(void **state)
+{
+        void *object;
+
+        (void)state;
+        assert_true(stook_barn_put_full(&barns, 0, sheaf_of(CAPACITY)));
+        stook_slot_hooks.trade_fail = 1;
+        stook_slot_hooks.refill_fail = 1;
+        object = stook_slot_alloc_miss(&front);
+        assert_non_null(object);
+        assert_int_equal(counted(STOOK_STAT_alloc_slowpath), 1);
+        assert_int_equal(fulls(), 1);
+        stook_slot_free_miss(&front, object, on_double);
+        assert_int_equal(counted(STOOK_STAT_free_slowpath), 1);
+        check_nothing_lost();
+}
+
+static void row_2_8_no_memory_for_a_sheaf(void **state)
+{
+        void *object;
+
+        (void)state;
+        stook_sheaf_fail_every = 1;
+        object = stook_slot_alloc_miss(&front);
+        assert_non_null(object);
+        assert_int_equal(counted(STOOK_STAT_alloc_slowpath), 1);
+        stook_sheaf_fail_every = 0;
+        set(sheaf_of(CAPACITY), sheaf_of(CAPACITY));
+        stook_sheaf_fail_every = 1;
+        stook_slot_free_miss(&front, object, on_double);
+        assert_int_equal(counted(STOOK_STAT_sheaf_flush), CAPACITY);
+        assert_int_equal(stook_sheaf_size(main_now()), 1);
+        check_nothing_lost();
+}
+
+static void row_2_8_no_memory_for_objects(void **state)
+{
+        (void)state;
+        fake_slab_fail_after = 0;
+        assert_null(stook_slot_alloc_miss(&front));
+        assert_int_equal(counted(STOOK_STAT_alloc_slowpath), 0);
+        check_nothing_lost();
+}
+
+/* ---- */
+
+static void every_landing_was_forced(void **state)
+{
+        (void)state;
+        for (unsigned i = 0; i < 16; i++) {
+                print_message("%2u x %s\n", alloc_rows[i].forced, alloc_rows[i].name);
+                print_message("%2u x %s\n", free_rows[i].forced, free_rows[i].name);
+                assert_int_equal(alloc_rows[i].forced, 2);
+                assert_int_equal(free_rows[i].forced, 2);
+        }
+}
+
+static int start(void **state)
+{
+        (void)state;
+        begin(3);
+        return 0;
+}
+
+static int start_slots(void **state)
+{
+        cpu_set_t one;
+
+        (void)state;
+        CPU_ZERO(&one);
+        CPU_SET((unsigned)sched_getcpu(), &one);        /* one slot */
+        if (sched_setaffinity(0, sizeof(one), &one))
+                return -1;
+        if (!stook_meta_start() || !stook_slots_start())
+                return -1;
+        ops = stook_slot_ops();
+        return stook_slots_add_cache(INDEX) ? 0 : -1;
+}
+
+int main(void)
+{
+        struct CMUnitTest tests[64] = {
+                cmocka_unit_test_setup(a_landing_under_another_configuration, start),
+                cmocka_unit_test_setup(step_2_2_1_no_sheaves, start),
+                cmocka_unit_test_setup(step_2_2_2_spare_is_swapped_in, start),
+                cmocka_unit_test_setup(step_2_2_4_a_full_sheaf_of_the_barn, start),
+                cmocka_unit_test_setup(step_2_2_6_an_empty_sheaf_of_the_barn_is_filled, start),
+                cmocka_unit_test_setup(step_2_2_8_a_new_sheaf_or_none, start),
+                cmocka_unit_test_setup(step_2_2_9_a_refill_that_falls_short, start),
+                cmocka_unit_test_setup(step_2_2_10_the_install_is_refused, start),
+                cmocka_unit_test_setup(step_2_5_2_no_spare, start),
+                cmocka_unit_test_setup(step_2_5_3_spare_is_swapped_in, start),
+                cmocka_unit_test_setup(step_2_5_4_both_full_and_the_barn_takes_one, start),
+                cmocka_unit_test_setup(step_2_5_5_both_full_and_so_is_the_barn, start),
+                cmocka_unit_test_setup(step_2_5_7_no_memory_for_an_empty_sheaf, start),
+                cmocka_unit_test_setup(step_2_5_8_the_install_is_refused, start),
+                cmocka_unit_test_setup(row_2_8_the_slot_is_not_to_be_had, start),
+                cmocka_unit_test_setup(row_2_8_the_barn_is_not_to_be_had, start),
+                cmocka_unit_test_setup(row_2_8_no_memory_for_a_sheaf, start),
+                cmocka_unit_test_setup(row_2_8_no_memory_for_objects, start),
+        };
+        unsigned n = 18;
+
+        for (unsigned i = 0; i < 16; i++) {
+                tests[n++] = (struct CMUnitTest){ .name = alloc_rows[i].name, .test_func = an_allocation_lands,
+                                                  .initial_state = &alloc_rows[i] };
+                tests[n++] = (struct CMUnitTest){ .name = free_rows[i].name, .test_func = a_free_lands,
+                                                  .initial_state = &free_rows[i] };
+        }
+        tests[n++] = (struct CMUnitTest)cmocka_unit_test(every_landing_was_forced);
+        return _cmocka_run_group_tests("landings", tests, n, start_slots, NULL);
+}
