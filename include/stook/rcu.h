@@ -41,7 +41,8 @@ struct stook_rcu_head {
  *   read_lock, read_unlock, quiescent
  *                 for users of the table that read (<stook/maple.h>); may be NULL: nothing to do.
  *   may_wait      0: to wait for a grace period here would never end, because the calling thread is a reader itself,
- *                 or runs the callbacks. NULL: not known; then a free never waits.
+ *                 or runs the callbacks. 1: `barrier` may be called, but who just waits keeps others waiting.
+ *                 2: both may be done. NULL: not known, taken for 1.
  */
 struct stook_rcu {
         size_t ops_size;                /* sizeof(struct stook_rcu) */
@@ -55,6 +56,13 @@ struct stook_rcu {
 
 /* liburcu's flavours. In libstook-urcu: link with -lstook-urcu (pkg-config stook-urcu). */
 extern STOOK_PUBLIC const struct stook_rcu stook_urcu_memb, stook_urcu_mb, stook_urcu_qsbr, stook_urcu_bp;
+
+/*
+ * stook_urcu_handle_forks() - whether libstook-urcu calls liburcu's handlers around fork(2), so that the child frees
+ * what waited in the parent. On by default. @on 0: the program, or another library of it, does so itself
+ * (call_rcu_before_fork() and so on): done twice it is a deadlock. In libstook-urcu, signal-safe.
+ */
+STOOK_PUBLIC void stook_urcu_handle_forks(int on);
 
 /*
  * stook_rcu_use() - which RCU the process uses, for all caches that were not made with one of their own

@@ -17,6 +17,9 @@ const struct stook_rcu *stook_rcu_of(struct stook_cache *or_null);
 /* The same without using it. */
 const struct stook_rcu *stook_rcu_look(struct stook_cache *or_null);
 
+/* The process's, if anything was freed by it. */
+const struct stook_rcu *stook_rcu_in_use(void);
+
 /* The rest, up to the barrier: in transit. */
 /* To the implementation; @nolock, or where it would be re-entered: on the submit stack. @sheaf is not empty. */
 void stook_rcu_submit(struct stook_sheaf *sheaf, bool nolock);

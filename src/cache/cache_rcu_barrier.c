@@ -120,7 +120,7 @@ static void submit_all(struct tables *tables)
 
 STOOK_API void stook_rcu_barrier(void)
 {
-        const struct stook_rcu *rcu = stook_rcu_look(NULL);
+        const struct stook_rcu *rcu = stook_rcu_in_use();
         struct tables tables = { .n = 0 };
 
         stook_fork_check();

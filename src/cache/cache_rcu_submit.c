@@ -70,6 +70,13 @@ const struct stook_rcu *stook_rcu_of(struct stook_cache *or_null)
         return (const struct stook_rcu *)(now & ~IN_USE);
 }
 
+const struct stook_rcu *stook_rcu_in_use(void)
+{
+        uintptr_t now = __atomic_load_n(&chosen, __ATOMIC_ACQUIRE);
+
+        return now & IN_USE ? (const struct stook_rcu *)(now & ~IN_USE) : NULL;
+}
+
 bool stook_rcu_is_inside(void)
 {
         return stook_self->barred & STOOK_SELF_RCU_CALL;

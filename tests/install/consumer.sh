@@ -18,6 +18,10 @@ one libstook.a >/dev/null
 one libstook.so.0 >/dev/null
 one libstook-malloc.so >/dev/null
 one stook >/dev/null
+if [ -e "$STOOK_BUILD/libstook-urcu.so" ]; then
+        one libstook-urcu.so.0 >/dev/null
+        one libstook-urcu.a >/dev/null
+fi
 for page in "$STOOK_SOURCE"/man/*.[1-9]; do
         one "$(basename "$page")" >/dev/null
 done
@@ -35,6 +39,13 @@ grep -q '^point: 65 live' "$work/out"
 # shellcheck disable=SC2046
 $cc -o "$work/static" "$STOOK_SOURCE/examples/points.c" $(pc --cflags stook) "$libdir/libstook.a"
 "$work/static" | cmp - "$work/out"
+
+if [ -e "$STOOK_BUILD/libstook-urcu.so" ]; then
+        printf '#include <stook/rcu.h>\nint main(void) { return stook_rcu_use(&stook_urcu_memb); }\n' >"$work/urcu.c"
+        # shellcheck disable=SC2046
+        $cc -o "$work/urcu" "$work/urcu.c" $(pc --cflags --libs stook-urcu)
+        LD_LIBRARY_PATH=$libdir "$work/urcu"
+fi
 
 for header in "$prefix"/include/stook/*.h; do
         name=$(basename "$header")
