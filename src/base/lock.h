@@ -32,8 +32,10 @@ bool stook_lock_try(struct stook_lock *lock);
 void stook_lock_drop(struct stook_lock *lock);
 
 /*
- * Between the two this thread waits for no lock, as if it held one: take does what try does. They nest. The slow
- * paths take it, as they take a handler on top of a holder, for a caller who has no time for other work (purging).
+ * Between the two this thread counts as a holder: it waits for no lock (take does what try does), its slow paths leave
+ * work that is not the caller's undone (purging), and a child forked on top of it does not repair the heap before the
+ * end (life/fork.c). For calls that may not wait; and for steps in which something is in this thread's hands that
+ * looks like a vanished thread's to a child that repairs. They nest.
  */
 STOOK_INLINE void stook_lock_forbid_waits(void)
 {

@@ -104,22 +104,26 @@ static void hand_out(struct stook_pages_node *node, struct stook_span *span)
 
 struct stook_span *stook_own_take(struct stook_pages_node *node, size_t bytes, size_t align, size_t headroom)
 {
-        struct stook_span *span = make(node, bytes, align, headroom);
+        struct stook_span *span;
 
-        if (!span)
-                return NULL;
-        if (!commit_to(node, span, bytes)) {
+        stook_lock_forbid_waits();
+        span = make(node, bytes, align, headroom);
+        if (span && commit_to(node, span, bytes)) {
+                hand_out(node, span);
+        } else if (span) {
                 unmake(node, span);
-                return NULL;
+                span = NULL;
         }
-        hand_out(node, span);
+        stook_lock_allow_waits();
         return span;
 }
 
 void stook_own_give(struct stook_pages_node *node, struct stook_span *span)
 {
+        stook_lock_forbid_waits();
         __atomic_store_n(&span->kind, STOOK_SPAN_MOVING, __ATOMIC_RELAXED);
         unmake(node, span);
+        stook_lock_allow_waits();
 }
 
 bool stook_own_resize(struct stook_pages_node *node, struct stook_span *span, size_t bytes)

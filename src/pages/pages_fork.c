@@ -2,7 +2,8 @@
  * Purpose: the page layer over a fork. A fork is a consistent cut of other threads' stores; where prepare had
  * all locks the child's bins are sound, otherwise they are rebuilt from the descriptors, whose stores are so
  * ordered that two of them never cover the same pages (span.c). What a vanished thread held in its hands comes
- * back too: a span that is MOVING has no other owner in the child.
+ * back too: a span that is free and MOVING has no other owner in the child, for a thread that has one in its hands
+ * does not come here (pages_node.h).
  */
 #include "os/os.h"
 #include "pages/meta.h"

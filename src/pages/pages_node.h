@@ -2,6 +2,9 @@
  * Purpose: what the page layer keeps for each node, shared by the files of this folder only.
  * Place: span.c takes and gives, span_grow.c gets memory, own_mapping.c serves what is large, purge.c gives
  * memory back; all end in stook_pages_insert, the one place where a span becomes free and is coalesced.
+ * Invariant: a thread that has a span in its hands, out of the bins and not TAKEN, holds the lock or has forbidden waits
+ *  (base/lock.h). So a child of fork, where such spans are put back into the bins, repairs nothing away from under the
+ *  thread that forked in a handler. What is called here with or for such a span says "in hands".
  */
 #ifndef STOOK_PAGES_NODE_H
 #define STOOK_PAGES_NODE_H
@@ -37,7 +40,7 @@ bool stook_pages_lock(struct stook_pages_node *node);
 struct stook_span *stook_pages_insert(struct stook_pages_node *node, struct stook_span *span);
 /* Under the lock: out of its bin, for the caller. */
 void stook_pages_remove(struct stook_pages_node *node, struct stook_span *span);
-/* Without the lock: to the bins if the lock can be had, else pending. The span is not its user's any more. */
+/* Without the lock: to the bins if the lock can be had, else pending. The span is TAKEN, but not its user's any more, or in hands. */
 void stook_pages_release(struct stook_pages_node *node, struct stook_span *span);
 enum stook_pages_set stook_pages_set_of(const struct stook_span *span);
 /*
@@ -47,9 +50,9 @@ enum stook_pages_set stook_pages_set_of(const struct stook_span *span);
 struct stook_span *stook_pages_split(struct stook_span *span, size_t bytes, struct stook_span **spare);
 
 /* ---- span_grow.c ---- */
-/* @bytes at least of fresh clean memory, kind MOVING, the caller's. NULL: no memory. @least: not more than needed. */
+/* In hands. @bytes at least of fresh clean memory, kind MOVING, the caller's. NULL: no memory. @least: not more than needed. */
 struct stook_span *stook_pages_grow(struct stook_pages_node *node, size_t bytes, size_t align, bool least);
-/* @bytes of address space without memory, kind MOVING. NULL: none. */
+/* In hands. @bytes of address space without memory, kind MOVING. NULL: none. */
 struct stook_span *stook_pages_reserve(struct stook_pages_node *node, size_t bytes, size_t align);
 
 /* ---- own_mapping.c ---- */

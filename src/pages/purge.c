@@ -32,7 +32,7 @@ void stook_pages_set_thp(enum stook_thp policy)
         stook_pages_thp = policy;
 }
 
-/* Drops the content of @span, which is the caller's, and releases it. Returns bytes purged. */
+/* Drops the content of @span, which is in hands, and releases it. Returns bytes purged. */
 static size_t drop(struct stook_pages_node *node, struct stook_span *span)
 {
         size_t bytes = span->bytes;
@@ -74,9 +74,17 @@ void stook_pages_purge_big(struct stook_pages_node *node)
                 stook_pages_remove(node, big);
         else
                 big = NULL;
+        stook_lock_forbid_waits();
         stook_pages_unlock(node);
         if (big)
                 drop(node, big);
+        stook_lock_allow_waits();
+}
+
+void stook_pages_relieve(void)
+{
+        for (unsigned n = 0; n < stook_os_node_count(); n++)
+                stook_pages_purge_big(&stook_pages_nodes[n]);
 }
 
 /*
@@ -137,11 +145,15 @@ static void drop_oldest(struct stook_pages_node *node, uint32_t now, uint32_t de
                         else
                                 stook_pages_remove(node, oldest);
                 }
+                stook_lock_forbid_waits();
                 stook_pages_unlock(node);
+                if (oldest) {
+                        pay(node, oldest->bytes);
+                        drop(node, oldest);
+                }
+                stook_lock_allow_waits();
                 if (!oldest)
                         return;
-                pay(node, oldest->bytes);
-                drop(node, oldest);
         }
 }
 
@@ -182,11 +194,13 @@ size_t stook_pages_purge(size_t keep_bytes)
                                 span = stook_bins_largest(&node->bins[STOOK_SET_DIRTY]);
                         if (span)
                                 stook_pages_remove(node, span);
+                        stook_lock_forbid_waits();
                         stook_pages_unlock(node);
+                        bytes = span ? span->bytes : 0;
+                        got = span ? drop(node, span) : 0;
+                        stook_lock_allow_waits();
                         if (!span)
                                 break;
-                        bytes = span->bytes;
-                        got = drop(node, span);
                         purged += got;
                         if (!got) {
                                 refused += bytes;

@@ -134,13 +134,16 @@ void stook_pages_unlock(struct stook_pages_node *node)
 
 void stook_pages_release(struct stook_pages_node *node, struct stook_span *span)
 {
-        __atomic_store_n(&span->kind, STOOK_SPAN_MOVING, __ATOMIC_RELAXED);
         if (stook_pages_lock(node)) {
+                __atomic_store_n(&span->kind, STOOK_SPAN_MOVING, __ATOMIC_RELAXED);
                 stook_pages_insert(node, span);
                 stook_pages_unlock(node);
                 return;
         }
+        stook_lock_forbid_waits();
+        __atomic_store_n(&span->kind, STOOK_SPAN_MOVING, __ATOMIC_RELAXED);
         stook_pending_stack_push(&node->pending, &span->link);
+        stook_lock_allow_waits();
         __atomic_thread_fence(__ATOMIC_SEQ_CST);                        /* M1 */
         if (stook_lock_try(&node->lock)) {
                 stook_pages_unpend(node);
@@ -300,6 +303,30 @@ static bool refused_by_hook(void)
         return __atomic_sub_fetch(&stook_span_fail_from, 1, __ATOMIC_RELAXED) <= 0;
 }
 
+static struct stook_span *take(struct stook_pages_node *node, size_t bytes, size_t align, struct stook_span *spares[2])
+{
+        bool locked = stook_pages_lock(node);
+        struct stook_span *span, *left[2];
+
+        stook_lock_forbid_waits();      /* in hands from here on */
+        if (locked) {
+                span = take_locked(node, bytes, align, spares);
+                stook_pages_unlock(node);
+        } else {
+                span = take_pending(node, bytes, align, spares);
+        }
+        if (!span && (span = stook_pages_grow(node, bytes, align, false))) {
+                span = cut(span, bytes, align, spares, left);
+                for (unsigned i = 0; i < 2; i++)
+                        if (left[i])
+                                stook_pages_release(node, left[i]);
+        }
+        if (span)
+                hand_out(node, span);
+        stook_lock_allow_waits();
+        return span;
+}
+
 struct stook_span *stook_span_take(unsigned node_index, size_t bytes, size_t align)
 {
         struct stook_pages_node *node = &stook_pages_nodes[node_index];
@@ -318,27 +345,8 @@ struct stook_span *stook_span_take(unsigned node_index, size_t bytes, size_t ali
 
         spares[0] = align > page ? stook_meta_span_new() : NULL;
         spares[1] = stook_meta_span_new();
-        if (!spares[1] || (align > page && !spares[0]))
-                goto out;
-        if (stook_pages_lock(node)) {
-                span = take_locked(node, bytes, align, spares);
-                stook_pages_unlock(node);
-        } else {
-                span = take_pending(node, bytes, align, spares);
-        }
-        if (!span) {
-                struct stook_span *left[2] = { NULL, NULL };
-
-                span = stook_pages_grow(node, bytes, align, false);
-                if (!span)
-                        goto out;
-                span = cut(span, bytes, align, spares, left);
-                for (unsigned i = 0; i < 2; i++)
-                        if (left[i])
-                                stook_pages_release(node, left[i]);
-        }
-        hand_out(node, span);
-out:
+        if (spares[1] && (align == page || spares[0]))
+                span = take(node, bytes, align, spares);
         for (unsigned i = 0; i < 2; i++)
                 if (spares[i])
                         stook_meta_span_free(spares[i]);
@@ -395,6 +403,7 @@ static bool resize(struct stook_pages_node *node, struct stook_span *span, size_
         if (!spare)
                 return false;
         if (bytes < span->bytes) {
+                stook_lock_forbid_waits();
                 rest = stook_pages_split(span, bytes, &spare);
                 rest->state = STOOK_SPAN_DIRTY;
                 rest->age_ms = (uint32_t)stook_os_clock_ms();
@@ -402,6 +411,7 @@ static bool resize(struct stook_pages_node *node, struct stook_span *span, size_
                 tag(span);
                 __atomic_fetch_sub(&node->taken_bytes, rest->bytes, __ATOMIC_RELAXED);
                 stook_pages_release(node, rest);
+                stook_lock_allow_waits();
                 stook_pages_purge_big(node);
                 return true;
         }
@@ -410,10 +420,14 @@ static bool resize(struct stook_pages_node *node, struct stook_span *span, size_
 
         if (got == 0 && stook_range_frontier_is(span->start + span->bytes)) {
                 /* nothing behind it yet: what fresh memory comes next comes here, unless somebody is faster */
-                struct stook_span *fresh = stook_pages_grow(node, more, stook_os_page_bytes(), false);
+                struct stook_span *fresh;
 
-                if (fresh) {
+                stook_lock_forbid_waits();
+                fresh = stook_pages_grow(node, more, stook_os_page_bytes(), false);
+                if (fresh)
                         stook_pages_release(node, fresh);
+                stook_lock_allow_waits();
+                if (fresh) {
                         got = grow_into_neighbour(node, span, more, &spare);
                 }
         }

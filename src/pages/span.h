@@ -105,6 +105,8 @@ uint32_t stook_pages_decay_ms(void);
 uint32_t stook_pages_growths(void);
 /* Purges what has been free longer than STOOK_DECAY_MS, a bounded step; called by slow paths with no lock held. */
 void stook_pages_step(void);
+/* Purges the largest free span if far more is free than is worth keeping; for who gave spans while waits were forbidden. */
+void stook_pages_relieve(void);
 /* Purges free spans until at most @keep_bytes of free memory may be resident. Returns bytes purged. */
 size_t stook_pages_purge(size_t keep_bytes);
 void stook_pages_set_decay_ms(uint32_t ms);
