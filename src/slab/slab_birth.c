@@ -189,9 +189,9 @@ void stook_slab_release(struct stook_slab *slab)
         struct stook_slabs *slabs = slab->slabs;
         struct stook_span *span = stook_slab_span(slab);
 
+        __atomic_store_n(&span->kind, STOOK_SPAN_TAKEN, __ATOMIC_RELEASE);      /* first: see slab_fork.c */
         stook_count(slabs->counters, STOOK_STAT_free_slab, 1);
         __atomic_fetch_sub(&slabs->node[span->node].slabs, 1, __ATOMIC_RELAXED);
-        __atomic_store_n(&span->kind, STOOK_SPAN_TAKEN, __ATOMIC_RELEASE);
         stook_pagemap_clear_slab(span);                                 /* B1 */
         stook_span_give(span);
 }

@@ -204,10 +204,13 @@ void stook_slab_drain(struct stook_slabs *slabs, size_t n, void **objects)
         d.claimed_node = NULL;
         for (size_t i = 0; i < GROUPS; i++)
                 d.group[i].slab = NULL;
+        stook_lock_forbid_waits();              /* slab_partial.c P4; and a free that finds a lock taken has pending */
         for (size_t i = 0; i < n; i++)
                 add(&d, objects[i]);
         for (size_t i = 0; i < GROUPS; i++)
                 if (d.group[i].slab && d.group[i].count)
                         push(&d, &d.group[i]);
         settle_claims(&d);
+        stook_lock_allow_waits();
+        stook_pages_relieve();
 }

@@ -166,8 +166,10 @@ static bool take(struct fill *f, struct stook_slab *slab)
 /* The lock is not to be had: what is on pending, all of which is ours until it is pushed back. */
 static void fill_from_pending(struct fill *f, struct stook_slabs_node *node)
 {
-        struct stook_link *link = stook_pending_stack_take_all(&node->pending), *next, *first = NULL, *last = NULL;
+        struct stook_link *link, *next, *first = NULL, *last = NULL;
 
+        stook_lock_forbid_waits();              /* slab_partial.c P4 */
+        link = stook_pending_stack_take_all(&node->pending);
         for (; link; link = next) {
                 struct stook_slab *slab = stook_slab_of(stook_container_of(link, struct stook_span, link));
 
@@ -187,6 +189,7 @@ static void fill_from_pending(struct fill *f, struct stook_slabs_node *node)
         }
         if (first)
                 stook_slab_pend(f->slabs, node, first, last);
+        stook_lock_allow_waits();
 }
 
 static void fill_from_list(struct fill *f, struct stook_slabs_node *node)

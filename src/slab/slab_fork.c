@@ -5,8 +5,9 @@
  *  - After a prepare that had every lock the lists are sound, and the locks ours to drop.
  *  - Otherwise locks are reset and the lists made anew from the words.
  * Either way slabs that vanished threads had detached are listed again: `owner` tells them from those of this
- * thread, which the handler that forked interrupted. Slabs they had claimed, or were releasing, are lost to new
- * allocations, at most one of them for each thread; what is freed to them is kept.
+ * thread, which the handler that forked interrupted. Their claims are settled and what they were about to release is
+ * released: such work of this thread there is none (slab_partial.c P4). What a vanished thread costs is the objects it
+ * had in its hands, or the one slab it was making or releasing.
  * Place: called by life; the only thread there is.
  */
 #include "base/thread.h"
@@ -33,9 +34,10 @@ void stook_slabs_fork_parent(struct stook_slabs *slabs)
 
 void stook_slabs_fork_child(struct stook_slabs *slabs, bool whole)
 {
-        if (!slabs->node || whole)
-                return;
-        for (unsigned i = 0; i < stook_os_node_count(); i++) {
+        for (unsigned i = 0; slabs->node && i < stook_os_node_count(); i++) {
+                stook_pending_stack_take_all(&slabs->node[i].pending);  /* each slab's word says that it is there */
+                if (whole)
+                        continue;
                 stook_lock_reset(&slabs->node[i].lock);
                 stook_list_init(&slabs->node[i].list);
                 slabs->node[i].partial = 0;
@@ -46,21 +48,27 @@ static void mend(struct stook_span *span, void *data)
 {
         const bool *whole = data;
         struct stook_slab *slab = stook_slab_of(span);
-        uint64_t word = stook_slab_word(slab);
+        struct stook_slab_hold hold;
+        uint64_t word;
 
         if (span->kind != STOOK_SPAN_SLAB)
                 return;
-        if (word & STOOK_SLAB_RELEASING) {
-                /* Empty, but how far the release came is not known. If it is our own it goes on all the same. */
-                stook_slab_condemn(slab);
+        word = stook_slab_word(slab);
+        if (word & STOOK_SLAB_RELEASING) {      /* nothing else was done to it yet */
+                stook_slab_release(slab);
                 return;
         }
-        if ((word & STOOK_SLAB_DETACHED) && slab->owner != stook_self)
+        hold = (struct stook_slab_hold){ .slabs = slab->slabs, .node = &slab->slabs->node[span->node] };
+        if ((word & STOOK_SLAB_DETACHED) && slab->owner != stook_self) {
                 stook_slab_list(slab, false);
-        else if (!(word & STOOK_SLAB_LISTED) || *whole)
-                return;
-        stook_slab_add(&(struct stook_slab_hold){ .slabs = slab->slabs, .node = &slab->slabs->node[span->node] },
-                       slab, false);
+                stook_slab_add(&hold, slab, false);
+        } else if ((word & STOOK_SLAB_LISTED) && !*whole) {
+                stook_slab_add(&hold, slab, false);
+        }
+        if (word & STOOK_SLAB_CLAIM)
+                stook_slab_settle_one(&hold, slab);
+        if (hold.dead)
+                stook_slab_release(slab);
 }
 
 void stook_slabs_fork_mend(bool whole)

@@ -7,6 +7,8 @@
  *  P2 whoever drops the lock looks at pending after that, whoever pushes on pending tries the lock after that:
  *     one of them sees the other, so nothing stays there while nobody is about to look.
  *  P3 no lock is held over a call into pages.
+ *  P4 a thread that has a claim, or a releasing slab, in its hands holds the lock or has forbidden waits (base/lock.h).
+ *     So in a child of fork that is repaired, every claim that is not taken back is a vanished thread's.
  * Concurrency: M2: drop of the lock, fence, look at pending / push on pending, fence, try of the lock (P2).
  */
 #include "base/thread.h"
@@ -34,6 +36,7 @@ static void release_dead(struct stook_link *dead)
 
 void stook_slab_unhold(struct stook_slab_hold *hold)
 {
+        stook_lock_forbid_waits();                              /* P4 */
         for (;;) {
                 stook_lock_drop(&hold->node->lock);
                 __atomic_thread_fence(__ATOMIC_SEQ_CST);        /* M2 */
@@ -44,6 +47,7 @@ void stook_slab_unhold(struct stook_slab_hold *hold)
                 stook_slab_settle_pending(hold);
         }
         release_dead(hold->dead);
+        stook_lock_allow_waits();
 }
 
 /* ---- the list ---- */
@@ -87,7 +91,7 @@ void stook_slab_bury(struct stook_slab_hold *hold, struct stook_slab *slab)
 
 /* ---- claims ---- */
 
-static void settle(struct stook_slab_hold *hold, struct stook_slab *slab)
+void stook_slab_settle_one(struct stook_slab_hold *hold, struct stook_slab *slab)
 {
         struct stook_counters *counters = hold->slabs->counters;
 
@@ -114,7 +118,7 @@ static void settle_chain(struct stook_slab_hold *hold, struct stook_link *first)
                 struct stook_span *span = stook_container_of(first, struct stook_span, link);
 
                 first = first->next;    /* before the claim is taken back */
-                settle(hold, stook_slab_of(span));
+                stook_slab_settle_one(hold, stook_slab_of(span));
         }
 }
 
@@ -157,6 +161,7 @@ static void put_back_pending(struct stook_slabs *slabs, struct stook_slabs_node 
 {
         struct stook_link *first = NULL, *last = NULL;
 
+        stook_lock_forbid_waits();                              /* P4 */
         for (size_t i = 0; i < n; i++) {
                 struct stook_link *link = &stook_slab_span(batch[i])->link;
 
@@ -169,6 +174,7 @@ static void put_back_pending(struct stook_slabs *slabs, struct stook_slabs_node 
         }
         if (first)
                 stook_slab_pend(slabs, node, first, last);
+        stook_lock_allow_waits();
 }
 
 void stook_slab_put_back(struct stook_slabs *slabs, struct stook_slabs_node *node, struct stook_slab *const *batch,

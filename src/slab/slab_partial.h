@@ -22,6 +22,8 @@ bool stook_slab_hold(struct stook_slab_hold *hold, struct stook_slabs *slabs, st
 /* Drops the lock; looks at pending after that, as often as it takes; releases what gathered. */
 void stook_slab_unhold(struct stook_slab_hold *hold);
 
+/* Held: lists or releases a slab whose claim is the caller's. */
+void stook_slab_settle_one(struct stook_slab_hold *hold, struct stook_slab *slab);
 /* Held: sees to everything on pending. */
 void stook_slab_settle_pending(struct stook_slab_hold *hold);
 /* Held: on the list or off it. */
@@ -30,10 +32,10 @@ void stook_slab_remove(struct stook_slab_hold *hold, struct stook_slab *slab);
 /* Held: a releasing slab off the list, to be released when the lock is dropped. */
 void stook_slab_bury(struct stook_slab_hold *hold, struct stook_slab *slab);
 
-/* Not held: pushes a chain of claimed slabs, linked by their spans' `link`, on pending; sees to it that somebody looks. */
+/* Not held, waits forbidden: pushes a chain of claimed slabs, linked by their spans' `link`, on pending; sees to it that somebody looks. */
 void stook_slab_pend(struct stook_slabs *slabs, struct stook_slabs_node *node, struct stook_link *first,
                      struct stook_link *last);
-/* Not held: lists or releases a chain of slabs whose claims are the caller's, now or by way of pending. */
+/* Not held, waits forbidden: lists or releases a chain of slabs whose claims are the caller's, now or by way of pending. */
 void stook_slab_settle_all(struct stook_slabs *slabs, struct stook_slabs_node *node, struct stook_link *first,
                            struct stook_link *last);
 /* Not held: detached slabs back to the list (@head: its head), now or by way of pending. */

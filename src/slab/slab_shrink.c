@@ -76,5 +76,6 @@ size_t stook_slabs_shrink(struct stook_slabs *slabs)
 {
         for (unsigned i = 0; i < stook_os_node_count(); i++)
                 shrink_node(slabs, &slabs->node[i]);
+        stook_pages_relieve();
         return stook_slabs_count(slabs);
 }

@@ -127,6 +127,8 @@ void stook_pagemap_clear_slab(struct stook_span *span)
 }
 
 uint64_t stook_pagemap_lookup_piece(uintptr_t addr) { (void)addr; return 0; }
+void stook_pages_relieve(void) { }
+
 bool stook_pagemap_ours(uintptr_t addr) { return addr - stook_range.base < stook_range.bytes; }
 
 void stook_meta_span_for_each(void (*each)(struct stook_span *span, void *data), void *data)

@@ -18,6 +18,7 @@
 #include "base/lock.h"
 #include "base/thread.h"
 #include "fake_pages.h"
+#include "pages/meta.h"
 #include "pages/pagemap.h"
 #include "slab/slab_partial.h"
 
@@ -51,7 +52,23 @@ static bool is_mine(const void *o)
         return false;
 }
 
-/* What may be left of vanished threads: slabs they had claimed. Everything else must be right. */
+static void look_for_claims(struct stook_span *span, void *data)
+{
+        bool *found = data;
+
+        if (span->kind == STOOK_SPAN_SLAB && (stook_slab_word(stook_slab_of(span)) & ~STOOK_SLAB_LISTED & STOOK_SLAB_FLAGS))
+                *found = true;
+}
+
+/* Nothing is claimed, detached or being released any more: vanished threads cost objects, no slab. */
+static bool no_claims(void)
+{
+        bool found = false;
+
+        stook_meta_span_for_each(look_for_claims, &found);
+        return !found;
+}
+
 static bool lists_agree(void)
 {
         uint32_t n = 0;
@@ -79,8 +96,10 @@ static int child(bool whole)
                 stook_slabs_fork_parent(slabs);
         if (stook_self->locks_held)
                 return 7;
-        if (!lists_agree())
+        if (!lists_agree() || stook_slabs_validate(slabs))
                 return 1;
+        if (!no_claims())
+                return 8;
         for (int round = 0; round < 20; round++) {
                 n = stook_slab_fill(slabs, 0, 3000, o, 0);
                 if (n != 3000)
@@ -198,10 +217,67 @@ static void test_owner(void **unused)
         fake_source_end(slabs);
 }
 
+static void mended(bool whole)
+{
+        if (whole)
+                assert_true(stook_slabs_fork_prepare(slabs));
+        stook_slabs_fork_child(slabs, whole);
+        stook_slabs_fork_mend(whole);
+        if (whole)
+                stook_slabs_fork_parent(slabs);
+        assert_true(no_claims() && lists_agree());
+        assert_int_equal(stook_slabs_validate(slabs), 0);
+}
+
+/* What vanished threads had claimed is listed, from pending or from nowhere; what they were to release is released. */
+static void test_claims(void **whole)
+{
+        struct stook_slab *slab;
+        void *o[2000];
+        size_t n;
+
+        slabs = fake_source(4, 64, 8, false, NULL, NULL);
+        n = slabs->objects;
+        assert_true(n <= 2000);
+        assert_int_equal(stook_slab_fill(slabs, 0, n, o, 0), n);
+        slab = stook_slab_of(stook_entry_span(stook_pagemap_get((uintptr_t)o[0])));
+
+        stook_lock_refuse_every = 1;
+        stook_slab_drain(slabs, 1, o);                          /* claimed and pending */
+        stook_lock_refuse_every = 0;
+        assert_int_equal(stook_slab_word(slab) & STOOK_SLAB_FLAGS, STOOK_SLAB_CLAIM);
+        mended(*whole != NULL);
+        assert_int_equal(slabs->node[0].partial, 1);
+
+        assert_int_equal(stook_slab_fill(slabs, 0, 1, o, 0), 1);
+        stook_lock_refuse_every = 1;
+        stook_slab_drain(slabs, 1, o);
+        stook_lock_refuse_every = 0;
+        stook_pending_stack_take_all(&slabs->node[0].pending);  /* claimed, in the hands of who has vanished */
+        mended(*whole != NULL);
+        assert_int_equal(slabs->node[0].partial, 1);
+
+        slab->word |= STOOK_SLAB_CLAIM;                         /* emptied on the list by who has vanished */
+        mended(*whole != NULL);
+        assert_int_equal(slabs->node[0].partial, 1);
+
+        stook_slab_drain(slabs, n - 1, o + 1);
+        assert_int_equal(slabs->node[0].partial, 1);
+        assert_true(stook_slab_retire(slab));
+        stook_list_remove(&stook_slab_span(slab)->list);
+        slabs->node[0].partial--;
+        mended(*whole != NULL);
+        assert_int_equal(stook_slabs_count(slabs), 0);
+        fake_source_end(slabs);
+}
+
 int main(void)
 {
+        static char whole;
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_owner),
+                cmocka_unit_test_prestate(test_claims, NULL),
+                cmocka_unit_test_prestate(test_claims, &whole),
                 cmocka_unit_test(test_forks),
         };
 
