@@ -114,6 +114,15 @@ bool stook_os_decommit(void *addr, size_t bytes)
         return map(addr, bytes, PROT_NONE, RESERVED | MAP_FIXED);
 }
 
+bool stook_os_show(void *addr, size_t bytes)
+{
+        int before = errno;
+        bool done = !mprotect(addr, bytes, PROT_READ);
+
+        errno = before;
+        return done;
+}
+
 bool stook_os_purge(void *addr, size_t bytes)
 {
         return advise(addr, bytes, MADV_DONTNEED);

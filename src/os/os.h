@@ -24,6 +24,8 @@ bool stook_os_commit(void *addr, size_t bytes);
 bool stook_os_enable(void *addr, size_t bytes);
 /* Puts PROT_NONE back over it; the address range stays ours (no hole). False: kept as it was. */
 bool stook_os_decommit(void *addr, size_t bytes);
+/* Makes a part of a reservation readable: zeros, without memory. */
+bool stook_os_show(void *addr, size_t bytes);
 /* Drops the pages' content; they read as zeros again. False: they do not (mlocked, or refused). */
 bool stook_os_purge(void *addr, size_t bytes);
 /*
@@ -66,6 +68,12 @@ bool     stook_os_topology_is_fake(void);
 unsigned stook_os_topology_slots(void);         /* slots that a fake one asks for at least; 0: does not */
 /* Test hook: the folder that is read. */
 extern const char *stook_os_node_folder;
+
+/* ---- mempolicy.c ---- */
+/* Asks for the pages of a mapping, when they come, from a node. False: the system does not let us, ever. */
+bool stook_os_prefer_node(void *addr, size_t bytes, unsigned node);
+/* True: this task's pages go by a policy other than the system's default. */
+bool stook_os_has_policy(void);
 
 /* ---- rseq_register.c ---- */
 enum stook_rseq_owner { STOOK_RSEQ_NONE, STOOK_RSEQ_LIBC, STOOK_RSEQ_OWN };

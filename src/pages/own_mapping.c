@@ -14,6 +14,7 @@
 #include "pages/meta.h"
 #include "pages/pagemap.h"
 #include "pages/pages_node.h"
+#include "pages/place.h"
 #include "pages/range.h"
 
 #define AHEAD_SHARE 8           /* pages mapped ahead of a growing span: an eighth of it */
@@ -32,7 +33,7 @@ static bool commit_to(struct stook_pages_node *node, struct stook_span *span, si
         if (bytes <= span->committed)
                 return true;
         more = bytes - span->committed;
-        if (!stook_os_commit((void *)(span->start + span->committed), more))
+        if (!stook_place_commit(span->start + span->committed, more))
                 return false;
         if (stook_pages_thp == STOOK_THP_ALWAYS)
                 stook_os_advise((void *)(span->start + span->committed), more, STOOK_OS_HUGEPAGE);
@@ -63,7 +64,7 @@ static struct stook_span *make(struct stook_pages_node *node, size_t bytes, size
 /* Its address space is reserved and free again. */
 static void unmake(struct stook_pages_node *node, struct stook_span *span)
 {
-        if (span->committed && !stook_os_decommit((void *)span->start, span->committed)) {
+        if (span->committed && !stook_place_decommit(span->start, span->committed, span->node)) {
                 /* no more VMAs to be had: keep it as ordinary memory, without its content if that can be */
                 size_t committed = span->committed;
                 struct stook_span *spare = span->reserved > committed ? stook_meta_span_new() : NULL;
@@ -141,7 +142,7 @@ bool stook_own_resize(struct stook_pages_node *node, struct stook_span *span, si
                         return false;
         } else if (bytes < was) {
                 /* what is cut off gives its memory back; its address space stays for growing again */
-                if (stook_os_decommit((void *)(span->start + bytes), span->committed - bytes)) {
+                if (stook_place_decommit(span->start + bytes, span->committed - bytes, span->node)) {
                         __atomic_fetch_sub(&node->committed_bytes, span->committed - bytes, __ATOMIC_RELAXED);
                         span->committed = bytes;
                 }
@@ -174,7 +175,7 @@ struct stook_span *stook_span_move(struct stook_span *span, size_t bytes)
         if (!moved)
                 memcpy((void *)to->start, (void *)span->start, keep);
         if (moved && !span->own_mapping)
-                (void)stook_os_commit((void *)span->start, keep); /* afresh; failed: empty as it is, but may not merge */
+                stook_place_renew(span->start, keep, span->node); /* failed: empty as it is, but may not merge */
         to->kind = span->kind;
         stook_span_give(span);
         return to;

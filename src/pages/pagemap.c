@@ -24,6 +24,13 @@ uint64_t stook_pagemap_lookup_piece(uintptr_t addr)
         return e ? __atomic_load_n(e, __ATOMIC_RELAXED) : 0;
 }
 
+unsigned stook_address_node_of_piece(uintptr_t addr)
+{
+        struct stook_range_table *r = stook_range_of(addr);
+
+        return r ? r->node : 0;
+}
+
 bool stook_pagemap_ours(uintptr_t addr)
 {
         return stook_range_of(addr) != NULL;

@@ -24,6 +24,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "base/compiler.h"
+#include "os/os.h"
 
 #define STOOK_MAP_SHIFT 12                      /* an entry stands for 4 KiB */
 #define STOOK_MAP_PAGE ((size_t)1 << STOOK_MAP_SHIFT)
@@ -35,8 +36,9 @@
 struct stook_span;
 
 /*
- * The first range: the huge one, or the first piece. `bytes` is how far it has been used: the map behind it is
- * readable up to there, and grows only. Written by who takes address space (M1: release), read by all.
+ * The first range: the huge one, with the parts of all nodes, or the first piece. `bytes` is how far it has been used:
+ * the map behind it is readable up to there, and grows only (on several nodes all of it is readable from the start).
+ * Written by who takes address space (M1: release), read by all.
  */
 struct stook_range {
         uintptr_t  base;                        /* const after start */
@@ -46,6 +48,24 @@ struct stook_range {
 extern struct stook_range stook_range;
 
 uint64_t stook_pagemap_lookup_piece(uintptr_t addr);
+
+/* The parts of the first range, by node. Const after start. */
+extern struct stook_parts {
+        uint32_t shift;                         /* a part is 1 << shift bytes */
+        uint8_t  node[STOOK_NODES_MAX];         /* of each part */
+} stook_parts;
+
+unsigned stook_address_node_of_piece(uintptr_t addr);
+
+/* The node whose memory an address of ours is. Not ours: any. */
+STOOK_INLINE unsigned stook_address_node(uintptr_t addr)
+{
+        uintptr_t off = addr - stook_range.base;
+
+        if (STOOK_LIKELY(off < __atomic_load_n(&stook_range.bytes, __ATOMIC_RELAXED)))
+                return stook_parts.node[off >> stook_parts.shift];
+        return stook_address_node_of_piece(addr);
+}
 
 /* The entry of an address; 0: not ours, or nothing there. */
 STOOK_INLINE uint64_t stook_pagemap_get(uintptr_t addr)

@@ -50,6 +50,7 @@ static void check_span(struct stook_span *span, void *data)
 
         expect(c, span->bytes && !(span->bytes & (page - 1)) && !(span->start & (page - 1)), "span of odd size", span);
         expect(c, stook_pagemap_ours(span->start), "span outside the ranges", span);
+        expect(c, stook_address_node(span->start) == span->node, "memory of another node", span);
         first = stook_pagemap_get(span->start);
         expect(c, span->kind == STOOK_SPAN_MOVING || stook_entry_span(first) == span,
                "the map does not lead to the span", span);

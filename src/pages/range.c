@@ -4,13 +4,17 @@
 #include "pages/range.h"
 #include "base/compiler.h"
 #include "os/os.h"
+#include "pages/place.h"
 
 #define HUGE_RANGE    ((size_t)1 << 40)         /* more than machines have memory; 47 bits of space hold it easily */
 #define HUGE_LEAST    ((size_t)1 << 34)         /* below this, pieces on demand serve better */
+#define PART          ((size_t)1 << 38)         /* of each node; what it needs above that comes in pieces */
 #define PIECE         ((size_t)64 << 20)
 #define PIECE_MOST    ((size_t)16 << 30)
 #define PIECE_LEAST   ((size_t)2 << 20)
 #define RANGE_ALIGN   ((size_t)2 << 20)         /* huge pages */
+#define PLACE_STEP    ((size_t)1 << 30)         /* address space given a policy at once */
+#define WHOLE         63                        /* shift of a range in one part */
 #define MAP_STEP      ((size_t)64 << 10)        /* bytes of map made writable at once: 32 MiB of range */
 /*
  * Left out at a range's start: 13 entries of the map. A free loads the entry of a slab's first page, then the word of
@@ -23,6 +27,7 @@
 #define STATE_READY   2u
 
 struct stook_range stook_range;
+struct stook_parts stook_parts = { .shift = WHOLE };
 
 static struct stook_range_table ranges[STOOK_RANGES_MAX];
 static uint32_t ranges_used;                    /* atomic: slots of `ranges` ever claimed */
@@ -43,62 +48,116 @@ static bool ready(const struct stook_range_table *r)
         return __atomic_load_n(&r->state, __ATOMIC_ACQUIRE) == STATE_READY;     /* M1 */
 }
 
-/*
- * A range, published in a slot of the table. NULL: table full, or no address space. The slot is claimed last: one
- * claimed for a range that then cannot be had is lost where others claim at the same time, and there are few.
- */
-static struct stook_range_table *range_add(size_t size)
+/* Room in the table for @n ranges; the first of them. STOOK_RANGES_MAX: there is none. */
+static uint32_t claim(uint32_t n)
 {
-        size_t page = stook_os_page_bytes(), map = round_up(map_bytes(size), page);
         uint32_t i = __atomic_load_n(&ranges_used, __ATOMIC_RELAXED);
-        void *base = i < STOOK_RANGES_MAX ? stook_os_reserve(size, RANGE_ALIGN) : NULL;
-        void *entries = base ? stook_os_reserve(map, page) : NULL;
-        bool claimed = false;
 
-        while (entries && !claimed && i < STOOK_RANGES_MAX)
-                claimed = __atomic_compare_exchange_n(&ranges_used, &i, i + 1, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-        if (!claimed) {
+        while (i + n <= STOOK_RANGES_MAX)
+                if (__atomic_compare_exchange_n(&ranges_used, &i, i + n, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+                        return i;
+        return STOOK_RANGES_MAX;
+}
+
+static void publish(struct stook_range_table *r, uintptr_t base, size_t size, uint64_t *entries, unsigned node)
+{
+        r->base = base;
+        r->size = size;
+        r->entries = entries;
+        r->node = node;
+        __atomic_store_n(&r->frontier, round_up(RANGE_SKEW, stook_os_page_bytes()), __ATOMIC_RELAXED);
+        __atomic_store_n(&r->state, STATE_READY, __ATOMIC_RELEASE);             /* M1 */
+}
+
+/*
+ * @parts ranges of @size bytes in one reservation, of nodes[0..parts-1], published in the table. NULL: table full, or
+ * no address space. The table is claimed last: what is claimed for ranges that then cannot be had is lost where
+ * others claim at the same time, and there is little.
+ */
+static struct stook_range_table *range_add(size_t size, const uint8_t *nodes, uint32_t parts)
+{
+        size_t page = stook_os_page_bytes(), map = round_up(map_bytes(size * parts), page);
+        bool room = __atomic_load_n(&ranges_used, __ATOMIC_RELAXED) + parts <= STOOK_RANGES_MAX;
+        char *base = room ? stook_os_reserve(size * parts, RANGE_ALIGN) : NULL;
+        uint64_t *entries = base ? stook_os_reserve(map, page) : NULL;
+        uint32_t i = STOOK_RANGES_MAX;
+
+        if (entries && (parts == 1 || stook_os_show(entries, map)))
+                i = claim(parts);
+        if (i == STOOK_RANGES_MAX) {
                 if (base)
-                        stook_os_unreserve(base, size);
+                        stook_os_unreserve(base, size * parts);
                 if (entries)
                         stook_os_unreserve(entries, map);
                 return NULL;
         }
-
-        struct stook_range_table *r = &ranges[i];
-
         stook_os_advise(entries, map, STOOK_OS_NOHUGEPAGE);
-        r->base = (uintptr_t)base;
-        r->size = size;
-        r->entries = entries;
-        __atomic_store_n(&r->frontier, round_up(RANGE_SKEW, page), __ATOMIC_RELAXED);
         if (i == 0) {
-                stook_range.base = r->base;
+                stook_range.base = (uintptr_t)base;
                 stook_range.entries = entries;
         }
-        __atomic_store_n(&r->state, STATE_READY, __ATOMIC_RELEASE);             /* M1 */
-        return r;
+        for (uint32_t part = 0; part < parts; part++)
+                publish(&ranges[i + part], (uintptr_t)base + part * size, size,
+                        entries + (part * size >> STOOK_MAP_SHIFT), nodes[part]);
+        return &ranges[i];
 }
+
+/* ---- parts, on several nodes ---- */
+
+/* Those with memory. */
+static uint32_t list_nodes(uint8_t nodes[STOOK_NODES_MAX])
+{
+        uint32_t n = 0;
+
+        for (unsigned node = 0; node < stook_os_node_count(); node++)
+                if (stook_os_node_has_memory(node))
+                        nodes[n++] = (uint8_t)node;
+        return n;
+}
+
+/* The huge range in parts. False: no such address space. */
+static bool add_parts(const uint8_t *nodes, uint32_t n)
+{
+        for (size_t size = PART; size >= HUGE_LEAST; size /= 2) {
+                if (!range_add(size, nodes, n))
+                        continue;
+                stook_parts.shift = (uint32_t)__builtin_ctzl(size);
+                for (uint32_t i = 0; i < n; i++)
+                        stook_parts.node[i] = nodes[i];
+                __atomic_store_n(&stook_range.bytes, n * size, __ATOMIC_RELEASE);       /* M1 */
+                return true;
+        }
+        return false;
+}
+
+/* ---- start ---- */
 
 bool stook_ranges_start(void)
 {
         uint64_t limit = stook_os_address_limit();
         bool strict = stook_os_strict_overcommit() || stook_os_locked_future();
+        uint8_t nodes[STOOK_NODES_MAX];
+        uint32_t n;
 
         if (limit != UINT64_MAX)
                 limit_share = limit / 8 ? limit / 8 : 1;
         else if (strict)
                 limit_share = PIECE_MOST;
+        stook_place_start();
+        n = list_nodes(nodes);
+        stook_parts.node[0] = nodes[0];
         if (!limit_share) {
-                for (size_t size = HUGE_RANGE; size >= HUGE_LEAST; size /= 2)
-                        if (range_add(size))
+                if (n > 1 && add_parts(nodes, n))
+                        return true;
+                for (size_t size = HUGE_RANGE; n == 1 && size >= HUGE_LEAST; size /= 2)
+                        if (range_add(size, nodes, 1))
                                 return true;
                 limit_share = PIECE_MOST;
         }
         for (size_t size = PIECE; size >= PIECE_LEAST; size /= 2)
-                if (size <= limit_share && range_add(size))
+                if (size <= limit_share && range_add(size, nodes, 1))
                         return true;
-        return range_add(PIECE_LEAST) != NULL;
+        return range_add(PIECE_LEAST, nodes, 1) != NULL;
 }
 
 bool stook_ranges_limited(void)
@@ -126,7 +185,7 @@ static bool map_reach(struct stook_range_table *r, uintptr_t end)
         while (have < want)
                 if (__atomic_compare_exchange_n(&r->bytes, &have, want, true, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE))
                         break;
-        if (r == &ranges[0]) {
+        if (r == &ranges[0] && stook_parts.shift == WHOLE) {
                 uintptr_t fast = __atomic_load_n(&stook_range.bytes, __ATOMIC_RELAXED);
 
                 while (fast < want)
@@ -135,6 +194,20 @@ static bool map_reach(struct stook_range_table *r, uintptr_t end)
                                 break;
         }
         return true;
+}
+
+/* Has the address space up to @end ask for memory of its node. Two threads at once ask for the same. */
+static void place_reach(struct stook_range_table *r, uintptr_t end)
+{
+        uintptr_t have = __atomic_load_n(&r->placed, __ATOMIC_RELAXED), want;
+
+        if (end <= have)
+                return;
+        want = end + PLACE_STEP - 1 < r->size ? (end + PLACE_STEP - 1) & ~(PLACE_STEP - 1) : r->size;
+        stook_place(r->base + have, want - have, r->node);
+        while (have < want)
+                if (__atomic_compare_exchange_n(&r->placed, &have, want, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+                        break;
 }
 
 static uintptr_t bump(struct stook_range_table *r, size_t bytes, size_t align, uintptr_t *gap, size_t *gap_bytes)
@@ -148,27 +221,30 @@ static uintptr_t bump(struct stook_range_table *r, size_t bytes, size_t align, u
                         return 0;
                 if (!map_reach(r, end))
                         return 0;
+                place_reach(r, end);
         } while (!__atomic_compare_exchange_n(&r->frontier, &at, end, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
         *gap = r->base + at;
         *gap_bytes = start - at;
         return r->base + start;
 }
 
-uintptr_t stook_range_bump(size_t bytes, size_t align, uintptr_t *gap, size_t *gap_bytes)
+uintptr_t stook_range_bump(unsigned node, size_t bytes, size_t align, uintptr_t *gap, size_t *gap_bytes)
 {
         uint32_t used = __atomic_load_n(&ranges_used, __ATOMIC_RELAXED);
+        uint8_t nodes[1] = { (uint8_t)node };
         uintptr_t got;
         size_t size;
 
         /* the newest first: the older ones are used up */
         for (uint32_t i = used; i-- > 0;)
-                if (ready(&ranges[i]) && (got = bump(&ranges[i], bytes, align, gap, gap_bytes)))
+                if (ready(&ranges[i]) && ranges[i].node == node && (got = bump(&ranges[i], bytes, align, gap, gap_bytes)))
                         return got;
 
         /* A new piece: twice as large each time, but not far ahead of use. */
         size = PIECE;
         for (uint32_t i = 1; i < used && size < PIECE_MOST; i++)
-                size *= 2;
+                if (ranges[i].node == node)
+                        size *= 2;
         if (limit_share && size > limit_share)
                 size = limit_share & ~(RANGE_ALIGN - 1);
         for (;;) {
@@ -180,7 +256,7 @@ uintptr_t stook_range_bump(size_t bytes, size_t align, uintptr_t *gap, size_t *g
                         return 0;
                 if (size < least)
                         size = least;
-                r = range_add(size);
+                r = range_add(size, nodes, 1);
                 if (r)
                         return bump(r, bytes, align, gap, gap_bytes);
                 if (size == least)

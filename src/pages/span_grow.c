@@ -8,6 +8,7 @@
 #include "os/os.h"
 #include "pages/meta.h"
 #include "pages/pages_node.h"
+#include "pages/place.h"
 #include "pages/range.h"
 
 #define GROW_LEAST ((size_t)256 << 10)
@@ -65,7 +66,7 @@ struct stook_span *stook_pages_reserve(struct stook_pages_node *node, size_t byt
                 uintptr_t gap, start;
                 size_t gap_bytes;
 
-                start = stook_range_bump(bytes, align, &gap, &gap_bytes);
+                start = stook_range_bump((unsigned)(node - stook_pages_nodes), bytes, align, &gap, &gap_bytes);
                 if (start) {
                         span = describe(node, start, bytes, STOOK_SPAN_RESERVED, &spares[0]);
                         if (gap_bytes)
@@ -96,7 +97,7 @@ struct stook_span *stook_pages_grow(struct stook_pages_node *node, size_t bytes,
 
         for (;;) {
                 span = stook_pages_reserve(node, want, align);
-                if (span && stook_os_commit((void *)span->start, span->bytes))
+                if (span && stook_place_commit(span->start, span->bytes))
                         break;
                 if (span)
                         stook_pages_release(node, span);

@@ -7,7 +7,9 @@
 #include "base/lock.h"
 
 #define LIVE 200
+#ifndef STEPS
 #define STEPS 20000
+#endif
 
 struct live {
         struct stook_span *span;
@@ -65,6 +67,11 @@ static size_t some_bytes(uint64_t *random)
         }
 }
 
+static unsigned some_node(uint64_t *random)
+{
+        return stook_os_node_home((unsigned)(next_random(random) % stook_os_node_count()));
+}
+
 static void operations(uint64_t seed)
 {
         static struct live live[LIVE];
@@ -77,7 +84,7 @@ static void operations(uint64_t seed)
                 if (!l->span) {
                         size_t align = next_random(&random) % 4 ? 0 : (size_t)4096 << next_random(&random) % 10;
 
-                        l->span = stook_span_take(0, bytes, align);
+                        l->span = stook_span_take(some_node(&random), bytes, align);
                         assert_non_null(l->span);
                         assert_true(l->span->bytes >= bytes && l->span->bytes < bytes + stook_os_page_bytes());
                         assert_true(!align || !(l->span->start & (align - 1)));
@@ -120,7 +127,9 @@ static void operations(uint64_t seed)
                         live[i].span = NULL;
                 }
         stook_lock_refuse_every = 0;
-        stook_span_give(stook_span_take(0, 4096, 0));   /* who has the lock empties pending */
+        for (unsigned node = 0; node < stook_os_node_count(); node++)
+                if (stook_os_node_has_memory(node))
+                        stook_span_give(stook_span_take(node, 4096, 0));        /* who has the lock empties pending */
         assert_sound();
 }
 
@@ -158,6 +167,7 @@ int main(void)
                 cmocka_unit_test(all_given_back_is_purged_whole),
         };
 
+        stook_os_topology_detect();
         if (!stook_pages_start())
                 return 1;
         return cmocka_run_group_tests(tests, NULL, NULL);
