@@ -38,7 +38,7 @@ struct stook_sheaf;                     /* opaque */
  * @n: objects, 1 to 65534
  * @flags: STOOK_ZERO: each object taken from it reads as zeros; STOOK_NOWAIT
  *
- * Up to the cache's sheaf capacity this costs about as much as an allocation, most times, and the sheaf is
+ * Up to the cache's sheaf capacity this costs about as much as ten allocations, most times, and the sheaf is
  * filled to its capacity: see stook_sheaf_available(). Above it (always in a cache without sheaves) the sheaf is
  * made for the purpose, holds n exactly, and is taken apart when it is returned.
  * Ownership: the caller's, until stook_sheaf_return().
