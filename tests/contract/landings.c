@@ -525,6 +525,66 @@ static void row_2_8_no_memory_for_objects(void **state)
         check_nothing_lost();
 }
 
+/* ---- 15.1 trap 16: at random ---- */
+
+static uint64_t random_state = 88172645463325252;
+
+/* G. Marsaglia, "Xorshift RNGs", 2003 */
+static uint64_t below(uint64_t n)
+{
+        random_state ^= random_state << 13;
+        random_state ^= random_state >> 7;
+        random_state ^= random_state << 17;
+        return random_state % n;
+}
+
+static void land_anywhere(struct stook_front *f)
+{
+        struct stook_sheaf *main, *spare;
+
+        landings++;
+        if (below(8) == 0) {
+                f->config += 2;
+                return;
+        }
+        if (below(8) == 0) {
+                assert_true(stook_slot_drain(f));
+                return;
+        }
+        main = below(4) ? sheaf_of((unsigned)below(CAPACITY + 1)) : ZERO;
+        spare = below(4) ? sheaf_of((unsigned)below(CAPACITY + 1)) : NULL;
+        set(main, spare);
+}
+
+static void trap_16_migration_while_a_sheaf_is_fetched(void **state)
+{
+        void *held[200];
+        unsigned n = 0;
+
+        (void)state;
+        landings = 0;
+        stook_slot_hooks.landing = land_anywhere;
+        for (unsigned i = 0; i < 60000; i++) {
+                if (n < 200 && below(200) >= n) {
+                        held[n] = stook_slot_alloc_miss(&front);
+                        assert_non_null(held[n]);
+                        assert_int_equal((*fake_slab_stamp(held[n]))++, 0);
+                        n++;
+                } else {
+                        unsigned at = (unsigned)below(n);
+
+                        assert_int_equal(--*fake_slab_stamp(held[at]), 0);
+                        stook_slot_free_miss(&front, held[at], on_double);
+                        held[at] = held[--n];
+                }
+                stook_slot_hooks.exchange_fail = below(16) ? 0 : 2;
+        }
+        assert_true(landings > 1000);
+        while (n)
+                stook_slot_free_miss(&front, held[--n], on_double);
+        check_nothing_lost();
+}
+
 /* ---- */
 
 static void every_landing_was_forced(void **state)
@@ -581,8 +641,9 @@ int main(void)
                 cmocka_unit_test_setup(row_2_8_the_barn_is_not_to_be_had, start),
                 cmocka_unit_test_setup(row_2_8_no_memory_for_a_sheaf, start),
                 cmocka_unit_test_setup(row_2_8_no_memory_for_objects, start),
+                cmocka_unit_test_setup(trap_16_migration_while_a_sheaf_is_fetched, start),
         };
-        unsigned n = 18;
+        unsigned n = 19;
 
         for (unsigned i = 0; i < 16; i++) {
                 tests[n++] = (struct CMUnitTest){ .name = alloc_rows[i].name, .test_func = an_allocation_lands,
