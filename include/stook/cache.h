@@ -61,7 +61,7 @@ struct stook_cache_args {
                                            run in a signal handler; not together with zalloc (EINVAL) */
         void    *ctor_data;
         unsigned sheaf_capacity;        /* objects, raises the default; 0: by size; at most 65534 */
-        unsigned barn_full, barn_empty; /* whole sheaves kept for each node; 0: 10; UINT_MAX: none */
+        unsigned barn_full, barn_empty; /* whole sheaves kept for each node, at most 4096; 0: 10; UINT_MAX: none */
         const struct stook_rcu *rcu;    /* for stook_cache_free_rcu; NULL: the process's default */
 };
 
@@ -74,7 +74,8 @@ struct stook_cache_args {
  * Ownership: the caller's, until stook_cache_destroy().
  * Return: the cache, or NULL with errno
  *   EINVAL  name NULL, empty or too long; size 0; align not a power of two or above the page size;
- *           args_size unknown; sheaf_capacity above 65534
+ *           args_size unknown; sheaf_capacity above 65534; barn_full or
+ *           barn_empty above 4096 and not UINT_MAX
  *   E2BIG   size above STOOK_OBJECT_MAX
  *   ENOTSUP a flag or field whose code is not in this release
  *   ENFILE  STOOK_CACHES_MAX caches exist
@@ -91,7 +92,7 @@ STOOK_PUBLIC struct stook_cache *stook_cache_create(const char *name, size_t siz
  */
 STOOK_PUBLIC int stook_cache_destroy(struct stook_cache *cache);
 
-/* The oldest living cache of that name, or NULL. Not signal-safe. */
+/* The oldest living cache of that name, or NULL. All names of a shared cache are known until its last user destroys it. Not signal-safe. */
 STOOK_PUBLIC struct stook_cache *stook_cache_find(const char *name);
 
 /*
@@ -156,6 +157,35 @@ STOOK_PUBLIC void stook_cache_free_bulk(struct stook_cache *or_null, size_t n, v
  * Return: slabs still in use, at most INT_MAX. Not signal-safe; other threads may go on using the cache.
  */
 STOOK_PUBLIC int stook_cache_shrink(struct stook_cache *cache);
+
+struct stook_tuning {
+        size_t   tuning_size;           /* sizeof(struct stook_tuning) */
+        int      sheaf_capacity;        /* objects of a sheaf, 0 to 65534; 0: no sheaves. -1: leave as it is */
+        int      barn_full, barn_empty; /* whole sheaves kept for each node, 0 to 4096; -1: leave as they are */
+};
+
+/*
+ * stook_cache_tune() - change a live cache
+ * Empties slots and barns, as stook_cache_shrink() does; sheaves made from then on have the new capacity, exactly as
+ * asked for. It does not grow or shrink by itself any more. Barns keep at most 512 KiB of objects whatever is asked for.
+ * For a cache shared by STOOK_MERGE it holds for all its users.
+ * Return: 0; -EINVAL: cache or tuning NULL, tuning_size unknown, a number out of its range; -ENOTSUP: a capacity for a
+ * cache made with STOOK_NO_SHEAVES, or under STOOK_TINY; -EBUSY: the change is made, but slots could not be emptied
+ * (the system refuses membarrier, or a thread was stopped in one): sheaves of the old capacity go when they are empty.
+ * Threads: MT-safe; other threads may go on using the cache. Not signal-safe.
+ */
+STOOK_PUBLIC int stook_cache_tune(struct stook_cache *cache, const struct stook_tuning *tuning);
+
+/*
+ * stook_cache_reserve() - have objects in store
+ * @n: objects; 0 gives the reserve up (what is empty then goes at the next shrink, trim or by age)
+ * When it returns 0, @n objects are free in the slabs of this thread's node. From then on the cache keeps slabs for
+ * @n objects, in use and free together, through shrink and trim, until another reserve or destroy. Slabs are address
+ * space: their pages come when the objects are written to first, unless they were in use before.
+ * Return: 0; -ENOMEM: fewer could be had, which are kept; -EINVAL: cache NULL, or @n beyond any memory.
+ * Threads: MT-safe, not signal-safe.
+ */
+STOOK_PUBLIC int stook_cache_reserve(struct stook_cache *cache, size_t n);
 
 /* The node of an object's memory; -EINVAL for a pointer that is not ours. Signal-safe. */
 STOOK_PUBLIC int stook_object_node(const void *object);

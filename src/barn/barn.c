@@ -33,12 +33,7 @@ int stook_barns_init(struct stook_barns *barns, struct stook_slabs *below, struc
         barns->below = below;
         barns->counters = counters;
         barns->cache_index = below->cache_index;
-        barns->capacity = capacity;
-        barns->sheaf_bytes = (uint64_t)capacity * below->slot_size;
-        if (full_limit * barns->sheaf_bytes > STOOK_BARN_CACHE_BYTES)
-                full_limit = (unsigned)(STOOK_BARN_CACHE_BYTES / barns->sheaf_bytes);
-        barns->full_limit = full_limit < STOOK_BARN_LIMIT_MAX ? full_limit : STOOK_BARN_LIMIT_MAX;
-        barns->empty_limit = empty_limit < STOOK_BARN_LIMIT_MAX ? empty_limit : STOOK_BARN_LIMIT_MAX;
+        stook_barns_set(barns, capacity, full_limit, empty_limit);
         if (!listed) {
                 barns->next = __atomic_load_n(&all_barns, __ATOMIC_RELAXED);
                 while (!__atomic_compare_exchange_n(&all_barns, &barns->next, barns, true,
@@ -66,12 +61,13 @@ static void mark_traded(struct stook_barn *barn)
 
 bool stook_barn_has_room(struct stook_barns *barns, unsigned node)
 {
-        return stook_tagged_stack_count_racy(&barns->node[node].full) < barns->full_limit;
+        return stook_tagged_stack_count_racy(&barns->node[node].full) <
+               __atomic_load_n(&barns->full_limit, __ATOMIC_RELAXED);
 }
 
-static bool book_full(struct stook_barns *barns, unsigned node)
+static bool book_full(struct stook_barns *barns, unsigned node, const struct stook_sheaf *full)
 {
-        return stook_barn_has_room(barns, node) && stook_barn_book(barns, node);
+        return stook_barn_has_room(barns, node) && stook_barn_book(node, stook_barn_bytes(barns, full));
 }
 
 struct stook_sheaf *stook_barn_get_full(struct stook_barns *barns, unsigned node)
@@ -82,7 +78,7 @@ struct stook_sheaf *stook_barn_get_full(struct stook_barns *barns, unsigned node
 
         if (!full)
                 return NULL;
-        stook_barn_unbook(barns, node);
+        stook_barn_unbook(node, stook_barn_bytes(barns, full));
         left = stook_tagged_stack_count_racy(&barn->full);
         if (left < __atomic_load_n(&barn->low, __ATOMIC_RELAXED))
                 __atomic_store_n(&barn->low, left, __ATOMIC_RELAXED);
@@ -91,7 +87,12 @@ struct stook_sheaf *stook_barn_get_full(struct stook_barns *barns, unsigned node
 
 struct stook_sheaf *stook_barn_get_empty(struct stook_barns *barns, unsigned node)
 {
-        return pop(&barns->node[node].empty);
+        struct stook_sheaf *empty;
+
+        while ((empty = pop(&barns->node[node].empty)) &&
+               STOOK_UNLIKELY(stook_sheaf_capacity(empty) != stook_barns_capacity(barns)))
+                stook_sheaf_delete(empty, barns->counters);
+        return empty;
 }
 
 struct stook_sheaf *stook_barn_get_full_or_empty(struct stook_barns *barns, unsigned node)
@@ -106,7 +107,7 @@ struct stook_sheaf *stook_barn_get_full_or_empty(struct stook_barns *barns, unsi
 bool stook_barn_put_full(struct stook_barns *barns, unsigned node, struct stook_sheaf *full)
 {
         stook_assert(stook_sheaf_full(full), "barn I1");
-        if (!book_full(barns, node)) {
+        if (!book_full(barns, node, full)) {
                 stook_count(barns->counters, STOOK_STAT_barn_put_fail, 1);
                 return false;
         }
@@ -120,7 +121,8 @@ bool stook_barn_put_empty(struct stook_barns *barns, unsigned node, struct stook
         struct stook_barn *barn = barns->node + node;
 
         stook_assert(stook_sheaf_size(empty) == 0, "barn I1");
-        if (stook_tagged_stack_count_racy(&barn->empty) >= barns->empty_limit)
+        if (stook_sheaf_capacity(empty) != stook_barns_capacity(barns) ||
+            stook_tagged_stack_count_racy(&barn->empty) >= __atomic_load_n(&barns->empty_limit, __ATOMIC_RELAXED))
                 return false;
         stook_tagged_stack_push(&barn->empty, &empty->link);
         return true;
@@ -149,13 +151,13 @@ struct stook_sheaf *stook_barn_trade_full(struct stook_barns *barns, unsigned no
 
         stook_assert(stook_sheaf_full(full), "barn I1");
         mark_traded(barn);
-        if (!book_full(barns, node)) {
+        if (!book_full(barns, node, full)) {
                 stook_count(barns->counters, STOOK_STAT_barn_put_fail, 1);
                 return NULL;
         }
-        empty = pop(&barn->empty);
+        empty = stook_barn_get_empty(barns, node);
         if (!empty) {
-                stook_barn_unbook(barns, node);
+                stook_barn_unbook(node, stook_barn_bytes(barns, full));
                 return NULL;
         }
         stook_tagged_stack_push(&barn->full, &full->link);

@@ -21,6 +21,18 @@
 /* What barns of a node keep: one cache, all caches. Lowered by stook_barn_set_budget. */
 #define STOOK_BARN_CACHE_BYTES ((size_t)512 << 10)
 #define STOOK_BARN_NODE_BYTES  ((size_t)4 << 20)
+/* What a slot keeps: main and spare of one cache (arbitrary); and what all caches together may grow it by. */
+#define STOOK_SLOT_CACHE_BYTES ((size_t)64 << 10)
+#define STOOK_SLOT_GROWN_BYTES ((size_t)512 << 10)
+
+/* barn_growth.c: capacity by the rate of misses. Atomic, relaxed; hints but for `at_least`, which a tuner changes. */
+struct stook_barn_growth {
+        uint32_t at_least;              /* capacity to which it shrinks; STOOK_BARN_FIXED: it does not change by itself */
+        uint32_t flushed;               /* sheaves flushed because there was no room, and not refilled since */
+        uint32_t swings;                /* of them were refilled since the last growth */
+        uint32_t grown_bytes;           /* what its growth took from the budget of all caches */
+};
+#define STOOK_BARN_FIXED UINT32_MAX
 
 struct stook_barn {
         struct stook_tagged_stack full STOOK_ALIGNED(STOOK_CACHELINE);
@@ -33,22 +45,50 @@ struct stook_barn {
         uint32_t seen_ms, seen_growths, bare;
 };
 
-/* The barns of one cache. Const after init, but for the stacks and visits. */
+/*
+ * The barns of one cache. Const after init, but for the stacks and visits; and for capacity and limits, which are
+ * atomic: a sheaf keeps the capacity it was made with, so sheaves of several are about after a change. Those of
+ * another one than the cache's are full or not like all, but are not kept when they are empty.
+ */
 struct stook_barns {
         struct stook_slabs *below;
         struct stook_counters *counters;
         uint32_t cache_index;
-        uint32_t capacity;              /* objects of a sheaf; 0: no sheaves */
-        uint64_t sheaf_bytes;           /* capacity * slot size: what a full sheaf keeps from its slabs */
-        uint32_t full_limit, empty_limit;
+        uint32_t capacity;              /* atomic; objects of a sheaf that is made now; 0: no sheaves */
+        uint32_t full_limit, empty_limit; /* atomic */
+        uint32_t full_wanted;           /* full_limit before it was lowered to STOOK_BARN_CACHE_BYTES; who changes capacity */
+        struct stook_barn_growth growth;
         struct stook_barn *node;        /* [stook_os_node_count()]; kept when the cache's index is used again */
         struct stook_barns *next;       /* all barns there ever were; const once listed */
         uint32_t visits;                /* atomic M1: others' calls in here (see stook_barns_close) | closed */
 };
 
+STOOK_INLINE unsigned stook_barns_capacity(const struct stook_barns *barns)
+{
+        return __atomic_load_n(&barns->capacity, __ATOMIC_RELAXED);
+}
+
+/* What a sheaf keeps from its slabs when it is full. */
+STOOK_INLINE uint64_t stook_barn_bytes(const struct stook_barns *barns, const struct stook_sheaf *sheaf)
+{
+        return (uint64_t)stook_sheaf_capacity(sheaf) * barns->below->slot_size;
+}
+
 /* Return: 0; -ENOMEM. Limits are sheaves; full_limit is lowered to STOOK_BARN_CACHE_BYTES. */
 int stook_barns_init(struct stook_barns *barns, struct stook_slabs *below, struct stook_counters *counters,
                      unsigned capacity, unsigned full_limit, unsigned empty_limit);
+
+/* ---- barn_growth.c: other capacities and limits for barns that live ---- */
+
+/* What sheaves made from here on hold, and how many are kept; STOOK_BARN_LIMIT_MAX at most. One thread at a time. */
+void stook_barns_set(struct stook_barns *barns, unsigned capacity, unsigned full_limit, unsigned empty_limit);
+/* From here on capacity grows by itself, and shrinks to what it is now. */
+void stook_barns_let_grow(struct stook_barns *barns);
+/* For barn_refill.c: a sheaf was flushed for lack of room; was filled. What swings grows. */
+void stook_barns_flushed(struct stook_barns *barns);
+void stook_barns_refilled(struct stook_barns *barns);
+/* For barn_idle.c: nobody asked for a full sheaf for a while. What has grown shrinks. */
+void stook_barns_shrink(struct stook_barns *barns);
 
 /* ---- barn.c: trades of whole sheaves; no call down ---- */
 
@@ -89,8 +129,8 @@ void stook_barn_empty_all(struct stook_barns *barns);
  * Room for one more full sheaf on @node? Taken when true; given back by stook_barn_unbook. A barn that is
  * refused makes a note of it, and its next flush takes a sheaf from a barn that lies idle (stook_barn_lend).
  */
-bool stook_barn_book(struct stook_barns *barns, unsigned node);
-void stook_barn_unbook(struct stook_barns *barns, unsigned node);
+bool stook_barn_book(unsigned node, uint64_t bytes);
+void stook_barn_unbook(unsigned node, uint64_t bytes);
 /* Where room was refused: flushes one full sheaf of a cache that has not traded for a whole round. */
 void stook_barn_lend(struct stook_barns *barns, unsigned node);
 uint64_t stook_barn_booked_bytes(unsigned node);

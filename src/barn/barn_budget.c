@@ -45,20 +45,20 @@ uint64_t stook_barn_booked_bytes(unsigned node)
         return __atomic_load_n(&budget[node].booked, __ATOMIC_RELAXED);
 }
 
-bool stook_barn_book(struct stook_barns *barns, unsigned node)
+bool stook_barn_book(unsigned node, uint64_t bytes)
 {
         uint64_t limit = __atomic_load_n(&budget_bytes, __ATOMIC_RELAXED);
 
-        if (__atomic_add_fetch(&budget[node].booked, barns->sheaf_bytes, __ATOMIC_RELAXED) <= limit)
+        if (__atomic_add_fetch(&budget[node].booked, bytes, __ATOMIC_RELAXED) <= limit)
                 return true;
-        __atomic_sub_fetch(&budget[node].booked, barns->sheaf_bytes, __ATOMIC_RELAXED);
+        __atomic_sub_fetch(&budget[node].booked, bytes, __ATOMIC_RELAXED);
         __atomic_store_n(&budget[node].refused, 1, __ATOMIC_RELAXED);
         return false;
 }
 
-void stook_barn_unbook(struct stook_barns *barns, unsigned node)
+void stook_barn_unbook(unsigned node, uint64_t bytes)
 {
-        __atomic_sub_fetch(&budget[node].booked, barns->sheaf_bytes, __ATOMIC_RELAXED);
+        __atomic_sub_fetch(&budget[node].booked, bytes, __ATOMIC_RELAXED);
 }
 
 bool stook_barns_visit(struct stook_barns *barns)

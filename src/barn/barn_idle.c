@@ -45,7 +45,10 @@ void stook_barn_rest(struct stook_barns *barns, unsigned node, struct stook_idle
         __atomic_store_n(&barn->seen_growths, idle->growths, __ATOMIC_RELAXED);
         if (asked_for(barn)) {
                 __atomic_store_n(&barn->bare, 0, __ATOMIC_RELAXED);
-        } else if (evicted || !__atomic_load_n(&barn->bare, __ATOMIC_RELAXED)) {
+                return;
+        }
+        stook_barns_shrink(barns);
+        if (evicted || !__atomic_load_n(&barn->bare, __ATOMIC_RELAXED)) {
                 stook_slabs_give_kept(barns->below, node);
                 __atomic_store_n(&barn->bare, 1, __ATOMIC_RELAXED);
         }

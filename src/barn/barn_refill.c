@@ -19,7 +19,7 @@ struct stook_sheaf *stook_barn_refill(struct stook_barns *barns, unsigned node, 
         size_t   want, got;
 
         if (!sheaf)
-                sheaf = stook_sheaf_new(barns->cache_index, barns->capacity, node, barns->counters);
+                sheaf = stook_sheaf_new(barns->cache_index, stook_barns_capacity(barns), node, barns->counters);
         if (!sheaf)
                 return NULL;
         size = stook_sheaf_size(sheaf);
@@ -34,6 +34,7 @@ struct stook_sheaf *stook_barn_refill(struct stook_barns *barns, unsigned node, 
         }
         stook_sheaf_set_size(sheaf, sheaf->capacity);
         stook_count(barns->counters, STOOK_STAT_sheaf_refill, want);
+        stook_barns_refilled(barns);
         stook_pages_step();
         stook_stats_page_tick();
         return sheaf;
@@ -76,6 +77,7 @@ void stook_barn_dispose(struct stook_barns *barns, unsigned node, struct stook_s
                 if (stook_sheaf_full(sheaf) && stook_barn_put_full(barns, node, sheaf))
                         return;
                 flush(barns, sheaf);
+                stook_barns_flushed(barns);
         }
         if (!stook_barn_put_empty(barns, node, sheaf))
                 stook_sheaf_delete(sheaf, barns->counters);

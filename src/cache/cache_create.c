@@ -16,9 +16,6 @@
 
 #define FLAGS_HERE (STOOK_HWCACHE_ALIGN | STOOK_MERGE | STOOK_NO_SHEAVES | STOOK_RANDOM_ORDER | STOOK_RCU)
 
-/* Cached objects of one kind in one slot, main and spare together: arbitrary. */
-#define SLOT_CACHE_BYTES ((size_t)64 << 10)
-
 /* Bytes up to which natural alignment grows with the size: what malloc promises too. */
 #define NATURAL_ALIGN_MAX 16
 
@@ -36,7 +33,7 @@ unsigned stook_cache_default_capacity(size_t slot_size)
                 return stook_sheaf_round_capacity(12);
         /* From 16 KiB on bytes are the limit, not objects; but one object is always worth a sheaf. */
         capacity = stook_sheaf_round_capacity(4);
-        while (capacity > 1 && 2 * capacity * slot_size > SLOT_CACHE_BYTES)
+        while (capacity > 1 && 2 * capacity * slot_size > STOOK_SLOT_CACHE_BYTES)
                 capacity /= 2;
         return capacity;
 }
@@ -60,6 +57,11 @@ static size_t natural_align(size_t size, uint64_t flags)
         return align;
 }
 
+static bool barn_limit_good(unsigned wanted)
+{
+        return wanted <= STOOK_BARN_LIMIT_MAX || wanted == UINT_MAX;
+}
+
 static int check(const char *name, size_t size, const struct stook_cache_args *args)
 {
         if (!name || !*name || strnlen(name, sizeof(((struct stook_cache *)0)->name)) == 64)
@@ -68,6 +70,8 @@ static int check(const char *name, size_t size, const struct stook_cache_args *a
                 return -EINVAL;
         if (args) {
                 if (args->args_size != sizeof(*args) || args->sheaf_capacity > STOOK_SHEAF_CAPACITY_MAX)
+                        return -EINVAL;
+                if (!barn_limit_good(args->barn_full) || !barn_limit_good(args->barn_empty))
                         return -EINVAL;
                 if ((args->align & (args->align - 1)) || args->align > stook_os_page_bytes())
                         return -EINVAL;
@@ -92,6 +96,7 @@ struct plan {
         int      capacity;              /* -1: by size, @at_least as a minimum */
         unsigned at_least;
         unsigned full_limit, empty_limit;
+        bool     grows;                 /* capacity and limits may change by themselves */
         void   (*ctor)(void *object, void *ctor_data);
         void    *ctor_data;
         const struct stook_rcu *rcu;
@@ -153,6 +158,8 @@ static int make(unsigned index, const struct plan *plan, struct stook_cache **ma
         if (!stook_slots_add_cache(cache->index))
                 goto give;
 
+        if (plan->grows && stook_cache_options.capacity < 0)
+                stook_barns_let_grow(&cache->barns);
         cache->magic = cache->slabs.magic;
         cache->last_offset = (cache->slabs.objects - 1) * cache->slabs.slot_size;
         stook_shapes[cache->index] = (struct stook_shape){ cache->magic, cache->last_offset };
@@ -213,6 +220,7 @@ STOOK_API struct stook_cache *stook_cache_create(const char *name, size_t size, 
                 .at_least = args ? args->sheaf_capacity : 0,
                 .full_limit = barn_limit(args ? args->barn_full : 0, STOOK_BARN_FULL),
                 .empty_limit = barn_limit(args ? args->barn_empty : 0, STOOK_BARN_EMPTY),
+                .grows = !args || (!args->barn_full && !args->barn_empty),
                 .ctor = args ? args->ctor : NULL,
                 .ctor_data = args ? args->ctor_data : NULL,
                 .rcu = args ? args->rcu : NULL,
@@ -253,7 +261,7 @@ struct stook_cache *stook_cache_create_at(unsigned index, const char *name, size
 {
         struct plan plan = {
                 .name = name, .size = size, .align = align, .capacity = (int)capacity,
-                .full_limit = full_limit, .empty_limit = STOOK_BARN_EMPTY,
+                .full_limit = full_limit, .empty_limit = STOOK_BARN_EMPTY, .grows = true,
         };
         struct stook_cache *cache = NULL;
 

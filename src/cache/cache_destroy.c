@@ -85,7 +85,7 @@ static void report_left(struct stook_cache *cache, size_t objects)
 
 STOOK_API int stook_cache_destroy(struct stook_cache *cache)
 {
-        uint32_t config;
+        uint32_t config, reserved;
         struct lent lent = { 0 };
         size_t objects;
         bool drained;
@@ -102,6 +102,7 @@ STOOK_API int stook_cache_destroy(struct stook_cache *cache)
                 return 0;
         }
         __atomic_store_n(&cache->state, STOOK_CACHE_DYING, __ATOMIC_RELAXED);
+        reserved = __atomic_exchange_n(&cache->slabs.reserved, 0, __ATOMIC_RELAXED);
         config = cache->front.config;
         __atomic_store_n(&cache->front.config, config | 1, __ATOMIC_SEQ_CST);
         drained = stook_barns_close(&cache->barns) && stook_cache_empty(cache);
@@ -116,8 +117,12 @@ STOOK_API int stook_cache_destroy(struct stook_cache *cache)
                 return 0;
         }
         stook_barns_open(&cache->barns);
-        __atomic_store_n(&cache->front.config, cache->barns.capacity ? config + 2 : config, __ATOMIC_RELEASE);
+        __atomic_store_n(&cache->slabs.reserved, reserved, __ATOMIC_RELAXED);
+        __atomic_store_n(&cache->front.config, stook_barns_capacity(&cache->barns) ? config + 2 : config, __ATOMIC_RELEASE);
         __atomic_store_n(&cache->state, STOOK_CACHE_LIVE, __ATOMIC_RELEASE);
+        if (!drained)
+                stook_report_found(STOOK_FAULT_OBJECTS_LEFT, NULL, cache->name, NULL, 0,
+                                   "slots not emptied at destroy: membarrier refused, or a thread stopped in there");
         if (lent.sheaves)
                 report_lent(cache, lent);
         if (objects > lent.objects)

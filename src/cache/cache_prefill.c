@@ -75,10 +75,10 @@ static struct stook_sheaf *borrow(struct stook_cache *cache, size_t n, bool zero
 {
         struct stook_barns *barns = &cache->barns;
         enum stook_counter how = STOOK_STAT_sheaf_prefill_oversize;
-        unsigned capacity = n > barns->capacity ? (unsigned)n : barns->capacity;
+        unsigned usual = stook_barns_capacity(barns), capacity = n > usual ? (unsigned)n : usual;
         struct stook_sheaf *sheaf = NULL;
 
-        if (n <= barns->capacity)
+        if (n <= usual)
                 sheaf = at_hand(cache, n, &how);
         if (!sheaf)
                 sheaf = stook_sheaf_new(cache->index, capacity, NODE, &cache->counters);
@@ -108,7 +108,7 @@ static void give_back(struct stook_cache *cache, struct stook_sheaf *sheaf)
                 return;
         }
         stook_count(&cache->counters, STOOK_STAT_sheaf_return_slow, 1);
-        if (stook_sheaf_capacity(sheaf) != barns->capacity) {
+        if (stook_sheaf_capacity(sheaf) != stook_barns_capacity(barns)) {
                 stook_barn_flush(barns, sheaf);
                 stook_sheaf_delete(sheaf, &cache->counters);
                 return;

@@ -24,7 +24,7 @@ static struct stook_sheaf *new_open(struct stook_cache *or_null)
                 return stook_sheaf_new_mixed(stook_sheaf_round_capacity(MIXED_CAPACITY));
         sheaf = stook_barn_get_empty(&or_null->barns, 0);
         if (!sheaf)
-                sheaf = stook_sheaf_new(or_null->index, or_null->barns.capacity, 0, &or_null->counters);
+                sheaf = stook_sheaf_new(or_null->index, stook_barns_capacity(&or_null->barns), 0, &or_null->counters);
         if (sheaf)
                 stook_sheaf_begin_rcu(sheaf, &or_null->counters);
         return sheaf;
@@ -64,7 +64,7 @@ static bool put(struct stook_cache *or_null, void *object, bool nolock)
 static int free_rcu(struct stook_cache *or_null, void *object, bool nolock)
 {
         /* Objects of a cache without sheaves go with those of others, unless it has an RCU of its own. */
-        bool mixed = !or_null || (!or_null->barns.capacity && !or_null->rcu), kept = false;
+        bool mixed = !or_null || (!stook_barns_capacity(&or_null->barns) && !or_null->rcu), kept = false;
         int ticket;
 
         if (!stook_rcu_of(or_null))
@@ -75,7 +75,7 @@ static int free_rcu(struct stook_cache *or_null, void *object, bool nolock)
                 __atomic_store_n(&or_null->rcu_used, 1, __ATOMIC_RELAXED);
         ticket = stook_transit_enter();
         if (ticket >= 0) {
-                if (mixed || or_null->barns.capacity)
+                if (mixed || stook_barns_capacity(&or_null->barns))
                         kept = put(mixed ? NULL : or_null, object, nolock);
                 if (!nolock)
                         stook_rcu_submit_waiting();

@@ -28,7 +28,7 @@ void stook_snapshot_cache(const struct stook_cache *cache, const struct stook_sh
         stats->slot_size = cache->slabs.slot_size;
         stats->objects_per_slab = cache->slabs.objects;
         stats->slab_bytes = cache->slabs.slab_bytes;
-        stats->sheaf_capacity = cache->barns.capacity;
+        stats->sheaf_capacity = stook_barns_capacity(&cache->barns);
         stats->slabs = stook_slabs_count(&cache->slabs);
         allocated = stats->alloc_fastpath + stats->alloc_slowpath;
         freed = stats->free_fastpath + stats->free_slowpath + stats->free_rcu_sheaf;

@@ -59,6 +59,7 @@ struct stook_slabs {
         uint32_t  align;
         uint32_t  link_offset;                  /* of the encoded link in a freed object */
         uint32_t  min_partial;                  /* empty slabs kept for each node */
+        uint32_t  reserved;                     /* atomic, relaxed: slabs kept for each node, whatever happens */
         uint32_t  cache_index;
         void    (*ctor)(void *object, void *ctor_data);
         void     *ctor_data;
@@ -76,6 +77,14 @@ struct stook_slabs {
  * Return: 0; -EINVAL: a size or alignment out of bounds; -ENOMEM.
  */
 int stook_slabs_init(struct stook_slabs *slabs, const struct stook_slabs_args *args);
+
+/* Slabs on a node's list from which on empty ones are given back. */
+static inline uint32_t stook_slabs_kept(const struct stook_slabs *slabs)
+{
+        uint32_t reserved = __atomic_load_n(&slabs->reserved, __ATOMIC_RELAXED);
+
+        return reserved > slabs->min_partial ? reserved : slabs->min_partial;
+}
 
 /* Index of the object at @offset in its slab; *@interior says whether it is not an object's start. */
 static inline uint32_t stook_slabs_index(const struct stook_slabs *slabs, uint32_t offset, bool *interior)
@@ -113,6 +122,12 @@ size_t stook_slabs_shrink(struct stook_slabs *slabs);
 
 /* Gives back the empty slabs that are kept near the list's head, for a cache that went idle. The lock is only tried. */
 void stook_slabs_give_kept(struct stook_slabs *slabs, unsigned node);
+
+/*
+ * A node keeps as many slabs as hold @n objects from here on, and has @n free objects in them now. 0: none any more.
+ * Takes the lock; not for handlers. Return: 0; -ENOMEM: not all could be had, what is there is kept.
+ */
+int stook_slabs_reserve(struct stook_slabs *slabs, unsigned node, size_t n);
 
 /* Objects out of their slabs (with users and in sheaves), by walking all slabs: quiescent. */
 size_t stook_slabs_objects_out(struct stook_slabs *slabs);

@@ -142,6 +142,7 @@ int stook_slabs_init(struct stook_slabs *slabs, const struct stook_slabs_args *a
                 return -ENOMEM;
         choose(slabs, args);
         slabs->cache_index = args->cache_index;
+        slabs->reserved = 0;
         slabs->ctor = args->ctor;
         slabs->ctor_data = args->ctor_data;
         slabs->name = args->name;

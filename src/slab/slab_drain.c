@@ -110,7 +110,7 @@ static void push(struct drain *d, struct group *g)
 {
         struct stook_slabs *slabs = d->slabs;
         struct stook_slabs_node *node = &slabs->node[stook_slab_span(g->slab)->node];
-        bool surplus = __atomic_load_n(&node->partial, __ATOMIC_RELAXED) > slabs->min_partial;
+        bool surplus = __atomic_load_n(&node->partial, __ATOMIC_RELAXED) > stook_slabs_kept(slabs);
 
         switch (stook_slab_push(g->slab, g->first, g->last, g->count, slabs->link_offset, surplus)) {
         case STOOK_PUSHED:

@@ -95,7 +95,7 @@ void stook_slab_settle_one(struct stook_slab_hold *hold, struct stook_slab *slab
 {
         struct stook_counters *counters = hold->slabs->counters;
 
-        switch (stook_slab_settle(slab, hold->node->partial, hold->slabs->min_partial)) {
+        switch (stook_slab_settle(slab, hold->node->partial, stook_slabs_kept(hold->slabs))) {
         case STOOK_SETTLED:
                 break;
         case STOOK_SETTLED_LIST:
@@ -187,7 +187,7 @@ void stook_slab_put_back(struct stook_slabs *slabs, struct stook_slabs_node *nod
                 return;
         }
         for (size_t i = 0; i < n; i++)
-                if (stook_slab_list(batch[i], node->partial >= slabs->min_partial))
+                if (stook_slab_list(batch[i], node->partial >= stook_slabs_kept(slabs)))
                         stook_slab_add(&hold, batch[i], head);
                 else
                         gather_dead(&hold, batch[i]);

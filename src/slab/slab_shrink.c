@@ -1,5 +1,5 @@
 /*
- * Purpose: give back what a source keeps empty, and sort its partial lists so that the fullest slabs are
+ * Purpose: give back what a source keeps empty, but for what it was told to keep (stook_slabs_reserve), and sort its partial lists so that the fullest slabs are
  * emptied of their last free objects first.
  * Place: called by cache (shrink, destroy).
  * Concurrency: takes the lock of each node; the list is short of nothing while it is being sorted.
@@ -34,20 +34,35 @@ static void sort(struct stook_slabs_node *node)
                         stook_list_add_head(&node->list, e);
 }
 
+/* Slabs of a node beyond those that are reserved. Released ones count until the lock is dropped. */
+static uint32_t surplus_of(const struct stook_slabs *slabs, const struct stook_slabs_node *node)
+{
+        uint32_t count = (uint32_t)__atomic_load_n(&node->slabs, __ATOMIC_RELAXED);
+        uint32_t reserved = __atomic_load_n(&slabs->reserved, __ATOMIC_RELAXED);
+
+        return count > reserved ? count - reserved : 0;
+}
+
 static void shrink_node(struct stook_slabs *slabs, struct stook_slabs_node *node)
 {
         struct stook_slab_hold hold;
+        uint32_t surplus;
         int tries = 0;
 
         while (!stook_slab_hold(&hold, slabs, node, false))
                 if (++tries == TRIES)
                         return;
         stook_slab_settle_pending(&hold);
+        surplus = surplus_of(slabs, node);
         stook_list_for_each_safe(e, &node->list) {
                 struct stook_slab *slab = stook_slab_of(stook_container_of(e, struct stook_span, list));
 
-                if (stook_slab_retire(slab))
+                if (!surplus)
+                        break;
+                if (stook_slab_retire(slab)) {
                         stook_slab_bury(&hold, slab);
+                        surplus--;
+                }
         }
         sort(node);
         stook_slab_unhold(&hold);
@@ -57,17 +72,21 @@ void stook_slabs_give_kept(struct stook_slabs *slabs, unsigned n)
 {
         struct stook_slabs_node *node = &slabs->node[n];
         struct stook_slab_hold hold;
+        uint32_t surplus;
         int looks = 0;
 
         if (stook_slabs_node_idle(node) || !stook_slab_hold(&hold, slabs, node, true))
                 return;
+        surplus = surplus_of(slabs, node);
         stook_list_for_each_safe(e, &node->list) {
                 struct stook_slab *slab = stook_slab_of(stook_container_of(e, struct stook_span, list));
 
-                if (looks++ == LOOKS)
+                if (!surplus || looks++ == LOOKS)
                         break;
-                if (stook_slab_retire(slab))
+                if (stook_slab_retire(slab)) {
                         stook_slab_bury(&hold, slab);
+                        surplus--;
+                }
         }
         stook_slab_unhold(&hold);
 }

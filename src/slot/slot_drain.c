@@ -145,7 +145,8 @@ bool stook_slot_drain(struct stook_front *front)
 {
         bool done;
 
-        if (!front->below->capacity)
+        /* A cache that never had a sheaf; its capacity may be 0 only since it was tuned. */
+        if (!stook_counted(front->below->counters, STOOK_STAT_sheaf_alloc))
                 return true;
         drain_lock();
         done = drain_locked(front);

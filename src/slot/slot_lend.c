@@ -51,7 +51,7 @@ bool stook_slot_give_spare(struct stook_front *front, struct stook_sheaf *sheaf)
         uint32_t generation = __atomic_load_n(&front->config, __ATOMIC_ACQUIRE);
         const struct stook_slot_ops *ops = stook_slot_ops();
 
-        if ((generation & 1) || stook_sheaf_capacity(sheaf) != front->below->capacity)
+        if ((generation & 1) || stook_sheaf_capacity(sheaf) != stook_barns_capacity(front->below))
                 return false;
         for (unsigned tries = 0; tries < ops->abort_limit; tries++) {
                 struct stook_pair seen = ops->look(front->offset);

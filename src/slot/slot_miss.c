@@ -248,7 +248,7 @@ void *stook_slot_alloc_miss(struct stook_front *front)
         void *object;
 
         stook_stats_page_tick();
-        if (!front->below->capacity)
+        if (!stook_barns_capacity(front->below))
                 return alloc_from_slabs(front);
         for (;;) {
                 struct stook_pair seen = look(front);
@@ -276,14 +276,23 @@ static size_t take_all(struct stook_sheaf *sheaf, void **objects)
         return size;
 }
 
-/* A whole sheaf of objects from the barn, past the slot. 0: none there. */
-static size_t barn_gives_all(struct stook_front *front, void **objects)
+/*
+ * A whole sheaf of objects from the barn, past the slot; installed, if it has more than are wanted: sheaves are not
+ * all of one capacity. What was got directly; *@again: the slot is worth another look.
+ */
+static size_t barn_gives_all(struct stook_front *front, size_t want, void **objects, bool *again)
 {
+        uint32_t generation = generation_of(front);
         struct stook_sheaf *full = full_from_barn(front);
         size_t n;
 
+        *again = full;
         if (!full)
                 return 0;
+        if (STOOK_UNLIKELY(stook_sheaf_size(full) > want)) {
+                install_full(front, full, generation);
+                return 0;
+        }
         n = take_all(full, objects);
         dispose(front, full);
         return n;
@@ -294,22 +303,19 @@ static size_t alloc_more(struct stook_front *front, struct stook_pair seen, size
                          bool *again)
 {
         const struct stook_sheaf *spare = spare_of(seen);
-        size_t n;
 
-        if (want < front->below->capacity || (spare && stook_sheaf_size(spare))) {
+        if (want < stook_barns_capacity(front->below) || (spare && stook_sheaf_size(spare))) {
                 *again = replace_empty(front, seen, false);
                 return 0;
         }
-        n = barn_gives_all(front, objects);
-        *again = n != 0;
-        return n;
+        return barn_gives_all(front, want, objects, again);
 }
 
 size_t stook_slot_alloc_bulk(struct stook_front *front, size_t n, void **objects)
 {
         struct patience p = { 0 };
         size_t got = 0;
-        bool again = front->below->capacity;
+        bool again = stook_barns_capacity(front->below);
 
         while (again && got < n) {
                 size_t k = stook_slot_ops()->pop_n(front->offset, n - got, objects + got);
@@ -341,7 +347,7 @@ static struct stook_sheaf *new_empty(struct stook_front *front)
         if (refused(&stook_slot_hooks.trade_fail))
                 return NULL;
         empty = stook_barn_get_empty(barns, NODE);
-        return empty ? empty : stook_sheaf_new(barns->cache_index, barns->capacity, NODE, barns->counters);
+        return empty ? empty : stook_sheaf_new(barns->cache_index, stook_barns_capacity(barns), NODE, barns->counters);
 }
 
 /* The table above, right column. */
@@ -386,7 +392,7 @@ static struct stook_sheaf *empty_for_bulk(struct stook_front *front, bool room_i
 
         if (empty || !(room_in_slot || stook_barn_has_room(barns, NODE)))
                 return empty;
-        return stook_sheaf_new(barns->cache_index, barns->capacity, NODE, barns->counters);
+        return stook_sheaf_new(barns->cache_index, stook_barns_capacity(barns), NODE, barns->counters);
 }
 
 /* Main was seen full: makes room. False: none to be had. */
@@ -438,7 +444,7 @@ void stook_slot_free_miss(struct stook_front *front, void *object,
         struct patience p = { 0 };
 
         stook_stats_page_tick();
-        while (front->below->capacity) {
+        while (stook_barns_capacity(front->below)) {
                 struct stook_pair seen = look(front);
 
                 if (!stook_sheaf_full(main_of(seen))) {
@@ -470,19 +476,23 @@ static void put_all(struct stook_sheaf *empty, void *const *objects)
         __atomic_store_n(&empty->word, empty->word + empty->capacity, __ATOMIC_RELAXED);
 }
 
-/* A whole sheaf of objects into the barn, past the slot. False: no room there, nothing done. */
-static bool barn_takes_all(struct stook_front *front, void *const *objects)
+/* A whole sheaf of objects into the barn, past the slot. 0: no room there, or fewer than a sheaf; nothing done. */
+static size_t barn_takes_all(struct stook_front *front, size_t want, void *const *objects)
 {
         struct stook_sheaf *empty = empty_for_bulk(front, false);
+        unsigned capacity;
 
         if (!empty)
-                return false;
-        put_all(empty, objects);
-        if (stook_barn_put_full(front->below, NODE, empty))
-                return true;
-        __atomic_store_n(&empty->word, empty->word - empty->capacity, __ATOMIC_RELAXED);
+                return 0;
+        capacity = empty->capacity;
+        if (STOOK_LIKELY(capacity <= want)) {
+                put_all(empty, objects);
+                if (stook_barn_put_full(front->below, NODE, empty))
+                        return capacity;
+                __atomic_store_n(&empty->word, empty->word - capacity, __ATOMIC_RELAXED);
+        }
         dispose(front, empty);
-        return false;
+        return 0;
 }
 
 /* Main was seen full, @want objects are to go. What went directly; *@again: the slot is worth another look. */
@@ -490,20 +500,22 @@ static size_t free_more(struct stook_front *front, struct stook_pair seen, size_
                         bool *again)
 {
         const struct stook_sheaf *spare = spare_of(seen);
+        size_t n;
 
-        if (want < front->below->capacity || !spare || !stook_sheaf_full(spare)) {
+        if (want < stook_barns_capacity(front->below) || !spare || !stook_sheaf_full(spare)) {
                 *again = replace_full(front, seen, true);
                 return 0;
         }
-        *again = barn_takes_all(front, objects);
-        return *again ? front->below->capacity : 0;
+        n = barn_takes_all(front, want, objects);
+        *again = n != 0;
+        return n;
 }
 
 size_t stook_slot_free_bulk(struct stook_front *front, size_t n, void **objects)
 {
         struct patience p = { 0 };
         size_t put = 0;
-        bool again = front->below->capacity;
+        bool again = stook_barns_capacity(front->below);
 
         while (again && put < n) {
                 size_t k = stook_slot_ops()->push_n(front->offset, n - put, objects + put);

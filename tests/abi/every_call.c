@@ -19,7 +19,7 @@ static void test_every_call_is_there(void **state)
                 CALL(stook_cache_alloc), CALL(stook_cache_zalloc), CALL(stook_cache_alloc_node),
                 CALL(stook_cache_free), CALL(stook_cache_alloc_bulk), CALL(stook_cache_free_bulk),
                 CALL(stook_cache_shrink), CALL(stook_object_node), CALL(stook_cache_object_size),
-                CALL(stook_object_cache),
+                CALL(stook_object_cache), CALL(stook_cache_tune), CALL(stook_cache_reserve),
                 CALL(stook_cache_alloc_nolock), CALL(stook_cache_free_nolock),
                 CALL(stook_malloc_nolock), CALL(stook_free_nolock),
                 CALL(stook_sheaf_prefill), CALL(stook_sheaf_refill), CALL(stook_sheaf_available),

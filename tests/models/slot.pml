@@ -5,6 +5,8 @@
  * is inside sends it to its abort (`inside`). One frees and one allocates, or both do the same, with every load and
  * the commit a step of its own. Or one of them borrows the spare, takes an object from it and gives it back. A drainer runs on another CPU: it changes the generation, detaches the pair
  * by a compare-and-swap, asks for the barrier, which aborts a section that is under way, and flushes what it has got.
+ * (stook_cache_tune is that, too: "old generation" stands for an old capacity. A sheaf got under it may go on
+ * through the barn, and be installed under the new generation by who takes it from there.)
  * Memory is sequentially consistent here; the orders stand at the code.
  *
  * Sheaf 0 is the zero-capacity sheaf. Sheaves 1..SHEAVES are real ones; each knows where it is (`place`), and what

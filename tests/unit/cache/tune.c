@@ -1,0 +1,282 @@
+/*
+ * What this proves: a cache that is tuned while threads use it loses nothing and hands nothing out twice; what is asked
+ * for is what sheaves and barns keep from then on; nonsense is refused. A working set that swings beyond slot and barn
+ * makes both grow until it stays above the slabs; a cache nobody asks shrinks again. A reserve is there without
+ * the page layer, and stays through shrink.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+#include <stook/stook.h>
+
+#include "cache/cache.h"
+#include "pages/span.h"
+
+#define ARGS(...) (&(struct stook_cache_args){ .args_size = sizeof(struct stook_cache_args), __VA_ARGS__ })
+#define THREADS 3
+#define HELD    700
+
+static struct stook_cache_stats stats_of(struct stook_cache *cache)
+{
+        struct stook_cache_stats s = { .stats_size = sizeof(s) };
+
+        assert_int_equal(stook_cache_stats(cache, &s), 0);
+        assert_int_equal(s.objects_live, s.alloc_fastpath + s.alloc_slowpath - s.free_fastpath - s.free_slowpath);
+        assert_int_equal(s.objects_cached, s.sheaf_refill + s.free_fastpath - s.alloc_fastpath - s.sheaf_flush);
+        assert_int_equal(s.sheaves, s.sheaf_alloc - s.sheaf_free);
+        return s;
+}
+
+static void gone(struct stook_cache *cache)
+{
+        assert_int_equal(stook_cache_validate(cache), 0);
+        assert_int_equal(stats_of(cache).objects_live, 0);
+        assert_int_equal(stook_cache_destroy(cache), 0);
+}
+
+static int tune(struct stook_cache *cache, int capacity, int full, int empty)
+{
+        struct stook_tuning t = { sizeof(t), capacity, full, empty };
+
+        return stook_cache_tune(cache, &t);
+}
+
+static void test_nonsense_is_refused(void **state)
+{
+        struct stook_cache *cache = stook_cache_create("nonsense", 64, NULL);
+        struct stook_cache *bare = stook_cache_create("bare", 64, ARGS(.flags = STOOK_NO_SHEAVES));
+        struct stook_tuning unknown = { sizeof(unknown) - 1, -1, -1, -1 };
+
+        (void)state;
+        assert_int_equal(tune(NULL, 1, 1, 1), -EINVAL);
+        assert_int_equal(stook_cache_tune(cache, NULL), -EINVAL);
+        assert_int_equal(stook_cache_tune(cache, &unknown), -EINVAL);
+        assert_int_equal(tune(cache, 65535, -1, -1), -EINVAL);
+        assert_int_equal(tune(cache, -2, -1, -1), -EINVAL);
+        assert_int_equal(tune(cache, -1, 4097, -1), -EINVAL);
+        assert_int_equal(tune(cache, -1, -2, -1), -EINVAL);
+        assert_int_equal(tune(cache, -1, -1, 4097), -EINVAL);
+        assert_int_equal(tune(cache, -1, -1, INT_MIN), -EINVAL);
+        assert_int_equal(stats_of(cache).sheaf_capacity, 60);
+        assert_int_equal(tune(bare, 8, -1, -1), -ENOTSUP);
+        assert_int_equal(tune(bare, -1, 3, -1), 0);
+        assert_int_equal(tune(bare, 0, -1, -1), 0);
+        assert_int_equal(stook_cache_reserve(NULL, 1), -EINVAL);
+        assert_int_equal(stook_cache_reserve(cache, SIZE_MAX), -EINVAL);
+        errno = 0;
+        assert_null(stook_cache_create("barns", 64, ARGS(.barn_full = 4097)));
+        assert_int_equal(errno, EINVAL);
+        assert_null(stook_cache_create("barns", 64, ARGS(.barn_empty = 4097)));
+        gone(cache);
+        gone(bare);
+}
+
+static void swing(struct stook_cache *cache, size_t n, int rounds)
+{
+        static void *objects[20000];
+
+        for (int round = 0; round < rounds; round++) {
+                for (size_t i = 0; i < n; i++)
+                        assert_non_null(objects[i] = stook_cache_alloc(cache));
+                for (size_t i = 0; i < n; i++)
+                        stook_cache_free(cache, objects[i]);
+        }
+}
+
+/* Full sheaves a barn has, of the capacity asked for. */
+static unsigned barn_count(struct stook_cache *cache)
+{
+        return stook_tagged_stack_count_racy(&cache->barns.node[0].full);
+}
+
+static void test_what_is_asked_for_holds(void **state)
+{
+        struct stook_cache *cache = stook_cache_create("tuned", 64, NULL);
+        struct stook_cache_stats s;
+
+        (void)state;
+        swing(cache, 3000, 3);
+        assert_int_equal(tune(cache, 17, 3, 2), 0);
+        s = stats_of(cache);
+        assert_int_equal(s.sheaf_capacity, 17);
+        assert_int_equal(s.objects_cached, 0);
+        assert_int_equal(s.sheaves, 0);
+        swing(cache, 3000, 50);                 /* and does not grow any more */
+        assert_int_equal(barn_count(cache), 3);
+        assert_int_equal(stats_of(cache).sheaf_capacity, 17);
+        assert_true(stats_of(cache).objects_cached <= 17 * 5);
+
+        assert_int_equal(tune(cache, -1, 0, -1), 0);
+        swing(cache, 3000, 3);
+        assert_int_equal(barn_count(cache), 0);
+        assert_true(stats_of(cache).objects_cached <= 17 * 2);
+
+        assert_int_equal(tune(cache, 0, -1, -1), 0);
+        swing(cache, 100, 1);
+        s = stats_of(cache);
+        assert_int_equal(s.objects_cached, 0);
+        assert_int_equal(s.sheaves, 0);
+
+        assert_int_equal(tune(cache, 300, 10, 10), 0);
+        swing(cache, 3000, 3);
+        assert_int_equal(barn_count(cache), 8); /* 3,000 are 10 sheaves, two of them in the slot */
+        gone(cache);
+}
+
+/* ---- under load ---- */
+
+static struct stook_cache *loaded;
+static bool stop;
+
+static void *work(void *arg)
+{
+        uintptr_t me = (uintptr_t)arg;
+        void *held[HELD] = { NULL }, *some[32];
+        uint64_t r = me * 77777, faults = 0;
+
+        while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
+                size_t i = (size_t)((r = r * UINT64_C(6364136223846793005) + 1442695040888963407) >> 33) % HELD;
+
+                if (r >> 60 == 0) {
+                        /* many at once: all of 64 neighbours, freed and had again in bulk */
+                        i = i / 64 * 64 % (HELD - 64);
+                        for (size_t k = i; k < i + 64; k++) {
+                                if (held[k])
+                                        faults += *(uintptr_t *)held[k] != me;
+                                stook_cache_free(loaded, held[k]);
+                        }
+                        if (stook_cache_alloc_bulk(loaded, 0, 64, held + i))
+                                return (void *)UINTPTR_MAX;
+                        for (size_t k = i; k < i + 64; k++)
+                                *(uintptr_t *)held[k] = me;
+                        memcpy(some, held + i, sizeof(some));
+                        stook_cache_free_bulk(loaded, 32, some);
+                        memset(held + i, 0, sizeof(some));
+                } else if (held[i]) {
+                        faults += *(uintptr_t *)held[i] != me;
+                        *(uintptr_t *)held[i] = 0;
+                        stook_cache_free(loaded, held[i]);
+                        held[i] = NULL;
+                } else {
+                        held[i] = stook_cache_alloc(loaded);
+                        if (!held[i])
+                                return (void *)UINTPTR_MAX;
+                        *(uintptr_t *)held[i] = me;
+                }
+        }
+        for (size_t i = 0; i < HELD; i++) {
+                if (held[i])
+                        faults += *(uintptr_t *)held[i] != me;
+                stook_cache_free(loaded, held[i]);
+        }
+        return (void *)(uintptr_t)faults;
+}
+
+static void test_tuned_under_load(void **state)
+{
+        static const int capacities[] = { 0, 1, 7, 60, 300, 2, 124, 32 };
+        const char *asked = getenv("STOOK_TUNINGS");
+        int rounds = asked ? atoi(asked) : 200;
+        pthread_t threads[THREADS];
+
+        (void)state;
+        loaded = stook_cache_create("loaded", 48, NULL);
+        for (uintptr_t i = 0; i < THREADS; i++)
+                assert_int_equal(pthread_create(&threads[i], NULL, work, (void *)(i + 1)), 0);
+        for (int round = 0; round < rounds; round++) {
+                assert_int_equal(tune(loaded, capacities[round % 8], round % 5 * 3, round % 3 * 5), 0);
+                if (round % 16 == 15)
+                        stook_cache_shrink(loaded);
+                sched_yield();
+        }
+        __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+        for (int i = 0; i < THREADS; i++) {
+                void *faults;
+
+                pthread_join(threads[i], &faults);
+                assert_null(faults);
+        }
+        assert_int_equal(tune(loaded, 60, 10, 10), 0);
+        gone(loaded);
+}
+
+/* ---- by itself ---- */
+
+/* Table 1.1 of the figures: 1,000 objects of 64 bytes, allocated, then freed, in sheaves that begin with 32. */
+static void test_what_swings_stays_above_the_slabs(void **state)
+{
+        struct stook_cache *cache = stook_cache_create("swings", 64, NULL);
+        struct stook_cache_stats warm, after;
+
+        (void)state;
+        assert_int_equal(tune(cache, 32, 10, 10), 0);
+        stook_barns_let_grow(&cache->barns);
+        swing(cache, 1000, 100);
+        warm = stats_of(cache);
+        swing(cache, 1000, 100);
+        after = stats_of(cache);
+        assert_int_equal(after.sheaf_refill, warm.sheaf_refill);
+        assert_int_equal(after.sheaf_flush, warm.sheaf_flush);
+        assert_int_equal(after.alloc_slowpath, warm.alloc_slowpath);
+        assert_int_equal(after.free_slowpath, warm.free_slowpath);
+        assert_true(after.sheaf_capacity > 32);
+
+        /* Bounded: 20,000 do not fit. */
+        swing(cache, 20000, 30);
+        assert_true(2 * stats_of(cache).sheaf_capacity * 64 <= STOOK_SLOT_CACHE_BYTES);
+        assert_true(stats_of(cache).objects_cached * 64 <= STOOK_SLOT_CACHE_BYTES * stook_slots_ready() + STOOK_BARN_CACHE_BYTES);
+        stook_barns_shrink(&cache->barns);
+        assert_int_equal(stats_of(cache).sheaf_capacity, 32);
+        gone(cache);
+}
+
+static void test_a_reserve_is_there(void **state)
+{
+        static void *objects[5000];
+        struct stook_cache *cache = stook_cache_create("reserve", 200, ARGS(.flags = STOOK_NO_SHEAVES));
+        size_t n;
+        int slabs;
+
+        (void)state;
+        assert_int_equal(stook_cache_reserve(cache, 5000), 0);
+        stook_span_fail_from = 1;
+        for (n = 0; n < 5000; n++) {
+                objects[n] = stook_cache_alloc(cache);
+                if (!objects[n])
+                        break;
+        }
+        assert_int_equal(n, 5000);
+        assert_int_equal(stook_cache_reserve(cache, 1000000), -ENOMEM);
+        stook_span_fail_from = 0;
+        assert_int_equal(stook_cache_reserve(cache, 5000), 0);
+        while (n)
+                stook_cache_free(cache, objects[--n]);
+        slabs = stook_cache_shrink(cache);
+        assert_true((size_t)slabs * stats_of(cache).objects_per_slab >= 5000);
+        assert_int_equal(stook_cache_reserve(cache, 0), 0);
+        assert_int_equal(stook_cache_shrink(cache), 0);
+
+        /* A destroy that is refused leaves it; one that is not gives it up. */
+        assert_int_equal(stook_cache_reserve(cache, 1000), 0);
+        gone(cache);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_nonsense_is_refused),
+                cmocka_unit_test(test_what_is_asked_for_holds),
+                cmocka_unit_test(test_what_swings_stays_above_the_slabs),
+                cmocka_unit_test(test_a_reserve_is_there),
+                cmocka_unit_test(test_tuned_under_load),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
