@@ -35,8 +35,8 @@ extern "C" {
 #define STOOK_SHEAF_CAPACITY_MAX 65534
 #define STOOK_SHEAF_POP       0xffff    /* what one pop adds to `word` */
 /*
- * A sheaf on loan (<stook/sheaf.h>): bit 0 of the byte here says that objects are to be zeroed, which the library does.
- * A library with another layout keeps the first two bytes of what it lends zero; it is then asked each time.
+ * A sheaf on loan (<stook/sheaf.h>): bit 0 of the byte here says that the library must see each object that is taken
+ * (to zero it, to account for it). A library with another layout keeps the first two bytes of what it lends zero; it is then asked each time.
  */
 #define STOOK_SHEAF_LENT      16
 

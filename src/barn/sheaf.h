@@ -12,7 +12,7 @@
  *  I2 pushes into the sheaf = size + pops - moved, where moved = objects its owners filled in minus those they
  *     flushed out. So the words of all sheaves of a cache give exact counts of pops and pushes.
  *  I3 the zero-capacity sheaf is read-only memory, empty for pop and full for push, never a spare, never in a barn.
- *  I4 a lent sheaf's link points at itself (+ 1: its objects are zeroed as they are taken); no other sheaf's does.
+ *  I4 a lent sheaf's link points at itself, with the loan's terms in the low bits; no other sheaf's does.
  *  I5 on machines of several nodes bound is 0: the sections that are inlined, which cannot tell on which node an
  *     object lies, push nowhere. The library's own look at the node first, and push up to the capacity.
  *  I6 a sheaf that is rcu says so in bound. It was empty and had its counts folded when it became one; what is in it
@@ -91,19 +91,25 @@ STOOK_INLINE void stook_sheaf_set_size(struct stook_sheaf *s, unsigned size)
 
 /* ---- lent to a user: I4. Atomic, for stale poppers of a stack may read the link. ---- */
 
-STOOK_INLINE void stook_sheaf_lend(struct stook_sheaf *s, bool zeroed)
+#define STOOK_LOAN_LIBRARY 1u           /* the library must see each object taken; layout v1: the inlined call looks at it */
+#define STOOK_LOAN_ZERO    2u           /* for this: with STOOK_LOAN_LIBRARY */
+#define STOOK_LOAN_TERMS   7u
+
+STOOK_INLINE void stook_sheaf_lend(struct stook_sheaf *s, unsigned terms)
 {
-        __atomic_store_n(&s->link.next, (struct stook_link *)((uintptr_t)&s->link + zeroed), __ATOMIC_RELAXED);
+        __atomic_store_n(&s->link.next, (struct stook_link *)((uintptr_t)&s->link | terms), __ATOMIC_RELAXED);
 }
 
-STOOK_INLINE bool stook_sheaf_is_zeroed(const struct stook_sheaf *s)
+STOOK_INLINE unsigned stook_sheaf_loan_terms(const struct stook_sheaf *s)
 {
-        return (uintptr_t)__atomic_load_n(&s->link.next, __ATOMIC_RELAXED) & 1;
+        return (unsigned)(uintptr_t)__atomic_load_n(&s->link.next, __ATOMIC_RELAXED) & STOOK_LOAN_TERMS;
 }
 
 STOOK_INLINE bool stook_sheaf_is_lent(const struct stook_sheaf *s)
 {
-        return ((uintptr_t)__atomic_load_n(&s->link.next, __ATOMIC_RELAXED) & ~(uintptr_t)1) == (uintptr_t)&s->link;
+        uintptr_t next = (uintptr_t)__atomic_load_n(&s->link.next, __ATOMIC_RELAXED);
+
+        return (next & ~(uintptr_t)STOOK_LOAN_TERMS) == (uintptr_t)&s->link;
 }
 
 /* False: it was not lent, or somebody else took it back. */

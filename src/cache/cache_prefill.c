@@ -31,6 +31,13 @@ static bool arguments_good(const struct stook_cache *cache, size_t n, unsigned f
                !((flags & STOOK_ZERO) && cache->slabs.ctor);
 }
 
+static unsigned loan_terms(const struct stook_cache *cache, unsigned flags)
+{
+        unsigned terms = cache->flags & STOOK_ACCOUNT ? STOOK_LOAN_LIBRARY : 0;
+
+        return flags & STOOK_ZERO ? terms | STOOK_LOAN_LIBRARY | STOOK_LOAN_ZERO : terms;
+}
+
 /* The slot's spare, or one of the barn's, if it can hold @n. *@how: what to count. */
 static struct stook_sheaf *at_hand(struct stook_cache *cache, size_t n, enum stook_counter *how)
 {
@@ -71,7 +78,7 @@ static STOOK_NOINLINE void gather(struct stook_cache *cache, struct stook_sheaf 
         }
 }
 
-static struct stook_sheaf *borrow(struct stook_cache *cache, size_t n, bool zeroed)
+static struct stook_sheaf *borrow(struct stook_cache *cache, size_t n, unsigned flags)
 {
         struct stook_barns *barns = &cache->barns;
         enum stook_counter how = STOOK_STAT_sheaf_prefill_oversize;
@@ -94,7 +101,7 @@ static struct stook_sheaf *borrow(struct stook_cache *cache, size_t n, bool zero
                 return NULL;
         }
         stook_count(&cache->counters, how, 1);
-        stook_sheaf_lend(sheaf, zeroed);
+        stook_sheaf_lend(sheaf, loan_terms(cache, flags));
         return sheaf;
 }
 
@@ -127,7 +134,7 @@ STOOK_API struct stook_sheaf *stook_sheaf_prefill(struct stook_cache *cache, siz
                 return NULL;
         }
         stook_fork_check();
-        sheaf = borrow(cache, n, flags & STOOK_ZERO);
+        sheaf = borrow(cache, n, flags);
         if (!sheaf)
                 errno = ENOMEM;
         return sheaf;
@@ -148,10 +155,10 @@ STOOK_API int stook_sheaf_refill(struct stook_cache *cache, struct stook_sheaf *
         if (stook_sheaf_size(sheaf) < n && stook_sheaf_capacity(sheaf) >= n)
                 gather(cache, sheaf);
         if (stook_sheaf_size(sheaf) >= n) {
-                stook_sheaf_lend(sheaf, flags & STOOK_ZERO);
+                stook_sheaf_lend(sheaf, loan_terms(cache, flags));
                 return 0;
         }
-        larger = stook_sheaf_capacity(sheaf) < n ? borrow(cache, n, flags & STOOK_ZERO) : NULL;
+        larger = stook_sheaf_capacity(sheaf) < n ? borrow(cache, n, flags) : NULL;
         if (!larger)
                 return -ENOMEM;
         stook_sheaf_take_back(sheaf);
@@ -175,7 +182,7 @@ STOOK_API void *stook_sheaf_alloc(struct stook_cache *cache, struct stook_sheaf 
                 return NULL;
         object = sheaf->objects[size - 1];
         __atomic_store_n(&sheaf->word, word + STOOK_SHEAF_POP, __ATOMIC_RELAXED);
-        if (STOOK_UNLIKELY(stook_sheaf_is_zeroed(sheaf)))
+        if (STOOK_UNLIKELY(stook_sheaf_loan_terms(sheaf) & STOOK_LOAN_ZERO))
                 memset(object, 0, stook_cache_object_size(cache));
         return object;
 }

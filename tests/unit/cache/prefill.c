@@ -4,11 +4,14 @@
  * misuse, reported; a sheaf on loan at destroy; every count and object in its place afterwards.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <cmocka.h>
 #include <stook/stook.h>
 
@@ -474,6 +477,60 @@ static void a_slot_that_refuses_is_passed_by(void **state)
         }
 }
 
+static void *take_all_and_return(void *sheaf)
+{
+        struct stook_cache *cache = stook_cache_find("handed over");
+        uintptr_t taken = 0;
+        void *object;
+
+        while ((object = stook_sheaf_alloc(cache, sheaf))) {
+                memset(object, 1, 64);
+                stook_cache_free(cache, object);
+                taken++;
+        }
+        stook_sheaf_return(cache, sheaf);
+        return (void *)taken;
+}
+
+static void a_sheaf_may_be_handed_to_another_thread(void **state)
+{
+        struct stook_cache *cache = cache_of("handed over", NULL);
+
+        (void)state;
+        for (int i = 0; i < 20; i++) {
+                struct stook_sheaf *sheaf = stook_sheaf_prefill(cache, 1 + 10 * (size_t)i, 0);
+                size_t has = stook_sheaf_available(sheaf);
+                pthread_t thread;
+                void *taken;
+
+                assert_int_equal(pthread_create(&thread, NULL, take_all_and_return, sheaf), 0);
+                pthread_join(thread, &taken);
+                assert_int_equal((uintptr_t)taken, has);
+        }
+        assert_int_equal(stats_of(cache).objects_live, 0);
+        gone(cache);
+}
+
+/* The child's copy is its own: it takes and returns, and its heap is whole; so is the parent's. */
+static void a_child_of_fork_has_the_sheaf_too(void **state)
+{
+        struct stook_cache *cache = cache_of("forked", NULL);
+        struct stook_sheaf *sheaf = stook_sheaf_prefill(cache, 100, 0);
+        pid_t child = fork();
+        int status;
+
+        (void)state;
+        assert_true(child >= 0);
+        for (int i = 0; i < 100; i++)
+                stook_cache_free(cache, stook_sheaf_alloc(cache, sheaf));
+        stook_sheaf_return(cache, sheaf);
+        if (!child)
+                _exit(stook_cache_validate(cache) || stook_cache_destroy(cache));
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(status, 0);
+        gone(cache);
+}
+
 /* Which sheaf is the spare is a matter of the CPU. */
 static int stay_on_this_cpu(void **state)
 {
@@ -501,6 +558,8 @@ int main(void)
                 cmocka_unit_test(without_memory_nothing_is_lost),
                 cmocka_unit_test(no_memory_for_sheaves),
                 cmocka_unit_test(a_slot_that_refuses_is_passed_by),
+                cmocka_unit_test(a_sheaf_may_be_handed_to_another_thread),
+                cmocka_unit_test(a_child_of_fork_has_the_sheaf_too),
         };
 
         return cmocka_run_group_tests(tests, stay_on_this_cpu, NULL);
