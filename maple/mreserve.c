@@ -11,12 +11,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <stook/cache.h>
-#if __has_include(<stook/rcu.h>)
 #include <stook/rcu.h>
-#else
-#define stook_cache_free_rcu(cache, node) ((void)(cache), (void)(node), -ENOTSUP)
-#define stook_cache_rcu_barrier(cache) ((void)(cache))
-#endif
 #include <stook/sheaf.h>
 #include "mreserve.h"
 

@@ -4,9 +4,7 @@
 #include <string.h>
 #include <stook/cache.h>
 #include <stook/sheaf.h>
-#if __has_include(<stook/rcu.h>)
 #include <stook/rcu.h>
-#endif
 #include "fake_cache.h"
 
 struct stook_cache {

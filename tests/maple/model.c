@@ -492,14 +492,9 @@ int main(int argc, char **argv)
         seed = argc > 2 ? strtoull(argv[2], NULL, 0) : (uint64_t)time(NULL);
         random_state = seed;
         printf("seed %" PRIu64 "\n", seed);
-        for (flags = 0; flags < 8; flags++) {
-#if !__has_include(<stook/rcu.h>)
-                if (flags & STOOK_MAPLE_RCU)
-                        continue;
-#endif
+        for (flags = 0; flags < 8; flags++)
                 for (kind = 0; kind < KINDS; kind++)
                         run(steps);
-        }
         for (unsigned class = MWRITE_ROOT_STORE; class <= MWRITE_SPANNING; class++) {
                 printf("class %u by height:", class);
                 for (unsigned height = 0; height < 6; height++)
