@@ -27,12 +27,13 @@
 struct options {
         bool        stats, compare, keep_output;
         unsigned    repeat;             /* timed runs of each side; 0: none */
-        const char *json_path;
+        const char *json_path, *group_limit;
         char      **program;            /* argv of what to run */
 };
 
 static const char usage[] =
-        "usage: stook run [--stats] [--json FILE] [--compare] [--repeat N] [--] PROGRAM [ARGUMENT...]\n";
+        "usage: stook run [--stats] [--json FILE] [--compare] [--repeat N]\n"
+        "                 [--group-limit BYTES] [--keep-output] [--] PROGRAM [ARGUMENT...]\n";
 
 static const char help[] =
         "\n"
@@ -48,6 +49,9 @@ static const char help[] =
         "  --json FILE    write all of that, every counter and every time, to FILE (-: standard output)\n"
         "  --compare      run PROGRAM on the system malloc too, in turn, and print time and memory side by side\n"
         "  --repeat N     timed runs of each side (5 with --compare); the first run is not timed\n"
+        "  --group-limit BYTES\n"
+        "                 all that malloc gives counts against this limit (K, M, G, T: powers of 1024): beyond it\n"
+        "                 there is NULL and ENOMEM, and nothing is killed\n"
         "  --keep-output  show the output of all runs, not of the first one only\n"
         "  --help         show this\n"
         "\n"
@@ -56,7 +60,8 @@ static const char help[] =
 
 /* ---- options ---- */
 
-enum { OPTION_STATS = 256, OPTION_JSON, OPTION_COMPARE, OPTION_REPEAT, OPTION_KEEP_OUTPUT, OPTION_HELP };
+enum { OPTION_STATS = 256, OPTION_JSON, OPTION_COMPARE, OPTION_REPEAT, OPTION_KEEP_OUTPUT, OPTION_GROUP_LIMIT,
+       OPTION_HELP };
 
 static const struct option long_options[] = {
         { "stats", no_argument, NULL, OPTION_STATS },
@@ -64,9 +69,20 @@ static const struct option long_options[] = {
         { "compare", no_argument, NULL, OPTION_COMPARE },
         { "repeat", required_argument, NULL, OPTION_REPEAT },
         { "keep-output", no_argument, NULL, OPTION_KEEP_OUTPUT },
+        { "group-limit", required_argument, NULL, OPTION_GROUP_LIMIT },
         { "help", no_argument, NULL, OPTION_HELP },
         { 0 }
 };
+
+/* As the library reads STOOK_GROUP_LIMIT. */
+static bool is_size(const char *text)
+{
+        size_t digits = strspn(text, "0123456789"), zeros = strspn(text, "0");
+
+        const char *suffix = text + digits;
+
+        return digits <= 13 && zeros < digits && (!*suffix || (strchr("KMGT", *suffix) && !suffix[1]));
+}
 
 static bool parse_repeat(const char *text, unsigned *repeat)
 {
@@ -108,6 +124,14 @@ static int parse(int argc, char **argv, struct options *o)
                                         REPEAT_MAX, optarg);
                                 return STATUS_CANNOT;
                         }
+                        break;
+                case OPTION_GROUP_LIMIT:
+                        if (!is_size(optarg)) {
+                                fprintf(stderr, "stook run: --group-limit takes bytes above 0, with K, M, G or T "
+                                                "behind them or nothing, not '%s'\n", optarg);
+                                return STATUS_CANNOT;
+                        }
+                        o->group_limit = optarg;
                         break;
                 case OPTION_HELP:
                 case 'h':
@@ -172,7 +196,8 @@ static bool compose_preload(struct session *s)
 /* The run that is seen. Return: -1, go on; else the exit status. */
 static int first_run(struct session *s)
 {
-        struct run_request request = { .argv = s->options.program, .preload = s->preload };
+        struct run_request request = { .argv = s->options.program, .preload = s->preload,
+                                       .group_limit = s->options.group_limit };
         int error;
 
         if (s->want_figures) {
@@ -210,6 +235,7 @@ static bool timed_run(struct session *s, struct side *side, bool on_stook, unsig
         struct run_request request = {
                 .argv = s->options.program,
                 .preload = on_stook ? s->preload : NULL,
+                .group_limit = s->options.group_limit,
                 .output_to_null = !s->options.keep_output,
                 .input_from_null = s->input_at < 0,
         };

@@ -53,6 +53,8 @@ static void execute(const struct run_request *request, int tell)
                 error = setenv("STOOK_STATS", request->stats_file, 1);
         else if (!error)
                 error = unsetenv("STOOK_STATS");
+        if (!error && request->group_limit)
+                error = setenv("STOOK_GROUP_LIMIT", request->group_limit, 1);
         if (!error && request->output_to_null)
                 error = !to_null(STDOUT_FILENO, O_WRONLY) || !to_null(STDERR_FILENO, O_WRONLY);
         if (!error && request->input_from_null)

@@ -34,7 +34,7 @@ struct stook_rcu;
 #define STOOK_HWCACHE_ALIGN    (UINT64_C(1) << 0) /* align objects to cache lines (64 bytes; less for objects under 33) */
 #define STOOK_TYPESAFE_BY_RCU  (UINT64_C(1) << 1) /* an object stays one of this cache, whoever has it, until its readers have left: see <stook/rcu.h> */
 #define STOOK_RCU              (UINT64_C(1) << 2) /* frees by <stook/rcu.h> never fail: a hidden word behind each object */
-#define STOOK_ACCOUNT          (UINT64_C(1) << 3) /* not in this release */
+#define STOOK_ACCOUNT          (UINT64_C(1) << 3) /* charge objects to groups: <stook/group.h> */
 #define STOOK_MERGE            (UINT64_C(1) << 4) /* may share an existing cache of the same geometry made with STOOK_MERGE */
 #define STOOK_NO_SHEAVES       (UINT64_C(1) << 5) /* every call goes to the slabs */
 #define STOOK_RANDOM_ORDER     (UINT64_C(1) << 6) /* hand out a slab's objects in random order */

@@ -9,6 +9,7 @@
 #include <stook/sheaf.h>
 #include <stook/malloc.h>
 #include <stook/rcu.h>
+#include <stook/group.h>
 #include <stook/stats.h>
 #include <stook/debug.h>
 #include <stook/control.h>

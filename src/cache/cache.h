@@ -12,6 +12,9 @@
 #ifndef STOOK_CACHE_INTERNAL_H
 #define STOOK_CACHE_INTERNAL_H
 
+/* A flag of ours: one of malloc's, which nobody may destroy. */
+#define STOOK_CACHE_OF_MALLOC (UINT64_C(1) << 63)
+
 #include <stook/cache.h>
 #include <stook/rcu.h>
 #include "barn/barn.h"
@@ -39,6 +42,7 @@ struct stook_cache {
         uint32_t              align;
         uint32_t              state;    /* registry mutex; read racily */
         uint32_t              references; /* registry mutex: merged users */
+        uint32_t              second_index; /* registry mutex: kept for the line of an accounted cache's sheaves; 0: none */
         uint64_t              born;     /* order of creation */
         char                  name[64];
         struct stook_alias   *aliases;  /* registry mutex: names of merged users */
@@ -79,9 +83,9 @@ struct stook_cache_options {
 extern struct stook_cache_options stook_cache_options;
 
 /* ---- cache_create.c ---- */
-/* As stook_cache_create, but at a fixed index, with a capacity that is not raised by the default. For malloc's classes. */
+/* As stook_cache_create, but at a fixed index (0: at any), with a capacity that is not raised by the default. For malloc's classes. */
 struct stook_cache *stook_cache_create_at(unsigned index, const char *name, size_t size, size_t align,
-                                          unsigned capacity, unsigned full_limit);
+                                          unsigned capacity, unsigned full_limit, uint64_t flags);
 /* Default sheaf capacity by slot size, rounded to the sheaf's memory. */
 unsigned stook_cache_default_capacity(size_t slot_size);
 

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "cache/cache.h"
+#include "cache/cache_account.h"
 #include "life/life.h"
 #include "os/os.h"
 #include "slot/slot_fast.h"
@@ -16,8 +16,12 @@ static STOOK_NOINLINE void *alloc_miss(struct stook_cache *cache)
 {
         void *object;
 
-        stook_fork_check();
-        object = stook_slot_alloc_miss(&cache->front);
+        if (stook_cache_is_accounted(cache)) {
+                object = stook_account_alloc(cache, stook_group_current(), 0);
+        } else {
+                stook_fork_check();
+                object = stook_slot_alloc_miss(&cache->front);
+        }
         if (!object)
                 errno = ENOMEM;
         return object;

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "cache/cache.h"
+#include "cache/cache_account.h"
 #include "life/life.h"
 #include "malloc/large.h"
 #include "pages/pagemap.h"
@@ -16,8 +16,8 @@
 /* Objects of mixed caches are sorted a window at a time, so that many caches cost no more than this squared. */
 #define WINDOW 256
 
-/* @n objects that are known to be of @cache. */
-static void free_known(struct stook_cache *cache, size_t n, void **objects)
+/* @n objects that are known to be of @cache, and charged to nobody. */
+static void put_known(struct stook_cache *cache, size_t n, void **objects)
 {
         size_t pushed = stook_slot_free_bulk(&cache->front, n, objects);
 
@@ -26,6 +26,13 @@ static void free_known(struct stook_cache *cache, size_t n, void **objects)
         stook_fork_check();
         stook_count(&cache->counters, STOOK_STAT_free_slowpath, n - pushed);
         stook_slab_drain(&cache->slabs, n - pushed, objects + pushed);
+}
+
+static void free_known(struct stook_cache *cache, size_t n, void **objects)
+{
+        if (stook_cache_is_accounted(cache))
+                stook_account_uncharge(cache, n, objects);
+        put_known(cache, n, objects);
 }
 
 STOOK_API int stook_cache_alloc_bulk(struct stook_cache *cache, unsigned flags, size_t n, void **objects)
@@ -43,10 +50,15 @@ STOOK_API int stook_cache_alloc_bulk(struct stook_cache *cache, unsigned flags, 
                 if (got + filled < n) {
                         /* The slabs' part was not counted yet: it never was the user's. */
                         stook_slab_drain(&cache->slabs, filled, objects + got);
-                        free_known(cache, got, objects);
+                        put_known(cache, got, objects);
                         return -ENOMEM;
                 }
                 stook_count(&cache->counters, STOOK_STAT_alloc_slowpath, filled);
+        }
+        if (stook_cache_is_accounted(cache) &&
+            !stook_account_charge(cache, n, objects, stook_group_current(), 0)) {
+                put_known(cache, n, objects);
+                return -ENOMEM;
         }
         if (flags & STOOK_ZERO)
                 for (size_t i = 0; i < n; i++)

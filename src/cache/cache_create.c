@@ -9,12 +9,14 @@
 #include <limits.h>
 #include <string.h>
 
-#include "cache/cache.h"
+#include "cache/cache_account.h"
 #include "cache/cache_rcu.h"
 #include "life/life.h"
 #include "os/os.h"
 
-#define FLAGS_HERE (STOOK_HWCACHE_ALIGN | STOOK_MERGE | STOOK_NO_SHEAVES | STOOK_RANDOM_ORDER | STOOK_RCU)
+#define FLAGS_HERE \
+        (STOOK_HWCACHE_ALIGN | STOOK_MERGE | STOOK_NO_SHEAVES | STOOK_RANDOM_ORDER | STOOK_RCU | STOOK_ACCOUNT)
+#define FLAGS_ALONE (STOOK_NO_SHEAVES | STOOK_RANDOM_ORDER | STOOK_RCU | STOOK_ACCOUNT)        /* not merged */
 
 /* Bytes up to which natural alignment grows with the size: what malloc promises too. */
 #define NATURAL_ALIGN_MAX 16
@@ -116,6 +118,29 @@ static unsigned capacity_of(const struct plan *plan, size_t slot_size)
         return plan->at_least > capacity ? stook_sheaf_round_capacity(plan->at_least) : capacity;
 }
 
+/*
+ * Where the cache's sheaves are: at the line of its index, or, if it is accounted, at the line of a second one (see
+ * cache_account.h). Return: 0; -ENFILE; -ENOMEM.
+ */
+static int choose_line(struct stook_cache *cache)
+{
+        struct stook_cache *second = NULL;
+        unsigned index = cache->index;
+        int error;
+
+        if (stook_cache_is_accounted(cache)) {
+                error = stook_registry_take(0, &second);
+                if (error)
+                        return error;
+                index = cache->second_index = second->index;
+        }
+        if (!stook_slots_add_cache(cache->index) || !stook_slots_add_cache(index))
+                return -ENOMEM;
+        cache->front.line = stook_slots_first_line(cache->index);
+        cache->front.offset = index << STOOK_LINE_SHIFT;
+        return 0;
+}
+
 /* Registry mutex held. */
 static int make(unsigned index, const struct plan *plan, struct stook_cache **made)
 {
@@ -132,13 +157,15 @@ static int make(unsigned index, const struct plan *plan, struct stook_cache **ma
         cache->object_size = (uint32_t)plan->size;
         cache->align = (uint32_t)plan->align;
         cache->references = 1;
+        cache->second_index = 0;
         cache->rcu = plan->rcu;
         cache->rcu_used = 0;
 
         error = stook_slabs_init(&cache->slabs, &(struct stook_slabs_args){
                 .name = cache->name,
                 .cache_index = cache->index,
-                .object_size = plan->size,
+                .object_size = plan->flags & STOOK_ACCOUNT ? stook_account_offset(plan->size) + STOOK_ACCOUNT_BYTES :
+                                                             plan->size,
                 .align = plan->align,
                 .random_order = plan->flags & STOOK_RANDOM_ORDER,
                 .keep_none = stook_cache_options.tiny,
@@ -154,8 +181,8 @@ static int make(unsigned index, const struct plan *plan, struct stook_cache **ma
                                  plan->full_limit, plan->empty_limit);
         if (error)
                 goto give;
-        error = -ENOMEM;
-        if (!stook_slots_add_cache(cache->index))
+        error = choose_line(cache);
+        if (error)
                 goto give;
 
         if (plan->grows && stook_cache_options.capacity < 0)
@@ -163,8 +190,6 @@ static int make(unsigned index, const struct plan *plan, struct stook_cache **ma
         cache->magic = cache->slabs.magic;
         cache->last_offset = (cache->slabs.objects - 1) * cache->slabs.slot_size;
         stook_shapes[cache->index] = (struct stook_shape){ cache->magic, cache->last_offset };
-        cache->front.line = stook_slots_first_line(cache->index);
-        cache->front.offset = cache->index << STOOK_LINE_SHIFT;
         cache->front.below = &cache->barns;
         /* I3: the next even value, or the odd one behind it where there are no sheaves. */
         __atomic_store_n(&cache->front.config, ((cache->front.config + 2) & ~1u) | !capacity, __ATOMIC_RELEASE);
@@ -172,6 +197,8 @@ static int make(unsigned index, const struct plan *plan, struct stook_cache **ma
         *made = cache;
         return 0;
 give:
+        if (cache->second_index)
+                stook_registry_give(stook_cache_at(cache->second_index));
         stook_registry_give(cache);
         return error;
 }
@@ -183,7 +210,7 @@ static bool may_merge(const struct plan *plan)
         bool asked = plan->flags & STOOK_MERGE;
 
         return (stook_cache_options.merge < 0 ? asked : stook_cache_options.merge) &&
-               !plan->ctor && !plan->at_least && !(plan->flags & (STOOK_NO_SHEAVES | STOOK_RANDOM_ORDER | STOOK_RCU)) && !plan->rcu &&
+               !plan->ctor && !plan->at_least && !(plan->flags & FLAGS_ALONE) && !plan->rcu &&
                plan->full_limit == STOOK_BARN_FULL && plan->empty_limit == STOOK_BARN_EMPTY;
 }
 
@@ -257,10 +284,11 @@ STOOK_API struct stook_cache *stook_cache_create(const char *name, size_t size, 
 }
 
 struct stook_cache *stook_cache_create_at(unsigned index, const char *name, size_t size, size_t align,
-                                          unsigned capacity, unsigned full_limit)
+                                          unsigned capacity, unsigned full_limit, uint64_t flags)
 {
         struct plan plan = {
                 .name = name, .size = size, .align = align, .capacity = (int)capacity,
+                .flags = flags | STOOK_CACHE_OF_MALLOC,
                 .full_limit = full_limit, .empty_limit = STOOK_BARN_EMPTY, .grows = true,
         };
         struct stook_cache *cache = NULL;

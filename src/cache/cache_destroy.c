@@ -112,6 +112,8 @@ STOOK_API int stook_cache_destroy(struct stook_cache *cache)
         if (drained && !objects && !lent.sheaves) {
                 stook_barns_open(&cache->barns);
                 stook_registry_withdraw(cache);
+                if (cache->second_index)
+                        stook_registry_give(stook_cache_at(cache->second_index));
                 stook_registry_give(cache);
                 stook_registry_unlock();
                 return 0;

@@ -8,7 +8,7 @@
  */
 #include <errno.h>
 
-#include "cache/cache.h"
+#include "cache/cache_account.h"
 #include "life/life.h"
 #include "pages/pagemap.h"
 #include "pages/span.h"
@@ -64,6 +64,10 @@ void stook_cache_free_double(struct stook_front *front, void *object)
 
 static STOOK_NOINLINE void free_miss(struct stook_cache *cache, void *object)
 {
+        if (stook_cache_is_accounted(cache)) {
+                stook_account_free(cache, object);
+                return;
+        }
         stook_fork_check();
         stook_slot_free_miss(&cache->front, object, stook_cache_free_double);
 }

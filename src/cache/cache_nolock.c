@@ -11,7 +11,7 @@
 #include <errno.h>
 
 #include "base/lock.h"
-#include "cache/cache.h"
+#include "cache/cache_account.h"
 #include "pages/pagemap.h"
 #include "slot/slot_fast.h"
 
@@ -20,7 +20,10 @@ static STOOK_NOINLINE void *alloc_miss(struct stook_cache *cache)
         void *object;
 
         stook_lock_forbid_waits();
-        object = stook_slot_alloc_miss(&cache->front);
+        if (stook_cache_is_accounted(cache))
+                object = stook_account_alloc(cache, stook_group_current(), STOOK_CHARGE_QUIET);
+        else
+                object = stook_slot_alloc_miss(&cache->front);
         stook_lock_allow_waits();
         if (!object)
                 errno = ENOMEM;
@@ -37,7 +40,10 @@ STOOK_API void *stook_cache_alloc_nolock(struct stook_cache *cache)
 static STOOK_NOINLINE void free_miss(struct stook_cache *cache, void *object)
 {
         stook_lock_forbid_waits();
-        stook_slot_free_miss(&cache->front, object, stook_cache_free_double);
+        if (stook_cache_is_accounted(cache))
+                stook_account_free(cache, object);
+        else
+                stook_slot_free_miss(&cache->front, object, stook_cache_free_double);
         stook_lock_allow_waits();
 }
 

@@ -19,7 +19,7 @@
 #include <string.h>
 #include <stook/sheaf.h>
 
-#include "cache/cache.h"
+#include "cache/cache_account.h"
 #include "life/life.h"
 #include "report/report.h"
 
@@ -184,6 +184,9 @@ STOOK_API void *stook_sheaf_alloc(struct stook_cache *cache, struct stook_sheaf 
         __atomic_store_n(&sheaf->word, word + STOOK_SHEAF_POP, __ATOMIC_RELAXED);
         if (STOOK_UNLIKELY(stook_sheaf_loan_terms(sheaf) & STOOK_LOAN_ZERO))
                 memset(object, 0, stook_cache_object_size(cache));
+        /* It cannot fail, so limits are passed. */
+        if (STOOK_UNLIKELY(stook_cache_is_accounted(cache)))
+                stook_account_charge(cache, 1, &object, stook_group_current(), STOOK_CHARGE_FORCE);
         return object;
 }
 

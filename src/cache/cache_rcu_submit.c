@@ -20,6 +20,7 @@
 #include <errno.h>
 
 #include "base/thread.h"
+#include "cache/cache_account.h"
 #include "cache/cache_rcu.h"
 #include "life/life.h"
 
@@ -117,6 +118,8 @@ static void recycle(struct stook_sheaf *sheaf)
 {
         struct stook_cache *cache = stook_cache_at(sheaf->cache_index);
 
+        if (stook_cache_is_accounted(cache))
+                stook_account_uncharge(cache, stook_sheaf_size(sheaf), sheaf->objects);
         stook_sheaf_end_rcu(sheaf, &cache->counters);
         stook_barn_dispose(&cache->barns, stook_sheaf_node(sheaf), sheaf);
 }
@@ -189,6 +192,8 @@ static void chain_done(struct stook_rcu_head *head)
 
                 for (; at && n < CHAIN_BATCH; at = at->next)
                         objects[n++] = (char *)at - cache->slabs.link_offset;
+                if (stook_cache_is_accounted(cache))
+                        stook_account_uncharge(cache, n, objects);
                 stook_count(&cache->counters, STOOK_STAT_free_slowpath, n);
                 stook_slab_drain(&cache->slabs, n, objects);
         }

@@ -109,7 +109,7 @@ bool stook_caches_start(unsigned reserved_indices)
 
 bool stook_registry_is_class(const struct stook_cache *cache)
 {
-        return cache->index < first_free_index;
+        return cache->flags & STOOK_CACHE_OF_MALLOC;
 }
 
 unsigned stook_caches_bound(void)

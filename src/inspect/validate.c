@@ -60,7 +60,7 @@ static void check_slots(struct check *check)
         unsigned slots = stook_slots_bound();
 
         for (unsigned i = 0; i < slots; i++) {
-                struct stook_line *line = stook_slots_line(i, check->cache->index);
+                struct stook_line *line = stook_slots_line(i, check->cache->front.offset >> STOOK_LINE_SHIFT);
                 const struct stook_sheaf *main, *spare;
 
                 if (!line)

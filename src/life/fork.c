@@ -19,6 +19,7 @@
 
 #include "base/thread.h"
 #include "cache/cache.h"
+#include "group/group.h"
 #include "life/fork.h"
 #include "life/life.h"
 #include "os/os.h"
@@ -128,6 +129,7 @@ static void repair(bool whole)
         prepared = false;
         stook_slots_fork_child();
         stook_transit_fork_child();
+        stook_group_fork_child();
         stook_pages_fork_child(whole);
         for (unsigned i = 1; i < stook_caches_bound(); i++) {
                 struct stook_cache *cache = stook_cache_at(i);

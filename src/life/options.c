@@ -5,6 +5,7 @@
  *   STOOK_DECAY_MS=0..3600000            how long free pages stay before they are purged
  *   STOOK_CAPACITY=0..65534              sheaf capacity of all caches
  *   STOOK_TINY=0|1                       no sheaves, no empty slabs kept: as little memory as can be
+ *   STOOK_GROUP_LIMIT=BYTES[K|M|G|T]     all that malloc gives the process is charged to one group
  *   STOOK_MERGE=0|1                      share caches of equal geometry: never, always
  */
 #include <stddef.h>
@@ -13,6 +14,7 @@
 
 #include "barn/barn.h"
 #include "cache/cache.h"
+#include "group/group.h"
 #include "life/options.h"
 #include "os/os.h"
 #include "pages/span.h"
@@ -69,6 +71,32 @@ void stook_options_read(void)
                                                    "objects, 0 to 65534");
         stook_cache_options.tiny = number("STOOK_TINY", 1, 0, "0 or 1");
         stook_cache_options.merge = (int)number("STOOK_MERGE", 1, -1, "0 or 1");
+}
+
+/* Bytes, with a suffix for powers of 1024; 0 if the variable is not set or no such size. */
+static uint64_t size(const char *variable)
+{
+        static const char suffixes[] = "KMGT";
+        const char *value = stook_os_env(variable), *c = value, *suffix;
+        uint64_t n = 0;
+
+        if (!value)
+                return 0;
+        for (; *c >= '0' && *c <= '9' && n < UINT64_MAX / 16; c++)
+                n = n * 10 + (uint64_t)(*c - '0');
+        suffix = *c ? strchr(suffixes, *c) : NULL;
+        if (c != value && n && (!*c || (suffix && !c[1] && n <= UINT64_MAX >> 50)))
+                return suffix ? n << 10 * (suffix - suffixes + 1) : n;
+        stook_os_env_refuse(variable, value, "bytes, above 0, with K, M, G or T behind them or nothing");
+        return 0;
+}
+
+void stook_options_start_group(void)
+{
+        uint64_t limit = size("STOOK_GROUP_LIMIT");
+
+        if (limit)
+                stook_group_start(limit);
 }
 
 /* Barns and slots together keep at most 1/16 of the memory there is; half is the barns'. */

@@ -11,4 +11,7 @@ void stook_options_read(void);
 void stook_options_set_budget(void);
 const char *stook_options_thp(void);
 
+/* The group of the process, if it is to have one (STOOK_GROUP_LIMIT); malloc is up. */
+void stook_options_start_group(void);
+
 #endif

@@ -40,8 +40,11 @@ static bool bring_up(void)
         if (!stook_pages_start())
                 return false;
         stook_options_set_budget();
-        return stook_caches_start(STOOK_CLASSES) && stook_slots_start() && stook_malloc_start() &&
-               stook_fork_start();
+        if (!stook_caches_start(STOOK_STOCK_LINE) || !stook_slots_start() || !stook_malloc_start() ||
+            !stook_fork_start())
+                return false;
+        stook_options_start_group();
+        return true;
 }
 
 static bool wait_for_starter(void)

@@ -5,9 +5,11 @@
  * Failure: no memory leaves everything as it was.
  */
 #include <string.h>
+#include "group/group.h"
 #include "life/life.h"
 #include "malloc/large.h"
 #include "malloc/malloc.h"
+#include "os/os.h"
 #include "stat/stats_page_tick.h"
 
 /*
@@ -26,6 +28,26 @@ static void large_set_kind(struct stook_span *span, enum stook_span_kind kind)
         __atomic_store_n(&span->kind, (uint8_t)kind, __ATOMIC_RELEASE);
 }
 
+/* The group a live span is charged to, at span->bytes; 0: none. */
+static uint16_t *large_group(struct stook_span *span)
+{
+        return (uint16_t *)span->user;
+}
+
+static bool large_charge(struct stook_span *span, uint16_t group)
+{
+        if (STOOK_UNLIKELY(group != 0) && !stook_group_charge(group, span->bytes, 0))
+                return false;
+        *large_group(span) = group;
+        return true;
+}
+
+static void large_uncharge(struct stook_span *span, size_t bytes)
+{
+        if (STOOK_UNLIKELY(*large_group(span) != 0))
+                stook_group_uncharge(*large_group(span), bytes);
+}
+
 void *stook_large_alloc(size_t align, size_t size, bool zeroed)
 {
         if (STOOK_UNLIKELY(size > PTRDIFF_MAX || align > PTRDIFF_MAX) || !stook_start())
@@ -36,6 +58,10 @@ void *stook_large_alloc(size_t align, size_t size, bool zeroed)
 
         if (STOOK_UNLIKELY(!span))
                 return NULL;
+        if (STOOK_UNLIKELY(!large_charge(span, stook_group_current()))) {
+                stook_span_give(span);
+                return NULL;
+        }
 
         void *object = (void *)span->start;
 
@@ -54,6 +80,7 @@ bool stook_large_free(struct stook_span *span)
                                          __ATOMIC_RELAXED))
                 return false;
         stook_fork_check();
+        large_uncharge(span, span->bytes);
         stook_span_give(span);
         stook_pages_step();
         stook_stats_page_tick();
@@ -63,6 +90,25 @@ bool stook_large_free(struct stook_span *span)
 static size_t large_padded(size_t size)
 {
         return size < GROWTH_PADDED_MAX ? size + size / GROWTH_SHARE : size;
+}
+
+/* NULL: no memory. The span may be another one then. */
+static void *large_grow(struct stook_span *span, size_t size)
+{
+        uint16_t group = *large_group(span);
+        size_t padded = large_padded(size);
+        struct stook_span *moved;
+
+        if (stook_span_resize(span, padded) || (padded != size && stook_span_resize(span, size)))
+                return (void *)span->start;
+        moved = stook_span_move(span, padded);
+        if (!moved && padded != size)
+                moved = stook_span_move(span, size);
+        if (STOOK_UNLIKELY(!moved))
+                return NULL;
+        *large_group(moved) = group;
+        large_set_kind(moved, STOOK_SPAN_LARGE);
+        return (void *)moved->start;
 }
 
 void *stook_large_resize(struct stook_span *span, size_t size)
@@ -77,20 +123,23 @@ void *stook_large_resize(struct stook_span *span, size_t size)
         if (size <= bytes) {
                 if (bytes - size >= bytes / GROWTH_SHARE || bytes - size >= SHRINK_BYTES)
                         stook_span_resize(span, size);  /* refused: it stays as large as it is */
+                large_uncharge(span, bytes - span->bytes);
                 return object;
         }
 
-        size_t padded = large_padded(size);
+        uint16_t group = *large_group(span);
 
-        if (stook_span_resize(span, padded) || (padded != size && stook_span_resize(span, size)))
-                return object;
+        /* What it grows by at most, up front; what it did not grow by is given back. */
+        if (STOOK_LIKELY(!group))
+                return large_grow(span, size);
 
-        struct stook_span *moved = stook_span_move(span, padded);
+        size_t most = large_padded(size) + stook_os_page_bytes() - bytes;
 
-        if (!moved && padded != size)
-                moved = stook_span_move(span, size);
-        if (STOOK_UNLIKELY(!moved))
+        if (!stook_group_charge(group, most, 0))
                 return NULL;
-        large_set_kind(moved, STOOK_SPAN_LARGE);
-        return (void *)moved->start;
+        object = large_grow(span, size);
+        if (object)
+                most -= stook_span_large_at((uintptr_t)object)->bytes - bytes;
+        stook_group_uncharge(group, most);
+        return object;
 }

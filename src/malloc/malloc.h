@@ -23,14 +23,15 @@
 #define STOOK_CLASS_BARN_FULL 64
 
 /* [(size + 15) / 16]: offset of the class's line in a slot, so that a class is one load away. Size 0 counts as 1. */
-extern const uint16_t stook_class_line[STOOK_CLASS_TABLE_MAX / 16 + 1] STOOK_HIDDEN;
+extern uint16_t stook_class_line[STOOK_CLASS_TABLE_MAX / 16 + 1] STOOK_HIDDEN; /* written once: malloc_charged.c */
+extern const uint8_t stook_class_of[STOOK_CLASS_TABLE_MAX / 16 + 1] STOOK_HIDDEN;
 extern const uint32_t stook_class_bytes[STOOK_CLASSES] STOOK_HIDDEN;
 
 /* Class of a size up to STOOK_CLASS_MAX. */
 STOOK_INLINE unsigned stook_class_for(size_t size)
 {
         if (STOOK_LIKELY(size <= STOOK_CLASS_TABLE_MAX))
-                return (stook_class_line[(size + 15) >> 4] >> STOOK_LINE_SHIFT) - 1u;
+                return stook_class_of[(size + 15) >> 4];
         size_t   top = size - 1;
         unsigned msb = 63 - (unsigned)__builtin_clzll(top);     /* 10..16 */
 
@@ -40,10 +41,19 @@ STOOK_INLINE unsigned stook_class_for(size_t size)
 /* Objects a sheaf of a class holds; 0: the class has no sheaves. */
 unsigned stook_class_capacity(unsigned class);
 
+struct stook_cache;
+/* The cache of a class; @charged: the accounted one, whose slots are as large. NULL: no memory. */
+struct stook_cache *stook_class_create(unsigned class, bool charged);
 /* Makes the caches of all classes. Called by life/start. False: no memory. */
 bool stook_malloc_start(void);
 
-/* NULL: no memory or a size above PTRDIFF_MAX; errno untouched. Size 0 counts as 1. */
+/* ---- malloc_charged.c: objects of threads in a group (group/group.h) ---- */
+/* Called when the process gets its first group: the hot paths miss from now on. False: no memory. */
+bool stook_malloc_charge(void);
+/* As stook_malloc_object; charged to @id, which is not 0. */
+void *stook_malloc_charged(size_t size, uint16_t id);
+
+/* NULL: no memory, over a limit, or a size above PTRDIFF_MAX; errno untouched. Size 0 counts as 1. */
 void *stook_malloc_object(size_t size);
 void *stook_malloc_zeroed(size_t size);
 void *stook_malloc_aligned(size_t align, size_t size);  /* align: a power of two */

@@ -5,6 +5,7 @@
  * Failure: NULL, errno untouched; misuse is reported, after which, if reports do not abort, nothing was done.
  */
 #include <string.h>
+#include "cache/cache_account.h"
 #include "life/life.h"
 #include "malloc/large.h"
 #include "malloc/malloc.h"
@@ -22,8 +23,18 @@ static void *class_object(unsigned class)
         return stook_slot_alloc_miss(&stook_cache_at(class + 1)->front);
 }
 
+/* What this thread's allocations are charged to; 0: nobody. */
+static uint16_t charged_to(void)
+{
+        return STOOK_UNLIKELY(__atomic_load_n(&stook_groups_exist, __ATOMIC_RELAXED)) ? stook_group_current() : 0;
+}
+
 void *stook_malloc_object(size_t size)
 {
+        uint16_t group = charged_to();
+
+        if (STOOK_UNLIKELY(group != 0))
+                return stook_malloc_charged(size, group);
         if (STOOK_LIKELY(size <= STOOK_CLASS_MAX))
                 return class_object(stook_class_for(size));
         return stook_large_alloc(1, size, false);
@@ -40,7 +51,7 @@ void *stook_malloc_zeroed(size_t size)
         if (STOOK_UNLIKELY(size > ZEROED_CLASS_MAX))
                 return stook_large_alloc(1, size, true);
 
-        void *object = class_object(stook_class_for(size));
+        void *object = stook_malloc_object(size);
 
         return STOOK_LIKELY(object != NULL) ? memset(object, 0, size) : NULL;
 }
@@ -53,6 +64,10 @@ static bool starts_object(uint64_t entry, uintptr_t addr)
 
 static void release_to_cache(struct stook_cache *cache, void *object)
 {
+        if (stook_cache_is_accounted(cache)) {
+                stook_account_free(cache, object);
+                return;
+        }
         stook_fork_check();
         stook_slot_free_miss(&cache->front, object, stook_cache_free_double);
 }

@@ -8,7 +8,7 @@
  */
 #include <string.h>
 #include "barn/barn.h"
-#include "cache/cache.h"
+#include "cache/cache_account.h"
 #include "malloc/malloc.h"
 
 #define DOUBLING(n) (n) / 4 * 5, (n) / 4 * 6, (n) / 4 * 7, (n) * 2
@@ -19,13 +19,25 @@ const uint32_t stook_class_bytes[STOOK_CLASSES] = {
         DOUBLING(8192), DOUBLING(16384), DOUBLING(32768), DOUBLING(65536),
 };
 
-/* L1(c): the line of class c, once; L2 and so on: for as many entries of 16 bytes. */
+/* O1(c): class c, once; O2 and so on: for as many entries of 16 bytes. L1: its line. */
+#define O1(c) c
+#define O2(c) O1(c), O1(c)
+#define O4(c) O2(c), O2(c)
+#define O8(c) O4(c), O4(c)
 #define L1(c) ((c) + 1) << STOOK_LINE_SHIFT
 #define L2(c) L1(c), L1(c)
 #define L4(c) L2(c), L2(c)
 #define L8(c) L4(c), L4(c)
 
-const uint16_t stook_class_line[STOOK_CLASS_TABLE_MAX / 16 + 1] = {
+const uint8_t stook_class_of[STOOK_CLASS_TABLE_MAX / 16 + 1] = {
+        O1(0),                                                          /* size 0 */
+        O1(0), O1(1), O1(2), O1(3), O1(4), O1(5), O1(6), O1(7),         /* up to 128 by 16 */
+        O2(8), O2(9), O2(10), O2(11),                                   /* up to 256 by 32 */
+        O4(12), O4(13), O4(14), O4(15),                                 /* up to 512 by 64 */
+        O8(16), O8(17), O8(18), O8(19),                                 /* up to 1024 by 128 */
+};
+
+uint16_t stook_class_line[STOOK_CLASS_TABLE_MAX / 16 + 1] = {
         L1(0),                                                          /* size 0 */
         L1(0), L1(1), L1(2), L1(3), L1(4), L1(5), L1(6), L1(7),         /* up to 128 by 16 */
         L2(8), L2(9), L2(10), L2(11),                                   /* up to 256 by 32 */
@@ -46,24 +58,36 @@ unsigned stook_class_capacity(unsigned class)
         return (unsigned)(usual < most ? usual : most);
 }
 
+_Static_assert(STOOK_STOCK_LINE == STOOK_CLASSES + 1, "the line behind the classes'");
+
+struct stook_cache *stook_class_create(unsigned class, bool charged)
+{
+        size_t   bytes = stook_class_bytes[class];
+        unsigned capacity = stook_class_capacity(class);
+        unsigned full = STOOK_CLASS_BARN_FULL;
+        static const char prefix[] = "malloc-", charged_prefix[] = "malloc-group-";
+        char     name[32], digits[12];
+        size_t   n = sizeof(digits), at;
+
+        memcpy(name, charged ? charged_prefix : prefix, charged ? sizeof(charged_prefix) : sizeof(prefix));
+        at = (charged ? sizeof(charged_prefix) : sizeof(prefix)) - 1;
+        for (size_t left = bytes; left; left /= 10)
+                digits[--n] = (char)('0' + left % 10);
+        memcpy(name + at, digits + n, sizeof(digits) - n);
+        name[at + sizeof(digits) - n] = '\0';
+
+        if (capacity && full > STOOK_BARN_CACHE_BYTES / (capacity * bytes))
+                full = (unsigned)(STOOK_BARN_CACHE_BYTES / (capacity * bytes));
+        if (charged)
+                return stook_cache_create_at(0, name, bytes - STOOK_ACCOUNT_BYTES, 16, capacity, full, STOOK_ACCOUNT);
+        return stook_cache_create_at(class + 1, name, bytes, 16, capacity, full, 0);
+}
+
 bool stook_malloc_start(void)
 {
-        for (unsigned class = 0; class < STOOK_CLASSES; class++) {
-                size_t   bytes = stook_class_bytes[class];
-                unsigned capacity = stook_class_capacity(class);
-                unsigned full = STOOK_CLASS_BARN_FULL;
-                char     name[24] = "malloc-", digits[12];
-                size_t   n = sizeof(digits), at = strlen(name);
-
-                for (size_t left = bytes; left; left /= 10)
-                        digits[--n] = (char)('0' + left % 10);
-                memcpy(name + at, digits + n, sizeof(digits) - n);
-                name[at + sizeof(digits) - n] = '\0';
-
-                if (capacity && full > STOOK_BARN_CACHE_BYTES / (capacity * bytes))
-                        full = (unsigned)(STOOK_BARN_CACHE_BYTES / (capacity * bytes));
-                if (!stook_cache_create_at(class + 1, name, bytes, 16, capacity, full))
+        stook_group_set_prepare(stook_malloc_charge);
+        for (unsigned class = 0; class < STOOK_CLASSES; class++)
+                if (!stook_class_create(class, false))
                         return false;
-        }
         return true;
 }

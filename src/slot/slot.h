@@ -5,7 +5,7 @@
  *
  * Layout: a slot's region is 1 << STOOK_SLOT_SHIFT bytes of address space: one 64-byte line for each cache, at
  * cache_index << STOOK_LINE_SHIFT (line 0, of no cache, is the slot's own: the trylock word of the locked
- * backend). Slots 0..rseq_slots-1 belong to the rseq backend (index: mm_cid or cpu_id, read inside the
+ * backend; so is STOOK_STOCK_LINE: slot_stock.h). Slots 0..rseq_slots-1 belong to the rseq backend (index: mm_cid or cpu_id, read inside the
  * section), the locked backend has slots of its own behind them.
  *
  * Invariants:
@@ -70,6 +70,9 @@ struct stook_front {
         struct stook_barns *below;
 };
 
+/* Stocks are here, and no cache: the first line behind those of malloc's classes. To the hot paths it is an empty cache's. */
+#define STOOK_STOCK_LINE 49
+
 /* Objects one section copies at most: about 100 ns, to end between two signals of a fast timer. */
 #define STOOK_SLOT_BATCH 128
 
@@ -91,6 +94,10 @@ struct stook_slot_ops {
         /* See exchange above. @size: what main's size must be. @config: NULL, or the word that must equal @generation. */
         bool   (*exchange)(uint32_t offset, struct stook_pair expected, struct stook_pair desired, unsigned size,
                            const uint32_t *config, uint32_t generation);
+        /* Stocks, see slot_stock.h: add, set, and the current slot's word, racily. */
+        bool   (*stock_add)(uint32_t offset, uint64_t tag, int64_t delta);
+        bool   (*stock_set)(uint32_t offset, uint64_t expected, uint64_t desired);
+        uint64_t (*stock_look)(uint32_t offset);
 };
 extern const struct stook_slot_ops stook_slot_rseq, stook_slot_locked;
 

@@ -171,3 +171,29 @@ size_t stook_slot_objects(struct stook_front *front)
         }
         return n;
 }
+
+/* ---- for stocks (slot_stock.c): the same mutex and barrier ---- */
+
+bool stook_slot_drain_begin(bool wait)
+{
+        uint32_t seen = 0;
+
+        if (wait)
+                drain_lock();
+        else if (!__atomic_compare_exchange_n(&drain, &seen, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+                return false;
+        if (!broken)
+                return true;
+        drain_unlock();
+        return false;
+}
+
+void stook_slot_drain_end(void)
+{
+        drain_unlock();
+}
+
+bool stook_slot_drain_barrier(void)
+{
+        return barrier();
+}

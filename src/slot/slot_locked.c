@@ -12,6 +12,7 @@
  *  that sees the new pair.
  */
 #include "slot/slot_regions.h"
+#include "slot/slot_stock.h"
 
 /* TLS lines of threads lie a multiple of the stack size apart: the high bits of a product spread them. */
 static uint32_t slot_of_thread(void)
@@ -180,6 +181,41 @@ static bool exchange(uint32_t offset, struct stook_pair expected, struct stook_p
         return done;
 }
 
+/* Compare-and-swaps, as a drainer may mark the word meanwhile. */
+static bool stock_add(uint32_t offset, uint64_t tag, int64_t delta)
+{
+        char *slot = enter();
+        uint64_t *word = slot ? (uint64_t *)(slot + offset) : NULL, seen, now;
+        bool done;
+
+        if (!slot)
+                return false;
+        seen = __atomic_load_n(word, __ATOMIC_RELAXED);
+        now = seen + (uint64_t)delta;
+        done = seen - tag <= STOOK_STOCK_MAX && now - tag <= STOOK_STOCK_MAX &&
+               __atomic_compare_exchange_n(word, &seen, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+        leave(slot);
+        return done;
+}
+
+static bool stock_set(uint32_t offset, uint64_t expected, uint64_t desired)
+{
+        char *slot = enter();
+        bool done = slot && __atomic_compare_exchange_n((uint64_t *)(slot + offset), &expected, desired, false,
+                                                        __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+
+        if (slot)
+                leave(slot);
+        return done;
+}
+
+static uint64_t stock_look(uint32_t offset)
+{
+        char *slot = stook_regions.locked_slots ? stook_regions_locked(slot_of_thread()) : NULL;
+
+        return slot ? __atomic_load_n((uint64_t *)(slot + offset), __ATOMIC_RELAXED) : 0;
+}
+
 const struct stook_slot_ops stook_slot_locked = {
         .name = "locked",
         .abort_limit = 2,               /* a busy slot stays busy for longer than a few tries take */
@@ -192,4 +228,7 @@ const struct stook_slot_ops stook_slot_locked = {
         .look = look,
         .own = own,
         .exchange = exchange,
+        .stock_add = stock_add,
+        .stock_set = stock_set,
+        .stock_look = stock_look,
 };

@@ -29,6 +29,13 @@ char *stook_regions_locked(uint32_t slot);
 
 /* Lines that are filled in every ready slot. */
 uint32_t stook_regions_lines(void);
+/*
+ * slot_drain.c, for other drains: its mutex (false: held by another and not @wait, or drains are broken), and its
+ * barrier, after which no section or holder of a locked slot is inside that was there before.
+ */
+bool stook_slot_drain_begin(bool wait);
+void stook_slot_drain_end(void);
+bool stook_slot_drain_barrier(void);
 
 /* slot_drain.c: for the child of a fork. */
 void stook_slot_drain_fork_child(void);

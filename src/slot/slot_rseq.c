@@ -8,6 +8,7 @@
  * Concurrency: any thread, any instruction; a thread that is not enrolled (ready 0) gets misses.
  */
 #include "slot/slot_regions.h"
+#include "slot/slot_stock.h"
 #if defined(__x86_64__)
 #include "slot/arch/rseq_x86_64.h"
 #elif defined(__aarch64__)
@@ -99,6 +100,27 @@ static bool exchange(uint32_t offset, struct stook_pair expected, struct stook_p
         return stook_section_exchange(line_of(offset), expected, desired, size, config, generation);
 }
 
+static bool stock_add(uint32_t offset, uint64_t tag, int64_t delta)
+{
+        return stook_section_stock_add(line_of(offset), tag, delta);
+}
+
+static bool stock_set(uint32_t offset, uint64_t expected, uint64_t desired)
+{
+        return stook_section_stock_set(line_of(offset), expected, desired);
+}
+
+static uint64_t stock_look(uint32_t offset)
+{
+        uint32_t ready = stook_self->ready;
+        uint32_t slot = ready ? *stook_self->index : 0;
+
+        if (slot >= ready)
+                return 0;
+        return __atomic_load_n((uint64_t *)(stook_self->slots + ((size_t)slot << STOOK_SLOT_SHIFT) + offset),
+                               __ATOMIC_RELAXED);
+}
+
 const struct stook_slot_ops stook_slot_rseq = {
         .name = "rseq",
         .abort_limit = 16,              /* a debugger that steps aborts every one; 50 kHz of signals hardly two */
@@ -111,4 +133,7 @@ const struct stook_slot_ops stook_slot_rseq = {
         .look = look,
         .own = own,
         .exchange = exchange,
+        .stock_add = stock_add,
+        .stock_set = stock_set,
+        .stock_look = stock_look,
 };

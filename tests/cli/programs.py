@@ -45,6 +45,28 @@ class Programs(Compiled):
         self.silent(self.compile("ordinary", HELLO))
         self.silent("echo", "hello")
 
+    def test_group_limit(self):
+        """Memory until NULL: what was got is just below the limit, and the program lives to say so."""
+        path = self.compile("hungry", """
+#include <stdio.h>
+#include <stdlib.h>
+int main(void)
+{
+        size_t got = 0;
+        while (got < (200u << 20) && malloc(1000))
+                got += 1000;
+        return printf("%zu\\n", got >> 20) < 0;
+}
+""")
+        done = stook("run", "--group-limit", "32M", "--", path)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn(int(done.stdout), range(28, 32))
+        self.assertEqual(stook("run", "--", path).stdout, "200\n")
+        for refused in ("0", "", "x", "5X", "-1", "5MB"):
+            done = stook("run", "--group-limit", refused, "--", path)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertIn("--group-limit", done.stderr)
+
     def test_static(self):
         path = self.compile("static", HELLO, "-static")
         self.notes(path, says="statically linked")

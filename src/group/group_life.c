@@ -1,0 +1,303 @@
+/*
+ * Purpose: groups made, entered, put, and ended when nothing of them is left; and the calls that read and set.
+ * Place: API; calls slot (stocks) and os (memory of the table).
+ * Invariants: group.h.
+ * Concurrency: `lives` guards ids and states. It is only held for a few stores, never over a drain: a group that is
+ *  ENDING stays on the list while its stocks are drained without the lock, by whoever comes; twice does no harm.
+ * Failure: a drain that is refused leaves the group ENDING: its id is lost until a later one succeeds.
+ */
+#include <errno.h>
+#include <string.h>
+#include "base/lock.h"
+#include "group/group.h"
+#include "life/life.h"
+#include "os/os.h"
+#include "slot/slot_stock.h"
+
+uint32_t stook_groups_exist;
+uint16_t stook_group_of_process;
+
+static struct stook_lock lives;         /* guards all below, and state and next of groups */
+static struct stook_group *table;       /* const once set */
+static uint32_t bound = 1;              /* ids ever used; 0 is none */
+static size_t   committed;              /* bytes of the table */
+static uint16_t free_ids, ending;       /* first of each list */
+static bool   (*prepare_malloc)(void);
+
+void stook_group_set_prepare(bool (*prepare)(void))
+{
+        prepare_malloc = prepare;
+}
+
+struct stook_group *stook_group_at(uint16_t id)
+{
+        return table + id;
+}
+
+/* Held by others for a moment only; a holder that never comes back has ended the making of groups, not of objects. */
+static bool lock(void)
+{
+        for (unsigned tries = 0; tries < 1000; tries++)
+                if (stook_lock_take(&lives))
+                        return true;
+        return false;
+}
+
+/* ---- ids; lives held ---- */
+
+static bool commit_through(uint32_t id)
+{
+        size_t page = stook_os_page_bytes(), need = ((id + 1) * sizeof(*table) + page - 1) / page * page;
+
+        if (!table)
+                table = stook_os_reserve((STOOK_GROUPS_MAX + 1) * sizeof(*table), page);
+        if (!table)
+                return false;
+        if (need > committed && !stook_os_commit((char *)table + committed, need - committed))
+                return false;
+        committed = need > committed ? need : committed;
+        return true;
+}
+
+/* 0, or an errno. */
+static int take_id(uint16_t *id)
+{
+        if (free_ids) {
+                *id = free_ids;
+                free_ids = table[free_ids].next;
+                return 0;
+        }
+        if (bound > STOOK_GROUPS_MAX)
+                return ENFILE;
+        if (!commit_through(bound))
+                return ENOMEM;
+        *id = (uint16_t)bound++;
+        return 0;
+}
+
+static void drop_reference(struct stook_group *group)
+{
+        if (__atomic_sub_fetch(&group->references, 1, __ATOMIC_ACQ_REL))
+                return;
+        __atomic_store_n(&group->state, STOOK_GROUP_ENDING, __ATOMIC_RELAXED);
+        group->next = ending;
+        ending = group->id;
+}
+
+/* Frees the ids of ending groups to which nothing is charged; parents may end in turn. True: others are left. */
+static bool free_ended(void)
+{
+        uint16_t at = ending, next, left = 0;
+
+        while (at) {
+                for (ending = 0; at; at = next) {
+                        struct stook_group *group = table + at, *parent = group->parent;
+
+                        next = group->next;
+                        if (__atomic_load_n(&group->charged, __ATOMIC_RELAXED)) {
+                                group->next = left;
+                                left = at;
+                                continue;
+                        }
+                        __atomic_store_n(&group->state, STOOK_GROUP_FREE, __ATOMIC_RELAXED);
+                        group->next = free_ids;
+                        free_ids = at;
+                        if (parent)
+                                drop_reference(parent);
+                }
+                at = ending;
+        }
+        ending = left;
+        return left;
+}
+
+/* ---- ends ---- */
+
+static bool is_ending(uint16_t id, const void *data)
+{
+        (void)data;
+        return __atomic_load_n(&table[id].state, __ATOMIC_RELAXED) == STOOK_GROUP_ENDING;
+}
+
+static void give_back(uint16_t id, uint64_t bytes)
+{
+        for (struct stook_group *at = table + id; at; at = at->parent)
+                __atomic_fetch_sub(&at->charged, bytes, __ATOMIC_RELAXED);
+}
+
+/* No lock held. */
+static void end_groups(void)
+{
+        for (unsigned round = 0; round < 3; round++) {
+                bool left;
+
+                if (!lock())
+                        return;
+                left = free_ended();
+                stook_lock_drop(&lives);
+                /* Stocks keep ids. A free that saw the group alive may make one even after the drain. */
+                if (!left || !stook_stocks_sum(is_ending, NULL) || !stook_stocks_drain(0, true, give_back))
+                        return;
+        }
+}
+
+/* ---- calls ---- */
+
+static int make(const char *name, struct stook_group *parent, uint64_t limit, struct stook_group **made)
+{
+        struct stook_group *group;
+        uint16_t id;
+        int error;
+
+        if (!lock())
+                return ENOMEM;
+        error = take_id(&id);
+        if (!error) {
+                group = table + id;
+                group->parent = parent;
+                group->id = id;
+                group->limit = limit ? limit : UINT64_MAX;
+                group->charged = group->peak = group->limit_events = group->refusals = 0;
+                group->on_limit = NULL;
+                memset(group->name, 0, sizeof(group->name));
+                strcpy(group->name, name);
+                if (parent)
+                        __atomic_fetch_add(&parent->references, 1, __ATOMIC_RELAXED);
+                __atomic_store_n(&group->references, 1, __ATOMIC_RELAXED);
+                __atomic_store_n(&group->state, STOOK_GROUP_LIVE, __ATOMIC_RELEASE);
+                *made = group;
+        }
+        stook_lock_drop(&lives);
+        return error;
+}
+
+STOOK_API struct stook_group *stook_group_create(const char *name, struct stook_group *parent, uint64_t limit_bytes)
+{
+        struct stook_group *group = NULL;
+        int error = name && *name && strnlen(name, sizeof(group->name)) < sizeof(group->name) ? 0 : EINVAL;
+
+        if (!error && !stook_start())
+                error = ENOMEM;
+        if (!error) {
+                end_groups();
+                if (!__atomic_load_n(&stook_groups_exist, __ATOMIC_ACQUIRE) && prepare_malloc && !prepare_malloc())
+                        error = ENOMEM;
+        }
+        if (!error)
+                error = make(name, parent, limit_bytes, &group);
+        if (error)
+                errno = error;
+        else
+                __atomic_store_n(&stook_groups_exist, 1, __ATOMIC_RELEASE);
+        return error ? NULL : group;
+}
+
+void stook_group_start(uint64_t limit_bytes)
+{
+        struct stook_group *group;
+
+        if (!prepare_malloc() || make("process", NULL, limit_bytes, &group))
+                return;
+        __atomic_store_n(&stook_groups_exist, 1, __ATOMIC_RELEASE);
+        stook_group_of_process = group->id;
+}
+
+/* One more reference, if there is one left to go by. */
+static bool refer(struct stook_group *group)
+{
+        uint32_t n = __atomic_load_n(&group->references, __ATOMIC_RELAXED);
+
+        while (n && !__atomic_compare_exchange_n(&group->references, &n, n + 1, true, __ATOMIC_ACQUIRE,
+                                                 __ATOMIC_RELAXED))
+                ;
+        return n != 0;
+}
+
+/* One less, without the lock, unless it is the last. */
+static bool let_go(struct stook_group *group)
+{
+        uint32_t n = __atomic_load_n(&group->references, __ATOMIC_RELAXED);
+
+        while (n > 1 && !__atomic_compare_exchange_n(&group->references, &n, n - 1, true, __ATOMIC_RELEASE,
+                                                     __ATOMIC_RELAXED))
+                ;
+        return n > 1;
+}
+
+STOOK_API struct stook_group *stook_group_enter(struct stook_group *or_null)
+{
+        uint16_t id = stook_self->group;
+        struct stook_group *previous = id && id != STOOK_GROUP_NOBODY ? stook_group_at(id) : NULL;
+
+        if (or_null == previous)
+                return previous;
+        stook_self->group = or_null && refer(or_null) ? or_null->id : 0;
+        /* Not the last reference as a rule: its maker has not put it. */
+        if (previous && !let_go(previous))
+                stook_group_put(previous);
+        return previous;
+}
+
+STOOK_API void stook_group_put(struct stook_group *group)
+{
+        if (!group || !lock())
+                return;
+        drop_reference(group);
+        stook_lock_drop(&lives);
+        end_groups();
+}
+
+STOOK_API int stook_group_set_limit(struct stook_group *group, uint64_t bytes)
+{
+        if (!group)
+                return -EINVAL;
+        __atomic_store_n(&group->limit, bytes ? bytes : UINT64_MAX, __ATOMIC_RELAXED);
+        if (bytes && bytes < __atomic_load_n(&group->charged, __ATOMIC_RELAXED))
+                stook_stocks_drain(0, true, give_back);
+        return 0;
+}
+
+static bool is_below(uint16_t id, const void *data)
+{
+        for (const struct stook_group *at = table + id; at; at = at->parent)
+                if (at == data)
+                        return true;
+        return false;
+}
+
+STOOK_API uint64_t stook_group_usage(const struct stook_group *group)
+{
+        uint64_t charged = __atomic_load_n(&group->charged, __ATOMIC_RELAXED);
+        uint64_t stock = stook_stocks_sum(is_below, group);
+
+        return charged > stock ? charged - stock : 0;
+}
+
+STOOK_API int stook_group_get_stats(const struct stook_group *group, struct stook_group_stats *stats)
+{
+        uint64_t limit;
+
+        if (!group || !stats || stats->stats_size != sizeof(*stats))
+                return -EINVAL;
+        limit = __atomic_load_n(&group->limit, __ATOMIC_RELAXED);
+        memcpy(stats->name, group->name, sizeof(stats->name));
+        stats->limit_bytes = limit == UINT64_MAX ? 0 : limit;
+        stats->stock_bytes = stook_stocks_sum(is_below, group);
+        stats->usage_bytes = stook_group_usage(group);
+        stats->peak_bytes = __atomic_load_n(&group->peak, __ATOMIC_RELAXED);
+        stats->limit_events = __atomic_load_n(&group->limit_events, __ATOMIC_RELAXED);
+        stats->refusals = __atomic_load_n(&group->refusals, __ATOMIC_RELAXED);
+        return 0;
+}
+
+STOOK_API void stook_group_on_limit(struct stook_group *group,
+                                    void (*callback)(struct stook_group *group, size_t wanted, void *data), void *data)
+{
+        group->on_limit_data = data;
+        group->on_limit = callback;
+}
+
+void stook_group_fork_child(void)
+{
+        stook_lock_reset(&lives);
+}

@@ -1,0 +1,98 @@
+/*
+ * What this proves: with threads in several groups that free each other's objects, on all CPUs, while a timer's handler
+ * allocates in them, too, and limits are met all the time, no byte of any charge is lost or counted twice; and no
+ * group is ever over its limit.
+ */
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/time.h>
+#include <time.h>
+#include <cmocka.h>
+#include <stook/group.h>
+#include <stook/stook.h>
+
+#define THREADS 4
+#define GROUPS  6                       /* more than a slot has stocks, so that they replace each other */
+#define SHARED  512
+#define STEPS   150000
+
+static struct stook_cache *cache;
+static struct stook_group *top, *groups[GROUPS];
+static void *shared[SHARED];            /* atomic: objects anybody may free */
+static uint64_t limit, over;
+
+static void on_timer(int signal)
+{
+        (void)signal;
+        stook_cache_free(cache, stook_cache_alloc(cache));
+        stook_free(stook_malloc(100));
+}
+
+static void *work(void *arg)
+{
+        uint64_t random = (uintptr_t)arg * 77777 + 1;
+
+        for (int i = 0; i < STEPS; i++) {
+                void *object, **place;
+
+                random = random * UINT64_C(6364136223846793005) + 1442695040888963407;
+                if (random >> 58 == 0)
+                        stook_group_enter(groups[(random >> 50) % GROUPS]);
+                place = &shared[(random >> 40) % SHARED];
+                object = (random >> 33 & 1) ? stook_cache_alloc(cache) : NULL;
+                object = __atomic_exchange_n(place, object, __ATOMIC_ACQ_REL);
+                stook_cache_free(cache, object);
+                if (random >> 54 == 0 && stook_group_usage(top) > limit)
+                        __atomic_add_fetch(&over, 1, __ATOMIC_RELAXED);
+        }
+        stook_group_enter(NULL);
+        return NULL;
+}
+
+static void nothing_is_lost(void **state)
+{
+        struct itimerval timer = { { 0, 300 }, { 0, 300 } }, none = { 0 };
+        struct stook_group_stats s = { .stats_size = sizeof(s) };
+        pthread_t threads[THREADS];
+
+        (void)state;
+        for (uintptr_t i = 0; i < THREADS; i++)
+                assert_int_equal(pthread_create(&threads[i], NULL, work, (void *)i), 0);
+        signal(SIGPROF, on_timer);
+        setitimer(ITIMER_PROF, &timer, NULL);
+        for (int i = 0; i < THREADS; i++)
+                pthread_join(threads[i], NULL);
+        setitimer(ITIMER_PROF, &none, NULL);
+        signal(SIGPROF, SIG_IGN);
+
+        assert_int_equal(over, 0);
+        assert_int_equal(stook_group_get_stats(top, &s), 0);
+        assert_true(s.peak_bytes <= limit && s.refusals > 0);
+        for (int i = 0; i < SHARED; i++)
+                stook_cache_free(cache, shared[i]);
+        for (int i = 0; i < GROUPS; i++) {
+                assert_int_equal(stook_group_usage(groups[i]), 0);
+                stook_group_put(groups[i]);
+        }
+        assert_int_equal(stook_group_usage(top), 0);
+        stook_group_put(top);
+        assert_int_equal(stook_cache_validate(cache), 0);
+        assert_int_equal(stook_cache_destroy(cache), 0);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = { cmocka_unit_test(nothing_is_lost) };
+
+        cache = stook_cache_create("charged", 1000, &(struct stook_cache_args){
+                                        .args_size = sizeof(struct stook_cache_args), .flags = STOOK_ACCOUNT });
+        limit = SHARED / 4 * 1000;
+        top = stook_group_create("top", NULL, limit);
+        for (int i = 0; i < GROUPS; i++)
+                groups[i] = stook_group_create("group", top, 0);
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
