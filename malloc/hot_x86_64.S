@@ -10,8 +10,7 @@
  *  stored there is harmless, and `ready` 0 sends it away. `ready` is read before all that, once: a handler may
  *  enrol the thread at any instruction, and a section that began before that is protected by nobody.
  */
-#define SLOTS      0                    /* <stook/layout.h> */
-#define READY      8
+#define READY      0                    /* <stook/layout.h> */
 #define SLOT_SHIFT 19
 #define OBJECTS    32
 #define CAPACITY   8
@@ -19,7 +18,7 @@
 #define TABLE_MAX  1024                 /* STOOK_CLASS_TABLE_MAX */
 #define SIGNATURE  0x53053053
 
-        .hidden stook_area_offsets
+        .hidden stook_sections
         .hidden stook_class_line
         .hidden stook_range
         .hidden stook_shapes
@@ -42,17 +41,17 @@
 
 /* r10 = the slot whose index the kernel shows now. \miss if it is not ready. Uses rcx, rax, r11. */
 .macro SLOT miss
-        movq stook_thread_v1@gottpoff(%rip), %rax
+        movq stook_thread@gottpoff(%rip), %rax
         leaq 3b(%rip), %r10
         movl %fs:READY(%rax), %r11d             /* before the offsets: see above */
-        movq stook_area_offsets(%rip), %rcx     /* rseq_cs, from the thread's line */
+        movq stook_sections(%rip), %rcx     /* rseq_cs, from the thread's line */
         movq %r10, %fs:(%rax,%rcx)
-1:      movq 8+stook_area_offsets(%rip), %r10   /* the index, likewise */
+1:      movq 8+stook_sections(%rip), %r10   /* the index, likewise */
         movl %fs:(%rax,%r10), %r10d
         cmpl %r11d, %r10d
         jae \miss
         shlq $SLOT_SHIFT, %r10
-        addq %fs:SLOTS(%rax), %r10
+        addq 16+stook_sections(%rip), %r10
 .endm
 
         .text

@@ -3,8 +3,8 @@
  * CLONE_VM | CLONE_VFORK on the same stack.
  */
 #include <sys/syscall.h>
-#define READY  8                        /* <stook/layout.h> */
-#define BARRED 13
+#define READY  0                        /* <stook/layout.h> */
+#define BARRED 5
 #define FLAGS  (0x100 | 0x4000 | 17)    /* CLONE_VM | CLONE_VFORK | SIGCHLD */
 
         .text
@@ -15,8 +15,8 @@ vfork:
         .cfi_startproc
         hint #34                        /* bti c */
         mrs x9, tpidr_el0
-        adrp x10, :gottprel:stook_thread_v1
-        ldr x10, [x10, #:gottprel_lo12:stook_thread_v1]
+        adrp x10, :gottprel:stook_thread
+        ldr x10, [x10, #:gottprel_lo12:stook_thread]
         add x9, x9, x10
         ldr w11, [x9, #READY]
         ldrb w12, [x9, #BARRED]

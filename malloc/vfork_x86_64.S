@@ -7,8 +7,8 @@
  * registers, which the two do not share. A handler that runs before the system call finds a barred thread.
  */
 #include <sys/syscall.h>
-#define READY  8                        /* <stook/layout.h> */
-#define BARRED 13
+#define READY  0                        /* <stook/layout.h> */
+#define BARRED 5
 
         .text
         .globl vfork
@@ -20,7 +20,7 @@ vfork:
         popq %rdi                       /* the return address: the child overwrites the stack */
         .cfi_adjust_cfa_offset -8
         .cfi_register %rip, %rdi
-        movq stook_thread_v1@gottpoff(%rip), %rsi
+        movq stook_thread@gottpoff(%rip), %rsi
         movl %fs:READY(%rsi), %edx
         movzbl %fs:BARRED(%rsi), %r8d
         movb $1, %fs:BARRED(%rsi)

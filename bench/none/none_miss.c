@@ -44,10 +44,10 @@ static struct none_slot *hold(const struct none_cache *cache)
         struct none_slot *slot;
         uint32_t index;
 
-        if (!stook_self->ready || *stook_self->index >= stook_self->ready)
+        if (!stook_self->ready || *stook_slot_index(stook_self) >= stook_self->ready)
                 if (!stook_slot_enrol())
                         return NULL;
-        index = *stook_self->index;
+        index = *stook_slot_index(stook_self);
         slot = (struct none_slot *)(cache->slots + ((uintptr_t)index << STOOK_SLOT_SHIFT));
         return __atomic_exchange_n(&slot->lock, 1, __ATOMIC_ACQUIRE) ? NULL : slot;
 }
@@ -66,7 +66,7 @@ static bool quiesce(const struct none_cache *cache, struct none_slot *slot, stru
                 return false;
         *span = (struct stook_span *)was;
         while (!none_section_exchange(cache, slot, &slot->first, STOOK_PLACE_NONE, first))
-                if (slot != (struct none_slot *)(cache->slots + ((uintptr_t)*stook_self->index << STOOK_SLOT_SHIFT))) {
+                if (slot != (struct none_slot *)(cache->slots + ((uintptr_t)*stook_slot_index(stook_self) << STOOK_SLOT_SHIFT))) {
                         __atomic_store_n(&slot->span, *span, __ATOMIC_RELEASE);
                         return false;
                 }

@@ -15,7 +15,7 @@
 #define NONE_SLOT_H
 
 #include "none.h"
-#include "slot/slot.h"
+#include "slot/slot_section.h"
 #include "slab/slab_partial.h"
 
 #if !defined(STOOK_SECTION_V1) || !defined(__x86_64__)
@@ -87,7 +87,7 @@ enum none_push { NONE_PUSH_MISS, NONE_PUSHED, NONE_PUSH_DOUBLE };
 /* NULL: the list is empty, or the section was cut short. */
 STOOK_INLINE void *none_section_pop(const struct none_cache *cache)
 {
-        struct stook_thread_v1 *self = stook_section_self();
+        struct stook_thread_v1 *self = stook_slot_self();
         char *area = self->rseq;
         void *object;
 
@@ -114,7 +114,7 @@ STOOK_INLINE void *none_section_pop(const struct none_cache *cache)
 /* The commit is the compare-and-swap, which cannot fail here: the kernel tests it all the same, and so do we. */
 STOOK_INLINE void *none_section_pop_cas(const struct none_cache *cache)
 {
-        struct stook_thread_v1 *self = stook_section_self();
+        struct stook_thread_v1 *self = stook_slot_self();
         char *area = self->rseq;
         void *object;
 
@@ -145,7 +145,7 @@ STOOK_INLINE void *none_section_pop_cas(const struct none_cache *cache)
 STOOK_INLINE enum none_push none_section_push(const struct none_cache *cache, struct stook_span *span, uint64_t place,
                                               void *object)
 {
-        struct stook_thread_v1 *self = stook_section_self();
+        struct stook_thread_v1 *self = stook_slot_self();
         char *area = self->rseq;
         uint64_t head;
 
@@ -175,7 +175,7 @@ STOOK_INLINE enum none_push none_section_push(const struct none_cache *cache, st
 STOOK_INLINE enum none_push none_section_push_cas(const struct none_cache *cache, struct stook_span *span,
                                                   uint64_t place, void *object)
 {
-        struct stook_thread_v1 *self = stook_section_self();
+        struct stook_thread_v1 *self = stook_slot_self();
         char *area = self->rseq;
         uint64_t head, next = place;
 
@@ -209,7 +209,7 @@ STOOK_INLINE enum none_push none_section_push_cas(const struct none_cache *cache
 STOOK_INLINE bool none_section_exchange(const struct none_cache *cache, struct none_slot *slot, uint64_t *field,
                                         uint64_t value, uint64_t *old)
 {
-        struct stook_thread_v1 *self = stook_section_self();
+        struct stook_thread_v1 *self = stook_slot_self();
         char *area = self->rseq;
         uint64_t seen, there = 1;
 

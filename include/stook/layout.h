@@ -41,30 +41,39 @@ extern "C" {
 #define STOOK_SHEAF_LENT      16
 
 /*
- * The library's only thread-local storage: 64 bytes, initial-exec. All zero in a new thread, so that its
- * first call goes to the library, which proves the thread's rseq registration and fills the line.
- * Written by its own thread only (and by a vfork child, which shares it: see slot/slot_vfork).
+ * The library's only thread-local storage: 64 bytes, initial-exec. All zero in a new thread but for no_index, so
+ * that its first call goes to the library, which proves the thread's rseq registration and fills the line.
+ * Written by its own thread only (and by a vfork child, which shares it: see malloc/vfork_x86_64.S).
  */
 struct stook_thread_v1 {
-        char              *slots;       /* slot i starts at slots + (i << STOOK_SLOT_SHIFT) */
         uint32_t           ready;       /* slots below this index are filled; 0: go to the library */
         uint8_t            locks_held;  /* see base/lock.h */
         uint8_t            barred;      /* bit 0: never enrol: vfork child, exiting thread, no registration to be had; others: base/thread.h */
         uint16_t           group;       /* what this thread allocates is charged to it; 0: see group/group.h */
+        uint64_t           nowhere;     /* with no_index: what inlined sections find while stook_area_v1 is 0 */
         char              *rseq;        /* the kernel's struct rseq of this thread; rseq_cs is at 8 */
-        volatile uint32_t *index;       /* the field of it that is the slot index (mm_cid or cpu_id) */
+        uint32_t           no_index;    /* always UINT32_MAX: above every bound */
+        uint32_t           unused;
         char               own_rseq[32] __attribute__((aligned(32))); /* registered where libc made no area */
 };
 
 extern __thread struct stook_thread_v1 stook_thread_v1
         __attribute__((tls_model("initial-exec"), visibility("default")));
 
-#define STOOK_THREAD_SLOTS 0
-#define STOOK_THREAD_READY 8
-#define STOOK_THREAD_BARRED 13
-#define STOOK_THREAD_RSEQ  16
-#define STOOK_THREAD_INDEX 24
-#define STOOK_RSEQ_CS      8
+/*
+ * Bytes from a thread's stook_thread_v1 to the area the kernel writes its concurrency id to: the same in every
+ * thread, for both are static thread-local memory. Set once, when the library starts. 0 where inlined calls must
+ * go to the library (no restartable sequences, or a slot index that is not the concurrency id): they take the line
+ * itself for the area then, whose no_index sends them away. So it is to callers: const, and may stay in a register
+ * over loops and calls. (What is read before the start is 0, which is safe.) Of several libraries that have it, the
+ * one whose stook_thread_v1 the program sees sets it.
+ */
+extern const intptr_t stook_area_v1 __attribute__((visibility("default")));
+
+#define STOOK_THREAD_READY 0
+#define STOOK_THREAD_BARRED 5
+#define STOOK_RSEQ_CS      8            /* in struct rseq, and in the line: nowhere */
+#define STOOK_RSEQ_MM_CID  24           /* likewise: no_index */
 
 #ifdef __cplusplus
 }

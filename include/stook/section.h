@@ -6,8 +6,9 @@
  * a signal between the first instruction and the commit goes to the abort label instead, and nothing
  * happened. So no instruction here is atomic and no lock is taken.
  *
- * Place: <stook/inline.h> compiles them into callers, src/slot/slot_fast.h into the library. What they touch
- * is layout version 1 (<stook/layout.h>); their meaning, and the argument for it, stands in src/slot/slot.h.
+ * Place: <stook/inline.h> compiles them into callers; src/slot/slot_fast.h makes the library's own of the same
+ * pieces. What they touch is layout version 1 (<stook/layout.h>); their meaning, and the argument for it, stands
+ * in src/slot/slot.h.
  *
  * Invariants:
  *  I1 `rseq_cs` is the only field of the kernel's area that is written. It points at the descriptor of the
@@ -56,11 +57,19 @@ enum stook_push {
  *   POP, PUSH up to the commit.
  * Tests define their own ARM, checks and PUSH, to prove that they would notice a broken section.
  *
+ * Inlined sections have BEGIN instead of ARM and SLOT: the area is at the same distance from every thread's line
+ * (stook_area_v1), so there is no pointer to load and none to test, and the index is always the concurrency id. A
+ * thread that has not enrolled may so arm an area that the kernel does not know of. It is sent away by `ready`, which
+ * is therefore read before: a handler may enrol the thread at any instruction, and what began before that is
+ * protected by nobody.
+ *
  * A pop is no asm goto, as that would need outputs there: gcc before 12.4 compiles those wrongly (its bug
- * 113921; seen here: a miss that jumps into the section again).
+ * 113921; seen here: a miss that jumps into the section again). It leaves its answer in the zero flag (x86-64),
+ * which no instruction between POP_CHECK and the end may change.
  */
 #ifdef STOOK_NEVER_UNLOADED
 #define STOOK_SECTION_UNLOADABLE 0
+#define STOOK_SECTION_DISARM
 #else
 #define STOOK_SECTION_UNLOADABLE 1
 #endif
@@ -79,8 +88,6 @@ enum stook_push {
 #define STOOK_SECTION_MAIN "%%r9"
 #define STOOK_SECTION_SIZE "%%r11"
 #define STOOK_SECTION_CLOBBERS "r9", "r10", "r11", "memory", "cc"
-#define STOOK_SECTION_INPUTS(self, area) \
-        [rseq] "r"(area), [index] "m"((self)->index), [ready] "m"((self)->ready)
 
 /* The signature is the displacement of a ud1: never executed. */
 #define STOOK_SECTION_DESCRIBE(on_miss) \
@@ -99,11 +106,23 @@ enum stook_push {
         "movq %%r10, " STOOK_SECTION_TEXT(STOOK_RSEQ_CS) "(%[rseq])\n\t"
 #endif
 #define STOOK_SECTION_SLOT \
-        "movq %[index], %%r10\n\t" \
-        "movl (%%r10), %%r10d\n\t" \
+        "movl %[index], %%r10d\n\t" \
         "cmpl %[ready], %%r10d\n\t" \
         "jae 4b\n\t" \
         "shlq $" STOOK_SECTION_TEXT(STOOK_SLOT_SHIFT) ", %%r10\n\t"
+/* Label 1 is in here. */
+#define STOOK_SECTION_BEGIN \
+        "movl " STOOK_SECTION_TEXT(STOOK_THREAD_READY) "(%[self]), %%r11d\n\t" \
+        "leaq 3b(%%rip), %%r10\n\t" \
+        "movq %%r10, " STOOK_SECTION_TEXT(STOOK_RSEQ_CS) "(%[self],%[area])\n\t" \
+        "1:\n\t" \
+        "movl " STOOK_SECTION_TEXT(STOOK_RSEQ_MM_CID) "(%[self],%[area]), %%r10d\n\t" \
+        "cmpl %%r11d, %%r10d\n\t" \
+        "jae 4b\n\t" \
+        "shlq $" STOOK_SECTION_TEXT(STOOK_SLOT_SHIFT) ", %%r10\n\t"
+#if STOOK_SECTION_UNLOADABLE
+#define STOOK_SECTION_DISARM "movq $0, " STOOK_SECTION_TEXT(STOOK_RSEQ_CS) "(%[self],%[area])\n\t"
+#endif
 #define STOOK_SECTION_LOAD \
         "movq (%%r10,%[line]), %%r9\n\t" \
         "movq (%%r9), %%r10\n\t" \
@@ -115,7 +134,7 @@ enum stook_push {
 #endif
 #define STOOK_SECTION_POP \
         "movq " STOOK_SECTION_TEXT(STOOK_SHEAF_OBJECTS) "-8(%%r9,%%r11,8), %[object]\n\t" \
-        "addq $" STOOK_SECTION_TEXT(STOOK_SHEAF_POP) ", %%r10\n\t" \
+        "leaq " STOOK_SECTION_TEXT(STOOK_SHEAF_POP) "(%%r10), %%r10\n\t" \
         "movq %%r10, (%%r9)\n\t"
 #ifndef STOOK_SECTION_PUSH_CHECK
 #define STOOK_SECTION_PUSH_CHECK \
@@ -135,7 +154,6 @@ enum stook_push {
 
 /* T is x15, MAIN x14, SIZE x13. x16 and x17 are scratch. */
 #define STOOK_SECTION_CLOBBERS "x13", "x14", "x15", "x16", "x17", "memory", "cc"
-#define STOOK_SECTION_INPUTS(self_, area) [rseq] "r"(area), [self] "r"(self_)
 
 /* In a subsection: a conditional branch must reach it. The signature is brk #0x45e0. */
 #define STOOK_SECTION_DESCRIBE(on_miss) \
@@ -154,12 +172,28 @@ enum stook_push {
         "str x15, [%[rseq], #" STOOK_SECTION_TEXT(STOOK_RSEQ_CS) "]\n\t"
 #endif
 #define STOOK_SECTION_SLOT \
-        "ldr x15, [%[self], #" STOOK_SECTION_TEXT(STOOK_THREAD_INDEX) "]\n\t" \
-        "ldr w15, [x15]\n\t" \
-        "ldr w16, [%[self], #" STOOK_SECTION_TEXT(STOOK_THREAD_READY) "]\n\t" \
+        "ldr w15, %[index]\n\t" \
+        "ldr w16, %[ready]\n\t" \
         "cmp w15, w16\n\t" \
         "b.hs 4b\n\t" \
         "lsl x15, x15, #" STOOK_SECTION_TEXT(STOOK_SLOT_SHIFT) "\n\t"
+/* Label 1 is in here. */
+#define STOOK_SECTION_BEGIN \
+        "ldr w16, [%[self], #" STOOK_SECTION_TEXT(STOOK_THREAD_READY) "]\n\t" \
+        "adrp x15, 3b\n\t" \
+        "add x15, x15, :lo12:3b\n\t" \
+        "add x17, %[self], %[area]\n\t" \
+        "str x15, [x17, #" STOOK_SECTION_TEXT(STOOK_RSEQ_CS) "]\n\t" \
+        "1:\n\t" \
+        "ldr w15, [x17, #" STOOK_SECTION_TEXT(STOOK_RSEQ_MM_CID) "]\n\t" \
+        "cmp w15, w16\n\t" \
+        "b.hs 4b\n\t" \
+        "lsl x15, x15, #" STOOK_SECTION_TEXT(STOOK_SLOT_SHIFT) "\n\t"
+#if STOOK_SECTION_UNLOADABLE
+#define STOOK_SECTION_DISARM \
+        "add x17, %[self], %[area]\n\t" \
+        "str xzr, [x17, #" STOOK_SECTION_TEXT(STOOK_RSEQ_CS) "]\n\t"
+#endif
 #define STOOK_SECTION_LOAD \
         "ldr x14, [x15, %[line]]\n\t" \
         "ldr x15, [x14]\n\t" \
@@ -190,78 +224,70 @@ enum stook_push {
 
 #endif
 
-/*
- * The thread's line, by a pointer the compiler cannot see through. gcc 12 splits an asm goto that has an operand
- * in thread-local memory (%fs:...), and forgets its labels: the jumps are then to symbols that do not exist.
- */
-STOOK_SECTION_FUNCTION struct stook_thread_v1 *stook_section_self(void)
-{
-        struct stook_thread_v1 *self = &stook_thread_v1;
-
-        __asm__("" : "+r"(self));
-        return self;
-}
-
-STOOK_SECTION_FUNCTION void stook_section_disarm(char *area)
+STOOK_SECTION_FUNCTION void stook_section_disarm(struct stook_thread_v1 *self, intptr_t area)
 {
         if (STOOK_SECTION_UNLOADABLE)
-                *(volatile uint64_t *)(area + STOOK_RSEQ_CS) = 0;
+                __asm__ volatile(STOOK_SECTION_DISARM "" : : [self] "r"(self), [area] "r"(area) : STOOK_SECTION_CLOBBERS);
 }
 
 /* NULL: empty, aborted, or not enrolled. @line: the cache's line in slot 0. */
 STOOK_SECTION_FUNCTION void *stook_section_pop_v1(uintptr_t line)
 {
-        struct stook_thread_v1 *self = stook_section_self();
-        char *area = self->rseq;
+        struct stook_thread_v1 *self = &stook_thread_v1;
+        intptr_t area = stook_area_v1;
         void *object;
+#if defined(__x86_64__)
+        int done;
+#endif
 
-        if (__builtin_expect(!area, 0))
-                return NULL;
         __asm__ volatile(
                 STOOK_SECTION_DESCRIBE(STOOK_SECTION_ZERO("object") STOOK_SECTION_GO("5f"))
-                STOOK_SECTION_ARM
-                "1:\n\t"
-                STOOK_SECTION_SLOT
+                STOOK_SECTION_BEGIN
                 STOOK_SECTION_LOAD
                 STOOK_SECTION_POP_CHECK
                 STOOK_SECTION_POP
                 "2:\n\t"
                 "5:\n\t"
+                STOOK_SECTION_DISARM
                 : [object] "=&r"(object)
-                : STOOK_SECTION_INPUTS(self, area), [line] "r"(line)
+#if defined(__x86_64__)
+                , "=@ccnz"(done)
+#endif
+                : [self] "r"(self), [area] "r"(area), [line] "r"(line)
                 : STOOK_SECTION_CLOBBERS);
-        stook_section_disarm(area);
+#if defined(__x86_64__)
+        if (__builtin_expect(!done, 0))
+                return NULL;
+        if (!object)
+                __builtin_unreachable();        /* no second test of it */
+#endif
         return object;
 }
 
 /* @object is not NULL. With size 0 the word compared for DOUBLE is the sheaf's header, which is no object. */
 STOOK_SECTION_FUNCTION enum stook_push stook_section_push_v1(uintptr_t line, void *object)
 {
-        struct stook_thread_v1 *self = stook_section_self();
-        char *area = self->rseq;
+        struct stook_thread_v1 *self = &stook_thread_v1;
+        intptr_t area = stook_area_v1;
 
-        if (__builtin_expect(!area, 0))
-                return STOOK_PUSH_MISS;
         __asm__ goto(
                 STOOK_SECTION_DESCRIBE(STOOK_SECTION_GO("%l[miss]"))
-                STOOK_SECTION_ARM
-                "1:\n\t"
-                STOOK_SECTION_SLOT
+                STOOK_SECTION_BEGIN
                 STOOK_SECTION_LOAD
                 STOOK_SECTION_PUSH_CHECK
                 STOOK_SECTION_PUSH
                 "2:\n\t"
                 :
-                : STOOK_SECTION_INPUTS(self, area), [line] "r"(line), [object] "r"(object)
+                : [self] "r"(self), [area] "r"(area), [line] "r"(line), [object] "r"(object)
                 : STOOK_SECTION_CLOBBERS
                 : miss, twice);
-        stook_section_disarm(area);
+        stook_section_disarm(self, area);
         return STOOK_PUSH_DONE;
 miss:
-        stook_section_disarm(area);
+        stook_section_disarm(self, area);
         return STOOK_PUSH_MISS;
 twice:
-        stook_section_disarm(area);
+        stook_section_disarm(self, area);
         return STOOK_PUSH_DOUBLE;
 }
 

@@ -2,7 +2,7 @@
  * Purpose: the library's one line of thread-local storage, `stook_thread_v1` of <stook/layout.h>, under a
  * name for use inside.
  * Invariants:
- *  I1 all of it is zero in a new thread: such a thread's first call takes the slow path.
+ *  I1 all of it but no_index is zero in a new thread: such a thread's first call takes the slow path.
  *  I2 `ready` is not zero only while the kernel protects this thread's sections: the thread is registered
  *     (cpu_id >= 0) and is not a vfork child.
  *  I3 initial-exec, 64 bytes in all: the library can be dlopened, and no access allocates.
@@ -13,7 +13,13 @@
 #include <stddef.h>
 #include <stook/layout.h>
 
-#define stook_self (&stook_thread_v1)
+/*
+ * Another name for this library's stook_thread_v1. That name itself is, to a program, the line of the first library
+ * that has it: with the drop-in before libstook.so, the drop-in's.
+ */
+extern __thread struct stook_thread_v1 stook_thread
+        __attribute__((tls_model("initial-exec"), visibility("hidden")));
+#define stook_self (&stook_thread)
 
 /* In `barred`. Handlers leave the upper seven as they found them. */
 #define STOOK_SELF_BARRED         0x1
@@ -24,11 +30,9 @@
 #define STOOK_SELF_TRANSIT_MASK   0x3
 
 _Static_assert(sizeof(struct stook_thread_v1) == 64, "static TLS budget");
-_Static_assert(offsetof(struct stook_thread_v1, slots) == STOOK_THREAD_SLOTS, "layout v1");
 _Static_assert(offsetof(struct stook_thread_v1, ready) == STOOK_THREAD_READY, "layout v1");
-_Static_assert(offsetof(struct stook_thread_v1, barred) == STOOK_THREAD_BARRED, "vfork_*.S");
-_Static_assert(offsetof(struct stook_thread_v1, rseq) == STOOK_THREAD_RSEQ, "layout v1");
-_Static_assert(offsetof(struct stook_thread_v1, barred) == 13, "malloc/vfork_*.S");
-_Static_assert(offsetof(struct stook_thread_v1, index) == STOOK_THREAD_INDEX, "layout v1");
+_Static_assert(offsetof(struct stook_thread_v1, nowhere) == STOOK_RSEQ_CS, "layout v1");
+_Static_assert(offsetof(struct stook_thread_v1, no_index) == STOOK_RSEQ_MM_CID, "layout v1");
+_Static_assert(offsetof(struct stook_thread_v1, barred) == STOOK_THREAD_BARRED, "malloc/vfork_*.S");
 
 #endif

@@ -109,16 +109,24 @@ const struct stook_slot_ops *stook_slot_ops(void);
 bool stook_slot_enrol(void);
 
 /*
- * Where the two fields of the kernel's area lie that sections use, in bytes from the thread's line: the same in
- * every thread, since both are static thread-local memory. For sections in assembly (malloc/hot_x86_64.S),
- * which need no pointer of the thread then, and no test of it: a thread that has not enrolled stores its
- * rseq_cs into an area that is not registered, or not at work, and is sent away by `ready`.
- * Written by every thread that enrols, always the same: relaxed; `index` first, so that the pair is never
- * {area of libc, index of own_rseq} with `ready` open.
+ * What sections find their way by, the same in every thread: where two fields of the kernel's area lie, in bytes
+ * from the thread's line (both are static thread-local memory), and slot 0. Sections in assembly
+ * (malloc/hot_x86_64.S) so need no pointer of the thread, and no test of it: a thread that has not enrolled stores
+ * its rseq_cs into an area that is not registered, or not at work, and is sent away by `ready`.
+ * Set at start; and, always the same, by every thread that enrols: relaxed; `index` first, so that the pair is
+ * never {area of libc, index of the line} with `ready` open. Until then: the line itself, as stook_area_v1 0.
  */
-extern struct stook_area_offsets {
+extern struct stook_sections {
         uintptr_t rseq_cs, index;
-} stook_area_offsets STOOK_HIDDEN;
+        char     *slots;
+} stook_sections STOOK_HIDDEN;
+/*
+ * <stook/layout.h>'s stook_area_v1, which is const to callers only; where the program sees it, for a program may
+ * have a copy of it in itself.
+ */
+extern intptr_t stook_slot_area __asm__("stook_area_v1") __attribute__((visibility("default")));
+/* Sets these and stook_area_v1, if this thread is registered. */
+void stook_slot_note_area(void);
 
 /* ---- slot_regions.c ---- */
 /* Chooses the backend (STOOK_SLOTS), reserves the regions. False: no memory. */

@@ -5,25 +5,37 @@
  * (cpu_id >= 0) opens the hot path. It comes again when its index passes `ready`.
  * Place: called by slot_miss.c through stook_slot_ops; calls os (registration) and slot_regions.c.
  * Concurrency: works on this thread's line only. A signal handler may run it on top of itself: fields are
- *  stored in an order in which each prefix is safe (index and slots before rseq, `ready` last), and both
+ *  stored in an order in which each prefix is safe (rseq before `ready`), and both
  *  store the same.
  */
 #include <stddef.h>
 #include "slot/slot_regions.h"
+#include "slot/slot_section.h"
 #include "os/os.h"
 
-/* Until a thread has enrolled: the thread's own_rseq, which nobody has registered. */
-struct stook_area_offsets stook_area_offsets = {
-        .rseq_cs = offsetof(struct stook_thread_v1, own_rseq) + STOOK_RSEQ_CS,
-        .index = offsetof(struct stook_thread_v1, own_rseq) + STOOK_RSEQ_MM_CID,
-};
+struct stook_sections stook_sections = { .rseq_cs = STOOK_RSEQ_CS, .index = STOOK_RSEQ_MM_CID };
 
-static void note_offsets(const struct stook_thread_v1 *self, const char *area)
+intptr_t stook_slot_area;
+
+static void note(const char *area)
 {
-        uintptr_t from_line = (uintptr_t)area - (uintptr_t)self;
+        uintptr_t from_line = (uintptr_t)area - (uintptr_t)stook_self;
 
-        __atomic_store_n(&stook_area_offsets.index, from_line + stook_regions.index_offset, __ATOMIC_RELAXED);
-        __atomic_store_n(&stook_area_offsets.rseq_cs, from_line + STOOK_RSEQ_CS, __ATOMIC_RELAXED);
+        stook_sections.slots = stook_regions.base;
+        __atomic_store_n(&stook_sections.index, from_line + stook_regions.index_offset, __ATOMIC_RELAXED);
+        __atomic_store_n(&stook_sections.rseq_cs, from_line + STOOK_RSEQ_CS, __ATOMIC_RELAXED);
+        if (&stook_thread_v1 != stook_self)
+                return;                 /* the program's inlined calls use another library */
+        __atomic_store_n(&stook_slot_area, stook_regions.index_offset == STOOK_RSEQ_MM_CID ? (intptr_t)from_line : 0,
+                         __ATOMIC_RELAXED);
+}
+
+void stook_slot_note_area(void)
+{
+        const char *area = stook_os_rseq_area();
+
+        if (area)
+                note(area);
 }
 
 bool stook_slot_enrol(void)
@@ -41,13 +53,11 @@ bool stook_slot_enrol(void)
                         self->barred |= STOOK_SELF_BARRED;
                         return false;
                 }
-                self->slots = stook_regions.base;
-                self->index = (uint32_t *)(area + stook_regions.index_offset);
-                note_offsets(self, area);
+                note(area);
                 __atomic_signal_fence(__ATOMIC_RELEASE);
                 self->rseq = area;
         }
-        index = *self->index;
+        index = *stook_slot_index(self);
         ready = stook_regions_ready(index);
         if (index >= ready)
                 return false;
@@ -60,7 +70,7 @@ const struct stook_slot_ops *stook_slot_ops(void)
 {
         uint32_t ready = stook_self->ready;
 
-        if (STOOK_LIKELY(ready && *stook_self->index < ready))
+        if (STOOK_LIKELY(ready && *stook_slot_index(stook_self) < ready))
                 return &stook_slot_rseq;
         return stook_slot_enrol() ? &stook_slot_rseq : &stook_slot_locked;
 }

@@ -216,6 +216,9 @@ bool stook_slots_start(void)
         }
         stook_os_advise(r.base, bytes, STOOK_OS_NOHUGEPAGE);
         stook_regions = r;
+        stook_sections.slots = r.base;
+        if (r.rseq_slots)
+                stook_slot_note_area();
         __atomic_store_n(&lines, lines_of_a_page(), __ATOMIC_RELEASE);
         return true;
 }

@@ -19,7 +19,6 @@ extern struct stook_regions stook_regions;
 
 /* In struct rseq of the kernel. */
 #define STOOK_RSEQ_CPU_ID  4            /* int32_t: negative when the thread is not registered */
-#define STOOK_RSEQ_MM_CID  24
 
 /* Slots of the rseq backend that are ready now: more than @index, unless there is no such slot, no memory, or
  * no lock to be had. */

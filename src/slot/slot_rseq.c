@@ -1,7 +1,7 @@
 /*
  * Purpose: the rseq backend: the contract of slot/slot.h by restartable sequences.
  * Place: called by slot_miss.c and, for nodes and bulk, by cache; the sections are in arch/ and
- *  <stook/section.h>.
+ *  slot_section.h.
  * Invariants:
  *  I1 only rseq_cs of the kernel's area is written; the library is never unloaded, so it is left pointing at
  *     the last section.
@@ -18,33 +18,33 @@
 /* In slot 0: sections add the slot. */
 static uintptr_t line_of(uint32_t offset)
 {
-        return (uintptr_t)stook_self->slots + offset;
+        return (uintptr_t)stook_sections.slots + offset;
 }
 
 static void *pop(uint32_t offset)
 {
-        return stook_section_pop_v1(line_of(offset));
+        return stook_section_pop(line_of(offset));
 }
 
 static struct stook_pair look(uint32_t offset)
 {
         struct stook_pair nothing = { .lo = (uintptr_t)&stook_sheaf_zero };
         uint32_t ready = stook_self->ready;
-        uint32_t slot = ready ? *stook_self->index : 0;
+        uint32_t slot = ready ? *stook_slot_index(stook_self) : 0;
         char *line;
 
         if (slot >= ready)
                 return nothing;
-        line = stook_self->slots + ((size_t)slot << STOOK_SLOT_SHIFT) + offset;
+        line = stook_sections.slots + ((size_t)slot << STOOK_SLOT_SHIFT) + offset;
         return stook_pair_read(&((struct stook_line *)line)->pair);
 }
 
 static struct stook_line *own(void)
 {
         uint32_t ready = stook_self->ready;
-        uint32_t slot = ready ? *stook_self->index : 0;
+        uint32_t slot = ready ? *stook_slot_index(stook_self) : 0;
 
-        return slot < ready ? (struct stook_line *)(stook_self->slots + ((size_t)slot << STOOK_SLOT_SHIFT)) : NULL;
+        return slot < ready ? (struct stook_line *)(stook_sections.slots + ((size_t)slot << STOOK_SLOT_SHIFT)) : NULL;
 }
 
 /* Sheaf memory is type-stable, so a stale main is still a sheaf. */
@@ -70,7 +70,7 @@ static enum stook_push push(uint32_t offset, void *object)
 {
         if (STOOK_UNLIKELY(stook_regions.nodes > 1))
                 return push_past_bound(offset, object);
-        return stook_section_push_v1(line_of(offset), object);
+        return stook_section_push(line_of(offset), object);
 }
 
 static size_t pop_n(uint32_t offset, size_t n, void **objects)

@@ -302,21 +302,21 @@ static bool forget_offsets;
 
 static void *fresh_thread(void *unused)
 {
-        struct stook_area_offsets offsets = stook_area_offsets;
+        struct stook_sections sections = stook_sections;
 
         (void)unused;
         stook_self->ready = 0;
         stook_self->rseq = NULL;
         if (forget_offsets) {           /* the process has never enrolled anybody */
-                stook_area_offsets.rseq_cs = (uintptr_t)stook_self->own_rseq + STOOK_RSEQ_CS - (uintptr_t)stook_self;
-                stook_area_offsets.index = (uintptr_t)stook_self->own_rseq + 24 - (uintptr_t)stook_self;
+                stook_sections.rseq_cs = STOOK_RSEQ_CS;
+                stook_sections.index = STOOK_RSEQ_MM_CID;
         }
         second = fresh_call->steps[fresh_call->count - 2];
         set_breakpoint(fresh_call->steps[fresh_step]);
         fresh_call->run();
         second = NULL;
         clear_breakpoint();
-        stook_area_offsets = offsets;
+        stook_sections = sections;
         return NULL;
 }
 

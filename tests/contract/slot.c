@@ -540,14 +540,15 @@ static bool unprotected;
 static int start_slots(void **state)
 {
         static char area[32] __attribute__((aligned(32)));
-        static uint32_t index;
 
         (void)state;
         if (!stook_meta_start() || !stook_slots_start())
                 return -1;
         if (unprotected) {
-                stook_self->slots = stook_regions_locked(0);
-                stook_self->index = &index;
+                if (!stook_regions_locked(0))
+                        return -1;
+                stook_sections.index = (uintptr_t)area + STOOK_RSEQ_MM_CID - (uintptr_t)stook_self;
+                stook_slot_area = (intptr_t)area - (intptr_t)stook_self;
                 stook_self->rseq = area;
                 stook_self->ready = 1;
         }

@@ -7,7 +7,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#include "base/thread.h"
+#include "slot/slot_section.h"
 #include "race/breakpoint.h"
 
 volatile bool breakpoints_inside;
@@ -93,18 +93,21 @@ void breakpoints_find(void (*call)(void), struct steps *steps)
 {
         static struct { uint32_t cpu_id_start, cpu_id; uint64_t cs; uint32_t rest[12]; } area
                 __attribute__((aligned(64)));
-        static uint32_t index;
+        struct stook_sections real = stook_sections;
         char *real_area = stook_self->rseq;
-        volatile uint32_t *real_index = stook_self->index;
+        intptr_t real_distance = stook_slot_area;
         bool enrolled = stook_self->ready;
 
         memset(seen, 0, sizeof(seen));
         steps->count = 0;
         area.cs = 0;
         if (enrolled) {
-                index = *real_index;
+                area.rest[2] = *stook_slot_index(stook_self);   /* mm_cid */
                 stook_self->rseq = (char *)&area;
-                stook_self->index = &index;
+                stook_sections.rseq_cs = (uintptr_t)&area.cs - (uintptr_t)stook_self;
+                stook_sections.index = (uintptr_t)&area.rest[2] - (uintptr_t)stook_self;
+                if (real_distance)
+                        stook_slot_area = (intptr_t)&area - (intptr_t)stook_self;
         }
         stepping = steps;
         SET_TRAP_FLAG("orq $0x100");
@@ -113,7 +116,8 @@ void breakpoints_find(void (*call)(void), struct steps *steps)
         stepping = NULL;
         if (enrolled) {
                 stook_self->rseq = real_area;
-                stook_self->index = real_index;
+                stook_sections = real;
+                stook_slot_area = real_distance;
         }
 }
 

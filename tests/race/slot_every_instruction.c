@@ -27,6 +27,7 @@
 #include "os/os.h"
 #include "pages/meta.h"
 #include "slot/slot_regions.h"
+#include "slot/slot_section.h"
 
 #if !defined(__x86_64__)
 int main(void)
@@ -86,6 +87,49 @@ static bool do_push(void)
                 return false;
         o = held[--holding];
         if (ops->push(OFFSET, o) == STOOK_PUSH_DONE)
+                return true;
+        hold(o);
+        return false;
+}
+
+/*
+ * The sections that are inlined into callers, in a section of the file so that nothing else is among their
+ * instructions. With another index than the concurrency id they only miss.
+ */
+#define INLINED static __attribute__((noinline, section("inlined")))
+extern char __start_inlined[], __stop_inlined[];
+
+INLINED void *inlined_pop(void)
+{
+        return stook_section_pop_v1(front.line);
+}
+
+INLINED enum stook_push inlined_push(void *object)
+{
+        return stook_section_push_v1(front.line, object);
+}
+
+/* By pointers, as ops: handlers change what is held, which the compiler must not believe it sees through. */
+static void *(*volatile pop_inlined)(void) = inlined_pop;
+static enum stook_push (*volatile push_inlined)(void *) = inlined_push;
+
+static bool do_inlined_pop(void)
+{
+        void *o = pop_inlined();
+
+        if (o)
+                hold(o);
+        return o;
+}
+
+static bool do_inlined_push(void)
+{
+        void *o;
+
+        if (!holding)
+                return false;
+        o = held[--holding];
+        if (push_inlined(o) == STOOK_PUSH_DONE)
                 return true;
         hold(o);
         return false;
@@ -199,9 +243,10 @@ struct act {
         bool sections;                  /* false: retries inside, so an abort is no miss of the whole */
 };
 static const struct act operations[] = {
-        { "pop", do_pop, true }, { "push", do_push, true }, { "pop_n", do_pop_n, true },
-        { "push_n", do_push_n, true }, { "pop_if", do_pop_if, true }, { "exchange", do_swap, true },
-        { "replace empty", do_replace_empty, true }, { "alloc", do_alloc, false }, { "free", do_free, false },
+        { "pop", do_pop, true }, { "push", do_push, true }, { "inlined pop", do_inlined_pop, true },
+        { "inlined push", do_inlined_push, true }, { "pop_n", do_pop_n, true }, { "push_n", do_push_n, true },
+        { "pop_if", do_pop_if, true }, { "exchange", do_swap, true }, { "replace empty", do_replace_empty, true },
+        { "alloc", do_alloc, false }, { "free", do_free, false },
 };
 static const struct act interruptions[] = {
         { "pop", do_pop, true }, { "push", do_push, true }, { "pop_n", do_pop_n, true },
@@ -222,7 +267,9 @@ static uintptr_t text_from, text_to;    /* the operations of slot_rseq.c */
 
 static void record(uint8_t *rip)
 {
-        if ((uintptr_t)rip < text_from || (uintptr_t)rip >= text_to || step_count == STEPS_MAX)
+        bool inlined = (char *)rip >= __start_inlined && (char *)rip < __stop_inlined;
+
+        if ((!inlined && ((uintptr_t)rip < text_from || (uintptr_t)rip >= text_to)) || step_count == STEPS_MAX)
                 return;
         for (unsigned i = 0; i < step_count; i++)
                 if (steps[i] == rip)
@@ -280,7 +327,7 @@ static void set_up(int main, int spare)
                 stook_slab_fill(&slabs, 0, 1, &o, 0);
                 hold(o);
         }
-        stook_pair_cas(&stook_slots_line(*stook_self->index, INDEX)->pair, &nothing, to);
+        stook_pair_cas(&stook_slots_line(*stook_slot_index(stook_self), INDEX)->pair, &nothing, to);
         seen_empty = to;
 }
 
@@ -321,15 +368,18 @@ static const struct descriptor *find_instructions(const struct act *act, int mai
 {
         static struct { uint32_t cpu_id_start, cpu_id; uint64_t cs; uint32_t rest[4]; } area
                 __attribute__((aligned(32)));
-        static uint32_t index;
+        struct stook_sections real = stook_sections;
         char *real_area = stook_self->rseq;
-        volatile uint32_t *real_index = stook_self->index;
+        intptr_t real_distance = stook_slot_area;
 
         set_up(main, spare);
         area.cs = 0;
-        index = *real_index;
+        area.rest[2] = *stook_slot_index(stook_self);
         stook_self->rseq = (char *)&area;
-        stook_self->index = &index;
+        stook_sections.rseq_cs = (uintptr_t)&area.cs - (uintptr_t)stook_self;
+        stook_sections.index = (uintptr_t)&area.rest[2] - (uintptr_t)stook_self;
+        if (real_distance)
+                stook_slot_area = (intptr_t)&area - (intptr_t)stook_self;
         step_count = 0;
         stepping = true;
         SET_TRAP_FLAG("orq $0x100");
@@ -337,7 +387,8 @@ static const struct descriptor *find_instructions(const struct act *act, int mai
         SET_TRAP_FLAG("andq $~0x100");
         stepping = false;
         stook_self->rseq = real_area;
-        stook_self->index = real_index;
+        stook_sections = real;
+        stook_slot_area = real_distance;
         check(act->name, ~0u);
         return (const struct descriptor *)area.cs;
 }
@@ -426,6 +477,7 @@ static int run_all(uint32_t index_offset)
         fake_slab_start(OBJECTS);
         stook_barns_init(&barns, &slabs, &counters, CAPACITY, 2, 2);
 
+        front.line = stook_slots_first_line(INDEX);
         text_from = ~(uintptr_t)0;
         for (unsigned i = 0; i < 6; i++) {
                 uintptr_t fn[] = { (uintptr_t)ops->pop, (uintptr_t)ops->push, (uintptr_t)ops->pop_n,
@@ -435,6 +487,8 @@ static int run_all(uint32_t index_offset)
                 text_to = fn[i] + 200 > text_to ? fn[i] + 200 : text_to;
         }
         if (mprotect((void *)(text_from & -page), text_to + page - (text_from & -page),
+                     PROT_READ | PROT_WRITE | PROT_EXEC) ||
+            mprotect((void *)((uintptr_t)__start_inlined & -page), (size_t)(__stop_inlined - __start_inlined) + page,
                      PROT_READ | PROT_WRITE | PROT_EXEC))
                 return 77;
         sigaction(SIGTRAP, &sa, NULL);

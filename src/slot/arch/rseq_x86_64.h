@@ -1,6 +1,6 @@
 /*
- * Purpose: the critical sections of slot_rseq.c on x86-64, besides pop and push of <stook/section.h>, whose
- * pieces they are made of. Nothing but sections here; their contract and pseudo-code stand in slot/slot.h.
+ * Purpose: the critical sections of slot_rseq.c on x86-64, besides pop and push of slot_section.h, with
+ * the pieces of <stook/section.h>. Nothing but sections here; their contract and pseudo-code stand in slot/slot.h.
  * Place: slot_rseq.c only.
  * Invariants: <stook/section.h>. A section may be cut at any instruction, so what it
  *  wrote before its commit must lie where nobody looks: beyond the sheaf's size, or in the caller's array.
@@ -8,14 +8,13 @@
 #ifndef STOOK_RSEQ_X86_64_H
 #define STOOK_RSEQ_X86_64_H
 
-#include <stook/section.h>
-#include "base/compiler.h"
 #include "base/pair.h"
+#include "slot/slot_section.h"
 
 /* @n is not 0. Objects taken, the top one first. */
 STOOK_INLINE size_t stook_section_pop_n(uintptr_t line, size_t n, void **objects)
 {
-        struct stook_thread_v1 *self = stook_section_self();
+        struct stook_thread_v1 *self = stook_slot_self();
         char *area = self->rseq;
         uint64_t i, object;
 
@@ -73,7 +72,7 @@ STOOK_INLINE size_t stook_section_pop_n(uintptr_t line, size_t n, void **objects
 /* @n is not 0. Objects put, objects[0] first. */
 STOOK_INLINE size_t stook_section_push_n(uintptr_t line, size_t n, void *const *objects)
 {
-        struct stook_thread_v1 *self = stook_section_self();
+        struct stook_thread_v1 *self = stook_slot_self();
         char *area = self->rseq;
         uint64_t i, object;
 
@@ -119,7 +118,7 @@ STOOK_INLINE size_t stook_section_push_n(uintptr_t line, size_t n, void *const *
 /* NULL: as pop, or the top object is not @expected. */
 STOOK_INLINE void *stook_section_pop_if(uintptr_t line, void *expected)
 {
-        struct stook_thread_v1 *self = stook_section_self();
+        struct stook_thread_v1 *self = stook_slot_self();
         char *area = self->rseq;
 
         if (STOOK_UNLIKELY(!area))
@@ -155,7 +154,7 @@ STOOK_INLINE void *stook_section_pop_if(uintptr_t line, void *expected)
 STOOK_INLINE bool stook_section_exchange(uintptr_t line, struct stook_pair expected, struct stook_pair desired,
                                          unsigned size, const uint32_t *config, uint32_t generation)
 {
-        struct stook_thread_v1 *self = stook_section_self();
+        struct stook_thread_v1 *self = stook_slot_self();
         char *area = self->rseq;
         uint64_t from_lo = expected.lo, from_hi = expected.hi;
 
