@@ -113,11 +113,11 @@ static bool stock_set(uint32_t offset, uint64_t expected, uint64_t desired)
 static uint64_t stock_look(uint32_t offset)
 {
         uint32_t ready = stook_self->ready;
-        uint32_t slot = ready ? *stook_self->index : 0;
+        uint32_t slot = ready ? *stook_slot_index(stook_self) : 0;
 
         if (slot >= ready)
                 return 0;
-        return __atomic_load_n((uint64_t *)(stook_self->slots + ((size_t)slot << STOOK_SLOT_SHIFT) + offset),
+        return __atomic_load_n((uint64_t *)(stook_sections.slots + ((size_t)slot << STOOK_SLOT_SHIFT) + offset),
                                __ATOMIC_RELAXED);
 }
 

@@ -47,7 +47,7 @@ STOOK_INLINE uint64_t stook_stock_tag(uint16_t id)
 /* add, inlined: false in a thread that is not enrolled, too. */
 STOOK_INLINE bool stook_stock_add_fast(uint16_t id, int64_t delta)
 {
-        return stook_section_stock_add((uintptr_t)stook_self->slots + stook_stock_offset(id), stook_stock_tag(id), delta);
+        return stook_section_stock_add((uintptr_t)stook_sections.slots + stook_stock_offset(id), stook_stock_tag(id), delta);
 }
 
 /* On the backend this thread uses now. */

@@ -6,13 +6,13 @@
 #ifndef STOOK_STOCK_AARCH64_H
 #define STOOK_STOCK_AARCH64_H
 
-#include <stook/section.h>
+#include "slot/slot_section.h"
 #include "base/compiler.h"
 
 /* As in stock_x86_64.h. */
 STOOK_INLINE bool stook_section_stock_add(uintptr_t word, uint64_t tag, int64_t delta)
 {
-        struct stook_thread_v1 *self = stook_section_self();
+        struct stook_thread_v1 *self = stook_slot_self();
         char *area = self->rseq;
         uint64_t done = 1;
 
@@ -41,7 +41,7 @@ STOOK_INLINE bool stook_section_stock_add(uintptr_t word, uint64_t tag, int64_t 
 
 STOOK_INLINE bool stook_section_stock_set(uintptr_t word, uint64_t expected, uint64_t desired)
 {
-        struct stook_thread_v1 *self = stook_section_self();
+        struct stook_thread_v1 *self = stook_slot_self();
         char *area = self->rseq;
         uint64_t done = 1;
 
