@@ -103,6 +103,18 @@ STOOK_PUBLIC int stook_free_rcu(void *object);
 STOOK_PUBLIC void stook_cache_rcu_barrier(struct stook_cache *cache);
 STOOK_PUBLIC void stook_rcu_barrier(void);
 
+/*
+ * stook_rcu_limit() - how much may wait for readers
+ * @bytes: of objects; 0: an eighth of the memory there is (the smallest of RAM, memory.max and RLIMIT_AS)
+ * @milliseconds: how long a free waits, where it may (see may_wait), before it answers -EAGAIN; 1000 at first
+ * Above it, each free that would submit a sheaf waits, then fails; so do nolock ones at once. Caches made with STOOK_RCU
+ * wait, too, but then take the object; that is reported once. STOOK_RCU_BACKLOG=BYTES sets it from the environment.
+ * Return: 0. Signal-safe.
+ */
+STOOK_PUBLIC int stook_rcu_limit(uint64_t bytes, unsigned milliseconds);
+/* Bytes of objects that wait, without those in sheaves not yet full. Signal-safe. */
+STOOK_PUBLIC uint64_t stook_rcu_backlog(void);
+
 #ifdef __cplusplus
 }
 #endif

@@ -51,7 +51,6 @@ struct stook_cache {
         struct stook_slabs    slabs;
         struct stook_counters counters;
         const struct stook_rcu *rcu;    /* NULL: the process's */
-        struct stook_sheaf   *rcu_open; /* atomic: the sheaf that frees by free_rcu go to */
         uint32_t              rcu_used; /* atomic: there was such a free */
         struct stook_rcu_chain rcu_chain;
 } STOOK_ALIGNED(STOOK_CACHELINE);
@@ -116,6 +115,14 @@ bool stook_registry_add_alias(struct stook_cache *cache, const char *name);
 /* ---- cache_destroy.c ---- */
 /* Empties slots and barns, gives empty slabs back. Registry mutex held. False: membarrier refused. */
 bool stook_cache_empty(struct stook_cache *cache);
+
+/* ---- cache_rcu_backlog.c ---- */
+/* At start: what stook_rcu_limit(0) means. */
+void stook_rcu_set_default_limit(uint64_t bytes);
+
+/* ---- cache_rcu_step.c ---- */
+/* Submits what has been waiting for a full sheaf for long, or lies where handlers left it. May call the implementation. */
+void stook_rcu_step(void);
 
 /* ---- cache_free.c ---- */
 /* Report of a free that is none: finds out what @object is and says so. */

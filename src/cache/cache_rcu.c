@@ -1,6 +1,8 @@
 /*
- * Purpose: frees that wait for readers.
- * Place: API; calls barn for sheaves.
+ * Purpose: frees that wait for readers: into the slot's rcu sheaf in one critical section; the free that fills it
+ * takes it off and submits it.
+ * Objects of caches without sheaves, large objects of malloc's and those of other nodes share sheaves, on line 0.
+ * Place: API; calls slot, and barn for sheaves.
  * Failure: -EAGAIN and the caller keeps the object; never for caches made with STOOK_RCU.
  */
 #include <errno.h>
@@ -11,12 +13,14 @@
 #include "pages/span.h"
 #include "slot/slot_rcu.h"
 
-/* Objects of a sheaf that takes those of all caches without sheaves. */
+/* Objects of a sheaf that takes those of many caches. */
 #define MIXED_CAPACITY 60
+/* Larger objects wait for nobody to share a sheaf with: what lies in open sheaves is not in the backlog. */
+#define ALONE_BYTES ((size_t)1 << 20)
+#define ALONE_CAPACITY 4                /* of the smallest sheaf there is */
+#define TRIES 16                        /* aborts, and sheaves that others opened or filled first */
 
-static struct stook_sheaf *mixed_open;
-
-static struct stook_sheaf *new_open(struct stook_cache *or_null)
+static struct stook_sheaf *new_sheaf(struct stook_cache *or_null)
 {
         struct stook_sheaf *sheaf;
 
@@ -24,71 +28,137 @@ static struct stook_sheaf *new_open(struct stook_cache *or_null)
                 return stook_sheaf_new_mixed(stook_sheaf_round_capacity(MIXED_CAPACITY));
         sheaf = stook_barn_get_empty(&or_null->barns, 0);
         if (!sheaf)
-                sheaf = stook_sheaf_new(or_null->index, stook_barns_capacity(&or_null->barns), 0, &or_null->counters);
+                sheaf = stook_sheaf_new(or_null->index, stook_rcu_capacity(or_null), 0, &or_null->counters);
         if (sheaf)
                 stook_sheaf_begin_rcu(sheaf, &or_null->counters);
         return sheaf;
 }
 
-static struct stook_sheaf **open_of(struct stook_cache *or_null)
+static void drop(struct stook_cache *or_null, struct stook_sheaf *sheaf)
 {
-        return or_null ? &or_null->rcu_open : &mixed_open;
+        if (or_null) {
+                stook_sheaf_end_rcu(sheaf, &or_null->counters);
+                stook_barn_dispose(&or_null->barns, stook_sheaf_node(sheaf), sheaf);
+        } else {
+                stook_sheaf_end_mixed(sheaf);
+        }
 }
 
-void stook_rcu_submit_open(struct stook_cache *or_null)
+static uint32_t offset_of(const struct stook_cache *or_null)
 {
-        struct stook_sheaf *sheaf = __atomic_exchange_n(open_of(or_null), NULL, __ATOMIC_ACQ_REL);
-
-        if (sheaf)
-                stook_rcu_submit(sheaf, false);
+        return or_null ? or_null->front.offset : 0;
 }
 
-/* In transit. False: no sheaf. */
-static bool put(struct stook_cache *or_null, void *object, bool nolock)
+/* A sheaf is open on this slot, or was a moment ago. False: none to be had. */
+static bool open_sheaf(struct stook_cache *or_null, bool nolock)
 {
-        struct stook_sheaf **open = open_of(or_null), *sheaf = __atomic_exchange_n(open, NULL, __ATOMIC_ACQ_REL);
+        struct stook_sheaf *sheaf;
 
-        if (!sheaf)
-                sheaf = new_open(or_null);
+        if (stook_slot_rcu_is_open(offset_of(or_null)))
+                return true;
+        sheaf = new_sheaf(or_null);
         if (!sheaf)
                 return false;
-        sheaf->objects[stook_sheaf_size(sheaf)] = object;
-        __atomic_store_n(&sheaf->word, sheaf->word + 1, __ATOMIC_RELAXED);
-        if (!stook_sheaf_full(sheaf))
-                sheaf = __atomic_exchange_n(open, sheaf, __ATOMIC_ACQ_REL);
-        if (sheaf)
-                stook_rcu_submit(sheaf, nolock);
+        if (!stook_slot_rcu_open(offset_of(or_null), sheaf, stook_rcu_round()))
+                drop(or_null, sheaf);
+        else if (!nolock)
+                stook_rcu_watch(or_null);
         return true;
 }
 
-static int free_rcu(struct stook_cache *or_null, void *object, bool nolock)
+/* The object goes into the last place of the sheaf, and that to the implementation. False: it did not. */
+static bool fill(struct stook_cache *or_null, void *object, bool nolock)
 {
-        /* Objects of a cache without sheaves go with those of others, unless it has an RCU of its own. */
-        bool mixed = !or_null || (!stook_barns_capacity(&or_null->barns) && !or_null->rcu), kept = false;
+        int ticket = stook_transit_enter();
+        struct stook_sheaf *full;
+
+        if (ticket < 0)
+                return false;
+        full = stook_slot_ops()->rcu_fill(offset_of(or_null), object);
+        if (full)
+                stook_rcu_submit(full, nolock);
+        if (!nolock)
+                stook_rcu_submit_waiting();
+        stook_transit_leave(ticket);
+        return full;
+}
+
+/* False: no sheaf for it, or too much waits already. */
+static bool put(struct stook_cache *or_null, void *object, bool nolock)
+{
+        for (unsigned tries = 0; tries < TRIES; tries++) {
+                void *answer = stook_slot_ops()->rcu_push(offset_of(or_null), object);
+
+                if (STOOK_LIKELY(answer == object))
+                        return true;
+                if (answer == STOOK_RCU_LAST) {
+                        if (!stook_rcu_has_room(or_null, nolock))
+                                return false;
+                        if (fill(or_null, object, nolock))
+                                return true;
+                } else if (!open_sheaf(or_null, nolock)) {
+                        return false;
+                }
+        }
+        return false;
+}
+
+/* In a sheaf of its own. */
+static bool put_alone(void *object)
+{
+        struct stook_sheaf *sheaf;
         int ticket;
 
-        if (!stook_rcu_of(or_null))
-                return -ENOTSUP;
-        if (!nolock)
-                stook_fork_check();
-        if (or_null)
-                __atomic_store_n(&or_null->rcu_used, 1, __ATOMIC_RELAXED);
+        if (!stook_rcu_has_room(NULL, false))
+                return false;
+        sheaf = stook_sheaf_new_mixed(ALONE_CAPACITY);
+        if (!sheaf)
+                return false;
+        sheaf->objects[0] = object;
+        __atomic_store_n(&sheaf->word, 1, __ATOMIC_RELAXED);
         ticket = stook_transit_enter();
-        if (ticket >= 0) {
-                if (mixed || stook_barns_capacity(&or_null->barns))
-                        kept = put(mixed ? NULL : or_null, object, nolock);
-                if (!nolock)
-                        stook_rcu_submit_waiting();
+        if (ticket < 0) {
+                stook_sheaf_end_mixed(sheaf);
+                return false;
         }
-        if ((mixed || !kept) && or_null)
-                stook_count(&or_null->counters, STOOK_STAT_free_rcu_sheaf_fail, 1);
-        if (!kept && or_null && (or_null->flags & STOOK_RCU)) {
-                stook_rcu_chain_put(or_null, object, nolock || ticket < 0);
-                kept = true;
-        }
+        stook_rcu_submit(sheaf, false);
+        stook_transit_leave(ticket);
+        return true;
+}
+
+/* Where the sheaf of @cache does not take it. */
+static STOOK_NOINLINE int put_elsewhere(struct stook_cache *cache, void *object, bool nolock, bool mixed)
+{
+        int ticket;
+
+        stook_count(&cache->counters, STOOK_STAT_free_rcu_sheaf_fail, 1);
+        if (mixed && put(NULL, object, nolock))
+                return 0;
+        if (!(cache->flags & STOOK_RCU))
+                return -EAGAIN;
+        ticket = stook_transit_enter();
+        stook_rcu_chain_put(cache, object, nolock || ticket < 0);
         if (ticket >= 0)
                 stook_transit_leave(ticket);
-        return kept ? 0 : -EAGAIN;
+        return 0;
+}
+
+static int free_rcu(struct stook_cache *cache, void *object, bool nolock)
+{
+        bool mixed;
+
+        if (STOOK_UNLIKELY(!__atomic_load_n(&cache->rcu_used, __ATOMIC_RELAXED))) {
+                if (!stook_rcu_of(cache))
+                        return -ENOTSUP;
+                __atomic_store_n(&cache->rcu_used, 1, __ATOMIC_RELAXED);
+        }
+        if (!nolock)
+                stook_fork_check();
+        /* An implementation of its own, and it cannot share; sheaves of one place have none that is not the last. */
+        mixed = stook_rcu_capacity(cache) < 2 || stook_rcu_is_remote(cache, object);
+        if (STOOK_LIKELY(!mixed) && put(cache, object, nolock))
+                return 0;
+        return put_elsewhere(cache, object, nolock, mixed && !cache->rcu);
 }
 
 /* Is it an object of @cache? As in stook_cache_free. */
@@ -100,14 +170,18 @@ static bool belongs(struct stook_cache *cache, const void *object, uint64_t entr
                offset <= cache->last_offset;
 }
 
+static STOOK_NOINLINE int misuse(struct stook_cache *cache, void *object)
+{
+        if (!object)
+                return 0;
+        stook_cache_free_misuse(cache, object);
+        return -EINVAL;
+}
+
 static int free_of_cache(struct stook_cache *cache, void *object, bool nolock)
 {
-        if (STOOK_UNLIKELY(!object))
-                return 0;
-        if (STOOK_UNLIKELY(!belongs(cache, object, stook_pagemap_get((uintptr_t)object)))) {
-                stook_cache_free_misuse(cache, object);
-                return -EINVAL;
-        }
+        if (STOOK_UNLIKELY(!belongs(cache, object, stook_pagemap_get((uintptr_t)object))))
+                return misuse(cache, object);
         return free_rcu(cache, object, nolock);
 }
 
@@ -125,14 +199,15 @@ STOOK_API int stook_free_rcu(void *object)
 {
         uint64_t entry = stook_pagemap_get((uintptr_t)object);
         unsigned index = stook_entry_cache(entry);
+        struct stook_span *span;
 
-        if (!object)
-                return 0;
-        if (index)
+        if (STOOK_LIKELY(index != 0))
                 return free_of_cache(stook_cache_at(index), object, false);
-        if (!entry || !stook_span_large_at((uintptr_t)object)) {
-                stook_cache_free_misuse(NULL, object);
-                return -EINVAL;
-        }
-        return free_rcu(NULL, object, false);
+        span = entry ? stook_span_large_at((uintptr_t)object) : NULL;
+        if (!span)
+                return misuse(NULL, object);
+        if (!stook_rcu_of(NULL))
+                return -ENOTSUP;
+        stook_fork_check();
+        return (span->bytes < ALONE_BYTES ? put(NULL, object, false) : put_alone(object)) ? 0 : -EAGAIN;
 }

@@ -21,6 +21,8 @@ const struct stook_rcu *stook_rcu_look(struct stook_cache *or_null);
 const struct stook_rcu *stook_rcu_in_use(void);
 
 /* The rest, up to the barrier: in transit. */
+/* The function of slot/slot_rcu.h. */
+void stook_rcu_submit_drained(struct stook_sheaf *sheaf);
 /* To the implementation; @nolock, or where it would be re-entered: on the submit stack. @sheaf is not empty. */
 void stook_rcu_submit(struct stook_sheaf *sheaf, bool nolock);
 /* What lies on the submit stack. Not nolock. */
@@ -29,11 +31,44 @@ void stook_rcu_submit_waiting(void);
 void stook_rcu_chain_put(struct stook_cache *cache, void *object, bool nolock);
 /* Has a grace period begin for what lies on the chain, if it is not waiting for one already. */
 void stook_rcu_chain_kick(struct stook_cache *cache);
+/* @done after a grace period; not while inside. */
+void stook_rcu_call(const struct stook_rcu *rcu, struct stook_rcu_head *head, void (*done)(struct stook_rcu_head *));
+/* A wait for a grace period could end here: @least 1 by the implementation's barrier, 2 by just waiting (<stook/rcu.h>). */
+bool stook_rcu_may_wait(const struct stook_rcu *rcu, int least);
 /* This thread is inside a call of an implementation: its functions must not be called now. */
 bool stook_rcu_is_inside(void);
 
-/* ---- cache_rcu.c ---- */
-/* The open sheaf of a cache, or of objects of many, to the implementation. */
-void stook_rcu_submit_open(struct stook_cache *or_null);
+/* ---- cache_rcu_backlog.c: how much waits ---- */
+
+/* Bytes that a sheaf's objects keep from being used: booked when it is submitted, unbooked before they are freed. */
+size_t stook_rcu_bytes_of(const struct stook_sheaf *sheaf);
+void stook_rcu_book(size_t bytes);
+void stook_rcu_unbook(size_t bytes);
+/*
+ * Less waits than the limit, or (not @nolock, and where that can end) so it is after a wait. Caches made with
+ * STOOK_RCU are let in anyway; that is reported once.
+ */
+bool stook_rcu_has_room(struct stook_cache *or_null, bool nolock);
+
+/* ---- cache_rcu_step.c: open sheaves get old ---- */
+
+/* Now, for sheaves that are opened. */
+uint64_t stook_rcu_round(void);
+/* A sheaf was opened: sees to it that it is submitted some time. May call the implementation. */
+void stook_rcu_watch(struct stook_cache *or_null);
+
+/* Objects of a sheaf of the cache. */
+STOOK_INLINE unsigned stook_rcu_capacity(const struct stook_cache *cache)
+{
+        return stook_barns_capacity(&cache->barns);
+}
+
+/* Lies @object on another node than this thread? Then its sheaf must not go to this node's barn. */
+STOOK_INLINE bool stook_rcu_is_remote(const struct stook_cache *cache, const void *object)
+{
+        (void)cache;
+        (void)object;
+        return false;
+}
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * Purpose: wait until everything that was given to free_rcu before is free.
  *
- * Objects may be in an open sheaf, in a sheaf in somebody's hands (in transit), on the submit stack, on a chain, or
+ * Objects may be in a sheaf open on a slot, in a sheaf in somebody's hands (in transit), on the submit stack, on a chain, or
  * with the implementation. The order: take the open sheaves and submit them; wait for who is in transit; empty the
  * submit stack; wait once more, for whoever took it before us; then the implementation's barrier. (Modelled:
  * tests/models/rcu.pml.)
@@ -15,25 +15,32 @@
 #include "report/report.h"
 #include "slot/slot_rcu.h"
 
-static bool may_wait(const struct stook_rcu *rcu)
-{
-        return !(stook_self->barred & (STOOK_SELF_RCU_CALL | STOOK_SELF_RCU_CALLBACK)) && (!rcu->may_wait || rcu->may_wait());
-}
-
 static void cannot(const struct stook_cache *or_null)
 {
         stook_report_fault(STOOK_FAULT_RCU, NULL, or_null ? or_null->name : NULL, NULL, 0,
                            "rcu barrier inside a read section or a callback");
 }
 
-static void submit_open(struct stook_cache *or_null)
+static void kick(struct stook_cache *cache)
 {
         int ticket = stook_transit_enter();
 
-        stook_rcu_submit_open(or_null);
-        if (or_null)
-                stook_rcu_chain_kick(or_null);
+        stook_rcu_chain_kick(cache);
         stook_transit_leave(ticket);
+}
+
+static void submit_open(struct stook_cache *cache)
+{
+        unsigned index = cache->front.offset >> STOOK_LINE_SHIFT;
+
+        kick(cache);
+        stook_slot_rcu_drain(index, index + 1, UINT64_MAX, true);
+}
+
+/* Line 0. */
+static void submit_open_mixed(void)
+{
+        stook_slot_rcu_drain(0, 1, UINT64_MAX, true);
 }
 
 static void submit_waiting(void)
@@ -60,12 +67,12 @@ STOOK_API void stook_cache_rcu_barrier(struct stook_cache *cache)
         if (!rcu || !__atomic_load_n(&cache->rcu_used, __ATOMIC_RELAXED))
                 return;
         stook_fork_check();
-        if (!may_wait(rcu) || !stook_transit_wait()) {
+        if (!stook_rcu_may_wait(rcu, 1) || !stook_transit_wait()) {
                 cannot(cache);
                 return;
         }
         submit_open(cache);
-        submit_open(NULL);
+        submit_open_mixed();
         wait_for_submissions();
         rcu->barrier();
         if (cache->flags & STOOK_RCU) {
@@ -111,11 +118,11 @@ static void submit_all(struct tables *tables)
                 if (!__atomic_load_n(&cache->rcu_used, __ATOMIC_RELAXED) ||
                     __atomic_load_n(&cache->state, __ATOMIC_ACQUIRE) != STOOK_CACHE_LIVE)
                         continue;
-                submit_open(cache);
+                kick(cache);
                 if (!note(tables, stook_rcu_look(cache)))
                         stook_cache_rcu_barrier(cache);
         }
-        submit_open(NULL);
+        stook_slot_rcu_drain(0, stook_caches_bound(), UINT64_MAX, true);
 }
 
 STOOK_API void stook_rcu_barrier(void)
@@ -124,7 +131,7 @@ STOOK_API void stook_rcu_barrier(void)
         struct tables tables = { .n = 0 };
 
         stook_fork_check();
-        if ((rcu && !may_wait(rcu)) || !stook_transit_wait()) {
+        if ((rcu && !stook_rcu_may_wait(rcu, 1)) || !stook_transit_wait()) {
                 cannot(NULL);
                 return;
         }

@@ -83,7 +83,14 @@ bool stook_rcu_is_inside(void)
         return stook_self->barred & STOOK_SELF_RCU_CALL;
 }
 
-static void call(const struct stook_rcu *rcu, struct stook_rcu_head *head, void (*done)(struct stook_rcu_head *))
+bool stook_rcu_may_wait(const struct stook_rcu *rcu, int least)
+{
+        if (stook_self->barred & (STOOK_SELF_RCU_CALL | STOOK_SELF_RCU_CALLBACK))
+                return false;
+        return (rcu->may_wait ? rcu->may_wait() : 1) >= least;
+}
+
+void stook_rcu_call(const struct stook_rcu *rcu, struct stook_rcu_head *head, void (*done)(struct stook_rcu_head *))
 {
         int kept = errno;
 
@@ -130,6 +137,7 @@ static void done(struct stook_rcu_head *head)
 
         stook_self->barred |= STOOK_SELF_RCU_CALLBACK;
         stook_fork_check();
+        stook_rcu_unbook(stook_rcu_bytes_of(sheaf));
         if (sheaf->cache_index)
                 recycle(sheaf);
         else
@@ -141,15 +149,27 @@ static void submit_now(struct stook_sheaf *sheaf)
 {
         struct stook_cache *cache = sheaf->cache_index ? stook_cache_at(sheaf->cache_index) : NULL;
 
-        call(stook_rcu_of(cache), head_of(sheaf), done);
+        stook_rcu_call(stook_rcu_of(cache), head_of(sheaf), done);
 }
 
 void stook_rcu_submit(struct stook_sheaf *sheaf, bool nolock)
 {
+        stook_rcu_book(stook_rcu_bytes_of(sheaf));
         if (nolock || stook_rcu_is_inside())
                 stook_pending_stack_push(&waiting, &sheaf->link);
         else
                 submit_now(sheaf);
+}
+
+void stook_rcu_submit_drained(struct stook_sheaf *sheaf)
+{
+        if (stook_sheaf_size(sheaf)) {
+                stook_rcu_submit(sheaf, false);
+        } else if (sheaf->cache_index) {
+                recycle(sheaf);
+        } else {
+                free_mixed(sheaf);
+        }
 }
 
 void stook_rcu_submit_waiting(void)
@@ -183,6 +203,7 @@ static void chain_done(struct stook_rcu_head *head)
         struct stook_rcu_chain *chain = stook_container_of(head, struct stook_rcu_chain, head);
         struct stook_cache *cache = stook_container_of(chain, struct stook_cache, rcu_chain);
         struct stook_link *at = chain->batch;
+        size_t freed = 0;
 
         stook_self->barred |= STOOK_SELF_RCU_CALLBACK;
         stook_fork_check();
@@ -196,7 +217,9 @@ static void chain_done(struct stook_rcu_head *head)
                         stook_account_uncharge(cache, n, objects);
                 stook_count(&cache->counters, STOOK_STAT_free_slowpath, n);
                 stook_slab_drain(&cache->slabs, n, objects);
+                freed += n;
         }
+        stook_rcu_unbook(freed * cache->slabs.slot_size);
         __atomic_store_n(&chain->busy, 0, __ATOMIC_RELEASE);
         stook_rcu_chain_kick(cache);
         stook_self->barred &= (uint8_t)~STOOK_SELF_RCU_CALLBACK;
@@ -213,7 +236,7 @@ void stook_rcu_chain_kick(struct stook_cache *cache)
                         return;
                 chain->batch = stook_pending_stack_take_all(&chain->waiting);
                 if (chain->batch) {
-                        call(stook_rcu_of(cache), &chain->head, chain_done);
+                        stook_rcu_call(stook_rcu_of(cache), &chain->head, chain_done);
                         return;
                 }
                 __atomic_store_n(&chain->busy, 0, __ATOMIC_RELEASE);
@@ -222,6 +245,7 @@ void stook_rcu_chain_kick(struct stook_cache *cache)
 
 void stook_rcu_chain_put(struct stook_cache *cache, void *object, bool nolock)
 {
+        stook_rcu_book(cache->slabs.slot_size);
         stook_pending_stack_push(&cache->rcu_chain.waiting, hidden_word(cache, object));
         if (!nolock)
                 stook_rcu_chain_kick(cache);

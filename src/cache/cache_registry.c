@@ -13,8 +13,10 @@
 
 #include "base/thread.h"
 #include "cache/cache.h"
+#include "cache/cache_rcu.h"
 #include "os/os.h"
 #include "pages/meta.h"
+#include "slot/slot_rcu.h"
 
 struct stook_cache *stook_caches;
 struct stook_shape stook_shapes[STOOK_CACHES_MAX];
@@ -97,6 +99,7 @@ bool stook_caches_start(unsigned reserved_indices)
 {
         size_t page = stook_os_page_bytes();
 
+        stook_slot_rcu_submit = stook_rcu_submit_drained;
         stook_caches = stook_os_reserve(STOOK_CACHES_MAX * sizeof(struct stook_cache), page);
         if (!stook_caches || !commit_through(reserved_indices))
                 return false;

@@ -6,6 +6,7 @@
  *   STOOK_CAPACITY=0..65534              sheaf capacity of all caches
  *   STOOK_TINY=0|1                       no sheaves, no empty slabs kept: as little memory as can be
  *   STOOK_GROUP_LIMIT=BYTES[K|M|G|T]     all that malloc gives the process is charged to one group
+ *   STOOK_RCU_BACKLOG=BYTES              what may wait for readers; 0: an eighth of the memory there is
  *   STOOK_MERGE=0|1                      share caches of equal geometry: never, always
  */
 #include <stddef.h>
@@ -99,14 +100,25 @@ void stook_options_start_group(void)
                 stook_group_start(limit);
 }
 
+/* Of the memory there is: what may wait for readers. Arbitrary. */
+#define RCU_SHARE 8
+
+static uint64_t memory_there_is(void)
+{
+        uint64_t memory = stook_os_memory_bytes(), limit = stook_os_address_limit();
+
+        return memory < limit ? memory : limit;
+}
+
 /* Barns and slots together keep at most 1/16 of the memory there is; half is the barns'. */
 void stook_options_set_budget(void)
 {
-        uint64_t memory = stook_os_memory_bytes(), limit = stook_os_address_limit();
-        uint64_t node_bytes = (memory < limit ? memory : limit) / 32 / stook_os_node_count();
+        uint64_t node_bytes = memory_there_is() / 32 / stook_os_node_count();
+        int64_t backlog = number("STOOK_RCU_BACKLOG", INT64_MAX / 16, 0, "bytes");
 
         if (node_bytes < STOOK_BARN_NODE_BYTES)
                 stook_barn_set_budget((size_t)node_bytes);
+        stook_rcu_set_default_limit(backlog ? (uint64_t)backlog : memory_there_is() / RCU_SHARE);
 }
 
 const char *stook_options_thp(void)

@@ -33,5 +33,6 @@ STOOK_API int stook_maintain(void)
                 stook_slot_rest();
                 stook_pages_step();
         }
+        stook_rcu_step();
         return 0;
 }

@@ -27,6 +27,11 @@
  *   pop_if(o)    as pop, but a miss if the top object is not o
  *   exchange     if L.{main} != expected.main, or size(main.word) != `size`: miss;
  *                                                                        * compare-and-swap L.{main, spare}
+ *   rcu_push(o)  r = L.rcu_free; if r == NULL: miss; w = r.word; if size(w) + 1 >= r.capacity: last;
+ *                r.objects[size] = o;                                                    * r.word = w + 1
+ *   rcu_fill(o)  r = L.rcu_free; if r == NULL or size(r.word) + 1 != r.capacity: miss;
+ *                r.objects[size] = o;                                 * compare-and-swap L.rcu_free from r to NULL
+ *                and outside, as sole owner, r.word++: no attached rcu sheaf is ever full
  * A section that is aborted (preempted, migrated, a signal) reports a miss: whoever misses goes to slot_miss.c,
  * which tries again, boundedly.
  *
@@ -52,7 +57,7 @@
 /* One line for each slot and cache. */
 struct stook_line {
         struct stook_pair pair;         /* lo: main, hi: spare; I3 */
-        struct stook_sheaf *rcu_free;   /* NULL in this release */
+        struct stook_sheaf *rcu_free;   /* atomic; NULL, or a sheaf open for frees by RCU; slot_rcu.h */
         uint32_t busy;                  /* atomic; line 0 of a locked slot: its trylock word */
         uint32_t stuck;                 /* under `drain`; line 0 of a locked slot: its holder was waited for in vain */
         /* slot_idle.c; atomic, relaxed, hints: main and its count of pops at the last look. Line 0: growths, where the look is. */
@@ -61,6 +66,8 @@ struct stook_line {
         uint32_t reserved[2];
 };
 _Static_assert(sizeof(struct stook_line) == 1 << STOOK_LINE_SHIFT, "layout v1");
+#define STOOK_LINE_RCU 16               /* of rcu_free, for sections in assembly */
+_Static_assert(offsetof(struct stook_line, rcu_free) == STOOK_LINE_RCU, "sections");
 
 /* The slot layer's part of a cache. Const after init but for config. */
 struct stook_front {
@@ -75,6 +82,8 @@ struct stook_front {
 
 /* Objects one section copies at most: about 100 ns, to end between two signals of a fast timer. */
 #define STOOK_SLOT_BATCH 128
+
+#define STOOK_RCU_LAST ((void *)1)
 
 /* ---- one table for each backend ---- */
 struct stook_slot_ops {
@@ -91,6 +100,10 @@ struct stook_slot_ops {
         struct stook_pair (*look)(uint32_t offset);
         /* The current slot's line 0, racily. NULL: none. */
         struct stook_line *(*own)(void);
+        /* @object: it was put. NULL: a miss. STOOK_RCU_LAST: only one place is left; nothing was done. */
+        void  *(*rcu_push)(uint32_t offset, void *object);
+        /* The sheaf, off the slot, full with @object in its last place; the caller is in transit (slot_rcu.h). NULL: a miss. */
+        struct stook_sheaf *(*rcu_fill)(uint32_t offset, void *object);
         /* See exchange above. @size: what main's size must be. @config: NULL, or the word that must equal @generation. */
         bool   (*exchange)(uint32_t offset, struct stook_pair expected, struct stook_pair desired, unsigned size,
                            const uint32_t *config, uint32_t generation);

@@ -20,6 +20,7 @@
  * Concurrency: M1: the exchange and the membarrier pair with the loads and the commit of every section.
  * Failure: false, as said.
  */
+#include "slot/slot_rcu.h"
 #include "slot/slot_regions.h"
 #include "os/os.h"
 
@@ -35,6 +36,13 @@ static void drain_lock(void)
                 return;
         while (__atomic_exchange_n(&drain, 2, __ATOMIC_ACQUIRE))
                 stook_os_futex_wait(&drain, 2, 100 * 1000 * 1000);
+}
+
+static bool drain_try(void)
+{
+        uint32_t seen = 0;
+
+        return __atomic_compare_exchange_n(&drain, &seen, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
 static void drain_unlock(void)
@@ -89,6 +97,34 @@ static bool barrier(void)
         return true;
 }
 
+/* ---- for slot_rcu.c ---- */
+
+bool stook_drain_begin(bool wait)
+{
+        if (!wait && !drain_try())
+                return false;
+        if (wait)
+                drain_lock();
+        if (!broken && barrier())
+                return true;
+        drain_unlock();
+        return false;
+}
+
+bool stook_drain_settle(void)
+{
+        if (!barrier())
+                broken = true;
+        return !broken;
+}
+
+void stook_drain_end(void)
+{
+        drain_unlock();
+}
+
+/* ---- pairs ---- */
+
 static void chain(struct stook_link **first, struct stook_sheaf *sheaf)
 {
         if (!sheaf || sheaf == &stook_sheaf_zero)
@@ -120,17 +156,20 @@ static struct stook_link *detach_all(unsigned cache_index)
 
 static bool drain_locked(struct stook_front *front)
 {
-        struct stook_link *at;
+        unsigned index = front->offset >> STOOK_LINE_SHIFT;
+        struct stook_link *at, *rcu;
+        int ticket;
 
         if (broken || !barrier())
                 return false;
-        at = detach_all(front->offset >> STOOK_LINE_SHIFT);
-        if (!at)
-                return true;
-        if (!barrier()) {
+        rcu = stook_slot_rcu_detach(index, index + 1, UINT64_MAX, &ticket);
+        at = detach_all(index);
+        if ((at || rcu) && !barrier()) {
                 broken = true;
+                stook_slot_rcu_lose(ticket);
                 return false;
         }
+        stook_slot_rcu_hand_on(rcu, ticket);
         while (at) {
                 struct stook_sheaf *sheaf = stook_container_of(at, struct stook_sheaf, link);
 

@@ -216,6 +216,62 @@ static uint64_t stock_look(uint32_t offset)
         return slot ? __atomic_load_n((uint64_t *)(slot + offset), __ATOMIC_RELAXED) : 0;
 }
 
+static struct stook_sheaf **rcu_of(char *slot, uint32_t offset)
+{
+        return &((struct stook_line *)(slot + offset))->rcu_free;
+}
+
+/* Off the line, if nobody else has taken it. */
+static struct stook_sheaf *take_rcu(struct stook_sheaf **place, struct stook_sheaf *sheaf)
+{
+        return __atomic_compare_exchange_n(place, &sheaf, NULL, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED) ? sheaf : NULL;
+}
+
+static void *rcu_push(uint32_t offset, void *object)
+{
+        char *slot = enter();
+        struct stook_sheaf *sheaf;
+        unsigned size;
+
+        if (!slot)
+                return NULL;
+        sheaf = __atomic_load_n(rcu_of(slot, offset), __ATOMIC_ACQUIRE);
+        if (!sheaf) {
+                object = NULL;
+        } else {
+                size = stook_sheaf_size(sheaf);
+                if (size + 1 < sheaf->capacity) {
+                        sheaf->objects[size] = object;
+                        commit(sheaf, 1);
+                } else {
+                        object = STOOK_RCU_LAST;
+                }
+        }
+        leave(slot);
+        return object;
+}
+
+static struct stook_sheaf *rcu_fill(uint32_t offset, void *object)
+{
+        char *slot = enter();
+        struct stook_sheaf *sheaf;
+        unsigned size;
+
+        if (!slot)
+                return NULL;
+        sheaf = __atomic_load_n(rcu_of(slot, offset), __ATOMIC_ACQUIRE);
+        if (sheaf) {
+                size = stook_sheaf_size(sheaf);
+                sheaf = size + 1 == sheaf->capacity ? take_rcu(rcu_of(slot, offset), sheaf) : NULL;
+        }
+        if (sheaf) {
+                sheaf->objects[size] = object;
+                commit(sheaf, 1);
+        }
+        leave(slot);
+        return sheaf;
+}
+
 const struct stook_slot_ops stook_slot_locked = {
         .name = "locked",
         .abort_limit = 2,               /* a busy slot stays busy for longer than a few tries take */
@@ -231,4 +287,6 @@ const struct stook_slot_ops stook_slot_locked = {
         .stock_add = stock_add,
         .stock_set = stock_set,
         .stock_look = stock_look,
+        .rcu_push = rcu_push,
+        .rcu_fill = rcu_fill,
 };

@@ -36,6 +36,15 @@ bool stook_slot_drain_begin(bool wait);
 void stook_slot_drain_end(void);
 bool stook_slot_drain_barrier(void);
 
+/*
+ * slot_drain.c, for another file that takes sheaves off slots. Begin has the drain's mutex (@wait: or false) and one
+ * barrier behind it; false: refused. After settle, another barrier, what was taken off is the caller's alone; false:
+ * it never is.
+ */
+bool stook_drain_begin(bool wait);
+bool stook_drain_settle(void);
+void stook_drain_end(void);
+
 /* slot_drain.c: for the child of a fork. */
 void stook_slot_drain_fork_child(void);
 

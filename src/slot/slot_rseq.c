@@ -121,6 +121,20 @@ static uint64_t stock_look(uint32_t offset)
                                __ATOMIC_RELAXED);
 }
 
+static void *rcu_push(uint32_t offset, void *object)
+{
+        return stook_section_rcu_push(line_of(offset), object);
+}
+
+static struct stook_sheaf *rcu_fill(uint32_t offset, void *object)
+{
+        struct stook_sheaf *sheaf = stook_section_rcu_fill(line_of(offset), object);
+
+        if (sheaf)
+                __atomic_store_n(&sheaf->word, sheaf->word + 1, __ATOMIC_RELAXED);
+        return sheaf;
+}
+
 const struct stook_slot_ops stook_slot_rseq = {
         .name = "rseq",
         .abort_limit = 16,              /* a debugger that steps aborts every one; 50 kHz of signals hardly two */
@@ -136,4 +150,6 @@ const struct stook_slot_ops stook_slot_rseq = {
         .stock_add = stock_add,
         .stock_set = stock_set,
         .stock_look = stock_look,
+        .rcu_push = rcu_push,
+        .rcu_fill = rcu_fill,
 };

@@ -5,6 +5,7 @@
  *
  *      rcu_readers memb|mb|qsbr|bp        STOOK_RCU_ROUNDS: replacements by each writer, 20000
  */
+#include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -175,6 +176,74 @@ static void test_a_child_frees_what_waited_in_its_parent(void **state)
         }
 }
 
+/* No barrier, no further free: yet objects get to their slabs. */
+static void test_a_sheaf_that_is_not_filled_is_submitted(void **state)
+{
+        uint64_t before;
+
+        (void)state;
+        cache = stook_cache_create("few", sizeof(struct node), NULL);
+        assert_non_null(cache);
+        f->flavour->thread_offline();
+        for (unsigned i = 0; i < 3; i++)
+                assert_int_equal(stook_cache_free_rcu(cache, new_node(i)), 0);
+        before = stats_of().sheaf_flush;
+        for (unsigned ms = 0; ms < 50000 && stats_of().sheaf_flush < before + 3; ms++)
+                usleep(1000);
+        assert_true(stats_of().sheaf_flush >= before + 3);
+        f->flavour->thread_online();
+        assert_int_equal(stook_cache_destroy(cache), 0);
+}
+
+static int reading;
+
+static void *stalled_reader(void *unused)
+{
+        f->flavour->register_thread();
+        f->table->read_lock();
+        __atomic_store_n(&reading, 1, __ATOMIC_RELEASE);
+        while (stook_rcu_backlog() < 10000 || __atomic_load_n(&reading, __ATOMIC_ACQUIRE) == 1)
+                usleep(1000);
+        f->table->read_unlock();
+        f->flavour->unregister_thread();
+        return unused;
+}
+
+/* With the backlog full a free waits until the reader has left; without waiting it is refused. */
+static void test_a_full_backlog_waits_for_the_reader(void **state)
+{
+        struct node *n = NULL;
+        pthread_t thread;
+        int error = 0;
+
+        (void)state;
+        cache = stook_cache_create("stalled", sizeof(struct node), NULL);
+        assert_non_null(cache);
+        stook_rcu_barrier();
+        assert_int_equal(pthread_create(&thread, NULL, stalled_reader, NULL), 0);
+        while (!__atomic_load_n(&reading, __ATOMIC_ACQUIRE))
+                usleep(1000);
+        assert_int_equal(stook_rcu_limit(10000, 0), 0);
+        for (unsigned i = 0; i < 100000 && !error; i++)
+                error = stook_cache_free_rcu(cache, n = new_node(i));
+        assert_int_equal(error, -EAGAIN);
+        assert_int_equal(stook_rcu_limit(10000, 50000), 0);
+        __atomic_store_n(&reading, 2, __ATOMIC_RELEASE);
+        if (f->table == &stook_urcu_qsbr) {
+                /* A thread that is online is a reader: it never waits there. */
+                f->flavour->thread_offline();
+                pthread_join(thread, NULL);
+                f->flavour->thread_online();
+                stook_cache_rcu_barrier(cache);
+                assert_int_equal(stook_cache_free_rcu(cache, n), 0);
+        } else {
+                assert_int_equal(stook_cache_free_rcu(cache, n), 0);
+                pthread_join(thread, NULL);
+        }
+        assert_int_equal(stook_rcu_limit(0, 1000), 0);
+        assert_int_equal(stook_cache_destroy(cache), 0);
+}
+
 /* ---- a barrier where it cannot end ---- */
 
 static unsigned reports, called;
@@ -217,6 +286,8 @@ int main(int argc, char **argv)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_readers_keep_what_they_look_at),
                 cmocka_unit_test(test_a_child_frees_what_waited_in_its_parent),
+                cmocka_unit_test(test_a_sheaf_that_is_not_filled_is_submitted),
+                cmocka_unit_test(test_a_full_backlog_waits_for_the_reader),
                 cmocka_unit_test(test_a_barrier_in_a_callback_is_reported),
         };
         int failed;

@@ -167,4 +167,80 @@ STOOK_INLINE bool stook_section_exchange(uintptr_t line, struct stook_pair expec
         return !failed;
 }
 
+/* See slot.h. The answer is in `object` where the section ends: its own value, NULL, or STOOK_RCU_LAST. */
+STOOK_INLINE void *stook_section_rcu_push(uintptr_t line, void *object)
+{
+        struct stook_thread_v1 *self = stook_slot_self();
+        char *area = self->rseq;
+
+        if (STOOK_UNLIKELY(!area))
+                return NULL;
+        __asm__ volatile(
+                STOOK_SECTION_DESCRIBE(STOOK_SECTION_ZERO("object") STOOK_SECTION_GO("5f")
+                                       "\n\t6: mov %[object], #1\n\t" STOOK_SECTION_GO("5f"))
+                STOOK_SECTION_ARM
+                "1:\n\t"
+                STOOK_SECTION_SLOT
+                "add x15, x15, %[line]\n\t"
+                "ldr x14, [x15, #" STOOK_SECTION_TEXT(STOOK_LINE_RCU) "]\n\t"
+                "cbz x14, 4b\n\t"
+                "ldr x15, [x14]\n\t"
+                "and x13, x15, #0xffff\n\t"
+                "add x13, x13, #1\n\t"
+                "ldrh w16, [x14, #" STOOK_SECTION_TEXT(STOOK_SHEAF_ROOM) "]\n\t"
+                "cmp w13, w16\n\t"
+                "b.hs 6b\n\t"
+                "add x16, x14, x13, lsl #3\n\t"
+                "str %[object], [x16, #" STOOK_SECTION_TEXT(STOOK_SHEAF_OBJECTS) " - 8]\n\t"
+                "add x15, x15, #1\n\t"
+                "str x15, [x14]\n\t"
+                "2:\n\t"
+                "5:\n\t"
+                : [object] "+&r"(object)
+                : STOOK_SECTION_INPUTS(self, area), [line] "r"(line)
+                : STOOK_SECTION_CLOBBERS);
+        return object;
+}
+
+/*
+ * A drainer may have taken the sheaf since it was loaded; it cannot have come back, for whoever opened it here again
+ * would have run on this slot. No store between the two exclusive accesses.
+ */
+STOOK_INLINE struct stook_sheaf *stook_section_rcu_fill(uintptr_t line, void *object)
+{
+        struct stook_thread_v1 *self = stook_slot_self();
+        char *area = self->rseq;
+        struct stook_sheaf *sheaf;
+        uint32_t failed;
+
+        if (STOOK_UNLIKELY(!area))
+                return NULL;
+        __asm__ volatile(
+                STOOK_SECTION_DESCRIBE("mov %w[failed], #1\n\t" STOOK_SECTION_GO("5f"))
+                STOOK_SECTION_ARM
+                "1:\n\t"
+                STOOK_SECTION_SLOT
+                "add x15, x15, %[line]\n\t"
+                "add x15, x15, #" STOOK_SECTION_TEXT(STOOK_LINE_RCU) "\n\t"
+                "ldr %[sheaf], [x15]\n\t"
+                "cbz %[sheaf], 4b\n\t"
+                "ldrh w13, [%[sheaf]]\n\t"
+                "add w13, w13, #1\n\t"
+                "ldrh w16, [%[sheaf], #" STOOK_SECTION_TEXT(STOOK_SHEAF_ROOM) "]\n\t"
+                "cmp w13, w16\n\t"
+                "b.ne 4b\n\t"
+                "add x16, %[sheaf], x13, lsl #3\n\t"
+                "str %[object], [x16, #" STOOK_SECTION_TEXT(STOOK_SHEAF_OBJECTS) " - 8]\n\t"
+                "ldaxr x16, [x15]\n\t"
+                "cmp x16, %[sheaf]\n\t"
+                "b.ne 4b\n\t"
+                "stlxr %w[failed], xzr, [x15]\n\t"
+                "2:\n\t"
+                "5:\n\t"
+                : [sheaf] "=&r"(sheaf), [failed] "=&r"(failed)
+                : STOOK_SECTION_INPUTS(self, area), [line] "r"(line), [object] "r"(object)
+                : STOOK_SECTION_CLOBBERS);
+        return failed ? NULL : sheaf;
+}
+
 #endif

@@ -180,4 +180,74 @@ STOOK_INLINE bool stook_section_exchange(uintptr_t line, struct stook_pair expec
         return size;
 }
 
+/* See slot.h. The answer is in `object` where the section ends: its own value, NULL, or STOOK_RCU_LAST. */
+STOOK_INLINE void *stook_section_rcu_push(uintptr_t line, void *object)
+{
+        struct stook_thread_v1 *self = stook_slot_self();
+        char *area = self->rseq;
+
+        if (STOOK_UNLIKELY(!area))
+                return NULL;
+        __asm__ volatile(
+                STOOK_SECTION_DESCRIBE(STOOK_SECTION_ZERO("object") STOOK_SECTION_GO("5f")
+                                       "\n\t6: movl $1, %k[object]\n\t" STOOK_SECTION_GO("5f"))
+                STOOK_SECTION_ARM
+                "1:\n\t"
+                STOOK_SECTION_SLOT
+                "movq " STOOK_SECTION_TEXT(STOOK_LINE_RCU) "(%%r10,%[line]), %%r9\n\t"
+                "testq %%r9, %%r9\n\t"
+                "jz 4b\n\t"
+                "movq (%%r9), %%r10\n\t"
+                "movzwl %%r10w, %%r11d\n\t"
+                "incl %%r11d\n\t"
+                "cmpw " STOOK_SECTION_TEXT(STOOK_SHEAF_ROOM) "(%%r9), %%r11w\n\t"
+                "jae 6b\n\t"
+                "movq %[object], " STOOK_SECTION_TEXT(STOOK_SHEAF_OBJECTS) "-8(%%r9,%%r11,8)\n\t"
+                "incq %%r10\n\t"
+                "movq %%r10, (%%r9)\n\t"
+                "2:\n\t"
+                "5:\n\t"
+                : [object] "+&r"(object)
+                : STOOK_SECTION_INPUTS(self, area), [line] "r"(line)
+                : STOOK_SECTION_CLOBBERS);
+        return object;
+}
+
+/*
+ * The compare-and-swap is locked: a drainer may have taken the sheaf since it was loaded. It cannot have come back,
+ * for whoever opened it here again would have run on this slot.
+ */
+STOOK_INLINE struct stook_sheaf *stook_section_rcu_fill(uintptr_t line, void *object)
+{
+        struct stook_thread_v1 *self = stook_slot_self();
+        char *area = self->rseq;
+        struct stook_sheaf *sheaf;
+
+        if (STOOK_UNLIKELY(!area))
+                return NULL;
+        __asm__ volatile(
+                STOOK_SECTION_DESCRIBE("xorl %%eax, %%eax\n\t" STOOK_SECTION_GO("5f"))
+                STOOK_SECTION_ARM
+                "1:\n\t"
+                STOOK_SECTION_SLOT
+                "leaq " STOOK_SECTION_TEXT(STOOK_LINE_RCU) "(%%r10,%[line]), %%r10\n\t"
+                "movq (%%r10), %%rax\n\t"
+                "testq %%rax, %%rax\n\t"
+                "jz 4b\n\t"
+                "movzwl (%%rax), %%r11d\n\t"
+                "incl %%r11d\n\t"
+                "cmpw " STOOK_SECTION_TEXT(STOOK_SHEAF_ROOM) "(%%rax), %%r11w\n\t"
+                "jne 4b\n\t"
+                "movq %[object], " STOOK_SECTION_TEXT(STOOK_SHEAF_OBJECTS) "-8(%%rax,%%r11,8)\n\t"
+                "xorl %%r9d, %%r9d\n\t"
+                "lock cmpxchgq %%r9, (%%r10)\n\t"
+                "2:\n\t"
+                "cmovneq %%r9, %%rax\n\t"
+                "5:\n\t"
+                : "=&a"(sheaf)
+                : STOOK_SECTION_INPUTS(self, area), [line] "r"(line), [object] "r"(object)
+                : STOOK_SECTION_CLOBBERS);
+        return sheaf;
+}
+
 #endif

@@ -118,7 +118,7 @@ static void test_full_sheaves_come_back_through_the_barn(void **state)
         for (int i = 0; i < N; i++)
                 assert_int_equal(stook_cache_free_rcu(cache, objects[i]), 0);
         before = stats_of(cache);
-        assert_int_equal(n_pending, N / before.sheaf_capacity);
+        assert_int_equal(n_pending, N / before.sheaf_capacity + 1);     /* and the one that looks after open sheaves */
         grace();
         after = stats_of(cache);
         assert_int_equal(after.barn_put - before.barn_put, N / before.sheaf_capacity);
@@ -243,6 +243,50 @@ static void note(const struct stook_report *report, void *data)
         fault = report->fault;
 }
 
+/* No grace period ever ends: readers are stalled. */
+static void test_what_waits_is_bounded(void **state)
+{
+        enum { LIMIT = 100000, N = 20000 };
+        struct stook_cache *cache = new_cache(0), *sure = new_cache(STOOK_RCU);
+        uint64_t slack = stats_of(cache).sheaf_capacity * stats_of(cache).slot_size;
+        static void *kept[N];
+        int refused = 0;
+
+        (void)state;
+        stook_rcu_barrier();
+        assert_int_equal(stook_rcu_backlog(), 0);
+        assert_int_equal(stook_rcu_limit(LIMIT, 0), 0);
+        for (int i = 0; i < N; i++) {
+                void *object = stook_cache_alloc(cache);
+                int error = i & 1 ? stook_cache_free_rcu(cache, object) : stook_cache_free_rcu_nolock(cache, object);
+
+                assert_true(error == 0 || error == -EAGAIN);
+                if (error)
+                        kept[refused++] = object;
+        }
+        assert_true(refused > 0);
+        assert_true(stook_rcu_backlog() >= LIMIT && stook_rcu_backlog() < LIMIT + slack);
+        /* At most what is in open sheaves went besides. */
+        assert_true((uint64_t)(N - refused) * stats_of(cache).slot_size < LIMIT + 20 * slack);
+        /* Not these: but it is told, once. */
+        stook_on_report(note, NULL);
+        reports = 0;
+        for (int i = 0; i < 500; i++)
+                assert_int_equal(stook_cache_free_rcu(sure, stook_cache_alloc(sure)), 0);
+        assert_int_equal(reports, 1);
+        assert_int_equal(fault, STOOK_FAULT_RCU);
+        stook_on_report(NULL, NULL);
+        /* The readers leave. */
+        stook_rcu_barrier();
+        assert_int_equal(stook_rcu_backlog(), 0);
+        assert_int_equal(stook_cache_free_rcu(cache, kept[--refused]), 0);
+        assert_int_equal(stook_rcu_limit(0, 1000), 0);
+        while (refused)
+                assert_int_equal(stook_cache_free_rcu(cache, kept[--refused]), 0);
+        assert_int_equal(stook_cache_destroy(cache), 0);
+        assert_int_equal(stook_cache_destroy(sure), 0);
+}
+
 static struct stook_cache *busy;
 
 static void barrier_inside(struct stook_rcu_head *head)
@@ -306,6 +350,7 @@ int main(void)
                 cmocka_unit_test(test_nolock_never_calls_the_implementation),
                 cmocka_unit_test(test_without_a_sheaf_there_is_the_hidden_word),
                 cmocka_unit_test(test_any_object_of_malloc),
+                cmocka_unit_test(test_what_waits_is_bounded),
                 cmocka_unit_test(test_a_barrier_that_could_not_end_is_reported),
                 cmocka_unit_test(test_what_is_no_object_is_reported),
         };

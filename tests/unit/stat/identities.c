@@ -39,14 +39,14 @@ static void failed(const char *what, int line)
 
 static pthread_mutex_t rcu_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct stook_rcu_head *waiting[10000];
-static void (*waiting_done)(struct stook_rcu_head *);
+static void (*waiting_done[10000])(struct stook_rcu_head *);
 static unsigned n_waiting;
 
 static void rcu_call(struct stook_rcu_head *head, void (*done)(struct stook_rcu_head *))
 {
         pthread_mutex_lock(&rcu_lock);
-        expect(n_waiting < 10000 && (!waiting_done || waiting_done == done));
-        waiting_done = done;
+        expect(n_waiting < 10000);
+        waiting_done[n_waiting] = done;
         waiting[n_waiting++] = head;
         pthread_mutex_unlock(&rcu_lock);
 }
@@ -54,14 +54,18 @@ static void rcu_call(struct stook_rcu_head *head, void (*done)(struct stook_rcu_
 static void rcu_grace(void)
 {
         for (;;) {
-                struct stook_rcu_head *head;
+                void (*done)(struct stook_rcu_head *) = NULL;
+                struct stook_rcu_head *head = NULL;
 
                 pthread_mutex_lock(&rcu_lock);
-                head = n_waiting ? waiting[--n_waiting] : NULL;
+                if (n_waiting) {
+                        head = waiting[--n_waiting];
+                        done = waiting_done[n_waiting];
+                }
                 pthread_mutex_unlock(&rcu_lock);
                 if (!head)
                         return;
-                waiting_done(head);
+                done(head);
         }
 }
 
