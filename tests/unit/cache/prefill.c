@@ -37,7 +37,8 @@ static struct stook_cache_stats stats_of(struct stook_cache *cache)
 
 static struct stook_cache *cache_of(const char *name, const struct stook_cache_args *args)
 {
-        struct stook_cache *cache = stook_cache_create(name, 64, args);
+        /* Barns of a fixed size: neither they nor sheaves grow by themselves. */
+        struct stook_cache *cache = stook_cache_create(name, 64, args ? args : ARGS(.barn_full = 10, .barn_empty = 10));
 
         assert_non_null(cache);
         return cache;
