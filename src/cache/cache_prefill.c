@@ -172,6 +172,15 @@ STOOK_API size_t stook_sheaf_available(const struct stook_sheaf *sheaf)
         return stook_sheaf_size(sheaf);
 }
 
+static STOOK_NOINLINE void look_at(struct stook_cache *cache, const struct stook_sheaf *sheaf, void *object)
+{
+        if (stook_sheaf_loan_terms(sheaf) & STOOK_LOAN_ZERO)
+                memset(object, 0, stook_cache_object_size(cache));
+        /* It cannot fail, so limits are passed. */
+        if (stook_cache_is_accounted(cache))
+                stook_account_charge(cache, 1, &object, stook_group_current(), STOOK_CHARGE_FORCE);
+}
+
 STOOK_API void *stook_sheaf_alloc(struct stook_cache *cache, struct stook_sheaf *sheaf)
 {
         uint64_t word = __atomic_load_n(&sheaf->word, __ATOMIC_RELAXED);
@@ -182,11 +191,8 @@ STOOK_API void *stook_sheaf_alloc(struct stook_cache *cache, struct stook_sheaf 
                 return NULL;
         object = sheaf->objects[size - 1];
         __atomic_store_n(&sheaf->word, word + STOOK_SHEAF_POP, __ATOMIC_RELAXED);
-        if (STOOK_UNLIKELY(stook_sheaf_loan_terms(sheaf) & STOOK_LOAN_ZERO))
-                memset(object, 0, stook_cache_object_size(cache));
-        /* It cannot fail, so limits are passed. */
-        if (STOOK_UNLIKELY(stook_cache_is_accounted(cache)))
-                stook_account_charge(cache, 1, &object, stook_group_current(), STOOK_CHARGE_FORCE);
+        if (STOOK_UNLIKELY(stook_sheaf_loan_terms(sheaf) & STOOK_LOAN_LIBRARY))
+                look_at(cache, sheaf, object);
         return object;
 }
 

@@ -6,7 +6,7 @@
  *    of the locked backend, that of growing slots, and the two mutexes that wait (stopped in the middle of a drain);
  *  - the caller is a signal handler that has interrupted the caller's own critical section;
  *  - any system call kills the process.
- * For sheaves of the slot, made to measure, of a cache without sheaves, and with zeroed objects; called out of line and
+ * For sheaves of the slot, made to measure, of a cache without sheaves, with zeroed and with charged objects; called out of line and
  * inlined. And that each of those calls runs the same few instructions, counted one by one.
  * Each case is a child of its own. A control shows that an ordinary allocation does not get through there.
  */
@@ -64,6 +64,7 @@ static const struct lent_case {
         { "made to measure", 0, LENT_MAX, 0 },
         { "a cache without sheaves", STOOK_NO_SHEAVES, 25, 0 },
         { "zeroed objects", 0, 60, STOOK_ZERO },
+        { "objects charged to a group, beyond its limit", STOOK_ACCOUNT, 60, 0 },
 };
 
 enum how { OUT_OF_LINE, INLINED, CONTROL };
@@ -175,6 +176,12 @@ static void body(const struct lent_case *c)
         sheaf = stook_sheaf_prefill(cache, wanted, c->flags);
         if (!sheaf)
                 _exit(97);
+        if (c->cache_flags & STOOK_ACCOUNT) {
+                struct stook_group *group = stook_group_create("small", NULL, 1024);
+
+                if (!group || stook_group_enter(group))
+                        _exit(91);
+        }
         if (how == CONTROL) {
                 stook_cache_shrink(cache);
                 wanted = LENT_MAX;

@@ -1,7 +1,7 @@
 /*
  * What this proves: the sums of <stook/stats.h> hold to the last object after random calls of every kind, on caches of every
  * kind, in one thread and in four, while any step may be refused (no pages, no sheaves, no lock, no exchange); and the
- * counts are those of the calls that succeeded. The slabs, walked, say the same.
+ * counts are those of the calls that succeeded. The slabs, walked, say the same, and a group is charged for what is held.
  *
  *      identities [STEPS [SEED]]       the seed is printed
  */
@@ -19,7 +19,7 @@
 #include "cache/cache.h"
 #include "pages/span.h"
 
-#define KINDS    7
+#define KINDS    8
 #define HELD_MAX 600                    /* objects, for each kind and user */
 #define LENT_MAX 3
 #define BULK_MAX 100
@@ -88,7 +88,10 @@ static struct kind {
         { "no sheaves", 48, STOOK_NO_SHEAVES, 0, NULL, NULL },
         { "no barn", 128, 0, UINT32_MAX, NULL, NULL },
         { "readers", 256, 0, 0, &by_hand, NULL },
+        { "charged", 96, STOOK_ACCOUNT, 0, NULL, NULL },
 };
+
+static struct stook_group *group;       /* pays for what is charged */
 
 /* What one thread has, and has done. */
 struct user {
@@ -288,6 +291,8 @@ static void check(const struct user *users, unsigned n_users)
                        s.sheaf_return_fast - s.sheaf_return_slow == lent);
                 expect(stook_slabs_objects_out(&cache->slabs) == s.objects_live + s.objects_cached);
                 expect(s.free_rcu_sheaf == rcu_frees);
+                if (kinds[k].flags & STOOK_ACCOUNT)
+                        expect(stook_group_usage(group) == held * s.slot_size);
                 expect(s.sheaf_capacity || !s.alloc_fastpath || s.sheaf_prefill_oversize);
                 expect(!stook_cache_validate(cache));
         }
@@ -340,6 +345,7 @@ static struct user users[THREADS + 1];
 
 static void *steps_of_a_thread(void *user)
 {
+        stook_group_enter(group);
         for (long i = 0; i < 2000; i++)
                 step(user);
         return NULL;
@@ -363,6 +369,8 @@ int main(int argc, char **argv)
                 expect(kinds[k].cache);
         }
 
+        group = stook_group_create("payer", NULL, 0);
+        expect(group && !stook_group_enter(group));
         for (long i = 0; i < steps; i++) {
                 step(u);
                 if (i % 500 == 499) {
@@ -396,5 +404,6 @@ int main(int argc, char **argv)
                 expect(!s.slabs && !s.objects_cached && !s.sheaves);
                 expect(!stook_cache_destroy(kinds[k].cache));
         }
+        expect(stook_group_usage(group) == 0);
         return 0;
 }
