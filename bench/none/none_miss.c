@@ -162,7 +162,7 @@ static struct stook_slab *from_node(const struct none_cache *cache, struct none_
         struct stook_slabs *slabs = slabs_of(cache);
         struct stook_slab *batch[STOOK_SLAB_BATCH];
         size_t want = 1 + (size_t)slabs->objects * (cache->partials_max / 2);
-        int n = stook_slab_detach_some(slabs, node_of(cache), slot ? want : 1, batch, false);
+        int n = stook_slab_detach_some(slabs, node_of(cache), slot ? want : 1, batch, false, NULL);
 
         for (int i = 1; i < n; i++)
                 add_partial(slot, batch[i]);

@@ -32,6 +32,19 @@ bool stook_lock_try(struct stook_lock *lock);
 void stook_lock_drop(struct stook_lock *lock);
 
 /*
+ * After a drop: loads from here on are done after the lock was seen free. On x86-64 the exchange that dropped it was a
+ * full fence already, a second one costs as much again.
+ */
+static inline void stook_lock_fence_after_drop(void)
+{
+#if defined(__x86_64__)
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);
+#else
+        __atomic_thread_fence(__ATOMIC_SEQ_CST);
+#endif
+}
+
+/*
  * Between the two this thread counts as a holder: it waits for no lock (take does what try does), its slow paths leave
  * work that is not the caller's undone (purging), and a child forked on top of it does not repair the heap before the
  * end (life/fork.c). For calls that may not wait; and for steps in which something is in this thread's hands that

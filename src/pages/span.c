@@ -125,7 +125,7 @@ void stook_pages_unlock(struct stook_pages_node *node)
 {
         do {
                 stook_lock_drop(&node->lock);
-                __atomic_thread_fence(__ATOMIC_SEQ_CST);                /* M1 */
+                stook_lock_fence_after_drop();                          /* M1 */
                 if (stook_pending_stack_empty_racy(&node->pending) || !stook_lock_try(&node->lock))
                         return;
                 stook_pages_unpend(node);

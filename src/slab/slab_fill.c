@@ -91,6 +91,23 @@ static void write_addresses(void **out, uintptr_t first, intptr_t step, size_t n
                 out[i] = (void *)(a[0] + i * (uintptr_t)step);
 }
 
+/* The same in random order: the permutation from where the slab began in it, once round. */
+static void write_sequence(const struct stook_slab *slab, uint32_t from, void **to, ptrdiff_t step, uint32_t n)
+{
+        const struct stook_slabs *slabs = slab->slabs;
+        bool whole = slab->objects == slabs->objects;           /* see slab_order.h */
+        const uint16_t *sequence = slabs->sequence;
+        uint32_t objects = slab->objects, at = slab->start + from;
+        size_t slot = slabs->slot_size;
+        char *base = slab->base;
+
+        for (; n; n--, at++, to += step) {
+                if (at >= objects)
+                        at -= objects;
+                *to = base + (whole ? sequence[at] : at) * slot;
+        }
+}
+
 /* Objects @from.. of the slab's order, which are the caller's already. */
 static void emit_fresh(const struct fill *f, const struct stook_slab *slab, uint32_t from, uint32_t count)
 {
@@ -107,8 +124,7 @@ static void emit_fresh(const struct fill *f, const struct stook_slab *slab, uint
                 else
                         write_addresses(to, first, (intptr_t)slot, count);
         } else {
-                for (uint32_t i = 0; i < count; i++)
-                        to[(ptrdiff_t)i * step] = slab->base + stook_slab_nth(slab, from + i) * slot;
+                write_sequence(slab, from, to, step, count);
         }
         if (slabs->ctor)
                 for (uint32_t i = 0; i < count; i++)
@@ -197,8 +213,15 @@ static void fill_from_list(struct fill *f, struct stook_slabs_node *node)
         struct stook_slab *batch[STOOK_SLAB_BATCH];
 
         while (f->got < f->n && !stook_slabs_node_idle(node)) {
-                int n = stook_slab_detach_some(f->slabs, node, f->n - f->got, batch, f->try);
+                struct stook_slab_fresh fresh = { 0 };
+                int n = stook_slab_detach_some(f->slabs, node, f->n - f->got, batch, f->try, &fresh);
                 size_t left = 0;
+
+                if (fresh.count) {
+                        emit_fresh(f, fresh.slab, fresh.from, fresh.count);
+                        f->got += fresh.count;
+                        continue;
+                }
 
                 if (n < 0)
                         fill_from_pending(f, node);

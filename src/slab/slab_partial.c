@@ -39,7 +39,7 @@ void stook_slab_unhold(struct stook_slab_hold *hold)
         stook_lock_forbid_waits();                              /* P4 */
         for (;;) {
                 stook_lock_drop(&hold->node->lock);
-                __atomic_thread_fence(__ATOMIC_SEQ_CST);        /* M2 */
+                stook_lock_fence_after_drop();                  /* M2 */
                 if (STOOK_LIKELY(stook_pending_stack_empty_racy(&hold->node->pending)))
                         break;
                 if (!stook_lock_try(&hold->node->lock))
@@ -194,12 +194,24 @@ void stook_slab_put_back(struct stook_slabs *slabs, struct stook_slabs_node *nod
         stook_slab_unhold(&hold);
 }
 
+/* Held: the one slab on the list gives objects where it stands. */
+static void take_fresh(struct stook_slab_hold *hold, size_t want, struct stook_slab_fresh *fresh)
+{
+        struct stook_slab *slab = stook_slab_of(stook_container_of(hold->node->list.next, struct stook_span, list));
+        bool left;
+
+        fresh->slab = slab;
+        fresh->count = stook_slab_take_listed(slab, want, &fresh->from, &left);
+        if (fresh->count && !left)
+                stook_slab_remove(hold, slab);
+}
+
 /*
  * Free objects never grow fewer in a listed slab, so what is read here is a lower bound. Only the slabs at the
  * head are compared: left-overs go to the tail, so the window moves through the list.
  */
 int stook_slab_detach_some(struct stook_slabs *slabs, struct stook_slabs_node *node, size_t want,
-                           struct stook_slab **batch, bool try)
+                           struct stook_slab **batch, bool try, struct stook_slab_fresh *fresh)
 {
         uint32_t free_objects[STOOK_SLAB_BATCH];
         struct stook_slab_hold hold;
@@ -208,6 +220,14 @@ int stook_slab_detach_some(struct stook_slabs *slabs, struct stook_slabs_node *n
         if (!stook_slab_hold(&hold, slabs, node, try))
                 return -1;
         stook_slab_settle_pending(&hold);
+        if (fresh)
+                fresh->count = 0;
+        if (fresh && node->partial == 1)
+                take_fresh(&hold, want, fresh);
+        if (fresh && fresh->count) {
+                stook_slab_unhold(&hold);
+                return 0;
+        }
         stook_list_for_each(e, &node->list) {
                 struct stook_slab *slab = stook_slab_of(stook_container_of(e, struct stook_span, list));
                 uint32_t free = slab->objects - stook_word_inuse(stook_slab_word(slab));

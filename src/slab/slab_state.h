@@ -18,7 +18,10 @@
  *              take              push a chain            list                    release
  *  full        -                 -> claimed              -                       -
  *  listed      detach, then take same; emptied and       -                       by shrink (lock), if
- *              (lock)            surplus: + CLAIM                                empty and no CLAIM
+ *              (lock); or fresh  surplus: + CLAIM                                empty and no CLAIM
+ *              ones where it
+ *              stands (lock); nothing
+ *              left: -> full
  *  detached    same; nothing     same                    -> listed (lock), or    if empty and no CLAIM:
  *              left: -> full                             -> claimed and pending  the filler (lock)
  *  claimed     adopt from        same                    -> listed (lock);       if empty and surplus
@@ -29,7 +32,8 @@
  *
  * Invariants (modelled: tests/models/slab.pml):
  *  S1 two shared transitions only: take, by the one who detached; push, by anybody. So the list never loses
- *     its first object under a taker's feet: no tag is needed.
+ *     its first object under a taker's feet: no tag is needed. (The lock's holder may take from a listed slab what
+ *     is on no list: objects that were never out.)
  *  S2 CLAIM is set in the compare-and-swap that makes it necessary. A pusher that did not set it never touches
  *     the descriptor after its push: by then it may be another slab's.
  *  S3 a slab whose CLAIM is set is released by nobody but the claimer.
@@ -123,6 +127,32 @@ STOOK_INLINE bool stook_slab_take(struct stook_slab *slab, uint64_t *old, uint32
         if (!*left)
                 flags &= ~STOOK_SLAB_DETACHED;
         return stook_slab_cas(slab, old, stook_word(head, inuse, stook_word_fresh(*old) + fresh, flags));
+}
+
+/*
+ * Lock held, slab listed: up to @want objects that were never out, where it stands; it is not detached for that. Only
+ * while nothing has come back to it: the list is the detacher's to take from (S1). *@left: it is listed still; else
+ * the caller takes it off the list. Return: how many, *@from the first one's place in the order; 0: none so.
+ */
+STOOK_INLINE uint32_t stook_slab_take_listed(struct stook_slab *slab, size_t want, uint32_t *from, bool *left)
+{
+        uint64_t w = stook_slab_word(slab), flags;
+        uint32_t fresh, count;
+
+        do {
+                fresh = stook_word_fresh(w);
+                if (fresh != stook_word_inuse(w))
+                        return 0;
+                count = slab->objects - fresh;
+                *left = count > want;
+                if (*left)
+                        count = (uint32_t)want;
+                flags = w & STOOK_SLAB_FLAGS;
+                if (!*left)
+                        flags &= ~STOOK_SLAB_LISTED;
+        } while (!stook_slab_cas(slab, &w, stook_word(stook_word_head(w), fresh + count, fresh + count, flags)));
+        *from = fresh;
+        return count;
 }
 
 /* Detached, and its list is unusable: the end of it. */

@@ -1,6 +1,7 @@
 /*
  * One slab of three objects and its state word, as in src/slab/slab_state.h, slab_partial.c, slab_fill.c.
- * Two pushers free an object each, a filler takes what it likes and frees one object again. Or, instead of that last
+ * Two pushers free an object each, a filler takes what it likes (detached, or fresh ones where the slab stands) and
+ * frees one object again. Or, instead of that last
  * push, a shrinker gives an empty slab back. Or one pusher and two fillers.
  * The lock may be refused whenever it is held (by a thread, or by what a handler interrupted); whether an empty slab
  * is surplus is anybody's guess. Every load and every compare-and-swap of the word is a step, so is every read and
@@ -28,6 +29,8 @@
  * check: breaks -DBREAK=7 -DSHRINK=1
  * BREAK=8: a slab is postponed without a claim.
  * check: breaks -DBREAK=8
+ * BREAK=9: a take from the listed slab does not look whether objects have come back to it.
+ * check: breaks -DBREAK=9 -DSHRINK=1
  */
 #ifndef BREAK
 #define BREAK 0
@@ -218,6 +221,33 @@ inline take(me) {
 #endif
 }
 
+/* Lock held: fresh objects of the listed slab, where it stands. */
+inline take_listed(me) {
+        load();
+        do
+        ::      unused = 0;
+#if BREAK != 9
+                if :: f != u -> break :: else fi;
+#endif
+                if :: f == OBJECTS -> break :: else fi;
+                unused = OBJECTS - f;
+                left = unused > want;
+                ng = g;
+                if :: left -> unused = want :: else -> ng = g & ~LISTED fi;
+                cas(h, u + unused, f + unused, ng);
+                if :: ok -> break :: else -> load() fi
+        od;
+        skip;
+        d_step {
+                i = 0;
+                do
+                :: i < unused -> assert(owner[f + i] == 0); owner[f + i] = me; mine = f + i; i++
+                :: else -> break
+                od
+        };
+        if :: unused && !left -> assert(onlist); onlist = false :: else fi
+}
+
 /* A detached slab with free objects goes back. */
 inline put_back() {
         if
@@ -265,8 +295,9 @@ proctype filler() {
         if
         :: atomic { !lock -> lock = true };
                 settle_pending();
+                if :: want && onlist -> take_listed(9) :: skip fi;
                 if
-                :: onlist ->
+                :: onlist && mine == NONE ->
                         load();
                         do
                         ::      assert(g & LISTED);
@@ -303,11 +334,11 @@ proctype filler() {
         :: have ->
                 if :: want -> take(9) :: else -> left = true fi;
                 if :: left -> put_back() :: else fi;
-#if !SHRINK
-                if :: mine < NONE -> push(mine) :: else fi
-#endif
         :: else
         fi;
+#if !SHRINK
+        if :: mine < NONE -> push(mine) :: else fi;
+#endif
         done++
 }
 
