@@ -97,6 +97,7 @@ struct plan {
         uint64_t flags;
         int      capacity;              /* -1: by size, @at_least as a minimum */
         unsigned at_least;
+        uint32_t slab_objects;
         unsigned full_limit, empty_limit;
         bool     grows;                 /* capacity and limits may change by themselves */
         void   (*ctor)(void *object, void *ctor_data);
@@ -167,6 +168,7 @@ static int make(unsigned index, const struct plan *plan, struct stook_cache **ma
                 .object_size = plan->flags & STOOK_ACCOUNT ? stook_account_offset(plan->size) + STOOK_ACCOUNT_BYTES :
                                                              plan->size,
                 .align = plan->align,
+                .slab_objects = plan->slab_objects,
                 .random_order = plan->flags & STOOK_RANDOM_ORDER,
                 .keep_none = stook_cache_options.tiny,
                 .link_behind = plan->flags & STOOK_RCU,
@@ -245,6 +247,7 @@ STOOK_API struct stook_cache *stook_cache_create(const char *name, size_t size, 
                 .flags = args ? args->flags : 0,
                 .capacity = -1,
                 .at_least = args ? args->sheaf_capacity : 0,
+                .slab_objects = STOOK_SLAB_OBJECTS_MANY,
                 .full_limit = barn_limit(args ? args->barn_full : 0, STOOK_BARN_FULL),
                 .empty_limit = barn_limit(args ? args->barn_empty : 0, STOOK_BARN_EMPTY),
                 .grows = !args || (!args->barn_full && !args->barn_empty),

@@ -3,9 +3,9 @@
  * Place: called by cache (init), fill (birth), partial lists (release); calls pages.
  *
  * Geometry: pages of a slab are touched only when their objects are handed out, so a larger slab costs address
- * space, not memory, and saves births: 32 KiB at least, 64 KiB where fewer than 64 objects would fit, room for
- * four objects always. From there upwards the smallest slab is taken that wastes at most 1/16 at its end, else
- * at most 1/8, and so on. When such a span cannot be had, the smallest that holds one object.
+ * space, not memory, and saves births: 32 KiB at least, up to 64 KiB where fewer objects would fit than the maker of
+ * the source wants, room for four objects always. From there upwards the smallest slab is taken that wastes at most
+ * 1/16 at its end, else at most 1/8, and so on. When such a span cannot be had, the smallest that holds one object.
  *
  * Invariants:
  *  B1 the pagemap says "slab" only from before the first object is handed out until after the last came back.
@@ -24,7 +24,6 @@
 #define SLAB_BYTES_MAX ((size_t)STOOK_SLAB_MAP_PAGES_MAX << STOOK_MAP_SHIFT)
 #define SLAB_BYTES_LOW  ((size_t)32 << 10)      /* see bench/micro: below it births weigh on fills of small objects */
 #define SLAB_BYTES_WANT ((size_t)64 << 10)
-#define OBJECTS_WANT 64
 #define OBJECTS_LEAST 4
 /* Bytes of empty slabs that a node keeps for a source: two slabs of the usual size. Arbitrary. */
 #define EMPTY_BYTES_KEPT ((size_t)128 << 10)
@@ -41,9 +40,9 @@ static size_t smaller(size_t a, size_t b)
 
 /* ---- geometry ---- */
 
-static size_t choose_bytes(size_t slot, size_t page)
+static size_t choose_bytes(size_t slot, size_t wanted, size_t page)
 {
-        size_t least = smaller(slot * OBJECTS_WANT, SLAB_BYTES_WANT);
+        size_t least = smaller(slot * wanted, SLAB_BYTES_WANT);
 
         if (least < SLAB_BYTES_LOW)
                 least = SLAB_BYTES_LOW;
@@ -77,7 +76,8 @@ static void choose(struct stook_slabs *slabs, const struct stook_slabs_args *arg
         slabs->object_size = (uint32_t)args->object_size;
         slabs->slot_size = (uint32_t)round_up(payload, args->align);
         slabs->magic = UINT64_MAX / slabs->slot_size + 1;
-        slabs->slab_bytes = (uint32_t)choose_bytes(slabs->slot_size, stook_os_page_bytes());
+        slabs->slab_bytes = (uint32_t)choose_bytes(slabs->slot_size, args->slab_objects ? args->slab_objects : STOOK_SLAB_OBJECTS_FEW,
+                                                   stook_os_page_bytes());
         slabs->objects = (uint32_t)smaller(slabs->slab_bytes / slabs->slot_size, STOOK_SLAB_OBJECTS_MAX);
         keep = log2_floor(args->object_size) / 2;
         keep = keep < 5 ? 5 : smaller(keep, 10);
