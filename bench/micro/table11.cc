@@ -10,7 +10,7 @@
  * decides), cycles for a million pairs; "instruction": cycles of one double-word compare-and-swap (unlocked; 0 where
  * there is none), which is what two of them in a pair cost before anything else.
  * Options: front=NAME, pairs=1000000 (fewer where they are slow; the answer is scaled up),
- * slab=0 (bytes of a slab of "none"; 0: as the library's).
+ * slab=0 (bytes of a slab of "none"; 0: as the library's), only=CELL.
  */
 #include <algorithm>
 #include <vector>
@@ -98,7 +98,7 @@ static double instruction()
 #endif
 }
 
-template <typename Front> static int measure(long slab_bytes, size_t pairs)
+template <typename Front> static int measure(long slab_bytes, size_t pairs, const char *only)
 {
         Front front(slab_bytes);
         if (!front.ready()) {
@@ -111,7 +111,8 @@ template <typename Front> static int measure(long slab_bytes, size_t pairs)
                 { "10 shuffled", 10, true }, { "100 shuffled", 100, true }, { "1000 shuffled", 1000, true },
         };
         for (auto &c : cells)
-                answer.add(c.name, cell(front, c.batch, c.shuffled, pairs) * 1e6 / (double)pairs);
+                if (!*only || !strcmp(only, c.name))
+                        answer.add(c.name, cell(front, c.batch, c.shuffled, pairs) * 1e6 / (double)pairs);
         answer.add("instruction", instruction());
         if (!front.end()) {
                 fprintf(stderr, "objects were lost\n");
@@ -127,14 +128,16 @@ int main(int argc, char **argv)
         long slab_bytes = bench::option(argc, argv, "slab", 0);
         size_t pairs = (size_t)bench::option(argc, argv, "pairs", 1000000);
 
+        const char *only = bench::text_option(argc, argv, "only", "");
+
         if (!strcmp(front, "sheaves"))
-                return measure<sheaves>(slab_bytes, pairs);
+                return measure<sheaves>(slab_bytes, pairs, only);
         if (!strcmp(front, "none-cas"))
-                return measure<none<none_cas_alloc, none_cas_free>>(slab_bytes, pairs);
+                return measure<none<none_cas_alloc, none_cas_free>>(slab_bytes, pairs, only);
         if (!strcmp(front, "none-rseq"))
-                return measure<none<none_rseq_alloc, none_rseq_free>>(slab_bytes, pairs);
+                return measure<none<none_rseq_alloc, none_rseq_free>>(slab_bytes, pairs, only);
         if (!strcmp(front, "malloc"))
-                return measure<libc>(slab_bytes, pairs);
+                return measure<libc>(slab_bytes, pairs, only);
         fprintf(stderr, "front=sheaves, none-cas, none-rseq or malloc\n");
         return 2;
 }
