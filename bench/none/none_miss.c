@@ -290,7 +290,9 @@ void none_free_miss(const struct none_cache *cache, struct stook_span *span, uin
         case STOOK_PUSHED:
                 break;
         case STOOK_PUSHED_CLAIMED:
+                stook_lock_forbid_waits();      /* slab_partial.c P4 */
                 settle(cache, slab);
+                stook_lock_allow_waits();
                 break;
         default:
                 none_misuse(object);
