@@ -11,6 +11,8 @@
  *  enrol the thread at any instruction, and a section that began before that is protected by nobody.
  */
 #define READY      0                    /* <stook/layout.h> */
+#define RSEQ_CS    8
+#define MM_CID     24
 #define SLOT_SHIFT 19
 #define OBJECTS    32
 #define CAPACITY   8
@@ -39,15 +41,17 @@
         .popsection
 .endm
 
-/* r10 = the slot whose index the kernel shows now. \miss if it is not ready. Uses rcx, rax, r11. */
+/*
+ * r10 = the slot whose index the kernel shows now. \miss if it is not ready, or the index is not at its fixed place:
+ * stook_sections.area is 0 then, and the line's no_index is read. Uses rcx, rax, r11.
+ */
 .macro SLOT miss
         movq stook_thread@gottpoff(%rip), %rax
         leaq 3b(%rip), %r10
-        movl %fs:READY(%rax), %r11d             /* before the offsets: see above */
-        movq stook_sections(%rip), %rcx     /* rseq_cs, from the thread's line */
-        movq %r10, %fs:(%rax,%rcx)
-1:      movq 8+stook_sections(%rip), %r10   /* the index, likewise */
-        movl %fs:(%rax,%r10), %r10d
+        movl %fs:READY(%rax), %r11d             /* before the area: see above */
+        addq stook_sections(%rip), %rax
+        movq %r10, %fs:RSEQ_CS(%rax)
+1:      movl %fs:MM_CID(%rax), %r10d
         cmpl %r11d, %r10d
         jae \miss
         shlq $SLOT_SHIFT, %r10
@@ -106,8 +110,9 @@ free:
         orl %esi, %eax                          /* offset in the slab */
         cmpl %eax, 8(%rcx,%rdx)
         jb stook_drop_in_free_miss              /* behind the last object */
-        imulq (%rcx,%rdx), %rax
-        cmpq (%rcx,%rdx), %rax
+        movq (%rcx,%rdx), %rcx
+        imulq %rcx, %rax
+        cmpq %rcx, %rax
         jae stook_drop_in_free_miss             /* not the start of one */
         DESCRIBE stook_drop_in_free_miss
         SLOT stook_drop_in_free_miss

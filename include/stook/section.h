@@ -42,6 +42,12 @@ enum stook_push {
         STOOK_PUSH_DOUBLE               /* the object lies on top of the sheaf already; nothing was done */
 };
 
+/* The library has names of its own for these, which need no dynamic linker. */
+#ifndef STOOK_SECTION_SELF
+#define STOOK_SECTION_SELF (&stook_thread_v1)
+#define STOOK_SECTION_AREA stook_area_v1
+#endif
+
 #define STOOK_SECTION_TEXT_(x) #x
 #define STOOK_SECTION_TEXT(x)  STOOK_SECTION_TEXT_(x)
 
@@ -233,8 +239,8 @@ STOOK_SECTION_FUNCTION void stook_section_disarm(struct stook_thread_v1 *self, i
 /* NULL: empty, aborted, or not enrolled. @line: the cache's line in slot 0. */
 STOOK_SECTION_FUNCTION void *stook_section_pop_v1(uintptr_t line)
 {
-        struct stook_thread_v1 *self = &stook_thread_v1;
-        intptr_t area = stook_area_v1;
+        struct stook_thread_v1 *self = STOOK_SECTION_SELF;
+        intptr_t area = STOOK_SECTION_AREA;
         void *object;
 #if defined(__x86_64__)
         int done;
@@ -267,8 +273,8 @@ STOOK_SECTION_FUNCTION void *stook_section_pop_v1(uintptr_t line)
 /* @object is not NULL. With size 0 the word compared for DOUBLE is the sheaf's header, which is no object. */
 STOOK_SECTION_FUNCTION enum stook_push stook_section_push_v1(uintptr_t line, void *object)
 {
-        struct stook_thread_v1 *self = &stook_thread_v1;
-        intptr_t area = stook_area_v1;
+        struct stook_thread_v1 *self = STOOK_SECTION_SELF;
+        intptr_t area = STOOK_SECTION_AREA;
 
         __asm__ goto(
                 STOOK_SECTION_DESCRIBE(STOOK_SECTION_GO("%l[miss]"))

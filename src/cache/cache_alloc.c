@@ -1,7 +1,8 @@
 /*
  * Purpose: allocate one object: from the slot's sheaf in one critical section, else by the slot's miss, which
  * never comes back without an object while there is memory.
- * Place: API; calls slot. The fast path is stook_front_pop; everything else is out of line.
+ * Place: API; calls slot. The fast path is the section that callers inline, too; everything else is out of line,
+ *  the same section with another slot index included.
  * Failure: NULL with errno ENOMEM (EINVAL for arguments), nothing changed.
  */
 #include <errno.h>
@@ -14,8 +15,10 @@
 
 static STOOK_NOINLINE void *alloc_miss(struct stook_cache *cache)
 {
-        void *object;
+        void *object = STOOK_UNLIKELY(!stook_sections.area) ? stook_front_pop(&cache->front) : NULL;
 
+        if (object)
+                return object;
         if (stook_cache_is_accounted(cache)) {
                 object = stook_account_alloc(cache, stook_group_current(), 0);
         } else {
@@ -29,7 +32,7 @@ static STOOK_NOINLINE void *alloc_miss(struct stook_cache *cache)
 
 STOOK_API void *stook_cache_alloc(struct stook_cache *cache)
 {
-        void *object = stook_front_pop(&cache->front);
+        void *object = stook_section_pop_v1(cache->front.line);
 
         if (STOOK_LIKELY(object))
                 return object;

@@ -64,6 +64,8 @@ void stook_cache_free_double(struct stook_front *front, void *object)
 
 static STOOK_NOINLINE void free_miss(struct stook_cache *cache, void *object)
 {
+        if (STOOK_UNLIKELY(!stook_sections.area) && stook_front_push(&cache->front, object))
+                return;
         if (stook_cache_is_accounted(cache)) {
                 stook_account_free(cache, object);
                 return;
@@ -96,17 +98,18 @@ static STOOK_NOINLINE void free_odd(struct stook_cache *cache, void *object)
 STOOK_API void stook_cache_free(struct stook_cache *cache, void *object)
 {
         uintptr_t addr = (uintptr_t)object, off = addr - stook_range.base;
-        uint64_t entry;
+        uint64_t entry, magic;
         uint32_t offset;
 
         if (STOOK_UNLIKELY(off >= stook_range.bytes))
                 return free_odd(cache, object);
         entry = __atomic_load_n(&stook_range.entries[off >> STOOK_MAP_SHIFT], __ATOMIC_RELAXED);
         offset = stook_entry_offset(entry, addr);
-        if (STOOK_UNLIKELY(stook_entry_cache(entry) != cache->index || offset * cache->magic >= cache->magic ||
+        magic = cache->magic;
+        if (STOOK_UNLIKELY(stook_entry_cache(entry) != cache->index || offset * magic >= magic ||
                            offset > cache->last_offset))
                 return free_odd(cache, object);
-        if (STOOK_UNLIKELY(!stook_front_push(&cache->front, object)))
+        if (STOOK_UNLIKELY(stook_section_push_v1(cache->front.line, object) != STOOK_PUSH_DONE))
                 free_miss(cache, object);
 }
 

@@ -48,11 +48,27 @@
 #include <stdint.h>
 #include "barn/barn.h"
 #include "base/pair.h"
+#include "base/thread.h"
+
+/*
+ * What sections find their way by, the same in every thread: in bytes from the thread's line, the area of which the
+ * kernel writes the slot index at its fixed place (stook_area_v1: 0 where the index is another field, and before the
+ * start), and the index wherever it is; and slot 0. Sections that use these need no pointer of the thread, and no test
+ * of it: a thread that has not enrolled stores its rseq_cs into an area that is not registered, or not at work, and is
+ * sent away by `ready`. Set at start; and, always the same, by every thread that enrols: relaxed.
+ */
+extern struct stook_sections {
+        intptr_t  area;
+        uintptr_t index;
+        char     *slots;
+} stook_sections __attribute__((visibility("hidden")));
+
 #ifndef STOOK_NEVER_UNLOADED
 #define STOOK_NEVER_UNLOADED 1          /* the library is linked -z nodelete */
 #endif
+#define STOOK_SECTION_SELF stook_self
+#define STOOK_SECTION_AREA stook_sections.area
 #include <stook/section.h>
-#include "base/thread.h"
 
 /* One line for each slot and cache. */
 struct stook_line {
@@ -122,23 +138,11 @@ const struct stook_slot_ops *stook_slot_ops(void);
 bool stook_slot_enrol(void);
 
 /*
- * What sections find their way by, the same in every thread: where two fields of the kernel's area lie, in bytes
- * from the thread's line (both are static thread-local memory), and slot 0. Sections in assembly
- * (malloc/hot_x86_64.S) so need no pointer of the thread, and no test of it: a thread that has not enrolled stores
- * its rseq_cs into an area that is not registered, or not at work, and is sent away by `ready`.
- * Set at start; and, always the same, by every thread that enrols: relaxed; `index` first, so that the pair is
- * never {area of libc, index of the line} with `ready` open. Until then: the line itself, as stook_area_v1 0.
- */
-extern struct stook_sections {
-        uintptr_t rseq_cs, index;
-        char     *slots;
-} stook_sections STOOK_HIDDEN;
-/*
  * <stook/layout.h>'s stook_area_v1, which is const to callers only; where the program sees it, for a program may
  * have a copy of it in itself.
  */
 extern intptr_t stook_slot_area __asm__("stook_area_v1") __attribute__((visibility("default")));
-/* Sets these and stook_area_v1, if this thread is registered. */
+/* Sets this and stook_sections, if this thread is registered. */
 void stook_slot_note_area(void);
 
 /* ---- slot_regions.c ---- */

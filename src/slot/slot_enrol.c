@@ -13,21 +13,20 @@
 #include "slot/slot_section.h"
 #include "os/os.h"
 
-struct stook_sections stook_sections = { .rseq_cs = STOOK_RSEQ_CS, .index = STOOK_RSEQ_MM_CID };
+struct stook_sections stook_sections = { .index = STOOK_RSEQ_MM_CID };
 
 intptr_t stook_slot_area;
 
 static void note(const char *area)
 {
-        uintptr_t from_line = (uintptr_t)area - (uintptr_t)stook_self;
+        intptr_t from_line = (intptr_t)((uintptr_t)area - (uintptr_t)stook_self);
+        intptr_t fixed = stook_regions.index_offset == STOOK_RSEQ_MM_CID ? from_line : 0;
 
         stook_sections.slots = stook_regions.base;
-        __atomic_store_n(&stook_sections.index, from_line + stook_regions.index_offset, __ATOMIC_RELAXED);
-        __atomic_store_n(&stook_sections.rseq_cs, from_line + STOOK_RSEQ_CS, __ATOMIC_RELAXED);
-        if (&stook_thread_v1 != stook_self)
-                return;                 /* the program's inlined calls use another library */
-        __atomic_store_n(&stook_slot_area, stook_regions.index_offset == STOOK_RSEQ_MM_CID ? (intptr_t)from_line : 0,
-                         __ATOMIC_RELAXED);
+        __atomic_store_n(&stook_sections.index, (uintptr_t)from_line + stook_regions.index_offset, __ATOMIC_RELAXED);
+        __atomic_store_n(&stook_sections.area, fixed, __ATOMIC_RELAXED);
+        if (&stook_thread_v1 == stook_self)     /* else the program's inlined calls use another library */
+                __atomic_store_n(&stook_slot_area, fixed, __ATOMIC_RELAXED);
 }
 
 void stook_slot_note_area(void)

@@ -308,7 +308,7 @@ static void *fresh_thread(void *unused)
         stook_self->ready = 0;
         stook_self->rseq = NULL;
         if (forget_offsets) {           /* the process has never enrolled anybody */
-                stook_sections.rseq_cs = STOOK_RSEQ_CS;
+                stook_sections.area = 0;
                 stook_sections.index = STOOK_RSEQ_MM_CID;
         }
         second = fresh_call->steps[fresh_call->count - 2];

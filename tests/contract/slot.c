@@ -548,7 +548,7 @@ static int start_slots(void **state)
                 if (!stook_regions_locked(0))
                         return -1;
                 stook_sections.index = (uintptr_t)area + STOOK_RSEQ_MM_CID - (uintptr_t)stook_self;
-                stook_slot_area = (intptr_t)area - (intptr_t)stook_self;
+                stook_sections.area = (intptr_t)area - (intptr_t)stook_self;
                 stook_self->rseq = area;
                 stook_self->ready = 1;
         }

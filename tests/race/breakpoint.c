@@ -95,7 +95,6 @@ void breakpoints_find(void (*call)(void), struct steps *steps)
                 __attribute__((aligned(64)));
         struct stook_sections real = stook_sections;
         char *real_area = stook_self->rseq;
-        intptr_t real_distance = stook_slot_area;
         bool enrolled = stook_self->ready;
 
         memset(seen, 0, sizeof(seen));
@@ -104,10 +103,9 @@ void breakpoints_find(void (*call)(void), struct steps *steps)
         if (enrolled) {
                 area.rest[2] = *stook_slot_index(stook_self);   /* mm_cid */
                 stook_self->rseq = (char *)&area;
-                stook_sections.rseq_cs = (uintptr_t)&area.cs - (uintptr_t)stook_self;
                 stook_sections.index = (uintptr_t)&area.rest[2] - (uintptr_t)stook_self;
-                if (real_distance)
-                        stook_slot_area = (intptr_t)&area - (intptr_t)stook_self;
+                if (real.area)
+                        stook_sections.area = (intptr_t)&area - (intptr_t)stook_self;
         }
         stepping = steps;
         SET_TRAP_FLAG("orq $0x100");
@@ -117,7 +115,6 @@ void breakpoints_find(void (*call)(void), struct steps *steps)
         if (enrolled) {
                 stook_self->rseq = real_area;
                 stook_sections = real;
-                stook_slot_area = real_distance;
         }
 }
 

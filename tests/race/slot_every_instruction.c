@@ -370,16 +370,14 @@ static const struct descriptor *find_instructions(const struct act *act, int mai
                 __attribute__((aligned(32)));
         struct stook_sections real = stook_sections;
         char *real_area = stook_self->rseq;
-        intptr_t real_distance = stook_slot_area;
 
         set_up(main, spare);
         area.cs = 0;
         area.rest[2] = *stook_slot_index(stook_self);
         stook_self->rseq = (char *)&area;
-        stook_sections.rseq_cs = (uintptr_t)&area.cs - (uintptr_t)stook_self;
         stook_sections.index = (uintptr_t)&area.rest[2] - (uintptr_t)stook_self;
-        if (real_distance)
-                stook_slot_area = (intptr_t)&area - (intptr_t)stook_self;
+        if (real.area)
+                stook_sections.area = (intptr_t)&area - (intptr_t)stook_self;
         step_count = 0;
         stepping = true;
         SET_TRAP_FLAG("orq $0x100");
@@ -388,7 +386,6 @@ static const struct descriptor *find_instructions(const struct act *act, int mai
         stepping = false;
         stook_self->rseq = real_area;
         stook_sections = real;
-        stook_slot_area = real_distance;
         check(act->name, ~0u);
         return (const struct descriptor *)area.cs;
 }
@@ -511,7 +508,7 @@ int main(void)
                 int status;
 
                 if (!child) {
-                        alarm(50);
+                        alarm(100);
                         exit(run_all(indices[i]));
                 }
                 if (waitpid(child, &status, 0) != child)
