@@ -34,8 +34,25 @@ STOOK_PUBLIC int stook_mode(struct stook_mode *mode);
  */
 STOOK_PUBLIC size_t stook_trim(size_t keep_bytes);
 
-/* One round of ageing, for programs that idle: purges what has been free for long. Return: 0. Not signal-safe. */
+/*
+ * stook_maintain() - one round of ageing and draining, for programs that idle
+ * Gives back what caches keep and nobody needs, in all slots, those of CPUs that are gone too; purges what has been
+ * free for longer than STOOK_DECAY_MS; hands partly filled sheaves that wait for readers to RCU. Where memory is scarce
+ * (pressure stall information, or memory.high of the cgroup) it does what stook_trim(0) does. What it finds is judged
+ * by what the round before saw: call it a few times a second, or once in a while. Nothing needs it for correctness.
+ * Return: 0. Not signal-safe.
+ */
 STOOK_PUBLIC int stook_maintain(void);
+
+/*
+ * stook_maintenance_thread() - have a thread do that
+ * @on: 1: start it, unless it runs; 0: stop it, and wait for its end
+ * The thread blocks all signals and sleeps an eighth of STOOK_DECAY_MS between rounds, longer while there is nothing to
+ * do. It hands nothing to RCU. The child of a fork has none until it calls this, stook_maintain() or stook_trim().
+ * STOOK_MAINTENANCE=1 starts it with the program.
+ * Return: 0; -EAGAIN, -ENOMEM: no thread could be had. Not signal-safe.
+ */
+STOOK_PUBLIC int stook_maintenance_thread(int on);
 
 /* "MAJOR.MINOR.PATCH" */
 STOOK_PUBLIC const char *stook_version(void);

@@ -32,7 +32,7 @@ int stook_barns_init(struct stook_barns *barns, struct stook_slabs *below, struc
         }
         barns->below = below;
         barns->counters = counters;
-        barns->cache_index = below->cache_index;
+        barns->cache_index = barns->line_index = below->cache_index;
         stook_barns_set(barns, capacity, full_limit, empty_limit);
         if (!listed) {
                 barns->next = __atomic_load_n(&all_barns, __ATOMIC_RELAXED);

@@ -54,6 +54,7 @@ struct stook_barns {
         struct stook_slabs *below;
         struct stook_counters *counters;
         uint32_t cache_index;
+        uint32_t line_index;            /* for slots: the line where the cache's sheaves are */
         uint32_t capacity;              /* atomic; objects of a sheaf that is made now; 0: no sheaves */
         uint32_t full_limit, empty_limit; /* atomic */
         uint32_t full_wanted;           /* full_limit before it was lowered to STOOK_BARN_CACHE_BYTES; who changes capacity */

@@ -139,6 +139,7 @@ static int choose_line(struct stook_cache *cache)
                 return -ENOMEM;
         cache->front.line = stook_slots_first_line(cache->index);
         cache->front.offset = index << STOOK_LINE_SHIFT;
+        cache->barns.line_index = index;
         return 0;
 }
 

@@ -7,6 +7,7 @@
  *   STOOK_TINY=0|1                       no sheaves, no empty slabs kept: as little memory as can be
  *   STOOK_GROUP_LIMIT=BYTES[K|M|G|T]     all that malloc gives the process is charged to one group
  *   STOOK_RCU_BACKLOG=BYTES              what may wait for readers; 0: an eighth of the memory there is
+ *   STOOK_MAINTENANCE=0|1                a thread that gives back what an idle process keeps
  *   STOOK_MERGE=0|1                      share caches of equal geometry: never, always
  */
 #include <stddef.h>
@@ -24,6 +25,7 @@
 static const char *const on_fault_names[] = { "abort", "report" };
 static const char *const thp_names[] = { "system", "always", "never" };
 static unsigned thp = STOOK_THP_SYSTEM;
+static bool maintenance;
 
 /* The index of the variable's value among @names; @otherwise if it is not set or none of them. */
 static unsigned choice(const char *variable, const char *const *names, unsigned count, unsigned otherwise,
@@ -71,6 +73,7 @@ void stook_options_read(void)
         stook_cache_options.capacity = (int)number("STOOK_CAPACITY", STOOK_SHEAF_CAPACITY_MAX, -1,
                                                    "objects, 0 to 65534");
         stook_cache_options.tiny = number("STOOK_TINY", 1, 0, "0 or 1");
+        maintenance = number("STOOK_MAINTENANCE", 1, 0, "0 or 1");
         stook_cache_options.merge = (int)number("STOOK_MERGE", 1, -1, "0 or 1");
 }
 
@@ -119,6 +122,11 @@ void stook_options_set_budget(void)
         if (node_bytes < STOOK_BARN_NODE_BYTES)
                 stook_barn_set_budget((size_t)node_bytes);
         stook_rcu_set_default_limit(backlog ? (uint64_t)backlog : memory_there_is() / RCU_SHARE);
+}
+
+bool stook_options_maintenance(void)
+{
+        return maintenance;
 }
 
 const char *stook_options_thp(void)

@@ -20,6 +20,7 @@
 #include "os/os.h"
 #include "pages/span.h"
 #include "slot/slot.h"
+#include <stook/control.h>
 
 enum { NOT_STARTED, STARTING, STARTED, FAILED };
 
@@ -82,6 +83,9 @@ STOOK_COLD bool stook_start_slow(void)
 /* Early among constructors: later ones fork and allocate. Registering with libc may allocate, so not in bring_up. */
 __attribute__((constructor(101))) static void construct(void)
 {
-        stook_start();
+        bool up = stook_start();
+
         stook_fork_register();
+        if (up && stook_options_maintenance())
+                stook_maintenance_thread(1);
 }

@@ -44,6 +44,20 @@ static unsigned highest_allowed(void)
         return 0;
 }
 
+void stook_os_allowed_cpus(struct stook_cpus *cpus)
+{
+        int before = errno;
+        long n = syscall(SYS_sched_getaffinity, getpid(), sizeof(cpus->mask), cpus->mask);
+        unsigned count = 0;
+
+        for (long i = 0; i < n / (long)sizeof(cpus->mask[0]); i++)
+                count += (unsigned)__builtin_popcountll(cpus->mask[i]);
+        for (size_t i = n > 0 ? (size_t)n / sizeof(cpus->mask[0]) : 0; i < STOOK_CPUS_MAX / 64; i++)
+                cpus->mask[i] = 0;
+        cpus->count = count;
+        errno = before;
+}
+
 unsigned stook_os_possible_cpus(void)
 {
         int before = errno;

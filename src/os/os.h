@@ -51,6 +51,14 @@ bool     stook_os_locked_future(void);          /* mlockall(MCL_FUTURE) seems to
 /* ---- cpu.c ---- */
 unsigned stook_os_possible_cpus(void);          /* highest possible CPU number + 1, at least 1 */
 
+#define STOOK_CPUS_MAX 8192
+struct stook_cpus {
+        uint64_t mask[STOOK_CPUS_MAX / 64];
+        unsigned count;                 /* 0: not to be told */
+};
+/* CPUs that are online and that this process (its first thread) may run on, now. */
+void stook_os_allowed_cpus(struct stook_cpus *cpus);
+
 /* ---- topology.c: NUMA nodes, by the kernel's numbers; one node, 0, until they were detected ---- */
 #define STOOK_NODES_MAX 64                      /* machines with higher node numbers are taken for one node */
 
@@ -90,6 +98,15 @@ char *stook_os_rseq_area(void);
 /* ---- membarrier.c ---- */
 bool stook_os_membarrier_register(void);        /* PRIVATE_EXPEDITED_RSEQ; false: locked mode */
 bool stook_os_membarrier(void);                 /* one round; false: refused now */
+
+/* ---- pressure.c: is memory scarce? For who asks now and then; reads files ---- */
+/*
+ * True: since the last call tasks stood still for lack of memory for more than a tenth of the time (PSI, of the
+ * process's cgroup or of the machine), or the cgroup passed its memory.high or memory.max. The first call only notes.
+ */
+bool stook_os_pressure(void);
+/* Test hook: the files; NULL: the system's. */
+extern const char *stook_os_pressure_file, *stook_os_events_file;
 
 /* ---- shared_file.c: a file shared with another process; only for STOOK_STATS ---- */
 /* Maps a regular file, at most @at_most bytes of it, shared and without access. NULL: cannot be opened or mapped. */

@@ -131,13 +131,16 @@ static bool is_due(struct stook_pages_node *node, uint32_t now, uint32_t decay)
         return true;
 }
 
-static void drop_oldest(struct stook_pages_node *node, uint32_t now, uint32_t decay)
+/* Return: spans tried. */
+static unsigned drop_oldest(struct stook_pages_node *node, uint32_t now, uint32_t decay)
 {
-        for (unsigned i = 0; i < STEP_SPANS; i++) {
+        unsigned i;
+
+        for (i = 0; i < STEP_SPANS; i++) {
                 struct stook_span *oldest = NULL;
 
                 if (!stook_pages_lock(node))
-                        return;
+                        return i;
                 if (!stook_list_empty(&node->aged)) {
                         oldest = stook_container_of(node->aged.next, struct stook_span, list);
                         if (now - oldest->age_ms < decay && !owes(node))
@@ -153,8 +156,9 @@ static void drop_oldest(struct stook_pages_node *node, uint32_t now, uint32_t de
                 }
                 stook_lock_allow_waits();
                 if (!oldest)
-                        return;
+                        break;
         }
+        return i;
 }
 
 void stook_pages_step(void)
@@ -174,6 +178,23 @@ void stook_pages_step(void)
                 if (is_due(node, now, decay) || owes(node))
                         drop_oldest(node, now, decay);
         }
+}
+
+unsigned stook_pages_age(void)
+{
+        uint32_t decay = stook_pages_decay_ms(), now = (uint32_t)stook_os_clock_ms();
+        unsigned all = 0;
+
+        for (unsigned n = 0; n < stook_os_node_count(); n++) {
+                unsigned tried;
+
+                (void)is_due(&stook_pages_nodes[n], now, decay);
+                /* What the system refuses to drop is as young as new: this ends. */
+                do
+                        all += tried = drop_oldest(&stook_pages_nodes[n], now, decay);
+                while (tried == STEP_SPANS && decay);
+        }
+        return all;
 }
 
 size_t stook_pages_purge(size_t keep_bytes)

@@ -107,6 +107,8 @@ uint32_t stook_pages_growths(void);
 void stook_pages_step(void);
 /* Purges the largest free span if far more is free than is worth keeping; for who gave spans while waits were forbidden. */
 void stook_pages_relieve(void);
+/* All such steps that are due, for who has time. Return: spans that were tried. */
+unsigned stook_pages_age(void);
 /* Purges free spans until at most @keep_bytes of free memory may be resident. Returns bytes purged. */
 size_t stook_pages_purge(size_t keep_bytes);
 void stook_pages_set_decay_ms(uint32_t ms);

@@ -76,14 +76,22 @@ struct stook_line {
         struct stook_sheaf *rcu_free;   /* atomic; NULL, or a sheaf open for frees by RCU; slot_rcu.h */
         uint32_t busy;                  /* atomic; line 0 of a locked slot: its trylock word */
         uint32_t stuck;                 /* under `drain`; line 0 of a locked slot: its holder was waited for in vain */
-        /* slot_idle.c; atomic, relaxed, hints: main and its count of pops at the last look. Line 0: growths, where the look is. */
+        /* slot_idle.c; atomic, relaxed, hints: main and its count of pops as first seen. Line 0: growths, where the look is. */
         uint64_t seen[2];
-        uint32_t idle_ms, idle_calls;   /* slot_idle.c, line 0; atomic, relaxed: when the next look is due; steps so far */
+        uint32_t idle_ms;               /* slot_idle.c; atomic, relaxed: when `seen` was. Line 0: when the next look is due */
+        uint32_t idle_calls;            /* slot_idle.c, line 0; atomic, relaxed: steps so far */
         uint32_t reserved[2];
 };
 _Static_assert(sizeof(struct stook_line) == 1 << STOOK_LINE_SHIFT, "layout v1");
 #define STOOK_LINE_RCU 16               /* of rcu_free, for sections in assembly */
 _Static_assert(offsetof(struct stook_line, rcu_free) == STOOK_LINE_RCU, "sections");
+
+STOOK_INLINE void stook_line_note(struct stook_line *line, uintptr_t main, uint64_t pops, uint32_t now_ms)
+{
+        __atomic_store_n(&line->seen[0], main, __ATOMIC_RELAXED);
+        __atomic_store_n(&line->seen[1], pops, __ATOMIC_RELAXED);
+        __atomic_store_n(&line->idle_ms, now_ms, __ATOMIC_RELAXED);
+}
 
 /* The slot layer's part of a cache. Const after init but for config. */
 struct stook_front {
@@ -187,7 +195,21 @@ bool stook_slot_give_spare(struct stook_front *front, struct stook_sheaf *sheaf)
  */
 void   stook_slot_rest(void);
 
+/*
+ * A round of the same over all slots, from outside: those from which nothing was taken for @after_ms, and those on
+ * which no thread can run any more (their CPU went, or left the process's affinity). Waits; not for handlers.
+ * Return: caches of which something was given back.
+ */
+unsigned stook_slots_rest(uint32_t after_ms);
+
 /* ---- slot_drain.c ---- */
+/* What a look at idle slots goes by. */
+struct stook_slot_look {
+        uint32_t now_ms, after_ms;
+        bool   (*gone)(unsigned slot);  /* no thread can run there any more */
+};
+/* Empties the slots of a cache that are idle. The caller is within a visit of its barns. True: there were some. */
+bool stook_slot_drain_idle(struct stook_barns *barns, const struct stook_slot_look *look);
 /* Empties all slots of a cache, from one thread at a time. False: membarrier refused, what was detached is quarantined. */
 bool stook_slot_drain(struct stook_front *front);
 /* Objects and sheaves in the slots of a cache, racily. */

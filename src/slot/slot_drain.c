@@ -134,16 +134,57 @@ static void chain(struct stook_link **first, struct stook_sheaf *sheaf)
         *first = &sheaf->link;
 }
 
-static struct stook_link *detach_all(unsigned cache_index)
+/*
+ * Has nothing been taken from this slot's sheaves since the look that noted them, and is that long ago? Where no thread
+ * can run any more it need not be long. NULL: all are due.
+ */
+static bool is_due(struct stook_line *line, unsigned slot, const struct stook_slot_look *look)
+{
+        struct stook_pair pair = stook_pair_read(&line->pair);
+        const struct stook_sheaf *main = (const struct stook_sheaf *)pair.lo;
+        uint64_t pops = __atomic_load_n(&main->word, __ATOMIC_RELAXED) >> 16;
+
+        if (!look)
+                return true;
+        if (__atomic_load_n(&line->seen[0], __ATOMIC_RELAXED) != pair.lo ||
+            __atomic_load_n(&line->seen[1], __ATOMIC_RELAXED) != pops) {
+                stook_line_note(line, pair.lo, pops, look->now_ms);
+                return false;
+        }
+        return look->now_ms - __atomic_load_n(&line->idle_ms, __ATOMIC_RELAXED) >= look->after_ms || look->gone(slot);
+}
+
+static bool holds_sheaf(struct stook_line *line)
+{
+        struct stook_pair pair = stook_pair_read(&line->pair);
+
+        return pair.lo != (uintptr_t)&stook_sheaf_zero || pair.hi;
+}
+
+static bool any_due(unsigned line_index, const struct stook_slot_look *look)
+{
+        bool due = false;
+
+        /* All of them: a look notes what it sees. */
+        for (unsigned slot = 0; slot < stook_slots_bound(); slot++) {
+                struct stook_line *line = stook_slots_line(slot, line_index);
+
+                if (line && holds_sheaf(line))
+                        due |= is_due(line, slot, look);
+        }
+        return due;
+}
+
+static struct stook_link *detach(unsigned line_index, const struct stook_slot_look *look)
 {
         const struct stook_pair nothing = { .lo = (uintptr_t)&stook_sheaf_zero };
         struct stook_link *first = NULL;
 
         for (unsigned slot = 0; slot < stook_slots_bound(); slot++) {
-                struct stook_line *line = stook_slots_line(slot, cache_index);
+                struct stook_line *line = stook_slots_line(slot, line_index);
                 struct stook_pair  old;
 
-                if (!line)
+                if (!line || !is_due(line, slot, look))
                         continue;
                 old = stook_pair_read(&line->pair);
                 while ((old.lo != nothing.lo || old.hi) && !stook_pair_cas(&line->pair, &old, nothing))
@@ -154,28 +195,30 @@ static struct stook_link *detach_all(unsigned cache_index)
         return first;
 }
 
-static bool drain_locked(struct stook_front *front)
+static bool drain_locked(struct stook_barns *barns, const struct stook_slot_look *look)
 {
-        unsigned index = front->offset >> STOOK_LINE_SHIFT;
-        struct stook_link *at, *rcu;
-        int ticket;
+        struct stook_link *at, *rcu = NULL;
+        int ticket = 0;
 
         if (broken || !barrier())
                 return false;
-        rcu = stook_slot_rcu_detach(index, index + 1, UINT64_MAX, &ticket);
-        at = detach_all(index);
+        if (!look)
+                rcu = stook_slot_rcu_detach(barns->line_index, barns->line_index + 1, UINT64_MAX, &ticket);
+        at = detach(barns->line_index, look);
         if ((at || rcu) && !barrier()) {
                 broken = true;
-                stook_slot_rcu_lose(ticket);
+                if (!look)
+                        stook_slot_rcu_lose(ticket);
                 return false;
         }
-        stook_slot_rcu_hand_on(rcu, ticket);
+        if (!look)                      /* what waits for readers goes by its own clock: stook_rcu_step */
+                stook_slot_rcu_hand_on(rcu, ticket);
         while (at) {
                 struct stook_sheaf *sheaf = stook_container_of(at, struct stook_sheaf, link);
 
                 at = at->next;
-                stook_barn_flush(front->below, sheaf);
-                stook_sheaf_delete(sheaf, front->below->counters);
+                stook_barn_flush(barns, sheaf);
+                stook_sheaf_delete(sheaf, barns->counters);
         }
         return true;
 }
@@ -188,7 +231,19 @@ bool stook_slot_drain(struct stook_front *front)
         if (!stook_counted(front->below->counters, STOOK_STAT_sheaf_alloc))
                 return true;
         drain_lock();
-        done = drain_locked(front);
+        done = drain_locked(front->below, NULL);
+        drain_unlock();
+        return done;
+}
+
+bool stook_slot_drain_idle(struct stook_barns *barns, const struct stook_slot_look *look)
+{
+        bool done;
+
+        if (!any_due(barns->line_index, look))
+                return false;
+        drain_lock();
+        done = drain_locked(barns, look);
         drain_unlock();
         return done;
 }

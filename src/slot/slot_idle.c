@@ -10,7 +10,7 @@
  * barn/barn_idle.c.
  * A slot's pair is exchanged for {zero-capacity sheaf, none} by the same section as in every miss, on the slot the
  * thread is on: so no membarrier is needed, and what was detached is ours alone. Other slots are left to threads
- * that run there.
+ * that run there, and to stook_slots_rest, which does it from outside (slot_drain.c), for programs that ask for it.
  *
  * Invariants:
  *  I1 a step flushes at most WORK sheaves (and a pair) and passes at most HAND_STEPS caches: the next goes on.
@@ -45,8 +45,7 @@ static void rest_pair(struct stook_barns *barns, struct stook_line *line, uint32
                 return;
         if (__atomic_load_n(&line->seen[0], __ATOMIC_RELAXED) != seen.lo ||
             __atomic_load_n(&line->seen[1], __ATOMIC_RELAXED) != pops) {
-                __atomic_store_n(&line->seen[0], seen.lo, __ATOMIC_RELAXED);
-                __atomic_store_n(&line->seen[1], pops, __ATOMIC_RELAXED);
+                stook_line_note(line, seen.lo, pops, idle->now_ms);
                 return;
         }
         if (!ops->exchange(offset, seen, nothing, (unsigned)(word & 0xffff), NULL, 0))
@@ -60,7 +59,7 @@ static void rest_pair(struct stook_barns *barns, struct stook_line *line, uint32
 
 static void rest_cache(struct stook_barns *barns, struct stook_line *own, struct stook_idle *idle)
 {
-        uint32_t index = barns->cache_index;
+        uint32_t index = barns->line_index;
 
         if (index >= stook_regions_lines() || !stook_barns_visit(barns))
                 return;
@@ -112,4 +111,33 @@ void stook_slot_rest(void)
                         at = at->next;
         }
         __atomic_store_n(&own->seen[1], (uintptr_t)at, __ATOMIC_RELAXED);
+}
+
+/* ---- all slots, from outside ---- */
+
+static struct stook_cpus allowed;       /* of the round under way; two at once may mix, which costs a refill */
+
+/* With mm_cid, indices are small numbers, below that of CPUs the process may use; else they are CPUs. */
+static bool gone(unsigned slot)
+{
+        if (slot >= stook_regions.rseq_slots || !allowed.count)
+                return false;
+        if (stook_regions.index_offset == STOOK_RSEQ_MM_CID)
+                return slot >= allowed.count;
+        return slot < STOOK_CPUS_MAX && !(allowed.mask[slot / 64] >> slot % 64 & 1);
+}
+
+unsigned stook_slots_rest(uint32_t after_ms)
+{
+        struct stook_slot_look look = { .now_ms = (uint32_t)stook_os_clock_ms(), .after_ms = after_ms, .gone = gone };
+        unsigned caches = 0;
+
+        stook_os_allowed_cpus(&allowed);
+        for (struct stook_barns *at = stook_barns_first(); at; at = at->next) {
+                if (at->line_index >= stook_regions_lines() || !stook_barns_visit(at))
+                        continue;
+                caches += stook_slot_drain_idle(at, &look);
+                stook_barns_leave(at);
+        }
+        return caches;
 }

@@ -35,7 +35,7 @@ static void test_every_call_is_there(void **state)
                 CALL(stook_group_usage), CALL(stook_group_get_stats), CALL(stook_group_on_limit),
                 CALL(stook_group_put), CALL(stook_cache_alloc_group),
                 CALL(stook_on_report), CALL(stook_cache_validate),
-                CALL(stook_mode), CALL(stook_trim), CALL(stook_maintain), CALL(stook_version),
+                CALL(stook_mode), CALL(stook_trim), CALL(stook_maintain), CALL(stook_maintenance_thread), CALL(stook_version),
         };
 
         (void)state;

@@ -1,0 +1,131 @@
+/*
+ * Purpose: a thread that runs rounds of maintenance, for programs that do not want to call stook_maintain themselves.
+ *
+ * Place: API; started by who asks, or by the constructor (STOOK_MAINTENANCE=1), never inside an allocation: creating a
+ * thread allocates. It blocks all signals, so that no handler of the program runs on its small stack.
+ *
+ * A child of fork has no such thread. It is started there by the next call of stook_maintain, stook_trim or
+ * stook_maintenance_thread; a child that only allocates does without.
+ *
+ * Invariants:
+ *  I1 at most one thread in a process: `process` is its process id, taken by a compare-and-swap before it is created.
+ * Concurrency: `wanted` and `process` are atomic; M1: the release of 0 into `process` when the thread ends pairs with the
+ *  acquire of who waits for that.
+ * Failure: -EAGAIN, -ENOMEM: no thread to be had; nothing changed.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+
+#include "life/life.h"
+#include "life/maintain.h"
+#include "os/os.h"
+#include "pages/span.h"
+#include <stook/control.h>
+
+#define STACK_BYTES ((size_t)256 << 10) /* thread-local storage of all libraries is in it, too */
+/* Between rounds: an eighth of the decay time, as slow paths have it; up to eight times as long while there is nothing to do. */
+#define PAUSE_MS_LEAST 10
+#define PAUSE_MS_MOST  1000
+#define BACK_OFF       8
+/* For the thread's end: a round is milliseconds, unless it trims a large heap. */
+#define STOP_WAITS 10000
+#define MS UINT64_C(1000000)
+
+static uint32_t wanted;                 /* atomic; a futex the thread sleeps on */
+static uint32_t process;                /* atomic: I1, M1; 0: none */
+
+static uint64_t pause_ms(void)
+{
+        uint64_t ms = stook_pages_decay_ms() / 8;
+
+        return ms < PAUSE_MS_LEAST ? PAUSE_MS_LEAST : ms > PAUSE_MS_MOST ? PAUSE_MS_MOST : ms;
+}
+
+static void *run(void *unused)
+{
+        unsigned idle_rounds = 1;
+
+        while (__atomic_load_n(&wanted, __ATOMIC_RELAXED)) {
+                stook_os_futex_wait(&wanted, 1, pause_ms() * idle_rounds * MS);
+                if (stook_maintain_round())
+                        idle_rounds = 1;
+                else if (idle_rounds < BACK_OFF)
+                        idle_rounds *= 2;
+        }
+        __atomic_store_n(&process, 0, __ATOMIC_RELEASE);
+        stook_os_futex_wake(&process);
+        return unused;
+}
+
+static int create(void)
+{
+        pthread_attr_t attributes;
+        pthread_t thread;
+        sigset_t all, before;
+        int error = pthread_attr_init(&attributes);
+
+        if (error)
+                return -error;
+        pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+        pthread_attr_setstacksize(&attributes, STACK_BYTES);
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before);
+        error = pthread_create(&thread, &attributes, run, NULL);
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+        pthread_attr_destroy(&attributes);
+        return -error;
+}
+
+/* Starts it if this process has none. */
+static int start(void)
+{
+        uint32_t self = stook_os_pid(), seen = __atomic_load_n(&process, __ATOMIC_ACQUIRE);
+        int error;
+
+        if (seen == self || !__atomic_compare_exchange_n(&process, &seen, self, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+                return 0;
+        error = create();
+        if (error)
+                __atomic_store_n(&process, 0, __ATOMIC_RELEASE);
+        return error;
+}
+
+void stook_maintenance_revive(void)
+{
+        if (STOOK_UNLIKELY(__atomic_load_n(&wanted, __ATOMIC_RELAXED)))
+                start();
+}
+
+static void stop(void)
+{
+        uint32_t self = stook_os_pid();
+
+        __atomic_store_n(&wanted, 0, __ATOMIC_RELAXED);
+        stook_os_futex_wake(&wanted);
+        for (unsigned waits = 0; waits < STOP_WAITS && __atomic_load_n(&process, __ATOMIC_ACQUIRE) == self; waits++) {
+                stook_os_futex_wait(&process, self, MS);
+                stook_os_futex_wake(&wanted);
+        }
+}
+
+STOOK_API int stook_maintenance_thread(int on)
+{
+        int error, before;
+
+        if (!stook_start())
+                return -ENOMEM;
+        stook_fork_check();
+        before = errno;
+        if (!on) {
+                stop();
+                return 0;
+        }
+        /* One that is about to end may see this in time, or not: then it is started below, or by the next call. */
+        __atomic_store_n(&wanted, 1, __ATOMIC_RELAXED);
+        error = start();
+        if (error)
+                __atomic_store_n(&wanted, 0, __ATOMIC_RELAXED);
+        errno = before;
+        return error;
+}

@@ -1,0 +1,318 @@
+/*
+ * What this proves: rounds of maintenance give back what no slow path would: sheaves of slots on which nothing runs, by
+ * age, and at once where no thread can run any more; free pages of a process that idles; everything when memory is
+ * scarce. The thread does it without a call, ends when it is told to, and begins again in a forked child.
+ */
+#include <dirent.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include <cmocka.h>
+#include <stook/stook.h>
+
+#include "cache/cache.h"
+#include "os/os.h"
+#include "pages/span.h"
+#include "slot/slot_regions.h"
+
+#define SHORT_MS 50
+#define LONG_MS  3600000
+#define WAITS    6000                   /* of 5 ms */
+
+static void pause_5_ms(void)
+{
+        nanosleep(&(struct timespec){ .tv_nsec = 5000000 }, NULL);
+}
+
+static void use(struct stook_cache *cache, size_t n)
+{
+        void **objects = malloc(n * sizeof(*objects));
+
+        for (size_t i = 0; i < n; i++)
+                assert_non_null(objects[i] = stook_cache_alloc(cache));
+        for (size_t i = 0; i < n; i++)
+                stook_cache_free(cache, objects[i]);
+        free(objects);
+}
+
+static size_t in_slot(struct stook_cache *cache, unsigned slot)
+{
+        struct stook_line *line = stook_slots_line(slot, cache->index);
+        struct stook_pair pair;
+
+        if (!line)
+                return 0;
+        pair = stook_pair_read(&line->pair);
+        return stook_sheaf_size((struct stook_sheaf *)pair.lo) + (pair.hi ? stook_sheaf_size((struct stook_sheaf *)pair.hi) : 0);
+}
+
+static void gone(struct stook_cache *cache)
+{
+        assert_int_equal(stook_cache_validate(cache), 0);
+        assert_int_equal(stook_cache_destroy(cache), 0);
+}
+
+/* ---- a second thread, on a slot of its own while both live ---- */
+
+struct other {
+        struct stook_cache *cache;
+        pthread_t thread;
+        int cpu;                        /* -1: any */
+        uint32_t used, end;             /* atomic */
+};
+
+static void stay_on(int cpu)
+{
+        cpu_set_t one;
+
+        CPU_ZERO(&one);
+        CPU_SET(cpu, &one);
+        sched_setaffinity(0, sizeof(one), &one);
+}
+
+static void *use_and_wait(void *arg)
+{
+        struct other *other = arg;
+
+        if (other->cpu >= 0)
+                stay_on(other->cpu);
+        use(other->cache, 500);
+        __atomic_store_n(&other->used, 1, __ATOMIC_RELEASE);
+        while (!__atomic_load_n(&other->end, __ATOMIC_ACQUIRE))
+                pause_5_ms();
+        return NULL;
+}
+
+static void start_other(struct other *other)
+{
+        assert_int_equal(pthread_create(&other->thread, NULL, use_and_wait, other), 0);
+        while (!__atomic_load_n(&other->used, __ATOMIC_ACQUIRE))
+                pause_5_ms();
+}
+
+static void end_other(struct other *other)
+{
+        __atomic_store_n(&other->end, 1, __ATOMIC_RELEASE);
+        pthread_join(other->thread, NULL);
+}
+
+static void test_a_slot_nobody_uses_is_drained(void **state)
+{
+        struct other other = { .cache = stook_cache_create("waits", 64, NULL), .cpu = -1 };
+        int waits;
+
+        (void)state;
+        stook_pages_set_decay_ms(SHORT_MS);
+        start_other(&other);
+        assert_true(stook_slot_objects(&other.cache->front) > 0);
+        for (waits = 0; waits < WAITS && stook_slot_objects(&other.cache->front); waits++) {
+                assert_int_equal(stook_maintain(), 0);
+                pause_5_ms();
+        }
+        assert_int_equal(stook_slot_objects(&other.cache->front), 0);
+        end_other(&other);
+        use(other.cache, 500);
+        assert_true(stook_slot_objects(&other.cache->front) > 0);
+        gone(other.cache);
+}
+
+static void test_a_slot_whose_cpu_is_gone_is_drained(void **state)
+{
+        struct other other = { .cache = stook_cache_create("moves", 64, NULL) };
+        cpu_set_t before;
+        int cpus[2], n = 0;
+
+        (void)state;
+        assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
+        for (int cpu = 0; cpu < CPU_SETSIZE && n < 2; cpu++)
+                if (CPU_ISSET(cpu, &before))
+                        cpus[n++] = cpu;
+        if (n < 2 || !stook_regions.rseq_slots) {
+                gone(other.cache);
+                skip();                 /* one CPU only, or slots that are no CPU's */
+        }
+        stook_pages_set_decay_ms(LONG_MS);
+        stay_on(cpus[0]);
+        use(other.cache, 500);
+        other.cpu = cpus[1];
+        start_other(&other);
+        end_other(&other);
+        /* Only this thread is left, and it may use one CPU: one slot at most keeps what it has. */
+        for (int i = 0; i < 3; i++)
+                assert_int_equal(stook_maintain(), 0);
+        n = 0;
+        for (unsigned slot = 0; slot < stook_regions.rseq_slots; slot++)
+                n += in_slot(other.cache, slot) != 0;
+        assert_true(n <= 1);
+        sched_setaffinity(0, sizeof(before), &before);
+        gone(other.cache);
+}
+
+/* ---- memory pressure ---- */
+
+static char folder[] = "/tmp/stook-test.XXXXXX";
+
+static void write_file(const char *path, const char *text)
+{
+        int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+
+        assert_true(fd >= 0);
+        assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+        close(fd);
+}
+
+static size_t free_dirty_bytes(void)
+{
+        struct stook_pages_stats stats;
+
+        stook_pages_stats(&stats);
+        return stats.free_dirty_bytes;
+}
+
+/* Something to give back: in sheaves, and in free pages. */
+static void litter(struct stook_cache *cache)
+{
+        static void *large[64];
+
+        for (int i = 0; i < 64; i++) {
+                assert_non_null(large[i] = stook_malloc(30000));
+                memset(large[i], 1, 30000);
+        }
+        for (int i = 0; i < 64; i++)
+                stook_free(large[i]);
+        use(cache, 5000);
+        assert_true(stook_slot_objects(&cache->front) > 0);
+        assert_true(free_dirty_bytes() > 0);
+}
+
+static void expect_trimmed(struct stook_cache *cache, bool trimmed)
+{
+        assert_int_equal(stook_maintain(), 0);
+        assert_int_equal(free_dirty_bytes() == 0, trimmed);
+        if (trimmed)                    /* else the slot's hand may have passed: the pages that were taken were fresh */
+                assert_int_equal(stook_slot_objects(&cache->front), 0);
+}
+
+static void test_all_is_given_back_when_memory_is_scarce(void **state)
+{
+        struct stook_cache *cache = stook_cache_create("presses", 64, NULL);
+        char pressure[64], events[64];
+
+        (void)state;
+        assert_non_null(mkdtemp(folder));
+        snprintf(pressure, sizeof(pressure), "%s/pressure", folder);
+        snprintf(events, sizeof(events), "%s/events", folder);
+        write_file(pressure, "some avg10=0.00 avg60=0.00 avg300=0.00 total=1000\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n");
+        write_file(events, "low 0\nhigh 7\nmax 0\noom 0\noom_kill 0\n");
+        stook_pages_set_decay_ms(LONG_MS);
+        stook_os_pressure_file = pressure;
+        stook_os_events_file = events;
+        assert_int_equal(stook_maintain(), 0);          /* notes what there is */
+        litter(cache);
+        expect_trimmed(cache, false);                   /* as before */
+
+        write_file(pressure, "some avg10=0.00 avg60=0.00 avg300=0.00 total=99999999999\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n");
+        expect_trimmed(cache, true);
+        litter(cache);
+        expect_trimmed(cache, false);                   /* no new stalls */
+
+        write_file(events, "low 0\nhigh 8\nmax 0\noom 0\noom_kill 0\n");
+        expect_trimmed(cache, true);
+        litter(cache);
+        write_file(events, "low 5\nhigh 8\nmax 1\noom 0\noom_kill 0\n");
+        expect_trimmed(cache, true);
+        litter(cache);
+        unlink(pressure);
+        unlink(events);
+        expect_trimmed(cache, false);                   /* files that are gone say nothing */
+        rmdir(folder);
+        stook_os_pressure_file = stook_os_events_file = NULL;
+        gone(cache);
+}
+
+/* ---- the thread ---- */
+
+static int threads_of_process(void)
+{
+        DIR *tasks = opendir("/proc/self/task");
+        int n = 0;
+
+        assert_non_null(tasks);
+        for (struct dirent *e; (e = readdir(tasks));)
+                n += e->d_name[0] != '.';
+        closedir(tasks);
+        return n;
+}
+
+static bool becomes(int threads)
+{
+        for (int waits = 0; waits < WAITS; waits++) {
+                if (threads_of_process() == threads)
+                        return true;
+                pause_5_ms();
+        }
+        return false;
+}
+
+static void test_the_thread_does_it_by_itself(void **state)
+{
+        struct stook_cache *cache = stook_cache_create("rests", 64, NULL);
+        int status, waits;
+        pid_t child;
+
+        (void)state;
+        stook_pages_set_decay_ms(SHORT_MS);
+        assert_true(becomes(1));
+        litter(cache);
+        assert_int_equal(stook_maintenance_thread(1), 0);
+        assert_int_equal(stook_maintenance_thread(1), 0);
+        assert_int_equal(threads_of_process(), 2);
+        for (waits = 0; waits < WAITS && (stook_slot_objects(&cache->front) || free_dirty_bytes()); waits++)
+                pause_5_ms();
+        assert_int_equal(stook_slot_objects(&cache->front), 0);
+        assert_int_equal(free_dirty_bytes(), 0);
+
+        child = fork();
+        if (!child) {
+                bool alone = threads_of_process() == 1;
+
+                use(cache, 500);
+                stook_maintain();
+                alarm(60);
+                if (!alone || threads_of_process() != 2)
+                        _exit(1);
+                stook_maintenance_thread(0);
+                _exit(becomes(1) ? 0 : 2);
+        }
+        assert_true(child > 0);
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(status, 0);
+
+        assert_int_equal(stook_maintenance_thread(0), 0);
+        assert_true(becomes(1));
+        assert_int_equal(stook_maintenance_thread(0), 0);
+        assert_int_equal(stook_maintain(), 0);
+        assert_true(becomes(1));
+        gone(cache);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_a_slot_nobody_uses_is_drained),
+                cmocka_unit_test(test_a_slot_whose_cpu_is_gone_is_drained),
+                cmocka_unit_test(test_all_is_given_back_when_memory_is_scarce),
+                cmocka_unit_test(test_the_thread_does_it_by_itself),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
