@@ -17,6 +17,8 @@ libdir=$(dirname "$(one libstook.so)")
 one libstook.a >/dev/null
 one libstook.so.0 >/dev/null
 one libstook-malloc.so >/dev/null
+one libstook-maple.so.0 >/dev/null
+one libstook-maple.a >/dev/null
 one stook >/dev/null
 if [ -e "$STOOK_BUILD/libstook-urcu.so" ]; then
         one libstook-urcu.so.0 >/dev/null
@@ -47,6 +49,24 @@ if [ -e "$STOOK_BUILD/libstook-urcu.so" ]; then
         LD_LIBRARY_PATH=$libdir "$work/urcu"
 fi
 
+# The maple tree is a library of its own.
+cat >"$work/maple.c" <<'EOF'
+#include <stook/maple.h>
+static struct stook_maple tree = STOOK_MAPLE_INIT(STOOK_MAPLE_GAPS);
+int main(void)
+{
+        uint64_t start = 0;
+        int error = stook_maple_alloc(&tree, &tree, 100, 10, 1000, &start);
+        return error || start != 10 || stook_maple_load(&tree, 109) != &tree || stook_maple_load(&tree, 110);
+}
+EOF
+# shellcheck disable=SC2046
+$cc -o "$work/maple" "$work/maple.c" $(pc --cflags --libs stook-maple)
+LD_LIBRARY_PATH=$libdir "$work/maple"
+# shellcheck disable=SC2046
+$cc -pthread -o "$work/maple-static" "$work/maple.c" $(pc --cflags stook) "$libdir/libstook-maple.a" "$libdir/libstook.a"
+"$work/maple-static"
+
 for header in "$prefix"/include/stook/*.h; do
         name=$(basename "$header")
         printf '#include <stook/%s>\nint here;\n' "$name" >"$work/header.c"
@@ -64,7 +84,7 @@ if ! command -v cmake >/dev/null; then
         exit 0
 fi
 mkdir "$work/consumer"
-cp "$STOOK_SOURCE/examples/points.c" "$work/consumer"
+cp "$STOOK_SOURCE/examples/points.c" "$work/maple.c" "$work/consumer"
 cat >"$work/consumer/CMakeLists.txt" <<'EOF'
 cmake_minimum_required(VERSION 3.13)
 project(consumer C)
@@ -73,12 +93,15 @@ add_executable(shared points.c)
 target_link_libraries(shared stook::stook)
 add_executable(static points.c)
 target_link_libraries(static stook::static)
+add_executable(maple maple.c)
+target_link_libraries(maple stook::maple)
 EOF
 cmake -S "$work/consumer" -B "$work/consumer/build" -DCMAKE_PREFIX_PATH="$prefix" \
         >"$work/cmake.log" || { cat "$work/cmake.log"; exit 1; }
 cmake --build "$work/consumer/build" >"$work/cmake.log" || { cat "$work/cmake.log"; exit 1; }
 "$work/consumer/build/shared" | cmp - "$work/out"
 "$work/consumer/build/static" | cmp - "$work/out"
+LD_LIBRARY_PATH=$libdir "$work/consumer/build/maple"
 
 # A release that this one cannot stand in for is refused.
 sed -i 's/stook 0.1 /stook 99.0 /' "$work/consumer/CMakeLists.txt"
