@@ -15,6 +15,7 @@ import signal
 import subprocess
 import tempfile
 
+import tables_aspace
 from contenders import OURS, PLAIN, Contender
 
 PROGRAM_SECONDS = 300
@@ -160,6 +161,40 @@ def table12(setting):
     options = ["mb=64", "rounds=1"] if setting.quick else ["mb=256", "rounds=2"]
     return rounds(setting, [Contender("before"), Contender("after")], setting.pairs,
                   lambda c: macro([setting.program("table12"), "side=" + c.name] + options, c))
+
+
+def aspace(setting, work, threads):
+    """Answers of bench/aspace for each front end, as "THREADS METRIC"."""
+    seconds = "seconds=1"
+
+    def once(contender):
+        metrics = {}
+        for n in threads:
+            answer = macro([setting.program("aspace"), "work=" + work, "front=" + contender.name, f"threads={n}", seconds],
+                           contender)
+            metrics.update({f"{n} {k}": v for k, v in answer.items()})
+        return metrics
+
+    return rounds(setting, [Contender(front) for front in tables_aspace.FRONTS], setting.pairs, once)
+
+
+def mmap2(setting):
+    """Mapping and unmapping in an address space of one's own, on six front ends (table 1.4)."""
+    return aspace(setting, "mmap2", [1, 2] if setting.quick else tables_aspace.THREADS)
+
+
+def page_fault3(setting):
+    """Page faults of threads in one address space, on six front ends (table 1.5)."""
+    return aspace(setting, "page_fault3", [1, 2] if setting.quick else tables_aspace.THREADS)
+
+
+def node_counts(setting):
+    """Tree nodes allocated while a recorded program maps and unmaps, in four stages (table 1.3)."""
+    calls = "file=" + str(pathlib.Path(__file__).resolve().parent.parent / "examples/address_space/python3.ops")
+    how = dict(zip(tables_aspace.STAGES, (("cpu-slab", 1), ("double", 1), ("double", 2), ("double", 0))))
+    return rounds(setting, [Contender(stage) for stage in tables_aspace.STAGES], 1,
+                  lambda c: macro([setting.program("aspace"), "work=replay", "seconds=0", calls,
+                                   "front=" + how[c.name][0], f"prealloc={how[c.name][1]}"], c))
 
 
 def prodcons(setting):
@@ -318,12 +353,12 @@ SHOWN = {
     "malloc_pair": ["pair/64", "pair/512", "pair/4096", "batch64/64", "pair_mix", "batch64_mix", "batch64_mix held_KiB",
                     "live_64MiB", "live_64MiB held_KiB"],
     "object_pair": ["pair", "batch/10", "batch/64", "batch/1000", "batch/1000 cached_KiB", "batch/1000 resident_KiB"],
-    "table11": [], "table12": [],       # tables.py prints them in the kernel's layout
+    "table11": [], "table12": [], "mmap2": [], "page_fault3": [], "node_counts": [],    # tables.py prints them
     "prodcons": ["64 objects_per_cpu_us", "64 objects_per_us", "64 resident_KiB", "mix objects_per_cpu_us",
                  "mix objects_per_us", "mix resident_KiB"],
     "spike": ["small after_percent", "small idle_percent", "small busy_percent", "mix idle_percent", "large idle_percent"],
     "empty": ["added_us", "resident_KiB", "core_KiB", "mlockall_KiB"],
 }
 
-ALL = {e.__name__: e for e in (object_pair, malloc_pair, bulk, table11, table12, prodcons, parked, empty, spike, cgroup, realloc, calloc,
+ALL = {e.__name__: e for e in (object_pair, malloc_pair, bulk, table11, table12, mmap2, page_fault3, node_counts, prodcons, parked, empty, spike, cgroup, realloc, calloc,
                                churn)}

@@ -7,6 +7,7 @@ the 95 % interval of its median (interval.py); it is reached when the worse end 
 Place: run.py prints them; figures.py takes the kernel's gains from here.
 """
 
+import tables_aspace
 from interval import ratios, summary
 
 # Per cent, from the kernel work: 64-byte objects, capacity 32; "none" is SLUB's older front end.
@@ -106,4 +107,4 @@ def print_12(table, say, print_table):
     print_table(rows, 9)
 
 
-PRINTED = {"table11": print_11, "table12": print_12}
+PRINTED = {"table11": print_11, "table12": print_12, **tables_aspace.PRINTED}

@@ -136,9 +136,13 @@ int main(int argc, char **argv)
                 fprintf(stderr, "no work %s\n", work);
                 return 2;
         }
-        for (auto &space : spaces)
-                if (address_space_init(&space, STOOK_MAPLE_RCU))
+        /* One pair from here: the older front ends are made by one thread. */
+        for (auto &space : spaces) {
+                uint64_t at;
+                if (address_space_init(&space, STOOK_MAPLE_RCU) || address_space_map(&space, mapping, nullptr, &at) ||
+                    address_space_unmap(&space, at, mapping))
                         return 2;
+        }
         for (long i = 0; i < threads; i++)
                 workers.emplace_back([&, i] {
                         while (!go.load())
