@@ -197,6 +197,18 @@ def node_counts(setting):
                                    "front=" + how[c.name][0], f"prealloc={how[c.name][1]}"], c))
 
 
+def maple_map(setting):
+    """The maple tree beside std::map and absl::btree_map: stores, lookups, lookups beside a writer."""
+    def once(contender):
+        metrics = {}
+        for n in [1000, 100000] + ([] if setting.quick else [10000000]):
+            answer = macro([setting.program("maple_map"), "map=" + contender.name, f"n={n}"], contender)
+            metrics.update({f"{n} {k}": v for k, v in answer.items()})
+        return metrics
+
+    return rounds(setting, [Contender(name) for name in ("maple", "std", "btree")], setting.pairs, once)
+
+
 def prodcons(setting):
     """One thread allocates, another frees."""
     ms = 200 if setting.quick else 700
@@ -353,12 +365,12 @@ SHOWN = {
     "malloc_pair": ["pair/64", "pair/512", "pair/4096", "batch64/64", "pair_mix", "batch64_mix", "batch64_mix held_KiB",
                     "live_64MiB", "live_64MiB held_KiB"],
     "object_pair": ["pair", "batch/10", "batch/64", "batch/1000", "batch/1000 cached_KiB", "batch/1000 resident_KiB"],
-    "table11": [], "table12": [], "mmap2": [], "page_fault3": [], "node_counts": [],    # tables.py prints them
+    "table11": [], "table12": [], "mmap2": [], "page_fault3": [], "node_counts": [], "maple_map": [],    # tables.py prints them
     "prodcons": ["64 objects_per_cpu_us", "64 objects_per_us", "64 resident_KiB", "mix objects_per_cpu_us",
                  "mix objects_per_us", "mix resident_KiB"],
     "spike": ["small after_percent", "small idle_percent", "small busy_percent", "mix idle_percent", "large idle_percent"],
     "empty": ["added_us", "resident_KiB", "core_KiB", "mlockall_KiB"],
 }
 
-ALL = {e.__name__: e for e in (object_pair, malloc_pair, bulk, table11, table12, mmap2, page_fault3, node_counts, prodcons, parked, empty, spike, cgroup, realloc, calloc,
+ALL = {e.__name__: e for e in (object_pair, malloc_pair, bulk, table11, table12, mmap2, page_fault3, node_counts, maple_map, prodcons, parked, empty, spike, cgroup, realloc, calloc,
                                churn)}

@@ -74,4 +74,20 @@ def print_stages(table, say, print_table):
         say(f"  with prefill {exact / worst:.2f} of the allocations of worst-case preallocation (to reach: a third)")
 
 
-PRINTED = {"mmap2": print_mmap2, "page_fault3": print_page_fault3, "node_counts": print_stages}
+def print_maple_map(table, say, print_table):
+    rows = [["ranges", "map", "store, ns", "lookup, ns", "against the tree", "bytes an entry", "in nodes", "lookups a us beside a writer",
+             "its writes a us"]]
+    for n in (1000, 100000, 10000000):
+        for name in ("maple", "std", "btree"):
+            values = [median(table, name, f"{n} {m}") for m in
+                      ("store_ns", "lookup_ns", "bytes", "node_bytes", "beside_per_us", "beside_writes_per_us")]
+            if values[0] is None:
+                continue
+            store, lookup, size, nodes, reads, writes = (f"{v:,.3g}" if v < 1 else f"{v:,.1f}" for v in values)
+            rows.append([f"{n:,}", name, store, lookup,
+                         "" if name == "maple" else against(table, name, "maple", f"{n} lookup_ns"), size,
+                         nodes if name == "maple" else "", reads, writes])
+    print_table(rows, len(rows[0]))
+
+
+PRINTED = {"maple_map": print_maple_map, "mmap2": print_mmap2, "page_fault3": print_page_fault3, "node_counts": print_stages}
