@@ -114,6 +114,12 @@ LINES = [
     for form, rival, least, goal in (("compare-and-swap", "none-cas", 1 - gain / 100, 1 - max(2 * gain, 15) / 100),
                                      ("section", "none-rseq", 1.0, None))
 ] + [
+    Line(f"table 1.1, B = {cell}, accounted: sheaves / none, {form}", "table11", f"{cell} accounted", least, goal,
+         only(rival), ours="sheaves")
+    for cell, gain in tables.GAINS_11_ACCOUNTED.items()
+    for form, rival, least, goal in (("compare-and-swap", "none-cas", 1 - gain / 100, 1 - max(2 * gain, 15) / 100),
+                                     ("section", "none-rseq", 1.0, None))
+] + [
     Line(f"table 1.2, {size} B {order}: after / before", "table12", f"{size} {order}", 1 - drop / 100, 0.25,
          only("before"), ours="after")
     for (size, order), drop in tables.DROPS_12.items()

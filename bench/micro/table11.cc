@@ -5,7 +5,8 @@
  * in the order of allocation, or in one random order that each iteration draws anew. Eleven iterations, of which the
  * first is left out; time-stamp cycles from the start to the end of an iteration.
  * How: front=sheaves (a cache as it comes, or by STOOK_CAPACITY, called out of line), none-cas or none-rseq
- * (bench/none), or malloc (the C library's). All cells one after the other: run.py interleaves the front ends.
+ * (bench/none), or malloc (the C library's); the first three with -charged behind the name: objects are charged to a
+ * group (of the library's, or bench/none/none_charge.c), the accounted columns of the table. All cells one after the other: run.py interleaves the front ends.
  * Answer: {"B", "B shuffled"}: the median of the ten iterations (the kernel's table has the mean, which one preemption
  * decides), cycles for a million pairs; "instruction": cycles of one double-word compare-and-swap (unlocked; 0 where
  * there is none), which is what two of them in a pair cost before anything else.
@@ -16,6 +17,9 @@
 #include <vector>
 
 #include <stook/cache.h>
+#if __has_include(<stook/group.h>)
+#include <stook/group.h>
+#endif
 
 #include "../harness.h"
 #include "../none/none.h"
@@ -26,15 +30,43 @@ static constexpr size_t object_bytes = 64, iterations = 11;
 struct sheaves {
         struct stook_cache *cache;
         explicit sheaves(long) : cache(stook_cache_create("table11", object_bytes, nullptr)) {}
+        explicit sheaves(struct stook_cache_args *args) : cache(stook_cache_create("table11", object_bytes, args)) {}
         bool ready() const { return cache; }
         void *take() { return stook_cache_alloc(cache); }
         void give(void *object) { stook_cache_free(cache, object); }
         bool end() { return stook_cache_destroy(cache) == 0; }
 };
 
-template <void *alloc(struct none_cache *), void free_one(struct none_cache *, void *)> struct none {
+#if defined(STOOK_GROUP_H)
+/* Charged to a group that the thread is in. */
+struct sheaves_charged : sheaves {
+        struct stook_group *group;
+        struct stook_cache_args args = {};
+        struct stook_cache_args *accounted()
+        {
+                args.args_size = sizeof(args);
+                args.flags = STOOK_ACCOUNT;
+                return &args;
+        }
+        explicit sheaves_charged(long) : sheaves(accounted()), group(stook_group_create("table11", nullptr, 1 << 30))
+        {
+                stook_group_enter(group);
+        }
+        bool ready() const { return cache && group; }
+        bool end()
+        {
+                stook_group_enter(nullptr);
+                uint64_t left = stook_group_usage(group);
+                stook_group_put(group);
+                return !left && sheaves::end();
+        }
+};
+#endif
+
+template <void *alloc(struct none_cache *), void free_one(struct none_cache *, void *), size_t bytes = object_bytes>
+struct none {
         struct none_cache *cache;
-        explicit none(long slab_bytes) : cache(none_create(object_bytes, (size_t)slab_bytes, false)) {}
+        explicit none(long slab_bytes) : cache(none_create(bytes, (size_t)slab_bytes, false)) {}
         bool ready() const { return cache; }
         void *take() { return alloc(cache); }
         void give(void *object) { free_one(cache, object); }
@@ -138,6 +170,16 @@ int main(int argc, char **argv)
                 return measure<none<none_rseq_alloc, none_rseq_free>>(slab_bytes, pairs, only);
         if (!strcmp(front, "malloc"))
                 return measure<libc>(slab_bytes, pairs, only);
-        fprintf(stderr, "front=sheaves, none-cas, none-rseq or malloc\n");
+        static constexpr size_t charged_bytes = object_bytes + sizeof(void *);
+        if (!strcmp(front, "none-cas-charged"))
+                return measure<none<none_cas_alloc_charged, none_cas_free_charged, charged_bytes>>(slab_bytes, pairs, only);
+        if (!strcmp(front, "none-rseq-charged"))
+                return measure<none<none_rseq_alloc_charged, none_rseq_free_charged, charged_bytes>>(slab_bytes, pairs,
+                                                                                                 only);
+#if defined(STOOK_GROUP_H)
+        if (!strcmp(front, "sheaves-charged"))
+                return measure<sheaves_charged>(slab_bytes, pairs, only);
+#endif
+        fprintf(stderr, "front=sheaves, none-cas, none-rseq (-charged: accounted) or malloc\n");
         return 2;
 }

@@ -39,6 +39,16 @@ void *none_rseq_alloc(struct none_cache *cache);
 void  none_rseq_free(struct none_cache *cache, void *object);
 
 /*
+ * none_charge.c: the same for objects that are charged to a group: each by an atomic instruction on its CPU's stock,
+ * and back, as the kernel charged them in front of either front end. The group's address goes behind the object, for
+ * which the cache must have room: objects of @object_bytes are used up to 8 bytes before their end.
+ */
+void *none_cas_alloc_charged(struct none_cache *cache);
+void  none_cas_free_charged(struct none_cache *cache, void *object);
+void *none_rseq_alloc_charged(struct none_cache *cache);
+void  none_rseq_free_charged(struct none_cache *cache, void *object);
+
+/*
  * Table 1.2, "before": n objects, by building each new slab's whole free list and draining it. One thread; nothing
  * is locked, as a batch of the kernel's benchmark is a whole slab. False: no memory.
  */

@@ -63,6 +63,7 @@ struct none_cache *none_create(size_t object_bytes, size_t slab_bytes, bool rand
         cache->index = cache->cache->index;
         cache->link_offset = cache->cache->slabs.link_offset;
         cache->bulk_first = STOOK_PLACE_NONE;
+        cache->object_bytes = object_bytes;
         cache->partials_max = partials_max(object_bytes, cache->cache->slabs.objects);
         for (unsigned i = 0; i < stook_os_possible_cpus(); i++)
                 slot_at(cache, i)->first = STOOK_PLACE_NONE;

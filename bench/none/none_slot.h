@@ -31,6 +31,7 @@ struct none_slot {
         uint32_t lock;                  /* atomic: slow paths; only tried */
         uint32_t partials;
         struct stook_link *partial;     /* slabs with free objects, by their spans' link */
+        int64_t  stock __attribute__((aligned(64)));    /* atomic: bytes charged in advance (none_charge.c) */
 } __attribute__((aligned(64)));
 
 #define NONE_FIRST       "0"
@@ -53,6 +54,8 @@ struct none_cache {
         size_t    bytes;                /* of the slots */
         struct stook_slab *bulk;        /* none_bulk.c: the slab bulk allocations take from, and its list */
         uint64_t  bulk_first;
+        int64_t   charged;              /* atomic: bytes charged to the one group there is, stocks among them */
+        size_t    object_bytes;
 };
 
 /* Both sections begin so: r9 becomes the slot. */
