@@ -266,22 +266,25 @@ static bool becomes(int threads)
 static void test_the_thread_does_it_by_itself(void **state)
 {
         struct stook_cache *cache = stook_cache_create("rests", 64, NULL);
-        int status, waits;
+        int status, waits, others = threads_of_process();       /* a sanitizer may have one */
         pid_t child;
 
         (void)state;
         stook_pages_set_decay_ms(SHORT_MS);
-        assert_true(becomes(1));
         litter(cache);
         assert_int_equal(stook_maintenance_thread(1), 0);
         assert_int_equal(stook_maintenance_thread(1), 0);
-        assert_int_equal(threads_of_process(), 2);
+        assert_int_equal(threads_of_process(), others + 1);
         for (waits = 0; waits < WAITS && (stook_slot_objects(&cache->front) || free_dirty_bytes()); waits++)
                 pause_5_ms();
         assert_int_equal(stook_slot_objects(&cache->front), 0);
         assert_int_equal(free_dirty_bytes(), 0);
 
+#ifdef __SANITIZE_THREAD__              /* its runtime creates no threads in the child of a process that has some */
+        child = -1;
+#else
         child = fork();
+#endif
         if (!child) {
                 bool alone = threads_of_process() == 1;
 
@@ -293,15 +296,16 @@ static void test_the_thread_does_it_by_itself(void **state)
                 stook_maintenance_thread(0);
                 _exit(becomes(1) ? 0 : 2);
         }
-        assert_true(child > 0);
-        assert_int_equal(waitpid(child, &status, 0), child);
-        assert_int_equal(status, 0);
+        if (child > 0) {
+                assert_int_equal(waitpid(child, &status, 0), child);
+                assert_int_equal(status, 0);
+        }
 
         assert_int_equal(stook_maintenance_thread(0), 0);
-        assert_true(becomes(1));
+        assert_true(becomes(others));
         assert_int_equal(stook_maintenance_thread(0), 0);
         assert_int_equal(stook_maintain(), 0);
-        assert_true(becomes(1));
+        assert_true(becomes(others));
         gone(cache);
 }
 
