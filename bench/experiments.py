@@ -219,6 +219,12 @@ def maple_map(setting):
         return metrics
 
     return rounds(setting, [Contender(name) for name in ("maple", "std", "btree")], setting.pairs, once)
+def rcu(setting):
+    """Frees that wait for readers: by sheaf, and by a call_rcu of liburcu for each object."""
+    options = ["objects=20000", "rounds=5"] if setting.quick else ["objects=100000", "rounds=9"]
+    ways = ["call_rcu_malloc", "call_rcu", "free_rcu"]
+    return rounds(setting, [Contender(way) for way in ways], setting.pairs,
+                  lambda c: macro([setting.program("rcu"), "way=" + c.name] + options, c))
 
 
 def prodcons(setting):
@@ -384,5 +390,5 @@ SHOWN = {
     "empty": ["added_us", "resident_KiB", "core_KiB", "mlockall_KiB"],
 }
 
-ALL = {e.__name__: e for e in (object_pair, malloc_pair, bulk, table11, table12, mmap2, page_fault3, node_counts, maple_map, prodcons, parked, empty, spike, cgroup, realloc, calloc,
+ALL = {e.__name__: e for e in (object_pair, malloc_pair, bulk, table11, table12, mmap2, page_fault3, node_counts, maple_map, rcu, prodcons, parked, empty, spike, cgroup, realloc, calloc,
                                churn)}

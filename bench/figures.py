@@ -126,6 +126,8 @@ LINES = [
 ] + [
     Line("bulk allocation, 64 B / storing the pointers", "bulk", "warm_alloc/size:64/batch:64", None, 1.5,
          only("stook-cache"), ours="stook-cache", rival_metric="store_alloc/size:64/batch:64"),
+    Line("RCU free / call_rcu, the freeing thread", "rcu", "free", 0.2, 0.1, only("call_rcu"), ours="free_rcu"),
+    Line("RCU free / call_rcu, until all are free", "rcu", "all", 0.5, 0.2, only("call_rcu"), ours="free_rcu"),
     Line("producer to consumer, 64 B, objects / best peer", "prodcons", "64 objects_per_cpu_us", 1.5, 3.0, others,
          higher=True),
     Line("producer to consumer, mixed, objects / best peer", "prodcons", "mix objects_per_cpu_us", 1.5, 3.0, others,
