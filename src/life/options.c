@@ -116,12 +116,12 @@ static uint64_t memory_there_is(void)
 /* Barns and slots together keep at most 1/16 of the memory there is; half is the barns'. */
 void stook_options_set_budget(void)
 {
-        uint64_t node_bytes = memory_there_is() / 32 / stook_os_node_count();
+        uint64_t memory = memory_there_is(), node_bytes = memory / 32 / stook_os_node_count();
         int64_t backlog = number("STOOK_RCU_BACKLOG", INT64_MAX / 16, 0, "bytes");
 
         if (node_bytes < STOOK_BARN_NODE_BYTES)
                 stook_barn_set_budget((size_t)node_bytes);
-        stook_rcu_set_default_limit(backlog ? (uint64_t)backlog : memory_there_is() / RCU_SHARE);
+        stook_rcu_set_default_limit(backlog ? (uint64_t)backlog : memory / RCU_SHARE);
 }
 
 bool stook_options_maintenance(void)
