@@ -12,6 +12,7 @@
 #include "life/life.h"
 #include "os/os.h"
 #include "slot/slot_fast.h"
+#include "slot/slot_node.h"
 
 static STOOK_NOINLINE void *alloc_miss(struct stook_cache *cache)
 {
@@ -53,13 +54,39 @@ STOOK_API void *stook_cache_zalloc(struct stook_cache *cache)
         return object;
 }
 
+/* On several nodes. @node -1: this one. */
+static void *alloc_on_node(struct stook_cache *cache, unsigned flags, int node)
+{
+        void *object;
+
+        stook_fork_check();
+        if (node < 0)
+                node = (int)stook_os_node_home(stook_slot_node());
+        object = stook_slot_alloc_node(&cache->front, (unsigned)node, flags & STOOK_THISNODE);
+        if (object && stook_cache_is_accounted(cache) &&
+            !stook_account_charge(cache, 1, &object, stook_group_current(), flags)) {
+                stook_slot_free_miss(&cache->front, object, stook_cache_free_double);
+                object = NULL;
+        }
+        if (STOOK_UNLIKELY(!object))
+                errno = ENOMEM;
+        return object;
+}
+
 STOOK_API void *stook_cache_alloc_node(struct stook_cache *cache, unsigned flags, int node)
 {
-        /* One node in this release: whatever comes from the sheaves comes from it. */
+        void *object;
+
         if ((flags & ~(STOOK_ZERO | STOOK_THISNODE | STOOK_NOWAIT)) || node < -1 ||
-            node >= (int)stook_os_node_count() || ((flags & STOOK_ZERO) && cache->slabs.ctor)) {
+            (node >= 0 && !stook_os_node_exists((unsigned)node)) || ((flags & STOOK_ZERO) && cache->slabs.ctor)) {
                 errno = EINVAL;
                 return NULL;
         }
-        return flags & STOOK_ZERO ? stook_cache_zalloc(cache) : stook_cache_alloc(cache);
+        if (!stook_slots_by_node || (node < 0 && !(flags & STOOK_THISNODE)))
+                object = stook_cache_alloc(cache);
+        else
+                object = alloc_on_node(cache, flags, node);
+        if (object && (flags & STOOK_ZERO))
+                memset(object, 0, stook_cache_object_size(cache));
+        return object;
 }

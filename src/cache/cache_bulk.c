@@ -12,6 +12,7 @@
 #include "life/life.h"
 #include "malloc/large.h"
 #include "pages/pagemap.h"
+#include "slot/slot_node.h"
 
 /* Objects of mixed caches are sorted a window at a time, so that many caches cost no more than this squared. */
 #define WINDOW 256
@@ -19,8 +20,11 @@
 /* @n objects that are known to be of @cache, and charged to nobody. */
 static void put_known(struct stook_cache *cache, size_t n, void **objects)
 {
-        size_t pushed = stook_slot_free_bulk(&cache->front, n, objects);
+        size_t pushed;
 
+        if (STOOK_UNLIKELY(stook_slots_by_node))
+                n = stook_slot_free_remote_bulk(&cache->front, n, objects);
+        pushed = stook_slot_free_bulk(&cache->front, n, objects);
         if (pushed == n)
                 return;
         stook_fork_check();
@@ -46,7 +50,7 @@ STOOK_API int stook_cache_alloc_bulk(struct stook_cache *cache, unsigned flags, 
         got = stook_slot_alloc_bulk(&cache->front, n, objects);
         if (got < n) {
                 stook_fork_check();
-                filled = stook_slab_fill(&cache->slabs, 0, n - got, objects + got, STOOK_FILL_ASCENDING);
+                filled = stook_slab_fill(&cache->slabs, stook_slot_node(), n - got, objects + got, STOOK_FILL_ASCENDING);
                 if (got + filled < n) {
                         /* The slabs' part was not counted yet: it never was the user's. */
                         stook_slab_drain(&cache->slabs, filled, objects + got);

@@ -13,6 +13,7 @@
 #include "cache/cache_rcu.h"
 #include "life/life.h"
 #include "os/os.h"
+#include "slot/slot_node.h"
 
 #define FLAGS_HERE \
         (STOOK_HWCACHE_ALIGN | STOOK_MERGE | STOOK_NO_SHEAVES | STOOK_RANDOM_ORDER | STOOK_RCU | STOOK_ACCOUNT)
@@ -184,6 +185,10 @@ static int make(unsigned index, const struct plan *plan, struct stook_cache **ma
                                  plan->full_limit, plan->empty_limit);
         if (error)
                 goto give;
+        if (!stook_slots_add_remote(&cache->front)) {
+                error = -ENOMEM;
+                goto give;
+        }
         error = choose_line(cache);
         if (error)
                 goto give;

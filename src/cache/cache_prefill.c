@@ -22,8 +22,9 @@
 #include "cache/cache_account.h"
 #include "life/life.h"
 #include "report/report.h"
+#include "slot/slot_node.h"
 
-#define NODE 0                          /* the only one in this release */
+#define NODE stook_slot_node()
 
 static bool arguments_good(const struct stook_cache *cache, size_t n, unsigned flags)
 {

@@ -6,6 +6,7 @@
  *     is over capacity.
  *  V2 each object in a sheaf that a slot or barn has is an object of the cache that was handed out by its slab.
  *  V3 no more objects are in sheaves than are out of slabs.
+ *  V5 remote-free sheaves hold some objects, not as many as fit, all of their node.
  *  V4 full stacks hold full sheaves, empty stacks empty ones, and their counts are right.
  */
 #include "base/tagged_stack.h"
@@ -14,6 +15,7 @@
 #include "os/os.h"
 #include "pages/pagemap.h"
 #include "report/report.h"
+#include "slot/slot_node.h"
 #include <stook/debug.h>
 
 struct check {
@@ -55,6 +57,21 @@ static void check_sheaf(struct check *check, const struct stook_sheaf *sheaf)
         }
 }
 
+/* Objects on their way home: some, all of that node. */
+static void check_remote(struct check *check, unsigned slot, unsigned node)
+{
+        const struct stook_sheaf *sheaf = stook_slot_remote_sheaf(&check->cache->front, slot, node);
+
+        if (!sheaf)
+                return;
+        check_sheaf(check, sheaf);
+        if (!stook_sheaf_size(sheaf) || stook_sheaf_full(sheaf))
+                fault(check, sheaf, "V5: a remote-free sheaf that is empty or full");
+        for (unsigned i = 0; i < stook_sheaf_size(sheaf); i++)
+                if (stook_address_node((uintptr_t)sheaf->objects[i]) != node)
+                        fault(check, sheaf->objects[i], "V5: an object among those of another node");
+}
+
 static void check_slots(struct check *check)
 {
         unsigned slots = stook_slots_bound();
@@ -63,6 +80,8 @@ static void check_slots(struct check *check)
                 struct stook_line *line = stook_slots_line(i, check->cache->front.offset >> STOOK_LINE_SHIFT);
                 const struct stook_sheaf *main, *spare;
 
+                for (unsigned node = 0; node < stook_os_node_count(); node++)
+                        check_remote(check, i, node);
                 if (!line)
                         continue;
                 main = (const struct stook_sheaf *)line->pair.lo;

@@ -8,6 +8,7 @@
  *   STOOK_GROUP_LIMIT=BYTES[K|M|G|T]     all that malloc gives the process is charged to one group
  *   STOOK_RCU_BACKLOG=BYTES              what may wait for readers; 0: an eighth of the memory there is
  *   STOOK_MAINTENANCE=0|1                a thread that gives back what an idle process keeps
+ *   STOOK_STRICT_NUMA=0|1                ask the task's memory policy for each allocation
  *   STOOK_MERGE=0|1                      share caches of equal geometry: never, always
  */
 #include <stddef.h>
@@ -21,6 +22,7 @@
 #include "os/os.h"
 #include "pages/span.h"
 #include "report/report.h"
+#include "slot/slot_node.h"
 
 static const char *const on_fault_names[] = { "abort", "report" };
 static const char *const thp_names[] = { "system", "always", "never" };
@@ -74,6 +76,7 @@ void stook_options_read(void)
                                                    "objects, 0 to 65534");
         stook_cache_options.tiny = number("STOOK_TINY", 1, 0, "0 or 1");
         maintenance = number("STOOK_MAINTENANCE", 1, 0, "0 or 1");
+        stook_slots_strict = number("STOOK_STRICT_NUMA", 1, 0, "0 or 1") && stook_os_node_count() > 1;
         stook_cache_options.merge = (int)number("STOOK_MERGE", 1, -1, "0 or 1");
 }
 

@@ -35,8 +35,8 @@ static bool bring_up(void)
         static const struct stook_lock_sleep sleep = { stook_os_futex_wait, stook_os_futex_wake };
 
         stook_lock_set_sleep(&sleep);
-        stook_options_read();
         stook_os_topology_detect();
+        stook_options_read();
         stook_os_rseq_detect();
         if (!stook_pages_start())
                 return false;

@@ -10,6 +10,7 @@
 #include "malloc/large.h"
 #include "malloc/malloc.h"
 #include "os/os.h"
+#include "slot/slot_node.h"
 #include "stat/stats_page_tick.h"
 
 /*
@@ -54,7 +55,7 @@ void *stook_large_alloc(size_t align, size_t size, bool zeroed)
                 return NULL;
         stook_fork_check();
 
-        struct stook_span *span = stook_span_take(0, size, align);
+        struct stook_span *span = stook_span_take(stook_os_node_home(stook_slot_node()), size, align);
 
         if (STOOK_UNLIKELY(!span))
                 return NULL;

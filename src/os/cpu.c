@@ -3,6 +3,7 @@
  * Place: called at start, to bound the number of slots.
  */
 #include <errno.h>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -56,6 +57,14 @@ void stook_os_allowed_cpus(struct stook_cpus *cpus)
                 cpus->mask[i] = 0;
         cpus->count = count;
         errno = before;
+}
+
+unsigned stook_os_cpu(void)
+{
+        int before = errno, cpu = sched_getcpu();
+
+        errno = before;
+        return cpu < 0 ? 0 : (unsigned)cpu;
 }
 
 unsigned stook_os_possible_cpus(void)

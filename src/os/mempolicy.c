@@ -1,6 +1,6 @@
 /*
  * Purpose: memory policies, by system calls: libnuma is not asked.
- * Place: called by pages (where the pages of a node's address space come from).
+ * Place: called by pages (where the pages of a node's address space come from) and, for STOOK_STRICT_NUMA, by slot.
  */
 #include <errno.h>
 #include <sys/syscall.h>
@@ -30,4 +30,55 @@ bool stook_os_has_policy(void)
 
         errno = before;
         return has;
+}
+
+/* ---- STOOK_STRICT_NUMA ---- */
+
+static bool ask_system(int *mode, uint64_t *nodes)
+{
+        unsigned long mask[1024 / (8 * sizeof(unsigned long))] = { 0 };         /* as many as a kernel may have */
+        int before = errno;
+        bool done = !syscall(SYS_get_mempolicy, mode, mask, sizeof(mask) * 8, NULL, 0ul);
+
+        *nodes = mask[0];
+        errno = before;
+        return done;
+}
+
+bool (*stook_os_ask_policy)(int *mode, uint64_t *nodes);
+
+/* One of the set after the other, all threads together. */
+static unsigned next_of(uint64_t nodes)
+{
+        static uint32_t turn;
+        unsigned n = __atomic_fetch_add(&turn, 1, __ATOMIC_RELAXED) % (unsigned)__builtin_popcountll(nodes);
+
+        while (n--)
+                nodes &= nodes - 1;
+        return (unsigned)__builtin_ctzll(nodes);
+}
+
+unsigned stook_os_task_node(unsigned here)
+{
+        uint64_t nodes = 0, existing = 0;
+        int mode = MPOL_DEFAULT;
+
+        if (!(stook_os_ask_policy ? stook_os_ask_policy(&mode, &nodes) : ask_system(&mode, &nodes)))
+                return here;
+        for (unsigned i = 0; i < stook_os_node_count(); i++)
+                existing |= (uint64_t)stook_os_node_exists(i) << i;
+        nodes &= existing;
+        if (!nodes)
+                return here;
+        switch (mode & 0xff) {                  /* flags lie above */
+        case MPOL_INTERLEAVE:
+        case MPOL_WEIGHTED_INTERLEAVE:
+                return next_of(nodes);
+        case MPOL_PREFERRED:
+        case MPOL_PREFERRED_MANY:
+        case MPOL_BIND:
+                return nodes >> here & 1 ? here : (unsigned)__builtin_ctzll(nodes);
+        default:
+                return here;
+        }
 }

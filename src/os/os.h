@@ -58,6 +58,7 @@ struct stook_cpus {
 };
 /* CPUs that are online and that this process (its first thread) may run on, now. */
 void stook_os_allowed_cpus(struct stook_cpus *cpus);
+unsigned stook_os_cpu(void);                    /* that runs this thread, a hint */
 
 /* ---- topology.c: NUMA nodes, by the kernel's numbers; one node, 0, until they were detected ---- */
 #define STOOK_NODES_MAX 64                      /* machines with higher node numbers are taken for one node */
@@ -82,6 +83,10 @@ extern const char *stook_os_node_folder;
 bool stook_os_prefer_node(void *addr, size_t bytes, unsigned node);
 /* True: this task's pages go by a policy other than the system's default. */
 bool stook_os_has_policy(void);
+/* The node that the task's policy names for an allocation made on node @here. */
+unsigned stook_os_task_node(unsigned here);
+/* Test hook: what the system would say of the policy; see mempolicy.c. NULL: it is asked. */
+extern bool (*stook_os_ask_policy)(int *mode, uint64_t *nodes);
 
 /* ---- rseq_register.c ---- */
 enum stook_rseq_owner { STOOK_RSEQ_NONE, STOOK_RSEQ_LIBC, STOOK_RSEQ_OWN };

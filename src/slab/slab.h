@@ -108,7 +108,10 @@ static inline uint32_t stook_slabs_index(const struct stook_slabs *slabs, uint32
 #define STOOK_FILL_ASCENDING  0u        /* lowest address of a slab first */
 #define STOOK_FILL_FOR_SHEAF  1u        /* so that pops from the end walk a slab upwards */
 #define STOOK_FILL_NOLOCK     2u        /* every lock is only tried */
-#define STOOK_FILL_THISNODE   4u        /* that node only */
+#define STOOK_FILL_THISNODE   4u        /* that node only (of one without memory: the nearest) */
+
+/* Of 1024 fills that find too little on their own node, as many look at other nodes' lists first; 0: none. For tests. */
+extern uint32_t stook_slab_defrag_ratio;
 
 /*
  * stook_slab_fill() - up to @n objects

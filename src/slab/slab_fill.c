@@ -3,7 +3,8 @@
  * Place: called by barn (refills) and cache (bulk, nodes); calls pages by way of slab_birth.
  *
  * Order of sources: slabs of the node's list, several detached in one lock hold and emptied outside it; without
- * the lock what is on pending instead; new slabs; other nodes' lists, if the caller does not insist.
+ * the lock what is on pending instead; the lists of other nodes that have more than they keep, if the caller does not
+ * insist on one (or memory would stay on them that nobody uses again); new slabs; whatever other nodes have.
  *
  * Invariants:
  *  F1 an object is written to the array before the compare-and-swap that takes it, but counted after: what a
@@ -247,19 +248,57 @@ static void fill_from_births(struct fill *f, unsigned node)
         }
 }
 
+/* ---- other nodes ---- */
+
+uint32_t stook_slab_defrag_ratio = 1000;
+
+/* As the kernel's remote_node_defrag_ratio: nearly always. */
+static bool gate_is_open(void)
+{
+        uint32_t ratio = __atomic_load_n(&stook_slab_defrag_ratio, __ATOMIC_RELAXED);
+
+        return ratio && (stook_os_random() & 1023) <= ratio;
+}
+
+/* Next higher nodes first, so that not all fill from the lowest. Locks are only tried: many nodes would wait for one. */
+static void fill_from_others(struct fill *f, unsigned node, uint32_t more_than)
+{
+        unsigned nodes = stook_os_node_count();
+        bool try = f->try;
+
+        f->try = true;
+        for (unsigned i = 1; i < nodes && f->got < f->n; i++) {
+                struct stook_slabs_node *other = &f->slabs->node[(node + i) % nodes];
+
+                if (__atomic_load_n(&other->partial, __ATOMIC_RELAXED) > more_than)
+                        fill_from_list(f, other);
+        }
+        f->try = try;
+}
+
+/* The node has no memory left: whatever there is. */
+static void fill_from_anywhere(struct fill *f, unsigned node)
+{
+        unsigned nodes = stook_os_node_count();
+
+        fill_from_others(f, node, 0);
+        for (unsigned i = 1; i < nodes && f->got < f->n; i++)
+                if (stook_os_node_has_memory((node + i) % nodes))
+                        fill_from_births(f, (node + i) % nodes);
+}
+
 size_t stook_slab_fill(struct stook_slabs *slabs, unsigned node, size_t n, void **objects, unsigned flags)
 {
         struct fill f = { .slabs = slabs, .objects = objects, .n = n, .down = flags & STOOK_FILL_FOR_SHEAF,
                           .try = flags & STOOK_FILL_NOLOCK };
 
+        node = stook_os_node_home(node);
         fill_from_list(&f, &slabs->node[node]);
+        if (stook_os_node_count() > 1 && !(flags & STOOK_FILL_THISNODE) && f.got < n && gate_is_open())
+                fill_from_others(&f, node, slabs->min_partial);
         fill_from_births(&f, node);
-        if (STOOK_UNLIKELY(f.got < n) && !(flags & STOOK_FILL_THISNODE))
-                for (unsigned i = 0; i < stook_os_node_count() && f.got < n; i++) {
-                        f.try = true;   /* never wait for a remote node's lock: many nodes would */
-                        if (i != node)
-                                fill_from_list(&f, &slabs->node[i]);
-                }
+        if (STOOK_UNLIKELY(f.got < n) && stook_os_node_count() > 1 && !(flags & STOOK_FILL_THISNODE))
+                fill_from_anywhere(&f, node);
         if (f.down && f.got < n)
                 memmove(objects, objects + (n - f.got), f.got * sizeof(*objects));
         return f.got;

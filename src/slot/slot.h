@@ -99,6 +99,7 @@ struct stook_front {
         uint32_t offset;                /* of the line in each slot */
         uint32_t config;                /* atomic: generation; installs of sheaves made under an older one miss. Odd: no installs at all */
         struct stook_barns *below;
+        struct stook_remote *remote;    /* slot_remote.c; NULL on one node. Kept when the cache's index is used again */
 };
 
 /* Stocks are here, and no cache: the first line behind those of malloc's classes. To the hot paths it is an empty cache's. */
@@ -175,6 +176,10 @@ void stook_slots_fork_child(void);
 
 /* ---- slot_miss.c: what happens when the hot path misses. Object-level, complete: falls through to the slabs. ---- */
 void  *stook_slot_alloc_miss(struct stook_front *front);                /* NULL: no memory */
+/* The same from whatever node, though the task's policy may say otherwise (STOOK_STRICT_NUMA). */
+void  *stook_slot_alloc_any(struct stook_front *front);
+/* Brings objects to this slot, if it has none. False: there are none to be had. */
+bool   stook_slot_refill(struct stook_front *front);
 /* Never fails. A double free noticed is reported by @on_double and the object left alone. */
 void   stook_slot_free_miss(struct stook_front *front, void *object, void (*on_double)(struct stook_front *, void *));
 /* As many as the slot and its barn have, up to n: swap, trade, no refill. */
@@ -224,6 +229,7 @@ extern struct stook_slot_hooks {
         uint32_t miss_pop, miss_push, exchange_fail, trade_fail, refill_fail, abort_storm, lend_fail;
         void   (*landing)(struct stook_front *front);
         uint32_t no_barrier;            /* drains leave the barrier out: for the proof that a test would notice */
+        uint32_t locked_slot;           /* locked backend: all threads use slot n - 1; 0: each its own */
 } stook_slot_hooks;
 
 #endif

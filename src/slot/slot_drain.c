@@ -20,6 +20,7 @@
  * Concurrency: M1: the exchange and the membarrier pair with the loads and the commit of every section.
  * Failure: false, as said.
  */
+#include "slot/slot_node.h"
 #include "slot/slot_rcu.h"
 #include "slot/slot_regions.h"
 #include "os/os.h"
@@ -231,6 +232,7 @@ bool stook_slot_drain(struct stook_front *front)
         if (!stook_counted(front->below->counters, STOOK_STAT_sheaf_alloc))
                 return true;
         drain_lock();
+        stook_slot_drain_remote(front);
         done = drain_locked(front->below, NULL);
         drain_unlock();
         return done;
@@ -256,6 +258,11 @@ size_t stook_slot_objects(struct stook_front *front)
                 struct stook_line *line = stook_slots_line(slot, front->offset >> STOOK_LINE_SHIFT);
                 struct stook_pair  seen;
 
+                for (unsigned node = 0; node < stook_regions.nodes; node++) {
+                        const struct stook_sheaf *sent = stook_slot_remote_sheaf(front, slot, node);
+
+                        n += sent ? stook_sheaf_size(sent) : 0;
+                }
                 if (!line)
                         continue;
                 seen = stook_pair_read(&line->pair);

@@ -21,12 +21,13 @@
 #include "base/lock.h"
 #include "os/os.h"
 #include "pages/span.h"
+#include "slot/slot_node.h"
 #include "slot/slot_regions.h"
 
 #define WORK       16                   /* about 10 us: a caller waits for it */
 #define HAND_STEPS 128                  /* as the lending hand's */
 #define CLOCK_EVERY 16                  /* sheaves of four objects are traded as often as the clock takes time to read */
-#define NODE       0
+#define NODE       stook_slot_node()
 
 static bool holds(const struct stook_sheaf *sheaf)
 {

@@ -11,12 +11,21 @@
  *  the read-modify-write of a drainer that took the pair before (slot_drain.c): whoever holds the word after
  *  that sees the new pair.
  */
+#include "slot/slot_node.h"
 #include "slot/slot_regions.h"
 #include "slot/slot_stock.h"
 
 /* TLS lines of threads lie a multiple of the stack size apart: the high bits of a product spread them. */
 static uint32_t slot_of_thread(void)
 {
+        uint32_t hook = __atomic_load_n(&stook_slot_hooks.locked_slot, __ATOMIC_RELAXED);
+
+        if (STOOK_UNLIKELY(hook))
+                return (hook - 1) & (stook_regions.locked_slots - 1);
+        /* On several nodes a slot is of the CPU's. Made-up ones are all to be used, by few CPUs. */
+        if (STOOK_UNLIKELY(stook_slots_by_node) && !stook_os_topology_is_fake())
+                return stook_os_cpu() & (stook_regions.locked_slots - 1);
+
         uint64_t hash = (uintptr_t)stook_self * UINT64_C(0x9e3779b97f4a7c15);
 
         return (uint32_t)(hash >> 40) & (stook_regions.locked_slots - 1);

@@ -31,13 +31,14 @@
  * Failure: allocation NULL when the slabs have none; free never.
  */
 #include <string.h>
-#include "slot/slot.h"
+#include "os/os.h"
+#include "slot/slot_node.h"
 #include "pages/span.h"
 #include "stat/stats_page_tick.h"
 
 #define MISSES_MAX   4                  /* others may empty (or fill) what was installed, but hardly four times */
 #define LANDINGS_MAX 4
-#define NODE         0                  /* the only one in this release */
+#define NODE         stook_slot_node()
 
 struct stook_slot_hooks stook_slot_hooks;
 
@@ -242,7 +243,27 @@ static void *retry_pop(struct stook_front *front)
         return stook_slot_ops()->pop(front->offset);
 }
 
+/* STOOK_STRICT_NUMA: the task's policy says from which node. */
+static STOOK_NOINLINE void *alloc_by_policy(struct stook_front *front)
+{
+        unsigned here = stook_slot_node(), node = stook_os_task_node(here);
+
+        return node == here ? stook_slot_alloc_any(front) : stook_slot_alloc_node(front, node, false);
+}
+
 void *stook_slot_alloc_miss(struct stook_front *front)
+{
+        return STOOK_UNLIKELY(stook_slots_strict) ? alloc_by_policy(front) : stook_slot_alloc_any(front);
+}
+
+bool stook_slot_refill(struct stook_front *front)
+{
+        struct stook_pair seen = look(front);
+
+        return stook_sheaf_size(main_of(seen)) || replace_empty(front, seen, true);
+}
+
+void *stook_slot_alloc_any(struct stook_front *front)
 {
         struct patience p = { 0 };
         void *object;
@@ -444,6 +465,8 @@ void stook_slot_free_miss(struct stook_front *front, void *object,
         struct patience p = { 0 };
 
         stook_stats_page_tick();
+        if (STOOK_UNLIKELY(stook_slots_by_node) && stook_slot_free_remote(front, object, on_double))
+                return;
         while (stook_barns_capacity(front->below)) {
                 struct stook_pair seen = look(front);
 

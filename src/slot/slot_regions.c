@@ -14,6 +14,7 @@
  *  M1: release store of ready / locked_filled / lines, after the fill; pairs with their acquire loads.
  * Failure: no memory: the slot stays not ready, the cache is not made.
  */
+#include "slot/slot_node.h"
 #include "slot/slot_regions.h"
 #include "base/lock.h"
 #include "os/os.h"
@@ -42,11 +43,13 @@ static uint32_t lines_of_a_page(void)
         return (uint32_t)(stook_os_page_bytes() >> STOOK_LINE_SHIFT);
 }
 
+/* On several nodes the address space of slots has their nodes' policies, so that the mapping must stay. */
 static bool fill(char *slot, uint32_t from, uint32_t to)
 {
         struct stook_line *line = (struct stook_line *)slot;
+        size_t bytes = (size_t)(to - from) << STOOK_LINE_SHIFT;
 
-        if (!stook_os_commit(line + from, (size_t)(to - from) << STOOK_LINE_SHIFT))
+        if (!(stook_slots_by_node ? stook_os_enable(line + from, bytes) : stook_os_commit(line + from, bytes)))
                 return false;
         for (uint32_t i = from; i < to; i++)
                 line[i].pair.lo = (uintptr_t)&stook_sheaf_zero;
@@ -174,6 +177,9 @@ static bool wants_rseq(void)
 {
         const char *value = stook_os_env("STOOK_SLOTS");
 
+        /* Each allocation is to ask for the task's policy: none may be answered by a section. */
+        if (stook_slots_strict)
+                return false;
         if (value && is(value, "locked"))
                 return false;
         if (value && is(value, "rseq"))
@@ -181,6 +187,25 @@ static bool wants_rseq(void)
         if (value)
                 stook_os_env_refuse("STOOK_SLOTS", value, "rseq or locked");
         return !LOCKED_BY_DEFAULT;
+}
+
+/* A slot's lines come from its CPU's node, whoever fills them. One call for each run of slots of one node. */
+static void place_slots(const struct stook_regions *r)
+{
+        uint32_t slots = r->rseq_slots + r->locked_slots, from = 0;
+
+        if (r->nodes == 1 || stook_os_topology_is_fake() || stook_os_has_policy())
+                return;
+        for (uint32_t i = 1; i <= slots; i++) {
+                unsigned node = stook_slots_node_of(r, from);
+
+                if (i < slots && stook_slots_node_of(r, i) == node)
+                        continue;
+                if (!stook_os_prefer_node(r->base + ((size_t)from << STOOK_SLOT_SHIFT), (size_t)(i - from) << STOOK_SLOT_SHIFT,
+                                          stook_os_node_home(node)))
+                        return;
+                from = i;
+        }
 }
 
 bool stook_slots_start(void)
@@ -215,10 +240,12 @@ bool stook_slots_start(void)
                 r.locked_slots /= 2;
         }
         stook_os_advise(r.base, bytes, STOOK_OS_NOHUGEPAGE);
+        place_slots(&r);
         stook_regions = r;
         stook_sections.slots = r.base;
         if (r.rseq_slots)
                 stook_slot_note_area();
+        stook_slots_by_node = r.nodes > 1;
         __atomic_store_n(&lines, lines_of_a_page(), __ATOMIC_RELEASE);
         return true;
 }

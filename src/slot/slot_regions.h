@@ -5,6 +5,7 @@
 #ifndef STOOK_SLOT_REGIONS_H
 #define STOOK_SLOT_REGIONS_H
 
+#include "os/os.h"
 #include "slot/slot.h"
 
 /* Const after stook_slots_start. */
@@ -16,6 +17,20 @@ struct stook_regions {
         uint32_t nodes;                 /* stook_os_node_count() */
 };
 extern struct stook_regions stook_regions;
+
+/* The slot this thread is on, a hint; 0 where it has none. */
+STOOK_INLINE uint32_t stook_slot_now(void)
+{
+        const struct stook_line *own = stook_slot_ops()->own();
+
+        return own ? (uint32_t)(((uintptr_t)own - (uintptr_t)stook_regions.base) >> STOOK_SLOT_SHIFT) : 0;
+}
+
+/* The node of a slot's CPU. */
+STOOK_INLINE unsigned stook_slots_node_of(const struct stook_regions *r, uint32_t slot)
+{
+        return stook_os_node_of_cpu(slot < r->rseq_slots ? slot : slot - r->rseq_slots);
+}
 
 /* In struct rseq of the kernel. */
 #define STOOK_RSEQ_CPU_ID  4            /* int32_t: negative when the thread is not registered */

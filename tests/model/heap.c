@@ -120,7 +120,7 @@ static void born(void *object, size_t size, struct kind *kind, bool zero)
         if (kind) {
                 kind->live++;
                 expect(stook_object_cache(object) == kind->cache);
-                expect(stook_object_node(object) == 0);
+                expect(stook_object_node(object) >= 0);
         }
         lives++;
 }

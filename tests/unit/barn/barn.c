@@ -74,6 +74,8 @@ void *stook_meta_bump(size_t bytes, size_t align)
 void (*stook_stats_page_hook)(void);
 size_t stook_os_page_bytes(void) { return 4096; }
 unsigned stook_os_node_count(void) { return 1; }
+unsigned stook_os_node_home(unsigned node) { return node; }
+bool stook_os_node_has_memory(unsigned node) { return node == 0; }
 void stook_os_futex_wait(uint32_t *word, uint32_t value, uint64_t ns) { (void)word, (void)value, (void)ns; }
 void stook_report_impossible(const char *label) { fail_msg("%s", label); abort(); }
 

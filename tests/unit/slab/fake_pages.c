@@ -149,6 +149,8 @@ void *stook_meta_bump(size_t bytes, size_t align)
 
 size_t stook_os_page_bytes(void) { return FAKE_PAGE; }
 unsigned stook_os_node_count(void) { return 1; }
+unsigned stook_os_node_home(unsigned node) { return node; }
+bool stook_os_node_has_memory(unsigned node) { return node == 0; }
 
 uint64_t stook_os_random(void)
 {

@@ -1,0 +1,511 @@
+/*
+ * What this proves, on a made-up machine of 4 nodes, 0 and 2 with memory: an object comes from the node that was asked
+ * for, or not at all where nothing else will do; objects freed on another node than their own never come out of that
+ * node's sheaves, and go home in whole sheaves; nodes without memory have barns and use any object; refills take from
+ * all nodes; the task's memory policy is followed where that was asked for. Nothing is lost, all counts hold.
+ * Run with STOOK_TOPOLOGY=nodes=4:memory=0,2:slots=8.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+#include <stook/stook.h>
+
+#include "cache/cache.h"
+#include "os/os.h"
+#include "slot/slot_node.h"
+
+#define N 1000
+
+static bool locked;
+
+static struct stook_cache_stats stats_of(struct stook_cache *cache)
+{
+        struct stook_cache_stats s = { .stats_size = sizeof(s) };
+
+        assert_int_equal(stook_cache_stats(cache, &s), 0);
+        assert_int_equal(s.objects_live, s.alloc_fastpath + s.alloc_slowpath - s.free_fastpath - s.free_slowpath);
+        assert_int_equal(s.objects_cached, s.sheaf_refill + s.free_fastpath - s.alloc_fastpath - s.sheaf_flush);
+        assert_int_equal(s.sheaves, s.sheaf_alloc - s.sheaf_free);
+        assert_int_equal(s.slabs, s.alloc_slab - s.free_slab);
+        return s;
+}
+
+/* Has this thread run on a slot of the node. False: there is no CPU for that here. */
+static bool go_to(unsigned node)
+{
+        cpu_set_t set;
+
+        __atomic_store_n(&stook_slot_hooks.locked_slot, node + 1, __ATOMIC_RELAXED);
+        if (!locked) {
+                CPU_ZERO(&set);
+                CPU_SET(node, &set);
+                if (sched_setaffinity(0, sizeof(set), &set))
+                        return false;
+                stook_cache_free(stook_cache_find("warm"), stook_cache_alloc(stook_cache_find("warm")));
+        }
+        assert_int_equal(stook_slot_node(), node);
+        return true;
+}
+
+#define NEED_NODE(node) do { if (!go_to(node)) skip(); } while (0)
+
+static unsigned node_of(const void *object)
+{
+        int node = stook_object_node(object);
+
+        assert_true(node == 0 || node == 2);
+        return (unsigned)node;
+}
+
+static unsigned how_many_of(unsigned node, void **objects, size_t n)
+{
+        unsigned count = 0;
+
+        for (size_t i = 0; i < n; i++)
+                count += node_of(objects[i]) == node;
+        return count;
+}
+
+static void allocate(struct stook_cache *cache, void **objects, size_t n)
+{
+        for (size_t i = 0; i < n; i++)
+                assert_non_null(objects[i] = stook_cache_alloc(cache));
+}
+
+static void free_all(struct stook_cache *cache, void **objects, size_t n)
+{
+        for (size_t i = 0; i < n; i++)
+                stook_cache_free(cache, objects[i]);
+}
+
+static void gone(struct stook_cache *cache)
+{
+        assert_int_equal(stook_cache_validate(cache), 0);
+        assert_int_equal(stats_of(cache).objects_live, 0);
+        assert_int_equal(stook_cache_shrink(cache), 0);
+        assert_int_equal(stats_of(cache).objects_cached, 0);
+        assert_int_equal(stook_cache_destroy(cache), 0);
+}
+
+static void the_mode_shows_them(void **state)
+{
+        struct stook_mode mode = { .mode_size = sizeof(mode) };
+
+        (void)state;
+        assert_int_equal(stook_mode(&mode), 0);
+        assert_int_equal(mode.nodes, 4);
+        assert_true(mode.slots >= 8);
+        assert_string_equal(mode.index, locked ? "hash" : "cpu_id");
+}
+
+static void a_node_is_obeyed(void **state)
+{
+        struct stook_cache *cache = stook_cache_create("obeyed", 64, NULL);
+        static const int home[4] = { 0, 0, 2, 2 };      /* of equals the lower number */
+
+        (void)state;
+        NEED_NODE(0);
+        for (int node = -2; node < 6; node++) {
+                void *object;
+
+                errno = 0;
+                object = stook_cache_alloc_node(cache, STOOK_THISNODE, node);
+                if (node < -1 || node > 3) {
+                        assert_null(object);
+                        assert_int_equal(errno, EINVAL);
+                } else if (node == 1 || node == 3) {    /* it is there, but has none */
+                        assert_null(object);
+                        assert_int_equal(errno, ENOMEM);
+                } else {
+                        assert_int_equal(node_of(object), node < 0 ? 0 : node);
+                }
+                stook_cache_free(cache, object);
+                if (node >= 0 && node < 4) {
+                        object = stook_cache_alloc_node(cache, STOOK_ZERO, node);
+                        assert_int_equal(node_of(object), node == 3 ? 2 : home[node]);
+                        for (int i = 0; i < 8; i++)
+                                assert_int_equal(((uint64_t *)object)[i], 0);
+                        memset(object, 1, 64);
+                        stook_cache_free(cache, object);
+                }
+        }
+        gone(cache);
+}
+
+/* The sheaves serve their own node; for another they are of no use, which is counted. */
+static void mismatches_are_counted(void **state)
+{
+        struct stook_cache *cache = stook_cache_create("mismatch", 128, NULL);
+        struct stook_cache_stats s;
+        void *object[20];
+
+        (void)state;
+        NEED_NODE(0);
+        for (int i = 0; i < 10; i++)
+                assert_non_null(object[i] = stook_cache_alloc_node(cache, STOOK_THISNODE, 0));
+        s = stats_of(cache);
+        assert_int_equal(s.alloc_node_mismatch, 0);
+        assert_int_equal(s.alloc_fastpath, 10);
+        for (int i = 10; i < 20; i++)
+                assert_non_null(object[i] = stook_cache_alloc_node(cache, 0, 2));
+        s = stats_of(cache);
+        assert_int_equal(s.alloc_node_mismatch, 10);
+        assert_int_equal(s.alloc_slowpath, 10);
+        assert_int_equal(how_many_of(2, object, 20), 10);
+        free_all(cache, object, 20);
+        gone(cache);
+}
+
+/* An object of another node on top of main (refills bring such) is left there. */
+static void what_is_asked_for_is_looked_at(void **state)
+{
+        struct stook_cache *cache = stook_cache_create("looked-at", 64, NULL);
+        void *object = stook_cache_alloc_node(cache, 0, 2), *other, *first;
+
+        (void)state;
+        NEED_NODE(0);
+        first = stook_cache_alloc(cache);       /* main has room for one */
+        assert_int_equal(stook_slot_ops()->push_n(cache->front.offset, 1, &object), 1);
+        other = stook_cache_alloc_node(cache, STOOK_THISNODE, 0);
+        assert_int_equal(node_of(other), 0);
+        assert_ptr_equal(stook_cache_alloc(cache), object);
+        stook_cache_free(cache, object);
+        stook_cache_free(cache, first);
+        stook_cache_free(cache, other);
+        gone(cache);
+}
+
+static void remote_frees_go_home(void **state)
+{
+        struct stook_cache *cache = stook_cache_create("remote", 64, NULL);
+        static void *object[N], *other[N];
+        struct stook_remote_counts sent;
+        struct stook_cache_stats before, s;
+
+        (void)state;
+        NEED_NODE(2);
+        if (!locked)
+                skip();
+        stook_slab_defrag_ratio = 0;
+        NEED_NODE(0);
+        allocate(cache, object, N);
+        assert_int_equal(how_many_of(0, object, N), N);
+        NEED_NODE(2);
+        free_all(cache, object, N);
+        sent = stook_slot_remote_counts(&cache->front, 0);
+        assert_int_equal(sent.objects, N / 60 * 60);
+        assert_int_equal(sent.sheaves, N / 60);
+        before = stats_of(cache);
+        assert_int_equal(before.objects_live, 0);
+        assert_int_equal(before.barn_put + before.barn_put_fail, N / 60);
+        assert_int_equal(before.free_slowpath, 0);
+        assert_int_equal(stook_cache_validate(cache), 0);
+        /* Not one of them comes out here. */
+        allocate(cache, other, N);
+        assert_int_equal(how_many_of(2, other, N), N);
+        /* At home they are there, in whole sheaves. */
+        NEED_NODE(0);
+        before = stats_of(cache);
+        allocate(cache, object, 300);
+        s = stats_of(cache);
+        assert_int_equal(how_many_of(0, object, 300), 300);
+        assert_int_equal(s.sheaf_refill, before.sheaf_refill);
+        assert_in_range(s.barn_get - before.barn_get, 4, 5);
+        free_all(cache, object, 300);
+        free_all(cache, other, N);
+        stook_slab_defrag_ratio = 1000;
+        gone(cache);
+}
+
+/* The same on two CPUs, whatever backend: one allocates, the other frees. */
+static void two_nodes_at_work(void **state)
+{
+        struct stook_cache *cache = stook_cache_create("two", 64, NULL);
+        static void *object[N];
+
+        (void)state;
+        for (int round = 0; round < 50; round++) {
+                NEED_NODE(0);
+                allocate(cache, object, N);
+                for (int i = 0; i < 4; i++)
+                        object[i * 7] = (stook_cache_free(cache, object[i * 7]), stook_cache_alloc_node(cache, 0, 2));
+                NEED_NODE(1);
+                if (round % 2)
+                        stook_cache_free_bulk(round % 4 == 1 ? cache : NULL, N, object);
+                else
+                        free_all(cache, object, N);
+        }
+        gone(cache);
+}
+
+/* Objects of two nodes in one array, on a third: each goes home. */
+static void bulk_frees_sort_by_node(void **state)
+{
+        struct stook_cache *cache = stook_cache_create("bulk", 64, NULL);
+        static void *object[N];
+
+        (void)state;
+        if (!locked)
+                skip();
+        NEED_NODE(0);
+        for (int i = 0; i < N; i++)
+                assert_non_null(object[i] = stook_cache_alloc_node(cache, STOOK_THISNODE, i % 3 ? 0 : 2));
+        NEED_NODE(2);
+        stook_cache_free_bulk(cache, N, object);
+        assert_int_equal(stook_slot_remote_counts(&cache->front, 0).objects, 666 / 60 * 60);
+        assert_int_equal(stook_slot_remote_counts(&cache->front, 2).objects, 0);
+        assert_int_equal(stook_cache_validate(cache), 0);
+        assert_int_equal(stats_of(cache).objects_live, 0);
+        assert_int_equal(stook_cache_alloc_bulk(cache, 0, N, object), 0);
+        stook_cache_free_bulk(NULL, N, object);
+        gone(cache);
+}
+
+/* Every sheaf that cannot be had, every time: the objects go to their slabs. */
+static void no_memory_for_sheaves(void **state)
+{
+        struct stook_cache *cache = stook_cache_create("no-sheaves", 64, NULL);
+        static void *object[N];
+
+        (void)state;
+        NEED_NODE(0);
+        allocate(cache, object, N);
+        for (int i = 0; i < N; i += 5)
+                object[i] = (stook_cache_free(cache, object[i]), stook_cache_alloc_node(cache, STOOK_THISNODE, 2));
+        stook_sheaf_fail_every = 1;
+        free_all(cache, object, N / 2);
+        stook_cache_free_bulk(cache, N / 2, object + N / 2);
+        stook_sheaf_fail_every = 0;
+        assert_true(stats_of(cache).free_slowpath > 0);
+        gone(cache);
+}
+
+/* spec 7, a trap: CPUs of nodes without memory had no barn, so that each refill and flush went to the slabs. */
+static void memoryless_nodes_have_a_barn(void **state)
+{
+        struct stook_cache *cache = stook_cache_create("memoryless", 64, NULL);
+        static void *object[N / 2];
+        struct stook_cache_stats before, s;
+
+        (void)state;
+        NEED_NODE(1);
+        for (int round = 0; round < 20; round++) {
+                if (round == 2)
+                        before = stats_of(cache);
+                allocate(cache, object, N / 2);
+                assert_int_equal(how_many_of(0, object, N / 2), N / 2);
+                free_all(cache, object, N / 2);
+        }
+        s = stats_of(cache);
+        assert_int_equal(s.alloc_slowpath + s.free_slowpath, 0);
+        assert_int_equal(s.alloc_slab, before.alloc_slab);
+        assert_int_equal(s.sheaf_refill, before.sheaf_refill);
+        assert_int_equal(s.sheaf_flush, before.sheaf_flush);
+        /* An object of any node is welcome. */
+        object[0] = stook_cache_alloc_node(cache, STOOK_THISNODE, 2);
+        stook_cache_free(cache, object[0]);
+        assert_ptr_equal(stook_cache_alloc(cache), object[0]);
+        stook_cache_free(cache, object[0]);
+        gone(cache);
+}
+
+/* Memory on a node's partial lists is used by others, if the gate is open and the node has more than it keeps. */
+static void refills_come_from_all_nodes(void **state)
+{
+        struct stook_cache *cache = stook_cache_create("all-nodes", 512, NULL);
+        static void *object[4 * N], *other[N];
+        size_t slabs;
+
+        (void)state;
+        if (!locked)
+                skip();
+        NEED_NODE(0);
+        allocate(cache, object, 4 * N);
+        for (int i = 0; i < 4 * N; i++)
+                if (i % 2)
+                        stook_cache_free(cache, object[i]);
+        stook_cache_shrink(cache);              /* what lies in sheaves goes to the slabs: they are partial now */
+        NEED_NODE(2);
+        stook_slab_defrag_ratio = 0;
+        allocate(cache, other, N / 2);
+        assert_int_equal(how_many_of(2, other, N / 2), N / 2);
+        stook_slab_defrag_ratio = 1024;
+        slabs = stats_of(cache).slabs;
+        allocate(cache, other + N / 2, N / 2);
+        assert_true(how_many_of(0, other + N / 2, N / 2) > N / 4);
+        assert_true(stats_of(cache).slabs <= slabs + 1);
+        stook_slab_defrag_ratio = 1000;
+        free_all(cache, other, N);
+        for (int i = 0; i < 4 * N; i += 2)
+                stook_cache_free(cache, object[i]);
+        gone(cache);
+}
+
+/* ---- STOOK_STRICT_NUMA ---- */
+
+static int policy_mode;
+static uint64_t policy_nodes;
+
+static bool policy(int *mode, uint64_t *nodes)
+{
+        *mode = policy_mode;
+        *nodes = policy_nodes;
+        return true;
+}
+
+static unsigned under_policy(struct stook_cache *cache, int mode, uint64_t nodes, size_t n)
+{
+        static void *object[64];
+        unsigned of_2;
+
+        policy_mode = mode;
+        policy_nodes = nodes;
+        allocate(cache, object, n);
+        of_2 = how_many_of(2, object, n);
+        free_all(cache, object, n);
+        return of_2;
+}
+
+static void the_policy_is_followed(void **state)
+{
+        struct stook_cache *cache = stook_cache_create("policy", 64, NULL);
+
+        (void)state;
+        if (!locked)
+                skip();                         /* the option has the locked backend used */
+        NEED_NODE(0);
+        stook_slots_strict = true;
+        stook_os_ask_policy = policy;
+        assert_int_equal(under_policy(cache, 0, 0, 20), 0);             /* default */
+        assert_int_equal(under_policy(cache, 1, 4, 20), 20);            /* preferred: 2 */
+        assert_int_equal(under_policy(cache, 1, 0, 20), 0);             /* preferred: where it runs */
+        assert_int_equal(under_policy(cache, 2, 5, 20), 0);             /* bind, this node is in the set */
+        assert_int_equal(under_policy(cache, 2, 0xc, 20), 20);          /* bind, it is not */
+        assert_int_equal(under_policy(cache, 3, 5, 20), 10);            /* interleave */
+        assert_int_equal(under_policy(cache, 2, UINT64_C(1) << 40, 20), 0);     /* no such node */
+        stook_slots_strict = false;
+        assert_int_equal(under_policy(cache, 1, 4, 20), 0);
+        stook_os_ask_policy = NULL;
+        gone(cache);
+}
+
+/* ---- malloc ---- */
+
+static void malloc_goes_by_node(void **state)
+{
+        void *small, *large;
+
+        (void)state;
+        if (!locked)
+                skip();
+        NEED_NODE(2);
+        small = stook_malloc(40);
+        large = stook_malloc(1 << 20);
+        assert_int_equal(node_of(large), 2);
+        NEED_NODE(0);
+        stook_free(small);
+        large = stook_realloc(large, 4 << 20);
+        assert_int_equal(node_of(large), 2);
+        stook_free(large);
+        large = stook_malloc(1 << 20);
+        assert_int_equal(node_of(large), 0);
+        stook_free(large);
+}
+
+/* ---- threads ---- */
+
+#define THREADS 4
+#define EXCHANGED 64
+
+static struct stook_cache *shared;
+static void *exchanged[EXCHANGED];
+
+/* Objects change hands between threads on all nodes. */
+static void *exchange(void *arg)
+{
+        uint64_t random = (uintptr_t)arg * 2654435761u + 1;
+
+        for (int i = 0; i < 60000; i++) {
+                void *object;
+
+                random ^= random << 13, random ^= random >> 7, random ^= random << 17;
+                object = random & 7 ? stook_cache_alloc(shared) : stook_cache_alloc_node(shared, 0, (int)(random >> 3 & 3));
+                if (!object)
+                        return "no memory";
+                if (__atomic_exchange_n((uint64_t *)object, random | 1, __ATOMIC_RELAXED) & 1)
+                        return "an object was handed out twice";
+                object = __atomic_exchange_n(&exchanged[random >> 20 & (EXCHANGED - 1)], object, __ATOMIC_ACQ_REL);
+                if (!object)
+                        continue;
+                __atomic_store_n((uint64_t *)object, 0, __ATOMIC_RELAXED);
+                stook_cache_free(shared, object);
+                if (random >> 40 == 0)
+                        stook_cache_shrink(shared);
+        }
+        return NULL;
+}
+
+static void clear(void *object, void *data)
+{
+        (void)data;
+        memset(object, 0, 64);
+}
+
+static void threads_exchange_objects(void **state)
+{
+        struct stook_cache_args args = { .args_size = sizeof(args), .ctor = clear };
+        pthread_t thread[THREADS];
+        cpu_set_t all;
+        void *error;
+
+        (void)state;
+        CPU_ZERO(&all);
+        for (int i = 0; i < CPU_SETSIZE; i++)
+                CPU_SET(i, &all);
+        sched_setaffinity(0, sizeof(all), &all);
+        __atomic_store_n(&stook_slot_hooks.locked_slot, 0, __ATOMIC_RELAXED);
+        shared = stook_cache_create("shared", 64, &args);
+        for (uintptr_t i = 0; i < THREADS; i++)
+                assert_int_equal(pthread_create(&thread[i], NULL, exchange, (void *)(i + 1)), 0);
+        for (int i = 0; i < THREADS; i++) {
+                assert_int_equal(pthread_join(thread[i], &error), 0);
+                assert_null(error);
+        }
+        for (int i = 0; i < EXCHANGED; i++)
+                if (exchanged[i])
+                        stook_cache_free(shared, exchanged[i]);
+        gone(shared);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(the_mode_shows_them),
+                cmocka_unit_test(a_node_is_obeyed),
+                cmocka_unit_test(mismatches_are_counted),
+                cmocka_unit_test(what_is_asked_for_is_looked_at),
+                cmocka_unit_test(remote_frees_go_home),
+                cmocka_unit_test(two_nodes_at_work),
+                cmocka_unit_test(bulk_frees_sort_by_node),
+                cmocka_unit_test(no_memory_for_sheaves),
+                cmocka_unit_test(memoryless_nodes_have_a_barn),
+                cmocka_unit_test(refills_come_from_all_nodes),
+                cmocka_unit_test(the_policy_is_followed),
+                cmocka_unit_test(malloc_goes_by_node),
+                cmocka_unit_test(threads_exchange_objects),
+        };
+        struct stook_cache *warm = stook_cache_create("warm", 64, NULL);
+
+        if (!warm)
+                return 1;
+        locked = !strcmp(stook_slots_backend_name(), "locked");
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
