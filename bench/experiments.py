@@ -219,12 +219,34 @@ def maple_map(setting):
         return metrics
 
     return rounds(setting, [Contender(name) for name in ("maple", "std", "btree")], setting.pairs, once)
+
+
 def rcu(setting):
     """Frees that wait for readers: by sheaf, and by a call_rcu of liburcu for each object."""
     options = ["objects=20000", "rounds=5"] if setting.quick else ["objects=100000", "rounds=9"]
     ways = ["call_rcu_malloc", "call_rcu", "free_rcu"]
     return rounds(setting, [Contender(way) for way in ways], setting.pairs,
                   lambda c: macro([setting.program("rcu"), "way=" + c.name] + options, c))
+
+
+def barn(setting):
+    """Several threads on one barn: what trades cost, and how many have to be tried again."""
+    ms = 100 if setting.quick else 400
+    contenders = [Contender(f"{n} threads") for n in (1, 2, 8, 64)]
+    return rounds(setting, contenders, min(setting.pairs, 10),
+                  lambda c: macro([setting.program("barn"), "threads=" + c.name.split()[0], f"ms={ms}"], c))
+
+
+def remote(setting):
+    """One thread allocates, another frees: on one node, and on two that are made up, where all objects go home."""
+    ms = 200 if setting.quick else 700
+    ours = setting.contenders.get(OURS)
+    if ours is None:
+        raise Failed("libstook-malloc.so is not built")
+    contenders = [Contender("one node", ours.library),
+                  Contender("two nodes", ours.library, {"STOOK_TOPOLOGY": "nodes=2"})]
+    return rounds(setting, contenders, setting.pairs,
+                  lambda c: macro([setting.program("prodcons"), "size=64", f"ms={ms}"], c))
 
 
 def prodcons(setting):
@@ -390,5 +412,5 @@ SHOWN = {
     "empty": ["added_us", "resident_KiB", "core_KiB", "mlockall_KiB"],
 }
 
-ALL = {e.__name__: e for e in (object_pair, malloc_pair, bulk, table11, table12, mmap2, page_fault3, node_counts, maple_map, rcu, prodcons, parked, empty, spike, cgroup, realloc, calloc,
-                               churn)}
+ALL = {e.__name__: e for e in (object_pair, malloc_pair, bulk, table11, table12, barn, remote, mmap2, page_fault3, node_counts,
+                               maple_map, rcu, prodcons, parked, empty, spike, cgroup, realloc, calloc, churn)}

@@ -15,6 +15,11 @@
 
 #include "base/pair.h"
 
+/* What a lost compare-and-swap does besides trying again: nothing; bench/micro/barn.cc counts here. */
+#ifndef STOOK_TAGGED_STACK_RETRY
+#define STOOK_TAGGED_STACK_RETRY() ((void)0)
+#endif
+
 struct stook_link {
         struct stook_link *next;        /* atomic; written by the element's owner before its push */
 };
@@ -32,12 +37,15 @@ STOOK_INLINE void stook_tagged_stack_push(struct stook_tagged_stack *s, struct s
 {
         struct stook_pair old = stook_pair_read(&s->head), new;
 
-        do {
+        for (;;) {
                 /* atomic only because a popper with a stale head may be reading it: harmless, see above */
                 __atomic_store_n(&e->next, (struct stook_link *)old.lo, __ATOMIC_RELAXED);
                 new.lo = (uintptr_t)e;
                 new.hi = old.hi + (1u << 16) + 1;
-        } while (!stook_pair_cas(&s->head, &old, new));
+                if (stook_pair_cas(&s->head, &old, new))
+                        return;
+                STOOK_TAGGED_STACK_RETRY();
+        }
 }
 
 /* NULL: the stack was empty. */
@@ -45,13 +53,15 @@ STOOK_INLINE struct stook_link *stook_tagged_stack_pop(struct stook_tagged_stack
 {
         struct stook_pair old = stook_pair_read(&s->head), new;
 
-        do {
+        for (;;) {
                 if (!old.lo)
                         return NULL;
                 new.lo = (uintptr_t)__atomic_load_n(&((struct stook_link *)old.lo)->next, __ATOMIC_RELAXED);
                 new.hi = old.hi + (1u << 16) - 1;
-        } while (!stook_pair_cas(&s->head, &old, new));
-        return (struct stook_link *)old.lo;
+                if (stook_pair_cas(&s->head, &old, new))
+                        return (struct stook_link *)old.lo;
+                STOOK_TAGGED_STACK_RETRY();
+        }
 }
 
 #endif

@@ -1,0 +1,98 @@
+/*
+ * bench/micro/barn.cc - several threads on one barn
+ *
+ * Purpose: what a trade of whole sheaves costs when others trade at the same time: the kernel's barn was a spinlock,
+ * and its users' loss. Each thread allocates a batch that its slot does not hold and frees it again, so that every
+ * round goes to the barn several times, on the one cache that all share.
+ * How: the program is linked with the barn's sources compiled once more, with a counter in the loop of their
+ * compare-and-swaps (STOOK_TAGGED_STACK_RETRY), instead of the library's. Capacity does not grow: STOOK_CAPACITY.
+ * Answer: objects_per_cpu_us: objects of all threads over the processor time of all, which does not fall as threads are
+ * added if nobody waits; trades (to and from the barn) for 1,000 objects; retries for 1,000 trades.
+ * Options: threads=2, ms=500, batch=256.
+ */
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include <stook/cache.h>
+#include <stook/stats.h>
+
+#include "../harness.h"
+
+extern "C" {
+uint64_t stook_bench_retries;           /* see meson.build */
+}
+
+static std::atomic<bool> stop;
+
+static double thread_us()
+{
+        struct timespec t;
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+        return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
+}
+
+struct work {
+        size_t objects = 0;
+        double us = 0;
+};
+
+static void run(struct stook_cache *cache, int cpu, size_t batch, work *done)
+{
+        bench::pin_to(cpu);
+        std::vector<void *> object(batch);
+        double start = thread_us();
+        while (!stop.load(std::memory_order_relaxed)) {
+                for (void *&o : object)
+                        o = stook_cache_alloc(cache);
+                for (void *o : object)
+                        stook_cache_free(cache, o);
+                done->objects += batch;
+        }
+        done->us = thread_us() - start;
+}
+
+int main(int argc, char **argv)
+{
+        if (!getenv("STOOK_CAPACITY")) {                /* read at start, so this program starts again with it */
+                setenv("STOOK_CAPACITY", "60", 1);
+                execv("/proc/self/exe", argv);
+        }
+        size_t threads = (size_t)bench::option(argc, argv, "threads", 2);
+        size_t batch = (size_t)bench::option(argc, argv, "batch", 256);
+        long ms = bench::option(argc, argv, "ms", 500);
+        struct stook_cache_args args = {};
+        args.args_size = sizeof(args);
+        args.barn_full = args.barn_empty = (unsigned)(threads * batch / 60 + 10);
+        struct stook_cache *cache = stook_cache_create("barn", 64, &args);
+        if (!cache) {
+                perror("stook_cache_create");
+                return 2;
+        }
+        std::vector<work> done(threads);
+        std::vector<std::thread> running;
+        int cpus = (int)std::thread::hardware_concurrency();
+        for (size_t i = 0; i < threads; i++)
+                running.emplace_back(run, cache, (int)i % cpus, batch, &done[i]);
+        usleep((useconds_t)ms * 1000);
+        stop = true;
+        for (std::thread &t : running)
+                t.join();
+        struct stook_cache_stats stats = {};
+        stats.stats_size = sizeof(stats);
+        stook_cache_stats(cache, &stats);
+        double objects = 0, us = 0, trades = (double)(stats.barn_get + stats.barn_put);
+        for (const work &w : done) {
+                objects += (double)w.objects;
+                us += w.us;
+        }
+        if (!(us > 0)) {
+                fprintf(stderr, "no thread came to run\n");
+                return 1;
+        }
+        bench::answer answer;
+        answer.add("objects_per_cpu_us", objects / us);
+        answer.add("trades_per_1000_objects", 1000 * trades / objects);
+        answer.add("retries_per_1000_trades", trades ? 1000 * (double)stook_bench_retries / trades : 0);
+        return stook_cache_destroy(cache) == 0 ? 0 : 1;
+}
