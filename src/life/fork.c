@@ -3,7 +3,8 @@
  *
  * The memory of a child is a consistent cut of its parent's stores, so slots, barns, sheaf words and slab
  * words are sound in it. What is not: locks (their holders are gone), lists that were being changed under
- * them, sheaves and slabs in the hands of vanished threads (lost, at most one of them for each such thread).
+ * them, and what vanished threads had in their hands: the objects of one sheaf, or a slab or span that was being made
+ * or given back, are lost for each such thread; claims, detached slabs and drained slots are not.
  *  - fork(): prepare takes all locks; then nothing is half done and the child only drops them.
  *  - _Fork, a raw clone, or a prepare that could not have every lock: the child resets lock words and rebuilds
  *    lists from what the lock-free words say, before its first slow path.
@@ -143,6 +144,7 @@ static void repair(bool whole)
         if (whole)
                 drop_slabs_before(NULL);
         stook_registry_fork_child(whole);
+        stook_slot_drain_fork_mend();
 }
 
 static void child(void)

@@ -173,6 +173,8 @@ const char *stook_slots_backend_name(void);
 unsigned stook_slots_count(void);       /* slots the backend in use may ever have */
 /* fork child: trylock words of the locked backend are free again; this thread must enrol anew. */
 void stook_slots_fork_child(void);
+/* Later, when all below is whole: into the slabs with what a drain of a thread that is gone had detached. */
+void stook_slot_drain_fork_mend(void);
 
 /* ---- slot_miss.c: what happens when the hot path misses. Object-level, complete: falls through to the slabs. ---- */
 void  *stook_slot_alloc_miss(struct stook_front *front);                /* NULL: no memory */
@@ -215,7 +217,10 @@ struct stook_slot_look {
 };
 /* Empties the slots of a cache that are idle. The caller is within a visit of its barns. True: there were some. */
 bool stook_slot_drain_idle(struct stook_barns *barns, const struct stook_slot_look *look);
-/* Empties all slots of a cache, from one thread at a time. False: membarrier refused, what was detached is quarantined. */
+/*
+ * Empties all slots of a cache, from one thread at a time. False: not all (membarrier refused, a holder that never
+ * came back); what may still be used is left alone.
+ */
 bool stook_slot_drain(struct stook_front *front);
 /* Objects and sheaves in the slots of a cache, racily. */
 size_t stook_slot_objects(struct stook_front *front);

@@ -17,6 +17,8 @@
  * Invariants:
  *  I1 one drain at a time, under `drain`, which alloc and free never take.
  *  I2 if the second barrier fails, what was detached is never touched again, and no drain is tried any more.
+ *  I3 a locked slot whose holder does not come back is waited for once, and skipped from then on while the holder is
+ *     away: it keeps what it has. What was detached when that was noticed is left alone, once.
  * Concurrency: M1: the exchange and the membarrier pair with the loads and the commit of every section.
  * Failure: false, as said.
  */
@@ -27,27 +29,32 @@
 
 static uint32_t drain;                  /* 0 free, 1 held, 2 held and somebody may sleep */
 static bool broken;                     /* drain; I2 */
+static void *drainer;                   /* drain: stook_self of the holder */
 
 /* A mutex that waits, unlike base/lock.h: the holder goes on to take those. Not for handlers. */
 static void drain_lock(void)
 {
         uint32_t seen = 0;
 
-        if (__atomic_compare_exchange_n(&drain, &seen, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
-                return;
-        while (__atomic_exchange_n(&drain, 2, __ATOMIC_ACQUIRE))
-                stook_os_futex_wait(&drain, 2, 100 * 1000 * 1000);
+        if (!__atomic_compare_exchange_n(&drain, &seen, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+                while (__atomic_exchange_n(&drain, 2, __ATOMIC_ACQUIRE))
+                        stook_os_futex_wait(&drain, 2, 100 * 1000 * 1000);
+        drainer = stook_self;
 }
 
 static bool drain_try(void)
 {
         uint32_t seen = 0;
 
-        return __atomic_compare_exchange_n(&drain, &seen, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+        if (!__atomic_compare_exchange_n(&drain, &seen, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+                return false;
+        drainer = stook_self;
+        return true;
 }
 
 static void drain_unlock(void)
 {
+        drainer = NULL;
         if (__atomic_exchange_n(&drain, 0, __ATOMIC_RELEASE) == 2)
                 stook_os_futex_wake(&drain);
 }
@@ -55,6 +62,30 @@ static void drain_unlock(void)
 void stook_slot_drain_fork_child(void)
 {
         __atomic_store_n(&drain, 0, __ATOMIC_RELEASE);
+}
+
+/*
+ * Pairs that were detached and are not flushed yet, linked. A child of fork finds here what a thread that is gone had
+ * in its hands, but for one sheaf.
+ */
+static struct stook_link *detached;     /* drain */
+
+void stook_slot_drain_fork_mend(void)
+{
+        if (drainer == stook_self)      /* this thread's own, which forked in a handler on top of it */
+                return;
+        while (detached) {
+                struct stook_sheaf *sheaf = stook_container_of(detached, struct stook_sheaf, link);
+                struct stook_barns *barns = stook_barns_first();
+
+                detached = detached->next;
+                while (barns && barns->cache_index != sheaf->cache_index)
+                        barns = barns->next;
+                if (!barns)
+                        continue;
+                stook_barn_flush(barns, sheaf);
+                stook_sheaf_delete(sheaf, barns->counters);
+        }
 }
 
 #define LOOKS        100                /* without sleep */
@@ -83,19 +114,46 @@ static bool locked_slot_passed(unsigned slot)
         return true;
 }
 
-/* Afterwards no section or holder is between its loads and its commit that was there before. */
-static bool barrier(void)
+struct passed {
+        bool sections;                  /* false: membarrier was refused */
+        bool now_stuck;                 /* a holder did not leave that was not waited for in vain before: I3 */
+        bool stuck;                     /* one did not leave */
+};
+
+/* Afterwards no section is between its loads and its commit that was there before, no holder but in stuck slots. */
+static struct passed barrier(void)
 {
-        unsigned rseq = stook_regions.rseq_slots;
+        struct passed passed = { .sections = true };
 
         if (__atomic_load_n(&stook_slot_hooks.no_barrier, __ATOMIC_RELAXED))
-                return true;
-        if (rseq && !stook_os_membarrier())
-                return false;
-        for (unsigned slot = rseq; slot < stook_slots_bound(); slot++)
-                if (!locked_slot_passed(slot))
-                        return false;
-        return true;
+                return passed;
+        passed.sections = !stook_regions.rseq_slots || stook_os_membarrier();
+        for (unsigned slot = stook_regions.rseq_slots; passed.sections && slot < stook_slots_bound(); slot++) {
+                bool was_stuck = stook_drain_skips(slot);
+
+                if (locked_slot_passed(slot))
+                        continue;
+                passed.stuck = true;
+                passed.now_stuck |= !was_stuck;
+        }
+        return passed;
+}
+
+bool stook_drain_skips(unsigned slot)
+{
+        const struct stook_line *line = slot < stook_regions.rseq_slots ? NULL : stook_slots_line(slot, 0);
+
+        return line && line->stuck;
+}
+
+/* What was detached before is the caller's. */
+static bool settle(void)
+{
+        struct passed passed = barrier();
+
+        if (!passed.sections)
+                broken = true;
+        return passed.sections && !passed.now_stuck;
 }
 
 /* ---- for slot_rcu.c ---- */
@@ -106,7 +164,7 @@ bool stook_drain_begin(bool wait)
                 return false;
         if (wait)
                 drain_lock();
-        if (!broken && barrier())
+        if (!broken && barrier().sections)
                 return true;
         drain_unlock();
         return false;
@@ -114,9 +172,7 @@ bool stook_drain_begin(bool wait)
 
 bool stook_drain_settle(void)
 {
-        if (!barrier())
-                broken = true;
-        return !broken;
+        return settle();
 }
 
 void stook_drain_end(void)
@@ -126,13 +182,13 @@ void stook_drain_end(void)
 
 /* ---- pairs ---- */
 
-static void chain(struct stook_link **first, struct stook_sheaf *sheaf)
+static void chain(struct stook_sheaf *sheaf)
 {
         if (!sheaf || sheaf == &stook_sheaf_zero)
                 return;
         /* No section touches link; a popper with a stale head may read it, and is rejected by its tag. */
-        __atomic_store_n(&sheaf->link.next, *first, __ATOMIC_RELAXED);
-        *first = &sheaf->link;
+        __atomic_store_n(&sheaf->link.next, detached, __ATOMIC_RELAXED);
+        detached = &sheaf->link;
 }
 
 /*
@@ -176,10 +232,11 @@ static bool any_due(unsigned line_index, const struct stook_slot_look *look)
         return due;
 }
 
-static struct stook_link *detach(unsigned line_index, const struct stook_slot_look *look)
+/* True: nothing that was due is left in any slot. */
+static bool detach_due(unsigned line_index, const struct stook_slot_look *look)
 {
         const struct stook_pair nothing = { .lo = (uintptr_t)&stook_sheaf_zero };
-        struct stook_link *first = NULL;
+        bool all = true;
 
         for (unsigned slot = 0; slot < stook_slots_bound(); slot++) {
                 struct stook_line *line = stook_slots_line(slot, line_index);
@@ -188,40 +245,45 @@ static struct stook_link *detach(unsigned line_index, const struct stook_slot_lo
                 if (!line || !is_due(line, slot, look))
                         continue;
                 old = stook_pair_read(&line->pair);
+                if (stook_drain_skips(slot)) {
+                        all &= old.lo == nothing.lo && !old.hi;
+                        continue;
+                }
                 while ((old.lo != nothing.lo || old.hi) && !stook_pair_cas(&line->pair, &old, nothing))
                         ;
-                chain(&first, (struct stook_sheaf *)old.lo);
-                chain(&first, (struct stook_sheaf *)old.hi);
+                chain((struct stook_sheaf *)old.lo);
+                chain((struct stook_sheaf *)old.hi);
         }
-        return first;
+        return all;
 }
 
 static bool drain_locked(struct stook_barns *barns, const struct stook_slot_look *look)
 {
-        struct stook_link *at, *rcu = NULL;
+        struct stook_link *rcu = NULL;
         int ticket = 0;
+        bool all;
 
-        if (broken || !barrier())
+        if (broken || !barrier().sections)
                 return false;
         if (!look)
                 rcu = stook_slot_rcu_detach(barns->line_index, barns->line_index + 1, UINT64_MAX, &ticket);
-        at = detach(barns->line_index, look);
-        if ((at || rcu) && !barrier()) {
-                broken = true;
+        all = detach_due(barns->line_index, look);
+        if ((detached || rcu) && !settle()) {
+                detached = NULL;
                 if (!look)
                         stook_slot_rcu_lose(ticket);
                 return false;
         }
         if (!look)                      /* what waits for readers goes by its own clock: stook_rcu_step */
                 stook_slot_rcu_hand_on(rcu, ticket);
-        while (at) {
-                struct stook_sheaf *sheaf = stook_container_of(at, struct stook_sheaf, link);
+        while (detached) {
+                struct stook_sheaf *sheaf = stook_container_of(detached, struct stook_sheaf, link);
 
-                at = at->next;
+                detached = detached->next;
                 stook_barn_flush(barns, sheaf);
                 stook_sheaf_delete(sheaf, barns->counters);
         }
-        return true;
+        return all;
 }
 
 bool stook_slot_drain(struct stook_front *front)
@@ -277,12 +339,10 @@ size_t stook_slot_objects(struct stook_front *front)
 
 bool stook_slot_drain_begin(bool wait)
 {
-        uint32_t seen = 0;
-
+        if (!wait && !drain_try())
+                return false;
         if (wait)
                 drain_lock();
-        else if (!__atomic_compare_exchange_n(&drain, &seen, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
-                return false;
         if (!broken)
                 return true;
         drain_unlock();
@@ -296,5 +356,7 @@ void stook_slot_drain_end(void)
 
 bool stook_slot_drain_barrier(void)
 {
-        return barrier();
+        struct passed passed = barrier();
+
+        return passed.sections && !passed.stuck;
 }

@@ -131,7 +131,8 @@ static size_t detach(unsigned first, unsigned end, uint64_t round, struct stook_
 
         *sheaves = NULL;
         for (unsigned slot = 0; slot < stook_slots_bound(); slot++)
-                left += detach_slot(slot, first, end, round, sheaves);
+                if (!stook_drain_skips(slot))
+                        left += detach_slot(slot, first, end, round, sheaves);
         return left;
 }
 

@@ -58,6 +58,8 @@ bool stook_slot_drain_barrier(void);
  */
 bool stook_drain_begin(bool wait);
 bool stook_drain_settle(void);
+/* With the mutex: nothing is to be detached from this slot, for its holder does not come back. */
+bool stook_drain_skips(unsigned slot);
 void stook_drain_end(void);
 
 /* slot_drain.c: for the child of a fork. */
