@@ -1,13 +1,16 @@
 /*
  * What this proves: however a process is forked while its threads are inside the allocator, the
  * child's heap is whole: it validates, allocates, frees, and starts threads that do. By fork(), by _Fork and
- * by a raw clone that libc does not know of; and by fork() in a handler on top of the allocator, which must
- * not hang.
+ * by a raw clone that libc does not know of; and by any of them in a handler on top of the allocator, which must
+ * not hang. A child forks again, and its child is whole, too. Programs are started by posix_spawn and system, by
+ * threads and in handlers, while the heap is busy.
+ * STOOK_FORKS=1000 STOOK_FORK_THREADS=8: how many forks, among how many threads. Fewer by default.
  */
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -21,12 +24,12 @@
 #include <cmocka.h>
 #include <stook/stook.h>
 
-#define FORKS 300
-#define THREADS 3
+#define THREADS_MAX 64
 #define KINDS 4
 
 static const size_t sizes[KINDS] = { 32, 200, 1000, 5000 };
 static struct stook_cache *caches[KINDS];
+static int fork_count = 200, thread_count = 3;
 static uint32_t stop;
 static uint32_t churning;
 
@@ -81,11 +84,27 @@ static void *use(void *arg)
         return NULL;
 }
 
-/* The child's exit status: 0, or which of its steps went wrong. */
-static int child(bool threads)
+enum how { BY_FORK, BY_UNDERSCORE_FORK, BY_CLONE };
+
+static pid_t split(enum how how)
+{
+        switch (how) {
+        case BY_FORK:
+                return fork();
+        case BY_UNDERSCORE_FORK:
+                return _Fork();
+        default:
+                return (pid_t)syscall(SYS_clone, SIGCHLD, 0, NULL, NULL, 0);
+        }
+}
+
+/* The child's exit status: 0, or which of its steps went wrong. Libc's threads are whole after fork() only. */
+static int child(bool threads, enum how again)
 {
         pthread_t t[2];
         void *said;
+        pid_t pid;
+        int status;
 
         alarm(20);
         if (use((void *)1))
@@ -101,6 +120,11 @@ static int child(bool threads)
                         if (pthread_join(t[i], &said) || said)
                                 return 5;
         }
+        pid = split(again);
+        if (!pid)
+                _exit(use((void *)4) ? 1 : 0);
+        if (pid < 0 || waitpid(pid, &status, 0) != pid || status)
+                return 8;
         for (int k = 0; k < KINDS; k++)
                 stook_cache_shrink(caches[k]);
         for (int k = 0; k < KINDS; k++)
@@ -109,21 +133,7 @@ static int child(bool threads)
         return use((void *)3) ? 7 : 0;
 }
 
-enum how { BY_FORK, BY_UNDERSCORE_FORK, BY_CLONE };
-
-static pid_t split(enum how how)
-{
-        switch (how) {
-        case BY_FORK:
-                return fork();
-        case BY_UNDERSCORE_FORK:
-                return _Fork();
-        default:
-                return (pid_t)syscall(SYS_clone, SIGCHLD, 0, NULL, NULL, 0);
-        }
-}
-
-static pthread_t threads[THREADS];
+static pthread_t threads[THREADS_MAX];
 
 /*
  * Returns when all threads churn: a sanitizer's runtime takes locks of its own while a thread starts, and does
@@ -133,16 +143,16 @@ static void start_threads(void)
 {
         stop = 0;
         churning = 0;
-        for (uintptr_t i = 0; i < THREADS; i++)
+        for (uintptr_t i = 0; i < (uintptr_t)thread_count; i++)
                 assert_int_equal(pthread_create(&threads[i], NULL, churn, (void *)(i * 1234567 + 1)), 0);
-        while (__atomic_load_n(&churning, __ATOMIC_ACQUIRE) != THREADS)
+        while (__atomic_load_n(&churning, __ATOMIC_ACQUIRE) != (uint32_t)thread_count)
                 sched_yield();
 }
 
 static void stop_threads(void)
 {
         __atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
-        for (int i = 0; i < THREADS; i++)
+        for (int i = 0; i < thread_count; i++)
                 pthread_join(threads[i], NULL);
         for (int k = 0; k < KINDS; k++) {
                 struct stook_cache_stats s = { .stats_size = sizeof(s) };
@@ -162,7 +172,7 @@ static void forks(enum how how, int times)
                 pid_t pid = split(how);
 
                 if (!pid)
-                        _exit(child(how == BY_FORK));
+                        _exit(child(how == BY_FORK, (enum how)(i % 3)));
                 if (pid < 0 || waitpid(pid, &status, 0) != pid)
                         status = -1;
         }
@@ -174,62 +184,135 @@ static void forks(enum how how, int times)
 static void a_child_of_fork_is_whole(void **state)
 {
         (void)state;
-        forks(BY_FORK, FORKS);
+        forks(BY_FORK, fork_count);
 }
 
 static void a_child_of_underscore_fork_repairs_itself(void **state)
 {
         (void)state;
-        forks(BY_UNDERSCORE_FORK, FORKS / 3);
+        forks(BY_UNDERSCORE_FORK, fork_count / 3);
 }
 
 static void a_child_of_clone_repairs_itself(void **state)
 {
         (void)state;
-        forks(BY_CLONE, FORKS / 3);
+        forks(BY_CLONE, fork_count / 3);
 }
 
+#define IN_HANDLERS 60
 static int forked, bad;                 /* atomic */
+static void (*in_handler)(int round);
 
-static void fork_in_handler(int sig)
+static void on_signal(int sig)
 {
-        pid_t pid;
-        int status;
+        int round = __atomic_load_n(&forked, __ATOMIC_RELAXED);
 
         (void)sig;
-        if (__atomic_load_n(&forked, __ATOMIC_RELAXED) >= 60)
+        if (round >= IN_HANDLERS)
                 return;
-        pid = fork();
+        in_handler(round);
+        __atomic_add_fetch(&forked, 1, __ATOMIC_RELAXED);
+}
+
+static void expect_success(pid_t pid)
+{
+        int status;
+
+        if (pid < 0 || waitpid(pid, &status, 0) != pid || status)
+                __atomic_store_n(&bad, 1, __ATOMIC_RELAXED);
+}
+
+static void fork_once(int round)
+{
+        pid_t pid = split((enum how)(round % 3));
+
         if (!pid) {
                 alarm(20);
                 /* What it interrupted may hold the registry (a shrink): only signal-safe calls, as in any handler. */
                 _exit(use((void *)1) != NULL);
         }
-        if (waitpid(pid, &status, 0) != pid || status)
-                __atomic_store_n(&bad, 1, __ATOMIC_RELAXED);
-        __atomic_add_fetch(&forked, 1, __ATOMIC_RELAXED);
+        expect_success(pid);
 }
 
-static void a_handler_may_fork(void **state)
+static void spawn(int round)
 {
-        struct sigaction action = { .sa_handler = fork_in_handler, .sa_flags = SA_RESTART };
+        static char *const argv[] = { "true", NULL };
+        pid_t pid = -1;
+
+        (void)round;
+        if (posix_spawnp(&pid, "true", NULL, NULL, argv, environ))
+                pid = -1;
+        expect_success(pid);
+}
+
+static void from_handlers(void (*call)(int))
+{
+        struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
         struct itimerval every = { { 0, 1000 }, { 0, 1000 } }, never = { { 0, 0 }, { 0, 0 } };
 
-        (void)state;
+        forked = bad = 0;
+        in_handler = call;
         sigaction(SIGPROF, &action, NULL);
         start_threads();
         setitimer(ITIMER_PROF, &every, NULL);
-        for (int i = 0; i < 600 && __atomic_load_n(&forked, __ATOMIC_RELAXED) < 60; i++)
+        for (int i = 0; i < 600 && __atomic_load_n(&forked, __ATOMIC_RELAXED) < IN_HANDLERS; i++)
                 nanosleep(&(struct timespec){ .tv_nsec = 50000000 }, NULL);
         setitimer(ITIMER_PROF, &never, NULL);
         stop_threads();
         assert_int_equal(bad, 0);
-        assert_true(forked >= 60);
+        assert_true(forked >= IN_HANDLERS);
+}
+
+static void a_handler_may_fork(void **state)
+{
+        (void)state;
+        from_handlers(fork_once);
+}
+
+static void a_handler_may_spawn(void **state)
+{
+        (void)state;
+        from_handlers(spawn);
+}
+
+static void *start_programs(void *unused)
+{
+        for (int i = 0; i < 10; i++) {
+                spawn(i);
+                if (system("true"))
+                        __atomic_store_n(&bad, 1, __ATOMIC_RELAXED);
+        }
+        return unused;
+}
+
+static void threads_may_start_programs(void **state)
+{
+        pthread_t two[2];
+
+        (void)state;
+        bad = 0;
+        start_threads();
+        for (int i = 0; i < 2; i++)
+                assert_int_equal(pthread_create(&two[i], NULL, start_programs, NULL), 0);
+        for (int i = 0; i < 2; i++)
+                assert_int_equal(pthread_join(two[i], NULL), 0);
+        stop_threads();
+        assert_int_equal(bad, 0);
+}
+
+static int wish(const char *variable, int otherwise, int most)
+{
+        const char *value = getenv(variable);
+        int n = value ? atoi(value) : 0;
+
+        return n <= 0 ? otherwise : n < most ? n : most;
 }
 
 static int setup(void **state)
 {
         (void)state;
+        fork_count = wish("STOOK_FORKS", fork_count, 1000000);
+        thread_count = wish("STOOK_FORK_THREADS", thread_count, THREADS_MAX);
         for (int k = 0; k < KINDS; k++)
                 if (!(caches[k] = stook_cache_create("fork", sizes[k], NULL)))
                         return -1;
@@ -243,6 +326,8 @@ int main(void)
                 cmocka_unit_test(a_child_of_underscore_fork_repairs_itself),
                 cmocka_unit_test(a_child_of_clone_repairs_itself),
                 cmocka_unit_test(a_handler_may_fork),
+                cmocka_unit_test(a_handler_may_spawn),
+                cmocka_unit_test(threads_may_start_programs),
         };
 
         return cmocka_run_group_tests(all, setup, NULL);
