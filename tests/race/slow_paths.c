@@ -177,6 +177,7 @@ static struct stook_span *spans[SPANS];
 static unsigned span_count;
 static void *objects[SLAB * 2];         /* of a bulk call, or of malloc */
 static void *big;
+static struct stook_sheaf *lent;        /* a prefilled sheaf of the sheaved cache */
 
 /*
  * Nothing free is left in the bins: the next span is fresh address space. What was there is not counted as taken, or
@@ -215,6 +216,8 @@ void slow_paths_hooks_off(void)
 void slow_paths_clean(void)
 {
         slow_paths_hooks_off();
+        stook_sheaf_return(sheaved.cache, lent);
+        lent = NULL;
         give(&sheaved, sheaved.count);
         give(&bare, bare.count);
         for (unsigned i = 0; i < SLAB * 2; i++) {
@@ -392,6 +395,61 @@ static void c_grow(void) { resize(700000); }
 static void c_grow_much(void) { resize((size_t)45 << 20); }
 static void c_shrink(void) { resize(150000); }
 
+/* ---- prefilled sheaves ---- */
+
+static void borrow(size_t n)
+{
+        lent = IN_LIBRARY(stook_sheaf_prefill(sheaved.cache, n, 0));
+        if (lent && stook_sheaf_available(lent) < n)
+                slow_path_fault("fewer objects than were promised");
+}
+
+static void c_take_lent(void)
+{
+        if (!keep(&sheaved, IN_LIBRARY(stook_sheaf_alloc(sheaved.cache, lent))))
+                slow_path_fault("an allocation that cannot fail did");
+}
+
+static void c_borrow(void) { borrow(CAPACITY - 1); }
+static void c_borrow_much(void) { borrow(CAPACITY * 5); }
+static void p_borrow(void) { borrow(CAPACITY); }
+static void p_borrow_much(void) { borrow(CAPACITY * 5); }
+static void p_borrow_some(void) { borrow(CAPACITY); c_take_lent(); c_take_lent(); }
+
+/* Neither full nor empty. */
+static void p_borrow_spare_of_some(void)
+{
+        p_borrow_some();
+        stook_sheaf_return(sheaved.cache, lent);
+        lent = NULL;
+}
+
+static void p_borrow_barn(void) { take(&sheaved, 12); give(&sheaved, 12); stook_slot_drain(&sheaved.cache->front); }
+static void p_return_barn(void) { p_borrow_some(); take(&sheaved, 8); give(&sheaved, 8); }
+static void p_return_flush(void) { p_borrow_some(); p_free_flush(); }
+static void p_return_flush_refused(void) { p_return_flush(); stook_lock_refuse_every = 1; }
+
+static void c_return(void)
+{
+        struct stook_sheaf *s = lent;
+
+        lent = NULL;
+        (void)IN_LIBRARY((stook_sheaf_return(sheaved.cache, s), 0));
+}
+
+static void refill(size_t n)
+{
+        struct stook_sheaf *s = lent;
+
+        lent = NULL;
+        if (!IN_LIBRARY(stook_sheaf_refill(sheaved.cache, &s, n, 0)) && stook_sheaf_available(s) < n)
+                slow_path_fault("fewer objects than were promised");
+        lent = s;
+}
+
+static void c_refill(void) { refill(CAPACITY); }
+static void c_refill_much(void) { refill(CAPACITY * 5); }
+
 /* A thread's first call: it finds its registration. Its line is as a new thread's. */
 static void p_first(void)
 {
@@ -436,6 +494,22 @@ const struct slow_path slow_paths[] = {
         { "free bare: surplus slab, no lock", p_slab_surplus_refused, c_give_bare, false },
         { "free bare nolock: surplus slab", p_slab_surplus, c_give_bare_nolock, false },
         { "free bulk", p_bulk, c_give_bulk, false },
+        { "prefill: spare", p_spare, c_borrow, false },
+        { "prefill: spare of some", p_borrow_spare_of_some, c_borrow, false },
+        { "prefill: barn", p_borrow_barn, c_borrow, false },
+        { "prefill: new sheaf", nothing, c_borrow, false },
+        { "prefill: new sheaf, no lock", p_refused, c_borrow, false },
+        { "prefill: no memory", p_no_memory, c_borrow, true },
+        { "prefill: made to measure", nothing, c_borrow_much, false },
+        { "prefill: made to measure, no memory", p_no_memory, c_borrow_much, true },
+        { "alloc: prefilled sheaf", p_borrow, c_take_lent, false },
+        { "refill", p_borrow_some, c_refill, false },
+        { "refill: a larger sheaf", p_borrow_some, c_refill_much, false },
+        { "return: spare", p_borrow_some, c_return, false },
+        { "return: barn", p_return_barn, c_return, false },
+        { "return: flush", p_return_flush, c_return, false },
+        { "return: flush, no lock", p_return_flush_refused, c_return, false },
+        { "return: made to measure", p_borrow_much, c_return, false },
         { "malloc: miss", nothing, c_malloc, false },
         { "free: malloc's", p_free_malloc, c_free_malloc, false },
         { "malloc: span", nothing, c_large, false },
