@@ -27,12 +27,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
-#include <stook/inline.h>
 #include <stook/stook.h>
 
 #include "cache/cache.h"
 #include "pages/span.h"
 #include "slot/slot_regions.h"
+#include <stook/inline.h>               /* after what defines sections for inside */
 
 #define LOAD_NUMBER BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr))
 #define LENT_MAX 2000
