@@ -42,7 +42,7 @@
 .endm
 
 /*
- * r10 = the slot whose index the kernel shows now. \miss if it is not ready, or the index is not at its fixed place:
+ * r10 = bytes from slot 0 to the slot whose index the kernel shows now. \miss if it is not ready, or the index is not at its fixed place:
  * stook_sections.area is 0 then, and the line's no_index is read. Uses rcx, rax, r11.
  */
 .macro SLOT miss
@@ -55,7 +55,6 @@
         cmpl %r11d, %r10d
         jae \miss
         shlq $SLOT_SHIFT, %r10
-        addq 16+stook_sections(%rip), %r10
 .endm
 
         .text
@@ -70,7 +69,7 @@ malloc:
         leaq 15(%rdi), %rdx
         leaq stook_class_line(%rip), %r11
         shrq $4, %rdx
-        movzwl (%r11,%rdx,2), %edx
+        movq (%r11,%rdx,8), %rdx
         DESCRIBE stook_malloc_miss
         SLOT stook_malloc_miss
         movq (%r10,%rdx), %r9                   /* main */
@@ -116,6 +115,7 @@ free:
         jae stook_drop_in_free_miss             /* not the start of one */
         DESCRIBE stook_drop_in_free_miss
         SLOT stook_drop_in_free_miss
+        addq 16+stook_sections(%rip), %r10
         movq (%r10,%rdx,4), %r9                 /* main: a line is 64 bytes */
         movq (%r9), %r10
         movzwl %r10w, %r11d

@@ -22,8 +22,11 @@
 /* Full sheaves in the barn of a class, as far as its bytes (STOOK_BARN_CACHE_BYTES) and those of all barns allow. */
 #define STOOK_CLASS_BARN_FULL 64
 
-/* [(size + 15) / 16]: offset of the class's line in a slot, so that a class is one load away. Size 0 counts as 1. */
-extern uint16_t stook_class_line[STOOK_CLASS_TABLE_MAX / 16 + 1] STOOK_HIDDEN; /* written once: malloc_charged.c */
+/*
+ * [(size + 15) / 16]: the class's line in slot 0, so that a class is one load away. Size 0 counts as 1. Written at
+ * start, and once more: malloc_charged.c.
+ */
+extern uintptr_t stook_class_line[STOOK_CLASS_TABLE_MAX / 16 + 1] STOOK_HIDDEN;
 extern const uint8_t stook_class_of[STOOK_CLASS_TABLE_MAX / 16 + 1] STOOK_HIDDEN;
 extern const uint32_t stook_class_bytes[STOOK_CLASSES] STOOK_HIDDEN;
 

@@ -24,7 +24,7 @@ bool stook_malloc_charge(void)
         }
         /* Any order will do: a class that is still found there is one of malloc's. */
         for (unsigned i = 0; i < STOOK_ARRAY_SIZE(stook_class_line); i++)
-                __atomic_store_n(&stook_class_line[i], STOOK_STOCK_LINE << STOOK_LINE_SHIFT, __ATOMIC_RELAXED);
+                __atomic_store_n(&stook_class_line[i], stook_slots_first_line(STOOK_STOCK_LINE), __ATOMIC_RELAXED);
         return true;
 }
 

@@ -20,7 +20,7 @@ STOOK_INLINE void *stook_malloc_hot(size_t size)
 {
         if (STOOK_UNLIKELY(size > STOOK_CLASS_TABLE_MAX))
                 return NULL;
-        return stook_slot_pop(stook_class_line[(size + 15) >> 4]);
+        return stook_section_pop(stook_class_line[(size + 15) >> 4]);
 }
 
 /* As stook_malloc_hot, zeroed. */

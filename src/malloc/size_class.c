@@ -19,15 +19,11 @@ const uint32_t stook_class_bytes[STOOK_CLASSES] = {
         DOUBLING(8192), DOUBLING(16384), DOUBLING(32768), DOUBLING(65536),
 };
 
-/* O1(c): class c, once; O2 and so on: for as many entries of 16 bytes. L1: its line. */
+/* O1(c): class c, once; O2 and so on: for as many entries of 16 bytes. */
 #define O1(c) c
 #define O2(c) O1(c), O1(c)
 #define O4(c) O2(c), O2(c)
 #define O8(c) O4(c), O4(c)
-#define L1(c) ((c) + 1) << STOOK_LINE_SHIFT
-#define L2(c) L1(c), L1(c)
-#define L4(c) L2(c), L2(c)
-#define L8(c) L4(c), L4(c)
 
 const uint8_t stook_class_of[STOOK_CLASS_TABLE_MAX / 16 + 1] = {
         O1(0),                                                          /* size 0 */
@@ -37,13 +33,7 @@ const uint8_t stook_class_of[STOOK_CLASS_TABLE_MAX / 16 + 1] = {
         O8(16), O8(17), O8(18), O8(19),                                 /* up to 1024 by 128 */
 };
 
-uint16_t stook_class_line[STOOK_CLASS_TABLE_MAX / 16 + 1] = {
-        L1(0),                                                          /* size 0 */
-        L1(0), L1(1), L1(2), L1(3), L1(4), L1(5), L1(6), L1(7),         /* up to 128 by 16 */
-        L2(8), L2(9), L2(10), L2(11),                                   /* up to 256 by 32 */
-        L4(12), L4(13), L4(14), L4(15),                                 /* up to 512 by 64 */
-        L8(16), L8(17), L8(18), L8(19),                                 /* up to 1024 by 128 */
-};
+uintptr_t stook_class_line[STOOK_CLASS_TABLE_MAX / 16 + 1];
 
 /*
  * Twice the default of caches for the smallest sizes, of which programs use most (a batch of 64 then stays in the
@@ -89,5 +79,7 @@ bool stook_malloc_start(void)
         for (unsigned class = 0; class < STOOK_CLASSES; class++)
                 if (!stook_class_create(class, false))
                         return false;
+        for (unsigned i = 0; i < STOOK_ARRAY_SIZE(stook_class_line); i++)
+                stook_class_line[i] = stook_slots_first_line(stook_class_of[i] + 1u);
         return true;
 }
