@@ -44,7 +44,8 @@ static void put_text(struct dump *dump, struct mnode *node, unsigned level, unsi
 
                 if (level) {
                         if (kind == MNODE_INNER_GAPS)
-                                fprintf(dump->stream, "%*slargest gap %" PRIu64 "\n", (int)depth * 2 + 2, "", node->gaps.gap[i]);
+                                fprintf(dump->stream, "%*slargest gap %" PRIu64 "\n", (int)depth * 2 + 2, "",
+                                        node->gaps.gap[i]);
                         put_text(dump, mnode_slots(node, kind)[i], level - 1, depth + 1, first, last);
                 } else {
                         fprintf(dump->stream, "%*s", (int)depth * 2 + 2, "");

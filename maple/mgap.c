@@ -51,12 +51,12 @@ static bool fits(struct search *search, uint64_t first, uint64_t last)
 static bool search_node(struct search *search, struct mnode *node, unsigned level, uint64_t min, uint64_t max)
 {
         enum mnode_kind kind = level ? MNODE_INNER_GAPS : MNODE_LEAF;
-        unsigned count = mnode_count(node), from = mnode_find(node, kind, search->min), to = mnode_find(node, kind, search->max);
+        unsigned from = mnode_find(node, kind, search->min), to = mnode_find(node, kind, search->max);
 
         if (search->min < min)
                 from = 0;
         if (search->max > max)
-                to = count - 1;
+                to = mnode_count(node) - 1;
         for (unsigned n = 0; n <= to - from; n++) {
                 unsigned i = search->highest ? to - n : from + n;
                 uint64_t first = mnode_first(node, i, min), last = mnode_last(node, kind, i, max);

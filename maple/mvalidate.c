@@ -47,7 +47,8 @@ static bool check_shape(struct check *check, struct mnode *node, unsigned level,
         }
         for (unsigned i = 0; i + 1 < count; i++)
                 if (pivot[i] < (i ? pivot[i - 1] + 1 : min) || pivot[i] >= max)
-                        fault(check, node, "pivot %u is %" PRIu64 ", out of order in [%" PRIu64 ", %" PRIu64 "]", i, pivot[i], min, max);
+                        fault(check, node, "pivot %u is %" PRIu64 ", out of order in [%" PRIu64 ", %" PRIu64 "]", i,
+                              pivot[i], min, max);
         for (unsigned i = count - 1; i + 1 < shape.slots; i++)
                 if (pivot[i] != UINT64_MAX)
                         fault(check, node, "unused pivot %u is %" PRIu64, i, pivot[i]);

@@ -178,7 +178,8 @@ static void check_wandering(void)
                 case 0:
                         entry = stook_cursor_next_range(&cursor, limit);
                         if (r.last >= limit) {
-                                expect(!entry && stook_cursor_status(&cursor) == (oracle.n ? STOOK_CURSOR_OVERFLOW : STOOK_CURSOR_NONE));
+                                expect(!entry && stook_cursor_status(&cursor) ==
+                                                 (oracle.n ? STOOK_CURSOR_OVERFLOW : STOOK_CURSOR_NONE));
                                 break;
                         }
                         r = oracle_range_of(&oracle, r.last + 1);
@@ -187,7 +188,8 @@ static void check_wandering(void)
                 case 1:
                         entry = stook_cursor_prev_range(&cursor, limit);
                         if (r.first <= limit) {
-                                expect(!entry && stook_cursor_status(&cursor) == (oracle.n ? STOOK_CURSOR_UNDERFLOW : STOOK_CURSOR_NONE));
+                                expect(!entry && stook_cursor_status(&cursor) ==
+                                                 (oracle.n ? STOOK_CURSOR_UNDERFLOW : STOOK_CURSOR_NONE));
                                 break;
                         }
                         r = oracle_range_of(&oracle, r.first - 1);

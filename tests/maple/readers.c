@@ -3,7 +3,8 @@
  * key the old or the new entry, never neither, never an older one than before, and bounds that belong to it; what
  * stays is never missed and met once. Afterwards the tree is valid and every node is back.
  *
- * The keys are cut into blocks of 64. The first 8 keys of each are its anchor, one range that never changes. Blocks by turns are
+ * The keys are cut into blocks of 64. The first 8 keys of each are its anchor, one range that never changes. Blocks by
+ * turns are
  *   covered   always full: pieces, whole blocks and runs of blocks are overwritten, one anchor apart, but never erased
  *   open      stored to and erased at random
  * An entry is a number that says which range was stored, and when.
