@@ -123,6 +123,8 @@ void stook_rcu_set_default_limit(uint64_t bytes);
 /* ---- cache_rcu_step.c ---- */
 /* Submits what has been waiting for a full sheaf for long, or lies where handlers left it. May call the implementation. */
 void stook_rcu_step(void);
+/* The latter only, and the pages of type-stable caches. Not for handlers. */
+void stook_rcu_hand_in(void);
 
 /* ---- cache_free.c ---- */
 /* Report of a free that is none: finds out what @object is and says so. */

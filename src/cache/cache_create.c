@@ -16,8 +16,9 @@
 #include "slot/slot_node.h"
 
 #define FLAGS_HERE \
-        (STOOK_HWCACHE_ALIGN | STOOK_MERGE | STOOK_NO_SHEAVES | STOOK_RANDOM_ORDER | STOOK_RCU | STOOK_ACCOUNT)
-#define FLAGS_ALONE (STOOK_NO_SHEAVES | STOOK_RANDOM_ORDER | STOOK_RCU | STOOK_ACCOUNT)        /* not merged */
+        (STOOK_HWCACHE_ALIGN | STOOK_MERGE | STOOK_NO_SHEAVES | STOOK_RANDOM_ORDER | STOOK_RCU | STOOK_ACCOUNT | \
+         STOOK_TYPESAFE_BY_RCU)
+#define FLAGS_ALONE (STOOK_NO_SHEAVES | STOOK_RANDOM_ORDER | STOOK_RCU | STOOK_ACCOUNT | STOOK_TYPESAFE_BY_RCU) /* not merged */
 
 /* Bytes up to which natural alignment grows with the size: what malloc promises too. */
 #define NATURAL_ALIGN_MAX 16
@@ -173,7 +174,8 @@ static int make(unsigned index, const struct plan *plan, struct stook_cache **ma
                 .slab_objects = plan->slab_objects,
                 .random_order = plan->flags & STOOK_RANDOM_ORDER,
                 .keep_none = stook_cache_options.tiny,
-                .link_behind = plan->flags & STOOK_RCU,
+                .link_behind = plan->flags & (STOOK_RCU | STOOK_TYPESAFE_BY_RCU),
+                .give = plan->flags & STOOK_TYPESAFE_BY_RCU ? stook_rcu_give_later : NULL,
                 .ctor = plan->ctor,
                 .ctor_data = plan->ctor_data,
                 .counters = &cache->counters,

@@ -116,6 +116,7 @@ STOOK_API int stook_cache_destroy(struct stook_cache *cache)
                         stook_registry_give(stook_cache_at(cache->second_index));
                 stook_registry_give(cache);
                 stook_registry_unlock();
+                stook_rcu_hand_in();
                 return 0;
         }
         stook_barns_open(&cache->barns);
@@ -141,5 +142,6 @@ STOOK_API int stook_cache_shrink(struct stook_cache *cache)
         stook_cache_empty(cache);
         slabs = stook_slabs_count(&cache->slabs);
         stook_registry_unlock();
+        stook_rcu_hand_in();
         return slabs < INT_MAX ? (int)slabs : INT_MAX;
 }

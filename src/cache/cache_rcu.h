@@ -8,6 +8,8 @@
 #include <stook/rcu.h>
 #include "cache/cache.h"
 
+struct stook_span;
+
 /* ---- cache_rcu_submit.c ---- */
 
 /* A table of this release with what must be in it. */
@@ -37,6 +39,13 @@ void stook_rcu_call(const struct stook_rcu *rcu, struct stook_rcu_head *head, vo
 bool stook_rcu_may_wait(const struct stook_rcu *rcu, int least);
 /* This thread is inside a call of an implementation: its functions must not be called now. */
 bool stook_rcu_is_inside(void);
+
+/* ---- cache_rcu_pages.c: type-stable memory ---- */
+
+/* For struct stook_slabs_args. */
+void stook_rcu_give_later(struct stook_slabs *slabs, struct stook_span *span);
+/* What was given so, to the implementation. In transit, not inside, not nolock. */
+void stook_rcu_submit_spans(void);
 
 /* ---- cache_rcu_backlog.c: how much waits ---- */
 

@@ -16,6 +16,7 @@
 #define ROUNDS 8                        /* liburcu's take about 10 ms: arbitrary */
 
 static uint64_t rounds = ROUNDS;        /* atomic */
+static uint32_t any;                    /* atomic: a sheaf was opened, ever */
 static uint32_t armed;                  /* M1 */
 static const struct stook_rcu *clock;   /* armed's owner */
 static struct stook_rcu_head head;      /* armed's owner */
@@ -47,6 +48,8 @@ static size_t drain_old(void)
 
 uint64_t stook_rcu_round(void)
 {
+        if (!__atomic_load_n(&any, __ATOMIC_RELAXED))
+                __atomic_store_n(&any, 1, __ATOMIC_RELAXED);
         return __atomic_load_n(&rounds, __ATOMIC_RELAXED);
 }
 
@@ -70,12 +73,15 @@ static void done(struct stook_rcu_head *unused)
 
 void stook_rcu_step(void)
 {
-        int ticket;
+        if (__atomic_load_n(&any, __ATOMIC_RELAXED) && !stook_rcu_is_inside())
+                drain_old();
+        stook_rcu_hand_in();
+}
 
-        if (!stook_rcu_in_use() || stook_rcu_is_inside())
-                return;
-        drain_old();
-        ticket = stook_transit_enter();
+void stook_rcu_hand_in(void)
+{
+        int ticket = stook_transit_enter();
+
         if (ticket >= 0) {
                 stook_rcu_submit_waiting();
                 stook_transit_leave(ticket);

@@ -178,6 +178,7 @@ void stook_rcu_submit_waiting(void)
 
         if (stook_rcu_is_inside())
                 return;
+        stook_rcu_submit_spans();
         __atomic_thread_fence(__ATOMIC_SEQ_CST);                /* M1 */
         at = stook_pending_stack_take_all(&waiting);
         while (at) {

@@ -16,6 +16,7 @@ size_t stook_trim_now(size_t keep_bytes)
         while ((cache = stook_registry_next(cache)))
                 stook_cache_empty(cache);
         stook_registry_unlock();
+        stook_rcu_hand_in();
         return stook_pages_purge(keep_bytes);
 }
 

@@ -35,6 +35,9 @@
 #define STOOK_SLAB_OBJECTS_FEW  64
 #define STOOK_SLAB_OBJECTS_MANY 512
 
+struct stook_span;
+struct stook_slabs;
+
 /* What a source is made from. All sizes in bytes. */
 struct stook_slabs_args {
         const char *name;                       /* kept: for reports */
@@ -43,6 +46,11 @@ struct stook_slabs_args {
         size_t    align;                        /* power of two, at least 8, at most the page size */
         uint32_t  slab_objects;                 /* in a slab, if it is 64 KiB at most; 0: STOOK_SLAB_OBJECTS_FEW */
         bool      random_order;
+        /*
+         * What becomes of an empty slab's span, if it is not given to the pages at once; kind TAKEN, `list`, `link` and
+         * `user` free to use. Then slabs are kept until shrink.
+         */
+        void    (*give)(struct stook_slabs *slabs, struct stook_span *span);
         bool      keep_none;                    /* an empty slab goes back to the pages at once */
         bool      link_behind;                  /* a free leaves all bytes of an object alone; with a constructor it does anyway */
         void    (*ctor)(void *object, void *ctor_data);
@@ -79,6 +87,7 @@ struct stook_slabs {
         uint32_t  sequence_room;                /* objects it has room for */
         const char *name;
         struct stook_counters *counters;
+        void    (*give)(struct stook_slabs *slabs, struct stook_span *span);
         struct stook_slabs_node *node;          /* [stook_os_node_count()] */
 };
 

@@ -82,6 +82,9 @@ static void choose(struct stook_slabs *slabs, const struct stook_slabs_args *arg
         keep = log2_floor(args->object_size) / 2;
         keep = keep < 5 ? 5 : smaller(keep, 10);
         slabs->min_partial = args->keep_none ? 0 : (uint32_t)smaller(keep, EMPTY_BYTES_KEPT / slabs->slab_bytes);
+        /* Only shrink and destroy give up slabs then: they may ask for a grace period, and frees in handlers may not. */
+        if (args->give)
+                slabs->min_partial = INT32_MAX;
 }
 
 /* ---- random order ---- */
@@ -147,6 +150,7 @@ int stook_slabs_init(struct stook_slabs *slabs, const struct stook_slabs_args *a
         slabs->ctor_data = args->ctor_data;
         slabs->name = args->name;
         slabs->counters = args->counters;
+        slabs->give = args->give;
         slabs->sequence = NULL;
         if (args->random_order && !make_sequence(slabs))
                 return -ENOMEM;
@@ -194,7 +198,10 @@ void stook_slab_release(struct stook_slab *slab)
         stook_count(slabs->counters, STOOK_STAT_free_slab, 1);
         __atomic_fetch_sub(&slabs->node[span->node].slabs, 1, __ATOMIC_RELAXED);
         stook_pagemap_clear_slab(span);                                 /* B1 */
-        stook_span_give(span);
+        if (STOOK_UNLIKELY(slabs->give != NULL))
+                slabs->give(slabs, span);
+        else
+                stook_span_give(span);
 }
 
 size_t stook_slabs_count(const struct stook_slabs *slabs)

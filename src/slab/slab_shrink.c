@@ -75,7 +75,7 @@ void stook_slabs_give_kept(struct stook_slabs *slabs, unsigned n)
         uint32_t surplus;
         int looks = 0;
 
-        if (stook_slabs_node_idle(node) || !stook_slab_hold(&hold, slabs, node, true))
+        if (slabs->give || stook_slabs_node_idle(node) || !stook_slab_hold(&hold, slabs, node, true))
                 return;
         surplus = surplus_of(slabs, node);
         stook_list_for_each_safe(e, &node->list) {

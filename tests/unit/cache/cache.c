@@ -58,7 +58,7 @@ static void bad_arguments_are_refused(void **state)
         for (unsigned bit = 0; bit < 64; bit++) {
                 uint64_t flag = UINT64_C(1) << bit;
 
-                if (!(flag & (STOOK_HWCACHE_ALIGN | STOOK_MERGE | STOOK_NO_SHEAVES | STOOK_RANDOM_ORDER | STOOK_RCU |
+                if (!(flag & (STOOK_HWCACHE_ALIGN | STOOK_MERGE | STOOK_NO_SHEAVES | STOOK_RANDOM_ORDER | STOOK_RCU | STOOK_TYPESAFE_BY_RCU |
                               STOOK_ACCOUNT)))
                         refused("x", 64, ARGS(.flags = flag), ENOTSUP);
         }

@@ -183,6 +183,46 @@ static void test_without_a_sheaf_there_is_the_hidden_word(void **state)
         assert_int_equal(stook_cache_destroy(other), 0);
 }
 
+/* ---- type-stable caches ---- */
+
+/* Freed, given up by a shrink, destroyed even: a reader finds what was there, and nobody else, until a grace period. */
+static void test_type_stable_memory_waits_for_readers(void **state)
+{
+        enum { N = 3000 };
+        static unsigned char *objects[N];
+        struct stook_cache *cache = new_cache(STOOK_TYPESAFE_BY_RCU);
+        size_t slabs, bytes;
+        int n_spans;
+
+        (void)state;
+        stook_rcu_barrier();
+        grace();
+        for (int i = 0; i < N; i++)
+                objects[i] = memset(stook_cache_alloc(cache), i, SIZE);
+        slabs = stats_of(cache).slabs;
+        bytes = stats_of(cache).slab_bytes;
+        for (int i = 0; i < N; i++)
+                stook_cache_free(cache, objects[i]);
+        assert_int_equal(stats_of(cache).slabs, slabs);         /* not by frees */
+        assert_int_equal(stook_cache_shrink(cache), 0);
+        assert_int_equal(stook_cache_destroy(cache), 0);
+        n_spans = (int)n_pending;
+        assert_int_equal(n_spans, slabs);
+        for (int i = 0; i < 200; i++) {
+                unsigned char *other = stook_malloc(bytes + 150000);    /* pages for anybody */
+
+                for (int k = 0; k < N; k++)
+                        assert_false(objects[k] >= other && objects[k] < other + bytes + 150000);
+                memset(other, 0xff, bytes + 150000);
+                stook_free(other);
+        }
+        for (int i = 0; i < N; i++)
+                for (int b = 0; b < SIZE; b++)
+                        assert_int_equal(objects[i][b], (unsigned char)i);
+        grace();
+        assert_int_equal(n_pending, 0);
+}
+
 /* ---- the process's default, and malloc's objects ---- */
 
 static void test_without_an_rcu_it_says_so(void **state)
@@ -349,6 +389,7 @@ int main(void)
                 cmocka_unit_test(test_free_rcu_then_destroy_is_legal),
                 cmocka_unit_test(test_nolock_never_calls_the_implementation),
                 cmocka_unit_test(test_without_a_sheaf_there_is_the_hidden_word),
+                cmocka_unit_test(test_type_stable_memory_waits_for_readers),
                 cmocka_unit_test(test_any_object_of_malloc),
                 cmocka_unit_test(test_what_waits_is_bounded),
                 cmocka_unit_test(test_a_barrier_that_could_not_end_is_reported),
