@@ -95,7 +95,7 @@ static STOOK_NOINLINE void free_odd(struct stook_cache *cache, void *object)
                 stook_cache_free_misuse(cache, object);
 }
 
-STOOK_API void stook_cache_free(struct stook_cache *cache, void *object)
+STOOK_API STOOK_ALIGNED(STOOK_CACHELINE) void stook_cache_free(struct stook_cache *cache, void *object)
 {
         uintptr_t addr = (uintptr_t)object, off = addr - stook_range.base;
         uint64_t entry, magic;
