@@ -13,6 +13,10 @@ PANELS = [
     ("malloc_pair", "pair/64", "malloc+free 64 B (ns)"),
     ("malloc_pair", "batch64_mix", "batches of 64, mixed sizes (ns)"),
     ("malloc_pair", "live_64MiB", "replace in 64 MiB alive (ns)"),
+    ("table11", "1", "table 1.1, B = 1 (cycles for 10^6 pairs)"),
+    ("table11", "1000", "table 1.1, B = 1000"),
+    ("table11", "1000 accounted", "table 1.1, B = 1000, accounted"),
+    ("table12", "64 plain", "table 1.2, 64 B (ns an object)"),
     ("prodcons", "64 objects_per_us", "producer to consumer (objects/us)"),
     ("parked", "per_thread_KiB", "per parked thread (KiB)"),
     ("spike", "small idle_percent", "left of a spike after 10 s (%)"),
@@ -43,7 +47,7 @@ def draw(results, path):
         names = [name for name, _ in bars]
         middle = [s["median"] for _, s in bars]
         spread = [[s["median"] - s["low"] for _, s in bars], [s["high"] - s["median"] for _, s in bars]]
-        ours = [name == OURS or name.startswith(("inline", "cache")) for name in names]
+        ours = [name == OURS or name.startswith(("inline", "cache", "sheaves", "after")) for name in names]
         axis.barh(names, middle, xerr=spread, color=["tab:green" if o else "tab:gray" for o in ours])
         axis.set_title(title, fontsize=9)
         axis.tick_params(labelsize=7)
