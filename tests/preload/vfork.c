@@ -20,6 +20,8 @@
 #include <stook/layout.h>
 
 #define CHILDREN 2000
+/* Allocations of one child; STOOK_VFORK_ALLOCATIONS=10000000 for a long one. */
+static unsigned rounds_of_child = 200;
 #define KEPT     64
 
 static bool stop;
@@ -65,13 +67,13 @@ static void test_children_allocate_among_threads(void **state)
         (void)state;
         for (unsigned i = 0; i < 3; i++)
                 assert_int_equal(pthread_create(&threads[i], NULL, other, NULL), 0);
-        for (unsigned i = 0; i < CHILDREN; i++) {
+        for (unsigned i = 0; i < (rounds_of_child > 200 ? 1 : CHILDREN); i++) {
                 int status;
                 pid_t child = vfork();
 
                 if (!child) {
                         in_child = stook_thread_v1.ready;
-                        work(200, 2);
+                        work(rounds_of_child, 2);
                         _exit(in_child || stook_thread_v1.ready);
                 }
                 assert_true(child > 0);
@@ -123,10 +125,13 @@ static int become_nobody(void **state)
 
 int main(void)
 {
+        const char *wish = getenv("STOOK_VFORK_ALLOCATIONS");
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_children_allocate_among_threads),
                 cmocka_unit_test_setup(test_a_failing_vfork_sets_errno, become_nobody),
         };
 
+        if (wish && atol(wish) > 0)             /* half of the rounds allocate, half free */
+                rounds_of_child = 2 * (unsigned)atol(wish);
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
