@@ -5,8 +5,8 @@
  * is inside sends it to its abort (`inside`). One frees and one allocates, or both do the same, with every load and
  * the commit a step of its own. Or one of them borrows the spare, takes an object from it and gives it back. A drainer runs on another CPU: it changes the generation, detaches the pair
  * by a compare-and-swap, asks for the barrier, which aborts a section that is under way, and flushes what it has got.
- * (stook_cache_tune is that, too: "old generation" stands for an old capacity. A sheaf got under it may go on
- * through the barn, and be installed under the new generation by who takes it from there.)
+ * ("Old generation" stands for an old capacity, too. A sheaf got under it may go on through the barn, and be installed
+ * under the new generation by who takes it from there.)
  * Memory is sequentially consistent here; the orders stand at the code.
  *
  * Sheaf 0 is the zero-capacity sheaf. Sheaves 1..SHEAVES are real ones; each knows where it is (`place`), and what
@@ -21,6 +21,15 @@
  * check: holds -DSTART=3
  * check: holds -DSTART=4
  * check: holds -DSTART=5
+ * An idle pair is taken by a thread on its CPU (slot_idle.c), beside a free, and beside an allocation.
+ * check: holds -DSTART=6
+ * check: holds -DSTART=7
+ * CHANGE=1: the drain is that of a change of configuration (cache_tune.c): installs go on, under the new generation.
+ * check: holds -DCHANGE=1
+ * check: holds -DCHANGE=1 -DSTART=1
+ * check: holds -DCHANGE=1 -DSTART=3
+ * check: holds -DCHANGE=1 -DSTART=5
+ * check: holds -DCHANGE=1 -DSTART=7
  * BREAK=1: the drainer asks for no barrier.
  * check: breaks -DBREAK=1
  * BREAK=2: an exchange does not look at main's size.
@@ -37,7 +46,14 @@
  * check: breaks -DBREAK=7 -DSTART=4
  * BREAK=8: a borrowed sheaf is put back as the spare of {main, any}, not of {main, none}.
  * check: breaks -DBREAK=8 -DSTART=5
+ * BREAK=9: an idle pair is taken in no section, so that nobody is aborted.
+ * check: breaks -DBREAK=9 -DSTART=6
+ * BREAK=6: a change of configuration without a barrier before the detaching.
+ * check: breaks -DBREAK=6 -DSTART=3 -DCHANGE=1
  */
+#ifndef CHANGE
+#define CHANGE 0
+#endif
 #ifndef BREAK
 #define BREAK 0
 #endif
@@ -45,6 +61,7 @@
 #define START 0
 #endif
 
+#define ANY_GENERATION 255
 #define SHEAVES 4
 #define OBJECTS 4
 #define NONE    15                      /* no spare */
@@ -138,7 +155,7 @@ inline exchange(me) {
         :: em != 0 && w != had -> skip
 #endif
 #if BREAK != 3
-        :: n != g -> skip
+        :: g != ANY_GENERATION && n != g -> skip
 #endif
         :: else ->
                 d_step {
@@ -397,11 +414,48 @@ proctype lends(byte me) {
         done++
 }
 
+/* An idle pair is taken, whatever the generation, and flushed. */
+proctype rests(byte me) {
+        LOCALS;
+
+        look();
+        tm = 0; ts = NONE; g = ANY_GENERATION;
+        if
+        :: em == 0 && es == NONE -> ok = false
+        :: else ->
+#if BREAK == 9
+                d_step {
+                        ok = AS_SEEN;
+                        if
+                        :: ok -> main_ = 0; spare = NONE;
+                                if :: em != 0 -> place[em] = hands(me) :: else fi;
+                                if :: es != NONE -> place[es] = hands(me) :: else fi
+                        :: else
+                        fi
+                }
+#else
+                exchange(me)
+#endif
+        fi;
+        if
+        :: ok ->
+                if :: em != 0 -> flush(em, me); dispose(em, me) :: else fi;
+                if :: es != NONE -> flush(es, me); dispose(es, me) :: else fi
+        :: else
+        fi;
+        FORGET;
+        done++
+}
+
 /* One drain of the line, from another CPU. */
 proctype drainer() {
         byte a, b, i;
 
+#if CHANGE
+        generation = generation + 2;
+#else
         generation++;                   /* odd: no installs at all */
+#endif
 #if BREAK != 6
         inside = 0;                     /* the barrier: installs that saw the old generation are over */
 #endif
@@ -427,7 +481,9 @@ proctype drainer() {
         };
         if :: a != 0 -> flush(a, 3); d_step { place[a] = POOL } :: else fi;
         if :: b != NONE -> flush(b, 3); d_step { place[b] = POOL } :: else fi;
+#if !CHANGE
         generation++;
+#endif
         done++
 }
 
@@ -443,8 +499,8 @@ init {
 #elif START == 3
                 /* nothing in the slot yet, a full sheaf in the barn */
                 place[1] = FULL; obj[1] = 3; owner[3] = 9;
-#elif START == 5
-                /* all full: one frees, one borrows */
+#elif START == 5 || START == 6
+                /* all full: one frees, one borrows or finds it idle */
                 main_ = 1; place[1] = SLOT; obj[1] = 3; owner[3] = 9;
                 spare = 2; place[2] = SLOT; obj[2] = 4; owner[4] = 9;
                 place[3] = EMPTY;
@@ -461,6 +517,10 @@ init {
                 run lends(1); run allocates(2);
 #elif START == 5
                 run lends(1); run frees(2);
+#elif START == 6
+                run rests(1); run frees(2);
+#elif START == 7
+                run rests(1); run allocates(2);
 #else
                 run allocates(1); run allocates(2);
 #endif
