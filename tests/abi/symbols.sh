@@ -15,7 +15,8 @@ refused() {
         printf 'STOOK_0.1 { global: stook_*; local: *; };\n' >"$work/all.sym"
         $cc -shared -fPIC -ftls-model=initial-exec -Wl,-soname,libstook.so.0 -Wl,-z,now -Wl,-z,nodelete \
                 -Wl,--version-script="$work/all.sym" -o "$work/libstook.so" "$work/wrong.c"
-        cp "$STOOK_BUILD/libstook.a" "$STOOK_BUILD/libstook-malloc.so" "$work"
+        cp "$STOOK_BUILD"/libstook.a "$STOOK_BUILD"/libstook-malloc.so "$STOOK_BUILD"/libstook-maple.so \
+                "$STOOK_BUILD"/libstook-maple.a "$work"
         if "$STOOK_SOURCE/tools/check-symbols" "$work" >"$work/out"; then
                 echo "not refused: $1"
                 exit 1
