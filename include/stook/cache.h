@@ -108,8 +108,11 @@ STOOK_PUBLIC void *stook_cache_zalloc(struct stook_cache *cache) __attribute__((
 /*
  * stook_cache_alloc_node() - one object of a node
  * @flags: STOOK_ZERO, STOOK_THISNODE, STOOK_NOWAIT; @node: -1 for any
- * Return: the object; NULL with errno ENOMEM, or EINVAL for an unknown flag or a node that does not exist.
- * Without STOOK_THISNODE the node is a wish. Signal-safe.
+ * Without STOOK_THISNODE the node is a wish. With it and -1, the node is the one this thread runs on.
+ * Return: the object; NULL with errno
+ *   ENOMEM  no memory; with STOOK_THISNODE: none on that node, which may be one without memory
+ *   EINVAL  an unknown flag, a node that does not exist, STOOK_ZERO with a constructor
+ * Signal-safe.
  */
 STOOK_PUBLIC void *stook_cache_alloc_node(struct stook_cache *cache, unsigned flags, int node);
 
