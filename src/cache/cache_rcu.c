@@ -11,6 +11,7 @@
 #include "life/life.h"
 #include "pages/pagemap.h"
 #include "pages/span.h"
+#include "slot/slot_node.h"
 #include "slot/slot_rcu.h"
 
 /* Objects of a sheaf that takes those of many caches. */
@@ -22,13 +23,14 @@
 
 static struct stook_sheaf *new_sheaf(struct stook_cache *or_null)
 {
+        unsigned node = stook_slot_node();
         struct stook_sheaf *sheaf;
 
         if (!or_null)
                 return stook_sheaf_new_mixed(stook_sheaf_round_capacity(MIXED_CAPACITY));
-        sheaf = stook_barn_get_empty(&or_null->barns, 0);
+        sheaf = stook_barn_get_empty(&or_null->barns, node);
         if (!sheaf)
-                sheaf = stook_sheaf_new(or_null->index, stook_rcu_capacity(or_null), 0, &or_null->counters);
+                sheaf = stook_sheaf_new(or_null->index, stook_rcu_capacity(or_null), node, &or_null->counters);
         if (sheaf)
                 stook_sheaf_begin_rcu(sheaf, &or_null->counters);
         return sheaf;
@@ -143,6 +145,13 @@ static STOOK_NOINLINE int put_elsewhere(struct stook_cache *cache, void *object,
         return 0;
 }
 
+/* Lies @object on another node than this thread? Its sheaf goes to this node's barn. */
+static bool is_remote(const void *object)
+{
+        return STOOK_UNLIKELY(stook_slots_by_node) &&
+               stook_entry_span(stook_pagemap_get((uintptr_t)object))->node != stook_slot_node();
+}
+
 static int free_rcu(struct stook_cache *cache, void *object, bool nolock)
 {
         bool mixed;
@@ -154,8 +163,8 @@ static int free_rcu(struct stook_cache *cache, void *object, bool nolock)
         }
         if (!nolock)
                 stook_fork_check();
-        /* An implementation of its own, and it cannot share; sheaves of one place have none that is not the last. */
-        mixed = stook_rcu_capacity(cache) < 2 || stook_rcu_is_remote(cache, object);
+        /* Who has an implementation of his own cannot share; sheaves of one place have none that is not the last. */
+        mixed = stook_rcu_capacity(cache) < 2 || (is_remote(object) && !cache->rcu);
         if (STOOK_LIKELY(!mixed) && put(cache, object, nolock))
                 return 0;
         return put_elsewhere(cache, object, nolock, mixed && !cache->rcu);

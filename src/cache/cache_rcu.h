@@ -72,12 +72,4 @@ STOOK_INLINE unsigned stook_rcu_capacity(const struct stook_cache *cache)
         return stook_barns_capacity(&cache->barns);
 }
 
-/* Lies @object on another node than this thread? Then its sheaf must not go to this node's barn. */
-STOOK_INLINE bool stook_rcu_is_remote(const struct stook_cache *cache, const void *object)
-{
-        (void)cache;
-        (void)object;
-        return false;
-}
-
 #endif
