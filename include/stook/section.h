@@ -219,6 +219,7 @@ enum stook_push {
         "cmp w13, w16\n\t" \
         "b.hs 4b\n\t"
 #endif
+#ifndef STOOK_SECTION_PUSH
 #define STOOK_SECTION_PUSH \
         "add x16, x14, x13, lsl #3\n\t" \
         "ldr x17, [x16, #" STOOK_SECTION_TEXT(STOOK_SHEAF_OBJECTS) " - 8]\n\t" \
@@ -227,6 +228,7 @@ enum stook_push {
         "str %[object], [x16, #" STOOK_SECTION_TEXT(STOOK_SHEAF_OBJECTS) "]\n\t" \
         "add x15, x15, #1\n\t" \
         "str x15, [x14]\n\t"
+#endif
 
 #endif
 
