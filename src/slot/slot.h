@@ -211,9 +211,11 @@ unsigned stook_slots_rest(uint32_t after_ms);
 
 /* ---- slot_drain.c ---- */
 /* What a look at idle slots goes by. */
+struct stook_cpus;
 struct stook_slot_look {
         uint32_t now_ms, after_ms;
-        bool   (*gone)(unsigned slot);  /* no thread can run there any more */
+        const struct stook_cpus *allowed;
+        bool   (*gone)(unsigned slot, const struct stook_cpus *allowed); /* no thread can run there any more */
 };
 /* Empties the slots of a cache that are idle. The caller is within a visit of its barns. True: there were some. */
 bool stook_slot_drain_idle(struct stook_barns *barns, const struct stook_slot_look *look);

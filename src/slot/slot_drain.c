@@ -208,7 +208,7 @@ static bool is_due(struct stook_line *line, unsigned slot, const struct stook_sl
                 stook_line_note(line, pair.lo, pops, look->now_ms);
                 return false;
         }
-        return look->now_ms - __atomic_load_n(&line->idle_ms, __ATOMIC_RELAXED) >= look->after_ms || look->gone(slot);
+        return look->now_ms - __atomic_load_n(&line->idle_ms, __ATOMIC_RELAXED) >= look->after_ms || look->gone(slot, look->allowed);
 }
 
 static bool holds_sheaf(struct stook_line *line)

@@ -116,21 +116,21 @@ void stook_slot_rest(void)
 
 /* ---- all slots, from outside ---- */
 
-static struct stook_cpus allowed;       /* of the round under way; two at once may mix, which costs a refill */
-
 /* With mm_cid, indices are small numbers, below that of CPUs the process may use; else they are CPUs. */
-static bool gone(unsigned slot)
+static bool gone(unsigned slot, const struct stook_cpus *allowed)
 {
-        if (slot >= stook_regions.rseq_slots || !allowed.count)
+        if (slot >= stook_regions.rseq_slots || !allowed->count)
                 return false;
         if (stook_regions.index_offset == STOOK_RSEQ_MM_CID)
-                return slot >= allowed.count;
-        return slot < STOOK_CPUS_MAX && !(allowed.mask[slot / 64] >> slot % 64 & 1);
+                return slot >= allowed->count;
+        return slot < STOOK_CPUS_MAX && !(allowed->mask[slot / 64] >> slot % 64 & 1);
 }
 
 unsigned stook_slots_rest(uint32_t after_ms)
 {
-        struct stook_slot_look look = { .now_ms = (uint32_t)stook_os_clock_ms(), .after_ms = after_ms, .gone = gone };
+        struct stook_cpus allowed;
+        struct stook_slot_look look = { .now_ms = (uint32_t)stook_os_clock_ms(), .after_ms = after_ms,
+                                        .allowed = &allowed, .gone = gone };
         unsigned caches = 0;
 
         stook_os_allowed_cpus(&allowed);

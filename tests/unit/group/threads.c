@@ -3,6 +3,7 @@
  * allocates in them, too, and limits are met all the time, no byte of any charge is lost or counted twice; and no
  * group is ever over its limit.
  */
+#include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -27,9 +28,12 @@ static uint64_t limit, over;
 
 static void on_timer(int signal)
 {
+        int before = errno;
+
         (void)signal;
         stook_cache_free(cache, stook_cache_alloc(cache));
         stook_free(stook_malloc(100));
+        errno = before;
 }
 
 static void *work(void *arg)
