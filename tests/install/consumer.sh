@@ -47,6 +47,11 @@ if [ -e "$STOOK_BUILD/libstook-urcu.so" ]; then
         # shellcheck disable=SC2046
         $cc -o "$work/urcu" "$work/urcu.c" $(pc --cflags --libs stook-urcu)
         LD_LIBRARY_PATH=$libdir "$work/urcu"
+        # Statically it needs liburcu, which pkg-config has to name.
+        # shellcheck disable=SC2046
+        $cc -o "$work/urcu-static" "$work/urcu.c" $(pc --cflags stook) "$libdir/libstook-urcu.a" "$libdir/libstook.a" \
+                $(pc --static --libs stook-urcu | tr ' ' '\n' | grep '^-lurcu')
+        "$work/urcu-static"
 fi
 
 # The maple tree is a library of its own.
