@@ -97,8 +97,9 @@ STOOK_PUBLIC int stook_free_rcu(void *object);
 /*
  * stook_cache_rcu_barrier() - wait until all objects of a cache that were given to free_rcu before this call are free
  * stook_rcu_barrier() - the same for everything
- * Calls the table's barrier. Inside a read section or a callback, which could never end, it is reported and returns
- * at once. Not signal-safe. stook_cache_destroy() does it by itself.
+ * Calls the table's barrier. Inside a read section or a callback, where it could never end, it is reported as misuse
+ * of stook_cache_free() is; where reports do not abort, it returns at once. Not signal-safe. stook_cache_destroy() does
+ * it by itself.
  */
 STOOK_PUBLIC void stook_cache_rcu_barrier(struct stook_cache *cache);
 STOOK_PUBLIC void stook_rcu_barrier(void);
