@@ -7,11 +7,14 @@
  *  I1 who does not get a slot's word at the first try has a miss: nobody waits, so a handler on top of a holder,
  *     or a holder that never returns, costs a walk to the layer below.
  *  I2 the pair changes by the same compare-and-swap as everywhere: a drainer and a fork do without the word.
+ *  I3 locks_held counts a holder from before he has the word until after: the child of a fork in a handler on top of
+ *     him leaves the words alone until he is out (life/fork.c), or his last store would hand an object out twice.
  * Concurrency: M1: the releasing store of `busy` pairs with the acquiring exchange of the next holder, and with
  *  the read-modify-write of a drainer that took the pair before (slot_drain.c): whoever holds the word after
  *  that sees the new pair.
  */
 #include "slot/slot_node.h"
+#include "base/lock.h"
 #include "slot/slot_regions.h"
 #include "slot/slot_stock.h"
 
@@ -36,14 +39,19 @@ static char *enter(void)
 {
         char *slot = stook_regions.locked_slots ? stook_regions_locked(slot_of_thread()) : NULL;
 
-        if (!slot || __atomic_exchange_n(&((struct stook_line *)slot)->busy, 1, __ATOMIC_ACQUIRE))
+        if (!slot)
                 return NULL;
-        return slot;
+        stook_lock_forbid_waits();                                      /* I3 */
+        if (!__atomic_exchange_n(&((struct stook_line *)slot)->busy, 1, __ATOMIC_ACQUIRE))
+                return slot;
+        stook_lock_allow_waits();
+        return NULL;
 }
 
 static void leave(char *slot)
 {
         __atomic_store_n(&((struct stook_line *)slot)->busy, 0, __ATOMIC_RELEASE);
+        stook_lock_allow_waits();
 }
 
 static struct stook_sheaf *main_of(char *slot, uint32_t offset)
