@@ -95,7 +95,7 @@ STOOK_PUBLIC void stook_group_on_limit(struct stook_group *group,
 /*
  * stook_group_put() - the caller needs the group no more
  * It lives on until its last object is freed, the last thread has left it and the last group below it ended; the
- * handle must not be used any more. NULL is fine. MT-safe, not signal-safe.
+ * handle must not be used any more. NULL is fine. Putting what has ended already is reported. MT-safe, not signal-safe.
  */
 STOOK_PUBLIC void stook_group_put(struct stook_group *group);
 

@@ -12,6 +12,7 @@
 #include "group/group.h"
 #include "life/life.h"
 #include "os/os.h"
+#include "report/report.h"
 #include "slot/slot_stock.h"
 
 uint32_t stook_groups_exist;
@@ -240,11 +241,19 @@ STOOK_API struct stook_group *stook_group_enter(struct stook_group *or_null)
 
 STOOK_API void stook_group_put(struct stook_group *group)
 {
+        bool live;
+
         if (!group || !lock())
                 return;
-        drop_reference(group);
+        live = __atomic_load_n(&group->state, __ATOMIC_RELAXED) == STOOK_GROUP_LIVE;
+        if (live)
+                drop_reference(group);
         stook_lock_drop(&lives);
-        end_groups();
+        if (live)
+                end_groups();
+        else
+                stook_report_fault(STOOK_FAULT_DOUBLE_FREE, group, NULL, NULL, 0,
+                                   "an accounting group that was put before");
 }
 
 STOOK_API int stook_group_set_limit(struct stook_group *group, uint64_t bytes)

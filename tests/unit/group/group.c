@@ -463,12 +463,29 @@ static void bad_arguments_are_refused(void **state)
         end(group);
 }
 
-static unsigned reports;
+static unsigned reports, put_reports;
 
 static void note(const struct stook_report *report, void *data)
 {
         (void)data;
         reports += report->fault == STOOK_FAULT_CORRUPT && strstr(report->text, "overwritten") != NULL;
+        put_reports += report->fault == STOOK_FAULT_DOUBLE_FREE && strstr(report->text, "group that was put") != NULL;
+}
+
+static void a_second_put_is_told(void **state)
+{
+        struct stook_group *group = group_of(NULL, 0);
+
+        (void)state;
+        stook_on_report(note, NULL);
+        stook_report_set_policy(STOOK_ON_FAULT_REPORT);
+        stook_group_put(group);
+        stook_group_put(group);
+        stook_report_set_policy(STOOK_ON_FAULT_ABORT);
+        stook_on_report(NULL, NULL);
+        assert_int_equal(put_reports, 1);
+        group = group_of(NULL, 0);
+        end(group);
 }
 
 static void an_overwritten_word_is_told(void **state)
@@ -503,6 +520,7 @@ int main(void)
                 cmocka_unit_test_setup_teardown(malloc_is_charged, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(a_child_goes_on, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(bad_arguments_are_refused, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(a_second_put_is_told, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(an_overwritten_word_is_told, set_up, tear_down),
         };
 
