@@ -75,6 +75,24 @@ struct stook_cache_stats {
 /* Return: 0; -EINVAL: NULL, or stats_size unknown. Not signal-safe. */
 STOOK_PUBLIC int stook_cache_stats(const struct stook_cache *cache, struct stook_cache_stats *stats);
 
+/* What a cache has on one node. */
+struct stook_node_stats {
+        size_t   stats_size;            /* in: sizeof(struct stook_node_stats) */
+        uint64_t slabs;                 /* live slabs of the node */
+        uint64_t slabs_partial;         /* those on its list, with free objects */
+        uint64_t barn_full;             /* full sheaves in its barn */
+        uint64_t barn_empty;            /* empty ones */
+        uint64_t objects_sent_home;     /* objects of the node that were freed on others and came home in sheaves */
+        uint64_t sheaves_sent_home;     /* those sheaves */
+};
+
+/*
+ * stook_cache_node_stats() - a cache on one node
+ * @node: 0 to stook_mode()'s nodes - 1
+ * Exact as stook_cache_stats() is. Return: 0; -EINVAL: NULL, stats_size unknown, or no such node. Not signal-safe.
+ */
+STOOK_PUBLIC int stook_cache_node_stats(const struct stook_cache *cache, unsigned node, struct stook_node_stats *stats);
+
 /*
  * Calls @each for every living cache, oldest first, until it returns nonzero; returns that, or 0.
  * @each may allocate and free, but not create or destroy caches. Not signal-safe.

@@ -30,7 +30,7 @@ static void test_every_call_is_there(void **state)
                 CALL(stook_rcu_use), CALL(stook_cache_free_rcu), CALL(stook_cache_free_rcu_nolock),
                 CALL(stook_free_rcu), CALL(stook_cache_rcu_barrier), CALL(stook_rcu_barrier),
                 CALL(stook_rcu_limit), CALL(stook_rcu_backlog),
-                CALL(stook_cache_stats), CALL(stook_for_each_cache),
+                CALL(stook_cache_stats), CALL(stook_cache_node_stats), CALL(stook_for_each_cache),
                 CALL(stook_group_create), CALL(stook_group_enter), CALL(stook_group_set_limit),
                 CALL(stook_group_usage), CALL(stook_group_get_stats), CALL(stook_group_on_limit),
                 CALL(stook_group_put), CALL(stook_cache_alloc_group),

@@ -164,6 +164,39 @@ static void mismatches_are_counted(void **state)
         gone(cache);
 }
 
+/* What nodes have sums up to what the cache has, and a drained cache has nothing on any. */
+static void figures_go_by_node(void **state)
+{
+        struct stook_cache *cache = stook_cache_create("figures", 1000, NULL);
+        struct stook_node_stats n = { .stats_size = sizeof(n) };
+        uint64_t slabs = 0;
+        void *object[40];
+
+        (void)state;
+        NEED_NODE(0);
+        for (int i = 0; i < 40; i++)
+                assert_non_null(object[i] = stook_cache_alloc_node(cache, 0, i % 2 ? 0 : 2));
+        for (unsigned node = 0; node < 4; node++) {
+                assert_int_equal(stook_cache_node_stats(cache, node, &n), 0);
+                assert_true(node == 1 || node == 3 ? !n.slabs : n.slabs > 0);
+                assert_true(n.slabs_partial <= n.slabs && !n.objects_sent_home);
+                slabs += n.slabs;
+        }
+        assert_int_equal(slabs, stats_of(cache).slabs);
+        free_all(cache, object, 40);
+        stook_cache_shrink(cache);
+        for (unsigned node = 0; node < 4; node++) {
+                assert_int_equal(stook_cache_node_stats(cache, node, &n), 0);
+                assert_true(!n.slabs && !n.slabs_partial && !n.barn_full && !n.barn_empty);
+                assert_int_equal(n.objects_sent_home != 0, n.sheaves_sent_home != 0);
+        }
+        assert_int_equal(stook_cache_node_stats(cache, 4, &n), -EINVAL);
+        assert_int_equal(stook_cache_node_stats(NULL, 0, &n), -EINVAL);
+        n.stats_size--;
+        assert_int_equal(stook_cache_node_stats(cache, 0, &n), -EINVAL);
+        gone(cache);
+}
+
 /* An object of another node on top of main (refills bring such) is left there. */
 static void what_is_asked_for_is_looked_at(void **state)
 {
@@ -187,6 +220,7 @@ static void remote_frees_go_home(void **state)
 {
         struct stook_cache *cache = stook_cache_create("remote", 64, NULL);
         static void *object[N], *other[N];
+        struct stook_node_stats node_stats = { .stats_size = sizeof(node_stats) };
         struct stook_remote_counts sent;
         struct stook_cache_stats before, s;
 
@@ -201,6 +235,9 @@ static void remote_frees_go_home(void **state)
         NEED_NODE(2);
         free_all(cache, object, N);
         sent = stook_slot_remote_counts(&cache->front, 0);
+        assert_int_equal(stook_cache_node_stats(cache, 0, &node_stats), 0);
+        assert_true(sent.objects > 0 && node_stats.objects_sent_home == sent.objects);
+        assert_int_equal(node_stats.sheaves_sent_home, sent.sheaves);
         assert_int_equal(sent.objects, N / 60 * 60);
         assert_int_equal(sent.sheaves, N / 60);
         before = stats_of(cache);
@@ -491,6 +528,7 @@ int main(void)
                 cmocka_unit_test(the_mode_shows_them),
                 cmocka_unit_test(a_node_is_obeyed),
                 cmocka_unit_test(mismatches_are_counted),
+                cmocka_unit_test(figures_go_by_node),
                 cmocka_unit_test(what_is_asked_for_is_looked_at),
                 cmocka_unit_test(remote_frees_go_home),
                 cmocka_unit_test(two_nodes_at_work),
