@@ -101,7 +101,7 @@ STOOK_API STOOK_ALIGNED(STOOK_CACHELINE) void stook_cache_free(struct stook_cach
         uint64_t entry, magic;
         uint32_t offset;
 
-        if (STOOK_UNLIKELY(off >= stook_range.bytes))
+        if (STOOK_UNLIKELY(off >= STOOK_RANGE_BYTES))
                 return free_odd(cache, object);
         entry = __atomic_load_n(&stook_range.entries[off >> STOOK_MAP_SHIFT], __ATOMIC_RELAXED);
         offset = stook_entry_offset(entry, addr);

@@ -45,7 +45,7 @@ STOOK_INLINE bool stook_free_hot(void *object)
         uintptr_t addr = (uintptr_t)object;
         uintptr_t off = addr - stook_range.base;
 
-        if (STOOK_UNLIKELY(off >= stook_range.bytes))
+        if (STOOK_UNLIKELY(off >= STOOK_RANGE_BYTES))
                 return false;
 
         uint64_t entry = __atomic_load_n(&stook_range.entries[off >> STOOK_MAP_SHIFT], __ATOMIC_RELAXED);

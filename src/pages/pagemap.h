@@ -58,6 +58,16 @@ extern struct stook_parts {
 unsigned stook_address_node_of_piece(uintptr_t addr);
 
 /* The node whose memory an address of ours is. Not ours: any. */
+/*
+ * How far the map of the one huge range reaches, for the hot paths. A plain read of one word that only grows: an atomic
+ * one would be an instruction of its own there. TSan is told.
+ */
+#if defined(__SANITIZE_THREAD__)
+#define STOOK_RANGE_BYTES __atomic_load_n(&stook_range.bytes, __ATOMIC_RELAXED)
+#else
+#define STOOK_RANGE_BYTES stook_range.bytes
+#endif
+
 STOOK_INLINE unsigned stook_address_node(uintptr_t addr)
 {
         uintptr_t off = addr - stook_range.base;

@@ -17,6 +17,18 @@ struct stook_sections stook_sections = { .index = STOOK_RSEQ_MM_CID };
 
 intptr_t stook_slot_area;
 
+/*
+ * Do the program's inlined calls use this library's lines? Two names of one object may be the same, which clang does not
+ * know: it takes different names for different objects.
+ */
+static bool is_programs(void)
+{
+        uintptr_t line = (uintptr_t)&stook_thread_v1;
+
+        __asm__("" : "+r"(line));
+        return line == (uintptr_t)stook_self;
+}
+
 static void note(const char *area)
 {
         intptr_t from_line = (intptr_t)((uintptr_t)area - (uintptr_t)stook_self);
@@ -25,7 +37,7 @@ static void note(const char *area)
         stook_sections.slots = stook_regions.base;
         __atomic_store_n(&stook_sections.index, (uintptr_t)from_line + stook_regions.index_offset, __ATOMIC_RELAXED);
         __atomic_store_n(&stook_sections.area, fixed, __ATOMIC_RELAXED);
-        if (&stook_thread_v1 == stook_self)     /* else the program's inlined calls use another library */
+        if (is_programs())
                 __atomic_store_n(&stook_slot_area, fixed, __ATOMIC_RELAXED);
 }
 

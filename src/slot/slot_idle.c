@@ -119,7 +119,7 @@ void stook_slot_rest(void)
 /* With mm_cid, indices are small numbers, below that of CPUs the process may use; else they are CPUs. */
 static bool gone(unsigned slot, const struct stook_cpus *allowed)
 {
-        if (slot >= stook_regions.rseq_slots || !allowed->count)
+        if (slot >= stook_regions.rseq_slots || !allowed || !allowed->count)
                 return false;
         if (stook_regions.index_offset == STOOK_RSEQ_MM_CID)
                 return slot >= allowed->count;
@@ -128,17 +128,22 @@ static bool gone(unsigned slot, const struct stook_cpus *allowed)
 
 unsigned stook_slots_rest(uint32_t after_ms)
 {
-        struct stook_cpus allowed;
+        static struct stook_cpus allowed;       /* of the round under way: too large for the stack */
+        static uint32_t looking;                /* atomic: a thread is in a round; its exchange acquires what the store below releases */
+        bool alone = !__atomic_exchange_n(&looking, 1, __ATOMIC_ACQUIRE);
         struct stook_slot_look look = { .now_ms = (uint32_t)stook_os_clock_ms(), .after_ms = after_ms,
-                                        .allowed = &allowed, .gone = gone };
+                                        .allowed = alone ? &allowed : NULL, .gone = gone };
         unsigned caches = 0;
 
-        stook_os_allowed_cpus(&allowed);
+        if (alone)
+                stook_os_allowed_cpus(&allowed);
         for (struct stook_barns *at = stook_barns_first(); at; at = at->next) {
                 if (at->line_index >= stook_regions_lines() || !stook_barns_visit(at))
                         continue;
                 caches += stook_slot_drain_idle(at, &look);
                 stook_barns_leave(at);
         }
+        if (alone)
+                __atomic_store_n(&looking, 0, __ATOMIC_RELEASE);
         return caches;
 }

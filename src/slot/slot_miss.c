@@ -429,7 +429,6 @@ static bool replace_full(struct stook_front *front, struct stook_pair seen, bool
                 swap_in_spare(front, seen, size, generation);
                 return true;
         }
-        stook_slot_rest();
         empty = bulk ? empty_for_bulk(front, is_zero(main) || !spare) : new_empty(front);
         if (!empty) {
                 /* No memory for a sheaf: main itself becomes the empty one. */
@@ -444,6 +443,13 @@ static bool replace_full(struct stook_front *front, struct stook_pair seen, bool
         landing(front);
         install_empty(front, empty, generation);
         return true;
+}
+
+/* Main was seen full and the barn will be asked: a step of ageing. Here, not in replace_full, for the depth of the stack. */
+static void rest_before_barn(struct stook_pair seen)
+{
+        if (!spare_of(seen) || stook_sheaf_full(spare_of(seen)))
+                stook_slot_rest();
 }
 
 static void free_to_slabs(struct stook_front *front, void *object)
@@ -484,9 +490,12 @@ void stook_slot_free_miss(struct stook_front *front, void *object,
                         continue;
                 }
                 /* A full main refuses before it compares. Taken off again, the object is free once, not twice. */
-                if (stook_slot_ops()->pop_if(front->offset, object))
+                if (stook_slot_ops()->pop_if(front->offset, object)) {
                         on_double(front, object);
-                else if (!again_after_miss(&p) || !replace_full(front, seen, false))
+                        continue;
+                }
+                rest_before_barn(seen);
+                if (!again_after_miss(&p) || !replace_full(front, seen, false))
                         break;
         }
         free_to_slabs(front, object);
@@ -526,6 +535,7 @@ static size_t free_more(struct stook_front *front, struct stook_pair seen, size_
         size_t n;
 
         if (want < stook_barns_capacity(front->below) || !spare || !stook_sheaf_full(spare)) {
+                rest_before_barn(seen);
                 *again = replace_full(front, seen, true);
                 return 0;
         }
