@@ -150,7 +150,7 @@ static STOOK_NOINLINE bool charge_slow(uint16_t id, uint64_t bytes, unsigned how
                 keep(id, STOCK_BYTES);
                 return true;
         }
-        refuser = counters_raise(group, bytes, how & STOOK_CHARGE_FORCE);
+        refuser = counters_raise(group, bytes, false);
         return !refuser || charge_at_limit(group, refuser, bytes, how);
 }
 
@@ -158,6 +158,9 @@ bool stook_group_charge(uint16_t id, uint64_t bytes, unsigned how)
 {
         if (STOOK_LIKELY(bytes <= STOOK_STOCK_MAX && stook_stock_add_fast(id, -(int64_t)bytes)))
                 return true;
+        /* Atomics only: on a slot that is new to the thread, a look for a stock could wait for whoever grows slots. */
+        if (how & STOOK_CHARGE_FORCE)
+                return !counters_raise(stook_group_at(id), bytes, true);
         return charge_slow(id, bytes, how);
 }
 
