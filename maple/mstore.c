@@ -37,8 +37,8 @@ void stook_mwrite_commit(struct mwrite *write, struct mreserve *reserve)
                 return;
         if (MTREE_UNLIKELY(tree->deferred != NULL))
                 stook_mnode_retire_deferred(tree);
-        if (stook_mwrite_in_place(write))
-                stook_mwrite_leaf(write);
+        if (write->end == MWRITE_LEAF)
+                stook_mwrite_leaf(write, reserve);
         else
                 stook_mwrite_run(write, reserve);
         if (!mtree_rcu(tree))

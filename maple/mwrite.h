@@ -8,6 +8,8 @@
  *
  * Place: used by mstore.c and mcursor_write.c. The tree's lock is held throughout.
  *
+ * A write that begins and ends in one leaf, and leaves it within its limits, is done there: LEAF. Most are.
+ *
  * How a write changes more than one leaf. On each level, from the leaves up, the nodes from the one on the left way to the one
  * on the right way are replaced. What they held to the left of the change, what is new, and what they held to the right of it
  * are strung together to a run, and the run is cut into new nodes (1 to 3), which are what is new on the
@@ -42,7 +44,7 @@ enum mwrite_class {
         MWRITE_SPANNING,                /* begins and ends in different leaves */
 };
 
-enum mwrite_end { MWRITE_POINTER, MWRITE_SPLICE, MWRITE_ROOT };
+enum mwrite_end { MWRITE_LEAF, MWRITE_POINTER, MWRITE_SPLICE, MWRITE_ROOT };
 
 /* The way from the root to a leaf. Index: level. */
 struct mside {
@@ -73,8 +75,9 @@ struct mwrite {
         enum mwrite_end end;
         unsigned top;                   /* last level with a step */
         unsigned nodes;                 /* needed from the reserve */
-        uintptr_t word;                 /* the new root word, where the run of leaves is cut into 0 nodes */
+        uintptr_t word;                 /* the new root word, where no node is left */
         bool     rootless;              /* the leaf is `stand_in` */
+        bool     becomes_word;          /* LEAF */
         bool     piece_left, piece_right; /* the first and last range reach over first and last */
         unsigned char dead_count;
         struct mside left, right;
@@ -111,9 +114,8 @@ unsigned stook_mwrite_leaf_count(const struct mwrite *write);
 
 void stook_mwrite_plan(struct mwrite *write);
 
-/* The classes that change one leaf in place. */
-bool stook_mwrite_in_place(const struct mwrite *write);
-void stook_mwrite_leaf(struct mwrite *write);
+/* Those that end in a LEAF. */
+void stook_mwrite_leaf(struct mwrite *write, struct mreserve *reserve);
 /* All others. */
 void stook_mwrite_run(struct mwrite *write, struct mreserve *reserve);
 

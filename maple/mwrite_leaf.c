@@ -1,8 +1,10 @@
 /*
- * Purpose: writes within one leaf, in place: 0 nodes.
+ * Purpose: writes after which one leaf is one leaf still, or has become the root word, or has come of it: most of all. The leaf is
+ * changed in place (0 nodes); with RCU, and where there was none, a changed copy takes its place (1 node).
  *
  * Place: last part of a write (mwrite.h).
- * Concurrency: with RCU only an exact fit comes here: the entry in a slot is replaced by one store, M1.
+ * Concurrency: with RCU the only change in place is that of the entry in a slot, by one store (M1), for an exact fit. A
+ *  copy is published by one store as well, M1; the leaf it replaces is retired after it, M2.
  */
 #include <string.h>
 #include "mwrite.h"
@@ -27,19 +29,24 @@ void stook_mwrite_gap_up(struct mwrite *write, unsigned level, uint64_t gap)
         }
 }
 
-/* Puts the new range and the pieces beside it where the slots [from, to] were. */
-static void splice(struct mwrite *write, struct mnode *leaf, unsigned from, unsigned to)
+/*
+ * Makes @now what @leaf becomes: the new range and the pieces beside it stand where the slots [from, to] were. @now may be @leaf;
+ * else all of it is read from @leaf, so that no load waits for a store just made.
+ */
+static void splice(const struct mwrite *write, const struct mnode *leaf, struct mnode *now, unsigned from, unsigned to)
 {
-        uint64_t *pivot = leaf->wide.pivot;
-        void **slot = leaf->wide.slot;
-        void *left_entry = slot[from], *right_entry = slot[to];
+        void *left_entry = leaf->wide.slot[from], *right_entry = leaf->wide.slot[to];
         unsigned count = mnode_count(leaf), n = write->piece_left + 1u + write->piece_right;
-        unsigned tail = count - 1 - to, now = from + n + tail, i = from;
-        uint64_t old_last = tail ? pivot[to] : UINT64_MAX;
+        unsigned tail = count - 1 - to, new_count = from + n + tail, i = from;
+        uint64_t old_last = tail ? leaf->wide.pivot[to] : UINT64_MAX;
+        uint64_t *pivot = now->wide.pivot;
+        void **slot = now->wide.slot;
 
+        if (now != leaf)
+                mnode_copy(now, leaf);
         if (n != to + 1 - from && tail) {
-                memmove(slot + from + n, slot + to + 1, tail * sizeof(*slot));
-                memmove(pivot + from + n, pivot + to + 1, (tail - 1) * sizeof(*pivot));
+                memmove(slot + from + n, leaf->wide.slot + to + 1, tail * sizeof(*slot));
+                memmove(pivot + from + n, leaf->wide.pivot + to + 1, (tail - 1) * sizeof(*pivot));
         }
         if (write->piece_left) {
                 pivot[i] = write->first - 1;
@@ -52,23 +59,47 @@ static void splice(struct mwrite *write, struct mnode *leaf, unsigned from, unsi
         }
         if (tail)
                 pivot[i] = old_last;
-        for (i = now; i < count; i++) {
+        for (i = new_count; i < count; i++) {
                 slot[i] = NULL;
                 pivot[i - 1] = UINT64_MAX;
         }
-        mnode_set_count(leaf, now);
+        mnode_set_count(now, new_count);
 }
 
-void stook_mwrite_leaf(struct mwrite *write)
+/* The root, or the slot of the parent, points to @now. */
+static void link_leaf(struct mwrite *write, struct mnode *now)
 {
-        struct mnode *leaf = write->left.node[0];
+        struct mnode *above = write->left.node[1];
+
+        if (write->height == 1)
+                mtree_set_root(write->tree, mroot_make(now, 1));
+        else
+                mnode_publish(mnode_slots(above, mtree_kind(write->tree, 1)) + write->left.at[1], now);
+}
+
+void stook_mwrite_leaf(struct mwrite *write, struct mreserve *reserve)
+{
+        struct mnode *leaf = write->left.node[0], *now = leaf;
         unsigned at = write->left.at[0];
 
-        if (write->class == MWRITE_EXACT_FIT)
+        if (write->class == MWRITE_EXACT_FIT) {
                 mnode_publish(leaf->wide.slot + at, write->entry);
-        else
-                splice(write, leaf, at, write->right.at[0]);
+        } else if (write->becomes_word) {
+                now = NULL;
+                mtree_set_root(write->tree, write->word);
+        } else {
+                if (write->nodes)
+                        now = stook_mreserve_take(reserve);
+                splice(write, leaf, now, at, write->right.at[0]);
+                if (now != leaf)
+                        link_leaf(write, now);
+        }
         if (mtree_gaps(write->tree) && write->height > 1)
-                stook_mwrite_gap_up(write, 0, stook_mgap_of(write->tree, leaf, 0, write->left.bound[0],
-                                                            write->right.bound[0]));
+                stook_mwrite_gap_up(write, 0, stook_mgap_of(write->tree, now, 0, write->left.bound[0], write->right.bound[0]));
+        if (now == leaf || write->rootless)
+                return;
+        if (mtree_rcu(write->tree))
+                stook_mnode_retire(write->tree, leaf);
+        else
+                stook_mnode_free(leaf);
 }

@@ -5,20 +5,25 @@
  * A gap that is stored swallows the gaps beside it, also in the neighbouring leaf, so that two never meet (I3 of mnode.h).
  */
 #include <errno.h>
-#include <string.h>
 #include "mwrite.h"
+
+#define NONE_4 UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX
+static const struct mnode nothing = {
+        .head = 1 << 1,
+        .wide.pivot = { NONE_4, NONE_4, NONE_4, UINT64_MAX, UINT64_MAX, UINT64_MAX },
+};
 
 /* What a tree without a node holds, as a leaf. */
 static void make_stand_in(struct mwrite *write, uintptr_t root)
 {
         struct mnode *leaf = &write->stand_in;
 
-        memset(leaf->wide.pivot, 0xff, sizeof(leaf->wide.pivot));
-        memset(leaf->wide.slot, 0, sizeof(leaf->wide.slot));
+        mnode_copy(leaf, &nothing);
+        if (!root)
+                return;
         leaf->wide.slot[0] = (void *)root;
-        if (root)
-                leaf->wide.pivot[0] = 0;
-        mnode_set_count(leaf, root ? 2 : 1);
+        leaf->wide.pivot[0] = 0;
+        mnode_set_count(leaf, 2);
 }
 
 struct mnode *stook_mwrite_left_neighbour(struct mwrite *write, unsigned level, bool move, uint64_t *bound)
@@ -212,7 +217,9 @@ int stook_mwrite_locate(struct mwrite *write, bool only_gaps)
                 descend(write, root);
         }
         left->at[0] = (unsigned char)mnode_find_wide(left->node[0], write->first);
-        right->at[0] = (unsigned char)mnode_find_wide(right->node[0], write->last);
+        right->at[0] = left->at[0];
+        if (left->node[0] != right->node[0] || slot_last(write) < write->last)
+                right->at[0] = (unsigned char)mnode_find_wide(right->node[0], write->last);
         if (only_gaps && (entry_at(left) || left->node[0] != right->node[0] || left->at[0] != right->at[0]))
                 return -EEXIST;
         if (!write->entry) {

@@ -16,20 +16,6 @@ unsigned stook_mwrite_leaf_count(const struct mwrite *write)
                mnode_count(write->right.node[0]) - 1 - write->right.at[0];
 }
 
-bool stook_mwrite_in_place(const struct mwrite *write)
-{
-        switch (write->class) {
-        case MWRITE_EXACT_FIT:
-                return true;
-        case MWRITE_SLOT:
-        case MWRITE_APPEND:
-        case MWRITE_NODE:
-                return !mtree_rcu(write->tree);
-        default:
-                return false;
-        }
-}
-
 static enum mwrite_class classify(const struct mwrite *write, unsigned count)
 {
         const struct mside *left = &write->left, *right = &write->right;
@@ -61,8 +47,7 @@ static enum mwrite_class classify(const struct mwrite *write, unsigned count)
 
 static void bury(struct mwrite *write, struct mnode *node)
 {
-        if (node != &write->stand_in)
-                write->dead[write->dead_count++] = node;
+        write->dead[write->dead_count++] = node;
 }
 
 /* Nodes of the left or right way above @level that take_in_* is about to step out of: all their children are replaced. */
@@ -170,11 +155,30 @@ static bool makes_word(struct mwrite *write, unsigned count)
         return write->first == 1 && mroot_can_hold(first->wide.slot[0]);
 }
 
+/* One leaf, and afterwards too; or the root word before or after. */
+static bool stays_leaf(const struct mwrite *write, unsigned count)
+{
+        return write->left.node[0] == write->right.node[0] && count <= MNODE_SLOTS &&
+               (write->height == 1 || count >= mnode_shape(MNODE_LEAF).least);
+}
+
+static void plan_leaf(struct mwrite *write, unsigned count)
+{
+        write->end = MWRITE_LEAF;
+        write->top = 0;
+        write->becomes_word = false;
+        if (write->class == MWRITE_EXACT_FIT)
+                return;
+        write->becomes_word = write->height == 1 && makes_word(write, count);
+        write->nodes = !write->becomes_word && (write->rootless || mtree_rcu(write->tree));
+}
+
 static void plan_run(struct mwrite *write, unsigned count)
 {
         struct mside *left = &write->left, *right = &write->right;
         unsigned reused = 0;
 
+        write->dead_count = 0;
         for (unsigned level = 0; level < write->height && left->node[0] != right->node[0]; level++)
                 write->span[level] = (struct mspan){ left->node[level], right->node[level], left->at[level],
                                                      right->at[level] };
@@ -228,8 +232,11 @@ void stook_mwrite_plan(struct mwrite *write)
         unsigned count = stook_mwrite_leaf_count(write);
 
         write->nodes = 0;
-        write->dead_count = 0;
         write->class = classify(write, count);
-        if (write->class != MWRITE_NOTHING && !stook_mwrite_in_place(write))
+        if (write->class == MWRITE_NOTHING)
+                return;
+        if (MTREE_LIKELY(write->class == MWRITE_EXACT_FIT || stays_leaf(write, count)))
+                plan_leaf(write, count);
+        else
                 plan_run(write, count);
 }

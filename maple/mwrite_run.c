@@ -151,14 +151,15 @@ static void add_cuts(struct run *run, const struct cut *cut, unsigned cuts)
 static void finish_root(struct mwrite *write, unsigned level, const struct cut *cut, unsigned *reused, struct mreserve *reserve)
 {
         unsigned cuts = write->step[level].cuts;
-        struct run run = { .n = 0, .first = 0 };
         struct mnode *root;
+        struct run run;
 
         if (!cuts) {
                 mtree_set_root(write->tree, write->word);
         } else if (cuts == 1) {
                 mtree_set_root(write->tree, mroot_make(cut->node, level + 1));
         } else {
+                run.n = 0;
                 add_cuts(&run, cut, cuts);
                 root = take(write, write->step[level].dead_end, reused, reserve);
                 make_node(write, root, level + 1, &run, 0, cuts, 0);
