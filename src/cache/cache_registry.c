@@ -14,6 +14,7 @@
 #include "base/thread.h"
 #include "cache/cache.h"
 #include "cache/cache_rcu.h"
+#include "life/life.h"
 #include "os/os.h"
 #include "pages/meta.h"
 #include "slot/slot_rcu.h"
@@ -55,6 +56,7 @@ static bool mutex_take(unsigned max_waits)
 
 void stook_registry_lock(void)
 {
+        stook_fork_check();                     /* or the child of _Fork waits for a holder it has not */
         while (!mutex_take(FORK_WAITS))
                 ;
         __atomic_store_n(&mutex_owner, stook_self, __ATOMIC_RELAXED);
