@@ -95,6 +95,9 @@ STOOK_PUBLIC int stook_cache_free_rcu_nolock(struct stook_cache *cache, void *ob
 STOOK_PUBLIC int stook_free_rcu(void *object);
 
 /*
+/* The same as stook_cache_free_rcu_nolock() does it. Signal-safe. */
+STOOK_PUBLIC int stook_free_rcu_nolock(void *object);
+
  * stook_cache_rcu_barrier() - wait until all objects of a cache that were given to free_rcu before this call are free
  * stook_rcu_barrier() - the same for everything
  * Calls the table's barrier. Inside a read section or a callback, where it could never end, it is reported as misuse

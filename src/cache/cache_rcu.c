@@ -106,12 +106,12 @@ static bool put(struct stook_cache *or_null, void *object, bool nolock)
 }
 
 /* In a sheaf of its own. */
-static bool put_alone(void *object)
+static bool put_alone(void *object, bool nolock)
 {
         struct stook_sheaf *sheaf;
         int ticket;
 
-        if (!stook_rcu_has_room(NULL, false))
+        if (!stook_rcu_has_room(NULL, nolock))
                 return false;
         sheaf = stook_sheaf_new_mixed(ALONE_CAPACITY);
         if (!sheaf)
@@ -123,7 +123,7 @@ static bool put_alone(void *object)
                 stook_sheaf_end_mixed(sheaf);
                 return false;
         }
-        stook_rcu_submit(sheaf, false);
+        stook_rcu_submit(sheaf, nolock);
         stook_transit_leave(ticket);
         return true;
 }
@@ -189,6 +189,8 @@ static STOOK_NOINLINE int misuse(struct stook_cache *cache, void *object)
 
 static int free_of_cache(struct stook_cache *cache, void *object, bool nolock)
 {
+        if (STOOK_UNLIKELY(!cache))
+                return -EINVAL;
         if (STOOK_UNLIKELY(!belongs(cache, object, stook_pagemap_get((uintptr_t)object))))
                 return misuse(cache, object);
         return free_rcu(cache, object, nolock);
@@ -204,19 +206,30 @@ STOOK_API int stook_cache_free_rcu_nolock(struct stook_cache *cache, void *objec
         return free_of_cache(cache, object, true);
 }
 
-STOOK_API int stook_free_rcu(void *object)
+static int free_of_any(void *object, bool nolock)
 {
         uint64_t entry = stook_pagemap_get((uintptr_t)object);
         unsigned index = stook_entry_cache(entry);
         struct stook_span *span;
 
         if (STOOK_LIKELY(index != 0))
-                return free_of_cache(stook_cache_at(index), object, false);
+                return free_of_cache(stook_cache_at(index), object, nolock);
         span = entry ? stook_span_large_at((uintptr_t)object) : NULL;
         if (!span)
                 return misuse(NULL, object);
         if (!stook_rcu_of(NULL))
                 return -ENOTSUP;
-        stook_fork_check();
-        return (span->bytes < ALONE_BYTES ? put(NULL, object, false) : put_alone(object)) ? 0 : -EAGAIN;
+        if (!nolock)
+                stook_fork_check();
+        return (span->bytes < ALONE_BYTES ? put(NULL, object, nolock) : put_alone(object, nolock)) ? 0 : -EAGAIN;
+}
+
+STOOK_API int stook_free_rcu(void *object)
+{
+        return free_of_any(object, false);
+}
+
+STOOK_API int stook_free_rcu_nolock(void *object)
+{
+        return free_of_any(object, true);
 }

@@ -28,7 +28,7 @@ static void test_every_call_is_there(void **state)
                 CALL(stook_aligned_alloc), CALL(stook_free), CALL(stook_free_sized),
                 CALL(stook_free_aligned_sized), CALL(stook_usable_size), CALL(stook_owns),
                 CALL(stook_rcu_use), CALL(stook_cache_free_rcu), CALL(stook_cache_free_rcu_nolock),
-                CALL(stook_free_rcu), CALL(stook_cache_rcu_barrier), CALL(stook_rcu_barrier),
+                CALL(stook_free_rcu), CALL(stook_free_rcu_nolock), CALL(stook_cache_rcu_barrier), CALL(stook_rcu_barrier),
                 CALL(stook_rcu_limit), CALL(stook_rcu_backlog),
                 CALL(stook_cache_stats), CALL(stook_cache_node_stats), CALL(stook_for_each_cache),
                 CALL(stook_group_create), CALL(stook_group_enter), CALL(stook_group_set_limit),

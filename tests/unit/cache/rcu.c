@@ -271,6 +271,32 @@ static void test_any_object_of_malloc(void **state)
         assert_false(stook_owns(objects[STOOK_ARRAY_SIZE(sizes) - 1]));
 }
 
+static void test_any_object_without_calling_the_implementation(void **state)
+{
+        static const size_t sizes[] = { 1, 100, 5000, 60000, 200 << 10, 5 << 20 };
+        struct stook_cache *cache = new_cache(0);
+        size_t before = calls;
+        char *object;
+
+        (void)state;
+        for (int round = 0; round < 50; round++)
+                for (size_t i = 0; i < STOOK_ARRAY_SIZE(sizes); i++) {
+                        object = memset(stook_malloc(sizes[i]), 7, sizes[i]);
+                        assert_int_equal(stook_free_rcu_nolock(object), 0);
+                        for (size_t b = 0; b < sizes[i]; b += 777)
+                                assert_int_equal(object[b], 7);
+                }
+        for (int i = 0; i < 200; i++)
+                assert_int_equal(stook_free_rcu_nolock(stook_cache_alloc(cache)), 0);
+        assert_int_equal(calls, before);
+        assert_int_equal(stats_of(cache).objects_live, 0);
+        stook_rcu_barrier();
+        assert_true(calls > before);
+        assert_int_equal(n_pending, 0);
+        assert_int_equal(stook_rcu_backlog(), 0);
+        assert_int_equal(stook_cache_destroy(cache), 0);
+}
+
 /* ---- what it refuses ---- */
 
 static unsigned reports;
@@ -391,6 +417,7 @@ int main(void)
                 cmocka_unit_test(test_without_a_sheaf_there_is_the_hidden_word),
                 cmocka_unit_test(test_type_stable_memory_waits_for_readers),
                 cmocka_unit_test(test_any_object_of_malloc),
+                cmocka_unit_test(test_any_object_without_calling_the_implementation),
                 cmocka_unit_test(test_what_waits_is_bounded),
                 cmocka_unit_test(test_a_barrier_that_could_not_end_is_reported),
                 cmocka_unit_test(test_what_is_no_object_is_reported),
