@@ -10,6 +10,8 @@
  * from a signal handler too. Calls not marked signal-safe may take a process-wide mutex.
  * Plain allocation returns NULL with errno ENOMEM only. All other calls return 0 or -errno and leave
  * out-arguments untouched on failure.
+ * A NULL cache is answered with EINVAL, but by the calls that are the fast path: to stook_cache_alloc, _free, and their
+ * _nolock kinds NULL is not allowed, and is not looked for: it ends the process (SIGSEGV).
  */
 #ifndef STOOK_CACHE_H
 #define STOOK_CACHE_H
@@ -92,17 +94,18 @@ STOOK_PUBLIC struct stook_cache *stook_cache_create(const char *name, size_t siz
  */
 STOOK_PUBLIC int stook_cache_destroy(struct stook_cache *cache);
 
-/* The oldest living cache of that name, or NULL. All names of a shared cache are known until its last user destroys it. Not signal-safe. */
+/* The oldest living cache of that name, or NULL (for NULL, too). All names of a shared cache are known until its last user destroys it. Not signal-safe. */
 STOOK_PUBLIC struct stook_cache *stook_cache_find(const char *name);
 
 /*
  * stook_cache_alloc() - one object
+ * @cache: not NULL
  * Return: the object, aligned as the cache says, its content undefined (what the constructor and earlier
  * users left); NULL with errno ENOMEM. Signal-safe.
  */
 STOOK_PUBLIC void *stook_cache_alloc(struct stook_cache *cache) __attribute__((malloc));
 
-/* The same with the object's bytes zero. NULL with errno EINVAL for a cache with a constructor. Signal-safe. */
+/* The same with the object's bytes zero. NULL with errno EINVAL for a cache with a constructor, or NULL. Signal-safe. */
 STOOK_PUBLIC void *stook_cache_zalloc(struct stook_cache *cache) __attribute__((malloc));
 
 /*
@@ -111,13 +114,14 @@ STOOK_PUBLIC void *stook_cache_zalloc(struct stook_cache *cache) __attribute__((
  * Without STOOK_THISNODE the node is a wish. With it and -1, the node is the one this thread runs on.
  * Return: the object; NULL with errno
  *   ENOMEM  no memory; with STOOK_THISNODE: none on that node, which may be one without memory
- *   EINVAL  an unknown flag, a node that does not exist, STOOK_ZERO with a constructor
+ *   EINVAL  cache NULL, an unknown flag, a node that does not exist, STOOK_ZERO with a constructor
  * Signal-safe.
  */
 STOOK_PUBLIC void *stook_cache_alloc_node(struct stook_cache *cache, unsigned flags, int node);
 
 /*
  * stook_cache_free() - give an object back
+ * @cache: not NULL
  * @object: from the same cache; NULL is fine
  * Misuse (a pointer that is not an object of this cache, a second free that is noticed) is reported, naming
  * pointer, cache, slab and offset; then the process aborts, unless STOOK_ON_FAULT says otherwise: then the
@@ -129,7 +133,7 @@ STOOK_PUBLIC void stook_cache_free(struct stook_cache *cache, void *object);
  * stook_cache_alloc_nolock(), stook_cache_free_nolock() - for who may not wait
  *
  * stook_cache_alloc and stook_cache_free wait for another thread at most about 1 ms for each lock on their way; these
- * wait for nobody: a lock is tried once, a thread that is stopped at any instruction does not hold them up, and other
+ * wait for nobody (@cache is not NULL here either): a lock is tried once, a thread that is stopped at any instruction does not hold them up, and other
  * work (purging, lending) is left to ordinary calls. For handlers of profilers, real-time threads, watchdogs.
  * Steps are bounded, but for compare-and-swaps repeated because another thread's succeeded; the system may be
  * called for memory. Objects of either kind of call may be given back by either.
@@ -142,14 +146,15 @@ STOOK_PUBLIC void stook_cache_free_nolock(struct stook_cache *cache, void *objec
 /*
  * stook_cache_alloc_bulk() - n objects or none
  * @flags: STOOK_ZERO; @objects: room for n pointers, unspecified after a failure
- * Return: 0; -ENOMEM; -EINVAL: unknown flag, n 0, or STOOK_ZERO with a constructor. Signal-safe.
+ * Return: 0; -ENOMEM; -EINVAL: cache or objects NULL, unknown flag, n 0, or STOOK_ZERO with a constructor. Signal-safe.
  */
 STOOK_PUBLIC int stook_cache_alloc_bulk(struct stook_cache *cache, unsigned flags, size_t n, void **objects);
 
 /*
  * stook_cache_free_bulk() - give n objects back
  * @or_null: their cache, or NULL: each object finds its own; those of <stook/malloc.h> may be among them
- * @objects: not NULL pointers; the array is scratch space for the call and unspecified after it
+ * @objects: n pointers, none of them NULL (that is reported, as any pointer that is not ours); the array is scratch
+ *     space for the call and unspecified after it. NULL only where n is 0: it is not looked for.
  * Signal-safe.
  */
 STOOK_PUBLIC void stook_cache_free_bulk(struct stook_cache *or_null, size_t n, void **objects);
@@ -157,7 +162,7 @@ STOOK_PUBLIC void stook_cache_free_bulk(struct stook_cache *or_null, size_t n, v
 /*
  * stook_cache_shrink() - give back what is cached
  * Empties all slots and barns of the cache, and returns empty slabs to the pages.
- * Return: slabs still in use, at most INT_MAX. Not signal-safe; other threads may go on using the cache.
+ * Return: slabs still in use, at most INT_MAX; -EINVAL: cache NULL. Not signal-safe; other threads may go on using the cache.
  */
 STOOK_PUBLIC int stook_cache_shrink(struct stook_cache *cache);
 
@@ -190,13 +195,13 @@ STOOK_PUBLIC int stook_cache_tune(struct stook_cache *cache, const struct stook_
  */
 STOOK_PUBLIC int stook_cache_reserve(struct stook_cache *cache, size_t n);
 
-/* The node of an object's memory; -EINVAL for a pointer that is not ours. Signal-safe. */
+/* The node of an object's memory; -EINVAL for a pointer that is not ours, NULL too. Signal-safe. */
 STOOK_PUBLIC int stook_object_node(const void *object);
 
-/* Bytes of an object as given at creation (for a merged cache: the largest). Signal-safe. */
+/* Bytes of an object as given at creation (for a merged cache: the largest); 0 for NULL. Signal-safe. */
 STOOK_PUBLIC size_t stook_cache_object_size(const struct stook_cache *cache);
 
-/* The cache of an object; NULL: not an object of ours. Signal-safe. */
+/* The cache of an object; NULL: not an object of ours, NULL too. Signal-safe. */
 STOOK_PUBLIC struct stook_cache *stook_object_cache(const void *object);
 
 #ifdef __cplusplus

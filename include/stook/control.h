@@ -24,7 +24,7 @@ struct stook_mode {
         uint32_t    page_bytes;
 };
 
-/* How this process and this thread run. Return: 0; -EINVAL: mode_size unknown. */
+/* How this process and this thread run. Return: 0; -EINVAL: NULL, or mode_size unknown; -ENOMEM: there is no heap. */
 STOOK_PUBLIC int stook_mode(struct stook_mode *mode);
 
 /*
@@ -50,7 +50,7 @@ STOOK_PUBLIC int stook_maintain(void);
  * The thread blocks all signals and sleeps an eighth of STOOK_DECAY_MS between rounds, longer while there is nothing to
  * do. It hands nothing to RCU. The child of a fork has none until it calls this, stook_maintain() or stook_trim().
  * STOOK_MAINTENANCE=1 starts it with the program.
- * Return: 0; -EAGAIN, -ENOMEM: no thread could be had. Not signal-safe.
+ * Return: 0; -EINVAL: @on is neither; -EAGAIN, -ENOMEM: no thread could be had. Not signal-safe.
  */
 STOOK_PUBLIC int stook_maintenance_thread(int on);
 

@@ -38,7 +38,7 @@ struct stook_report {
  */
 STOOK_PUBLIC void stook_on_report(void (*call)(const struct stook_report *report, void *data), void *data);
 
-/* Checks all invariants of a quiescent cache; each fault found is reported. Return: faults found. */
+/* Checks all invariants of a quiescent cache; each fault found is reported. Return: faults found; -EINVAL: cache NULL. */
 STOOK_PUBLIC int stook_cache_validate(struct stook_cache *cache);
 
 #ifdef __cplusplus

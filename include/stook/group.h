@@ -65,7 +65,7 @@ STOOK_PUBLIC struct stook_group *stook_group_enter(struct stook_group *or_null);
  */
 STOOK_PUBLIC int stook_group_set_limit(struct stook_group *group, uint64_t bytes);
 
-/* Bytes of live objects charged to the group and to groups below it: exact while no thread is inside a call. Signal-safe. */
+/* Bytes of live objects charged to the group and to groups below it: exact while no thread is inside a call; 0 for NULL. Signal-safe. */
 STOOK_PUBLIC uint64_t stook_group_usage(const struct stook_group *group);
 
 struct stook_group_stats {
@@ -87,7 +87,8 @@ STOOK_PUBLIC int stook_group_get_stats(const struct stook_group *group, struct s
  * @callback: called with the group whose limit is met, the bytes wanted and @data, in the thread that allocates, which
  *     may be in a signal handler; what it allocates is charged to nobody. If it frees enough (a cache of the program's
  *     own), the allocation succeeds after all. NULL: nobody is told.
- * Not called for STOOK_NOWAIT and *_nolock allocations. Set it before the group is used by other threads.
+ * Not called for STOOK_NOWAIT and *_nolock allocations. Set it before the group is used by other threads. For a NULL
+ * group nothing is done.
  */
 STOOK_PUBLIC void stook_group_on_limit(struct stook_group *group,
                                        void (*callback)(struct stook_group *group, size_t wanted, void *data), void *data);
@@ -104,7 +105,7 @@ STOOK_PUBLIC void stook_group_put(struct stook_group *group);
  * @cache: made with STOOK_ACCOUNT
  * @flags: STOOK_ZERO, STOOK_NOWAIT (no limit callback), or 0
  * @group: has not been put; NULL: charge nobody
- * Return: the object, or NULL with errno ENOMEM (no memory, or over a limit), EINVAL (flags; a cache without
+ * Return: the object, or NULL with errno ENOMEM (no memory, or over a limit), EINVAL (flags; cache NULL, or without
  * STOOK_ACCOUNT; STOOK_ZERO with a constructor). MT-safe, signal-safe.
  */
 STOOK_PUBLIC void *stook_cache_alloc_group(struct stook_cache *cache, unsigned flags, struct stook_group *group);

@@ -78,6 +78,7 @@ STOOK_PUBLIC int stook_rcu_use(const struct stook_rcu *rcu);
  *   -ENOTSUP no RCU was chosen (stook_rcu_use), nor given to the cache: the object is still the caller's
  *   -EAGAIN  no place to note it in, or too much waits for readers already (stook_rcu_limit): still the caller's.
  *            Never for caches made with STOOK_RCU, whose objects have a hidden word for it.
+ *   -EINVAL  cache NULL
  * Misuse (no object of the cache) is reported as stook_cache_free() does; where reports do not abort, -EINVAL.
  * May wait for readers if too much waits already. errno is preserved. Threads: MT-safe. Signal-safe if the table's
  * `call` is; if that is not known, handlers use stook_cache_free_rcu_nolock().
@@ -94,11 +95,12 @@ STOOK_PUBLIC int stook_cache_free_rcu_nolock(struct stook_cache *cache, void *ob
  */
 STOOK_PUBLIC int stook_free_rcu(void *object);
 
-/*
 /* The same as stook_cache_free_rcu_nolock() does it. Signal-safe. */
 STOOK_PUBLIC int stook_free_rcu_nolock(void *object);
 
+/*
  * stook_cache_rcu_barrier() - wait until all objects of a cache that were given to free_rcu before this call are free
+ *     (NULL: nothing is done)
  * stook_rcu_barrier() - the same for everything
  * Calls the table's barrier. Inside a read section or a callback, where it could never end, it is reported as misuse
  * of stook_cache_free() is; where reports do not abort, it returns at once. Not signal-safe. stook_cache_destroy() does

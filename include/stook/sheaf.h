@@ -43,7 +43,7 @@ struct stook_sheaf;                     /* opaque */
  * made for the purpose, holds n exactly, and is taken apart when it is returned.
  * Ownership: the caller's, until stook_sheaf_return().
  * Return: the sheaf; NULL with errno
- *   EINVAL  n 0 or above 65534, an unknown flag, STOOK_ZERO with a constructor
+ *   EINVAL  cache NULL, n 0 or above 65534, an unknown flag, STOOK_ZERO with a constructor
  *   ENOMEM  no memory
  * Signal-safe.
  */
@@ -55,17 +55,17 @@ STOOK_PUBLIC struct stook_sheaf *stook_sheaf_prefill(struct stook_cache *cache, 
  * @n: objects, 0 to 65534; enough in it already: nothing is done
  * @flags: as for prefill, and from here on instead of those given before
  *
- * Return: 0; -ENOMEM: no memory; the sheaf is as good as it was, perhaps with more objects than before; -EINVAL: sheaf or
- * *sheaf NULL, no sheaf on loan from this cache, n above 65534, flags as for prefill. Signal-safe.
+ * Return: 0; -ENOMEM: no memory; the sheaf is as good as it was, perhaps with more objects than before; -EINVAL: cache,
+ * sheaf or *sheaf NULL, no sheaf on loan from this cache, n above 65534, flags as for prefill. Signal-safe.
  */
 STOOK_PUBLIC int stook_sheaf_refill(struct stook_cache *cache, struct stook_sheaf **sheaf, size_t n, unsigned flags);
 
-/* Objects in a sheaf: so many calls of stook_sheaf_alloc() will succeed. Signal-safe. */
+/* Objects in a sheaf: so many calls of stook_sheaf_alloc() will succeed; 0 for NULL. Signal-safe. */
 STOOK_PUBLIC size_t stook_sheaf_available(const struct stook_sheaf *sheaf);
 
 /*
  * stook_sheaf_alloc() - one object out of a sheaf
- * @cache: the sheaf's
+ * @cache, @sheaf: a sheaf and its cache; NULL is not allowed, and not looked for: it ends the process (SIGSEGV)
  * Return: the object, as stook_cache_alloc() gives it, or with its bytes zero (STOOK_ZERO); NULL, with errno left alone,
  * only when the sheaf is empty. Signal-safe; see the guarantee above.
  */
@@ -73,7 +73,7 @@ STOOK_PUBLIC void *stook_sheaf_alloc(struct stook_cache *cache, struct stook_she
 
 /*
  * stook_sheaf_return() - give a sheaf back, with the objects that are left in it
- * @cache: the one it was borrowed from
+ * @cache: the one it was borrowed from; NULL with a sheaf is misuse
  * @sheaf: NULL is fine; it must not be used any more
  *
  * A sheaf of another cache, and one that was returned before, is reported as misuse of stook_cache_free() is; where

@@ -72,7 +72,7 @@ struct stook_cache_stats {
         uint64_t sheaves;               /* sheaf memory that belongs to the cache */
 };
 
-/* Return: 0; -EINVAL: NULL, or stats_size unknown. Not signal-safe. */
+/* Return: 0; -EINVAL: cache or stats NULL, or stats_size unknown. Not signal-safe. */
 STOOK_PUBLIC int stook_cache_stats(const struct stook_cache *cache, struct stook_cache_stats *stats);
 
 /* What a cache has on one node. */
@@ -89,13 +89,13 @@ struct stook_node_stats {
 /*
  * stook_cache_node_stats() - a cache on one node
  * @node: 0 to stook_mode()'s nodes - 1
- * Exact as stook_cache_stats() is. Return: 0; -EINVAL: NULL, stats_size unknown, or no such node. Not signal-safe.
+ * Exact as stook_cache_stats() is. Return: 0; -EINVAL: cache or stats NULL, stats_size unknown, or no such node. Not signal-safe.
  */
 STOOK_PUBLIC int stook_cache_node_stats(const struct stook_cache *cache, unsigned node, struct stook_node_stats *stats);
 
 /*
  * Calls @each for every living cache, oldest first, until it returns nonzero; returns that, or 0.
- * @each may allocate and free, but not create or destroy caches. Not signal-safe.
+ * -EINVAL: @each is NULL. It may allocate and free, but not create or destroy caches. Not signal-safe.
  */
 STOOK_PUBLIC int stook_for_each_cache(int (*each)(struct stook_cache *cache, void *data), void *data);
 

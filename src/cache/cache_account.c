@@ -119,7 +119,7 @@ STOOK_API void *stook_cache_alloc_group(struct stook_cache *cache, unsigned flag
 {
         void *object;
 
-        if ((flags & ~(STOOK_ZERO | STOOK_NOWAIT)) || !stook_cache_is_accounted(cache) ||
+        if (!cache || (flags & ~(STOOK_ZERO | STOOK_NOWAIT)) || !stook_cache_is_accounted(cache) ||
             ((flags & STOOK_ZERO) && cache->slabs.ctor)) {
                 errno = EINVAL;
                 return NULL;

@@ -45,7 +45,7 @@ STOOK_API void *stook_cache_zalloc(struct stook_cache *cache)
 {
         void *object;
 
-        if (STOOK_UNLIKELY(cache->slabs.ctor)) {
+        if (STOOK_UNLIKELY(!cache || cache->slabs.ctor)) {
                 errno = EINVAL;
                 return NULL;
         }
@@ -78,7 +78,7 @@ STOOK_API void *stook_cache_alloc_node(struct stook_cache *cache, unsigned flags
 {
         void *object;
 
-        if ((flags & ~(STOOK_ZERO | STOOK_THISNODE | STOOK_NOWAIT)) || node < -1 ||
+        if (!cache || (flags & ~(STOOK_ZERO | STOOK_THISNODE | STOOK_NOWAIT)) || node < -1 ||
             (node >= 0 && !stook_os_node_exists((unsigned)node)) || ((flags & STOOK_ZERO) && cache->slabs.ctor)) {
                 errno = EINVAL;
                 return NULL;

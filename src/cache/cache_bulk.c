@@ -43,7 +43,7 @@ STOOK_API int stook_cache_alloc_bulk(struct stook_cache *cache, unsigned flags, 
 {
         size_t got, filled;
 
-        if (!n || (flags & ~STOOK_ZERO) || ((flags & STOOK_ZERO) && cache->slabs.ctor))
+        if (!cache || !objects || !n || (flags & ~STOOK_ZERO) || ((flags & STOOK_ZERO) && cache->slabs.ctor))
                 return -EINVAL;
         if (n > PTRDIFF_MAX / sizeof(*objects))         /* nobody has room for the pointers */
                 return -ENOMEM;

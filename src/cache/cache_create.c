@@ -313,5 +313,5 @@ struct stook_cache *stook_cache_create_at(unsigned index, const char *name, size
 
 STOOK_API size_t stook_cache_object_size(const struct stook_cache *cache)
 {
-        return __atomic_load_n(&cache->object_size, __ATOMIC_RELAXED);
+        return cache ? __atomic_load_n(&cache->object_size, __ATOMIC_RELAXED) : 0;
 }

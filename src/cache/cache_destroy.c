@@ -138,6 +138,8 @@ STOOK_API int stook_cache_shrink(struct stook_cache *cache)
 {
         size_t slabs;
 
+        if (!cache)
+                return -EINVAL;
         stook_registry_lock();
         stook_cache_empty(cache);
         slabs = stook_slabs_count(&cache->slabs);

@@ -28,7 +28,7 @@
 
 static bool arguments_good(const struct stook_cache *cache, size_t n, unsigned flags)
 {
-        return n <= STOOK_SHEAF_CAPACITY_MAX && !(flags & ~(STOOK_ZERO | STOOK_NOWAIT)) &&
+        return cache && n <= STOOK_SHEAF_CAPACITY_MAX && !(flags & ~(STOOK_ZERO | STOOK_NOWAIT)) &&
                !((flags & STOOK_ZERO) && cache->slabs.ctor);
 }
 
@@ -170,7 +170,7 @@ STOOK_API int stook_sheaf_refill(struct stook_cache *cache, struct stook_sheaf *
 
 STOOK_API size_t stook_sheaf_available(const struct stook_sheaf *sheaf)
 {
-        return stook_sheaf_size(sheaf);
+        return sheaf ? stook_sheaf_size(sheaf) : 0;
 }
 
 static STOOK_NOINLINE void look_at(struct stook_cache *cache, const struct stook_sheaf *sheaf, void *object)
@@ -197,16 +197,17 @@ STOOK_API void *stook_sheaf_alloc(struct stook_cache *cache, struct stook_sheaf 
         return object;
 }
 
-static STOOK_COLD void return_misuse(const struct stook_cache *cache, const struct stook_sheaf *sheaf)
+static STOOK_COLD void return_misuse(const struct stook_cache *or_null, const struct stook_sheaf *sheaf)
 {
+        const char *called = or_null ? or_null->name : NULL;
         unsigned index = sheaf->cache_index;
         char detail[112];
 
-        if (index && index != cache->index) {
+        if (index && (!or_null || index != or_null->index)) {
                 stook_report_format(detail, sizeof(detail), "a prefilled sheaf of cache %s", stook_cache_at(index)->name);
-                stook_report_fault(STOOK_FAULT_WRONG_CACHE, sheaf, cache->name, NULL, 0, detail);
+                stook_report_fault(STOOK_FAULT_WRONG_CACHE, sheaf, called, NULL, 0, detail);
         } else {
-                stook_report_fault(STOOK_FAULT_DOUBLE_FREE, sheaf, cache->name, NULL, 0, "a prefilled sheaf that was returned before");
+                stook_report_fault(STOOK_FAULT_DOUBLE_FREE, sheaf, called, NULL, 0, "a prefilled sheaf that was returned before");
         }
 }
 
@@ -214,7 +215,7 @@ STOOK_API void stook_sheaf_return(struct stook_cache *cache, struct stook_sheaf 
 {
         if (!sheaf)
                 return;
-        if (STOOK_UNLIKELY(sheaf->cache_index != cache->index || !stook_sheaf_take_back(sheaf))) {
+        if (STOOK_UNLIKELY(!cache || sheaf->cache_index != cache->index || !stook_sheaf_take_back(sheaf))) {
                 return_misuse(cache, sheaf);
                 return;
         }

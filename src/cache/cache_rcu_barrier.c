@@ -64,7 +64,7 @@ STOOK_API void stook_cache_rcu_barrier(struct stook_cache *cache)
 {
         const struct stook_rcu *rcu = stook_rcu_look(cache);
 
-        if (!rcu || !__atomic_load_n(&cache->rcu_used, __ATOMIC_RELAXED))
+        if (!cache || !rcu || !__atomic_load_n(&cache->rcu_used, __ATOMIC_RELAXED))
                 return;
         stook_fork_check();
         if (!stook_rcu_may_wait(rcu, 1) || !stook_transit_wait()) {

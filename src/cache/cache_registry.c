@@ -261,6 +261,8 @@ STOOK_API int stook_for_each_cache(int (*each)(struct stook_cache *cache, void *
         struct stook_cache *cache = NULL;
         int answer = 0;
 
+        if (!each)
+                return -EINVAL;
         stook_registry_lock();
         while (!answer && (cache = stook_registry_next(cache)))
                 answer = each(cache, data);

@@ -276,9 +276,12 @@ static bool is_below(uint16_t id, const void *data)
 
 STOOK_API uint64_t stook_group_usage(const struct stook_group *group)
 {
-        uint64_t charged = __atomic_load_n(&group->charged, __ATOMIC_RELAXED);
-        uint64_t stock = stook_stocks_sum(is_below, group);
+        uint64_t charged, stock;
 
+        if (!group)
+                return 0;
+        charged = __atomic_load_n(&group->charged, __ATOMIC_RELAXED);
+        stock = stook_stocks_sum(is_below, group);
         return charged > stock ? charged - stock : 0;
 }
 
@@ -302,6 +305,8 @@ STOOK_API int stook_group_get_stats(const struct stook_group *group, struct stoo
 STOOK_API void stook_group_on_limit(struct stook_group *group,
                                     void (*callback)(struct stook_group *group, size_t wanted, void *data), void *data)
 {
+        if (!group)
+                return;
         group->on_limit_data = data;
         group->on_limit = callback;
 }

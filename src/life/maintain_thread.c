@@ -113,6 +113,8 @@ STOOK_API int stook_maintenance_thread(int on)
 {
         int error, before;
 
+        if (on != 0 && on != 1)
+                return -EINVAL;
         if (!stook_start())
                 return -ENOMEM;
         stook_fork_check();

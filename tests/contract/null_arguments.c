@@ -1,0 +1,333 @@
+/*
+ * What this proves: every call of libstook answers NULL as its header says, and other arguments that are none: those
+ * that look for it with the documented error, nothing else done; those that are the fast path do not look, and end the
+ * process at once instead of going on with somebody else's memory.
+ * The list is complete: a call that libstook.sym exports and no test here names is a failure.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+#include <stook/stook.h>
+
+/* Calls made so far, each by its name. */
+static const char *seen[128];
+static size_t seen_count;
+
+static void note(const char *name)
+{
+        assert_true(seen_count < sizeof(seen) / sizeof(seen[0]));
+        seen[seen_count++] = name;
+}
+
+/* NAME(arguments...), noted. */
+#define CALL(name, ...) (note(#name), name(__VA_ARGS__))
+
+#define REFUSED(error, ...) do {                                                                                     \
+        errno = 0;                                                                                                   \
+        assert_null(__VA_ARGS__);                                                                                    \
+        assert_int_equal(errno, error);                                                                              \
+} while (0)
+
+/* A dead end that no compiler sees through. */
+static void *volatile nothing;
+
+static unsigned reports;
+static enum stook_fault last_fault;
+
+static void on_report(const struct stook_report *report, void *data)
+{
+        (void)data;
+        reports++;
+        last_fault = report->fault;
+}
+
+static struct stook_cache *a_cache(uint64_t flags)
+{
+        struct stook_cache_args args = { .args_size = sizeof(args), .flags = flags };
+        struct stook_cache *cache = stook_cache_create("arguments", 64, &args);
+
+        assert_non_null(cache);
+        return cache;
+}
+
+static void caches(void **state)
+{
+        struct stook_cache *cache = a_cache(0);
+        struct stook_tuning tuning = { sizeof(tuning), -1, -1, -1 };
+        void *object, *none[2] = { NULL, NULL };
+
+        (void)state;
+        REFUSED(EINVAL, CALL(stook_cache_create, NULL, 64, NULL));
+        assert_int_equal(CALL(stook_cache_destroy, NULL), 0);
+        assert_null(CALL(stook_cache_find, NULL));
+        REFUSED(EINVAL, CALL(stook_cache_zalloc, NULL));
+        REFUSED(EINVAL, CALL(stook_cache_alloc_node, NULL, 0, -1));
+        REFUSED(EINVAL, stook_cache_alloc_node(NULL, STOOK_THISNODE, 0));
+        assert_int_equal(CALL(stook_cache_alloc_bulk, NULL, 0, 2, none), -EINVAL);
+        assert_int_equal(stook_cache_alloc_bulk(cache, 0, 2, NULL), -EINVAL);
+        assert_int_equal(CALL(stook_cache_shrink, NULL), -EINVAL);
+        assert_int_equal(CALL(stook_cache_tune, NULL, &tuning), -EINVAL);
+        assert_int_equal(stook_cache_tune(cache, NULL), -EINVAL);
+        assert_int_equal(CALL(stook_cache_reserve, NULL, 1), -EINVAL);
+        assert_int_equal(CALL(stook_object_node, NULL), -EINVAL);
+        assert_int_equal(CALL(stook_cache_object_size, NULL), 0);
+        assert_null(CALL(stook_object_cache, NULL));
+
+        /* No pointers: nothing; NULL among them is no object, and told. */
+        reports = 0;
+        CALL(stook_cache_free_bulk, cache, 0, NULL);
+        stook_cache_free_bulk(NULL, 0, NULL);
+        assert_int_equal(reports, 0);
+        object = none[1] = stook_cache_alloc(cache);
+        assert_non_null(object);
+        stook_cache_free_bulk(cache, 2, none);
+        assert_int_equal(reports, 1);
+        assert_int_equal(last_fault, STOOK_FAULT_FOREIGN);
+
+        stook_cache_free(cache, NULL);
+        stook_cache_free_nolock(cache, NULL);
+        assert_int_equal(reports, 1);
+        assert_int_equal(stook_cache_destroy(cache), 0);
+}
+
+static void sheaves(void **state)
+{
+        struct stook_cache *cache = a_cache(0);
+        struct stook_sheaf *sheaf = stook_sheaf_prefill(cache, 2, 0), *none = NULL, *same = sheaf;
+
+        (void)state;
+        assert_non_null(sheaf);
+        REFUSED(EINVAL, CALL(stook_sheaf_prefill, NULL, 2, 0));
+        assert_int_equal(CALL(stook_sheaf_refill, NULL, &same, 2, 0), -EINVAL);
+        assert_int_equal(stook_sheaf_refill(cache, NULL, 2, 0), -EINVAL);
+        assert_int_equal(stook_sheaf_refill(cache, &none, 2, 0), -EINVAL);
+        assert_null(none);
+        assert_ptr_equal(same, sheaf);
+        assert_int_equal(CALL(stook_sheaf_available, NULL), 0);
+        reports = 0;
+        CALL(stook_sheaf_return, NULL, NULL);
+        stook_sheaf_return(cache, NULL);
+        assert_int_equal(reports, 0);
+        stook_sheaf_return(NULL, sheaf);
+        assert_int_equal(reports, 1);
+        assert_int_equal(last_fault, STOOK_FAULT_WRONG_CACHE);
+        assert_true(stook_sheaf_available(sheaf) >= 2);         /* still the caller's */
+        stook_sheaf_return(cache, sheaf);
+        assert_int_equal(reports, 1);
+        assert_int_equal(stook_cache_destroy(cache), 0);
+}
+
+static void groups(void **state)
+{
+        struct stook_cache *plain = a_cache(0), *cache = a_cache(STOOK_ACCOUNT);
+        struct stook_group_stats stats = { .stats_size = sizeof(stats) };
+        struct stook_group *group = stook_group_create("g", NULL, 0);
+        void *object;
+
+        (void)state;
+        assert_non_null(group);
+        REFUSED(EINVAL, CALL(stook_group_create, NULL, NULL, 0));
+        assert_null(CALL(stook_group_enter, NULL));
+        assert_int_equal(CALL(stook_group_set_limit, NULL, 1), -EINVAL);
+        assert_int_equal(CALL(stook_group_usage, NULL), 0);
+        assert_int_equal(CALL(stook_group_get_stats, NULL, &stats), -EINVAL);
+        assert_int_equal(stook_group_get_stats(group, NULL), -EINVAL);
+        CALL(stook_group_on_limit, NULL, NULL, NULL);
+        CALL(stook_group_put, NULL);
+        REFUSED(EINVAL, CALL(stook_cache_alloc_group, NULL, 0, group));
+        REFUSED(EINVAL, stook_cache_alloc_group(plain, 0, group));
+        object = stook_cache_alloc_group(cache, 0, NULL);       /* nobody is charged */
+        assert_non_null(object);
+        assert_int_equal(stook_group_usage(group), 0);
+        stook_cache_free(cache, object);
+        stook_group_put(group);
+        assert_int_equal(stook_cache_destroy(cache), 0);
+        assert_int_equal(stook_cache_destroy(plain), 0);
+}
+
+static void by_rcu(void **state)
+{
+        struct stook_cache *cache = a_cache(0);
+        void *object = stook_cache_alloc(cache);
+
+        (void)state;
+        assert_non_null(object);
+        assert_int_equal(CALL(stook_rcu_use, NULL), -EINVAL);
+        assert_int_equal(CALL(stook_cache_free_rcu, NULL, object), -EINVAL);
+        assert_int_equal(CALL(stook_cache_free_rcu_nolock, NULL, object), -EINVAL);
+        assert_int_equal(stook_cache_free_rcu(NULL, NULL), -EINVAL);
+        assert_int_equal(stook_cache_free_rcu(cache, NULL), 0);
+        assert_int_equal(stook_cache_free_rcu_nolock(cache, NULL), 0);
+        assert_int_equal(CALL(stook_free_rcu, NULL), 0);
+        assert_int_equal(CALL(stook_free_rcu_nolock, NULL), 0);
+        CALL(stook_cache_rcu_barrier, NULL);
+        CALL(stook_rcu_barrier);
+        assert_int_equal(CALL(stook_rcu_limit, 0, 1000), 0);
+        assert_int_equal(CALL(stook_rcu_backlog), 0);
+        stook_cache_free(cache, object);
+        assert_int_equal(stook_cache_destroy(cache), 0);
+}
+
+static void by_size(void **state)
+{
+        void *object;
+
+        (void)state;
+        reports = 0;
+        object = CALL(stook_realloc, NULL, 10);
+        assert_non_null(object);
+        stook_free(object);
+        object = CALL(stook_reallocarray, NULL, 2, 10);
+        assert_non_null(object);
+        stook_free(object);
+        REFUSED(ENOMEM, stook_reallocarray(NULL, SIZE_MAX, 2));
+        REFUSED(ENOMEM, CALL(stook_malloc, SIZE_MAX));
+        REFUSED(ENOMEM, CALL(stook_malloc_nolock, SIZE_MAX));
+        REFUSED(ENOMEM, CALL(stook_calloc, SIZE_MAX, 2));
+        REFUSED(EINVAL, CALL(stook_aligned_alloc, 0, 8));
+        REFUSED(EINVAL, stook_aligned_alloc(24, 8));
+        REFUSED(ENOMEM, stook_aligned_alloc((size_t)1 << 63, 8));
+        REFUSED(ENOMEM, stook_aligned_alloc((size_t)1 << 62, SIZE_MAX));
+        REFUSED(ENOMEM, stook_aligned_alloc(32, SIZE_MAX));
+        CALL(stook_free, NULL);
+        CALL(stook_free_nolock, NULL);
+        CALL(stook_free_sized, NULL, 8);
+        CALL(stook_free_aligned_sized, NULL, 8, 8);
+        assert_int_equal(CALL(stook_usable_size, NULL), 0);
+        assert_false(CALL(stook_owns, NULL));
+        assert_int_equal(reports, 0);
+}
+
+static void figures_and_control(void **state)
+{
+        struct stook_cache *cache = a_cache(0);
+        struct stook_cache_stats stats = { .stats_size = sizeof(stats) };
+        struct stook_node_stats node = { .stats_size = sizeof(node) };
+
+        (void)state;
+        assert_int_equal(CALL(stook_cache_stats, NULL, &stats), -EINVAL);
+        assert_int_equal(stook_cache_stats(cache, NULL), -EINVAL);
+        assert_int_equal(CALL(stook_cache_node_stats, NULL, 0, &node), -EINVAL);
+        assert_int_equal(stook_cache_node_stats(cache, 0, NULL), -EINVAL);
+        assert_int_equal(stook_cache_node_stats(cache, UINT32_MAX, &node), -EINVAL);
+        assert_int_equal(CALL(stook_for_each_cache, NULL, NULL), -EINVAL);
+        assert_int_equal(CALL(stook_cache_validate, NULL), -EINVAL);
+        assert_int_equal(CALL(stook_mode, NULL), -EINVAL);
+        CALL(stook_on_report, NULL, NULL);
+        stook_on_report(on_report, NULL);
+        assert_non_null(CALL(stook_version));
+        assert_int_equal(CALL(stook_maintain), 0);
+        (void)CALL(stook_trim, SIZE_MAX);
+        assert_int_equal(stook_cache_destroy(cache), 0);
+}
+
+static void the_maintenance_thread_is_on_or_off(void **state)
+{
+        static const int neither[] = { 7, 2, -1, -EINVAL };
+
+        (void)state;
+        for (size_t i = 0; i < sizeof(neither) / sizeof(neither[0]); i++)
+                assert_int_equal(CALL(stook_maintenance_thread, neither[i]), -EINVAL);
+        assert_int_equal(stook_maintenance_thread(0), 0);
+}
+
+/* ---- those that do not look ---- */
+
+static void alloc_from_nothing(void)     { nothing = CALL(stook_cache_alloc, nothing); }
+static void alloc_nolock_nothing(void)   { nothing = CALL(stook_cache_alloc_nolock, nothing); }
+static void free_to_nothing(void)        { CALL(stook_cache_free, nothing, stook_malloc(8)); }
+static void free_nolock_to_nothing(void) { CALL(stook_cache_free_nolock, nothing, stook_malloc(8)); }
+static void take_from_nothing(void)      { nothing = CALL(stook_sheaf_alloc, nothing, nothing); }
+static void free_an_array_of_nothing(void) { stook_cache_free_bulk(nothing, 2, nothing); }
+
+static void dies(void (*call)(void))
+{
+        int status = 0;
+        pid_t child = fork();
+
+        assert_true(child >= 0);
+        if (!child) {
+                setrlimit(RLIMIT_CORE, &(struct rlimit){ 0, 0 });
+                signal(SIGSEGV, SIG_DFL);
+                if (!freopen("/dev/null", "w", stderr))
+                        _exit(0);
+                call();
+                _exit(0);
+        }
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFSIGNALED(status));
+        assert_int_equal(WTERMSIG(status), SIGSEGV);
+}
+
+static void the_fast_path_does_not_look(void **state)
+{
+        static void (*const calls[])(void) = { alloc_from_nothing, alloc_nolock_nothing, free_to_nothing,
+                                               free_nolock_to_nothing, take_from_nothing, free_an_array_of_nothing };
+        static const char *const names[] = { "stook_cache_alloc", "stook_cache_alloc_nolock", "stook_cache_free",
+                                             "stook_cache_free_nolock", "stook_sheaf_alloc" };
+
+        (void)state;
+        for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
+                dies(calls[i]);
+        for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+                note(names[i]);                 /* the children's notes went with them */
+}
+
+/* ---- all of them ---- */
+
+static int is_seen(const char *name)
+{
+        for (size_t i = 0; i < seen_count; i++)
+                if (!strcmp(seen[i], name))
+                        return 1;
+        return 0;
+}
+
+static void no_call_is_left_out(void **state)
+{
+        char path[4096], line[256], name[128];
+        unsigned calls = 0;
+        FILE *list;
+
+        (void)state;
+        snprintf(path, sizeof(path), "%s/src/libstook.sym", getenv("STOOK_SOURCE") ? getenv("STOOK_SOURCE") : ".");
+        list = fopen(path, "r");
+        assert_non_null(list);
+        while (fgets(line, sizeof(line), list)) {
+                if (sscanf(line, " %127[a-z0-9_];", name) != 1 || strncmp(name, "stook_", 6) || strstr(name, "_v1"))
+                        continue;
+                calls++;
+                if (!is_seen(name))
+                        fail_msg("%s is not tried with NULL here", name);
+        }
+        fclose(list);
+        assert_true(calls >= 60);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(caches),
+                cmocka_unit_test(sheaves),
+                cmocka_unit_test(groups),
+                cmocka_unit_test(by_rcu),
+                cmocka_unit_test(by_size),
+                cmocka_unit_test(figures_and_control),
+                cmocka_unit_test(the_maintenance_thread_is_on_or_off),
+                cmocka_unit_test(the_fast_path_does_not_look),
+                cmocka_unit_test(no_call_is_left_out),
+        };
+
+        stook_on_report(on_report, NULL);
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
