@@ -1,14 +1,17 @@
 /*
  * bench/micro/maple_map.cc - the maple tree beside ordered maps, one of them in a process
  *
- * Purpose: ranges stored, looked up by any key inside, and looked up by one thread while another stores.
- * How: map=maple, map=std (std::map by first key) or map=btree (absl::btree_map). n ranges of 1 to 16 keys (with
- * gaps=1: and gaps of up to 15 between them, which take room in a maple tree and none in a map) are stored in random order; a lookup takes a random key and must find the range it lies in, or none.
+ * Purpose: ranges stored, replaced, looked up by any key inside, and looked up by one thread while another stores.
+ * How: map=maple (RCU, a lock of its own), map=maple-external (no RCU, the caller locks: what a std::map is), map=std
+ * (std::map by first key) or map=btree (absl::btree_map). n ranges of 1 to 16 keys (with gaps=1: and gaps of up to 15 keys
+ * between them, which take room in a maple tree and none in a map) are stored in random order, or in order=1; then a
+ * third as many are erased and stored again; a lookup takes a random key and must find the range it lies in, or none.
  * "beside": one thread looks up for half a second while another stores and erases without pause: the maple tree's readers
  * take no lock (RCU); the others' share a reader-writer lock with the writer.
- * Answer: "store_ns", "lookup_ns", "beside_per_us" lookups, "beside_writes_per_us", "bytes" resident for an entry,
- * "node_bytes" of them in the tree's nodes (what is left lies free in slabs that readers kept from being given back).
- * Options: map=NAME, n=100000, gaps=0.
+ * Answer: "store_ns", "replace_ns" (a write), "lookup_ns", "beside_per_us" lookups, "beside_writes_per_us"; bytes for an
+ * entry once nothing waits for readers: "bytes" resident, and of these "node_bytes" in the tree, "cached_bytes" in
+ * sheaves, "slack_bytes" free in slabs that others of their objects keep.
+ * Options: map=NAME, n=100000, gaps=0, order=0, lookups=N, beside=1.
  */
 #include <algorithm>
 #include <atomic>
@@ -24,38 +27,74 @@
 #include <stook/maple.h>
 #include <stook/control.h>
 #include <stook/rcu.h>
+#include <stook/stats.h>
 
 #include "../harness.h"
 
 struct range { uint64_t first, last; void *entry; };
 
-struct maple {
+/* A lock for readers and writers, or none. */
+template <bool any> struct shared_lock {
+        pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
+        void read() { if (any) pthread_rwlock_rdlock(&lock); }
+        void write() { if (any) pthread_rwlock_wrlock(&lock); }
+        void leave() { if (any) pthread_rwlock_unlock(&lock); }
+};
+
+struct sizes { double nodes, cached, slack; };
+
+static int add_sizes(struct stook_cache *cache, void *data)
+{
+        struct sizes *sum = static_cast<struct sizes *>(data);
+        struct stook_cache_stats stats = {};
+
+        stats.stats_size = sizeof(stats);
+        if (stook_cache_stats(cache, &stats) || strcmp(stats.name, "maple_node"))
+                return 0;
+        sum->cached = (double)stats.objects_cached * (double)stats.slot_size;
+        sum->slack = (double)stats.slabs * (double)stats.slab_bytes - sum->cached - sum->nodes;
+        return 1;
+}
+
+template <unsigned flags> struct maple {
         struct stook_maple tree;
-        maple() { stook_rcu_use(&stook_urcu_bp); stook_maple_init(&tree, STOOK_MAPLE_RCU); }
+        shared_lock<!(flags & STOOK_MAPLE_RCU)> lock;
+        maple() { stook_rcu_use(&stook_urcu_bp); stook_maple_init(&tree, flags); }
         ~maple() { stook_maple_destroy(&tree); }
         void store(const range &r) { if (stook_maple_store(&tree, r.first, r.last, r.entry)) abort(); }
-        void erase(const range &r) { stook_maple_erase(&tree, r.first); }
+        void erase(const range &r) { if (!stook_maple_erase(&tree, r.first)) abort(); }
         void *lookup(uint64_t key) { return stook_maple_load(&tree, key); }
-        void *lookup_beside(uint64_t key)
+        void enter_reader()
         {
-                urcu_bp_read_lock();
-                void *entry = lookup(key);
-                urcu_bp_read_unlock();
-                return entry;
+                if (flags & STOOK_MAPLE_RCU)
+                        urcu_bp_read_lock();
+                lock.read();
         }
-        size_t node_bytes() { return stook_maple_nodes(&tree) * 256; }
+        void leave_reader()
+        {
+                if (flags & STOOK_MAPLE_RCU)
+                        urcu_bp_read_unlock();
+                lock.leave();
+        }
+        void enter_writer() { lock.write(); }
+        void leave_writer() { lock.leave(); }
         void settle() { stook_rcu_barrier(); stook_trim(0); }
-        void store_beside(const range &r) { store(r); }
-        void erase_beside(const range &r) { erase(r); }
+        struct sizes sizes()
+        {
+                struct sizes s = {(double)stook_maple_nodes(&tree) * 256, 0, 0};
+
+                stook_for_each_cache(add_sizes, &s);
+                return s;
+        }
 };
 
 struct value { uint64_t last; void *entry; };
 
 template <typename Map> struct ordered {
         Map map;
-        pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
+        shared_lock<true> lock;
         void store(const range &r) { map[r.first] = {r.last, r.entry}; }
-        void erase(const range &r) { map.erase(r.first); }
+        void erase(const range &r) { if (!map.erase(r.first)) abort(); }
         void *lookup(uint64_t key)
         {
                 auto at = map.upper_bound(key);
@@ -64,27 +103,12 @@ template <typename Map> struct ordered {
                 --at;
                 return key <= at->second.last ? at->second.entry : nullptr;
         }
-        void *lookup_beside(uint64_t key)
-        {
-                pthread_rwlock_rdlock(&lock);
-                void *entry = lookup(key);
-                pthread_rwlock_unlock(&lock);
-                return entry;
-        }
-        size_t node_bytes() { return 0; }
+        void enter_reader() { lock.read(); }
+        void leave_reader() { lock.leave(); }
+        void enter_writer() { lock.write(); }
+        void leave_writer() { lock.leave(); }
         void settle() { malloc_trim(0); }
-        void store_beside(const range &r)
-        {
-                pthread_rwlock_wrlock(&lock);
-                store(r);
-                pthread_rwlock_unlock(&lock);
-        }
-        void erase_beside(const range &r)
-        {
-                pthread_rwlock_wrlock(&lock);
-                erase(r);
-                pthread_rwlock_unlock(&lock);
-        }
+        struct sizes sizes() { return {0, 0, 0}; }
 };
 
 template <typename Map> static void beside(Map &map, std::vector<range> &ranges, uint64_t keys, bench::answer &answer)
@@ -95,16 +119,23 @@ template <typename Map> static void beside(Map &map, std::vector<range> &ranges,
                 bench::rng r(3);
                 while (!stop.load(std::memory_order_relaxed)) {
                         range &one = ranges[r.below((uint32_t)ranges.size())];
-                        map.erase_beside(one);
-                        map.store_beside(one);
+                        map.enter_writer();
+                        map.erase(one);
+                        map.leave_writer();
+                        map.enter_writer();
+                        map.store(one);
+                        map.leave_writer();
                         writes += 2;
                 }
         });
         bench::rng r(4);
         uint64_t start = bench::now_ns(), ns;
         do {
-                for (int i = 0; i < 256; i++)
-                        found += map.lookup_beside(r.next() % keys) != nullptr;
+                for (int i = 0; i < 256; i++) {
+                        map.enter_reader();
+                        found += map.lookup(r.next() % keys) != nullptr;
+                        map.leave_reader();
+                }
                 reads += 256;
                 ns = bench::now_ns() - start;
         } while (ns < 500000000u);
@@ -114,65 +145,99 @@ template <typename Map> static void beside(Map &map, std::vector<range> &ranges,
         answer.add("beside_per_us", (double)reads * 1e3 / (double)ns).add("beside_writes_per_us", (double)writes * 1e3 / (double)ns);
 }
 
-template <typename Map> static int measure(size_t n, bool gaps)
+struct options {
+        size_t n, lookups;
+        bool gaps, in_order, beside;
+};
+
+static std::vector<range> make_ranges(const options &o, bench::rng &r, uint64_t *keys)
 {
-        std::vector<range> ranges(n);
-        bench::rng r(1);
+        std::vector<range> ranges(o.n);
         uint64_t key = 1;
 
         for (auto &one : ranges) {
-                one.first = key += 1 + (gaps ? r.below(16) : 0);
+                one.first = key += 1 + (o.gaps ? r.below(16) : 0);
                 one.last = key += r.below(16);
-                one.entry = &one;
         }
-        uint64_t keys = key + 16;
-        for (size_t i = n; i > 1; i--)
+        *keys = key + 16;
+        for (size_t i = o.in_order ? 0 : o.n; i > 1; i--)
                 std::swap(ranges[i - 1], ranges[r.below((uint32_t)i)]);
         for (auto &one : ranges)
                 one.entry = &one;
-        bench::answer answer;
-        long before = bench::resident_kib();
-        static Map map;
-        uint64_t start = bench::now_ns();
-        for (auto &one : ranges)
-                map.store(one);
-        answer.add("store_ns", (double)(bench::now_ns() - start) / (double)n);
-        map.settle();
-        answer.add("node_bytes", (double)map.node_bytes() / (double)n);
-        answer.add("bytes", (double)(bench::resident_kib() - before) * 1024 / (double)n);
+        return ranges;
+}
 
-        size_t lookups = n < 1000000 ? 2000000 : 4000000;
-        uint64_t found = 0;
-        start = bench::now_ns();
+template <typename Map> static bool look_up(Map &map, size_t lookups, uint64_t keys, bench::rng &r)
+{
+        size_t found = 0;
+
         for (size_t i = 0; i < lookups; i++) {
                 uint64_t wanted = r.next() % keys;
                 range *one = static_cast<range *>(map.lookup(wanted));
                 if (one) {
                         if (wanted < one->first || wanted > one->last)
-                                return 1;
+                                return false;
                         found++;
                 }
         }
-        answer.add("lookup_ns", (double)(bench::now_ns() - start) / (double)lookups);
-        if (found < lookups / 4)
+        return found >= lookups / 4;
+}
+
+template <typename Map> static int measure(const options &o)
+{
+        bench::rng r(1);
+        uint64_t keys;
+        std::vector<range> ranges = make_ranges(o, r, &keys);
+        bench::answer answer;
+        double n = (double)o.n;
+        long before = bench::resident_kib();
+        static Map map;
+        uint64_t start = bench::now_ns();
+
+        for (auto &one : ranges)
+                map.store(one);
+        answer.add("store_ns", (double)(bench::now_ns() - start) / n);
+        map.settle();
+        long after = bench::resident_kib();
+        struct sizes sizes = map.sizes();
+        answer.add("bytes", (double)(after - before) * 1024 / n).add("node_bytes", sizes.nodes / n);
+        answer.add("cached_bytes", sizes.cached / n).add("slack_bytes", sizes.slack / n);
+
+        start = bench::now_ns();
+        for (size_t i = 0; i < o.n / 3; i++) {
+                range &one = ranges[r.below((uint32_t)o.n)];
+                map.erase(one);
+                map.store(one);
+        }
+        answer.add("replace_ns", (double)(bench::now_ns() - start) / (double)(o.n / 3 * 2));
+        map.settle();
+        start = bench::now_ns();
+        if (!look_up(map, o.lookups, keys, r))
                 return 1;
-        beside(map, ranges, keys, answer);
+        answer.add("lookup_ns", (double)(bench::now_ns() - start) / (double)o.lookups);
+        if (o.beside)
+                beside(map, ranges, keys, answer);
         return 0;
 }
 
 int main(int argc, char **argv)
 {
         const char *map = bench::text_option(argc, argv, "map", "maple");
-        size_t n = (size_t)bench::option(argc, argv, "n", 100000);
+        options o = {};
 
-        bool gaps = bench::option(argc, argv, "gaps", 0);
-
+        o.n = (size_t)bench::option(argc, argv, "n", 100000);
+        o.lookups = (size_t)bench::option(argc, argv, "lookups", o.n < 1000000 ? 2000000 : 4000000);
+        o.gaps = bench::option(argc, argv, "gaps", 0);
+        o.in_order = bench::option(argc, argv, "order", 0);
+        o.beside = bench::option(argc, argv, "beside", 1);
         if (!strcmp(map, "maple"))
-                return measure<maple>(n, gaps);
+                return measure<maple<STOOK_MAPLE_RCU>>(o);
+        if (!strcmp(map, "maple-external"))
+                return measure<maple<STOOK_MAPLE_EXTERNAL_LOCK>>(o);
         if (!strcmp(map, "std"))
-                return measure<ordered<std::map<uint64_t, value>>>(n, gaps);
+                return measure<ordered<std::map<uint64_t, value>>>(o);
         if (!strcmp(map, "btree"))
-                return measure<ordered<absl::btree_map<uint64_t, value>>>(n, gaps);
+                return measure<ordered<absl::btree_map<uint64_t, value>>>(o);
         fprintf(stderr, "no map %s\n", map);
         return 2;
 }
