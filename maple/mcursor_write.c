@@ -34,7 +34,7 @@ STOOK_PUBLIC int stook_cursor_store(struct stook_cursor *cursor, void *entry)
 {
         struct mreserve reserve = reserve_of(cursor);
         struct mwrite write;
-        int error = stook_mwrite_prepare(&write, cursor->tree, cursor->first, cursor->last, entry, false);
+        int error = stook_mwrite_prepare(&write, cursor->tree, cursor->first, cursor->last, entry, MWRITE_STORE);
 
         if (!error && write.nodes)
                 error = stook_mreserve_fill(&reserve, write.nodes);
@@ -47,7 +47,7 @@ STOOK_PUBLIC int stook_cursor_preallocate(struct stook_cursor *cursor, void *ent
 {
         struct mreserve reserve = reserve_of(cursor);
         struct mwrite write;
-        int error = stook_mwrite_prepare(&write, cursor->tree, cursor->first, cursor->last, entry, false);
+        int error = stook_mwrite_prepare(&write, cursor->tree, cursor->first, cursor->last, entry, MWRITE_STORE);
 
         if (!error)
                 error = stook_mreserve_fill(&reserve, write.nodes);
@@ -61,7 +61,7 @@ STOOK_PUBLIC int stook_cursor_store_prealloc(struct stook_cursor *cursor, void *
 {
         struct mreserve reserve = reserve_of(cursor);
         struct mwrite write;
-        int error = stook_mwrite_prepare(&write, cursor->tree, cursor->first, cursor->last, entry, false);
+        int error = stook_mwrite_prepare(&write, cursor->tree, cursor->first, cursor->last, entry, MWRITE_STORE);
 
         if (!error && write.nodes > stook_mreserve_left(&reserve))
                 error = -ENOMEM;

@@ -7,7 +7,7 @@
 #include "mwrite.h"
 
 int stook_mwrite_prepare(struct mwrite *write, struct stook_maple *tree, uint64_t first, uint64_t last, void *entry,
-                         bool only_gaps)
+                         enum mwrite_wish wish)
 {
         int error = 0;
 
@@ -22,7 +22,7 @@ int stook_mwrite_prepare(struct mwrite *write, struct stook_maple *tree, uint64_
         write->first = first;
         write->last = last;
         write->entry = entry;
-        error = stook_mwrite_locate(write, only_gaps);
+        error = stook_mwrite_locate(write, wish);
         if (error)
                 return error;
         stook_mwrite_plan(write);
@@ -45,60 +45,59 @@ void stook_mwrite_commit(struct mwrite *write, struct mreserve *reserve)
                 tree->version++;
 }
 
-/* The lock is held. */
-static int store(struct stook_maple *tree, uint64_t first, uint64_t last, void *entry, bool only_gaps)
+/* What was prepared. The lock is held. */
+static int finish(struct mwrite *write)
 {
         struct mreserve reserve = { NULL, NULL };
-        struct mwrite write;
-        int error = stook_mwrite_prepare(&write, tree, first, last, entry, only_gaps);
+        int error;
 
-        if (error)
-                return error;
-        if (write.nodes) {
-                error = stook_mreserve_fill(&reserve, write.nodes);
+        if (write->nodes) {
+                error = stook_mreserve_fill(&reserve, write->nodes);
                 if (error)
                         return error;
         }
-        stook_mwrite_commit(&write, &reserve);
-        if (write.nodes)
+        stook_mwrite_commit(write, &reserve);
+        if (write->nodes)
                 stook_mreserve_return(&reserve);
         return 0;
 }
 
-STOOK_PUBLIC int stook_maple_store(struct stook_maple *tree, uint64_t first, uint64_t last, void *entry)
+static int store(struct stook_maple *tree, uint64_t first, uint64_t last, void *entry, enum mwrite_wish wish)
 {
         bool entered = stook_mtree_enter(tree);
-        int error = store(tree, first, last, entry, false);
+        struct mwrite write;
+        int error = stook_mwrite_prepare(&write, tree, first, last, entry, wish);
 
+        if (!error)
+                error = finish(&write);
         stook_mtree_leave(tree, entered);
         return error;
 }
 
+STOOK_PUBLIC int stook_maple_store(struct stook_maple *tree, uint64_t first, uint64_t last, void *entry)
+{
+        return store(tree, first, last, entry, MWRITE_STORE);
+}
+
 STOOK_PUBLIC int stook_maple_insert(struct stook_maple *tree, uint64_t first, uint64_t last, void *entry)
 {
-        bool entered;
-        int error;
-
-        if (!entry)
-                return -EINVAL;
-        entered = stook_mtree_enter(tree);
-        error = store(tree, first, last, entry, true);
-        stook_mtree_leave(tree, entered);
-        return error;
+        return entry ? store(tree, first, last, entry, MWRITE_INSERT) : -EINVAL;
 }
 
 STOOK_PUBLIC void *stook_maple_erase(struct stook_maple *tree, uint64_t key)
 {
         bool entered = stook_mtree_enter(tree);
-        struct mplace place;
-        int error = 0;
+        int error = -ENOENT;
+        struct mwrite write;
 
-        stook_mplace_seek(tree, key, &place);
-        if (place.entry)
-                error = store(tree, place.first, place.last, NULL, false);
+        if (tree->root)
+                error = stook_mwrite_prepare(&write, tree, key, key, NULL, MWRITE_ERASE);
+        if (!error)
+                error = finish(&write);
         stook_mtree_leave(tree, entered);
         if (!error)
-                return place.entry;
-        errno = -error;
+                return write.erased;
+        if (error != -ENOENT)
+                errno = -error;
         return NULL;
 }

@@ -44,6 +44,13 @@ enum mwrite_class {
         MWRITE_SPANNING,                /* begins and ends in different leaves */
 };
 
+/* What is asked for. */
+enum mwrite_wish {
+        MWRITE_STORE,                   /* the entry at [first, last] */
+        MWRITE_INSERT,                  /* only where all of it is a gap */
+        MWRITE_ERASE                    /* a gap in place of the whole range that `first` is in */
+};
+
 enum mwrite_end { MWRITE_LEAF, MWRITE_POINTER, MWRITE_SPLICE, MWRITE_ROOT };
 
 /* The way from the root to a leaf. Index: level. */
@@ -70,6 +77,7 @@ struct mwrite {
         struct stook_maple *tree;
         uint64_t first, last;           /* a NULL entry's range includes neighbouring gaps */
         void    *entry;
+        void    *erased;                /* ERASE: what was there */
         unsigned height;                /* of a tree without a node: 1 */
         enum mwrite_class class;
         enum mwrite_end end;
@@ -88,19 +96,19 @@ struct mwrite {
 };
 
 /*
- * Locate and plan. @only_gaps: insert. Return: 0, the tree unchanged, write->nodes known; -EINVAL; -EEXIST (insert);
+ * Locate and plan. Return: 0, the tree unchanged, write->nodes known; -EINVAL; -EEXIST (insert); -ENOENT (erase);
  * -ENOTSUP, -ENOMEM.
  */
 int stook_mwrite_prepare(struct mwrite *write, struct stook_maple *tree, uint64_t first, uint64_t last, void *entry,
-                         bool only_gaps);
+                         enum mwrite_wish wish);
 
 /* @reserve holds write->nodes nodes or more; what is left stays in it. */
 void stook_mwrite_commit(struct mwrite *write, struct mreserve *reserve);
 
 /* ---- parts ---- */
 
-/* -EEXIST, or 0 */
-int stook_mwrite_locate(struct mwrite *write, bool only_gaps);
+/* -EEXIST, -ENOENT, or 0 */
+int stook_mwrite_locate(struct mwrite *write, enum mwrite_wish wish);
 
 /*
  * The node to the left, or right, of the way on a level; NULL: there is none. @bound: its first, or last, key. @move: the way

@@ -201,7 +201,7 @@ static void widen_right(struct mwrite *write)
         write->last = slot_last(write);
 }
 
-int stook_mwrite_locate(struct mwrite *write, bool only_gaps)
+int stook_mwrite_locate(struct mwrite *write, enum mwrite_wish wish)
 {
         uintptr_t root = write->tree->root;
         struct mside *left = &write->left, *right = &write->right;
@@ -220,7 +220,14 @@ int stook_mwrite_locate(struct mwrite *write, bool only_gaps)
         right->at[0] = left->at[0];
         if (left->node[0] != right->node[0] || slot_last(write) < write->last)
                 right->at[0] = (unsigned char)mnode_find_wide(right->node[0], write->last);
-        if (only_gaps && (entry_at(left) || left->node[0] != right->node[0] || left->at[0] != right->at[0]))
+        if (wish == MWRITE_ERASE) {
+                write->erased = entry_at(left);
+                if (!write->erased)
+                        return -ENOENT;
+                write->first = slot_first(write);
+                write->last = slot_last(write);
+        }
+        if (wish == MWRITE_INSERT && (entry_at(left) || left->node[0] != right->node[0] || left->at[0] != right->at[0]))
                 return -EEXIST;
         if (!write->entry) {
                 widen_left(write);

@@ -228,6 +228,8 @@ void stook_mwrite_run(struct mwrite *write, struct mreserve *reserve)
                 cut_run(write, level, &run, cut, &reused, reserve);
         }
         switch (write->end) {
+        case MWRITE_LEAF:               /* mwrite_leaf.c */
+                break;
         case MWRITE_ROOT:
                 finish_root(write, write->top, cut, &reused, reserve);
                 break;

@@ -79,7 +79,7 @@ static void attempt(uint64_t first, uint64_t last, void *entry, unsigned enough)
         long requests;
 
         stook_maple_lock(&tree);
-        expect(stook_mwrite_prepare(&w, &tree, first, last, entry, false) == 0);
+        expect(stook_mwrite_prepare(&w, &tree, first, last, entry, MWRITE_STORE) == 0);
         stook_maple_unlock(&tree);
         expect(w.nodes <= table(&w) && w.nodes <= 3 * stook_maple_height(&tree) + 1);
         if (stook_maple_height(&tree) != height || met[w.class][height] >= enough)

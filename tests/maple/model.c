@@ -256,7 +256,7 @@ static void store(uint64_t first, uint64_t last, void *entry)
         unsigned nodes;
 
         stook_maple_lock(&tree);
-        expect(stook_mwrite_prepare(&w, &tree, first, last, entry, false) == 0);
+        expect(stook_mwrite_prepare(&w, &tree, first, last, entry, MWRITE_STORE) == 0);
         live = fake_live;
         waiting = fake_waiting;
         nodes = w.nodes;
