@@ -8,8 +8,10 @@
  *                     exactly what a write needs; the worst any could need, in bulk; the same in a loop
  * Answer: mmap2: "pairs" of map and unmap a second and thread; page_fault3: "faults" a second and thread;
  * replay: calls a second, and for nodes taken and given, from and to the array or sheaf and what is behind it.
- * "resident_kib" at the end.
- * Options: front=NAME, threads=1, seconds=1.
+ * "resident_kib" at the end. Of sheaves, whose barn is compiled with a counter (micro/count_retries.h): "trades" with it,
+ * and of its compare-and-swaps the "retries_per_1000_trades".
+ * Options: front=NAME, threads=1, seconds=1, kib=131072 of a mapping; rounds=N ends mmap2 and page_fault3 when one thread
+ * has mapped and unmapped N times, for machines whose clock says little (tools/emulated-machine).
  */
 #include <atomic>
 #include <string>
@@ -22,8 +24,11 @@
 #include "address_space.h"
 #include "front.h"
 
-static constexpr uint64_t mapping = uint64_t(128) << 20;
+extern "C" {
+uint64_t stook_bench_retries;
+}
 
+static uint64_t mapping = uint64_t(128) << 20, rounds;
 static std::atomic<bool> go{false}, stop{false};
 
 static uint64_t mmap2(struct address_space *space)
@@ -33,7 +38,8 @@ static uint64_t mmap2(struct address_space *space)
         while (!stop.load(std::memory_order_relaxed)) {
                 if (address_space_map(space, mapping, nullptr, &at) || address_space_unmap(space, at, mapping))
                         abort();
-                pairs++;
+                if (++pairs == rounds)
+                        stop = true;
         }
         return pairs;
 }
@@ -41,7 +47,7 @@ static uint64_t mmap2(struct address_space *space)
 static uint64_t page_fault3(struct address_space *space)
 {
         std::vector<unsigned char> pages(mapping / PAGE);
-        uint64_t faults = 0, at;
+        uint64_t faults = 0, pairs = 0, at;
 
         while (!stop.load(std::memory_order_relaxed)) {
                 if (address_space_map(space, mapping, pages.data(), &at))
@@ -55,6 +61,8 @@ static uint64_t page_fault3(struct address_space *space)
                 faults += mapping / PAGE;
                 if (address_space_unmap(space, at, mapping))
                         abort();
+                if (++pairs == rounds)
+                        stop = true;
         }
         return faults;
 }
@@ -121,6 +129,8 @@ int main(int argc, char **argv)
         const char *work = bench::text_option(argc, argv, "work", "mmap2");
         long threads = bench::option(argc, argv, "threads", 1), seconds = bench::option(argc, argv, "seconds", 1);
         bool shared = !strcmp(work, "page_fault3");
+        mapping = (uint64_t)bench::option(argc, argv, "kib", 128 << 10) << 10;
+        rounds = (uint64_t)bench::option(argc, argv, "rounds", 0);
         std::vector<struct address_space> spaces(shared ? 1 : (size_t)threads);
         std::vector<std::thread> workers;
         std::atomic<uint64_t> sum{0};
@@ -152,7 +162,7 @@ int main(int argc, char **argv)
                 });
         uint64_t start = bench::now_ns();
         go = true;
-        while (bench::now_ns() - start < (uint64_t)seconds * 1000000000u)
+        while (rounds ? !stop.load() : bench::now_ns() - start < (uint64_t)seconds * 1000000000u)
                 usleep(2000);
         uint64_t ns = bench::now_ns() - start;
         stop = true;
@@ -161,5 +171,8 @@ int main(int argc, char **argv)
         bench::answer answer;
         answer.add(shared ? "faults" : "pairs", (double)sum * 1e9 / (double)ns / (double)threads);
         answer.add("resident_kib", (double)bench::resident_kib());
+        if (uint64_t trades = front_trades())
+                answer.add("trades", (double)trades)
+                        .add("retries_per_1000_trades", 1000 * (double)stook_bench_retries / (double)trades);
         return 0;
 }

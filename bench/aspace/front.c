@@ -360,6 +360,20 @@ struct front_counts front_counts(void)
                                       s.free_fastpath + s.free_rcu_sheaf, s.free_slowpath + s.sheaf_flush };
 }
 
+uint64_t front_trades(void)
+{
+        struct front_cache *all[] = { node_cache, area_cache };
+        uint64_t sum = 0;
+
+        for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
+                struct stook_cache_stats s = { .stats_size = sizeof(s) };
+
+                if (all[i] && all[i]->cache && !stook_cache_stats(all[i]->cache, &s))
+                        sum += s.barn_get + s.barn_put;
+        }
+        return sum;
+}
+
 /* ---- areas ---- */
 
 struct area *vma_new(void)

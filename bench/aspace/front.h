@@ -35,6 +35,9 @@ void front_height(unsigned height);
 struct front_counts { uint64_t taken, taken_behind, given, given_behind; };
 struct front_counts front_counts(void);
 
+/* Sheaves that went to a barn or came from one so far; 0 with the older front ends. */
+uint64_t front_trades(void);
+
 /* Everything that waits for readers is free afterwards. */
 void front_settle(void);
 

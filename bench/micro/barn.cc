@@ -8,7 +8,8 @@
  * compare-and-swaps (STOOK_TAGGED_STACK_RETRY), instead of the library's. Capacity does not grow: STOOK_CAPACITY.
  * Answer: objects_per_cpu_us: objects of all threads over the processor time of all, which does not fall as threads are
  * added if nobody waits; trades (to and from the barn) for 1,000 objects; retries for 1,000 trades.
- * Options: threads=2, ms=500, batch=256.
+ * Options: threads=2, ms=500, batch=256; rounds=N ends it when one thread has done N, for machines whose clock says
+ * little (tools/emulated-machine).
  */
 #include <atomic>
 #include <thread>
@@ -23,7 +24,7 @@ extern "C" {
 uint64_t stook_bench_retries;           /* see meson.build */
 }
 
-static std::atomic<bool> stop;
+static std::atomic<bool> go, stop;
 
 static double thread_us()
 {
@@ -37,17 +38,22 @@ struct work {
         double us = 0;
 };
 
-static void run(struct stook_cache *cache, int cpu, size_t batch, work *done)
+static void run(struct stook_cache *cache, int cpu, size_t batch, size_t rounds, long ms, work *done)
 {
         bench::pin_to(cpu);
         std::vector<void *> object(batch);
+        while (!go.load(std::memory_order_relaxed))
+                sched_yield();
         double start = thread_us();
+        uint64_t end = bench::now_ns() + (uint64_t)ms * 1000000u;
         while (!stop.load(std::memory_order_relaxed)) {
                 for (void *&o : object)
                         o = stook_cache_alloc(cache);
                 for (void *o : object)
                         stook_cache_free(cache, o);
                 done->objects += batch;
+                if (rounds ? done->objects >= rounds * batch : bench::now_ns() >= end)
+                        stop = true;
         }
         done->us = thread_us() - start;
 }
@@ -60,6 +66,7 @@ int main(int argc, char **argv)
         }
         size_t threads = (size_t)bench::option(argc, argv, "threads", 2);
         size_t batch = (size_t)bench::option(argc, argv, "batch", 256);
+        size_t rounds = (size_t)bench::option(argc, argv, "rounds", 0);
         long ms = bench::option(argc, argv, "ms", 500);
         struct stook_cache_args args = {};
         args.args_size = sizeof(args);
@@ -73,9 +80,8 @@ int main(int argc, char **argv)
         std::vector<std::thread> running;
         int cpus = (int)std::thread::hardware_concurrency();
         for (size_t i = 0; i < threads; i++)
-                running.emplace_back(run, cache, (int)i % cpus, batch, &done[i]);
-        usleep((useconds_t)ms * 1000);
-        stop = true;
+                running.emplace_back(run, cache, (int)i % cpus, batch, rounds, ms, &done[i]);
+        go = true;                              /* the threads end it: under chrt this one may not run again before */
         for (std::thread &t : running)
                 t.join();
         struct stook_cache_stats stats = {};
@@ -92,6 +98,7 @@ int main(int argc, char **argv)
         }
         bench::answer answer;
         answer.add("objects_per_cpu_us", objects / us);
+        answer.add("trades", trades);
         answer.add("trades_per_1000_objects", 1000 * trades / objects);
         answer.add("retries_per_1000_trades", trades ? 1000 * (double)stook_bench_retries / trades : 0);
         return stook_cache_destroy(cache) == 0 ? 0 : 1;
