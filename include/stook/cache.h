@@ -187,8 +187,9 @@ STOOK_PUBLIC int stook_cache_tune(struct stook_cache *cache, const struct stook_
 /*
  * stook_cache_reserve() - have objects in store
  * @n: objects; 0 gives the reserve up (what is empty then goes at the next shrink, trim or by age)
- * When it returns 0, @n objects are free in the slabs of this thread's node. From then on the cache keeps slabs for
- * @n objects, in use and free together, through shrink and trim, until another reserve or destroy. Slabs are address
+ * When it returns 0, @n objects are free in the slabs of each node that has memory, so wherever the threads are that
+ * will want them. From then on the cache keeps slabs for @n objects there, in use and free together, through shrink
+ * and trim, until another reserve or destroy. Slabs are address
  * space: their pages come when the objects are written to first, unless they were in use before.
  * Return: 0; -ENOMEM: fewer could be had, which are kept; -EINVAL: cache NULL, or @n beyond any memory.
  * Threads: MT-safe, not signal-safe.

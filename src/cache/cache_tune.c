@@ -58,13 +58,17 @@ STOOK_API int stook_cache_tune(struct stook_cache *cache, const struct stook_tun
 
 STOOK_API int stook_cache_reserve(struct stook_cache *cache, size_t n)
 {
-        int error;
+        int error = 0;
 
         if (!cache || n > PTRDIFF_MAX / cache->slabs.slot_size)
                 return -EINVAL;
         stook_fork_check();
         stook_registry_lock();
-        error = stook_slabs_reserve(&cache->slabs, 0, n);
+        for (unsigned node = 0; node < stook_os_node_count(); node++) {
+                int answer = stook_os_node_has_memory(node) ? stook_slabs_reserve(&cache->slabs, node, n) : 0;
+
+                error = error ? error : answer;
+        }
         stook_registry_unlock();
         return error;
 }
