@@ -60,6 +60,7 @@ struct stook_barns {
         uint32_t full_wanted;           /* full_limit before it was lowered to STOOK_BARN_CACHE_BYTES; who changes capacity */
         struct stook_barn_growth growth;
         struct stook_barn *node;        /* [stook_os_node_count()]; kept when the cache's index is used again */
+        struct stook_remote *remote;    /* the slot layer's (slot_remote.c), for who comes by the barns; kept likewise */
         struct stook_barns *next;       /* all barns there ever were; const once listed */
         uint32_t visits;                /* atomic M1: others' calls in here (see stook_barns_close) | closed */
 };
@@ -160,6 +161,8 @@ struct stook_idle {
 
 /* Within a visit: flushes full sheaves that nobody needed; where nobody asked for any, gives back slabs kept empty, too. */
 void stook_barn_rest(struct stook_barns *barns, unsigned node, struct stook_idle *idle);
+/* Objects of the cache went into slabs of any node from outside: what is kept empty is to be looked at again. */
+void stook_barns_stir(struct stook_barns *barns);
 /* A sheaf that was detached from a slot where its cache is idle: flushed, and kept empty or deleted. */
 void stook_barn_retire(struct stook_barns *barns, unsigned node, struct stook_sheaf *sheaf);
 

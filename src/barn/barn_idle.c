@@ -10,6 +10,7 @@
  * Concurrency: any thread, any instruction. All hints are relaxed; a wrong one costs a flush or a refill.
  */
 #include "barn/barn.h"
+#include "os/os.h"
 #include "pages/span.h"
 
 static bool asked_for(struct stook_barn *barn)
@@ -52,6 +53,12 @@ void stook_barn_rest(struct stook_barns *barns, unsigned node, struct stook_idle
                 stook_slabs_give_kept(barns->below, node);
                 __atomic_store_n(&barn->bare, 1, __ATOMIC_RELAXED);
         }
+}
+
+void stook_barns_stir(struct stook_barns *barns)
+{
+        for (unsigned node = 0; node < stook_os_node_count(); node++)
+                __atomic_store_n(&barns->node[node].bare, 0, __ATOMIC_RELAXED);
 }
 
 void stook_barn_retire(struct stook_barns *barns, unsigned node, struct stook_sheaf *sheaf)

@@ -187,6 +187,7 @@ static int make(unsigned index, const struct plan *plan, struct stook_cache **ma
                                  plan->full_limit, plan->empty_limit);
         if (error)
                 goto give;
+        cache->front.below = &cache->barns;
         if (!stook_slots_add_remote(&cache->front)) {
                 error = -ENOMEM;
                 goto give;
@@ -200,7 +201,6 @@ static int make(unsigned index, const struct plan *plan, struct stook_cache **ma
         cache->magic = cache->slabs.magic;
         cache->last_offset = (cache->slabs.objects - 1) * cache->slabs.slot_size;
         stook_shapes[cache->index] = (struct stook_shape){ cache->magic, cache->last_offset };
-        cache->front.below = &cache->barns;
         /* I3: the next even value, or the odd one behind it where there are no sheaves. */
         __atomic_store_n(&cache->front.config, ((cache->front.config + 2) & ~1u) | !capacity, __ATOMIC_RELEASE);
         stook_registry_publish(cache);

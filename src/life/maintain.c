@@ -3,7 +3,7 @@
  * idle, and for slots on which nothing runs.
  * Place: API, and maintain_thread.c; calls slot, pages, os. Nothing needs it for correctness.
  *
- * A round: the hand of this thread's slot and of the barns; every slot from which nothing was taken for a decay time,
+ * A round: the hand of this thread's slot and of the barns; other nodes' barns; every slot from which nothing was taken for a decay time,
  * or on which no thread can run any more; free pages older than that. Under memory pressure: everything, as by
  * stook_trim(0).
  */

@@ -309,6 +309,7 @@ bool stook_slot_drain_idle(struct stook_barns *barns, const struct stook_slot_lo
         drain_lock();
         done = drain_locked(barns, look);
         drain_unlock();
+        stook_barns_stir(barns);
         return done;
 }
 

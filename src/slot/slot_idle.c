@@ -9,7 +9,8 @@
  * its count of pops are what they were when the hand last passed: objects may have come, none was taken. Barns:
  * barn/barn_idle.c.
  * A slot's pair is exchanged for {zero-capacity sheaf, none} by the same section as in every miss, on the slot the
- * thread is on: so no membarrier is needed, and what was detached is ours alone. Other slots are left to threads
+ * thread is on: so no membarrier is needed, and what was detached is ours alone. Sheaves of other nodes' objects are
+ * visited likewise (slot_remote.c). Other slots and, on several nodes, other nodes' barns are left to threads
  * that run there, and to stook_slots_rest, which does it from outside (slot_drain.c), for programs that ask for it.
  *
  * Invariants:
@@ -18,6 +19,8 @@
  * Concurrency: any thread, any instruction; two on one slot's hand look at some caches twice, or not this time.
  * Failure: none; an exchange that is refused is tried when the hand passes again.
  */
+#include <limits.h>
+
 #include "base/lock.h"
 #include "os/os.h"
 #include "pages/span.h"
@@ -65,6 +68,8 @@ static void rest_cache(struct stook_barns *barns, struct stook_line *own, struct
         if (index >= stook_regions_lines() || !stook_barns_visit(barns))
                 return;
         rest_pair(barns, own + index, index << STOOK_LINE_SHIFT, idle);
+        if (idle->work)
+                stook_slot_rest_remote(barns, own, idle);
         if (idle->work)
                 stook_barn_rest(barns, NODE, idle);
         stook_barns_leave(barns);
@@ -126,6 +131,15 @@ static bool gone(unsigned slot, const struct stook_cpus *allowed)
         return slot < STOOK_CPUS_MAX && !(allowed->mask[slot / 64] >> slot % 64 & 1);
 }
 
+/* Barns of nodes on which nobody may be to pass them. */
+static bool rest_barns(struct stook_barns *barns, struct stook_idle *idle)
+{
+        idle->work = UINT_MAX;
+        for (unsigned node = 0; node < stook_regions.nodes; node++)
+                stook_barn_rest(barns, node, idle);
+        return idle->work != UINT_MAX;
+}
+
 unsigned stook_slots_rest(uint32_t after_ms)
 {
         static struct stook_cpus allowed;       /* of the round under way: too large for the stack */
@@ -133,6 +147,8 @@ unsigned stook_slots_rest(uint32_t after_ms)
         bool alone = !__atomic_exchange_n(&looking, 1, __ATOMIC_ACQUIRE);
         struct stook_slot_look look = { .now_ms = (uint32_t)stook_os_clock_ms(), .after_ms = after_ms,
                                         .allowed = alone ? &allowed : NULL, .gone = gone };
+        struct stook_idle idle = { .now_ms = look.now_ms, .after_ms = stook_pages_decay_ms() / 8 + 1,
+                                   .growths = stook_pages_growths() };
         unsigned caches = 0;
 
         if (alone)
@@ -141,6 +157,10 @@ unsigned stook_slots_rest(uint32_t after_ms)
                 if (at->line_index >= stook_regions_lines() || !stook_barns_visit(at))
                         continue;
                 caches += stook_slot_drain_idle(at, &look);
+                if (stook_slots_by_node) {
+                        caches += stook_slots_rest_remote(at, &look);
+                        caches += rest_barns(at, &idle);
+                }
                 stook_barns_leave(at);
         }
         if (alone)

@@ -35,6 +35,12 @@ bool   stook_slot_free_remote(struct stook_front *front, void *object, void (*on
 size_t stook_slot_free_remote_bulk(struct stook_front *front, size_t n, void **objects);
 /* Empties all of a cache's remote-free sheaves into the slabs. */
 void   stook_slot_drain_remote(struct stook_front *front);
+/*
+ * Of sheaves that nobody has put anything in since the same look last passed, the objects go into their slabs. Within a
+ * visit of the barns. One slot's, by its hand (slot_idle.c); all slots', by a round: true: there were some.
+ */
+void   stook_slot_rest_remote(struct stook_barns *barns, const struct stook_line *own, struct stook_idle *idle);
+bool   stook_slots_rest_remote(struct stook_barns *barns, const struct stook_slot_look *look);
 /* The sheaf of a slot for a node, for who looks on (quiescent); NULL: none. */
 struct stook_sheaf *stook_slot_remote_sheaf(struct stook_front *front, unsigned slot, unsigned node);
 struct stook_remote_counts {

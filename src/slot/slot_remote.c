@@ -9,6 +9,9 @@
  * sheaf back. The word is empty meanwhile: who finds that (a handler on top, another thread of a locked slot) makes a
  * sheaf of its own, and who then finds the word taken sends its sheaf home as it is. So there is nothing to be in the
  * middle of, no section is needed, and a drain owns what it takes.
+ * A sheaf that is never filled goes home when nobody has put anything in since a look for what is idle last passed
+ * (slot_idle.c). What such a look has seen it says in the word, in bits that the address of a sheaf has not; whoever puts
+ * the sheaf back leaves them out.
  *
  * Invariants:
  *  I1 a sheaf in a word has at least one object and room for one, is of the cache, and its objects are of that node, which
@@ -28,12 +31,27 @@
 /* Of each cache: counts for each node, then words, slot by slot. */
 struct stook_remote {
         struct stook_remote_counts sent[STOOK_NODES_MAX];
-        struct stook_sheaf *word[];     /* atomic M1 */
+        uint32_t looked_ms;             /* atomic, relaxed, a hint: when a round last passed */
+        uintptr_t word[];               /* atomic M1: sheaf | SEEN_* */
 };
 
-static struct stook_sheaf **word_of(const struct stook_front *front, unsigned slot, unsigned node)
+#define SEEN_HAND  1u                   /* by the slot's own hand */
+#define SEEN_ROUND 2u                   /* by a round over all slots */
+#define SEEN       ((uintptr_t)3)
+
+static struct stook_sheaf *sheaf_in(uintptr_t word)
 {
-        return &front->remote->word[(size_t)slot * stook_regions.nodes + node];
+        return (struct stook_sheaf *)(word & ~SEEN);
+}
+
+static struct stook_sheaf *take_out(uintptr_t *word)
+{
+        return sheaf_in(__atomic_exchange_n(word, 0, __ATOMIC_ACQ_REL));
+}
+
+static uintptr_t *word_of(const struct stook_front *front, unsigned slot, unsigned node)
+{
+        return front->remote->word + (size_t)slot * stook_regions.nodes + node;
 }
 
 bool stook_slots_add_remote(struct stook_front *front)
@@ -43,7 +61,8 @@ bool stook_slots_add_remote(struct stook_front *front)
         if (front->remote)
                 memset(front->remote->sent, 0, sizeof(front->remote->sent));
         else if (stook_slots_by_node)
-                front->remote = stook_meta_bump(sizeof(*front->remote) + words * sizeof(struct stook_sheaf *), 0);
+                front->remote = stook_meta_bump(sizeof(*front->remote) + words * sizeof(uintptr_t), 0);
+        front->below->remote = front->remote;
         return !stook_slots_by_node || front->remote;
 }
 
@@ -53,10 +72,10 @@ static uint32_t generation_of(struct stook_front *front)
 }
 
 /* In hand: one with room, of this cache. NULL: no memory. */
-static struct stook_sheaf *take(struct stook_front *front, struct stook_sheaf **word, unsigned home)
+static struct stook_sheaf *take(struct stook_front *front, uintptr_t *word, unsigned home)
 {
         struct stook_barns *barns = front->below;
-        struct stook_sheaf *sheaf = __atomic_exchange_n(word, NULL, __ATOMIC_ACQ_REL);
+        struct stook_sheaf *sheaf = take_out(word);
 
         if (sheaf)
                 return sheaf;
@@ -75,13 +94,13 @@ static void send(struct stook_front *front, struct stook_sheaf *sheaf, unsigned 
 }
 
 /* Out of hand again. */
-static void put_back(struct stook_front *front, struct stook_sheaf **word, unsigned home, struct stook_sheaf *sheaf,
+static void put_back(struct stook_front *front, uintptr_t *word, unsigned home, struct stook_sheaf *sheaf,
                      uint32_t generation)
 {
-        struct stook_sheaf *none = NULL;
+        uintptr_t none = 0;
 
         if (!stook_sheaf_full(sheaf) && stook_sheaf_size(sheaf) && generation_of(front) == generation &&
-            __atomic_compare_exchange_n(word, &none, sheaf, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+            __atomic_compare_exchange_n(word, &none, (uintptr_t)sheaf, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
                 return;
         send(front, sheaf, home);
 }
@@ -116,7 +135,8 @@ bool stook_slot_free_remote(struct stook_front *front, void *object, void (*on_d
 {
         unsigned home = stook_address_node((uintptr_t)object);
         uint32_t generation = generation_of(front);
-        struct stook_sheaf **word, *sheaf;
+        struct stook_sheaf *sheaf;
+        uintptr_t *word;
         bool twice;
 
         if (STOOK_LIKELY(is_at_home(home, stook_slot_node())))
@@ -140,7 +160,7 @@ bool stook_slot_free_remote(struct stook_front *front, void *object, void (*on_d
 static size_t free_first_home(struct stook_front *front, size_t n, void **objects)
 {
         unsigned home = stook_address_node((uintptr_t)objects[0]);
-        struct stook_sheaf **word = word_of(front, stook_slot_now(), home);
+        uintptr_t *word = word_of(front, stook_slot_now(), home);
         uint32_t generation = generation_of(front);
         struct stook_sheaf *sheaf = generation & 1 ? NULL : take(front, word, home);
         size_t left = 0;
@@ -182,11 +202,12 @@ void stook_slot_drain_remote(struct stook_front *front)
                 return;
         for (unsigned slot = 0; slot < stook_slots_bound(); slot++)
                 for (unsigned node = 0; node < stook_regions.nodes; node++) {
-                        struct stook_sheaf **word = word_of(front, slot, node), *sheaf;
+                        uintptr_t *word = word_of(front, slot, node);
+                        struct stook_sheaf *sheaf;
 
                         if (!__atomic_load_n(word, __ATOMIC_RELAXED))
                                 continue;
-                        sheaf = __atomic_exchange_n(word, NULL, __ATOMIC_ACQ_REL);
+                        sheaf = take_out(word);
                         if (!sheaf)
                                 continue;
                         stook_barn_flush(front->below, sheaf);
@@ -194,9 +215,60 @@ void stook_slot_drain_remote(struct stook_front *front)
                 }
 }
 
+/* ---- idle ones; within a visit of the barns ---- */
+
+/* @now, or nobody has come since the look @by noted it: its objects go into their slabs. True: they did. */
+static bool rest(struct stook_barns *barns, uintptr_t *word, unsigned home, bool now, uintptr_t by)
+{
+        uintptr_t seen = __atomic_load_n(word, __ATOMIC_RELAXED);
+
+        if (!sheaf_in(seen))
+                return false;
+        if (!now && !(seen & by)) {
+                /* Relaxed: as a read-modify-write it goes on with the release that put the sheaf there. */
+                __atomic_compare_exchange_n(word, &seen, seen | by, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+                return false;
+        }
+        if (!__atomic_compare_exchange_n(word, &seen, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+                return false;
+        stook_barn_retire(barns, home, sheaf_in(seen));
+        return true;
+}
+
+void stook_slot_rest_remote(struct stook_barns *barns, const struct stook_line *own, struct stook_idle *idle)
+{
+        size_t slot = ((uintptr_t)own - (uintptr_t)stook_regions.base) >> STOOK_SLOT_SHIFT;
+
+        if (!barns->remote)
+                return;
+        for (unsigned node = 0; node < stook_regions.nodes && idle->work; node++)
+                idle->work -= rest(barns, barns->remote->word + slot * stook_regions.nodes + node, node, false, SEEN_HAND);
+}
+
+bool stook_slots_rest_remote(struct stook_barns *barns, const struct stook_slot_look *look)
+{
+        struct stook_remote *remote = barns->remote;
+        bool due, any = false;
+
+        if (!remote)
+                return false;
+        due = look->now_ms - __atomic_load_n(&remote->looked_ms, __ATOMIC_RELAXED) >= look->after_ms;
+        if (due)
+                __atomic_store_n(&remote->looked_ms, look->now_ms, __ATOMIC_RELAXED);
+        for (unsigned slot = 0; slot < stook_slots_bound(); slot++) {
+                bool gone = look->gone(slot, look->allowed);
+
+                if ((!due && !gone) || !stook_slots_line(slot, 0))
+                        continue;
+                for (unsigned node = 0; node < stook_regions.nodes; node++)
+                        any |= rest(barns, remote->word + (size_t)slot * stook_regions.nodes + node, node, gone, SEEN_ROUND);
+        }
+        return any;
+}
+
 struct stook_sheaf *stook_slot_remote_sheaf(struct stook_front *front, unsigned slot, unsigned node)
 {
-        return front->remote ? __atomic_load_n(word_of(front, slot, node), __ATOMIC_ACQUIRE) : NULL;
+        return front->remote ? sheaf_in(__atomic_load_n(word_of(front, slot, node), __ATOMIC_ACQUIRE)) : NULL;
 }
 
 struct stook_remote_counts stook_slot_remote_counts(const struct stook_front *front, unsigned node)
