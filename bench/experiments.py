@@ -210,15 +210,24 @@ def node_counts(setting):
 
 
 def maple_map(setting):
-    """The maple tree beside std::map and absl::btree_map: stores, lookups, lookups beside a writer."""
+    """The maple tree beside std::map, absl::btree_map and Rust's maps: stores, lookups, lookups beside a writer."""
+    programs = dict.fromkeys(("maple", "maple-external", "std", "btree"), setting.program("maple_map"))
+    rust = setting.peers / "bin" / "rust_maps"
+    if rust.exists():
+        programs.update(dict.fromkeys(("btreemap", "rangemap"), rust))
+    else:
+        setting.say("  Rust's maps are left out: bench/peers/build.py rust_maps")
+
     def once(contender):
         metrics = {}
-        for n in [1000, 100000] + ([] if setting.quick else [10000000]):
-            answer = macro([setting.program("maple_map"), "map=" + contender.name, f"n={n}"], contender)
-            metrics.update({f"{n} {k}": v for k, v in answer.items()})
+        for kind, options in tables_aspace.MAPLE_KINDS.items():
+            if setting.quick and "n=10000000" in options:
+                continue
+            answer = macro([programs[contender.name], "map=" + contender.name] + options, contender)
+            metrics.update({f"{kind} {k}": v for k, v in answer.items()})
         return metrics
 
-    return rounds(setting, [Contender(name) for name in ("maple", "std", "btree")], setting.pairs, once)
+    return rounds(setting, [Contender(name) for name in programs], setting.pairs, once)
 
 
 def rcu(setting):

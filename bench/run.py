@@ -167,6 +167,8 @@ def main():
     if not asked.no_build:
         wanted = peer_build.DEFAULT if asked.chosen is None else \
             [p for p in asked.chosen if p in peer_build.PEERS]
+        if "maple_map" in asked.names:
+            wanted = [*wanted, *peer_build.PROGRAMS]
         left_out = peer_build.build_all(wanted, peers, say)
     contenders = preloaded(build, peers, asked.chosen)
     if OURS not in contenders:

@@ -19,6 +19,15 @@ KERNEL_STAGES = {  # taken from the array, fast path, slow path; given likewise
     "preallocation replaced by prefill": (15036, 4651, 656, 15102, 299, 4835),
 }
 
+# What is measured of the maple tree and other maps: options of bench/micro/maple_map.cc.
+MAPLE_KINDS = {
+    "1,000 ranges": ["n=1000"],
+    "100,000 ranges": ["n=100000"],
+    "100,000 ranges with gaps between them": ["n=100000", "gaps=1"],
+    "10 million ranges": ["n=10000000", "beside=0"],
+    "10 million ranges, stored in order": ["n=10000000", "order=1", "beside=0"],
+}
+
 
 def median(table, contender, metric):
     s = summary(table.get(contender, {}).get(metric, []))
@@ -74,20 +83,30 @@ def print_stages(table, say, print_table):
         say(f"  with prefill {exact / worst:.2f} of the allocations of worst-case preallocation (to reach: a third)")
 
 
+def figure(value):
+    return "-" if value is None else f"{value:,.3g}" if value < 1 else f"{value:,.1f}"
+
+
 def print_maple_map(table, say, print_table):
-    rows = [["ranges", "map", "store, ns", "lookup, ns", "against the tree", "bytes an entry", "in nodes", "lookups a us beside a writer",
-             "its writes a us"]]
-    for n in (1000, 100000, 10000000):
-        for name in ("maple", "std", "btree"):
-            values = [median(table, name, f"{n} {m}") for m in
-                      ("store_ns", "lookup_ns", "bytes", "node_bytes", "beside_per_us", "beside_writes_per_us")]
-            if values[0] is None:
-                continue
-            store, lookup, size, nodes, reads, writes = (f"{v:,.3g}" if v < 1 else f"{v:,.1f}" for v in values)
-            rows.append([f"{n:,}", name, store, lookup,
-                         "" if name == "maple" else against(table, name, "maple", f"{n} lookup_ns"), size,
-                         nodes if name == "maple" else "", reads, writes])
-    print_table(rows, len(rows[0]))
+    """Columns of times have the ratio to the tree in the same form: with RCU for btree and std, too, which have none."""
+    maps = [name for name in ("maple", "maple-external", "std", "btree", "btreemap", "rangemap") if name in table]
+    for kind in MAPLE_KINDS:
+        if median(table, "maple", f"{kind} store_ns") is None:
+            continue
+        say(f"  {kind}")
+        rows = [["map", "store, ns", "replace, ns", "lookup, ns", "lookup against the tree", "the same, external lock",
+                 "bytes an entry", "in nodes", "cached", "slack", "lookups a us beside a writer", "its writes a us"]]
+        for name in maps:
+            mine = name.startswith("maple")
+            cells = {m: figure(median(table, name, f"{kind} {m}")) for m in
+                     ("store_ns", "replace_ns", "lookup_ns", "bytes", "node_bytes", "cached_bytes", "slack_bytes",
+                      "beside_per_us", "beside_writes_per_us")}
+            rows.append([name, cells["store_ns"], cells["replace_ns"], cells["lookup_ns"]] +
+                        ["" if mine else against(table, name, tree, f"{kind} lookup_ns")
+                         for tree in ("maple", "maple-external")] +
+                        [cells["bytes"]] + [cells[m] if mine else "" for m in ("node_bytes", "cached_bytes", "slack_bytes")] +
+                        [cells["beside_per_us"], cells["beside_writes_per_us"]])
+        print_table(rows, len(rows[0]))
 
 
 PRINTED = {"maple_map": print_maple_map, "mmap2": print_mmap2, "page_fault3": print_page_fault3, "node_counts": print_stages}

@@ -4,8 +4,9 @@ bench/peers/build.py - fetch and build the allocators Stook is compared with
 
 Purpose: the newest releases of other allocators come from crates.io, where packages carry their sources. Each is
 built by cargo in the build folder; the archive it leaves is then linked twice: whole into lib/NAME.so, to be
-preloaded, and into bin/pair-NAME, object_pair.cc with the peer's fastest calls linked statically. No source and no
-binary of a peer is in this repository, only the Cargo.toml that names it.
+preloaded, and into bin/pair-NAME, object_pair.cc with the peer's fastest calls linked statically. Rust's ordered maps
+are a program, bin/rust_maps. No source and no
+binary of a peer is in this repository, only the Cargo.toml that names it (and the program's own main.rs).
 Place: started by bench/run.py; never by a test.
 Failure: a peer that cannot be built is left out with a word. Nothing here fails a build.
 
@@ -38,6 +39,8 @@ PEERS = {
                  {name: "TCMallocInternal" + theirs for name, theirs in TCMALLOC_NAMES.items()}),
 }
 DEFAULT = ("mimalloc3", "mimalloc2", "snmalloc", "jemalloc")
+# Not allocators, but programs of their own: bin/NAME.
+PROGRAMS = ("rust_maps",)
 
 
 class LeftOut(Exception):
@@ -57,6 +60,27 @@ def archive_of(name, target):
     if not found:
         raise LeftOut("cargo left no " + PEERS[name][0])
     return found[-1]
+
+
+def build_program(name, into):
+    """Builds one of PROGRAMS unless that was done since its sources changed. Returns whether it had to."""
+    program = into / "bin" / name
+    sources = [p for p in (HERE / name).rglob("*") if p.is_file()]
+    if program.exists() and program.stat().st_mtime > max(p.stat().st_mtime for p in sources):
+        return False
+    if not shutil.which("cargo"):
+        raise LeftOut("there is no cargo")
+    for folder in ("bin", "log", "source"):
+        (into / folder).mkdir(parents=True, exist_ok=True)
+    log = into / "log" / f"{name}.txt"
+    log.write_bytes(b"")
+    # Copied, so that Cargo.lock and the like are never written into the source tree.
+    crate = into / "source" / name
+    shutil.copytree(HERE / name, crate, dirs_exist_ok=True)
+    target = into / "target" / name
+    run(["cargo", "build", "--release", "--target-dir", target], log, cwd=crate)
+    shutil.copy(target / "release" / name, program)
+    return True
 
 
 def build(name, into):
@@ -96,7 +120,7 @@ def build_all(names, into, say=print):
         start = time.monotonic()
         say(f"peers: {name} ...")
         try:
-            built = build(name, into)
+            built = (build_program if name in PROGRAMS else build)(name, into)
             say(f"peers: {name} " + (f"built in {time.monotonic() - start:.0f} s" if built else "is there"))
         except (LeftOut, OSError) as why:
             left_out[name] = str(why)
@@ -108,13 +132,13 @@ def main():
     arguments = argparse.ArgumentParser(description="Fetch and build the peers.")
     arguments.add_argument("--into", type=pathlib.Path, default=HERE.parent.parent / "build" / "peers")
     arguments.add_argument("names", nargs="*", metavar="NAME",
-                           help=f"one of {', '.join(PEERS)}; default {', '.join(DEFAULT)}")
+                           help=f"one of {', '.join([*PEERS, *PROGRAMS])}; default {', '.join(DEFAULT + PROGRAMS)}")
     asked = arguments.parse_args()
-    unknown = [name for name in asked.names if name not in PEERS]
+    unknown = [name for name in asked.names if name not in PEERS and name not in PROGRAMS]
     if unknown:
         arguments.error(f"no such peer: {', '.join(unknown)}")
     os.environ.pop("LD_PRELOAD", None)
-    build_all(asked.names or DEFAULT, asked.into.resolve())
+    build_all(asked.names or DEFAULT + PROGRAMS, asked.into.resolve())
     return 0
 
 
