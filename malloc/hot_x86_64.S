@@ -42,8 +42,8 @@
 .endm
 
 /*
- * r10 = bytes from slot 0 to the slot whose index the kernel shows now. \miss if it is not ready, or the index is not at its fixed place:
- * stook_sections.area is 0 then, and the line's no_index is read. Uses rcx, rax, r11.
+ * r10 = bytes from slot 0 to the slot whose index the kernel shows now. \miss if it is not ready, or the index is not
+ * at its fixed place: stook_sections.area is 0 then, and the line's no_index is read. Uses rax, r11.
  */
 .macro SLOT miss
         movq stook_thread@gottpoff(%rip), %rax
@@ -96,27 +96,25 @@ free:
         jae stook_drop_in_free_miss             /* NULL and foreign pointers, too */
         movq 16+stook_range(%rip), %rdx
         shrq $12, %rax
-        movq (%rdx,%rax,8), %rax                /* the entry */
         leaq stook_shapes(%rip), %rcx
         movl %edi, %esi
+        movq (%rdx,%rax,8), %rax                /* the entry */
         movq %rax, %rdx
-        shrq $51 - 4, %rdx
-        andl $-16, %edx                         /* cache index * 16 */
-        jz stook_drop_in_free_miss
+        shrq $48, %rdx                          /* cache index * 8: bits 48 to 50 are zero. 0 has no magic: a miss */
         shll $12, %eax
         andl $0xfff, %esi
         andl $0x7f000, %eax
         orl %esi, %eax                          /* offset in the slab */
-        cmpl %eax, 8(%rcx,%rdx)
+        cmpl %eax, 8(%rcx,%rdx,2)
         jb stook_drop_in_free_miss              /* behind the last object */
-        movq (%rcx,%rdx), %rcx
+        movq (%rcx,%rdx,2), %rcx
         imulq %rcx, %rax
         cmpq %rcx, %rax
         jae stook_drop_in_free_miss             /* not the start of one */
         DESCRIBE stook_drop_in_free_miss
         SLOT stook_drop_in_free_miss
         addq 16+stook_sections(%rip), %r10
-        movq (%r10,%rdx,4), %r9                 /* main: a line is 64 bytes */
+        movq (%r10,%rdx,8), %r9                 /* main: a line is 64 bytes */
         movq (%r9), %r10
         movzwl %r10w, %r11d
         cmpl CAPACITY(%r9), %r11d

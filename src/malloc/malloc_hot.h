@@ -31,7 +31,7 @@ STOOK_INLINE void *stook_calloc_hot(size_t bytes)
         return STOOK_LIKELY(object != NULL) ? memset(object, 0, bytes) : NULL;
 }
 
-/* Does an object of the cache of that index start at this offset of a slab? */
+/* Does an object of the cache of that index start at this offset of a slab? Index 0, no cache, has magic 0: never. */
 STOOK_INLINE bool stook_object_starts(unsigned index, uint32_t offset)
 {
         const struct stook_shape *shape = &stook_shapes[index];
@@ -50,9 +50,6 @@ STOOK_INLINE bool stook_free_hot(void *object)
 
         uint64_t entry = __atomic_load_n(&stook_range.entries[off >> STOOK_MAP_SHIFT], __ATOMIC_RELAXED);
         unsigned index = stook_entry_cache(entry);
-
-        if (STOOK_UNLIKELY(!index))
-                return false;
 
         if (STOOK_UNLIKELY(!stook_object_starts(index, stook_entry_offset(entry, addr))))
                 return false;
