@@ -5,7 +5,7 @@
  *   MAY_WAIT        what may_wait answers outside a callback: see <stook/rcu.h>
  *   BEFORE_FORK(), AFTER_FORK_PARENT(), AFTER_FORK_CHILD()
  *                   what the flavour itself wants besides call_rcu's handlers
- * Concurrency: used and forking are atomic, and once 1 stay (used) or belong to the thread that forks.
+ * Concurrency: used and used_theirs are atomic, and once 1 stay; forking belongs to the thread that forks.
  */
 #ifndef STOOK_URCU_TABLE_H
 #define STOOK_URCU_TABLE_H
@@ -15,17 +15,30 @@
 #include <urcu/flavor.h>
 #include <stook/rcu.h>
 #include "urcu.h"
+#include "worker.h"
 
-_Static_assert(sizeof(struct stook_rcu_head) >= sizeof(struct rcu_head), "liburcu's head fits into ours");
+STOOK_URCU_WORKER(worker, rcu_flavor);
 
-static int used;                        /* liburcu's call_rcu threads, if any, are our business */
+static int used;                        /* something was given to the worker */
+static int used_theirs;                 /* something was given to liburcu's call_rcu */
 static int forking;                     /* before_fork has run, and the parent's or the child's handler is due */
 
+static void note_use(int *flag)
+{
+        if (!__atomic_load_n(flag, __ATOMIC_RELAXED))
+                __atomic_store_n(flag, 1, __ATOMIC_RELAXED);
+}
+
+/* A program that handles forks itself knows of liburcu's threads only. */
 static void call(struct stook_rcu_head *head, void (*done)(struct stook_rcu_head *))
 {
-        if (!__atomic_load_n(&used, __ATOMIC_RELAXED))
-                __atomic_store_n(&used, 1, __ATOMIC_RELAXED);
-        call_rcu((struct rcu_head *)head, (void (*)(struct rcu_head *))done);
+        if (stook_urcu_forks()) {
+                note_use(&used);
+                stook_urcu_worker_call(&worker, head, done);
+        } else {
+                note_use(&used_theirs);
+                call_rcu((struct rcu_head *)head, (void (*)(struct rcu_head *))done);
+        }
 }
 
 /* liburcu's threads have their own queue set as theirs. */
@@ -33,7 +46,7 @@ static int is_callback_thread(void)
 {
         struct call_rcu_data *mine = get_thread_call_rcu_data();
 
-        return mine && pthread_equal(get_call_rcu_thread(mine), pthread_self());
+        return stook_urcu_worker_serves() || (mine && pthread_equal(get_call_rcu_thread(mine), pthread_self()));
 }
 
 static int may_wait(void)
@@ -43,7 +56,9 @@ static int may_wait(void)
 
 static void barrier(void)
 {
-        rcu_barrier();
+        stook_urcu_worker_barrier(&worker);
+        if (__atomic_load_n(&used_theirs, __ATOMIC_RELAXED))
+                rcu_barrier();
 }
 
 static void read_lock(void)
@@ -72,14 +87,16 @@ const struct stook_rcu TABLE __attribute__((visibility("default"))) = {
 };
 
 /*
- * The call_rcu threads stop before the fork, outside all callbacks; in the child a new one takes over what was
- * queued. First they, then the flavour's locks: a thread that waits for those would never stop.
+ * liburcu's call_rcu threads (others may use them) and the worker stop before the fork, outside all callbacks; in the
+ * child a new one takes over what was queued. First they, then the flavour's locks: a thread that waits for those would
+ * never stop.
  */
 static void before_fork(void)
 {
         if (!__atomic_load_n(&used, __ATOMIC_RELAXED) || !stook_urcu_forks())
                 return;
         call_rcu_before_fork();
+        stook_urcu_worker_before_fork(&worker);
         BEFORE_FORK();
         forking = 1;
 }
@@ -90,6 +107,7 @@ static void after_fork_parent(void)
                 return;
         forking = 0;
         AFTER_FORK_PARENT();
+        stook_urcu_worker_after_fork_parent(&worker);
         call_rcu_after_fork_parent();
 }
 
@@ -99,6 +117,7 @@ static void after_fork_child(void)
                 return;
         forking = 0;
         AFTER_FORK_CHILD();
+        stook_urcu_worker_after_fork_child(&worker);
         call_rcu_after_fork_child();
 }
 

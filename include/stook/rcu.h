@@ -54,13 +54,19 @@ struct stook_rcu {
         int  (*may_wait)(void);
 };
 
-/* liburcu's flavours. In libstook-urcu: link with -lstook-urcu (pkg-config stook-urcu). */
+/*
+ * liburcu's flavours. In libstook-urcu: link with -lstook-urcu (pkg-config stook-urcu). Each that is used has a thread of its
+ * own (stook-rcu), made with the first free; barriers do not depend on it.
+ */
 extern STOOK_PUBLIC const struct stook_rcu stook_urcu_memb, stook_urcu_mb, stook_urcu_qsbr, stook_urcu_bp;
 
 /*
- * stook_urcu_handle_forks() - whether libstook-urcu calls liburcu's handlers around fork(2), so that the child frees
- * what waited in the parent. On by default. @on 0: the program, or another library of it, does so itself
- * (call_rcu_before_fork() and so on): done twice it is a deadlock. In libstook-urcu, signal-safe.
+ * stook_urcu_handle_forks() - whether libstook-urcu stops its thread and calls liburcu's handlers around fork(2), so that
+ * the child frees what waited in the parent. On by default; fork(2) inside a read section then never returns.
+ * @on: 0: the program, or another library of it, calls liburcu's handlers itself (call_rcu_before_fork() and so on):
+ *      done twice it is a deadlock. It knows of liburcu's threads only, so frees go through liburcu's call_rcu from then
+ *      on, which begins a grace period every 10 ms at most. To be called before the first free. Else: on.
+ * In libstook-urcu, signal-safe.
  */
 STOOK_PUBLIC void stook_urcu_handle_forks(int on);
 

@@ -61,6 +61,8 @@ bool stook_rcu_has_room(struct stook_cache *or_null, bool nolock);
 
 /* ---- cache_rcu_step.c: open sheaves get old ---- */
 
+/* What a round takes at least; for tests. */
+extern uint32_t stook_rcu_round_ms;
 /* Now, for sheaves that are opened. */
 uint64_t stook_rcu_round(void);
 /* A sheaf was opened: sees to it that it is submitted some time. May call the implementation. */

@@ -1,7 +1,8 @@
 /*
  * Purpose: open sheaves that are not filled are submitted when they are old, with no thread and no clock of our own.
  * The clock is the implementation: when a sheaf is opened a callback is asked for, if none is on its way. Each is a
- * round; it submits what has been open for ROUNDS of them, and asks for the next as long as anything is open.
+ * round; it submits what has been open for ROUNDS of them, and asks for the next as long as anything is open. However fast
+ * grace periods follow each other, a round takes 10 ms at least: it looks at every slot.
  * Sheaves that nolock calls opened are found by any such round, that of the next ordinary call or of stook_maintain().
  *
  * Place: called by cache_rcu.c, and by life (maintain); calls slot.
@@ -11,15 +12,18 @@
 #include "base/thread.h"
 #include "cache/cache_rcu.h"
 #include "life/life.h"
+#include "os/os.h"
 #include "slot/slot_rcu.h"
 
-#define ROUNDS 8                        /* liburcu's take about 10 ms: arbitrary */
+#define ROUNDS 8                        /* so what is open waits for about 100 ms: arbitrary */
 
+uint32_t stook_rcu_round_ms = 10;       /* const; tests whose grace periods take no time set it to 0 */
 static uint64_t rounds = ROUNDS;        /* atomic */
 static uint32_t any;                    /* atomic: a sheaf was opened, ever */
 static uint32_t armed;                  /* M1 */
 static const struct stook_rcu *clock;   /* armed's owner */
 static struct stook_rcu_head head;      /* armed's owner */
+static uint64_t round_ms;               /* armed's owner: when the last round was */
 
 static void done(struct stook_rcu_head *unused);
 
@@ -53,6 +57,17 @@ uint64_t stook_rcu_round(void)
         return __atomic_load_n(&rounds, __ATOMIC_RELAXED);
 }
 
+/* Armed. The callback is asked for again. */
+static bool goes_on(void)
+{
+        uint64_t now = stook_os_clock_ms();
+
+        if (now - round_ms < stook_rcu_round_ms)
+                return true;
+        round_ms = now;
+        return drain_old();
+}
+
 static void done(struct stook_rcu_head *unused)
 {
         const struct stook_rcu *rcu = clock;
@@ -60,7 +75,7 @@ static void done(struct stook_rcu_head *unused)
         (void)unused;
         stook_self->barred |= STOOK_SELF_RCU_CALLBACK;
         stook_fork_check();
-        if (drain_old()) {
+        if (goes_on()) {
                 stook_rcu_call(rcu, &head, done);
         } else {
                 __atomic_store_n(&armed, 0, __ATOMIC_RELEASE);

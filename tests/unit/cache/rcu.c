@@ -15,6 +15,7 @@
 #include <stook/stook.h>
 #include "barn/sheaf.h"
 #include "base/compiler.h"
+#include "cache/cache_rcu.h"
 
 /* ---- an RCU with grace periods by hand; one thread ---- */
 
@@ -423,5 +424,6 @@ int main(void)
                 cmocka_unit_test(test_what_is_no_object_is_reported),
         };
 
+        stook_rcu_round_ms = 0;                 /* each grace() is a round */
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
