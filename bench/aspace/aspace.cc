@@ -10,7 +10,7 @@
  * replay: calls a second, and for nodes taken and given, from and to the array or sheaf and what is behind it.
  * "resident_kib" at the end. Of sheaves, whose barn is compiled with a counter (micro/count_retries.h): "trades" with it,
  * and of its compare-and-swaps the "retries_per_1000_trades".
- * Options: front=NAME, threads=1, seconds=1, kib=131072 of a mapping; rounds=N ends mmap2 and page_fault3 when one thread
+ * Options: front=NAME, threads=1, seconds=1 or milliseconds=, kib=131072 of a mapping; rounds=N ends mmap2 and page_fault3 when one thread
  * has mapped and unmapped N times, for machines whose clock says little (tools/emulated-machine).
  */
 #include <atomic>
@@ -128,6 +128,7 @@ int main(int argc, char **argv)
         const char *front = bench::text_option(argc, argv, "front", "sheaves");
         const char *work = bench::text_option(argc, argv, "work", "mmap2");
         long threads = bench::option(argc, argv, "threads", 1), seconds = bench::option(argc, argv, "seconds", 1);
+        uint64_t length = (uint64_t)bench::option(argc, argv, "milliseconds", seconds * 1000) * 1000000u;
         bool shared = !strcmp(work, "page_fault3");
         mapping = (uint64_t)bench::option(argc, argv, "kib", 128 << 10) << 10;
         rounds = (uint64_t)bench::option(argc, argv, "rounds", 0);
@@ -162,7 +163,7 @@ int main(int argc, char **argv)
                 });
         uint64_t start = bench::now_ns();
         go = true;
-        while (rounds ? !stop.load() : bench::now_ns() - start < (uint64_t)seconds * 1000000000u)
+        while (rounds ? !stop.load() : bench::now_ns() - start < length)
                 usleep(2000);
         uint64_t ns = bench::now_ns() - start;
         stop = true;

@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <urcu/urcu-bp.h>
-
 #include <stook/cache.h>
 #include <stook/rcu.h>
 #include <stook/sheaf.h>
@@ -45,7 +43,7 @@ static _Thread_local struct array {
 
 /* A thread's objects that wait for a grace period. */
 struct batch {
-        struct rcu_head head;
+        struct stook_rcu_head head;
         struct front_cache *cache;
         unsigned n;
         void *objects[BATCH];
@@ -225,7 +223,7 @@ void front_cache_free(struct stook_cache *cache, void *object)
         give(of(cache), object);
 }
 
-static void batch_done(struct rcu_head *head)
+static void batch_done(struct stook_rcu_head *head)
 {
         struct batch *b = (struct batch *)head;         /* head is its first field */
 
@@ -251,7 +249,7 @@ int front_cache_free_rcu(struct stook_cache *cache, void *object)
         b->objects[b->n++] = object;
         if (b->n == BATCH) {
                 *at = NULL;
-                urcu_bp_call_rcu(&b->head, batch_done);
+                stook_urcu_bp.call(&b->head, batch_done);
         }
         return 0;
 }
@@ -260,12 +258,12 @@ void front_settle(void)
 {
         for (unsigned i = 0; i < KINDS; i++)
                 if (batches[i]) {
-                        urcu_bp_call_rcu(&batches[i]->head, batch_done);
+                        stook_urcu_bp.call(&batches[i]->head, batch_done);
                         batches[i] = NULL;
                 }
         if (front <= SLABS)
                 stook_rcu_barrier();
-        urcu_bp_barrier();
+        stook_urcu_bp.barrier();
 }
 
 void front_cache_rcu_barrier(struct stook_cache *cache)

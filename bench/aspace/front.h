@@ -10,7 +10,7 @@
  *   double   arrays of 32 above cpu-slab, as in the releases between: cached twice. Its arrays are the thread's, not
  *            the CPU's, which flatters it: they need no section.
  * Where there are no sheaves, frees by RCU are batched in arrays of 128, as the kernel's older batcher does, and
- * "prefilled" nodes are taken one by one.
+ * "prefilled" nodes are taken one by one. Grace periods are the same for all, those of libstook-urcu.
  */
 #ifndef FRONT_H
 #define FRONT_H
