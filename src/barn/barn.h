@@ -166,7 +166,7 @@ void stook_barns_stir(struct stook_barns *barns);
 /* A sheaf that was detached from a slot where its cache is idle: flushed, and kept empty or deleted. */
 void stook_barn_retire(struct stook_barns *barns, unsigned node, struct stook_sheaf *sheaf);
 
-/* Bytes all barns of a node may keep; at start, from the smallest of memory.max, RLIMIT_AS and RAM. */
+/* Bytes all barns of a node may keep at most; at start, from RLIMIT_AS. They keep an eighth of the pages in use, or 1 MiB. */
 void stook_barn_set_budget(size_t node_bytes);
 
 #endif

@@ -18,6 +18,7 @@
  */
 #include "barn/barn.h"
 #include "os/os.h"
+#include "pages/span.h"
 
 #define NODES_MAX 1024                  /* the kernel's limit; untouched lines cost nothing */
 #define CLOSED UINT32_C(0x80000000)
@@ -25,6 +26,9 @@
 #define HAND_STEPS 128
 /* For a visitor's eviction, microseconds as a rule; a second is for one that was preempted. */
 #define CLOSE_WAITS 1000
+/* Of the pages in use on a node: what its barns may keep, or so much. So nobody need know how much memory there is. */
+#define SHARE       8
+#define SHARE_LEAST ((uint64_t)1 << 20)
 #define CLOSE_WAIT_NS 1000000
 
 static struct {
@@ -32,7 +36,7 @@ static struct {
         uint32_t refused;               /* atomic, a hint */
 } STOOK_ALIGNED(STOOK_CACHELINE) budget[NODES_MAX];
 
-static uint64_t budget_bytes = STOOK_BARN_NODE_BYTES;
+static uint64_t budget_bytes = STOOK_BARN_NODE_BYTES;   /* at most */
 static struct stook_barns *hand;        /* atomic, a hint: where the next step begins */
 
 void stook_barn_set_budget(size_t node_bytes)
@@ -48,7 +52,12 @@ uint64_t stook_barn_booked_bytes(unsigned node)
 bool stook_barn_book(unsigned node, uint64_t bytes)
 {
         uint64_t limit = __atomic_load_n(&budget_bytes, __ATOMIC_RELAXED);
+        uint64_t share = stook_pages_taken(node) / SHARE;
 
+        if (share < SHARE_LEAST)
+                share = SHARE_LEAST;
+        if (limit > share)
+                limit = share;
         if (__atomic_add_fetch(&budget[node].booked, bytes, __ATOMIC_RELAXED) <= limit)
                 return true;
         __atomic_sub_fetch(&budget[node].booked, bytes, __ATOMIC_RELAXED);

@@ -18,27 +18,40 @@
 #include "report/report.h"
 
 #define WAIT_MS 1000
+/* Of the memory there is: what may wait for readers. Arbitrary. */
+#define MEMORY_SHARE 8
 #define WAIT_NS (10 * 1000 * 1000)
 
 static uint64_t booked STOOK_ALIGNED(STOOK_CACHELINE);          /* M1 */
 static uint32_t waiters;                /* M1 */
 static uint32_t passed;                 /* atomic: changes when something was unbooked and there are waiters */
-static uint64_t limit = UINT64_MAX;     /* atomic */
-static uint64_t by_default = UINT64_MAX; /* const after start */
+static uint64_t limit;                  /* atomic; 0: by_default */
+static uint64_t by_default;             /* atomic; 0: not known yet: there was no implementation either */
 static uint32_t wait_ms = WAIT_MS;      /* atomic */
 static uint32_t told;                   /* atomic */
 
 STOOK_API int stook_rcu_limit(uint64_t bytes, unsigned milliseconds)
 {
-        __atomic_store_n(&limit, bytes ? bytes : by_default, __ATOMIC_RELAXED);
+        __atomic_store_n(&limit, bytes, __ATOMIC_RELAXED);
         __atomic_store_n(&wait_ms, milliseconds, __ATOMIC_RELAXED);
         return 0;
 }
 
 void stook_rcu_set_default_limit(uint64_t bytes)
 {
-        by_default = bytes;
-        __atomic_store_n(&limit, bytes, __ATOMIC_RELAXED);
+        __atomic_store_n(&by_default, bytes, __ATOMIC_RELAXED);
+}
+
+void stook_rcu_find_default_limit(void)
+{
+        uint64_t memory, address;
+
+        if (STOOK_LIKELY(__atomic_load_n(&by_default, __ATOMIC_RELAXED)))
+                return;
+        memory = stook_os_memory_bytes();
+        address = stook_os_address_limit();
+        memory = (memory < address ? memory : address) / MEMORY_SHARE;
+        __atomic_store_n(&by_default, memory ? memory : 1, __ATOMIC_RELAXED);
 }
 
 STOOK_API uint64_t stook_rcu_backlog(void)
@@ -80,7 +93,11 @@ void stook_rcu_unbook(size_t bytes)
 
 static bool is_over(void)
 {
-        return stook_rcu_backlog() >= __atomic_load_n(&limit, __ATOMIC_RELAXED);
+        uint64_t most = __atomic_load_n(&limit, __ATOMIC_RELAXED);
+
+        if (!most)
+                most = __atomic_load_n(&by_default, __ATOMIC_RELAXED);
+        return most && stook_rcu_backlog() >= most;
 }
 
 static bool wait_for_room(void)

@@ -42,6 +42,7 @@ STOOK_API int stook_rcu_use(const struct stook_rcu *rcu)
 
         if (!stook_rcu_is_usable(rcu))
                 return -EINVAL;
+        stook_rcu_find_default_limit();
         do {
                 if ((old & ~IN_USE) == (uintptr_t)rcu)
                         return 0;

@@ -106,25 +106,16 @@ void stook_options_start_group(void)
                 stook_group_start(limit);
 }
 
-/* Of the memory there is: what may wait for readers. Arbitrary. */
-#define RCU_SHARE 8
-
-static uint64_t memory_there_is(void)
-{
-        uint64_t memory = stook_os_memory_bytes(), limit = stook_os_address_limit();
-
-        return memory < limit ? memory : limit;
-}
-
-/* Barns and slots together keep at most 1/16 of the memory there is; half is the barns'. */
+/* Where address space is limited, barns and slots together keep at most 1/16 of it; half is the barns'. */
 void stook_options_set_budget(void)
 {
-        uint64_t memory = memory_there_is(), node_bytes = memory / 32 / stook_os_node_count();
+        uint64_t node_bytes = stook_os_address_limit() / 32 / stook_os_node_count();
         int64_t backlog = number("STOOK_RCU_BACKLOG", INT64_MAX / 16, 0, "bytes");
 
         if (node_bytes < STOOK_BARN_NODE_BYTES)
                 stook_barn_set_budget((size_t)node_bytes);
-        stook_rcu_set_default_limit(backlog ? (uint64_t)backlog : memory / RCU_SHARE);
+        if (backlog)
+                stook_rcu_set_default_limit((uint64_t)backlog);
 }
 
 bool stook_options_maintenance(void)

@@ -265,6 +265,11 @@ uint32_t stook_pages_growths(void)
         return __atomic_load_n(&growths, __ATOMIC_RELAXED);
 }
 
+size_t stook_pages_taken(unsigned node)
+{
+        return __atomic_load_n(&stook_pages_nodes[node].taken_bytes, __ATOMIC_RELAXED);
+}
+
 /* @bytes without content are handed out: pages that the system will have to find. Two may count one growth together. */
 static void count_fresh(struct stook_pages_node *node, size_t bytes)
 {

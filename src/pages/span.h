@@ -103,6 +103,8 @@ bool stook_pages_start(void);
  */
 uint32_t stook_pages_decay_ms(void);
 uint32_t stook_pages_growths(void);
+/* Bytes of a node that are with users, slabs that lie empty among them. */
+size_t stook_pages_taken(unsigned node);
 /* Purges what has been free longer than STOOK_DECAY_MS, a bounded step; called by slow paths with no lock held. */
 void stook_pages_step(void);
 /* Purges the largest free span if far more is free than is worth keeping; for who gave spans while waits were forbidden. */

@@ -43,6 +43,14 @@ void stook_pages_step(void)
         steps++;
 }
 
+static size_t pages_taken = (size_t)1 << 30;    /* with users */
+
+size_t stook_pages_taken(unsigned node)
+{
+        (void)node;
+        return pages_taken;
+}
+
 static unsigned kept_given;             /* calls to give back slabs that are kept empty */
 
 void stook_slabs_give_kept(struct stook_slabs *slabs, unsigned node)
@@ -338,6 +346,25 @@ static void the_budget_goes_to_who_trades(void **state)
         expect_nothing_left(sitter);
 }
 
+/* Whatever the limit: an eighth of the pages in use, or 1 MiB. */
+static void a_small_process_keeps_little(void **state)
+{
+        const uint64_t mib = 1 << 20, limit = STOOK_BARN_NODE_BYTES;
+        uint64_t before = stook_barn_booked_bytes(0);
+
+        (void)state;
+        pages_taken = 0;
+        assert_true(stook_barn_book(0, mib - before));
+        assert_false(stook_barn_book(0, 1));
+        pages_taken = 16 * mib;
+        assert_true(stook_barn_book(0, mib));
+        assert_false(stook_barn_book(0, 1));
+        pages_taken = 1024 * mib;
+        assert_true(stook_barn_book(0, limit - 2 * mib));
+        assert_false(stook_barn_book(0, 1));
+        stook_barn_unbook(0, limit - before);
+}
+
 static void a_closed_barn_lends_nothing(void **state)
 {
         struct fake_cache *sitter = make(1, 12, 10, 10), *trader = make(2, 12, 10, 10);
@@ -500,6 +527,7 @@ int main(void)
                 cmocka_unit_test_setup(a_failed_refill_loses_nothing, setup),
                 cmocka_unit_test_setup(a_partial_sheaf_is_flushed, setup),
                 cmocka_unit_test_setup(counts_go_with_the_memory, setup),
+                cmocka_unit_test_setup(a_small_process_keeps_little, setup),
                 cmocka_unit_test_setup(the_budget_goes_to_who_trades, setup),
                 cmocka_unit_test_setup(a_closed_barn_lends_nothing, setup),
                 cmocka_unit_test_setup(threads_trade, setup),
