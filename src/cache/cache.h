@@ -82,7 +82,10 @@ struct stook_cache_options {
 extern struct stook_cache_options stook_cache_options;
 
 /* ---- cache_create.c ---- */
-/* As stook_cache_create, but at a fixed index (0: at any), with a capacity that is not raised by the default. For malloc's classes. */
+/*
+ * As stook_cache_create, with a capacity that is not raised by the default. For malloc's classes: at a fixed index, if
+ * there is none yet, and in handlers, too: NULL also where the registry is somebody's; or (0) at any.
+ */
 struct stook_cache *stook_cache_create_at(unsigned index, const char *name, size_t size, size_t align,
                                           unsigned capacity, unsigned full_limit, uint64_t flags);
 /* Default sheaf capacity by slot size, rounded to the sheaf's memory. */
@@ -94,6 +97,7 @@ bool stook_caches_start(unsigned reserved_indices);
 unsigned stook_caches_bound(void);      /* highest index ever in use + 1 */
 /* Mutex of create, destroy, find, for_each; a futex lock that waits. Not for handlers. */
 void stook_registry_lock(void);
+bool stook_registry_try(void);          /* any instruction; false: somebody has it */
 void stook_registry_unlock(void);
 /* fork: false: not to be had in a second, or this thread has it (a handler on top of a holder). */
 bool stook_registry_fork_prepare(void);
@@ -119,6 +123,8 @@ bool stook_cache_empty(struct stook_cache *cache);
 /* ---- cache_rcu_backlog.c ---- */
 /* At start: what stook_rcu_limit(0) means. */
 void stook_rcu_set_default_limit(uint64_t bytes);
+/* When the first implementation comes, if that was not said: an eighth of the memory there is. Reads files. */
+void stook_rcu_find_default_limit(void);
 
 /* ---- cache_rcu_step.c ---- */
 /* Submits what has been waiting for a full sheaf for long, or lies where handlers left it. May call the implementation. */

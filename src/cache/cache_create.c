@@ -249,6 +249,9 @@ STOOK_API struct stook_cache *stook_cache_create(const char *name, size_t size, 
                 return NULL;
         }
 
+        if (args && args->rcu)
+                stook_rcu_find_default_limit();
+
         struct plan plan = {
                 .name = name,
                 .size = size,
@@ -304,8 +307,13 @@ struct stook_cache *stook_cache_create_at(unsigned index, const char *name, size
         };
         struct stook_cache *cache = NULL;
 
-        stook_registry_lock();
-        if (make(index, &plan, &cache))
+        if (!index)
+                stook_registry_lock();
+        else if (!stook_registry_try())
+                return NULL;
+        if (index && stook_cache_at(index)->state == STOOK_CACHE_LIVE)
+                cache = stook_cache_at(index);
+        else if (make(index, &plan, &cache))
                 cache = NULL;
         stook_registry_unlock();
         return cache;

@@ -62,6 +62,14 @@ void stook_registry_lock(void)
         __atomic_store_n(&mutex_owner, stook_self, __ATOMIC_RELAXED);
 }
 
+bool stook_registry_try(void)
+{
+        if (!mutex_take(0))
+                return false;
+        __atomic_store_n(&mutex_owner, stook_self, __ATOMIC_RELAXED);
+        return true;
+}
+
 void stook_registry_unlock(void)
 {
         __atomic_store_n(&mutex_owner, NULL, __ATOMIC_RELAXED);
@@ -105,8 +113,6 @@ bool stook_caches_start(unsigned reserved_indices)
         stook_caches = stook_os_reserve(STOOK_CACHES_MAX * sizeof(struct stook_cache), page);
         if (!stook_caches || !commit_through(reserved_indices))
                 return false;
-        /* All of them are written at start: refused, each page is a fault. */
-        stook_os_advise(stook_caches, committed, STOOK_OS_POPULATE);
         first_free_index = reserved_indices + 1;
         __atomic_store_n(&bound, first_free_index, __ATOMIC_RELEASE);
         return true;

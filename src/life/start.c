@@ -41,9 +41,9 @@ static bool bring_up(void)
         if (!stook_pages_start())
                 return false;
         stook_options_set_budget();
-        if (!stook_caches_start(STOOK_STOCK_LINE) || !stook_slots_start() || !stook_malloc_start() ||
-            !stook_fork_start())
+        if (!stook_caches_start(STOOK_STOCK_LINE) || !stook_slots_start() || !stook_fork_start())
                 return false;
+        stook_malloc_start();
         stook_options_start_group();
         return true;
 }

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "base/compiler.h"
+#include "cache/cache.h"
 #include <stook/layout.h>
 
 #define STOOK_CLASSES 48                        /* 16..128 by 16: 8; 160..131072: 40 */
@@ -44,11 +45,22 @@ STOOK_INLINE unsigned stook_class_for(size_t size)
 /* Objects a sheaf of a class holds; 0: the class has no sheaves. */
 unsigned stook_class_capacity(unsigned class);
 
-struct stook_cache;
-/* The cache of a class; @charged: the accounted one, whose slots are as large. NULL: no memory. */
+/* The cache of a class; @charged: the accounted one, whose slots are as large. NULL: no memory, or, if not @charged, the
+ * registry is somebody's: it is not waited for. */
 struct stook_cache *stook_class_create(unsigned class, bool charged);
-/* Makes the caches of all classes. Called by life/start. False: no memory. */
-bool stook_malloc_start(void);
+/* Prepares the hot path. Called by life/start. A class's cache is made when its first object is asked for. */
+void stook_malloc_start(void);
+
+struct stook_cache *stook_class_first(unsigned class);
+/* NULL: as above; an object of the class is a span of its own then. */
+STOOK_INLINE struct stook_cache *stook_class_cache(unsigned class)
+{
+        struct stook_cache *cache = stook_cache_at(class + 1);
+
+        if (STOOK_LIKELY(__atomic_load_n(&cache->state, __ATOMIC_ACQUIRE) == STOOK_CACHE_LIVE))
+                return cache;
+        return stook_class_first(class);
+}
 
 /* ---- malloc_charged.c: objects of threads in a group (group/group.h) ---- */
 /* Called when the process gets its first group: the hot paths miss from now on. False: no memory. */

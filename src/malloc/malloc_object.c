@@ -14,13 +14,17 @@
 static void *class_object(unsigned class)
 {
         void *object = stook_slot_pop((class + 1) << STOOK_LINE_SHIFT);
+        struct stook_cache *cache;
 
         if (STOOK_LIKELY(object != NULL))
                 return object;
         if (STOOK_UNLIKELY(!stook_start()))
                 return NULL;
         stook_fork_check();
-        return stook_slot_alloc_miss(&stook_cache_at(class + 1)->front);
+        cache = stook_class_cache(class);
+        if (STOOK_UNLIKELY(!cache))
+                return stook_large_alloc(1, stook_class_bytes[class], false);
+        return stook_slot_alloc_miss(&cache->front);
 }
 
 /* What this thread's allocations are charged to; 0: nobody. */

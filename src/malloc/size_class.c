@@ -73,13 +73,14 @@ struct stook_cache *stook_class_create(unsigned class, bool charged)
         return stook_cache_create_at(class + 1, name, bytes, 16, capacity, full, 0);
 }
 
-bool stook_malloc_start(void)
+STOOK_COLD struct stook_cache *stook_class_first(unsigned class)
+{
+        return stook_class_create(class, false);
+}
+
+void stook_malloc_start(void)
 {
         stook_group_set_prepare(stook_malloc_charge);
-        for (unsigned class = 0; class < STOOK_CLASSES; class++)
-                if (!stook_class_create(class, false))
-                        return false;
         for (unsigned i = 0; i < STOOK_ARRAY_SIZE(stook_class_line); i++)
                 stook_class_line[i] = stook_slots_first_line(stook_class_of[i] + 1u);
-        return true;
 }

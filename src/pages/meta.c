@@ -19,7 +19,6 @@
 #define REGION_FREE    ((size_t)32 << 30)       /* of address space, where nothing binds */
 #define REGION_LIMITED ((size_t)2 << 20)        /* the first of doubling ones, where limits bind */
 #define STEP           ((size_t)64 << 10)
-#define START_BYTES    ((size_t)12 << 10) /* 48 caches: their barns, nodes and names */
 #define SPAN_BLOCK     32                       /* descriptors made at once: a page of 4 KiB */
 
 struct region {
@@ -83,11 +82,7 @@ bool stook_meta_start(void)
 {
         struct region *r = &regions[0];
 
-        if (!region_make(r, stook_ranges_limited() ? REGION_LIMITED : REGION_FREE) || !reach(r, STEP))
-                return false;
-        /* What the start of the library writes: refused, each page is a fault. */
-        stook_os_advise((void *)r->base, START_BYTES, STOOK_OS_POPULATE);
-        return true;
+        return region_make(r, stook_ranges_limited() ? REGION_LIMITED : REGION_FREE) && reach(r, STEP);
 }
 
 /* 0: this region is used up, or there is no memory for it. */

@@ -535,6 +535,9 @@ bool slow_paths_start(void)
         struct stook_cache_args with = { .args_size = sizeof(with), .barn_full = 1, .barn_empty = 1 };
         struct stook_cache_args without = { .args_size = sizeof(without), .flags = STOOK_NO_SHEAVES };
 
+        /* A class is there once an object was asked for. */
+        stook_free(stook_malloc(48));
+        stook_free(stook_malloc(5120));
         sheaved.cache = stook_cache_create("sheaved", SIZE, &with);
         bare.cache = stook_cache_create("bare", SIZE, &without);
         if (!sheaved.cache || !bare.cache)

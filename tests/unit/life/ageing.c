@@ -71,7 +71,7 @@ static void test_what_small_objects_left_is_purged(void **state)
 
 static struct stook_cache *idle_class(void)
 {
-        return stook_cache_at(stook_class_of[IDLE_BYTES / 16] + 1u);
+        return stook_class_cache(stook_class_of[IDLE_BYTES / 16]);
 }
 
 /* Objects that slot and barn hold, with all slabs they come from. */

@@ -1,7 +1,8 @@
 /*
  * Proves what malloc's other files build on: every size finds the smallest class that holds it, by table and by
  * arithmetic alike; the waste is bounded; aligned sizes get aligned classes (size_class.c I1); and a slot can keep
- * no more than the budget (I2).
+ * no more than the budget (I2). A class's cache is made when its first object is asked for; where it cannot be, the
+ * object is a span.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,6 +13,8 @@
 #include "cache/cache.h"
 #include "life/life.h"
 #include "malloc/malloc.h"
+#include "pages/span.h"
+#include <stook/malloc.h>
 
 static void test_every_size_has_the_smallest_class(void **state)
 {
@@ -52,7 +55,7 @@ static void test_a_slot_keeps_no_more_than_its_budget(void **state)
         (void)state;
         assert_true(stook_start());
         for (unsigned c = 0; c < STOOK_CLASSES; c++) {
-                struct stook_cache *cache = stook_cache_at(c + 1);
+                struct stook_cache *cache = stook_class_cache(c);
                 size_t kept = 2 * (size_t)cache->barns.capacity * stook_class_bytes[c];
 
                 assert_int_equal(cache->object_size, stook_class_bytes[c]);
@@ -66,12 +69,38 @@ static void test_a_slot_keeps_no_more_than_its_budget(void **state)
         assert_true(sum <= (size_t)3 << 19);
 }
 
+/* In place of a handler on top of somebody who makes a cache. */
+static void test_a_class_that_cannot_be_made_is_not_needed(void **state)
+{
+        unsigned class = stook_class_for(3000);
+        struct stook_cache *cache = stook_cache_at(class + 1);
+        void *first, *second;
+
+        (void)state;
+        assert_true(stook_start());
+        assert_int_equal(cache->state, STOOK_CACHE_FREE);
+        stook_registry_lock();
+        first = stook_malloc(3000);
+        assert_non_null(stook_span_large_at((uintptr_t)first));
+        assert_true(stook_usable_size(first) >= 3000);
+        assert_int_equal(cache->state, STOOK_CACHE_FREE);
+        stook_registry_unlock();
+
+        second = stook_malloc(3000);
+        assert_int_equal(cache->state, STOOK_CACHE_LIVE);
+        assert_ptr_equal(stook_object_cache(second), cache);
+        assert_int_equal(stook_usable_size(second), stook_class_bytes[class]);
+        stook_free(first);
+        stook_free(second);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_every_size_has_the_smallest_class),
                 cmocka_unit_test(test_waste_is_an_eighth_at_most_on_average_and_a_fifth_at_worst),
                 cmocka_unit_test(test_aligned_sizes_get_aligned_classes),
+                cmocka_unit_test(test_a_class_that_cannot_be_made_is_not_needed),
                 cmocka_unit_test(test_a_slot_keeps_no_more_than_its_budget),
         };
 
