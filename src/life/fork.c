@@ -24,6 +24,7 @@
 #include "life/fork.h"
 #include "life/life.h"
 #include "os/os.h"
+#include "pages/meta.h"
 #include "pages/span.h"
 #include "slot/slot.h"
 #include "slot/slot_rcu.h"
@@ -48,9 +49,9 @@ static void *repairer;                  /* atomic: stook_self of the thread that
 bool stook_fork_start(void)
 {
         size_t page = stook_os_page_bytes();
-        void *p = stook_os_reserve(page, page);
+        void *p = stook_meta_bump(page, page);
 
-        if (!p || !stook_os_commit(p, page))
+        if (!p)
                 return false;
         if (stook_os_advise(p, page, STOOK_OS_WIPEONFORK)) {
                 mark = p;

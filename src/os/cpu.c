@@ -4,12 +4,11 @@
  */
 #include <errno.h>
 #include <sched.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "base/compiler.h"
 #include "os/number_list.h"
 #include "os/os.h"
+#include "os/system_call.h"
 
 /* No machine has so many: a larger number is not a CPU's. */
 #define CPUS_MAX (1u << 16)
@@ -37,7 +36,7 @@ static unsigned highest_possible(void)
 static unsigned highest_allowed(void)
 {
         unsigned long mask[8192 / (8 * sizeof(unsigned long))];
-        long n = syscall(SYS_sched_getaffinity, 0, sizeof(mask), mask);
+        long n = stook_call(SYS_sched_getaffinity, 0, sizeof(mask), mask);
 
         for (long i = n / (long)sizeof(mask[0]) - 1; i >= 0; i--)
                 if (mask[i])
@@ -47,8 +46,7 @@ static unsigned highest_allowed(void)
 
 void stook_os_allowed_cpus(struct stook_cpus *cpus)
 {
-        int before = errno;
-        long n = syscall(SYS_sched_getaffinity, getpid(), sizeof(cpus->mask), cpus->mask);
+        long n = stook_call(SYS_sched_getaffinity, stook_call(SYS_getpid), sizeof(cpus->mask), cpus->mask);
         unsigned count = 0;
 
         for (long i = 0; i < n / (long)sizeof(cpus->mask[0]); i++)
@@ -56,7 +54,6 @@ void stook_os_allowed_cpus(struct stook_cpus *cpus)
         for (size_t i = n > 0 ? (size_t)n / sizeof(cpus->mask[0]) : 0; i < STOOK_CPUS_MAX / 64; i++)
                 cpus->mask[i] = 0;
         cpus->count = count;
-        errno = before;
 }
 
 unsigned stook_os_cpu(void)
@@ -69,13 +66,24 @@ unsigned stook_os_cpu(void)
 
 unsigned stook_os_possible_cpus(void)
 {
-        int before = errno;
         unsigned cpus = highest_possible(), slots = stook_os_topology_slots();
 
         if (!cpus)
                 cpus = highest_allowed();
-        errno = before;
         if (cpus < slots)
                 cpus = slots;
         return cpus ? cpus : 1;
+}
+
+unsigned stook_os_cpus_bound(unsigned *allowed)
+{
+        uint64_t mask[STOOK_CPUS_FEW / 64];
+        long n = stook_call(SYS_sched_getaffinity, 0, sizeof(mask), mask);
+
+        if (n <= 0 || stook_os_topology_slots() > (unsigned)n * 8)
+                return 0;               /* the kernel refuses a mask that is too small */
+        *allowed = 0;
+        for (long i = 0; i < n / (long)sizeof(mask[0]); i++)
+                *allowed += (unsigned)__builtin_popcountll(mask[i]);
+        return (unsigned)n * 8;
 }

@@ -1,20 +1,18 @@
 /*
  * Purpose: how much memory there may be, and what the system asks of those who reserve it.
- * Place: called at start. Files are read by raw open and read; a missing /proc or /sys means no limit.
+ * Place: called at start, but for stook_os_memory_bytes, which reads files: a missing /proc or /sys means no limit.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/sysinfo.h>
-#include <unistd.h>
 
 #include "base/compiler.h"
 #include "os/os.h"
+#include "os/system_call.h"
 
-/* Deeper cgroups than this are not looked up from; each is three system calls at start. */
+/* Deeper cgroups than this are not looked up from; each is three system calls. */
 #define CGROUP_LEVELS 16
 #define NAME_BYTES    320                /* of a path below the mount; longer ones are rare */
 
@@ -37,49 +35,41 @@ static uint64_t limit_of(int resource)
 {
         struct rlimit limit;
 
-        return getrlimit(resource, &limit) || limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX : limit.rlim_cur;
+        return stook_call(SYS_prlimit64, 0, resource, NULL, &limit) || limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX : limit.rlim_cur;
 }
 
 uint64_t stook_os_address_limit(void)
 {
-        int before = errno;
-        uint64_t address = limit_of(RLIMIT_AS), locked = geteuid() == 0 ? UINT64_MAX : limit_of(RLIMIT_MEMLOCK);
+        uint64_t address = limit_of(RLIMIT_AS), locked = limit_of(RLIMIT_MEMLOCK);
 
-        errno = before;
+        if (locked != UINT64_MAX && !stook_call(SYS_geteuid))
+                locked = UINT64_MAX;
         if (locked < MEMLOCK_BINDS)
                 locked = UINT64_MAX;
         return address < locked ? address : locked;
 }
 
-/* One read from @offset, ended by 0. Bytes read; 0: no such file, or nothing there. */
-static size_t read_at(int folder, const char *path, off_t offset, char *text, size_t size)
+/* One read, ended by 0. Bytes read; 0: no such file, or nothing there. */
+static size_t read_at(const char *path, char *text, size_t size)
 {
-        int before = errno, fd = openat(folder, path, O_RDONLY | O_CLOEXEC);
-        ssize_t n = -1;
+        int fd = stook_call_open(path);
+        long n = -1;
 
         if (fd >= 0) {
-                n = pread(fd, text, size - 1, offset);
-                close(fd);
+                n = stook_call(SYS_read, fd, text, size - 1);
+                stook_call_close(fd);
         }
-        errno = before;
         text[n > 0 ? n : 0] = 0;
         return n > 0 ? (size_t)n : 0;
 }
 
-bool stook_os_strict_overcommit(void)
-{
-        char text[8];
-
-        return read_at(AT_FDCWD, "/proc/sys/vm/overcommit_memory", 0, text, sizeof(text)) && text[0] == '2';
-}
-
 /* The number in a file of a cgroup; UINT64_MAX: "max", or no such file. */
-static uint64_t number_in(int folder, const char *path)
+static uint64_t number_in(const char *path)
 {
         char text[24];
         uint64_t n = 0;
 
-        if (!read_at(folder, path, 0, text, sizeof(text)) || text[0] < '0' || text[0] > '9')
+        if (!read_at(path, text, sizeof(text)) || text[0] < '0' || text[0] > '9')
                 return UINT64_MAX;
         for (const char *c = text; *c >= '0' && *c <= '9'; c++)
                 if (__builtin_mul_overflow(n, 10, &n) || __builtin_add_overflow(n, (uint64_t)(*c - '0'), &n))
@@ -106,7 +96,7 @@ static uint64_t cgroup_limit(const char *mount, const char *path, const char *fi
         for (unsigned levels = 0; levels < CGROUP_LEVELS; levels++) {
                 name[end] = '/';
                 memcpy(name + end + 1, file, strlen(file) + 1);
-                limit = number_in(AT_FDCWD, name);
+                limit = number_in(name);
                 if (limit < least)
                         least = limit;
                 if (end == root)
@@ -139,14 +129,12 @@ uint64_t stook_os_memory_bytes(void)
 {
         char lines[512];
         struct sysinfo info;
-        int before = errno;
-        uint64_t limit, least = sysinfo(&info) ? UINT64_MAX : (uint64_t)info.totalram * info.mem_unit;
-        off_t offset = 0;
-        ssize_t got;
-        int file = open("/proc/self/cgroup", O_RDONLY | O_CLOEXEC);
+        uint64_t limit, least = stook_call(SYS_sysinfo, &info) ? UINT64_MAX : (uint64_t)info.totalram * info.mem_unit;
+        long offset = 0, got;
+        int file = stook_call_open("/proc/self/cgroup");
 
         /* As many whole lines as fit at once: the file may be longer than the stack allows. A longer line ends it. */
-        while (file >= 0 && (got = pread(file, lines, sizeof(lines) - 1, offset)) > 0) {
+        while (file >= 0 && (got = stook_call(SYS_pread64, file, lines, sizeof(lines) - 1, offset)) > 0) {
                 char *line = lines, *end;
 
                 lines[got] = 0;
@@ -161,25 +149,15 @@ uint64_t stook_os_memory_bytes(void)
                 offset += line - lines;
         }
         if (file >= 0)
-                close(file);
-        errno = before;
+                stook_call_close(file);
         return least;
 }
 
 /*
  * Asked of a mapping, not of /proc (VmLck, which may be missing and counts only what was locked already): a
- * new page is locked exactly if MADV_DONTNEED refuses it, also under MCL_ONFAULT. No page at all: RLIMIT_MEMLOCK
- * is used up, which only a lock of future mappings can do.
+ * page is locked exactly if MADV_DONTNEED refuses it, also under MCL_ONFAULT.
  */
-bool stook_os_locked_future(void)
+bool stook_os_is_locked(void *fresh)
 {
-        size_t page = stook_os_page_bytes();
-        int before = errno;
-        void *probe = mmap(NULL, page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        bool locked = probe == MAP_FAILED ? errno == EAGAIN : madvise(probe, page, MADV_DONTNEED) != 0;
-
-        if (probe != MAP_FAILED)
-                munmap(probe, page);
-        errno = before;
-        return locked;
+        return stook_call(SYS_madvise, fresh, stook_os_page_bytes(), MADV_DONTNEED) != 0;
 }

@@ -13,15 +13,13 @@
 
 #include "base/compiler.h"
 #include "os/os.h"
+#include "os/system_call.h"
 
 #ifndef MREMAP_DONTUNMAP
 #define MREMAP_DONTUNMAP 4
 #endif
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
-#endif
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23
 #endif
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18
@@ -47,31 +45,38 @@ static bool commit_must_fail(void)
         return n < 0;
 }
 
-/* mmap that leaves errno alone. NULL: refused. */
+/* ---- as a sanitizer wants to see them, or raw ---- */
+
+#ifdef STOOK_CALLS_BY_LIBC
+static long called(long r)
+{
+        return r == -1 ? -errno : r;
+}
+#define KEEPING_ERRNO(call) ({ int before_ = errno; long r_ = called((long)(call)); errno = before_; r_; })
+#define CALL_mmap(addr, bytes, prot, flags) KEEPING_ERRNO(mmap(addr, bytes, prot, flags, -1, 0))
+#define CALL_munmap(addr, bytes)            KEEPING_ERRNO(munmap(addr, bytes))
+#define CALL_mprotect(addr, bytes, prot)    KEEPING_ERRNO(mprotect(addr, bytes, prot))
+#define CALL_madvise(addr, bytes, advice)   KEEPING_ERRNO(madvise(addr, bytes, advice))
+#define CALL_mremap(from, bytes, flags, to) KEEPING_ERRNO(mremap(from, bytes, bytes, flags, to))
+#else
+#define CALL_mmap(addr, bytes, prot, flags) stook_call(SYS_mmap, addr, bytes, prot, flags, -1, 0)
+#define CALL_munmap(addr, bytes)            stook_call(SYS_munmap, addr, bytes)
+#define CALL_mprotect(addr, bytes, prot)    stook_call(SYS_mprotect, addr, bytes, prot)
+#define CALL_madvise(addr, bytes, advice)   stook_call(SYS_madvise, addr, bytes, advice)
+#define CALL_mremap(from, bytes, flags, to) stook_call(SYS_mremap, from, bytes, bytes, flags, to)
+#endif
+
+/* NULL: refused. */
 static void *map(void *addr, size_t bytes, int prot, int flags)
 {
-        int before = errno;
-        void *at = mmap(addr, bytes, prot, flags, -1, 0);
+        long at = CALL_mmap(addr, bytes, prot, flags);
 
-        errno = before;
-        return at == MAP_FAILED ? NULL : at;
-}
-
-static bool advise(void *addr, size_t bytes, int advice)
-{
-        int before = errno;
-        bool done = !madvise(addr, bytes, advice);
-
-        errno = before;
-        return done;
+        return stook_call_failed(at) ? NULL : (void *)at;
 }
 
 void stook_os_unreserve(void *addr, size_t bytes)
 {
-        int before = errno;
-
-        munmap(addr, bytes);
-        errno = before;
+        CALL_munmap(addr, bytes);
 }
 
 void *stook_os_reserve(size_t bytes, size_t align)
@@ -97,11 +102,7 @@ void *stook_os_reserve(size_t bytes, size_t align)
 
 bool stook_os_enable(void *addr, size_t bytes)
 {
-        int before = errno;
-        bool done = !commit_must_fail() && !mprotect(addr, bytes, PROT_READ | PROT_WRITE);
-
-        errno = before;
-        return done;
+        return !commit_must_fail() && !CALL_mprotect(addr, bytes, PROT_READ | PROT_WRITE);
 }
 
 bool stook_os_commit(void *addr, size_t bytes)
@@ -116,16 +117,12 @@ bool stook_os_decommit(void *addr, size_t bytes)
 
 bool stook_os_show(void *addr, size_t bytes)
 {
-        int before = errno;
-        bool done = !mprotect(addr, bytes, PROT_READ);
-
-        errno = before;
-        return done;
+        return !CALL_mprotect(addr, bytes, PROT_READ);
 }
 
 bool stook_os_purge(void *addr, size_t bytes)
 {
-        return advise(addr, bytes, MADV_DONTNEED);
+        return !CALL_madvise(addr, bytes, MADV_DONTNEED);
 }
 
 /*
@@ -153,14 +150,13 @@ static void undo_move(char *from, char *to, size_t bytes)
 
 bool stook_os_move(void *from, void *to, size_t bytes)
 {
-        int before = errno;
-        bool moved = mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to) == to;
-        bool refused = !moved && (errno == EINVAL || errno == ENOSYS); /* before anything was done */
+        long at = CALL_mremap(from, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to);
 
-        errno = before;
-        if (!moved && !refused)
+        if (at == (long)to)
+                return true;
+        if (at != -EINVAL && at != -ENOSYS)             /* they come before anything was done */
                 undo_move(from, to, bytes);
-        return moved;
+        return false;
 }
 
 bool stook_os_advise(void *addr, size_t bytes, enum stook_os_advice advice)
@@ -170,8 +166,7 @@ bool stook_os_advise(void *addr, size_t bytes, enum stook_os_advice advice)
                 [STOOK_OS_NOHUGEPAGE] = MADV_NOHUGEPAGE,
                 [STOOK_OS_DONTDUMP] = MADV_DONTDUMP,
                 [STOOK_OS_WIPEONFORK] = MADV_WIPEONFORK,
-                [STOOK_OS_POPULATE] = MADV_POPULATE_WRITE,
         };
 
-        return advise(addr, bytes, advices[advice]);
+        return !CALL_madvise(addr, bytes, advices[advice]);
 }

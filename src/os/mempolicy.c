@@ -2,46 +2,50 @@
  * Purpose: memory policies, by system calls: libnuma is not asked.
  * Place: called by pages (where the pages of a node's address space come from) and, for STOOK_STRICT_NUMA, by slot.
  */
-#include <errno.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include "os/os.h"
+#include "os/system_call.h"
 
 /* <linux/mempolicy.h>, which not every libc comes with. */
 enum { MPOL_DEFAULT, MPOL_PREFERRED, MPOL_BIND, MPOL_INTERLEAVE, MPOL_LOCAL, MPOL_PREFERRED_MANY, MPOL_WEIGHTED_INTERLEAVE };
 
 #define MASK_BITS (STOOK_NODES_MAX + 1) /* the kernel takes one less */
+#define NODES_OF_KERNELS 1024           /* as many as there may be */
+#define MPOL_F_MEMS_ALLOWED (1 << 2)
 
 bool stook_os_prefer_node(void *addr, size_t bytes, unsigned node)
 {
         unsigned long mask[2] = { 1ul << node };
-        int before = errno;
-        bool done = !syscall(SYS_mbind, addr, bytes, MPOL_PREFERRED, mask, MASK_BITS, 0u);
 
-        errno = before;
-        return done;
+        return !stook_call(SYS_mbind, addr, bytes, MPOL_PREFERRED, mask, MASK_BITS, 0);
+}
+
+bool stook_os_has_one_memory(void)
+{
+        unsigned long mask[NODES_OF_KERNELS / (8 * sizeof(unsigned long))] = { 0 };
+        unsigned nodes = 0;
+
+        if (stook_call(SYS_get_mempolicy, NULL, mask, NODES_OF_KERNELS, NULL, MPOL_F_MEMS_ALLOWED))
+                return false;
+        for (unsigned i = 0; i < sizeof(mask) / sizeof(mask[0]); i++)
+                nodes += (unsigned)__builtin_popcountl(mask[i]);
+        return nodes == 1;
 }
 
 bool stook_os_has_policy(void)
 {
-        int before = errno, mode = MPOL_DEFAULT;
-        bool has = !syscall(SYS_get_mempolicy, &mode, NULL, 0ul, NULL, 0ul) && mode != MPOL_DEFAULT;
+        int mode = MPOL_DEFAULT;
 
-        errno = before;
-        return has;
+        return !stook_call(SYS_get_mempolicy, &mode, NULL, 0, NULL, 0) && mode != MPOL_DEFAULT;
 }
 
 /* ---- STOOK_STRICT_NUMA ---- */
 
 static bool ask_system(int *mode, uint64_t *nodes)
 {
-        unsigned long mask[1024 / (8 * sizeof(unsigned long))] = { 0 };         /* as many as a kernel may have */
-        int before = errno;
-        bool done = !syscall(SYS_get_mempolicy, mode, mask, sizeof(mask) * 8, NULL, 0ul);
+        unsigned long mask[NODES_OF_KERNELS / (8 * sizeof(unsigned long))] = { 0 };
+        bool done = !stook_call(SYS_get_mempolicy, mode, mask, NODES_OF_KERNELS, NULL, 0);
 
         *nodes = mask[0];
-        errno = before;
         return done;
 }
 

@@ -2,11 +2,8 @@
  * Purpose: sets of numbers, see number_list.h. Read in pieces, so that no list is too long for the stack.
  * Place: called by cpu.c and topology.c, at start.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <unistd.h>
-
 #include "os/number_list.h"
+#include "os/system_call.h"
 
 static void finish(struct stook_number_list *l, stook_number_range *each, void *data)
 {
@@ -54,18 +51,14 @@ bool stook_number_list_end(struct stook_number_list *l, stook_number_range *each
 bool stook_number_list_file(const char *path, stook_number_range *each, void *data)
 {
         struct stook_number_list list = { 0 };
-        int before = errno;
-        int fd = open(path, O_RDONLY | O_CLOEXEC);
+        int fd = stook_call_open(path);
         char text[256];
-        ssize_t n;
+        long n;
 
-        if (fd < 0) {
-                errno = before;
+        if (fd < 0)
                 return false;
-        }
-        while ((n = read(fd, text, sizeof(text))) > 0)
+        while ((n = stook_call(SYS_read, fd, text, sizeof(text))) > 0)
                 stook_number_list_read(&list, text, (size_t)n, each, data);
-        close(fd);
-        errno = before;
+        stook_call_close(fd);
         return stook_number_list_end(&list, each, data) && n == 0;
 }

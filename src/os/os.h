@@ -35,7 +35,6 @@ bool stook_os_purge(void *addr, size_t bytes);
 bool stook_os_move(void *from, void *to, size_t bytes);
 enum stook_os_advice {
         STOOK_OS_HUGEPAGE, STOOK_OS_NOHUGEPAGE, STOOK_OS_DONTDUMP, STOOK_OS_WIPEONFORK,
-        STOOK_OS_POPULATE,              /* all pages at once instead of a fault for each; Linux 5.14 */
 };
 bool stook_os_advise(void *addr, size_t bytes, enum stook_os_advice advice);
 /* Test hook: the n-th commit from now fails, and all after it while set negative; 0: none. See map.c. */
@@ -44,12 +43,17 @@ extern long stook_os_fail_commit;
 /* ---- limits.c ---- */
 size_t   stook_os_page_bytes(void);             /* 4, 16 or 64 KiB; from the auxiliary vector */
 uint64_t stook_os_address_limit(void);          /* finite RLIMIT_AS, or RLIMIT_MEMLOCK where it can bind; UINT64_MAX: none */
-bool     stook_os_strict_overcommit(void);      /* overcommit_memory is 2 */
-uint64_t stook_os_memory_bytes(void);           /* smallest of RAM and cgroup memory.max; UINT64_MAX: unknown */
-bool     stook_os_locked_future(void);          /* mlockall(MCL_FUTURE) seems to be in force */
+uint64_t stook_os_memory_bytes(void);           /* smallest of RAM and cgroup memory.max; UINT64_MAX: unknown. Reads files */
+bool     stook_os_is_locked(void *fresh);       /* a page just mapped is mlocked: mlockall(MCL_FUTURE) is in force. Its content goes */
 
 /* ---- cpu.c ---- */
-unsigned stook_os_possible_cpus(void);          /* highest possible CPU number + 1, at least 1 */
+unsigned stook_os_possible_cpus(void);          /* highest possible CPU number + 1, at least 1. Reads a file */
+/*
+ * No less than that, and no file is read: what the kernel has room for in its masks; 0: more than STOOK_CPUS_FEW, or not to
+ * be told. *@allowed: CPUs that this thread may run on now.
+ */
+#define STOOK_CPUS_FEW 256
+unsigned stook_os_cpus_bound(unsigned *allowed);
 
 #define STOOK_CPUS_MAX 8192
 struct stook_cpus {
@@ -81,6 +85,8 @@ extern const char *stook_os_node_folder;
 /* ---- mempolicy.c ---- */
 /* Asks for the pages of a mapping, when they come, from a node. False: the system does not let us, ever. */
 bool stook_os_prefer_node(void *addr, size_t bytes, unsigned node);
+/* True: all memory that this task may have is of one node. False: of several, or the system does not say. */
+bool stook_os_has_one_memory(void);
 /* True: this task's pages go by a policy other than the system's default. */
 bool stook_os_has_policy(void);
 /* The node that the task's policy names for an allocation made on node @here. */
@@ -130,7 +136,7 @@ const char *stook_os_env(const char *name);
 void stook_os_env_refuse(const char *name, const char *value, const char *takes);
 
 /* ---- random.c, clock.c, futex.c, write.c ---- */
-uint64_t stook_os_random(void);                 /* seeded at start from AT_RANDOM and the clock; any thread */
+uint64_t stook_os_random(void);                 /* seeded once from AT_RANDOM, or the clock; any thread */
 uint64_t stook_os_clock_ms(void);               /* monotonic, coarse, by the vDSO */
 void stook_os_futex_wait(uint32_t *word, uint32_t value, uint64_t ns);
 void stook_os_futex_wake(uint32_t *word);

@@ -5,7 +5,6 @@
  * Concurrency: any thread, any instruction. A race of two first callers seeds once.
  */
 #include <sys/auxv.h>
-#include <time.h>
 
 #include "os/os.h"
 
@@ -25,11 +24,10 @@ static uint64_t mix(uint64_t x)
 static uint64_t make_seed(void)
 {
         const unsigned char *bytes = (const unsigned char *)getauxval(AT_RANDOM);
-        struct timespec now = { 0 };
-        uint64_t s;
+        uint64_t s = (uintptr_t)bytes;
 
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        s = mix((uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec) ^ (uintptr_t)&now;
+        if (!bytes)
+                s = mix(stook_os_clock_ms()) ^ (uintptr_t)&s;
         for (unsigned i = 0; bytes && i < 16; i++)
                 s = mix(s + STEP + bytes[i]);
         return s | 1;

@@ -16,12 +16,11 @@
 #include <pthread.h>
 #include <stddef.h>
 #include <sys/auxv.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "base/compiler.h"
 #include "base/thread.h"
 #include "os/os.h"
+#include "os/system_call.h"
 
 #ifndef SYS_rseq
 #if defined(__x86_64__)
@@ -58,13 +57,7 @@ static pthread_key_t end_key;           /* its value in a thread: an area of our
 
 static long rseq(char *area, int flags)
 {
-        int before = errno;
-        long r = syscall(SYS_rseq, area, sizeof(stook_self->own_rseq), flags, SIGNATURE);
-
-        if (r)
-                r = -errno;
-        errno = before;
-        return r;
+        return stook_call(SYS_rseq, area, sizeof(stook_self->own_rseq), flags, SIGNATURE);
 }
 
 /* I1, I2. Other destructors may allocate after this one: they find a thread that is barred. */

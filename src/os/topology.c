@@ -19,7 +19,8 @@
 #define TAKES "flat, or nodes=1..64[:memory=LIST][:slots=1..4096]"
 #define SLOTS_MOST 4096
 
-const char *stook_os_node_folder = "/sys/devices/system/node";
+static const char system_folder[] = "/sys/devices/system/node";
+const char *stook_os_node_folder = system_folder;
 
 /* Const after start. */
 static struct {
@@ -28,8 +29,8 @@ static struct {
         unsigned slots;
         bool     fake;
         uint8_t  home[STOOK_NODES_MAX];
-        uint8_t  of_cpu[CPUS_KNOWN];
 } topology = { .exists = 1, .memory = 1, .count = 1 };
+static uint8_t node_of_cpu[CPUS_KNOWN]; /* const after start */
 
 static uint64_t bit(unsigned node)
 {
@@ -86,7 +87,7 @@ static bool read_list(int node, const char *name, stook_number_range *each, void
 static void set_cpus(uint32_t first, uint32_t last, void *node)
 {
         for (uint32_t cpu = first; cpu <= last && cpu < CPUS_KNOWN; cpu++)
-                topology.of_cpu[cpu] = *(uint8_t *)node;
+                node_of_cpu[cpu] = *(uint8_t *)node;
 }
 
 /* Distances of one node from all that exist, in order. */
@@ -129,7 +130,7 @@ static bool read_machine(void)
                 return false;
         topology.exists = online.bits;
         topology.memory = memory.bits & online.bits;
-        memset(topology.of_cpu, NODE_NONE, sizeof(topology.of_cpu));
+        memset(node_of_cpu, NODE_NONE, sizeof(node_of_cpu));
         for (unsigned node = 0; node < STOOK_NODES_MAX; node++) {
                 uint8_t number = (uint8_t)node;
 
@@ -226,7 +227,7 @@ static bool read_variable(void)
         topology.slots = slots;
         topology.fake = true;
         for (unsigned cpu = 0; cpu < CPUS_KNOWN; cpu++)
-                topology.of_cpu[cpu] = (uint8_t)(cpu % nodes);
+                node_of_cpu[cpu] = (uint8_t)(cpu % nodes);
         return true;
 }
 
@@ -234,7 +235,8 @@ static bool read_variable(void)
 
 void stook_os_topology_detect(void)
 {
-        if (!read_variable() && !read_machine())
+        /* Where the memory is of one node, there is nothing to choose: /sys need not be read. */
+        if (!read_variable() && ((stook_os_node_folder == system_folder && stook_os_has_one_memory()) || !read_machine()))
                 return;
         topology.count = STOOK_NODES_MAX - (unsigned)__builtin_clzll(topology.exists);
         for (unsigned node = 0; node < topology.count; node++)
@@ -264,7 +266,7 @@ unsigned stook_os_node_home(unsigned node)
 
 unsigned stook_os_node_of_cpu(unsigned cpu)
 {
-        unsigned node = topology.of_cpu[cpu % CPUS_KNOWN];
+        unsigned node = node_of_cpu[cpu % CPUS_KNOWN];
 
         return node == NODE_NONE ? (unsigned)__builtin_ctzll(topology.exists) : node;
 }

@@ -79,9 +79,16 @@ static struct stook_range_table *range_add(size_t size, const uint8_t *nodes, ui
         size_t page = stook_os_page_bytes(), map = round_up(map_bytes(size * parts), page);
         bool room = __atomic_load_n(&ranges_used, __ATOMIC_RELAXED) + parts <= STOOK_RANGES_MAX;
         char *base = room ? stook_os_reserve(size * parts, RANGE_ALIGN) : NULL;
-        uint64_t *entries = base ? stook_os_reserve(map, page) : NULL;
+        uint64_t *entries;
         uint32_t i = STOOK_RANGES_MAX;
 
+        /* Locked mappings become resident as soon as they have memory behind them: nothing is to be ahead of use. */
+        if (base && !__atomic_load_n(&ranges_used, __ATOMIC_RELAXED) && !limit_share && stook_os_is_locked(base)) {
+                limit_share = PIECE_MOST;
+                stook_os_unreserve(base, size * parts);
+                return NULL;
+        }
+        entries = base ? stook_os_reserve(map, page) : NULL;
         if (entries && (parts == 1 || stook_os_show(entries, map)))
                 i = claim(parts);
         if (i == STOOK_RANGES_MAX) {
@@ -118,7 +125,7 @@ static uint32_t list_nodes(uint8_t nodes[STOOK_NODES_MAX])
 /* The huge range in parts. False: no such address space. */
 static bool add_parts(const uint8_t *nodes, uint32_t n)
 {
-        for (size_t size = PART; size >= HUGE_LEAST; size /= 2) {
+        for (size_t size = PART; size >= HUGE_LEAST && !limit_share; size /= 2) {
                 if (!range_add(size, nodes, n))
                         continue;
                 stook_parts.shift = (uint32_t)__builtin_ctzl(size);
@@ -135,21 +142,18 @@ static bool add_parts(const uint8_t *nodes, uint32_t n)
 bool stook_ranges_start(void)
 {
         uint64_t limit = stook_os_address_limit();
-        bool strict = stook_os_strict_overcommit() || stook_os_locked_future();
         uint8_t nodes[STOOK_NODES_MAX];
         uint32_t n;
 
         if (limit != UINT64_MAX)
                 limit_share = limit / 8 ? limit / 8 : 1;
-        else if (strict)
-                limit_share = PIECE_MOST;
         stook_place_start();
         n = list_nodes(nodes);
         stook_parts.node[0] = nodes[0];
         if (!limit_share) {
                 if (n > 1 && add_parts(nodes, n))
                         return true;
-                for (size_t size = HUGE_RANGE; n == 1 && size >= HUGE_LEAST; size /= 2)
+                for (size_t size = HUGE_RANGE; n == 1 && size >= HUGE_LEAST && !limit_share; size /= 2)
                         if (range_add(size, nodes, 1))
                                 return true;
                 limit_share = PIECE_MOST;

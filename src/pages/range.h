@@ -1,6 +1,7 @@
 /*
  * Purpose: address space of ours. One huge range where it can be had (1 TiB, halved until it fits); where a
- * limit binds (RLIMIT_AS, RLIMIT_MEMLOCK, overcommit_memory 2) pieces on demand, 64 MiB doubling. Each range
+ * limit binds (RLIMIT_AS, RLIMIT_MEMLOCK), or new mappings are locked, pieces on demand, 64 MiB doubling. (Strict
+ * overcommit counts what may be written, not address space: pages are committed in small steps anyway.) Each range
  * has its part of the pagemap beside it, and a frontier that only moves up. On several nodes the huge range is cut
  * into a part for each node with memory, all of one size, and each part is a range here; a piece is of one node.
  * Invariants:

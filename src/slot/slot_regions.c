@@ -213,10 +213,14 @@ bool stook_slots_start(void)
         struct stook_regions r = { .index_offset = STOOK_RSEQ_CPU_ID, .locked_slots = LOCKED_MIN,
                                    .nodes = stook_os_node_count() };
         uint64_t limit = stook_os_address_limit();
-        uint32_t cpus = stook_os_possible_cpus();
+        unsigned allowed = 0;
+        uint32_t cpus = r.nodes == 1 && limit == UINT64_MAX ? stook_os_cpus_bound(&allowed) : 0;
         size_t bytes;
 
-        while (r.locked_slots < cpus && r.locked_slots < LOCKED_MAX)
+        /* Address space is cheaper than a file to read, but where it is scarce, or something is kept for each slot. */
+        if (!cpus)
+                allowed = cpus = stook_os_possible_cpus();
+        while (r.locked_slots < allowed && r.locked_slots < LOCKED_MAX)
                 r.locked_slots *= 2;
         stook_os_rseq_detect();
         /* Without membarrier nothing could ever be drained. */
