@@ -2,72 +2,66 @@
  * Purpose: cursors that change: store, preallocate, erase, empty_area.
  *
  * Place: on mwrite.h and mgap.c. The caller holds the lock.
- * The cursor's reserve of nodes lives in its own fields; it is taken out of them for a write and what is left is given back.
+ * The cursor's reserve of nodes lives in its own fields; what a write leaves of it is given back.
  */
 #include <errno.h>
+#include <stddef.h>
 #include "mcursor.h"
 #include "mwrite.h"
 
-static struct mreserve reserve_of(const struct stook_cursor *cursor)
-{
-        return (struct mreserve){ cursor->sheaf, cursor->spare_node };
-}
+/* Used where it lies: copied as a whole, two words just stored would be waited for. */
+_Static_assert(offsetof(struct stook_cursor, spare_node) - offsetof(struct stook_cursor, sheaf) == offsetof(struct mreserve, one) &&
+               offsetof(struct mreserve, sheaf) == 0, "two fields of a cursor are a struct mreserve");
 
-static void keep(struct stook_cursor *cursor, const struct mreserve *reserve, unsigned needed)
+static struct mreserve *reserve_of(struct stook_cursor *cursor)
 {
-        cursor->sheaf = reserve->sheaf;
-        cursor->spare_node = reserve->one;
-        cursor->needed = (unsigned char)needed;
+        return (struct mreserve *)&cursor->sheaf;
 }
 
 /* After a write: [first, last] is what was written, and its leaf is to be looked for when it is needed. */
-static int written(struct stook_cursor *cursor, struct mreserve *reserve, int error)
+static int written(struct stook_cursor *cursor, int error)
 {
-        if (reserve->one || reserve->sheaf)
-                stook_mreserve_return(reserve);
-        keep(cursor, reserve, 0);
+        stook_cursor_finish(cursor);
         mcursor_leave(cursor, error ? STOOK_CURSOR_ERROR : STOOK_CURSOR_ACTIVE);
         return error;
 }
 
 STOOK_PUBLIC int stook_cursor_store(struct stook_cursor *cursor, void *entry)
 {
-        struct mreserve reserve = reserve_of(cursor);
         struct mwrite write;
         int error = stook_mwrite_prepare(&write, cursor->tree, cursor->first, cursor->last, entry, MWRITE_STORE);
 
         if (!error && write.nodes)
-                error = stook_mreserve_fill(&reserve, write.nodes);
+                error = stook_mreserve_fill(reserve_of(cursor), write.nodes);
         if (!error)
-                stook_mwrite_commit(&write, &reserve);
-        return written(cursor, &reserve, error);
+                stook_mwrite_commit(&write, reserve_of(cursor));
+        return written(cursor, error);
 }
 
 STOOK_PUBLIC int stook_cursor_preallocate(struct stook_cursor *cursor, void *entry)
 {
-        struct mreserve reserve = reserve_of(cursor);
         struct mwrite write;
         int error = stook_mwrite_prepare(&write, cursor->tree, cursor->first, cursor->last, entry, MWRITE_STORE);
 
         if (!error)
-                error = stook_mreserve_fill(&reserve, write.nodes);
-        keep(cursor, &reserve, error ? cursor->needed : write.nodes);
+                error = stook_mreserve_fill(reserve_of(cursor), write.nodes);
         if (error)
                 mcursor_leave(cursor, STOOK_CURSOR_ERROR);
+        else
+                cursor->needed = (unsigned char)write.nodes;
         return error;
 }
 
 STOOK_PUBLIC int stook_cursor_store_prealloc(struct stook_cursor *cursor, void *entry)
 {
-        struct mreserve reserve = reserve_of(cursor);
         struct mwrite write;
         int error = stook_mwrite_prepare(&write, cursor->tree, cursor->first, cursor->last, entry, MWRITE_STORE);
 
-        if (!error && write.nodes > stook_mreserve_left(&reserve))
+        if (!error && write.nodes > stook_mreserve_left(reserve_of(cursor)))
                 error = -ENOMEM;
         if (!error)
-                stook_mwrite_commit(&write, &reserve);
-        return written(cursor, &reserve, error);
+                stook_mwrite_commit(&write, reserve_of(cursor));
+        return written(cursor, error);
 }
 
 STOOK_PUBLIC unsigned stook_cursor_preallocated(const struct stook_cursor *cursor)
@@ -77,11 +71,9 @@ STOOK_PUBLIC unsigned stook_cursor_preallocated(const struct stook_cursor *curso
 
 STOOK_PUBLIC void stook_cursor_finish(struct stook_cursor *cursor)
 {
-        struct mreserve reserve = reserve_of(cursor);
-
-        if (reserve.one || reserve.sheaf)
-                stook_mreserve_return(&reserve);
-        keep(cursor, &reserve, 0);
+        if (cursor->spare_node || cursor->sheaf)
+                stook_mreserve_return(reserve_of(cursor));
+        cursor->needed = 0;
 }
 
 STOOK_PUBLIC void *stook_cursor_erase(struct stook_cursor *cursor)

@@ -18,13 +18,15 @@ uint64_t stook_mgap_of(const struct stook_maple *tree, struct mnode *node, unsig
                         largest = node->gaps.gap[i] > largest ? node->gaps.gap[i] : largest;
                 return largest;
         }
-        for (unsigned i = 0; i < count; i++) {
-                uint64_t last = mnode_last(node, MNODE_LEAF, i, max);
+        /* Without a branch: where gaps are is not to be predicted. */
+        for (unsigned i = 0; i + 1 < count; i++) {
+                uint64_t gap = node->wide.slot[i] ? 0 : node->wide.pivot[i] - min + 1;
 
-                if (!node->wide.slot[i] && last - min + 1 > largest)
-                        largest = last - min + 1;
-                min = last + 1;
+                largest = gap > largest ? gap : largest;
+                min = node->wide.pivot[i] + 1;
         }
+        if (!node->wide.slot[count - 1] && max - min + 1 > largest)
+                largest = max - min + 1;
         return largest;
 }
 

@@ -13,19 +13,19 @@ void stook_mwrite_gap_up(struct mwrite *write, unsigned level, uint64_t gap)
 {
         while (++level < write->height) {
                 struct mnode *node = write->left.node[level];
-                uint64_t *gaps = node->gaps.gap, before = 0, after = 0;
+                uint64_t *gaps = node->gaps.gap, old, others = 0;
                 unsigned count = mnode_count(node), at = write->left.at[level];
 
-                if (gaps[at] == gap)
+                old = gaps[at];
+                if (old == gap)
                         return;
+                gaps[at] = 0;
                 for (unsigned i = 0; i < count; i++)
-                        before = gaps[i] > before ? gaps[i] : before;
+                        others = gaps[i] > others ? gaps[i] : others;
                 gaps[at] = gap;
-                for (unsigned i = 0; i < count; i++)
-                        after = gaps[i] > after ? gaps[i] : after;
-                if (after == before)
+                if (others >= old && others >= gap)
                         return;
-                gap = after;
+                gap = others > gap ? others : gap;
         }
 }
 
