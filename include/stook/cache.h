@@ -89,7 +89,7 @@ STOOK_PUBLIC struct stook_cache *stook_cache_create(const char *name, size_t siz
 /*
  * stook_cache_destroy() - take a cache down
  * Return: 0 (for NULL too); -EBUSY: objects are still allocated, or prefilled sheaves not returned: they are
- * reported, and the cache is kept; -EINVAL: one of malloc's size classes, which stay.
+ * reported (such sheaves and what is in them by their numbers), and the cache is kept; -EINVAL: one of malloc's size classes, which stay.
  * Threads: MT-safe; no other call may use the cache from here on. Not signal-safe.
  */
 STOOK_PUBLIC int stook_cache_destroy(struct stook_cache *cache);

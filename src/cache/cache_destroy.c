@@ -25,18 +25,44 @@ bool stook_cache_empty(struct stook_cache *cache)
         return drained;
 }
 
+/* Sheaves whose objects are told from those that users have; where more are lent, none is named. */
+#define LENT_KNOWN 32
+
 struct left {
         const struct stook_cache *cache;
-        size_t named;
+        const struct stook_sheaf *lent[LENT_KNOWN];
+        size_t sheaves, named;
 };
+
+static void note_lent(struct stook_sheaf *sheaf, void *data)
+{
+        struct left *left = data;
+
+        if (!stook_sheaf_is_lent(sheaf))
+                return;
+        if (left->sheaves < LENT_KNOWN)
+                left->lent[left->sheaves] = sheaf;
+        left->sheaves++;
+}
+
+static bool is_in_lent(const struct left *left, const void *object)
+{
+        for (size_t i = 0; i < left->sheaves; i++)
+                for (unsigned k = 0; k < stook_sheaf_size(left->lent[i]); k++)
+                        if (left->lent[i]->objects[k] == object)
+                                return true;
+        return false;
+}
 
 static void name_left(void *object, void *slab, void *data)
 {
         struct left *left = data;
 
-        if (left->named++ < LEFT_NAMED)
-                stook_report_found(STOOK_FAULT_OBJECTS_LEFT, object, left->cache->name, slab,
-                                   (uintptr_t)object - (uintptr_t)slab, NULL);
+        if (left->named == LEFT_NAMED || is_in_lent(left, object))
+                return;
+        left->named++;
+        stook_report_found(STOOK_FAULT_OBJECTS_LEFT, object, left->cache->name, slab,
+                           (uintptr_t)object - (uintptr_t)slab, NULL);
 }
 
 struct lent {
@@ -73,12 +99,14 @@ static void report_lent(const struct stook_cache *cache, struct lent lent)
         stook_report_found(STOOK_FAULT_OBJECTS_LEFT, NULL, cache->name, NULL, 0, detail);
 }
 
-static void report_left(struct stook_cache *cache, size_t objects)
+static STOOK_NOINLINE void report_left(struct stook_cache *cache, size_t objects)
 {
         struct left left = { .cache = cache };
         char detail[64];
 
-        stook_slabs_for_each_out(&cache->slabs, name_left, &left);
+        stook_sheaf_for_each(cache->index, note_lent, &left);
+        if (left.sheaves <= LENT_KNOWN)
+                stook_slabs_for_each_out(&cache->slabs, name_left, &left);
         stook_report_format(detail, sizeof(detail), "%u still allocated at destroy", (uint64_t)objects);
         stook_report_found(STOOK_FAULT_OBJECTS_LEFT, NULL, cache->name, NULL, 0, detail);
 }

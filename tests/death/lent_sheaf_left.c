@@ -1,0 +1,21 @@
+// goes on: stook: objects left (cache victim): 1 prefilled sheaves not returned at destroy, 59 objects in them
+// stook: objects left: pointer 0x* (cache victim, slab 0x* offset 0)
+// stook: objects left: pointer 0x* (cache victim, slab 0x* offset 3840)
+// stook: objects left (cache victim): 2 still allocated at destroy
+#include <errno.h>
+#include <stdlib.h>
+#include <stook/sheaf.h>
+
+/* Those in a sheaf that is still lent are told by their number, not as what somebody forgot to free. */
+void misuse(void);
+void misuse(void)
+{
+        struct stook_cache *cache = stook_cache_create("victim", 64, NULL);
+        struct stook_sheaf *sheaf;
+
+        if (!stook_cache_alloc(cache))
+                abort();
+        sheaf = stook_sheaf_prefill(cache, 4, 0);
+        if (!sheaf || !stook_sheaf_alloc(cache, sheaf) || stook_cache_destroy(cache) != -EBUSY)
+                abort();
+}
