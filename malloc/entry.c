@@ -71,8 +71,8 @@ STOOK_API void *calloc(size_t n, size_t size)
 
 STOOK_API void *realloc(void *object, size_t size)
 {
-        bool  foreign;
         void *other;
+        int   error;
 
         if (!object)
                 return malloc(size);
@@ -80,11 +80,11 @@ STOOK_API void *realloc(void *object, size_t size)
                 free(object);
                 return NULL;
         }
-        other = stook_malloc_resize(object, size, &foreign);
+        other = stook_malloc_resize(object, size, &error);
         if (STOOK_UNLIKELY(!other)) {
-                if (foreign)
+                if (error == EFAULT)
                         return stook_foreign_realloc(object, size);
-                errno = ENOMEM;
+                errno = error;
         }
         return other;
 }

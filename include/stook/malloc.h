@@ -20,7 +20,11 @@ extern "C" {
 
 STOOK_PUBLIC void  *stook_malloc(size_t size);                  /* size 0: a unique object */
 STOOK_PUBLIC void  *stook_calloc(size_t n, size_t size);
-STOOK_PUBLIC void  *stook_realloc(void *object, size_t size);   /* size 0: frees, returns a unique object */
+/*
+ * Size 0: frees, returns a unique object. A pointer that is not ours, no object, or known to be freed, is reported; where
+ * reports do not abort (STOOK_ON_FAULT=report), nothing is done: NULL with errno EINVAL.
+ */
+STOOK_PUBLIC void  *stook_realloc(void *object, size_t size);
 STOOK_PUBLIC void  *stook_reallocarray(void *object, size_t n, size_t size);
 STOOK_PUBLIC void  *stook_aligned_alloc(size_t align, size_t size); /* EINVAL: align not a power of two */
 STOOK_PUBLIC void   stook_free(void *object);                   /* errno preserved; a foreign pointer is reported */

@@ -74,11 +74,11 @@ void *stook_malloc_zeroed(size_t size);
 void *stook_malloc_aligned(size_t align, size_t size);  /* align: a power of two */
 
 /*
- * Another size for a live object, in place where that wastes little. NULL: no memory, @object as it was, or
- * *@foreign: it is not in our memory, nothing done. Shrinking never fails. Size 0 counts as 1. Misuse of our
- * own memory is reported.
+ * Another size for a live object, in place where that wastes little. NULL: nothing done, and *@error is ENOMEM; EINVAL:
+ * misuse of our own memory, which was reported; EFAULT: it is not in our memory. Shrinking never fails. Size 0 counts
+ * as 1.
  */
-void *stook_malloc_resize(void *object, size_t size, bool *foreign);
+void *stook_malloc_resize(void *object, size_t size, int *error);
 
 /*
  * What @object is: usable bytes if it is the start of a live (or cached: that cannot be told) object of ours,

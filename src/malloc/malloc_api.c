@@ -1,6 +1,7 @@
 /*
  * Purpose: the calls of <stook/malloc.h>: the C library's meanings, errno included.
- * Failure: NULL with errno ENOMEM (EINVAL for an alignment that is no power of two); frees preserve errno, for
+ * Failure: NULL with errno ENOMEM (EINVAL for an alignment that is no power of two, and for misuse where reports do not
+ * abort); frees preserve errno, for
  * nothing below touches it.
  */
 #include <errno.h>
@@ -47,16 +48,16 @@ STOOK_API void *stook_calloc(size_t n, size_t size)
 
 STOOK_API void *stook_realloc(void *object, size_t size)
 {
-        bool  foreign;
         void *other;
+        int   error;
 
         if (!object)
                 return stook_malloc(size);
-        other = stook_malloc_resize(object, size, &foreign);
+        other = stook_malloc_resize(object, size, &error);
         if (STOOK_UNLIKELY(!other)) {
-                if (foreign)
+                if (error == EFAULT)
                         stook_cache_free_misuse(NULL, object);
-                errno = ENOMEM;
+                errno = error == ENOMEM ? ENOMEM : EINVAL;
         }
         return other;
 }

@@ -11,7 +11,7 @@
 #include "report/report.h"
 
 static struct stook_pair hook;          /* function, data */
-static uint32_t policy;                 /* atomic, enum stook_on_fault */
+uint32_t stook_report_policy;
 static uint64_t reports;                /* atomic */
 
 /* ---- format ---- */
@@ -160,7 +160,7 @@ STOOK_COLD void stook_report_fault(enum stook_fault fault, const void *object, c
                                    const void *slab, size_t offset, const char *detail)
 {
         stook_report_found(fault, object, cache_name, slab, offset, detail);
-        if (__atomic_load_n(&policy, __ATOMIC_RELAXED) == STOOK_ON_FAULT_ABORT)
+        if (__atomic_load_n(&stook_report_policy, __ATOMIC_RELAXED) == STOOK_ON_FAULT_ABORT)
                 stook_os_abort();
 }
 
@@ -175,7 +175,7 @@ STOOK_COLD void stook_report_impossible(const char *label)
 
 void stook_report_set_policy(enum stook_on_fault to)
 {
-        __atomic_store_n(&policy, to, __ATOMIC_RELAXED);
+        __atomic_store_n(&stook_report_policy, to, __ATOMIC_RELAXED);
 }
 
 uint64_t stook_report_count(void)

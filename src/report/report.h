@@ -10,6 +10,8 @@
 #ifndef STOOK_REPORT_H
 #define STOOK_REPORT_H
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <stook/debug.h>
 #include "base/compiler.h"
 
@@ -27,7 +29,15 @@ STOOK_COLD _Noreturn void stook_report_impossible(const char *label);
 #define stook_assert(cond, label) do { if (STOOK_UNLIKELY(!(cond))) stook_report_impossible(label); } while (0)
 
 enum stook_on_fault { STOOK_ON_FAULT_ABORT, STOOK_ON_FAULT_REPORT };
+extern uint32_t stook_report_policy STOOK_HIDDEN;        /* atomic, enum stook_on_fault */
 void stook_report_set_policy(enum stook_on_fault policy);
+
+/* After a report of misuse the process lives on. */
+STOOK_INLINE bool stook_report_goes_on(void)
+{
+        return __atomic_load_n(&stook_report_policy, __ATOMIC_RELAXED) != STOOK_ON_FAULT_ABORT;
+}
+
 uint64_t stook_report_count(void);
 
 /* Formats into @buffer without libc: %s %p %u (uint64_t) %x (uint64_t) %%; always terminated. Returns bytes written. */
