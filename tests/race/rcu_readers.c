@@ -19,21 +19,10 @@
 #include <cmocka.h>
 
 #include <urcu/call-rcu.h>
-#include <urcu/flavor.h>
 #include <stook/stook.h>
+#include "flavours.h"
 
-extern const struct rcu_flavor_struct urcu_memb_flavor, urcu_mb_flavor, urcu_qsbr_flavor, urcu_bp_flavor;
-
-static const struct flavour {
-        const char *name;
-        const struct stook_rcu *table;
-        const struct rcu_flavor_struct *flavour;
-} flavours[] = {
-        { "memb", &stook_urcu_memb, &urcu_memb_flavor },
-        { "mb", &stook_urcu_mb, &urcu_mb_flavor },
-        { "qsbr", &stook_urcu_qsbr, &urcu_qsbr_flavor },
-        { "bp", &stook_urcu_bp, &urcu_bp_flavor },
-}, *f;
+static const struct flavour *f;
 
 #define ALIVE UINT64_C(0x600d600d600d600d)
 
@@ -293,9 +282,7 @@ int main(int argc, char **argv)
         };
         int failed;
 
-        for (unsigned i = 0; i < 4; i++)
-                if (argc > 1 && !strcmp(argv[1], flavours[i].name))
-                        f = &flavours[i];
+        f = flavour_of(argc > 1 ? argv[1] : NULL);
         if (!f || stook_rcu_use(f->table))
                 return 2;
         f->flavour->register_thread();

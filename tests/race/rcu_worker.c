@@ -18,21 +18,9 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include <urcu/flavor.h>
-#include <stook/rcu.h>
+#include "flavours.h"
 
-extern const struct rcu_flavor_struct urcu_memb_flavor, urcu_mb_flavor, urcu_qsbr_flavor, urcu_bp_flavor;
-
-static const struct flavour {
-        const char *name;
-        const struct stook_rcu *table;
-        const struct rcu_flavor_struct *flavour;
-} flavours[] = {
-        { "memb", &stook_urcu_memb, &urcu_memb_flavor },
-        { "mb", &stook_urcu_mb, &urcu_mb_flavor },
-        { "qsbr", &stook_urcu_qsbr, &urcu_qsbr_flavor },
-        { "bp", &stook_urcu_bp, &urcu_bp_flavor },
-}, *f;
+static const struct flavour *f;
 
 /* ---- threads refused ---- */
 
@@ -309,9 +297,7 @@ int main(int argc, char **argv)
         };
         int failed;
 
-        for (unsigned i = 0; i < 4; i++)
-                if (argc > 1 && !strcmp(argv[1], flavours[i].name))
-                        f = &flavours[i];
+        f = flavour_of(argc > 1 ? argv[1] : NULL);
         if (!f)
                 return 2;
         f->flavour->register_thread();
