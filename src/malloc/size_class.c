@@ -36,14 +36,15 @@ const uint8_t stook_class_of[STOOK_CLASS_TABLE_MAX / 16 + 1] = {
 uintptr_t stook_class_line[STOOK_CLASS_TABLE_MAX / 16 + 1];
 
 /*
- * Twice the default of caches for the smallest sizes, of which programs use most (a batch of 64 then stays in the
- * slot), the default by size for the others, or as many as I2 allows; none above 32 KiB: there the first touch of
- * an object costs more than the way to its slab. The sum over all classes, main and spare, is 1.45 MiB.
+ * Twice the default of caches for sizes up to 512 bytes, of which programs use most: a batch of 64 then stays in the
+ * slot. To make room for that, few above 2.5 KiB; the default by size in between, or as many as I2 allows. None above
+ * 32 KiB: there the first touch of an object costs more than the way to its slab. The sum over all classes, main and
+ * spare, is 1.49 MiB.
  */
 unsigned stook_class_capacity(unsigned class)
 {
         size_t bytes = stook_class_bytes[class], most = STOOK_CLASS_SLOT_BYTES / 2 / bytes;
-        size_t usual = bytes >= 4096 ? 4 : bytes >= 1024 ? 12 : bytes >= 256 ? 28 : bytes > 128 ? 60 : 124;
+        size_t usual = bytes > 2560 ? 4 : bytes >= 1024 ? 12 : bytes > 512 ? 28 : bytes > 128 ? 60 : 124;
 
         return (unsigned)(usual < most ? usual : most);
 }
