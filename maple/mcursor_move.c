@@ -6,8 +6,8 @@
  * up that could be stale does not exist.
  * Invariant: the leaf is used only while it is surely the one its keys are in:
  *  without RCU the tree's version must be the one of when the leaf was found (every write raises it);
- *  with RCU the leaf must not be dead after the slot was read (M2 in mnode.h). It is memory all the same, for the read
- *  section lasts.
+ *  with RCU this thread must not have written since, and the leaf must not be dead after the slot was read (M2 in
+ *  mnode.h). It is memory all the same: who has the lock is the only writer, and others are in a read section that lasts.
  */
 #include "mcursor.h"
 
@@ -19,7 +19,7 @@ static void *move_to(struct stook_cursor *cursor, uint64_t key)
         unsigned slot;
 
         if (cursor->node && key >= cursor->min && key <= cursor->max &&
-            (mtree_rcu(tree) || cursor->version == tree->version)) {
+            cursor->version == mtree_version(tree)) {
                 place.leaf = cursor->node;
                 place.min = cursor->min;
                 place.max = cursor->max;
@@ -30,7 +30,7 @@ static void *move_to(struct stook_cursor *cursor, uint64_t key)
                 if (MTREE_LIKELY(stook_mplace_read(tree, &place, slot)))
                         goto found;
         }
-        cursor->version = tree->version;
+        cursor->version = mtree_version(tree);
         stook_mplace_seek(tree, key, &place);
         cursor->node = place.leaf;
         cursor->min = place.min;

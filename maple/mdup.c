@@ -65,7 +65,7 @@ static int dup(struct stook_maple *from, struct stook_maple *to)
         }
         mtree_set_root(to, root);
         to->wrapped = from->wrapped;
-        to->version++;
+        mtree_written(to);
         return 0;
 }
 

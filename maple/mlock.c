@@ -10,6 +10,7 @@
 #include "mtree.h"
 
 static __thread char self;
+__thread uint64_t stook_mtree_own_writes;
 
 static bool has_lock(const struct stook_maple *tree)
 {
@@ -86,7 +87,7 @@ STOOK_PUBLIC void stook_maple_destroy(struct stook_maple *tree)
         uintptr_t root = mtree_root(tree);
 
         mtree_set_root(tree, 0);
-        tree->version++;
+        mtree_written(tree);
         tree->wrapped = 0;
         stook_mnode_retire_deferred(tree);
         if (mroot_is_node(root))

@@ -41,8 +41,7 @@ void stook_mwrite_commit(struct mwrite *write, struct mreserve *reserve)
                 stook_mwrite_leaf(write, reserve);
         else
                 stook_mwrite_run(write, reserve);
-        if (!mtree_rcu(tree))
-                tree->version++;
+        mtree_written(tree);
 }
 
 /* What was prepared. The lock is held. */

@@ -74,6 +74,29 @@ static inline enum mnode_kind mtree_kind(const struct stook_maple *tree, unsigne
         return !level ? MNODE_LEAF : mtree_gaps(tree) ? MNODE_INNER_GAPS : MNODE_INNER;
 }
 
+/* ---- what tells a cursor that its leaf may be gone ---- */
+
+/* Of this thread, to any RCU tree. */
+extern __thread uint64_t stook_mtree_own_writes;
+
+/*
+ * Changes with every write that a leaf need not outlive for a cursor of this thread: without RCU each one; with RCU this
+ * thread's own. (A thread with the lock is no reader, so grace periods may end under its cursors, and nobody else writes
+ * then. Readers hold on to leaves by their read section, and look whether those are dead.)
+ */
+static inline uint64_t mtree_version(const struct stook_maple *tree)
+{
+        return mtree_rcu(tree) ? stook_mtree_own_writes : tree->version;
+}
+
+static inline void mtree_written(struct stook_maple *tree)
+{
+        if (mtree_rcu(tree))
+                stook_mtree_own_writes++;
+        else
+                tree->version++;
+}
+
 static inline bool mtree_reserved(const void *entry)
 {
         return ((uintptr_t)entry & 3) == 2 && (uintptr_t)entry < 4096;

@@ -314,6 +314,30 @@ static void test_overtaken(void **state)
         }
 }
 
+/* Who has the lock need not be a reader: the leaf that a cursor stood in may be gone. */
+static void test_overtaken_and_the_leaf_gone(void **state)
+{
+        (void)state;
+        for (unsigned flags = 0; flags < 8; flags++) {
+                STOOK_CURSOR(cursor, &tree, 10, 10);
+                STOOK_CURSOR(second, &tree, 20, 24);
+
+                three(flags);
+                stook_maple_lock(&tree);
+                assert_ptr_equal(stook_cursor_find(&cursor, MAX), A);
+                assert_int_equal(stook_maple_store(&tree, 22, 24, C), 0);
+                fake_grace();
+                assert_ptr_equal(stook_cursor_next(&cursor, MAX), B);
+                check(&cursor, STOOK_CURSOR_ACTIVE, 20, 21);
+                assert_int_equal(stook_cursor_store(&second, NULL), 0);
+                fake_grace();
+                assert_ptr_equal(stook_cursor_next(&cursor, MAX), B);
+                check(&cursor, STOOK_CURSOR_ACTIVE, 25, 29);
+                stook_maple_unlock(&tree);
+                assert_int_equal(end(NULL), 0);
+        }
+}
+
 static void test_simple_calls_inside_the_lock(void **state)
 {
         uint64_t key = 0;
@@ -570,6 +594,7 @@ int main(void)
                 cmocka_unit_test_teardown(test_statuses, end),
                 cmocka_unit_test_teardown(test_statuses_without_nodes, end),
                 cmocka_unit_test_teardown(test_overtaken, end),
+                cmocka_unit_test_teardown(test_overtaken_and_the_leaf_gone, end),
                 cmocka_unit_test_teardown(test_simple_calls_inside_the_lock, end),
                 cmocka_unit_test_teardown(test_write_without_the_lock, end),
                 cmocka_unit_test_teardown(test_deferred_nodes, end),
