@@ -4,7 +4,8 @@
  * A maple tree maps non-overlapping, inclusive ranges [first, last] of uint64_t to entries. An entry is a pointer that is not
  * NULL; NULL is a gap. Neighbouring gaps are always one gap; neighbouring ranges with the same entry stay two. Nodes
  * are 256 bytes and hold up to 16 ranges (10 children in trees with gap tracking), so trees are flat. An empty tree,
- * and one that holds an entry at key 0 alone, has no node at all.
+ * and one that holds an entry at key 0 alone, has no node at all. These calls are in libstook-maple: link with
+ * -lstook-maple -lstook (pkg-config stook-maple, CMake stook::maple).
  *
  * There are two families of calls. The simple ones take a tree and keys:
  *
@@ -33,7 +34,19 @@
  *   RCU | EXTERNAL_LOCK      writes: the caller locks; reads: a read section, or the caller's lock
  *
  * A read section is one of the RCU the process uses (<stook/rcu.h>); the caller holds it around the call and around
- * whatever it does with the entry. The tree's own lock knows its holder: simple calls may be made while holding it.
+ * whatever it does with the entry:
+ *
+ *      stook_rcu_use(&stook_urcu_memb);                        // once, before the first write to an RCU tree
+ *
+ *      urcu_memb_read_lock();                                  // a reader, registered: urcu_memb_register_thread()
+ *      struct route *route = stook_maple_load(&tree, address);
+ *      ...
+ *      urcu_memb_read_unlock();
+ *
+ *      struct route *old = stook_maple_erase(&tree, address);  // a writer; entries are its own to free, after readers
+ *      stook_cache_free_rcu(routes, old);
+ *
+ * The tree's own lock knows its holder: simple calls may be made while holding it.
  * A cursor that writes to a tree with a lock of its own without holding it is a mistake that ends the process where
  * the library was built with assertions.
  *
@@ -161,10 +174,20 @@ STOOK_PUBLIC void *stook_maple_find_after(struct stook_maple *tree, uint64_t *ke
 STOOK_PUBLIC void *stook_maple_next(struct stook_maple *tree, uint64_t key, uint64_t max);
 STOOK_PUBLIC void *stook_maple_prev(struct stook_maple *tree, uint64_t key, uint64_t min);
 
-/* Entries in order. @key is a uint64_t variable: where to begin, and then one past the entry at hand. */
-#define stook_maple_for_each(tree, entry, key, max)                             \
-        for ((entry) = stook_maple_find((tree), &(key), (max)); (entry);        \
-             (entry) = stook_maple_find_after((tree), &(key), (max)))
+/* What the loops below assign to their variable: in C++, a void * does not become another pointer by itself. */
+#ifdef __cplusplus
+#define STOOK_MAPLE_AS(entry, found) static_cast<decltype(entry)>(found)
+#else
+#define STOOK_MAPLE_AS(entry, found) (found)
+#endif
+
+/*
+ * Entries in order. @entry is a variable, a pointer of any type. @key is a uint64_t variable: where to begin, and then
+ * one past the entry at hand.
+ */
+#define stook_maple_for_each(tree, entry, key, max)                                                     \
+        for (entry = STOOK_MAPLE_AS(entry, stook_maple_find((tree), &(key), (max))); entry;             \
+             entry = STOOK_MAPLE_AS(entry, stook_maple_find_after((tree), &(key), (max))))
 
 /*
  * stook_maple_dup() - make @to a copy of @from, node by node, with the same entries
@@ -311,11 +334,15 @@ STOOK_PUBLIC void *stook_cursor_prev_range(struct stook_cursor *cursor, uint64_t
 STOOK_PUBLIC int stook_cursor_empty_area(struct stook_cursor *cursor, uint64_t min, uint64_t max, uint64_t size);
 STOOK_PUBLIC int stook_cursor_empty_area_rev(struct stook_cursor *cursor, uint64_t min, uint64_t max, uint64_t size);
 
-/* Entries in order, up to max; backwards, down to min. In the loop first and last are the entry's range. */
+/*
+ * Entries in order, up to max; backwards, down to min. @entry is a variable, a pointer of any type. In the loop first and
+ * last are the entry's range; the loop may store and erase there, by the same cursor, too, and goes on beside what was
+ * written.
+ */
 #define stook_cursor_for_each(cursor, entry, max) \
-        while (((entry) = stook_cursor_find((cursor), (max))) != NULL)
+        while ((entry = STOOK_MAPLE_AS(entry, stook_cursor_find((cursor), (max)))) != NULL)
 #define stook_cursor_for_each_rev(cursor, entry, min) \
-        while (((entry) = stook_cursor_find_rev((cursor), (min))) != NULL)
+        while ((entry = STOOK_MAPLE_AS(entry, stook_cursor_find_rev((cursor), (min)))) != NULL)
 
 #ifdef __cplusplus
 }
