@@ -72,6 +72,38 @@ LD_LIBRARY_PATH=$libdir "$work/maple"
 $cc -pthread -o "$work/maple-static" "$work/maple.c" $(pc --cflags stook) "$libdir/libstook-maple.a" "$libdir/libstook.a"
 "$work/maple-static"
 
+# In C++ a loop's variable has the type of the entries, as in C.
+if command -v c++ >/dev/null; then
+        cat >"$work/loops.cc" <<'EOF'
+#include <stook/maple.h>
+static stook_maple tree = STOOK_MAPLE_INIT(0);
+struct thing { uint64_t number; };
+int main()
+{
+        thing things[3] = { { 1 }, { 2 }, { 3 } }, *one;
+        uint64_t key = 0, sum = 0;
+
+        for (thing &t : things)
+                if (stook_maple_store(&tree, t.number * 10, t.number * 10 + 4, &t))
+                        return 1;
+        stook_maple_for_each(&tree, one, key, UINT64_MAX)
+                sum += one->number;
+        STOOK_CURSOR(cursor, &tree, 0, 0);
+        stook_maple_lock(&tree);
+        stook_cursor_for_each(&cursor, one, UINT64_MAX)
+                if (cursor.first == one->number * 10)
+                        stook_cursor_erase(&cursor);
+        stook_cursor_for_each_rev(&cursor, one, 0)
+                sum += 100;
+        stook_maple_unlock(&tree);
+        return sum != 6 || !stook_maple_empty(&tree);
+}
+EOF
+        # shellcheck disable=SC2046
+        c++ -std=c++17 -Wall -Wextra -Werror -pedantic-errors -o "$work/loops" "$work/loops.cc" $(pc --cflags --libs stook-maple)
+        LD_LIBRARY_PATH=$libdir "$work/loops"
+fi
+
 for header in "$prefix"/include/stook/*.h; do
         name=$(basename "$header")
         printf '#include <stook/%s>\nint here;\n' "$name" >"$work/header.c"
@@ -79,7 +111,7 @@ for header in "$prefix"/include/stook/*.h; do
                 echo "<stook/$name> does not stand alone in C11"; exit 1; }
         if command -v c++ >/dev/null; then
                 cp "$work/header.c" "$work/header.cc"
-                c++ -std=c++17 -Wall -Wextra -Werror -I"$prefix/include" -fsyntax-only "$work/header.cc" || {
+                c++ -std=c++17 -Wall -Wextra -Werror -pedantic-errors -I"$prefix/include" -fsyntax-only "$work/header.cc" || {
                         echo "<stook/$name> does not stand alone in C++17"; exit 1; }
         fi
 done
@@ -101,12 +133,20 @@ target_link_libraries(static stook::static)
 add_executable(maple maple.c)
 target_link_libraries(maple stook::maple)
 EOF
+if [ -e "$work/urcu.c" ]; then
+        cp "$work/urcu.c" "$work/consumer"
+        cat >>"$work/consumer/CMakeLists.txt" <<'EOF'
+add_executable(urcu urcu.c)
+target_link_libraries(urcu stook::urcu)
+EOF
+fi
 cmake -S "$work/consumer" -B "$work/consumer/build" -DCMAKE_PREFIX_PATH="$prefix" \
         >"$work/cmake.log" || { cat "$work/cmake.log"; exit 1; }
 cmake --build "$work/consumer/build" >"$work/cmake.log" || { cat "$work/cmake.log"; exit 1; }
 "$work/consumer/build/shared" | cmp - "$work/out"
 "$work/consumer/build/static" | cmp - "$work/out"
 LD_LIBRARY_PATH=$libdir "$work/consumer/build/maple"
+[ ! -e "$work/urcu.c" ] || LD_LIBRARY_PATH=$libdir "$work/consumer/build/urcu"
 
 # A release that this one cannot stand in for is refused.
 sed -i 's/stook 0.1 /stook 99.0 /' "$work/consumer/CMakeLists.txt"
