@@ -55,8 +55,9 @@ struct stook_rcu {
 };
 
 /*
- * liburcu's flavours. In libstook-urcu: link with -lstook-urcu (pkg-config stook-urcu). Each that is used has a thread of its
- * own (stook-rcu), made with the first free; barriers do not depend on it.
+ * liburcu's flavours. In libstook-urcu: link with -lstook-urcu (pkg-config stook-urcu, CMake stook::urcu), and with the
+ * flavour itself for its read sections (urcu_memb_read_lock() of <urcu/urcu-memb.h>: pkg-config liburcu-memb). Each that is
+ * used has a thread of its own (stook-rcu), made with the first free; barriers do not depend on it.
  */
 extern STOOK_PUBLIC const struct stook_rcu stook_urcu_memb, stook_urcu_mb, stook_urcu_qsbr, stook_urcu_bp;
 
