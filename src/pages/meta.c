@@ -19,7 +19,7 @@
 #define REGION_FREE    ((size_t)32 << 30)       /* of address space, where nothing binds */
 #define REGION_LIMITED ((size_t)2 << 20)        /* the first of doubling ones, where limits bind */
 #define STEP           ((size_t)64 << 10)
-#define SPAN_BLOCK     32                       /* descriptors made at once: a page of 4 KiB */
+#define SPAN_BLOCK     31                       /* descriptors made at once: with the word on them 4 KiB */
 
 struct region {
         uintptr_t base, size;                   /* written before `state` is 2 (release) */
@@ -34,9 +34,9 @@ static struct stook_tagged_stack spans;         /* free descriptors, linked thro
 
 struct span_block {
         struct stook_link link;
-        struct stook_span *first;
-        uint32_t count;
-} STOOK_ALIGNED(64);
+        struct stook_span span[SPAN_BLOCK];
+};
+_Static_assert(sizeof(struct span_block) == 4096, "a block is a page where pages are small, and wastes none where they are not");
 static struct stook_link *span_blocks;          /* atomic: pushed only */
 
 static bool region_make(struct region *r, size_t size)
@@ -143,22 +143,19 @@ struct stook_span *stook_meta_span_new(void)
         struct stook_span *span;
 
         if (!link) {
-                struct span_block *block = stook_meta_bump(sizeof(*block), 64);
-                struct stook_span *some = block ? stook_meta_bump(SPAN_BLOCK * sizeof(*some), 128) : NULL;
+                struct span_block *block = stook_meta_bump(sizeof(*block), _Alignof(struct span_block));
                 struct stook_link *old;
 
-                if (!some)
+                if (!block)
                         return NULL;
                 for (unsigned i = 1; i < SPAN_BLOCK; i++)
-                        stook_tagged_stack_push(&spans, &some[i].link);
-                block->first = some;
-                block->count = SPAN_BLOCK;
+                        stook_tagged_stack_push(&spans, &block->span[i].link);
                 old = __atomic_load_n(&span_blocks, __ATOMIC_RELAXED);
                 do {
                         block->link.next = old;
                 } while (!__atomic_compare_exchange_n(&span_blocks, &old, &block->link, true, __ATOMIC_RELEASE,
                                                       __ATOMIC_RELAXED));
-                return some;
+                return &block->span[0];
         }
         span = stook_container_of(link, struct stook_span, link);
         /* Descriptors are mostly wanted in a row; the next one's lines come while this one's span is cut. Stale: harmless. */
@@ -183,9 +180,9 @@ void stook_meta_span_for_each(void (*each)(struct stook_span *span, void *data),
         for (struct stook_link *l = __atomic_load_n(&span_blocks, __ATOMIC_ACQUIRE); l; l = l->next) {
                 struct span_block *block = stook_container_of(l, struct span_block, link);
 
-                for (uint32_t i = 0; i < block->count; i++)
-                        if (block->first[i].kind != STOOK_SPAN_UNUSED)
-                                each(&block->first[i], data);
+                for (uint32_t i = 0; i < SPAN_BLOCK; i++)
+                        if (block->span[i].kind != STOOK_SPAN_UNUSED)
+                                each(&block->span[i], data);
         }
 }
 
