@@ -10,9 +10,9 @@
 
 #define DECAY_MS     1000               /* as mimalloc's and jemalloc's order of magnitude */
 #define STEP_SPANS   8                  /* purged by one step at most: a slow path's caller waits for it */
-#define BIG          ((size_t)1 << 20)  /* a free span from here on is purged at once, above ALLOWANCE */
+#define BIG          ((size_t)1 << 20)  /* a free span from here on is purged at once, above the allowance */
+#define SMALL        ((size_t)64 << 10) /* the same above twice the allowance: spans between slabs that live on */
 #define ALLOWANCE    ((size_t)4 << 20)  /* dirty memory that is never purged at once; measured: below, compilers fault more */
-#define PURGE_LEAST_BYTES ((size_t)64 << 10)
 
 enum stook_thp stook_pages_thp = STOOK_THP_SYSTEM;
 static uint32_t decay_ms = DECAY_MS;    /* atomic, relaxed */
@@ -62,6 +62,14 @@ static size_t dirty_bytes(struct stook_pages_node *node)
         return __atomic_load_n(&node->bins[STOOK_SET_DIRTY].bytes, __ATOMIC_RELAXED);
 }
 
+/* Bytes of a free span from which on it is purged at once: fewer, the more lies free. */
+static size_t worth(size_t dirty, size_t allowed)
+{
+        if (dirty <= allowed)
+                return SIZE_MAX;
+        return dirty <= 2 * allowed ? BIG : SMALL;
+}
+
 void stook_pages_purge_big(struct stook_pages_node *node)
 {
         struct stook_span *big;
@@ -70,7 +78,7 @@ void stook_pages_purge_big(struct stook_pages_node *node)
         if (stook_lock_may_not_wait() || dirty_bytes(node) <= allowance(node) || !stook_pages_lock(node))
                 return;
         big = stook_bins_largest(&node->bins[STOOK_SET_DIRTY]);
-        if (big && big->bytes >= BIG && node->bins[STOOK_SET_DIRTY].bytes > allowance(node))
+        if (big && big->bytes >= worth(node->bins[STOOK_SET_DIRTY].bytes, allowance(node)))
                 stook_pages_remove(node, big);
         else
                 big = NULL;

@@ -52,12 +52,13 @@ static void test_what_small_objects_left_is_purged(void **state)
                 assert_non_null(objects[i]);
                 *(char *)objects[i] = 1;
         }
-        /* Those that stay keep free spans apart: what is 1 MiB or more in one piece may go at once. */
+        /* Those that stay keep free spans apart, of less than 1 MiB each. What is far too much goes at once all the same. */
         for (size_t i = 0; i < OBJECTS; i++)
                 if (i % STAYS)
                         stook_free(objects[i]);
         kept = free_dirty_bytes();
         assert_true(kept > (size_t)OBJECTS * BYTES / 16);
+        assert_true(kept < (size_t)OBJECTS * BYTES / 4);
         for (int i = 0; i < ROUNDS && free_dirty_bytes() > kept / 16; i++) {
                 go_on();
                 nanosleep(&pause, NULL);
