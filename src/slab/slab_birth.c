@@ -3,8 +3,9 @@
  * Place: called by cache (init), fill (birth), partial lists (release); calls pages.
  *
  * Geometry: pages of a slab are touched only when their objects are handed out, so a larger slab costs address
- * space, not memory, and saves births: 32 KiB at least, up to 64 KiB where fewer objects would fit than the maker of
- * the source wants, room for four objects always. From there upwards the smallest slab is taken that wastes at most
+ * space, not memory, and saves births: up to 64 KiB where fewer objects would fit than the maker of the source wants,
+ * room for two objects always, and 32 KiB at least; 8 or 16 where few objects are wanted, so that slabs become empty
+ * (a descriptor of 128 bytes is 1.6 % of 8 KiB, so tiny objects, of which many fit even there, get 16). From there upwards the smallest slab is taken that wastes at most
  * 1/16 at its end, else at most 1/8, and so on. When such a span cannot be had, the smallest that holds one object.
  *
  * Invariants:
@@ -23,8 +24,10 @@
 
 #define SLAB_BYTES_MAX ((size_t)STOOK_SLAB_MAP_PAGES_MAX << STOOK_MAP_SHIFT)
 #define SLAB_BYTES_LOW  ((size_t)32 << 10)      /* see bench/micro: below it births weigh on fills of small objects */
+#define SLAB_BYTES_FEW  ((size_t)8 << 10)       /* the same for who wants few objects */
+#define TINY            64                      /* slots below this get twice that */
 #define SLAB_BYTES_WANT ((size_t)64 << 10)
-#define OBJECTS_LEAST 4
+#define OBJECTS_LEAST 2
 /* Bytes of empty slabs that a node keeps for a source: two slabs of the usual size. Arbitrary. */
 #define EMPTY_BYTES_KEPT ((size_t)128 << 10)
 
@@ -43,9 +46,10 @@ static size_t smaller(size_t a, size_t b)
 static size_t choose_bytes(size_t slot, size_t wanted, size_t page)
 {
         size_t least = smaller(slot * wanted, SLAB_BYTES_WANT);
+        size_t low = wanted > STOOK_SLAB_OBJECTS_FEW ? SLAB_BYTES_LOW : slot < TINY ? 2 * SLAB_BYTES_FEW : SLAB_BYTES_FEW;
 
-        if (least < SLAB_BYTES_LOW)
-                least = SLAB_BYTES_LOW;
+        if (least < low)
+                least = low;
         if (least < slot * OBJECTS_LEAST)
                 least = slot * OBJECTS_LEAST;
         least = smaller(round_up(least, page), SLAB_BYTES_MAX);

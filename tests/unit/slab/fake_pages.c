@@ -219,7 +219,7 @@ struct stook_slabs *fake_source(unsigned cache_index, size_t size, size_t align,
         } *source = stook_meta_bump(sizeof(*source), 64);
 
         assert_int_equal(stook_slabs_init(&source->slabs, &(struct stook_slabs_args){
-                .name = "fake", .cache_index = cache_index, .object_size = size, .align = align,
+                .name = "fake", .cache_index = cache_index, .object_size = size, .align = align, .slab_objects = 64,
                 .random_order = random, .ctor = ctor, .ctor_data = ctor_data, .counters = &source->counters }), 0);
         return &source->slabs;
 }

@@ -48,14 +48,16 @@ static void test_geometry(void **unused)
 
         (void)unused;
         for (size_t size = 1; size <= STOOK_OBJECT_MAX; size += size < 4096 ? 1 : 509)
-                for (int ctor = 0; ctor < 2; ctor++) {
+                for (int way = 0; way < 4; way++) {
+                        int ctor = way & 1;
+                        uint32_t wanted = way & 2 ? STOOK_SLAB_OBJECTS_MANY : STOOK_SLAB_OBJECTS_FEW;
                         struct stook_slabs s;
                         size_t waste;
 
                         memset(&s, 0, sizeof(s));
                         s.node = (struct stook_slabs_node[1]){ 0 };
                         assert_int_equal(stook_slabs_init(&s, &(struct stook_slabs_args){ .name = "x", .cache_index = 1,
-                                .object_size = size, .align = 16, .counters = &counters,
+                                .object_size = size, .align = 16, .slab_objects = wanted, .counters = &counters,
                                 .ctor = ctor ? (void (*)(void *, void *))abort : NULL }), 0);
                         assert_true(s.slot_size >= size + 8 * (size_t)ctor && s.slot_size < size + 16 + 8 * (size_t)ctor);
                         assert_int_equal(s.slot_size % 16, 0);
@@ -63,8 +65,8 @@ static void test_geometry(void **unused)
                         assert_true(s.link_offset + 8 <= s.slot_size);
                         assert_true(ctor ? s.link_offset >= size : s.link_offset <= size / 2);
                         assert_int_equal(s.slab_bytes % FAKE_PAGE, 0);
-                        assert_in_range(s.slab_bytes, 32768, 524288);
-                        assert_in_range(s.objects, 3, STOOK_SLAB_OBJECTS_MAX);
+                        assert_in_range(s.slab_bytes, way & 2 ? 32768 : 8192, 524288);
+                        assert_in_range(s.objects, 2, STOOK_SLAB_OBJECTS_MAX);
                         assert_true((size_t)s.objects * s.slot_size <= s.slab_bytes);
                         waste = s.slab_bytes - (size_t)s.objects * s.slot_size;
                         assert_true(waste <= s.slab_bytes / (s.slot_size > 131072 ? 4 : 16));

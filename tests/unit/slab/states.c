@@ -18,7 +18,7 @@
 static struct stook_slabs *slabs;
 static void *objects[64];
 
-/* 32 KiB in all: 8 objects of 4096 bytes; none of the empties kept unless a test says so. */
+/* 64 KiB: 16 objects of 4096 bytes; none of the empties kept unless a test says so. */
 static int setup(void **unused)
 {
         (void)unused;
