@@ -10,8 +10,9 @@
 #include "mwrite.h"
 
 /* Used where it lies: copied as a whole, two words just stored would be waited for. */
-_Static_assert(offsetof(struct stook_cursor, spare_node) - offsetof(struct stook_cursor, sheaf) == offsetof(struct mreserve, one) &&
-               offsetof(struct mreserve, sheaf) == 0, "two fields of a cursor are a struct mreserve");
+_Static_assert(offsetof(struct stook_cursor, spare_node) - offsetof(struct stook_cursor, sheaf) ==
+               offsetof(struct mreserve, one) - offsetof(struct mreserve, sheaf) && !offsetof(struct mreserve, sheaf),
+               "two fields of a cursor are a struct mreserve");
 
 static struct mreserve *reserve_of(struct stook_cursor *cursor)
 {

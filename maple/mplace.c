@@ -1,7 +1,7 @@
 /*
  * Purpose: walks of readers: from a key to its range.
  *
- * Place: under every call that looks something up. Below: mnode.h.
+ * Place: under every call that looks something up, but for stook_maple_load() (mload.c). Below: mnode.h.
  * Concurrency: in RCU trees, by readers in a read section. A walk goes down through nodes that may be replaced under it.
  *  It is right all the same: a node that was reached was current at some moment of the walk or was replaced after the walk
  *  began, and its slots are then as they were when it was replaced (only current nodes are changed); by induction from
@@ -10,46 +10,6 @@
  *  under a parent whose pivots give the bounds it was made for. So bounds and entry belong together.
  */
 #include "mtree.h"
-
-static inline __attribute__((always_inline)) struct mnode *step(struct mnode *node, enum mnode_kind kind, uint64_t key)
-{
-        struct mnode *child = mnode_slot(node, kind, mnode_find(node, kind, key));
-
-        mnode_prefetch(child);
-        return child;
-}
-
-static inline __attribute__((always_inline)) void *load(const struct stook_maple *tree, uint64_t key)
-{
-        uintptr_t root = mtree_root(tree);
-        struct mnode *node;
-        unsigned height;
-
-        if (MTREE_UNLIKELY(!mroot_is_node(root)))
-                return key == 0 ? (void *)root : NULL;
-        node = mroot_node(root);
-        height = mroot_height(root);
-        if (mtree_gaps(tree))
-                while (--height)
-                        node = step(node, MNODE_INNER_GAPS, key);
-        else
-                while (--height)
-                        node = step(node, MNODE_INNER, key);
-        return mnode_slot(node, MNODE_LEAF, mnode_find_wide(node, key));
-}
-
-STOOK_PUBLIC void *stook_maple_load(struct stook_maple *tree, uint64_t key)
-{
-        bool entered;
-        void *entry;
-
-        if (MTREE_LIKELY(tree->flags & (STOOK_MAPLE_RCU | STOOK_MAPLE_EXTERNAL_LOCK)))
-                return load(tree, key);
-        entered = stook_mtree_enter(tree);
-        entry = load(tree, key);
-        stook_mtree_leave(tree, entered);
-        return entry;
-}
 
 void stook_mplace_seek(struct stook_maple *tree, uint64_t key, struct mplace *place)
 {

@@ -121,6 +121,9 @@ void stook_mplace_seek(struct stook_maple *tree, uint64_t key, struct mplace *pl
  */
 bool stook_mplace_read(struct stook_maple *tree, struct mplace *place, unsigned slot);
 
+/* For tests: loads by wide compares, where the processor has them, or without. Return: by wide ones. One thread. */
+bool stook_mload_choose(bool wide);
+
 /* ---- locking of simple calls ---- */
 
 /* True: the lock was taken, and must be left again. False: there is none to take, or the caller has it. */

@@ -1,6 +1,7 @@
 /*
- * Purpose: writes after which one leaf is one leaf still, or has become the root word, or has come of it: most of all. The leaf is
- * changed in place (0 nodes); with RCU, and where there was none, a changed copy takes its place (1 node).
+ * Purpose: writes after which one leaf is one leaf still, or has become the root word, or has come of it: most of
+ * all. The leaf is changed in place (0 nodes); with RCU, and where there was none, a changed copy takes its place (1
+ * node).
  *
  * Place: last part of a write (mwrite.h).
  * Concurrency: with RCU the only change in place is that of the entry in a slot, by one store (M1), for an exact fit. A
@@ -30,8 +31,8 @@ void stook_mwrite_gap_up(struct mwrite *write, unsigned level, uint64_t gap)
 }
 
 /*
- * Makes @now what @leaf becomes: the new range and the pieces beside it stand where the slots [from, to] were. @now may be @leaf;
- * else all of it is read from @leaf, so that no load waits for a store just made.
+ * Makes @now what @leaf becomes: the new range and the pieces beside it stand where the slots [from, to] were. @now
+ * may be @leaf; else all of it is read from @leaf, so that no load waits for a store just made.
  */
 static void splice(const struct mwrite *write, const struct mnode *leaf, struct mnode *now, unsigned from, unsigned to)
 {
@@ -95,7 +96,8 @@ void stook_mwrite_leaf(struct mwrite *write, struct mreserve *reserve)
                         link_leaf(write, now);
         }
         if (mtree_gaps(write->tree) && write->height > 1)
-                stook_mwrite_gap_up(write, 0, stook_mgap_of(write->tree, now, 0, write->left.bound[0], write->right.bound[0]));
+                stook_mwrite_gap_up(write, 0, stook_mgap_of(write->tree, now, 0, write->left.bound[0],
+                                                            write->right.bound[0]));
         if (now == leaf || write->rootless)
                 return;
         if (mtree_rcu(write->tree))

@@ -144,7 +144,12 @@ static void check_loads(void)
                 bool in = i < oracle.n && oracle.ranges[i].first <= limit && key <= limit;
                 void *found;
 
-                expect(stook_maple_load(&tree, key) == r.entry);
+                /* With wide compares, where there are any, and without. */
+                for (int wide = 1; wide >= 0; wide--) {
+                        stook_mload_choose(wide);
+                        expect(stook_maple_load(&tree, key) == r.entry);
+                        expect(stook_maple_load(&tree, r.first) == r.entry && stook_maple_load(&tree, r.last) == r.entry);
+                }
                 found = stook_maple_find(&tree, &at, limit);
                 expect(found == (in ? oracle.ranges[i].entry : NULL));
                 expect(at == (in ? oracle.ranges[i].last + 1 : key));
