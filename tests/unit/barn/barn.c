@@ -1,7 +1,8 @@
 /*
  * What this proves: barn I1-I3 and sheaf I1-I2 on fakes of the slab and metadata layers: trades conserve
  * sheaves and objects, limits hold, a refill that fails loses nothing (the kernel's leak of 464b1c115852),
- * counts survive a change of the sheaf's cache, the budget is lent to who trades.
+ * counts survive a change of the sheaf's cache, the budget is lent to who trades; no sheaf begins where a slot's line
+ * might, modulo 4096.
  */
 #include <pthread.h>
 #include <setjmp.h>
@@ -513,6 +514,25 @@ static void a_slot_s_idle_sheaf_is_flushed(void **state)
         expect_nothing_left(c);
 }
 
+static void words_lie_between_the_starts_of_lines(void **state)
+{
+        struct fake_cache *c = make(4, 124, 2, 2);
+        struct stook_sheaf *held[200];
+        unsigned n = 0;
+
+        (void)state;
+        for (unsigned capacity = 4; capacity <= 252; capacity = 2 * capacity + 4)
+                for (unsigned i = 0; i < 30; i++) {
+                        held[n] = stook_sheaf_new(4, capacity, 0, &c->counters);
+                        assert_non_null(held[n]);
+                        assert_int_not_equal((uintptr_t)held[n] % STOOK_CACHELINE, 0);
+                        n++;
+                }
+        assert_int_equal(n, 6 * 30);
+        while (n)
+                stook_sheaf_delete(held[--n], &c->counters);
+}
+
 int main(void)
 {
         const struct CMUnitTest all[] = {
@@ -530,6 +550,7 @@ int main(void)
                 cmocka_unit_test_setup(a_small_process_keeps_little, setup),
                 cmocka_unit_test_setup(the_budget_goes_to_who_trades, setup),
                 cmocka_unit_test_setup(a_closed_barn_lends_nothing, setup),
+                cmocka_unit_test_setup(words_lie_between_the_starts_of_lines, setup),
                 cmocka_unit_test_setup(threads_trade, setup),
         };
 
