@@ -164,6 +164,8 @@ struct session {
         off_t              input_at;            /* where standard input began; -1: not a file */
         struct elf_check   check;
         bool               want_figures;
+        bool               differed;            /* a timed run ended otherwise than the first */
+        int                interrupted_by;      /* signal that ended the timed runs early; 0: none */
         struct figures_file file;
         struct figures     figures;
         struct run_result  first;
@@ -183,6 +185,8 @@ static bool compose_preload(struct session *s)
         char path[PATH_MAX], message[PATH_MAX + 200];
         const char *before = getenv("LD_PRELOAD");
 
+        if (s->check.reach == REACH_HARM)
+                return true;
         if (find_drop_in(path, message, sizeof message)) {
                 fprintf(stderr, "stook: %s\n", message);
                 return false;
@@ -222,11 +226,32 @@ static int first_run(struct session *s)
         return s->first.exec_errno ? say_unrunnable(request.argv[0], s->first.exec_errno) : -1;
 }
 
-/* The user, or somebody, wants it to end. */
-static bool interrupted(const struct run_result *r)
+static bool asks_to_end(int number)
 {
-        return r->passed_on || r->signal == SIGINT || r->signal == SIGQUIT || r->signal == SIGTERM ||
-               r->signal == SIGHUP;
+        return number == SIGINT || number == SIGQUIT || number == SIGTERM || number == SIGHUP;
+}
+
+/* The signal by which the user, or somebody, wants it to end; 0: nobody does. */
+static int interrupted(const struct run_result *r)
+{
+        if (asks_to_end(r->passed_on))
+                return r->passed_on;
+        return asks_to_end(r->signal) ? r->signal : 0;
+}
+
+/* What a shell says of programs that it started itself, and does not see here. */
+static void say_crash(const char *program, const struct run_result *r)
+{
+        switch (r->signal) {
+        case SIGSEGV:
+        case SIGBUS:
+        case SIGABRT:
+        case SIGILL:
+        case SIGFPE:
+        case SIGTRAP:
+        case SIGSYS:
+                fprintf(stderr, "stook: %s: %s\n", program, strsignal(r->signal));
+        }
 }
 
 /* False: no further runs. */
@@ -250,11 +275,14 @@ static bool timed_run(struct session *s, struct side *side, bool on_stook, unsig
                         strerror(error ? -error : result.exec_errno));
                 return false;
         }
-        if (interrupted(&result))
+        s->interrupted_by = interrupted(&result);
+        if (s->interrupted_by)
                 return false;
-        if (result.status != s->first.status)
+        if (result.status != s->first.status) {
+                s->differed = true;
                 fprintf(stderr, "stook: run %u on %s ended with exit status %d, the first run with %d\n", number,
                         side->name, result.status, s->first.status);
+        }
         comparison_add(side, &result);
         return true;
 }
@@ -267,6 +295,24 @@ static void timed_runs(struct session *s)
                 if (s->options.compare && !timed_run(s, &s->comparison.system, false, i + 1))
                         return;
         }
+}
+
+/* What the numbers are worth. */
+static void say_what_was_timed(const struct session *s)
+{
+        unsigned timed = s->comparison.stook.count;
+
+        if (s->interrupted_by && !timed)
+                fprintf(stderr, "stook: %s: no run was timed\n", strsignal(s->interrupted_by));
+        else if (s->interrupted_by)
+                fprintf(stderr, "stook: %s: %u of %u runs were timed\n", strsignal(s->interrupted_by), timed,
+                        s->options.repeat);
+        if (timed && s->first.status && !s->differed)
+                fprintf(stderr, "Each run ended with exit status %d: if that is a failure, it is what was timed.\n",
+                        s->first.status);
+        if (s->comparison.system.count && (s->check.reach == REACH_NO || s->check.reach == REACH_HARM))
+                fputs("Both sides ran on the program's own malloc, so this compares nothing: see the note above.\n",
+                      stderr);
 }
 
 /* ---- what is printed ---- */
@@ -297,8 +343,6 @@ static int run(struct session *s, FILE *json_file)
         char path[PATH_MAX];
         int  status;
 
-        if (!compose_preload(s))
-                return STATUS_CANNOT;
         if (s->options.repeat && comparison_init(&s->comparison, s->options.repeat)) {
                 fputs("stook: no memory\n", stderr);
                 return STATUS_CANNOT;
@@ -308,6 +352,8 @@ static int run(struct session *s, FILE *json_file)
                 elf_check(path, &s->check);
         if (s->check.note[0])
                 fprintf(stderr, "stook: note: %s\n", s->check.note);
+        if (!compose_preload(s))
+                return STATUS_CANNOT;
 
         s->input_at = lseek(STDIN_FILENO, 0, SEEK_CUR);
         status = first_run(s);
@@ -315,13 +361,15 @@ static int run(struct session *s, FILE *json_file)
                 return status;
         if (s->options.stats)
                 report_print(&s->figures, &s->first, s->name, stderr);
-        if (!interrupted(&s->first))
+        else
+                say_crash(s->name, &s->first);
+        if (s->options.repeat)
+                s->interrupted_by = interrupted(&s->first);
+        if (!s->interrupted_by)
                 timed_runs(s);
         comparison_print(&s->comparison, s->name, stderr);
-        if (s->comparison.system.count && s->check.reach == REACH_NO)
-                fputs("Both sides ran on the program's own malloc, so this compares nothing: see the note above.\n",
-                      stderr);
-        status = s->first.status;
+        say_what_was_timed(s);
+        status = s->first.status ? s->first.status : s->interrupted_by ? 128 + s->interrupted_by : 0;
         if (json_file) {
                 write_json(s, json_file);
                 if (fflush(json_file) || ferror(json_file)) {

@@ -129,8 +129,9 @@ static void judge(const char *path, const struct elf_file *f, struct elf_check *
         } else if (!f->interpreter && !is_dynamic_linker(f)) {
                 snprintf(check->note, sizeof check->note, "%s is statically linked: it runs on its own malloc", path);
         } else if (f->interpreter && !same_c_library(f)) {
+                check->reach = REACH_HARM;
                 snprintf(check->note, sizeof check->note, "%s uses another C library (%s) than Stook here: "
-                         "the drop-in cannot be loaded, it runs on its own malloc", path, f->interpreter);
+                         "it runs without the drop-in, on its own malloc", path, f->interpreter);
         } else if (elf_file_defines(f, "malloc")) {
                 snprintf(check->note, sizeof check->note, "%s brings its own malloc, which comes before any "
                          "library's: it runs on that", path);

@@ -12,6 +12,7 @@ enum reach {
         REACH_YES,
         REACH_PARTLY,                   /* plain malloc calls reach the drop-in, others do not */
         REACH_NO,
+        REACH_HARM,                     /* REACH_NO, and preloaded it would keep the program from starting */
         REACH_UNKNOWN,                  /* the file cannot be read, or is neither ELF nor script */
 };
 

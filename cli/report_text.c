@@ -166,10 +166,14 @@ static void print_summary(const struct figures *f, FILE *out)
 
 void report_print(const struct figures *f, const struct run_result *root, const char *program, FILE *out)
 {
-        char wall[32], cpu[32], peak[32];
+        char wall[32], cpu[32], peak[32], end[64];
 
-        fprintf(out, "\nstook: %s: exit status %d, %s (%s of processor time), peak resident %s%s\n", program,
-                root->status, seconds_text(root->wall_s, wall, sizeof wall), seconds_text(root->cpu_s, cpu, sizeof cpu),
+        if (root->signal)
+                snprintf(end, sizeof end, "signal %d (%s)", root->signal, strsignal(root->signal));
+        else
+                snprintf(end, sizeof end, "exit status %d", root->status);
+        fprintf(out, "\nstook: %s: %s, %s (%s of processor time), peak resident %s%s\n", program,
+                end, seconds_text(root->wall_s, wall, sizeof wall), seconds_text(root->cpu_s, cpu, sizeof cpu),
                 bytes_text(root->peak_bytes, peak, sizeof peak), f->count > 1 ? " (largest process)" : "");
         if (!f->count)
                 fputs("stook: no process left figures: the drop-in was not loaded\n", out);

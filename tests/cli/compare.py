@@ -2,11 +2,14 @@
 """Proves: --compare and --repeat make the runs they promise, in turn, on the allocators they name, show the output of
 the first alone, and that the figures printed follow from the runs."""
 import os
+import signal
 import statistics
+import subprocess
 import tempfile
+import time
 import unittest
 
-from stook import Compiled, figures, main, stook
+from stook import Compiled, STOOK, figures, main, stook
 
 # Appends to argv[1] the allocator it runs on, and copies its input to its output.
 SOURCE = r"""
@@ -86,6 +89,8 @@ class Compare(Compiled):
         done = stook("run", "--compare", "--repeat", "1", self.program, self.log, "3")
         self.assertEqual(done.returncode, 3)
         self.assertEqual(len(self.runs()), 3)
+        self.assertIn("Each run ended with exit status 3", done.stderr)
+        self.assertNotIn("Each run", stook("run", "--repeat", "1", "true").stderr)
 
     def test_runs_that_end_otherwise_are_told(self):
         script = '[ -e "$0" ] && exit 4; : > "$0"'
@@ -98,6 +103,22 @@ class Compare(Compiled):
         done = stook("run", "--compare", "sh", "-c", 'echo x >> "$0"; kill -TERM $$', self.log)
         self.assertEqual(done.returncode, 143)
         self.assertEqual(self.runs(), ["x"])
+        self.assertIn("no run was timed", done.stderr)
+
+    def test_interrupted_timed_run_ends_it(self):
+        # The first run, and one timed run of each side, end by themselves; the next one waits for the signal.
+        script = 'echo x >> "$0"; [ $(wc -l < "$0") -lt 4 ] || exec sleep 60'
+        p = subprocess.Popen([STOOK, "run", "--compare", "--repeat", "3", "sh", "-c", script, self.log],
+                             stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        limit = time.monotonic() + 50
+        while (not os.path.exists(self.log) or len(self.runs()) < 4) and time.monotonic() < limit:
+            time.sleep(0.01)
+        p.send_signal(signal.SIGTERM)
+        _, err = p.communicate(timeout=50)
+        self.assertEqual(p.returncode, 128 + signal.SIGTERM)
+        self.assertEqual(len(self.runs()), 4)
+        self.assertIn("1 of 3 runs were timed", err)
+        self.assertIn("ran 1 time on Stook and 1 on the system malloc", err)
 
     def test_numbers_follow_from_the_runs(self):
         done, data = figures("sh", "-c", "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done",

@@ -67,6 +67,13 @@ class Statuses(unittest.TestCase):
         for number in (signal.SIGTERM, signal.SIGKILL, signal.SIGSEGV, signal.SIGUSR1):
             self.assertEqual(stook("run", "sh", "-c", "kill -%d $$" % number).returncode, 128 + number)
 
+    def test_crashes_are_named(self):
+        for number, said in ((signal.SIGSEGV, "stook: sh: Segmentation fault\n"), (signal.SIGABRT, "stook: sh: Aborted\n"),
+                             (signal.SIGTERM, ""), (signal.SIGPIPE, "")):
+            self.assertEqual(stook("run", "sh", "-c", "kill -%d $$" % number).stderr, said)
+        done = stook("run", "--stats", "sh", "-c", "kill -SEGV $$")
+        self.assertIn("stook: sh: signal 11 (Segmentation fault), ", done.stderr)
+
     def test_unrunnable_as_env_does(self):
         with tempfile.TemporaryDirectory() as folder:
             plain = os.path.join(folder, "plain")

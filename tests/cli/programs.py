@@ -132,6 +132,21 @@ int main(void)
             f.write(value)
         return path
 
+    def test_other_c_library(self):
+        mine = subprocess.run(["readelf", "-l", self.compile("any", HELLO)], capture_output=True, text=True).stdout
+        mine = mine.partition("program interpreter: ")[2].partition("]")[0]
+        if not os.path.exists(mine):
+            self.skipTest("no dynamic linker found by readelf")
+        other = os.path.join(self.folder, "ld-other.so.1")
+        os.symlink(mine, other)
+        # What would be preloaded could not be loaded: it must not even be tried.
+        path = self.compile("other", '#include <stdlib.h>\n' + HELLO.replace("{ ", '{ if (getenv("LD_PRELOAD")) return 9; '),
+                            "-Wl,--dynamic-linker," + other)
+        if "LD_PRELOAD" in os.environ:
+            self.skipTest("LD_PRELOAD is set")
+        self.notes(path, says="another C library")
+        self.assertIn("compares nothing", stook("run", "--compare", "--repeat", "1", path).stderr)
+
     def test_other_machine_and_class(self):
         arm = self.patched("foreign", 18, struct.pack("<H", 40))
         done = stook("run", arm)
