@@ -43,6 +43,8 @@ def run(command, contender, before_exec=None):
                               text=True, timeout=PROGRAM_SECONDS, preexec_fn=before_exec)
     except subprocess.TimeoutExpired:
         raise Failed(f"no answer after {PROGRAM_SECONDS} s") from None
+    except FileNotFoundError:
+        raise Failed(f"{command[0]} is not built (`ninja bench-programs` in the build folder)") from None
     except OSError as why:
         raise Failed(str(why)) from None
     if done.returncode < 0:

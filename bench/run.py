@@ -6,7 +6,7 @@ Purpose: builds the peers, runs the experiments, and prints for each promised fi
 is, and whether it holds. Everything measured goes to a JSON file, which compare.py reads.
 Place: `make bench` runs it with what lies in the build folder; README.md says how to read its tables.
 
-Use: run.py [--quick] [--only NAMES] [--pairs N] [--peers NAMES] [--build FOLDER] [--out FILE]
+Use: run.py [--list] [--quick] [--only NAMES] [--pairs N] [--peers NAMES] [--no-build] [--build FOLDER] [--out FILE]
 """
 
 import argparse
@@ -28,7 +28,7 @@ import experiments          # noqa: E402
 import figures              # noqa: E402
 import plot                 # noqa: E402
 import tables               # noqa: E402
-from contenders import OURS, preloaded  # noqa: E402
+from contenders import OURS, PACKAGED, PLAIN, preloaded  # noqa: E402
 from interval import summary            # noqa: E402
 
 
@@ -130,26 +130,47 @@ def measure(setting, names):
     return results
 
 
+def known_peers():
+    return [*peer_build.PEERS, *PACKAGED]
+
+
+def print_list():
+    width = max(len(name) for name in experiments.ALL)
+    for name, experiment in experiments.ALL.items():
+        say(f"{name:{width}}  {' '.join(experiment.__doc__.split())}")
+    say(f"\npeers: {', '.join(known_peers())}; beside {OURS} and {PLAIN}, which always take part")
+
+
 def arguments():
     parser = argparse.ArgumentParser(description="Measure Stook beside other allocators.")
     parser.add_argument("--build", type=pathlib.Path, default=HERE.parent / "build", help="build folder (build)")
     parser.add_argument("--quick", action="store_true", help="small and short: shows that everything works, no more")
-    parser.add_argument("--only", metavar="NAMES", help="experiments, with commas: " + ",".join(experiments.ALL))
+    parser.add_argument("--only", metavar="NAMES", help="experiments, with commas (all; --list names them)")
+    parser.add_argument("--list", action="store_true", help="name the experiments and peers there are, and end")
     parser.add_argument("--pairs", type=int, metavar="N", help="interleaved rounds (10; 3 with --quick)")
     parser.add_argument("--peers", metavar="NAMES",
                         help="peers, with commas; \"none\" for none; tcmalloc is built only if named here")
-    parser.add_argument("--no-build", action="store_true", help="take the peers that are there")
+    parser.add_argument("--no-build", action="store_true", help="take the peers that are there, build none")
     parser.add_argument("--out", type=pathlib.Path, metavar="FILE", help="results (bench/results/DATE.json)")
     asked = parser.parse_args()
+    if asked.list:
+        print_list()
+        sys.exit(0)
     asked.names = asked.only.split(",") if asked.only else list(experiments.ALL)
     unknown = [name for name in asked.names if name not in experiments.ALL]
     if unknown:
-        parser.error(f"no such experiment: {', '.join(unknown)}")
+        parser.error(f"no such experiment: {', '.join(unknown)} (--list names them)")
     if asked.pairs is None:
         asked.pairs = 3 if asked.quick else 10
     if asked.pairs < 1:
         parser.error("--pairs takes 1 or more")
     asked.chosen = None if asked.peers is None else [p for p in asked.peers.split(",") if p != "none"]
+    unknown = [p for p in asked.chosen or () if p not in known_peers()]
+    if unknown:
+        parser.error(f"no such peer: {', '.join(unknown)}; there are {', '.join(known_peers())}, and none")
+    if not any(f.is_file() and os.access(f, os.X_OK) for f in (asked.build / "bench").glob("*")):
+        parser.error(f"no benchmarks are built in {asked.build}: `make bench` builds and runs all; to build only: "
+                     f"`meson configure {asked.build} -Dbench=enabled && ninja -C {asked.build} bench-programs`")
     return asked
 
 
