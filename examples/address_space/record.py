@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""record.py FILE PROGRAM [ARGUMENT...]: records the mmap, munmap, mremap and brk calls of a program (its first process)
-by strace, as lines for replay."""
+"""record.py FILE PROGRAM [ARGUMENT...]: runs a program under strace and writes the mmap, munmap, mremap and brk calls of
+its first thread to FILE, as lines for replay. The exit status is the program's; 2 if nothing could be recorded."""
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -23,15 +24,34 @@ def lines(trace):
                 yield from lines_of(match)
 
 
+def fail(why):
+    print(f"record.py: {why}", file=sys.stderr)
+    return 2
+
+
 def main():
     if len(sys.argv) < 3:
+        if sys.argv[1:] in (["-h"], ["--help"]):
+            print(__doc__)
+            return 0
         print(__doc__, file=sys.stderr)
         return 2
+    path, program = sys.argv[1], sys.argv[2:]
+    if not shutil.which("strace"):
+        return fail("strace is not installed")
+    if not shutil.which(program[0]):
+        return fail(f"{program[0]}: no such program")
     with tempfile.NamedTemporaryFile("r", suffix=".strace") as trace:
-        done = subprocess.run(["strace", "-e", "trace=mmap,munmap,mremap,brk", "-o", trace.name] + sys.argv[2:])
-        with open(sys.argv[1], "w") as out:
-            out.writelines(line + "\n" for line in lines(trace))
-    return done.returncode
+        done = subprocess.run(["strace", "-e", "trace=mmap,munmap,mremap,brk", "-o", trace.name, "--", *program])
+        recorded = [line + "\n" for line in lines(trace)]
+    if not recorded:
+        return fail("strace recorded no call")
+    try:
+        with open(path, "w", encoding="ascii") as out:
+            out.writelines(recorded)
+    except OSError as why:
+        return fail(why)
+    return done.returncode if done.returncode >= 0 else 128 - done.returncode
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ static const char built_in[] =
 
 static unsigned long maps, unmaps, brks, refused;
 
+/* Return: 0; -EINVAL: no such line; or what the call returned. */
 static int step(struct address_space *space, const char *line)
 {
         uint64_t at, bytes;
@@ -49,11 +50,17 @@ static int show(struct stook_cache *cache, void *data)
 
 int main(int argc, char **argv)
 {
-        FILE *in = argc > 1 ? fopen(argv[1], "r") : fmemopen((void *)built_in, sizeof(built_in) - 1, "r");
+        FILE *in;
         struct address_space space;
         char line[256];
         long areas;
+        int error;
 
+        if (argc > 2 || (argc == 2 && argv[1][0] == '-')) {
+                fputs("usage: replay [FILE]    (FILE: as record.py writes it)\n", stderr);
+                return 2;
+        }
+        in = argc > 1 ? fopen(argv[1], "r") : fmemopen((void *)built_in, sizeof(built_in) - 1, "r");
         if (!in) {
                 fprintf(stderr, "replay: %s: %s\n", argv[1], strerror(errno));
                 return 2;
@@ -63,9 +70,9 @@ int main(int argc, char **argv)
                 return 2;
         }
         while (fgets(line, sizeof(line), in))
-                if (step(&space, line)) {
+                if ((error = step(&space, line)) != 0) {
                         refused++;
-                        fprintf(stderr, "replay: refused: %s", line);
+                        fprintf(stderr, "replay: refused (%s): %s%s", strerror(-error), line, strchr(line, '\n') ? "" : "\n");
                 }
         fclose(in);
         areas = address_space_check(&space);
