@@ -57,13 +57,13 @@ static long called(long r)
 #define CALL_munmap(addr, bytes)            KEEPING_ERRNO(munmap(addr, bytes))
 #define CALL_mprotect(addr, bytes, prot)    KEEPING_ERRNO(mprotect(addr, bytes, prot))
 #define CALL_madvise(addr, bytes, advice)   KEEPING_ERRNO(madvise(addr, bytes, advice))
-#define CALL_mremap(from, bytes, flags, to) KEEPING_ERRNO(mremap(from, bytes, bytes, flags, to))
+#define CALL_mremap(from, was, bytes, flags, to) KEEPING_ERRNO(mremap(from, was, bytes, flags, to))
 #else
 #define CALL_mmap(addr, bytes, prot, flags) stook_call(SYS_mmap, addr, bytes, prot, flags, -1, 0)
 #define CALL_munmap(addr, bytes)            stook_call(SYS_munmap, addr, bytes)
 #define CALL_mprotect(addr, bytes, prot)    stook_call(SYS_mprotect, addr, bytes, prot)
 #define CALL_madvise(addr, bytes, advice)   stook_call(SYS_madvise, addr, bytes, advice)
-#define CALL_mremap(from, bytes, flags, to) stook_call(SYS_mremap, from, bytes, bytes, flags, to)
+#define CALL_mremap(from, was, bytes, flags, to) stook_call(SYS_mremap, from, was, bytes, flags, to)
 #endif
 
 /* NULL: refused. */
@@ -126,11 +126,11 @@ bool stook_os_purge(void *addr, size_t bytes)
 }
 
 /*
- * After a move that failed. The kernel unmaps the target first, and from Linux 6.17 on moves a source of several
- * mappings (users may mlock or advise parts of theirs) one by one: out of mappings it stops half way. Then the
- * target has holes, and has pages that the source lost. Holes are filled; what was committed a moment ago fits
- * again. What the source lost reads as zeros there, and the target was zero before: so all that is not zero in
- * the target goes back.
+ * After a move that failed. The kernel unmaps the target first; and of several mappings (each move leaves one that does not
+ * merge with what is added later; users may mlock or advise parts of theirs) the first may have been moved when there
+ * are no more to be had. Then the target has holes, and has pages that the source lost. Holes are filled; what was
+ * committed a moment ago fits again. What the source lost reads as zeros there, and the target was zero before: so all
+ * that is not zero in the target goes back.
  */
 static void undo_move(char *from, char *to, size_t bytes)
 {
@@ -148,15 +148,52 @@ static void undo_move(char *from, char *to, size_t bytes)
         }
 }
 
+/*
+ * Whether the bytes are in more than one mapping, which Linux before 6.17 does not move in one call: to grow those is
+ * refused with EFAULT, to grow one by more than there is address space with ENOMEM. Later kernels look at the size first.
+ */
+static bool several(char *from, size_t bytes)
+{
+        return CALL_mremap(from, bytes, bytes + ((size_t)1 << 60), 0, NULL) == -EFAULT;
+}
+
+/* Of bytes in several mappings: those at the start that are in one. */
+static size_t in_one(char *from, size_t bytes)
+{
+        size_t page = stook_os_page_bytes(), one = 1, more = bytes / page;     /* pages */
+
+        while (more - one > 1) {
+                size_t middle = one + (more - one) / 2;
+
+                if (several(from, middle * page))
+                        more = middle;
+                else
+                        one = middle;
+        }
+        return one * page;
+}
+
+/*
+ * One mapping after the other, where the kernel would refuse: it has unmapped the target before it finds out, and another
+ * thread's mmap may get that address before it is mapped again. Then it is not ours any more.
+ */
 bool stook_os_move(void *from, void *to, size_t bytes)
 {
-        long at = CALL_mremap(from, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to);
+        for (size_t done = 0, part; done < bytes; done += part) {
+                char *source = (char *)from + done, *target = (char *)to + done;
+                long at;
 
-        if (at == (long)to)
-                return true;
-        if (at != -EINVAL && at != -ENOSYS)             /* they come before anything was done */
-                undo_move(from, to, bytes);
-        return false;
+                part = bytes - done;
+                if (several(source, part))
+                        part = in_one(source, part);
+                at = CALL_mremap(source, part, part, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, target);
+                if (at == (long)target)
+                        continue;
+                if (done || (at != -EINVAL && at != -ENOSYS))   /* they come before anything was done */
+                        undo_move(from, to, bytes);
+                return false;
+        }
+        return true;
 }
 
 bool stook_os_advise(void *addr, size_t bytes, enum stook_os_advice advice)
