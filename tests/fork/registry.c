@@ -56,6 +56,7 @@ static int walks(void)
 static void a_child_does_not_wait_for_a_thread_it_has_not(void **state)
 {
         static int (*const calls[])(void) = { finds, creates, shrinks, refuses, validates, tunes, trims, walks };
+        struct stook_cache *other;
         pthread_t thread;
         void *object;
 
@@ -64,6 +65,8 @@ static void a_child_does_not_wait_for_a_thread_it_has_not(void **state)
         sem_init(&leave, 0, 0);
         cache = stook_cache_create("first", 64, NULL);
         assert_non_null(cache);
+        other = stook_cache_create("other", 64, NULL);  /* more than one to walk */
+        assert_non_null(other);
         object = stook_cache_alloc(cache);
         assert_non_null(object);
         assert_int_equal(pthread_create(&thread, NULL, holder, NULL), 0);
@@ -85,6 +88,7 @@ static void a_child_does_not_wait_for_a_thread_it_has_not(void **state)
         pthread_join(thread, NULL);
         stook_cache_free(cache, object);
         assert_int_equal(stook_cache_destroy(cache), 0);
+        assert_int_equal(stook_cache_destroy(other), 0);
 }
 
 int main(void)
