@@ -84,7 +84,7 @@ struct mwrite {
         unsigned top;                   /* last level with a step */
         unsigned nodes;                 /* needed from the reserve */
         uintptr_t word;                 /* the new root word, where no node is left */
-        bool     rootless;              /* the leaf is `stand_in` */
+        bool     rootless;              /* the leaf stands in for the root word */
         bool     becomes_word;          /* LEAF */
         bool     piece_left, piece_right; /* the first and last range reach over first and last */
         unsigned char dead_count;
@@ -92,7 +92,7 @@ struct mwrite {
         struct mstep step[MNODE_LEVELS];
         struct mspan span[MNODE_LEVELS];
         struct mnode *dead[4 * MNODE_LEVELS]; /* replaced nodes, by level */
-        struct mnode stand_in;          /* what a tree without a node holds, as a leaf */
+        struct mnode stand_in;          /* what a root word with an entry holds, as a leaf */
 };
 
 /*

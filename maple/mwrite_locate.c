@@ -13,17 +13,18 @@ static const struct mnode nothing = {
         .wide.pivot = { NONE_4, NONE_4, NONE_4, UINT64_MAX, UINT64_MAX, UINT64_MAX },
 };
 
-/* What a tree without a node holds, as a leaf. */
-static void make_stand_in(struct mwrite *write, uintptr_t root)
+/* What a tree without a node holds, as a leaf. It is read and never written. */
+static struct mnode *stand_in(struct mwrite *write, uintptr_t root)
 {
         struct mnode *leaf = &write->stand_in;
 
-        mnode_copy(leaf, &nothing);
         if (!root)
-                return;
+                return (struct mnode *)(uintptr_t)&nothing;
+        mnode_copy(leaf, &nothing);
         leaf->wide.slot[0] = (void *)root;
         leaf->wide.pivot[0] = 0;
         mnode_set_count(leaf, 2);
+        return leaf;
 }
 
 struct mnode *stook_mwrite_left_neighbour(struct mwrite *write, unsigned level, bool move, uint64_t *bound)
@@ -209,8 +210,7 @@ int stook_mwrite_locate(struct mwrite *write, enum mwrite_wish wish)
         write->rootless = !mroot_is_node(root);
         write->height = write->rootless ? 1 : mroot_height(root);
         if (write->rootless) {
-                make_stand_in(write, root);
-                left->node[0] = right->node[0] = &write->stand_in;
+                left->node[0] = right->node[0] = stand_in(write, root);
                 left->bound[0] = 0;
                 right->bound[0] = UINT64_MAX;
         } else {
