@@ -49,7 +49,8 @@ STOOK_PUBLIC struct stook_group *stook_group_create(const char *name, struct sto
  * @or_null: a group that has not been put, or NULL: leave; then the process's own group counts, if it has one
  *     (STOOK_GROUP_LIMIT, stook-env(7)), else nobody
  *
- * The thread keeps the group alive while it is inside. A thread that ends inside keeps it for ever: leave before.
+ * The thread keeps the group alive while it is inside. A thread that ends inside leaves it then; but where the process
+ * had 32 keys of thread-specific data before its first group (glibc), it keeps the group for ever: leave before.
  * Leaving without having entered does nothing.
  * Return: the group the thread was in, NULL if none: enter that again to end a nested stay. A group that ended
  * meanwhile is not entered: the thread then is in none.

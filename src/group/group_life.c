@@ -24,6 +24,7 @@ static uint32_t bound = 1;              /* ids ever used; 0 is none */
 static size_t   committed;              /* bytes of the table */
 static uint16_t free_ids, ending;       /* first of each list */
 static bool   (*prepare_malloc)(void);
+static int      at_ends = -1;           /* key of what a thread does at its end; made with the first group */
 
 void stook_group_set_prepare(bool (*prepare)(void))
 {
@@ -142,6 +143,14 @@ static void end_groups(void)
         }
 }
 
+/* ---- threads that end inside ---- */
+
+static void leave(void *self)
+{
+        (void)self;
+        stook_group_enter(NULL);
+}
+
 /* ---- calls ---- */
 
 static int make(const char *name, struct stook_group *parent, uint64_t limit, struct stook_group **made)
@@ -152,6 +161,8 @@ static int make(const char *name, struct stook_group *parent, uint64_t limit, st
 
         if (!lock())
                 return ENOMEM;
+        if (at_ends < 0)
+                at_ends = stook_os_thread_end_key(leave);
         error = take_id(&id);
         if (!error) {
                 group = table + id;
@@ -233,6 +244,8 @@ STOOK_API struct stook_group *stook_group_enter(struct stook_group *or_null)
         if (or_null == previous)
                 return previous;
         stook_self->group = or_null && refer(or_null) ? or_null->id : 0;
+        if (stook_self->group)
+                stook_os_thread_end_arm(at_ends, stook_self);
         /* Not the last reference as a rule: its maker has not put it. */
         if (previous && !let_go(previous))
                 stook_group_put(previous);

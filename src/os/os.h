@@ -94,6 +94,14 @@ unsigned stook_os_task_node(unsigned here);
 /* Test hook: what the system would say of the policy; see mempolicy.c. NULL: it is asked. */
 extern bool (*stook_os_ask_policy)(int *mode, uint64_t *nodes);
 
+/* ---- thread_end.c ---- */
+/*
+ * A key: @end is called at the end of each thread that armed it, with what it was armed with, which must not be NULL.
+ * Negative: there is none of which it is known that arming never allocates. For ever; not for handlers.
+ */
+int  stook_os_thread_end_key(void (*end)(void *value));
+bool stook_os_thread_end_arm(int key, void *value);
+
 /* ---- rseq_register.c ---- */
 enum stook_rseq_owner { STOOK_RSEQ_NONE, STOOK_RSEQ_LIBC, STOOK_RSEQ_OWN };
 /* Finds out, once, who registers rseq areas in this process and whether mm_cid is written. */

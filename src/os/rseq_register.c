@@ -13,7 +13,6 @@
  *  area is EINVAL, another signature EPERM.)
  */
 #include <errno.h>
-#include <pthread.h>
 #include <stddef.h>
 #include <sys/auxv.h>
 
@@ -44,16 +43,13 @@
 #define MM_CID_END     28
 #define FLAG_UNREGISTER 1
 
-/* glibc keeps the first so many values in the thread itself; setting a later one may allocate. */
-#define KEYS_INLINE 32
-
 /* glibc's, from 2.35 on; absent elsewhere. Size 0: it has not registered (an old kernel, or its tunable). */
 extern const ptrdiff_t __rseq_offset __attribute__((weak));
 extern const unsigned int __rseq_size __attribute__((weak));
 
 static bool detected;                   /* these three: written once, by the thread that starts the library */
 static enum stook_rseq_owner owner;
-static pthread_key_t end_key;           /* its value in a thread: an area of ours is registered */
+static int end_key = -1;                /* its value in a thread: an area of ours is registered */
 
 static long rseq(char *area, int flags)
 {
@@ -89,7 +85,7 @@ static char *own_area(void)
         long r;
 
         /* The key first: were the registration first, a thread stopped between could end with it. */
-        if (pthread_setspecific(end_key, stook_self))
+        if (!stook_os_thread_end_arm(end_key, stook_self))
                 return bar();
         r = rseq(area, 0);
         return !r || r == -EBUSY ? area : bar();
@@ -118,14 +114,9 @@ void stook_os_rseq_detect(void)
                 owner = STOOK_RSEQ_LIBC;
                 return;
         }
-        if (pthread_key_create(&end_key, at_thread_end))
+        end_key = stook_os_thread_end_key(at_thread_end);
+        if (end_key < 0)
                 return;
-#ifdef __GLIBC__
-        if (end_key >= KEYS_INLINE) {
-                pthread_key_delete(end_key);
-                return;
-        }
-#endif
         owner = STOOK_RSEQ_OWN;
         if (!own_area())
                 owner = STOOK_RSEQ_NONE;

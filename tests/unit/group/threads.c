@@ -1,7 +1,7 @@
 /*
  * What this proves: with threads in several groups that free each other's objects, on all CPUs, while a timer's handler
  * allocates in them, too, and limits are met all the time, no byte of any charge is lost or counted twice; and no
- * group is ever over its limit.
+ * group is ever over its limit. A thread that ends inside a group leaves it.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -15,6 +15,8 @@
 #include <cmocka.h>
 #include <stook/group.h>
 #include <stook/stook.h>
+
+#include "group/group.h"
 
 #define THREADS 4
 #define GROUPS  6                       /* more than a slot has stocks, so that they replace each other */
@@ -88,9 +90,63 @@ static void nothing_is_lost(void **state)
         assert_int_equal(stook_cache_destroy(cache), 0);
 }
 
+/* ---- threads that end inside ---- */
+
+static void *end_inside(void *group)
+{
+        stook_group_enter(group);
+        stook_cache_free(cache, stook_cache_alloc(cache));
+        return NULL;
+}
+
+static void *end_inside_the_second(void *both)
+{
+        struct stook_group **group = both;
+
+        stook_group_enter(group[0]);
+        stook_group_enter(group[1]);
+        return NULL;
+}
+
+static void *put_and_end_inside(void *group)
+{
+        stook_group_enter(group);
+        stook_group_put(group);
+        assert_int_equal(((struct stook_group *)group)->state, STOOK_GROUP_LIVE);
+        return NULL;
+}
+
+static void in_a_thread(void *(*run)(void *), void *arg)
+{
+        pthread_t thread;
+
+        assert_int_equal(pthread_create(&thread, NULL, run, arg), 0);
+        assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
+static void a_thread_that_ends_leaves(void **state)
+{
+        struct stook_group *group[2] = { stook_group_create("one", NULL, 0), stook_group_create("other", NULL, 0) };
+
+        (void)state;
+        assert_true(group[0] && group[1]);
+        for (int i = 0; i < 3; i++)
+                in_a_thread(end_inside, group[0]);
+        in_a_thread(end_inside_the_second, group);
+        assert_int_equal(group[0]->references, 1);
+        assert_int_equal(group[1]->references, 1);
+        in_a_thread(put_and_end_inside, group[0]);      /* the last to leave */
+        assert_int_equal(group[0]->state, STOOK_GROUP_FREE);
+        stook_group_put(group[1]);
+        assert_int_equal(group[1]->state, STOOK_GROUP_FREE);
+}
+
 int main(void)
 {
-        const struct CMUnitTest tests[] = { cmocka_unit_test(nothing_is_lost) };
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(a_thread_that_ends_leaves),
+                cmocka_unit_test(nothing_is_lost),
+        };
 
         cache = stook_cache_create("charged", 1000, &(struct stook_cache_args){
                                         .args_size = sizeof(struct stook_cache_args), .flags = STOOK_ACCOUNT });
