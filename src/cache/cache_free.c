@@ -14,6 +14,7 @@
 #include "pages/span.h"
 #include "report/report.h"
 #include "slot/slot_fast.h"
+#include "slot/slot_node.h"
 
 /* Where a pointer lies, for reports. */
 static void report(enum stook_fault fault, const struct stook_cache *called, const void *object, const char *detail)
@@ -64,7 +65,8 @@ void stook_cache_free_double(struct stook_front *front, void *object)
 
 static STOOK_NOINLINE void free_miss(struct stook_cache *cache, void *object)
 {
-        if (STOOK_UNLIKELY(!stook_sections.area) && stook_front_push(&cache->front, object))
+        /* The index is at another place than where inlined sections look; on several nodes a push has to look at the node. */
+        if (STOOK_UNLIKELY(!stook_sections.area) && !stook_slots_by_node && stook_front_push(&cache->front, object))
                 return;
         if (stook_cache_is_accounted(cache)) {
                 stook_account_free(cache, object);

@@ -470,6 +470,9 @@ void stook_slot_free_miss(struct stook_front *front, void *object,
 {
         struct patience p = { 0 };
 
+        if (STOOK_UNLIKELY(stook_slots_by_node) && !refused(&stook_slot_hooks.miss_push) &&
+            !refused(&stook_slot_hooks.abort_storm) && stook_slot_push_home(front, object))
+                return;
         stook_stats_page_tick();
         if (STOOK_UNLIKELY(stook_slots_by_node) && stook_slot_free_remote(front, object, on_double))
                 return;

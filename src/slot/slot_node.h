@@ -27,6 +27,11 @@ STOOK_INLINE unsigned stook_slot_node(void)
 /* The words where a cache's remote-free sheaves are. False: no memory. */
 bool   stook_slots_add_remote(struct stook_front *front);
 /*
+ * The common case of a free: the object is this node's, and there is room in main. False: nothing done. Then
+ * stook_slot_free_miss finds out what it is.
+ */
+bool   stook_slot_push_home(struct stook_front *front, void *object);
+/*
  * Takes an object that belongs into no sheaf of this slot: to this slot's sheaf for the object's home, which goes to
  * the barn there when it is full. False: the object is this node's (or this node has no memory), nothing done.
  */

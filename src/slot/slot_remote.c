@@ -27,6 +27,7 @@
 #include "pages/pagemap.h"
 #include "slot/slot_node.h"
 #include "slot/slot_regions.h"
+#include "slot/slot_section.h"
 
 /* Of each cache: counts for each node, then words, slot by slot. */
 struct stook_remote {
@@ -129,6 +130,16 @@ static void to_slab(struct stook_front *front, void *object)
 {
         stook_count(front->below->counters, STOOK_STAT_free_slowpath, 1);
         stook_slab_drain(front->below->below, 1, &object);
+}
+
+bool stook_slot_push_home(struct stook_front *front, void *object)
+{
+        const struct stook_thread_v1 *self = stook_self;
+        uint32_t ready = self->ready, slot = ready ? *stook_slot_index(self) : 0;
+
+        return slot < ready &&
+               is_at_home(stook_address_node((uintptr_t)object), stook_slots_node_of(&stook_regions, slot)) &&
+               stook_slot_rseq.push(front->offset, object) == STOOK_PUSH_DONE;
 }
 
 bool stook_slot_free_remote(struct stook_front *front, void *object, void (*on_double)(struct stook_front *, void *))
