@@ -5,12 +5,13 @@
  *   MAY_WAIT        what may_wait answers outside a callback: see <stook/rcu.h>
  *   BEFORE_FORK(), AFTER_FORK_PARENT(), AFTER_FORK_CHILD()
  *                   what the flavour itself wants besides call_rcu's handlers
- * Concurrency: used and used_theirs are atomic, and once 1 stay; forking belongs to the thread that forks.
+ * Concurrency: used and used_theirs are atomic, and once 1 stay.
  */
 #ifndef STOOK_URCU_TABLE_H
 #define STOOK_URCU_TABLE_H
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <urcu/call-rcu.h>
 #include <urcu/flavor.h>
 #include <stook/rcu.h>
@@ -21,7 +22,8 @@ STOOK_URCU_WORKER(worker, rcu_flavor);
 
 static int used;                        /* something was given to the worker */
 static int used_theirs;                 /* something was given to liburcu's call_rcu */
-static int forking;                     /* before_fork has run, and the parent's or the child's handler is due */
+/* Between before_fork and after: what was stopped. */
+static _Thread_local enum { NOTHING, WORKER, LIBURCU_TOO } forking;
 
 static void note_use(int *flag)
 {
@@ -87,38 +89,46 @@ const struct stook_rcu TABLE __attribute__((visibility("default"))) = {
 };
 
 /*
- * liburcu's call_rcu threads (others may use them) and the worker stop before the fork, outside all callbacks; in the
- * child a new one takes over what was queued. First they, then the flavour's locks: a thread that waits for those would
- * never stop.
+ * The worker and liburcu's call_rcu threads (others may use them) stop before the fork, outside all callbacks; in the
+ * child new ones take over what was queued. The worker first, also where it is not used, for some thread may begin to just now;
+ * who is in one of its callbacks waits for nothing that is taken later. Then they, then the flavour's locks: a thread that
+ * waits for those would never stop. None stops while this one is a reader by being online.
+ * A child that was forked in a callback of another flavour's finds this one as it was, and is not to use it.
  */
 static void before_fork(void)
 {
-        if (!__atomic_load_n(&used, __ATOMIC_RELAXED) || !stook_urcu_forks())
-                return;
-        call_rcu_before_fork();
-        stook_urcu_worker_before_fork(&worker);
-        BEFORE_FORK();
-        forking = 1;
+        bool online = rcu_flavor.read_ongoing();
+
+        if (online)
+                rcu_flavor.thread_offline();
+        forking = stook_urcu_worker_before_fork(&worker) ? WORKER : NOTHING;
+        if (forking && __atomic_load_n(&used, __ATOMIC_RELAXED) && stook_urcu_forks()) {
+                forking = LIBURCU_TOO;
+                call_rcu_before_fork();
+                BEFORE_FORK();
+        }
+        if (online)
+                rcu_flavor.thread_online();
 }
 
 static void after_fork_parent(void)
 {
-        if (!forking)
-                return;
-        forking = 0;
-        AFTER_FORK_PARENT();
-        stook_urcu_worker_after_fork_parent(&worker);
-        call_rcu_after_fork_parent();
+        if (forking == LIBURCU_TOO) {
+                AFTER_FORK_PARENT();
+                call_rcu_after_fork_parent();
+        }
+        if (forking)
+                stook_urcu_worker_after_fork_parent(&worker);
 }
 
 static void after_fork_child(void)
 {
-        if (!forking)
-                return;
-        forking = 0;
-        AFTER_FORK_CHILD();
-        stook_urcu_worker_after_fork_child(&worker);
-        call_rcu_after_fork_child();
+        if (forking == LIBURCU_TOO) {
+                AFTER_FORK_CHILD();
+                call_rcu_after_fork_child();
+        }
+        if (forking)
+                stook_urcu_worker_after_fork_child(&worker);
 }
 
 __attribute__((constructor)) static void handle_forks(void)

@@ -7,14 +7,14 @@
  * grace period and no longer, and all goes on, barrier by barrier, where a thread cannot be had.
  *
  * Invariants:
- *  I1 a callback is in the queue, or in the hands of the one who holds `serving`.
+ *  I1 a callback is in the queue, or in the hands of the one who holds `serving`. It gets into the queue by one
+ *     instruction: a child finds the queue whole, whatever the threads that it does not have were doing.
  *  I2 who holds `serving` is no reader while he waits for one; who waits for `serving` is none either.
  * Concurrency:
- *  M1: the exchange of the tail by who queues, and by who takes the queue (liburcu's wait-free queue): full barriers, so
- *      that the grace period begins after all that happened before the call.
+ *  M1: releasing compare-and-swap by who queues, acquiring exchange by who takes the queue: the grace period begins after all
+ *      that happened before the call.
  *  M2: who finds the queue empty when he queues, or makes it long enough, then raises `events`, releasing, and wakes;
  *      the thread reads `events`, acquiring, before it looks at the queue, and sleeps only while it is as it was read.
- *  `starting` is taken before `serving`.
  * Failure: without a thread callbacks wait for the next call, which tries again, or for a barrier.
  */
 #include <linux/futex.h>
@@ -27,9 +27,15 @@
 #define GATHER_NS 10000000              /* as liburcu's: arbitrary */
 #define ENOUGH_EACH 32                  /* callbacks for each CPU: a sheaf each. Measured at 8 to 128: no matter, but 1,000 is slower */
 
-_Static_assert(sizeof(struct stook_rcu_head) >= sizeof(struct rcu_head), "liburcu's head fits into ours");
+/* What a head is while it is ours. */
+struct stook_urcu_callback {
+        struct stook_urcu_callback *next;
+        void (*done)(struct stook_rcu_head *);
+};
+_Static_assert(sizeof(struct stook_rcu_head) >= sizeof(struct stook_urcu_callback), "two words");
 
-static _Thread_local bool serves;       /* holds some worker's `serving` */
+static _Thread_local struct stook_urcu_worker *served;          /* this thread holds its `serving` */
+static _Thread_local struct stook_urcu_worker *works_for;       /* this thread is its thread */
 
 static void sleep_while(uint32_t *word, uint32_t value, uint64_t ns)
 {
@@ -62,17 +68,17 @@ static void block_signals(sigset_t *before)
 
 bool stook_urcu_worker_serves(void)
 {
-        return serves;
+        return served;
 }
 
-/* Handlers that fork find `serves` and the mutex agreed: none runs between the two. */
+/* Handlers that fork find `served` and the mutex agreed: none runs between the two. */
 static void take_turn(struct stook_urcu_worker *worker)
 {
         sigset_t before;
 
         block_signals(&before);
         pthread_mutex_lock(&worker->serving);
-        serves = true;
+        served = worker;
         pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
@@ -81,29 +87,59 @@ static void give_turn(struct stook_urcu_worker *worker)
         sigset_t before;
 
         block_signals(&before);
-        serves = false;
+        served = NULL;
         pthread_mutex_unlock(&worker->serving);
         pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+/* True: it was empty. */
+static bool queue(struct stook_urcu_worker *worker, struct stook_urcu_callback *callback)
+{
+        struct stook_urcu_callback *last = __atomic_load_n(&worker->last, __ATOMIC_RELAXED);
+
+        do
+                callback->next = last;
+        while (!__atomic_compare_exchange_n(&worker->last, &last, callback, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+        return !last;
+}
+
+static bool is_empty(const struct stook_urcu_worker *worker)
+{
+        return !__atomic_load_n(&worker->last, __ATOMIC_RELAXED);
+}
+
+/* All of it, the oldest first. */
+static struct stook_urcu_callback *take_queue(struct stook_urcu_worker *worker)
+{
+        struct stook_urcu_callback *at = __atomic_exchange_n(&worker->last, NULL, __ATOMIC_ACQUIRE), *first = NULL;     /* M1 */
+
+        while (at) {
+                struct stook_urcu_callback *before = at->next;
+
+                at->next = first;
+                first = at;
+                at = before;
+        }
+        return first;
 }
 
 /* One grace period, and what was queued before it. @is_worker: the thread is not known to liburcu. */
 static void serve(struct stook_urcu_worker *worker, bool is_worker)
 {
-        struct __cds_wfcq_head head;
-        struct cds_wfcq_tail tail;
-        struct cds_wfcq_node *node, *next;
+        struct stook_urcu_callback *at;
 
-        __cds_wfcq_init(&head, &tail);
         take_turn(worker);
         __atomic_store_n(&worker->waiting, 0, __ATOMIC_RELAXED);
-        if (__cds_wfcq_splice_blocking(&head, &tail, &worker->head, &worker->tail) != CDS_WFCQ_RET_SRC_EMPTY) {
+        at = take_queue(worker);
+        if (at) {
                 worker->flavour->update_synchronize_rcu();
                 if (is_worker)
                         worker->flavour->register_thread();
-                __cds_wfcq_for_each_blocking_safe(&head, &tail, node, next) {
-                        struct rcu_head *callback = caa_container_of(node, struct rcu_head, next);
+                while (at) {
+                        struct stook_urcu_callback *callback = at;
 
-                        callback->func(callback);
+                        at = at->next;
+                        callback->done((struct stook_rcu_head *)callback);
                 }
                 if (is_worker)
                         worker->flavour->unregister_thread();
@@ -124,7 +160,7 @@ static void wait_for_work(struct stook_urcu_worker *worker)
 
         for (;;) {
                 seen = __atomic_load_n(&worker->events, __ATOMIC_ACQUIRE);      /* M2 */
-                if (!cds_wfcq_empty(&worker->head, &worker->tail))
+                if (!is_empty(worker))
                         break;
                 sleep_while(&worker->events, seen, 0);
         }
@@ -140,6 +176,7 @@ static void wait_for_work(struct stook_urcu_worker *worker)
 
 static void *work(void *worker)
 {
+        works_for = worker;
         for (;;) {
                 wait_for_work(worker);
                 serve(worker, true);
@@ -150,32 +187,32 @@ static void *work(void *worker)
 /* No signal of the process's is handled in it. */
 static void start(struct stook_urcu_worker *worker)
 {
-        long cpus = sysconf(_SC_NPROCESSORS_ONLN);
         sigset_t before;
+        pthread_t thread;
+        long cpus;
 
         block_signals(&before);
-        pthread_mutex_lock(&worker->starting);
-        if (!worker->runs) {
+        if (!__atomic_exchange_n(&worker->runs, 1, __ATOMIC_RELAXED)) {
+                cpus = sysconf(_SC_NPROCESSORS_ONLN);
                 __atomic_store_n(&worker->enough, cpus > 0 ? (uint32_t)cpus * ENOUGH_EACH : ENOUGH_EACH, __ATOMIC_RELAXED);
-                if (!pthread_create(&worker->thread, NULL, work, worker)) {
-                        pthread_setname_np(worker->thread, "stook-rcu");
-                        pthread_detach(worker->thread);
-                        __atomic_store_n(&worker->runs, 1, __ATOMIC_RELAXED);
+                if (!pthread_create(&thread, NULL, work, worker)) {
+                        pthread_setname_np(thread, "stook-rcu");
+                        pthread_detach(thread);
+                } else {
+                        __atomic_store_n(&worker->runs, 0, __ATOMIC_RELAXED);
                 }
         }
-        pthread_mutex_unlock(&worker->starting);
         pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 void stook_urcu_worker_call(struct stook_urcu_worker *worker, struct stook_rcu_head *head,
                             void (*done)(struct stook_rcu_head *))
 {
-        struct rcu_head *callback = (struct rcu_head *)head;
+        struct stook_urcu_callback *callback = (struct stook_urcu_callback *)head;
         bool was_empty;
 
-        cds_wfcq_node_init(&callback->next);
-        callback->func = (void (*)(struct rcu_head *))done;
-        was_empty = !cds_wfcq_enqueue(&worker->head, &worker->tail, &callback->next);   /* M1 */
+        callback->done = done;
+        was_empty = queue(worker, callback);                    /* M1 */
         if (__atomic_add_fetch(&worker->waiting, 1, __ATOMIC_RELAXED) == __atomic_load_n(&worker->enough, __ATOMIC_RELAXED) ||
             was_empty)
                 wake(worker);
@@ -200,34 +237,39 @@ void stook_urcu_worker_barrier(struct stook_urcu_worker *worker)
 
 /* ---- fork ---- */
 
-void stook_urcu_worker_before_fork(struct stook_urcu_worker *worker)
+bool stook_urcu_worker_before_fork(struct stook_urcu_worker *worker)
 {
-        bool online = worker->flavour->read_ongoing();
+        sigset_t before;
+        int state;
 
-        pthread_mutex_lock(&worker->starting);
-        if (serves)
-                return;                 /* in a callback, or in a handler above it: it goes on there in both */
-        if (online)
-                worker->flavour->thread_offline();
-        pthread_mutex_lock(&worker->serving);
-        if (online)
-                worker->flavour->thread_online();
+        /* In another's callback: who forks elsewhere may have this one, and wait for that one. */
+        if (served && served != worker)
+                return false;
+        block_signals(&before);
+        pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+        if (served != worker)           /* in a callback, or in a handler above it, it goes on there in both */
+                pthread_mutex_lock(&worker->serving);
+        worker->forker_signals = before;
+        worker->forker_state = state;
+        return true;
 }
 
 void stook_urcu_worker_after_fork_parent(struct stook_urcu_worker *worker)
 {
-        if (!serves)
+        sigset_t before = worker->forker_signals;
+        int state = worker->forker_state;
+
+        if (served != worker)
                 pthread_mutex_unlock(&worker->serving);
-        pthread_mutex_unlock(&worker->starting);
+        pthread_setcancelstate(state, NULL);
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 /* Only the thread that forked is left. */
 void stook_urcu_worker_after_fork_child(struct stook_urcu_worker *worker)
 {
-        bool is_worker = worker->runs && pthread_equal(worker->thread, pthread_self());
-
-        __atomic_store_n(&worker->runs, is_worker, __ATOMIC_RELAXED);
-        stook_urcu_worker_after_fork_parent(worker);
-        if (!is_worker && !cds_wfcq_empty(&worker->head, &worker->tail))
+        __atomic_store_n(&worker->runs, works_for == worker, __ATOMIC_RELAXED);
+        if (!worker->runs && !is_empty(worker))
                 start(worker);
+        stook_urcu_worker_after_fork_parent(worker);
 }

@@ -6,32 +6,31 @@
 #define STOOK_URCU_WORKER_H
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <urcu/call-rcu.h>
 #include <urcu/flavor.h>
-#include <urcu/wfcqueue.h>
 #include <stook/rcu.h>
 
 #define STOOK_URCU_HIDDEN __attribute__((visibility("hidden")))
 
+struct stook_urcu_callback;
+
 struct stook_urcu_worker {
         const struct rcu_flavor_struct *flavour;        /* const */
-        struct __cds_wfcq_head head;    /* serving */
-        struct cds_wfcq_tail tail;      /* atomic M1 */
+        struct stook_urcu_callback *last;               /* atomic M1: the queue, from its end */
         uint32_t events;                /* atomic M2: how often the thread was woken */
         uint32_t waiting;               /* atomic, a hint: callbacks since the queue was taken last */
         uint32_t enough;                /* atomic: of `waiting`, for a grace period to begin at once; 0: not known yet */
-        uint32_t runs;                  /* atomic, written under starting: the thread is there */
-        pthread_t thread;               /* starting */
-        pthread_mutex_t starting, serving;
+        uint32_t runs;                  /* atomic: the thread is there, or being made */
+        pthread_mutex_t serving;
+        sigset_t forker_signals;        /* serving: of the thread that forks, for afterwards */
+        int forker_state;               /* serving: and whether it can be cancelled */
 };
 
 #define STOOK_URCU_WORKER(worker, its_flavour)                          \
         static struct stook_urcu_worker worker = {                      \
                 .flavour = &(its_flavour),                              \
-                .tail = { .p = &worker.head.node },                     \
-                .starting = PTHREAD_MUTEX_INITIALIZER,                  \
                 .serving = PTHREAD_MUTEX_INITIALIZER,                   \
         }
 
@@ -43,8 +42,12 @@ STOOK_URCU_HIDDEN void stook_urcu_worker_barrier(struct stook_urcu_worker *worke
 /* This thread is in a callback, or about to be. */
 STOOK_URCU_HIDDEN bool stook_urcu_worker_serves(void);
 
-/* Around fork: between the first and one of the others no callback runs, and the worker is not inside liburcu. */
-STOOK_URCU_HIDDEN void stook_urcu_worker_before_fork(struct stook_urcu_worker *worker);
+/*
+ * Around fork, not by a reader. Between the first and one of the others no callback runs but one that forks, the worker is
+ * not inside liburcu, no handler runs on top of the thread that forks, nor is it cancelled. False: this thread is in
+ * a callback of another worker's, and the others are not to be called.
+ */
+STOOK_URCU_HIDDEN bool stook_urcu_worker_before_fork(struct stook_urcu_worker *worker);
 STOOK_URCU_HIDDEN void stook_urcu_worker_after_fork_parent(struct stook_urcu_worker *worker);
 STOOK_URCU_HIDDEN void stook_urcu_worker_after_fork_child(struct stook_urcu_worker *worker);
 

@@ -3,7 +3,7 @@
  * was queued before it; nothing stays in the queue while the thread sleeps; and all this where the thread comes late or never.
  *
  * Two callers queue a callback each, the first has a barrier then; the thread serves. The queue is a set: one atomic
- * step adds to it and tells whether it was empty, one takes it all, as liburcu's does (tests of its own). To gather more is
+ * step adds to it and tells whether it was empty, one takes it all, as a compare-and-swap and an exchange do. To gather more is
  * a pause of any length here. A futex wait looks at the word and sleeps in one step.
  *
  * check: holds

@@ -1,23 +1,27 @@
 /*
  * Proves of the thread behind libstook-urcu's tables, with each flavour: callbacks are called once, in order, after a grace period, also
  * where no thread can be had, by the barrier; by the thread alone, with no barrier; many threads at once; where the
- * program handles forks itself; and a callback may fork.
+ * program handles forks itself; a callback may fork, and so may handlers and other threads at any moment: children go on.
  *
  *      rcu_worker memb|mb|qsbr|bp
  */
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
 
+#include <urcu/call-rcu.h>
 #include "flavours.h"
 
 static const struct flavour *f;
@@ -224,6 +228,12 @@ static void fork_here(struct stook_rcu_head *head)
         __atomic_store_n(&called, 1, __ATOMIC_RELEASE);
 }
 
+static void count_theirs(struct rcu_head *head)
+{
+        (void)head;
+        __atomic_fetch_add(&called, 1, __ATOMIC_RELEASE);
+}
+
 static void test_a_callback_may_fork(void **state)
 {
         static struct stook_rcu_head head;
@@ -271,7 +281,209 @@ static void test_both_sides_of_a_fork_go_on(void **state)
         }
 }
 
-/* Last: liburcu's own threads from here on. */
+/*
+ * A callback does what takes something that forks take, while another thread forks and waits for the callback to end: it
+ * has another thread made (@may_start), or forks, too.
+ */
+static int forks_now;                   /* atomic */
+static bool forks_too;
+
+static void *fork_and_wait(void *unused)
+{
+        pid_t it;
+        int status;
+
+        __atomic_store_n(&forks_now, 1, __ATOMIC_RELEASE);
+        it = fork();
+        if (!it)
+                _exit(0);
+        return waitpid(it, &status, 0) == it && !status ? NULL : unused;
+}
+
+static void meet_a_fork(struct stook_rcu_head *head)
+{
+        static struct counted again;
+
+        (void)head;
+        while (!__atomic_load_n(&forks_now, __ATOMIC_ACQUIRE))
+                usleep(1000);
+        usleep(20000);                  /* it is on its way, or proves nothing this time */
+        if (forks_too)
+                fork_here(&again.head);
+        else
+                f->table->call(&again.head, count_only);
+}
+
+static void test_callbacks_beside_a_fork(void **state)
+{
+        static struct stook_rcu_head head;
+        static char wrong;
+        int status;
+
+        (void)state;
+        child = fork();
+        if (!child) {
+                alarm(60);
+                for (unsigned i = 0; i < 2; i++) {
+                        pthread_t thread;
+                        void *answer;
+
+                        forks_too = i;
+                        forks_now = 0;
+                        called = 0;
+                        if (pthread_create(&thread, NULL, fork_and_wait, &wrong))
+                                _exit(1);
+                        refuse = N;
+                        f->table->call(&head, meet_a_fork);
+                        f->table->barrier();
+                        f->flavour->thread_offline();
+                        pthread_join(thread, &answer);
+                        f->flavour->thread_online();
+                        refuse = 0;
+                        f->table->barrier();
+                        if (answer || !called)
+                                _exit(2);
+                        if (forks_too && (waitpid(child, &status, 0) != child || WEXITSTATUS(status) != 7))
+                                _exit(3);
+                }
+                _exit(0);
+        }
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(status, 0);
+}
+
+/* liburcu's own thread waits for us, who are a reader merely by being online, and we for it to stop. */
+static void test_a_fork_beside_liburcus_thread(void **state)
+{
+        static struct rcu_head head;
+        int status;
+
+        (void)state;
+        stook_urcu_handle_forks(1);
+        call_all(all, N);
+        f->table->barrier();
+        called = 0;
+        f->flavour->update_call_rcu(&head, count_theirs);
+        usleep(50000);
+        child = fork();
+        if (!child)
+                _exit(7);
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(status, 7 << 8);
+        wait_for_all(1);
+}
+
+/* A handler that forks, on top of forks and of everything else. (Not on top of liburcu's thread: those stop for forks.) */
+static int handled;                     /* atomic */
+
+static void fork_in_handler(int signal)
+{
+        pid_t it = fork();
+
+        if (!it)
+                _exit(0);
+        waitpid(it, NULL, 0);
+        handled++;
+        (void)signal;
+}
+
+static void test_handlers_fork_on_top_of_forks(void **state)
+{
+        struct sigaction on = { .sa_handler = fork_in_handler, .sa_flags = SA_RESTART }, before;
+        struct itimerval often = { .it_interval = { .tv_usec = 3000 }, .it_value = { .tv_usec = 1000 } }, never = { 0 };
+
+        (void)state;
+        handled = 0;
+        sigaction(SIGALRM, &on, &before);
+        setitimer(ITIMER_REAL, &often, NULL);
+        for (unsigned i = 0; i < 20 || handled < 10; i++) {
+                pid_t it;
+
+                f->table->call(&all[i % 2].head, count_only);
+                it = fork();
+                if (!it)
+                        _exit(0);
+                waitpid(it, NULL, 0);
+                f->table->barrier();
+        }
+        setitimer(ITIMER_REAL, &never, NULL);
+        sigaction(SIGALRM, &before, NULL);
+}
+
+/* ---- forks while a thread that the child does not have is at any instruction of a call ---- */
+
+#if defined(__x86_64__)
+#define SET_TRAP_FLAG(op) \
+        __asm__ volatile("leaq -128(%%rsp), %%rsp\n\tpushfq\n\t" op ", (%%rsp)\n\tpopfq\n\tleaq 128(%%rsp), %%rsp" \
+                         ::: "memory", "cc")
+enum { RUNS, STOPPED, OVER };
+static int stepped;                     /* atomic */
+
+static void stop_here(int signal)
+{
+        (void)signal;
+        __atomic_store_n(&stepped, STOPPED, __ATOMIC_RELEASE);
+        while (__atomic_load_n(&stepped, __ATOMIC_ACQUIRE) == STOPPED)
+                sched_yield();
+}
+
+static void *call_step_by_step(void *head)
+{
+        SET_TRAP_FLAG("orq $0x100");
+        f->table->call(head, count_only);
+        SET_TRAP_FLAG("andq $~0x100");
+        __atomic_store_n(&stepped, OVER, __ATOMIC_RELEASE);
+        return NULL;
+}
+
+static void test_forks_at_every_instruction_of_a_call(void **state)
+{
+        struct sigaction on = { .sa_handler = stop_here }, before;
+        static struct counted one;
+        unsigned steps = 0, wrong = 0;
+        pthread_t thread;
+        int now;
+
+        (void)state;
+        alarm(120);
+        called = 0;
+        sigaction(SIGTRAP, &on, &before);
+        assert_int_equal(pthread_create(&thread, NULL, call_step_by_step, &one), 0);
+        do {
+                int status;
+
+                while ((now = __atomic_load_n(&stepped, __ATOMIC_ACQUIRE)) == RUNS)
+                        sched_yield();
+                if (now == OVER)
+                        break;
+                steps++;
+                child = fork();
+                if (!child) {
+                        alarm(60);
+                        f->table->barrier();
+                        call_all(all, N);
+                        f->table->barrier();
+                        _exit(called != N || !in_order);
+                }
+                wrong += waitpid(child, &status, 0) != child || status;
+                __atomic_store_n(&stepped, RUNS, __ATOMIC_RELEASE);
+        } while (1);
+        sigaction(SIGTRAP, &before, NULL);
+        alarm(0);
+        pthread_join(thread, NULL);
+        assert_int_equal(wrong, 0);
+        assert_true(steps > 20);
+        wait_for_all(1);
+}
+#else
+static void test_forks_at_every_instruction_of_a_call(void **state)
+{
+        (void)state;
+        skip();
+}
+#endif
+
+/* liburcu's own threads from here on. */
 static void test_where_the_program_handles_forks(void **state)
 {
         unsigned before = made;
@@ -293,7 +505,11 @@ int main(int argc, char **argv)
                 cmocka_unit_test(test_barriers_of_many_threads),
                 cmocka_unit_test(test_a_callback_may_fork),
                 cmocka_unit_test(test_both_sides_of_a_fork_go_on),
+                cmocka_unit_test(test_callbacks_beside_a_fork),
+                cmocka_unit_test(test_handlers_fork_on_top_of_forks),
+                cmocka_unit_test(test_forks_at_every_instruction_of_a_call),
                 cmocka_unit_test(test_where_the_program_handles_forks),
+                cmocka_unit_test(test_a_fork_beside_liburcus_thread),
         };
         int failed;
 
