@@ -8,6 +8,8 @@
  * Invariants:
  *  I1 a sheaf on a free stack has size 0, counts 0 and cache_index 0.
  *  I2 runs are only ever added, at the head of the list.
+ *  I3 a sheaf serves one node for ever, the one for which its run was carved, by a thread that was there as a rule: it
+ *     touched the pages first, so that the system took them from that node.
  * Concurrency: any thread, any instruction. Free stacks are tagged stacks; M1: the release that lists a run
  *  pairs with the acquire of a walk, so that a walker sees initialised sheaves.
  * Failure: NULL.
@@ -20,6 +22,7 @@
 #define SIZE_SHIFT_MIN 6
 #define SIZE_SHIFT_MAX 20
 #define RUN_BYTES 4032                  /* 63 lines: see carve */
+#define MIXED_NODE 0                    /* sheaves of many caches: which it was is the implementation's to forget */
 #define SIZES (SIZE_SHIFT_MAX - SIZE_SHIFT_MIN + 1)
 
 /*
@@ -35,9 +38,10 @@ struct sheaf_run {
         uint32_t sheaves;
 };
 
+/* I3. Those of nodes that the machine has not are never touched. */
 static struct {
         struct stook_tagged_stack stack STOOK_ALIGNED(STOOK_CACHELINE);
-} idle[SIZES];
+} idle[STOOK_NODES_MAX][SIZES];
 
 static struct sheaf_run *runs;          /* M1 */
 
@@ -80,7 +84,7 @@ static bool injected_failure(void)
  * in each of their pages, and begin with the pointer to main: so no word is, or it would share its twelve bits with
  * some cache's pointer, its own cache's, perhaps (one such size: 15.3 cycles instead of 13.3).
  */
-static struct stook_sheaf *carve(unsigned size)
+static struct stook_sheaf *carve(unsigned size, unsigned node)
 {
         size_t stride = ((size_t)1 << (size + SIZE_SHIFT_MIN)) + STOOK_CACHELINE;
         size_t bytes = stride < RUN_BYTES ? RUN_BYTES / stride * stride : stride;
@@ -102,7 +106,7 @@ static struct stook_sheaf *carve(unsigned size)
         for (uint32_t i = run->sheaves - 1; i > 0; i--) {
                 struct stook_sheaf *s = (struct stook_sheaf *)(run->memory + i * stride);
 
-                stook_tagged_stack_push(&idle[size].stack, &s->link);
+                stook_tagged_stack_push(&idle[node][size].stack, &s->link);
         }
         return (struct stook_sheaf *)run->memory;
 }
@@ -121,8 +125,8 @@ static struct stook_sheaf *take(unsigned capacity, unsigned node)
 
         if (injected_failure())
                 return NULL;
-        link = stook_tagged_stack_pop(&idle[size].stack);
-        s = link ? stook_container_of(link, struct stook_sheaf, link) : carve(size);
+        link = stook_tagged_stack_pop(&idle[node][size].stack);
+        s = link ? stook_container_of(link, struct stook_sheaf, link) : carve(size, node);
         if (!s)
                 return NULL;
         __atomic_store_n(&s->capacity, (uint16_t)capacity, __ATOMIC_RELAXED);
@@ -146,7 +150,7 @@ struct stook_sheaf *stook_sheaf_new(unsigned cache_index, unsigned capacity, uns
 
 struct stook_sheaf *stook_sheaf_new_mixed(unsigned capacity)
 {
-        return take(capacity, 0);
+        return take(capacity, MIXED_NODE);
 }
 
 /* An empty sheaf's counts go to the cache's. */
@@ -157,20 +161,22 @@ static void fold(struct stook_sheaf *s, struct stook_counters *counters)
         stook_count(counters, STOOK_STAT_alloc_fastpath, pops);
         stook_count(counters, STOOK_STAT_free_fastpath, pops - (uint64_t)stook_sheaf_moved(s));
         __atomic_store_n(&s->word, 0, __ATOMIC_RELAXED);
-        __atomic_store_n(&s->moved_node, 0, __ATOMIC_RELAXED);
+        __atomic_store_n(&s->moved_node, stook_sheaf_node(s), __ATOMIC_RELAXED);
 }
 
-static void give(struct stook_sheaf *s)
+static void give(struct stook_sheaf *s, unsigned node)
 {
-        stook_tagged_stack_push(&idle[size_of_capacity(s->capacity)].stack, &s->link);
+        stook_tagged_stack_push(&idle[node][size_of_capacity(s->capacity)].stack, &s->link);
 }
 
 void stook_sheaf_delete(struct stook_sheaf *s, struct stook_counters *counters)
 {
+        unsigned node = stook_sheaf_node(s);
+
         __atomic_store_n(&s->cache_index, 0, __ATOMIC_RELAXED);
         fold(s, counters);
         stook_count(counters, STOOK_STAT_sheaf_free, 1);
-        give(s);
+        give(s, node);
 }
 
 void stook_sheaf_begin_rcu(struct stook_sheaf *s, struct stook_counters *counters)
@@ -192,7 +198,7 @@ void stook_sheaf_end_mixed(struct stook_sheaf *s)
 {
         __atomic_store_n(&s->word, 0, __ATOMIC_RELAXED);
         __atomic_store_n(&s->moved_node, 0, __ATOMIC_RELAXED);
-        give(s);
+        give(s, MIXED_NODE);
 }
 
 /* Calls @each for every sheaf that serves a cache. */

@@ -522,6 +522,31 @@ static void threads_exchange_objects(void **state)
         gone(shared);
 }
 
+/* Memory of a sheaf that served one node never serves another. */
+static void sheaves_stay_on_their_node(void **state)
+{
+        struct stook_cache *cache = stook_cache_create("sheaves", 64, NULL);
+        struct stook_sheaf *of_0, *of_2;
+
+        (void)state;
+        of_0 = stook_sheaf_new(cache->index, 60, 0, &cache->counters);
+        assert_non_null(of_0);
+        stook_sheaf_delete(of_0, &cache->counters);
+        of_2 = stook_sheaf_new(cache->index, 60, 2, &cache->counters);
+        assert_non_null(of_2);
+        assert_ptr_not_equal(of_2, of_0);
+        stook_sheaf_begin_rcu(of_2, &cache->counters);
+        memset(&of_2->link, 0xee, sizeof(struct stook_rcu_head));       /* as an implementation may */
+        stook_sheaf_end_rcu(of_2, &cache->counters);
+        assert_int_equal(stook_sheaf_node(of_2), 2);
+        stook_sheaf_delete(of_2, &cache->counters);
+        assert_ptr_equal(stook_sheaf_new(cache->index, 60, 0, &cache->counters), of_0);
+        assert_ptr_equal(stook_sheaf_new(cache->index, 60, 2, &cache->counters), of_2);
+        stook_sheaf_delete(of_0, &cache->counters);
+        stook_sheaf_delete(of_2, &cache->counters);
+        gone(cache);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -530,6 +555,7 @@ int main(void)
                 cmocka_unit_test(mismatches_are_counted),
                 cmocka_unit_test(figures_go_by_node),
                 cmocka_unit_test(what_is_asked_for_is_looked_at),
+                cmocka_unit_test(sheaves_stay_on_their_node),
                 cmocka_unit_test(remote_frees_go_home),
                 cmocka_unit_test(two_nodes_at_work),
                 cmocka_unit_test(bulk_frees_sort_by_node),
