@@ -2,6 +2,7 @@
  * Purpose: the stook command: finds the subcommand and hands over.
  * Exit status: the subcommand's; 2: could not do what was asked.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <stook/version.h>
@@ -26,6 +27,15 @@ static void print_help(FILE *out)
               "\n`stook COMMAND --help` explains a command.\n", out);
 }
 
+/* A status, unless what was printed did not get out. */
+static int printed(void)
+{
+        if (!fflush(stdout) && !ferror(stdout))
+                return 0;
+        fprintf(stderr, "stook: standard output: %s\n", strerror(errno));
+        return STATUS_CANNOT;
+}
+
 int main(int argc, char **argv)
 {
         const char *name = argc > 1 ? argv[1] : NULL;
@@ -34,13 +44,13 @@ int main(int argc, char **argv)
                 print_help(stderr);
                 return STATUS_CANNOT;
         }
-        if (!strcmp(name, "--help") || !strcmp(name, "-h")) {
+        if (!strcmp(name, "--help") || !strcmp(name, "-h") || !strcmp(name, "help")) {
                 print_help(stdout);
-                return 0;
+                return printed();
         }
         if (!strcmp(name, "--version")) {
                 puts("stook " STOOK_VERSION);
-                return 0;
+                return printed();
         }
         for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
                 if (!strcmp(name, commands[i].name))

@@ -24,8 +24,15 @@ class Options(unittest.TestCase):
         self.assertEqual(done.returncode, 0)
         self.assertRegex(done.stdout, r"^stook \d+\.\d+\.\d+\n$")
 
+    def test_output_that_cannot_be_written(self):
+        with open("/dev/full", "w") as full:
+            for option in ("--help", "--version"):
+                done = subprocess.run([STOOK, option], stdout=full, stderr=subprocess.PIPE, text=True)
+                self.assertEqual(done.returncode, 2)
+                self.assertIn("No space left", done.stderr)
+
     def test_help(self):
-        for args in (["--help"], ["run", "--help"]):
+        for args in (["--help"], ["help"], ["run", "--help"]):
             done = stook(*args)
             self.assertEqual(done.returncode, 0)
             self.assertTrue(done.stdout.startswith("usage: stook "))
