@@ -25,7 +25,14 @@ struct stook_mode {
 };
 
 /* How this process and this thread run. Return: 0; -EINVAL: NULL, or mode_size unknown; -ENOMEM: there is no heap. */
+#if defined(__cplusplus) && defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"       /* g++ says it of a function that is called as a structure is */
+#endif
 STOOK_PUBLIC int stook_mode(struct stook_mode *mode);
+#if defined(__cplusplus) && defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
 
 /*
  * stook_trim() - give free memory back to the system

@@ -73,7 +73,14 @@ struct stook_cache_stats {
 };
 
 /* Return: 0; -EINVAL: cache or stats NULL, or stats_size unknown. Not signal-safe. */
+#if defined(__cplusplus) && defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"       /* g++ says it of a function that is called as a structure is */
+#endif
 STOOK_PUBLIC int stook_cache_stats(const struct stook_cache *cache, struct stook_cache_stats *stats);
+#if defined(__cplusplus) && defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
 
 /* What a cache has on one node. */
 struct stook_node_stats {

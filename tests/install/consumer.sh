@@ -111,7 +111,8 @@ for header in "$prefix"/include/stook/*.h; do
                 echo "<stook/$name> does not stand alone in C11"; exit 1; }
         if command -v c++ >/dev/null; then
                 cp "$work/header.c" "$work/header.cc"
-                c++ -std=c++17 -Wall -Wextra -Werror -pedantic-errors -I"$prefix/include" -fsyntax-only "$work/header.cc" || {
+                c++ -std=c++17 -Wall -Wextra -Wshadow -Werror -pedantic-errors -I"$prefix/include" \
+                        -fsyntax-only "$work/header.cc" || {
                         echo "<stook/$name> does not stand alone in C++17"; exit 1; }
         fi
 done
