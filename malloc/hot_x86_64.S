@@ -17,7 +17,7 @@
 #define OBJECTS    32
 #define CAPACITY   8
 #define POP        0xffff
-#define TABLE_MAX  1024                 /* STOOK_CLASS_TABLE_MAX */
+#define TABLE_MAX  4096                 /* STOOK_CLASS_TABLE_MAX */
 #define SIGNATURE  0x53053053
 
         .hidden stook_sections

@@ -17,7 +17,7 @@
 
 #define STOOK_CLASSES 48                        /* 16..128 by 16: 8; 160..131072: 40 */
 #define STOOK_CLASS_MAX ((size_t)128 << 10)
-#define STOOK_CLASS_TABLE_MAX 1024              /* sizes up to here by table */
+#define STOOK_CLASS_TABLE_MAX 4096              /* sizes up to here by table */
 /* What main and spare of a slot may hold of one class; all classes together: 1.5 MiB (size_class.c). */
 #define STOOK_CLASS_SLOT_BYTES ((size_t)64 << 10)
 /* Full sheaves in the barn of a class, as far as its bytes (STOOK_BARN_CACHE_BYTES) and those of all barns allow. */
@@ -37,7 +37,7 @@ STOOK_INLINE unsigned stook_class_for(size_t size)
         if (STOOK_LIKELY(size <= STOOK_CLASS_TABLE_MAX))
                 return stook_class_of[(size + 15) >> 4];
         size_t   top = size - 1;
-        unsigned msb = 63 - (unsigned)__builtin_clzll(top);     /* 10..16 */
+        unsigned msb = 63 - (unsigned)__builtin_clzll(top);     /* 12..16 */
 
         return 8 + (msb - 7) * 4 + (unsigned)((top >> (msb - 2)) & 3);
 }

@@ -24,6 +24,8 @@ const uint32_t stook_class_bytes[STOOK_CLASSES] = {
 #define O2(c) O1(c), O1(c)
 #define O4(c) O2(c), O2(c)
 #define O8(c) O4(c), O4(c)
+#define O16(c) O8(c), O8(c)
+#define O32(c) O16(c), O16(c)
 
 const uint8_t stook_class_of[STOOK_CLASS_TABLE_MAX / 16 + 1] = {
         O1(0),                                                          /* size 0 */
@@ -31,6 +33,8 @@ const uint8_t stook_class_of[STOOK_CLASS_TABLE_MAX / 16 + 1] = {
         O2(8), O2(9), O2(10), O2(11),                                   /* up to 256 by 32 */
         O4(12), O4(13), O4(14), O4(15),                                 /* up to 512 by 64 */
         O8(16), O8(17), O8(18), O8(19),                                 /* up to 1024 by 128 */
+        O16(20), O16(21), O16(22), O16(23),                             /* up to 2048 by 256 */
+        O32(24), O32(25), O32(26), O32(27),                             /* up to 4096 by 512 */
 };
 
 uintptr_t stook_class_line[STOOK_CLASS_TABLE_MAX / 16 + 1];
