@@ -133,6 +133,8 @@ bool stook_rcu_has_room(struct stook_cache *or_null, bool nolock)
 
         if (STOOK_LIKELY(!is_over()))
                 return true;
+        if (!nolock && !stook_self->locks_held)
+                stook_rcu_hand_in();            /* what handlers have put by is counted, and on nobody's way yet */
         rcu = stook_rcu_look(or_null);
         if (!nolock && !stook_self->locks_held && rcu && stook_rcu_may_wait(rcu, 2) && wait_for_room())
                 return true;

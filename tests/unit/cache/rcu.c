@@ -363,6 +363,34 @@ static void barrier_inside(struct stook_rcu_head *head)
         stook_rcu_barrier();
 }
 
+/* All that waits was put by by handlers: the ordinary call that finds it too much hands it in, or nothing would ever become less. */
+static void test_what_nolock_calls_put_by_does_not_refuse_for_ever(void **state)
+{
+        enum { LIMIT = 100000, N = 20000 };
+        struct stook_cache *cache = new_cache(0);
+        static void *kept[N];
+        int n = 0;
+
+        (void)state;
+        stook_rcu_barrier();
+        assert_int_equal(stook_rcu_limit(LIMIT, 0), 0);
+        do
+                assert_true(n < N);
+        while (!stook_cache_free_rcu_nolock(cache, kept[n++] = stook_cache_alloc(cache)));
+        assert_true(stook_rcu_backlog() >= LIMIT);
+        n--;
+        if (stook_cache_free_rcu(cache, kept[n]))
+                grace();
+        else
+                kept[n] = stook_cache_alloc(cache);
+        grace();
+        assert_int_equal(stook_rcu_backlog(), 0);
+        assert_int_equal(stook_cache_free_rcu(cache, kept[n]), 0);
+        assert_int_equal(stook_rcu_limit(0, 1000), 0);
+        stook_rcu_barrier();
+        assert_int_equal(stook_cache_destroy(cache), 0);
+}
+
 static void test_a_barrier_that_could_not_end_is_reported(void **state)
 {
         struct stook_rcu_head head;
@@ -420,6 +448,7 @@ int main(void)
                 cmocka_unit_test(test_any_object_of_malloc),
                 cmocka_unit_test(test_any_object_without_calling_the_implementation),
                 cmocka_unit_test(test_what_waits_is_bounded),
+                cmocka_unit_test(test_what_nolock_calls_put_by_does_not_refuse_for_ever),
                 cmocka_unit_test(test_a_barrier_that_could_not_end_is_reported),
                 cmocka_unit_test(test_what_is_no_object_is_reported),
         };
