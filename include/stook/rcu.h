@@ -74,7 +74,8 @@ STOOK_PUBLIC void stook_urcu_handle_forks(int on);
 /*
  * stook_rcu_use() - which RCU the process uses, for all caches that were not made with one of their own
  * Return: 0; -EINVAL: NULL, ops_size unknown, call or barrier missing; -EBUSY: another one is in use, that is,
- * something was freed by it already. Signal-safe.
+ * something was freed by it already. Signal-safe. The first call finds out how much memory there is, by files of
+ * /proc and /sys (stook_rcu_limit).
  */
 STOOK_PUBLIC int stook_rcu_use(const struct stook_rcu *rcu);
 

@@ -97,6 +97,7 @@ bool stook_caches_start(unsigned reserved_indices);
 unsigned stook_caches_bound(void);      /* highest index ever in use + 1 */
 /* Mutex of create, destroy, find, for_each; a futex lock that waits. Not for handlers. */
 void stook_registry_lock(void);
+void stook_registry_wait(void);         /* the same for who has made the fork check, or is the start */
 bool stook_registry_try(void);          /* any instruction; false: somebody has it */
 void stook_registry_unlock(void);
 /* fork: false: not to be had in a second, or this thread has it (a handler on top of a holder). */

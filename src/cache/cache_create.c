@@ -308,7 +308,7 @@ struct stook_cache *stook_cache_create_at(unsigned index, const char *name, size
         struct stook_cache *cache = NULL;
 
         if (!index)
-                stook_registry_lock();
+                stook_registry_wait();
         else if (!stook_registry_try())
                 return NULL;
         if (index && stook_cache_at(index)->state == STOOK_CACHE_LIVE)

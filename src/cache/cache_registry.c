@@ -54,12 +54,17 @@ static bool mutex_take(unsigned max_waits)
         return true;
 }
 
-void stook_registry_lock(void)
+void stook_registry_wait(void)
 {
-        stook_fork_check();                     /* or the child of _Fork waits for a holder it has not */
         while (!mutex_take(FORK_WAITS))
                 ;
         __atomic_store_n(&mutex_owner, stook_self, __ATOMIC_RELAXED);
+}
+
+void stook_registry_lock(void)
+{
+        stook_fork_check();                     /* or the child of _Fork waits for a holder it has not */
+        stook_registry_wait();
 }
 
 bool stook_registry_try(void)

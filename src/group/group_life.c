@@ -191,6 +191,7 @@ STOOK_API struct stook_group *stook_group_create(const char *name, struct stook_
         if (!error && !stook_start())
                 error = ENOMEM;
         if (!error) {
+                stook_fork_check();
                 end_groups();
                 if (!__atomic_load_n(&stook_groups_exist, __ATOMIC_ACQUIRE) && prepare_malloc && !prepare_malloc())
                         error = ENOMEM;

@@ -3,7 +3,7 @@
  * data stands here; each function preserves errno and none allocates.
  * Place: called by pages (mappings), slot (rseq, membarrier), life (start), report (write).
  * After start only mmap, mremap, madvise, mprotect, munmap and futex are used, unless a drain, a trim or a
- * tuning was asked for (membarrier), or a report is written.
+ * tuning was asked for (membarrier), an RCU implementation comes (files of /proc and /sys), or a report is written.
  */
 #ifndef STOOK_OS_H
 #define STOOK_OS_H
