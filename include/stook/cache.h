@@ -78,7 +78,7 @@ struct stook_cache_args {
  *   EINVAL  name NULL, empty or too long; size 0; align not a power of two or above the page size;
  *           args_size unknown; sheaf_capacity above 65534; barn_full or
  *           barn_empty above 4096 and not UINT_MAX
- *   E2BIG   size above STOOK_OBJECT_MAX
+ *   E2BIG   size above STOOK_OBJECT_MAX (EINVAL where only the hidden words of flags, rounded up to align, pass it)
  *   ENOTSUP a flag or field whose code is not in this release
  *   ENFILE  STOOK_CACHES_MAX caches exist
  *   ENOMEM  no memory
