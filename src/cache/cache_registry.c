@@ -154,14 +154,14 @@ int stook_registry_take(unsigned index, struct stook_cache **taken)
                 if (next)
                         __atomic_store_n(&bound, index + 1, __ATOMIC_RELEASE);
         }
-        cache->state = STOOK_CACHE_MAKING;
+        __atomic_store_n(&cache->state, STOOK_CACHE_MAKING, __ATOMIC_RELAXED);
         *taken = cache;
         return 0;
 }
 
 void stook_registry_give(struct stook_cache *cache)
 {
-        cache->state = STOOK_CACHE_FREE;
+        __atomic_store_n(&cache->state, STOOK_CACHE_FREE, __ATOMIC_RELAXED);
         if (cache->index >= first_free_index)
                 stook_list_add_head(&idle_indices, &cache->all);
 }
