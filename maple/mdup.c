@@ -69,17 +69,19 @@ static int dup(struct stook_maple *from, struct stook_maple *to)
         return 0;
 }
 
+/* The locks in the order of their addresses: somebody may copy the other way. */
 STOOK_PUBLIC int stook_maple_dup(struct stook_maple *from, struct stook_maple *to)
 {
-        bool entered_to, entered_from;
+        struct stook_maple *first = from < to ? from : to, *second = from < to ? to : from;
+        bool entered_first, entered_second;
         int error;
 
         if (from == to)
                 return -EINVAL;
-        entered_to = stook_mtree_enter(to);
-        entered_from = stook_mtree_enter(from);
+        entered_first = stook_mtree_enter(first);
+        entered_second = stook_mtree_enter(second);
         error = dup(from, to);
-        stook_mtree_leave(from, entered_from);
-        stook_mtree_leave(to, entered_to);
+        stook_mtree_leave(second, entered_second);
+        stook_mtree_leave(first, entered_first);
         return error;
 }
