@@ -44,24 +44,40 @@ def against(table, ours, theirs, metric):
     return "-" if not r else f"{100 * (r['median'] - 1):+.1f} % ({100 * (r['low'] - 1):+.1f} .. {100 * (r['high'] - 1):+.1f})"
 
 
+def resident(table, front):
+    """MiB with the fewest and the most threads that were measured."""
+    kib = [k for k in (median(table, front, f"{t} resident_kib") for t in THREADS) if k]
+    return f"{kib[0] / 1024:,.0f} .. {kib[-1] / 1024:,.0f}" if kib else "-"
+
+
 def print_mmap2(table, say, print_table):
-    rows = [["front end"] + [f"{t} threads" for t in THREADS] + ["sheaves gain, 1 thread", "resident KiB", "kernel, a process"]]
+    rows = [["front end"] + [f"{t} threads" for t in THREADS] + ["sheaves gain, 1 thread", "2 threads", "resident MiB",
+                                                               "kernel, a process"]]
     for front in FRONTS:
-        rows.append([front] + [number(median(table, front, f"{t} pairs")) for t in THREADS] +
-                    ["" if front == "sheaves" else against(table, "sheaves", front, "1 pairs"),
-                     number(median(table, front, "1 resident_kib")), KERNEL_MMAP2.get(front, "-")])
+        gains = ["", ""] if front == "sheaves" else [against(table, "sheaves", front, f"{t} pairs") for t in (1, 2)]
+        rows.append([front] + [number(median(table, front, f"{t} pairs")) for t in THREADS] + gains +
+                    [resident(table, front), KERNEL_MMAP2.get(front, "-")])
     say("  maps and unmaps of 128 MiB, pairs a second and thread, each thread with an address space of its own")
     print_table(rows, len(rows[0]))
 
 
+def flatness(table, front):
+    """What a thread loses when there are two, in per cent."""
+    r = summary(ratios(table.get(front, {}).get("2 faults", []), table.get(front, {}).get("1 faults", [])))
+    return "-" if not r else f"{100 * (r['median'] - 1):+.1f} % ({100 * (r['low'] - 1):+.1f} .. {100 * (r['high'] - 1):+.1f})"
+
+
 def print_page_fault3(table, say, print_table):
-    rows = [["front end"] + [f"{t} threads" for t in THREADS] + ["resident KiB"]]
+    rows = [["front end"] + [f"{t} threads" for t in THREADS] + ["a thread, 1 to 2", "resident MiB"]]
     for front in FRONTS:
         rows.append([front] + [number(median(table, front, f"{t} faults")) for t in THREADS] +
-                    [number(median(table, front, "1 resident_kib"))])
+                    [flatness(table, front), resident(table, front)])
     say("  page faults a second and thread, all threads in one address space (kernel, 1 to 256 threads of an EPYC: "
         "2,410,188 -> 2,151,474)")
     print_table(rows, len(rows[0]))
+    retries = [median(table, "sheaves", f"{t} retries_per_1000_trades") for t in THREADS]
+    if all(r is not None for r in retries):
+        say(f"  of 1,000 trades with the barn were tried again at most {max(retries):,.1f}")
 
 
 def print_stages(table, say, print_table):
