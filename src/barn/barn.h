@@ -139,7 +139,7 @@ uint64_t stook_barn_booked_bytes(unsigned node);
 
 /*
  * Keeps lenders of other caches out, so that nothing of this cache is in their hands. False: one is inside and
- * does not leave for a second; nothing changed. Used around destroy and validation; closing twice is one's own fault.
+ * does not leave for a second; nothing changed. Used around destroy and validation, and while a cache is not alive.
  */
 bool stook_barns_close(struct stook_barns *barns);
 void stook_barns_open(struct stook_barns *barns);

@@ -154,6 +154,9 @@ static int make(unsigned index, const struct plan *plan, struct stook_cache **ma
 
         if (error)
                 return error;
+        /* Hands pass by from the moment it is listed; one that was destroyed is closed since then. */
+        if (!cache->barns.node)
+                stook_barns_close(&cache->barns);
         memset(&cache->counters, 0, sizeof(cache->counters));
         memset(cache->name, 0, sizeof(cache->name));
         strcpy(cache->name, plan->name);
@@ -203,6 +206,7 @@ static int make(unsigned index, const struct plan *plan, struct stook_cache **ma
         stook_shapes[cache->index] = (struct stook_shape){ cache->magic, cache->last_offset };
         /* I3: the next even value, or the odd one behind it where there are no sheaves. */
         __atomic_store_n(&cache->front.config, ((cache->front.config + 2) & ~1u) | !capacity, __ATOMIC_RELEASE);
+        stook_barns_open(&cache->barns);
         stook_registry_publish(cache);
         *made = cache;
         return 0;

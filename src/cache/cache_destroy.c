@@ -138,8 +138,7 @@ STOOK_API int stook_cache_destroy(struct stook_cache *cache)
         if (drained)
                 lent = lent_sheaves(cache);
         if (drained && !objects && !lent.sheaves) {
-                stook_barns_open(&cache->barns);
-                stook_registry_withdraw(cache);
+                stook_registry_withdraw(cache);         /* its barns stay closed until the index is used again */
                 if (cache->second_index)
                         stook_registry_give(stook_cache_at(cache->second_index));
                 stook_registry_give(cache);

@@ -63,15 +63,18 @@ static void rest_pair(struct stook_barns *barns, struct stook_line *line, uint32
 
 static void rest_cache(struct stook_barns *barns, struct stook_line *own, struct stook_idle *idle)
 {
-        uint32_t index = barns->line_index;
+        uint32_t index;
 
-        if (index >= stook_regions_lines() || !stook_barns_visit(barns))
+        if (!stook_barns_visit(barns))
                 return;
-        rest_pair(barns, own + index, index << STOOK_LINE_SHIFT, idle);
-        if (idle->work)
-                stook_slot_rest_remote(barns, own, idle);
-        if (idle->work)
-                stook_barn_rest(barns, NODE, idle);
+        index = barns->line_index;      /* not before: it may be another cache's now */
+        if (index < stook_regions_lines()) {
+                rest_pair(barns, own + index, index << STOOK_LINE_SHIFT, idle);
+                if (idle->work)
+                        stook_slot_rest_remote(barns, own, idle);
+                if (idle->work)
+                        stook_barn_rest(barns, NODE, idle);
+        }
         stook_barns_leave(barns);
 }
 
@@ -154,12 +157,14 @@ unsigned stook_slots_rest(uint32_t after_ms)
         if (alone)
                 stook_os_allowed_cpus(&allowed);
         for (struct stook_barns *at = stook_barns_first(); at; at = at->next) {
-                if (at->line_index >= stook_regions_lines() || !stook_barns_visit(at))
+                if (!stook_barns_visit(at))
                         continue;
-                caches += stook_slot_drain_idle(at, &look);
-                if (stook_slots_by_node) {
-                        caches += stook_slots_rest_remote(at, &look);
-                        caches += rest_barns(at, &idle);
+                if (at->line_index < stook_regions_lines()) {
+                        caches += stook_slot_drain_idle(at, &look);
+                        if (stook_slots_by_node) {
+                                caches += stook_slots_rest_remote(at, &look);
+                                caches += rest_barns(at, &idle);
+                        }
                 }
                 stook_barns_leave(at);
         }
