@@ -2,8 +2,9 @@
 """
 bench/compare.py - two result files side by side
 
-Purpose: shows what changed between two runs of run.py: figures first, then every measurement of Stook whose intervals
-do not overlap. Absolute times of different machines, or of a machine that was busy, mean nothing: compare ratios.
+Purpose: shows what changed between two runs of run.py: figures first, then every measurement of
+Stook whose intervals do not overlap. Absolute times of different machines, or of a machine that was
+busy, mean nothing: compare ratios.
 
 Use: compare.py BEFORE.json AFTER.json [--all]
 """
@@ -36,14 +37,17 @@ def measurement_rows(before, after, everything):
         for contender, metrics in table.items():
             for metric, values in metrics.items():
                 new = summary(values)
-                old = summary(before["results"].get(experiment, {}).get(contender, {}).get(metric, []))
+                old = summary(before["results"].get(experiment, {}).get(contender, {})
+                              .get(metric, []))
                 if not new or not old:
                     continue
                 apart = new["low"] > old["high"] or new["high"] < old["low"]
                 if not everything and not apart:
                     continue
-                change = f"{100 * (new['median'] / old['median'] - 1):+.1f} %" if old["median"] else "-"
-                rows.append([f"{experiment} {contender} {metric}", number(old["median"]), number(new["median"]), change])
+                change = (f"{100 * (new['median'] / old['median'] - 1):+.1f} %" if old["median"]
+                          else "-")
+                rows.append([f"{experiment} {contender} {metric}", number(old["median"]),
+                             number(new["median"]), change])
     return rows
 
 
@@ -51,7 +55,8 @@ def main():
     parser = argparse.ArgumentParser(description="Compare two result files of run.py.")
     parser.add_argument("before", type=pathlib.Path)
     parser.add_argument("after", type=pathlib.Path)
-    parser.add_argument("--all", action="store_true", help="also what did not change beyond its spread")
+    parser.add_argument("--all", action="store_true",
+                        help="also what did not change beyond its spread")
     asked = parser.parse_args()
     try:
         before, after = json.loads(asked.before.read_text()), json.loads(asked.after.read_text())
@@ -60,7 +65,8 @@ def main():
         return 2
     for name, run in (("before", before), ("after", after)):
         m = run["machine"]
-        say(f"{name}: {m['commit']}, {m['processor']}, Linux {m['kernel']}, {m['date']}, {run['pairs']} rounds")
+        say(f"{name}: {m['commit']}, {m['processor']}, Linux {m['kernel']}, {m['date']}, "
+            f"{run['pairs']} rounds")
     if before["machine"]["processor"] != after["machine"]["processor"]:
         say("different processors: only ratios can be compared")
     say()

@@ -1,8 +1,9 @@
 """
-bench/contenders.py - who takes part
+bench/contenders.py - the allocators that take part
 
-Purpose: finds the libraries that can be preloaded (Stook's, the peers built by peers/build.py, Debian's packages where
-a peer was not built) and makes sure that the one asked for is the one that runs.
+Purpose: finds the libraries that can be preloaded (Stook's, the peers built by peers/build.py,
+Debian's packages where a peer was not built) and makes sure that the one asked for is the one that
+runs.
 Place: used by run.py and experiments.py.
 """
 
@@ -11,7 +12,8 @@ import pathlib
 
 OURS = "stook"
 PLAIN = "glibc"
-LIBRARY_FOLDERS = ("/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib")
+LIBRARY_FOLDERS = ("/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64",
+                   "/usr/lib")
 
 # name: (library of the distribution, the peer it stands in for)
 PACKAGED = {
@@ -49,7 +51,8 @@ class Contender:
 
 
 def preloaded(build, peers, chosen=None):
-    """All contenders that can be preloaded, Stook first. `chosen`: names, or None for all there are."""
+    """All contenders that can be preloaded, Stook first. `chosen`: names, or None for all there
+    are."""
     found = {}
     ours = build / "libstook-malloc.so"
     if ours.exists():

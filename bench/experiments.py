@@ -1,13 +1,15 @@
 """
 bench/experiments.py - what is measured, and with which commands
 
-Purpose: each experiment runs one program once for each contender in each round; the contenders take turns, every
-other round in reverse order. What comes back is a table {contender: {metric: [one value for each round]}}; a
-contender that failed in a round has None there, so that the rounds of two contenders stay neighbours.
+Purpose: each experiment runs one program once for each contender in each round; the contenders take
+turns, every other round in reverse order. What comes back is a table {contender: {metric: [one
+value for each round]}}; a contender that failed in a round has None there, so that the rounds of
+two contenders stay neighbours.
 Place: run.py calls measure(); figures.py judges the tables.
 """
 
 import json
+import lzma
 import os
 import pathlib
 import resource
@@ -37,14 +39,17 @@ class Setting:
 
 
 def run(command, contender, before_exec=None):
-    """Runs one program; returns its standard output. Failed if it ends otherwise than with status 0."""
+    """Runs one program; returns its standard output. Failed if it ends otherwise than with status
+    0."""
     try:
-        done = subprocess.run([str(c) for c in command], env=contender.environment(), capture_output=True,
-                              text=True, timeout=PROGRAM_SECONDS, preexec_fn=before_exec)
+        done = subprocess.run([str(c) for c in command], env=contender.environment(),
+                              capture_output=True, text=True, timeout=PROGRAM_SECONDS,
+                              preexec_fn=before_exec)
     except subprocess.TimeoutExpired:
         raise Failed(f"no answer after {PROGRAM_SECONDS} s") from None
     except FileNotFoundError:
-        raise Failed(f"{command[0]} is not built (`ninja bench-programs` in the build folder)") from None
+        raise Failed(f"{command[0]} is not built "
+                     "(`ninja bench-programs` in the build folder)") from None
     except OSError as why:
         raise Failed(str(why)) from None
     if done.returncode < 0:
@@ -71,19 +76,23 @@ def macro(command, contender, before_exec=None):
 
 
 def micro(command, contender, seconds, name_of=lambda name: name):
-    """Times (ns) and counters of a Google Benchmark program: {"pair/64": 2.5, "pair/64 resident_KiB": ...}."""
-    text = run(list(command) + ["--benchmark_format=json", f"--benchmark_min_time={seconds}"], contender)
+    """Times (ns) and counters of a Google Benchmark program: {"pair/64": 2.5, "pair/64
+    resident_KiB": ...}."""
+    text = run(list(command) + ["--benchmark_format=json", f"--benchmark_min_time={seconds}"],
+               contender)
     report = json.loads(text)
     checked(report["context"], contender)
     metrics = {}
     for b in report["benchmarks"]:
         if b.get("error_occurred"):
             continue
-        # Processor time leaves out what other processes took; manual times are wall time of the part that counts.
+        # Processor time leaves out what other processes took; manual times are wall time of the
+        # part that counts.
         manual = b["name"].endswith("/manual_time")
         name = name_of(b["run_name"].replace("/manual_time", "").replace("/iterations:20", "")
                        .replace("/iterations:3", ""))
-        metrics[name] = b["real_time" if manual else "cpu_time"] * {"ns": 1, "us": 1e3, "ms": 1e6}[b["time_unit"]]
+        metrics[name] = (b["real_time" if manual else "cpu_time"] *
+                         {"ns": 1, "us": 1e3, "ms": 1e6}[b["time_unit"]])
         for counter in ("resident_KiB", "held_KiB", "cached_KiB"):
             if counter in b:
                 metrics[f"{name} {counter}"] = b[counter]
@@ -91,7 +100,8 @@ def micro(command, contender, seconds, name_of=lambda name: name):
 
 
 def rounds(setting, contenders, count, once):
-    """once(contender) -> metrics, `count` times for each contender in turn; failures are told once each."""
+    """once(contender) -> metrics, `count` times for each contender in turn; failures are told once
+    each."""
     table = {c.name: [] for c in contenders}
     told = set()
     for i in range(count):
@@ -104,7 +114,8 @@ def rounds(setting, contenders, count, once):
                     told.add((contender.name, str(why)))
                     setting.say(f"  {contender.name}: {why}")
     names = {c: sorted({m for answer in answers for m in answer}) for c, answers in table.items()}
-    return {c: {m: [a.get(m) for a in answers] for m in names[c]} for c, answers in table.items() if names[c]}
+    return {c: {m: [a.get(m) for a in answers] for m in names[c]}
+            for c, answers in table.items() if names[c]}
 
 
 def preloaded(setting, only=None):
@@ -112,7 +123,8 @@ def preloaded(setting, only=None):
 
 
 def object_pair(setting):
-    """Pair and batches of 64-byte objects: object cache, private array, and peers linked statically."""
+    """Pair and batches of 64-byte objects: object cache, private array, and peers linked
+    statically."""
     seconds = 0.02 if setting.quick else 0.1
     programs = {name: setting.program("object_pair-" + name)
                 for name in ("array", "cache", "inline", "inline-unloadable", "inline-static")}
@@ -121,7 +133,8 @@ def object_pair(setting):
         if setting.chosen is None or peer in setting.chosen:
             programs["static-" + peer] = path
     programs = {name: path for name, path in programs.items() if path.exists()}
-    contenders = [Contender(name, extra={"GLIBC_TUNABLES": "glibc.pthread.rseq=0"} if "tcmalloc" in name else {})
+    contenders = [Contender(name, extra={"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
+                            if "tcmalloc" in name else {})
                   for name in programs]
     for c in contenders:
         c.is_behind = lambda malloc_from: True          # linked statically: malloc may be theirs
@@ -134,6 +147,81 @@ def object_pair(setting):
                   lambda c: micro([programs[c.name]], c, seconds))
 
 
+def memory_cells(setting):
+    """What random_order runs: {name: options}. No cell holds more than 512 MiB."""
+    if setting.quick:
+        return {f"{size} B x 100,000 random": [f"size={size}", "objects=100000", "rounds=3"]
+                for size in (64, 256, 1024)}
+    cells = {}
+    for size in (16, 64, 256, 1024, 8192):
+        for n in (10_000, 100_000, 1_000_000, 4_000_000):
+            if size * n <= 512 << 20:
+                cells[f"{size} B x {n:,} random"] = [f"size={size}", f"objects={n}", "rounds=3"]
+    for size in (64, 1024):
+        how = [f"size={size}", "objects=100000"]
+        cells[f"{size} B x 100,000 lifo"] = [*how, "order=lifo"]
+        cells[f"{size} B x 100,000 fifo"] = [*how, "order=fifo"]
+        cells[f"{size} B x 100,000 random, by another thread"] = [*how, "by=other"]
+    cells["256 B x 100,000 random, 1,000 kept"] = ["size=256", "objects=100000", "kept=1000"]
+    return cells
+
+
+def random_order(setting):
+    """A large live set freed in random order: frees, allocations after them, what stays."""
+    table = {}
+    cache = Contender(OURS + "-cache")
+    contenders = [cache, *preloaded(setting)]
+    for cell, options in memory_cells(setting).items():
+        def once(contender, options=options):
+            program = "random_order-cache" if contender is cache else "random_order"
+            return macro([setting.program(program), *options], contender)
+
+        for name, answers in rounds(setting, contenders, min(setting.pairs, 5), once).items():
+            for metric, values in answers.items():
+                table.setdefault(name, {})[f"{cell} {metric}"] = values
+    return table
+
+
+def sparse_caches(setting):
+    """1,000 object caches of which one object is used: resident for each."""
+    options = ["caches=200"] if setting.quick else []
+    return rounds(setting, [Contender(OURS + "-cache")], min(setting.pairs, 3),
+                  lambda c: macro([setting.program("sparse_caches"), *options], c))
+
+
+RECORDED = pathlib.Path(__file__).resolve().parent / "data"
+
+
+def of_programs(setting, options_of):
+    """Answers of bench/replay for each recorded program: "PROGRAM METRIC"."""
+    table = {}
+    for path in sorted(RECORDED.glob("*.tsv")):
+        command = [setting.program("replay"), *options_of(path)]
+        answers = rounds(setting, preloaded(setting), min(setting.pairs, 5),
+                         lambda c, command=command: macro(command, c))
+        for name, metrics in answers.items():
+            for metric, values in metrics.items():
+                table.setdefault(name, {})[f"{path.stem} {metric}"] = values
+    return table
+
+
+def replay(setting):
+    """What recorded programs allocated, resized and freed, event by event: peak memory, time."""
+    with tempfile.TemporaryDirectory() as folder:
+        def options(path):
+            events = pathlib.Path(folder) / path.stem
+            events.write_bytes(lzma.decompress(path.with_suffix(".events.xz").read_bytes()))
+            return [f"events={events}", "copies=" + ("1" if setting.quick else "4")]
+
+        return of_programs(setting, options)
+
+
+def sizes(setting):
+    """Sizes of recorded programs, drifting, replaced at random: peak memory, time."""
+    mib = "8" if setting.quick else "32"
+    return of_programs(setting, lambda path: [f"sizes={path}", "mib=" + mib])
+
+
 def malloc_pair(setting):
     """malloc and free preloaded: pairs, batches, mixes, on top of a live set of 64 MiB."""
     seconds = 0.02 if setting.quick else 0.1
@@ -143,17 +231,21 @@ def malloc_pair(setting):
 
 def bulk(setting):
     """Bulk calls of an object cache beside storing pointers."""
-    command = [setting.program("bulk")] + (["--benchmark_filter=warm|store"] if setting.quick else [])
-    return rounds(setting, [Contender("stook-cache")], setting.pairs, lambda c: micro(command, c, 0.02))
+    command = ([setting.program("bulk")] +
+               (["--benchmark_filter=warm|store"] if setting.quick else []))
+    return rounds(setting, [Contender("stook-cache")], setting.pairs,
+                  lambda c: micro(command, c, 0.02))
 
 
 def table11(setting):
-    """Sheaves beside the kernel's older front end, allocating and freeing in batches (table 1.1)."""
+    """Sheaves beside the kernel's older front end, allocating and freeing in batches (table
+    1.1)."""
     program = setting.program("table11")
     pairs = "pairs=200000" if setting.quick else "pairs=1000000"
-    fronts = {"none-cas": "none-cas", "none-rseq": "none-rseq", "glibc": "malloc", "sheaves": "sheaves",
-              "sheaves-32": "sheaves"}
-    contenders = [Contender(name, extra={"STOOK_CAPACITY": "32"} if name == "sheaves-32" else {}) for name in fronts]
+    fronts = {"none-cas": "none-cas", "none-rseq": "none-rseq", "glibc": "malloc",
+              "sheaves": "sheaves", "sheaves-32": "sheaves"}
+    contenders = [Contender(name, extra={"STOOK_CAPACITY": "32"} if name == "sheaves-32" else {})
+                  for name in fronts]
 
     def once(contender):
         front = fronts[contender.name]
@@ -171,7 +263,7 @@ def table11(setting):
 
 
 def table12(setting):
-    """Bulk allocation beside building each slab's free list and draining it (table 1.2)."""
+    """Bulk allocation beside building each slab's free list and walking it (table 1.2)."""
     options = ["mb=64", "rounds=1"] if setting.quick else ["mb=256", "rounds=2"]
     return rounds(setting, [Contender("before"), Contender("after")], setting.pairs,
                   lambda c: macro([setting.program("table12"), "side=" + c.name] + options, c))
@@ -184,12 +276,13 @@ def aspace(setting, work, threads):
     def once(contender):
         metrics = {}
         for n in threads:
-            answer = macro([setting.program("aspace"), "work=" + work, "front=" + contender.name, f"threads={n}", seconds],
-                           contender)
+            answer = macro([setting.program("aspace"), "work=" + work, "front=" + contender.name,
+                            f"threads={n}", seconds], contender)
             metrics.update({f"{n} {k}": v for k, v in answer.items()})
         return metrics
 
-    return rounds(setting, [Contender(front) for front in tables_aspace.FRONTS], setting.pairs, once)
+    return rounds(setting, [Contender(front) for front in tables_aspace.FRONTS], setting.pairs,
+                  once)
 
 
 def mmap2(setting):
@@ -204,16 +297,20 @@ def page_fault3(setting):
 
 def node_counts(setting):
     """Tree nodes allocated while a recorded program maps and unmaps, in four stages (table 1.3)."""
-    calls = "file=" + str(pathlib.Path(__file__).resolve().parent.parent / "examples/address_space/python3.ops")
-    how = dict(zip(tables_aspace.STAGES, (("cpu-slab", 1), ("double", 1), ("double", 2), ("double", 0))))
+    calls = "file=" + str(pathlib.Path(__file__).resolve().parent.parent /
+                          "examples/address_space/python3.ops")
+    how = dict(zip(tables_aspace.STAGES,
+                   (("cpu-slab", 1), ("double", 1), ("double", 2), ("double", 0))))
     return rounds(setting, [Contender(stage) for stage in tables_aspace.STAGES], 1,
                   lambda c: macro([setting.program("aspace"), "work=replay", "seconds=0", calls,
                                    "front=" + how[c.name][0], f"prealloc={how[c.name][1]}"], c))
 
 
 def maple_map(setting):
-    """The maple tree beside std::map, absl::btree_map and Rust's maps: stores, lookups, lookups beside a writer."""
-    programs = dict.fromkeys(("maple", "maple-external", "std", "btree"), setting.program("maple_map"))
+    """The maple tree beside std::map, absl::btree_map and Rust's maps: stores, lookups, lookups
+    beside a writer."""
+    programs = dict.fromkeys(("maple", "maple-external", "std", "btree"),
+                             setting.program("maple_map"))
     rust = setting.peers / "bin" / "rust_maps"
     if rust.exists():
         programs.update(dict.fromkeys(("btreemap", "rangemap"), rust))
@@ -241,23 +338,37 @@ def rcu(setting):
 
 
 def barn(setting):
-    """Several threads on one barn: what trades cost, and how many have to be tried again."""
+    """Several threads on one barn: what gets and puts cost, and how many are tried again."""
     ms = 100 if setting.quick else 400
     contenders = [Contender(f"{n} threads") for n in (1, 2, 8, 64)]
     return rounds(setting, contenders, min(setting.pairs, 10),
-                  lambda c: macro([setting.program("barn"), "threads=" + c.name.split()[0], f"ms={ms}"], c))
+                  lambda c: macro([setting.program("barn"), "threads=" + c.name.split()[0],
+                                   f"ms={ms}"], c))
+
+
+# Batches, and how many of a hundred objects cross.
+EXCHANGES = (1, 10), (1, 50), (1000, 10), (1000, 50)
 
 
 def remote(setting):
-    """One thread allocates, another frees: on one node, and on two that are made up, where all objects go home."""
+    """One thread allocates, another frees; two exchange objects: on one node, and on two."""
     ms = 200 if setting.quick else 700
     ours = setting.contenders.get(OURS)
     if ours is None:
         raise Failed("libstook-malloc.so is not built")
     contenders = [Contender("one node", ours.library),
                   Contender("two nodes", ours.library, {"STOOK_TOPOLOGY": "nodes=2"})]
-    return rounds(setting, contenders, setting.pairs,
-                  lambda c: macro([setting.program("prodcons"), "size=64", f"ms={ms}"], c))
+
+    def once(contender):
+        metrics = macro([setting.program("prodcons"), "size=64", f"ms={ms}"], contender)
+        for batch, crossing in EXCHANGES:
+            options = [f"batch={batch}", f"crossing={crossing}", f"ms={ms}"]
+            answer = macro([setting.program("exchange")] + options, contender)
+            metrics.update({f"{batch}, {crossing} % {k}": v for k, v in answer.items()
+                            if contender.name != "one node" or "percent" not in k})
+        return metrics
+
+    return rounds(setting, contenders, setting.pairs, once)
 
 
 def prodcons(setting):
@@ -277,7 +388,8 @@ def prodcons(setting):
 def parked(setting):
     """256 parked threads."""
     return rounds(setting, preloaded(setting), min(setting.pairs, 3),
-                  lambda c: macro([setting.program("parked"), "threads=" + ("64" if setting.quick else "256")], c))
+                  lambda c: macro([setting.program("parked"),
+                                   "threads=" + ("64" if setting.quick else "256")], c))
 
 
 def empty(setting):
@@ -290,8 +402,10 @@ def empty(setting):
 
     def core_bytes(contender):
         with tempfile.TemporaryDirectory() as folder:
-            done = subprocess.run([program, "core"], cwd=folder, env=contender.environment(), capture_output=True,
-                                  preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE, (-1, -1)))
+            done = subprocess.run([program, "core"], cwd=folder, env=contender.environment(),
+                                  capture_output=True,
+                                  preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE,
+                                                                        (-1, -1)))
             files = list(pathlib.Path(folder).iterdir())
             if done.returncode != -signal.SIGABRT or len(files) != 1:
                 raise Failed("no core file")
@@ -299,7 +413,8 @@ def empty(setting):
 
     def once(contender):
         metrics = {"resident_KiB": resident("rss", contender) - resident("rss", plain)}
-        # Some peers reserve gigabytes that mlockall would make resident, and a core file would hold.
+        # Some peers reserve gigabytes that mlockall would make resident, and a core file would
+        # hold.
         if contender.name in (OURS, PLAIN):
             metrics["mlockall_KiB"] = resident("locked", contender) - resident("locked", plain)
             try:
@@ -317,15 +432,19 @@ def empty(setting):
 
 
 def spike(setting):
-    """1 GiB allocated and freed, then idle. Contenders run side by side: only memory is looked at."""
+    """1 GiB allocated and freed, then idle. Contenders run side by side: only memory is looked
+    at."""
     wait, mib = (2, 256) if setting.quick else (10, 1024)
     table = {}
     jobs = [(c, name, size) for name, size in (("small", 64), ("mix", 0), ("large", 1 << 20))
             for c in preloaded(setting)]
-    at_once = max(1, min(4, os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // (3 << 30)))
+    at_once = max(1, min(4, os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") //
+                         (3 << 30)))
     for first in range(0, len(jobs), at_once):
-        running = [(c, name, subprocess.Popen([setting.program("spike"), f"size={size}", f"wait={wait}", f"mib={mib}"],
-                                              env=c.environment(), stdout=subprocess.PIPE, text=True))
+        running = [(c, name, subprocess.Popen([setting.program("spike"), f"size={size}",
+                                               f"wait={wait}", f"mib={mib}"],
+                                              env=c.environment(), stdout=subprocess.PIPE,
+                                              text=True))
                    for c, name, size in jobs[first:first + at_once]]
         for c, name, process in running:
             text = process.communicate()[0]
@@ -379,7 +498,8 @@ def cgroup(setting):
         try:
             metrics = {"killed": 1.0}
             try:
-                metrics.update(macro([setting.program("touch_classes")], contender, group.enter), killed=0.0)
+                metrics.update(macro([setting.program("touch_classes")], contender, group.enter),
+                               killed=0.0)
             except Failed as why:
                 if "SIGKILL" not in str(why):
                     raise
@@ -395,8 +515,8 @@ def realloc(setting):
     """Growing to 1 GiB in steps of 4 KiB, beside glibc."""
     only = (OURS, PLAIN) if setting.chosen is None else None
     return rounds(setting, preloaded(setting, only), min(setting.pairs, 10),
-                  lambda c: macro([setting.program("large"), "realloc", "mib=" + ("64" if setting.quick else "1024")],
-                                  c))
+                  lambda c: macro([setting.program("large"), "realloc",
+                                   "mib=" + ("64" if setting.quick else "1024")], c))
 
 
 def calloc(setting):
@@ -408,20 +528,51 @@ def calloc(setting):
 def churn(setting):
     """Values whose sizes drift from 100 bytes to 10 KiB and back."""
     return rounds(setting, preloaded(setting), min(setting.pairs, 5),
-                  lambda c: macro([setting.program("churn")] + (["mib=16", "steps=10"] if setting.quick else []), c))
+                  lambda c: macro([setting.program("churn")] +
+                                  (["mib=16", "steps=10"] if setting.quick else []), c))
 
 
-# What is printed; everything is in the result file. None: all metrics without a space in their name.
+# Name: options of a cell of phases.
+PHASES = {"2 MiB 1 ms": "mib=2 pause=1 phases=60",
+          "20 MiB 50 ms": "mib=20 pause=50 phases=14",
+          "60 MiB 300 ms": "mib=60 pause=300 phases=8",
+          "20 MiB 900 ms": "mib=20 pause=900 phases=6",
+          "20 MiB of 100 KB 50 ms": "mib=20 pause=50 phases=14 size=100000"}
+
+
+def phases(setting):
+    """Work in phases, all freed in each pause: faults, against what is kept meanwhile."""
+    def once(contender):
+        metrics = {}
+        for name, options in PHASES.items():
+            answer = macro([setting.program("phases")] + options.split() + ["wait=0"], contender)
+            metrics.update({f"{name} {key}": answer[key] for key in ("faults", "us", "pause_MiB")})
+        return metrics
+    return rounds(setting, preloaded(setting), min(setting.pairs, 5), once)
+
+
+# What is printed; everything is in the result file. None: all metrics without a space in their
+# name.
 SHOWN = {
-    "malloc_pair": ["pair/64", "pair/512", "pair/4096", "batch64/64", "pair_mix", "batch64_mix", "batch64_mix held_KiB",
-                    "live_64MiB", "live_64MiB held_KiB"],
-    "object_pair": ["pair", "batch/10", "batch/64", "batch/1000", "batch/1000 cached_KiB", "batch/1000 resident_KiB"],
-    "table11": [], "table12": [], "mmap2": [], "page_fault3": [], "node_counts": [], "maple_map": [],    # tables.py prints them
-    "prodcons": ["64 objects_per_cpu_us", "64 objects_per_us", "64 resident_KiB", "mix objects_per_cpu_us",
-                 "mix objects_per_us", "mix resident_KiB"],
-    "spike": ["small after_percent", "small idle_percent", "small busy_percent", "mix idle_percent", "large idle_percent"],
+    "malloc_pair": ["pair/64", "pair/512", "pair/4096", "batch64/64", "pair_mix", "batch64_mix",
+                    "batch64_mix held_KiB", "live_64MiB", "live_64MiB held_KiB"],
+    "object_pair": ["pair", "batch/10", "batch/64", "batch/1000", "batch/1000 cached_KiB",
+                    "batch/1000 resident_KiB"],
+    # tables.py prints them
+    "table11": [], "table12": [], "mmap2": [], "page_fault3": [], "node_counts": [],
+    "maple_map": [], "random_order": [], "replay": [], "sizes": [],
+    "remote": ["objects_per_cpu_us", "objects_per_us"] +
+              [f"{n}, {c} % {what}" for n, c in EXCHANGES
+               for what in ("objects_per_cpu_us", "again_percent")],
+    "prodcons": ["64 objects_per_cpu_us", "64 objects_per_us", "64 resident_KiB",
+                 "mix objects_per_cpu_us", "mix objects_per_us", "mix resident_KiB"],
+    "spike": ["small after_percent", "small idle_percent", "small busy_percent",
+              "mix idle_percent", "large idle_percent"],
+    "phases": [f"{name} {metric}" for name in PHASES for metric in ("faults", "us", "pause_MiB")],
     "empty": ["added_us", "resident_KiB", "core_KiB", "mlockall_KiB"],
 }
 
-ALL = {e.__name__: e for e in (object_pair, malloc_pair, bulk, table11, table12, barn, remote, mmap2, page_fault3, node_counts,
-                               maple_map, rcu, prodcons, parked, empty, spike, cgroup, realloc, calloc, churn)}
+ALL = {e.__name__: e for e in (object_pair, malloc_pair, bulk, table11, table12, barn, remote,
+                               mmap2, page_fault3, node_counts, maple_map, rcu, prodcons, parked,
+                               empty, spike, cgroup, realloc, calloc, churn, phases, random_order,
+                               sparse_caches, replay, sizes)}

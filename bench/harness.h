@@ -1,14 +1,15 @@
 /*
  * bench/harness.h - what every benchmark program needs
  *
- * Purpose: clock, random numbers, the process's own memory as the kernel counts it, and one line of JSON as the
- * answer. A benchmark program runs one contender in a process of its own; bench/run.py starts the contenders in
- * turn and compares.
+ * Purpose: clock, random numbers, the process's own memory as the kernel counts it, and one line of
+ * JSON as the answer. A benchmark program runs one contender in a process of its own. bench/run.py
+ * starts the contenders in turn and compares.
  * Place: included by bench/micro (Google Benchmark) and bench/macro (programs of one figure).
  * Invariants:
- *  I1 nothing here allocates between two readings of the process's memory: files are read with plain read()
- *     into the stack, so that the allocator under test is seen undisturbed.
- *  I2 each answer names the file that malloc came from: a preload that silently failed is noticed by run.py.
+ *  I1 nothing here allocates between two readings of the process's memory. Files are read with
+ *     plain read() into the stack, so the allocator under test is seen undisturbed.
+ *  I2 each answer names the file that malloc came from. So run.py notices a preload that silently
+ *     failed.
  */
 #ifndef BENCH_HARNESS_H
 #define BENCH_HARNESS_H
@@ -74,7 +75,8 @@ inline long proc_number(const char *path, const char *key)
         if (fd < 0)
                 return -1;
         size_t have = 0;
-        for (ssize_t n; have < sizeof(text) - 1 && (n = read(fd, text + have, sizeof(text) - 1 - have)) > 0;)
+        for (ssize_t n;
+             have < sizeof(text) - 1 && (n = read(fd, text + have, sizeof(text) - 1 - have)) > 0;)
                 have += (size_t)n;
         close(fd);
         text[have] = 0;
@@ -83,8 +85,8 @@ inline long proc_number(const char *path, const char *key)
 }
 
 /*
- * Resident KiB now: smaps_rollup counts pages one by one; /proc/self/statm is off by up to 64 pages for each
- * CPU that has touched the process.
+ * Resident KiB now: smaps_rollup counts pages one by one; /proc/self/statm is off by up to 64 pages
+ * for each CPU that has touched the process.
  */
 inline long resident_kib()
 {

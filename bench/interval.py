@@ -1,10 +1,11 @@
 """
 bench/interval.py - medians, and how sure one may be of them
 
-Purpose: all figures are compared by ratios of neighbouring runs (A B A B ...), so that a slow minute of the machine
-hits both. The interval of the median is the one of order statistics: it assumes nothing about how noise is
-distributed. With ten pairs the 2nd and 9th smallest ratio enclose the median with 97.9 %, with thirty the 10th and
-21st with 95.7 %; below six pairs no interval reaches 95 %, and the smallest and largest are given.
+Purpose: all figures are compared by ratios of neighbouring runs (A B A B ...), so that a slow
+minute of the machine hits both. The interval of the median is the one of order statistics: it
+assumes nothing about how noise is distributed. With ten pairs the 2nd and 9th smallest ratio
+enclose the median with 97.9 %, with thirty the 10th and 21st with 95.7 %; below six pairs no
+interval reaches 95 %, and the smallest and largest are given.
 """
 
 import math

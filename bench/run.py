@@ -2,11 +2,14 @@
 """
 bench/run.py - measure Stook beside other allocators
 
-Purpose: builds the peers, runs the experiments, and prints for each promised figure what was measured, how sure that
-is, and whether it holds. Everything measured goes to a JSON file, which compare.py reads.
-Place: `make bench` runs it with what lies in the build folder; README.md says how to read its tables.
+Purpose: builds the peers, runs the experiments, and prints for each promised figure what was
+measured, how sure that is, and whether it holds. Everything measured goes to a JSON file, which
+compare.py reads.
+Place: `make bench` runs it with what lies in the build folder; README.md says how to read its
+tables.
 
-Use: run.py [--list] [--quick] [--only NAMES] [--pairs N] [--peers NAMES] [--no-build] [--build FOLDER] [--out FILE]
+Use: run.py [--list] [--quick] [--only NAMES] [--pairs N] [--peers NAMES] [--no-build] [--build
+FOLDER] [--out FILE]
 """
 
 import argparse
@@ -15,6 +18,7 @@ import json
 import os
 import pathlib
 import platform
+import signal
 import subprocess
 import sys
 import time
@@ -44,7 +48,8 @@ def machine():
             model = line.split(":", 1)[1].strip()
             break
     try:
-        commit = subprocess.run(["git", "-C", str(HERE), "describe", "--always", "--dirty", "--abbrev=12"],
+        commit = subprocess.run(["git", "-C", str(HERE), "describe", "--always", "--dirty",
+                                 "--abbrev=12"],
                                 capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         commit = "unknown"
@@ -77,8 +82,9 @@ def print_table(rows, columns):
                              for i, cell in enumerate(row)).rstrip())
 
 
-def print_measurements(table, shown):
-    """A row for each contender (for each metric where there is one contender): median ± half the interval's width."""
+def measurement_rows(table, shown):
+    """A row for each contender (for each metric where there is one contender): median and half the
+    interval's width."""
     metrics = shown or sorted({m for answers in table.values() for m in answers if " " not in m})
     metrics = [m for m in metrics if any(m in answers for answers in table.values())]
     rows = [[""] + metrics]
@@ -93,12 +99,15 @@ def print_measurements(table, shown):
             else:
                 row.append(f"{number(s['median'])} ±{number((s['high'] - s['low']) / 2)}")
         rows.append(row)
-    if len(table) == 1:
-        rows = [list(row) for row in zip(*rows)]
+    return [list(row) for row in zip(*rows)] if len(table) == 1 else rows
+
+
+def print_measurements(table, shown):
+    rows = measurement_rows(table, shown)
     print_table(rows, len(rows[0]))
 
 
-def print_verdicts(verdicts):
+def verdict_rows(verdicts):
     rows = [["figure", "Stook", "against", "", "measured", "95 %", "at least", "", "goal", ""]]
     for v in verdicts:
         unit = v["unit"]
@@ -108,15 +117,29 @@ def print_verdicts(verdicts):
         limits = []
         for limit, verdict in ((v["at_least"], v["verdict"]), (v["goal"], v["goal_verdict"])):
             limits += ["" if limit is None else f"{sign} {number(limit)}", verdict]
-        rows.append([v["figure"], number(v["value"]), *against, f"{number(v['median'])} {unit}", interval, *limits])
-    print_table(rows, 10)
+        rows.append([v["figure"], number(v["value"]), *against,
+                     f"{number(v['median'])} {unit}", interval, *limits])
+    return rows
+
+
+def print_verdicts(verdicts):
+    print_table(verdict_rows(verdicts), 10)
+
+
+def command_of(asked, standard_pairs):
+    """The command that measures this again; where things lie on this machine is left out."""
+    words = ["bench/run.py"] + (["--quick"] if asked.quick else [])
+    words += [f"--only {asked.only}"] if asked.only else []
+    words += [f"--pairs {asked.pairs}"] if asked.pairs != standard_pairs else []
+    words += [f"--peers {asked.peers}"] if asked.peers else []
+    return " ".join(words)
 
 
 def measure(setting, names):
     results = {}
     for name in names:
         experiment = experiments.ALL[name]
-        say(f"{name}: {experiment.__doc__.strip()}")
+        say(f"{name}: {' '.join(experiment.__doc__.split())}")
         start = time.monotonic()
         try:
             results[name] = experiment(setting)
@@ -143,15 +166,23 @@ def print_list():
 
 def arguments():
     parser = argparse.ArgumentParser(description="Measure Stook beside other allocators.")
-    parser.add_argument("--build", type=pathlib.Path, default=HERE.parent / "build", help="build folder (build)")
-    parser.add_argument("--quick", action="store_true", help="small and short: shows that everything works, no more")
-    parser.add_argument("--only", metavar="NAMES", help="experiments, with commas (all; --list names them)")
-    parser.add_argument("--list", action="store_true", help="name the experiments and peers there are, and end")
-    parser.add_argument("--pairs", type=int, metavar="N", help="interleaved rounds (10; 3 with --quick)")
+    parser.add_argument("--build", type=pathlib.Path, default=HERE.parent / "build",
+                        help="build folder (build)")
+    parser.add_argument("--quick", action="store_true",
+                        help="small and short: shows that everything works, no more")
+    parser.add_argument("--only", metavar="NAMES",
+                        help="experiments, with commas (all; --list names them)")
+    parser.add_argument("--list", action="store_true",
+                        help="name the experiments and peers there are, and end")
+    parser.add_argument("--pairs", type=int, metavar="N",
+                        help="interleaved rounds (10; 3 with --quick)")
     parser.add_argument("--peers", metavar="NAMES",
-                        help="peers, with commas; \"none\" for none; tcmalloc is built only if named here")
-    parser.add_argument("--no-build", action="store_true", help="take the peers that are there, build none")
-    parser.add_argument("--out", type=pathlib.Path, metavar="FILE", help="results (bench/results/DATE.json)")
+                        help="peers, with commas; \"none\" for none; "
+                        "tcmalloc is built only if named here")
+    parser.add_argument("--no-build", action="store_true",
+                        help="take the peers that are there, build none")
+    parser.add_argument("--out", type=pathlib.Path, metavar="FILE",
+                        help="results (bench/results/DATE.json)")
     asked = parser.parse_args()
     if asked.list:
         print_list()
@@ -164,13 +195,16 @@ def arguments():
         asked.pairs = 3 if asked.quick else 10
     if asked.pairs < 1:
         parser.error("--pairs takes 1 or more")
-    asked.chosen = None if asked.peers is None else [p for p in asked.peers.split(",") if p != "none"]
+    asked.chosen = None if asked.peers is None else [
+        p for p in asked.peers.split(",") if p != "none"]
     unknown = [p for p in asked.chosen or () if p not in known_peers()]
     if unknown:
-        parser.error(f"no such peer: {', '.join(unknown)}; there are {', '.join(known_peers())}, and none")
+        parser.error(f"no such peer: {', '.join(unknown)}; "
+                     f"there are {', '.join(known_peers())}, and none")
     if not any(f.is_file() and os.access(f, os.X_OK) for f in (asked.build / "bench").glob("*")):
-        parser.error(f"no benchmarks are built in {asked.build}: `make bench` builds and runs all; to build only: "
-                     f"`meson configure {asked.build} -Dbench=enabled && ninja -C {asked.build} bench-programs`")
+        parser.error(f"no benchmarks are built in {asked.build}: `make bench` builds and runs all; "
+                     f"to build only: `meson configure {asked.build} -Dbench=enabled && "
+                     f"ninja -C {asked.build} bench-programs`")
     return asked
 
 
@@ -196,18 +230,22 @@ def main():
         say("libstook-malloc.so is not built: peers only")
     say("preloaded: " + ", ".join(contenders) + f"; {asked.pairs} rounds\n")
 
-    setting = experiments.Setting(build, peers, asked.pairs, asked.quick, asked.chosen, contenders, say)
+    setting = experiments.Setting(build, peers, asked.pairs, asked.quick, asked.chosen,
+                                  contenders, say)
     results = measure(setting, asked.names)
     verdicts = figures.judge(results)
     if verdicts:
-        say("Figures (ratios of neighbouring runs; a figure passes when the worse end of its interval passes)")
+        say("Figures (ratios of neighbouring runs; "
+            "a figure passes when the worse end of its interval passes)")
         print_verdicts(verdicts)
 
     stamp = datetime.datetime.now().strftime("%Y%m%d-%H%M%S")
     out = asked.out or HERE / "results" / f"{stamp}.json"
     out.parent.mkdir(parents=True, exist_ok=True)
     about["load_after"] = os.getloadavg()[0]
-    out.write_text(json.dumps({"machine": about, "pairs": asked.pairs, "quick": asked.quick, "left_out": left_out,
+    out.write_text(json.dumps({"machine": about, "pairs": asked.pairs, "quick": asked.quick,
+                               "left_out": left_out,
+                               "command": command_of(asked, 3 if asked.quick else 10),
                                "figures": verdicts, "results": results}, indent=1))
     picture = out.with_suffix(".svg")
     why_not = plot.draw(results, picture)
@@ -215,5 +253,18 @@ def main():
     return 0
 
 
+def end_quietly(program):
+    """Runs it; where standard output is a pipe that its reader closed (`| head`), ends as SIGPIPE
+    would end it."""
+    try:
+        status = program()
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:
+        # At its end Python flushes standard output once more.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(end_quietly(main))

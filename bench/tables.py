@@ -1,22 +1,25 @@
 """
 bench/tables.py - tables 1.1 and 1.2 in the layout of the kernel's
 
-Purpose: the two tables that the kernel work published, with what was measured here in the kernel's places, its gain
-beside each of ours, and whether that is reached. A gain is 1 - ours / theirs of neighbouring runs, so it is given with
-the 95 % interval of its median (interval.py); it is reached when the worse end of that interval reaches it.
+Purpose: the two tables that the kernel work published, with what was measured here in the kernel's
+places, its gain beside each of ours, and whether that is reached. A gain is 1 - ours / theirs of
+neighbouring runs, so it is given with the 95 % interval of its median (interval.py); it is reached
+when the worse end of that interval reaches it.
 Place: run.py prints them; figures.py takes the kernel's gains from here.
 """
 
 import tables_aspace
+import tables_memory
 from interval import ratios, summary
 
 # Per cent, from the kernel work: 64-byte objects, capacity 32; "none" is SLUB's older front end.
-GAINS_11 = {"1": 17.2, "10": 15.3, "100": 31.0, "1000": 30.2, "10 shuffled": 12.6, "100 shuffled": 28.6,
-            "1000 shuffled": 6.3}
-GAINS_11_ACCOUNTED = {"1": 11.5, "10": 11.0, "100": 24.6, "1000": 24.4, "10 shuffled": 11.6, "100 shuffled": 25.6,
-                      "1000 shuffled": 8.7}
-DROPS_12 = {(16, "plain"): 54.4, (32, "plain"): 60.2, (64, "plain"): 62.9, (128, "plain"): 71.3, (256, "plain"): 74.0,
-            (512, "plain"): 71.4, (16, "random"): 62.4, (32, "random"): 64.2, (64, "random"): 68.7,
+GAINS_11 = {"1": 17.2, "10": 15.3, "100": 31.0, "1000": 30.2, "10 shuffled": 12.6,
+            "100 shuffled": 28.6, "1000 shuffled": 6.3}
+GAINS_11_ACCOUNTED = {"1": 11.5, "10": 11.0, "100": 24.6, "1000": 24.4, "10 shuffled": 11.6,
+                      "100 shuffled": 25.6, "1000 shuffled": 8.7}
+DROPS_12 = {(16, "plain"): 54.4, (32, "plain"): 60.2, (64, "plain"): 62.9,
+            (128, "plain"): 71.3, (256, "plain"): 74.0, (512, "plain"): 71.4,
+            (16, "random"): 62.4, (32, "random"): 64.2, (64, "random"): 68.7,
             (128, "random"): 68.4, (256, "random"): 73.2, (512, "random"): 73.6}
 BATCHES_12 = {16: 256, 32: 128, 64: 64, 128: 32, 256: 32, 512: 32}
 
@@ -50,8 +53,9 @@ def rows_11(table, none, ours, gains, suffix=""):
     rows = []
     for batch, kernel in gains.items():
         cell = Cell(table, ours, none, batch + suffix)
-        rows.append([batch, f"{cycles(cell.theirs)} -> {cycles(cell.ours)}" if cell.known else "-", cell.gain_text(),
-                     f"{kernel} %" if none == "none-cas" else "no loss",
+        rows.append([batch,
+                     f"{cycles(cell.theirs)} -> {cycles(cell.ours)}" if cell.known else "-",
+                     cell.gain_text(), f"{kernel} %" if none == "none-cas" else "no loss",
                      cell.verdict(kernel if none == "none-cas" else 0)])
     return rows
 
@@ -66,11 +70,13 @@ def check_11(table, say):
         if not cell.known:
             continue
         holds = cell.ours <= cell.theirs
-        say(f"  check: {none} takes {cell.ours / 1e6:.1f} cycles a pair, glibc's malloc and free {cell.theirs / 1e6:.1f}: "
+        say(f"  check: {none} takes {cell.ours / 1e6:.1f} cycles a pair, "
+            f"glibc's malloc and free {cell.theirs / 1e6:.1f}: "
             + ("no slower, the table holds" if holds else "slower"))
         one = summary(table[none].get("instruction", []))
         if not holds and none == "none-cas" and one:
-            say(f"         its two compare-and-swaps alone take {2 * one['median']:.1f} (one: {one['median']:.1f}, "
+            say(f"         its two compare-and-swaps alone take {2 * one['median']:.1f} "
+                f"(one: {one['median']:.1f}, "
                 "measured in the same processes): no front end of that form can be faster here")
         elif not holds:
             say("         THE TABLE IS VOID: the rival is too weak")
@@ -80,14 +86,16 @@ def print_11(table, say, print_table):
     head = ["B", "none -> sheaves, cycles", "gain (95 %)", "to reach", ""]
     for none, form in (("none-cas", "double-word compare-and-swap, as the kernel had it"),
                        ("none-rseq", "section, the stronger rival: not to lose is asked")):
-        for ours, text in (("sheaves", "sheaves as they come"), ("sheaves-32", "STOOK_CAPACITY=32")):
+        for ours, text in (("sheaves", "sheaves as they come"),
+                           ("sheaves-32", "STOOK_CAPACITY=32")):
             if ours not in table or none not in table:
                 continue
             say(f"  none popped by a {form}; {text}; plain")
             print_table([head] + rows_11(table, none, ours, GAINS_11), 5)
             if any(m.endswith(" accounted") for m in table[ours]):
                 say("  the same, accounted")
-                print_table([head] + rows_11(table, none, ours, GAINS_11_ACCOUNTED, " accounted"), 5)
+                print_table([head] + rows_11(table, none, ours, GAINS_11_ACCOUNTED, " accounted"),
+                            5)
     if not any(m.endswith(" accounted") for answers in table.values() for m in answers):
         say("  accounted: - (this build of the library has no accounting groups)")
     check_11(table, say)
@@ -100,11 +108,12 @@ def print_12(table, say, print_table):
         row = [f"{size} / {batch}"]
         for order in ("plain", "random"):
             cell, kernel = Cell(table, "after", "before", f"{size} {order}"), DROPS_12[size, order]
-            row += [f"{cell.theirs:.2f} -> {cell.ours:.2f}" if cell.known else "-", cell.gain_text(), f"{kernel} %",
-                    cell.verdict(kernel)]
+            row += [f"{cell.theirs:.2f} -> {cell.ours:.2f}" if cell.known else "-",
+                    cell.gain_text(), f"{kernel} %", cell.verdict(kernel)]
         rows.append(row)
     say("  ns an object")
     print_table(rows, 9)
 
 
-PRINTED = {"table11": print_11, "table12": print_12, **tables_aspace.PRINTED}
+PRINTED = {"table11": print_11, "table12": print_12, **tables_aspace.PRINTED,
+           **tables_memory.PRINTED}

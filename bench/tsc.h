@@ -1,8 +1,8 @@
 /*
  * bench/tsc.h - the processor's time-stamp counter
  *
- * Purpose: the kernel's figures are in its cycles. On aarch64 it is the system counter, which is slower: ratios hold,
- * absolute counts are not cycles there.
+ * Purpose: the kernel's figures are in its cycles. On aarch64 it is the system counter, which is
+ * slower: ratios hold, absolute counts are not cycles there.
  */
 #ifndef BENCH_TSC_H
 #define BENCH_TSC_H

@@ -1,12 +1,13 @@
 /*
  * Purpose: `stook run`: a program on the drop-in, what it did with memory, and how it compares.
- * The first run is the one whose output is seen and which --stats describes. Runs for --compare and --repeat come
- * after it and leave no figures, so that what is timed is the allocator alone.
+ * The output of the first run is shown, and --stats describes that run. Runs for --compare and
+ * --repeat come after it. They leave no figures, so that only the allocator is timed.
  */
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,8 +22,9 @@
 #include "report.h"
 #include "run_program.h"
 
-#define REPEAT_DEFAULT 5
+#define REPEAT_DEFAULT 6                /* the fewest that can show a difference: compare.c */
 #define REPEAT_MAX     100000
+#define GROUP_LIMIT_MAX 16383           /* of K, M, G or T: the largest that the library takes */
 
 struct options {
         bool        stats, compare, keep_output;
@@ -37,31 +39,36 @@ static const char usage[] =
 
 static const char help[] =
         "\n"
-        "Runs PROGRAM with libstook-malloc.so preloaded. The exit status is PROGRAM's (128+N for signal N),\n"
-        "126 or 127 if it cannot be executed or found, 2 if stook itself cannot do what was asked.\n"
+        "Runs PROGRAM with libstook-malloc.so preloaded. The exit status is PROGRAM's (128+N for\n"
+        "signal N), 126 or 127 if it cannot be executed or found, 2 if stook cannot do what was\n"
+        "asked.\n"
         "\n"
         "options:\n"
-        "  --stats        at the end, print a table by cache to standard error, for PROGRAM and its children:\n"
-        "                 objects live (with the program) and cached (in sheaves), their bytes, slabs, objects\n"
-        "                 allocated in all, the share of them that came from the slot's own sheaves, from the\n"
-        "                 barn and from slabs (an estimate: stook-run(1)), objects refilled from and flushed\n"
-        "                 to slabs; and peak resident sizes\n"
-        "  --json FILE    write all of that, every counter and every time, to FILE (-: standard output)\n"
-        "  --compare      run PROGRAM on the system malloc too, in turn, and print time and memory side by side\n"
-        "  --repeat N     timed runs of each side (5 with --compare); the first run is not timed\n"
+        "  --stats        at the end, print a table by cache to standard error, for PROGRAM and\n"
+        "                 its children: objects live (in use) and cached (in sheaves), their\n"
+        "                 bytes, slabs, objects allocated in all, the share of them that came\n"
+        "                 from the slot's own sheaves, from the barn and from slabs (an estimate:\n"
+        "                 stook-run(1)), objects refilled from and flushed to slabs; and peak\n"
+        "                 resident sizes\n"
+        "  --json FILE    write all of that, every counter and every time, to FILE (-: standard\n"
+        "                 output)\n"
+        "  --compare      run PROGRAM on the system malloc, too, in turn, and print time and\n"
+        "                 memory side by side\n"
+        "  --repeat N     timed runs of each side (6 with --compare); the first run is not timed\n"
         "  --group-limit BYTES\n"
-        "                 all that malloc gives counts against this limit (K, M, G, T: powers of 1024): beyond it\n"
-        "                 there is NULL and ENOMEM, and nothing is killed\n"
+        "                 charge all that malloc gives to a group with this limit (K, M, G, T:\n"
+        "                 powers of 1024). Beyond it malloc fails with ENOMEM\n"
         "  --keep-output  show the output of all runs, not of the first one only\n"
         "  --help         show this\n"
         "\n"
-        "Standard input: each run reads a file from the same place; from anything else, only the first run reads.\n"
+        "Standard input: each run reads a file from the same place; from anything else, only the\n"
+        "first run reads.\n"
         "An LD_PRELOAD that is set stays in force behind the drop-in.\n";
 
 /* ---- options ---- */
 
-enum { OPTION_STATS = 256, OPTION_JSON, OPTION_COMPARE, OPTION_REPEAT, OPTION_KEEP_OUTPUT, OPTION_GROUP_LIMIT,
-       OPTION_HELP };
+enum { OPTION_STATS = 256, OPTION_JSON, OPTION_COMPARE, OPTION_REPEAT, OPTION_KEEP_OUTPUT,
+       OPTION_GROUP_LIMIT, OPTION_HELP };
 
 static const struct option long_options[] = {
         { "stats", no_argument, NULL, OPTION_STATS },
@@ -74,14 +81,17 @@ static const struct option long_options[] = {
         { 0 }
 };
 
-/* As the library reads STOOK_GROUP_LIMIT. */
+/* Whether the library accepts the text as STOOK_GROUP_LIMIT: size() in src/life/options.c. */
 static bool is_size(const char *text)
 {
-        size_t digits = strspn(text, "0123456789"), zeros = strspn(text, "0");
+        const char *c = text;
+        uint64_t n = 0;
 
-        const char *suffix = text + digits;
-
-        return digits <= 13 && zeros < digits && (!*suffix || (strchr("KMGT", *suffix) && !suffix[1]));
+        for (; *c >= '0' && *c <= '9' && n < UINT64_MAX / 16; c++)
+                n = n * 10 + (uint64_t)(*c - '0');
+        if (c == text || !n)
+                return false;
+        return !*c || (strchr("KMGT", *c) && !c[1] && n <= GROUP_LIMIT_MAX);
 }
 
 static bool parse_repeat(const char *text, unsigned *repeat)
@@ -110,6 +120,12 @@ static int parse(int argc, char **argv, struct options *o)
                         o->stats = true;
                         break;
                 case OPTION_JSON:
+                        /* "./--x" names such a file. */
+                        if (!strncmp(optarg, "--", 2)) {
+                                fprintf(stderr, "stook run: --json needs a file before '%s'\n%s",
+                                        optarg, usage);
+                                return STATUS_CANNOT;
+                        }
                         o->json_path = optarg;
                         break;
                 case OPTION_COMPARE:
@@ -120,15 +136,18 @@ static int parse(int argc, char **argv, struct options *o)
                         break;
                 case OPTION_REPEAT:
                         if (!parse_repeat(optarg, &o->repeat)) {
-                                fprintf(stderr, "stook run: --repeat takes a number from 1 to %d, not '%s'\n",
-                                        REPEAT_MAX, optarg);
+                                fprintf(stderr,
+                                        "stook run: --repeat takes a number from 1 to %d, "
+                                        "not '%s'\n", REPEAT_MAX, optarg);
                                 return STATUS_CANNOT;
                         }
                         break;
                 case OPTION_GROUP_LIMIT:
                         if (!is_size(optarg)) {
-                                fprintf(stderr, "stook run: --group-limit takes bytes above 0, with K, M, G or T "
-                                                "behind them or nothing, not '%s'\n", optarg);
+                                fprintf(stderr,
+                                        "stook run: --group-limit takes a number of bytes above 0, "
+                                        "or 1 to %d followed by K, M, G or T, not '%s'\n",
+                                        GROUP_LIMIT_MAX, optarg);
                                 return STATUS_CANNOT;
                         }
                         o->group_limit = optarg;
@@ -142,7 +161,15 @@ static int parse(int argc, char **argv, struct options *o)
                         fprintf(stderr, "stook run: %s needs a value\n%s", argv[optind - 1], usage);
                         return STATUS_CANNOT;
                 default:
-                        fprintf(stderr, "stook run: no option '%s'\n%s", argv[optind - 1], usage);
+                        /* optopt: 0, an unknown long one; a known one with a value; or a letter */
+                        if (optopt >= OPTION_STATS)
+                                fprintf(stderr, "stook run: %s: this option takes no value\n%s",
+                                        argv[optind - 1], usage);
+                        else if (optopt)
+                                fprintf(stderr, "stook run: no option '-%c'\n%s", optopt, usage);
+                        else
+                                fprintf(stderr, "stook run: no option '%s'\n%s", argv[optind - 1],
+                                        usage);
                         return STATUS_CANNOT;
                 }
         }
@@ -163,9 +190,10 @@ struct session {
         char              *preload;             /* LD_PRELOAD of runs on Stook */
         off_t              input_at;            /* where standard input began; -1: not a file */
         struct elf_check   check;
+        const char        *no_figures;          /* a note: why there are none; NULL: there are */
         bool               want_figures;
         bool               differed;            /* a timed run ended otherwise than the first */
-        int                interrupted_by;      /* signal that ended the timed runs early; 0: none */
+        int                interrupted_by;      /* signal that ended timed runs early; 0: none */
         struct figures_file file;
         struct figures     figures;
         struct run_result  first;
@@ -176,8 +204,23 @@ struct session {
 /* Exit status for a program that could not be executed. */
 static int say_unrunnable(const char *program, int error)
 {
-        fprintf(stderr, "stook: %s: %s\n", program, strerror(error));
+        char path[PATH_MAX], interpreter[PATH_MAX];
+
+        if (error == ENOENT && !find_program(program, path) &&
+            elf_check_interpreter(path, interpreter))
+                fprintf(stderr, "stook: %s: its interpreter, '%s', is not there\n", program,
+                        interpreter);
+        else
+                fprintf(stderr, "stook: %s: %s\n", *program ? program : "''", strerror(error));
         return error == ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_RUNNABLE;
+}
+
+static const char limit_void[] = "so --group-limit does not hold for it";
+
+static bool limit_is_void(const struct session *s)
+{
+        return s->options.group_limit &&
+               (s->check.reach == REACH_NO || s->check.reach == REACH_HARM);
 }
 
 static bool compose_preload(struct session *s)
@@ -191,13 +234,27 @@ static bool compose_preload(struct session *s)
                 fprintf(stderr, "stook: %s\n", message);
                 return false;
         }
-        if (asprintf(&s->preload, "%s%s%s", path, before && *before ? ":" : "", before ? before : "") >= 0)
+        if (asprintf(&s->preload, "%s%s%s", path, before && *before ? ":" : "",
+                     before ? before : "") >= 0)
                 return true;
         fputs("stook: no memory\n", stderr);
         return false;
 }
 
-/* The run that is seen. Return: -1, go on; else the exit status. */
+static void do_without_figures(struct session *s, int error)
+{
+        s->want_figures = false;
+        s->figures.no_file = true;
+        s->no_figures = error == -EFBIG ?
+                "no statistics: the limit on the size of files (ulimit -f) has no room for them" :
+                "no statistics: no file for them can be made";
+        if (error == -EFBIG)
+                fprintf(stderr, "stook: note: %s\n", s->no_figures);
+        else
+                fprintf(stderr, "stook: note: %s: %s\n", s->no_figures, strerror(-error));
+}
+
+/* The run whose output is shown. Return: -1, go on; else the exit status. */
 static int first_run(struct session *s)
 {
         struct run_request request = { .argv = s->options.program, .preload = s->preload,
@@ -206,10 +263,10 @@ static int first_run(struct session *s)
 
         if (s->want_figures) {
                 error = figures_file_make(&s->file);
-                if (error) {
-                        fprintf(stderr, "stook: no file for figures can be made: %s\n", strerror(-error));
-                        return STATUS_CANNOT;
-                }
+                if (error)
+                        do_without_figures(s, error);
+        }
+        if (s->want_figures) {
                 request.stats_file = s->file.path;
                 request.watch = figures_file_watch;
                 request.watch_data = &s->file;
@@ -231,7 +288,7 @@ static bool asks_to_end(int number)
         return number == SIGINT || number == SIGQUIT || number == SIGTERM || number == SIGHUP;
 }
 
-/* The signal by which the user, or somebody, wants it to end; 0: nobody does. */
+/* The signal that ended the program and asks for an end of all runs; 0: none. */
 static int interrupted(const struct run_result *r)
 {
         if (asks_to_end(r->passed_on))
@@ -239,7 +296,7 @@ static int interrupted(const struct run_result *r)
         return asks_to_end(r->signal) ? r->signal : 0;
 }
 
-/* What a shell says of programs that it started itself, and does not see here. */
+/* A shell names the signal of programs that it started itself. It does not see this one. */
 static void say_crash(const char *program, const struct run_result *r)
 {
         switch (r->signal) {
@@ -280,8 +337,9 @@ static bool timed_run(struct session *s, struct side *side, bool on_stook, unsig
                 return false;
         if (result.status != s->first.status) {
                 s->differed = true;
-                fprintf(stderr, "stook: run %u on %s ended with exit status %d, the first run with %d\n", number,
-                        side->name, result.status, s->first.status);
+                fprintf(stderr,
+                        "stook: run %u on %s ended with exit status %d, the first run with %d\n",
+                        number, side->name, result.status, s->first.status);
         }
         comparison_add(side, &result);
         return true;
@@ -290,9 +348,15 @@ static bool timed_run(struct session *s, struct side *side, bool on_stook, unsig
 static void timed_runs(struct session *s)
 {
         for (unsigned i = 0; i < s->options.repeat; i++) {
+                /* The system's goes first in every second pair. */
+                bool system_first = s->options.compare && i % 2;
+
+                if (system_first && !timed_run(s, &s->comparison.system, false, i + 1))
+                        return;
                 if (!timed_run(s, &s->comparison.stook, true, i + 1))
                         return;
-                if (s->options.compare && !timed_run(s, &s->comparison.system, false, i + 1))
+                if (s->options.compare && !system_first &&
+                    !timed_run(s, &s->comparison.system, false, i + 1))
                         return;
         }
 }
@@ -305,14 +369,16 @@ static void say_what_was_timed(const struct session *s)
         if (s->interrupted_by && !timed)
                 fprintf(stderr, "stook: %s: no run was timed\n", strsignal(s->interrupted_by));
         else if (s->interrupted_by)
-                fprintf(stderr, "stook: %s: %u of %u runs were timed\n", strsignal(s->interrupted_by), timed,
-                        s->options.repeat);
+                fprintf(stderr, "stook: %s: %u of %u runs were timed\n",
+                        strsignal(s->interrupted_by), timed, s->options.repeat);
         if (timed && s->first.status && !s->differed)
-                fprintf(stderr, "Each run ended with exit status %d: if that is a failure, it is what was timed.\n",
-                        s->first.status);
-        if (s->comparison.system.count && (s->check.reach == REACH_NO || s->check.reach == REACH_HARM))
-                fputs("Both sides ran on the program's own malloc, so this compares nothing: see the note above.\n",
-                      stderr);
+                fprintf(stderr,
+                        "Each run ended with exit status %d: if that is a failure, it is what "
+                        "was timed.\n", s->first.status);
+        if (s->comparison.system.count &&
+            (s->check.reach == REACH_NO || s->check.reach == REACH_HARM))
+                fputs("Both sides ran on the program's own malloc, so this compares nothing: see "
+                      "the note above.\n", stderr);
 }
 
 /* ---- what is printed ---- */
@@ -331,6 +397,10 @@ static void write_json(const struct session *s, FILE *out)
         json_array(&json, "notes");
         if (s->check.note[0])
                 json_string(&json, NULL, s->check.note);
+        if (limit_is_void(s))
+                json_string(&json, NULL, limit_void);
+        if (s->no_figures)
+                json_string(&json, NULL, s->no_figures);
         json_array_end(&json);
         report_json(&s->figures, &s->first, &json);
         if (s->options.repeat)
@@ -347,11 +417,13 @@ static int run(struct session *s, FILE *json_file)
                 fputs("stook: no memory\n", stderr);
                 return STATUS_CANNOT;
         }
-        /* execvp looks for itself and has the last word; this is for the notes only */
+        /* For the notes only: execvp looks the program up itself. */
         if (!find_program(s->options.program[0], path))
-                elf_check(path, &s->check);
+                elf_check(path, getenv("LD_PRELOAD"), &s->check);
         if (s->check.note[0])
                 fprintf(stderr, "stook: note: %s\n", s->check.note);
+        if (limit_is_void(s))
+                fprintf(stderr, "stook: note: %s\n", limit_void);
         if (!compose_preload(s))
                 return STATUS_CANNOT;
 
@@ -363,13 +435,16 @@ static int run(struct session *s, FILE *json_file)
                 report_print(&s->figures, &s->first, s->name, stderr);
         else
                 say_crash(s->name, &s->first);
+        report_group(&s->figures, s->options.stats, stderr);
         if (s->options.repeat)
                 s->interrupted_by = interrupted(&s->first);
         if (!s->interrupted_by)
                 timed_runs(s);
         comparison_print(&s->comparison, s->name, stderr);
         say_what_was_timed(s);
-        status = s->first.status ? s->first.status : s->interrupted_by ? 128 + s->interrupted_by : 0;
+        status = s->first.status;
+        if (!status && s->interrupted_by)
+                status = 128 + s->interrupted_by;
         if (json_file) {
                 write_json(s, json_file);
                 if (fflush(json_file) || ferror(json_file)) {
@@ -388,16 +463,18 @@ int cmd_run(int argc, char **argv)
 
         if (status >= 0)
                 return status;
+        run_program_ignore_file_size();
         if (s.options.json_path) {
                 bool to_stdout = !strcmp(s.options.json_path, "-");
 
                 json_file = to_stdout ? stdout : fopen(s.options.json_path, "we");
                 if (!json_file) {
-                        fprintf(stderr, "stook: %s: %s\n", s.options.json_path, strerror(errno));
+                        fprintf(stderr, "stook: --json '%s': %s\n", s.options.json_path,
+                                strerror(errno));
                         return STATUS_CANNOT;
                 }
         }
-        s.want_figures = s.options.stats || json_file;
+        s.want_figures = s.options.stats || json_file || s.options.group_limit;
         s.name = strrchr(s.options.program[0], '/');
         s.name = s.name ? s.name + 1 : s.options.program[0];
         status = run(&s, json_file);

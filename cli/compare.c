@@ -7,6 +7,9 @@
 #include "compare.h"
 #include "table.h"
 
+#define CHANCE_ENOUGH 0.05              /* convention */
+#define PAIRS_ENOUGH  6                 /* all on one side: 2 / 2^6 is 3 %, 2 / 2^5 would be 6 % */
+
 static const struct {
         const char *text, *key;
 } measures[MEASURES] = {
@@ -30,7 +33,8 @@ int comparison_init(struct comparison *c, unsigned repeat)
 {
         memset(c, 0, sizeof *c);
         c->room = repeat;
-        if (!side_init(&c->stook, "Stook", repeat) && !side_init(&c->system, "system malloc", repeat))
+        if (!side_init(&c->stook, "Stook", repeat) &&
+            !side_init(&c->system, "system malloc", repeat))
                 return 0;
         comparison_release(c);
         return -ENOMEM;
@@ -99,7 +103,8 @@ bool comparison_ratio(const struct comparison *c, enum measure m, struct spread 
 
 static const char *measure_text(enum measure m, double value, char *buffer, size_t size)
 {
-        return m == MEASURE_PEAK ? bytes_text((uint64_t)value, buffer, size) : seconds_text(value, buffer, size);
+        return m == MEASURE_PEAK ? bytes_text((uint64_t)value, buffer, size)
+                                 : seconds_text(value, buffer, size);
 }
 
 static void spread_cells(struct table *t, const struct side *side, enum measure m)
@@ -112,27 +117,89 @@ static void spread_cells(struct table *t, const struct side *side, enum measure 
         table_cell(t, "%s", measure_text(m, s.max, text, sizeof text));
 }
 
-/* "12 % less time, in every pair" */
-static void sentence(const struct comparison *c, enum measure m, const char *subject, const char *less,
-                     const char *more, FILE *out)
+/*
+ * If the allocators were equal, each pair would be a fair coin: how often it would fall at least so
+ * one-sidedly, to either side. Terms of the binomial are relative to the middle one, the greatest.
+ */
+static double sign_test(unsigned less, unsigned more)
+{
+        unsigned n = less + more, rare = less < more ? less : more;
+        double term = 1, lower = 0, all = 0;
+
+        for (unsigned i = n / 2;; i--) {
+                if (i <= rare)
+                        lower += term;
+                all += 2 * i == n ? term : 2 * term;    /* and its mirror image */
+                if (!i)
+                        break;
+                term *= (double)i / (n - i + 1);
+        }
+        return 2 * lower < all ? 2 * lower / all : 1;
+}
+
+bool comparison_signs(const struct comparison *c, enum measure m, struct signs *signs)
+{
+        struct spread unused;
+        unsigned pairs = c->stook.count < c->system.count ? c->stook.count : c->system.count;
+
+        if (!comparison_ratio(c, m, &unused))
+                return false;
+        signs->less = signs->more = 0;
+        signs->pairs = pairs;
+        for (unsigned i = 0; i < pairs; i++) {
+                signs->less += c->stook.runs[m][i] < c->system.runs[m][i];
+                signs->more += c->stook.runs[m][i] > c->system.runs[m][i];
+        }
+        signs->chance = sign_test(signs->less, signs->more);
+        return true;
+}
+
+/* "; less in 6 of 6 pairs of runs (0.81 to 0.94), 3 % likely by chance." */
+static void say_signs(const struct signs *s, const struct spread *r, FILE *out)
+{
+        bool less = s->less != s->more ? s->less > s->more : r->median < 1;
+        double percent = s->chance * 100;
+
+        if (s->pairs == 1) {
+                fputs(" (one pair of runs only: no spread is known).\n", out);
+                return;
+        }
+        if (!s->less && !s->more) {
+                fprintf(out, "; equal in all %u pairs of runs.\n", s->pairs);
+                return;
+        }
+        fprintf(out, "; %s in %u of %u pairs of runs (%.2f to %.2f), ", less ? "less" : "more",
+                less ? s->less : s->more, s->pairs, r->min, r->max);
+        if (percent < 0.1)
+                fputs("under 0.1 % likely by chance", out);
+        else
+                fprintf(out, "%.*f %% likely by chance", percent < 1, percent);
+        if (s->chance <= CHANCE_ENOUGH)
+                fputs(".\n", out);
+        else if (s->less + s->more < PAIRS_ENOUGH)
+                fprintf(out, ": fewer than %d pairs cannot show a difference.\n", PAIRS_ENOUGH);
+        else
+                fputs(": they show no difference.\n", out);
+}
+
+/* "It took 12 % less time on Stook than on the system malloc" and what the pairs say to that. */
+static void sentence(const struct comparison *c, enum measure m, const char *subject,
+                     const char *less, const char *more, FILE *out)
 {
         struct spread r;
+        struct signs signs;
         double percent;
 
-        if (!comparison_ratio(c, m, &r))
+        if (!comparison_ratio(c, m, &r) || !comparison_signs(c, m, &signs))
                 return;
         percent = (r.median < 1 ? 1 - r.median : r.median - 1) * 100;
         fprintf(out, "%s ", subject);
         if (percent < 0.5)
                 fputs("the same on both, within half a percent", out);
         else
-                fprintf(out, "%.0f %% %s on Stook than on the system malloc", percent, r.median < 1 ? less : more);
-        if (c->stook.count < 2)
-                fputs(" (one pair of runs only: no spread is known).\n", out);
-        else if (r.min < 1 && r.max > 1)
-                fprintf(out, "; single pairs of runs do not agree (%.2f to %.2f), so it may be chance.\n", r.min, r.max);
-        else
-                fprintf(out, "; so it was in every pair of runs (%.2f to %.2f).\n", r.min, r.max);
+                fprintf(out, "%.0f %% %s on Stook than on the system malloc", percent,
+                        r.median < 1 ? less : more);
+        say_signs(&signs, &r, out);
 }
 
 void comparison_print(const struct comparison *c, const char *program, FILE *out)
@@ -172,7 +239,8 @@ void comparison_print(const struct comparison *c, const char *program, FILE *out
         }
         table_print(&t, out);
 
-        fprintf(out, "\n%s ran %u %s on Stook", program, c->stook.count, c->stook.count == 1 ? "time" : "times");
+        fprintf(out, "\n%s ran %u %s on Stook", program, c->stook.count,
+                c->stook.count == 1 ? "time" : "times");
         if (both)
                 fprintf(out, " and %u on the system malloc, in turn", c->system.count);
         fputs(", after one run that was not timed.\n", out);
@@ -180,6 +248,10 @@ void comparison_print(const struct comparison *c, const char *program, FILE *out
                 sentence(c, MEASURE_WALL, "It took", "less time", "more time", out);
                 sentence(c, MEASURE_CPU, "Its processor time was", "less", "more", out);
                 sentence(c, MEASURE_PEAK, "Its peak memory was", "less", "more", out);
+                if (c->stook.count > 1 && c->system.count > 1)
+                        fputs("Likely by chance: how often equal allocators would give pairs at "
+                              "least so one-sided (sign test); up to 5 % counts as a difference.\n",
+                              out);
         }
 }
 
@@ -208,6 +280,7 @@ void comparison_json(const struct comparison *c, struct json *json)
                 json_object(json, "ratio");
                 for (enum measure m = 0; m < MEASURES; m++) {
                         struct spread r;
+                        struct signs signs;
 
                         if (!comparison_ratio(c, m, &r)) {
                                 json_null(json, measures[m].key);
@@ -217,6 +290,10 @@ void comparison_json(const struct comparison *c, struct json *json)
                         json_number(json, "of_medians", r.median);
                         json_number(json, "pair_min", r.min);
                         json_number(json, "pair_max", r.max);
+                        comparison_signs(c, m, &signs);
+                        json_count(json, "pairs_less", signs.less);
+                        json_count(json, "pairs_more", signs.more);
+                        json_number(json, "chance", signs.chance);
                         json_object_end(json);
                 }
                 json_object_end(json);

@@ -15,26 +15,35 @@
 
 #define SCRIPT_DEPTH 5                  /* the kernel's limit of interpreters of interpreters */
 
-/*
- * First line of a script: its interpreter, and the word behind it ("" for none).
- * `#!/usr/bin/env NAME` is followed to NAME, which env looks up in PATH.
- */
-static bool script_interpreter(const char *path, char interpreter[PATH_MAX])
+#define LINE_MAX_BYTES (PATH_MAX + 4)
+
+/* First line of a script: its interpreter, and in *@rest what is behind it, maybe ""; or NULL. */
+static char *first_line(const char *path, char line[LINE_MAX_BYTES], char **rest)
 {
-        char line[PATH_MAX + 4] = "", *word, *rest, *base;
         int  fd = open(path, O_RDONLY | O_CLOEXEC);
-        ssize_t n = fd < 0 ? -1 : read(fd, line, sizeof line - 1);
+        ssize_t n = fd < 0 ? -1 : read(fd, line, LINE_MAX_BYTES - 1);
+        char *word;
 
         if (fd >= 0)
                 close(fd);
         if (n < 3 || memcmp(line, "#!", 2))
-                return false;
+                return NULL;
         line[n] = 0;
         line[strcspn(line, "\n")] = 0;
         word = line + 2 + strspn(line + 2, " \t");
-        rest = word + strcspn(word, " \t");
-        if (*rest)
-                *rest++ = 0;
+        *rest = word + strcspn(word, " \t");
+        if (**rest)
+                *(*rest)++ = 0;
+        return word;
+}
+
+/* `#!/usr/bin/env NAME` is followed to NAME, which env looks up in PATH. */
+static bool script_interpreter(const char *path, char interpreter[PATH_MAX])
+{
+        char line[LINE_MAX_BYTES], *rest, *base, *word = first_line(path, line, &rest);
+
+        if (!word)
+                return false;
         base = strrchr(word, '/');
         if (base && !strcmp(base, "/env")) {
                 char *name = rest + strspn(rest, " \t");
@@ -90,13 +99,16 @@ static bool is_dynamic_linker(const struct elf_file *f)
 {
         const char *soname = elf_file_soname(f);
 
-        return soname && (!strncmp(soname, "ld-", 3) || !strncmp(soname, "ld.so", 5) || strstr(soname, "ld-musl"));
+        return soname && (!strncmp(soname, "ld-", 3) || !strncmp(soname, "ld.so", 5) ||
+                          strstr(soname, "ld-musl"));
 }
 
 static const char *needed_allocator(const struct elf_file *f)
 {
-        static const char *const allocators[] = { "libjemalloc", "libtcmalloc", "libmimalloc", "libsnmalloc",
-                                                  "librpmalloc", "libhoard", "libtbbmalloc_proxy" };
+        static const char *const allocators[] = {
+                "libjemalloc", "libtcmalloc", "libmimalloc", "libsnmalloc", "librpmalloc",
+                "libhoard", "libtbbmalloc_proxy", "libclang_rt.scudo",
+        };
         const char *library;
 
         for (unsigned i = 0; (library = elf_file_needed(f, i)); i++)
@@ -106,7 +118,77 @@ static const char *needed_allocator(const struct elf_file *f)
         return NULL;
 }
 
-static void judge(const char *path, const struct elf_file *f, struct elf_check *check)
+/* ---- sanitizers ---- */
+
+static const struct {
+        const char *word, *name;
+} sanitizers[] = {
+        { "asan", "AddressSanitizer" }, { "tsan", "ThreadSanitizer" }, { "lsan", "LeakSanitizer" },
+        { "hwasan", "HWAddressSanitizer" }, { "msan", "MemorySanitizer" },
+        { "nsan", "NumericalStabilitySanitizer" }, { "memprof", "MemProf" },
+};
+#define SANITIZERS (sizeof sanitizers / sizeof sanitizers[0])
+
+/* Which sanitizer's it is: libtsan.so.2 of gcc, libclang_rt.tsan-x86_64.so of clang; or NULL. */
+static const char *sanitizer_library(const char *library)
+{
+        static const char clang[] = "libclang_rt.";
+        const char *base = base_name(library);
+        bool of_clang = !strncmp(base, clang, sizeof clang - 1);
+
+        if (strncmp(base, "lib", 3))
+                return NULL;
+        base += of_clang ? sizeof clang - 1 : 3;
+        for (size_t i = 0; i < SANITIZERS; i++) {
+                size_t n = strlen(sanitizers[i].word);
+
+                if (!strncmp(base, sanitizers[i].word, n) && base[n] &&
+                    strchr(of_clang ? "-._" : ".", base[n]))
+                        return sanitizers[i].name;
+        }
+        return NULL;
+}
+
+/* The one a program was built with, or NULL: by its library, or, linked in, by its start. */
+static const char *sanitizer(const struct elf_file *f)
+{
+        const char *library, *name;
+        char start[32];
+
+        for (unsigned i = 0; (library = elf_file_needed(f, i)); i++)
+                if ((name = sanitizer_library(library)))
+                        return name;
+        if (!elf_file_defines(f, "malloc"))
+                return NULL;
+        for (size_t i = 0; i < SANITIZERS; i++) {
+                snprintf(start, sizeof start, "__%s_init", sanitizers[i].word);
+                if (elf_file_contains(f, start))
+                        return sanitizers[i].name;
+        }
+        return NULL;
+}
+
+/* One that LD_PRELOAD brings. */
+static const char *preloaded_sanitizer(const char *preload)
+{
+        const char *name = NULL;
+        char item[PATH_MAX];
+
+        while (preload && *preload && !name) {
+                size_t n = strcspn(preload, " :");
+
+                if (n < sizeof item) {
+                        memcpy(item, preload, n);
+                        item[n] = 0;
+                        name = sanitizer_library(item);
+                }
+                preload += n + (preload[n] != 0);
+        }
+        return name;
+}
+
+static void judge(const char *path, const struct elf_file *f, const char *preload,
+                  struct elf_check *check)
 {
         const char *why, *library;
         char machine[64], own[64];
@@ -121,30 +203,49 @@ static void judge(const char *path, const struct elf_file *f, struct elf_check *
                 } else {
                         snprintf(own, sizeof own, "another one");
                 }
-                snprintf(check->note, sizeof check->note, "%s is a program for %s, Stook here is for %s: "
-                         "it runs on its own malloc", path, elf_file_machine(f, machine, sizeof machine), own);
+                snprintf(check->note, sizeof check->note,
+                         "%s is a program for %s, Stook here is for %s: "
+                         "it runs on its own malloc",
+                         path, elf_file_machine(f, machine, sizeof machine), own);
         } else if ((why = privileged(path))) {
-                snprintf(check->note, sizeof check->note, "%s is %s, and such programs ignore LD_PRELOAD: "
-                         "it runs on its own malloc", path, why);
+                snprintf(check->note, sizeof check->note,
+                         "%s is %s, and such programs ignore LD_PRELOAD: "
+                         "it runs on its own malloc",
+                         path, why);
         } else if (!f->interpreter && !is_dynamic_linker(f)) {
-                snprintf(check->note, sizeof check->note, "%s is statically linked: it runs on its own malloc", path);
+                snprintf(check->note, sizeof check->note,
+                         "%s is statically linked: it runs on its own malloc", path);
         } else if (f->interpreter && !same_c_library(f)) {
                 check->reach = REACH_HARM;
-                snprintf(check->note, sizeof check->note, "%s uses another C library (%s) than Stook here: "
-                         "it runs without the drop-in, on its own malloc", path, f->interpreter);
+                snprintf(check->note, sizeof check->note,
+                         "%s uses another C library (%s) than Stook here: "
+                         "it runs without the drop-in, on its own malloc",
+                         path, f->interpreter);
+        } else if ((why = sanitizer(f))) {
+                check->reach = REACH_HARM;
+                snprintf(check->note, sizeof check->note, "%s is built with %s, which needs a "
+                         "malloc of its own: it runs without the drop-in, on that", path, why);
+        } else if ((why = preloaded_sanitizer(preload))) {
+                check->reach = REACH_HARM;
+                snprintf(check->note, sizeof check->note, "LD_PRELOAD brings %s, which needs a "
+                         "malloc of its own: %s runs without the drop-in, on that", why, path);
         } else if (elf_file_defines(f, "malloc")) {
-                snprintf(check->note, sizeof check->note, "%s brings its own malloc, which comes before any "
-                         "library's: it runs on that", path);
+                snprintf(check->note, sizeof check->note,
+                         "%s brings its own malloc, which comes before any "
+                         "library's: it runs on that",
+                         path);
         } else if ((library = needed_allocator(f))) {
                 check->reach = REACH_PARTLY;
-                snprintf(check->note, sizeof check->note, "%s is linked with %s: its malloc calls go to Stook, "
-                         "calls by that library's own names do not", path, library);
+                snprintf(check->note, sizeof check->note,
+                         "%s is linked with %s: its malloc calls go to Stook, "
+                         "calls by that library's own names do not",
+                         path, library);
         } else {
                 check->reach = REACH_YES;
         }
 }
 
-void elf_check(const char *path, struct elf_check *check)
+void elf_check(const char *path, const char *preload, struct elf_check *check)
 {
         char current[PATH_MAX], next[PATH_MAX];
         struct elf_file file;
@@ -156,7 +257,7 @@ void elf_check(const char *path, struct elf_check *check)
                 int error = elf_file_open(current, &file);
 
                 if (!error) {
-                        judge(current, &file, check);
+                        judge(current, &file, preload, check);
                         elf_file_close(&file);
                         return;
                 }
@@ -166,4 +267,21 @@ void elf_check(const char *path, struct elf_check *check)
                         return;
                 memcpy(current, next, sizeof current);
         }
+}
+
+bool elf_check_interpreter(const char *path, char interpreter[PATH_MAX])
+{
+        char line[LINE_MAX_BYTES], *rest;
+        const char *name = first_line(path, line, &rest);
+        struct elf_file file = { 0 };
+
+        if (!name && !elf_file_open(path, &file))
+                name = file.interpreter;
+        if (name)
+                snprintf(interpreter, PATH_MAX, "%s", name);
+        elf_file_close(&file);
+        for (char *c = interpreter; name && *c; c++)
+                if ((unsigned char)*c < ' ' || *c == 127)
+                        *c = '?';
+        return name != NULL;
 }

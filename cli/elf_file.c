@@ -1,5 +1,5 @@
 /*
- * Purpose: a few questions to an ELF file; see elf_file.h.
+ * Purpose: facts about an ELF file; see elf_file.h.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -40,13 +40,17 @@ static const Elf64_Phdr *program_header(const struct elf_file *f, unsigned i)
         return part(f, h->e_phoff + (uint64_t)i * sizeof(Elf64_Phdr), sizeof(Elf64_Phdr), 8);
 }
 
-/* File offset of a virtual address, or UINT64_MAX; *@left: bytes of the file from there to the segment's end. */
+/*
+ * File offset of a virtual address, or UINT64_MAX. *@left: bytes of the file from there to the
+ * segment's end.
+ */
 static uint64_t offset_of(const struct elf_file *f, uint64_t address, uint64_t *left)
 {
         const Elf64_Phdr *p;
 
         for (unsigned i = 0; (p = program_header(f, i)); i++)
-                if (p->p_type == PT_LOAD && address >= p->p_vaddr && address - p->p_vaddr < p->p_filesz) {
+                if (p->p_type == PT_LOAD && address >= p->p_vaddr &&
+                    address - p->p_vaddr < p->p_filesz) {
                         *left = p->p_filesz - (address - p->p_vaddr);
                         return p->p_offset + (address - p->p_vaddr);
                 }
@@ -66,7 +70,8 @@ static bool dynamic_value(const struct elf_file *f, int64_t tag, unsigned skip, 
 /* A string of the dynamic section that ends inside it, or NULL. */
 static const char *string(const struct elf_file *f, uint64_t at)
 {
-        if (!f->strings || at >= f->strings_size || !memchr(f->strings + at, 0, f->strings_size - at))
+        if (!f->strings || at >= f->strings_size ||
+            !memchr(f->strings + at, 0, f->strings_size - at))
                 return NULL;
         return f->strings + at;
 }
@@ -150,18 +155,22 @@ const char *elf_file_soname(const struct elf_file *f)
         return dynamic_value(f, DT_SONAME, 0, &at) ? string(f, at) : NULL;
 }
 
-/* Symbols in the dynamic table: by the old hash table, or by walking the GNU one to its last chain. */
+/*
+ * Symbols in the dynamic table: by the old hash table, or by walking the GNU one to its last chain.
+ */
 static uint64_t symbol_count(const struct elf_file *f)
 {
         uint64_t address, left, at;
 
-        if (dynamic_value(f, DT_HASH, 0, &address) && (at = offset_of(f, address, &left)) != UINT64_MAX) {
+        if (dynamic_value(f, DT_HASH, 0, &address) &&
+            (at = offset_of(f, address, &left)) != UINT64_MAX) {
                 const uint32_t *words = part(f, at, 8, 4);
 
                 if (words)
                         return words[1];
         }
-        if (dynamic_value(f, DT_GNU_HASH, 0, &address) && (at = offset_of(f, address, &left)) != UINT64_MAX) {
+        if (dynamic_value(f, DT_GNU_HASH, 0, &address) &&
+            (at = offset_of(f, address, &left)) != UINT64_MAX) {
                 const uint32_t *words = part(f, at, 16, 4);
                 uint64_t chains, last = 0;
                 const uint32_t *heads, *link;
@@ -187,7 +196,8 @@ bool elf_file_defines(const struct elf_file *f, const char *symbol)
         uint64_t address, left, at, count = symbol_count(f);
         const Elf64_Sym *s;
 
-        if (!dynamic_value(f, DT_SYMTAB, 0, &address) || (at = offset_of(f, address, &left)) == UINT64_MAX)
+        if (!dynamic_value(f, DT_SYMTAB, 0, &address) ||
+            (at = offset_of(f, address, &left)) == UINT64_MAX)
                 return false;
         for (uint64_t i = 1; i < count && (s = part(f, at + i * sizeof *s, sizeof *s, 8)); i++) {
                 unsigned bind = ELF64_ST_BIND(s->st_info);
@@ -202,13 +212,53 @@ bool elf_file_defines(const struct elf_file *f, const char *symbol)
         return false;
 }
 
+static const Elf64_Shdr *section(const struct elf_file *f, uint64_t i)
+{
+        const Elf64_Ehdr *h = header(f);
+
+        if (i >= h->e_shnum || h->e_shentsize != sizeof(Elf64_Shdr) || h->e_shoff > f->size)
+                return NULL;
+        return part(f, h->e_shoff + i * sizeof(Elf64_Shdr), sizeof(Elf64_Shdr), 8);
+}
+
+static bool table_defines(const struct elf_file *f, const Elf64_Shdr *table, const char *symbol)
+{
+        const Elf64_Shdr *text = section(f, table->sh_link);
+        const Elf64_Sym *s = part(f, table->sh_offset, table->sh_size, 8);
+        const char *names = text ? part(f, text->sh_offset, text->sh_size, 1) : NULL;
+        size_t bytes = strlen(symbol) + 1;
+
+        if (!s || !names)
+                return false;
+        for (uint64_t i = 0; i < table->sh_size / sizeof *s; i++)
+                if (s[i].st_shndx != SHN_UNDEF && s[i].st_name <= text->sh_size &&
+                    text->sh_size - s[i].st_name >= bytes &&
+                    !memcmp(names + s[i].st_name, symbol, bytes))
+                        return true;
+        return false;
+}
+
+bool elf_file_contains(const struct elf_file *f, const char *symbol)
+{
+        const Elf64_Shdr *s;
+
+        if (elf_file_defines(f, symbol))
+                return true;
+        for (uint64_t i = 0; (s = section(f, i)); i++)
+                if (s->sh_type == SHT_SYMTAB && table_defines(f, s, symbol))
+                        return true;
+        return false;
+}
+
 const char *elf_file_machine(const struct elf_file *f, char *buffer, size_t bytes)
 {
         static const struct { unsigned machine; const char *name; } names[] = {
-                { EM_X86_64, "x86-64" }, { EM_386, "i386" }, { EM_AARCH64, "aarch64" }, { EM_ARM, "arm" },
-                { EM_RISCV, "riscv" }, { EM_PPC64, "ppc64" }, { EM_S390, "s390" }, { EM_MIPS, "mips" },
+                { EM_X86_64, "x86-64" }, { EM_386, "i386" }, { EM_AARCH64, "aarch64" },
+                { EM_ARM, "arm" }, { EM_RISCV, "riscv" }, { EM_PPC64, "ppc64" },
+                { EM_S390, "s390" }, { EM_MIPS, "mips" },
         };
-        unsigned machine = f->bytes[18] | f->bytes[19] << 8;    /* e_machine, at one place in both classes */
+        /* e_machine, at one place in both classes */
+        unsigned machine = f->bytes[18] | f->bytes[19] << 8;
         const char *class = f->bytes[EI_CLASS] == ELFCLASS32 ? "32-bit " : "";
         const char *name = NULL;
 

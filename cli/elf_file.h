@@ -1,6 +1,7 @@
 /*
- * Purpose: what is asked of an ELF file: who it is for, its interpreter, the libraries it needs, and whether it
- * defines a dynamic symbol. Reads 64-bit files of the host's byte order; the header tells about all others.
+ * Purpose: facts about an ELF file: its machine, its interpreter, the libraries it needs,
+ * and whether it defines a symbol. Reads 64-bit files of the host's byte order; the header tells
+ * about all others.
  * Failure: damaged files give empty answers; nothing outside the mapping is read.
  */
 #ifndef STOOK_CLI_ELF_FILE_H
@@ -13,7 +14,7 @@
 struct elf_file {
         const unsigned char *bytes;     /* the file, mapped */
         size_t               size;
-        bool                 native;    /* this command's class, byte order and machine: the rest is filled in */
+        bool native; /* this command's class, byte order, machine: the rest is set */
         const char          *interpreter;
         const Elf64_Dyn     *dynamic;
         size_t               dynamic_count;
@@ -28,7 +29,10 @@ void elf_file_close(struct elf_file *file);
 /* The i-th library of DT_NEEDED, or NULL. */
 const char *elf_file_needed(const struct elf_file *file, unsigned i);
 const char *elf_file_soname(const struct elf_file *file);
+/* In the dynamic table: other objects of the process see it. */
 bool elf_file_defines(const struct elf_file *file, const char *symbol);
+/* There, or in the table that `strip` takes away. */
+bool elf_file_contains(const struct elf_file *file, const char *symbol);
 const char *elf_file_machine(const struct elf_file *file, char *buffer, size_t bytes);
 
 #endif

@@ -8,12 +8,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "figures.h"
 
-#define RECORDS     20000u              /* 3.7 GiB of a sparse file; what is used is what is paid for */
+#define RECORDS 20000u /* 3.7 GiB of a sparse file; only used records cost memory */
 #define WATCHED_MAX 512u                /* processes watched at a time: each has a descriptor */
 
 struct figures_watch {
@@ -24,6 +26,32 @@ struct figures_watch {
 };
 
 /* ---- make and remove ---- */
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 8u              /* Linux 6.3 */
+#endif
+
+/*
+ * A file without a name: it is gone with its last user, even if this process is killed. Others of
+ * this user open it through /proc, unless this process is not to be looked into ("dumpable").
+ */
+static int make_nameless(struct figures_file *file)
+{
+        file->fd = memfd_create("stook-run", MFD_CLOEXEC | MFD_NOEXEC_SEAL);
+        if (file->fd < 0 && errno == EINVAL)
+                file->fd = memfd_create("stook-run", MFD_CLOEXEC);
+        if (file->fd < 0)
+                return -errno;
+        snprintf(file->path, sizeof file->path, "/proc/%ld/fd/%d", (long)getpid(), file->fd);
+        if (!fchmod(file->fd, 0600) && prctl(PR_GET_DUMPABLE) == 1 &&
+            !access(file->path, R_OK | W_OK)) {
+                file->nameless = true;
+                return 0;
+        }
+        close(file->fd);
+        file->fd = -1;
+        return -EACCES;
+}
 
 static int make_in(struct figures_file *file, const char *folder)
 {
@@ -46,7 +74,8 @@ static int fill_header(struct figures_file *file)
 
         /* Smaller where a limit on file size or the file system wants it so. */
         for (; header.records; header.records /= 2)
-                if (!ftruncate(file->fd, (off_t)(STOOK_STATS_PAGE_UNIT + header.records * header.record_bytes)))
+                if (!ftruncate(file->fd, (off_t)(STOOK_STATS_PAGE_UNIT +
+                                                 header.records * header.record_bytes)))
                         break;
         if (!header.records)
                 return -EFBIG;
@@ -56,11 +85,12 @@ static int fill_header(struct figures_file *file)
 int figures_file_make(struct figures_file *file)
 {
         const char *tmpdir = getenv("TMPDIR");
-        void (*before)(int) = signal(SIGXFSZ, SIG_IGN);
         int error;
 
         memset(file, 0, sizeof *file);
-        error = make_in(file, "/dev/shm");
+        error = make_nameless(file);
+        if (error)
+                error = make_in(file, "/dev/shm");
         if (error && tmpdir && tmpdir[0] == '/')
                 error = make_in(file, tmpdir);
         if (error)
@@ -70,7 +100,6 @@ int figures_file_make(struct figures_file *file)
                 if (error)
                         figures_file_remove(file);
         }
-        signal(SIGXFSZ, before);
         return error;
 }
 
@@ -83,7 +112,8 @@ void figures_file_remove(struct figures_file *file)
         file->watches = NULL;
         file->watch_count = 0;
         if (file->fd >= 0) {
-                unlink(file->path);
+                if (!file->nameless)
+                        unlink(file->path);
                 close(file->fd);
         }
         file->fd = -1;
@@ -117,24 +147,31 @@ static uint64_t records_taken(const struct figures_file *file, uint64_t *no_room
 }
 
 /* The record's fields without its snapshots. False: it was drawn, but not filled. */
-static bool read_head(const struct figures_file *file, uint64_t index, struct stook_stats_record *record)
+static bool read_head(const struct figures_file *file, uint64_t index,
+                      struct stook_stats_record *record)
 {
-        return read_at(file, record_at(index), record, offsetof(struct stook_stats_record, snapshot)) &&
+        const size_t bytes = offsetof(struct stook_stats_record, snapshot);
+
+        return read_at(file, record_at(index), record, bytes) &&
                record->birth;
 }
 
 /* The last snapshot, whole even if its process is alive. False: none. */
-static bool read_snapshot(const struct figures_file *file, uint64_t index, struct stook_stats_snapshot *snapshot)
+static bool read_snapshot(const struct figures_file *file, uint64_t index,
+                          struct stook_stats_snapshot *snapshot)
 {
-        const uint64_t at_sequence = record_at(index) + offsetof(struct stook_stats_record, sequence);
-        const uint64_t at_snapshots = record_at(index) + offsetof(struct stook_stats_record, snapshot);
+        const uint64_t at = record_at(index);
+        const uint64_t at_sequence = at + offsetof(struct stook_stats_record, sequence);
+        const uint64_t at_snapshots = at + offsetof(struct stook_stats_record, snapshot);
         uint64_t sequence, again;
 
         for (unsigned tries = 0; tries < 100; tries++) {
                 if (!read_at(file, at_sequence, &sequence, sizeof sequence) || !sequence)
                         return false;
-                __atomic_thread_fence(__ATOMIC_ACQUIRE);        /* M1 of stats_page.h: sequence, then the snapshot */
-                if (!read_at(file, at_snapshots + (sequence & 1) * sizeof *snapshot, snapshot, sizeof *snapshot))
+                /* M1 of stats_page.h: sequence, then the snapshot */
+                __atomic_thread_fence(__ATOMIC_ACQUIRE);
+                if (!read_at(file, at_snapshots + (sequence & 1) * sizeof *snapshot, snapshot,
+                             sizeof *snapshot))
                         return false;
                 __atomic_thread_fence(__ATOMIC_ACQUIRE);
                 if (!read_at(file, at_sequence, &again, sizeof again))
@@ -194,7 +231,7 @@ static void watch_new(struct figures_file *file)
                 memset(w, 0, sizeof *w);
                 w->fd = -1;
                 if (!read_head(file, file->watch_count, &record)) {
-                        if (file->watch_count + 1 == taken)     /* being filled just now: next time */
+                        if (file->watch_count + 1 == taken) /* being filled just now: next time */
                                 return;
                         continue;
                 }
@@ -245,6 +282,8 @@ static int add_caches(struct process *p, const struct stook_stats_snapshot *s)
         p->metadata_bytes += s->metadata_bytes;
         p->reserved_bytes += s->reserved_bytes;
         p->caches_more += s->caches_more;
+        if (s->group.stats_size && s->group.peak_bytes >= p->group.peak_bytes)
+                p->group = s->group;
         if (!s->caches)
                 return 0;
         grown = realloc(p->caches, (p->count + s->caches) * sizeof *grown);
@@ -281,7 +320,7 @@ static int add_record(struct figures_file *file, uint64_t index, const struct ru
         bool published;
 
         if (!read_head(file, index, &record)) {
-                figures->no_room++;                     /* its mapping ended before (a limit on address space) */
+                figures->no_room++;     /* its mapping ended before (a limit on address space) */
                 return 0;
         }
         published = read_snapshot(file, index, &snapshot);
@@ -290,7 +329,8 @@ static int add_record(struct figures_file *file, uint64_t index, const struct ru
                 const struct identity *id = &identities[before - figures->processes];
 
                 if (id->image == record.image && id->heap != record.heap)
-                        return published ? add_caches(before, &snapshot) : 0;   /* a second copy of the library */
+                        /* a second copy of the library */
+                        return published ? add_caches(before, &snapshot) : 0;
                 if (record.birth == STOOK_STATS_BORN_BY_EXEC) {
                         before->end = PROCESS_REPLACED;
                         before->ended_ms = record.begun_ms;
@@ -321,7 +361,8 @@ static int add_record(struct figures_file *file, uint64_t index, const struct ru
         return add_caches(p, &snapshot);
 }
 
-int figures_file_read(struct figures_file *file, const struct run_result *root, struct figures *figures)
+int figures_file_read(struct figures_file *file, const struct run_result *root,
+                      struct figures *figures)
 {
         struct identity *identities;
         uint64_t taken;
@@ -337,7 +378,7 @@ int figures_file_read(struct figures_file *file, const struct run_result *root, 
         for (uint64_t i = 0; i < taken && !error; i++)
                 error = add_record(file, i, root, figures, identities);
         free(identities);
-        /* The kernel's word for the run is the largest process's: known to be this one's if it is the only one. */
+        /* The kernel's figure for the run is the largest process's: this one's, if it is alone. */
         if (figures->count == 1 && figures->processes[0].pid == (uint32_t)root->pid)
                 figures->processes[0].peak_bytes = root->peak_bytes;
         if (error)

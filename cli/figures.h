@@ -1,10 +1,11 @@
 /*
- * Purpose: the command's side of the figures file (inspect/stats_page.h): makes it, watches the processes that
- * take records in it, and reads what they left, one entry for each process.
- * The file is read by pread, never mapped here: its holes then cost nothing, and a full file system is harmless.
+ * Purpose: the command's side of the figures file (inspect/stats_page.h). It makes the file,
+ * watches the processes that take records in it, and reads what they left, one entry for each
+ * process. The file is read by pread, never mapped here. So its holes cost nothing, and a full file
+ * system is harmless.
  *
- * What the file cannot tell, watching adds as far as it sees it, every WATCH_MS: when a process ended (a pidfd,
- * so that numbers used twice do not mislead) and its peak resident size (VmHWM).
+ * Watching adds what the file cannot tell, every WATCH_MS: when a process ended (by a pidfd,
+ * because process numbers are used twice), and its peak resident size (VmHWM).
  */
 #ifndef STOOK_CLI_FIGURES_H
 #define STOOK_CLI_FIGURES_H
@@ -18,7 +19,7 @@
 
 enum process_end {
         PROCESS_ENDED,
-        PROCESS_REPLACED,               /* it executed another program; that one has an entry of its own */
+        PROCESS_REPLACED,               /* it executed another program, which has an entry */
         PROCESS_RUNNING,                /* still there when the program that was run had ended */
 };
 
@@ -33,6 +34,7 @@ struct process {
         uint64_t ended_ms;              /* ... its end; 0: not seen */
         uint64_t peak_bytes;            /* resident; 0: not seen */
         uint64_t taken_bytes, free_dirty_bytes, free_clean_bytes, metadata_bytes, reserved_bytes;
+        struct stook_group_stats group; /* the process's own; stats_size 0: it has none */
         uint32_t caches_more;           /* in use, but without a place in the record */
         size_t   count;
         struct stook_cache_stats *caches;
@@ -42,23 +44,30 @@ struct figures {
         struct process *processes;      /* in the order in which they began */
         size_t          count;
         uint64_t        no_room;        /* processes that found no record */
+        bool            no_file;        /* none could be made: nothing is known of processes */
 };
 
 struct figures_watch;                   /* one process being watched */
 
 struct figures_file {
-        char     path[PATH_MAX];
+        char     path[PATH_MAX];        /* by which processes open it */
         int      fd;
+        bool     nameless;              /* nothing to be unlinked */
         struct figures_watch *watches;
         size_t   watch_count;           /* records seen so far */
 };
 
-/* Makes the file, in /dev/shm or else $TMPDIR or /tmp. Return: 0; -errno. */
+/*
+ * Makes the file: without a name, or else, where that cannot be, in /dev/shm, $TMPDIR or /tmp.
+ * Call it with SIGXFSZ ignored.
+ * Return: 0; -EFBIG: by a limit on the size of files, which memfds have, too; -errno.
+ */
 int  figures_file_make(struct figures_file *file);
 /* run_request.watch; @file: struct figures_file */
 void figures_file_watch(void *file);
 /* What all processes left. @root: the run. Return: 0; -errno. */
-int  figures_file_read(struct figures_file *file, const struct run_result *root, struct figures *figures);
+int  figures_file_read(struct figures_file *file, const struct run_result *root,
+                       struct figures *figures);
 void figures_file_remove(struct figures_file *file);
 void figures_release(struct figures *figures);
 
@@ -67,15 +76,18 @@ struct shares {
         double slot, barn, slabs;
 };
 /*
- * An estimate from counters that cost nothing: of all objects handed out, those that came into sheaves from slabs
- * (sheaf_refill) or straight from a slab (alloc_slowpath) count as the slabs'; those that came in full sheaves
- * from the barn (barn_get times the sheaf's capacity) as the barn's; the rest were freed into the slot's own
- * sheaves and handed out from there. It is off by what sheaves hold at the end.
+ * An estimate from counters that cost nothing. Of all objects handed out, those that came into
+ * sheaves from slabs (sheaf_refill), or straight from a slab (alloc_slowpath), count as the slabs'.
+ * Those that came in full sheaves from the barn (barn_get times the sheaf's capacity) count as the
+ * barn's. The rest were freed into the slot's own sheaves and handed out from there. The estimate
+ * is off by what sheaves hold at the end.
  */
 void stats_shares(const struct stook_cache_stats *stats, struct shares *shares);
 
-/* For figures that are not exact: how long before the process's end (or its next program) they were taken.
- * False: not known. */
+/*
+ * For figures that are not exact: how long before the process's end (or its next program) they were
+ * taken. False: not known.
+ */
 bool process_age_ms(const struct process *process, uint64_t *age_ms);
 
 void process_shares(const struct process *process, struct shares *shares);

@@ -14,12 +14,12 @@ bool process_age_ms(const struct process *p, uint64_t *age_ms)
 
 uint64_t stats_live_bytes(const struct stook_cache_stats *s)
 {
-        return s->objects_live * s->slot_size;
+        return s->objects_live * s->stride;
 }
 
 uint64_t stats_cached_bytes(const struct stook_cache_stats *s)
 {
-        return s->objects_cached * s->slot_size;
+        return s->objects_cached * s->stride;
 }
 
 static uint64_t at_most(uint64_t value, uint64_t limit)
@@ -28,7 +28,8 @@ static uint64_t at_most(uint64_t value, uint64_t limit)
 }
 
 /* Objects handed out, by where they came from. */
-static void origins(const struct stook_cache_stats *s, uint64_t *slot, uint64_t *barn, uint64_t *slabs)
+static void origins(const struct stook_cache_stats *s, uint64_t *slot, uint64_t *barn,
+                    uint64_t *slabs)
 {
         uint64_t refilled = at_most(s->sheaf_refill, s->alloc_fastpath);
 

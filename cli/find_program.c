@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "find_program.h"
@@ -34,7 +35,8 @@ int find_program(const char *name, char path[PATH_MAX])
                 folders = "/bin:/usr/bin";
         for (;;) {
                 size_t length = strcspn(folders, ":");
-                int    n = snprintf(path, PATH_MAX, "%.*s%s%s", (int)length, folders, length ? "/" : "./", name);
+                int    n = snprintf(path, PATH_MAX, "%.*s%s%s", (int)length, folders,
+                                    length ? "/" : "./", name);
 
                 if (n > 0 && n < PATH_MAX) {
                         int found = executable(path);
@@ -52,7 +54,7 @@ int find_program(const char *name, char path[PATH_MAX])
 
 int find_drop_in(char path[PATH_MAX], char *message, size_t message_bytes)
 {
-        /* Beside the command; where it was installed; where an installation moved as a whole has it. */
+        /* Beside the command; where it was installed; in an installation that was moved. */
         static const char *const places[] = { "%s/" DROP_IN,
 #ifdef STOOK_LIBDIR
                                               STOOK_LIBDIR "/" DROP_IN,
@@ -64,9 +66,12 @@ int find_drop_in(char path[PATH_MAX], char *message, size_t message_bytes)
         char folder[PATH_MAX], candidate[2 * PATH_MAX];
         ssize_t n = readlink("/proc/self/exe", folder, sizeof folder - 1);
 
+        folder[n < 0 ? 0 : n] = 0;
+        /* Without /proc: as it was called. */
+        if (n < 0 && realpath((const char *)getauxval(AT_EXECFN), folder))
+                n = (ssize_t)strlen(folder);
         if (n < 0)
                 n = 0;
-        folder[n] = 0;
         if (strrchr(folder, '/'))
                 *strrchr(folder, '/') = 0;
         for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
@@ -80,13 +85,16 @@ int find_drop_in(char path[PATH_MAX], char *message, size_t message_bytes)
                 if (!realpath(candidate, path))
                         continue;
                 if (strpbrk(path, " :\t\n")) {
-                        snprintf(message, message_bytes, "%s: LD_PRELOAD cannot name a file with a space or colon "
-                                 "in its path", path);
+                        snprintf(message, message_bytes,
+                                 "%s: LD_PRELOAD cannot name a file with a space or colon "
+                                 "in its path",
+                                 path);
                         return -EINVAL;
                 }
                 return 0;
         }
-        snprintf(message, message_bytes, "there is no %s beside the command (%s) or in its library folder", DROP_IN,
-                 folder);
+        snprintf(message, message_bytes,
+                 "there is no %s beside the command (%s) or in its library folder", DROP_IN,
+                 n ? folder : "which cannot be told without /proc");
         return -ENOENT;
 }

@@ -12,7 +12,8 @@
 int find_program(const char *name, char path[PATH_MAX]);
 
 /*
- * The drop-in library: beside the command (build folder), else in the library folder it was installed with.
+ * The drop-in library: beside the command (build folder), else in the library folder that it was
+ * installed with.
  * @message: why there is none. Return: 0; -ENOENT; -EINVAL: its path cannot stand in LD_PRELOAD.
  */
 int find_drop_in(char path[PATH_MAX], char *message, size_t message_bytes);

@@ -14,7 +14,8 @@ static unsigned utf8_length(const unsigned char *s)
         for (unsigned i = 1; i < n; i++)
                 if ((s[i] & 0xc0) != 0x80)
                         return 0;
-        if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] >= 0xa0) ||  /* too long, surrogates */
+        if ((s[0] == 0xe0 && s[1] < 0xa0) ||
+            (s[0] == 0xed && s[1] >= 0xa0) || /* too long, surrogates */
             (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] >= 0x90))
                 return 0;
         return n;

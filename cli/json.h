@@ -1,6 +1,7 @@
 /*
  * Purpose: write JSON: values in order, commas and quotes by themselves.
- * Strings are taken as UTF-8; bytes that are not become U+FFFD. Numbers that are not finite become null.
+ * Strings are taken as UTF-8; bytes that are not become U+FFFD. Numbers that are not finite become
+ * null.
  */
 #ifndef STOOK_CLI_JSON_H
 #define STOOK_CLI_JSON_H

@@ -3,8 +3,10 @@
  * Exit status: the subcommand's; 2: could not do what was asked.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 #include <stook/version.h>
 #include "commands.h"
 
@@ -36,10 +38,29 @@ static int printed(void)
         return STATUS_CANNOT;
 }
 
+/*
+ * No file of ours may get the number of a standard one that is closed, or messages would be written
+ * into it. What takes the place fails as a closed one does, and is closed for the program.
+ */
+static void fill_closed(void)
+{
+        int fd = open("/dev/null", O_WRONLY | O_CLOEXEC);       /* 0 cannot be read */
+
+        if (fd > 0) {
+                close(fd);
+                fd = open("/dev/null", O_RDONLY | O_CLOEXEC);   /* 1 and 2 cannot be written */
+        }
+        while (fd >= 0 && fd <= 2)
+                fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        if (fd > 2)
+                close(fd);
+}
+
 int main(int argc, char **argv)
 {
         const char *name = argc > 1 ? argv[1] : NULL;
 
+        fill_closed();
         if (!name) {
                 print_help(stderr);
                 return STATUS_CANNOT;

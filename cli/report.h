@@ -9,8 +9,18 @@
 #include "json.h"
 #include "run_program.h"
 
-/* One table for each process if they are few; else a line for each of the biggest and the biggest one's table. */
-void report_print(const struct figures *figures, const struct run_result *root, const char *program, FILE *out);
+/*
+ * One table for each process if they are few; else a line for each of the biggest, and the table of
+ * the biggest one.
+ */
+void report_print(const struct figures *figures, const struct run_result *root, const char *program,
+                  FILE *out);
+
+/*
+ * Of group limits: what was refused, and a process that used far more than was counted.
+ * @after_print: report_print came before; what its tables have is left out.
+ */
+void report_group(const struct figures *figures, bool after_print, FILE *out);
 
 /* "run", "processes" and what belongs to them. */
 void report_json(const struct figures *figures, const struct run_result *root, struct json *json);

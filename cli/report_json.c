@@ -28,7 +28,7 @@ static void cache_json(const struct stook_cache_stats *s, struct json *j)
         json_object(j, NULL);
         json_string(j, "name", s->name);
         json_count(j, "object_size", s->object_size);
-        json_count(j, "slot_size", s->slot_size);
+        json_count(j, "stride", s->stride);
         json_count(j, "objects_per_slab", s->objects_per_slab);
         json_count(j, "slab_size", s->slab_bytes);
         json_count(j, "sheaf_capacity", s->sheaf_capacity);
@@ -66,9 +66,26 @@ static void totals_json(const struct process *p, struct json *j)
         json_object_end(j);
 }
 
+static void group_json(const struct stook_group_stats *g, struct json *j)
+{
+        if (!g->stats_size) {
+                json_null(j, "group");
+                return;
+        }
+        json_object(j, "group");
+        json_count(j, "limit_bytes", g->limit_bytes);
+        json_count(j, "usage_bytes", g->usage_bytes);
+        json_count(j, "precharge_bytes", g->precharge_bytes);
+        json_count(j, "peak_bytes", g->peak_bytes);
+        json_count(j, "limit_events", g->limit_events);
+        json_count(j, "refusals", g->refusals);
+        json_object_end(j);
+}
+
 static void process_json(const struct process *p, struct json *j)
 {
-        static const char *const ends[] = { [PROCESS_ENDED] = "ended", [PROCESS_REPLACED] = "executed",
+        static const char *const ends[] = { [PROCESS_ENDED] = "ended",
+                                            [PROCESS_REPLACED] = "executed",
                                             [PROCESS_RUNNING] = "running" };
         uint64_t age;
 
@@ -98,6 +115,7 @@ static void process_json(const struct process *p, struct json *j)
                 json_count(j, "free_clean_bytes", p->free_clean_bytes);
                 json_count(j, "metadata_bytes", p->metadata_bytes);
                 json_object_end(j);
+                group_json(&p->group, j);
                 totals_json(p, j);
                 json_array(j, "caches");
                 for (size_t i = 0; i < p->count; i++)

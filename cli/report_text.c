@@ -7,13 +7,18 @@
 #include "table.h"
 
 #define TABLES_MAX    4                 /* processes with a table of their own each */
+#define BESIDE_MIN    ((uint64_t)16 << 20)      /* less beside a group is not told; arbitrary */
 #define SUMMARIES_MAX 20                /* lines, where they are more */
 
-static const char *const headings[] = { "cache", "size", "live", "bytes", "cached", "bytes", "slabs", "slab bytes",
-                                        "allocated", "slot%", "barn%", "slab%", "refilled", "flushed" };
+static const char *const headings[] = {
+        "cache", "size", "live", "bytes", "cached", "bytes", "slabs", "slab bytes",
+        "allocated", "slot%", "barn%", "slab%", "refilled", "flushed"
+};
 #define COLUMNS (sizeof headings / sizeof headings[0])
-static const char *const summary_headings[] = { "program", "pid", "peak resident", "live", "cached", "slab bytes",
-                                                "large", "allocated", "figures" };
+static const char *const summary_headings[] = {
+        "program", "pid", "peak resident", "live", "cached", "slab bytes", "large", "allocated",
+        "figures"
+};
 #define SUMMARY_COLUMNS (sizeof summary_headings / sizeof summary_headings[0])
 
 static void counters_cells(struct table *t, const struct stook_cache_stats *s, uint64_t live_bytes,
@@ -37,8 +42,8 @@ static int by_size(const void *a, const void *b)
 {
         const struct stook_cache_stats *x = a, *y = b;
 
-        if (x->slot_size != y->slot_size)
-                return x->slot_size < y->slot_size ? -1 : 1;
+        if (x->stride != y->stride)
+                return x->stride < y->stride ? -1 : 1;
         return strcmp(x->name, y->name);
 }
 
@@ -49,7 +54,8 @@ static void when_text(const struct process *p, char *buffer, size_t size)
         if (!p->published)
                 snprintf(buffer, size, "no figures: it %s without many calls to the allocator",
                          p->end == PROCESS_REPLACED ? "executed another program" :
-                         p->end == PROCESS_RUNNING ? "is still running," : "ended other than by exit(),");
+                         p->end == PROCESS_RUNNING ? "is still running," :
+                         "ended other than by exit(),");
         else if (p->exact)
                 snprintf(buffer, size, "at exit");
         else if (process_age_ms(p, &age))
@@ -58,6 +64,56 @@ static void when_text(const struct process *p, char *buffer, size_t size)
         else
                 snprintf(buffer, size, "%sas of one of its last slow-path calls",
                          p->end == PROCESS_RUNNING ? "still running, " : "");
+}
+
+static void print_group(const struct stook_group_stats *g, FILE *out)
+{
+        char used[32], limit[32], peak[32];
+
+        if (!g->stats_size)
+                return;
+        fprintf(out, "group: %s of %s in use, %s at most; %llu %s refused\n",
+                bytes_text(g->usage_bytes, used, sizeof used),
+                bytes_text(g->limit_bytes, limit, sizeof limit),
+                bytes_text(g->peak_bytes, peak, sizeof peak), (unsigned long long)g->refusals,
+                g->refusals == 1 ? "allocation was" : "allocations were");
+}
+
+void report_group(const struct figures *f, bool after_print, FILE *out)
+{
+        const struct process *refused = NULL, *beside = NULL;
+        unsigned long long refusals = 0;
+        char resident[32], counted[32], limit[32];
+
+        for (size_t i = 0; i < f->count; i++) {
+                const struct process *p = &f->processes[i];
+                const struct stook_group_stats *g = &p->group;
+
+                if (!g->stats_size)
+                        continue;
+                if (g->refusals && (!refused || g->refusals > refused->group.refusals))
+                        refused = p;
+                refusals += g->refusals;
+                if (p->peak_bytes > g->peak_bytes + BESIDE_MIN &&
+                    p->peak_bytes - g->peak_bytes > g->limit_bytes &&
+                    (!beside || p->peak_bytes > beside->peak_bytes))
+                        beside = p;
+        }
+        if (refused && !(after_print && f->count <= TABLES_MAX)) {
+                fprintf(out, "stook: %s (pid %u): %llu %s refused beyond the group limit of %s",
+                        refused->program, refused->pid, (unsigned long long)refused->group.refusals,
+                        refused->group.refusals == 1 ? "allocation was" : "allocations were",
+                        bytes_text(refused->group.limit_bytes, limit, sizeof limit));
+                if (refusals > refused->group.refusals)
+                        fprintf(out, " (%llu in all processes)", refusals);
+                fputc('\n', out);
+        }
+        if (beside)
+                fprintf(out, "stook: note: %s (pid %u) was resident with %s, of which its group "
+                        "counted %s at most: what a program maps by itself (mmap), its code and "
+                        "its stacks do not count\n", beside->program, beside->pid,
+                        bytes_text(beside->peak_bytes, resident, sizeof resident),
+                        bytes_text(beside->group.peak_bytes, counted, sizeof counted));
 }
 
 static void print_process(const struct process *p, FILE *out)
@@ -87,19 +143,24 @@ static void print_process(const struct process *p, FILE *out)
                 table_row(&t);
                 table_cell(&t, "%s", s->name);
                 table_count(&t, s->object_size);
-                counters_cells(&t, s, stats_live_bytes(s), stats_cached_bytes(s), s->slabs * s->slab_bytes, &shares);
+                counters_cells(&t, s, stats_live_bytes(s), stats_cached_bytes(s),
+                               s->slabs * s->slab_bytes, &shares);
         }
         process_totals(p, &totals);
         process_shares(p, &shares);
         table_row(&t);
         table_cell(&t, "total");
         table_cell(&t, "-");
-        counters_cells(&t, &totals.counters, totals.live_bytes, totals.cached_bytes, totals.slab_bytes, &shares);
+        counters_cells(&t, &totals.counters, totals.live_bytes, totals.cached_bytes,
+                       totals.slab_bytes, &shares);
         table_print(&t, out);
-        fprintf(out, "objects above 128 KiB: %s", bytes_text(totals.large_bytes, text, sizeof text));
+        fprintf(out, "objects above 128 KiB: %s",
+                bytes_text(totals.large_bytes, text, sizeof text));
         fprintf(out, "; free pages kept: %s", bytes_text(p->free_dirty_bytes, text, sizeof text));
-        fprintf(out, "; the allocator's own data: %s", bytes_text(p->metadata_bytes, text, sizeof text));
+        fprintf(out, "; the allocator's own data: %s",
+                bytes_text(p->metadata_bytes, text, sizeof text));
         fprintf(out, "; backend %s\n", p->backend[0] ? p->backend : "unknown");
+        print_group(&p->group, out);
         if (p->caches_more)
                 fprintf(out, "(%u further caches are not shown)\n", p->caches_more);
 }
@@ -111,7 +172,8 @@ static uint64_t heap_bytes(const struct process *p)
 
 static int biggest_first(const void *a, const void *b)
 {
-        const struct process *x = *(const struct process *const *)a, *y = *(const struct process *const *)b;
+        const struct process *x = *(const struct process *const *)a;
+        const struct process *y = *(const struct process *const *)b;
 
         if (heap_bytes(x) != heap_bytes(y))
                 return heap_bytes(x) > heap_bytes(y) ? -1 : 1;
@@ -164,7 +226,8 @@ static void print_summary(const struct figures *f, FILE *out)
         free(order);
 }
 
-void report_print(const struct figures *f, const struct run_result *root, const char *program, FILE *out)
+void report_print(const struct figures *f, const struct run_result *root, const char *program,
+                  FILE *out)
 {
         char wall[32], cpu[32], peak[32], end[64];
 
@@ -173,10 +236,13 @@ void report_print(const struct figures *f, const struct run_result *root, const 
         else
                 snprintf(end, sizeof end, "exit status %d", root->status);
         fprintf(out, "\nstook: %s: %s, %s (%s of processor time), peak resident %s%s\n", program,
-                end, seconds_text(root->wall_s, wall, sizeof wall), seconds_text(root->cpu_s, cpu, sizeof cpu),
-                bytes_text(root->peak_bytes, peak, sizeof peak), f->count > 1 ? " (largest process)" : "");
-        if (!f->count)
-                fputs("stook: no process left figures: the drop-in was not loaded\n", out);
+                end, seconds_text(root->wall_s, wall, sizeof wall),
+                seconds_text(root->cpu_s, cpu, sizeof cpu),
+                bytes_text(root->peak_bytes, peak, sizeof peak),
+                f->count > 1 ? " (largest process)" : "");
+        if (!f->count && !f->no_file)
+                fputs("stook: no process left figures: the drop-in was not loaded, or could not "
+                      "open the file for them\n", out);
         if (f->count <= TABLES_MAX)
                 for (size_t i = 0; i < f->count; i++)
                         print_process(&f->processes[i], out);

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -35,6 +36,16 @@ static double timeval_s(struct timeval t)
         return (double)t.tv_sec + (double)t.tv_usec / 1e6;
 }
 
+static struct sigaction file_size_before;       /* of SIGXFSZ */
+static bool file_size_ignored;
+
+void run_program_ignore_file_size(void)
+{
+        struct sigaction ignore = { .sa_handler = SIG_IGN };
+
+        file_size_ignored = !sigaction(SIGXFSZ, &ignore, &file_size_before);
+}
+
 static bool to_null(int fd, int flags)
 {
         int null = open("/dev/null", flags | O_CLOEXEC);
@@ -42,7 +53,21 @@ static bool to_null(int fd, int flags)
         return null >= 0 && dup2(null, fd) == fd;
 }
 
-/* In the child. Tells the parent by @tell, which closes by itself when the program starts, why it did not. */
+/*
+ * In the child. The signal comes when the thread that forked ends: @parent has no other. The kernel
+ * forgets it when the program changes its user, and for children of the program.
+ */
+static void die_with(pid_t parent)
+{
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent)
+                _exit(128 + SIGKILL);           /* the parent was gone already */
+}
+
+/*
+ * In the child. If the program cannot be started, the child tells the parent why by @tell. That
+ * descriptor closes when the program starts.
+ */
 static void execute(const struct run_request *request, int tell)
 {
         int error = 0;
@@ -67,7 +92,8 @@ static void execute(const struct run_request *request, int tell)
         _exit(127);
 }
 
-static void fill_result(struct run_result *result, int wait_status, const struct rusage *usage, double begun)
+static void fill_result(struct run_result *result, int wait_status, const struct rusage *usage,
+                        double begun)
 {
         result->wall_s = clock_s() - begun;
         result->ended_ms = coarse_clock_ms();
@@ -84,8 +110,8 @@ static void fill_result(struct run_result *result, int wait_status, const struct
 }
 
 /* Waits for the program to end; passes signals on. @waited: those blocked, SIGCHLD among them. */
-static void wait_for(const struct run_request *request, const sigset_t *waited, struct run_result *result,
-                     double begun)
+static void wait_for(const struct run_request *request, const sigset_t *waited,
+                     struct run_result *result, double begun)
 {
         const struct timespec step = { .tv_nsec = WATCH_MS * 1000000L }, at_once = { 0 };
         struct rusage usage;
@@ -97,7 +123,7 @@ static void wait_for(const struct run_request *request, const sigset_t *waited, 
 
                 if (pid == result->pid)
                         break;
-                if (pid < 0 && errno != EINTR)          /* somebody made SIGCHLD ignored: nothing to be known */
+                if (pid < 0 && errno != EINTR) /* SIGCHLD is ignored: no status to be had */
                         return;
                 if (request->watch)
                         request->watch(request->watch_data);
@@ -106,12 +132,12 @@ static void wait_for(const struct run_request *request, const sigset_t *waited, 
 
                 if (number <= 0 || number == SIGCHLD)
                         continue;
-                /* The terminal's signals (SI_KERNEL) went to the program, too; those a process sent came here only. */
+                /* The terminal's signals (SI_KERNEL) went to the program, too. */
                 if (info.si_code <= 0)
                         kill(result->pid, number);
                 result->passed_on = number;
         }
-        /* What came while the program ended was for it: unblocked, it would end this process before its report. */
+        /* Signals that came while the program ended were for it; here they would end the report. */
         while ((late = sigtimedwait(waited, NULL, &at_once)) > 0)
                 if (late != SIGCHLD)
                         result->passed_on = late;
@@ -123,6 +149,7 @@ int run_program(const struct run_request *request, struct run_result *result)
         struct sigaction child_action = { .sa_handler = SIG_DFL }, child_before;
         sigset_t waited, before;
         int tell[2], error = 0;
+        pid_t parent = getpid();
         double begun;
 
         memset(result, 0, sizeof *result);
@@ -139,6 +166,9 @@ int run_program(const struct run_request *request, struct run_result *result)
         begun = clock_s();
         result->pid = fork();
         if (result->pid == 0) {
+                die_with(parent);
+                if (file_size_ignored)
+                        sigaction(SIGXFSZ, &file_size_before, NULL);
                 sigaction(SIGCHLD, &child_before, NULL);
                 sigprocmask(SIG_SETMASK, &before, NULL);
                 execute(request, tell[1]);
@@ -146,7 +176,8 @@ int run_program(const struct run_request *request, struct run_result *result)
         error = result->pid < 0 ? errno : 0;
         close(tell[1]);
         if (!error) {
-                while (read(tell[0], &result->exec_errno, sizeof result->exec_errno) < 0 && errno == EINTR)
+                while (read(tell[0], &result->exec_errno, sizeof result->exec_errno) < 0 &&
+                       errno == EINTR)
                         ;
                 wait_for(request, &waited, result, begun);
         }

@@ -1,8 +1,10 @@
 /*
  * Purpose: run a program once, from fork to wait, with its times and its peak memory.
- * Signals: the program stays in the command's process group, so the terminal's signals reach it by themselves.
- * Those sent to the command alone (SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2) are passed on. The command
- * outlives the program in either case, to report.
+ * Signals: the program stays in the command's process group, so the terminal's signals reach it
+ * directly. The command passes on those that are sent to it alone (SIGINT, SIGTERM, SIGHUP,
+ * SIGQUIT, SIGUSR1, SIGUSR2). In either case it outlives the program, to report. If the command is
+ * killed, the program is killed, too, unless it has changed its user or is set-user-ID. Processes
+ * that the program made are not killed.
  */
 #ifndef STOOK_CLI_RUN_PROGRAM_H
 #define STOOK_CLI_RUN_PROGRAM_H
@@ -27,7 +29,7 @@ struct run_request {
 
 struct run_result {
         pid_t    pid;
-        int      exec_errno;            /* not 0: the program could not be executed; the rest is empty */
+        int      exec_errno;            /* not 0: not executed, and the rest is empty */
         int      status;                /* exit status as a shell gives it: 128+N for signal N */
         int      signal;                /* that ended it, or 0 */
         int      passed_on;             /* last signal that was passed on, or 0 */
@@ -35,6 +37,12 @@ struct run_result {
         uint64_t peak_bytes;            /* resident, of the largest process of those waited for */
         uint64_t begun_ms, ended_ms;    /* CLOCK_MONOTONIC_COARSE, as in inspect/stats_page.h */
 };
+
+/*
+ * Writing beyond a limit on the size of files is an error to this process from here on, and not its
+ * end. Programs that are run find SIGXFSZ as it was before.
+ */
+void run_program_ignore_file_size(void);
 
 /* Return: 0, with *result filled; -errno: no process could be made. */
 int run_program(const struct run_request *request, struct run_result *result);

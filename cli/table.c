@@ -36,7 +36,8 @@ void table_cell(struct table *t, const char *format, ...)
         if (t->filled >= t->columns)
                 return;
         va_start(args, format);
-        vsnprintf(t->cells[(size_t)(t->rows - 1) * t->columns + t->filled++], TABLE_CELL_BYTES, format, args);
+        vsnprintf(t->cells[(size_t)(t->rows - 1) * t->columns + t->filled++], TABLE_CELL_BYTES,
+                  format, args);
         va_end(args);
 }
 

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <stook/stook.h>
 
-/* A list under a lock. Nothing may fail once the lock is held: the nodes for it are asked for before. */
+/* stook-sheaf(3): a list under a lock. Nothing may fail under it, so nodes are ready before. */
 struct node { struct node *next; int value; };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -10,13 +10,13 @@ static struct node *list;
 
 static int add_range(struct stook_cache *nodes, int from, int to)
 {
-        struct stook_sheaf *sheaf = stook_sheaf_prefill(nodes, (size_t)(to - from), 0);
+        struct stook_sheaf *sheaf = stook_sheaf_prefill(nodes, 0, (size_t)(to - from));
 
         if (!sheaf)
                 return -1;                              /* nothing was changed yet */
         pthread_mutex_lock(&lock);
         for (int i = from; i < to; i++) {
-                struct node *node = stook_sheaf_alloc(nodes, sheaf);    /* cannot fail, takes no lock */
+                struct node *node = stook_sheaf_alloc(nodes, sheaf);    /* cannot fail */
 
                 node->value = i;
                 node->next = list;

@@ -6,16 +6,11 @@ struct point { double x, y; };
 int main(void)
 {
         struct stook_cache *points = stook_cache_create("point", sizeof(struct point), NULL);
-        struct stook_cache_stats stats = { .stats_size = sizeof stats };
-        void *many[64];
+        struct point *p = points ? stook_cache_zalloc(points) : NULL;   /* mostly without a lock */
 
-        if (!points || stook_cache_alloc_bulk(points, STOOK_ZERO, 64, many) != 0)
-                return 1;                               /* all 64, or none */
-        struct point *one = stook_cache_alloc(points);  /* from this CPU's sheaf, most times */
-        if (stook_cache_stats(points, &stats) == 0)
-                printf("%s: %llu live, %llu bytes each\n", stats.name,
-                       (unsigned long long)stats.objects_live, (unsigned long long)stats.slot_size);
-        stook_cache_free(points, one);                  /* NULL is fine */
-        stook_cache_free_bulk(points, 64, many);
+        if (!p)
+                return 1;
+        printf("a point at (%g, %g)\n", p->x, p->y);
+        stook_cache_free(points, p);
         return stook_cache_destroy(points) ? 1 : 0;     /* objects left are reported */
 }

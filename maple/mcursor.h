@@ -6,8 +6,8 @@
 
 #include "mtree.h"
 
-/* Not in a leaf any more: the next call walks down. */
-static inline void mcursor_leave(struct stook_cursor *cursor, enum stook_cursor_status status)
+/* The cursor is in no leaf any more: the next call walks down. */
+static inline void mcursor_leave(struct stook_maple_cursor *cursor, enum stook_maple_status status)
 {
         cursor->node = NULL;
         cursor->status = (unsigned char)status;

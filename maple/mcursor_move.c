@@ -1,36 +1,35 @@
 /*
  * Purpose: cursors that look: walk, find, next, prev and their kin.
  *
- * Place: on mplace.c. A cursor remembers its leaf and the leaf's bounds; a step within the leaf costs no walk. To leave the
- * leaf it walks down from the root to the key beside the leaf: the levels above are in the processor's cache, and a way
- * up that could be stale does not exist.
- * Invariant: the leaf is used only while it is surely the one its keys are in:
- *  without RCU the tree's version must be the one of when the leaf was found (every write raises it);
- *  with RCU this thread must not have written since, and the leaf must not be dead after the slot was read (M2 in
- *  mnode.h). It is memory all the same: who has the lock is the only writer, and others are in a read section that lasts.
+ * Place: on mplace.c. A cursor remembers its leaf and the leaf's bounds, so a step within the leaf
+ * costs no walk. To leave the leaf it walks down from the root to the key beside the leaf. The
+ * levels above are in the processor's cache. And there is no way up that could be stale. Invariant:
+ * the cursor uses the leaf only while it is surely the one that its keys are in:
+ *  - the leaf must not be freed, by the tree's version or by the reader's section (mtree.h);
+ *  - with RCU it must not be dead after the slot was read, either (M2 in mnode.h).
  */
 #include "mcursor.h"
 
 /* The range that @key is in; first and last become its bounds. */
-static void *move_to(struct stook_cursor *cursor, uint64_t key)
+static void *move_to(struct stook_maple_cursor *cursor, uint64_t key)
 {
         struct stook_maple *tree = cursor->tree;
         struct mplace place;
         unsigned slot;
 
         if (cursor->node && key >= cursor->min && key <= cursor->max &&
-            cursor->version == mtree_version(tree)) {
+            mtree_same_version(tree, cursor->version)) {
                 place.leaf = cursor->node;
                 place.min = cursor->min;
                 place.max = cursor->max;
                 slot = cursor->slot + 1u;
-                /* Key 0 is no slot's but the first one's; unused pivots plus 1 are 0. */
+                /* Key 0 is only in the first slot; an unused pivot plus 1 is 0, too. */
                 if (!key || slot >= MNODE_SLOTS || mnode_first(place.leaf, slot, place.min) != key)
                         slot = mnode_find_wide(place.leaf, key);
                 if (MTREE_LIKELY(stook_mplace_read(tree, &place, slot)))
                         goto found;
         }
-        cursor->version = mtree_version(tree);
+        cursor->version = mtree_version_for_walk(tree);
         stook_mplace_seek(tree, key, &place);
         cursor->node = place.leaf;
         cursor->min = place.min;
@@ -39,130 +38,136 @@ found:
         cursor->slot = (unsigned char)place.slot;
         cursor->first = place.first;
         cursor->last = place.last;
-        cursor->status = place.leaf ? STOOK_CURSOR_ACTIVE : place.entry ? STOOK_CURSOR_ROOT : STOOK_CURSOR_NONE;
+        cursor->status = place.leaf  ? STOOK_MAPLE_CURSOR_ACTIVE :
+                         place.entry ? STOOK_MAPLE_CURSOR_ROOT : STOOK_MAPLE_CURSOR_NONE;
         return place.entry;
 }
 
-static void *ended(struct stook_cursor *cursor, enum stook_cursor_status status)
+static void *ended(struct stook_maple_cursor *cursor, enum stook_maple_status status)
 {
-        cursor->status = (unsigned char)(mtree_root(cursor->tree) ? status : STOOK_CURSOR_NONE);
+        cursor->status = (unsigned char)(mtree_root(cursor->tree) ? status :
+                                         STOOK_MAPLE_CURSOR_NONE);
         return NULL;
 }
 
-static bool nowhere(const struct stook_cursor *cursor)
+static bool nowhere(const struct stook_maple_cursor *cursor)
 {
-        return cursor->status == STOOK_CURSOR_START || cursor->status == STOOK_CURSOR_ERROR;
+        return cursor->status == STOOK_MAPLE_CURSOR_START ||
+               cursor->status == STOOK_MAPLE_CURSOR_ERROR;
 }
 
-/* @here: from nowhere, the range at first counts, too. @gaps: a gap is something found. */
-static void *upwards(struct stook_cursor *cursor, uint64_t max, bool here, bool gaps)
+/* @here: a cursor that is nowhere may find the range at `first`, too. @gaps: finds gaps, too. */
+static void *upwards(struct stook_maple_cursor *cursor, uint64_t max, bool here, bool gaps)
 {
         bool begin = nowhere(cursor);
         void *entry;
 
         if (begin ? cursor->first > max : cursor->last >= max)
-                return ended(cursor, STOOK_CURSOR_OVERFLOW);
+                return ended(cursor, STOOK_MAPLE_CURSOR_OVERFLOW);
         entry = move_to(cursor, begin ? cursor->first : cursor->last + 1);
         if (begin && !here) {
                 if (cursor->last >= max)
-                        return ended(cursor, STOOK_CURSOR_OVERFLOW);
+                        return ended(cursor, STOOK_MAPLE_CURSOR_OVERFLOW);
                 entry = move_to(cursor, cursor->last + 1);
         }
         while (!entry && !gaps) {
                 if (cursor->last >= max)
-                        return ended(cursor, STOOK_CURSOR_OVERFLOW);
+                        return ended(cursor, STOOK_MAPLE_CURSOR_OVERFLOW);
                 entry = move_to(cursor, cursor->last + 1);
         }
         return entry;
 }
 
-static void *downwards(struct stook_cursor *cursor, uint64_t min, bool here, bool gaps)
+static void *downwards(struct stook_maple_cursor *cursor, uint64_t min, bool here, bool gaps)
 {
         bool begin = nowhere(cursor);
         void *entry;
 
         if (begin ? cursor->first < min : cursor->first <= min)
-                return ended(cursor, STOOK_CURSOR_UNDERFLOW);
+                return ended(cursor, STOOK_MAPLE_CURSOR_UNDERFLOW);
         entry = move_to(cursor, begin ? cursor->first : cursor->first - 1);
         if (begin && !here) {
                 if (cursor->first <= min)
-                        return ended(cursor, STOOK_CURSOR_UNDERFLOW);
+                        return ended(cursor, STOOK_MAPLE_CURSOR_UNDERFLOW);
                 entry = move_to(cursor, cursor->first - 1);
         }
         while (!entry && !gaps) {
                 if (cursor->first <= min)
-                        return ended(cursor, STOOK_CURSOR_UNDERFLOW);
+                        return ended(cursor, STOOK_MAPLE_CURSOR_UNDERFLOW);
                 entry = move_to(cursor, cursor->first - 1);
         }
         return entry;
 }
 
-STOOK_PUBLIC void *stook_cursor_walk(struct stook_cursor *cursor)
+STOOK_PUBLIC void *stook_maple_cursor_walk(struct stook_maple_cursor *cursor)
 {
         return move_to(cursor, cursor->first);
 }
 
-STOOK_PUBLIC void *stook_cursor_find(struct stook_cursor *cursor, uint64_t max)
+STOOK_PUBLIC void *stook_maple_cursor_find(struct stook_maple_cursor *cursor, uint64_t max)
 {
         return upwards(cursor, max, true, false);
 }
 
-STOOK_PUBLIC void *stook_cursor_find_range(struct stook_cursor *cursor, uint64_t max)
+STOOK_PUBLIC void *stook_maple_cursor_find_range(struct stook_maple_cursor *cursor, uint64_t max)
 {
         return upwards(cursor, max, true, true);
 }
 
-STOOK_PUBLIC void *stook_cursor_next(struct stook_cursor *cursor, uint64_t max)
+STOOK_PUBLIC void *stook_maple_cursor_next(struct stook_maple_cursor *cursor, uint64_t max)
 {
         return upwards(cursor, max, false, false);
 }
 
-STOOK_PUBLIC void *stook_cursor_next_range(struct stook_cursor *cursor, uint64_t max)
+STOOK_PUBLIC void *stook_maple_cursor_next_range(struct stook_maple_cursor *cursor, uint64_t max)
 {
         return upwards(cursor, max, false, true);
 }
 
-STOOK_PUBLIC void *stook_cursor_find_rev(struct stook_cursor *cursor, uint64_t min)
+STOOK_PUBLIC void *stook_maple_cursor_find_rev(struct stook_maple_cursor *cursor, uint64_t min)
 {
         return downwards(cursor, min, true, false);
 }
 
-STOOK_PUBLIC void *stook_cursor_find_range_rev(struct stook_cursor *cursor, uint64_t min)
+STOOK_PUBLIC void *stook_maple_cursor_find_range_rev(struct stook_maple_cursor *cursor,
+                                                     uint64_t min)
 {
         return downwards(cursor, min, true, true);
 }
 
-STOOK_PUBLIC void *stook_cursor_prev(struct stook_cursor *cursor, uint64_t min)
+STOOK_PUBLIC void *stook_maple_cursor_prev(struct stook_maple_cursor *cursor, uint64_t min)
 {
         return downwards(cursor, min, false, false);
 }
 
-STOOK_PUBLIC void *stook_cursor_prev_range(struct stook_cursor *cursor, uint64_t min)
+STOOK_PUBLIC void *stook_maple_cursor_prev_range(struct stook_maple_cursor *cursor, uint64_t min)
 {
         return downwards(cursor, min, false, true);
 }
 
-STOOK_PUBLIC void stook_cursor_set(struct stook_cursor *cursor, uint64_t first, uint64_t last)
+STOOK_PUBLIC void stook_maple_cursor_set(struct stook_maple_cursor *cursor, uint64_t first,
+                                         uint64_t last)
 {
-        mcursor_leave(cursor, STOOK_CURSOR_START);
+        mcursor_leave(cursor, STOOK_MAPLE_CURSOR_START);
         cursor->first = first;
         cursor->last = last;
 }
 
-STOOK_PUBLIC void stook_cursor_pause(struct stook_cursor *cursor)
+STOOK_PUBLIC void stook_maple_cursor_pause(struct stook_maple_cursor *cursor)
 {
         if (nowhere(cursor))
                 cursor->node = NULL;
         else
-                mcursor_leave(cursor, STOOK_CURSOR_PAUSE);
+                mcursor_leave(cursor, STOOK_MAPLE_CURSOR_PAUSE);
 }
 
-STOOK_PUBLIC void stook_cursor_reset(struct stook_cursor *cursor)
+STOOK_PUBLIC void stook_maple_cursor_reset(struct stook_maple_cursor *cursor)
 {
-        mcursor_leave(cursor, STOOK_CURSOR_START);
+        mcursor_leave(cursor, STOOK_MAPLE_CURSOR_START);
 }
 
-STOOK_PUBLIC enum stook_cursor_status stook_cursor_status(const struct stook_cursor *cursor)
+STOOK_PUBLIC enum stook_maple_status
+stook_maple_cursor_status(const struct stook_maple_cursor *cursor)
 {
-        return (enum stook_cursor_status)cursor->status;
+        return (enum stook_maple_status)cursor->status;
 }

@@ -1,7 +1,7 @@
 /*
- * Purpose: a tree on paper: as indented text, or as a graph for Graphviz.
+ * Purpose: prints a tree, as indented text or as a graph for Graphviz.
  *
- * Place: for people. The tree's lock is held while it is written.
+ * Place: for people. The tree's lock is held while the tree is printed.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -31,7 +31,8 @@ static void put_entry(struct dump *dump, const void *entry)
                 fputs("gap", dump->stream);
 }
 
-static void put_text(struct dump *dump, struct mnode *node, unsigned level, unsigned depth, uint64_t min, uint64_t max)
+static void put_text(struct dump *dump, struct mnode *node, unsigned level, unsigned depth,
+                     uint64_t min, uint64_t max)
 {
         enum mnode_kind kind = mtree_kind(dump->tree, level);
         unsigned count = mnode_count(node);
@@ -44,9 +45,11 @@ static void put_text(struct dump *dump, struct mnode *node, unsigned level, unsi
 
                 if (level) {
                         if (kind == MNODE_INNER_GAPS)
-                                fprintf(dump->stream, "%*slargest gap %" PRIu64 "\n", (int)depth * 2 + 2, "",
+                                fprintf(dump->stream, "%*slargest gap %" PRIu64 "\n",
+                                        (int)depth * 2 + 2, "",
                                         node->gaps.gap[i]);
-                        put_text(dump, mnode_slots(node, kind)[i], level - 1, depth + 1, first, last);
+                        put_text(dump, mnode_slots(node, kind)[i], level - 1, depth + 1, first,
+                                 last);
                 } else {
                         fprintf(dump->stream, "%*s", (int)depth * 2 + 2, "");
                         put_range(dump, first, last);
@@ -57,7 +60,8 @@ static void put_text(struct dump *dump, struct mnode *node, unsigned level, unsi
         }
 }
 
-static void put_dot(struct dump *dump, struct mnode *node, unsigned level, uint64_t min, uint64_t max)
+static void put_dot(struct dump *dump, struct mnode *node, unsigned level, uint64_t min,
+                    uint64_t max)
 {
         enum mnode_kind kind = mtree_kind(dump->tree, level);
         unsigned count = mnode_count(node);
@@ -79,7 +83,8 @@ static void put_dot(struct dump *dump, struct mnode *node, unsigned level, uint6
                 struct mnode *child = mnode_slots(node, kind)[i];
 
                 fprintf(dump->stream, "  n%p:s%u -> n%p;\n", (void *)node, i, (void *)child);
-                put_dot(dump, child, level - 1, mnode_first(node, i, min), mnode_last(node, kind, i, max));
+                put_dot(dump, child, level - 1, mnode_first(node, i, min),
+                        mnode_last(node, kind, i, max));
         }
 }
 
@@ -97,7 +102,8 @@ static void put_word(struct dump *dump, uintptr_t root)
         fputs(dump->dot ? "\"];\n" : "\n", dump->stream);
 }
 
-STOOK_PUBLIC int stook_maple_dump(struct stook_maple *tree, FILE *stream, enum stook_maple_format format)
+STOOK_PUBLIC int stook_maple_dump(struct stook_maple *tree, FILE *stream,
+                                  enum stook_maple_format format)
 {
         struct dump dump = { tree, stream, format == STOOK_MAPLE_DOT };
         uintptr_t root;

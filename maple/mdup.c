@@ -1,8 +1,10 @@
 /*
  * Purpose: a copy of a tree, node by node.
  *
- * Place: on mreserve.c, which gives all children of a node in one bulk allocation, right into the node's slots.
- * Failure: at any allocation; then all of the copy is given back. Nobody has seen it, so nothing waits for readers.
+ * Place: on mreserve.c, which gives all children of a node in one bulk allocation, right into the
+ * node's slots.
+ * Failure: any allocation may fail. Then all of the copy is given back. No reader has seen it, so
+ *  no node waits for readers.
  */
 #include <errno.h>
 #include <string.h>
@@ -17,8 +19,9 @@ static void drop(const struct stook_maple *tree, struct mnode *node, unsigned le
         stook_mnode_free(node);
 }
 
-/* Fills @copy. On failure what was made below it is given back, but not @copy. */
-static int fill(const struct stook_maple *from, struct mnode *node, struct mnode *copy, unsigned level)
+/* Fills @copy. On failure frees the nodes made below it, but not @copy. */
+static int fill(const struct stook_maple *from, struct mnode *node, struct mnode *copy,
+                unsigned level)
 {
         enum mnode_kind kind = mtree_kind(from, level);
         unsigned count = mnode_count(node);
@@ -69,7 +72,7 @@ static int dup(struct stook_maple *from, struct stook_maple *to)
         return 0;
 }
 
-/* The locks in the order of their addresses: somebody may copy the other way. */
+/* Takes the locks in the order of their addresses: another thread may copy the other way. */
 STOOK_PUBLIC int stook_maple_dup(struct stook_maple *from, struct stook_maple *to)
 {
         struct stook_maple *first = from < to ? from : to, *second = from < to ? to : from;

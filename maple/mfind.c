@@ -1,10 +1,11 @@
 /*
  * Purpose: the simple calls that look for the next or the previous entry.
  *
- * Place: on walks from the root (mplace.c): at most one for each leaf that is passed, and two gaps never meet, so at most
- * two walks a call.
- * Concurrency: readers of RCU trees come here in a read section. Keys are looked at without leaving one out, each as it is at
- *  some moment of the call; so a range that is there all the time is found.
+ * Place: on walks from the root (mplace.c). There is at most one walk for each leaf that is passed.
+ * Two gaps never meet, so a call makes two walks at most.
+ * Concurrency: readers of RCU trees come here in a read section. The walks leave out no key, and
+ *  see each key as it is at some moment of the call. So they find a range that is there all the
+ *  time.
  */
 #include "mtree.h"
 

@@ -1,26 +1,32 @@
 /*
- * Purpose: storing where there is room: alloc, alloc_top, alloc_cyclic.
+ * Purpose: stores an entry where there is room: alloc, alloc_top, alloc_cyclic.
  *
- * Place: search (mgap.c), then store; both under the lock.
+ * Place: searches (mgap.c), then stores, both under the lock.
  */
 #include <errno.h>
 #include "mtree.h"
 
-static int checked(const struct stook_maple *tree, const void *entry, uint64_t size, uint64_t min, uint64_t max)
+static int checked(const struct stook_maple *tree, const void *entry, uint64_t size, uint64_t min,
+                   uint64_t max)
 {
-        return !mtree_gaps(tree) || !entry || mtree_reserved(entry) || !size || min > max ? -EINVAL : 0;
+        if (!mtree_gaps(tree) || !entry || mtree_reserved(entry) || !size || min > max)
+                return -EINVAL;
+        return 0;
 }
 
-static int alloc(struct stook_maple *tree, void *entry, uint64_t size, uint64_t min, uint64_t max, bool top, uint64_t *start)
+static int alloc(struct stook_maple *tree, void *entry, uint64_t size, uint64_t min, uint64_t max,
+                 bool top, uint64_t *start)
 {
         int error = checked(tree, entry, size, min, max);
+        bool entered, found;
         uint64_t first;
-        bool entered;
 
         if (error)
                 return error;
         entered = stook_mtree_enter(tree);
-        if (top ? stook_mgap_highest(tree, min, max, size, &first) : stook_mgap_lowest(tree, min, max, size, &first))
+        found = top ? stook_mgap_highest(tree, min, max, size, &first)
+                    : stook_mgap_lowest(tree, min, max, size, &first);
+        if (found)
                 error = stook_maple_store(tree, first, first + (size - 1), entry);
         else
                 error = -EBUSY;
@@ -30,19 +36,22 @@ static int alloc(struct stook_maple *tree, void *entry, uint64_t size, uint64_t 
         return error;
 }
 
-STOOK_PUBLIC int stook_maple_alloc(struct stook_maple *tree, void *entry, uint64_t size, uint64_t min, uint64_t max,
+STOOK_PUBLIC int stook_maple_alloc(struct stook_maple *tree, void *entry, uint64_t size,
+                                   uint64_t min, uint64_t max,
                                    uint64_t *start)
 {
         return alloc(tree, entry, size, min, max, false, start);
 }
 
-STOOK_PUBLIC int stook_maple_alloc_top(struct stook_maple *tree, void *entry, uint64_t size, uint64_t min,
+STOOK_PUBLIC int stook_maple_alloc_top(struct stook_maple *tree, void *entry, uint64_t size,
+                                       uint64_t min,
                                        uint64_t max, uint64_t *start)
 {
         return alloc(tree, entry, size, min, max, true, start);
 }
 
-STOOK_PUBLIC int stook_maple_alloc_cyclic(struct stook_maple *tree, void *entry, uint64_t lo, uint64_t hi,
+STOOK_PUBLIC int stook_maple_alloc_cyclic(struct stook_maple *tree, void *entry, uint64_t lo,
+                                          uint64_t hi,
                                           uint64_t *next, uint64_t *start)
 {
         uint64_t from = *next > lo ? *next : lo, found = 0;

@@ -1,14 +1,16 @@
 /*
- * Purpose: gaps: how large they are, and the lowest or highest one for so many keys.
+ * Purpose: gaps: how large they are, and the lowest or highest one for a number of keys.
  *
- * Place: used by writes (to keep the tracking up to date), by alloc and empty_area (to search).
- * A gap is one slot of one leaf, never more (I3 of mnode.h). So the largest gap below a node is the largest of its children's,
- * and a subtree whose largest is too small is passed over. At the ends of [min, max] a gap may be large enough and not
- * lie within it: so a search enters in vain at most one subtree on each level and side.
+ * Place: used by writes, which keep the tracking up to date, and by alloc and empty_area, which
+ * search. A gap is one slot of one leaf, never more (I3 of mnode.h). So the largest gap below a
+ * node is the largest of its children's. A search passes over a subtree whose largest gap is too
+ * small. At the ends of [min, max] a gap may be large enough but not lie within the limits. So a
+ * search enters at most one subtree in vain on each level and side.
  */
 #include "mtree.h"
 
-uint64_t stook_mgap_of(const struct stook_maple *tree, struct mnode *node, unsigned level, uint64_t min, uint64_t max)
+uint64_t stook_mgap_of(const struct stook_maple *tree, struct mnode *node, unsigned level,
+                       uint64_t min, uint64_t max)
 {
         unsigned count = mnode_count(node);
         uint64_t largest = 0;
@@ -18,7 +20,7 @@ uint64_t stook_mgap_of(const struct stook_maple *tree, struct mnode *node, unsig
                         largest = node->gaps.gap[i] > largest ? node->gaps.gap[i] : largest;
                 return largest;
         }
-        /* Without a branch: where gaps are is not to be predicted. */
+        /* Without a branch, because where gaps are cannot be predicted. */
         for (unsigned i = 0; i + 1 < count; i++) {
                 uint64_t gap = node->wide.slot[i] ? 0 : node->wide.pivot[i] - min + 1;
 
@@ -36,7 +38,7 @@ struct search {
         uint64_t found;
 };
 
-/* Is there room in the part of the gap [first, last] that lies within the limits? */
+/* There is room in the part of the gap [first, last] that lies within the limits. */
 static bool fits(struct search *search, uint64_t first, uint64_t last)
 {
         if (first < search->min)
@@ -49,11 +51,13 @@ static bool fits(struct search *search, uint64_t first, uint64_t last)
         return true;
 }
 
-/* Slots are looked at in the order asked for, so the first that fits is the one. */
-static bool search_node(struct search *search, struct mnode *node, unsigned level, uint64_t min, uint64_t max)
+/* Looks at the slots in the order asked for. So the first one that fits is the result. */
+static bool search_node(struct search *search, struct mnode *node, unsigned level, uint64_t min,
+                        uint64_t max)
 {
         enum mnode_kind kind = level ? MNODE_INNER_GAPS : MNODE_LEAF;
-        unsigned from = mnode_find(node, kind, search->min), to = mnode_find(node, kind, search->max);
+        unsigned from = mnode_find(node, kind, search->min);
+        unsigned to = mnode_find(node, kind, search->max);
 
         if (search->min < min)
                 from = 0;
@@ -62,9 +66,13 @@ static bool search_node(struct search *search, struct mnode *node, unsigned leve
         for (unsigned n = 0; n <= to - from; n++) {
                 unsigned i = search->highest ? to - n : from + n;
                 uint64_t first = mnode_first(node, i, min), last = mnode_last(node, kind, i, max);
+                bool found = false;
 
-                if (level ? node->gaps.gap[i] >= search->size && search_node(search, node->gaps.slot[i], level - 1, first, last)
-                          : !node->wide.slot[i] && fits(search, first, last))
+                if (!level)
+                        found = !node->wide.slot[i] && fits(search, first, last);
+                else if (node->gaps.gap[i] >= search->size)
+                        found = search_node(search, node->gaps.slot[i], level - 1, first, last);
+                if (found)
                         return true;
         }
         return false;
@@ -76,7 +84,8 @@ static bool search(struct stook_maple *tree, struct search *search, uint64_t *fi
         bool found;
 
         if (mroot_is_node(root))
-                found = search_node(search, mroot_node(root), mroot_height(root) - 1, 0, UINT64_MAX);
+                found = search_node(search, mroot_node(root), mroot_height(root) - 1, 0,
+                                    UINT64_MAX);
         else
                 found = fits(search, root ? 1 : 0, UINT64_MAX);
         if (found)
@@ -84,12 +93,14 @@ static bool search(struct stook_maple *tree, struct search *search, uint64_t *fi
         return found;
 }
 
-bool stook_mgap_lowest(struct stook_maple *tree, uint64_t min, uint64_t max, uint64_t size, uint64_t *first)
+bool stook_mgap_lowest(struct stook_maple *tree, uint64_t min, uint64_t max, uint64_t size,
+                       uint64_t *first)
 {
         return search(tree, &(struct search){ min, max, size, false, 0 }, first);
 }
 
-bool stook_mgap_highest(struct stook_maple *tree, uint64_t min, uint64_t max, uint64_t size, uint64_t *first)
+bool stook_mgap_highest(struct stook_maple *tree, uint64_t min, uint64_t max, uint64_t size,
+                        uint64_t *first)
 {
         return search(tree, &(struct search){ min, max, size, true, 0 }, first);
 }

@@ -1,11 +1,13 @@
 /*
- * Purpose: stook_maple_load(), the call that matters: from a key to its entry, without its range.
+ * Purpose: stook_maple_load(), from a key to its entry, without its range. It is the call whose
+ * speed matters most.
  *
- * Place: on mnode.h; the walk is that of mplace.c, whose argument holds here, too.
- * In a node the slot is the number of pivots below the key. With AVX-512 that is two compares and a count, for all 15 at
- * once. The walk then has half of the instructions, so that the processor gets to the next lookups while this one waits
- * for memory: random lookups take 0.7 of the time among 1,000 ranges, 0.5 among 100,000. Chosen when the library is
- * loaded, on processors whose clock does not slow down for such instructions: those that have VBMI2, too.
+ * Place: on mnode.h. The walk is that of mplace.c, whose argument holds here, too. In a node the
+ * slot is the number of pivots below the key. With AVX-512 that is two compares and a count, for
+ * all 15 pivots at once. The walk then has half of the instructions. So the processor gets to the
+ * next lookups while this one waits for memory: random lookups take 0.7 of the time among 1,000
+ * ranges, and 0.5 among 100,000. The form is chosen when the library is loaded. The wide one is for
+ * processors whose clock does not slow down for such instructions: those that have VBMI2, too.
  */
 #include "mtree.h"
 
@@ -13,14 +15,16 @@
 #define __has_feature(x) 0
 #endif
 
-/* TSan would take the compare for a plain read of the head. */
+/* TSan would take the wide compare for a plain read of the head. */
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) && !__has_feature(thread_sanitizer)
 #define HAVE_WIDE 1
 #endif
 
 typedef unsigned finder(const struct mnode *node, uint64_t key);
 
-static inline __attribute__((always_inline)) struct mnode *step(struct mnode *node, enum mnode_kind kind, unsigned slot)
+#define ALWAYS static inline __attribute__((always_inline))
+
+ALWAYS struct mnode *step(struct mnode *node, enum mnode_kind kind, unsigned slot)
 {
         struct mnode *child = mnode_slot(node, kind, slot);
 
@@ -28,8 +32,7 @@ static inline __attribute__((always_inline)) struct mnode *step(struct mnode *no
         return child;
 }
 
-static inline __attribute__((always_inline)) void *walk(const struct stook_maple *tree, uint64_t key, finder *find,
-                                                        finder *find_gaps)
+ALWAYS void *walk(const struct stook_maple *tree, uint64_t key, finder *find, finder *find_gaps)
 {
         uintptr_t root = mtree_root(tree);
         struct mnode *node;
@@ -58,7 +61,10 @@ static void *load_anywhere(const struct stook_maple *tree, uint64_t key)
 
 #define WIDE __attribute__((target("avx512f,avx512bw,avx512dq,popcnt")))
 
-/* The first line is the head, which is no pivot, and pivots 0 to 6; the second 7 to 14, or with gaps 7, 8 and slots. */
+/*
+ * The first line has the head, which is no pivot, and pivots 0 to 6. The second line has pivots 7
+ * to 14, or, with gaps, pivots 7 and 8 and then slots.
+ */
 static inline WIDE unsigned below(const struct mnode *node, uint64_t key, unsigned second_line)
 {
         const __m512i *line = (const __m512i *)node;

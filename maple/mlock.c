@@ -1,8 +1,9 @@
 /*
- * Purpose: a tree's own lock, and beginning and end of a tree's life.
+ * Purpose: a tree's own lock, and the beginning and end of a tree's life.
  *
- * Concurrency: holder is the address of a thread-local byte, or NULL. Only the holder stores its own address and takes it
- *  away again, so comparing it with one's own is exact, whatever others do at the same time.
+ * Concurrency: holder is the address of a thread-local byte, or NULL. Only the holder stores its
+ *  own address and takes it away again. So a thread that compares it with its own address gets an
+ *  exact answer, whatever other threads do at the same time.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -10,7 +11,7 @@
 #include "mtree.h"
 
 static __thread char self;
-__thread uint64_t stook_mtree_own_writes;
+__thread unsigned stook_mtree_locked;
 
 static bool has_lock(const struct stook_maple *tree)
 {
@@ -28,6 +29,7 @@ STOOK_PUBLIC void stook_maple_lock(struct stook_maple *tree)
                 return;
         pthread_mutex_lock(&tree->lock);
         __atomic_store_n(&tree->holder, &self, __ATOMIC_RELAXED);
+        stook_mtree_locked++;
 }
 
 STOOK_PUBLIC void stook_maple_unlock(struct stook_maple *tree)
@@ -36,6 +38,7 @@ STOOK_PUBLIC void stook_maple_unlock(struct stook_maple *tree)
                 return;
         stook_mtree_check_holder(tree);
         __atomic_store_n(&tree->holder, NULL, __ATOMIC_RELAXED);
+        stook_mtree_locked--;
         pthread_mutex_unlock(&tree->lock);
 }
 

@@ -1,26 +1,33 @@
 /*
- * Purpose: the shape of a maple tree's node, 256 bytes aligned to 256, and looking for a key in one.
+ * Purpose: the shape of a maple tree's node, 256 bytes aligned to 256, and looking for a key in
+ * one.
  *
- * Place: the lowest file of the maple tree; includes nothing of it.
- * Three kinds, told by where a node stands, not by the node: leaves (16 slots) are on level 0; above them are nodes of
- * 16 children, or, in trees that track gaps, of 10 children with the largest gap below each. The level comes
- * from the height in the root word, so that a walk knows a node's kind before it touches the node.
+ * Place: the lowest file of the maple tree; includes nothing of it. There are three kinds of nodes.
+ * Leaves are on level 0. Above them are inner nodes or, in trees that track gaps, inner nodes with
+ * the largest gap below each child. The level comes from the height in the root word. So a walk
+ * knows a node's kind before it touches the node.
  *
- * There are no parent pointers. A walk for writing keeps the path; thereby a node can be replaced without a store to any
- * of its children, and a node's content depends on nothing but its range.
+ * A node has slots, as in the kernel's maple tree: places for entries (leaves: 16) or for children
+ * (inner nodes: 16, or 10 with gaps). They are not the slots of src/slot.
+ *
+ * There are no parent pointers. A walk for writing keeps the path. So a node can be replaced
+ * without a store to any of its children, and its content depends only on its range.
  *
  * Invariants:
- *  I1 slot i of n ends at pivot[i], for i < n - 1; the last slot ends where the node ends, which is the parent's business.
- *  I2 pivot[i] is UINT64_MAX for i >= n - 1. So the number of pivots below a key, over all of them, is its slot, and
- *     min(pivot[i], end of the node) is the end of slot i for every i.
- *  I3 pivots ascend strictly; two NULLs are never neighbours, in two leaves neither.
+ *  I1 slot i of n ends at pivot[i], for i < n - 1. The last slot ends where the node ends, which
+ *     only the parent tells.
+ *  I2 pivot[i] is UINT64_MAX for i >= n - 1. So the number of pivots below a key, over all of them,
+ *     is its slot, and min(pivot[i], end of the node) is the end of slot i for every i.
+ *  I3 pivots ascend strictly. Two NULLs are never neighbours, even in two leaves.
  *  I4 a node that is not the root has at least `least` slots; a root above level 0 has at least 2.
- * Concurrency: in RCU trees readers run into nodes without locks. What they may read: pivots, which never change
- *  after a node was published; slots, M1; the head, M2 (the count in it never changes either). Gaps belong to the
- *  tree's lock.
- *  M1: the release store of a slot (or of the root) pairs with the acquire load in a walk: the content of what it points to.
- *  M2: the head becomes DEAD by a release store after the store that unlinked the node; it pairs with the acquire
- *      load in stook_mplace_read(): who reads it alive has read slots that were current when the call began.
+ * Concurrency: in RCU trees readers walk through nodes without locks. They may read pivots, which
+ *  never change after a node was published; slots, by M1; and the head, by M2 (the count in it
+ *  never changes either). Gaps are protected by the tree's lock.
+ *  M1: the release store of a slot (or of the root) pairs with the acquire load in a walk: the
+ *      reader sees the content of the node that the slot points to.
+ *  M2: the head becomes DEAD by a release store after the store that unlinked the node. It pairs
+ *      with the acquire load in stook_mplace_read(): a reader that finds the node alive has read
+ *      slots that were current when the call began.
  */
 #ifndef STOOK_MNODE_H
 #define STOOK_MNODE_H
@@ -32,7 +39,8 @@
 #define MNODE_BYTES      256
 #define MNODE_SLOTS      16             /* of leaves and plain inner nodes */
 #define MNODE_GAP_SLOTS  10             /* of inner nodes that track gaps */
-#define MNODE_DEAD       UINT64_C(1)    /* in head: replaced; the rest is then a link of the deferred list */
+/* In head: the node was replaced. The rest of head is then a link of the deferred list. */
+#define MNODE_DEAD       UINT64_C(1)
 
 /* 4 children at least, and addresses for no more than 2^49 nodes: no tree can become higher. */
 #define MNODE_LEVELS     25
@@ -78,7 +86,10 @@ static inline void **mnode_slots(struct mnode *node, enum mnode_kind kind)
         return kind == MNODE_INNER_GAPS ? node->gaps.slot : node->wide.slot;
 }
 
-/* Slots in use; the caller knows that the node is alive, or reads a garbled number and finds out later. */
+/*
+ * Slots in use. The caller knows that the node is alive, or reads a garbled number and finds out
+ * later.
+ */
 static inline unsigned mnode_count(const struct mnode *node)
 {
         return (unsigned)(__atomic_load_n(&node->head, __ATOMIC_RELAXED) >> 1) & 31;
@@ -102,7 +113,8 @@ static inline void mnode_publish(void **slot, void *what)
 }
 
 /* The end of slot i of a node that ends at @max (I2). */
-static inline uint64_t mnode_last(struct mnode *node, enum mnode_kind kind, unsigned i, uint64_t max)
+static inline uint64_t mnode_last(struct mnode *node, enum mnode_kind kind, unsigned i,
+                                  uint64_t max)
 {
         uint64_t pivot;
 
@@ -119,8 +131,8 @@ static inline uint64_t mnode_first(struct mnode *node, unsigned i, uint64_t min)
 }
 
 /*
- * All of a node, 16 bytes at a time: a memcpy of constant size becomes an instruction that takes longer to start
- * than this does to end.
+ * Copies all of a node, 16 bytes at a time. A memcpy of constant size becomes an instruction that
+ * takes longer to start than this takes as a whole.
  */
 static inline void mnode_copy(struct mnode *to, const struct mnode *from)
 {
@@ -134,7 +146,7 @@ static inline void mnode_copy(struct mnode *to, const struct mnode *from)
                 out[i] = in[i];
 }
 
-/* All four lines are asked for at once, so that a node costs one memory latency. */
+/* Asks for all four lines at once, so that a node costs one memory latency. */
 static inline void mnode_prefetch(const struct mnode *node)
 {
         const char *at = (const char *)node;
@@ -146,9 +158,10 @@ static inline void mnode_prefetch(const struct mnode *node)
 }
 
 /*
- * The slot of @key: the number of pivots below it (I2). Without a branch, for where a key goes is not to be predicted; one
- * step of a binary search, then all that is left at once: the compares do not wait for each other, as those of
- * more steps would. (Measured at 1,000 ranges, each lookup waiting for the one before: 19 ns, four steps 30 ns.)
+ * The slot of @key: the number of pivots below it (I2). It has no branch, because where a key goes
+ * cannot be predicted. One step of a binary search comes first, then all compares that are left, at
+ * once: they do not wait for each other, as those of more steps would. (Measured at 1,000 ranges,
+ * each lookup waiting for the one before: 19 ns; four steps 30 ns.)
  */
 static inline unsigned mnode_find_wide(const struct mnode *node, uint64_t key)
 {

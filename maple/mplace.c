@@ -1,13 +1,18 @@
 /*
  * Purpose: walks of readers: from a key to its range.
  *
- * Place: under every call that looks something up, but for stook_maple_load() (mload.c). Below: mnode.h.
- * Concurrency: in RCU trees, by readers in a read section. A walk goes down through nodes that may be replaced under it.
- *  It is right all the same: a node that was reached was current at some moment of the walk or was replaced after the walk
- *  began, and its slots are then as they were when it was replaced (only current nodes are changed); by induction from
- *  the root, the entry found is the one the key had at some moment between the walk's begin and its end.
- *  The bounds come from pivots on the same way, which never change in published nodes; and a node is only linked
- *  under a parent whose pivots give the bounds it was made for. So bounds and entry belong together.
+ * Place: under every call that looks something up, except stook_maple_load() (mload.c). Below:
+ * mnode.h.
+ * Concurrency: in RCU trees readers come here in a read section. A walk goes down through nodes
+ *  that may be replaced meanwhile. The result is right all the same:
+ *  - A node that the walk reaches was current at some moment of the walk, or was replaced after the
+ *    walk began. Only current nodes are changed. So a replaced node's slots are as they were when
+ *    it was replaced.
+ *  - By induction from the root, the entry found is the one that the key had at some moment between
+ *    the begin and the end of the walk.
+ *  - The bounds come from pivots on the same way, which never change in published nodes. A node is
+ *    only linked under a parent whose pivots give the bounds that it was made for. So bounds and
+ *    entry belong together.
  */
 #include "mtree.h"
 

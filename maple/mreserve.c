@@ -2,11 +2,12 @@
  * Purpose: where nodes come from and go to: one cache for all trees of the process.
  *
  * Place: the only file of the maple tree that calls libstook.
- * Concurrency: the cache is made by whoever needs it first. M1: its pointer is published by a compare-and-swap with release and
- *  read with acquire.
- * Failure: in RCU trees stook_cache_free_rcu() may have no place to note a node in. Nodes have no room for a hidden word of
- *  the cache (they would be 512 bytes then), but a dead one has its head: it goes to the tree's list of deferred
- *  nodes, and is offered again when the tree is next written to, and when it is destroyed.
+ * Concurrency: the first thread that needs the cache makes it. M1: its pointer is published by a
+ *  compare-and-swap with release and read with acquire.
+ * Failure: in RCU trees stook_cache_free_rcu() may have no place to note a node in. Nodes have no
+ *  room for a hidden word of the cache: they would be 512 bytes then. But a dead node has its head,
+ *  so it goes to the tree's list of deferred nodes. It is offered again when the tree is next
+ *  written to, and when the tree is destroyed.
  */
 #include <errno.h>
 #include <sched.h>
@@ -16,21 +17,28 @@
 #include "mreserve.h"
 
 static struct stook_cache *node_cache;          /* atomic M1 */
-static int rcu_chosen;                          /* atomic: nodes can be freed by RCU; never back to 0 */
+/* atomic: nodes can be freed by RCU; stays 1 once it is */
+static int rcu_chosen;
 
 /* NULL: no memory. */
 static struct stook_cache *cache(void)
 {
         struct stook_cache *made, *found = __atomic_load_n(&node_cache, __ATOMIC_ACQUIRE);
-        /* 32 as in the kernel: the worst write of a tree of height 10 fits a sheaf of the ordinary kind. */
-        struct stook_cache_args args = { .args_size = sizeof(args), .align = MNODE_BYTES, .sheaf_capacity = 32 };
+        /*
+         * 32 as in the kernel: the worst write of a tree of height 10 fits a sheaf of the ordinary
+         * kind.
+         */
+        struct stook_cache_args args = {
+                .args_size = sizeof(args), .align = MNODE_BYTES, .sheaf_capacity = 32,
+        };
 
         if (MTREE_LIKELY(found != NULL))
                 return found;
         made = stook_cache_create("maple_node", MNODE_BYTES, &args);
         if (!made)
                 return NULL;
-        if (__atomic_compare_exchange_n(&node_cache, &found, made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        if (__atomic_compare_exchange_n(&node_cache, &found, made, false, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_ACQUIRE))
                 return made;
         stook_cache_destroy(made);
         return found;
@@ -56,8 +64,8 @@ int stook_mreserve_fill(struct mreserve *reserve, unsigned n)
         if (reserve->one)
                 n--;
         if (reserve->sheaf)
-                return stook_sheaf_refill(from, &reserve->sheaf, n, 0) ? -ENOMEM : 0;
-        reserve->sheaf = stook_sheaf_prefill(from, n, 0);
+                return stook_sheaf_refill(from, 0, &reserve->sheaf, n) ? -ENOMEM : 0;
+        reserve->sheaf = stook_sheaf_prefill(from, 0, n);
         if (reserve->sheaf)
                 return 0;
 none:
@@ -78,7 +86,11 @@ struct mnode *stook_mreserve_take(struct mreserve *reserve)
 
 unsigned stook_mreserve_left(const struct mreserve *reserve)
 {
-        return !!reserve->one + (reserve->sheaf ? (unsigned)stook_sheaf_available(reserve->sheaf) : 0);
+        unsigned in_sheaf = 0;
+
+        if (reserve->sheaf)
+                in_sheaf = (unsigned)stook_sheaf_available(reserve->sheaf);
+        return !!reserve->one + in_sheaf;
 }
 
 void stook_mreserve_return(struct mreserve *reserve)

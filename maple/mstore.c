@@ -6,8 +6,8 @@
 #include <errno.h>
 #include "mwrite.h"
 
-int stook_mwrite_prepare(struct mwrite *write, struct stook_maple *tree, uint64_t first, uint64_t last, void *entry,
-                         enum mwrite_wish wish)
+int stook_mwrite_prepare(struct mwrite *write, struct stook_maple *tree, uint64_t first,
+                         uint64_t last, void *entry, enum mwrite_wish wish)
 {
         int error = 0;
 
@@ -41,10 +41,9 @@ void stook_mwrite_commit(struct mwrite *write, struct mreserve *reserve)
                 stook_mwrite_leaf(write, reserve);
         else
                 stook_mwrite_run(write, reserve);
-        mtree_written(tree);
 }
 
-/* What was prepared. The lock is held. */
+/* Commits what was prepared. The caller holds the lock. */
 static int finish(struct mwrite *write)
 {
         struct mreserve reserve = { NULL, NULL };
@@ -61,7 +60,8 @@ static int finish(struct mwrite *write)
         return 0;
 }
 
-static int store(struct stook_maple *tree, uint64_t first, uint64_t last, void *entry, enum mwrite_wish wish)
+static int store(struct stook_maple *tree, uint64_t first, uint64_t last, void *entry,
+                 enum mwrite_wish wish)
 {
         bool entered = stook_mtree_enter(tree);
         struct mwrite write;
@@ -73,12 +73,14 @@ static int store(struct stook_maple *tree, uint64_t first, uint64_t last, void *
         return error;
 }
 
-STOOK_PUBLIC int stook_maple_store(struct stook_maple *tree, uint64_t first, uint64_t last, void *entry)
+STOOK_PUBLIC int stook_maple_store(struct stook_maple *tree, uint64_t first, uint64_t last,
+                                   void *entry)
 {
         return store(tree, first, last, entry, MWRITE_STORE);
 }
 
-STOOK_PUBLIC int stook_maple_insert(struct stook_maple *tree, uint64_t first, uint64_t last, void *entry)
+STOOK_PUBLIC int stook_maple_insert(struct stook_maple *tree, uint64_t first, uint64_t last,
+                                    void *entry)
 {
         return entry ? store(tree, first, last, entry, MWRITE_INSERT) : -EINVAL;
 }

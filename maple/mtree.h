@@ -1,12 +1,13 @@
 /*
- * Purpose: what all files of the maple tree share: the root word, the levels' kinds, a place in a leaf.
+ * Purpose: what all files of the maple tree share: the root word, the levels' kinds, a place in a
+ * leaf.
  *
  * Place: above mnode.h, below everything else.
  * The root word is one of
  *   0                          the empty tree
  *   an entry                   of key 0 alone; its two low bits are not 10
  *   node | height << 2 | 2     a node has 8 free low bits, the height is 1 to 63
- * so one load tells a reader where to begin and how far down to go.
+ * So one load tells a reader where to begin and how far down to go.
  */
 #ifndef STOOK_MTREE_H
 #define STOOK_MTREE_H
@@ -40,7 +41,7 @@ static inline uintptr_t mroot_make(struct mnode *node, unsigned height)
         return (uintptr_t)node | height << 2 | 2;
 }
 
-/* Can the entry of key 0 be the root word itself? */
+/* The entry of key 0 can be the root word itself. */
 static inline bool mroot_can_hold(const void *entry)
 {
         return ((uintptr_t)entry & 3) != 2;
@@ -74,27 +75,53 @@ static inline enum mnode_kind mtree_kind(const struct stook_maple *tree, unsigne
         return !level ? MNODE_LEAF : mtree_gaps(tree) ? MNODE_INNER_GAPS : MNODE_INNER;
 }
 
-/* ---- what tells a cursor that its leaf may be gone ---- */
-
-/* Of this thread, to any RCU tree. */
-extern __thread uint64_t stook_mtree_own_writes;
+/* ---- how a cursor knows that its leaf may be gone ---- */
 
 /*
- * Changes with every write that a leaf need not outlive for a cursor of this thread: without RCU each one; with RCU this
- * thread's own. (A thread with the lock is no reader, so grace periods may end under its cursors, and nobody else writes
- * then. Readers hold on to leaves by their read section, and look whether those are dead.)
+ * The leaf that a cursor remembers has not been freed if one of two things holds.
+ *
+ * - No write ended since the leaf was found: the tree's version is the same. This goes for trees
+ *   without RCU, and for cursors that are used under the lock. Their thread is no reader, so a leaf
+ *   of an RCU tree may be freed while another thread has the lock.
+ * - The leaf was found by a reader, and the read section lasts. Such a cursor has the version
+ *   MTREE_SECTION. It need not look at the tree's version, which writers change all the time.
+ *
+ * With an external lock the library cannot tell readers from the holder: cursors go by the version.
+ *
+ *  M3: the release store of the version comes after the store that unlinks a leaf. It pairs with
+ *      the acquire load before a cursor's walk: the walk does not find leaves unlinked by then.
+ *  The store comes before the leaf is given to free_rcu, too. So if a cursor was used under the
+ *  lock and is now used in a read section, it finds the version changed, or else the section began
+ *  early enough for the grace period to wait for it.
  */
+#define MTREE_SECTION UINT64_MAX
+
+/* Own locks of trees that this thread holds: with one, it is not taken for a reader. */
+extern __thread unsigned stook_mtree_locked;
+
+/* M3 */
 static inline uint64_t mtree_version(const struct stook_maple *tree)
 {
-        return mtree_rcu(tree) ? stook_mtree_own_writes : tree->version;
+        return __atomic_load_n(&tree->version, __ATOMIC_ACQUIRE);
 }
 
+/* The version that a cursor remembers when it is about to walk down. */
+static inline uint64_t mtree_version_for_walk(const struct stook_maple *tree)
+{
+        bool own = !(tree->flags & STOOK_MAPLE_EXTERNAL_LOCK);
+
+        return mtree_rcu(tree) && own && !stook_mtree_locked ? MTREE_SECTION : mtree_version(tree);
+}
+
+static inline bool mtree_same_version(const struct stook_maple *tree, uint64_t version)
+{
+        return version == MTREE_SECTION || version == mtree_version(tree);
+}
+
+/* M3. The lock is held. Nodes that the write replaced are unlinked, and none was given back yet. */
 static inline void mtree_written(struct stook_maple *tree)
 {
-        if (mtree_rcu(tree))
-                stook_mtree_own_writes++;
-        else
-                tree->version++;
+        __atomic_store_n(&tree->version, tree->version + 1, __ATOMIC_RELEASE);
 }
 
 static inline bool mtree_reserved(const void *entry)
@@ -112,48 +139,66 @@ struct mplace {
         void    *entry;
 };
 
-/* Finds the range that has @key in it. */
+/* Finds the range that @key is in. */
 void stook_mplace_seek(struct stook_maple *tree, uint64_t key, struct mplace *place);
 
 /*
- * Reads slot @slot of the leaf at hand again. False: the leaf was replaced meanwhile (RCU trees), and what is in the
- * place means nothing.
+ * Reads slot @slot of the leaf in @place again. False: the leaf was replaced meanwhile (RCU trees),
+ * and the content of @place means nothing.
  */
 bool stook_mplace_read(struct stook_maple *tree, struct mplace *place, unsigned slot);
 
-/* For tests: loads by wide compares, where the processor has them, or without. Return: by wide ones. One thread. */
+/*
+ * For tests, with one thread: loads use wide compares, or do not. Return: they do now; false where
+ * the processor has none.
+ */
 bool stook_mload_choose(bool wide);
 
 /* ---- locking of simple calls ---- */
 
-/* True: the lock was taken, and must be left again. False: there is none to take, or the caller has it. */
+/*
+ * Takes the tree's lock. True: it was taken, and must be left again. False: the tree has none of
+ * its own, or the caller holds it.
+ */
 bool stook_mtree_enter(struct stook_maple *tree);
 void stook_mtree_leave(struct stook_maple *tree, bool entered);
 /* For reads, which take no lock in RCU trees. */
 bool stook_mtree_enter_reader(struct stook_maple *tree);
-/* Ends the process if a tree with a lock of its own is about to be changed without it; where there are assertions. */
+/*
+ * In builds with assertions: ends the process if a tree with a lock of its own is about to be
+ * changed by a thread that does not hold it.
+ */
 void stook_mtree_check_holder(const struct stook_maple *tree);
 
-/* ---- gaps (lock) ---- */
+/* ---- gaps; the caller holds the lock ---- */
 
 /* The largest gap in a node on @level that spans [min, max]. */
-uint64_t stook_mgap_of(const struct stook_maple *tree, struct mnode *node, unsigned level, uint64_t min, uint64_t max);
+uint64_t stook_mgap_of(const struct stook_maple *tree, struct mnode *node, unsigned level,
+                       uint64_t min, uint64_t max);
 
-/* The lowest or the highest place for @size keys in [min, max]. False: none. size >= 1, min <= max. */
-bool stook_mgap_lowest(struct stook_maple *tree, uint64_t min, uint64_t max, uint64_t size, uint64_t *first);
-bool stook_mgap_highest(struct stook_maple *tree, uint64_t min, uint64_t max, uint64_t size, uint64_t *first);
+/*
+ * The lowest or the highest place for @size keys in [min, max]. False: none. size >= 1, min <= max.
+ */
+bool stook_mgap_lowest(struct stook_maple *tree, uint64_t min, uint64_t max, uint64_t size,
+                       uint64_t *first);
+bool stook_mgap_highest(struct stook_maple *tree, uint64_t min, uint64_t max, uint64_t size,
+                        uint64_t *first);
 
 /* ---- nodes given back ---- */
 
-/* A node, or a whole subtree with its root on @level, that no reader was ever shown, or may be shown no more. */
+/*
+ * Frees a node that no reader can be in: it was never published, or its readers have left.
+ */
 void stook_mnode_free(struct mnode *node);
-/* One that readers may be in: marked dead and freed after them. The tree's lock is held. */
+/*
+ * Marks a node that readers may be in as dead, and frees it after them. The caller holds the lock.
+ */
 void stook_mnode_retire(struct stook_maple *tree, struct mnode *node);
-/* Offers nodes again that the cache could not take. */
+/* Retires nodes again that the cache could not take before. */
 void stook_mnode_retire_deferred(struct stook_maple *tree);
-/* The same when the tree goes: makes room for them by waiting for readers. */
+/* The same when the tree is destroyed: waits for readers, so that there is room. */
 void stook_mnode_retire_rest(struct stook_maple *tree);
-/* By the tree's kind, free or retire. */
+/* Frees or retires, by the tree's kind, @node on @level and all nodes below it. */
 void stook_mnode_drop_subtree(struct stook_maple *tree, struct mnode *node, unsigned level);
 
 #endif

@@ -1,9 +1,12 @@
 /*
- * Purpose: looks at every node of a tree and tells what is wrong with it.
+ * Purpose: checks every node of a tree, and reports what is wrong.
  *
- * Place: for tests and for people; nothing calls it. The tree's lock is held.
- * Checks the invariants of mnode.h (I1 to I4), gap tracking, the depth of leaves (the walk goes down by the height: a
- * leaf too high would be read as an inner node, and show), and that no node is dead.
+ * Place: for tests and for people; no other file calls it. The tree's lock is held. It checks
+ *  - the invariants of mnode.h (I1 to I4),
+ *  - the tracked gaps,
+ *  - the depth of leaves: the walk goes down by the height, so a leaf that is too high is read as
+ *    an inner node, and fails,
+ *  - that no node is dead.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -12,24 +15,27 @@
 struct check {
         const struct stook_maple *tree;
         int      faults;
-        bool     after_gap;             /* the range before the one at hand is a gap */
+        bool     after_gap;             /* the range before this one is a gap */
         size_t   nodes;
 };
 
-static __attribute__((format(printf, 3, 4))) void fault(struct check *check, const struct mnode *node, const char *format, ...)
+static __attribute__((format(printf, 3, 4)))
+void fault(struct check *check, const struct mnode *node, const char *format, ...)
 {
         va_list args;
 
         check->faults++;
         va_start(args, format);
-        fprintf(stderr, "stook: maple tree %p: node %p: ", (const void *)check->tree, (const void *)node);
+        fprintf(stderr, "stook: maple tree %p: node %p: ", (const void *)check->tree,
+                (const void *)node);
         vfprintf(stderr, format, args);
         fputc('\n', stderr);
         va_end(args);
 }
 
-/* Fill, order and padding. False: its slots are not to be followed. */
-static bool check_shape(struct check *check, struct mnode *node, unsigned level, uint64_t min, uint64_t max, bool root)
+/* Fill, order and padding. False: the slots must not be followed. */
+static bool check_shape(struct check *check, struct mnode *node, unsigned level, uint64_t min,
+                        uint64_t max, bool root)
 {
         enum mnode_kind kind = mtree_kind(check->tree, level);
         struct mnode_shape shape = mnode_shape(kind);
@@ -42,20 +48,23 @@ static bool check_shape(struct check *check, struct mnode *node, unsigned level,
         if (node->head & MNODE_DEAD)
                 fault(check, node, "dead");
         if (count < least || count > shape.slots) {
-                fault(check, node, "%u slots on level %u, not %u to %u", count, level, least, shape.slots);
+                fault(check, node, "%u slots on level %u, not %u to %u", count, level, least,
+                      shape.slots);
                 return false;
         }
         for (unsigned i = 0; i + 1 < count; i++)
                 if (pivot[i] < (i ? pivot[i - 1] + 1 : min) || pivot[i] >= max)
-                        fault(check, node, "pivot %u is %" PRIu64 ", out of order in [%" PRIu64 ", %" PRIu64 "]", i,
-                              pivot[i], min, max);
+                        fault(check, node,
+                              "pivot %u is %" PRIu64 ", out of order in [%" PRIu64 ", %" PRIu64 "]",
+                              i, pivot[i], min, max);
         for (unsigned i = count - 1; i + 1 < shape.slots; i++)
                 if (pivot[i] != UINT64_MAX)
                         fault(check, node, "unused pivot %u is %" PRIu64, i, pivot[i]);
         return check->faults == before;
 }
 
-static void check_node(struct check *check, struct mnode *node, unsigned level, uint64_t min, uint64_t max, bool root)
+static void check_node(struct check *check, struct mnode *node, unsigned level, uint64_t min,
+                       uint64_t max, bool root)
 {
         enum mnode_kind kind = mtree_kind(check->tree, level);
         unsigned count = mnode_count(node);
@@ -82,7 +91,8 @@ static void check_node(struct check *check, struct mnode *node, unsigned level, 
                 check_node(check, slot, level - 1, first, last, false);
                 if (kind == MNODE_INNER_GAPS &&
                     node->gaps.gap[i] != stook_mgap_of(check->tree, slot, level - 1, first, last))
-                        fault(check, node, "gap %u is %" PRIu64 ", not %" PRIu64, i, node->gaps.gap[i],
+                        fault(check, node, "gap %u is %" PRIu64 ", not %" PRIu64, i,
+                              node->gaps.gap[i],
                               stook_mgap_of(check->tree, slot, level - 1, first, last));
         }
 }
@@ -97,7 +107,8 @@ static struct check walk(struct stook_maple *tree)
                 if (!mroot_height(root) || mroot_height(root) > MNODE_LEVELS)
                         fault(&check, mroot_node(root), "height %u", mroot_height(root));
                 else
-                        check_node(&check, mroot_node(root), mroot_height(root) - 1, 0, UINT64_MAX, true);
+                        check_node(&check, mroot_node(root), mroot_height(root) - 1, 0, UINT64_MAX,
+                                   true);
         }
         stook_mtree_leave(tree, entered);
         return check;

@@ -1,11 +1,12 @@
 /*
- * Purpose: writes after which one leaf is one leaf still, or has become the root word, or has come of it: most of
- * all. The leaf is changed in place (0 nodes); with RCU, and where there was none, a changed copy takes its place (1
- * node).
+ * Purpose: writes within one leaf, and those that make the first leaf or leave only a root word.
+ * Most writes are of this kind. The leaf is changed in place (0 nodes). With RCU, and in a tree
+ * that had no node, a changed copy takes its place (1 node).
  *
  * Place: last part of a write (mwrite.h).
- * Concurrency: with RCU the only change in place is that of the entry in a slot, by one store (M1), for an exact fit. A
- *  copy is published by one store as well, M1; the leaf it replaces is retired after it, M2.
+ * Concurrency: with RCU the only change in place is that of the entry in a slot, by one store (M1),
+ *  for an exact fit. A copy is published by one store, too (M1). Then comes the version, M3 of
+ *  mtree.h. Then the leaf that the copy replaces is retired, M2.
  */
 #include <string.h>
 #include "mwrite.h"
@@ -31,10 +32,12 @@ void stook_mwrite_gap_up(struct mwrite *write, unsigned level, uint64_t gap)
 }
 
 /*
- * Makes @now what @leaf becomes: the new range and the pieces beside it stand where the slots [from, to] were. @now
- * may be @leaf; else all of it is read from @leaf, so that no load waits for a store just made.
+ * Makes @now what @leaf becomes: the new range and the pieces beside it stand where slots @from to
+ * @to were. @now may be @leaf. Else all of it is read from @leaf, so that no load waits for a store
+ * just made.
  */
-static void splice(const struct mwrite *write, const struct mnode *leaf, struct mnode *now, unsigned from, unsigned to)
+static void splice(const struct mwrite *write, const struct mnode *leaf, struct mnode *now,
+                   unsigned from, unsigned to)
 {
         void *left_entry = leaf->wide.slot[from], *right_entry = leaf->wide.slot[to];
         unsigned count = mnode_count(leaf), n = write->piece_left + 1u + write->piece_right;
@@ -75,7 +78,8 @@ static void link_leaf(struct mwrite *write, struct mnode *now)
         if (write->height == 1)
                 mtree_set_root(write->tree, mroot_make(now, 1));
         else
-                mnode_publish(mnode_slots(above, mtree_kind(write->tree, 1)) + write->left.at[1], now);
+                mnode_publish(mnode_slots(above, mtree_kind(write->tree, 1)) + write->left.at[1],
+                              now);
 }
 
 void stook_mwrite_leaf(struct mwrite *write, struct mreserve *reserve)
@@ -96,8 +100,10 @@ void stook_mwrite_leaf(struct mwrite *write, struct mreserve *reserve)
                         link_leaf(write, now);
         }
         if (mtree_gaps(write->tree) && write->height > 1)
-                stook_mwrite_gap_up(write, 0, stook_mgap_of(write->tree, now, 0, write->left.bound[0],
+                stook_mwrite_gap_up(write, 0,
+                                    stook_mgap_of(write->tree, now, 0, write->left.bound[0],
                                                             write->right.bound[0]));
+        mtree_written(write->tree);
         if (now == leaf || write->rootless)
                 return;
         if (mtree_rcu(write->tree))

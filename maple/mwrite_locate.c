@@ -2,7 +2,8 @@
  * Purpose: where a write begins and ends.
  *
  * Place: first part of a write (mwrite.h).
- * A gap that is stored swallows the gaps beside it, also in the neighbouring leaf, so that two never meet (I3 of mnode.h).
+ * A write of a gap takes in the gaps beside it, also those in the neighbouring leaves. So two gaps
+ * never meet (I3 of mnode.h).
  */
 #include <errno.h>
 #include "mwrite.h"
@@ -27,7 +28,8 @@ static struct mnode *stand_in(struct mwrite *write, uintptr_t root)
         return leaf;
 }
 
-struct mnode *stook_mwrite_left_neighbour(struct mwrite *write, unsigned level, bool move, uint64_t *bound)
+struct mnode *stook_mwrite_left_neighbour(struct mwrite *write, unsigned level, bool move,
+                                          uint64_t *bound)
 {
         struct mside *side = &write->left;
         unsigned up = level + 1, slot;
@@ -59,7 +61,8 @@ struct mnode *stook_mwrite_left_neighbour(struct mwrite *write, unsigned level, 
         }
 }
 
-struct mnode *stook_mwrite_right_neighbour(struct mwrite *write, unsigned level, bool move, uint64_t *bound)
+struct mnode *stook_mwrite_right_neighbour(struct mwrite *write, unsigned level, bool move,
+                                           uint64_t *bound)
 {
         struct mside *side = &write->right;
         unsigned up = level + 1, slot;
@@ -94,7 +97,10 @@ struct mnode *stook_mwrite_right_neighbour(struct mwrite *write, unsigned level,
         }
 }
 
-/* Both ways to the leaf that has `first` in it; then, if it must be, the right one to that of `last`. */
+/*
+ * Both ways go to the leaf that has `first` in it; then, if need be, the right one to that of
+ * `last`.
+ */
 static void descend(struct mwrite *write, uintptr_t root)
 {
         struct mside *left = &write->left, *right = &write->right;
@@ -141,7 +147,8 @@ static uint64_t slot_first(const struct mwrite *write)
 
 static uint64_t slot_last(const struct mwrite *write)
 {
-        return mnode_last(write->right.node[0], MNODE_LEAF, write->right.at[0], write->right.bound[0]);
+        return mnode_last(write->right.node[0], MNODE_LEAF, write->right.at[0],
+                          write->right.bound[0]);
 }
 
 static void *entry_at(const struct mside *side)
@@ -149,7 +156,7 @@ static void *entry_at(const struct mside *side)
         return side->node[0]->wide.slot[side->at[0]];
 }
 
-/* Over the gap that `first` is in, or that ends before it. */
+/* Widens the write over the gap that `first` is in, or that ends before it. */
 static void widen_left(struct mwrite *write)
 {
         struct mside *left = &write->left;
@@ -227,7 +234,8 @@ int stook_mwrite_locate(struct mwrite *write, enum mwrite_wish wish)
                 write->first = slot_first(write);
                 write->last = slot_last(write);
         }
-        if (wish == MWRITE_INSERT && (entry_at(left) || left->node[0] != right->node[0] || left->at[0] != right->at[0]))
+        if (wish == MWRITE_INSERT &&
+            (entry_at(left) || left->node[0] != right->node[0] || left->at[0] != right->at[0]))
                 return -EEXIST;
         if (!write->entry) {
                 widen_left(write);

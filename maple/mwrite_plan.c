@@ -1,12 +1,15 @@
 /*
- * Purpose: the class of a write, what it does on each level, and the exact number of nodes it takes from the reserve.
+ * Purpose: the class of a write, what it does on each level, and the exact number of nodes that it
+ * takes from the reserve.
  *
- * Place: second part of a write (mwrite.h): reads counts, changes nothing but the plan. mwrite_run.c does what stands in it.
+ * Place: second part of a write (mwrite.h). It reads counts, and changes only the plan, which
+ * mwrite_run.c carries out.
  * Invariants:
- *  I1 a node that is made has between `least` and `slots` entries, unless it is the root. A run too short takes in a neighbour,
- *     which has `least` at least; a run too long is cut evenly or as mwrite_run.c says, each piece at least `least`.
- *  I2 each replaced node is in dead[] once, after everything in it that lives on was taken over; nodes and subtrees
- *     between the two ways first found are not in dead[], but in span[].
+ *  I1 a node that is made has between `least` and `slots` slots in use, unless it is the root. A
+ *     run that is too short takes in a neighbour, which has `least` at least. A run that is too
+ *     long is cut evenly, or as mwrite_run.c says, each piece with `least` at least.
+ *  I2 each replaced node is in dead[] once, after all of its content that stays was taken over.
+ *     Nodes and subtrees between the two ways first found are not in dead[], but in span[].
  */
 #include "mwrite.h"
 
@@ -50,7 +53,10 @@ static void bury(struct mwrite *write, struct mnode *node)
         write->dead[write->dead_count++] = node;
 }
 
-/* Nodes of the left or right way above @level that take_in_* is about to step out of: all their children are replaced. */
+/*
+ * Before take_in_* leaves the nodes of the left or right way above @level: all children of these
+ * nodes are replaced, so the nodes are, too.
+ */
 static void take_in_left(struct mwrite *write, unsigned level, unsigned *count)
 {
         struct mside *left = &write->left;
@@ -83,7 +89,10 @@ static void take_in_right(struct mwrite *write, unsigned level, unsigned *count)
         *count += mnode_count(step->from_right);
 }
 
-/* Too short: a sibling on either side if there is one, else the neighbour below another parent, else this is the root. */
+/*
+ * The run is too short. It takes in a sibling on either side, else the neighbour below another
+ * parent. If there is none, this level is the root.
+ */
 static void lengthen(struct mwrite *write, unsigned level, unsigned *count)
 {
         struct mside *left = &write->left, *right = &write->right;
@@ -102,8 +111,8 @@ static void lengthen(struct mwrite *write, unsigned level, unsigned *count)
 }
 
 /*
- * Too long for one node: a sibling that leaves both with a free slot shares the load. Which one: who fills a tree upwards wants
- * its left nodes full, so left goes first.
+ * The run is too long for one node. It takes in a sibling if both nodes then have a free slot. The
+ * left one comes first: a program that fills a tree upwards gets fuller nodes that way.
  */
 static void share(struct mwrite *write, unsigned level, unsigned *count)
 {
@@ -121,12 +130,16 @@ static void share(struct mwrite *write, unsigned level, unsigned *count)
 static bool whole_level(const struct mwrite *write, unsigned level)
 {
         for (unsigned up = level + 1; up < write->height; up++)
-                if (write->left.at[up] || write->right.at[up] + 1u < mnode_count(write->right.node[up]))
+                if (write->left.at[up] ||
+                    write->right.at[up] + 1u < mnode_count(write->right.node[up]))
                         return false;
         return true;
 }
 
-/* Counts what the nodes made on a level take from the reserve; without RCU they take dead ones first. */
+/*
+ * Counts what the nodes made on a level take from the reserve. Without RCU they take replaced nodes
+ * first.
+ */
 static void charge(struct mwrite *write, unsigned made, unsigned *reused)
 {
         unsigned free = mtree_rcu(write->tree) ? 0 : write->dead_count - *reused;
@@ -136,7 +149,7 @@ static void charge(struct mwrite *write, unsigned made, unsigned *reused)
         write->nodes += made - again;
 }
 
-/* Do the ranges left fit the root word, because there is none, or one for key 0 alone? */
+/* The ranges that are left fit the root word: there is none, or one for key 0 alone. */
 static bool makes_word(struct mwrite *write, unsigned count)
 {
         struct mnode *first = write->left.node[0], *last = write->right.node[0];
@@ -155,7 +168,7 @@ static bool makes_word(struct mwrite *write, unsigned count)
         return write->first == 1 && mroot_can_hold(first->wide.slot[0]);
 }
 
-/* One leaf, and afterwards too; or the root word before or after. */
+/* The write is within one leaf, and a leaf or the root word is what becomes of it. */
 static bool stays_leaf(const struct mwrite *write, unsigned count)
 {
         return write->left.node[0] == write->right.node[0] && count <= MNODE_SLOTS &&
@@ -180,8 +193,9 @@ static void plan_run(struct mwrite *write, unsigned count)
 
         write->dead_count = 0;
         for (unsigned level = 0; level < write->height && left->node[0] != right->node[0]; level++)
-                write->span[level] = (struct mspan){ left->node[level], right->node[level], left->at[level],
-                                                     right->at[level] };
+                write->span[level] = (struct mspan){
+                        left->node[level], right->node[level], left->at[level], right->at[level],
+                };
         for (unsigned level = 0;; level++) {
                 struct mnode_shape shape = mnode_shape(mtree_kind(write->tree, level)), above;
                 struct mstep *step = write->step + level;
@@ -192,7 +206,8 @@ static void plan_run(struct mwrite *write, unsigned count)
                         bury(write, right->node[level]);
                 if (count < shape.least)
                         lengthen(write, level, &count);
-                else if (count > shape.slots && left->node[level] == right->node[level] && level + 1 < write->height)
+                else if (count > shape.slots && left->node[level] == right->node[level] &&
+                         level + 1 < write->height)
                         share(write, level, &count);
                 step->cuts = (unsigned char)((count + shape.slots - 1) / shape.slots);
                 write->top = level;
@@ -216,8 +231,8 @@ static void plan_run(struct mwrite *write, unsigned count)
                         write->end = MWRITE_POINTER;
                         return;
                 }
-                count = left->at[level + 1] + step->cuts + mnode_count(right->node[level + 1]) - 1u -
-                        right->at[level + 1];
+                count = left->at[level + 1] + step->cuts +
+                        mnode_count(right->node[level + 1]) - 1u - right->at[level + 1];
                 above = mnode_shape(mtree_kind(write->tree, level + 1));
                 if (!mtree_rcu(write->tree) && left->node[level + 1] == right->node[level + 1] &&
                     count <= above.slots && (count >= above.least || level + 2 == write->height)) {

@@ -3,20 +3,25 @@
  *
  * Place: last part of a write (mwrite.h).
  * Invariants:
- *  I1 nothing that readers can reach is changed before the one store that publishes the new nodes: to the root word,
- *     or to one slot. (SPLICE changes a node in place, and is for trees without RCU.)
- *  I2 without RCU a node is used again only after all of its content that lives on is in a run.
- * Concurrency: M1 of mnode.h (publication), M2 (retirement, after it).
+ *  I1 nothing that readers can reach is changed before the one store that publishes the new nodes:
+ *     to the root word, or to one slot. (SPLICE changes a node in place, and is for trees without
+ *     RCU.)
+ *  I2 without RCU a node is used again only after all of its content that stays is in a run.
+ * Concurrency: the order is M1 of mnode.h (publication), M3 of mtree.h (the version), M2 of mnode.h
+ *  (retirement).
  */
 #include <string.h>
 #include "mwrite.h"
 
-/* 16 of the left leaf, the new range, 16 of the right one; a neighbour is only taken in by shorter ones (plan, I1). */
+/*
+ * 16 slots of the left leaf, the new range, 16 of the right leaf. Only shorter runs take in a
+ * neighbour (mwrite_plan.c I1).
+ */
 #define RUN_MAX 34
 
 struct run {
         unsigned n;
-        unsigned fresh, fresh_end;      /* what is new in it */
+        unsigned fresh, fresh_end;      /* slots from fresh to below fresh_end are new */
         uint64_t first;                 /* first key */
         uint64_t last[RUN_MAX];
         void    *slot[RUN_MAX];
@@ -36,12 +41,14 @@ static void add(struct run *run, uint64_t last, void *slot, uint64_t gap)
 }
 
 /* Slots [from, to) of a node whose last slot ends at @max. */
-static void add_slots(struct run *run, struct mnode *node, enum mnode_kind kind, unsigned from, unsigned to, uint64_t max)
+static void add_slots(struct run *run, struct mnode *node, enum mnode_kind kind, unsigned from,
+                      unsigned to, uint64_t max)
 {
         void **slots = mnode_slots(node, kind);
 
         for (unsigned i = from; i < to; i++)
-                add(run, mnode_last(node, kind, i, max), slots[i], kind == MNODE_INNER_GAPS ? node->gaps.gap[i] : 0);
+                add(run, mnode_last(node, kind, i, max), slots[i], kind == MNODE_INNER_GAPS ?
+                    node->gaps.gap[i] : 0);
 }
 
 /* The run of a level: what is kept to the left, what is new, what is kept to the right. */
@@ -54,8 +61,9 @@ static void begin_run(struct mwrite *write, unsigned level, struct run *run)
         run->n = 0;
         run->first = write->left.bound[level];
         if (step->from_left)
-                add_slots(run, step->from_left, kind, 0, mnode_count(step->from_left), step->left_last);
-        /* What is kept never includes a node's last slot, so its end does not matter. */
+                add_slots(run, step->from_left, kind, 0, mnode_count(step->from_left),
+                          step->left_last);
+        /* These slots never include the node's last one, so its end does not matter. */
         add_slots(run, left, kind, 0, write->left.at[level], UINT64_MAX);
         if (!level && write->piece_left)
                 add(run, write->first - 1, left->wide.slot[write->left.at[0]], 0);
@@ -77,10 +85,12 @@ static void end_run(struct mwrite *write, unsigned level, struct run *run)
                 add(run, mnode_last(right, kind, at, max), right->wide.slot[at], 0);
         add_slots(run, right, kind, at + 1, count, max);
         if (step->from_right)
-                add_slots(run, step->from_right, kind, 0, mnode_count(step->from_right), write->right.bound[level]);
+                add_slots(run, step->from_right, kind, 0, mnode_count(step->from_right),
+                          write->right.bound[level]);
 }
 
-static struct mnode *take(struct mwrite *write, unsigned dead_end, unsigned *reused, struct mreserve *reserve)
+static struct mnode *take(struct mwrite *write, unsigned dead_end, unsigned *reused,
+                          struct mreserve *reserve)
 {
         if (!mtree_rcu(write->tree) && *reused < dead_end)
                 return write->dead[(*reused)++];
@@ -88,7 +98,8 @@ static struct mnode *take(struct mwrite *write, unsigned dead_end, unsigned *reu
 }
 
 /* A node of run entries [from, to); @first is its first key. Returns its largest gap. */
-static uint64_t make_node(const struct mwrite *write, struct mnode *node, unsigned level, const struct run *run, unsigned from,
+static uint64_t make_node(const struct mwrite *write, struct mnode *node, unsigned level,
+                          const struct run *run, unsigned from,
                           unsigned to, uint64_t first)
 {
         enum mnode_kind kind = mtree_kind(write->tree, level);
@@ -111,10 +122,11 @@ static uint64_t make_node(const struct mwrite *write, struct mnode *node, unsign
 }
 
 /*
- * Where a run is cut in two. Evenly; but who adds at the upper end of a node will add there again, and so at the lower end:
- * then the other part is left as full as can be.
+ * Where a run is cut in two: evenly, as a rule. But a program that adds at the upper end of a node
+ * will add there again, and so at the lower end. Then the other part is left as full as can be.
  */
-static unsigned first_cut(const struct mwrite *write, const struct run *run, unsigned cuts, struct mnode_shape shape)
+static unsigned first_cut(const struct mwrite *write, const struct run *run, unsigned cuts,
+                          struct mnode_shape shape)
 {
         unsigned small = run->n - shape.slots > shape.least ? run->n - shape.slots : shape.least;
 
@@ -125,15 +137,17 @@ static unsigned first_cut(const struct mwrite *write, const struct run *run, uns
         return run->n / cuts;
 }
 
-static void cut_run(struct mwrite *write, unsigned level, struct run *run, struct cut *cut, unsigned *reused,
-                    struct mreserve *reserve)
+static void cut_run(struct mwrite *write, unsigned level, struct run *run, struct cut *cut,
+                    unsigned *reused, struct mreserve *reserve)
 {
         struct mnode_shape shape = mnode_shape(mtree_kind(write->tree, level));
         unsigned cuts = write->step[level].cuts, from = 0, to;
         uint64_t first = run->first;
 
         for (unsigned i = 0; i < cuts; i++, from = to) {
-                to = i + 1 == cuts ? run->n : i ? from + (run->n - from) / (cuts - i) : first_cut(write, run, cuts, shape);
+                to = i + 1 == cuts ? run->n :
+                     i             ? from + (run->n - from) / (cuts - i)
+                                   : first_cut(write, run, cuts, shape);
                 cut[i].node = take(write, write->step[level].dead_end, reused, reserve);
                 cut[i].last = run->last[to - 1];
                 cut[i].gap = make_node(write, cut[i].node, level, run, from, to, first);
@@ -148,7 +162,8 @@ static void add_cuts(struct run *run, const struct cut *cut, unsigned cuts)
 }
 
 /* The whole level is new. */
-static void finish_root(struct mwrite *write, unsigned level, const struct cut *cut, unsigned *reused, struct mreserve *reserve)
+static void finish_root(struct mwrite *write, unsigned level, const struct cut *cut,
+                        unsigned *reused, struct mreserve *reserve)
 {
         unsigned cuts = write->step[level].cuts;
         struct mnode *root;
@@ -179,7 +194,8 @@ static void finish_pointer(struct mwrite *write, unsigned level, const struct cu
 }
 
 /* The node above is rewritten in place, with the cuts for the children that were replaced. */
-static void finish_splice(struct mwrite *write, unsigned level, struct run *run, const struct cut *cut)
+static void finish_splice(struct mwrite *write, unsigned level, struct run *run,
+                          const struct cut *cut)
 {
         struct mnode *above = write->left.node[level + 1];
         uint64_t gap;
@@ -193,7 +209,7 @@ static void finish_splice(struct mwrite *write, unsigned level, struct run *run,
                 stook_mwrite_gap_up(write, level + 1, gap);
 }
 
-/* Subtrees between the two ways that were first found: all of their ranges are overwritten. */
+/* The subtrees between the two ways first found: the write covers all of their ranges. */
 static void drop_spanned(struct mwrite *write)
 {
         for (unsigned level = 1; level < write->height; level++) {
@@ -202,10 +218,13 @@ static void drop_spanned(struct mwrite *write)
                 unsigned end = span->left == span->right ? span->right_at : mnode_count(span->left);
 
                 for (unsigned i = span->left_at + 1u; i < end; i++)
-                        stook_mnode_drop_subtree(write->tree, mnode_slots(span->left, kind)[i], level - 1);
+                        stook_mnode_drop_subtree(write->tree, mnode_slots(span->left, kind)[i],
+                                                 level - 1);
                 if (span->left != span->right)
                         for (unsigned i = 0; i < span->right_at; i++)
-                                stook_mnode_drop_subtree(write->tree, mnode_slots(span->right, kind)[i], level - 1);
+                                stook_mnode_drop_subtree(write->tree,
+                                                         mnode_slots(span->right,
+                                                                     kind)[i], level - 1);
         }
 }
 
@@ -240,6 +259,7 @@ void stook_mwrite_run(struct mwrite *write, struct mreserve *reserve)
                 finish_splice(write, write->top, &run, cut);
                 break;
         }
+        mtree_written(write->tree);
         if (mtree_rcu(write->tree)) {
                 if (spanning)
                         drop_spanned(write);

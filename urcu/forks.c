@@ -1,5 +1,5 @@
 /*
- * Purpose: whether forks are handled here, or by the program itself: twice would be a deadlock.
+ * Purpose: whether forks are handled here, or by the program itself. To do both is a deadlock.
  */
 #include <stook/rcu.h>
 #include "urcu.h"

@@ -1,5 +1,6 @@
 /*
- * Purpose: liburcu-memb: the usual flavour: readers without barriers, membarrier by who waits.
+ * Purpose: liburcu-memb: the usual flavour. Readers have no barriers; the thread that waits for
+ * them uses membarrier.
  */
 #define URCU_API_MAP
 #include <urcu/urcu-memb.h>

@@ -1,11 +1,11 @@
 /*
- * Purpose: one flavour of liburcu as a table for <stook/rcu.h>. Included once by the file of each flavour, behind
- * liburcu's header under URCU_API_MAP, with
+ * Purpose: one flavour of liburcu as a table for <stook/rcu.h>. The file of each flavour includes
+ * it once, behind liburcu's header under URCU_API_MAP, with
  *   TABLE           the table's name
  *   MAY_WAIT        what may_wait answers outside a callback: see <stook/rcu.h>
  *   BEFORE_FORK(), AFTER_FORK_PARENT(), AFTER_FORK_CHILD()
- *                   what the flavour itself wants besides call_rcu's handlers
- * Concurrency: used and used_theirs are atomic, and once 1 stay.
+ *                   what the flavour itself needs besides call_rcu's handlers
+ * Concurrency: used and used_theirs are atomic, and stay 1 once they are.
  */
 #ifndef STOOK_URCU_TABLE_H
 #define STOOK_URCU_TABLE_H
@@ -20,9 +20,9 @@
 
 STOOK_URCU_WORKER(worker, rcu_flavor);
 
-static int used;                        /* something was given to the worker */
-static int used_theirs;                 /* something was given to liburcu's call_rcu */
-/* Between before_fork and after: what was stopped. */
+static int used;                        /* a callback was given to the worker */
+static int used_theirs;                 /* a callback was given to liburcu's call_rcu */
+/* From before_fork to the handlers after it: what was stopped. */
 static _Thread_local enum { NOTHING, WORKER, LIBURCU_TOO } forking;
 
 static void note_use(int *flag)
@@ -43,12 +43,13 @@ static void call(struct stook_rcu_head *head, void (*done)(struct stook_rcu_head
         }
 }
 
-/* liburcu's threads have their own queue set as theirs. */
+/* A thread of liburcu's has its own queue set as the one it uses. */
 static int is_callback_thread(void)
 {
         struct call_rcu_data *mine = get_thread_call_rcu_data();
 
-        return stook_urcu_worker_serves() || (mine && pthread_equal(get_call_rcu_thread(mine), pthread_self()));
+        return stook_urcu_worker_serves() ||
+               (mine && pthread_equal(get_call_rcu_thread(mine), pthread_self()));
 }
 
 static int may_wait(void)
@@ -89,11 +90,14 @@ const struct stook_rcu TABLE __attribute__((visibility("default"))) = {
 };
 
 /*
- * The worker and liburcu's call_rcu threads (others may use them) stop before the fork, outside all callbacks; in the
- * child new ones take over what was queued. The worker first, also where it is not used, for some thread may begin to just now;
- * who is in one of its callbacks waits for nothing that is taken later. Then they, then the flavour's locks: a thread that
- * waits for those would never stop. None stops while this one is a reader by being online.
- * A child that was forked in a callback of another flavour's finds this one as it was, and is not to use it.
+ * The worker and liburcu's call_rcu threads (other code may use them) stop before the fork, outside
+ * of all callbacks. In the child new threads take over what was queued. The order:
+ *   1. The worker, also where it is not used yet: another thread may begin to use it just now. A
+ *      thread in one of its callbacks waits for nothing that is taken later.
+ *   2. liburcu's threads.
+ *   3. The flavour's locks. A thread that waits for one of these would never stop.
+ * No thread stops while this one is a reader by being online, so it goes offline. A child that was
+ * forked in a callback of another flavour finds this flavour as it was, and must not use it.
  */
 static void before_fork(void)
 {

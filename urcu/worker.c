@@ -1,20 +1,25 @@
 /*
- * Purpose: see worker.h. liburcu's own call_rcu looks at its queue every 10 ms. At two million frees a second that is ten
- * megabytes which nobody can use, and which are out of the cache when they come back. Here a grace period begins as soon as
- * there is enough to wait for, and 10 ms after the first callback otherwise.
+ * Purpose: see worker.h. liburcu's own call_rcu looks at its queue every 10 ms. At two million
+ * frees a second that makes ten megabytes which no thread can use, and which are out of the cache
+ * when they come back. Here a grace period begins as soon as enough callbacks wait, and 10 ms after
+ * the first callback otherwise.
  *
- * Whoever waits for callbacks does not wait for the thread: he takes the queue and serves it himself. So barriers take a
- * grace period and no longer, and all goes on, barrier by barrier, where a thread cannot be had.
+ * A thread that waits for callbacks does not wait for the serving thread: it takes the queue and
+ * serves it itself. So a barrier takes a grace period and no longer. Where no thread can be had,
+ * callbacks are served barrier by barrier.
  *
  * Invariants:
- *  I1 a callback is in the queue, or in the hands of the one who holds `serving`. It gets into the queue by one
- *     instruction: a child finds the queue whole, whatever the threads that it does not have were doing.
- *  I2 who holds `serving` is no reader while he waits for one; who waits for `serving` is none either.
+ *  I1 a callback is in the queue, or in the hands of the thread that holds `serving`. It gets into
+ *     the queue by one instruction: a child finds the queue whole, whatever the threads that it
+ *     does not have were doing.
+ *  I2 a thread that holds `serving` is no reader while it waits for readers. Nor is a thread that
+ *     waits for `serving`.
  * Concurrency:
- *  M1: releasing compare-and-swap by who queues, acquiring exchange by who takes the queue: the grace period begins after all
- *      that happened before the call.
- *  M2: who finds the queue empty when he queues, or makes it long enough, then raises `events`, releasing, and wakes;
- *      the thread reads `events`, acquiring, before it looks at the queue, and sleeps only while it is as it was read.
+ *  M1: a thread queues by a releasing compare-and-swap, and a thread takes the queue by an
+ *     acquiring exchange. So the grace period begins after all that happened before the call.
+ *  M2: a thread that finds the queue empty when it queues, or makes it long enough, then raises
+ *     `events`, releasing, and wakes. The serving thread reads `events`, acquiring, before it looks
+ *     at the queue, and sleeps only while `events` is as it was read.
  * Failure: without a thread callbacks wait for the next call, which tries again, or for a barrier.
  */
 #include <linux/futex.h>
@@ -26,24 +31,27 @@
 
 #define GATHER_NS 10000000              /* as liburcu's: arbitrary */
 /*
- * Callbacks for each CPU: a sheaf each. mmap2, 12 interleaved rounds: 4 and 128 are level with 32 (ratios 0.89 and 1.08, noise
- * 0.9 .. 1.1), 512 makes 0.88 of the pairs with 17.5 MiB instead of 7.3.
+ * Callbacks for each CPU with which a grace period begins at once; each is a sheaf. mmap2, 12
+ * interleaved rounds: 4 and 128 are level with 32 (ratios 0.89 and 1.08, noise 0.9 .. 1.1). 512
+ * makes 0.88 of the pairs, with 17.5 MiB instead of 7.3.
  */
 #define ENOUGH_EACH 32
 
-/* What a head is while it is ours. */
+/* A head while it is in the queue. */
 struct stook_urcu_callback {
         struct stook_urcu_callback *next;
         void (*done)(struct stook_rcu_head *);
 };
 _Static_assert(sizeof(struct stook_rcu_head) >= sizeof(struct stook_urcu_callback), "two words");
 
-static _Thread_local struct stook_urcu_worker *served;          /* this thread holds its `serving` */
-static _Thread_local struct stook_urcu_worker *works_for;       /* this thread is its thread */
+/* The worker whose `serving` this thread holds; and the one whose thread this is. */
+static _Thread_local struct stook_urcu_worker *served, *works_for;
 
 static void sleep_while(uint32_t *word, uint32_t value, uint64_t ns)
 {
-        struct timespec time = { .tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000) };
+        struct timespec time = {
+                .tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000),
+        };
 
         syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, ns ? &time : NULL, NULL, 0);
 }
@@ -75,7 +83,10 @@ bool stook_urcu_worker_serves(void)
         return served;
 }
 
-/* Handlers that fork find `served` and the mutex agreed: none runs between the two. */
+/*
+ * No handler runs between the lock and the store to `served`. So a handler that forks finds that
+ * the two agree.
+ */
 static void take_turn(struct stook_urcu_worker *worker)
 {
         sigset_t before;
@@ -96,14 +107,15 @@ static void give_turn(struct stook_urcu_worker *worker)
         pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-/* True: it was empty. */
+/* True: the queue was empty. */
 static bool queue(struct stook_urcu_worker *worker, struct stook_urcu_callback *callback)
 {
         struct stook_urcu_callback *last = __atomic_load_n(&worker->last, __ATOMIC_RELAXED);
 
         do
                 callback->next = last;
-        while (!__atomic_compare_exchange_n(&worker->last, &last, callback, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+        while (!__atomic_compare_exchange_n(&worker->last, &last, callback, true, __ATOMIC_RELEASE,
+                                            __ATOMIC_RELAXED));     /* M1 */
         return !last;
 }
 
@@ -112,11 +124,12 @@ static bool is_empty(const struct stook_urcu_worker *worker)
         return !__atomic_load_n(&worker->last, __ATOMIC_RELAXED);
 }
 
-/* All of it, the oldest first. */
+/* The whole queue, the oldest callback first. */
 static struct stook_urcu_callback *take_queue(struct stook_urcu_worker *worker)
 {
-        struct stook_urcu_callback *at = __atomic_exchange_n(&worker->last, NULL, __ATOMIC_ACQUIRE), *first = NULL;     /* M1 */
+        struct stook_urcu_callback *at, *first = NULL;
 
+        at = __atomic_exchange_n(&worker->last, NULL, __ATOMIC_ACQUIRE);        /* M1 */
         while (at) {
                 struct stook_urcu_callback *before = at->next;
 
@@ -127,7 +140,9 @@ static struct stook_urcu_callback *take_queue(struct stook_urcu_worker *worker)
         return first;
 }
 
-/* One grace period, and what was queued before it. @is_worker: the thread is not known to liburcu. */
+/*
+ * One grace period, then what was queued before it. @is_worker: liburcu does not know the thread.
+ */
 static void serve(struct stook_urcu_worker *worker, bool is_worker)
 {
         struct stook_urcu_callback *at;
@@ -153,10 +168,11 @@ static void serve(struct stook_urcu_worker *worker, bool is_worker)
 
 static bool is_enough(const struct stook_urcu_worker *worker)
 {
-        return __atomic_load_n(&worker->waiting, __ATOMIC_RELAXED) >= __atomic_load_n(&worker->enough, __ATOMIC_RELAXED);
+        return __atomic_load_n(&worker->waiting, __ATOMIC_RELAXED) >=
+               __atomic_load_n(&worker->enough, __ATOMIC_RELAXED);
 }
 
-/* Until something is queued; and then for more. */
+/* Until a callback is queued; and then for more of them. */
 static void wait_for_work(struct stook_urcu_worker *worker)
 {
         uint32_t seen;
@@ -188,7 +204,7 @@ static void *work(void *worker)
         return NULL;
 }
 
-/* No signal of the process's is handled in it. */
+/* The thread handles no signal of the process. */
 static void start(struct stook_urcu_worker *worker)
 {
         sigset_t before;
@@ -198,7 +214,8 @@ static void start(struct stook_urcu_worker *worker)
         block_signals(&before);
         if (!__atomic_exchange_n(&worker->runs, 1, __ATOMIC_RELAXED)) {
                 cpus = sysconf(_SC_NPROCESSORS_ONLN);
-                __atomic_store_n(&worker->enough, cpus > 0 ? (uint32_t)cpus * ENOUGH_EACH : ENOUGH_EACH, __ATOMIC_RELAXED);
+                __atomic_store_n(&worker->enough, (cpus > 0 ? (uint32_t)cpus : 1) * ENOUGH_EACH,
+                                 __ATOMIC_RELAXED);
                 if (!pthread_create(&thread, NULL, work, worker)) {
                         pthread_setname_np(thread, "stook-rcu");
                         pthread_detach(thread);
@@ -213,12 +230,13 @@ void stook_urcu_worker_call(struct stook_urcu_worker *worker, struct stook_rcu_h
                             void (*done)(struct stook_rcu_head *))
 {
         struct stook_urcu_callback *callback = (struct stook_urcu_callback *)head;
+        uint32_t waiting;
         bool was_empty;
 
         callback->done = done;
-        was_empty = queue(worker, callback);                    /* M1 */
-        if (__atomic_add_fetch(&worker->waiting, 1, __ATOMIC_RELAXED) == __atomic_load_n(&worker->enough, __ATOMIC_RELAXED) ||
-            was_empty)
+        was_empty = queue(worker, callback);
+        waiting = __atomic_add_fetch(&worker->waiting, 1, __ATOMIC_RELAXED);
+        if (was_empty || waiting == __atomic_load_n(&worker->enough, __ATOMIC_RELAXED))
                 wake(worker);
         if (!__atomic_load_n(&worker->runs, __ATOMIC_RELAXED))
                 start(worker);
@@ -229,7 +247,7 @@ void stook_urcu_worker_barrier(struct stook_urcu_worker *worker)
         bool online = worker->flavour->read_ongoing();
         int state;
 
-        /* Of the flavours whose readers are all that are online (I2). */
+        /* With some flavours a thread is a reader by being online (I2). */
         if (online)
                 worker->flavour->thread_offline();
         pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
@@ -246,12 +264,19 @@ bool stook_urcu_worker_before_fork(struct stook_urcu_worker *worker)
         sigset_t before;
         int state;
 
-        /* In another's callback: who forks elsewhere may have this one, and wait for that one. */
+        /*
+         * In a callback of another worker: a thread that forks elsewhere may have this mutex, and
+         * wait for that of the other worker.
+         */
         if (served && served != worker)
                 return false;
         block_signals(&before);
         pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-        if (served != worker)           /* in a callback, or in a handler above it, it goes on there in both */
+        /*
+         * In a callback of this worker, or a handler on top of it, the call goes on in both
+         * processes.
+         */
+        if (served != worker)
                 pthread_mutex_lock(&worker->serving);
         worker->forker_signals = before;
         worker->forker_state = state;

@@ -1,17 +1,21 @@
 /*
- * bench/aspace/aspace.cc - the kernel's address-space workloads on the model of examples/address_space
+ * bench/aspace/aspace.cc - the kernel's address-space workloads on the model of
+ * examples/address_space
  *
- * Purpose: figures.md-like tables 1.3 to 1.5, one front end (front.h) in a process.
- *   work=mmap2        each thread, with an address space of its own, maps and unmaps 128 MiB in a loop
+ * Purpose: the kernel's tables 1.3 to 1.5, one front end (front.h) in a process.
+ *   work=mmap2        each thread maps and unmaps 128 MiB in a loop, in an address space of its own
  *   work=page_fault3  threads share one: each maps 128 MiB, touches every page of it once, unmaps
- *   work=replay       one thread replays a recorded program's calls (file=), again and again; prealloc=0|1|2:
- *                     exactly what a write needs; the worst any could need, in bulk; the same in a loop
- * Answer: mmap2: "pairs" of map and unmap a second and thread; page_fault3: "faults" a second and thread;
- * replay: calls a second, and for nodes taken and given, from and to the array or sheaf and what is behind it.
- * "resident_kib" at the end. Of sheaves, whose barn is compiled with a counter (micro/count_retries.h): "trades" with it,
- * and of its compare-and-swaps the "retries_per_1000_trades".
- * Options: front=NAME, threads=1, seconds=1 or milliseconds=, kib=131072 of a mapping; rounds=N ends mmap2 and page_fault3 when one thread
- * has mapped and unmapped N times, for machines whose clock says little (tools/emulated-machine).
+ *   work=replay       one thread replays a recorded program's calls (file=) again and again;
+ *                     prealloc=0|1|2: exactly what a write needs; the worst case, in bulk; the
+ *                     worst case, in a loop
+ * Answer: mmap2: "pairs" of map and unmap a second and thread. page_fault3: "faults" a second and
+ * thread. replay: calls a second, and counts of nodes taken and given, at the array or sheaf and at
+ * the layer behind it. "resident_kib" is taken at the end. The barn of the sheaves is compiled with
+ * a counter (micro/count_retries.h). So the answer has "barn_calls", its gets and puts, and
+ * "retries_per_1000_barn_calls", of its compare-and-swaps.
+ * Options: front=NAME, threads=1, seconds=1 or milliseconds=, kib=131072 of a mapping. rounds=N
+ * ends mmap2 and page_fault3 when one thread has mapped and unmapped N times, for machines whose
+ * clock says little (tools/emulated-machine).
  */
 #include <atomic>
 #include <string>
@@ -36,7 +40,8 @@ static uint64_t mmap2(struct address_space *space)
         uint64_t pairs = 0, at;
 
         while (!stop.load(std::memory_order_relaxed)) {
-                if (address_space_map(space, mapping, nullptr, &at) || address_space_unmap(space, at, mapping))
+                if (address_space_map(space, mapping, nullptr, &at) ||
+                    address_space_unmap(space, at, mapping))
                         abort();
                 if (++pairs == rounds)
                         stop = true;
@@ -105,8 +110,9 @@ static int replay(const char *path, long seconds)
                         return 2;
                 for (const call &c : calls) {
                         front_height(stook_maple_height(&space.areas));
-                        if (c.what == 'm' ? address_space_map_fixed(&space, c.at, c.bytes, nullptr) :
-                            c.what == 'u' ? address_space_unmap(&space, c.at, c.bytes) : address_space_brk(&space, c.at))
+                        if (c.what == 'm' ? address_space_map_fixed(&space, c.at, c.bytes, nullptr)
+                            : c.what == 'u' ? address_space_unmap(&space, c.at, c.bytes)
+                                            : address_space_brk(&space, c.at))
                                 return 1;
                 }
                 done += calls.size();
@@ -127,8 +133,10 @@ int main(int argc, char **argv)
 {
         const char *front = bench::text_option(argc, argv, "front", "sheaves");
         const char *work = bench::text_option(argc, argv, "work", "mmap2");
-        long threads = bench::option(argc, argv, "threads", 1), seconds = bench::option(argc, argv, "seconds", 1);
-        uint64_t length = (uint64_t)bench::option(argc, argv, "milliseconds", seconds * 1000) * 1000000u;
+        long threads = bench::option(argc, argv, "threads", 1),
+             seconds = bench::option(argc, argv, "seconds", 1);
+        uint64_t length = (uint64_t)bench::option(argc, argv, "milliseconds", seconds * 1000) *
+                          1000000u;
         bool shared = !strcmp(work, "page_fault3");
         mapping = (uint64_t)bench::option(argc, argv, "kib", 128 << 10) << 10;
         rounds = (uint64_t)bench::option(argc, argv, "rounds", 0);
@@ -150,7 +158,8 @@ int main(int argc, char **argv)
         /* One pair from here: the older front ends are made by one thread. */
         for (auto &space : spaces) {
                 uint64_t at;
-                if (address_space_init(&space, STOOK_MAPLE_RCU) || address_space_map(&space, mapping, nullptr, &at) ||
+                if (address_space_init(&space, STOOK_MAPLE_RCU) ||
+                    address_space_map(&space, mapping, nullptr, &at) ||
                     address_space_unmap(&space, at, mapping))
                         return 2;
         }
@@ -172,8 +181,9 @@ int main(int argc, char **argv)
         bench::answer answer;
         answer.add(shared ? "faults" : "pairs", (double)sum * 1e9 / (double)ns / (double)threads);
         answer.add("resident_kib", (double)bench::resident_kib());
-        if (uint64_t trades = front_trades())
-                answer.add("trades", (double)trades)
-                        .add("retries_per_1000_trades", 1000 * (double)stook_bench_retries / (double)trades);
+        if (uint64_t barn_calls = front_barn_calls())
+                answer.add("barn_calls", (double)barn_calls)
+                        .add("retries_per_1000_barn_calls",
+                             1000 * (double)stook_bench_retries / (double)barn_calls);
         return 0;
 }

@@ -1,5 +1,6 @@
 /*
- * bench/aspace/front.c - see front.h; the calls are those of <stook/cache.h>, <stook/sheaf.h> and <stook/rcu.h>
+ * bench/aspace/front.c - see front.h; the calls are those of <stook/cache.h>, <stook/sheaf.h> and
+ * <stook/rcu.h>
  */
 #include "front.h"
 
@@ -52,7 +53,8 @@ static _Thread_local struct batch *batches[KINDS];
 
 bool front_choose(const char *name)
 {
-        static const char *const names[] = { "sheaves", "array", "slabs", "cpu-slab", "cpu-slab-cas", "double" };
+        static const char *const names[] = { "sheaves",  "array",        "slabs",
+                                             "cpu-slab", "cpu-slab-cas", "double" };
 
         for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)
                 if (!strcmp(name, names[i])) {
@@ -125,15 +127,17 @@ static void give(struct front_cache *c, void *object)
 
 /* ---- the calls the tree makes ---- */
 
-struct stook_cache *front_cache_create(const char *name, size_t size, const struct stook_cache_args *args);
+struct stook_cache *front_cache_create(const char *name, size_t size,
+                                       const struct stook_cache_args *args);
 int   front_cache_destroy(struct stook_cache *cache);
 void *front_cache_alloc(struct stook_cache *cache);
 int   front_cache_alloc_bulk(struct stook_cache *cache, unsigned flags, size_t n, void **objects);
 void  front_cache_free(struct stook_cache *cache, void *object);
 int   front_cache_free_rcu(struct stook_cache *cache, void *object);
 void  front_cache_rcu_barrier(struct stook_cache *cache);
-struct stook_sheaf *front_sheaf_prefill(struct stook_cache *cache, size_t n, unsigned flags);
-int   front_sheaf_refill(struct stook_cache *cache, struct stook_sheaf **sheaf, size_t n, unsigned flags);
+struct stook_sheaf *front_sheaf_prefill(struct stook_cache *cache, unsigned flags, size_t n);
+int front_sheaf_refill(struct stook_cache *cache, unsigned flags, struct stook_sheaf **sheaf,
+                       size_t n);
 size_t front_sheaf_available(const struct stook_sheaf *sheaf);
 void *front_sheaf_alloc(struct stook_cache *cache, struct stook_sheaf *sheaf);
 void  front_sheaf_return(struct stook_cache *cache, struct stook_sheaf *sheaf);
@@ -143,10 +147,12 @@ static struct front_cache *of(struct stook_cache *cache)
         return (struct front_cache *)cache;
 }
 
-struct stook_cache *front_cache_create(const char *name, size_t size, const struct stook_cache_args *args)
+struct stook_cache *front_cache_create(const char *name, size_t size,
+                                       const struct stook_cache_args *args)
 {
         static unsigned kinds;
-        struct stook_cache_args mine = args ? *args : (struct stook_cache_args){ .args_size = sizeof(mine) };
+        struct stook_cache_args mine =
+                args ? *args : (struct stook_cache_args){ .args_size = sizeof(mine) };
         struct front_cache *c = calloc(1, sizeof(*c));
 
         if (!c)
@@ -180,7 +186,9 @@ int front_cache_destroy(struct stook_cache *cache)
         return error;
 }
 
-/* What the worst of writes could need, beyond the first node; given back unused, as most of it was. */
+/*
+ * What the worst of writes could need, beyond the first node; given back unused, as most of it was.
+ */
 static void take_worst(struct front_cache *c)
 {
         unsigned n = 3 * height;
@@ -279,32 +287,33 @@ struct made {
         void *objects[100];
 };
 
-struct stook_sheaf *front_sheaf_prefill(struct stook_cache *cache, size_t n, unsigned flags)
+struct stook_sheaf *front_sheaf_prefill(struct stook_cache *cache, unsigned flags, size_t n)
 {
         struct front_cache *c = of(cache);
         struct stook_sheaf *sheaf = NULL;
 
         take_worst(c);
         if (c->cache)
-                return stook_sheaf_prefill(c->cache, n, flags);
+                return stook_sheaf_prefill(c->cache, flags, n);
         struct made *m = malloc(sizeof(*m));
         if (m)
                 m->n = 0;
         sheaf = (struct stook_sheaf *)m;
-        if (m && front_sheaf_refill(cache, &sheaf, n, flags)) {
+        if (m && front_sheaf_refill(cache, flags, &sheaf, n)) {
                 front_sheaf_return(cache, sheaf);
                 return NULL;
         }
         return sheaf;
 }
 
-int front_sheaf_refill(struct stook_cache *cache, struct stook_sheaf **sheaf, size_t n, unsigned flags)
+int front_sheaf_refill(struct stook_cache *cache, unsigned flags, struct stook_sheaf **sheaf,
+                       size_t n)
 {
         struct front_cache *c = of(cache);
         struct made *m = (struct made *)*sheaf;
 
         if (c->cache)
-                return stook_sheaf_refill(c->cache, sheaf, n, flags);
+                return stook_sheaf_refill(c->cache, flags, sheaf, n);
         if (n > sizeof(m->objects) / sizeof(m->objects[0]))
                 return -ENOMEM;
         while (m->n < n) {
@@ -352,13 +361,14 @@ struct front_counts front_counts(void)
                 return none;
         if (!node_cache->cache)
                 return node_cache->counts;
-        if (stook_cache_stats(node_cache->cache, &s))
+        if (stook_cache_get_stats(node_cache->cache, &s))
                 return none;
         return (struct front_counts){ s.alloc_fastpath, s.alloc_slowpath + s.sheaf_refill,
-                                      s.free_fastpath + s.free_rcu_sheaf, s.free_slowpath + s.sheaf_flush };
+                                      s.free_fastpath + s.free_rcu_sheaf,
+                                      s.free_slowpath + s.sheaf_flush };
 }
 
-uint64_t front_trades(void)
+uint64_t front_barn_calls(void)
 {
         struct front_cache *all[] = { node_cache, area_cache };
         uint64_t sum = 0;
@@ -366,7 +376,7 @@ uint64_t front_trades(void)
         for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
                 struct stook_cache_stats s = { .stats_size = sizeof(s) };
 
-                if (all[i] && all[i]->cache && !stook_cache_stats(all[i]->cache, &s))
+                if (all[i] && all[i]->cache && !stook_cache_get_stats(all[i]->cache, &s))
                         sum += s.barn_get + s.barn_put;
         }
         return sum;
@@ -376,12 +386,14 @@ uint64_t front_trades(void)
 
 struct area *vma_new(void)
 {
-        struct stook_cache_args args = { .args_size = sizeof(args), .flags = front <= SLABS ? STOOK_RCU : 0 };
+        struct stook_cache_args args = { .args_size = sizeof(args),
+                                         .flags = front <= SLABS ? STOOK_RCU : 0 };
         struct front_cache *c = __atomic_load_n(&area_cache, __ATOMIC_ACQUIRE), *none = NULL;
 
         if (!c) {
                 c = of(front_cache_create("area", sizeof(struct area), &args));
-                if (!__atomic_compare_exchange_n(&area_cache, &none, c, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+                if (!__atomic_compare_exchange_n(&area_cache, &none, c, false, __ATOMIC_ACQ_REL,
+                                                 __ATOMIC_ACQUIRE)) {
                         front_cache_destroy((struct stook_cache *)c);
                         c = none;
                 }

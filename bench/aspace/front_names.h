@@ -1,8 +1,8 @@
 /*
  * bench/aspace/front_names.h - the maple tree on another front end
  *
- * Purpose: included before everything else where the tree is compiled for these benchmarks: its calls to libstook go to
- * front.c, which passes them on, or plays an older allocator.
+ * Purpose: included before everything else where the tree is compiled for these benchmarks: its
+ * calls to libstook go to front.c, which passes them on, or plays an older allocator.
  */
 #ifndef FRONT_NAMES_H
 #define FRONT_NAMES_H

@@ -1,9 +1,10 @@
 /*
  * bench/macro/churn.cc - values whose sizes drift
  *
- * Purpose: fragmentation as a long-lived store of values sees it. 64 MiB of values are alive at all times. The size
- * asked for drifts from 100 bytes to 10 KiB and back in small steps; in each step a part of the values, chosen at
- * random, is replaced by ones of the new size. What was freed at one size must serve the next.
+ * Purpose: fragmentation as a long-lived store of values sees it. 64 MiB of values are alive at all
+ * times. The size asked for drifts from 100 bytes to 10 KiB and back in small steps; in each step a
+ * part of the values, chosen at random, is replaced by ones of the new size. What was freed at one
+ * size must serve the next.
  * Answer: live_KiB, peak_KiB beyond the start, end_KiB beyond the start, ns_per_replace.
  * Options: mib=LIVE, steps=N each way, seed=N.
  */
@@ -79,7 +80,8 @@ int main(int argc, char **argv)
                 s.turn_over(smallest * std::pow(largest / smallest, way));
         }
         double ns = (double)(bench::now_ns() - start);
-        answer.add("live_KiB", (double)s.live / 1024).add("peak_KiB", (double)(bench::peak_kib() - before));
+        answer.add("live_KiB", (double)s.live / 1024)
+                .add("peak_KiB", (double)(bench::peak_kib() - before));
         answer.add("end_KiB", (double)(bench::resident_kib() - before));
         answer.add("ns_per_replace", ns / (double)s.replaced);
         return 0;

@@ -1,8 +1,9 @@
 /*
  * bench/macro/empty.c - a program that does nothing
  *
- * Purpose: what the drop-in adds to every process: resident memory, core size, mlockall. Plain C, so that no
- * library but libc is there. Without an argument it ends at once (its time is taken by spawn).
+ * Purpose: what the drop-in adds to every process: resident memory, core size, mlockall. Plain C,
+ * so that no library but libc is there. Without an argument it ends at once (its time is taken by
+ * spawn).
  *   empty rss     prints its resident KiB after one allocation
  *   empty locked  the same after mlockall(MCL_CURRENT | MCL_FUTURE)
  *   empty core    allocates once and aborts

@@ -4,8 +4,9 @@
  * Purpose: one program for the two figures about a single object of 1 GiB.
  *   large realloc   grows an object in steps of 4 KiB to mib=1024, writing each new page.
  *                   Answer: seconds, peak_KiB, resident_KiB after free
- *   large calloc    a fresh zeroed object of mib=1024, read once at both ends. Answer: seconds, resident_KiB beyond
- *                   the start, nonzero: bytes that are not zero at 1,024 places read after the measurement
+ *   large calloc    a fresh zeroed object of mib=1024, read once at both ends. Answer: seconds,
+ *                   resident_KiB beyond the start, nonzero: bytes that are not zero at 1,024 places
+ *                   read after the measurement
  */
 #include "../harness.h"
 
@@ -42,7 +43,8 @@ static int zeroed(size_t total)
                 return 1;
         long nonzero = object[0] + object[total - 1];
         double seconds = (double)(bench::now_ns() - start) / 1e9;
-        answer.add("resident_KiB", (double)(bench::resident_kib() - before)).add("seconds", seconds);
+        answer.add("resident_KiB", (double)(bench::resident_kib() - before))
+                .add("seconds", seconds);
         for (size_t at = 0; at < total; at += total / 1024)
                 nonzero += object[at] != 0;
         answer.add("nonzero", (double)nonzero);

@@ -1,10 +1,11 @@
 /*
  * bench/macro/parked.cc - threads that allocated once and now sleep
  *
- * Purpose: memory held for threads that do nothing. Threads start one after the other; each allocates 2,000
- * objects of 16 to 1,039 bytes (about 1 MiB), writes them, frees all and parks. Caches that belong to threads
- * keep what the thread left; caches that belong to CPUs do not.
- * Answer: per_thread_KiB while all are parked; after_exit_KiB beyond the start, one second after they ended.
+ * Purpose: memory held for threads that do nothing. Threads start one after the other; each
+ * allocates 2,000 objects of 16 to 1,039 bytes (about 1 MiB), writes them, frees all and parks.
+ * Caches that belong to threads keep what the thread left; caches that belong to CPUs do not.
+ * Answer: per_thread_KiB while all are parked; after_exit_KiB beyond the start, one second after
+ * they ended.
  * Options: threads=N; objects=N (0 shows what a thread costs by itself).
  */
 #include <pthread.h>
@@ -15,7 +16,8 @@
 
 static constexpr int objects_max = 2000;
 static int objects;
-static void *object[objects_max];       /* shared, for only one thread runs at a time: 16 KiB of each stack saved */
+/* Shared, for only one thread runs at a time: saves 16 KiB of each stack. */
+static void *object[objects_max];
 static sem_t parked, leave;
 
 static void *work(void *seed)

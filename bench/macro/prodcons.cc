@@ -1,13 +1,14 @@
 /*
  * bench/macro/prodcons.cc - one thread allocates, the other frees
  *
- * Purpose: what an object costs whose memory always comes back on another CPU, and what the process keeps
- * afterwards. Objects go through a ring of pointers; its indices are published once for 64 objects, so that the
- * ring itself costs little.
- * Answer: objects_per_us of wall time; objects_per_cpu_us of the processor time of the slower thread, which is the
- * same on a quiet machine and hardly disturbed on a busy one (who has to wait sleeps); resident_before_KiB, resident_KiB half a second after all were freed, peak_KiB.
- * Options: size=BYTES (0: mixed), ms=DURATION, ring=1 uses a private array of objects instead of malloc: what
- * the ring costs by itself.
+ * Purpose: what an object costs whose memory always comes back on another CPU, and what the process
+ * keeps afterwards. Objects go through a ring of pointers. Its indices are published once for 64
+ * objects, so the ring itself costs little.
+ * Answer: objects_per_us of wall time. objects_per_cpu_us of the processor time of the slower
+ * thread: that is the same on a quiet machine, and hardly disturbed on a busy one, because a thread
+ * that has to wait sleeps. resident_before_KiB, resident_KiB half a second after all were freed,
+ * peak_KiB. Options: size=BYTES (0: mixed), ms=DURATION. ring=1 uses a private array of objects
+ * instead of malloc: what the ring costs by itself.
  */
 #include <algorithm>
 #include <atomic>
@@ -21,7 +22,7 @@ static void *ring[ring_objects];
 alignas(128) static std::atomic<size_t> written;
 alignas(128) static std::atomic<size_t> freed;
 alignas(128) static std::atomic<bool> stop;     /* to the producer */
-static std::atomic<bool> done;                  /* to the consumer: nothing will be written any more */
+static std::atomic<bool> done; /* to the consumer: nothing will be written any more */
 
 static double produce_us, consume_us;
 
@@ -47,7 +48,8 @@ static void produce(size_t size, bool ring_only)
                         continue;
                 }
                 for (size_t i = 0; i < burst; i++, at++) {
-                        void *object = ring_only ? memory + at % 4096 * 64 : malloc(sizes[at % 4096]);
+                        void *object = ring_only ? memory + at % 4096 * 64
+                                                 : malloc(sizes[at % 4096]);
                         *(volatile char *)object = 1;
                         ring[at % ring_objects] = object;
                 }

@@ -1,9 +1,11 @@
 /*
  * bench/macro/spawn.cc - the time a process takes from start to end
  *
- * Purpose: runs PROGRAM alternately without and with LD_PRELOAD=LIBRARY and prints what the library adds.
- * Use: spawn LIBRARY PROGRAM [pairs=N]. Answer: plain_us, with_us (medians), added_us (median of the differences
- * of neighbours) and the 95 % interval of that median, added_low_us to added_high_us.
+ * Purpose: runs PROGRAM alternately without and with LD_PRELOAD=LIBRARY and prints what the library
+ * adds.
+ * Use: spawn LIBRARY PROGRAM [pairs=N]. Answer: plain_us, with_us (medians), added_us (median of
+ * the differences of neighbours) and the 95 % interval of that median, added_low_us to
+ * added_high_us.
  * Place: figure "empty program"; started by bench/run.py. It is itself run without a preload.
  */
 #include <algorithm>
@@ -67,7 +69,9 @@ int main(int argc, char **argv)
                 with.push_back(b);
                 added.push_back(b - a);
         }
-        answer.add("plain_us", median(plain)).add("with_us", median(with)).add("added_us", median(added));
+        answer.add("plain_us", median(plain))
+                .add("with_us", median(with))
+                .add("added_us", median(added));
         std::sort(added.begin(), added.end());
         double n = (double)added.size(), half = 0.98 * std::sqrt(n);
         answer.add("added_low_us", added[(size_t)std::max(0.0, n / 2 - half)]);

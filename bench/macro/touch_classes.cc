@@ -1,10 +1,11 @@
 /*
  * bench/macro/touch_classes.cc - every thread touches every size class
  *
- * Purpose: run by bench/run.py in a memory control group of 64 MiB. 128 threads, all at the same time, go through
- * all sizes from 16 bytes to 128 KiB, four for each doubling; each holds one object of a size at a time,
- * writes one byte in each of its pages, frees it and goes on. All threads stay alive to the end. The objects
- * themselves need little; an allocator with a page of each class for each thread needs gigabytes.
+ * Purpose: run by bench/run.py in a memory control group of 64 MiB. 128 threads, all at the same
+ * time, go through all sizes from 16 bytes to 128 KiB, four for each doubling; each holds one
+ * object of a size at a time, writes one byte in each of its pages, frees it and goes on. All
+ * threads stay alive to the end. The objects themselves need little; an allocator with a page of
+ * each class for each thread needs gigabytes.
  * Answer: resident_KiB with all threads parked, peak_KiB. (Killed by the kernel: no answer.)
  * Options: threads=N.
  */
@@ -52,7 +53,8 @@ int main(int argc, char **argv)
                 if (pthread_create(&t, nullptr, work, nullptr) != 0)
                         return 1;
         pthread_barrier_wait(&parked);
-        answer.add("resident_KiB", (double)bench::resident_kib()).add("peak_KiB", (double)bench::peak_kib());
+        answer.add("resident_KiB", (double)bench::resident_kib())
+                .add("peak_KiB", (double)bench::peak_kib());
         pthread_barrier_wait(&leave);
         for (pthread_t t : thread)
                 pthread_join(t, nullptr);

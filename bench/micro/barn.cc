@@ -1,15 +1,18 @@
 /*
  * bench/micro/barn.cc - several threads on one barn
  *
- * Purpose: what a trade of whole sheaves costs when others trade at the same time: the kernel's barn was a spinlock,
- * and its users' loss. Each thread allocates a batch that its slot does not hold and frees it again, so that every
- * round goes to the barn several times, on the one cache that all share.
- * How: the program is linked with the barn's sources compiled once more, with a counter in the loop of their
- * compare-and-swaps (STOOK_TAGGED_STACK_RETRY), instead of the library's. Capacity does not grow: STOOK_CAPACITY.
- * Answer: objects_per_cpu_us: objects of all threads over the processor time of all, which does not fall as threads are
- * added if nobody waits; trades (to and from the barn) for 1,000 objects; retries for 1,000 trades.
- * Options: threads=2, ms=500, batch=256; rounds=N ends it when one thread has done N, for machines whose clock says
- * little (tools/emulated-machine).
+ * Purpose: what a get or put of a whole sheaf costs while other threads get and put. The kernel's
+ * barn was a spinlock, and its users waited for each other. Each thread allocates a batch that its
+ * slot does not hold and frees it again, on the one cache that all share. So every round goes to
+ * the barn several times.
+ * How: the program is linked with the barn's sources compiled once more, instead of the library's.
+ * They have a counter in the loop of their compare-and-swaps (STOOK_TAGGED_STACK_RETRY). Capacity
+ * does not grow: STOOK_CAPACITY.
+ * Answer: objects_per_cpu_us: objects of all threads over the processor time of all. It does not
+ * fall as threads are added if no thread waits. barn_calls: gets and puts, in all and for 1,000
+ * objects. Retries for 1,000 barn_calls.
+ * Options: threads=2, ms=500, batch=256. rounds=N ends it when one thread has done N, for machines
+ * whose clock says little (tools/emulated-machine).
  */
 #include <atomic>
 #include <thread>
@@ -38,7 +41,8 @@ struct work {
         double us = 0;
 };
 
-static void run(struct stook_cache *cache, int cpu, size_t batch, size_t rounds, long ms, work *done)
+static void run(struct stook_cache *cache, int cpu, size_t batch, size_t rounds, long ms,
+                work *done)
 {
         bench::pin_to(cpu);
         std::vector<void *> object(batch);
@@ -60,7 +64,7 @@ static void run(struct stook_cache *cache, int cpu, size_t batch, size_t rounds,
 
 int main(int argc, char **argv)
 {
-        if (!getenv("STOOK_CAPACITY")) {                /* read at start, so this program starts again with it */
+        if (!getenv("STOOK_CAPACITY")) { /* read at start, so this program starts again with it */
                 setenv("STOOK_CAPACITY", "60", 1);
                 execv("/proc/self/exe", argv);
         }
@@ -81,13 +85,13 @@ int main(int argc, char **argv)
         int cpus = (int)std::thread::hardware_concurrency();
         for (size_t i = 0; i < threads; i++)
                 running.emplace_back(run, cache, (int)i % cpus, batch, rounds, ms, &done[i]);
-        go = true;                              /* the threads end it: under chrt this one may not run again before */
+        go = true; /* the threads end it: under chrt this one may not run again before */
         for (std::thread &t : running)
                 t.join();
         struct stook_cache_stats stats = {};
         stats.stats_size = sizeof(stats);
-        stook_cache_stats(cache, &stats);
-        double objects = 0, us = 0, trades = (double)(stats.barn_get + stats.barn_put);
+        stook_cache_get_stats(cache, &stats);
+        double objects = 0, us = 0, barn_calls = (double)(stats.barn_get + stats.barn_put);
         for (const work &w : done) {
                 objects += (double)w.objects;
                 us += w.us;
@@ -98,8 +102,9 @@ int main(int argc, char **argv)
         }
         bench::answer answer;
         answer.add("objects_per_cpu_us", objects / us);
-        answer.add("trades", trades);
-        answer.add("trades_per_1000_objects", 1000 * trades / objects);
-        answer.add("retries_per_1000_trades", trades ? 1000 * (double)stook_bench_retries / trades : 0);
+        answer.add("barn_calls", barn_calls);
+        answer.add("barn_calls_per_1000_objects", 1000 * barn_calls / objects);
+        answer.add("retries_per_1000_barn_calls",
+                   barn_calls ? 1000 * (double)stook_bench_retries / barn_calls : 0);
         return stook_cache_destroy(cache) == 0 ? 0 : 1;
 }

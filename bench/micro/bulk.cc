@@ -1,12 +1,13 @@
 /*
  * bench/micro/bulk.cc - many objects with one call
  *
- * Purpose: the cost of an object in stook_cache_alloc_bulk() and stook_cache_free_bulk(), beside the least such a
- * call can cost: storing the pointers of a run of objects (store_pointers).
+ * Purpose: the cost of an object in stook_cache_alloc_bulk() and stook_cache_free_bulk(), beside
+ * the least such a call can cost: storing the pointers of a run of objects (store_pointers).
  * Place: figure "bulk allocation, an object", and table 1.2 of the kernel's figures.
- * How: `warm` takes and returns one batch again and again. `cold` takes 256 MiB in batches, then returns them
- * all; only allocation is timed, and what the caches held was given back before each round, so that refills are
- * part of it. Memory is not touched: page faults would hide the allocator.
+ * How: `warm` takes and returns one batch again and again. `cold` takes 256 MiB in batches, then
+ * returns them all; only allocation is timed, and what the caches held was given back before each
+ * round, so that refills are part of it. Memory is not touched: page faults would hide the
+ * allocator.
  */
 #include <benchmark/benchmark.h>
 
@@ -22,7 +23,12 @@ static constexpr size_t cold_bytes = (size_t)256 << 20;
 static void sizes_and_batches(benchmark::internal::Benchmark *b)
 {
         b->ArgNames({"size", "batch"});
-        b->Args({16, 256})->Args({32, 128})->Args({64, 64})->Args({128, 32})->Args({256, 32})->Args({512, 32});
+        b->Args({ 16, 256 })
+                ->Args({ 32, 128 })
+                ->Args({ 64, 64 })
+                ->Args({ 128, 32 })
+                ->Args({ 256, 32 })
+                ->Args({ 512, 32 });
 }
 
 static struct stook_cache *cache_of(size_t size, uint64_t flags)
@@ -42,8 +48,8 @@ static void report_memory(benchmark::State &state, const struct stook_cache *cac
 {
         struct stook_cache_stats stats = {};
         stats.stats_size = sizeof(stats);
-        if (stook_cache_stats(cache, &stats) == 0)
-                state.counters["cached_KiB"] = (double)(stats.objects_cached * stats.slot_size) / 1024;
+        if (stook_cache_get_stats(cache, &stats) == 0)
+                state.counters["cached_KiB"] = (double)(stats.objects_cached * stats.stride) / 1024;
         state.counters["resident_KiB"] = (double)bench::resident_kib();
 }
 
@@ -52,7 +58,9 @@ static double per_object(uint64_t ns, size_t objects)
         return (double)ns * 1e-9 / (double)objects;
 }
 
-/* The time of one benchmark iteration is that of one object: pair of allocation and free in `both`. */
+/*
+ * The time of one benchmark iteration is that of one object: pair of allocation and free in `both`.
+ */
 static void warm_both(benchmark::State &state)
 {
         size_t size = (size_t)state.range(0), n = (size_t)state.range(1);
@@ -69,8 +77,8 @@ static void warm_both(benchmark::State &state)
 BENCHMARK(warm_both)->Apply(sizes_and_batches);
 
 /*
- * Allocation alone, from sheaves: the batches of one barn are taken with the clock running, and given back
- * with it stopped.
+ * Allocation alone, from sheaves: the batches of one barn are taken with the clock running, and
+ * given back with it stopped.
  */
 static void warm_alloc(benchmark::State &state)
 {

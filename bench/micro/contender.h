@@ -8,8 +8,8 @@
  *   CONTENDER_MALLOC     malloc and free of whatever is preloaded
  *   CONTENDER_MIMALLOC, CONTENDER_JEMALLOC, CONTENDER_SNMALLOC, CONTENDER_TCMALLOC
  *                        a peer's fastest calls, linked statically (built by bench/peers/build.py)
- * Each defines take(), give() and cached_bytes(). Peers are declared by hand from their documented interfaces:
- * no header of theirs is needed.
+ * Each defines take(), give() and cached_bytes(). Peers are declared by hand from their documented
+ * interfaces: no header of theirs is needed.
  */
 #ifndef BENCH_CONTENDER_H
 #define BENCH_CONTENDER_H
@@ -25,32 +25,32 @@ static struct {
         size_t count;
         size_t capacity;
         void *object[array_capacity];
-} stock;
+} array;
 static char memory[array_capacity][object_bytes];
 
 static void prepare()
 {
         for (size_t i = 0; i < 60; i++)
-                stock.object[stock.count++] = memory[i];
-        stock.capacity = array_capacity;
+                array.object[array.count++] = memory[i];
+        array.capacity = array_capacity;
         for (size_t i = 60; i < 2048; i++)
-                stock.object[stock.count++] = memory[i];
+                array.object[array.count++] = memory[i];
 }
 
 static inline void *take()
 {
-        return __builtin_expect(stock.count != 0, 1) ? stock.object[--stock.count] : nullptr;
+        return __builtin_expect(array.count != 0, 1) ? array.object[--array.count] : nullptr;
 }
 
 static inline void give(void *object)
 {
-        if (__builtin_expect(stock.count < stock.capacity, 1))
-                stock.object[stock.count++] = object;
+        if (__builtin_expect(array.count < array.capacity, 1))
+                array.object[array.count++] = object;
 }
 
 static double cached_bytes()
 {
-        return (double)(stock.count * object_bytes);
+        return (double)(array.count * object_bytes);
 }
 
 #elif defined(CONTENDER_CACHE) || defined(CONTENDER_INLINE)
@@ -86,7 +86,8 @@ static double cached_bytes()
 {
         struct stook_cache_stats stats = {};
         stats.stats_size = sizeof(stats);
-        return stook_cache_stats(cache, &stats) ? -1 : (double)(stats.objects_cached * stats.slot_size);
+        return stook_cache_get_stats(cache, &stats) ? -1
+                                                    : (double)(stats.objects_cached * stats.stride);
 }
 
 #else
@@ -129,7 +130,9 @@ static inline void give(void *object)
         GIVE(object);
 }
 
-/* What a malloc holds back cannot be asked of all of them: see held_KiB of the malloc benchmarks. */
+/*
+ * What a malloc holds back cannot be asked of all of them: see held_KiB of the malloc benchmarks.
+ */
 static double cached_bytes()
 {
         return -1;

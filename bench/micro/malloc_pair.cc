@@ -1,9 +1,11 @@
 /*
  * bench/micro/malloc_pair.cc - malloc and free of whatever is preloaded
  *
- * Purpose: pairs and batches of one size and of mixed sizes, with nothing else alive and on top of a live set of
- * 64 MiB. One hot size decides little: the mixes and the live set are the figure, too.
- * Place: figure "drop-in malloc+free pair"; run by bench/run.py once for each preloaded allocator and round.
+ * Purpose: pairs and batches of one size and of mixed sizes, with nothing else alive and on top of
+ * a live set of 64 MiB. One hot size decides little: the mixes and the live set are the figure,
+ * too.
+ * Place: figure "drop-in malloc+free pair"; run by bench/run.py once for each preloaded allocator
+ * and round.
  * Compiled with -fno-builtin-malloc, or the compiler drops the pair.
  */
 #include <benchmark/benchmark.h>
@@ -78,8 +80,8 @@ static void batch64_mix(benchmark::State &state)
 BENCHMARK(batch64_mix);
 
 /*
- * 64 MiB of mixed sizes stay alive; each step frees one of them at random and allocates another size in its
- * place, writing its first word.
+ * 64 MiB of mixed sizes stay alive; each step frees one of them at random and allocates another
+ * size in its place, writing its first word.
  */
 static void live_64MiB(benchmark::State &state)
 {

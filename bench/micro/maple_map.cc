@@ -1,16 +1,23 @@
 /*
  * bench/micro/maple_map.cc - the maple tree beside ordered maps, one of them in a process
  *
- * Purpose: ranges stored, replaced, looked up by any key inside, and looked up by one thread while another stores.
- * How: map=maple (RCU, a lock of its own), map=maple-external (no RCU, the caller locks: what a std::map is), map=std
- * (std::map by first key) or map=btree (absl::btree_map). n ranges of 1 to 16 keys (with gaps=1: and gaps of up to 15 keys
- * between them, which take room in a maple tree and none in a map) are stored in random order, or in order=1; then a
- * third as many are erased and stored again; a lookup takes a random key and must find the range it lies in, or none.
- * "beside": one thread looks up for half a second while another stores and erases without pause: the maple tree's readers
- * take no lock (RCU); the others' share a reader-writer lock with the writer.
- * Answer: "store_ns", "replace_ns" (a write), "lookup_ns", "beside_per_us" lookups, "beside_writes_per_us"; bytes for an
- * entry once nothing waits for readers: "bytes" resident, and of these "node_bytes" in the tree, "cached_bytes" in
- * sheaves, "slack_bytes" free in slabs that others of their objects keep.
+ * Purpose: the time to store ranges, to replace them, to look up any key inside them, and to look
+ * up in one thread while another one stores.
+ * How: map= names the contender:
+ *   maple           with RCU and a lock of its own
+ *   maple-external  without RCU, the caller locks, as for a std::map
+ *   std             std::map by first key
+ *   btree           absl::btree_map
+ * n ranges of 1 to 16 keys are stored in random order, or in order with order=1. With gaps=1 there
+ * are gaps of up to 15 keys between them. Gaps take room in a maple tree and none in a map. Then a
+ * third as many ranges are erased and stored again. A lookup takes a random key. It must find the
+ * range of the key, or none. "beside": one thread looks up for half a second while another stores
+ * and erases without pause. The maple tree's readers take no lock (RCU). Those of the others share
+ * a reader-writer lock with the writer.
+ * Answer: "store_ns", "replace_ns" (a write), "lookup_ns", "beside_per_us" lookups,
+ * "beside_writes_per_us". Bytes for an entry once nothing waits for readers: "bytes" resident, and
+ * of these "node_bytes" in the tree, "cached_bytes" in sheaves, and "slack_bytes" free in slabs
+ * that have other objects in use.
  * Options: map=NAME, n=100000, gaps=0, order=0, lookups=N, beside=1.
  */
 #include <algorithm>
@@ -49,9 +56,9 @@ static int add_sizes(struct stook_cache *cache, void *data)
         struct stook_cache_stats stats = {};
 
         stats.stats_size = sizeof(stats);
-        if (stook_cache_stats(cache, &stats) || strcmp(stats.name, "maple_node"))
+        if (stook_cache_get_stats(cache, &stats) || strcmp(stats.name, "maple_node"))
                 return 0;
-        sum->cached = (double)stats.objects_cached * (double)stats.slot_size;
+        sum->cached = (double)stats.objects_cached * (double)stats.stride;
         sum->slack = (double)stats.slabs * (double)stats.slab_bytes - sum->cached - sum->nodes;
         return 1;
 }
@@ -61,7 +68,11 @@ template <unsigned flags> struct maple {
         shared_lock<!(flags & STOOK_MAPLE_RCU)> lock;
         maple() { stook_rcu_use(&stook_urcu_bp); stook_maple_init(&tree, flags); }
         ~maple() { stook_maple_destroy(&tree); }
-        void store(const range &r) { if (stook_maple_store(&tree, r.first, r.last, r.entry)) abort(); }
+        void store(const range &r)
+        {
+                if (stook_maple_store(&tree, r.first, r.last, r.entry))
+                        abort();
+        }
         void erase(const range &r) { if (!stook_maple_erase(&tree, r.first)) abort(); }
         void *lookup(uint64_t key) { return stook_maple_load(&tree, key); }
         void enter_reader()
@@ -83,7 +94,7 @@ template <unsigned flags> struct maple {
         {
                 struct sizes s = {(double)stook_maple_nodes(&tree) * 256, 0, 0};
 
-                stook_for_each_cache(add_sizes, &s);
+                stook_cache_for_each(add_sizes, &s);
                 return s;
         }
 };
@@ -111,7 +122,8 @@ template <typename Map> struct ordered {
         struct sizes sizes() { return {0, 0, 0}; }
 };
 
-template <typename Map> static void beside(Map &map, std::vector<range> &ranges, uint64_t keys, bench::answer &answer)
+template <typename Map>
+static void beside(Map &map, std::vector<range> &ranges, uint64_t keys, bench::answer &answer)
 {
         std::atomic<bool> stop{false};
         uint64_t writes = 0, reads = 0, found = 0;
@@ -142,7 +154,8 @@ template <typename Map> static void beside(Map &map, std::vector<range> &ranges,
         stop = true;
         writer.join();
         bench::keep(found);
-        answer.add("beside_per_us", (double)reads * 1e3 / (double)ns).add("beside_writes_per_us", (double)writes * 1e3 / (double)ns);
+        answer.add("beside_per_us", (double)reads * 1e3 / (double)ns)
+                .add("beside_writes_per_us", (double)writes * 1e3 / (double)ns);
 }
 
 struct options {

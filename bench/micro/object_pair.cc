@@ -1,8 +1,8 @@
 /*
  * bench/micro/object_pair.cc - objects of 64 bytes, the way a program that cares would get them
  *
- * Purpose: the cost of one allocation and one free, alone and in batches, for the contender compiled in
- * (contender.h). One process holds one contender: bench/run.py interleaves them.
+ * Purpose: the cost of one allocation and one free, alone and in batches, for the contender
+ * compiled in (contender.h). One process holds one contender: bench/run.py interleaves them.
  * Place: figures "object-cache pair" inlined, out of line and against the private array.
  */
 #include <benchmark/benchmark.h>

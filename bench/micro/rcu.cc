@@ -1,13 +1,16 @@
 /*
- * bench/micro/rcu.cc - frees that wait for readers: a call_rcu for each object, or a sheaf at a time
+ * bench/micro/rcu.cc - frees that wait for readers: a call_rcu for each object, or a sheaf at a
+ * time
  *
  *      rcu way=free_rcu|call_rcu|call_rcu_malloc [objects=N] [rounds=N]
  *
- * Purpose: one thread frees N objects of 64 bytes that readers may still see, under liburcu-memb. The three ways:
- * stook_cache_free_rcu; call_rcu for each object, whose callback gives it back to the same cache; the same for
- * objects of malloc. Times are for one object, medians over the rounds:
+ * Purpose: one thread frees N objects of 64 bytes that readers may still see, under liburcu-memb.
+ * The three ways: stook_cache_free_rcu; call_rcu for each object, whose callback gives it back to
+ * the same cache; the same for objects of malloc. Times are for one object, medians over the
+ * rounds:
  *   free         the freeing thread's processor time
- *   all          processor time of the whole process, callbacks included, until all are free (barrier)
+ *   all          processor time of the whole process, callbacks included, until all are free
+ *                (barrier)
  *   wall         wall time of the same
  * Place: figures "RCU free".
  */
@@ -76,7 +79,8 @@ int main(int argc, char **argv)
                 return 1;
         for (int round = 0; round < rounds; round++) {
                 for (auto &o : objects) {
-                        o = (struct object *)(of_cache ? stook_cache_alloc(cache) : malloc(sizeof(*o)));
+                        o = (struct object *)(of_cache ? stook_cache_alloc(cache)
+                                                       : malloc(sizeof(*o)));
                         if (!o)
                                 return 1;
                         memset(o, 1, sizeof(*o));
@@ -100,7 +104,10 @@ int main(int argc, char **argv)
         }
         if (stook_cache_destroy(cache))
                 return 1;
-        bench::answer().add("free", median(frees)).add("all", median(alls)).add("wall", median(walls));
+        bench::answer()
+                .add("free", median(frees))
+                .add("all", median(alls))
+                .add("wall", median(walls));
         rcu_unregister_thread();
         return 0;
 }

@@ -1,17 +1,23 @@
 /*
  * bench/micro/table11.cc - the kernel's microbenchmark of sheaves, one front end in a process
  *
- * Purpose: table 1.1. A million objects of 64 bytes are allocated and freed in batches of B: allocate B, free those B
- * in the order of allocation, or in one random order that each iteration draws anew. Eleven iterations, of which the
- * first is left out; time-stamp cycles from the start to the end of an iteration.
- * How: front=sheaves (a cache as it comes, or by STOOK_CAPACITY, called out of line), none-cas or none-rseq
- * (bench/none), or malloc (the C library's); the first three with -charged behind the name: objects are charged to a
- * group (of the library's, or bench/none/none_charge.c), the accounted columns of the table. All cells one after the other: run.py interleaves the front ends.
- * Answer: {"B", "B shuffled"}: the median of the ten iterations (the kernel's table has the mean, which one preemption
- * decides), cycles for a million pairs; "instruction": cycles of one double-word compare-and-swap (unlocked; 0 where
- * there is none), which is what two of them in a pair cost before anything else.
- * Options: front=NAME, pairs=1000000 (fewer where they are slow; the answer is scaled up),
- * slab=0 (bytes of a slab of "none"; 0: as the library's), only=CELL.
+ * Purpose: table 1.1. A million objects of 64 bytes are allocated and freed in batches. An
+ * iteration allocates B objects and frees them in the order of allocation, or in one random order
+ * that it draws anew. There are eleven iterations, and the first is left out. Times are time-stamp
+ * cycles from the start to the end of an iteration.
+ * How: front= names the front end:
+ *   sheaves              a cache as it comes, or by STOOK_CAPACITY, called out of line
+ *   none-cas, none-rseq  bench/none
+ *   malloc               the C library's
+ * The first three have forms with -charged behind the name, for the accounted columns of the table.
+ * There objects are charged to a group of the library's, or by bench/none/none_charge.c. A process
+ * measures all cells one after the other, and run.py interleaves the front ends.
+ * Answer: {"B", "B shuffled"}: the median of the ten iterations, in cycles for a million pairs.
+ * (The kernel's table has the mean, which one preemption decides.) "instruction": cycles of one
+ * double-word compare-and-swap (unlocked; 0 where there is none). Two of these in a pair cost that
+ * before anything else.
+ * Options: front=NAME, pairs=1000000 (fewer where they are slow; the answer is scaled up), slab=0
+ * (bytes of a slab of "none"; 0: as the library's), only=CELL.
  */
 #include <algorithm>
 #include <vector>
@@ -30,7 +36,10 @@ static constexpr size_t object_bytes = 64, iterations = 11;
 struct sheaves {
         struct stook_cache *cache;
         explicit sheaves(long) : cache(stook_cache_create("table11", object_bytes, nullptr)) {}
-        explicit sheaves(struct stook_cache_args *args) : cache(stook_cache_create("table11", object_bytes, args)) {}
+        explicit sheaves(struct stook_cache_args *args)
+            : cache(stook_cache_create("table11", object_bytes, args))
+        {
+        }
         bool ready() const { return cache; }
         void *take() { return stook_cache_alloc(cache); }
         void give(void *object) { stook_cache_free(cache, object); }
@@ -48,7 +57,8 @@ struct sheaves_charged : sheaves {
                 args.flags = STOOK_ACCOUNT;
                 return &args;
         }
-        explicit sheaves_charged(long) : sheaves(accounted()), group(stook_group_create("table11", nullptr, 1 << 30))
+        explicit sheaves_charged(long)
+            : sheaves(accounted()), group(stook_group_create("table11", nullptr, 1 << 30))
         {
                 stook_group_enter(group);
         }
@@ -57,13 +67,14 @@ struct sheaves_charged : sheaves {
         {
                 stook_group_enter(nullptr);
                 uint64_t left = stook_group_usage(group);
-                stook_group_put(group);
+                stook_group_destroy(group);
                 return !left && sheaves::end();
         }
 };
 #endif
 
-template <void *alloc(struct none_cache *), void free_one(struct none_cache *, void *), size_t bytes = object_bytes>
+template <void *alloc(struct none_cache *), void free_one(struct none_cache *, void *),
+          size_t bytes = object_bytes>
 struct none {
         struct none_cache *cache;
         explicit none(long slab_bytes) : cache(none_create(bytes, (size_t)slab_bytes, false)) {}
@@ -88,7 +99,8 @@ static void shuffle(std::vector<uint32_t> &order, bench::rng &r)
 }
 
 /* Cycles of an iteration, the median. The order is drawn outside the clock. */
-template <typename Front> static double cell(Front &front, size_t batch, bool shuffled, size_t pairs)
+template <typename Front>
+static double cell(Front &front, size_t batch, bool shuffled, size_t pairs)
 {
         std::vector<void *> object(batch);
         std::vector<uint32_t> order(batch);
@@ -123,7 +135,10 @@ static double instruction()
         uint64_t low = 0, high = 0, start = bench::tsc();
 
         for (int i = 0; i < n; i++)
-                __asm__ volatile("cmpxchg16b %0" : "+m"(word), "+a"(low), "+d"(high) : "b"(low + 1), "c"(high) : "cc");
+                __asm__ volatile("cmpxchg16b %0"
+                                 : "+m"(word), "+a"(low), "+d"(high)
+                                 : "b"(low + 1), "c"(high)
+                                 : "cc");
         return (double)(bench::tsc() - start) / n;
 #else
         return 0;
@@ -138,13 +153,23 @@ template <typename Front> static int measure(long slab_bytes, size_t pairs, cons
                 return 2;
         }
         bench::answer answer;
-        static const struct { const char *name; size_t batch; bool shuffled; } cells[] = {
-                { "1", 1, false }, { "10", 10, false }, { "100", 100, false }, { "1000", 1000, false },
-                { "10 shuffled", 10, true }, { "100 shuffled", 100, true }, { "1000 shuffled", 1000, true },
+        static const struct {
+                const char *name;
+                size_t batch;
+                bool shuffled;
+        } cells[] = {
+                { "1", 1, false },
+                { "10", 10, false },
+                { "100", 100, false },
+                { "1000", 1000, false },
+                { "10 shuffled", 10, true },
+                { "100 shuffled", 100, true },
+                { "1000 shuffled", 1000, true },
         };
         for (auto &c : cells)
                 if (!*only || !strcmp(only, c.name))
-                        answer.add(c.name, cell(front, c.batch, c.shuffled, pairs) * 1e6 / (double)pairs);
+                        answer.add(c.name,
+                                   cell(front, c.batch, c.shuffled, pairs) * 1e6 / (double)pairs);
         answer.add("instruction", instruction());
         if (!front.end()) {
                 fprintf(stderr, "objects were lost\n");
@@ -172,10 +197,12 @@ int main(int argc, char **argv)
                 return measure<libc>(slab_bytes, pairs, only);
         static constexpr size_t charged_bytes = object_bytes + sizeof(void *);
         if (!strcmp(front, "none-cas-charged"))
-                return measure<none<none_cas_alloc_charged, none_cas_free_charged, charged_bytes>>(slab_bytes, pairs, only);
+                return measure<none<none_cas_alloc_charged, none_cas_free_charged, charged_bytes>>(
+                        slab_bytes, pairs, only);
         if (!strcmp(front, "none-rseq-charged"))
-                return measure<none<none_rseq_alloc_charged, none_rseq_free_charged, charged_bytes>>(slab_bytes, pairs,
-                                                                                                 only);
+                return measure<
+                        none<none_rseq_alloc_charged, none_rseq_free_charged, charged_bytes>>(
+                        slab_bytes, pairs, only);
 #if defined(STOOK_GROUP_H)
         if (!strcmp(front, "sheaves-charged"))
                 return measure<sheaves_charged>(slab_bytes, pairs, only);

@@ -1,12 +1,13 @@
 /*
  * bench/micro/table12.cc - the kernel's microbenchmark of bulk refills, one side in a process
  *
- * Purpose: table 1.2. 256 MiB of objects are taken in batches and given back; after three rounds that only warm up,
- * the allocations of the next rounds are timed, and nothing else.
- * How: side=after is stook_cache_alloc_bulk() of a cache as it comes; side=before builds each new slab's whole free
- * list and drains it (bench/none), on slabs of the same size. Between rounds everything goes back to the slabs, and the
- * slabs to the pages; the pages stay with the process (STOOK_DECAY_MS), so that neither side pays for page faults. No
- * object is touched but by who has to link it.
+ * Purpose: table 1.2. 256 MiB of objects are taken in batches and given back; after three rounds
+ * that only warm up, the allocations of the next rounds are timed, and nothing else.
+ * How: side=after is stook_cache_alloc_bulk() of a cache as it comes; side=before builds each new
+ * slab's whole free list and walks it (bench/none), on slabs of the same size. Between rounds
+ * everything goes back to the slabs, and the slabs to the pages; the pages stay with the process
+ * (STOOK_DECAY_MS), so that neither side pays for page faults. An object is touched only by the
+ * side that has to link it.
  * Answer: {"SIZE plain", "SIZE random"}: ns an object, mean of the timed rounds.
  * Options: side=before|after, mb=256, rounds=3, only=0 (a size).
  */
@@ -29,7 +30,10 @@ struct after {
                 cache = stook_cache_create("table12", size, &args);
         }
         bool ready() const { return cache; }
-        bool take(size_t n, void **object) { return stook_cache_alloc_bulk(cache, 0, n, object) == 0; }
+        bool take(size_t n, void **object)
+        {
+                return stook_cache_alloc_bulk(cache, 0, n, object) == 0;
+        }
         void give(size_t n, void **object)
         {
                 stook_cache_free_bulk(cache, n, object);
@@ -48,7 +52,8 @@ struct before {
 };
 
 /* ns an object; below 0: it failed. */
-template <typename Side> static double cell(size_t size, size_t batch, bool random, size_t bytes, int rounds)
+template <typename Side>
+static double cell(size_t size, size_t batch, bool random, size_t bytes, int rounds)
 {
         Side side(size, random);
         size_t n = bytes / size / batch * batch;
@@ -81,7 +86,8 @@ template <typename Side> static int measure(size_t bytes, int rounds, size_t onl
                         if (only && only != row.size)
                                 continue;
                         char name[32];
-                        snprintf(name, sizeof(name), "%zu %s", row.size, random ? "random" : "plain");
+                        snprintf(name, sizeof(name), "%zu %s", row.size,
+                                 random ? "random" : "plain");
                         double ns = cell<Side>(row.size, row.batch, random, bytes, rounds);
                         if (ns < 0) {
                                 fprintf(stderr, "%s: no memory, or objects were lost\n", name);

@@ -1,40 +1,43 @@
 /*
  * bench/none/none_bulk.c - many objects, the way it was before free lists were left unbuilt
  *
- * Purpose: a new slab's objects are linked to a list, all of them, upwards or in the cache's random order; a bulk
- * allocation walks that list and copies what it meets.
- * Place: table 1.2, and none_miss.c for its new slabs.
+ * Purpose: a new slab's objects are linked to a list, all of them, upwards or in the cache's random
+ * order (none_slab.c). A bulk allocation walks that list and copies what it meets. A bulk free
+ * links what belongs to one slab to a chain and pushes that at once, as the kernel does.
+ * Place: table 1.2.
  */
 #include "none_slot.h"
-#include "cache/cache.h"
-#include "slab/slab_order.h"
+#include "pages/pagemap.h"
 
-uint64_t none_build_list(const struct none_cache *cache, const struct stook_slab *slab)
-{
-        const struct stook_slabs *slabs = slab->slabs;
-        char *object = slab->base + (size_t)stook_slab_nth(slab, 0) * slabs->slot_size, *next;
-        uint64_t first = (uint64_t)(object - slab->base) >> STOOK_PLACE_SHIFT;
-
-        for (uint32_t i = 1; i < slab->objects; i++, object = next) {
-                next = slab->base + (size_t)stook_slab_nth(slab, i) * slabs->slot_size;
-                stook_link_write(object, (uint32_t)cache->link_offset, slab->key,
-                                 (uint32_t)((uint64_t)(next - slab->base) >> STOOK_PLACE_SHIFT));
-        }
-        stook_link_write(object, (uint32_t)cache->link_offset, slab->key, STOOK_PLACE_NONE);
-        return first;
-}
-
-/* All of its objects are out as far as the slab layer knows. */
+/* All of its objects are out as far as its word knows, and no CPU has it. */
 static bool next_slab(struct none_cache *cache)
 {
-        struct stook_slab *slab = stook_slab_birth(&cache->cache->slabs, 0);
+        struct none_slab *slab = none_slab_birth(&cache->slabs, &cache->bulk_first);
 
-        if (!slab)
+        if (!slab) {
+                cache->bulk_first = NONE_PLACE_NONE;
                 return false;
+        }
+        none_slab_thaw_full(slab);
         cache->bulk = slab;
-        cache->bulk_first = none_build_list(cache, slab);
-        __atomic_store_n(&slab->word, stook_word(STOOK_PLACE_NONE, slab->objects, slab->objects, 0), __ATOMIC_RELEASE);
         return true;
+}
+
+/* Up to @n objects of the list that begins at @place. Return: how many. */
+static size_t empty_list(struct none_cache *cache, uint64_t place, size_t n, void **objects)
+{
+        uint64_t link_offset = cache->link_offset, key = cache->bulk->key;
+        char *base = none_slab_base(cache->bulk);
+        size_t got = 0;
+
+        while (got < n && place != NONE_PLACE_NONE) {
+                void *object = base + (place << NONE_PLACE_SHIFT);
+
+                objects[got++] = object;
+                place = none_link_read(object, link_offset, key);
+        }
+        cache->bulk_first = place;
+        return got;
 }
 
 bool none_bulk_alloc(struct none_cache *cache, size_t n, void **objects)
@@ -44,37 +47,69 @@ bool none_bulk_alloc(struct none_cache *cache, size_t n, void **objects)
         while (got < n) {
                 uint64_t place = cache->bulk_first;
 
-                if (place == STOOK_PLACE_NONE) {
+                if (place == NONE_PLACE_NONE) {
                         if (!next_slab(cache))
                                 return false;
                         continue;
                 }
-                while (got < n && place != STOOK_PLACE_NONE) {
-                        objects[got++] = none_object_at(cache->bulk, place);
-                        place = none_next_of(cache, cache->bulk, place);
-                }
-                cache->bulk_first = place;
+                got += empty_list(cache, place, n - got, objects + got);
         }
         return true;
+}
+
+static struct none_slab *slab_of_object(const struct none_cache *cache, void *object)
+{
+        uint64_t entry = stook_pagemap_get((uintptr_t)object);
+
+        if (STOOK_UNLIKELY(stook_entry_cache(entry) != cache->index))
+                none_misuse(object);
+        return none_slab_of(stook_entry_span(entry));
+}
+
+static void give_chain(struct none_slab *slab, void *first, void *last, uint32_t count)
+{
+        switch (none_slab_free(slab, none_place_of(slab, first), last, count)) {
+        case NONE_FREED:
+                break;
+        case NONE_FREED_FROZEN:
+                none_slab_to_node(slab);
+                break;
+        case NONE_FREE_TOO_MANY:
+                none_misuse(first);
+        }
+}
+
+/* Chains of neighbours in the array that lie in one slab: the first of them is the chain's last. */
+static void give(struct none_cache *cache, size_t n, void **objects)
+{
+        for (size_t i = 0; i < n;) {
+                struct none_slab *slab = slab_of_object(cache, objects[i]);
+                void *last = objects[i], *first = last;
+                uint32_t count = 1;
+
+                while (++i < n && slab_of_object(cache, objects[i]) == slab) {
+                        none_link_write(objects[i], cache->link_offset, slab->key,
+                                        none_place_of(slab, first));
+                        first = objects[i];
+                        count++;
+                }
+                give_chain(slab, first, last, count);
+        }
 }
 
 void none_bulk_free(struct none_cache *cache, size_t n, void **objects)
 {
         none_bulk_end(cache);
-        /* The library takes a link that decodes for a sign of a second free. Not under the clock. */
-        for (size_t i = 0; i < n; i++)
-                stook_link_clear(objects[i], (uint32_t)cache->link_offset);
-        stook_cache_free_bulk(cache->cache, n, objects);
-        stook_cache_shrink(cache->cache);
+        give(cache, n, objects);
+        none_slabs_shrink(&cache->slabs);
 }
 
 void none_bulk_end(struct none_cache *cache)
 {
-        while (cache->bulk_first != STOOK_PLACE_NONE) {
+        while (cache->bulk_first != NONE_PLACE_NONE) {
                 void *object = none_object_at(cache->bulk, cache->bulk_first);
 
-                cache->bulk_first = none_next_of(cache, cache->bulk, cache->bulk_first);
-                stook_link_clear(object, (uint32_t)cache->link_offset);
-                stook_cache_free(cache->cache, object);
+                cache->bulk_first = none_next_of(cache->bulk, cache->bulk_first);
+                give(cache, 1, &object);
         }
 }

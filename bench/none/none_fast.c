@@ -1,9 +1,10 @@
 /*
  * bench/none/none_fast.c - allocation and free of the older kind: the fast paths
  *
- * Purpose: an allocation pops the CPU's list. A free finds the object's slab and, if that is the one this CPU
- * allocates from, pushes on the CPU's list. Everything else is none_miss.c. As in the kernel, a free makes sure that
- * the object's slab belongs to the cache, and that it is not on top of the list already.
+ * Purpose: an allocation pops the CPU's list. A free finds the object's slab and, if that is the
+ * one this CPU allocates from, pushes on the CPU's list. Everything else is none_miss.c. As in the
+ * kernel, a free makes sure that the object's slab belongs to the cache, and that it is not on top
+ * of the list already.
  * Place: called by the benchmark, out of line like stook_cache_alloc and stook_cache_free.
  */
 #include "none_slot.h"
@@ -43,8 +44,8 @@ STOOK_INLINE uint64_t entry_of(const struct none_cache *cache, const void *objec
         return entry;
 }
 
-STOOK_INLINE void end_free(struct none_cache *cache, enum none_push answer, struct stook_span *span, uint64_t place,
-                           void *object)
+STOOK_INLINE void end_free(struct none_cache *cache, enum none_push answer, struct stook_span *span,
+                           uint64_t place, void *object)
 {
         if (STOOK_LIKELY(answer == NONE_PUSHED))
                 return;
@@ -57,7 +58,7 @@ void none_rseq_free(struct none_cache *cache, void *object)
 {
         uint64_t entry = entry_of(cache, object);
         struct stook_span *span = stook_entry_span(entry);
-        uint64_t place = stook_entry_offset(entry, (uintptr_t)object) >> STOOK_PLACE_SHIFT;
+        uint64_t place = stook_entry_offset(entry, (uintptr_t)object) >> NONE_PLACE_SHIFT;
 
         end_free(cache, none_section_push(cache, span, place, object), span, place, object);
 }
@@ -66,7 +67,7 @@ void none_cas_free(struct none_cache *cache, void *object)
 {
         uint64_t entry = entry_of(cache, object);
         struct stook_span *span = stook_entry_span(entry);
-        uint64_t place = stook_entry_offset(entry, (uintptr_t)object) >> STOOK_PLACE_SHIFT;
+        uint64_t place = stook_entry_offset(entry, (uintptr_t)object) >> NONE_PLACE_SHIFT;
 
         end_free(cache, none_section_push_cas(cache, span, place, object), span, place, object);
 }

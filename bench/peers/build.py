@@ -2,11 +2,12 @@
 """
 bench/peers/build.py - fetch and build the allocators Stook is compared with
 
-Purpose: the newest releases of other allocators come from crates.io, where packages carry their sources. Each is
-built by cargo in the build folder; the archive it leaves is then linked twice: whole into lib/NAME.so, to be
-preloaded, and into bin/pair-NAME, object_pair.cc with the peer's fastest calls linked statically. Rust's ordered maps
-are a program, bin/rust_maps. No source and no
-binary of a peer is in this repository, only the Cargo.toml that names it (and the program's own main.rs).
+Purpose: the newest releases of other allocators come from crates.io, where packages carry their
+sources. Each is built by cargo in the build folder; the archive it leaves is then linked twice:
+whole into lib/NAME.so, to be preloaded, and into bin/pair-NAME, object_pair.cc with the peer's
+fastest calls linked statically. Rust's ordered maps are a program, bin/rust_maps. No source and no
+binary of a peer is in this repository, only the Cargo.toml that names it (and the program's own
+main.rs).
 Place: started by bench/run.py; never by a test.
 Failure: a peer that cannot be built is left out with a word. Nothing here fails a build.
 
@@ -26,14 +27,17 @@ PAIR = HERE.parent / "micro" / "object_pair.cc"
 LIBC_NAMES = ("malloc", "free", "calloc", "realloc", "memalign", "aligned_alloc", "posix_memalign",
               "valloc", "pvalloc", "malloc_usable_size", "reallocarray")
 TCMALLOC_NAMES = {"malloc": "Malloc", "free": "Free", "calloc": "Calloc", "realloc": "Realloc",
-                  "memalign": "Memalign", "aligned_alloc": "AlignedAlloc", "posix_memalign": "PosixMemalign",
-                  "valloc": "Valloc", "pvalloc": "Pvalloc", "malloc_usable_size": "MallocSize"}
+                  "memalign": "Memalign", "aligned_alloc": "AlignedAlloc",
+                  "posix_memalign": "PosixMemalign", "valloc": "Valloc", "pvalloc": "Pvalloc",
+                  "malloc_usable_size": "MallocSize"}
 
-# name: (archive cargo leaves in some out/ folder, macro for contender.h, {libc name: the peer's name})
+# name: (archive cargo leaves in some out/ folder, macro for contender.h, {libc name: the peer's
+# name})
 PEERS = {
     "mimalloc3": ("libmimalloc.a", "CONTENDER_MIMALLOC", {}),
     "mimalloc2": ("libmimalloc.a", "CONTENDER_MIMALLOC", {}),
-    "snmalloc": ("libsnmallocshim-rust.a", "CONTENDER_SNMALLOC", {name: "sn_" + name for name in LIBC_NAMES}),
+    "snmalloc": ("libsnmallocshim-rust.a", "CONTENDER_SNMALLOC",
+                 {name: "sn_" + name for name in LIBC_NAMES}),
     "jemalloc": ("lib/libjemalloc_pic.a", "CONTENDER_JEMALLOC", {}),
     "tcmalloc": ("libtcmalloc.a", "CONTENDER_TCMALLOC",
                  {name: "TCMallocInternal" + theirs for name, theirs in TCMALLOC_NAMES.items()}),
@@ -50,20 +54,23 @@ class LeftOut(Exception):
 def run(command, log, cwd=None):
     """Runs a command at low priority with its output in the log; LeftOut if it fails."""
     with open(log, "ab") as out:
-        done = subprocess.run(["nice"] + [str(c) for c in command], cwd=cwd, stdout=out, stderr=subprocess.STDOUT)
+        done = subprocess.run(["nice"] + [str(c) for c in command], cwd=cwd, stdout=out,
+                              stderr=subprocess.STDOUT)
     if done.returncode:
         raise LeftOut(f"`{command[0]}` failed, see {log}")
 
 
 def archive_of(name, target):
-    found = sorted(target.glob("release/build/*/out/" + PEERS[name][0]), key=lambda p: p.stat().st_mtime)
+    found = sorted(target.glob("release/build/*/out/" + PEERS[name][0]),
+                   key=lambda p: p.stat().st_mtime)
     if not found:
         raise LeftOut("cargo left no " + PEERS[name][0])
     return found[-1]
 
 
 def build_program(name, into):
-    """Builds one of PROGRAMS unless that was done since its sources changed. Returns whether it had to."""
+    """Builds one of PROGRAMS unless that was done since its sources changed. Returns whether it had
+    to."""
     program = into / "bin" / name
     sources = [p for p in (HERE / name).rglob("*") if p.is_file()]
     if program.exists() and program.stat().st_mtime > max(p.stat().st_mtime for p in sources):
@@ -84,7 +91,8 @@ def build_program(name, into):
 
 
 def build(name, into):
-    """Builds one peer unless that was done since its Cargo.toml changed. Returns whether it had to."""
+    """Builds one peer unless that was done since its Cargo.toml changed. Returns whether it had
+    to."""
     preload, pair = into / "lib" / f"{name}.so", into / "bin" / f"pair-{name}"
     recipe = max(p.stat().st_mtime for p in (HERE / name / "Cargo.toml", HERE / "build.py"))
     sources = [PAIR, PAIR.with_name("contender.h"), HERE.parent / "harness.h"]
@@ -106,9 +114,10 @@ def build(name, into):
     archive, macro, names = archive_of(name, target), PEERS[name][1], PEERS[name][2]
     # The linker gives the peer's functions libc's names: no extra jump, as in its own drop-in.
     as_libc = [f"-Wl,--defsym={ours}={theirs}" for ours, theirs in names.items()]
-    run(["g++", "-shared", "-o", preload, "-Wl,--whole-archive", archive, "-Wl,--no-whole-archive", *as_libc,
-         "-pthread", "-ldl"], log)
-    run(["g++", "-std=gnu++17", "-O2", "-g", "-fno-builtin-malloc", "-fno-builtin-free", "-D" + macro, PAIR,
+    run(["g++", "-shared", "-o", preload, "-Wl,--whole-archive", archive, "-Wl,--no-whole-archive",
+         *as_libc, "-pthread", "-ldl"], log)
+    run(["g++", "-std=gnu++17", "-O2", "-g", "-fno-builtin-malloc", "-fno-builtin-free",
+         "-D" + macro, PAIR,
          archive, "-o", pair, "-lbenchmark", "-pthread", "-ldl"], log)
     return True
 
@@ -121,7 +130,8 @@ def build_all(names, into, say=print):
         say(f"peers: {name} ...")
         try:
             built = (build_program if name in PROGRAMS else build)(name, into)
-            say(f"peers: {name} " + (f"built in {time.monotonic() - start:.0f} s" if built else "is there"))
+            say(f"peers: {name} " + (f"built in {time.monotonic() - start:.0f} s"
+                                        if built else "is there"))
         except (LeftOut, OSError) as why:
             left_out[name] = str(why)
             say(f"peers: {name} is left out: {why}")
@@ -130,9 +140,11 @@ def build_all(names, into, say=print):
 
 def main():
     arguments = argparse.ArgumentParser(description="Fetch and build the peers.")
-    arguments.add_argument("--into", type=pathlib.Path, default=HERE.parent.parent / "build" / "peers")
+    arguments.add_argument("--into", type=pathlib.Path,
+                           default=HERE.parent.parent / "build" / "peers")
     arguments.add_argument("names", nargs="*", metavar="NAME",
-                           help=f"one of {', '.join([*PEERS, *PROGRAMS])}; default {', '.join(DEFAULT + PROGRAMS)}")
+                           help=f"one of {', '.join([*PEERS, *PROGRAMS])}; "
+                                f"default {', '.join(DEFAULT + PROGRAMS)}")
     asked = arguments.parse_args()
     unknown = [name for name in asked.names if name not in PEERS and name not in PROGRAMS]
     if unknown:

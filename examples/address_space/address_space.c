@@ -1,6 +1,7 @@
 /*
- * The calls of address_space.h. Each write is prepared by stook_cursor_preallocate() where it can fail, and done by
- * stook_cursor_store_prealloc() where it must not: as mmap does in the kernel.
+ * The calls of address_space.h. Each write is prepared by stook_maple_cursor_preallocate() where it
+ * can fail, and done by stook_maple_cursor_store_prealloc() where it must not: as mmap does in the
+ * kernel.
  */
 #include "address_space.h"
 
@@ -45,18 +46,18 @@ static struct area *make(uint64_t first, uint64_t last, uint64_t offset, unsigne
 /* @entry (NULL: nothing) at the range. Lock held. */
 static int put(struct address_space *space, uint64_t first, uint64_t last, void *entry)
 {
-        STOOK_CURSOR(cursor, &space->areas, first, last);
-        int error = stook_cursor_preallocate(&cursor, entry);
+        STOOK_MAPLE_CURSOR(cursor, &space->areas, first, last);
+        int error = stook_maple_cursor_preallocate(&cursor, entry);
 
         if (!error)
-                error = stook_cursor_store_prealloc(&cursor, entry);
-        stook_cursor_finish(&cursor);
+                error = stook_maple_cursor_store_prealloc(&cursor, entry);
+        stook_maple_cursor_finish(&cursor);
         return error;
 }
 
 /*
- * An area that holds `at` in its middle is cut in two there. The upper half is new; it is stored first, so that a fault
- * finds one of the two at every moment. Lock held.
+ * An area that holds `at` in its middle is cut in two there. The upper half is new; it is stored
+ * first, so that a fault finds one of the two at every moment. Lock held.
  */
 static int cut(struct address_space *space, uint64_t at)
 {
@@ -107,7 +108,8 @@ static int map_at(struct address_space *space, uint64_t first, uint64_t last, un
 
 static bool good(uint64_t at, uint64_t bytes)
 {
-        return bytes && !(at % PAGE) && bytes <= UINT64_MAX - at && (at + bytes - 1) < UINT64_C(1) << 63;
+        return bytes && !(at % PAGE) && bytes <= UINT64_MAX - at &&
+               (at + bytes - 1) < UINT64_C(1) << 63;
 }
 
 static uint64_t whole_pages(uint64_t bytes)
@@ -115,9 +117,10 @@ static uint64_t whole_pages(uint64_t bytes)
         return (bytes + PAGE - 1) / PAGE * PAGE;
 }
 
-int address_space_map(struct address_space *space, uint64_t bytes, unsigned char *pages, uint64_t *at)
+int address_space_map(struct address_space *space, uint64_t bytes, unsigned char *pages,
+                      uint64_t *at)
 {
-        STOOK_CURSOR(cursor, &space->areas, 0, 0);
+        STOOK_MAPLE_CURSOR(cursor, &space->areas, 0, 0);
         uint64_t first;
         int error;
 
@@ -125,7 +128,7 @@ int address_space_map(struct address_space *space, uint64_t bytes, unsigned char
                 return -EINVAL;
         bytes = whole_pages(bytes);
         stook_maple_lock(&space->areas);
-        error = stook_cursor_empty_area_rev(&cursor, space->low, space->high, bytes);
+        error = stook_maple_cursor_empty_area_rev(&cursor, space->low, space->high, bytes);
         if (error) {
                 error = -ENOMEM;
         } else {
@@ -138,7 +141,8 @@ int address_space_map(struct address_space *space, uint64_t bytes, unsigned char
         return error;
 }
 
-int address_space_map_fixed(struct address_space *space, uint64_t at, uint64_t bytes, unsigned char *pages)
+int address_space_map_fixed(struct address_space *space, uint64_t at, uint64_t bytes,
+                            unsigned char *pages)
 {
         int error;
 
@@ -194,11 +198,12 @@ bool address_space_fault(struct address_space *space, uint64_t at)
         if (!area)
                 return false;
         /* It may have been unmapped or cut since: only what is seen with the count raised holds. */
-        if (!(__atomic_fetch_add(&area->faulting, 1, __ATOMIC_ACQUIRE) & UNMAPPED) && at >= area->first &&
-            at <= area->last) {
+        if (!(__atomic_fetch_add(&area->faulting, 1, __ATOMIC_ACQUIRE) & UNMAPPED) &&
+            at >= area->first && at <= area->last) {
                 mapped = true;
                 if (area->pages)
-                        __atomic_store_n(&area->pages[(at - area->first + area->offset) / PAGE], 1, __ATOMIC_RELAXED);
+                        __atomic_store_n(&area->pages[(at - area->first + area->offset) / PAGE], 1,
+                                         __ATOMIC_RELAXED);
         }
         __atomic_fetch_sub(&area->faulting, 1, __ATOMIC_RELEASE);
         return mapped;

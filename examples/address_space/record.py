@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""record.py FILE PROGRAM [ARGUMENT...]: runs a program under strace and writes the mmap, munmap, mremap and brk calls of
-its first thread to FILE, as lines for replay. The exit status is the program's; 2 if nothing could be recorded."""
+"""record.py FILE PROGRAM [ARGUMENT...]: runs a program under strace and writes the mmap, munmap,
+mremap and brk calls of its first thread to FILE, as lines for replay. The exit status is the
+program's; 2 if nothing could be recorded."""
 import re
 import shutil
 import subprocess
@@ -42,7 +43,8 @@ def main():
     if not shutil.which(program[0]):
         return fail(f"{program[0]}: no such program")
     with tempfile.NamedTemporaryFile("r", suffix=".strace") as trace:
-        done = subprocess.run(["strace", "-e", "trace=mmap,munmap,mremap,brk", "-o", trace.name, "--", *program])
+        done = subprocess.run(["strace", "-e", "trace=mmap,munmap,mremap,brk",
+                               "-o", trace.name, "--", *program])
         recorded = [line + "\n" for line in lines(trace)]
     if not recorded:
         return fail("strace recorded no call")

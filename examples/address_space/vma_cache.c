@@ -14,7 +14,8 @@ struct area *vma_new(void)
                 made = stook_cache_create("area", sizeof(struct area), &args);
                 if (!made)
                         return NULL;
-                if (!__atomic_compare_exchange_n(&areas, &none, made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+                if (!__atomic_compare_exchange_n(&areas, &none, made, false, __ATOMIC_ACQ_REL,
+                                                 __ATOMIC_ACQUIRE)) {
                         stook_cache_destroy(made);
                         made = none;
                 }

@@ -1,17 +1,31 @@
 /*
  * <stook/cache.h> - object caches
  *
- * A cache hands out objects of one size. Freed objects are kept in sheaves (arrays of object pointers), one
- * set for each CPU, then in the barn of the node (whole sheaves), then in their slabs (runs of pages cut
- * into objects). An allocation looks in that order; the common case is a restartable sequence of about a
- * dozen instructions without an atomic one.
+ * A cache hands out objects of one size. Freed objects are kept in three places. Sheaves (arrays
+ * of object pointers) belong to a CPU. The barn of a NUMA node keeps whole sheaves. Slabs (runs of
+ * pages cut into objects) stand behind the barn. An allocation looks in that order. The common
+ * case is a restartable sequence of about a dozen instructions, none of them atomic.
  *
- * Every call here is MT-safe. "Signal-safe" means: at any instruction of any other call of the library,
- * from a signal handler too. Calls not marked signal-safe may take a process-wide mutex.
- * Plain allocation returns NULL with errno ENOMEM only. All other calls return 0 or -errno and leave
- * out-arguments untouched on failure.
- * A NULL cache is answered with EINVAL, but by the calls that are the fast path: to stook_cache_alloc, _free, and their
- * _nolock kinds NULL is not allowed, and is not looked for: it ends the process (SIGSEGV).
+ * Threads: every call is MT-safe. "Signal-safe" means: a signal handler may make the call, at any
+ * instruction of any other call of the library. A call that is not marked signal-safe may take a
+ * process-wide mutex.
+ *
+ * Errors: an allocation returns NULL and sets errno. Every other call returns 0 or -errno, and
+ * leaves out-arguments untouched on failure. Passing a NULL cache fails with EINVAL, except on the
+ * fast path: stook_cache_alloc(), stook_cache_free() and their nolock forms do not test for it,
+ * and the process ends with SIGSEGV.
+ *
+ * Numbers: n = 0 objects is a number like any other. The call tests its other arguments, succeeds,
+ * and allocates, frees or fills nothing; an array of 0 pointers may be NULL.
+ *
+ * Names: the object first, then what is done: stook_cache_alloc(), stook_group_create(). Calls for
+ * the whole process name no object: stook_trim(). What a create call made, the destroy call ends.
+ * A struct that a call fills has the call's name without `get_`: stook_cache_get_stats().
+ *
+ * Using a cache after its destroy is misuse. As long as no new cache is at the address, these calls
+ * report it: an allocation; a prefill; shrink, tune, reserve; a second destroy. Where reports do
+ * not abort, allocations fail with ENOMEM, and the others with EINVAL. A free to such a cache is
+ * reported as one of a pointer that is no object, since a destroyed cache has no objects.
  */
 #ifndef STOOK_CACHE_H
 #define STOOK_CACHE_H
@@ -32,177 +46,296 @@ extern "C" {
 struct stook_cache;
 struct stook_rcu;
 
-/* Cache flags. One whose code is not in this release is refused with ENOTSUP. */
-#define STOOK_HWCACHE_ALIGN    (UINT64_C(1) << 0) /* align objects to cache lines (64 bytes; less for objects under 33) */
-#define STOOK_TYPESAFE_BY_RCU  (UINT64_C(1) << 1) /* an object stays one of this cache, whoever has it, until its readers have left: see <stook/rcu.h> */
-#define STOOK_RCU              (UINT64_C(1) << 2) /* frees by <stook/rcu.h> never fail: a hidden word behind each object */
-#define STOOK_ACCOUNT          (UINT64_C(1) << 3) /* charge objects to groups: <stook/group.h> */
-#define STOOK_MERGE            (UINT64_C(1) << 4) /* may share an existing cache of the same geometry made with STOOK_MERGE */
-#define STOOK_NO_SHEAVES       (UINT64_C(1) << 5) /* every call goes to the slabs */
-#define STOOK_RANDOM_ORDER     (UINT64_C(1) << 6) /* hand out a slab's objects in random order */
-#define STOOK_CHECKS           (UINT64_C(1) << 7) /* F: not in this release */
-#define STOOK_RED_ZONE         (UINT64_C(1) << 8) /* Z: not in this release */
-#define STOOK_POISON           (UINT64_C(1) << 9) /* P: not in this release */
-#define STOOK_STORE_USER       (UINT64_C(1) << 10)/* U: not in this release */
-#define STOOK_TRACE            (UINT64_C(1) << 11)/* T: not in this release */
-#define STOOK_FAIL             (UINT64_C(1) << 12)/* A: not in this release */
+/* Cache flags. stook_cache_create() refuses every other bit with ENOTSUP. */
 
-/* Allocation flags. */
-#define STOOK_ZERO     1u               /* the object's bytes are zero */
-#define STOOK_THISNODE 2u               /* from that node or not at all */
-#define STOOK_NOWAIT   4u               /* no limit callback */
+/* Align objects to cache lines of 64 bytes. Objects of 32 bytes or less share a line. */
+#define STOOK_HWCACHE_ALIGN    (UINT64_C(1) << 0)
+/* The memory of a freed object stays an object of this cache until its readers left: rcu.h. */
+#define STOOK_TYPESAFE_BY_RCU  (UINT64_C(1) << 1)
+/* Frees by <stook/rcu.h> never fail. Each object has a hidden word behind it. */
+#define STOOK_RCU              (UINT64_C(1) << 2)
+/* Charge objects to groups: <stook/group.h>. Eight bytes behind each object name the group. */
+#define STOOK_ACCOUNT          (UINT64_C(1) << 3)
+/* The cache may be an existing cache of the same geometry that was made with STOOK_MERGE. */
+#define STOOK_MERGE            (UINT64_C(1) << 4)
+/* The cache has no sheaves: every call goes to the slabs. */
+#define STOOK_NO_SHEAVES       (UINT64_C(1) << 5)
+/* Hand out the objects of a slab in random order. */
+#define STOOK_RANDOM_ORDER     (UINT64_C(1) << 6)
 
-/* Largest object of a cache, bytes: 128 KiB. Larger things are for <stook/malloc.h>. */
+/*
+ * Allocation flags. Every call with an argument `flags` takes all of them, or'ed, or 0, and refuses
+ * every other bit with EINVAL. `flags` is the argument behind the cache.
+ */
+
+/* The objects' bytes are zero. EINVAL for a cache with a constructor. */
+#define STOOK_ZERO     1u
+/*
+ * Fail rather than take an object of another node than the one named. Where a call names no node:
+ * than the one this thread runs on, or the nearest with memory.
+ */
+#define STOOK_THISNODE 2u
+/* Do not call a group's limit callback. */
+#define STOOK_NOWAIT   4u
+/* Wait for no other thread, as stook_cache_alloc_nolock(). Includes STOOK_NOWAIT. */
+#define STOOK_NOLOCK   8u
+
+/* Largest object of a cache: 128 KiB, in bytes. <stook/malloc.h> serves larger sizes. */
 #define STOOK_OBJECT_MAX ((size_t)128 << 10)
 
+/* What stook_cache_create() may be told. Zero in a field means its default. */
 struct stook_cache_args {
-        size_t   args_size;             /* sizeof(struct stook_cache_args) */
-        size_t   align;                 /* bytes, power of two up to the page size; 0: natural, at least 8 */
-        uint64_t flags;                 /* STOOK_* cache flags */
-        void   (*ctor)(void *object, void *ctor_data); /* runs when an object is first handed out of a slab; may
-                                           run in a signal handler; not together with zalloc (EINVAL) */
+        /* in: sizeof(struct stook_cache_args) */
+        size_t   args_size;
+        /* bytes, a power of two up to the page size; 0: natural, at least 8 */
+        size_t   align;
+        /* cache flags, or'ed */
+        uint64_t flags;
+        /*
+         * The constructor. It runs when an object is first handed out of a slab, in the thread
+         * that allocates, which may be in a signal handler. stook_cache_zalloc() and STOOK_ZERO
+         * fail with EINVAL in a cache that has one. There is no destructor: memory leaves the cache
+         * without a call. So a constructor must not acquire what has to be released again. Callers
+         * that rely on the constructor free an object in its constructed state.
+         */
+        void   (*ctor)(void *object, void *ctor_data);
+        /* the constructor's second argument */
         void    *ctor_data;
-        unsigned sheaf_capacity;        /* objects, raises the default; 0: by size; at most 65534 */
-        unsigned barn_full, barn_empty; /* whole sheaves kept for each node, at most 4096; 0: 10; UINT_MAX: none */
-        const struct stook_rcu *rcu;    /* for stook_cache_free_rcu; NULL: the process's default */
+        /*
+         * objects of a sheaf, at least so many; 0 to 65534. The cache begins with this number
+         * rounded up to a power of two, 65534 at most; or with the default, which depends on the
+         * size, if that is larger. stook_cache_get_stats() shows it. Later it may grow by itself.
+         * stook_cache_tune() sets an exact number.
+         */
+        unsigned sheaf_capacity;
+        /* whole sheaves that the barn of a node keeps, at most 4096; 0: 10; UINT_MAX: none */
+        unsigned barn_full, barn_empty;
+        /* for stook_cache_free_rcu(); lives as long as the process; NULL: the process's */
+        const struct stook_rcu *rcu;
 };
 
 /*
  * stook_cache_create() - make a cache
- * @name: 1 to 63 bytes, copied; need not be unique (find returns the oldest)
+ * @name: 1 to 63 bytes, copied; it need not be unique
  * @size: bytes of an object, 1 to STOOK_OBJECT_MAX
- * @args: NULL for the defaults
+ * @args: NULL: all defaults; read only during the call
  *
- * Ownership: the caller's, until stook_cache_destroy().
+ * Ownership: the caller owns the cache until stook_cache_destroy().
  * Return: the cache, or NULL with errno
- *   EINVAL  name NULL, empty or too long; size 0; align not a power of two or above the page size;
- *           args_size unknown; sheaf_capacity above 65534; barn_full or
- *           barn_empty above 4096 and not UINT_MAX
- *   E2BIG   size above STOOK_OBJECT_MAX (EINVAL where only the hidden words of flags, rounded up to align, pass it)
- *   ENOTSUP a flag or field whose code is not in this release
- *   ENFILE  STOOK_CACHES_MAX caches exist
+ *   EINVAL  name NULL, empty or too long; size 0; align not a power of two or above the page
+ *           size; args_size unknown; sheaf_capacity above 65534; barn_full or barn_empty above
+ *           4096 and not UINT_MAX; rcu: ops_size unknown, or call or barrier missing; size not
+ *           above STOOK_OBJECT_MAX, but with the hidden words of STOOK_RCU and STOOK_ACCOUNT
+ *   E2BIG   size above STOOK_OBJECT_MAX
+ *   ENOTSUP an unknown flag
+ *   ENFILE  STOOK_CACHES_MAX caches exist; one made with STOOK_ACCOUNT counts twice
  *   ENOMEM  no memory
+ *   EDEADLK called in a callback of stook_cache_for_each(). All calls below that take the list
+ *           of caches fail so there, and the call is reported.
  * Threads: MT-safe, not signal-safe.
  */
-STOOK_PUBLIC struct stook_cache *stook_cache_create(const char *name, size_t size, const struct stook_cache_args *args);
+STOOK_PUBLIC struct stook_cache *stook_cache_create(const char *name, size_t size,
+                                                    const struct stook_cache_args *args);
 
 /*
- * stook_cache_destroy() - take a cache down
- * Return: 0 (for NULL too); -EBUSY: objects are still allocated, or prefilled sheaves not returned: they are
- * reported (such sheaves and what is in them by their numbers), and the cache is kept; -EINVAL: one of malloc's size classes, which stay.
- * Threads: MT-safe; no other call may use the cache from here on. Not signal-safe.
+ * stook_cache_destroy() - end a cache
+ * @cache: NULL is fine. No other call may use the cache from here on, unless this call fails.
+ *
+ * The call waits for objects that wait for readers. A cache shared by STOOK_MERGE ends with the
+ * last of its users.
+ * Return: 0; on failure the cache is kept and stays usable
+ *   -EBUSY   objects are still allocated; prefilled sheaves are not returned; the slots could not
+ *            be emptied, because the system refuses membarrier or a thread is stopped in one; or
+ *            another thread is inside the cache's barns. The cause is reported.
+ *   -EINVAL  one of malloc's size classes; or a cache that was destroyed before, which is misuse
+ *   -EDEADLK see stook_cache_create()
+ * Threads: MT-safe, not signal-safe.
  */
 STOOK_PUBLIC int stook_cache_destroy(struct stook_cache *cache);
 
-/* The oldest living cache of that name, or NULL (for NULL, too). All names of a shared cache are known until its last user destroys it. Not signal-safe. */
+/*
+ * stook_cache_find() - a cache by its name
+ * @name: NULL finds nothing
+ * All names of a cache shared by STOOK_MERGE find it until its last user destroys it.
+ * Return: the oldest living cache of that name; NULL: there is none, or errno EDEADLK (see
+ * stook_cache_create()); errno is untouched otherwise.
+ * Threads: MT-safe, not signal-safe.
+ */
 STOOK_PUBLIC struct stook_cache *stook_cache_find(const char *name);
 
 /*
  * stook_cache_alloc() - one object
  * @cache: not NULL
- * Return: the object, aligned as the cache says, its content undefined (what the constructor and earlier
- * users left); NULL with errno ENOMEM. Signal-safe.
+ * Ownership: the caller owns the object until a free.
+ * Return: the object, aligned as the cache says. Its content is what the constructor and earlier
+ * users left. NULL with errno
+ *   ENOMEM  no memory, or a group's limit is met
+ * Threads: MT-safe, signal-safe.
  */
 STOOK_PUBLIC void *stook_cache_alloc(struct stook_cache *cache) __attribute__((malloc));
 
-/* The same with the object's bytes zero. NULL with errno EINVAL for a cache with a constructor, or NULL. Signal-safe. */
+/*
+ * stook_cache_zalloc() - one object whose bytes are zero
+ * Return: the object, or NULL with errno
+ *   ENOMEM  no memory, or a group's limit is met
+ *   EINVAL  cache NULL, or the cache has a constructor
+ * Threads: MT-safe, signal-safe.
+ */
 STOOK_PUBLIC void *stook_cache_zalloc(struct stook_cache *cache) __attribute__((malloc));
 
 /*
- * stook_cache_alloc_node() - one object of a node
- * @flags: STOOK_ZERO, STOOK_THISNODE, STOOK_NOWAIT; @node: -1 for any
- * Without STOOK_THISNODE the node is a wish. With it and -1, the node is the one this thread runs on.
- * Return: the object; NULL with errno
- *   ENOMEM  no memory; with STOOK_THISNODE: none on that node, which may be one without memory
- *   EINVAL  cache NULL, an unknown flag, a node that does not exist, STOOK_ZERO with a constructor
- * Signal-safe.
+ * stook_cache_alloc_flags() - one object, as flags say
+ * @flags: allocation flags. stook_cache_alloc() is this call with 0, stook_cache_zalloc() with
+ *         STOOK_ZERO, stook_cache_alloc_nolock() with STOOK_NOLOCK; all three are faster.
+ * Return: the object, or NULL with errno
+ *   ENOMEM  no memory, or a group's limit is met; with STOOK_THISNODE: none on that node; with
+ *           STOOK_NOLOCK: see stook_cache_alloc_nolock()
+ *   EINVAL  cache NULL, an unknown flag, STOOK_ZERO with a constructor
+ * Threads: MT-safe, signal-safe.
+ */
+STOOK_PUBLIC void *stook_cache_alloc_flags(struct stook_cache *cache, unsigned flags);
+
+/*
+ * stook_cache_alloc_node() - one object of a NUMA node
+ * @flags: allocation flags
+ * @node: 0 to the number of nodes - 1; -1: as stook_cache_alloc_flags()
+ * Without STOOK_THISNODE an object of another node may be returned.
+ * Return: the object, or NULL with errno
+ *   ENOMEM  no memory, or a group's limit is met; with STOOK_THISNODE: none on that node, which
+ *           may be a node without memory
+ *   EINVAL  cache NULL, an unknown flag, no such node, STOOK_ZERO with a constructor
+ * Threads: MT-safe, signal-safe.
  */
 STOOK_PUBLIC void *stook_cache_alloc_node(struct stook_cache *cache, unsigned flags, int node);
 
 /*
  * stook_cache_free() - give an object back
  * @cache: not NULL
- * @object: from the same cache; NULL is fine
- * Misuse (a pointer that is not an object of this cache, a second free that is noticed) is reported, naming
- * pointer, cache, slab and offset; then the process aborts, unless STOOK_ON_FAULT says otherwise: then the
- * call does nothing. errno is preserved. Signal-safe.
+ * @object: from this cache; NULL is fine
+ * Misuse is a pointer that is no object of this cache, or a second free that is noticed. It is
+ * reported with the pointer, the cache, the slab and the offset there. Then the process aborts.
+ * With STOOK_ON_FAULT=report the call does nothing instead. errno is preserved.
+ * Threads: MT-safe, signal-safe.
  */
 STOOK_PUBLIC void stook_cache_free(struct stook_cache *cache, void *object);
 
 /*
- * stook_cache_alloc_nolock(), stook_cache_free_nolock() - for who may not wait
+ * stook_cache_alloc_nolock(), stook_cache_free_nolock() - for callers that must not block
+ * @cache: not NULL
  *
- * stook_cache_alloc and stook_cache_free wait for another thread at most about 1 ms for each lock on their way; these
- * wait for nobody (@cache is not NULL here either): a lock is tried once, a thread that is stopped at any instruction does not hold them up, and other
- * work (purging, lending) is left to ordinary calls. For handlers of profilers, real-time threads, watchdogs.
- * Steps are bounded, but for compare-and-swaps repeated because another thread's succeeded; the system may be
- * called for memory. Objects of either kind of call may be given back by either.
- * Return: as stook_cache_alloc. NULL may also mean that what is free could not be had without waiting.
- * Signal-safe. In a child of _Fork or of a raw clone they use the heap as it is; ordinary calls repair it.
+ * stook_cache_alloc() and stook_cache_free() may wait for another thread, about 1 ms at most for
+ * each lock on their way. The nolock forms do not wait: they try a lock once, and a thread that is
+ * stopped at any instruction does not delay them. They leave other work, such as purging, to
+ * ordinary calls. They are for handlers of profilers, real-time threads and watchdogs.
+ * The number of steps is bounded, except that a compare-and-swap is repeated when another thread's
+ * succeeded. They may call the system for memory. Either form of free takes objects of either form
+ * of allocation.
+ * Return: as stook_cache_alloc(). ENOMEM may also mean that free memory was not to be had without
+ * waiting.
+ * Threads: MT-safe, signal-safe. A child of _Fork() or of a raw clone uses the heap as it is; an
+ * ordinary call repairs it there.
  */
 STOOK_PUBLIC void *stook_cache_alloc_nolock(struct stook_cache *cache) __attribute__((malloc));
 STOOK_PUBLIC void stook_cache_free_nolock(struct stook_cache *cache, void *object);
 
 /*
- * stook_cache_alloc_bulk() - n objects or none
- * @flags: STOOK_ZERO; @objects: room for n pointers, unspecified after a failure
- * Return: 0; -ENOMEM; -EINVAL: cache or objects NULL, unknown flag, n 0, or STOOK_ZERO with a constructor. Signal-safe.
+ * stook_cache_alloc_bulk() - n objects, or none
+ * @flags: allocation flags. STOOK_THISNODE: all objects are of one node.
+ * @n: objects; 0 does nothing
+ * @objects: room for n pointers; unspecified after a failure. May be NULL only if n is 0.
+ * Return: 0; or
+ *   -ENOMEM  no memory, or a group's limit is met; with STOOK_THISNODE: fewer on that node
+ *   -EINVAL  cache NULL, objects NULL and n not 0, an unknown flag, STOOK_ZERO with a constructor
+ * Threads: MT-safe, signal-safe.
  */
-STOOK_PUBLIC int stook_cache_alloc_bulk(struct stook_cache *cache, unsigned flags, size_t n, void **objects);
+STOOK_PUBLIC int stook_cache_alloc_bulk(struct stook_cache *cache, unsigned flags, size_t n,
+                                        void **objects);
 
 /*
  * stook_cache_free_bulk() - give n objects back
- * @or_null: their cache, or NULL: each object finds its own; those of <stook/malloc.h> may be among them
- * @objects: n pointers, none of them NULL (that is reported, as any pointer that is not ours); the array is scratch
- *     space for the call and unspecified after it. NULL only where n is 0: it is not looked for.
- * Signal-safe.
+ * @or_null: the cache of all of them; NULL: each object is of any cache, or of <stook/malloc.h>
+ * @n: objects; 0 does nothing
+ * @objects: n pointers, none of them NULL. The call uses the array as scratch space: its content
+ *           is unspecified afterwards. May be NULL only if n is 0.
+ * A pointer that is no object is misuse, as in stook_cache_free(). errno is preserved.
+ * Threads: MT-safe, signal-safe.
  */
 STOOK_PUBLIC void stook_cache_free_bulk(struct stook_cache *or_null, size_t n, void **objects);
 
 /*
  * stook_cache_shrink() - give back what is cached
- * Empties all slots and barns of the cache, and returns empty slabs to the pages.
- * Return: slabs still in use, at most INT_MAX; -EINVAL: cache NULL. Not signal-safe; other threads may go on using the cache.
+ * Empties all slots and barns of the cache, and returns empty slabs to the pages. Other threads
+ * may go on using the cache.
+ * Return: slabs still in use, at most INT_MAX; or
+ *   -EINVAL  cache NULL or destroyed
+ *   -EDEADLK see stook_cache_create()
+ * Threads: MT-safe, not signal-safe.
  */
 STOOK_PUBLIC int stook_cache_shrink(struct stook_cache *cache);
 
+/* What stook_cache_tune() changes. */
 struct stook_tuning {
-        size_t   tuning_size;           /* sizeof(struct stook_tuning) */
-        int      sheaf_capacity;        /* objects of a sheaf, 0 to 65534; 0: no sheaves. -1: leave as it is */
-        int      barn_full, barn_empty; /* whole sheaves kept for each node, 0 to 4096; -1: leave as they are */
+        /* in: sizeof(struct stook_tuning) */
+        size_t   tuning_size;
+        /* objects of a sheaf, 0 to 65534; 0: no sheaves; -1: leave it as it is */
+        int      sheaf_capacity;
+        /* whole sheaves that the barn of a node keeps, 0 to 4096; -1: leave it as it is */
+        int      barn_full, barn_empty;
 };
 
 /*
  * stook_cache_tune() - change a live cache
- * Empties slots and barns, as stook_cache_shrink() does; sheaves made from then on have the new capacity, exactly as
- * asked for. It does not grow or shrink by itself any more. Barns keep at most 512 KiB of objects whatever is asked for.
- * For a cache shared by STOOK_MERGE it holds for all its users.
- * Return: 0; -EINVAL: cache or tuning NULL, tuning_size unknown, a number out of its range; -ENOTSUP: a capacity for a
- * cache made with STOOK_NO_SHEAVES, or under STOOK_TINY; -EBUSY: the change is made, but slots could not be emptied
- * (the system refuses membarrier, or a thread was stopped in one): sheaves of the old capacity go when they are empty.
- * Threads: MT-safe; other threads may go on using the cache. Not signal-safe.
+ * Empties slots and barns, as stook_cache_shrink() does. Sheaves made from then on have exactly
+ * the capacity asked for, and it no longer grows or shrinks by itself. A barn keeps at most 512 KiB
+ * of objects, whatever is asked for. A cache shared by STOOK_MERGE changes for all its users.
+ * Other threads may go on using the cache.
+ * Return: 0; or
+ *   -EINVAL  cache or tuning NULL, cache destroyed, tuning_size unknown, a number out of its range
+ *   -ENOTSUP a capacity above 0 for a cache made with STOOK_NO_SHEAVES, or with STOOK_TINY=1
+ *   -EBUSY   the change is made, but slots could not be emptied: the system refuses membarrier,
+ *            or a thread is stopped in one. Sheaves of the old capacity go when they are empty.
+ *   -EDEADLK see stook_cache_create()
+ * Threads: MT-safe, not signal-safe.
  */
 STOOK_PUBLIC int stook_cache_tune(struct stook_cache *cache, const struct stook_tuning *tuning);
 
 /*
- * stook_cache_reserve() - have objects in store
- * @n: objects; 0 gives the reserve up (what is empty then goes at the next shrink, trim or by age)
- * When it returns 0, @n objects are free in the slabs of each node that has memory, so wherever the threads are that
- * will want them. From then on the cache keeps slabs for @n objects there, in use and free together, through shrink
- * and trim, until another reserve or destroy. Slabs are address
- * space: their pages come when the objects are written to first, unless they were in use before.
- * Return: 0; -ENOMEM: fewer could be had, which are kept; -EINVAL: cache NULL, or @n beyond any memory.
+ * stook_cache_reserve() - keep n objects ready on each node
+ * @n: objects; 0 ends the reserve. What is empty then goes at the next shrink, trim, or by age.
+ *
+ * On success n objects are free in the slabs of each node that has memory. From then on the cache
+ * keeps slabs for n objects there, counting objects in use. That holds through shrink and trim,
+ * until another reserve or destroy. Slabs are address space: their pages come when the objects are
+ * first written to, unless they were in use before. The call makes all the slabs, so its time grows
+ * with n.
+ * Return: 0; or
+ *   -ENOMEM  fewer objects could be had; the cache keeps those
+ *   -EINVAL  cache NULL or destroyed, or n beyond any memory
+ *   -EDEADLK see stook_cache_create()
  * Threads: MT-safe, not signal-safe.
  */
 STOOK_PUBLIC int stook_cache_reserve(struct stook_cache *cache, size_t n);
 
-/* The node of an object's memory; -EINVAL for a pointer that is not ours, NULL too. Signal-safe. */
+/*
+ * stook_object_node() - the NUMA node of an object's memory
+ * @object: of a cache or of <stook/malloc.h>
+ * Return: 0 to the number of nodes - 1; -EINVAL: @object is NULL or no such object.
+ * Threads: MT-safe, signal-safe.
+ */
 STOOK_PUBLIC int stook_object_node(const void *object);
 
-/* Bytes of an object as given at creation (for a merged cache: the largest); 0 for NULL. Signal-safe. */
+/*
+ * stook_cache_object_size() - bytes of an object, as given at creation
+ * Return: bytes; for a cache shared by STOOK_MERGE the largest of its users; 0 for NULL.
+ * Threads: MT-safe, signal-safe.
+ */
 STOOK_PUBLIC size_t stook_cache_object_size(const struct stook_cache *cache);
 
-/* The cache of an object; NULL: not an object of ours, NULL too. Signal-safe. */
+/*
+ * stook_object_cache() - the cache of an object
+ * Return: the cache, which its maker still owns; NULL: @object is NULL or no object of a cache.
+ * Threads: MT-safe, signal-safe.
+ */
 STOOK_PUBLIC struct stook_cache *stook_object_cache(const void *object);
 
 #ifdef __cplusplus

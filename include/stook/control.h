@@ -1,5 +1,7 @@
 /*
  * <stook/control.h> - the process's heap as a whole
+ *
+ * "MT-safe" and "signal-safe" mean what <stook/cache.h> says.
  */
 #ifndef STOOK_CONTROL_H
 #define STOOK_CONTROL_H
@@ -12,56 +14,73 @@
 extern "C" {
 #endif
 
+/* How this process and this thread run. Strings are constants of the library. */
 struct stook_mode {
         size_t      mode_size;          /* in: sizeof(struct stook_mode) */
         const char *backend;            /* "rseq" or "locked" */
-        const char *index;              /* "mm_cid", "cpu_id" or "hash" */
-        const char *registration;       /* "libc", "own" or "none": who registered this thread's rseq area */
-        const char *thp;                /* "system", "always" or "never" */
-        uint32_t    nodes;
+        const char *index;              /* of a thread's slot: "mm_cid", "cpu_id", "hash" */
+        const char *registration;       /* this thread's rseq area: "libc", "own", "none" */
+        const char *thp;                /* huge pages: "system", "always" or "never" */
+        uint32_t    nodes;              /* NUMA nodes */
         uint32_t    slots;              /* slots there may be */
         uint32_t    slots_ready;        /* slots filled so far */
-        uint32_t    page_bytes;
+        uint32_t    page_bytes;         /* bytes of the system's page */
 };
 
-/* How this process and this thread run. Return: 0; -EINVAL: NULL, or mode_size unknown; -ENOMEM: there is no heap. */
-#if defined(__cplusplus) && defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wshadow"       /* g++ says it of a function that is called as a structure is */
-#endif
-STOOK_PUBLIC int stook_mode(struct stook_mode *mode);
-#if defined(__cplusplus) && defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic pop
-#endif
+/*
+ * stook_get_mode() - how this process and this thread run
+ * @mode: mode_size is set by the caller; the call fills the rest
+ * Return: 0; or
+ *   -EINVAL  mode NULL, or mode_size unknown
+ *   -ENOMEM  the library could not start
+ * Threads: MT-safe, not signal-safe.
+ */
+STOOK_PUBLIC int stook_get_mode(struct stook_mode *mode);
 
 /*
  * stook_trim() - give free memory back to the system
- * Empties the caches' slots and barns and purges free spans, but keeps about @keep_bytes of them.
- * Return: bytes returned to the system. Not signal-safe.
+ * @keep_bytes: about so many free bytes are kept
+ * Empties the slots and barns of all caches, and purges free spans.
+ * Return: bytes returned to the system; 0 in a callback of stook_cache_for_each(), which is
+ * reported.
+ * Threads: MT-safe, not signal-safe.
  */
 STOOK_PUBLIC size_t stook_trim(size_t keep_bytes);
 
 /*
- * stook_maintain() - one round of ageing and draining, for programs that idle
- * Gives back what caches keep and nobody needs, in all slots, those of CPUs that are gone too; purges what has been
- * free for longer than STOOK_DECAY_MS; hands partly filled sheaves that wait for readers to RCU. Where memory is scarce
- * (pressure stall information, or memory.high of the cgroup) it does what stook_trim(0) does. What it finds is judged
- * by what the round before saw: call it a few times a second, or once in a while. Nothing needs it for correctness.
- * Return: 0. Not signal-safe.
+ * stook_maintain() - one round of maintenance, for programs that idle
+ *
+ * Gives back what caches keep and no thread used since the round before, in the slots of all CPUs.
+ * Purges what has been free for longer than STOOK_DECAY_MS. Submits partly filled sheaves that
+ * wait for readers. Where memory is scarce (pressure stall information, or memory.high of the
+ * cgroup) it does what stook_trim(0) does. A program calls it a few times a second, or now and
+ * then. It is never needed for correctness.
+ * Return: 0.
+ * Threads: MT-safe, not signal-safe.
  */
 STOOK_PUBLIC int stook_maintain(void);
 
 /*
- * stook_maintenance_thread() - have a thread do that
- * @on: 1: start it, unless it runs; 0: stop it, and wait for its end
- * The thread blocks all signals and sleeps an eighth of STOOK_DECAY_MS between rounds, longer while there is nothing to
- * do. It hands nothing to RCU. The child of a fork has none until it calls this, stook_maintain() or stook_trim().
- * STOOK_MAINTENANCE=1 starts it with the program.
- * Return: 0; -EINVAL: @on is neither; -EAGAIN, -ENOMEM: no thread could be had. Not signal-safe.
+ * stook_maintenance_thread() - a thread that calls stook_maintain()
+ * @on: 1: start the thread, unless it runs; 0: stop it, and wait for its end
+ *
+ * The thread blocks all signals. It sleeps an eighth of STOOK_DECAY_MS between rounds, longer
+ * while there is nothing to do. It submits nothing to RCU. The child of a fork has no such thread
+ * until it calls this, stook_maintain() or stook_trim(). STOOK_MAINTENANCE=1 starts it with the
+ * program.
+ * Return: 0; or
+ *   -EINVAL  @on is neither 0 nor 1
+ *   -EAGAIN  the system gives no thread
+ *   -ENOMEM  the library could not start, or no memory for a thread
+ * Threads: MT-safe, not signal-safe.
  */
 STOOK_PUBLIC int stook_maintenance_thread(int on);
 
-/* "MAJOR.MINOR.PATCH" */
+/*
+ * stook_version() - the version of the library that runs
+ * Return: "MAJOR.MINOR.PATCH", a constant.
+ * Threads: MT-safe, signal-safe.
+ */
 STOOK_PUBLIC const char *stook_version(void);
 
 #ifdef __cplusplus

@@ -1,5 +1,8 @@
 /*
  * <stook/debug.h> - reports of misuse
+ *
+ * A report is one line on standard error. Then the process aborts. With STOOK_ON_FAULT=report the
+ * process goes on, and the call that was misused has done nothing.
  */
 #ifndef STOOK_DEBUG_H
 #define STOOK_DEBUG_H
@@ -11,34 +14,49 @@
 extern "C" {
 #endif
 
+/* What is wrong. */
 enum stook_fault {
-        STOOK_FAULT_FOREIGN = 1,        /* pointer outside all of our memory */
-        STOOK_FAULT_NOT_LIVE,           /* in our memory, but no object lives there */
-        STOOK_FAULT_INTERIOR,           /* not the start of an object */
-        STOOK_FAULT_WRONG_CACHE,        /* an object of another cache */
-        STOOK_FAULT_DOUBLE_FREE,        /* already free */
-        STOOK_FAULT_OBJECTS_LEFT,       /* destroy: objects still allocated */
+        STOOK_FAULT_FOREIGN = 1,        /* the pointer is outside all memory of the library */
+        STOOK_FAULT_NOT_LIVE,           /* the pointer is in its memory; no object lives there */
+        STOOK_FAULT_INTERIOR,           /* the pointer is not the start of an object */
+        STOOK_FAULT_WRONG_CACHE,        /* the object is of another cache */
+        STOOK_FAULT_DOUBLE_FREE,        /* the object, cache or group is free already */
+        STOOK_FAULT_OBJECTS_LEFT,       /* a cache to be destroyed is still in use */
         STOOK_FAULT_CORRUPT,            /* an invariant of the heap does not hold */
-        STOOK_FAULT_RCU,                /* a wait for a grace period that could never end */
+        STOOK_FAULT_RCU,                /* a wait for a grace period could never end */
+        STOOK_FAULT_DEADLOCK,           /* a call would wait for the call it was made in */
 };
 
+/* What a report says. Pointers are valid during the callback only. */
 struct stook_report {
-        size_t           report_size;   /* sizeof(struct stook_report) */
+        size_t           report_size;   /* sizeof(struct stook_report) of the library */
         enum stook_fault fault;
-        const char      *text;          /* one line, without newline: what is printed */
-        const void      *object;        /* the pointer the report is about */
-        const char      *cache_name;    /* the cache called for or, failing that, the object's; may be NULL */
-        const void      *slab;          /* start of the slab the pointer lies in, or NULL */
+        const char      *text;          /* the line that is printed, without its newline */
+        const void      *object;        /* the pointer that the report is about; may be NULL */
+        const char      *cache_name;    /* the cache of the call, else the object's; may be NULL */
+        const void      *slab;          /* start of the slab that the pointer lies in, or NULL */
         size_t           offset;        /* of the pointer in the slab, bytes */
 };
 
 /*
- * stook_on_report() - be called at each report, before the library aborts or goes on
- * @call: NULL to stop; it may run in any thread, in a signal handler too, and must not call the library
+ * stook_on_report() - have a function called at each report
+ * @call: called before the library aborts or goes on, in any thread, also in a signal handler. It
+ *        must not call the library. NULL: no call.
+ * @data: passed to @call; it stays the caller's
+ * Threads: MT-safe, signal-safe. A report on its way in another thread may still use the old pair.
  */
-STOOK_PUBLIC void stook_on_report(void (*call)(const struct stook_report *report, void *data), void *data);
+STOOK_PUBLIC void stook_on_report(void (*call)(const struct stook_report *report, void *data),
+                                  void *data);
 
-/* Checks all invariants of a quiescent cache; each fault found is reported. Return: faults found; -EINVAL: cache NULL. */
+/*
+ * stook_cache_validate() - check all invariants of a cache
+ * No other thread may use the cache during the call. Each fault found is reported.
+ * Return: faults found; or
+ *   -EINVAL  cache NULL
+ *   -EBUSY   another thread is inside the cache's barns and does not leave
+ *   -EDEADLK called in a callback of stook_cache_for_each(); it is reported
+ * Threads: MT-safe, not signal-safe.
+ */
 STOOK_PUBLIC int stook_cache_validate(struct stook_cache *cache);
 
 #ifdef __cplusplus

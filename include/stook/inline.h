@@ -1,15 +1,19 @@
 /*
- * <stook/inline.h> - stook_cache_alloc, stook_cache_free and stook_sheaf_alloc, inlined
+ * <stook/inline.h> - stook_cache_alloc(), stook_cache_free() and stook_sheaf_alloc(), inlined
  *
- * Include it instead of <stook/cache.h> where every nanosecond counts: the common case of the first two then
- * runs in the caller, about twenty instructions, none of them atomic, and that of stook_sheaf_alloc in ten.
- * Everything else goes to the library as before. Machines and compilers without sections simply get
- * <stook/cache.h> for the first two. The meaning is the same, with one
- * difference: an inlined free looks for a double free only on top of the sheaf. Other misuse (a pointer that
- * is no object, or of another cache) is reported when the sheaf goes back to the slabs.
+ * Include it instead of <stook/cache.h> where every nanosecond counts. The common case of the three
+ * calls then runs in the caller: about twenty instructions for the first two, ten for the third,
+ * none of them atomic. Everything else calls the library as before. Machines and compilers without
+ * restartable sequences get the ordinary first two calls.
  *
- * Code that is never unloaded (a program, or a library that is not dlclosed) may define STOOK_NEVER_UNLOADED
- * before it includes this: one store less for each call.
+ * Arguments, returns, errors and safety are those of <stook/cache.h> and <stook/sheaf.h>, with one
+ * difference. An inlined free looks for a double free only on top of the sheaf. Other misuse (a
+ * pointer that is no object, or of another cache) is reported when the sheaf goes back to the
+ * slabs.
+ *
+ * Code that is never unloaded may define STOOK_NEVER_UNLOADED before it includes this header: that
+ * saves one store in each call. A program is such code, and a library that is not closed by
+ * dlclose.
  */
 #ifndef STOOK_INLINE_H
 #define STOOK_INLINE_H
@@ -24,8 +28,8 @@
 extern "C" {
 #endif
 
-static inline __attribute__((always_inline, unused)) void *stook_sheaf_alloc_inline(struct stook_cache *cache,
-                                                                                    struct stook_sheaf *sheaf)
+static inline __attribute__((always_inline, unused)) void *
+stook_sheaf_alloc_inline(struct stook_cache *cache, struct stook_sheaf *sheaf)
 {
         char    *at = (char *)sheaf;
         uint64_t word = *(uint64_t *)at;
@@ -64,8 +68,8 @@ STOOK_SECTION_FUNCTION void *stook_cache_alloc_inline(struct stook_cache *cache)
 
 STOOK_SECTION_FUNCTION void stook_cache_free_inline(struct stook_cache *cache, void *object)
 {
-        if (__builtin_expect(object && stook_section_push_v1(*(const uintptr_t *)cache, object) == STOOK_PUSH_DONE,
-                             1))
+        if (__builtin_expect(object && stook_section_push_v1(*(const uintptr_t *)cache, object) ==
+                                       STOOK_PUSH_DONE, 1))
                 return;
         stook_cache_free(cache, object);
 }

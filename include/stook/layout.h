@@ -1,10 +1,10 @@
 /*
  * <stook/layout.h> - the memory layout that inlined calls depend on
  *
- * Purpose: <stook/inline.h> runs critical sections on the library's per-CPU data from code compiled into
- * the caller. What those sections touch is fixed here, as layout version 1, and nothing else is.
- * A library with another layout still exports stook_thread_v1, with `ready` zero for ever: inlined calls
- * then always take the out-of-line path. They never abort and never misread.
+ * Purpose: <stook/inline.h> runs critical sections on the library's per-CPU data, from code that is
+ * compiled into the caller. This file fixes what those sections touch, as layout version 1, and
+ * nothing else. A library with another layout still exports stook_thread_v1, with `ready` zero for
+ * ever: inlined calls then always call the library. They never abort and never misread.
  *
  * Not an interface to program against: use <stook/cache.h> or <stook/inline.h>.
  */
@@ -17,62 +17,76 @@
 extern "C" {
 #endif
 
-/* A slot's region is 1 << STOOK_SLOT_SHIFT bytes: one 64-byte line for each of STOOK_CACHES_MAX caches. */
+/*
+ * A slot's region is 1 << STOOK_SLOT_SHIFT bytes: one line of 64 bytes for each of STOOK_CACHES_MAX
+ * caches.
+ */
 #define STOOK_SLOT_SHIFT  19
 #define STOOK_LINE_SHIFT  6
 #define STOOK_CACHES_MAX  8192
 
-/* struct stook_cache begins with a uintptr_t: the address of the cache's line in slot 0, whether slot 0 is ready or not. */
+/*
+ * struct stook_cache begins with a uintptr_t: the address of the cache's line in slot 0, whether
+ * slot 0 is ready or not.
+ */
 
 /*
- * A sheaf: `word` is size (low 16 bits) | count of pops (upper 48 bits). A pop adds 0xffff, a push adds 1:
- * the one store that commits the operation also counts it.
+ * A sheaf: `word` is size (low 16 bits) | count of pops (upper 48 bits). A pop adds 0xffff, a push
+ * adds 1: the one store that commits the operation also counts it.
  */
 #define STOOK_SHEAF_WORD      0         /* uint64_t */
-#define STOOK_SHEAF_CAPACITY  8         /* uint32_t: pushes stop here; at most STOOK_SHEAF_CAPACITY_MAX. 0 on machines
-                                           of several nodes: all frees go to the library, which knows whose an object is */
+#define STOOK_SHEAF_BOUND     8         /* uint32_t: hot paths push up to it: the capacity */
 #define STOOK_SHEAF_OBJECTS   32        /* void *[capacity] */
 #define STOOK_SHEAF_CAPACITY_MAX 65534
 #define STOOK_SHEAF_POP       0xffff    /* what one pop adds to `word` */
 /*
- * A sheaf on loan (<stook/sheaf.h>): bit 0 of the byte here says that the library must see each object that is taken
- * (to zero it, to account for it). A library with another layout keeps the first two bytes of what it lends zero; it is then asked each time.
+ * A sheaf on loan (<stook/sheaf.h>): bit 0 of this byte says that the library must see each object
+ * that is taken (to zero it, to charge it). A library with another layout keeps the first two bytes
+ * of what it lends zero: then each inlined call asks the library.
  */
 #define STOOK_SHEAF_LENT      16
 
 /*
- * The library's only thread-local storage: 64 bytes, initial-exec. All zero in a new thread but for no_index, so
- * that its first call goes to the library, which proves the thread's rseq registration and fills the line.
- * Written by its own thread only (and by a vfork child, which shares it: see malloc/vfork_x86_64.S).
+ * The thread record, the library's only thread-local storage: 64 bytes, initial-exec. In a new
+ * thread all but no_index is zero. So the thread's first call goes to the library, which proves the
+ * thread's rseq registration and fills the record. Only the thread itself writes to it, and a child
+ * of vfork, which shares it (see the vfork of libstook-malloc).
  */
 struct stook_thread_v1 {
-        uint32_t           ready;       /* slots below this index are filled; 0: go to the library */
-        uint8_t            locks_held;  /* see base/lock.h */
-        uint8_t            barred;      /* bit 0: never enrol: vfork child, exiting thread, no registration to be had; others: base/thread.h */
-        uint16_t           group;       /* what this thread allocates is charged to it; 0: see group/group.h */
-        uint64_t           nowhere;     /* with no_index: what inlined sections find while stook_area_v1 is 0 */
-        char              *rseq;        /* the kernel's struct rseq of this thread; rseq_cs is at 8 */
+        uint32_t           ready;       /* slots below this index are filled; 0: ask the library */
+        uint8_t            inside;      /* the library's: base/thread.h */
+        uint8_t            barred;      /* 1: never enrol (a vfork child, an exiting thread,
+                                           no registration to be had) */
+        uint16_t           group;       /* is charged what this thread allocates; 0: group.h */
+        uint64_t           nowhere;     /* with no_index: found while stook_area_v1 is 0 */
+        char              *rseq;        /* this thread's struct rseq; rseq_cs is at 8 */
         uint32_t           no_index;    /* always UINT32_MAX: above every bound */
-        uint32_t           unused;
-        char               own_rseq[32] __attribute__((aligned(32))); /* registered where libc made no area */
+        uint8_t            locks_held;  /* with the next three, one word: see base/lock.h */
+        uint8_t            held_from[3];
+        /* registered where libc made no area */
+        char               own_rseq[32] __attribute__((aligned(32)));
 };
 
 extern __thread struct stook_thread_v1 stook_thread_v1
         __attribute__((tls_model("initial-exec"), visibility("default")));
 
 /*
- * Bytes from a thread's stook_thread_v1 to the area the kernel writes its concurrency id to: the same in every
- * thread, for both are static thread-local memory. Set once, when the library starts. 0 where inlined calls must
- * go to the library (no restartable sequences, or a slot index that is not the concurrency id): they take the line
- * itself for the area then, whose no_index sends them away. So it is to callers: const, and may stay in a register
- * over loops and calls. (What is read before the start is 0, which is safe.) Of several libraries that have it, the
- * one whose stook_thread_v1 the program sees sets it.
+ * Bytes from a thread's stook_thread_v1 to the area that the kernel writes the thread's concurrency
+ * id to. It is the same in every thread, because both are static thread-local memory. The library
+ * sets it once, when it starts. Of several libraries that have it, the one sets it whose
+ * stook_thread_v1 the program sees.
+ * 0: inlined calls must go to the library, because there are no restartable sequences, or the slot
+ * index is not the concurrency id. They then take the record itself for the area, and its no_index
+ * sends them to the library.
+ * To callers it is const: it may stay in a register over loops and calls. A caller that reads it
+ * before the start reads 0, which is safe.
  */
 extern const intptr_t stook_area_v1 __attribute__((visibility("default")));
 
 #define STOOK_THREAD_READY 0
+#define STOOK_THREAD_INSIDE 4
 #define STOOK_THREAD_BARRED 5
-#define STOOK_RSEQ_CS      8            /* in struct rseq, and in the line: nowhere */
+#define STOOK_RSEQ_CS      8            /* in struct rseq, and in the record: nowhere */
 #define STOOK_RSEQ_MM_CID  24           /* likewise: no_index */
 
 #ifdef __cplusplus

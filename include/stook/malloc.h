@@ -1,11 +1,16 @@
 /*
  * <stook/malloc.h> - sizes unknown beforehand
  *
- * The C library's allocation calls on stook's caches, under names of their own. They share one heap with
- * the object caches. libstook-malloc.so exports the same functions under the C and C++ names.
+ * The C library's allocation calls on Stook's caches, under names of their own. They share one heap
+ * with the object caches. libstook-malloc.so exports the same functions under the C and C++ names.
  *
- * All are MT-safe and signal-safe (at any instruction of any other call). Meanings, errno included, are the
- * C standard's and POSIX's; differences are noted. Every object is aligned to 16 bytes at least.
+ * Meanings, errno included, are the C standard's and POSIX's, except for what is said below.
+ * Every object is aligned to 16 bytes at least.
+ * Threads: all calls are MT-safe and signal-safe, as <stook/cache.h> defines these words.
+ * Errors: an allocation returns NULL with errno ENOMEM if there is no memory, a group's limit is
+ * met, or the product of its arguments is no size_t. Frees preserve errno. A pointer at which no
+ * object of this heap starts is misuse: it is reported, and with STOOK_ON_FAULT=report nothing else
+ * is done.
  */
 #ifndef STOOK_MALLOC_H
 #define STOOK_MALLOC_H
@@ -18,24 +23,60 @@
 extern "C" {
 #endif
 
-STOOK_PUBLIC void  *stook_malloc(size_t size);                  /* size 0: a unique object */
-STOOK_PUBLIC void  *stook_calloc(size_t n, size_t size);
 /*
- * Size 0: frees, returns a unique object. A pointer that is not ours, no object, or known to be freed, is reported; where
- * reports do not abort (STOOK_ON_FAULT=report), nothing is done: NULL with errno EINVAL.
+ * stook_malloc() - an object of @size bytes; 0: a unique object
+ * stook_calloc() - n * size bytes of zero
+ * Ownership: the caller's, until a free.
+ * Return: the object, or NULL with errno ENOMEM.
+ */
+STOOK_PUBLIC void  *stook_malloc(size_t size);
+STOOK_PUBLIC void  *stook_calloc(size_t n, size_t size);
+
+/*
+ * stook_realloc() - another size for an object, which may move
+ * stook_reallocarray() - the same with n * size bytes
+ * @object: NULL: as stook_malloc()
+ * @size: bytes; 0 frees the object and returns a unique one
+ * Return: the object, whose old pointer is not valid any more; NULL with errno, and the object is
+ * as it was
+ *   ENOMEM  see above
+ *   EINVAL  @object is no live object, and reports do not abort
  */
 STOOK_PUBLIC void  *stook_realloc(void *object, size_t size);
 STOOK_PUBLIC void  *stook_reallocarray(void *object, size_t n, size_t size);
-STOOK_PUBLIC void  *stook_aligned_alloc(size_t align, size_t size); /* EINVAL: align not a power of two */
-STOOK_PUBLIC void   stook_free(void *object);                   /* errno preserved; a foreign pointer is reported */
-STOOK_PUBLIC void   stook_free_sized(void *object, size_t size);/* the size is a hint, never trusted */
-STOOK_PUBLIC void   stook_free_aligned_sized(void *object, size_t align, size_t size);
-STOOK_PUBLIC size_t stook_usable_size(const void *object);      /* 0 for NULL */
-STOOK_PUBLIC bool   stook_owns(const void *object);             /* a live or cached object of ours starts there */
 
 /*
- * The same for who may not wait for another thread, whatever that one holds: see stook_cache_alloc_nolock. Any size;
- * what either kind of call returned may be given back by either. ENOMEM, too, before the library has started.
+ * stook_aligned_alloc() - an object of any size at an alignment
+ * @align: bytes, any power of two
+ * Return: the object, or NULL with errno
+ *   ENOMEM  see above
+ *   EINVAL  @align is no power of two
+ */
+STOOK_PUBLIC void  *stook_aligned_alloc(size_t align, size_t size);
+
+/*
+ * stook_free() - give an object back
+ * stook_free_sized(), stook_free_aligned_sized() - the same; size and alignment are hints that the
+ * library does not trust
+ * @object: NULL is fine
+ */
+STOOK_PUBLIC void   stook_free(void *object);
+STOOK_PUBLIC void   stook_free_sized(void *object, size_t size);
+STOOK_PUBLIC void   stook_free_aligned_sized(void *object, size_t align, size_t size);
+
+/* stook_usable_size() - bytes that may be used at a live object; 0 for NULL */
+STOOK_PUBLIC size_t stook_usable_size(const void *object);
+
+/* stook_owns() - whether an object of this heap starts there, in use or free in a sheaf */
+STOOK_PUBLIC bool   stook_owns(const void *object);
+
+/*
+ * stook_malloc_nolock(), stook_free_nolock() - for callers that must not block
+ * @size: any, as for stook_malloc()
+ * They wait for no other thread: see stook_cache_alloc_nolock(). Either form of free takes objects
+ * of either form of allocation.
+ * Return: the object, or NULL with errno ENOMEM. That may also mean that free memory was not to be
+ * had without waiting, or that the library has not started yet.
  */
 STOOK_PUBLIC void  *stook_malloc_nolock(size_t size);
 STOOK_PUBLIC void   stook_free_nolock(void *object);

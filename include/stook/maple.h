@@ -1,10 +1,11 @@
 /*
  * <stook/maple.h> - maple trees: ranges of 64-bit keys to pointers
  *
- * A maple tree maps non-overlapping, inclusive ranges [first, last] of uint64_t to entries. An entry is a pointer that is not
- * NULL; NULL is a gap. Neighbouring gaps are always one gap; neighbouring ranges with the same entry stay two. Nodes
- * are 256 bytes and hold up to 16 ranges (10 children in trees with gap tracking), so trees are flat. An empty tree,
- * and one that holds an entry at key 0 alone, has no node at all. These calls are in libstook-maple: link with
+ * A maple tree maps inclusive ranges [first, last] of uint64_t to entries. Ranges do not overlap.
+ * An entry is a pointer that is not NULL; NULL is a gap. Neighbouring gaps are always one gap.
+ * Neighbouring ranges with the same entry stay two. Nodes are 256 bytes and hold up to 16 ranges
+ * (10 children in trees with gap tracking), so trees are flat. An empty tree has no node at all,
+ * nor has one that holds an entry at key 0 alone. These calls are in libstook-maple: link with
  * -lstook-maple -lstook (pkg-config stook-maple, CMake stook::maple).
  *
  * There are two families of calls. The simple ones take a tree and keys:
@@ -14,55 +15,61 @@
  *      stook_maple_store(&tree, 10, 19, entry);
  *      stook_maple_load(&tree, 15) == entry;
  *
- * Cursors (struct stook_cursor) stand somewhere in a tree: they walk it both ways, and prepare a store so that it cannot
- * fail:
+ * Cursors (struct stook_maple_cursor) stand somewhere in a tree. They walk it both ways, and
+ * prepare a store so that it cannot fail:
  *
- *      STOOK_CURSOR(cursor, &tree, 10, 19);
+ *      STOOK_MAPLE_CURSOR(cursor, &tree, 10, 19);
  *
  *      stook_maple_lock(&tree);
- *      if (!stook_cursor_preallocate(&cursor, entry))          // all that can fail
- *              stook_cursor_store_prealloc(&cursor, entry);    // does not fail
+ *      if (!stook_maple_cursor_preallocate(&cursor, entry))          // all that can fail
+ *              stook_maple_cursor_store_prealloc(&cursor, entry);    // does not fail
  *      stook_maple_unlock(&tree);
  *
- * Who may do what at the same time
+ * Threads: what may run at the same time depends on the flags of the tree.
  *
- *   flags                    simple calls                    cursors
- *   0                        take the tree's lock            the caller holds the lock (stook_maple_lock)
- *   EXTERNAL_LOCK            the caller locks, as for any unsynchronised structure; readers may share
- *   RCU                      writes take the lock;           writing: the caller holds the lock; reading: the
- *                            reads: a read section           lock or a read section
- *   RCU | EXTERNAL_LOCK      writes: the caller locks; reads: a read section, or the caller's lock
+ *   flags                simple calls                 cursors
+ *   0                    take the tree's lock         the caller holds the lock
+ *                                                     (stook_maple_lock)
+ *   EXTERNAL_LOCK        the caller locks, as for any unsynchronised structure; readers may share
+ *   RCU                  writes take the lock;        writing: the caller holds the lock;
+ *                        reads: a read section        reading: the lock or a read section
+ *   RCU | EXTERNAL_LOCK  writes: the caller locks; reads: a read section, or the caller's lock
  *
- * A read section is one of the RCU the process uses (<stook/rcu.h>); the caller holds it around the call and around
- * whatever it does with the entry:
+ * A read section is one of the RCU implementation that the process uses (<stook/rcu.h>). The caller
+ * holds it around the call and around its use of the entry:
  *
- *      stook_rcu_use(&stook_urcu_memb);                        // once, before the first write to an RCU tree
+ *      stook_rcu_use(&stook_urcu_memb);                        // once, before the first write
  *
- *      urcu_memb_read_lock();                                  // a reader, registered: urcu_memb_register_thread()
+ *      urcu_memb_read_lock();                                  // in a registered thread
  *      struct route *route = stook_maple_load(&tree, address);
  *      ...
  *      urcu_memb_read_unlock();
  *
- *      struct route *old = stook_maple_erase(&tree, address);  // a writer; entries are its own to free, after readers
+ *      struct route *old = stook_maple_erase(&tree, address);  // a writer, which owns its entries
  *      stook_cache_free_rcu(routes, old);
  *
- * The tree's own lock knows its holder: simple calls may be made while holding it.
- * A cursor that writes to a tree with a lock of its own without holding it is a mistake that ends the process where
- * the library was built with assertions.
+ * The tree's own lock knows its holder: a thread may make simple calls while it holds the lock.
+ * A cursor must not write to a tree with a lock of its own without holding that lock. Such a write
+ * ends the process if the library was built with assertions.
+ * No call here is signal-safe.
  *
- * What readers of an RCU tree see (they take no lock, store nothing, and never wait or start over because of a writer):
- *  - Nodes that readers can reach are never changed, but for one thing: the pointer in a slot may be replaced by
- *    another one, by a single store. Where the bounds of a range change, the writer makes new nodes up to the lowest
- *    node in which a change of one pointer does it (or the root), and that one store makes the write visible as a
- *    whole: with all its splits, merges and spanned subtrees. So for every key a reader finds the old entry or the
- *    new one, never neither, and bounds and entry that belong together.
- *  - A call that begins after a write has returned sees it. A walk over many ranges (find, next, for_each) sees each
- *    range as it is when the walk gets there; a range that stays where it is during the walk is met exactly once.
+ * What readers of an RCU tree see (they take no lock, store nothing, and never wait or start over
+ * because of a writer):
+ *  - Nodes that readers can reach are never changed, with one exception: one store may replace the
+ *    pointer of an entry or of a child. Where the bounds of a range change, the writer makes new
+ *    nodes, up to the lowest node in which a change of one pointer is enough, or up to the root.
+ *    That one store makes the write visible as a whole, with all its splits, merges and spanned
+ *    subtrees. So for every key a reader finds the old entry or the new one, never neither, and
+ *    bounds and entry that belong together.
+ *  - A call that begins after a write has returned sees it. A walk over many ranges (find, next,
+ *    for_each) sees each range as it is when the walk gets there. A range that stays where it is
+ *    during the walk is met exactly once.
  *  - Nodes that were replaced are freed by stook_cache_free_rcu().
  *
- * Errors: writes return 0 or -errno; after any failure the tree is as it was. Pointers whose two low bits are 10 and
- * that are below 4096 are reserved and refused (-EINVAL).
- * Sources: the maple tree of Liam R. Howlett and Matthew Wilcox (Linux 6.1 on), from its documentation; the code is stook's.
+ * Errors: writes return 0 or -errno. After any failure the tree is as it was. Pointers whose two
+ * low bits are 10 and that are below 4096 are reserved and refused (-EINVAL).
+ * Sources: the maple tree of Liam R. Howlett and Matthew Wilcox (Linux 6.1 on), from its
+ * documentation; the code is Stook's.
  */
 #ifndef STOOK_MAPLE_H
 #define STOOK_MAPLE_H
@@ -85,20 +92,21 @@ struct stook_sheaf;
 #define STOOK_MAPLE_EXTERNAL_LOCK 4u    /* the caller locks; no call takes a lock */
 
 /*
- * A tree. Embed it; its fields are the library's. Not to be copied or moved while it is in use.
+ * A tree. Embed it. Its fields are the library's. It must not be copied or moved while in use.
  */
 struct stook_maple {
         uintptr_t root;                 /* atomic: readers begin here */
         unsigned  flags;                /* const: STOOK_MAPLE_* */
-        unsigned  wrapped;              /* lock: alloc_cyclic has handed out the last key of all */
+        unsigned  wrapped;              /* lock: alloc_cyclic handed out the last key */
         uint64_t  spare[8];
-        uint64_t  version;              /* lock: writes so far that changed nodes in place */
+        uint64_t  version;              /* atomic: writes so far; stored under the lock */
         void     *deferred;             /* lock: nodes that the cache could not take yet */
         const void *holder;             /* atomic: the thread that has the lock */
         pthread_mutex_t lock;
 };
 
-#define STOOK_MAPLE_INIT(flags) { 0, (flags), 0, { 0, 0, 0, 0, 0, 0, 0, 0 }, 0, NULL, NULL, PTHREAD_MUTEX_INITIALIZER }
+#define STOOK_MAPLE_INIT(flags) \
+        { 0, (flags), 0, { 0, 0, 0, 0, 0, 0, 0, 0 }, 0, NULL, NULL, PTHREAD_MUTEX_INITIALIZER }
 
 /*
  * stook_maple_init() - what STOOK_MAPLE_INIT does, for a tree that is not static
@@ -109,72 +117,101 @@ STOOK_PUBLIC int stook_maple_init(struct stook_maple *tree, unsigned flags);
 
 /*
  * stook_maple_destroy() - forget all ranges and give the nodes back
- * The entries are the caller's. The tree is empty afterwards and may be used again. The caller sees to it that nobody
- * else uses the tree; readers of an RCU tree that are still inside may finish.
+ * The entries are the caller's. The tree is empty afterwards and may be used again. The caller
+ * makes sure that no other thread uses the tree. Readers of an RCU tree that are still inside may
+ * finish.
  */
 STOOK_PUBLIC void stook_maple_destroy(struct stook_maple *tree);
 
-/* Take and release the tree's own lock, not recursively. Not for trees with an external lock (they do nothing). */
+/*
+ * stook_maple_lock(), stook_maple_unlock() - take and release the tree's own lock
+ * Not recursive. They do nothing for a tree with STOOK_MAPLE_EXTERNAL_LOCK.
+ */
 STOOK_PUBLIC void stook_maple_lock(struct stook_maple *tree);
 STOOK_PUBLIC void stook_maple_unlock(struct stook_maple *tree);
 
 /* ---- simple calls ---- */
 
-/* The entry whose range has @key in it; NULL: a gap. */
+/* stook_maple_load() - the entry whose range has @key in it; NULL: a gap */
 STOOK_PUBLIC void *stook_maple_load(struct stook_maple *tree, uint64_t key);
 
 /*
  * stook_maple_store() - map [first, last] to an entry, over whatever is there
  * @entry: NULL makes a gap
  * Ranges that reach over an end of [first, last] keep what is outside.
- * Return: 0; -EINVAL: last < first, or a reserved pointer; -ENOMEM; -ENOTSUP: an RCU tree, and no RCU was chosen
- * (stook_rcu_use). These are the errors of all writes below, besides their own.
+ * Return: 0; or
+ *   -EINVAL  last < first, or a reserved pointer
+ *   -ENOMEM  no memory
+ *   -ENOTSUP an RCU tree, and stook_rcu_use() named no implementation
+ * All writes below have these errors besides their own.
  */
-STOOK_PUBLIC int stook_maple_store(struct stook_maple *tree, uint64_t first, uint64_t last, void *entry);
+STOOK_PUBLIC int stook_maple_store(struct stook_maple *tree, uint64_t first, uint64_t last,
+                                   void *entry);
 
-/* The same, where nothing is yet. Return: as store; -EEXIST: not all of the range is a gap; -EINVAL: @entry NULL, too. */
-STOOK_PUBLIC int stook_maple_insert(struct stook_maple *tree, uint64_t first, uint64_t last, void *entry);
+/*
+ * stook_maple_insert() - store where nothing is yet
+ * @entry: not NULL
+ * Return: as stook_maple_store(); or
+ *   -EEXIST  not all of the range is a gap
+ *   -EINVAL  @entry NULL, too
+ */
+STOOK_PUBLIC int stook_maple_insert(struct stook_maple *tree, uint64_t first, uint64_t last,
+                                    void *entry);
 
 /*
  * stook_maple_erase() - remove the whole range that has @key in it
- * Return: its entry; NULL: there was none, or, in an RCU tree only, errno ENOMEM and nothing was changed (errno is
- * untouched otherwise). Without RCU this cannot fail.
+ * Return: its entry, which is the caller's; NULL: there was none. In an RCU tree NULL with errno
+ * ENOMEM means that nothing was changed; errno is untouched otherwise. Without RCU the call cannot
+ * fail.
  */
 STOOK_PUBLIC void *stook_maple_erase(struct stook_maple *tree, uint64_t key);
 
 /*
  * stook_maple_alloc() - store an entry in the lowest gap of @size keys within [min, max]
  * stook_maple_alloc_top() - in the highest
- * @start: the first key of the range stored
- * Return: as store; -EBUSY: there is no such gap; -EINVAL: size 0, min > max, entry NULL, or a tree without
- * STOOK_MAPLE_GAPS, too.
+ * @start: out: the first key of the range stored
+ * Return: as stook_maple_store(); or
+ *   -EBUSY   there is no such gap
+ *   -EINVAL  size 0, min > max, entry NULL, or a tree without STOOK_MAPLE_GAPS, too
  */
-STOOK_PUBLIC int stook_maple_alloc(struct stook_maple *tree, void *entry, uint64_t size, uint64_t min, uint64_t max,
-                                   uint64_t *start);
-STOOK_PUBLIC int stook_maple_alloc_top(struct stook_maple *tree, void *entry, uint64_t size, uint64_t min,
-                                       uint64_t max, uint64_t *start);
+STOOK_PUBLIC int stook_maple_alloc(struct stook_maple *tree, void *entry, uint64_t size,
+                                   uint64_t min, uint64_t max, uint64_t *start);
+STOOK_PUBLIC int stook_maple_alloc_top(struct stook_maple *tree, void *entry, uint64_t size,
+                                       uint64_t min, uint64_t max, uint64_t *start);
 
 /*
- * stook_maple_alloc_cyclic() - store an entry at the lowest free key within [max(lo, *next), hi], then within [lo, hi]
- * @next: in: where to begin; out: the key found, plus 1 (0 after the last key of all: the next call then tells the wrap)
- * Return: 0; 1: the search wrapped around; or as alloc.
+ * stook_maple_alloc_cyclic() - store an entry at the lowest free key, going round
+ * It looks within [max(lo, *next), hi], then within [lo, hi].
+ * @next: in: where to begin; out: the key found, plus 1 (0 after the last key of all: the next call
+ *        then reports the wrap)
+ * @start: out: the key found
+ * Return: 0; 1: the search wrapped around; or as stook_maple_alloc().
  */
-STOOK_PUBLIC int stook_maple_alloc_cyclic(struct stook_maple *tree, void *entry, uint64_t lo, uint64_t hi,
-                                          uint64_t *next, uint64_t *start);
+STOOK_PUBLIC int stook_maple_alloc_cyclic(struct stook_maple *tree, void *entry, uint64_t lo,
+                                          uint64_t hi, uint64_t *next, uint64_t *start);
 
 /*
  * stook_maple_find() - the first entry at or after *key, and not after max
  * stook_maple_find_after() - the same, but NULL when *key is 0: for loops
- * *key becomes the last key of the entry's range, plus 1: 0 at the end of the key space. Untouched when NULL is returned.
+ * @key: in: where to begin; out: the last key of the entry's range, plus 1, which is 0 at the end
+ *       of the key space. Untouched when NULL is returned.
+ * Return: the entry; NULL: there is none.
  */
 STOOK_PUBLIC void *stook_maple_find(struct stook_maple *tree, uint64_t *key, uint64_t max);
 STOOK_PUBLIC void *stook_maple_find_after(struct stook_maple *tree, uint64_t *key, uint64_t max);
 
-/* The entry of the next range after the one that has @key in it, up to max; of the one before, down to min. Or NULL. */
+/*
+ * stook_maple_next() - the entry of the next range after the one that has @key in it, up to max
+ * stook_maple_prev() - the entry of the range before it, down to min
+ * Return: the entry; NULL: there is none.
+ */
 STOOK_PUBLIC void *stook_maple_next(struct stook_maple *tree, uint64_t key, uint64_t max);
 STOOK_PUBLIC void *stook_maple_prev(struct stook_maple *tree, uint64_t key, uint64_t min);
 
-/* What the loops below assign to their variable: in C++, a void * does not become another pointer by itself. */
+/*
+ * What the loops below assign to their variable. In C++ a void * does not become another pointer by
+ * itself.
+ */
 #ifdef __cplusplus
 #define STOOK_MAPLE_AS(entry, found) static_cast<decltype(entry)>(found)
 #else
@@ -182,167 +219,245 @@ STOOK_PUBLIC void *stook_maple_prev(struct stook_maple *tree, uint64_t key, uint
 #endif
 
 /*
- * Entries in order. @entry is a variable, a pointer of any type. @key is a uint64_t variable: where to begin, and then
- * one past the entry at hand.
+ * stook_maple_for_each() - entries in order
+ * @entry: a variable, a pointer of any type
+ * @key: a uint64_t variable: where to begin, and then one past the current entry
  */
-#define stook_maple_for_each(tree, entry, key, max)                                                     \
-        for (entry = STOOK_MAPLE_AS(entry, stook_maple_find((tree), &(key), (max))); entry;             \
+#define stook_maple_for_each(tree, entry, key, max) \
+        for (entry = STOOK_MAPLE_AS(entry, stook_maple_find((tree), &(key), (max))); entry; \
              entry = STOOK_MAPLE_AS(entry, stook_maple_find_after((tree), &(key), (max))))
 
 /*
  * stook_maple_dup() - make @to a copy of @from, node by node, with the same entries
  * @to: empty, with the same flags as @from
- * Takes the lock of @to, then that of @from (each where it has one and does not hold it).
- * Return: 0; -EINVAL: @to is not empty, or its flags differ; -ENOMEM: @to is empty again.
+ * Takes the lock of @to, then that of @from, of each that has one which this thread does not hold.
+ * Return: 0; -EINVAL: @to is not empty, or its flags differ; -ENOMEM: no memory, @to is empty.
  */
 STOOK_PUBLIC int stook_maple_dup(struct stook_maple *from, struct stook_maple *to);
 
+/* stook_maple_empty() - whether a tree has no entry */
 STOOK_PUBLIC bool stook_maple_empty(const struct stook_maple *tree);
 
-/* Levels of nodes: 0 for a tree without a node. */
+/* stook_maple_height() - levels of nodes; 0 for a tree without a node */
 STOOK_PUBLIC unsigned stook_maple_height(const struct stook_maple *tree);
 
-/* Nodes of a tree, 256 bytes each. Walks it. */
+/* stook_maple_nodes() - nodes of a tree, 256 bytes each; it walks the tree */
 STOOK_PUBLIC size_t stook_maple_nodes(struct stook_maple *tree);
 
 /*
- * stook_maple_validate() - look at every node
- * Order and bounds of pivots, single gaps, fill, gap tracking, depth. Return: faults found, each told on stderr.
+ * stook_maple_validate() - check every node
+ * Order and bounds of pivots, single gaps, fill, gap tracking, depth.
+ * Return: faults found. Each is printed to standard error.
  */
 STOOK_PUBLIC int stook_maple_validate(struct stook_maple *tree);
 
+/* What stook_maple_dump() writes. */
 enum stook_maple_format {
         STOOK_MAPLE_TEXT,               /* an indented line for each node and range */
         STOOK_MAPLE_DOT                 /* a picture: pipe it into `dot -Tsvg` */
 };
 
-/* Writes a tree to a stream. Return: 0; -EINVAL: unknown format; -EIO: the stream has an error. */
-STOOK_PUBLIC int stook_maple_dump(struct stook_maple *tree, FILE *stream, enum stook_maple_format format);
+/*
+ * stook_maple_dump() - write a tree to a stream
+ * Return: 0; -EINVAL: unknown format; -EIO: the stream has an error.
+ */
+STOOK_PUBLIC int stook_maple_dump(struct stook_maple *tree, FILE *stream,
+                                  enum stook_maple_format format);
 
 /* ---- cursors ---- */
 
-enum stook_cursor_status {
-        STOOK_CURSOR_START,             /* nowhere yet: the next call begins at first */
-        STOOK_CURSOR_ACTIVE,            /* on the range [first, last] of a node, or on the range just written */
-        STOOK_CURSOR_ROOT,              /* on key 0 of a tree that holds nothing else and has no node */
-        STOOK_CURSOR_NONE,              /* on a gap of a tree without a node */
-        STOOK_CURSOR_PAUSE,             /* the lock was released: the next call goes on beside [first, last] */
-        STOOK_CURSOR_OVERFLOW,          /* went up to max and found nothing; [first, last] is the range that max is in */
-        STOOK_CURSOR_UNDERFLOW,         /* went down to min and found nothing; [first, last] is the range that min is in */
-        STOOK_CURSOR_ERROR              /* a write failed, and changed nothing; the next call begins at first */
+/* Where a cursor stands. */
+enum stook_maple_status {
+        /* nowhere yet: the next call begins at first */
+        STOOK_MAPLE_CURSOR_START,
+        /* on the range [first, last] of a node, or on the range just written */
+        STOOK_MAPLE_CURSOR_ACTIVE,
+        /* on key 0 of a tree that holds nothing else and has no node */
+        STOOK_MAPLE_CURSOR_ROOT,
+        /* on a gap of a tree without a node */
+        STOOK_MAPLE_CURSOR_NONE,
+        /* paused: the next call goes on beside [first, last] */
+        STOOK_MAPLE_CURSOR_PAUSE,
+        /* went up to max and found nothing; [first, last] is the range that max is in */
+        STOOK_MAPLE_CURSOR_OVERFLOW,
+        /* went down to min and found nothing; [first, last] is the range that min is in */
+        STOOK_MAPLE_CURSOR_UNDERFLOW,
+        /* a write failed, and changed nothing; the next call begins at first */
+        STOOK_MAPLE_CURSOR_ERROR
 };
 
 /*
- * A place in a tree, the kernel's ma_state. Lives on the stack of its one user. first and last are the range to be
- * worked on, and then the range found; the other fields are the library's.
+ * A place in a tree, the kernel's ma_state. It lives on the stack of its one user. first and last
+ * are the range to be worked on, and then the range found. The other fields are the library's.
  *
- * Where a call begins. Walks and stores work on [first, last]. From START and ERROR, find and find_rev begin at first, itself
- * included; next and prev beside the range that first is in. In every other status the cursor stands on the range
- * [first, last], and all four go on beside it, up or down.
+ * Where a call begins. Walks and stores work on [first, last]. From START and ERROR, find and
+ * find_rev begin at first, itself included; next and prev begin beside the range that first is in.
+ * In every other status the cursor stands on the range [first, last], and all four go on beside it,
+ * up or down.
  * What a call leaves:
- *   something found    ACTIVE, or ROOT; [first, last] is its range. (A range that begins after max is not found.)
- *   nothing found      OVERFLOW upwards, UNDERFLOW downwards, NONE in an empty tree; [first, last] is the range that the
- *                      limit is in, or the one the cursor stood on if that reaches to the limit
+ *   something found    ACTIVE, or ROOT; [first, last] is its range. (A range that begins after max
+ *                      is not found.)
+ *   nothing found      OVERFLOW upwards, UNDERFLOW downwards, NONE in an empty tree; [first, last]
+ *                      is the range that the limit is in, or the one the cursor stood on if that
+ *                      reaches to the limit
  *   walk               ACTIVE on a range or a gap, ROOT, NONE
  *   empty_area         ACTIVE, or as it was
- *   a write            ACTIVE, [first, last] being what was written; ERROR, and they are as they were
+ *   a write            ACTIVE, [first, last] being what was written; ERROR, and they are as they
+ *                      were
  *
- * Between its calls a cursor may be overtaken by writes to the tree (by the same thread, or by others when the
- * lock was released, or in RCU trees at any time): the next call then finds its place again by first and last.
- * stook_cursor_pause() is needed where a read section ends.
+ * Between its calls, writes to the tree may overtake a cursor: by the same thread, by other threads
+ * while the lock is released, or in RCU trees at any time. The next call then finds its place again
+ * by first and last.
+ * A reader without the lock calls stook_maple_cursor_pause() before its read section ends. A cursor
+ * that was last used under the lock needs no pause before the lock is released. The next call may
+ * hold the lock again, or be in a read section.
  */
-struct stook_cursor {
+struct stook_maple_cursor {
         struct stook_maple *tree;
         uint64_t first, last;
         void    *node;                  /* the leaf; NULL: to be found again */
         uint64_t min, max;              /* the leaf's bounds */
         uint64_t version;
-        unsigned char status, slot;
+        unsigned char status, slot;     /* slot: the entry's place in the leaf */
         unsigned char needed;           /* nodes that preallocate found necessary */
         struct stook_sheaf *sheaf;      /* prefilled nodes */
         void    *spare_node;            /* one more */
         uint64_t spare[8];
 };
 
-#define STOOK_CURSOR_INIT(tree, first, last) \
-        { (tree), (first), (last), NULL, 0, 0, 0, STOOK_CURSOR_START, 0, 0, NULL, NULL, { 0, 0, 0, 0, 0, 0, 0, 0 } }
-#define STOOK_CURSOR(name, tree, first, last) struct stook_cursor name = STOOK_CURSOR_INIT(tree, first, last)
-
-/* Move a cursor: the next call begins at [first, last]. What was preallocated stays. */
-STOOK_PUBLIC void stook_cursor_set(struct stook_cursor *cursor, uint64_t first, uint64_t last);
-
-/* To be called before the lock is released, or the read section left, in the middle of a walk. */
-STOOK_PUBLIC void stook_cursor_pause(struct stook_cursor *cursor);
-
-/* Back to START, with first and last as they are. */
-STOOK_PUBLIC void stook_cursor_reset(struct stook_cursor *cursor);
-
-/* Gives back what was preallocated, and is not to be forgotten after it. The cursor may be used again. */
-STOOK_PUBLIC void stook_cursor_finish(struct stook_cursor *cursor);
-
-STOOK_PUBLIC enum stook_cursor_status stook_cursor_status(const struct stook_cursor *cursor);
-
-/* The entry at first, or NULL; first and last become its whole range, or the whole gap. */
-STOOK_PUBLIC void *stook_cursor_walk(struct stook_cursor *cursor);
-
-/* The range that has first in it is erased; [first, last] is that range. Return: as stook_maple_erase(). */
-STOOK_PUBLIC void *stook_cursor_erase(struct stook_cursor *cursor);
-
-/* stook_maple_store() of [first, last]. Uses preallocated nodes first, and gives the rest back. */
-STOOK_PUBLIC int stook_cursor_store(struct stook_cursor *cursor, void *entry);
+#define STOOK_MAPLE_CURSOR_INIT(tree, first, last) \
+        { (tree), (first), (last), NULL, 0, 0, 0, STOOK_MAPLE_CURSOR_START, 0, 0, NULL, NULL, \
+          { 0, 0, 0, 0, 0, 0, 0, 0 } }
+#define STOOK_MAPLE_CURSOR(name, tree, first, last) \
+        struct stook_maple_cursor name = STOOK_MAPLE_CURSOR_INIT(tree, first, last)
 
 /*
- * stook_cursor_preallocate() - get hold of all nodes that storing @entry in [first, last] needs at worst
- * Return: 0; -EINVAL, -ENOMEM, -ENOTSUP as stook_maple_store(): the cursor holds what it held before.
+ * stook_maple_cursor_set() - move a cursor: the next call begins at [first, last]
+ * What was preallocated stays.
  */
-STOOK_PUBLIC int stook_cursor_preallocate(struct stook_cursor *cursor, void *entry);
+STOOK_PUBLIC void stook_maple_cursor_set(struct stook_maple_cursor *cursor, uint64_t first,
+                                         uint64_t last);
 
 /*
- * stook_cursor_store_prealloc() - the store that was preallocated
- * Cannot fail if [first, last], the entry's being NULL or not, and the tree are as they were at the preallocation. What is
- * left of the nodes is given back.
- * Return: 0; otherwise a mistake of the caller's: -ENOMEM: more nodes are needed than were preallocated; -EINVAL.
+ * stook_maple_cursor_pause() - to be called before a read section ends in the middle of a walk
+ * Before a lock is released it may be left out.
  */
-STOOK_PUBLIC int stook_cursor_store_prealloc(struct stook_cursor *cursor, void *entry);
+STOOK_PUBLIC void stook_maple_cursor_pause(struct stook_maple_cursor *cursor);
 
-/* Nodes that the last preallocate found necessary and that are held for it (the cursor may hold more). */
-STOOK_PUBLIC unsigned stook_cursor_preallocated(const struct stook_cursor *cursor);
-
-/* The next entry upwards not beginning after max; downwards, not ending before min. From START also the one at first. */
-STOOK_PUBLIC void *stook_cursor_find(struct stook_cursor *cursor, uint64_t max);
-STOOK_PUBLIC void *stook_cursor_find_rev(struct stook_cursor *cursor, uint64_t min);
-
-/* The same with gaps: for them NULL is returned with status ACTIVE or NONE. */
-STOOK_PUBLIC void *stook_cursor_find_range(struct stook_cursor *cursor, uint64_t max);
-STOOK_PUBLIC void *stook_cursor_find_range_rev(struct stook_cursor *cursor, uint64_t min);
-
-/* The entry after the range at hand, not beginning after max; before it, not ending before min. */
-STOOK_PUBLIC void *stook_cursor_next(struct stook_cursor *cursor, uint64_t max);
-STOOK_PUBLIC void *stook_cursor_prev(struct stook_cursor *cursor, uint64_t min);
-
-/* The range after, or before, the one at hand, gaps too: for them NULL is returned with status ACTIVE or NONE. */
-STOOK_PUBLIC void *stook_cursor_next_range(struct stook_cursor *cursor, uint64_t max);
-STOOK_PUBLIC void *stook_cursor_prev_range(struct stook_cursor *cursor, uint64_t min);
+/* stook_maple_cursor_reset() - back to START, with first and last as they are */
+STOOK_PUBLIC void stook_maple_cursor_reset(struct stook_maple_cursor *cursor);
 
 /*
- * stook_cursor_empty_area() - look for the lowest gap of @size keys within [min, max]
- * stook_cursor_empty_area_rev() - for the highest
- * The caller holds the lock, in RCU trees, too. On success [first, last] is the place, of exactly @size keys: the lowest
- * of the gap, or the highest; ready to be stored to.
+ * stook_maple_cursor_finish() - give back what was preallocated
+ * Every preallocation needs it, or a store. The cursor may be used again.
+ */
+STOOK_PUBLIC void stook_maple_cursor_finish(struct stook_maple_cursor *cursor);
+
+/* stook_maple_cursor_status() - where a cursor stands */
+STOOK_PUBLIC enum stook_maple_status
+stook_maple_cursor_status(const struct stook_maple_cursor *cursor);
+
+/*
+ * stook_maple_cursor_walk() - the entry at first
+ * first and last become its whole range, or the whole gap.
+ * Return: the entry; NULL: a gap.
+ */
+STOOK_PUBLIC void *stook_maple_cursor_walk(struct stook_maple_cursor *cursor);
+
+/*
+ * stook_maple_cursor_erase() - erase the range that has first in it
+ * [first, last] becomes that range.
+ * Return: as stook_maple_erase().
+ */
+STOOK_PUBLIC void *stook_maple_cursor_erase(struct stook_maple_cursor *cursor);
+
+/*
+ * stook_maple_cursor_store() - stook_maple_store() of [first, last]
+ * Uses preallocated nodes first, and gives the rest back.
+ * Return: as stook_maple_store().
+ */
+STOOK_PUBLIC int stook_maple_cursor_store(struct stook_maple_cursor *cursor, void *entry);
+
+/*
+ * stook_maple_cursor_preallocate() - get all nodes that storing @entry in [first, last] needs at
+ *     worst
+ * Return: 0; -EINVAL, -ENOMEM, -ENOTSUP as stook_maple_store(), and the cursor holds what it held
+ * before.
+ */
+STOOK_PUBLIC int stook_maple_cursor_preallocate(struct stook_maple_cursor *cursor, void *entry);
+
+/*
+ * stook_maple_cursor_store_prealloc() - the store that was preallocated
+ * Cannot fail if three things are as they were at the preallocation: [first, last], the tree, and
+ * whether the entry is NULL. What is left of the nodes is given back.
+ * Return: 0; otherwise the caller made a mistake: -ENOMEM: more nodes are needed than were
+ * preallocated; -EINVAL as stook_maple_store().
+ */
+STOOK_PUBLIC int stook_maple_cursor_store_prealloc(struct stook_maple_cursor *cursor, void *entry);
+
+/*
+ * stook_maple_cursor_preallocated() - nodes that the last preallocate found necessary
+ * They are held for it; the cursor may hold more.
+ */
+STOOK_PUBLIC unsigned stook_maple_cursor_preallocated(const struct stook_maple_cursor *cursor);
+
+/*
+ * stook_maple_cursor_find() - the next entry upwards that does not begin after max
+ * stook_maple_cursor_find_rev() - the next entry downwards that does not end before min
+ * From START the entry at first counts, too.
+ * Return: the entry; NULL: there is none.
+ */
+STOOK_PUBLIC void *stook_maple_cursor_find(struct stook_maple_cursor *cursor, uint64_t max);
+STOOK_PUBLIC void *stook_maple_cursor_find_rev(struct stook_maple_cursor *cursor, uint64_t min);
+
+/*
+ * stook_maple_cursor_find_range(), stook_maple_cursor_find_range_rev() - the same with gaps
+ * Return: for a gap NULL, with status ACTIVE or NONE.
+ */
+STOOK_PUBLIC void *stook_maple_cursor_find_range(struct stook_maple_cursor *cursor, uint64_t max);
+STOOK_PUBLIC void *stook_maple_cursor_find_range_rev(struct stook_maple_cursor *cursor,
+                                                     uint64_t min);
+
+/*
+ * stook_maple_cursor_next() - the entry after the current range, not beginning after max
+ * stook_maple_cursor_prev() - the entry before it, not ending before min
+ * Return: the entry; NULL: there is none.
+ */
+STOOK_PUBLIC void *stook_maple_cursor_next(struct stook_maple_cursor *cursor, uint64_t max);
+STOOK_PUBLIC void *stook_maple_cursor_prev(struct stook_maple_cursor *cursor, uint64_t min);
+
+/*
+ * stook_maple_cursor_next_range(), stook_maple_cursor_prev_range() - the range after or before the
+ *     current one, gaps, too
+ * Return: for a gap NULL, with status ACTIVE or NONE.
+ */
+STOOK_PUBLIC void *stook_maple_cursor_next_range(struct stook_maple_cursor *cursor, uint64_t max);
+STOOK_PUBLIC void *stook_maple_cursor_prev_range(struct stook_maple_cursor *cursor, uint64_t min);
+
+/*
+ * stook_maple_cursor_empty_area() - look for the lowest gap of @size keys within [min, max]
+ * stook_maple_cursor_empty_area_rev() - for the highest
+ * The caller holds the lock, in RCU trees, too. On success [first, last] is the place, of exactly
+ * @size keys, at the low end of the gap, or at its high end. It is ready to be stored to.
  * Return: 0; -EBUSY: there is none; -EINVAL: size 0, min > max, or a tree without STOOK_MAPLE_GAPS.
  */
-STOOK_PUBLIC int stook_cursor_empty_area(struct stook_cursor *cursor, uint64_t min, uint64_t max, uint64_t size);
-STOOK_PUBLIC int stook_cursor_empty_area_rev(struct stook_cursor *cursor, uint64_t min, uint64_t max, uint64_t size);
+STOOK_PUBLIC int stook_maple_cursor_empty_area(struct stook_maple_cursor *cursor, uint64_t min,
+                                               uint64_t max, uint64_t size);
+STOOK_PUBLIC int stook_maple_cursor_empty_area_rev(struct stook_maple_cursor *cursor, uint64_t min,
+                                                   uint64_t max, uint64_t size);
 
 /*
- * Entries in order, up to max; backwards, down to min. @entry is a variable, a pointer of any type. In the loop first and
- * last are the entry's range; the loop may store and erase there, by the same cursor, too, and goes on beside what was
- * written.
+ * stook_maple_cursor_for_each() - entries in order, up to max
+ * stook_maple_cursor_for_each_rev() - entries backwards, down to min
+ * @entry: a variable, a pointer of any type
+ * In the loop first and last are the entry's range. The loop may store and erase there, also by the
+ * same cursor, and goes on beside what was written.
  */
-#define stook_cursor_for_each(cursor, entry, max) \
-        while ((entry = STOOK_MAPLE_AS(entry, stook_cursor_find((cursor), (max)))) != NULL)
-#define stook_cursor_for_each_rev(cursor, entry, min) \
-        while ((entry = STOOK_MAPLE_AS(entry, stook_cursor_find_rev((cursor), (min)))) != NULL)
+#define stook_maple_cursor_for_each(cursor, entry, max) \
+        while ((entry = STOOK_MAPLE_AS(entry, stook_maple_cursor_find((cursor), (max)))) != NULL)
+#define stook_maple_cursor_for_each_rev(cursor, entry, min) \
+        while ((entry = STOOK_MAPLE_AS(entry, stook_maple_cursor_find_rev((cursor), \
+                                                                          (min)))) != NULL)
 
 #ifdef __cplusplus
 }

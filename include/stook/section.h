@@ -1,22 +1,24 @@
 /*
  * <stook/section.h> - pop and push: the two critical sections that are inlined
  *
- * Purpose: take an object from the main sheaf of this CPU, or put one there, by a restartable sequence: a
- * run of instructions with one store at its end that commits. A thread that is preempted, migrated or given
- * a signal between the first instruction and the commit goes to the abort label instead, and nothing
- * happened. So no instruction here is atomic and no lock is taken.
+ * Purpose: take an object from the main sheaf of this CPU, or put one there, by a restartable
+ * sequence: a run of instructions with one store at its end that commits. If the thread is
+ * preempted, is migrated or gets a signal between the first instruction and the commit, it goes to
+ * the abort label, and nothing happened. So no instruction here is atomic, and no lock is taken.
  *
- * Place: <stook/inline.h> compiles them into callers; src/slot/slot_fast.h makes the library's own of the same
- * pieces. What they touch is layout version 1 (<stook/layout.h>); their meaning, and the argument for it, stands
- * in src/slot/slot.h.
+ * Place: <stook/inline.h> compiles them into callers; the library makes its own of the same pieces.
+ * What they touch is layout version 1 (<stook/layout.h>). Their meaning, and the argument for it,
+ * is in src/section/section.h.
  *
  * Invariants:
- *  I1 `rseq_cs` is the only field of the kernel's area that is written. It points at the descriptor of the
- *     last section. The kernel reads that descriptor at this thread's next preemption, so code that may be
- *     unloaded puts NULL back after each section; code that never is says so by STOOK_NEVER_UNLOADED.
+ *  I1 `rseq_cs` is the only field of the kernel's area that is written. It points at the descriptor
+ *     of the last section. The kernel reads that descriptor at this thread's next preemption. So
+ *     code that may be unloaded puts NULL back after each section. Code that never is defines
+ *     STOOK_NEVER_UNLOADED.
  *  I2 a section has one commit, and it is the last instruction.
- *  I3 the abort label stands out of line, right behind the kernel's signature, and goes where a miss goes. No
- *     input is changed before that, so the slow path finds its arguments as they were.
+ *  I3 the abort label stands out of line, directly behind the kernel's signature, and goes where a
+ *     miss goes. No input is changed before that, so the slow call finds its arguments as they
+ *     were.
  *
  * Not an interface to program against: use <stook/inline.h>.
  */
@@ -39,7 +41,7 @@ extern "C" {
 enum stook_push {
         STOOK_PUSH_MISS,                /* no room, aborted, or not enrolled: ask the library */
         STOOK_PUSH_DONE,
-        STOOK_PUSH_DOUBLE               /* the object lies on top of the sheaf already; nothing was done */
+        STOOK_PUSH_DOUBLE               /* the object is on top already; nothing was done */
 };
 
 /* The library has names of its own for these, which need no dynamic linker. */
@@ -54,24 +56,26 @@ enum stook_push {
 #define STOOK_SECTION_FUNCTION static inline __attribute__((always_inline, unused))
 
 /*
- * Pieces, the same on both machines. Registers are fixed: T, MAIN and SIZE below, clobbered by each section.
- *   DESCRIBE  the descriptor (label 3) of the section from label 1 to label 2, and what an abort does (label
- *             4), which in-section misses jump to as well.
+ * Pieces, the same on both machines. Registers are fixed: T, MAIN and SIZE below. Each section
+ * clobbers them.
+ *   DESCRIBE  the descriptor (label 3) of the section from label 1 to label 2, and what an abort
+ *             does (label 4). A miss inside the section jumps to label 4, too.
  *   ARM       tells the kernel: store the descriptor's address into rseq_cs.
- *   SLOT      T = bytes from slot 0 to the slot whose index the kernel shows now; miss if it is not ready.
+ *   SLOT      T = bytes from slot 0 to the slot whose index the kernel shows now; a miss if that
+ *             slot is not ready.
  *   LOAD      MAIN = the sheaf, T = its word, SIZE = the objects in it.
  *   POP, PUSH up to the commit.
  * Tests define their own ARM, checks and PUSH, to prove that they would notice a broken section.
  *
- * Inlined sections have BEGIN instead of ARM and SLOT: the area is at the same distance from every thread's line
- * (stook_area_v1), so there is no pointer to load and none to test, and the index is always the concurrency id. A
- * thread that has not enrolled may so arm an area that the kernel does not know of. It is sent away by `ready`, which
- * is therefore read before: a handler may enrol the thread at any instruction, and what began before that is
- * protected by nobody.
+ * Inlined sections have BEGIN instead of ARM and SLOT. The area is at the same distance from every
+ * thread's record (stook_area_v1), so there is no pointer to load and none to test. The index is
+ * always the concurrency id. A thread that has not enrolled may so arm an area that the kernel does
+ * not know of; `ready` then sends it to the library. `ready` is read before the section is armed: a
+ * handler may enrol the thread at any instruction, and nothing protects what began before that.
  *
- * A pop is no asm goto, as that would need outputs there: gcc before 12.4 compiles those wrongly (its bug
- * 113921; seen here: a miss that jumps into the section again). It leaves its answer in the zero flag (x86-64),
- * which no instruction between POP_CHECK and the end may change.
+ * A pop is no asm goto, because that would need outputs there, and gcc before 12.4 compiles those
+ * wrongly (its bug 113921; seen here: a miss that jumps into the section again). A pop leaves its
+ * answer in the zero flag (x86-64). No instruction between POP_CHECK and the end may change it.
  */
 #ifdef STOOK_NEVER_UNLOADED
 #define STOOK_SECTION_UNLOADABLE 0
@@ -80,7 +84,10 @@ enum stook_push {
 #define STOOK_SECTION_UNLOADABLE 1
 #endif
 
-/* "?" puts it into the group of the function: a linker that drops a copy of an inline C++ function drops both. */
+/*
+ * "?" puts it into the group of the function. A linker that drops a copy of an inline C++ function
+ * then drops both.
+ */
 #define STOOK_SECTION_DESCRIPTOR \
         ".pushsection __rseq_cs, \"aw?\"\n\t" \
         ".balign 32\n\t" \
@@ -144,7 +151,7 @@ enum stook_push {
         "movq %%r10, (%%r9)\n\t"
 #ifndef STOOK_SECTION_PUSH_CHECK
 #define STOOK_SECTION_PUSH_CHECK \
-        "cmpl " STOOK_SECTION_TEXT(STOOK_SHEAF_CAPACITY) "(%%r9), %%r11d\n\t" \
+        "cmpl " STOOK_SECTION_TEXT(STOOK_SHEAF_BOUND) "(%%r9), %%r11d\n\t" \
         "jae 4b\n\t"
 #endif
 #ifndef STOOK_SECTION_PUSH
@@ -215,7 +222,7 @@ enum stook_push {
         "str x15, [x14]\n\t"
 #ifndef STOOK_SECTION_PUSH_CHECK
 #define STOOK_SECTION_PUSH_CHECK \
-        "ldr w16, [x14, #" STOOK_SECTION_TEXT(STOOK_SHEAF_CAPACITY) "]\n\t" \
+        "ldr w16, [x14, #" STOOK_SECTION_TEXT(STOOK_SHEAF_BOUND) "]\n\t" \
         "cmp w13, w16\n\t" \
         "b.hs 4b\n\t"
 #endif
@@ -235,7 +242,8 @@ enum stook_push {
 STOOK_SECTION_FUNCTION void stook_section_disarm(struct stook_thread_v1 *self, intptr_t area)
 {
         if (STOOK_SECTION_UNLOADABLE)
-                __asm__ volatile(STOOK_SECTION_DISARM "" : : [self] "r"(self), [area] "r"(area) : STOOK_SECTION_CLOBBERS);
+                __asm__ volatile(STOOK_SECTION_DISARM ""
+                                 : : [self] "r"(self), [area] "r"(area) : STOOK_SECTION_CLOBBERS);
 }
 
 /* NULL: empty, aborted, or not enrolled. @line: the cache's line in slot 0. */
@@ -272,7 +280,10 @@ STOOK_SECTION_FUNCTION void *stook_section_pop_v1(uintptr_t line)
         return object;
 }
 
-/* @object is not NULL. With size 0 the word compared for DOUBLE is the sheaf's header, which is no object. */
+/*
+ * @object: not NULL. With size 0 the word compared for DOUBLE is the sheaf's header, which is no
+ * object.
+ */
 STOOK_SECTION_FUNCTION enum stook_push stook_section_push_v1(uintptr_t line, void *object)
 {
         struct stook_thread_v1 *self = STOOK_SECTION_SELF;

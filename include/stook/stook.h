@@ -1,5 +1,5 @@
 /*
- * <stook/stook.h> - everything, but for the inlined calls
+ * <stook/stook.h> - all headers except <stook/inline.h> and <stook/maple.h>
  */
 #ifndef STOOK_H
 #define STOOK_H

@@ -1,27 +1,55 @@
 /*
- * Purpose: trades of whole sheaves with a node's barn.
- * Place: called by slot's misses and by barn_refill.c; calls nothing below.
+ * Purpose: the two verbs of a barn: get a sheaf, put a sheaf. And the list of all barns.
+ * Place: called by slot, rcu and cache; calls the stacks (barn_stacks.c), then the slabs through
+ *  barn_refill.c.
+ *
+ *   get     wants       the barn has                         the barn has none
+ *           FULL        a full sheaf                         an empty or new one, filled
+ *           EMPTY       an empty sheaf                       a new one
+ *           ROOM        a full sheaf, else an empty one      a new one, made to measure
+ *   put     full        kept within its limits               drained; kept empty, or deleted
+ *           empty       kept within its limits               deleted
+ *           other       drained; kept empty, or deleted
+ *
+ * A sheaf that is smaller than the cache's sheaves are now is drained and deleted by a put: from
+ * the barn it would come back into a slot. A put that drains ends like a flush: it rebalances the
+ * barns of all caches (barn_budget.c) and takes the page layer's step.
+ *
  * Invariants: barn/barn.h.
- * Concurrency: lock-free; limits are looked at before the push, so that each thread inside may overshoot by
- *  one. The stacks order a sheaf's content: its owner's stores before the push, the next owner's loads after
- *  the pop (base/tagged_stack.h M1).
+ * Concurrency: lock-free. The stacks order a sheaf's content: its owner's stores come before the
+ *  push, the next owner's loads after the pop (base/tagged_stack.h M1). M2: the release that lists
+ *  a cache's barns pairs with the acquire in stook_barns_first: a thread that finds barns in the
+ *  list sees their fields.
  */
 #include <errno.h>
 
-#include "barn/barn.h"
+#include "barn/barn_inside.h"
 #include "os/os.h"
 #include "pages/meta.h"
-#include "report/report.h"
 
-static struct stook_barns *all_barns;   /* atomic: push-only; M2, with the acquire in stook_barns_first */
+/*
+ * Objects of a cache's first refill on a slot; arbitrary. Each further refill brings as many as all
+ * refills before it together, up to a full sheaf. So a short program, or a class that is used now
+ * and then, gets at most twice what it uses. And what was brought is a power of two, as capacities
+ * are: a program that takes and frees 64 objects in turn fills and empties one sheaf of 64, and the
+ * slot's two sheaves never change places.
+ */
+#define FIRST_FILL 8
+
+/* Slabs whose free pages one put looks for, in a cache that only frees. */
+#define LOOKED_AT 8
+
+/* Atomic: M2; push-only. */
+static struct stook_barns *all_barns;
 
 struct stook_barns *stook_barns_first(void)
 {
         return __atomic_load_n(&all_barns, __ATOMIC_ACQUIRE);
 }
 
-int stook_barns_init(struct stook_barns *barns, struct stook_slabs *below, struct stook_counters *counters,
-                     unsigned capacity, unsigned full_limit, unsigned empty_limit)
+int stook_barns_init(struct stook_barns *barns, struct stook_slabs *below,
+                     struct stook_counters *counters, unsigned capacity, unsigned full_limit,
+                     unsigned empty_limit)
 {
         bool listed = barns->node;
 
@@ -33,6 +61,8 @@ int stook_barns_init(struct stook_barns *barns, struct stook_slabs *below, struc
         barns->below = below;
         barns->counters = counters;
         barns->cache_index = barns->line_index = below->cache_index;
+        for (unsigned node = 0; node < stook_os_node_count(); node++)
+                __atomic_store_n(&barns->node[node].unasked, 0, __ATOMIC_RELAXED);
         stook_barns_set(barns, capacity, full_limit, empty_limit);
         if (!listed) {
                 barns->next = __atomic_load_n(&all_barns, __ATOMIC_RELAXED);
@@ -43,124 +73,124 @@ int stook_barns_init(struct stook_barns *barns, struct stook_slabs *below, struc
         return 0;
 }
 
-static struct stook_sheaf *pop(struct stook_tagged_stack *stack)
-{
-        struct stook_link *link = stook_tagged_stack_pop(stack);
+/* ---- get ---- */
 
-        return link ? stook_container_of(link, struct stook_sheaf, link) : NULL;
+static struct stook_sheaf *make(struct stook_barns *barns, unsigned node, unsigned capacity)
+{
+        return stook_sheaf_new(barns->cache_index, capacity, node, barns->counters);
 }
 
-/* A store only where it changes something: the line is busy enough. */
-static void mark_traded(struct stook_barn *barn)
+/* Objects of the next refill. Two threads on one slot may both double the word, or not: a hint. */
+static unsigned next_fill(const struct stook_barns *barns, uint32_t *brought)
 {
-        const uint32_t both = STOOK_BARN_LENT | STOOK_BARN_RESTED;
+        unsigned capacity = stook_barns_capacity(barns), fill;
 
-        if (__atomic_load_n(&barn->traded, __ATOMIC_RELAXED) != both)
-                __atomic_store_n(&barn->traded, both, __ATOMIC_RELAXED);
+        if (STOOK_UNLIKELY(!brought))
+                return capacity;
+        fill = __atomic_load_n(brought, __ATOMIC_RELAXED);
+        if (STOOK_LIKELY(fill >= capacity))
+                return capacity;
+        __atomic_store_n(brought, fill ? 2 * fill : FIRST_FILL, __ATOMIC_RELAXED);
+        if (!fill)
+                fill = FIRST_FILL;
+        return fill < capacity ? fill : capacity;
 }
 
-bool stook_barn_has_room(struct stook_barns *barns, unsigned node)
+struct stook_sheaf *stook_barn_get_full(struct stook_barns *barns, unsigned node, unsigned from,
+                                        uint32_t *brought)
 {
-        return stook_tagged_stack_count_racy(&barns->node[node].full) <
-               __atomic_load_n(&barns->full_limit, __ATOMIC_RELAXED);
-}
+        struct stook_sheaf *full = NULL, *empty;
 
-static bool book_full(struct stook_barns *barns, unsigned node, const struct stook_sheaf *full)
-{
-        return stook_barn_has_room(barns, node) && stook_barn_book(node, stook_barn_bytes(barns, full));
-}
-
-struct stook_sheaf *stook_barn_get_full(struct stook_barns *barns, unsigned node)
-{
-        struct stook_barn *barn = barns->node + node;
-        struct stook_sheaf *full = pop(&barn->full);
-        uint32_t left;
-
-        if (!full)
-                return NULL;
-        stook_barn_unbook(node, stook_barn_bytes(barns, full));
-        left = stook_tagged_stack_count_racy(&barn->full);
-        if (left < __atomic_load_n(&barn->low, __ATOMIC_RELAXED))
-                __atomic_store_n(&barn->low, left, __ATOMIC_RELAXED);
+        if (from & STOOK_FROM_BARN)
+                full = stook_barn_ask_full(barns, node);
+        if (full)
+                stook_barns_swung(barns);
+        if (full || !(from & STOOK_FROM_BELOW))
+                return full;
+        empty = stook_barn_pop_empty(barns, node);
+        full = stook_barn_refill(barns, node, empty, next_fill(barns, brought));
+        if (!full && empty)
+                stook_barn_put(barns, node, empty);
         return full;
 }
 
-struct stook_sheaf *stook_barn_get_empty(struct stook_barns *barns, unsigned node)
+struct stook_sheaf *stook_barn_get_empty(struct stook_barns *barns, unsigned node, unsigned from)
 {
-        struct stook_sheaf *empty;
+        struct stook_sheaf *empty = NULL;
 
-        while ((empty = pop(&barns->node[node].empty)) &&
-               STOOK_UNLIKELY(stook_sheaf_capacity(empty) != stook_barns_capacity(barns)))
-                stook_sheaf_delete(empty, barns->counters);
-        return empty;
-}
-
-struct stook_sheaf *stook_barn_get_full_or_empty(struct stook_barns *barns, unsigned node)
-{
-        struct stook_sheaf *full = stook_barn_get_full(barns, node);
-
-        mark_traded(barns->node + node);
-        stook_count(barns->counters, full ? STOOK_STAT_barn_get : STOOK_STAT_barn_get_fail, 1);
-        return full ? full : stook_barn_get_empty(barns, node);
-}
-
-bool stook_barn_put_full(struct stook_barns *barns, unsigned node, struct stook_sheaf *full)
-{
-        stook_assert(stook_sheaf_full(full), "barn I1");
-        if (!book_full(barns, node, full)) {
-                stook_count(barns->counters, STOOK_STAT_barn_put_fail, 1);
-                return false;
-        }
-        stook_tagged_stack_push(&barns->node[node].full, &full->link);
-        stook_count(barns->counters, STOOK_STAT_barn_put, 1);
-        return true;
-}
-
-bool stook_barn_put_empty(struct stook_barns *barns, unsigned node, struct stook_sheaf *empty)
-{
-        struct stook_barn *barn = barns->node + node;
-
-        stook_assert(stook_sheaf_size(empty) == 0, "barn I1");
-        if (stook_sheaf_capacity(empty) != stook_barns_capacity(barns) ||
-            stook_tagged_stack_count_racy(&barn->empty) >= __atomic_load_n(&barns->empty_limit, __ATOMIC_RELAXED))
-                return false;
-        stook_tagged_stack_push(&barn->empty, &empty->link);
-        return true;
-}
-
-struct stook_sheaf *stook_barn_trade_empty(struct stook_barns *barns, unsigned node, struct stook_sheaf *empty)
-{
-        struct stook_sheaf *full = stook_barn_get_full(barns, node);
-
-        mark_traded(barns->node + node);
-        if (!full) {
-                stook_count(barns->counters, STOOK_STAT_barn_get_fail, 1);
+        if (from & STOOK_FROM_BARN)
+                empty = stook_barn_pop_empty(barns, node);
+        if (empty || !(from & STOOK_FROM_BELOW))
+                return empty;
+        if ((from & STOOK_FROM_IF_ROOM) && !stook_barn_has_room(barns, node))
                 return NULL;
-        }
-        stook_count(barns->counters, STOOK_STAT_barn_get, 1);
-        /* The kernel files it whatever the count; then a barn filled by one-way puts would grow for ever. */
-        if (empty && !stook_barn_put_empty(barns, node, empty))
-                stook_sheaf_delete(empty, barns->counters);
-        return full;
+        return make(barns, node, stook_barns_capacity(barns));
 }
 
-struct stook_sheaf *stook_barn_trade_full(struct stook_barns *barns, unsigned node, struct stook_sheaf *full)
+struct stook_sheaf *stook_barn_get_room(struct stook_barns *barns, unsigned node, unsigned objects)
 {
-        struct stook_barn *barn = barns->node + node;
-        struct stook_sheaf *empty;
+        unsigned capacity = stook_barns_capacity(barns);
+        struct stook_sheaf *sheaf;
 
-        stook_assert(stook_sheaf_full(full), "barn I1");
-        mark_traded(barn);
-        if (!book_full(barns, node, full)) {
-                stook_count(barns->counters, STOOK_STAT_barn_put_fail, 1);
-                return NULL;
+        if (objects > capacity)
+                return make(barns, node, objects);
+        sheaf = stook_barn_ask_full(barns, node);
+        if (!sheaf)
+                sheaf = stook_barn_pop_empty(barns, node);
+        if (sheaf && stook_sheaf_capacity(sheaf) < objects) {
+                stook_barn_put(barns, node, sheaf);
+                sheaf = NULL;
         }
-        empty = stook_barn_get_empty(barns, node);
-        if (!empty) {
-                stook_barn_unbook(node, stook_barn_bytes(barns, full));
+        return sheaf ? sheaf : make(barns, node, capacity);
+}
+
+void *stook_barn_get_object(struct stook_barns *barns, unsigned node)
+{
+        void *object;
+
+        if (!stook_slab_fill(barns->below, node, 1, &object, 0))
                 return NULL;
+        /* After the fill, unlike the kernel: the counts stay exact over failures. */
+        stook_count(barns->counters, STOOK_STAT_alloc_slowpath, 1);
+        if (STOOK_UNLIKELY(stook_barns_begin_with_none(barns)))
+                stook_barns_refilled(barns);
+        return object;
+}
+
+/* ---- put ---- */
+
+bool stook_barn_offer(struct stook_barns *barns, unsigned node, struct stook_sheaf *full)
+{
+        return stook_barn_push_full(barns, node, full);
+}
+
+void stook_barn_put(struct stook_barns *barns, unsigned node, struct stook_sheaf *sheaf)
+{
+        bool outgrown = stook_sheaf_capacity(sheaf) < stook_barns_capacity(barns);
+        bool drains = stook_sheaf_size(sheaf);
+
+        if (drains) {
+                if (stook_sheaf_full(sheaf) && !outgrown &&
+                    stook_barn_push_full(barns, node, sheaf))
+                        return;
+                stook_barn_drain(barns, sheaf);
+                if (!outgrown)
+                        stook_barns_flushed(barns);
+                if (STOOK_UNLIKELY(stook_barn_is_unasked(barns, node))) {
+                        stook_barn_evict(barns, node);
+                        stook_slabs_give_pages(barns->below, node, LOOKED_AT);
+                }
         }
-        stook_tagged_stack_push(&barn->full, &full->link);
-        stook_count(barns->counters, STOOK_STAT_barn_put, 1);
-        return empty;
+        if (!stook_barn_push_empty(barns, node, sheaf))
+                stook_sheaf_delete(sheaf, barns->counters);
+        if (drains)
+                stook_barn_end_flush(barns, node);
+}
+
+void stook_barn_put_object(struct stook_barns *barns, void *object)
+{
+        stook_count(barns->counters, STOOK_STAT_free_slowpath, 1);
+        if (STOOK_UNLIKELY(stook_barns_begin_with_none(barns)))
+                stook_barns_flushed(barns);
+        stook_slab_drain(barns->below, 1, &object);
 }

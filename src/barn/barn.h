@@ -1,11 +1,19 @@
 /*
- * Purpose: a node's store of whole sheaves of one cache, and the way to and from the slabs a sheaf at a time.
- * Place: called by slot (misses, drains); calls slab (fill, drain).
+ * Purpose: a node's store of whole sheaves of one cache, and the way to and from the slabs.
+ * Place: called by slot, evacuate, rcu and cache, and by malloc, life and inspect for settings and
+ *  figures; calls slab. Other layers include this header and barn/sheaf.h only. barn_inside.h is
+ *  for the files of this folder.
+ *
+ * There are two verbs. stook_barn_get gives a sheaf: the barn's own or, if the barn has none, one
+ * that is filled from the slabs. stook_barn_put takes a sheaf: into the barn or, if the barn has no
+ * room, its objects go into the slabs. So a miss of a barn is answered in the barn.
+ *
  * Invariants:
- *  I1 the full stack holds sheaves with size == capacity, the empty stack with size 0.
- *  I2 counts are checked racily: a small overshoot of a limit (one for each thread inside) is legal.
- *  I3 the bytes of objects in all barns of a node stay near STOOK_BARN_NODE_BYTES: see barn_budget.
- * Concurrency: two lock-free stacks; no lock, so a preempted or interrupted thread never blocks another.
+ *  I1 the full stack holds sheaves with size == capacity, the empty stack sheaves with size 0.
+ *  I2 limits are compared without a lock. Each thread that is inside may pass a limit by one sheaf.
+ *  I3 the bytes of objects in all barns of a node stay near STOOK_BARN_NODE_BYTES: barn_budget.c.
+ * Concurrency: two lock-free stacks and no lock. A thread that is preempted or interrupted never
+ *  blocks another one.
  */
 #ifndef STOOK_BARN_H
 #define STOOK_BARN_H
@@ -18,51 +26,60 @@
 #define STOOK_BARN_FULL  10
 #define STOOK_BARN_EMPTY 10
 #define STOOK_BARN_LIMIT_MAX 4096               /* far below what the stacks can count */
-/* What barns of a node keep: one cache, all caches. Lowered by stook_barn_set_budget. */
+/* What barns of a node keep: of one cache, of all caches. stook_barn_set_budget lowers it. */
 #define STOOK_BARN_CACHE_BYTES ((size_t)512 << 10)
 #define STOOK_BARN_NODE_BYTES  ((size_t)4 << 20)
-/* What a slot keeps: main and spare of one cache (arbitrary); and what all caches together may grow it by. */
+/*
+ * What a slot keeps: main and spare of one cache (arbitrary); and by how much all caches together
+ * may grow it. Sheaves of few objects may grow beyond both: barn_growth.c I2.
+ */
 #define STOOK_SLOT_CACHE_BYTES ((size_t)64 << 10)
 #define STOOK_SLOT_GROWN_BYTES ((size_t)512 << 10)
 
-/* barn_growth.c: capacity by the rate of misses. Atomic, relaxed; hints but for `at_least`, which a tuner changes. */
+/* barn_growth.c. Atomic, relaxed; hints, except `at_least`, which a tuner changes. */
 struct stook_barn_growth {
-        uint32_t at_least;              /* capacity to which it shrinks; STOOK_BARN_FIXED: it does not change by itself */
-        uint32_t flushed;               /* sheaves flushed because there was no room, and not refilled since */
-        uint32_t swings;                /* of them were refilled since the last growth */
-        uint32_t grown_bytes;           /* what its growth took from the budget of all caches */
+        uint32_t at_least;              /* capacity to which it shrinks, or STOOK_BARN_FIXED */
+        uint32_t flushed;               /* sheaves flushed for lack of room, and not refilled yet */
+        uint32_t swings;                /* since the last growth: refills, or sheaves of a barn */
+        uint32_t grown_bytes;           /* taken by its growth from the budget of all caches */
+        uint32_t few_bytes;             /* taken from the budget of sheaves of few objects */
+        uint32_t used;                  /* the idle reaper found a slot's sheaves in use */
 };
-#define STOOK_BARN_FIXED UINT32_MAX
+#define STOOK_BARN_FIXED UINT32_MAX     /* capacity does not change by itself */
 
 struct stook_barn {
         struct stook_tagged_stack full STOOK_ALIGNED(STOOK_CACHELINE);
-        uint32_t traded;                /* atomic, hints: full sheaves were asked for since each of these last passed */
-#define STOOK_BARN_LENT   1u            /* the lending hand (barn_budget.c) */
-#define STOOK_BARN_RESTED 2u            /* a look for what is idle (barn_idle.c) */
-        uint32_t low;                   /* atomic, a hint: fewest full sheaves since that look */
+        /* Atomic, a hint; a bit is set: a full sheaf was asked for since its reader came last. */
+        uint32_t asked;
+#define STOOK_BARN_REBALANCE 1u         /* the rebalancing hand (barn_budget.c) */
+#define STOOK_BARN_REAP      2u         /* the idle reaper (barn_idle.c) */
+        uint32_t low;                   /* atomic, a hint: fewest full sheaves since a reap */
+        uint32_t unasked;               /* atomic, a hint: full sheaves put since the last get */
         struct stook_tagged_stack empty STOOK_ALIGNED(STOOK_CACHELINE);
-        /* barn_idle.c; atomic, relaxed, hints: when it was last looked at; whether kept slabs were given back since. */
-        uint32_t seen_ms, seen_growths, bare;
+        /* barn_idle.c; atomic, relaxed, hints: the last reap; kept slabs were given back since. */
+        uint32_t seen_ms, seen_clean_takes, slabs_given;
 };
 
 /*
- * The barns of one cache. Const after init, but for the stacks and visits; and for capacity and limits, which are
- * atomic: a sheaf keeps the capacity it was made with, so sheaves of several are about after a change. Those of
- * another one than the cache's are full or not like all, but are not kept when they are empty.
+ * The barns of one cache. Const after init, except the stacks and `visits`, and except capacity and
+ * limits, which are atomic. A sheaf keeps the capacity that it was made with, so after a change
+ * sheaves of several capacities exist. A sheaf is full at its own capacity. A put drains and
+ * deletes a sheaf that is smaller than the cache's capacity, also a full one. A larger one is kept
+ * while it is full, and is deleted once it is empty.
  */
 struct stook_barns {
         struct stook_slabs *below;
         struct stook_counters *counters;
         uint32_t cache_index;
-        uint32_t line_index;            /* for slots: the line where the cache's sheaves are */
-        uint32_t capacity;              /* atomic; objects of a sheaf that is made now; 0: no sheaves */
-        uint32_t full_limit, empty_limit; /* atomic */
-        uint32_t full_wanted;           /* full_limit before it was lowered to STOOK_BARN_CACHE_BYTES; who changes capacity */
+        uint32_t line_index;            /* for slots: the line with the cache's sheaves */
+        uint32_t capacity;              /* atomic; objects of a new sheaf; 0: no sheaves */
+        uint32_t full_limit, empty_limit; /* atomic; sheaves */
+        uint32_t full_wanted;           /* full_limit before STOOK_BARN_CACHE_BYTES lowered it */
         struct stook_barn_growth growth;
-        struct stook_barn *node;        /* [stook_os_node_count()]; kept when the cache's index is used again */
-        struct stook_remote *remote;    /* the slot layer's (slot_remote.c), for who comes by the barns; kept likewise */
+        struct stook_barn *node;        /* [stook_os_node_count()]; the next cache keeps it */
+        struct stook_remote *remote;    /* the slot layer's (slot_remote.c); kept likewise */
         struct stook_barns *next;       /* all barns there ever were; const once listed */
-        uint32_t visits;                /* atomic M1: others' calls in here (see stook_barns_close) | closed */
+        uint32_t visits;                /* atomic M1: other callers' visits | closed */
 };
 
 STOOK_INLINE unsigned stook_barns_capacity(const struct stook_barns *barns)
@@ -70,103 +87,157 @@ STOOK_INLINE unsigned stook_barns_capacity(const struct stook_barns *barns)
         return __atomic_load_n(&barns->capacity, __ATOMIC_RELAXED);
 }
 
-/* What a sheaf keeps from its slabs when it is full. */
-STOOK_INLINE uint64_t stook_barn_bytes(const struct stook_barns *barns, const struct stook_sheaf *sheaf)
-{
-        return (uint64_t)stook_sheaf_capacity(sheaf) * barns->below->slot_size;
-}
-
-/* Return: 0; -ENOMEM. Limits are sheaves; full_limit is lowered to STOOK_BARN_CACHE_BYTES. */
-int stook_barns_init(struct stook_barns *barns, struct stook_slabs *below, struct stook_counters *counters,
-                     unsigned capacity, unsigned full_limit, unsigned empty_limit);
-
-/* ---- barn_growth.c: other capacities and limits for barns that live ---- */
-
-/* What sheaves made from here on hold, and how many are kept; STOOK_BARN_LIMIT_MAX at most. One thread at a time. */
-void stook_barns_set(struct stook_barns *barns, unsigned capacity, unsigned full_limit, unsigned empty_limit);
-/* From here on capacity grows by itself, and shrinks to what it is now. */
-void stook_barns_let_grow(struct stook_barns *barns);
-/* For barn_refill.c: a sheaf was flushed for lack of room; was filled. What swings grows. */
-void stook_barns_flushed(struct stook_barns *barns);
-void stook_barns_refilled(struct stook_barns *barns);
-/* For barn_idle.c: nobody asked for a full sheaf for a while. What has grown shrinks. */
-void stook_barns_shrink(struct stook_barns *barns);
-
-/* ---- barn.c: trades of whole sheaves; no call down ---- */
-
-/* Gives an empty sheaf (NULL: none to give), gets a full one. NULL: none there, the empty one was not taken. Counts barn_get(_fail). */
-struct stook_sheaf *stook_barn_trade_empty(struct stook_barns *barns, unsigned node, struct stook_sheaf *empty);
-/* Gives a full sheaf, gets an empty one. NULL: barn full or no empty one; the full one was not taken. Counts barn_put(_fail). */
-struct stook_sheaf *stook_barn_trade_full(struct stook_barns *barns, unsigned node, struct stook_sheaf *full);
-/* One way. False: at its limit; the sheaf was not taken. */
-bool stook_barn_put_full(struct stook_barns *barns, unsigned node, struct stook_sheaf *full);
-bool stook_barn_put_empty(struct stook_barns *barns, unsigned node, struct stook_sheaf *empty);
-struct stook_sheaf *stook_barn_get_empty(struct stook_barns *barns, unsigned node);
-struct stook_sheaf *stook_barn_get_full(struct stook_barns *barns, unsigned node);
-/* A full sheaf, else an empty one, else NULL. Counts barn_get for a full one, else barn_get_fail. */
-struct stook_sheaf *stook_barn_get_full_or_empty(struct stook_barns *barns, unsigned node);
-/* Room for a full sheaf, seen racily: a hint before one is filled. */
-bool stook_barn_has_room(struct stook_barns *barns, unsigned node);
+/*
+ * Return: 0; -ENOMEM. Limits are sheaves, STOOK_BARN_LIMIT_MAX at most; full_limit is lowered to
+ * STOOK_BARN_CACHE_BYTES. Capacity is objects; 0: no sheaves.
+ */
+int stook_barns_init(struct stook_barns *barns, struct stook_slabs *below,
+                     struct stook_counters *counters, unsigned capacity, unsigned full_limit,
+                     unsigned empty_limit);
 /* The barns of all caches, through next; NULL: none yet. */
 struct stook_barns *stook_barns_first(void);
 
-/* ---- barn_refill.c: through the slab layer ---- */
+/* ---- barn.c: the two verbs. Any thread, any instruction; no lock held. ---- */
 
-/* A full sheaf from the slabs (in @empty, or a new one). NULL: no memory; nothing lost: what was got went back, @empty is still the caller's. Counts sheaf_refill. */
-struct stook_sheaf *stook_barn_refill(struct stook_barns *barns, unsigned node, struct stook_sheaf *empty, unsigned flags);
-/* Up to its capacity into a sheaf from the slabs, or as many as they have: its size tells. Counts sheaf_refill. */
+enum stook_barn_kind {
+        STOOK_WANT_FULL,                /* a full sheaf; small in first refills: see `brought` */
+        STOOK_WANT_EMPTY,               /* an empty sheaf */
+        STOOK_WANT_ROOM,                /* a sheaf with room for `objects`, a full one first */
+};
+
+/* Where a sheaf may come from. The barn is asked first. */
+#define STOOK_FROM_BARN    1u           /* what the barn keeps */
+#define STOOK_FROM_BELOW   2u           /* objects: the slabs; an empty sheaf: new memory */
+#define STOOK_FROM_IF_ROOM 4u           /* new memory only if the barn has room for a full sheaf */
+#define STOOK_FROM_ANY     (STOOK_FROM_BARN | STOOK_FROM_BELOW)
+
+struct stook_barn_want {
+        uint16_t kind;                  /* enum stook_barn_kind */
+        uint16_t from;                  /* STOOK_FROM_... */
+        uint32_t objects;               /* WANT_ROOM: 0 to STOOK_SHEAF_CAPACITY_MAX */
+        /*
+         * WANT_FULL; a word of the caller's slot, atomic, relaxed: objects that refills of the
+         * cache brought to the slot, 0 at first. The next refill brings as many as all refills
+         * before it together, and changes the word. NULL: the refill fills a whole sheaf.
+         */
+        uint32_t *brought;
+};
+
+/* One function for each kind, for stook_barn_get. */
+struct stook_sheaf *stook_barn_get_full(struct stook_barns *barns, unsigned node, unsigned from,
+                                        uint32_t *brought);
+struct stook_sheaf *stook_barn_get_empty(struct stook_barns *barns, unsigned node, unsigned from);
+struct stook_sheaf *stook_barn_get_room(struct stook_barns *barns, unsigned node,
+                                        unsigned objects);
+
+/*
+ * A sheaf for the caller, which owns it from then on and ends that by stook_barn_put.
+ * NULL: there is none to be had, and nothing changed. Counts barn_get or barn_get_fail for objects
+ * asked of the barn, sheaf_refill for objects from the slabs. Inlined: a caller's kind is constant,
+ * and only a refill needs stack for the slabs.
+ */
+STOOK_INLINE struct stook_sheaf *stook_barn_get(struct stook_barns *barns, unsigned node,
+                                                struct stook_barn_want want)
+{
+        if (want.kind == STOOK_WANT_FULL)
+                return stook_barn_get_full(barns, node, want.from, want.brought);
+        if (want.kind == STOOK_WANT_EMPTY)
+                return stook_barn_get_empty(barns, node, want.from);
+        return stook_barn_get_room(barns, node, want.objects);
+}
+
+/*
+ * Takes any sheaf of the cache from its owner. A full or an empty one is kept if there is room, and
+ * if it is not smaller than the cache's sheaves are now. Otherwise its objects go into the slabs,
+ * and the sheaf is kept empty or deleted. Counts barn_put,
+ * barn_put_fail, sheaf_flush.
+ */
+void stook_barn_put(struct stook_barns *barns, unsigned node, struct stook_sheaf *sheaf);
+/* A put of a full sheaf that the caller keeps if the barn has no room. False: no room. */
+bool stook_barn_offer(struct stook_barns *barns, unsigned node, struct stook_sheaf *full);
+
+/*
+ * One object past all sheaves, for callers whose slot can have no sheaf. NULL: no memory. Counts
+ * alloc_slowpath and free_slowpath.
+ */
+void *stook_barn_get_object(struct stook_barns *barns, unsigned node);
+void stook_barn_put_object(struct stook_barns *barns, void *object);
+
+/* ---- barn_refill.c: a sheaf that the caller owns, and the slabs ---- */
+
+/* Fills a sheaf to its capacity, or as far as the slabs can. Counts sheaf_refill. */
 void stook_barn_fill(struct stook_barns *barns, unsigned node, struct stook_sheaf *sheaf);
-/* All objects of a sheaf into their slabs; it is empty then. Counts sheaf_flush. */
+/*
+ * stook_barn_fill(), if the barn has room for one more full sheaf: before a put of a sheaf that was
+ * used in part.
+ */
+void stook_barn_fill_for_put(struct stook_barns *barns, unsigned node, struct stook_sheaf *sheaf);
+/* All objects of a sheaf go into their slabs; then it is empty. Counts sheaf_flush. */
 void stook_barn_flush(struct stook_barns *barns, struct stook_sheaf *sheaf);
-/* Takes any sheaf from who has no use for it: full or empty to the barn if there is room, else flushed and deleted. */
-void stook_barn_dispose(struct stook_barns *barns, unsigned node, struct stook_sheaf *sheaf);
-/* Flushes and deletes one full sheaf of a barn. False: there was none. */
-bool stook_barn_evict(struct stook_barns *barns, unsigned node);
 /* Flushes and deletes everything in all barns of the cache. */
 void stook_barn_empty_all(struct stook_barns *barns);
 
-/* ---- barn_budget.c: bytes, over all caches ---- */
+/* ---- barn_growth.c: other capacities and limits for barns that live ---- */
 
 /*
- * Room for one more full sheaf on @node? Taken when true; given back by stook_barn_unbook. A barn that is
- * refused makes a note of it, and its next flush takes a sheaf from a barn that lies idle (stook_barn_lend).
+ * What sheaves made from here on hold, in objects, and how many sheaves are kept,
+ * STOOK_BARN_LIMIT_MAX at most. One thread at a time.
  */
-bool stook_barn_book(unsigned node, uint64_t bytes);
-void stook_barn_unbook(unsigned node, uint64_t bytes);
-/* Where room was refused: flushes one full sheaf of a cache that has not traded for a whole round. */
-void stook_barn_lend(struct stook_barns *barns, unsigned node);
+void stook_barns_set(struct stook_barns *barns, unsigned capacity, unsigned full_limit,
+                     unsigned empty_limit);
+/* From here on capacity grows by itself, and shrinks to what it is now; to 1 if it is 0 now. */
+void stook_barns_let_grow(struct stook_barns *barns);
+/* Slots that are ready: the slot layer raises it. Atomic, relaxed. */
+extern uint32_t stook_barn_slots;
+/* The idle reaper found that objects were taken from a slot's sheaves. */
+void stook_barns_used(struct stook_barns *barns);
+
+/* ---- barn_budget.c: bytes over all caches, and visits ---- */
+
+/*
+ * Bytes that all barns of a node may keep at most; at start, from RLIMIT_AS. Barns keep an eighth
+ * of the pages in use, or 1 MiB, if that is less.
+ */
+void stook_barn_set_budget(size_t node_bytes);
+/* Bytes of objects in the barns of a node. */
 uint64_t stook_barn_booked_bytes(unsigned node);
 
 /*
- * Keeps lenders of other caches out, so that nothing of this cache is in their hands. False: one is inside and
- * does not leave for a second; nothing changed. Used around destroy and validation, and while a cache is not alive.
+ * A visit is a call of another cache's thread that takes sheaves of this cache. False: the barns
+ * are closed, and the caller turns away. Each visit that was true ends by _end.
+ */
+bool stook_barns_visit_begin(struct stook_barns *barns);
+void stook_barns_visit_end(struct stook_barns *barns);
+/*
+ * Keeps visits out, so that no visitor has anything of this cache in hands. False: a visitor is
+ * inside and does not leave for a second; nothing changed. Used around destroy and validation, and
+ * while a cache is not alive.
  */
 bool stook_barns_close(struct stook_barns *barns);
 void stook_barns_open(struct stook_barns *barns);
-/* fork child: visitors that are gone have left. */
-void stook_barns_fork_child(struct stook_barns *barns);
+/*
+ * In a child of fork: visitors that the child does not have count as left. @open: the thread that
+ * had closed the barns, if any, is gone, too.
+ */
+void stook_barns_fork_child(struct stook_barns *barns, bool open);
 
-/* Others' calls: false: closed, and the caller must turn away. Each visit that was true ends by a leave. */
-bool stook_barns_visit(struct stook_barns *barns);
-void stook_barns_leave(struct stook_barns *barns);
+/* ---- barn_idle.c: what caches keep that no thread uses any more ---- */
 
-/* ---- barn_idle.c: what caches keep that nobody uses any more ---- */
-
-/* What a look for idle caches goes by. */
+/* What a visit of the idle reaper goes by. */
 struct stook_idle {
-        uint32_t now_ms, after_ms;      /* idle: what nobody took between two looks that are after_ms apart, */
-        uint32_t growths;               /* or with a growth of the page layer between them */
-        unsigned work;                  /* sheaves that may still be flushed in this step */
+        uint32_t now_ms, after_ms;      /* idle: not taken between two visits after_ms apart, */
+        uint32_t clean_takes;           /* or with a clean take between them (pages/policy.h) */
+        unsigned work;                  /* sheaves that this step may still flush */
 };
 
-/* Within a visit: flushes full sheaves that nobody needed; where nobody asked for any, gives back slabs kept empty, too. */
-void stook_barn_rest(struct stook_barns *barns, unsigned node, struct stook_idle *idle);
-/* Objects of the cache went into slabs of any node from outside: what is kept empty is to be looked at again. */
-void stook_barns_stir(struct stook_barns *barns);
-/* A sheaf that was detached from a slot where its cache is idle: flushed, and kept empty or deleted. */
+/*
+ * Within a visit: flushes full sheaves that no thread needed since the last reap. Where no thread
+ * asked for any, slabs that are kept empty are given back, too.
+ */
+void stook_barn_reap_idle(struct stook_barns *barns, unsigned node, struct stook_idle *idle);
+/* Objects went into slabs of any node past the barns: the next reap looks at kept slabs again. */
+void stook_barns_slabs_changed(struct stook_barns *barns);
+/* Takes a sheaf that was detached from an idle slot: flushed, then kept empty or deleted. */
 void stook_barn_retire(struct stook_barns *barns, unsigned node, struct stook_sheaf *sheaf);
-
-/* Bytes all barns of a node may keep at most; at start, from RLIMIT_AS. They keep an eighth of the pages in use, or 1 MiB. */
-void stook_barn_set_budget(size_t node_bytes);
 
 #endif

@@ -1,26 +1,57 @@
 /*
- * Purpose: capacity and limits of barns that live: set by a tuner, and grown and shrunk by the rate of misses.
+ * Purpose: capacity and limits of barns that live. A tuner sets them; otherwise the rate of misses
+ * grows and shrinks them.
  *
- * Place: called by barn.c (init), barn_refill.c (what is flushed and filled), barn_idle.c (looks), cache (tuning).
- * A cache swings when it flushes sheaves for lack of room and soon fills as many from its slabs: its users free and
- * allocate, in turn, more objects than slot and barn hold. Every SWINGS of them its sheaves become twice as large, as
- * far as a slot may keep of one cache; then its barns get room for twice as many, as far as they may keep of one. So
- * what swings stays above the slabs. A cache from whose barns nothing was asked for a whole look shrinks at once.
- * Sheaves in use are left alone: they go when they are empty (barn.c).
+ * Place: called by barn.c (init, gets, puts), barn_refill.c (refills), barn_idle.c (reaps), cache
+ * (tuning). A cache swings when it flushes sheaves for lack of room and soon fills as many from its
+ * slabs: its users free and allocate, in turn, more objects than slot and barn hold. After every
+ * SWINGS of them its sheaves become larger, as far as a slot may keep of one cache. Then its barns
+ * get room for twice as many sheaves, as far as they may keep of one cache. So what swings stays
+ * above the slabs.
+ *
+ * Sheaves of large objects hold a few, one, or none. There most allocations miss, and one that gets
+ * a sheaf of the barn counts as a swing, too. Such sheaves grow to FEW objects, by a budget of
+ * their own, which goes by the pages in use (I2).
+ *
+ * A cache shrinks when the idle reaper finds that nothing was asked of its barns, and nothing taken
+ * from its sheaves on the reaping thread's slot, since the last reap.
+ * Sheaves in use are left alone: they go when they are empty (barn_stacks.c).
  *
  * Invariants:
- *  I1 what all caches have grown by keeps at most STOOK_SLOT_GROWN_BYTES of objects in a slot. (What barns keep is
- *     bounded by barn_budget.c.)
- * Concurrency: any thread, any instruction. Words are relaxed and each valid by itself; two threads that grow a cache
- *  at once grow it once (compare-and-swap of capacity). A reader who has an older capacity makes a sheaf of it. Under
- *  a tuner growth is off (at_least is STOOK_BARN_FIXED).
+ *  I1 what caches have grown by, up to STOOK_SLOT_CACHE_BYTES each, keeps at most
+ *     STOOK_SLOT_GROWN_BYTES of objects in a slot. (barn_budget.c bounds what barns keep.)
+ *  I2 what sheaves of more than STOOK_SLOT_CACHE_BYTES have grown by keeps, in all slots together,
+ *     at most a quarter of the pages that were in use when they grew, or FEW_LEAST; and in a slot
+ *     at most what barns of a node may keep.
+ * Concurrency: any thread, any instruction. Words are relaxed and each is valid by itself. Two
+ *  threads that grow a cache at once grow it once (compare-and-swap of capacity). A reader of an
+ *  older capacity makes a sheaf of that capacity. Under a tuner growth is off (at_least is
+ *  STOOK_BARN_FIXED).
  */
-#include "barn/barn.h"
+#include "barn/barn_inside.h"
+#include "os/os.h"
+#include "pages/span.h"
 
-#define SWINGS 8                        /* arbitrary: a program's start and end are no swings, ten rounds of a loop are */
+/* Arbitrary: a program's start and end do not reach it, ten rounds of a loop do. */
+#define SWINGS 8
+/*
+ * The same for sheaves of fewer objects than FEW. A miss costs about 100 ns, but a growth up to
+ * megabytes. So a compiler's run does not grow them (peak of bench/data/gcc: 5,768 KiB; with 64
+ * here 6,052, with 8 6,308).
+ */
+#define SWINGS_FEW 256
 #define OBJECTS_MOST 1024               /* of a sheaf that grew by itself: 8 KiB of pointers */
 
-static uint32_t grown;                  /* atomic; I1 */
+#define FEW 12                          /* objects; sheaves of large ones grow to it. Arbitrary */
+/* I2. With 8, 512 blocks of 8 to 64 KiB replaced at random cost 1.7 times as much. */
+#define FEW_SHARE 4
+#define FEW_LEAST ((uint64_t)1 << 20)
+
+uint32_t stook_barn_slots;
+
+/* Atomic. */
+static uint64_t grown;                  /* I1 */
+static uint64_t grown_few;              /* I2: in each slot */
 
 static unsigned smaller(uint64_t a, uint64_t b)
 {
@@ -30,7 +61,7 @@ static unsigned smaller(uint64_t a, uint64_t b)
 /* Within STOOK_BARN_CACHE_BYTES. */
 static unsigned full_limit_of(const struct stook_barns *barns, unsigned capacity, unsigned wanted)
 {
-        uint64_t bytes = (uint64_t)capacity * barns->below->slot_size;
+        uint64_t bytes = (uint64_t)capacity * barns->below->stride;
 
         wanted = smaller(wanted, STOOK_BARN_LIMIT_MAX);
         return bytes ? smaller(wanted, STOOK_BARN_CACHE_BYTES / bytes) : wanted;
@@ -38,51 +69,126 @@ static unsigned full_limit_of(const struct stook_barns *barns, unsigned capacity
 
 static void give_back(struct stook_barns *barns)
 {
-        uint32_t bytes = __atomic_exchange_n(&barns->growth.grown_bytes, 0, __ATOMIC_RELAXED);
+        struct stook_barn_growth *growth = &barns->growth;
 
-        __atomic_fetch_sub(&grown, bytes, __ATOMIC_RELAXED);
+        __atomic_fetch_sub(&grown, __atomic_exchange_n(&growth->grown_bytes, 0, __ATOMIC_RELAXED),
+                           __ATOMIC_RELAXED);
+        __atomic_fetch_sub(&grown_few, __atomic_exchange_n(&growth->few_bytes, 0, __ATOMIC_RELAXED),
+                           __ATOMIC_RELAXED);
 }
 
-void stook_barns_set(struct stook_barns *barns, unsigned capacity, unsigned full_limit, unsigned empty_limit)
+void stook_barns_set(struct stook_barns *barns, unsigned capacity, unsigned full_limit,
+                     unsigned empty_limit)
 {
         give_back(barns);
         barns->full_wanted = full_limit;
         __atomic_store_n(&barns->capacity, capacity, __ATOMIC_RELAXED);
-        __atomic_store_n(&barns->full_limit, full_limit_of(barns, capacity, full_limit), __ATOMIC_RELAXED);
-        __atomic_store_n(&barns->empty_limit, smaller(empty_limit, STOOK_BARN_LIMIT_MAX), __ATOMIC_RELAXED);
+        __atomic_store_n(&barns->full_limit, full_limit_of(barns, capacity, full_limit),
+                         __ATOMIC_RELAXED);
+        __atomic_store_n(&barns->empty_limit, smaller(empty_limit, STOOK_BARN_LIMIT_MAX),
+                         __ATOMIC_RELAXED);
         __atomic_store_n(&barns->growth.at_least, STOOK_BARN_FIXED, __ATOMIC_RELAXED);
 }
 
 void stook_barns_let_grow(struct stook_barns *barns)
 {
-        uint32_t capacity = stook_barns_capacity(barns);
-
-        if (capacity)
-                __atomic_store_n(&barns->growth.at_least, capacity, __ATOMIC_RELAXED);
+        __atomic_store_n(&barns->growth.at_least, stook_barns_capacity(barns), __ATOMIC_RELAXED);
 }
 
-/* Twice as many objects in a sheaf. False: no more than they are. */
+/* I2, in one slot. */
+static uint64_t few_limit(void)
+{
+        uint64_t share = 0, slots = __atomic_load_n(&stook_barn_slots, __ATOMIC_RELAXED);
+
+        for (unsigned node = 0; node < stook_os_node_count(); node++)
+                share += stook_pages_taken(node);
+        share /= FEW_SHARE;
+        if (share < FEW_LEAST)
+                share = FEW_LEAST;
+        if (slots)
+                share /= slots;
+        return share < stook_barn_budget() ? share : stook_barn_budget();
+}
+
+/* False: the budget has no room for @bytes more in each slot. */
+static bool book(uint64_t *sum, uint64_t bytes, uint64_t limit)
+{
+        if (__atomic_add_fetch(sum, bytes, __ATOMIC_RELAXED) <= limit)
+                return true;
+        __atomic_fetch_sub(sum, bytes, __ATOMIC_RELAXED);
+        return false;
+}
+
+/*
+ * Objects of larger sheaves: four times as many, or twice where that would be too many. (Sheaves of
+ * each capacity that a cache had stay in the pool: fewer steps leave fewer of them.) Large objects:
+ * 4, then FEW, by the other budget (*few). 0: no larger ones.
+ */
+static uint32_t larger_than(uint32_t capacity, uint32_t stride, bool *few)
+{
+        *few = false;
+        for (uint32_t times = 4; capacity && times > 1; times /= 2) {
+                uint32_t larger = stook_sheaf_round_capacity(times * capacity);
+
+                if (larger <= OBJECTS_MOST &&
+                    2 * (uint64_t)larger * stride <= STOOK_SLOT_CACHE_BYTES)
+                        return larger;
+        }
+        *few = 2 * (uint64_t)stride > STOOK_SLOT_CACHE_BYTES || capacity;
+        if (!capacity)
+                return 1;
+        return capacity < 4 ? 4 : capacity < FEW ? FEW : 0;
+}
+
+/* More objects in a sheaf. False: as many as before. */
 static bool enlarge(struct stook_barns *barns)
 {
-        uint32_t capacity = stook_barns_capacity(barns), slot_size = barns->below->slot_size;
-        uint32_t larger = stook_sheaf_round_capacity(2 * capacity), bytes = 2 * (larger - capacity) * slot_size;
+        struct stook_barn_growth *growth = &barns->growth;
+        uint32_t capacity = stook_barns_capacity(barns), stride = barns->below->stride;
+        bool few;
+        uint32_t larger = larger_than(capacity, stride, &few), none = 0;
+        uint32_t bytes = 2 * (larger - capacity) * stride;
 
-        if (larger > OBJECTS_MOST || 2 * (uint64_t)larger * slot_size > STOOK_SLOT_CACHE_BYTES)
+        if (larger <= capacity ||
+            !book(few ? &grown_few : &grown, bytes, few ? few_limit() : STOOK_SLOT_GROWN_BYTES))
                 return false;
-        if (__atomic_add_fetch(&grown, bytes, __ATOMIC_RELAXED) > STOOK_SLOT_GROWN_BYTES ||
-            !__atomic_compare_exchange_n(&barns->capacity, &capacity, larger, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-                __atomic_fetch_sub(&grown, bytes, __ATOMIC_RELAXED);
+        /* Capacity never shrinks to 0 again, which would need an evacuation: booked for ever. */
+        if ((!capacity && !__atomic_compare_exchange_n(&growth->at_least, &none, larger, false,
+                                                       __ATOMIC_RELAXED, __ATOMIC_RELAXED)) ||
+            !__atomic_compare_exchange_n(&barns->capacity, &capacity, larger, false,
+                                         __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+                __atomic_fetch_sub(few ? &grown_few : &grown, bytes, __ATOMIC_RELAXED);
                 return false;
         }
-        __atomic_fetch_add(&barns->growth.grown_bytes, bytes, __ATOMIC_RELAXED);
-        __atomic_store_n(&barns->full_limit, full_limit_of(barns, larger, barns->full_wanted), __ATOMIC_RELAXED);
+        if (capacity)
+                __atomic_fetch_add(few ? &growth->few_bytes : &growth->grown_bytes, bytes,
+                                   __ATOMIC_RELAXED);
+        __atomic_store_n(&barns->full_limit, full_limit_of(barns, larger, barns->full_wanted),
+                         __ATOMIC_RELAXED);
         return true;
+}
+
+static bool grows(const struct stook_barns *barns)
+{
+        return __atomic_load_n(&barns->growth.at_least, __ATOMIC_RELAXED) != STOOK_BARN_FIXED;
 }
 
 void stook_barns_flushed(struct stook_barns *barns)
 {
-        if (__atomic_load_n(&barns->growth.at_least, __ATOMIC_RELAXED) != STOOK_BARN_FIXED)
+        if (grows(barns))
                 __atomic_fetch_add(&barns->growth.flushed, 1, __ATOMIC_RELAXED);
+}
+
+/* True: that was the last swing of as many as make the cache grow. */
+static bool count_swing(struct stook_barns *barns)
+{
+        struct stook_barn_growth *growth = &barns->growth;
+        uint32_t enough = stook_barns_capacity(barns) < FEW ? SWINGS_FEW : SWINGS;
+
+        if (__atomic_add_fetch(&growth->swings, 1, __ATOMIC_RELAXED) < enough)
+                return false;
+        __atomic_store_n(&growth->swings, 0, __ATOMIC_RELAXED);
+        return true;
 }
 
 void stook_barns_refilled(struct stook_barns *barns)
@@ -92,14 +198,36 @@ void stook_barns_refilled(struct stook_barns *barns)
 
         if (STOOK_LIKELY(!__atomic_load_n(&growth->flushed, __ATOMIC_RELAXED)))
                 return;
-        __atomic_store_n(&growth->flushed, __atomic_load_n(&growth->flushed, __ATOMIC_RELAXED) - 1, __ATOMIC_RELAXED);
-        if (__atomic_add_fetch(&growth->swings, 1, __ATOMIC_RELAXED) < SWINGS)
+        __atomic_store_n(&growth->flushed, __atomic_load_n(&growth->flushed, __ATOMIC_RELAXED) - 1,
+                         __ATOMIC_RELAXED);
+        if (!count_swing(barns))
                 return;
-        __atomic_store_n(&growth->swings, 0, __ATOMIC_RELAXED);
         __atomic_store_n(&growth->flushed, 0, __ATOMIC_RELAXED);
-        if (__atomic_load_n(&growth->at_least, __ATOMIC_RELAXED) == STOOK_BARN_FIXED || enlarge(barns) || !limit)
+        if (!grows(barns) || enlarge(barns) || !limit)
                 return;
-        __atomic_store_n(&barns->full_limit, full_limit_of(barns, stook_barns_capacity(barns), 2 * limit), __ATOMIC_RELAXED);
+        __atomic_store_n(&barns->full_limit,
+                         full_limit_of(barns, stook_barns_capacity(barns), 2 * limit),
+                         __ATOMIC_RELAXED);
+}
+
+void stook_barns_swung(struct stook_barns *barns)
+{
+        if (STOOK_UNLIKELY(stook_barns_capacity(barns) < FEW) && grows(barns) && count_swing(barns))
+                enlarge(barns);
+}
+
+void stook_barns_used(struct stook_barns *barns)
+{
+        if (!__atomic_load_n(&barns->growth.used, __ATOMIC_RELAXED))
+                __atomic_store_n(&barns->growth.used, 1, __ATOMIC_RELAXED);
+}
+
+bool stook_barns_was_used(struct stook_barns *barns)
+{
+        if (!__atomic_load_n(&barns->growth.used, __ATOMIC_RELAXED))
+                return false;
+        __atomic_store_n(&barns->growth.used, 0, __ATOMIC_RELAXED);
+        return true;
 }
 
 void stook_barns_shrink(struct stook_barns *barns)
@@ -113,6 +241,7 @@ void stook_barns_shrink(struct stook_barns *barns)
         if (stook_barns_capacity(barns) == at_least)
                 return;
         __atomic_store_n(&barns->capacity, at_least, __ATOMIC_RELAXED);
-        __atomic_store_n(&barns->full_limit, full_limit_of(barns, at_least, barns->full_wanted), __ATOMIC_RELAXED);
+        __atomic_store_n(&barns->full_limit, full_limit_of(barns, at_least, barns->full_wanted),
+                         __ATOMIC_RELAXED);
         give_back(barns);
 }

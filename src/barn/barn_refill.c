@@ -1,30 +1,57 @@
 /*
  * Purpose: sheaves filled from the slabs and flushed into them.
- * Place: called by slot's misses and drains, and by cache (destroy, shrink); calls slab. Being the slow path that
- * every busy program takes now and then, with no lock held, it is also the clock of the page layer's ageing.
+ * Place: called by barn.c; by evacuations, slot and cache (prefilled sheaves, destroy, shrink);
+ *  calls slab, the page layer's step, and barn_budget.c. Every busy program takes this slow path
+ *  now and then, with no lock held. So it is also the clock of the page layer's ageing.
  * Invariants:
- *  I1 a refill that gets less than a full sheaf gives all of it back: nothing is lost with the sheaf.
+ *  I1 a refill that gets less than it asked for gives all of it back: nothing is lost.
  * Concurrency: works on sheaves that the caller owns; no lock held.
  */
-#include "barn/barn.h"
+#include "barn/barn_inside.h"
 #include "os/os.h"
-#include "pages/span.h"
+#include "pages/policy.h"
 #include "stat/stats_page_tick.h"
 
-struct stook_sheaf *stook_barn_refill(struct stook_barns *barns, unsigned node, struct stook_sheaf *empty,
-                                      unsigned flags)
+/* Work that every refill, flush and draining put does for the program. */
+static void step(void)
+{
+        stook_pages_step();
+        stook_stats_page_tick();
+}
+
+/*
+ * A cache's first sheaves on a slot are as small as what goes into them. One of full size for each
+ * class that a short program uses once is more than its objects. They go when they are empty, like
+ * all sheaves that are not of the cache's capacity (barn.h).
+ */
+static unsigned capacity_for(const struct stook_barns *barns, unsigned most)
+{
+        unsigned capacity = stook_barns_capacity(barns), small;
+
+        if (STOOK_LIKELY(most >= capacity))
+                return capacity;
+        small = stook_sheaf_round_capacity(most);
+        return small < capacity ? small : capacity;
+}
+
+struct stook_sheaf *stook_barn_refill(struct stook_barns *barns, unsigned node,
+                                      struct stook_sheaf *empty, unsigned most)
 {
         struct stook_sheaf *sheaf = empty;
         unsigned size;
         size_t   want, got;
 
         if (!sheaf)
-                sheaf = stook_sheaf_new(barns->cache_index, stook_barns_capacity(barns), node, barns->counters);
+                sheaf = stook_sheaf_new(barns->cache_index, capacity_for(barns, most), node,
+                                        barns->counters);
         if (!sheaf)
                 return NULL;
         size = stook_sheaf_size(sheaf);
         want = sheaf->capacity - size;
-        got = stook_slab_fill(barns->below, node, want, sheaf->objects + size, flags | STOOK_FILL_FOR_SHEAF);
+        if (want > most)
+                want = most;
+        got = stook_slab_fill(barns->below, node, want, sheaf->objects + size,
+                              STOOK_FILL_FOR_SHEAF);
         if (got < want) {
                 if (got)
                         stook_slab_drain(barns->below, got, sheaf->objects + size);
@@ -32,64 +59,50 @@ struct stook_sheaf *stook_barn_refill(struct stook_barns *barns, unsigned node, 
                         stook_sheaf_delete(sheaf, barns->counters);
                 return NULL;
         }
-        stook_sheaf_set_size(sheaf, sheaf->capacity);
+        stook_sheaf_set_size(sheaf, size + (unsigned)want);
         stook_count(barns->counters, STOOK_STAT_sheaf_refill, want);
-        stook_barns_refilled(barns);
-        stook_pages_step();
-        stook_stats_page_tick();
+        if (STOOK_LIKELY(stook_sheaf_full(sheaf)))
+                stook_barns_refilled(barns);
+        step();
         return sheaf;
 }
 
 void stook_barn_fill(struct stook_barns *barns, unsigned node, struct stook_sheaf *sheaf)
 {
         unsigned size = stook_sheaf_size(sheaf);
-        size_t   got = stook_slab_fill(barns->below, node, sheaf->capacity - size, sheaf->objects + size,
-                                       STOOK_FILL_FOR_SHEAF);
+        size_t   got = stook_slab_fill(barns->below, node, sheaf->capacity - size,
+                                       sheaf->objects + size, STOOK_FILL_FOR_SHEAF);
 
         stook_sheaf_set_size(sheaf, size + (unsigned)got);
         stook_count(barns->counters, STOOK_STAT_sheaf_refill, got);
-        stook_pages_step();
-        stook_stats_page_tick();
+        step();
 }
 
-static void flush(struct stook_barns *barns, struct stook_sheaf *sheaf)
+void stook_barn_fill_for_put(struct stook_barns *barns, unsigned node, struct stook_sheaf *sheaf)
 {
-        unsigned size = stook_sheaf_size(sheaf);
-
-        if (!size)
-                return;
-        stook_slab_drain(barns->below, size, sheaf->objects);
-        stook_sheaf_set_size(sheaf, 0);
-        stook_count(barns->counters, STOOK_STAT_sheaf_flush, size);
+        if (stook_barn_has_room(barns, node))
+                stook_barn_fill(barns, node, sheaf);
 }
 
 void stook_barn_flush(struct stook_barns *barns, struct stook_sheaf *sheaf)
 {
-        flush(barns, sheaf);
-        stook_barn_lend(barns, stook_sheaf_node(sheaf));
-        stook_pages_step();
-        stook_stats_page_tick();
+        stook_barn_drain(barns, sheaf);
+        stook_barn_end_flush(barns, stook_sheaf_node(sheaf));
 }
 
-void stook_barn_dispose(struct stook_barns *barns, unsigned node, struct stook_sheaf *sheaf)
+void stook_barn_end_flush(struct stook_barns *barns, unsigned node)
 {
-        if (stook_sheaf_size(sheaf)) {
-                if (stook_sheaf_full(sheaf) && stook_barn_put_full(barns, node, sheaf))
-                        return;
-                flush(barns, sheaf);
-                stook_barns_flushed(barns);
-        }
-        if (!stook_barn_put_empty(barns, node, sheaf))
-                stook_sheaf_delete(sheaf, barns->counters);
+        stook_barn_rebalance(barns, node);
+        step();
 }
 
 bool stook_barn_evict(struct stook_barns *barns, unsigned node)
 {
-        struct stook_sheaf *full = stook_barn_get_full(barns, node);
+        struct stook_sheaf *full = stook_barn_pop_full(barns, node);
 
         if (!full)
                 return false;
-        flush(barns, full);
+        stook_barn_drain(barns, full);
         stook_sheaf_delete(full, barns->counters);
         return true;
 }
@@ -101,7 +114,7 @@ void stook_barn_empty_all(struct stook_barns *barns)
 
                 while (stook_barn_evict(barns, node))
                         ;
-                while ((empty = stook_barn_get_empty(barns, node)))
+                while ((empty = stook_barn_pop_empty(barns, node)))
                         stook_sheaf_delete(empty, barns->counters);
         }
 }

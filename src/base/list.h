@@ -1,6 +1,6 @@
 /*
- * Purpose: an intrusive doubly linked list with a head of its own. An element that is on no list has
- * `next` NULL; only removal keeps that so.
+ * Purpose: an intrusive doubly linked list with a head of its own. An element that is on no list
+ * has `next` NULL; only removal keeps that so.
  */
 #ifndef STOOK_LIST_H
 #define STOOK_LIST_H
@@ -28,7 +28,8 @@ STOOK_INLINE bool stook_list_linked(const struct stook_list *e)
         return e->next != NULL;
 }
 
-STOOK_INLINE void stook_list_insert_between(struct stook_list *e, struct stook_list *prev, struct stook_list *next)
+STOOK_INLINE void stook_list_insert_between(struct stook_list *e, struct stook_list *prev,
+                                            struct stook_list *next)
 {
         e->next = next;
         e->prev = prev;
@@ -56,6 +57,7 @@ STOOK_INLINE void stook_list_remove(struct stook_list *e)
 #define stook_list_for_each(e, head) \
         for (struct stook_list *e = (head)->next; e != (head); e = e->next)
 #define stook_list_for_each_safe(e, head) \
-        for (struct stook_list *e = (head)->next, *e##_next = e->next; e != (head); e = e##_next, e##_next = e->next)
+        for (struct stook_list *e = (head)->next, *e##_next = e->next; e != (head); \
+             e = e##_next, e##_next = e->next)
 
 #endif

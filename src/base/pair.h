@@ -1,8 +1,9 @@
 /*
  * Purpose: two words changed by one compare-and-swap (cmpxchg16b; CASP or LDXP/STXP on aarch64).
- * Concurrency: stook_pair_cas is sequentially consistent where it succeeds. There is no atomic read of a
- * pair: stook_pair_read reads the halves one by one (acquire) and may see halves of two pairs; every user
- * goes on to a compare-and-swap, which then fails, or to words that are valid each by itself.
+ * Concurrency: stook_pair_cas is sequentially consistent where it succeeds. There is no atomic read
+ * of a pair: stook_pair_read reads the halves one by one (acquire) and may see halves of two pairs;
+ * every user goes on to a compare-and-swap, which then fails, or to words that are valid each by
+ * itself.
  */
 #ifndef STOOK_PAIR_H
 #define STOOK_PAIR_H
@@ -10,6 +11,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "base/compiler.h"
+
+#if STOOK_TSAN
+#include <sanitizer/tsan_interface.h>
+#endif
 
 struct stook_pair {
         uintptr_t lo, hi;
@@ -24,11 +29,34 @@ STOOK_INLINE struct stook_pair stook_pair_read(struct stook_pair *p)
         return v;
 }
 
+#if defined(__x86_64__) && STOOK_TSAN
+/*
+ * libtsan swaps pairs under a lock of its own. A swap of one of the words ignores that lock, and a
+ * child of fork may find it taken. So ThreadSanitizer builds use the instruction, and say what it
+ * orders: libtsan tells atomics by their address, so it is told of both words.
+ */
+STOOK_INLINE bool stook_pair_cas(struct stook_pair *p, struct stook_pair *expected,
+                                 struct stook_pair desired)
+{
+        bool done;
+
+        __tsan_release(&p->lo);
+        __tsan_release(&p->hi);
+        __asm__ volatile("lock cmpxchg16b %[p]"
+                         : "=@ccz"(done), [p] "+m"(*p), "+a"(expected->lo), "+d"(expected->hi)
+                         : "b"(desired.lo), "c"(desired.hi)
+                         : "memory");
+        __tsan_acquire(&p->lo);
+        __tsan_acquire(&p->hi);
+        return done;
+}
+#else
 /* Replaces *p by @desired if it equals *expected; otherwise *expected becomes what was seen. */
-STOOK_INLINE bool stook_pair_cas(struct stook_pair *p, struct stook_pair *expected, struct stook_pair desired)
+STOOK_INLINE bool stook_pair_cas(struct stook_pair *p, struct stook_pair *expected,
+                                 struct stook_pair desired)
 {
 #if defined(__x86_64__)
-        /* The __sync form is the one gcc inlines (-mcx16) and the sanitizers understand. */
+        /* The __sync form is the one gcc inlines (-mcx16). */
         unsigned __int128 old = (unsigned __int128)expected->hi << 64 | expected->lo;
         unsigned __int128 new = (unsigned __int128)desired.hi << 64 | desired.lo;
         unsigned __int128 seen = __sync_val_compare_and_swap((unsigned __int128 *)p, old, new);
@@ -70,5 +98,6 @@ STOOK_INLINE bool stook_pair_cas(struct stook_pair *p, struct stook_pair *expect
 #error "stook runs on x86-64 and aarch64"
 #endif
 }
+#endif
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * Purpose: a lock-free stack that is only pushed to and taken whole: no tag needed, elements need not be
- * type-stable. It is how work reaches the holder of a lock from somebody who may not wait for it.
+ * Purpose: a lock-free stack that is only pushed to and taken whole. It needs no tag, and its
+ * elements need not be type-stable. By it a thread that may not wait for a lock hands work to the
+ * lock's holder.
  * Concurrency: any thread, any instruction. M1: push releases to take_all's acquire.
  */
 #ifndef STOOK_PENDING_STACK_H
@@ -14,15 +15,16 @@ struct stook_pending_stack {
 };
 
 /* Pushes the chain @first..@last, linked through next. */
-STOOK_INLINE void stook_pending_stack_push_chain(struct stook_pending_stack *s, struct stook_link *first,
-                                                 struct stook_link *last)
+STOOK_INLINE void stook_pending_stack_push_chain(struct stook_pending_stack *s,
+                                                 struct stook_link *first, struct stook_link *last)
 {
         struct stook_link *old = __atomic_load_n(&s->first, __ATOMIC_RELAXED);
 
         do {
-                /* atomic only because a popper of a tagged stack may still be reading it there */
+                /* Atomic because a popper of a tagged stack may still read it there. */
                 __atomic_store_n(&last->next, old, __ATOMIC_RELAXED);
-        } while (!__atomic_compare_exchange_n(&s->first, &old, first, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+        } while (!__atomic_compare_exchange_n(&s->first, &old, first, true, __ATOMIC_RELEASE,
+                                              __ATOMIC_RELAXED));
 }
 
 STOOK_INLINE void stook_pending_stack_push(struct stook_pending_stack *s, struct stook_link *e)
@@ -41,6 +43,19 @@ STOOK_INLINE struct stook_link *stook_pending_stack_take_all(struct stook_pendin
         if (stook_pending_stack_empty_racy(s))
                 return NULL;
         return __atomic_exchange_n(&s->first, NULL, __ATOMIC_ACQUIRE);
+}
+
+/* The same; the first of them is stored at @place before they leave the stack. */
+STOOK_INLINE struct stook_link *stook_pending_stack_move_all(struct stook_pending_stack *s,
+                                                             struct stook_link **place)
+{
+        struct stook_link *first = __atomic_load_n(&s->first, __ATOMIC_RELAXED);
+
+        do
+                __atomic_store_n(place, first, __ATOMIC_RELAXED);
+        while (first && !__atomic_compare_exchange_n(&s->first, &first, NULL, false,
+                                                     __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
+        return first;
 }
 
 #endif

@@ -1,21 +1,25 @@
 /*
  * Purpose: a lock-free stack of type-stable elements, with a count.
- * The head is a pair {first element, tag 48 | count 16}. Every change bumps the tag, so a stale `next` read
- * from an element that has meanwhile been popped is rejected by the compare-and-swap.
+ * The head is a pair {first element, tag 48 | count 16}. Every change bumps the tag. So the
+ * compare-and-swap rejects a stale `next` that was read from an element popped meanwhile.
  * Invariants:
- *  I1 the memory of an element stays readable for ever (sheaf and metadata memory is never unmapped; it may
- *     be purged to zeros, which the tag rejects as well).
- *  I2 count is exact in each pair; at most 65,535 (counts above are the callers' fault: all have limits far
- *     below, but for metadata, which does not read the count).
- * Concurrency: any thread, any instruction. M1: push releases (its element's fields) to pop's acquire.
- * Source: R. K. Treiber, "Coping with Parallelism", 1986; tag after the IBM System/370 "free-list" scheme.
+ *  I1 the memory of an element stays readable for ever (sheaf and metadata memory is never
+ *     unmapped; it may be purged to zeros, which the tag rejects as well).
+ *  I2 count is exact in each pair, up to 65,535. All callers have limits far below, except
+ *     metadata, which does not read the count.
+ * Concurrency: any thread, any instruction. M1: push releases (its element's fields) to pop's
+ *  acquire.
+ * Source: R. K. Treiber, "Coping with Parallelism", 1986; tag after the IBM System/370 "free-list"
+ * scheme.
  */
 #ifndef STOOK_TAGGED_STACK_H
 #define STOOK_TAGGED_STACK_H
 
 #include "base/pair.h"
 
-/* What a lost compare-and-swap does besides trying again: nothing; bench/micro/barn.cc counts here. */
+/*
+ * What a lost compare-and-swap does besides trying again: nothing; bench/micro/barn.cc counts here.
+ */
 #ifndef STOOK_TAGGED_STACK_RETRY
 #define STOOK_TAGGED_STACK_RETRY() ((void)0)
 #endif
@@ -38,7 +42,10 @@ STOOK_INLINE void stook_tagged_stack_push(struct stook_tagged_stack *s, struct s
         struct stook_pair old = stook_pair_read(&s->head), new;
 
         for (;;) {
-                /* atomic only because a popper with a stale head may be reading it: harmless, see above */
+                /*
+                 * Atomic because a popper with a stale head may read it, which is harmless: see
+                 * above.
+                 */
                 __atomic_store_n(&e->next, (struct stook_link *)old.lo, __ATOMIC_RELAXED);
                 new.lo = (uintptr_t)e;
                 new.hi = old.hi + (1u << 16) + 1;
@@ -56,7 +63,8 @@ STOOK_INLINE struct stook_link *stook_tagged_stack_pop(struct stook_tagged_stack
         for (;;) {
                 if (!old.lo)
                         return NULL;
-                new.lo = (uintptr_t)__atomic_load_n(&((struct stook_link *)old.lo)->next, __ATOMIC_RELAXED);
+                new.lo = (uintptr_t)__atomic_load_n(&((struct stook_link *)old.lo)->next,
+                                                    __ATOMIC_RELAXED);
                 new.hi = old.hi + (1u << 16) - 1;
                 if (stook_pair_cas(&s->head, &old, new))
                         return (struct stook_link *)old.lo;

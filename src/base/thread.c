@@ -5,7 +5,8 @@
 #include "base/compiler.h"
 #include "base/thread.h"
 
-STOOK_API __attribute__((used)) STOOK_ALIGNED(STOOK_CACHELINE) __thread struct stook_thread_v1 stook_thread_v1 = {
-        .no_index = UINT32_MAX,
-};
+STOOK_API __attribute__((used)) STOOK_ALIGNED(STOOK_CACHELINE) __thread struct stook_thread_v1
+        stook_thread_v1 = {
+                .no_index = UINT32_MAX,
+        };
 extern __thread struct stook_thread_v1 stook_thread __attribute__((alias("stook_thread_v1")));

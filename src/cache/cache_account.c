@@ -1,24 +1,9 @@
 /*
- * Purpose: see cache_account.h; and stook_cache_alloc_group.
- * Concurrency: any thread, any instruction. The word belongs to whoever has the object.
+ * Purpose: see cache_account.h.
  */
-#include <errno.h>
-#include <string.h>
-
 #include "cache/cache_account.h"
-#include "life/life.h"
+
 #include "report/report.h"
-#include "slot/slot_fast.h"
-
-static uint64_t *word_of(const struct stook_cache *cache, const void *object)
-{
-        return (uint64_t *)((char *)(uintptr_t)object + stook_account_offset(cache->object_size));
-}
-
-static void mark(const struct stook_cache *cache, const void *object, uint16_t id)
-{
-        *word_of(cache, object) = (uint64_t)(uintptr_t)object << 16 | id;
-}
 
 static STOOK_COLD void report_overwritten(const struct stook_cache *cache, const void *object)
 {
@@ -26,71 +11,25 @@ static STOOK_COLD void report_overwritten(const struct stook_cache *cache, const
                            "the group behind the object was overwritten; its charge is lost");
 }
 
-/* The group the object is charged to, 0 if none; from now on none. */
-static uint16_t unmark(const struct stook_cache *cache, const void *object)
+uint16_t stook_account_unmark(const struct stook_cache *cache, const void *object)
 {
-        uint64_t word = *word_of(cache, object);
+        uint64_t id = *stook_account_word(cache, object) ^ stook_account_tag(object);
 
-        if (STOOK_UNLIKELY(word >> 16 != (uint64_t)(uintptr_t)object << 16 >> 16)) {
+        if (STOOK_UNLIKELY(id > UINT16_MAX)) {
                 report_overwritten(cache, object);
-                word = 0;
+                id = 0;
         }
-        mark(cache, object, 0);
-        return (uint16_t)word;
+        stook_account_mark(cache, object, 0);
+        return (uint16_t)id;
 }
 
-static STOOK_NOINLINE void *get_slow(struct stook_cache *cache)
+bool stook_account_charge(struct stook_cache *cache, size_t n, void *const *objects, uint16_t id,
+                          unsigned how)
 {
-        stook_fork_check();
-        return stook_slot_alloc_miss(&cache->front);
-}
-
-static STOOK_NOINLINE void put_slow(struct stook_cache *cache, void *object)
-{
-        stook_fork_check();
-        stook_slot_free_miss(&cache->front, object, stook_cache_free_double);
-}
-
-static void put(struct stook_cache *cache, void *object)
-{
-        if (STOOK_UNLIKELY(!stook_slot_push(cache->front.offset, object)))
-                put_slow(cache, object);
-}
-
-void *stook_account_alloc(struct stook_cache *cache, uint16_t id, unsigned how)
-{
-        void *object;
-
-        if (id && STOOK_UNLIKELY(!stook_group_charge(id, cache->slabs.slot_size, how)))
-                return NULL;
-        object = stook_slot_pop(cache->front.offset);
-        if (STOOK_UNLIKELY(!object)) {
-                object = get_slow(cache);
-                if (!object) {
-                        if (id)
-                                stook_group_uncharge(id, cache->slabs.slot_size);
-                        return NULL;
-                }
-        }
-        mark(cache, object, id);
-        return object;
-}
-
-void stook_account_free(struct stook_cache *cache, void *object)
-{
-        uint16_t id = unmark(cache, object);
-
-        if (id)
-                stook_group_uncharge(id, cache->slabs.slot_size);
-        put(cache, object);
-}
-
-bool stook_account_charge(struct stook_cache *cache, size_t n, void *const *objects, uint16_t id, unsigned how)
-{
-        if (id && !stook_group_charge(id, n * cache->slabs.slot_size, how))
+        if (id && !stook_group_charge(id, n * cache->slabs.stride, how))
                 return false;
         for (size_t i = 0; i < n; i++)
-                mark(cache, objects[i], id);
+                stook_account_mark(cache, objects[i], id);
         return true;
 }
 
@@ -101,33 +40,16 @@ void stook_account_uncharge(struct stook_cache *cache, size_t n, void *const *ob
 
         /* Objects of one group lie together as a rule: one uncharge for each run. */
         for (size_t i = 0; i < n; i++) {
-                uint16_t id = unmark(cache, objects[i]);
+                uint16_t id = stook_account_unmark(cache, objects[i]);
 
                 if (id != charged && run) {
                         if (charged)
-                                stook_group_uncharge(charged, run * cache->slabs.slot_size);
+                                stook_group_uncharge(charged, run * cache->slabs.stride);
                         run = 0;
                 }
                 charged = id;
                 run++;
         }
         if (run && charged)
-                stook_group_uncharge(charged, run * cache->slabs.slot_size);
-}
-
-STOOK_API void *stook_cache_alloc_group(struct stook_cache *cache, unsigned flags, struct stook_group *group)
-{
-        void *object;
-
-        if (!cache || (flags & ~(STOOK_ZERO | STOOK_NOWAIT)) || !stook_cache_is_accounted(cache) ||
-            ((flags & STOOK_ZERO) && cache->slabs.ctor)) {
-                errno = EINVAL;
-                return NULL;
-        }
-        object = stook_account_alloc(cache, group ? group->id : 0, flags & STOOK_NOWAIT ? STOOK_CHARGE_QUIET : 0);
-        if (!object)
-                errno = ENOMEM;
-        else if (flags & STOOK_ZERO)
-                memset(object, 0, stook_cache_object_size(cache));
-        return object;
+                stook_group_uncharge(charged, run * cache->slabs.stride);
 }

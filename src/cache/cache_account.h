@@ -1,14 +1,18 @@
 /*
- * Purpose: objects of caches made with STOOK_ACCOUNT: charged when a user gets them, uncharged when he frees them.
- * Place: cache's and malloc's slow paths; calls group and slot.
+ * Purpose: the word behind an object of a cache made with STOOK_ACCOUNT, which says which group the
+ * object is charged to. Objects are charged when a user gets them and uncharged when the user frees
+ * them (cache_slow.c).
+ * Place: the slow calls of cache, prefilled sheaves, rcu, and malloc's second set of classes.
  *
- * How it costs other caches nothing: inlined calls and malloc's hot paths look at the line of a cache's index. An
- * accounted cache keeps that line empty for ever, {zero-capacity sheaf, none}, so they miss and come here. Its
- * sheaves are at another line, of an index that it takes for nothing else: front.offset, which everything but those
- * hot paths goes by.
+ * What it costs other caches: nothing. Inlined calls and malloc's hot paths look at the line of a
+ * cache's index. An accounted cache keeps that line empty for ever, {zero-capacity sheaf, none}, so
+ * these calls miss and make the slow call. The sheaves of the cache are at the line of a second
+ * index, which it takes for nothing else. front.offset names that line; everything but the hot
+ * paths goes by front.offset.
  *
- * The word behind an object says which group it is charged to, and by its upper bits that it is that word:
- * object address << 16 | id. It is valid while the object is with a user, and id is 0 if it is charged to nobody.
+ * The word is object address << 16 | id. Its upper bits say that it is that word. It is valid while
+ * the object is with a user; id 0 says that no group is charged.
+ * Concurrency: any thread, any instruction. The word belongs to the holder of the object.
  */
 #ifndef STOOK_CACHE_ACCOUNT_H
 #define STOOK_CACHE_ACCOUNT_H
@@ -29,14 +33,36 @@ STOOK_INLINE bool stook_cache_is_accounted(const struct stook_cache *cache)
         return cache->flags & STOOK_ACCOUNT;
 }
 
-/* An object charged to @id (0: nobody). NULL: no memory or over a limit. errno untouched. @how: STOOK_CHARGE_*. */
-void *stook_account_alloc(struct stook_cache *cache, uint16_t id, unsigned how);
-/* @object is known to be one of @cache. */
-void stook_account_free(struct stook_cache *cache, void *object);
+STOOK_INLINE uint64_t *stook_account_word(const struct stook_cache *cache, const void *object)
+{
+        return (uint64_t *)((char *)(uintptr_t)object + stook_account_offset(cache->object_size));
+}
 
-/* Objects got by another way, charged all or none. False: over a limit; they are still the caller's, uncharged. */
-bool stook_account_charge(struct stook_cache *cache, size_t n, void *const *objects, uint16_t id, unsigned how);
-/* Objects that are about to go into sheaves or slabs: charged no more. */
+/* The word of an object that no group is charged for. */
+STOOK_INLINE uint64_t stook_account_tag(const void *object)
+{
+        return (uint64_t)(uintptr_t)object << 16;
+}
+
+STOOK_INLINE void stook_account_mark(const struct stook_cache *cache, const void *object,
+                                     uint16_t id)
+{
+        *stook_account_word(cache, object) = stook_account_tag(object) | id;
+}
+
+/*
+ * The group the object is charged to, 0 if none; from now on none. An overwritten word is reported,
+ * and its charge is lost.
+ */
+uint16_t stook_account_unmark(const struct stook_cache *cache, const void *object);
+
+/*
+ * Charges objects that the caller got by another way, all or none. @id 0: no group. @how:
+ * STOOK_CHARGE_*. False: over a limit; the objects are still the caller's, uncharged.
+ */
+bool stook_account_charge(struct stook_cache *cache, size_t n, void *const *objects, uint16_t id,
+                          unsigned how);
+/* Uncharges objects that are about to go into sheaves or slabs. */
 void stook_account_uncharge(struct stook_cache *cache, size_t n, void *const *objects);
 
 #endif

@@ -1,8 +1,9 @@
 /*
- * Purpose: from a caller's wishes to a live cache: arguments checked, geometry chosen, layers composed.
+ * Purpose: from a caller's wishes to a live cache: checks arguments, chooses the geometry, composes
+ * the layers.
  * Place: API; calls slab, barn and slot to make their parts.
  * Invariants:
- *  I1 a cache is published after its line is filled in every ready slot, and its parts are complete.
+ *  I1 a cache is published after its line is filled in every ready slot and its parts are complete.
  * Concurrency: registry mutex.
  */
 #include <errno.h>
@@ -10,34 +11,34 @@
 #include <string.h>
 
 #include "cache/cache_account.h"
-#include "cache/cache_rcu.h"
-#include "life/life.h"
+#include "gate/gate.h"
 #include "os/os.h"
 #include "slot/slot_node.h"
 
 #define FLAGS_HERE \
-        (STOOK_HWCACHE_ALIGN | STOOK_MERGE | STOOK_NO_SHEAVES | STOOK_RANDOM_ORDER | STOOK_RCU | STOOK_ACCOUNT | \
-         STOOK_TYPESAFE_BY_RCU)
-#define FLAGS_ALONE (STOOK_NO_SHEAVES | STOOK_RANDOM_ORDER | STOOK_RCU | STOOK_ACCOUNT | STOOK_TYPESAFE_BY_RCU) /* not merged */
+        (STOOK_HWCACHE_ALIGN | STOOK_MERGE | FLAGS_ALONE)
+/* Of caches that are not merged. */
+#define FLAGS_ALONE \
+        (STOOK_NO_SHEAVES | STOOK_RANDOM_ORDER | STOOK_RCU | STOOK_ACCOUNT | STOOK_TYPESAFE_BY_RCU)
 
 /* Bytes up to which natural alignment grows with the size: what malloc promises too. */
 #define NATURAL_ALIGN_MAX 16
 
 struct stook_cache_options stook_cache_options = { .capacity = -1, .merge = -1 };
 
-unsigned stook_cache_default_capacity(size_t slot_size)
+unsigned stook_cache_default_capacity(size_t stride)
 {
         unsigned capacity;
 
-        if (slot_size < 256)
-                return stook_sheaf_round_capacity(60);
-        if (slot_size < 1024)
+        if (stride < 256)
+                return stook_sheaf_round_capacity(64);
+        if (stride < 1024)
                 return stook_sheaf_round_capacity(26);
-        if (slot_size < 4096)
-                return stook_sheaf_round_capacity(12);
-        /* From 16 KiB on bytes are the limit, not objects; but one object is always worth a sheaf. */
+        if (stride < 4096)
+                return 12;
+        /* From 16 KiB on, bytes are the limit, not objects. One object is always worth a sheaf. */
         capacity = stook_sheaf_round_capacity(4);
-        while (capacity > 1 && 2 * capacity * slot_size > STOOK_SLOT_CACHE_BYTES)
+        while (capacity > 1 && 2 * capacity * stride > STOOK_SLOT_CACHE_BYTES)
                 capacity /= 2;
         return capacity;
 }
@@ -73,7 +74,8 @@ static int check(const char *name, size_t size, const struct stook_cache_args *a
         if (!size)
                 return -EINVAL;
         if (args) {
-                if (args->args_size != sizeof(*args) || args->sheaf_capacity > STOOK_SHEAF_CAPACITY_MAX)
+                if (args->args_size != sizeof(*args) ||
+                    args->sheaf_capacity > STOOK_SHEAF_CAPACITY_MAX)
                         return -EINVAL;
                 if (!barn_limit_good(args->barn_full) || !barn_limit_good(args->barn_empty))
                         return -EINVAL;
@@ -107,23 +109,28 @@ struct plan {
         const struct stook_rcu *rcu;
 };
 
-static unsigned capacity_of(const struct plan *plan, size_t slot_size)
+static bool has_no_sheaves(const struct plan *plan)
+{
+        return (plan->flags & STOOK_NO_SHEAVES) || stook_cache_options.tiny;
+}
+
+static unsigned capacity_of(const struct plan *plan, size_t stride)
 {
         unsigned capacity;
 
-        if ((plan->flags & STOOK_NO_SHEAVES) || stook_cache_options.tiny)
+        if (has_no_sheaves(plan))
                 return 0;
         if (stook_cache_options.capacity >= 0)
                 return (unsigned)stook_cache_options.capacity;
         if (plan->capacity >= 0)
                 return (unsigned)plan->capacity;
-        capacity = stook_cache_default_capacity(slot_size);
+        capacity = stook_cache_default_capacity(stride);
         return plan->at_least > capacity ? stook_sheaf_round_capacity(plan->at_least) : capacity;
 }
 
 /*
- * Where the cache's sheaves are: at the line of its index, or, if it is accounted, at the line of a second one (see
- * cache_account.h). Return: 0; -ENFILE; -ENOMEM.
+ * Where the cache's sheaves are: at the line of its index, or, if it is accounted, at the line of a
+ * second index (see cache_account.h). Return: 0; -ENFILE; -ENOMEM.
  */
 static int choose_line(struct stook_cache *cache)
 {
@@ -149,12 +156,18 @@ static int choose_line(struct stook_cache *cache)
 static int make(unsigned index, const struct plan *plan, struct stook_cache **made)
 {
         struct stook_cache *cache;
+        uint32_t hidden_offset = 0;
         unsigned capacity;
+        size_t bytes;
+        bool grows;
         int error = stook_registry_take(index, &cache);
 
         if (error)
                 return error;
-        /* Hands pass by from the moment it is listed; one that was destroyed is closed since then. */
+        /*
+         * From here on the idle reaper of any slot may visit the cache. The barns of an index that
+         * was used before are closed since that cache was destroyed.
+         */
         if (!cache->barns.node)
                 stook_barns_close(&cache->barns);
         memset(&cache->counters, 0, sizeof(cache->counters));
@@ -165,27 +178,30 @@ static int make(unsigned index, const struct plan *plan, struct stook_cache **ma
         cache->align = (uint32_t)plan->align;
         cache->references = 1;
         cache->second_index = 0;
-        cache->rcu = plan->rcu;
-        cache->rcu_used = 0;
 
+        bytes = plan->size;
+        if (plan->flags & STOOK_ACCOUNT)
+                bytes = stook_account_offset(plan->size) + STOOK_ACCOUNT_BYTES;
+        if (plan->flags & STOOK_RCU) {
+                hidden_offset = (uint32_t)stook_account_offset(bytes);
+                bytes = hidden_offset + sizeof(struct stook_link);
+        }
         error = stook_slabs_init(&cache->slabs, &(struct stook_slabs_args){
                 .name = cache->name,
                 .cache_index = cache->index,
-                .object_size = plan->flags & STOOK_ACCOUNT ? stook_account_offset(plan->size) + STOOK_ACCOUNT_BYTES :
-                                                             plan->size,
+                .object_size = bytes,
                 .align = plan->align,
                 .slab_objects = plan->slab_objects,
                 .random_order = plan->flags & STOOK_RANDOM_ORDER,
                 .keep_none = stook_cache_options.tiny,
-                .link_behind = plan->flags & (STOOK_RCU | STOOK_TYPESAFE_BY_RCU),
-                .give = plan->flags & STOOK_TYPESAFE_BY_RCU ? stook_rcu_give_later : NULL,
+                .give_later = plan->flags & STOOK_TYPESAFE_BY_RCU ? stook_cache_give_later : NULL,
                 .ctor = plan->ctor,
                 .ctor_data = plan->ctor_data,
                 .counters = &cache->counters,
         });
         if (error)
                 goto give;
-        capacity = capacity_of(plan, cache->slabs.slot_size);
+        capacity = capacity_of(plan, cache->slabs.stride);
         error = stook_barns_init(&cache->barns, &cache->slabs, &cache->counters, capacity,
                                  plan->full_limit, plan->empty_limit);
         if (error)
@@ -198,14 +214,19 @@ static int make(unsigned index, const struct plan *plan, struct stook_cache **ma
         error = choose_line(cache);
         if (error)
                 goto give;
+        stook_rcu_cache_init(&cache->rcu, &cache->front, plan->rcu, hidden_offset,
+                             stook_cache_is_accounted(cache));
 
-        if (plan->grows && stook_cache_options.capacity < 0)
+        grows = plan->grows && stook_cache_options.capacity < 0 && !has_no_sheaves(plan);
+        if (grows)
                 stook_barns_let_grow(&cache->barns);
         cache->magic = cache->slabs.magic;
-        cache->last_offset = (cache->slabs.objects - 1) * cache->slabs.slot_size;
+        cache->last_offset = (cache->slabs.objects - 1) * cache->slabs.stride;
         stook_shapes[cache->index] = (struct stook_shape){ cache->magic, cache->last_offset };
-        /* I3: the next even value, or the odd one behind it where there are no sheaves. */
-        __atomic_store_n(&cache->front.config, ((cache->front.config + 2) & ~1u) | !capacity, __ATOMIC_RELEASE);
+        /* I3: the next even value, or the odd one behind it where there will be no sheaves. */
+        __atomic_store_n(&cache->front.config,
+                         ((cache->front.config + 2) & ~1u) | (!capacity && !grows),
+                         __ATOMIC_RELEASE);
         stook_barns_open(&cache->barns);
         stook_registry_publish(cache);
         *made = cache;
@@ -231,22 +252,23 @@ static bool may_merge(const struct plan *plan)
 /* A living cache of the same geometry that agreed to be shared. */
 static struct stook_cache *merge_target(const struct plan *plan)
 {
-        size_t slot_size = (plan->size + plan->align - 1) & ~(plan->align - 1);
+        size_t stride = (plan->size + plan->align - 1) & ~(plan->align - 1);
         struct stook_cache *cache = NULL;
 
         while ((cache = stook_registry_next(cache)))
-                if ((cache->flags & STOOK_MERGE) && cache->slabs.slot_size == slot_size &&
+                if ((cache->flags & STOOK_MERGE) && cache->slabs.stride == stride &&
                     cache->align % plan->align == 0)
                         return cache;
         return NULL;
 }
 
-STOOK_API struct stook_cache *stook_cache_create(const char *name, size_t size, const struct stook_cache_args *args)
+STOOK_API struct stook_cache *stook_cache_create(const char *name, size_t size,
+                                                 const struct stook_cache_args *args)
 {
         struct stook_cache *cache = NULL;
         int error = check(name, size, args);
 
-        if (!error && !stook_start())
+        if (!error && !stook_gate_open())
                 error = -ENOMEM;
         if (error) {
                 errno = -error;
@@ -274,20 +296,22 @@ STOOK_API struct stook_cache *stook_cache_create(const char *name, size_t size, 
         if (args && args->align > plan.align)
                 plan.align = args->align;
 
-        /* From here on the flag says that the cache is shared, whoever asked for it. */
+        /* From here on the flag says that the cache is shared, by its flags or by the option. */
         if (may_merge(&plan))
                 plan.flags |= STOOK_MERGE;
         else
                 plan.flags &= ~STOOK_MERGE;
 
-        stook_registry_lock();
+        if (!stook_registry_lock(STOOK_REFUSED("stook_cache_create")))
+                return (errno = EDEADLK, NULL);
         if (plan.flags & STOOK_MERGE)
                 cache = merge_target(&plan);
         if (cache) {
                 if (stook_registry_add_alias(cache, name)) {
                         cache->references++;
                         if (cache->object_size < size)
-                                __atomic_store_n(&cache->object_size, (uint32_t)size, __ATOMIC_RELAXED);
+                                __atomic_store_n(&cache->object_size, (uint32_t)size,
+                                                 __ATOMIC_RELAXED);
                 } else {
                         cache = NULL;
                         error = -ENOMEM;
@@ -301,8 +325,9 @@ STOOK_API struct stook_cache *stook_cache_create(const char *name, size_t size, 
         return error ? NULL : cache;
 }
 
-struct stook_cache *stook_cache_create_at(unsigned index, const char *name, size_t size, size_t align,
-                                          unsigned capacity, unsigned full_limit, uint64_t flags)
+struct stook_cache *stook_cache_create_at(unsigned index, const char *name, size_t size,
+                                          size_t align, unsigned capacity, unsigned full_limit,
+                                          uint64_t flags)
 {
         struct plan plan = {
                 .name = name, .size = size, .align = align, .capacity = (int)capacity,

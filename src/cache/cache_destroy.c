@@ -2,14 +2,16 @@
  * Purpose: empty a cache: for good (destroy), or as far as it goes (shrink).
  * Place: API; calls slot, barn and slab from above, in the order in which objects go down.
  * Invariants:
- *  I1 a cache is given up only when no object is out of its slabs and no sheaf of it is left, lent ones
- *     included; until then it is whole and usable.
+ *  I1 a cache is given up only when no object is out of its slabs and no sheaf of it is left, lent
+ *     ones included. Until then it is whole and usable.
  * Concurrency: registry mutex; alloc and free of the cache may go on during a shrink.
  */
 #include <errno.h>
 #include <limits.h>
 
 #include "cache/cache.h"
+#include "evacuate/evacuate.h"
+#include "gate/gate.h"
 #include "pages/span.h"
 #include "report/report.h"
 
@@ -18,14 +20,18 @@
 
 bool stook_cache_empty(struct stook_cache *cache)
 {
-        bool drained = stook_slot_drain(&cache->front);
+        bool submitted = stook_rcu_cache_evacuate(&cache->rcu);
+        bool drained = stook_evacuate_cache(&cache->front) && submitted;
 
         stook_barn_empty_all(&cache->barns);
         stook_slabs_shrink(&cache->slabs);
         return drained;
 }
 
-/* Sheaves whose objects are told from those that users have; where more are lent, none is named. */
+/*
+ * Lent sheaves whose objects are told from those that users hold. If more are lent, the report
+ * names no object.
+ */
 #define LENT_KNOWN 32
 
 struct left {
@@ -94,7 +100,8 @@ static void report_lent(const struct stook_cache *cache, struct lent lent)
 {
         char detail[112];
 
-        stook_report_format(detail, sizeof(detail), "%u prefilled sheaves not returned at destroy, %u objects in them",
+        stook_report_format(detail, sizeof(detail),
+                            "%u prefilled sheaves not returned at destroy, %u objects in them",
                             (uint64_t)lent.sheaves, (uint64_t)lent.objects);
         stook_report_found(STOOK_FAULT_OBJECTS_LEFT, NULL, cache->name, NULL, 0, detail);
 }
@@ -107,8 +114,37 @@ static STOOK_NOINLINE void report_left(struct stook_cache *cache, size_t objects
         stook_sheaf_for_each(cache->index, note_lent, &left);
         if (left.sheaves <= LENT_KNOWN)
                 stook_slabs_for_each_out(&cache->slabs, name_left, &left);
-        stook_report_format(detail, sizeof(detail), "%u still allocated at destroy", (uint64_t)objects);
+        stook_report_format(detail, sizeof(detail), "%u still allocated at destroy",
+                            (uint64_t)objects);
         stook_report_found(STOOK_FAULT_OBJECTS_LEFT, NULL, cache->name, NULL, 0, detail);
+}
+
+/* Registry mutex held. DYING: a child forked beside a destroy may finish it. */
+static bool is_known(const struct stook_cache *cache)
+{
+        return cache->state == STOOK_CACHE_LIVE || cache->state == STOOK_CACHE_DYING;
+}
+
+static STOOK_COLD void report_destroyed(enum stook_fault fault, const struct stook_cache *cache)
+{
+        stook_report_fault(fault, cache, cache->name, NULL, 0,
+                           "a cache that was destroyed before");
+}
+
+void stook_cache_report_destroyed(const struct stook_cache *cache)
+{
+        report_destroyed(STOOK_FAULT_NOT_LIVE, cache);
+}
+
+int stook_cache_lock(struct stook_cache *cache, const char *refusal)
+{
+        if (!stook_registry_lock(refusal))
+                return -EDEADLK;
+        if (STOOK_LIKELY(is_known(cache)))
+                return 0;
+        stook_registry_unlock();
+        stook_cache_report_destroyed(cache);
+        return -EINVAL;
 }
 
 STOOK_API int stook_cache_destroy(struct stook_cache *cache)
@@ -116,14 +152,22 @@ STOOK_API int stook_cache_destroy(struct stook_cache *cache)
         uint32_t config, reserved;
         struct lent lent = { 0 };
         size_t objects;
-        bool drained;
+        bool closed, drained;
 
         if (!cache)
                 return 0;
         if (stook_registry_is_class(cache))
                 return -EINVAL;
+        stook_gate_check();
+        if (!stook_registry_may_wait(STOOK_REFUSED("stook_cache_destroy")))
+                return -EDEADLK;
         stook_cache_rcu_barrier(cache);
-        stook_registry_lock();
+        stook_registry_wait();
+        if (!is_known(cache)) {
+                stook_registry_unlock();
+                report_destroyed(STOOK_FAULT_DOUBLE_FREE, cache);
+                return -EINVAL;
+        }
         if (cache->references > 1) {
                 cache->references--;
                 stook_registry_unlock();
@@ -133,26 +177,32 @@ STOOK_API int stook_cache_destroy(struct stook_cache *cache)
         reserved = __atomic_exchange_n(&cache->slabs.reserved, 0, __ATOMIC_RELAXED);
         config = cache->front.config;
         __atomic_store_n(&cache->front.config, config | 1, __ATOMIC_SEQ_CST);
-        drained = stook_barns_close(&cache->barns) && stook_cache_empty(cache);
+        closed = stook_barns_close(&cache->barns);
+        drained = closed && stook_cache_empty(cache);
         objects = drained ? stook_slabs_objects_out(&cache->slabs) : 0;
         if (drained)
                 lent = lent_sheaves(cache);
         if (drained && !objects && !lent.sheaves) {
-                stook_registry_withdraw(cache);         /* its barns stay closed until the index is used again */
+                stook_rcu_cache_end(&cache->rcu);
+                stook_registry_withdraw(cache); /* its barns stay closed until the next use */
                 if (cache->second_index)
                         stook_registry_give(stook_cache_at(cache->second_index));
                 stook_registry_give(cache);
                 stook_registry_unlock();
-                stook_rcu_hand_in();
+                stook_rcu_submit_deferred();
                 return 0;
         }
         stook_barns_open(&cache->barns);
         __atomic_store_n(&cache->slabs.reserved, reserved, __ATOMIC_RELAXED);
-        __atomic_store_n(&cache->front.config, stook_barns_capacity(&cache->barns) ? config + 2 : config, __ATOMIC_RELEASE);
+        /* cache.h I3: of an even generation sheaves were installed; an odd one had none. */
+        __atomic_store_n(&cache->front.config, config & 1 ? config : config + 2, __ATOMIC_RELEASE);
         __atomic_store_n(&cache->state, STOOK_CACHE_LIVE, __ATOMIC_RELEASE);
         if (!drained)
                 stook_report_found(STOOK_FAULT_OBJECTS_LEFT, NULL, cache->name, NULL, 0,
-                                   "slots not emptied at destroy: membarrier refused, or a thread stopped in there");
+                                   closed ? "slots not emptied at destroy: membarrier is refused, "
+                                            "or a thread is stopped in one" :
+                                            "barns not emptied at destroy: "
+                                            "another thread is inside");
         if (lent.sheaves)
                 report_lent(cache, lent);
         if (objects > lent.objects)
@@ -164,13 +214,16 @@ STOOK_API int stook_cache_destroy(struct stook_cache *cache)
 STOOK_API int stook_cache_shrink(struct stook_cache *cache)
 {
         size_t slabs;
+        int error;
 
         if (!cache)
                 return -EINVAL;
-        stook_registry_lock();
+        error = stook_cache_lock(cache, STOOK_REFUSED("stook_cache_shrink"));
+        if (error)
+                return error;
         stook_cache_empty(cache);
         slabs = stook_slabs_count(&cache->slabs);
         stook_registry_unlock();
-        stook_rcu_hand_in();
+        stook_rcu_submit_deferred();
         return slabs < INT_MAX ? (int)slabs : INT_MAX;
 }

@@ -1,17 +1,23 @@
 /*
- * Purpose: prefilled sheaves: whole sheaves lent to users, who then take objects from them with nothing in the way.
- * Place: API; calls slot for its spare, then barn, then slab through it.
+ * Purpose: prefilled sheaves. The library lends a whole sheaf, and the user takes objects from it
+ * by plain loads and stores.
+ * Place: API; calls slot for its spare, then barn.
  *
- * Where a sheaf comes from: the slot's spare (prefill_fast), else the barn, a full one first, else new memory
- * (prefill_slow). It is filled to its capacity, not just to what was asked for: the next time there is nothing to
- * do. More than a sheaf holds: one is made to measure (prefill_oversize). Where it goes: back to be the spare, as
- * it is (return_fast); else filled up and to the barn, or flushed; made to measure it is flushed and deleted (return_slow).
+ * Where a lent sheaf comes from: the slot's spare (prefill_fast), else the barn, a full one first,
+ * else new memory (prefill_slow). It is filled to its capacity, not just to what was asked for: the
+ * next time there is nothing to do. If more is asked for than a sheaf holds, the sheaf is made to
+ * measure (prefill_oversize). So it is if all objects are to be of one node, and there are several:
+ * sheaves that lie ready may have objects of any node.
+ * Where a returned sheaf goes: it becomes the spare, as it is (return_fast); else it is filled up
+ * and goes to the barn, or is flushed. A sheaf made to measure is flushed and deleted
+ * (return_slow).
  *
- * Unlike the kernel's, the counters count what succeeded, and what is taken from a lent sheaf counts as taken from a
- * sheaf (alloc_fastpath), so that all sums hold and sheaves on loan are prefills less returns.
+ * Unlike the kernel's, the counters count what succeeded. What is taken from a lent sheaf counts as
+ * taken from a sheaf (alloc_fastpath). So all sums hold, and sheaves on loan are prefills less
+ * returns.
  *
  * Invariants:
- *  I1 a lent sheaf is marked (barn/sheaf.h) and in nobody's hands but the user's.
+ *  I1 a lent sheaf is marked (barn/sheaf.h), and only the user has it.
  * Concurrency: any thread, any instruction; a lent sheaf has one holder.
  * Failure: prefill NULL with errno ENOMEM or EINVAL, nothing lost; return never fails.
  */
@@ -20,46 +26,55 @@
 #include <stook/sheaf.h>
 
 #include "cache/cache_account.h"
-#include "life/life.h"
+#include "cache/cache_slow.h"
+#include "os/os.h"
+#include "pages/pagemap.h"
 #include "report/report.h"
 #include "slot/slot_node.h"
 
 #define NODE stook_slot_node()
 
-static bool arguments_good(const struct stook_cache *cache, size_t n, unsigned flags)
+static bool arguments_good(const struct stook_cache *cache, unsigned flags, size_t n)
 {
-        return cache && n <= STOOK_SHEAF_CAPACITY_MAX && !(flags & ~(STOOK_ZERO | STOOK_NOWAIT)) &&
-               !((flags & STOOK_ZERO) && cache->slabs.ctor);
+        return n <= STOOK_SHEAF_CAPACITY_MAX && stook_flags_good(cache, flags);
+}
+
+/* All objects of the sheaf are to be of the node that this thread runs on. */
+static bool is_one_node(unsigned flags)
+{
+        return STOOK_UNLIKELY(flags & STOOK_THISNODE) && stook_slots_by_node;
+}
+
+static bool is_all_of_node(const struct stook_sheaf *sheaf, unsigned node)
+{
+        for (unsigned i = 0; i < stook_sheaf_size(sheaf); i++)
+                if (stook_address_node((uintptr_t)sheaf->objects[i]) != node)
+                        return false;
+        return true;
 }
 
 static unsigned loan_terms(const struct stook_cache *cache, unsigned flags)
 {
-        unsigned terms = cache->flags & STOOK_ACCOUNT ? STOOK_LOAN_LIBRARY : 0;
+        unsigned terms = stook_cache_is_accounted(cache) ? STOOK_LOAN_LIBRARY : 0;
 
         return flags & STOOK_ZERO ? terms | STOOK_LOAN_LIBRARY | STOOK_LOAN_ZERO : terms;
 }
 
-/* The slot's spare, or one of the barn's, if it can hold @n. *@how: what to count. */
-static struct stook_sheaf *at_hand(struct stook_cache *cache, size_t n, enum stook_counter *how)
+/* The slot's spare, if it can hold @n. */
+static struct stook_sheaf *spare_for(struct stook_cache *cache, size_t n)
 {
         struct stook_sheaf *sheaf = stook_slot_take_spare(&cache->front);
 
-        *how = STOOK_STAT_sheaf_prefill_fast;
-        if (!sheaf) {
-                *how = STOOK_STAT_sheaf_prefill_slow;
-                sheaf = stook_barn_get_full_or_empty(&cache->barns, NODE);
-        }
         if (sheaf && stook_sheaf_capacity(sheaf) < n) {
-                stook_barn_dispose(&cache->barns, NODE, sheaf);
+                stook_slot_dispose(&cache->front, -1, sheaf);
                 sheaf = NULL;
         }
         return sheaf;
 }
 
-/* No memory for more objects: what other sheaves of the slot and the barn have. */
+/* There is no memory for more objects: takes those of other sheaves, of the slot and the barn. */
 static STOOK_NOINLINE void gather(struct stook_cache *cache, struct stook_sheaf *into)
 {
-        struct stook_barns *barns = &cache->barns;
         unsigned size = stook_sheaf_size(into);
 
         while (size < stook_sheaf_capacity(into)) {
@@ -67,7 +82,8 @@ static STOOK_NOINLINE void gather(struct stook_cache *cache, struct stook_sheaf 
                 unsigned room = stook_sheaf_capacity(into) - size, has, moved;
 
                 if (!from)
-                        from = stook_barn_get_full(barns, NODE);
+                        from = stook_barn_get(&cache->barns, NODE, (struct stook_barn_want){
+                                .kind = STOOK_WANT_FULL, .from = STOOK_FROM_BARN });
                 if (!from)
                         break;
                 has = stook_sheaf_size(from);
@@ -75,27 +91,63 @@ static STOOK_NOINLINE void gather(struct stook_cache *cache, struct stook_sheaf 
                 memcpy(into->objects + size, from->objects + has - moved, moved * sizeof(void *));
                 stook_sheaf_set_size(from, has - moved);
                 stook_sheaf_set_size(into, size += moved);
-                stook_barn_dispose(barns, NODE, from);
+                stook_slot_dispose(&cache->front, -1, from);
         }
+}
+
+/* From the slabs; and from other sheaves, if @n objects are more than that gave. */
+static void fill(struct stook_cache *cache, struct stook_sheaf *sheaf, size_t n)
+{
+        stook_barn_fill(&cache->barns, NODE, sheaf);
+        if (stook_sheaf_size(sheaf) < n)
+                gather(cache, sheaf);
+}
+
+/* A sheaf for @n objects of one node, with as many as that node's slabs have. NULL: no memory. */
+static STOOK_NOINLINE struct stook_sheaf *make_of_node(struct stook_cache *cache, size_t n)
+{
+        unsigned home = stook_os_node_home(NODE);
+        struct stook_sheaf *sheaf = stook_sheaf_new(cache->index, (unsigned)n, home,
+                                                    &cache->counters);
+        size_t got;
+
+        if (!sheaf)
+                return NULL;
+        got = stook_slab_fill(&cache->slabs, home, n, sheaf->objects,
+                              STOOK_FILL_FOR_SHEAF | STOOK_FILL_THISNODE);
+        stook_sheaf_set_size(sheaf, (unsigned)got);
+        stook_count(&cache->counters, STOOK_STAT_sheaf_refill, got);
+        return sheaf;
+}
+
+/* No sheaf has no room: for 0 objects there is room for one. */
+static struct stook_sheaf *find_room(struct stook_cache *cache, size_t n, unsigned flags)
+{
+        if (!n)
+                n = 1;
+        if (is_one_node(flags))
+                return make_of_node(cache, n);
+        return stook_barn_get(&cache->barns, NODE, (struct stook_barn_want){
+                .kind = STOOK_WANT_ROOM, .objects = (uint32_t)n });
 }
 
 static struct stook_sheaf *borrow(struct stook_cache *cache, size_t n, unsigned flags)
 {
         struct stook_barns *barns = &cache->barns;
-        enum stook_counter how = STOOK_STAT_sheaf_prefill_oversize;
-        unsigned usual = stook_barns_capacity(barns), capacity = n > usual ? (unsigned)n : usual;
-        struct stook_sheaf *sheaf = NULL;
+        bool measured = n > stook_barns_capacity(barns) || is_one_node(flags);
+        enum stook_counter how = STOOK_STAT_sheaf_prefill_fast;
+        struct stook_sheaf *sheaf = measured ? NULL : spare_for(cache, n);
 
-        if (n <= usual)
-                sheaf = at_hand(cache, n, &how);
-        if (!sheaf)
-                sheaf = stook_sheaf_new(cache->index, capacity, NODE, &cache->counters);
+        if (!sheaf) {
+                if (STOOK_UNLIKELY(stook_cache_is_destroyed(cache)))
+                        return NULL;
+                how = measured ? STOOK_STAT_sheaf_prefill_oversize : STOOK_STAT_sheaf_prefill_slow;
+                sheaf = find_room(cache, n, flags);
+        }
         if (!sheaf)
                 return NULL;
-        if (stook_sheaf_size(sheaf) < n)
-                stook_barn_fill(barns, NODE, sheaf);
-        if (stook_sheaf_size(sheaf) < n)
-                gather(cache, sheaf);
+        if (stook_sheaf_size(sheaf) < n && !is_one_node(flags))
+                fill(cache, sheaf, n);
         if (stook_sheaf_size(sheaf) < n) {
                 stook_barn_flush(barns, sheaf);
                 stook_sheaf_delete(sheaf, &cache->counters);
@@ -121,51 +173,72 @@ static void give_back(struct stook_cache *cache, struct stook_sheaf *sheaf)
                 stook_sheaf_delete(sheaf, &cache->counters);
                 return;
         }
-        if (stook_barn_has_room(barns, NODE))
-                stook_barn_fill(barns, NODE, sheaf);
-        stook_barn_dispose(barns, NODE, sheaf);
+        stook_barn_fill_for_put(barns, NODE, sheaf);
+        stook_slot_dispose(&cache->front, -1, sheaf);
 }
 
-STOOK_API struct stook_sheaf *stook_sheaf_prefill(struct stook_cache *cache, size_t n, unsigned flags)
+STOOK_API struct stook_sheaf *stook_sheaf_prefill(struct stook_cache *cache, unsigned flags,
+                                                  size_t n)
 {
         struct stook_sheaf *sheaf;
 
-        if (!n || !arguments_good(cache, n, flags)) {
+        if (!arguments_good(cache, flags, n)) {
                 errno = EINVAL;
                 return NULL;
         }
-        stook_fork_check();
+        stook_slow_begin(flags);
         sheaf = borrow(cache, n, flags);
+        stook_slow_end(flags);
         if (!sheaf)
                 errno = ENOMEM;
         return sheaf;
 }
 
-STOOK_API int stook_sheaf_refill(struct stook_cache *cache, struct stook_sheaf **at, size_t n, unsigned flags)
+/* Does a lent sheaf have what is wanted, perhaps after it was filled? *@replace: another might. */
+static bool suffices(struct stook_cache *cache, struct stook_sheaf *sheaf, unsigned flags, size_t n,
+                     bool *replace)
 {
-        struct stook_sheaf *sheaf, *larger;
+        if (is_one_node(flags)) {
+                *replace = true;
+                return stook_sheaf_size(sheaf) >= n &&
+                       is_all_of_node(sheaf, stook_os_node_home(NODE));
+        }
+        *replace = stook_sheaf_capacity(sheaf) < n;
+        if (stook_sheaf_size(sheaf) < n && !*replace)
+                fill(cache, sheaf, n);
+        return stook_sheaf_size(sheaf) >= n;
+}
 
-        if (!at || !*at || !arguments_good(cache, n, flags))
-                return -EINVAL;
-        sheaf = *at;
-        if (sheaf->cache_index != cache->index || !stook_sheaf_is_lent(sheaf))
-                return -EINVAL;
-        stook_fork_check();
-        if (stook_sheaf_size(sheaf) < n && stook_sheaf_capacity(sheaf) >= n)
-                stook_barn_fill(&cache->barns, NODE, sheaf);
-        if (stook_sheaf_size(sheaf) < n && stook_sheaf_capacity(sheaf) >= n)
-                gather(cache, sheaf);
-        if (stook_sheaf_size(sheaf) >= n) {
+static int refill(struct stook_cache *cache, unsigned flags, struct stook_sheaf **at, size_t n)
+{
+        struct stook_sheaf *sheaf = *at, *other;
+        bool replace;
+
+        if (suffices(cache, sheaf, flags, n, &replace)) {
                 stook_sheaf_lend(sheaf, loan_terms(cache, flags));
                 return 0;
         }
-        larger = stook_sheaf_capacity(sheaf) < n ? borrow(cache, n, flags) : NULL;
-        if (!larger)
+        other = replace ? borrow(cache, n, flags) : NULL;
+        if (!other)
                 return -ENOMEM;
         stook_sheaf_take_back(sheaf);
         give_back(cache, sheaf);
-        *at = larger;
+        *at = other;
         return 0;
+}
+
+STOOK_API int stook_sheaf_refill(struct stook_cache *cache, unsigned flags, struct stook_sheaf **at,
+                                 size_t n)
+{
+        int error;
+
+        if (!at || !*at || !arguments_good(cache, flags, n) ||
+            (*at)->cache_index != cache->index || !stook_sheaf_is_lent(*at))
+                return -EINVAL;
+        stook_slow_begin(flags);
+        error = refill(cache, flags, at, n);
+        stook_slow_end(flags);
+        return error;
 }
 
 STOOK_API size_t stook_sheaf_available(const struct stook_sheaf *sheaf)
@@ -173,11 +246,12 @@ STOOK_API size_t stook_sheaf_available(const struct stook_sheaf *sheaf)
         return sheaf ? stook_sheaf_size(sheaf) : 0;
 }
 
-static STOOK_NOINLINE void look_at(struct stook_cache *cache, const struct stook_sheaf *sheaf, void *object)
+/* What the terms of the loan ask for. The call cannot fail, so a charge passes limits. */
+static STOOK_NOINLINE void meet_terms(struct stook_cache *cache, const struct stook_sheaf *sheaf,
+                                      void *object)
 {
         if (stook_sheaf_loan_terms(sheaf) & STOOK_LOAN_ZERO)
-                memset(object, 0, stook_cache_object_size(cache));
-        /* It cannot fail, so limits are passed. */
+                memset(object, 0, stook_slow_bytes(cache));
         if (stook_cache_is_accounted(cache))
                 stook_account_charge(cache, 1, &object, stook_group_current(), STOOK_CHARGE_FORCE);
 }
@@ -193,21 +267,24 @@ STOOK_API void *stook_sheaf_alloc(struct stook_cache *cache, struct stook_sheaf 
         object = sheaf->objects[size - 1];
         __atomic_store_n(&sheaf->word, word + STOOK_SHEAF_POP, __ATOMIC_RELAXED);
         if (STOOK_UNLIKELY(stook_sheaf_loan_terms(sheaf) & STOOK_LOAN_LIBRARY))
-                look_at(cache, sheaf, object);
+                meet_terms(cache, sheaf, object);
         return object;
 }
 
-static STOOK_COLD void return_misuse(const struct stook_cache *or_null, const struct stook_sheaf *sheaf)
+static STOOK_COLD void return_misuse(const struct stook_cache *or_null,
+                                     const struct stook_sheaf *sheaf)
 {
         const char *called = or_null ? or_null->name : NULL;
         unsigned index = sheaf->cache_index;
         char detail[112];
 
         if (index && (!or_null || index != or_null->index)) {
-                stook_report_format(detail, sizeof(detail), "a prefilled sheaf of cache %s", stook_cache_at(index)->name);
+                stook_report_format(detail, sizeof(detail), "a prefilled sheaf of cache %s",
+                                    stook_cache_at(index)->name);
                 stook_report_fault(STOOK_FAULT_WRONG_CACHE, sheaf, called, NULL, 0, detail);
         } else {
-                stook_report_fault(STOOK_FAULT_DOUBLE_FREE, sheaf, called, NULL, 0, "a prefilled sheaf that was returned before");
+                stook_report_fault(STOOK_FAULT_DOUBLE_FREE, sheaf, called, NULL, 0,
+                                   "a prefilled sheaf that was returned before");
         }
 }
 
@@ -215,10 +292,11 @@ STOOK_API void stook_sheaf_return(struct stook_cache *cache, struct stook_sheaf 
 {
         if (!sheaf)
                 return;
-        if (STOOK_UNLIKELY(!cache || sheaf->cache_index != cache->index || !stook_sheaf_take_back(sheaf))) {
+        if (STOOK_UNLIKELY(!cache || sheaf->cache_index != cache->index ||
+                           !stook_sheaf_take_back(sheaf))) {
                 return_misuse(cache, sheaf);
                 return;
         }
-        stook_fork_check();
+        stook_slow_begin(0);
         give_back(cache, sheaf);
 }

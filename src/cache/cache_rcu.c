@@ -1,199 +1,32 @@
 /*
- * Purpose: frees that wait for readers: into the slot's rcu sheaf in one critical section; the free that fills it
- * takes it off and submits it.
- * Objects of caches without sheaves, large objects of malloc's and those of other nodes share sheaves, on line 0.
- * Place: API; calls slot, and barn for sheaves.
- * Failure: -EAGAIN and the caller keeps the object; never for caches made with STOOK_RCU.
+ * Purpose: frees that wait for readers (<stook/rcu.h>): proves what the object is, as
+ * stook_cache_free does, and gives it to src/rcu; and what that layer asks of caches
+ * (stook_rcu_duties).
+ * Place: API; calls rcu, and pages for the lookup.
+ * Failure: misuse is reported. Where reports do not abort, -EINVAL.
  */
 #include <errno.h>
 
-#include "cache/cache_rcu.h"
-#include "life/life.h"
+#include "cache/cache_account.h"
+#include "cache/object_id.h"
 #include "pages/pagemap.h"
 #include "pages/span.h"
-#include "slot/slot_node.h"
-#include "slot/slot_rcu.h"
 
-/* Objects of a sheaf that takes those of many caches. */
-#define MIXED_CAPACITY 60
-/* Larger objects wait for nobody to share a sheaf with: what lies in open sheaves is not in the backlog. */
-#define ALONE_BYTES ((size_t)1 << 20)
-#define ALONE_CAPACITY 4                /* of the smallest sheaf there is */
-#define TRIES 16                        /* aborts, and sheaves that others opened or filled first */
-
-static struct stook_sheaf *new_sheaf(struct stook_cache *or_null)
-{
-        unsigned node = stook_slot_node();
-        struct stook_sheaf *sheaf;
-
-        if (!or_null)
-                return stook_sheaf_new_mixed(stook_sheaf_round_capacity(MIXED_CAPACITY));
-        sheaf = stook_barn_get_empty(&or_null->barns, node);
-        if (!sheaf)
-                sheaf = stook_sheaf_new(or_null->index, stook_rcu_capacity(or_null), node, &or_null->counters);
-        if (sheaf)
-                stook_sheaf_begin_rcu(sheaf, &or_null->counters);
-        return sheaf;
-}
-
-static void drop(struct stook_cache *or_null, struct stook_sheaf *sheaf)
-{
-        if (or_null) {
-                stook_sheaf_end_rcu(sheaf, &or_null->counters);
-                stook_barn_dispose(&or_null->barns, stook_sheaf_node(sheaf), sheaf);
-        } else {
-                stook_sheaf_end_mixed(sheaf);
-        }
-}
-
-static uint32_t offset_of(const struct stook_cache *or_null)
-{
-        return or_null ? or_null->front.offset : 0;
-}
-
-/* A sheaf is open on this slot, or was a moment ago. False: none to be had. */
-static bool open_sheaf(struct stook_cache *or_null, bool nolock)
-{
-        struct stook_sheaf *sheaf;
-
-        if (stook_slot_rcu_is_open(offset_of(or_null)))
-                return true;
-        sheaf = new_sheaf(or_null);
-        if (!sheaf)
-                return false;
-        if (!stook_slot_rcu_open(offset_of(or_null), sheaf, stook_rcu_round()))
-                drop(or_null, sheaf);
-        else if (!nolock)
-                stook_rcu_watch(or_null);
-        return true;
-}
-
-/* The object goes into the last place of the sheaf, and that to the implementation. False: it did not. */
-static bool fill(struct stook_cache *or_null, void *object, bool nolock)
-{
-        int ticket = stook_transit_enter();
-        struct stook_sheaf *full;
-
-        if (ticket < 0)
-                return false;
-        full = stook_slot_ops()->rcu_fill(offset_of(or_null), object);
-        if (full)
-                stook_rcu_submit(full, nolock);
-        if (!nolock)
-                stook_rcu_submit_waiting();
-        stook_transit_leave(ticket);
-        return full;
-}
-
-/* False: no sheaf for it, or too much waits already. */
-static bool put(struct stook_cache *or_null, void *object, bool nolock)
-{
-        for (unsigned tries = 0; tries < TRIES; tries++) {
-                void *answer = stook_slot_ops()->rcu_push(offset_of(or_null), object);
-
-                if (STOOK_LIKELY(answer == object))
-                        return true;
-                if (answer == STOOK_RCU_LAST) {
-                        if (!stook_rcu_has_room(or_null, nolock))
-                                return false;
-                        if (fill(or_null, object, nolock))
-                                return true;
-                } else if (!open_sheaf(or_null, nolock)) {
-                        return false;
-                }
-        }
-        return false;
-}
-
-/* In a sheaf of its own. */
-static bool put_alone(void *object, bool nolock)
-{
-        struct stook_sheaf *sheaf;
-        int ticket;
-
-        if (!stook_rcu_has_room(NULL, nolock))
-                return false;
-        sheaf = stook_sheaf_new_mixed(ALONE_CAPACITY);
-        if (!sheaf)
-                return false;
-        sheaf->objects[0] = object;
-        __atomic_store_n(&sheaf->word, 1, __ATOMIC_RELAXED);
-        ticket = stook_transit_enter();
-        if (ticket < 0) {
-                stook_sheaf_end_mixed(sheaf);
-                return false;
-        }
-        stook_rcu_submit(sheaf, nolock);
-        stook_transit_leave(ticket);
-        return true;
-}
-
-/* Where the sheaf of @cache does not take it. */
-static STOOK_NOINLINE int put_elsewhere(struct stook_cache *cache, void *object, bool nolock, bool mixed)
-{
-        int ticket;
-
-        stook_count(&cache->counters, STOOK_STAT_free_rcu_sheaf_fail, 1);
-        if (mixed && put(NULL, object, nolock))
-                return 0;
-        if (!(cache->flags & STOOK_RCU))
-                return -EAGAIN;
-        ticket = stook_transit_enter();
-        stook_rcu_chain_put(cache, object, nolock || ticket < 0);
-        if (ticket >= 0)
-                stook_transit_leave(ticket);
-        return 0;
-}
-
-/* Lies @object on another node than this thread? Its sheaf goes to this node's barn. */
-static bool is_remote(const void *object)
-{
-        return STOOK_UNLIKELY(stook_slots_by_node) &&
-               stook_entry_span(stook_pagemap_get((uintptr_t)object))->node != stook_slot_node();
-}
-
-static int free_rcu(struct stook_cache *cache, void *object, bool nolock)
-{
-        bool mixed;
-
-        if (STOOK_UNLIKELY(!__atomic_load_n(&cache->rcu_used, __ATOMIC_RELAXED))) {
-                if (!stook_rcu_of(cache))
-                        return -ENOTSUP;
-                __atomic_store_n(&cache->rcu_used, 1, __ATOMIC_RELAXED);
-        }
-        if (!nolock)
-                stook_fork_check();
-        /* Who has an implementation of his own cannot share; sheaves of one place have none that is not the last. */
-        mixed = stook_rcu_capacity(cache) < 2 || (is_remote(object) && !cache->rcu);
-        if (STOOK_LIKELY(!mixed) && put(cache, object, nolock))
-                return 0;
-        return put_elsewhere(cache, object, nolock, mixed && !cache->rcu);
-}
-
-/* Is it an object of @cache? As in stook_cache_free. */
-static bool belongs(struct stook_cache *cache, const void *object, uint64_t entry)
-{
-        uint32_t offset = stook_entry_offset(entry, (uintptr_t)object);
-
-        return stook_entry_cache(entry) == cache->index && offset * cache->magic < cache->magic &&
-               offset <= cache->last_offset;
-}
-
-static STOOK_NOINLINE int misuse(struct stook_cache *cache, void *object)
+static STOOK_NOINLINE int misuse(struct stook_cache *or_null, void *object)
 {
         if (!object)
                 return 0;
-        stook_cache_free_misuse(cache, object);
+        stook_cache_free_misuse(or_null, object);
         return -EINVAL;
 }
 
-static int free_of_cache(struct stook_cache *cache, void *object, bool nolock)
+STOOK_INLINE int free_of_cache(struct stook_cache *cache, void *object, bool nolock)
 {
         if (STOOK_UNLIKELY(!cache))
                 return -EINVAL;
-        if (STOOK_UNLIKELY(!belongs(cache, object, stook_pagemap_get((uintptr_t)object))))
+        if (STOOK_UNLIKELY(!stook_cache_owns(cache, object)))
                 return misuse(cache, object);
-        return free_rcu(cache, object, nolock);
+        return stook_rcu_free(&cache->rcu, object, nolock);
 }
 
 STOOK_API int stook_cache_free_rcu(struct stook_cache *cache, void *object)
@@ -206,22 +39,22 @@ STOOK_API int stook_cache_free_rcu_nolock(struct stook_cache *cache, void *objec
         return free_of_cache(cache, object, true);
 }
 
+/* @entry: of the object; of no cache. */
+static STOOK_NOINLINE int free_large(void *object, uint64_t entry, bool nolock)
+{
+        struct stook_span *span = entry ? stook_span_large_at((uintptr_t)object) : NULL;
+
+        return span ? stook_rcu_free_large(object, span->bytes, nolock) : misuse(NULL, object);
+}
+
 static int free_of_any(void *object, bool nolock)
 {
         uint64_t entry = stook_pagemap_get((uintptr_t)object);
         unsigned index = stook_entry_cache(entry);
-        struct stook_span *span;
 
         if (STOOK_LIKELY(index != 0))
                 return free_of_cache(stook_cache_at(index), object, nolock);
-        span = entry ? stook_span_large_at((uintptr_t)object) : NULL;
-        if (!span)
-                return misuse(NULL, object);
-        if (!stook_rcu_of(NULL))
-                return -ENOTSUP;
-        if (!nolock)
-                stook_fork_check();
-        return (span->bytes < ALONE_BYTES ? put(NULL, object, nolock) : put_alone(object, nolock)) ? 0 : -EAGAIN;
+        return free_large(object, entry, nolock);
 }
 
 STOOK_API int stook_free_rcu(void *object)
@@ -232,4 +65,29 @@ STOOK_API int stook_free_rcu(void *object)
 STOOK_API int stook_free_rcu_nolock(void *object)
 {
         return free_of_any(object, true);
+}
+
+STOOK_API void stook_cache_rcu_barrier(struct stook_cache *cache)
+{
+        if (cache)
+                stook_rcu_barrier_of(&cache->rcu);
+}
+
+/* ---- what src/rcu asks of caches ---- */
+
+static void free_mixed(size_t n, void **objects)
+{
+        stook_cache_free_bulk(NULL, n, objects);
+}
+
+static void uncharge(struct stook_rcu_cache *rcu, size_t n, void *const *objects)
+{
+        stook_account_uncharge(stook_container_of(rcu, struct stook_cache, rcu), n, objects);
+}
+
+const struct stook_rcu_duties stook_rcu_duties = { free_mixed, uncharge };
+
+void stook_cache_give_later(struct stook_slabs *slabs, struct stook_span *span)
+{
+        stook_rcu_give_span(&stook_container_of(slabs, struct stook_cache, slabs)->rcu, span);
 }

@@ -1,34 +1,33 @@
 /*
  * Purpose: the table of all caches, their indices, names and order of creation.
- * Place: called by cache_create.c, cache_destroy.c and by who walks all caches (inspect, life).
+ * Place: called by cache_create.c, cache_destroy.c, and by walks over all caches (inspect, life).
  * Invariants:
  *  I1 memory of the table is committed up to `bound`, in steps, and stays.
- *  I2 an index is in exactly one state: never used (>= bound), kept for malloc, idle (on idle_indices), in the
- *     making, or living (on living).
- * Concurrency: one mutex. It waits, unlike base/lock.h: none of its users may be called from a handler, and
- *  no alloc or free takes it.
+ *  I2 an index is in exactly one state: never used (>= bound), kept for malloc, idle (on
+ *     idle_indices), in the making, or living (on living).
+ * Concurrency: one mutex. It waits, unlike base/lock.h: none of its users may be called from a
+ *  handler, and no alloc or free takes it.
  */
 #include <errno.h>
 #include <string.h>
 
-#include "base/thread.h"
+#include "base/lock.h"
+#include "base/mutex.h"
 #include "cache/cache.h"
-#include "cache/cache_rcu.h"
-#include "life/life.h"
+#include "gate/gate.h"
 #include "os/os.h"
 #include "pages/meta.h"
-#include "slot/slot_rcu.h"
+#include "report/report.h"
 
 struct stook_cache *stook_caches;
-struct stook_shape stook_shapes[STOOK_CACHES_MAX];
+struct stook_shape stook_shapes[STOOK_CACHES_MAX] STOOK_MOSTLY_UNUSED;
 
 struct stook_alias {
         struct stook_alias *next;
         char name[64];
 };
 
-static uint32_t mutex;                  /* 0 free, 1 held, 2 held and somebody may sleep */
-static void    *mutex_owner;            /* atomic: the stook_self of the holder; only it compares equal */
+static struct stook_mutex mutex = STOOK_MUTEX_INIT(STOOK_RANK_REGISTRY);
 static uint32_t bound;                  /* atomic: read by walks without the mutex */
 static uint32_t first_free_index;       /* const after start */
 static size_t   committed;              /* mutex; bytes of the table */
@@ -37,62 +36,51 @@ static struct stook_list idle_indices = { &idle_indices, &idle_indices };
 static struct stook_alias *idle_aliases;
 static uint64_t births;                 /* mutex */
 
-#define WAIT_NS 1000000
-#define FORK_WAITS 1000
-
-static bool mutex_take(unsigned max_waits)
-{
-        uint32_t seen = 0;
-
-        if (__atomic_compare_exchange_n(&mutex, &seen, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
-                return true;
-        for (unsigned waits = 0; __atomic_exchange_n(&mutex, 2, __ATOMIC_ACQUIRE) != 0; waits++) {
-                if (waits == max_waits)
-                        return false;
-                stook_os_futex_wait(&mutex, 2, WAIT_NS);
-        }
-        return true;
-}
+#define FORK_WAITS 1000                 /* of 1 ms each */
 
 void stook_registry_wait(void)
 {
-        while (!mutex_take(FORK_WAITS))
-                ;
-        __atomic_store_n(&mutex_owner, stook_self, __ATOMIC_RELAXED);
+        stook_mutex_lock(&mutex);
 }
 
-void stook_registry_lock(void)
+bool stook_registry_may_wait(const char *refusal)
 {
-        stook_fork_check();                     /* or the child of _Fork waits for a holder it has not */
-        stook_registry_wait();
+        if (STOOK_LIKELY(!stook_registry_is_mine()))
+                return true;
+        stook_report_found(STOOK_FAULT_DEADLOCK, NULL, NULL, NULL, 0, refusal);
+        return false;
 }
 
+bool stook_registry_lock(const char *refusal)
+{
+        stook_gate_check();     /* or a child of _Fork waits although no thread holds the mutex */
+        if (!stook_registry_may_wait(refusal))
+                return false;
+        stook_registry_wait();
+        return true;
+}
+
+/*
+ * Counts as a holder (base/lock.h), so that a jump out of the malloc that makes a class is noticed.
+ */
 bool stook_registry_try(void)
 {
-        if (!mutex_take(0))
-                return false;
-        __atomic_store_n(&mutex_owner, stook_self, __ATOMIC_RELAXED);
-        return true;
+        return stook_mutex_try_counting(&mutex);
 }
 
 void stook_registry_unlock(void)
 {
-        __atomic_store_n(&mutex_owner, NULL, __ATOMIC_RELAXED);
-        if (__atomic_exchange_n(&mutex, 0, __ATOMIC_RELEASE) == 2)
-                stook_os_futex_wake(&mutex);
+        stook_mutex_unlock(&mutex);
 }
 
 bool stook_registry_is_mine(void)
 {
-        return __atomic_load_n(&mutex_owner, __ATOMIC_RELAXED) == stook_self;
+        return stook_mutex_is_mine(&mutex);
 }
 
 bool stook_registry_fork_prepare(void)
 {
-        if (stook_registry_is_mine() || !mutex_take(FORK_WAITS))
-                return false;
-        __atomic_store_n(&mutex_owner, stook_self, __ATOMIC_RELAXED);
-        return true;
+        return !stook_registry_is_mine() && stook_mutex_wait(&mutex, FORK_WAITS);
 }
 
 static bool commit_through(unsigned index)
@@ -112,10 +100,7 @@ static bool commit_through(unsigned index)
 
 bool stook_caches_start(unsigned reserved_indices)
 {
-        size_t page = stook_os_page_bytes();
-
-        stook_slot_rcu_submit = stook_rcu_submit_drained;
-        stook_caches = stook_os_reserve(STOOK_CACHES_MAX * sizeof(struct stook_cache), page);
+        stook_caches = stook_meta_reserve(STOOK_CACHES_MAX * sizeof(struct stook_cache));
         if (!stook_caches || !commit_through(reserved_indices))
                 return false;
         first_free_index = reserved_indices + 1;
@@ -196,12 +181,16 @@ static void link_by_age(struct stook_cache *cache)
 {
         struct stook_list *before = living.prev;
 
-        while (before != &living && stook_container_of(before, struct stook_cache, all)->born > cache->born)
+        while (before != &living &&
+               stook_container_of(before, struct stook_cache, all)->born > cache->born)
                 before = before->prev;
         stook_list_insert_between(&cache->all, before, before->next);
 }
 
-/* The lists of a holder who is gone, from the caches' states. What he was making or giving up is lost. */
+/*
+ * Makes the lists anew from the caches' states, after their holder vanished. What that thread was
+ * making or giving up is lost.
+ */
 static void rebuild(void)
 {
         stook_list_init(&living);
@@ -219,13 +208,26 @@ static void rebuild(void)
 void stook_registry_fork_child(bool whole)
 {
         if (!whole) {
+                stook_registry_recover();
                 if (stook_registry_is_mine())
                         return;
-                if (__atomic_load_n(&mutex, __ATOMIC_RELAXED))
+                if (stook_mutex_is_held(&mutex))
                         rebuild();
         }
-        __atomic_store_n(&mutex_owner, NULL, __ATOMIC_RELAXED);
-        __atomic_store_n(&mutex, 0, __ATOMIC_RELEASE);
+        stook_mutex_reset(&mutex);
+}
+
+/*
+ * After a jump out of this function the next call does it again: the word is what it was, and the
+ * count is raised.
+ */
+void stook_registry_recover(void)
+{
+        if (!stook_mutex_was_left(&mutex))
+                return;
+        stook_mutex_inherit(&mutex);
+        rebuild();
+        stook_registry_unlock();
 }
 
 bool stook_registry_add_alias(struct stook_cache *cache, const char *name)
@@ -260,21 +262,23 @@ STOOK_API struct stook_cache *stook_cache_find(const char *name)
 
         if (!name)
                 return NULL;
-        stook_registry_lock();
+        if (!stook_registry_lock(STOOK_REFUSED("stook_cache_find")))
+                return (errno = EDEADLK, NULL);
         while ((found = stook_registry_next(found)) && !answers_to(found, name))
                 ;
         stook_registry_unlock();
         return found;
 }
 
-STOOK_API int stook_for_each_cache(int (*each)(struct stook_cache *cache, void *data), void *data)
+STOOK_API int stook_cache_for_each(int (*each)(struct stook_cache *cache, void *data), void *data)
 {
         struct stook_cache *cache = NULL;
         int answer = 0;
 
         if (!each)
                 return -EINVAL;
-        stook_registry_lock();
+        if (!stook_registry_lock(STOOK_REFUSED("stook_cache_for_each")))
+                return -EDEADLK;
         while (!answer && (cache = stook_registry_next(cache)))
                 answer = each(cache, data);
         stook_registry_unlock();

@@ -1,21 +1,25 @@
 /*
- * Purpose: change a live cache: what its sheaves hold, what its barns keep, how many objects it has in store.
+ * Purpose: change a live cache: what its sheaves hold, what its barns keep, how many objects it has
+ * in store.
  * Place: API; calls barn, slot and slab.
  *
- * The new configuration is stored first: capacity and limits, then the generation (slot.h, config). Then slots and
- * barns are emptied. A thread that got its sheaf under the old generation finds that it cannot install it any more,
- * and takes it to the barn; from there it may come into a slot again. So sheaves of an older capacity may be about
- * for a while: they are as good as others, but are not kept when they are empty (barn/barn_growth.c).
+ * The new configuration is stored first: capacity and limits, then the generation (slot.h, config).
+ * Then slots are evacuated and barns emptied. A thread that got its sheaf under the old generation
+ * can no longer install it, and puts it into the barn. The put drains and deletes a sheaf that is
+ * smaller than the new capacity. A larger full one may come into a slot again. So sheaves of an
+ * older capacity may exist for a while. They are as good as others, but the barn does not keep them
+ * when they are empty (barn/barn_stacks.c).
  *
  * Invariants:
- *  I1 whoever sees the new generation sees the new capacity. M1: release of config, acquire in slot_miss.c.
+ *  I1 a thread that sees the new generation sees the new capacity. M1: release of config, acquire
+ *     in slot_replace.h.
  * Concurrency: registry mutex; alloc and free of the cache go on.
  */
 #include <errno.h>
 #include <stdint.h>
 
 #include "cache/cache.h"
-#include "life/life.h"
+#include "evacuate/evacuate.h"
 #include "os/os.h"
 
 static bool is_valid(int value, int most)
@@ -34,23 +38,28 @@ STOOK_API int stook_cache_tune(struct stook_cache *cache, const struct stook_tun
         unsigned capacity, full, empty;
         uint32_t config;
         bool drained;
+        int error;
 
         if (!cache || !tuning || tuning->tuning_size != sizeof(*tuning) ||
             !is_valid(tuning->sheaf_capacity, STOOK_SHEAF_CAPACITY_MAX) ||
-            !is_valid(tuning->barn_full, STOOK_BARN_LIMIT_MAX) || !is_valid(tuning->barn_empty, STOOK_BARN_LIMIT_MAX))
+            !is_valid(tuning->barn_full, STOOK_BARN_LIMIT_MAX) ||
+            !is_valid(tuning->barn_empty, STOOK_BARN_LIMIT_MAX))
                 return -EINVAL;
-        if (tuning->sheaf_capacity > 0 && ((cache->flags & STOOK_NO_SHEAVES) || stook_cache_options.tiny))
+        if (tuning->sheaf_capacity > 0 &&
+            ((cache->flags & STOOK_NO_SHEAVES) || stook_cache_options.tiny))
                 return -ENOTSUP;
         barns = &cache->barns;
-        stook_fork_check();
-        stook_registry_lock();
+        error = stook_cache_lock(cache, STOOK_REFUSED("stook_cache_tune"));
+        if (error)
+                return error;
         capacity = or_as_it_is(tuning->sheaf_capacity, stook_barns_capacity(barns));
         full = or_as_it_is(tuning->barn_full, barns->full_wanted);
         empty = or_as_it_is(tuning->barn_empty, barns->empty_limit);
         stook_barns_set(barns, capacity, full, empty);
         config = cache->front.config;
         __atomic_store_n(&cache->front.config, ((config + 2) & ~1u) | !capacity, __ATOMIC_SEQ_CST);
-        drained = stook_slot_drain(&cache->front);
+        drained = stook_rcu_cache_evacuate(&cache->rcu);
+        drained &= stook_evacuate_cache(&cache->front);
         stook_barn_empty_all(barns);
         stook_registry_unlock();
         return drained ? 0 : -EBUSY;
@@ -58,15 +67,18 @@ STOOK_API int stook_cache_tune(struct stook_cache *cache, const struct stook_tun
 
 STOOK_API int stook_cache_reserve(struct stook_cache *cache, size_t n)
 {
-        int error = 0;
+        int error;
 
-        if (!cache || n > PTRDIFF_MAX / cache->slabs.slot_size)
+        if (!cache || n > PTRDIFF_MAX / cache->slabs.stride)
                 return -EINVAL;
-        stook_fork_check();
-        stook_registry_lock();
+        error = stook_cache_lock(cache, STOOK_REFUSED("stook_cache_reserve"));
+        if (error)
+                return error;
         for (unsigned node = 0; node < stook_os_node_count(); node++) {
-                int answer = stook_os_node_has_memory(node) ? stook_slabs_reserve(&cache->slabs, node, n) : 0;
+                int answer = 0;
 
+                if (stook_os_node_has_memory(node))
+                        answer = stook_slabs_reserve(&cache->slabs, node, n);
                 error = error ? error : answer;
         }
         stook_registry_unlock();

@@ -1,25 +1,38 @@
 /*
- * Purpose: charge and uncharge: from the slot's stock, else from the counters of the group and its ancestors.
+ * Purpose: charge and uncharge: from the slot's precharge, else from the counters of the group and
+ * its ancestors.
  *
- * The order in which a charge is tried: the stock; a new stock, STOCK_BYTES more than needed; the bytes alone; the bytes
- * once the stocks of all CPUs were taken back; and once the limit callback ran.
+ * The order in which a charge is tried:
+ *  1. the precharge;
+ *  2. a new precharge: PRECHARGE_BYTES more than needed, from the counters;
+ *  3. the bytes alone;
+ *  4. the bytes, once the precharges of all CPUs were taken back;
+ *  5. the bytes, once the limit callback ran.
  *
  * Invariants: group.h.
- * Concurrency: any thread, any instruction. What is in this call's hands (a stock it replaced, a counter it raised)
- *  is nobody else's; a thread that ends there for good leaves that much charged.
+ * Concurrency: any thread, any instruction. What is in this call's hands (a precharge it replaced,
+ *  a counter it raised) is its own. A thread that ends there for good leaves that much charged.
  */
 #include "group/group.h"
-#include "slot/slot_stock.h"
+#include "group/precharge.h"
 
-/* What a stock is filled with (the kernel: 64 pages): half of what the word holds, so that frees find room, too. */
-#define STOCK_BYTES ((STOOK_STOCK_MAX + 1) / 2)
+/*
+ * What a precharge is filled with: half of what the word holds, so that frees find room, too. (The
+ * kernel: 64 pages.)
+ */
+#define PRECHARGE_BYTES ((STOOK_PRECHARGE_MAX + 1) / 2)
 
 /* ---- counters ---- */
 
+/* The parent is read first: these bytes may be all that keeps the group (group.h I4). */
 static void counters_lower(struct stook_group *group, const struct stook_group *end, uint64_t bytes)
 {
-        for (; group != end; group = group->parent)
-                __atomic_fetch_sub(&group->charged, bytes, __ATOMIC_RELAXED);
+        while (group != end) {
+                struct stook_group *parent = stook_group_parent(group);
+
+                __atomic_fetch_sub(&group->charged, bytes, __ATOMIC_RELEASE);   /* group.h M1 */
+                group = parent;
+        }
 }
 
 static void note_peak(struct stook_group *group, uint64_t charged)
@@ -27,7 +40,8 @@ static void note_peak(struct stook_group *group, uint64_t charged)
         uint64_t peak = __atomic_load_n(&group->peak, __ATOMIC_RELAXED);
 
         while (charged > peak &&
-               !__atomic_compare_exchange_n(&group->peak, &peak, charged, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+               !__atomic_compare_exchange_n(&group->peak, &peak, charged, true, __ATOMIC_RELAXED,
+                                            __ATOMIC_RELAXED))
                 ;
 }
 
@@ -39,8 +53,8 @@ static bool counter_raise(struct stook_group *group, uint64_t bytes, bool force)
                 if (__builtin_add_overflow(charged, bytes, &sum) ||
                     (!force && sum > __atomic_load_n(&group->limit, __ATOMIC_RELAXED)))
                         return false;
-        } while (!__atomic_compare_exchange_n(&group->charged, &charged, sum, true, __ATOMIC_RELAXED,
-                                              __ATOMIC_RELAXED));
+        } while (!__atomic_compare_exchange_n(&group->charged, &charged, sum, true,
+                                              __ATOMIC_RELAXED, __ATOMIC_RELAXED));
         note_peak(group, sum);
         return true;
 }
@@ -48,7 +62,7 @@ static bool counter_raise(struct stook_group *group, uint64_t bytes, bool force)
 /* NULL: raised; else the group whose limit is in the way. */
 static struct stook_group *counters_raise(struct stook_group *group, uint64_t bytes, bool force)
 {
-        for (struct stook_group *at = group; at; at = at->parent)
+        for (struct stook_group *at = group; at; at = stook_group_parent(at))
                 if (!counter_raise(at, bytes, force)) {
                         counters_lower(group, at, bytes);
                         return at;
@@ -56,79 +70,83 @@ static struct stook_group *counters_raise(struct stook_group *group, uint64_t by
         return NULL;
 }
 
-/* ---- stocks ---- */
+/* ---- precharges ---- */
 
-static void give_back(uint16_t id, uint64_t bytes)
+void stook_group_give_back(uint16_t id, uint64_t bytes)
 {
         counters_lower(stook_group_at(id), NULL, bytes);
 }
 
-/* Puts @bytes, charged to @id, into the slot's stock, on top or in place of another group's; else they are given back. */
+/*
+ * Puts @bytes, charged to @id, into the slot's precharge: on top of it, or in place of another
+ * group's. If that fails they are given back.
+ */
 static void keep(uint16_t id, uint64_t bytes)
 {
-        uint64_t seen, stock;
+        uint64_t seen, precharge;
 
-        if (stook_stock_add(id, (int64_t)bytes))
+        if (stook_precharge_add(id, (int64_t)bytes))
                 return;
-        seen = stook_stock_look(id);
-        stock = seen & STOOK_STOCK_MAX;
-        if ((seen & STOOK_STOCK_FROZEN) || (seen ^ stock) == stook_stock_tag(id) ||
-            !stook_stock_set(id, seen, stook_stock_tag(id) | bytes))
-                give_back(id, bytes);
-        else if (stock)
-                give_back((uint16_t)(seen >> 32), stock);
+        seen = stook_precharge_look(id);
+        precharge = seen & STOOK_PRECHARGE_MAX;
+        if ((seen & STOOK_PRECHARGE_FROZEN) || (seen ^ precharge) == stook_precharge_tag(id) ||
+            !stook_precharge_set(id, seen, stook_precharge_tag(id) | bytes))
+                stook_group_give_back(id, bytes);
+        else if (precharge)
+                stook_group_give_back((uint16_t)(seen >> 32), precharge);
 }
 
 static bool holds_back(uint16_t id, const void *data)
 {
-        const struct stook_group *refuser = data;
-
-        for (const struct stook_group *at = stook_group_at(id); at; at = at->parent)
-                if (at == refuser)
-                        return true;
-        return false;
+        return stook_group_is_below(stook_group_at(id), data);
 }
 
-/* The stocks that count against @refuser are taken back, if that can make a difference. False: it cannot. */
-static bool drain_stocks(const struct stook_group *refuser, uint64_t bytes)
+/* All precharges are taken back, if those that count against @refuser can make a difference. */
+static bool evacuate_precharges(const struct stook_group *refuser, uint64_t bytes)
 {
-        uint64_t stock = stook_stocks_sum(holds_back, refuser);
+        uint64_t precharge = stook_precharges_sum(holds_back, refuser);
         uint64_t charged = __atomic_load_n(&refuser->charged, __ATOMIC_RELAXED);
         uint64_t limit = __atomic_load_n(&refuser->limit, __ATOMIC_RELAXED);
 
-        if (!stock || charged - stock > limit || limit - (charged - stock) < bytes)
+        if (!precharge || charged - precharge > limit || limit - (charged - precharge) < bytes)
                 return false;
-        return stook_stocks_drain(0, false, give_back);
+        return stook_precharges_evacuate(false, stook_group_give_back);
 }
 
 /* ---- over the limit ---- */
 
-/* The callback runs as nobody: what it allocates meets no limit, so it is not called from within itself. */
+/*
+ * While the callback runs the thread is charged to no group. So what it allocates meets no limit,
+ * and the callback is not called from within itself.
+ */
 static bool call_back(struct stook_group *refuser, uint64_t bytes)
 {
         uint16_t inside = stook_self->group;
 
-        if (!refuser->on_limit || inside == STOOK_GROUP_NOBODY)
+        if (!refuser->on_limit || inside == STOOK_GROUP_NONE)
                 return false;
-        stook_self->group = STOOK_GROUP_NOBODY;
+        stook_self->group = STOOK_GROUP_NONE;
         refuser->on_limit(refuser, bytes, refuser->on_limit_data);
         stook_self->group = inside;
         return true;
 }
 
-static STOOK_COLD bool charge_at_limit(struct stook_group *group, struct stook_group *refuser, uint64_t bytes,
-                                       unsigned how)
+static STOOK_COLD bool charge_at_limit(struct stook_group *group, struct stook_group *refuser,
+                                       uint64_t bytes, unsigned how)
 {
-        /* On top of a lock's holder, and in *_nolock calls, nobody is called and nothing waited for. */
+        if (how & STOOK_CHARGE_TRY)
+                return false;
+        /* On top of a lock's holder, and in *_nolock calls: no callback, and no wait. */
         if (!(how & STOOK_CHARGE_QUIET) && !stook_self->locks_held) {
-                if (drain_stocks(refuser, bytes)) {
+                if (evacuate_precharges(refuser, bytes)) {
                         refuser = counters_raise(group, bytes, false);
                         if (!refuser)
                                 return true;
                 }
                 __atomic_fetch_add(&refuser->limit_events, 1, __ATOMIC_RELAXED);
                 if (call_back(refuser, bytes)) {
-                        drain_stocks(refuser, bytes);           /* what it freed lies in a stock */
+                        /* What the callback freed lies in a precharge. */
+                        evacuate_precharges(refuser, bytes);
                         refuser = counters_raise(group, bytes, false);
                         if (!refuser)
                                 return true;
@@ -144,10 +162,10 @@ static STOOK_NOINLINE bool charge_slow(uint16_t id, uint64_t bytes, unsigned how
 {
         struct stook_group *group = stook_group_at(id), *refuser;
 
-        if (bytes <= STOOK_STOCK_MAX && stook_stock_add(id, -(int64_t)bytes))
+        if (bytes <= STOOK_PRECHARGE_MAX && stook_precharge_add(id, -(int64_t)bytes))
                 return true;
-        if (bytes < STOCK_BYTES && !counters_raise(group, bytes + STOCK_BYTES, false)) {
-                keep(id, STOCK_BYTES);
+        if (bytes < PRECHARGE_BYTES && !counters_raise(group, bytes + PRECHARGE_BYTES, false)) {
+                keep(id, PRECHARGE_BYTES);
                 return true;
         }
         refuser = counters_raise(group, bytes, false);
@@ -156,40 +174,46 @@ static STOOK_NOINLINE bool charge_slow(uint16_t id, uint64_t bytes, unsigned how
 
 bool stook_group_charge(uint16_t id, uint64_t bytes, unsigned how)
 {
-        if (STOOK_LIKELY(bytes <= STOOK_STOCK_MAX && stook_stock_add_fast(id, -(int64_t)bytes)))
+        if (STOOK_LIKELY(bytes <= STOOK_PRECHARGE_MAX &&
+                         stook_precharge_add_hot(id, -(int64_t)bytes)))
                 return true;
-        /* Atomics only: on a slot that is new to the thread, a look for a stock could wait for whoever grows slots. */
+        /*
+         * Atomics only: on a slot that is new to the thread, a look for a precharge could wait for
+         * a thread that grows the slots.
+         */
         if (how & STOOK_CHARGE_FORCE)
                 return !counters_raise(stook_group_at(id), bytes, true);
         return charge_slow(id, bytes, how);
 }
 
 /*
- * The stock is full: half of it goes. It is another group's, or nobody's: an object freed on a CPU where its group
- * allocates nothing is no reason to replace that stock; but an empty place is taken, unless the group is ending.
+ * If the precharge is full, half of it goes. If it is another group's, it stays: an object that is
+ * freed on a CPU where its group allocates nothing is no reason to replace it. An empty place is
+ * taken, unless the group is ending.
  */
 static STOOK_NOINLINE void uncharge_slow(uint16_t id, uint64_t bytes)
 {
         struct stook_group *group = stook_group_at(id);
-        uint64_t seen, stock;
+        uint64_t seen, precharge;
 
-        if (bytes < STOCK_BYTES) {
-                if (stook_stock_add(id, (int64_t)bytes))
+        if (bytes < PRECHARGE_BYTES) {
+                if (stook_precharge_add(id, (int64_t)bytes))
                         return;
-                seen = stook_stock_look(id);
-                stock = seen & STOOK_STOCK_MAX;
+                seen = stook_precharge_look(id);
+                precharge = seen & STOOK_PRECHARGE_MAX;
                 if (!seen && __atomic_load_n(&group->state, __ATOMIC_RELAXED) == STOOK_GROUP_LIVE &&
-                    stook_stock_set(id, 0, stook_stock_tag(id) | bytes))
+                    stook_precharge_set(id, 0, stook_precharge_tag(id) | bytes))
                         return;
-                if ((seen ^ stock) == stook_stock_tag(id) && stock >= STOCK_BYTES &&
-                    stook_stock_set(id, seen, seen - STOCK_BYTES))
-                        bytes += STOCK_BYTES;
+                if ((seen ^ precharge) == stook_precharge_tag(id) && precharge >= PRECHARGE_BYTES &&
+                    stook_precharge_set(id, seen, seen - PRECHARGE_BYTES))
+                        bytes += PRECHARGE_BYTES;
         }
         counters_lower(group, NULL, bytes);
 }
 
 void stook_group_uncharge(uint16_t id, uint64_t bytes)
 {
-        if (STOOK_UNLIKELY(bytes > STOOK_STOCK_MAX || !stook_stock_add_fast(id, (int64_t)bytes)))
+        if (STOOK_UNLIKELY(bytes > STOOK_PRECHARGE_MAX ||
+                           !stook_precharge_add_hot(id, (int64_t)bytes)))
                 uncharge_slow(id, bytes);
 }

@@ -1,32 +1,37 @@
 /*
- * Purpose: groups made, entered, put, and ended when nothing of them is left; and the calls that read and set.
- * Place: API; calls slot (stocks) and os (memory of the table).
+ * Purpose: the life of groups: made, entered, destroyed, and ended when nothing of them is left.
+ * And the calls that read and set.
+ * Place: API; calls precharge.c, and os for the memory of the table.
  * Invariants: group.h.
- * Concurrency: `lives` guards ids and states. It is only held for a few stores, never over a drain: a group that is
- *  ENDING stays on the list while its stocks are drained without the lock, by whoever comes; twice does no harm.
- * Failure: a drain that is refused leaves the group ENDING: its id is lost until a later one succeeds.
+ * Concurrency: `lives` guards ids and states. It is held for a few stores only, never over an
+ *  evacuation. A group that is ENDING stays on the list while any thread takes back its precharges
+ *  without the lock; two threads at it do no harm.
+ * Failure: an evacuation that is refused leaves the group ENDING. Its id is lost until a later one
+ *  succeeds.
  */
 #include <errno.h>
 #include <string.h>
 #include "base/lock.h"
+#include "gate/gate.h"
 #include "group/group.h"
-#include "life/life.h"
+#include "group/precharge.h"
 #include "os/os.h"
 #include "report/report.h"
-#include "slot/slot_stock.h"
 
 uint32_t stook_groups_exist;
 uint16_t stook_group_of_process;
 
-static struct stook_lock lives;         /* guards all below, and state and next of groups */
+/* Guards all below, and state and next of groups. */
+static struct stook_lock lives = STOOK_LOCK_INIT(STOOK_RANK_GROUPS);
 static struct stook_group *table;       /* const once set */
 static uint32_t bound = 1;              /* ids ever used; 0 is none */
 static size_t   committed;              /* bytes of the table */
 static uint16_t free_ids, ending;       /* first of each list */
-static bool   (*prepare_malloc)(void);
-static int      at_ends = -1;           /* key of what a thread does at its end; made with the first group */
+static int    (*prepare_malloc)(void);
+/* Key of what a thread does at its end; made with the first group. */
+static int      at_ends = -1;
 
-void stook_group_set_prepare(bool (*prepare)(void))
+void stook_group_set_prepare(int (*prepare)(void))
 {
         prepare_malloc = prepare;
 }
@@ -36,12 +41,20 @@ struct stook_group *stook_group_at(uint16_t id)
         return table + id;
 }
 
-/* Held by others for a moment only; a holder that never comes back has ended the making of groups, not of objects. */
+/*
+ * Other threads hold it for a moment only. A holder that never comes back ends the making of
+ * groups, not of objects.
+ */
 static bool lock(void)
 {
-        for (unsigned tries = 0; tries < 1000; tries++)
-                if (stook_lock_take(&lives))
+        static uint32_t never;
+
+        for (unsigned tries = 0; tries < 1000; tries++) {
+                /* A call that was jumped out of leaves lists that are whole; an id may be lost. */
+                if (stook_lock_take(&lives) || stook_lock_inherit(&lives))
                         return true;
+                stook_os_futex_wait(&never, 0, 1000 * 1000);
+        }
         return false;
 }
 
@@ -49,7 +62,8 @@ static bool lock(void)
 
 static bool commit_through(uint32_t id)
 {
-        size_t page = stook_os_page_bytes(), need = ((id + 1) * sizeof(*table) + page - 1) / page * page;
+        size_t page = stook_os_page_bytes();
+        size_t need = ((id + 1) * sizeof(*table) + page - 1) / page * page;
 
         if (!table)
                 table = stook_os_reserve((STOOK_GROUPS_MAX + 1) * sizeof(*table), page);
@@ -86,17 +100,21 @@ static void drop_reference(struct stook_group *group)
         ending = group->id;
 }
 
-/* Frees the ids of ending groups to which nothing is charged; parents may end in turn. True: others are left. */
+/*
+ * Frees the ids of ending groups to which nothing is charged; parents may end in turn. True: others
+ * are left.
+ */
 static bool free_ended(void)
 {
         uint16_t at = ending, next, left = 0;
 
         while (at) {
                 for (ending = 0; at; at = next) {
-                        struct stook_group *group = table + at, *parent = group->parent;
+                        struct stook_group *group = table + at, *parent = stook_group_parent(group);
 
                         next = group->next;
-                        if (__atomic_load_n(&group->charged, __ATOMIC_RELAXED)) {
+                        /* group.h M1 */
+                        if (__atomic_load_n(&group->charged, __ATOMIC_ACQUIRE)) {
                                 group->next = left;
                                 left = at;
                                 continue;
@@ -121,12 +139,6 @@ static bool is_ending(uint16_t id, const void *data)
         return __atomic_load_n(&table[id].state, __ATOMIC_RELAXED) == STOOK_GROUP_ENDING;
 }
 
-static void give_back(uint16_t id, uint64_t bytes)
-{
-        for (struct stook_group *at = table + id; at; at = at->parent)
-                __atomic_fetch_sub(&at->charged, bytes, __ATOMIC_RELAXED);
-}
-
 /* No lock held. */
 static void end_groups(void)
 {
@@ -137,8 +149,12 @@ static void end_groups(void)
                         return;
                 left = free_ended();
                 stook_lock_drop(&lives);
-                /* Stocks keep ids. A free that saw the group alive may make one even after the drain. */
-                if (!left || !stook_stocks_sum(is_ending, NULL) || !stook_stocks_drain(0, true, give_back))
+                /*
+                 * Precharges keep ids. A free that saw the group alive may make one even after
+                 * the evacuation.
+                 */
+                if (!left || !stook_precharges_sum(is_ending, NULL) ||
+                    !stook_precharges_evacuate(true, stook_group_give_back))
                         return;
         }
 }
@@ -153,7 +169,8 @@ static void leave(void *self)
 
 /* ---- calls ---- */
 
-static int make(const char *name, struct stook_group *parent, uint64_t limit, struct stook_group **made)
+static int make(const char *name, struct stook_group *parent, uint64_t limit,
+                struct stook_group **made)
 {
         struct stook_group *group;
         uint16_t id;
@@ -166,7 +183,7 @@ static int make(const char *name, struct stook_group *parent, uint64_t limit, st
         error = take_id(&id);
         if (!error) {
                 group = table + id;
-                group->parent = parent;
+                __atomic_store_n(&group->parent, parent, __ATOMIC_RELAXED);
                 group->id = id;
                 group->limit = limit ? limit : UINT64_MAX;
                 group->charged = group->peak = group->limit_events = group->refusals = 0;
@@ -183,18 +200,20 @@ static int make(const char *name, struct stook_group *parent, uint64_t limit, st
         return error;
 }
 
-STOOK_API struct stook_group *stook_group_create(const char *name, struct stook_group *parent, uint64_t limit_bytes)
+STOOK_API struct stook_group *stook_group_create(const char *name, struct stook_group *parent,
+                                                 uint64_t limit_bytes)
 {
         struct stook_group *group = NULL;
-        int error = name && *name && strnlen(name, sizeof(group->name)) < sizeof(group->name) ? 0 : EINVAL;
+        bool named = name && *name && strnlen(name, sizeof(group->name)) < sizeof(group->name);
+        int error = named ? 0 : EINVAL;
 
-        if (!error && !stook_start())
+        if (!error && !stook_gate_open())
                 error = ENOMEM;
         if (!error) {
-                stook_fork_check();
+                stook_gate_check();
                 end_groups();
-                if (!__atomic_load_n(&stook_groups_exist, __ATOMIC_ACQUIRE) && prepare_malloc && !prepare_malloc())
-                        error = ENOMEM;
+                if (!__atomic_load_n(&stook_groups_exist, __ATOMIC_ACQUIRE) && prepare_malloc)
+                        error = prepare_malloc();
         }
         if (!error)
                 error = make(name, parent, limit_bytes, &group);
@@ -209,7 +228,7 @@ void stook_group_start(uint64_t limit_bytes)
 {
         struct stook_group *group;
 
-        if (!prepare_malloc() || make("process", NULL, limit_bytes, &group))
+        if (prepare_malloc() || make("process", NULL, limit_bytes, &group))
                 return;
         __atomic_store_n(&stook_groups_exist, 1, __ATOMIC_RELEASE);
         stook_group_of_process = group->id;
@@ -220,8 +239,8 @@ static bool refer(struct stook_group *group)
 {
         uint32_t n = __atomic_load_n(&group->references, __ATOMIC_RELAXED);
 
-        while (n && !__atomic_compare_exchange_n(&group->references, &n, n + 1, true, __ATOMIC_ACQUIRE,
-                                                 __ATOMIC_RELAXED))
+        while (n && !__atomic_compare_exchange_n(&group->references, &n, n + 1, true,
+                                                 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
                 ;
         return n != 0;
 }
@@ -231,8 +250,8 @@ static bool let_go(struct stook_group *group)
 {
         uint32_t n = __atomic_load_n(&group->references, __ATOMIC_RELAXED);
 
-        while (n > 1 && !__atomic_compare_exchange_n(&group->references, &n, n - 1, true, __ATOMIC_RELEASE,
-                                                     __ATOMIC_RELAXED))
+        while (n > 1 && !__atomic_compare_exchange_n(&group->references, &n, n - 1, true,
+                                                     __ATOMIC_RELEASE, __ATOMIC_RELAXED))
                 ;
         return n > 1;
 }
@@ -240,20 +259,20 @@ static bool let_go(struct stook_group *group)
 STOOK_API struct stook_group *stook_group_enter(struct stook_group *or_null)
 {
         uint16_t id = stook_self->group;
-        struct stook_group *previous = id && id != STOOK_GROUP_NOBODY ? stook_group_at(id) : NULL;
+        struct stook_group *previous = id && id != STOOK_GROUP_NONE ? stook_group_at(id) : NULL;
 
         if (or_null == previous)
                 return previous;
         stook_self->group = or_null && refer(or_null) ? or_null->id : 0;
         if (stook_self->group)
                 stook_os_thread_end_arm(at_ends, stook_self);
-        /* Not the last reference as a rule: its maker has not put it. */
+        /* Not the last reference as a rule: its maker has not destroyed it. */
         if (previous && !let_go(previous))
-                stook_group_put(previous);
+                stook_group_destroy(previous);
         return previous;
 }
 
-STOOK_API void stook_group_put(struct stook_group *group)
+STOOK_API void stook_group_destroy(struct stook_group *group)
 {
         bool live;
 
@@ -267,7 +286,7 @@ STOOK_API void stook_group_put(struct stook_group *group)
                 end_groups();
         else
                 stook_report_fault(STOOK_FAULT_DOUBLE_FREE, group, NULL, NULL, 0,
-                                   "an accounting group that was put before");
+                                   "an accounting group that was destroyed before");
 }
 
 STOOK_API int stook_group_set_limit(struct stook_group *group, uint64_t bytes)
@@ -276,30 +295,28 @@ STOOK_API int stook_group_set_limit(struct stook_group *group, uint64_t bytes)
                 return -EINVAL;
         __atomic_store_n(&group->limit, bytes ? bytes : UINT64_MAX, __ATOMIC_RELAXED);
         if (bytes && bytes < __atomic_load_n(&group->charged, __ATOMIC_RELAXED))
-                stook_stocks_drain(0, true, give_back);
+                stook_precharges_evacuate(true, stook_group_give_back);
         return 0;
 }
 
 static bool is_below(uint16_t id, const void *data)
 {
-        for (const struct stook_group *at = table + id; at; at = at->parent)
-                if (at == data)
-                        return true;
-        return false;
+        return stook_group_is_below(table + id, data);
 }
 
 STOOK_API uint64_t stook_group_usage(const struct stook_group *group)
 {
-        uint64_t charged, stock;
+        uint64_t charged, precharge;
 
         if (!group)
                 return 0;
         charged = __atomic_load_n(&group->charged, __ATOMIC_RELAXED);
-        stock = stook_stocks_sum(is_below, group);
-        return charged > stock ? charged - stock : 0;
+        precharge = stook_precharges_sum(is_below, group);
+        return charged > precharge ? charged - precharge : 0;
 }
 
-STOOK_API int stook_group_get_stats(const struct stook_group *group, struct stook_group_stats *stats)
+STOOK_API int stook_group_get_stats(const struct stook_group *group,
+                                    struct stook_group_stats *stats)
 {
         uint64_t limit;
 
@@ -308,7 +325,7 @@ STOOK_API int stook_group_get_stats(const struct stook_group *group, struct stoo
         limit = __atomic_load_n(&group->limit, __ATOMIC_RELAXED);
         memcpy(stats->name, group->name, sizeof(stats->name));
         stats->limit_bytes = limit == UINT64_MAX ? 0 : limit;
-        stats->stock_bytes = stook_stocks_sum(is_below, group);
+        stats->precharge_bytes = stook_precharges_sum(is_below, group);
         stats->usage_bytes = stook_group_usage(group);
         stats->peak_bytes = __atomic_load_n(&group->peak, __ATOMIC_RELAXED);
         stats->limit_events = __atomic_load_n(&group->limit_events, __ATOMIC_RELAXED);
@@ -317,7 +334,9 @@ STOOK_API int stook_group_get_stats(const struct stook_group *group, struct stoo
 }
 
 STOOK_API void stook_group_on_limit(struct stook_group *group,
-                                    void (*callback)(struct stook_group *group, size_t wanted, void *data), void *data)
+                                    void (*callback)(struct stook_group *group, size_t wanted,
+                                                     void *data),
+                                    void *data)
 {
         if (!group)
                 return;
@@ -325,7 +344,28 @@ STOOK_API void stook_group_on_limit(struct stook_group *group,
         group->on_limit = callback;
 }
 
+/* The lists of a holder that is gone, from the groups' states. */
+static void list_again(void)
+{
+        free_ids = ending = 0;
+        for (uint32_t id = 1; id < bound; id++) {
+                struct stook_group *group = table + id;
+
+                if (group->state == STOOK_GROUP_LIVE && !group->references)
+                        group->state = STOOK_GROUP_ENDING;      /* it had taken the last one */
+                if (group->state == STOOK_GROUP_FREE) {
+                        group->next = free_ids;
+                        free_ids = (uint16_t)id;
+                } else if (group->state == STOOK_GROUP_ENDING) {
+                        group->next = ending;
+                        ending = (uint16_t)id;
+                }
+        }
+}
+
 void stook_group_fork_child(void)
 {
+        if (__atomic_load_n(&lives.word, __ATOMIC_RELAXED))
+                list_again();
         stook_lock_reset(&lives);
 }

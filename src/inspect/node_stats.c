@@ -1,7 +1,7 @@
 /*
  * Purpose: what a cache has on one node.
  * Place: API; reads slab, barn and slot.
- * Concurrency: relaxed reads; exact when nobody is inside a call on the cache.
+ * Concurrency: relaxed reads; exact when no thread is inside a call on the cache.
  */
 #include <errno.h>
 
@@ -9,13 +9,15 @@
 #include "os/os.h"
 #include "slot/slot_node.h"
 
-STOOK_API int stook_cache_node_stats(const struct stook_cache *cache, unsigned node, struct stook_node_stats *stats)
+STOOK_API int stook_cache_get_node_stats(const struct stook_cache *cache, unsigned node,
+                                         struct stook_cache_node_stats *stats)
 {
         const struct stook_slabs_node *slabs;
         struct stook_remote_counts home;
         struct stook_barn *barn;
 
-        if (!cache || !stats || stats->stats_size != sizeof(*stats) || node >= stook_os_node_count())
+        if (!cache || !stats || stats->stats_size != sizeof(*stats) ||
+            node >= stook_os_node_count())
                 return -EINVAL;
         slabs = &cache->slabs.node[node];
         barn = &cache->barns.node[node];

@@ -1,10 +1,9 @@
 /*
  * Purpose: a cache's counters and sizes, summed from where they are kept.
- * Place: API; reads all layers.
- * alloc_fastpath and free_fastpath are the counts that sheaf memory took along when it left the cache, plus
- * what the words of the cache's sheaves say. Live objects follow from the counts; nothing else knows them
- * without a walk over all slabs.
- * Concurrency: relaxed reads; exact when nobody is inside a call on the cache.
+ * Place: API; reads all layers. alloc_fastpath and free_fastpath are the counts that sheaf memory
+ * took along when it left the cache, plus what the words of the cache's sheaves say. Live objects
+ * follow from the counts; nothing else knows them without a walk over all slabs.
+ * Concurrency: relaxed reads; exact when no thread is inside a call on the cache.
  */
 #include <errno.h>
 #include <string.h>
@@ -25,7 +24,7 @@ void stook_snapshot_cache(const struct stook_cache *cache, const struct stook_sh
         stats->free_rcu_sheaf += sums->rcu;
         memcpy(stats->name, cache->name, sizeof(stats->name));
         stats->object_size = stook_cache_object_size(cache);
-        stats->slot_size = cache->slabs.slot_size;
+        stats->stride = cache->slabs.stride;
         stats->objects_per_slab = cache->slabs.objects;
         stats->slab_bytes = cache->slabs.slab_bytes;
         stats->sheaf_capacity = stook_barns_capacity(&cache->barns);
@@ -38,7 +37,8 @@ void stook_snapshot_cache(const struct stook_cache *cache, const struct stook_sh
         stats->sheaves = sums->sheaves;
 }
 
-STOOK_API int stook_cache_stats(const struct stook_cache *cache, struct stook_cache_stats *stats)
+STOOK_API int stook_cache_get_stats(const struct stook_cache *cache,
+                                    struct stook_cache_stats *stats)
 {
         struct stook_sheaf_sums sums;
 

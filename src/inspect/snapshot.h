@@ -1,6 +1,8 @@
 /*
- * Purpose: one cache's figures from counters and sums that were already taken; for snapshot.c and stats_page.c.
- * Concurrency: relaxed reads, any thread, any instruction; exact when nobody is inside a call on the cache.
+ * Purpose: one cache's figures from counters and sums that were already taken; for snapshot.c and
+ * stats_page.c.
+ * Concurrency: relaxed reads, any thread, any instruction; exact when no thread is in a call on
+ *  the cache.
  */
 #ifndef STOOK_SNAPSHOT_H
 #define STOOK_SNAPSHOT_H

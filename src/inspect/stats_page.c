@@ -1,7 +1,8 @@
 /*
- * Purpose: the library's side of the figures file; stats_page.h has the layout, the protocol and the reasons.
- * Place: start and end by constructor and destructor; ticks through stat/stats_page_tick.h. Reads the cache,
- * barn and page layers' own counters, and changes nothing there.
+ * Purpose: the library's side of the figures file; stats_page.h has the layout, the protocol and
+ * the reasons.
+ * Place: start and end by constructor and destructor; ticks through stat/stats_page_tick.h. Reads
+ * the cache, barn and page layers' own counters, and changes nothing there.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -9,9 +10,10 @@
 #include <sys/auxv.h>
 #include "barn/sheaf.h"
 #include "cache/cache.h"
+#include "gate/gate.h"
+#include "group/group.h"
 #include "inspect/snapshot.h"
 #include "inspect/stats_page.h"
-#include "life/life.h"
 #include "os/os.h"
 #include "pages/span.h"
 #include "stat/stats_page_tick.h"
@@ -23,11 +25,15 @@ static struct {
         size_t   record_bytes;
 } page;
 
-/* What belongs to this process and not to a forked child: it lies in memory that a fork wipes, by itself or by
- * the fork handler. All zero: a process that has no record yet. */
+/*
+ * What belongs to this process and not to a forked child. It lies in memory that a fork wipes, or
+ * the fork handler does. All zero: a process that has no record yet.
+ */
 struct publisher {
-        uint32_t busy;                  /* atomic: 1 while somebody publishes; acquired by exchange, released by store */
-        uint32_t refused;               /* busy: no record was to be had, or the file system is full */
+        /* Atomic: 1 while a thread publishes; acquired by exchange, released by store. */
+        uint32_t busy;
+        /* Under `busy`: no record was to be had, or the file system is full. */
+        uint32_t refused;
         struct stook_stats_record *record;      /* busy */
         size_t   populated[2];          /* busy: bytes of each snapshot that are there */
         uint64_t due_ms;                /* atomic, relaxed: no snapshot for its time before */
@@ -99,6 +105,15 @@ static bool write_caches(struct stook_stats_snapshot *s, unsigned side)
         return true;
 }
 
+static void write_group(struct stook_stats_snapshot *s)
+{
+        uint16_t id = stook_group_of_process;
+
+        s->group.stats_size = id ? sizeof s->group : 0;
+        if (id)
+                stook_group_get_stats(stook_group_at(id), &s->group);
+}
+
 static bool write_snapshot(struct stook_stats_record *record, bool final)
 {
         uint64_t sequence = record->sequence;
@@ -109,11 +124,13 @@ static bool write_snapshot(struct stook_stats_record *record, bool final)
         if (!room(s, side, offsetof(struct stook_stats_snapshot, cache)))
                 return false;
         s->caches = s->caches_more = 0;
+        s->group.stats_size = 0;
         memset(&pages, 0, sizeof pages);
-        if (__atomic_load_n(&stook_started, __ATOMIC_ACQUIRE) == 2) {
+        if (stook_gate_is_open()) {
                 copy_text(record->backend, sizeof record->backend, stook_slots_backend_name());
                 if (!write_caches(s, side))
                         return false;
+                write_group(s);
                 stook_pages_stats(&pages);
         }
         s->taken_bytes = pages.taken_bytes;
@@ -123,7 +140,9 @@ static bool write_snapshot(struct stook_stats_record *record, bool final)
         s->reserved_bytes = pages.reserved_bytes;
         s->final = final;
         s->at_ms = stook_os_clock_ms();
-        /* M1: the snapshot is whole before sequence says so; pairs with cli/figures.c read_snapshot */
+        /*
+         * M1: the snapshot is whole before sequence says so; pairs with cli/figures.c read_snapshot
+         */
         __atomic_store_n(&record->sequence, sequence + 1, __ATOMIC_RELEASE);
         return true;
 }
@@ -158,7 +177,10 @@ static void publish(enum stook_stats_birth birth, enum occasion occasion)
 {
         struct publisher *p = publisher;
 
-        /* Busy: another thread publishes, or the one below this handler. At the end it is worth a short wait. */
+        /*
+         * Busy: another thread publishes, or the one below this handler. At the end it is worth a
+         * short wait.
+         */
         for (unsigned tries = 0; __atomic_exchange_n(&p->busy, 1, __ATOMIC_ACQUIRE); tries++) {
                 if (occasion != PUBLISH_FINAL || tries == 100)
                         return;
@@ -180,9 +202,13 @@ static void tick(void)
 {
         uint64_t ticks = __atomic_add_fetch(&publisher->ticks, 1, __ATOMIC_RELAXED);
 
-        if ((ticks & (ticks - 1)) && stook_os_clock_ms() < __atomic_load_n(&publisher->due_ms, __ATOMIC_RELAXED))
+        if ((ticks & (ticks - 1)) &&
+            stook_os_clock_ms() < __atomic_load_n(&publisher->due_ms, __ATOMIC_RELAXED))
                 return;
-        /* No record here means a child of _Fork or a raw clone: start and the fork handler take one otherwise. */
+        /*
+         * No record here means a child of _Fork or a raw clone: start and the fork handler take one
+         * otherwise.
+         */
         publish(STOOK_STATS_BORN_BY_FORK, PUBLISH);
 }
 
@@ -220,17 +246,25 @@ static bool attach(void *base, size_t bytes)
 void stook_stats_page_start(void)
 {
         const char *path = stook_os_env("STOOK_STATS");
-        uint64_t    limit = stook_os_address_limit();
+        uint64_t    limit;
         size_t      bytes = 0;
         void       *base;
 
         if (!path || page.file)
                 return;
-        /* With a limit on address space, less of the file; children may then find no record. One that cannot be
-         * opened is no mistake of the user's: a program changed its root or its user since `stook run`. */
-        base = stook_os_map_file(path, limit == UINT64_MAX ? SIZE_MAX : (size_t)(limit / 16), &bytes);
+        limit = stook_os_address_limit();
+        /*
+         * With a limit on address space, less of the file; children may then find no record. One
+         * that cannot be opened is no mistake of the user's: a program changed its root or its user
+         * since `stook run`. Nor is another file below /proc: the command has ended, or is in
+         * another PID namespace.
+         */
+        base = stook_os_map_file(path, limit == UINT64_MAX ? SIZE_MAX : (size_t)(limit / 16),
+                                 &bytes);
         if (path[0] != '/' || (base && !attach(base, bytes))) {
-                stook_os_env_refuse("STOOK_STATS", path, "the file that `stook run --stats` makes");
+                if (strncmp(path, "/proc/", 6))
+                        stook_os_env_refuse("STOOK_STATS", path,
+                                            "the file that `stook run --stats` makes");
                 if (base)
                         stook_os_unreserve(base, bytes);
         }

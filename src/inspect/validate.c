@@ -2,18 +2,20 @@
  * Purpose: check a quiescent cache from its slots down to its slabs.
  * Place: API; reads all layers.
  * Checks, beyond what the slab layer checks of itself:
- *  V1 a slot's main is a sheaf of the cache (or the zero-capacity one), its spare another one or NULL; neither
- *     is over capacity.
- *  V2 each object in a sheaf that a slot or barn has is an object of the cache that was handed out by its slab.
+ *  V1 a slot's main is a sheaf of the cache (or the zero-capacity one), its spare another one or
+ *     NULL; neither is over capacity.
+ *  V2 each object in a sheaf that a slot or barn has is an object of the cache that was handed out
+ *     by its slab.
  *  V3 no more objects are in sheaves than are out of slabs.
  *  V5 remote-free sheaves hold some objects, not as many as fit, all of their node.
  *  V4 full stacks hold full sheaves, empty stacks empty ones, and their counts are right.
+ *  V6 the barn of a node that has memory holds objects of that node alone.
  */
 #include <errno.h>
 
 #include "base/tagged_stack.h"
 #include "cache/cache.h"
-#include "life/life.h"
+#include "gate/gate.h"
 #include "os/os.h"
 #include "pages/pagemap.h"
 #include "report/report.h"
@@ -52,9 +54,10 @@ static void check_sheaf(struct check *check, const struct stook_sheaf *sheaf)
                 bool interior = false;
 
                 if (stook_entry_cache(entry) == cache->index)
-                        stook_slabs_index(&cache->slabs, stook_entry_offset(entry, (uintptr_t)object), &interior);
+                        stook_slabs_index(&cache->slabs,
+                                          stook_entry_offset(entry, (uintptr_t)object), &interior);
                 if (stook_entry_cache(entry) != cache->index || interior ||
-                    !stook_slab_object_valid(&cache->slabs, object))
+                    !stook_slab_object_out(&cache->slabs, object))
                         fault(check, object, "V2: no object of the cache in a sheaf");
         }
 }
@@ -71,7 +74,8 @@ static void check_remote(struct check *check, unsigned slot, unsigned node)
                 fault(check, sheaf, "V5: a remote-free sheaf that is empty or full");
         for (unsigned i = 0; i < stook_sheaf_size(sheaf); i++)
                 if (stook_address_node((uintptr_t)sheaf->objects[i]) != node)
-                        fault(check, sheaf->objects[i], "V5: an object among those of another node");
+                        fault(check, sheaf->objects[i],
+                              "V5: an object among those of another node");
 }
 
 static void check_slots(struct check *check)
@@ -79,7 +83,8 @@ static void check_slots(struct check *check)
         unsigned slots = stook_slots_bound();
 
         for (unsigned i = 0; i < slots; i++) {
-                struct stook_line *line = stook_slots_line(i, check->cache->front.offset >> STOOK_LINE_SHIFT);
+                struct stook_line *line = stook_slots_line(i, check->cache->front.offset >>
+                                                                      STOOK_LINE_SHIFT);
                 const struct stook_sheaf *main, *spare;
 
                 for (unsigned node = 0; node < stook_os_node_count(); node++)
@@ -99,17 +104,33 @@ static void check_slots(struct check *check)
         }
 }
 
-static void check_stack(struct check *check, struct stook_tagged_stack *stack, bool full)
+static void check_homes(struct check *check, const struct stook_sheaf *sheaf, unsigned node)
+{
+        for (unsigned i = 0; stook_os_node_has_memory(node) && i < stook_sheaf_size(sheaf); i++) {
+                const void *object = sheaf->objects[i];
+
+                if (stook_address_node((uintptr_t)object) != node)
+                        fault(check, object, "V6: an object in the barn of another node");
+        }
+}
+
+static void check_stack(struct check *check, struct stook_tagged_stack *stack, bool full,
+                        unsigned node)
 {
         unsigned count = 0, says = stook_tagged_stack_count_racy(stack);
 
-        for (struct stook_link *link = (struct stook_link *)stack->head.lo; link && count <= says; link = link->next) {
-                const struct stook_sheaf *sheaf = stook_container_of(link, struct stook_sheaf, link);
+        for (struct stook_link *link = (struct stook_link *)stack->head.lo; link && count <= says;
+             link = link->next) {
+                const struct stook_sheaf *sheaf = stook_container_of(link, struct stook_sheaf,
+                                                                     owned.link);
 
                 count++;
                 check_sheaf(check, sheaf);
+                check_homes(check, sheaf, node);
                 if (full ? !stook_sheaf_full(sheaf) : stook_sheaf_size(sheaf) != 0)
-                        fault(check, sheaf, full ? "V4: not full in the full stack" : "V4: not empty in the empty stack");
+                        fault(check, sheaf,
+                              full ? "V4: not full in the full stack"
+                                   : "V4: not empty in the empty stack");
         }
         if (count != says)
                 fault(check, stack, "V4: a barn's count is wrong");
@@ -121,13 +142,21 @@ STOOK_API int stook_cache_validate(struct stook_cache *cache)
 
         if (!cache)
                 return -EINVAL;
-        stook_registry_lock();
-        stook_barns_close(&cache->barns);
+        if (!stook_registry_lock(STOOK_REFUSED("stook_cache_validate")))
+                return -EDEADLK;
+        /*
+         * A visitor that did not leave has objects in its hands, and may come back in the midst of
+         * the checks.
+         */
+        if (!stook_barns_close(&cache->barns)) {
+                stook_registry_unlock();
+                return -EBUSY;
+        }
         check.faults = stook_slabs_validate(&cache->slabs);
         check_slots(&check);
         for (unsigned node = 0; node < stook_os_node_count(); node++) {
-                check_stack(&check, &cache->barns.node[node].full, true);
-                check_stack(&check, &cache->barns.node[node].empty, false);
+                check_stack(&check, &cache->barns.node[node].full, true, node);
+                check_stack(&check, &cache->barns.node[node].empty, false, node);
         }
         if (check.objects > stook_slabs_objects_out(&cache->slabs))
                 fault(&check, NULL, "V3: more objects in sheaves than out of slabs");

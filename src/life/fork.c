@@ -1,47 +1,49 @@
 /*
- * Purpose: a heap that is whole in a child, whatever other threads were doing, and however it was forked.
+ * Purpose: a heap that is whole in a child, whatever other threads were doing at the fork, and
+ * whichever call made the child.
  *
- * The memory of a child is a consistent cut of its parent's stores, so slots, barns, sheaf words and slab
- * words are sound in it. What is not: locks (their holders are gone), lists that were being changed under
- * them, and what vanished threads had in their hands: the objects of one sheaf, or a slab or span that was being made
- * or given back, are lost for each such thread; claims, detached slabs and drained slots are not.
+ * The memory of a child is a consistent cut of its parent's stores, so slots, barns, sheaf words
+ * and slab words are sound in it. Not sound are locks (their holders are gone), lists that were
+ * being changed under them, and what vanished threads had in their hands. For each such thread the
+ * objects of a call are lost, and slabs or spans that were being made or given back. Claims and
+ * evacuated slots are not lost.
  *  - fork(): prepare takes all locks; then nothing is half done and the child only drops them.
- *  - _Fork, a raw clone, or a prepare that could not have every lock: the child resets lock words and rebuilds
- *    lists from what the lock-free words say, before its first slow path.
- * A page with MADV_WIPEONFORK tells a child from its parent: it reads zero in a child until it was dealt with.
+ *  - _Fork, a raw clone, or a prepare that could not take every lock: the child resets lock words
+ *    and rebuilds lists from what the lock-free words say, before its first slow path.
+ * A page with MADV_WIPEONFORK tells a child from its parent: it reads zero in a child until the
+ * repair.
  *
- * Concurrency: prepare never waits for a lock while the thread holds another one (base/lock.h I1): it tries,
- *  pauses and tries again, boundedly. Called on top of a lock holder (a handler that forks), it takes nothing.
- *  A child that was forked on top of a lock holder leaves the rebuilding until that lock is dropped: what the
- *  lock guards is this thread's own half-done work.
+ * Concurrency: prepare never waits for a lock while the thread holds another one (base/lock.h I1):
+ *  it tries, pauses and tries again, boundedly. Called on top of a lock holder (a handler that
+ *  forks), it takes nothing. A child that was forked on top of a lock holder leaves the repair
+ *  until that lock is dropped: what the lock guards is this thread's own half-done work.
  */
 #include <pthread.h>
 #include <stdint.h>
 
+#include "base/lock.h"
 #include "base/thread.h"
 #include "cache/cache.h"
+#include "gate/gate.h"
 #include "group/group.h"
 #include "life/fork.h"
-#include "life/life.h"
 #include "os/os.h"
 #include "pages/meta.h"
 #include "pages/span.h"
 #include "slot/slot.h"
-#include "slot/slot_rcu.h"
+#include "evacuate/evacuate.h"
 
-enum { FORKED = 0, WHOLE = 1, REPAIRING = 2 };
-
-/* Tries for each lock; with the pause in between about 20 ms, many times what any holder needs. */
+/* Tries for each lock; with the pauses about 20 ms, many times what any holder needs. */
 #define TRIES 200
 #define PAUSE_NS 100000
 
-static uint32_t always_whole = WHOLE;
-/* Where the page cannot be had (an old kernel, an emulator) only fork() is noticed: by the child handler. */
-static uint32_t *mark = &always_whole;  /* atomic content; const after start */
+/* Const after start: the kernel clears the page of stook_gate_heap in children. */
+static bool wiped;
 
 /*
- * Prepare had everything, and parent or child have not yet undone it. Meant for the thread that holds the
- * registry mutex: the child of another thread's fork finds it set, too, and must not believe it.
+ * Prepare has all locks, and parent or child has not yet dropped them. It is valid for the thread
+ * that holds the registry mutex. A child of another thread's fork finds it set, too, and must not
+ * believe it.
  */
 static bool prepared;
 static void *repairer;                  /* atomic: stook_self of the thread that repairs */
@@ -54,8 +56,9 @@ bool stook_fork_start(void)
         if (!p)
                 return false;
         if (stook_os_advise(p, page, STOOK_OS_WIPEONFORK)) {
-                mark = p;
-                *mark = WHOLE;
+                wiped = true;
+                stook_gate_heap = p;
+                *stook_gate_heap = STOOK_HEAP_WHOLE;
         }
         return true;
 }
@@ -92,22 +95,30 @@ static void drop_slabs_before(struct stook_cache *end)
                 stook_slabs_fork_parent(&cache->slabs);
 }
 
-/* Order: registry, the slabs of each cache by age, pages. */
+/*
+ * Order: registry, the slabs of each cache by age, pages. That may be more locks than the count of
+ * held ones reaches to (255, base/lock.h). It began at none, so it ends at none.
+ */
 static void prepare(void)
 {
         struct stook_cache *cache = NULL;
 
-        if (__atomic_load_n(&stook_started, __ATOMIC_ACQUIRE) != 2 || stook_self->locks_held || !stook_registry_fork_prepare())
+        if (!stook_gate_is_open())
+                return;
+        stook_gate_check();
+        if (stook_self->locks_held || !stook_registry_fork_prepare())
                 return;
         while ((cache = stook_registry_next(cache)))
                 if (!take_slabs(&cache->slabs))
                         break;
         if (!cache && take_pages()) {
+                stook_lock_keep();      /* libc and other handlers may allocate before the drop */
                 prepared = true;
                 return;
         }
         drop_slabs_before(cache);
         stook_registry_unlock();
+        stook_lock_hold_none();
 }
 
 static bool prepared_by_me(void)
@@ -123,6 +134,7 @@ static void parent(void)
         stook_pages_fork_parent();
         drop_slabs_before(NULL);
         stook_registry_unlock();
+        stook_lock_hold_none();
 }
 
 /* The child's only thread. @whole: prepare had all locks. */
@@ -130,7 +142,8 @@ static void repair(bool whole)
 {
         prepared = false;
         stook_slots_fork_child();
-        stook_transit_fork_child();
+        stook_evacuate_fork_child();
+        stook_rcu_fork_child();
         stook_group_fork_child();
         stook_pages_fork_child(whole);
         for (unsigned i = 1; i < stook_caches_bound(); i++) {
@@ -138,56 +151,71 @@ static void repair(bool whole)
 
                 if (cache->state != STOOK_CACHE_LIVE && cache->state != STOOK_CACHE_DYING)
                         continue;
-                stook_barns_fork_child(&cache->barns);
+                /*
+                 * A living cache is closed while it is validated: by this thread, below a handler,
+                 * or by none.
+                 */
+                stook_barns_fork_child(&cache->barns, cache->state == STOOK_CACHE_LIVE &&
+                                                      !stook_registry_is_mine());
                 stook_slabs_fork_child(&cache->slabs, whole);
         }
         stook_slabs_fork_mend(whole);
         if (whole)
                 drop_slabs_before(NULL);
         stook_registry_fork_child(whole);
-        stook_slot_drain_fork_mend();
+        stook_evacuate_fork_mend();
 }
 
 static void child(void)
 {
-        if (__atomic_load_n(&stook_started, __ATOMIC_ACQUIRE) != 2)
+        if (!stook_gate_is_open())
                 return;
         if (prepared_by_me()) {
                 repair(true);
-                stook_self->locks_held = 0;
-                __atomic_store_n(mark, WHOLE, __ATOMIC_RELEASE);
+                stook_lock_hold_none();
+                __atomic_store_n(stook_gate_heap, STOOK_HEAP_WHOLE, __ATOMIC_RELEASE);
                 return;
         }
-        /* Without the page nothing else says so; with it, an earlier handler's call may have seen to it already. */
-        if (mark == &always_whole)
-                *mark = FORKED;
-        stook_fork_check();
+        /*
+         * Without the page nothing else marks the child. With it, a call of an earlier handler may
+         * have repaired the heap already.
+         */
+        if (!wiped)
+                *stook_gate_heap = STOOK_HEAP_FORKED;
+        stook_gate_check();
 }
 
-STOOK_COLD static void forked(void)
+/* Another thread of the child repairs; or this is a handler on top of the repair, and returns. */
+static void wait_for_repair(uint32_t seen)
 {
-        uint32_t seen = FORKED;
+        for (unsigned i = 0; i < TRIES && seen == STOOK_HEAP_REPAIRING &&
+                             __atomic_load_n(&repairer, __ATOMIC_RELAXED) != stook_self; i++) {
+                stook_os_futex_wait(stook_gate_heap, STOOK_HEAP_REPAIRING, PAUSE_NS);
+                seen = __atomic_load_n(stook_gate_heap, __ATOMIC_ACQUIRE);
+        }
+}
+
+STOOK_COLD void stook_fork_repair(void)
+{
+        uint32_t seen = STOOK_HEAP_FORKED;
 
         if (stook_self->locks_held)
                 return;
-        if (!__atomic_compare_exchange_n(mark, &seen, REPAIRING, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
-                /* A thread of the child that was quicker than the first slow path; or a handler on top of it. */
-                for (unsigned i = 0; i < TRIES && __atomic_load_n(&repairer, __ATOMIC_RELAXED) != stook_self && seen == REPAIRING; i++) {
-                        stook_os_futex_wait(mark, REPAIRING, PAUSE_NS);
-                        seen = __atomic_load_n(mark, __ATOMIC_ACQUIRE);
-                }
+        if (!__atomic_compare_exchange_n(stook_gate_heap, &seen, STOOK_HEAP_REPAIRING, false,
+                                         __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
+                wait_for_repair(seen);
                 return;
         }
         __atomic_store_n(&repairer, stook_self, __ATOMIC_RELAXED);
         repair(false);
         __atomic_store_n(&repairer, NULL, __ATOMIC_RELAXED);
-        __atomic_store_n(mark, WHOLE, __ATOMIC_RELEASE);
+        __atomic_store_n(stook_gate_heap, STOOK_HEAP_WHOLE, __ATOMIC_RELEASE);
 }
 
-void stook_fork_check(void)
+void stook_fork_recover(void)
 {
-        if (STOOK_UNLIKELY(__atomic_load_n(mark, __ATOMIC_RELAXED) != WHOLE))
-                forked();
+        stook_evacuate_recover();
+        stook_registry_recover();
 }
 
 void stook_fork_register(void)

@@ -8,6 +8,9 @@
 
 /* Maps the page that says "forked". False: no memory. */
 bool stook_fork_start(void);
+/* The duties that life hands to the gate: after a jump out of a handler; in a forked child. */
+void stook_fork_recover(void);
+void stook_fork_repair(void);
 /* Asks libc to call us around fork; may allocate. */
 void stook_fork_register(void);
 

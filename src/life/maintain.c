@@ -1,21 +1,25 @@
 /*
- * Purpose: a round of what the slow paths of a busy program do by the way, and of what they cannot: for processes that
- * idle, and for slots on which nothing runs.
+ * Purpose: a round of maintenance, for processes that idle, and for slots on which no thread runs.
+ * It does what the slow paths of a busy program do step by step, and what they cannot do.
  * Place: API, and maintain_thread.c; calls slot, pages, os. Nothing needs it for correctness.
  *
- * A round: the hand of this thread's slot and of the barns; other nodes' barns; every slot from which nothing was taken for a decay time,
- * or on which no thread can run any more; free pages older than that. Under memory pressure: everything, as by
- * stook_trim(0).
+ * A round reaps this thread's slot and the barns; other nodes' barns; every slot from which nothing
+ * was taken for a decay time, or on which no thread can run any more; free pages older than a decay
+ * time. Under memory pressure it gives back everything, as stook_trim(0) does.
  */
 #include "cache/cache.h"
-#include "life/life.h"
+#include "evacuate/evacuate.h"
+#include "gate/gate.h"
 #include "life/maintain.h"
 #include "os/os.h"
-#include "pages/span.h"
+#include "pages/policy.h"
 #include "slot/slot.h"
 #include <stook/control.h>
 
-/* Steps of the slot's hand: each is bounded, and looks at the clock once in sixteen. A busy program's second has more. */
+/*
+ * Steps of the slot's idle reaper: each is bounded, and reads the clock once in sixteen. A busy
+ * program makes more of them in a second.
+ */
 #define ROUND_STEPS 64
 
 unsigned stook_maintain_round(void)
@@ -27,19 +31,19 @@ unsigned stook_maintain_round(void)
                 return 1;
         }
         for (unsigned i = 0; i < ROUND_STEPS; i++)
-                stook_slot_rest();
-        work = stook_slots_rest(stook_pages_decay_ms());
+                stook_slot_reap_idle();
+        work = stook_evacuate_idle(stook_pages_decay_ms());
         return work + stook_pages_age();
 }
 
 STOOK_API int stook_maintain(void)
 {
-        if (!stook_start())
+        if (!stook_gate_open())
                 return 0;
-        stook_fork_check();
+        stook_gate_check();
         stook_maintenance_revive();
         stook_maintain_round();
-        /* Here, not in the thread: an RCU implementation may know threads that registered with it, and no others. */
-        stook_rcu_step();
+        /* Not in the thread: an RCU implementation may know only threads that registered. */
+        stook_rcu_maintain();
         return 0;
 }

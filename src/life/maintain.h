@@ -8,9 +8,12 @@
 
 /* One round; the library is up. Return: 0: there was nothing to do. */
 unsigned stook_maintain_round(void);
-/* The thread is wanted, but this is the child of a fork, which has none: starts it. Not for handlers, nor inside malloc. */
+/*
+ * Starts the thread if it is wanted and this is a forked child, which has none. Not for handlers,
+ * nor inside malloc.
+ */
 void stook_maintenance_revive(void);
-/* stook_trim for who has started the library. */
+/* stook_trim, after the start of the library. */
 size_t stook_trim_now(size_t keep_bytes);
 
 #endif

@@ -1,30 +1,36 @@
 /*
- * Purpose: a thread that runs rounds of maintenance, for programs that do not want to call stook_maintain themselves.
+ * Purpose: a thread that runs rounds of maintenance, for programs that do not call stook_maintain
+ * themselves.
  *
- * Place: API; started by who asks, or by the constructor (STOOK_MAINTENANCE=1), never inside an allocation: creating a
- * thread allocates. It blocks all signals, so that no handler of the program runs on its small stack.
+ * Place: API; started by a call, or by the constructor (STOOK_MAINTENANCE=1), never inside an
+ * allocation: creating a thread allocates. The thread blocks all signals, so that no handler of the
+ * program runs on its small stack.
  *
- * A child of fork has no such thread. It is started there by the next call of stook_maintain, stook_trim or
- * stook_maintenance_thread; a child that only allocates does without.
+ * A child of fork has no such thread. The next call of stook_maintain, stook_trim or
+ * stook_maintenance_thread starts one there; a child that only allocates has none.
  *
  * Invariants:
- *  I1 at most one thread in a process: `process` is its process id, taken by a compare-and-swap before it is created.
- * Concurrency: `wanted` and `process` are atomic; M1: the release of 0 into `process` when the thread ends pairs with the
- *  acquire of who waits for that.
- * Failure: -EAGAIN, -ENOMEM: no thread to be had; nothing changed.
+ *  I1 at most one thread in a process: `process` is its process id, taken by a compare-and-swap
+ *     before the thread is created.
+ * Concurrency: `wanted` and `process` are atomic; M1: the release of 0 into `process` when the
+ *  thread ends pairs with the acquire of the thread that waits for its end.
+ * Failure: -EAGAIN, -ENOMEM: no thread could be created; nothing changed.
  */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 
-#include "life/life.h"
+#include "gate/gate.h"
 #include "life/maintain.h"
 #include "os/os.h"
-#include "pages/span.h"
+#include "pages/policy.h"
 #include <stook/control.h>
 
 #define STACK_BYTES ((size_t)256 << 10) /* thread-local storage of all libraries is in it, too */
-/* Between rounds: an eighth of the decay time, as slow paths have it; up to eight times as long while there is nothing to do. */
+/*
+ * Between rounds: an eighth of the decay time, as slow paths have it; up to eight times as long
+ * while there is nothing to do.
+ */
 #define PAUSE_MS_LEAST 10
 #define PAUSE_MS_MOST  1000
 #define BACK_OFF       8
@@ -83,7 +89,8 @@ static int start(void)
         uint32_t self = stook_os_pid(), seen = __atomic_load_n(&process, __ATOMIC_ACQUIRE);
         int error;
 
-        if (seen == self || !__atomic_compare_exchange_n(&process, &seen, self, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+        if (seen == self || !__atomic_compare_exchange_n(&process, &seen, self, false,
+                                                         __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
                 return 0;
         error = create();
         if (error)
@@ -103,7 +110,9 @@ static void stop(void)
 
         __atomic_store_n(&wanted, 0, __ATOMIC_RELAXED);
         stook_os_futex_wake(&wanted);
-        for (unsigned waits = 0; waits < STOP_WAITS && __atomic_load_n(&process, __ATOMIC_ACQUIRE) == self; waits++) {
+        for (unsigned waits = 0; waits < STOP_WAITS; waits++) {
+                if (__atomic_load_n(&process, __ATOMIC_ACQUIRE) != self)
+                        break;
                 stook_os_futex_wait(&process, self, MS);
                 stook_os_futex_wake(&wanted);
         }
@@ -115,15 +124,18 @@ STOOK_API int stook_maintenance_thread(int on)
 
         if (on != 0 && on != 1)
                 return -EINVAL;
-        if (!stook_start())
+        if (!stook_gate_open())
                 return -ENOMEM;
-        stook_fork_check();
+        stook_gate_check();
         before = errno;
         if (!on) {
                 stop();
                 return 0;
         }
-        /* One that is about to end may see this in time, or not: then it is started below, or by the next call. */
+        /*
+         * A thread that is about to end may see this in time. If not, the start below makes another
+         * one, or the next call does.
+         */
         __atomic_store_n(&wanted, 1, __ATOMIC_RELAXED);
         error = start();
         if (error)

@@ -5,7 +5,7 @@
 #include <errno.h>
 
 #include "base/thread.h"
-#include "life/life.h"
+#include "gate/gate.h"
 #include "life/options.h"
 #include "os/os.h"
 #include "slot/slot.h"
@@ -18,11 +18,11 @@ static const char *registration(void)
         return stook_os_rseq_owner() == STOOK_RSEQ_OWN ? "own" : "libc";
 }
 
-STOOK_API int stook_mode(struct stook_mode *mode)
+STOOK_API int stook_get_mode(struct stook_mode *mode)
 {
         if (!mode || mode->mode_size != sizeof(*mode))
                 return -EINVAL;
-        if (!stook_start())
+        if (!stook_gate_open())
                 return -ENOMEM;
         mode->registration = registration();
         mode->backend = stook_slots_backend_name();

@@ -4,9 +4,9 @@
  *   STOOK_THP=system|always|never        transparent huge pages for our ranges
  *   STOOK_DECAY_MS=0..3600000            how long free pages stay before they are purged
  *   STOOK_CAPACITY=0..65534              sheaf capacity of all caches
- *   STOOK_TINY=0|1                       no sheaves, no empty slabs kept: as little memory as can be
+ *   STOOK_TINY=0|1                       no sheaves, no empty slabs kept: least memory
  *   STOOK_GROUP_LIMIT=BYTES[K|M|G|T]     all that malloc gives the process is charged to one group
- *   STOOK_RCU_BACKLOG=BYTES              what may wait for readers; 0: an eighth of the memory there is
+ *   STOOK_RCU_BACKLOG=BYTES              what may wait for readers; 0: an eighth of all memory
  *   STOOK_MAINTENANCE=0|1                a thread that gives back what an idle process keeps
  *   STOOK_STRICT_NUMA=0|1                ask the task's memory policy for each allocation
  *   STOOK_MERGE=0|1                      share caches of equal geometry: never, always
@@ -20,7 +20,7 @@
 #include "group/group.h"
 #include "life/options.h"
 #include "os/os.h"
-#include "pages/span.h"
+#include "pages/policy.h"
 #include "report/report.h"
 #include "slot/slot_node.h"
 
@@ -30,8 +30,8 @@ static unsigned thp = STOOK_THP_SYSTEM;
 static bool maintenance;
 
 /* The index of the variable's value among @names; @otherwise if it is not set or none of them. */
-static unsigned choice(const char *variable, const char *const *names, unsigned count, unsigned otherwise,
-                       const char *takes)
+static unsigned choice(const char *variable, const char *const *names, unsigned count,
+                       unsigned otherwise, const char *takes)
 {
         const char *value = stook_os_env(variable);
 
@@ -65,6 +65,7 @@ void stook_options_read(void)
 {
         int64_t decay;
 
+        stook_os_env_check_spelling();
         stook_report_set_policy(choice("STOOK_ON_FAULT", on_fault_names, 2, STOOK_ON_FAULT_ABORT,
                                        "abort or report"));
         thp = choice("STOOK_THP", thp_names, 3, STOOK_THP_SYSTEM, "system, always or never");
@@ -76,7 +77,8 @@ void stook_options_read(void)
                                                    "objects, 0 to 65534");
         stook_cache_options.tiny = number("STOOK_TINY", 1, 0, "0 or 1");
         maintenance = number("STOOK_MAINTENANCE", 1, 0, "0 or 1");
-        stook_slots_strict = number("STOOK_STRICT_NUMA", 1, 0, "0 or 1") && stook_os_node_count() > 1;
+        stook_slots_strict = number("STOOK_STRICT_NUMA", 1, 0, "0 or 1") &&
+                             stook_os_node_count() > 1;
         stook_cache_options.merge = (int)number("STOOK_MERGE", 1, -1, "0 or 1");
 }
 
@@ -94,7 +96,8 @@ static uint64_t size(const char *variable)
         suffix = *c ? strchr(suffixes, *c) : NULL;
         if (c != value && n && (!*c || (suffix && !c[1] && n <= UINT64_MAX >> 50)))
                 return suffix ? n << 10 * (suffix - suffixes + 1) : n;
-        stook_os_env_refuse(variable, value, "bytes, above 0, with K, M, G or T behind them or nothing");
+        stook_os_env_refuse(variable, value,
+                            "bytes, above 0; K, M, G or T may follow the number");
         return 0;
 }
 
@@ -106,10 +109,10 @@ void stook_options_start_group(void)
                 stook_group_start(limit);
 }
 
-/* Where address space is limited, barns and slots together keep at most 1/16 of it; half is the barns'. */
+/* Where address space is limited, barns and slots together keep at most 1/16 of it, half each. */
 void stook_options_set_budget(void)
 {
-        uint64_t node_bytes = stook_os_address_limit() / 32 / stook_os_node_count();
+        uint64_t node_bytes = stook_os_address_limit_at_start() / 32 / stook_os_node_count();
         int64_t backlog = number("STOOK_RCU_BACKLOG", INT64_MAX / 16, 0, "bytes");
 
         if (node_bytes < STOOK_BARN_NODE_BYTES)

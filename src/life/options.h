@@ -1,6 +1,7 @@
 /*
- * Purpose: the environment variables, read once at start. Nonsense is refused by one line on stderr, and the
- * default is used. (STOOK_SLOTS is read by slot, which has to choose by it.)
+ * Purpose: the environment variables, read once at start. A value that is not allowed is refused by
+ * one line on stderr, and the default is used. (STOOK_SLOTS is read by slot, which chooses its
+ * backend by it.)
  */
 #ifndef STOOK_OPTIONS_H
 #define STOOK_OPTIONS_H

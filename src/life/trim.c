@@ -3,28 +3,29 @@
  * Place: API, and maintenance under memory pressure; calls cache and pages.
  */
 #include "cache/cache.h"
-#include "life/life.h"
+#include "gate/gate.h"
 #include "life/maintain.h"
-#include "pages/span.h"
+#include "pages/policy.h"
 #include <stook/control.h>
 
 size_t stook_trim_now(size_t keep_bytes)
 {
         struct stook_cache *cache = NULL;
 
-        stook_registry_lock();
+        if (!stook_registry_lock(STOOK_REFUSED("stook_trim")))
+                return 0;
         while ((cache = stook_registry_next(cache)))
                 stook_cache_empty(cache);
         stook_registry_unlock();
-        stook_rcu_hand_in();
+        stook_rcu_submit_deferred();
         return stook_pages_purge(keep_bytes);
 }
 
 STOOK_API size_t stook_trim(size_t keep_bytes)
 {
-        if (!stook_start())
+        if (!stook_gate_open())
                 return 0;
-        stook_fork_check();
+        stook_gate_check();
         stook_maintenance_revive();
         return stook_trim_now(keep_bytes);
 }

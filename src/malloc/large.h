@@ -1,24 +1,33 @@
 /*
  * Purpose: objects above the largest class: each is a span of its own, at its start.
- * Place: called by the rest of malloc; calls pages.
+ * Place: called by the rest of malloc, and by bulk frees through a table; calls pages.
  * Invariants:
- *  I1 a live large object is a span of kind LARGE; who ends its life changes the kind by one compare-and-swap,
- *     so of two frees at once only one succeeds.
+ *  I1 a live large object is a span of kind LARGE. What ends its life changes the kind by one
+ *     compare-and-swap, so of two frees at once only one succeeds.
  */
 #ifndef STOOK_LARGE_H
 #define STOOK_LARGE_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include "cache/cache_slow.h"
 #include "pages/span.h"
 
-/* @align: a power of two. NULL: no memory, or too large. */
-void *stook_large_alloc(size_t align, size_t size, bool zeroed);
+/*
+ * @align: a power of two. @how: ZERO, NOLOCK, ERRNO. NULL: no memory, over a limit, or too large.
+ */
+void *stook_large_alloc(size_t align, size_t size, uint64_t how);
 
-/* Ends the life of the object; false: somebody else did (I1). */
-bool stook_large_free(struct stook_span *span);
+/*
+ * Ends the life of the object that begins at @object. False: none does, or another call ended it
+ * (I1).
+ */
+bool stook_large_free(void *object, uint64_t how);
 
-/* @size above STOOK_CLASS_MAX. NULL: no memory, nothing changed. */
+/*
+ * @size: above half of the span's bytes, or above STOOK_CLASS_MAX. NULL: no memory, nothing
+ * changed.
+ */
 void *stook_large_resize(struct stook_span *span, size_t size);
 
 #endif

@@ -1,34 +1,39 @@
 /*
  * Purpose: aligned objects, without classes of their own.
- * A slab starts at a page, so the objects of a class are aligned to every power of two, up to the page size,
- * that its bytes are a multiple of. The size is rounded up to a multiple of the alignment; the class of such a
- * size is one again (size_class.c I1). Alignments above the page size get a span.
+ * A slab starts at a page, so the objects of a class are aligned to every power of two, up to the
+ * page size, that the bytes of the class are a multiple of. The size is rounded up to a multiple of
+ * the alignment; the class of such a size is one again (size_class.c I1). Alignments above the page
+ * size get a span.
  */
 #include "cache/cache_account.h"
 #include "malloc/large.h"
 #include "malloc/malloc.h"
 #include "os/os.h"
 
-void *stook_malloc_aligned(size_t align, size_t size)
+/* It is the stride that is aligned. That of a charged object has a word more. */
+static void *aligned_charged(size_t align, size_t size, uint64_t how)
 {
+        size_t stride = (size + STOOK_ACCOUNT_BYTES + align - 1) & -align;
+
+        if (stride <= STOOK_CLASS_MAX)
+                return stook_malloc_slow(stride - STOOK_ACCOUNT_BYTES, how);
+        return stook_large_alloc(1, size, how);
+}
+
+void *stook_malloc_aligned(size_t align, size_t size, uint64_t how)
+{
+        size_t rounded;
+
         if (align <= 16)
-                return stook_malloc_object(size);
+                return stook_malloc_slow(size, how);
         if (STOOK_UNLIKELY(size > PTRDIFF_MAX))
-                return NULL;
+                return stook_slow_answer(how, NULL, 0);
         if (align > stook_os_page_bytes())
-                return stook_large_alloc(align, size ? size : 1, false);
-
-        /* The slot of a charged object is larger by the word behind it, and it is the slot that is aligned. */
-        if (STOOK_UNLIKELY(__atomic_load_n(&stook_groups_exist, __ATOMIC_RELAXED)) && stook_group_current()) {
-                size_t slot = (size + STOOK_ACCOUNT_BYTES + align - 1) & -align;
-
-                if (slot <= STOOK_CLASS_MAX)
-                        return stook_malloc_object(slot - STOOK_ACCOUNT_BYTES);
-                return stook_large_alloc(1, size, false);
-        }
-
-        size_t rounded = size ? (size + align - 1) & -align : align;
-
+                return stook_large_alloc(align, size ? size : 1, how);
+        if (STOOK_UNLIKELY(__atomic_load_n(&stook_groups_exist, __ATOMIC_RELAXED)) &&
+            stook_group_current())
+                return aligned_charged(align, size, how);
+        rounded = size ? (size + align - 1) & -align : align;
         /* Large objects start at pages. */
-        return stook_malloc_object(rounded <= STOOK_CLASS_MAX ? rounded : size);
+        return stook_malloc_slow(rounded <= STOOK_CLASS_MAX ? rounded : size, how);
 }

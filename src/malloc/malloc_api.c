@@ -1,8 +1,7 @@
 /*
  * Purpose: the calls of <stook/malloc.h>: the C library's meanings, errno included.
- * Failure: NULL with errno ENOMEM (EINVAL for an alignment that is no power of two, and for misuse where reports do not
- * abort); frees preserve errno, for
- * nothing below touches it.
+ * Failure: NULL with errno ENOMEM (EINVAL for an alignment that is no power of two, and for misuse
+ * where reports do not abort). Frees preserve errno, since nothing below touches it.
  */
 #include <errno.h>
 #include <stook/malloc.h>
@@ -10,21 +9,20 @@
 #include "malloc/malloc.h"
 #include "malloc/malloc_hot.h"
 
-static void *or_enomem(void *object)
-{
-        if (STOOK_UNLIKELY(!object))
-                errno = ENOMEM;
-        return object;
-}
-
 STOOK_NOINLINE void *stook_malloc_miss(size_t size)
 {
-        return or_enomem(stook_malloc_object(size));
+        return stook_malloc_slow(size, STOOK_HOW_ERRNO);
 }
 
 STOOK_NOINLINE void *stook_calloc_miss(size_t bytes)
 {
-        return or_enomem(stook_malloc_zeroed(bytes));
+        return stook_malloc_slow(bytes, STOOK_HOW_ERRNO | STOOK_HOW_ZERO);
+}
+
+static void *too_large(void)
+{
+        errno = ENOMEM;
+        return NULL;
 }
 
 STOOK_API void *stook_malloc(size_t size)
@@ -34,12 +32,21 @@ STOOK_API void *stook_malloc(size_t size)
         return STOOK_LIKELY(object != NULL) ? object : stook_malloc_miss(size);
 }
 
+STOOK_API void *stook_malloc_nolock(size_t size)
+{
+        void *object = stook_malloc_hot(size);
+
+        if (STOOK_LIKELY(object != NULL))
+                return object;
+        return stook_malloc_slow(size, STOOK_HOW_ERRNO | STOOK_HOW_NOLOCK);
+}
+
 STOOK_API void *stook_calloc(size_t n, size_t size)
 {
         size_t bytes;
 
         if (STOOK_UNLIKELY(__builtin_mul_overflow(n, size, &bytes)))
-                return or_enomem(NULL);
+                return too_large();
 
         void *object = stook_calloc_hot(bytes);
 
@@ -67,7 +74,7 @@ STOOK_API void *stook_reallocarray(void *object, size_t n, size_t size)
         size_t bytes;
 
         if (STOOK_UNLIKELY(__builtin_mul_overflow(n, size, &bytes)))
-                return or_enomem(NULL);
+                return too_large();
         return stook_realloc(object, bytes);
 }
 
@@ -77,19 +84,31 @@ STOOK_API void *stook_aligned_alloc(size_t align, size_t size)
                 errno = EINVAL;
                 return NULL;
         }
-        return or_enomem(stook_malloc_aligned(align, size));
+        return stook_malloc_aligned(align, size, STOOK_HOW_ERRNO);
 }
 
+static void release(void *object, uint64_t how)
+{
+        if (!stook_malloc_free_object(object, how))
+                stook_cache_free_misuse(NULL, object);
+}
+
+/* Without a second argument, which the hot path would have to make. */
 static STOOK_NOINLINE void free_miss(void *object)
 {
-        if (!stook_malloc_release(object))
-                stook_cache_free_misuse(NULL, object);
+        release(object, 0);
 }
 
 STOOK_API void stook_free(void *object)
 {
         if (STOOK_UNLIKELY(!stook_free_hot(object)))
                 free_miss(object);
+}
+
+STOOK_API void stook_free_nolock(void *object)
+{
+        if (STOOK_UNLIKELY(!stook_free_hot(object)))
+                release(object, STOOK_HOW_NOLOCK);
 }
 
 STOOK_API void stook_free_sized(void *object, size_t size)

@@ -1,19 +1,19 @@
 /*
- * Purpose: the hot paths of malloc and free, inlined into every entry point: one table load and a pop; one load
- * of the pagemap, one line of the cache, and a push. Whatever is not the common case is left to the calls in
- * malloc.h, which look at it from the start again.
- * Place: included by malloc_api.c, malloc_object.c and the drop-in's entry.c and new_delete.c. The drop-in's
- *  malloc and free themselves are malloc/hot_x86_64.S where there is one: the same steps in assembly.
+ * Purpose: the hot paths of malloc and free, inlined into every entry point: one table load and a
+ * pop; one load of the pagemap, one line of the cache, and a push. Whatever is not the common case
+ * is left to the calls in malloc.h, which look at it from the start again.
+ * Place: included by malloc_api.c and the drop-in's entry.c. The drop-in's malloc and free are the
+ *  same steps in assembly (dropin/hot_x86_64.S, dropin/hot_aarch64.S).
  * Concurrency: any thread, any instruction. In a thread that has not enrolled both miss.
  */
 #ifndef STOOK_MALLOC_HOT_H
 #define STOOK_MALLOC_HOT_H
 
 #include <string.h>
-#include "cache/cache.h"
+#include "cache/object_id.h"
 #include "malloc/malloc.h"
-#include "pages/pagemap.h"
-#include "slot/slot_fast.h"
+#include "report/report.h"
+#include "slot/slot_hot.h"
 
 /* NULL: a miss, or a size above the table. */
 STOOK_INLINE void *stook_malloc_hot(size_t size)
@@ -31,15 +31,10 @@ STOOK_INLINE void *stook_calloc_hot(size_t bytes)
         return STOOK_LIKELY(object != NULL) ? memset(object, 0, bytes) : NULL;
 }
 
-/* Does an object of the cache of that index start at this offset of a slab? Index 0, no cache, has magic 0: never. */
-STOOK_INLINE bool stook_object_starts(unsigned index, uint32_t offset)
-{
-        const struct stook_shape *shape = &stook_shapes[index];
-
-        return offset * shape->magic < shape->magic && offset <= shape->last_offset;
-}
-
-/* False: nothing done. NULL and foreign pointers are outside the range, so they need no test of their own. */
+/*
+ * False: nothing done. NULL and foreign pointers are outside the range, so they need no test of
+ * their own.
+ */
 STOOK_INLINE bool stook_free_hot(void *object)
 {
         uintptr_t addr = (uintptr_t)object;
@@ -48,12 +43,78 @@ STOOK_INLINE bool stook_free_hot(void *object)
         if (STOOK_UNLIKELY(off >= STOOK_RANGE_BYTES))
                 return false;
 
-        uint64_t entry = __atomic_load_n(&stook_range.entries[off >> STOOK_MAP_SHIFT], __ATOMIC_RELAXED);
+        const uint64_t *at = &stook_range.entries[off >> STOOK_MAP_SHIFT];
+        uint64_t entry = __atomic_load_n(at, __ATOMIC_RELAXED);
         unsigned index = stook_entry_cache(entry);
 
         if (STOOK_UNLIKELY(!stook_object_starts(index, stook_entry_offset(entry, addr))))
                 return false;
         return stook_slot_push(index << STOOK_LINE_SHIFT, object);
+}
+
+/* The index of the cache of an object of malloc's classes. 0: none starts there. */
+STOOK_INLINE unsigned stook_object_class(const void *object)
+{
+        uintptr_t addr = (uintptr_t)object;
+        uintptr_t off = addr - stook_range.base;
+
+        if (STOOK_UNLIKELY(off >= STOOK_RANGE_BYTES))
+                return 0;
+
+        const uint64_t *at = &stook_range.entries[off >> STOOK_MAP_SHIFT];
+        uint64_t entry = __atomic_load_n(at, __ATOMIC_RELAXED);
+        unsigned index = stook_entry_cache(entry);
+
+        if (STOOK_UNLIKELY(index - 1 >= STOOK_CLASSES ||
+                           !stook_object_starts(index, stook_entry_offset(entry, addr))))
+                return 0;
+        return index;
+}
+
+/*
+ * realloc where the common case holds: a size of the table, and reports that abort. (Where they do
+ * not, more is looked at: malloc_resize.c.) Return: as stook_object_class.
+ */
+STOOK_INLINE unsigned stook_resize_hot(const void *object, size_t size)
+{
+        if (STOOK_UNLIKELY(size - 1 >= STOOK_CLASS_TABLE_MAX || stook_report_goes_on()))
+                return 0;
+        return stook_object_class(object);
+}
+
+/* Sizes that go up and down do not copy: malloc_resize.c I2. */
+STOOK_INLINE bool stook_resize_stays(size_t size, size_t usable)
+{
+        return size <= usable && (size > usable / 2 || usable <= 16);
+}
+
+/*
+ * @bytes, not 0; whole pieces of 16 are copied, which objects of classes have. Small ones by a few
+ * moves from both ends: few jumps depend on the size, and memcpy is a call.
+ */
+STOOK_INLINE void stook_copy_object(void *to, const void *from, size_t bytes)
+{
+        typedef unsigned char piece __attribute__((vector_size(16)));
+        size_t last = (bytes - 1) / 16;
+        const piece *a = from;
+        piece *b = to;
+
+        if (last >= 8) {
+                memcpy(to, from, bytes);
+                return;
+        }
+        b[0] = a[0];
+        b[last] = a[last];
+        if (last < 2)
+                return;
+        b[1] = a[1];
+        b[last - 1] = a[last - 1];
+        if (last < 4)
+                return;
+        b[2] = a[2];
+        b[3] = a[3];
+        b[last - 2] = a[last - 2];
+        b[last - 3] = a[last - 3];
 }
 
 #endif

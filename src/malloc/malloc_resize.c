@@ -1,9 +1,14 @@
 /*
- * Purpose: realloc: in place while the object's own slot or span does, by the page tables for large objects,
- * by copying otherwise.
+ * Purpose: realloc: in place while the object's own stride or span suffices, by the page tables for
+ * large objects, by copying otherwise.
  * Invariants:
  *  I1 shrinking never fails: without memory for something smaller the object stays where it is.
- *  I2 an object keeps its slot while it uses more than half of it: sizes that go up and down do not copy.
+ *  I2 an object stays while it uses more than half of its stride: sizes that go up and down do not
+ *     copy.
+ *
+ * An object that grows is likely to grow again, and an object of a slab cannot grow in place. From
+ * GROWN_LEAST on it moves to a span, which grows into the free pages behind it. That saves the
+ * copies of the largest classes, which are most of the bytes that a doubled size copies.
  */
 #include <errno.h>
 #include <string.h>
@@ -13,22 +18,43 @@
 #include "pages/pagemap.h"
 #include "report/report.h"
 
-/* Another object with the first @bytes of this one. */
-static void *resize_by_copy(void *object, size_t size, size_t bytes)
-{
-        void *other = stook_malloc_object(size);
+/*
+ * A span costs about 150 ns more than an object of a class. Measured in ns a step, doubled from 16
+ * bytes to 1 MiB: 419 without spans, 103 from 64 KiB on, 70 from 32 KiB, 49 from 16 KiB. But where
+ * 64 objects of up to 100 KiB are doubled at random, the pages behind them are seldom free: 3850
+ * without spans, 4380 with either of the former, 5230 from 16 KiB on.
+ */
+#define GROWN_LEAST ((size_t)64 << 10)
 
+/* @other is NULL or takes the place of @object, of which it gets the first @bytes. */
+static void *replace(void *object, void *other, size_t bytes)
+{
         if (STOOK_UNLIKELY(!other))
                 return NULL;
         memcpy(other, object, bytes);
-        stook_malloc_release(object);
+        stook_malloc_free_object(object, 0);
         return other;
+}
+
+/* Another object with the first @bytes of this one. */
+static void *resize_by_copy(void *object, size_t size, size_t bytes)
+{
+        return replace(object, stook_malloc_slow(size, 0), bytes);
+}
+
+static void *grow_small(void *object, size_t size, size_t usable)
+{
+        void *other = NULL;
+
+        if (size >= GROWN_LEAST)
+                other = replace(object, stook_large_alloc(1, size, 0), usable);
+        return other ? other : resize_by_copy(object, size, usable);
 }
 
 static void *resize_small(void *object, size_t size, size_t usable)
 {
         if (size > usable)
-                return resize_by_copy(object, size, usable);
+                return grow_small(object, size, usable);
         if (size > usable / 2 || usable <= 16)
                 return object;                                          /* I2 */
 
@@ -39,17 +65,18 @@ static void *resize_small(void *object, size_t size, size_t usable)
 
 static void *resize_large(struct stook_span *span, void *object, size_t size)
 {
-        if (size > STOOK_CLASS_MAX)
+        if (size > STOOK_CLASS_MAX || size > span->bytes / 2)
                 return stook_large_resize(span, size);
 
-        void *other = resize_by_copy(object, size, size < span->bytes ? size : span->bytes);
+        void *other = resize_by_copy(object, size, size);
 
-        return other || size > span->bytes ? other : object;            /* I1 */
+        return other ? other : object;                                  /* I1 */
 }
 
 /*
- * Where reports do not abort: is this an object that a free would report? Looked for before anything is done, for the
- * free of the old object, which notices it otherwise, comes when the caller has another one already.
+ * Where reports do not abort: is this an object that a free would report? The call looks before it
+ * does anything. Otherwise the free of the old object notices, and that comes when the caller has
+ * another one already.
  */
 static STOOK_COLD bool is_reported_free(uint64_t entry, void *object)
 {
@@ -57,7 +84,7 @@ static STOOK_COLD bool is_reported_free(uint64_t entry, void *object)
 
         if (!stook_entry_cache(entry))
                 return false;
-        if (!stook_slab_object_valid(&cache->slabs, object))
+        if (!stook_slab_object_out(&cache->slabs, object))
                 stook_cache_free_misuse(NULL, object);
         else if (stook_slot_ops()->peek(cache->front.offset) == object)
                 stook_cache_free_double(&cache->front, object);
@@ -66,7 +93,11 @@ static STOOK_COLD bool is_reported_free(uint64_t entry, void *object)
         return true;
 }
 
-void *stook_malloc_resize(void *object, size_t size, int *error)
+/*
+ * The usable bytes of a live object; 0: there is none, and *@error says what the caller learns.
+ * Not inlined: for the depth of the stack.
+ */
+static STOOK_NOINLINE size_t resizable_bytes(void *object, int *error)
 {
         uint64_t entry = stook_pagemap_get((uintptr_t)object);
         bool     ours;
@@ -74,16 +105,25 @@ void *stook_malloc_resize(void *object, size_t size, int *error)
 
         *error = EFAULT;
         if (!ours)
-                return NULL;
+                return 0;
         *error = EINVAL;
         if (STOOK_UNLIKELY(!usable)) {
                 stook_cache_free_misuse(NULL, object);
-                return NULL;
+                return 0;
         }
         if (STOOK_UNLIKELY(stook_report_goes_on()) && is_reported_free(entry, object))
-                return NULL;
+                return 0;
         *error = ENOMEM;
-        if (STOOK_LIKELY(stook_entry_cache(entry) != 0))
+        return usable;
+}
+
+void *stook_malloc_resize(void *object, size_t size, int *error)
+{
+        size_t usable = resizable_bytes(object, error);
+
+        if (STOOK_UNLIKELY(!usable))
+                return NULL;
+        if (STOOK_LIKELY(stook_entry_cache(stook_pagemap_get((uintptr_t)object)) != 0))
                 return resize_small(object, size, usable);
         return resize_large(stook_span_large_at((uintptr_t)object), object, size);
 }

@@ -1,7 +1,7 @@
 /*
  * Purpose: the STOOK_* variables.
- * Place: called at start. The environment is walked by ourselves: getenv may be somebody else's, and early
- * calls come before libc is ready for it.
+ * Place: called at start. The environment is walked by ourselves: getenv may be another library's,
+ * and early calls come before libc is ready for it.
  */
 #include <errno.h>
 #include <string.h>
@@ -11,7 +11,8 @@
 
 #include "os/os.h"
 
-#define VALUE_SHOWN 100                 /* bytes of a value that is refused; arbitrary */
+#define VALUE_SHOWN 100                 /* bytes of a value or name that is refused; arbitrary */
+#define WORDS_MAX   7
 
 extern char **environ;
 
@@ -27,24 +28,39 @@ const char *stook_os_env(const char *name)
         return NULL;
 }
 
-void stook_os_env_refuse(const char *name, const char *value, const char *takes)
+/* One line and one write. What comes from outside is cut where it ends being printable. */
+static void tell(const char *const *words, unsigned n, unsigned foreign, size_t foreign_bytes)
 {
-        const char *words[] = { "stook: ", name, "=", value, ": takes ", takes, "\n" };
-        struct iovec parts[sizeof(words) / sizeof(words[0])];
-        unsigned n = sizeof(words) / sizeof(words[0]);
+        struct iovec parts[WORDS_MAX];
         int before = errno;
         size_t shown = 0;
 
         for (unsigned i = 0; i < n; i++) {
                 parts[i].iov_base = (char *)words[i];
-                parts[i].iov_len = strlen(words[i]);
+                if (i != foreign)
+                        parts[i].iov_len = strlen(words[i]);
         }
-        /* One line, whatever the value is. */
-        while (shown < VALUE_SHOWN && (unsigned char)value[shown] >= ' ')
+        if (foreign_bytes > VALUE_SHOWN)
+                foreign_bytes = VALUE_SHOWN;
+        while (shown < foreign_bytes && (unsigned char)words[foreign][shown] >= ' ')
                 shown++;
-        parts[3].iov_len = shown;
+        parts[foreign].iov_len = shown;
         if (writev(STDERR_FILENO, parts, (int)n) < 0) {
-                /* nobody to tell */
+                /* there is nothing to report to */
         }
         errno = before;
+}
+
+void stook_os_env_refuse(const char *name, const char *value, const char *takes)
+{
+        const char *words[WORDS_MAX] = { "stook: ", name, "=", value, ": takes ", takes, "\n" };
+
+        tell(words, 7, 3, strlen(value));
+}
+
+void stook_os_env_tell(const char *name, size_t n, const char *says, const char *more)
+{
+        const char *words[WORDS_MAX] = { "stook: ", name, says, more, "\n" };
+
+        tell(words, 5, 1, n);
 }

@@ -1,7 +1,9 @@
 /*
  * Purpose: sleep while a word has a value, for a bounded time; wake one sleeper.
- * Concurrency: any thread, any instruction. A wait may end early (signal, spurious wake): callers look again.
+ * Concurrency: any thread, any instruction. A wait may end early (signal, spurious wake): callers
+ *  look again.
  */
+#include <limits.h>
 #include <time.h>
 
 #include "os/os.h"
@@ -12,7 +14,8 @@
 
 void stook_os_futex_wait(uint32_t *word, uint32_t value, uint64_t ns)
 {
-        struct timespec time = { .tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000) };
+        struct timespec time = { .tv_sec = (time_t)(ns / 1000000000),
+                                 .tv_nsec = (long)(ns % 1000000000) };
 
         stook_call(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &time, NULL, 0);
 }
@@ -20,4 +23,9 @@ void stook_os_futex_wait(uint32_t *word, uint32_t value, uint64_t ns)
 void stook_os_futex_wake(uint32_t *word)
 {
         stook_call(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+void stook_os_futex_wake_all(uint32_t *word)
+{
+        stook_call(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }

@@ -1,6 +1,7 @@
 /*
- * Purpose: how much memory there may be, and what the system asks of those who reserve it.
- * Place: called at start, but for stook_os_memory_bytes, which reads files: a missing /proc or /sys means no limit.
+ * Purpose: how much memory there may be, and what the system asks of programs that reserve it.
+ * Place: called at start, but for stook_os_memory_bytes, which reads files: a missing /proc or /sys
+ * means no limit.
  */
 #include <string.h>
 #include <sys/auxv.h>
@@ -16,7 +17,10 @@
 #define CGROUP_LEVELS 16
 #define NAME_BYTES    320                /* of a path below the mount; longer ones are rare */
 
-/* A smaller RLIMIT_MEMLOCK is passed by any process: whoever locks memory under it has failed already. */
+/*
+ * Any process passes a smaller RLIMIT_MEMLOCK: a program that locks memory under it has failed
+ * already.
+ */
 #define MEMLOCK_BINDS ((uint64_t)64 << 20)
 
 size_t stook_os_page_bytes(void)
@@ -35,18 +39,33 @@ static uint64_t limit_of(int resource)
 {
         struct rlimit limit;
 
-        return stook_call(SYS_prlimit64, 0, resource, NULL, &limit) || limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX : limit.rlim_cur;
+        bool none = stook_call(SYS_prlimit64, 0, resource, NULL, &limit) ||
+                    limit.rlim_cur == RLIM_INFINITY;
+
+        return none ? UINT64_MAX : limit.rlim_cur;
 }
 
 uint64_t stook_os_address_limit(void)
 {
         uint64_t address = limit_of(RLIMIT_AS), locked = limit_of(RLIMIT_MEMLOCK);
 
-        if (locked != UINT64_MAX && !stook_call(SYS_geteuid))
-                locked = UINT64_MAX;
-        if (locked < MEMLOCK_BINDS)
+        if (locked < MEMLOCK_BINDS || (locked != UINT64_MAX && !stook_call(SYS_geteuid)))
                 locked = UINT64_MAX;
         return address < locked ? address : locked;
+}
+
+uint64_t stook_os_address_limit_at_start(void)
+{
+        static uint64_t first;          /* atomic, relaxed; 0: not asked yet */
+        uint64_t limit = __atomic_load_n(&first, __ATOMIC_RELAXED);
+
+        if (!limit) {
+                limit = stook_os_address_limit();
+                if (!limit)
+                        limit = 1;
+                __atomic_store_n(&first, limit, __ATOMIC_RELAXED);
+        }
+        return limit;
 }
 
 /* One read, ended by 0. Bytes read; 0: no such file, or nothing there. */
@@ -72,14 +91,16 @@ static uint64_t number_in(const char *path)
         if (!read_at(path, text, sizeof(text)) || text[0] < '0' || text[0] > '9')
                 return UINT64_MAX;
         for (const char *c = text; *c >= '0' && *c <= '9'; c++)
-                if (__builtin_mul_overflow(n, 10, &n) || __builtin_add_overflow(n, (uint64_t)(*c - '0'), &n))
+                if (__builtin_mul_overflow(n, 10, &n) ||
+                    __builtin_add_overflow(n, (uint64_t)(*c - '0'), &n))
                         return UINT64_MAX;
         return n;
 }
 
 /*
- * The smallest limit on the way from the process's cgroup up to the mount. The path may be the host's, seen
- * from a container whose mount starts further down: then the mount's root is the container's own cgroup.
+ * The smallest limit on the way from the process's cgroup up to the mount. The path may be the
+ * host's, seen from a container whose mount starts further down: then the mount's root is the
+ * container's own cgroup.
  */
 static uint64_t cgroup_limit(const char *mount, const char *path, const char *file)
 {
@@ -88,7 +109,7 @@ static uint64_t cgroup_limit(const char *mount, const char *path, const char *fi
         uint64_t limit, least = UINT64_MAX;
 
         if (end + 1 + strlen(file) >= sizeof(name))
-                end = root;                             /* too long to follow: what is mounted is all there is */
+                end = root;     /* too long to follow: the mount is all there is */
         memcpy(name, mount, root);
         memcpy(name + root, path, end - root);
         while (end > root && name[end - 1] == '/')
@@ -129,12 +150,18 @@ uint64_t stook_os_memory_bytes(void)
 {
         char lines[512];
         struct sysinfo info;
-        uint64_t limit, least = stook_call(SYS_sysinfo, &info) ? UINT64_MAX : (uint64_t)info.totalram * info.mem_unit;
+        uint64_t limit, least = stook_call(SYS_sysinfo, &info)
+                                        ? UINT64_MAX
+                                        : (uint64_t)info.totalram * info.mem_unit;
         long offset = 0, got;
         int file = stook_call_open("/proc/self/cgroup");
 
-        /* As many whole lines as fit at once: the file may be longer than the stack allows. A longer line ends it. */
-        while (file >= 0 && (got = stook_call(SYS_pread64, file, lines, sizeof(lines) - 1, offset)) > 0) {
+        /*
+         * As many whole lines as fit at once: the file may be longer than the stack allows. A
+         * longer line ends it.
+         */
+        while (file >= 0 &&
+               (got = stook_call(SYS_pread64, file, lines, sizeof(lines) - 1, offset)) > 0) {
                 char *line = lines, *end;
 
                 lines[got] = 0;
@@ -154,8 +181,8 @@ uint64_t stook_os_memory_bytes(void)
 }
 
 /*
- * Asked of a mapping, not of /proc (VmLck, which may be missing and counts only what was locked already): a
- * page is locked exactly if MADV_DONTNEED refuses it, also under MCL_ONFAULT.
+ * Asked of a mapping, not of /proc (VmLck, which may be missing and counts only what was locked
+ * already): a page is locked exactly if MADV_DONTNEED refuses it, also under MCL_ONFAULT.
  */
 bool stook_os_is_locked(void *fresh)
 {

@@ -2,16 +2,17 @@
  * Purpose: mappings: reserve address space, put pages into it, take them out.
  * Place: called by pages; sizes and addresses are multiples of the system's page.
  * Invariants:
- *  I1 a range once handed out by reserve is never unmapped: what leaves it has PROT_NONE mapped over it in
- *     the same call, or the next foreign mmap would land in the hole.
- *  I2 reserved and decommitted ranges are fresh PROT_NONE mappings: nothing was ever written there, so the
- *     kernel leaves them out of core dumps by itself, and they merge with their neighbours.
+ *  I1 a range once handed out by reserve is never unmapped: what leaves it has PROT_NONE mapped
+ *     over it in the same call, or the next foreign mmap would land in the hole.
+ *  I2 reserved and decommitted ranges are fresh PROT_NONE mappings: nothing was ever written there,
+ *     so the kernel leaves them out of core dumps by itself, and they merge with their neighbours.
  * Concurrency: any thread, any instruction, on ranges the caller owns.
  */
 #include <errno.h>
 #include <sys/mman.h>
 
 #include "base/compiler.h"
+#include "base/inject.h"
 #include "os/os.h"
 #include "os/system_call.h"
 
@@ -31,20 +32,6 @@
 #define RESERVED  (MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE)
 #define COMMITTED (MAP_PRIVATE | MAP_ANONYMOUS)
 
-/* atomic; n > 0: the n-th commit from now fails and makes it -1; negative: all fail */
-long stook_os_fail_commit;
-
-static bool commit_must_fail(void)
-{
-        long n = __atomic_load_n(&stook_os_fail_commit, __ATOMIC_RELAXED);
-
-        while (STOOK_UNLIKELY(n > 0))
-                if (__atomic_compare_exchange_n(&stook_os_fail_commit, &n, n == 1 ? -1 : n - 1, false,
-                                                __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-                        return n == 1;
-        return n < 0;
-}
-
 /* ---- as a sanitizer wants to see them, or raw ---- */
 
 #ifdef STOOK_CALLS_BY_LIBC
@@ -52,7 +39,8 @@ static long called(long r)
 {
         return r == -1 ? -errno : r;
 }
-#define KEEPING_ERRNO(call) ({ int before_ = errno; long r_ = called((long)(call)); errno = before_; r_; })
+#define KEEPING_ERRNO(call) \
+        ({ int before_ = errno; long r_ = called((long)(call)); errno = before_; r_; })
 #define CALL_mmap(addr, bytes, prot, flags) KEEPING_ERRNO(mmap(addr, bytes, prot, flags, -1, 0))
 #define CALL_munmap(addr, bytes)            KEEPING_ERRNO(munmap(addr, bytes))
 #define CALL_mprotect(addr, bytes, prot)    KEEPING_ERRNO(mprotect(addr, bytes, prot))
@@ -89,7 +77,10 @@ void *stook_os_reserve(size_t bytes, size_t align)
         at = map(NULL, bytes + more, PROT_NONE, RESERVED);
         if (!at)
                 return NULL;
-        /* Nobody knows the range yet, so its edges may go; beside a huge range they are not worth two calls. */
+        /*
+         * No other thread knows the range yet, so its edges may go. Beside a huge range they are
+         * not worth two calls.
+         */
         head = more ? -(uintptr_t)at & (align - 1) : 0;
         if (more < bytes / EDGES_SHARE)
                 return at + head;
@@ -102,12 +93,14 @@ void *stook_os_reserve(size_t bytes, size_t align)
 
 bool stook_os_enable(void *addr, size_t bytes)
 {
-        return !commit_must_fail() && !CALL_mprotect(addr, bytes, PROT_READ | PROT_WRITE);
+        return !STOOK_INJECT_FROM(commit_fail_from) &&
+               !CALL_mprotect(addr, bytes, PROT_READ | PROT_WRITE);
 }
 
 bool stook_os_commit(void *addr, size_t bytes)
 {
-        return !commit_must_fail() && map(addr, bytes, PROT_READ | PROT_WRITE, COMMITTED | MAP_FIXED);
+        return !STOOK_INJECT_FROM(commit_fail_from) &&
+               map(addr, bytes, PROT_READ | PROT_WRITE, COMMITTED | MAP_FIXED);
 }
 
 bool stook_os_decommit(void *addr, size_t bytes)
@@ -126,11 +119,12 @@ bool stook_os_purge(void *addr, size_t bytes)
 }
 
 /*
- * After a move that failed. The kernel unmaps the target first; and of several mappings (each move leaves one that does not
- * merge with what is added later; users may mlock or advise parts of theirs) the first may have been moved when there
- * are no more to be had. Then the target has holes, and has pages that the source lost. Holes are filled; what was
- * committed a moment ago fits again. What the source lost reads as zeros there, and the target was zero before: so all
- * that is not zero in the target goes back.
+ * After a move that failed. The kernel unmaps the target first; and of several mappings (each move
+ * leaves one that does not merge with what is added later; users may mlock or advise parts of
+ * theirs) the first may have been moved when there are no more to be had. Then the target has
+ * holes, and has pages that the source lost. Holes are filled; what was committed a moment ago fits
+ * again. What the source lost reads as zeros there, and the target was zero before: so all that is
+ * not zero in the target goes back.
  */
 static void undo_move(char *from, char *to, size_t bytes)
 {
@@ -149,8 +143,9 @@ static void undo_move(char *from, char *to, size_t bytes)
 }
 
 /*
- * Whether the bytes are in more than one mapping, which Linux before 6.17 does not move in one call: to grow those is
- * refused with EFAULT, to grow one by more than there is address space with ENOMEM. Later kernels look at the size first.
+ * Whether the bytes are in more than one mapping, which Linux before 6.17 does not move in one
+ * call: to grow those is refused with EFAULT, to grow one by more than there is address space with
+ * ENOMEM. Later kernels look at the size first.
  */
 static bool several(char *from, size_t bytes)
 {
@@ -174,8 +169,9 @@ static size_t in_one(char *from, size_t bytes)
 }
 
 /*
- * One mapping after the other, where the kernel would refuse: it has unmapped the target before it finds out, and another
- * thread's mmap may get that address before it is mapped again. Then it is not ours any more.
+ * One mapping after the other, where the kernel would refuse: it has unmapped the target before it
+ * finds out, and another thread's mmap may get that address before it is mapped again. Then it is
+ * not ours any more.
  */
 bool stook_os_move(void *from, void *to, size_t bytes)
 {
@@ -186,10 +182,12 @@ bool stook_os_move(void *from, void *to, size_t bytes)
                 part = bytes - done;
                 if (several(source, part))
                         part = in_one(source, part);
-                at = CALL_mremap(source, part, part, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, target);
+                at = CALL_mremap(source, part, part,
+                                 MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, target);
                 if (at == (long)target)
                         continue;
-                if (done || (at != -EINVAL && at != -ENOSYS))   /* they come before anything was done */
+                /* They come before anything was done. */
+                if (done || (at != -EINVAL && at != -ENOSYS))
                         undo_move(from, to, bytes);
                 return false;
         }

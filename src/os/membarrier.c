@@ -1,6 +1,7 @@
 /*
- * Purpose: make every CPU that runs this process abort the critical section it is in, and see our stores.
- * Place: called by slot, at start and for drains.
+ * Purpose: make every CPU that runs this process abort the critical section it is in, and see our
+ * stores.
+ * Place: called by slot, at start and for evacuations.
  */
 #include "os/os.h"
 #include "os/system_call.h"

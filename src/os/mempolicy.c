@@ -1,12 +1,22 @@
 /*
  * Purpose: memory policies, by system calls: libnuma is not asked.
- * Place: called by pages (where the pages of a node's address space come from) and, for STOOK_STRICT_NUMA, by slot.
+ * Place: called by pages (where the pages of a node's address space come from) and, for
+ * STOOK_STRICT_NUMA, by slot.
  */
+#include "base/inject.h"
 #include "os/os.h"
 #include "os/system_call.h"
 
 /* <linux/mempolicy.h>, which not every libc comes with. */
-enum { MPOL_DEFAULT, MPOL_PREFERRED, MPOL_BIND, MPOL_INTERLEAVE, MPOL_LOCAL, MPOL_PREFERRED_MANY, MPOL_WEIGHTED_INTERLEAVE };
+enum {
+        MPOL_DEFAULT,
+        MPOL_PREFERRED,
+        MPOL_BIND,
+        MPOL_INTERLEAVE,
+        MPOL_LOCAL,
+        MPOL_PREFERRED_MANY,
+        MPOL_WEIGHTED_INTERLEAVE
+};
 
 #define MASK_BITS (STOOK_NODES_MAX + 1) /* the kernel takes one less */
 #define NODES_OF_KERNELS 1024           /* as many as there may be */
@@ -49,13 +59,12 @@ static bool ask_system(int *mode, uint64_t *nodes)
         return done;
 }
 
-bool (*stook_os_ask_policy)(int *mode, uint64_t *nodes);
-
 /* One of the set after the other, all threads together. */
 static unsigned next_of(uint64_t nodes)
 {
         static uint32_t turn;
-        unsigned n = __atomic_fetch_add(&turn, 1, __ATOMIC_RELAXED) % (unsigned)__builtin_popcountll(nodes);
+        unsigned n = __atomic_fetch_add(&turn, 1, __ATOMIC_RELAXED) %
+                     (unsigned)__builtin_popcountll(nodes);
 
         while (n--)
                 nodes &= nodes - 1;
@@ -66,8 +75,9 @@ unsigned stook_os_task_node(unsigned here)
 {
         uint64_t nodes = 0, existing = 0;
         int mode = MPOL_DEFAULT;
+        bool (*ask)(int *, uint64_t *) = STOOK_INJECT_GET(ask_policy) ?: ask_system;
 
-        if (!(stook_os_ask_policy ? stook_os_ask_policy(&mode, &nodes) : ask_system(&mode, &nodes)))
+        if (!ask(&mode, &nodes))
                 return here;
         for (unsigned i = 0; i < stook_os_node_count(); i++)
                 existing |= (uint64_t)stook_os_node_exists(i) << i;

@@ -1,5 +1,6 @@
 /*
- * Purpose: sets of numbers, see number_list.h. Read in pieces, so that no list is too long for the stack.
+ * Purpose: sets of numbers, see number_list.h. Read in pieces, so that no list is too long for the
+ * stack.
  * Place: called by cpu.c and topology.c, at start.
  */
 #include "os/number_list.h"
@@ -20,14 +21,15 @@ static void finish(struct stook_number_list *l, stook_number_range *each, void *
         l->digits = l->range = false;
 }
 
-void stook_number_list_read(struct stook_number_list *l, const char *text, size_t bytes, stook_number_range *each,
-                            void *data)
+void stook_number_list_read(struct stook_number_list *l, const char *text, size_t bytes,
+                            stook_number_range *each, void *data)
 {
         for (size_t i = 0; i < bytes; i++) {
                 char c = text[i];
 
                 if (c >= '0' && c <= '9') {
-                        uint64_t n = (l->digits ? l->number * UINT64_C(10) : 0) + (unsigned)(c - '0');
+                        uint64_t n = (l->digits ? l->number * UINT64_C(10) : 0) +
+                                     (unsigned)(c - '0');
 
                         l->bad |= n > UINT32_MAX;
                         l->number = (uint32_t)n;

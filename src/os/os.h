@@ -1,9 +1,10 @@
 /*
- * Purpose: the only door to the system. Everything the library asks of the kernel or of libc's start-up
- * data stands here; each function preserves errno and none allocates.
- * Place: called by pages (mappings), slot (rseq, membarrier), life (start), report (write).
- * After start only mmap, mremap, madvise, mprotect, munmap and futex are used, unless a drain, a trim or a
- * tuning was asked for (membarrier), an RCU implementation comes (files of /proc and /sys), or a report is written.
+ * Purpose: the only door to the system. Everything the library asks of the kernel or of libc's
+ * start-up data stands here; each function preserves errno and none allocates.
+ * Place: called by pages (mappings), slot (rseq, membarrier), life (start), report (write). After
+ * start only mmap, mremap, madvise, mprotect, munmap and futex are used, unless an evacuation, a
+ * trim or a tuning was asked for (membarrier), a call was jumped out of (sigaltstack), an RCU
+ * implementation comes (files of /proc and /sys), or a report is written.
  */
 #ifndef STOOK_OS_H
 #define STOOK_OS_H
@@ -14,13 +15,18 @@
 
 /* ---- map.c: mappings; sizes and addresses are multiples of the system's page size ---- */
 
-/* Reserves address space (PROT_NONE, NORESERVE), aligned to @align (a power of two). NULL: refused. */
+/*
+ * Reserves address space (PROT_NONE, NORESERVE), aligned to @align (a power of two). NULL: refused.
+ */
 void *stook_os_reserve(size_t bytes, size_t align);
 /* Gives a whole reservation back. Only for one nothing of which was ever used. */
 void stook_os_unreserve(void *addr, size_t bytes);
 /* Maps fresh zero pages, readable and writable, over a part of a reservation. False: no memory. */
 bool stook_os_commit(void *addr, size_t bytes);
-/* Makes a part of a reservation readable and writable, content kept: may be done twice, by two threads at once. */
+/*
+ * Makes a part of a reservation readable and writable, content kept: may be done twice, by two
+ * threads at once.
+ */
 bool stook_os_enable(void *addr, size_t bytes);
 /* Puts PROT_NONE back over it; the address range stays ours (no hole). False: kept as it was. */
 bool stook_os_decommit(void *addr, size_t bytes);
@@ -29,28 +35,32 @@ bool stook_os_show(void *addr, size_t bytes);
 /* Drops the pages' content; they read as zeros again. False: they do not (mlocked, or refused). */
 bool stook_os_purge(void *addr, size_t bytes);
 /*
- * Moves the pages of [from, from+bytes) to [to, to+bytes), leaving [from...) mapped (empty): MREMAP_DONTUNMAP.
- * @to has just been committed, and is untouched. False: it is committed still, with any content: copy instead.
+ * Moves the pages of [from, from+bytes) to [to, to+bytes), leaving [from...) mapped (empty):
+ * MREMAP_DONTUNMAP. @to has just been committed, and is untouched. False: it is committed still,
+ * with any content: copy instead.
  */
 bool stook_os_move(void *from, void *to, size_t bytes);
 enum stook_os_advice {
         STOOK_OS_HUGEPAGE, STOOK_OS_NOHUGEPAGE, STOOK_OS_DONTDUMP, STOOK_OS_WIPEONFORK,
 };
 bool stook_os_advise(void *addr, size_t bytes, enum stook_os_advice advice);
-/* Test hook: the n-th commit from now fails, and all after it while set negative; 0: none. See map.c. */
-extern long stook_os_fail_commit;
 
 /* ---- limits.c ---- */
 size_t   stook_os_page_bytes(void);             /* 4, 16 or 64 KiB; from the auxiliary vector */
-uint64_t stook_os_address_limit(void);          /* finite RLIMIT_AS, or RLIMIT_MEMLOCK where it can bind; UINT64_MAX: none */
-uint64_t stook_os_memory_bytes(void);           /* smallest of RAM and cgroup memory.max; UINT64_MAX: unknown. Reads files */
-bool     stook_os_is_locked(void *fresh);       /* a page just mapped is mlocked: mlockall(MCL_FUTURE) is in force. Its content goes */
+/* Finite RLIMIT_AS, or RLIMIT_MEMLOCK where it can bind; UINT64_MAX: none. */
+uint64_t stook_os_address_limit(void);
+uint64_t stook_os_address_limit_at_start(void); /* asked at the first call only; at least 1 */
+/* Smallest of RAM and cgroup memory.max; UINT64_MAX: unknown. Reads files. */
+uint64_t stook_os_memory_bytes(void);
+/* A page just mapped is mlocked: mlockall(MCL_FUTURE) is in force. Its content goes. */
+bool     stook_os_is_locked(void *fresh);
 
 /* ---- cpu.c ---- */
-unsigned stook_os_possible_cpus(void);          /* highest possible CPU number + 1, at least 1. Reads a file */
+/* Highest possible CPU number + 1, at least 1. Reads a file. */
+unsigned stook_os_possible_cpus(void);
 /*
- * No less than that, and no file is read: what the kernel has room for in its masks; 0: more than STOOK_CPUS_FEW, or not to
- * be told. *@allowed: CPUs that this thread may run on now.
+ * No less than that, and no file is read: what the kernel has room for in its masks; 0: more than
+ * STOOK_CPUS_FEW, or not to be told. *@allowed: CPUs that this thread may run on now.
  */
 #define STOOK_CPUS_FEW 256
 unsigned stook_os_cpus_bound(unsigned *allowed);
@@ -58,14 +68,19 @@ unsigned stook_os_cpus_bound(unsigned *allowed);
 #define STOOK_CPUS_MAX 8192
 struct stook_cpus {
         uint64_t mask[STOOK_CPUS_MAX / 64];
+        uint64_t one[STOOK_CPUS_MAX / 64];      /* scratch: of one thread */
         unsigned count;                 /* 0: not to be told */
 };
-/* CPUs that are online and that this process (its first thread) may run on, now. */
+/*
+ * CPUs that are online and that some thread of this process may run on, now. Reads a folder of
+ * /proc.
+ */
 void stook_os_allowed_cpus(struct stook_cpus *cpus);
 unsigned stook_os_cpu(void);                    /* that runs this thread, a hint */
 
-/* ---- topology.c: NUMA nodes, by the kernel's numbers; one node, 0, until they were detected ---- */
-#define STOOK_NODES_MAX 64                      /* machines with higher node numbers are taken for one node */
+/* ---- topology.c: NUMA nodes, by the kernel's numbers; until detected, one node, 0 ---- */
+/* Machines with higher node numbers are taken for one node. */
+#define STOOK_NODES_MAX 64
 
 /* Reads /sys, or STOOK_TOPOLOGY. Once, at start. */
 void     stook_os_topology_detect(void);
@@ -78,39 +93,42 @@ unsigned stook_os_node_home(unsigned node);
 unsigned stook_os_node_of_cpu(unsigned cpu);
 /* True: STOOK_TOPOLOGY made the nodes up; the kernel knows none of them. */
 bool     stook_os_topology_is_fake(void);
-unsigned stook_os_topology_slots(void);         /* slots that a fake one asks for at least; 0: does not */
-/* Test hook: the folder that is read. */
-extern const char *stook_os_node_folder;
+/* Slots that a fake one asks for at least; 0: does not. */
+unsigned stook_os_topology_slots(void);
 
 /* ---- mempolicy.c ---- */
-/* Asks for the pages of a mapping, when they come, from a node. False: the system does not let us, ever. */
+/*
+ * Asks the system to take the pages of a mapping from a node. False: it refuses such calls.
+ */
 bool stook_os_prefer_node(void *addr, size_t bytes, unsigned node);
-/* True: all memory that this task may have is of one node. False: of several, or the system does not say. */
+/*
+ * True: all memory that this task may have is of one node. False: of several, or the system does
+ * not say.
+ */
 bool stook_os_has_one_memory(void);
 /* True: this task's pages go by a policy other than the system's default. */
 bool stook_os_has_policy(void);
 /* The node that the task's policy names for an allocation made on node @here. */
 unsigned stook_os_task_node(unsigned here);
-/* Test hook: what the system would say of the policy; see mempolicy.c. NULL: it is asked. */
-extern bool (*stook_os_ask_policy)(int *mode, uint64_t *nodes);
 
 /* ---- thread_end.c ---- */
 /*
- * A key: @end is called at the end of each thread that armed it, with what it was armed with, which must not be NULL.
- * Negative: there is none of which it is known that arming never allocates. For ever; not for handlers.
+ * A key: @end is called at the end of each thread that armed it, with the pointer it was armed
+ * with, which must not be NULL. Negative: no key is known to be armed without an allocation. A key
+ * is for ever. Not for handlers.
  */
 int  stook_os_thread_end_key(void (*end)(void *value));
 bool stook_os_thread_end_arm(int key, void *value);
 
 /* ---- rseq_register.c ---- */
 enum stook_rseq_owner { STOOK_RSEQ_NONE, STOOK_RSEQ_LIBC, STOOK_RSEQ_OWN };
-/* Finds out, once, who registers rseq areas in this process and whether mm_cid is written. */
+/* Finds out, once, what registers rseq areas in this process, and whether mm_cid is written. */
 void stook_os_rseq_detect(void);
 enum stook_rseq_owner stook_os_rseq_owner(void);
 bool stook_os_rseq_has_mm_cid(void);
 /*
- * This thread's registered area, registering the own one of its stook_thread_v1 if libc makes none (its end
- * at thread exit included). NULL: not to be had; the thread is then barred for good.
+ * This thread's registered area, registering the own one of its stook_thread_v1 if libc makes none
+ * (its end at thread exit included). NULL: not to be had; the thread is then barred for good.
  */
 char *stook_os_rseq_area(void);
 
@@ -118,36 +136,57 @@ char *stook_os_rseq_area(void);
 bool stook_os_membarrier_register(void);        /* PRIVATE_EXPEDITED_RSEQ; false: locked mode */
 bool stook_os_membarrier(void);                 /* one round; false: refused now */
 
-/* ---- pressure.c: is memory scarce? For who asks now and then; reads files ---- */
+/* ---- pressure.c: is memory scarce? For calls now and then; reads files ---- */
 /*
- * True: since the last call tasks stood still for lack of memory for more than a tenth of the time (PSI, of the
- * process's cgroup or of the machine), or the cgroup passed its memory.high or memory.max. The first call only notes.
+ * True: since the last call tasks stood still for lack of memory for more than a tenth of the time
+ * (PSI, of the process's cgroup or of the machine), or the cgroup passed its memory.high or
+ * memory.max. The first call only notes.
  */
 bool stook_os_pressure(void);
-/* Test hook: the files; NULL: the system's. */
-extern const char *stook_os_pressure_file, *stook_os_events_file;
 
 /* ---- shared_file.c: a file shared with another process; only for STOOK_STATS ---- */
-/* Maps a regular file, at most @at_most bytes of it, shared and without access. NULL: cannot be opened or mapped. */
+/*
+ * Maps a regular file, at most @at_most bytes of it, shared and without access. NULL: cannot be
+ * opened or mapped.
+ */
 void *stook_os_map_file(const char *path, size_t at_most, size_t *bytes);
 /* Makes a part of it readable and writable. */
 bool stook_os_open_file_part(void *addr, size_t bytes);
-/* Has the pages of an opened part there. False: the file system is full, writing would be SIGBUS. */
+/*
+ * Makes the pages of an opened part. False: the file system is full, a write would be SIGBUS.
+ */
 bool stook_os_populate_file_part(void *addr, size_t bytes);
 uint32_t stook_os_pid(void);
 uint32_t stook_os_parent_pid(void);
 
 /* ---- env.c ---- */
-/* Value of a STOOK_* variable, from the initial environment; NULL: not set, or the process is set-user-ID. */
+/*
+ * Value of a STOOK_* variable, from the initial environment; NULL: not set, or the process is
+ * set-user-ID.
+ */
 const char *stook_os_env(const char *name);
 /* One line on stderr that @name's value makes no sense and what it takes; the default is used. */
 void stook_os_env_refuse(const char *name, const char *value, const char *takes);
+/* One line on stderr: "stook: ", the first @n bytes of @name (100 at most), @says, @more. */
+void stook_os_env_tell(const char *name, size_t n, const char *says, const char *more);
+
+/* ---- env_spelling.c ---- */
+/* A line on stderr for each variable whose name looks like that of another one, misspelt. */
+void stook_os_env_check_spelling(void);
+
+/* ---- signal_stack.c ---- */
+/*
+ * False: this code runs on the alternate signal stack (sigaltstack), and @address is not of that.
+ */
+bool stook_os_same_stack(uintptr_t address);
 
 /* ---- random.c, clock.c, futex.c, write.c ---- */
-uint64_t stook_os_random(void);                 /* seeded once from AT_RANDOM, or the clock; any thread */
+/* Seeded once from AT_RANDOM, or the clock; any thread. */
+uint64_t stook_os_random(void);
 uint64_t stook_os_clock_ms(void);               /* monotonic, coarse, by the vDSO */
 void stook_os_futex_wait(uint32_t *word, uint32_t value, uint64_t ns);
 void stook_os_futex_wake(uint32_t *word);
+void stook_os_futex_wake_all(uint32_t *word);
 void stook_os_write(const char *text, size_t bytes); /* to stderr; loops over short writes */
 _Noreturn void stook_os_abort(void);
 

@@ -1,7 +1,8 @@
 /*
- * Purpose: find out that memory is scarce, by the counters the kernel keeps: pressure stall information (PSI) and
- * the events of a version 2 cgroup. They are read now and then and compared, so that no file stays open, no trigger
- * is needed (which asks for a right to write), and no thread waits for one.
+ * Purpose: find out that memory is scarce, by the counters the kernel keeps: pressure stall
+ * information (PSI) and the events of a version 2 cgroup. They are read now and then and compared,
+ * so that no file stays open, no trigger is needed (which asks for a right to write), and no thread
+ * waits for one.
  * Place: called by life's maintenance.
  * Concurrency: any thread; two that ask at once share one answer. Words are relaxed.
  * Failure: files that are not there (version 1, no PSI, a sandbox) say nothing: false.
@@ -11,14 +12,16 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/inject.h"
 #include "os/os.h"
 
 #define PATH_BYTES 384
 #define TEXT_BYTES 512
-/* Of the time, as microseconds in a millisecond: a tenth. Arbitrary; the kernel's own examples alarm at 15 %. */
+/*
+ * Of the time, as microseconds in a millisecond: a tenth. Arbitrary; the kernel's own examples
+ * alarm at 15 %.
+ */
 #define STALL_US_PER_MS 100
-
-const char *stook_os_pressure_file, *stook_os_events_file;
 
 /* The file's begin, ended by 0. False: nothing there. */
 static bool read_text(const char *path, char *text)
@@ -43,7 +46,10 @@ static uint64_t number_at(const char *c)
         return n;
 }
 
-/* The number behind the first @word of a line or, where it ends in '=', of a field; 0: there is none. */
+/*
+ * The number behind the first @word of a line or, where it ends in '=', of a field; 0: there is
+ * none.
+ */
 static uint64_t number_after(const char *text, const char *word)
 {
         size_t length = strlen(word);
@@ -85,7 +91,8 @@ static bool read_system(const char *chosen, const char *file, const char *otherw
 
         if (chosen)
                 return read_text(chosen, text);
-        return (cgroup_path(file, path) && read_text(path, text)) || (otherwise && read_text(otherwise, text));
+        return (cgroup_path(file, path) && read_text(path, text)) ||
+               (otherwise && read_text(otherwise, text));
 }
 
 /* Microseconds in which some task stood still for lack of memory. */
@@ -93,15 +100,17 @@ static uint64_t stalled_us(void)
 {
         char text[TEXT_BYTES];
 
-        return read_system(stook_os_pressure_file, "memory.pressure", "/proc/pressure/memory", text) ?
-               number_after(text, "total=") : 0;
+        return read_system(STOOK_INJECT_GET(pressure_file), "memory.pressure",
+                           "/proc/pressure/memory", text)
+                       ? number_after(text, "total=")
+                       : 0;
 }
 
 static uint64_t limit_events(void)
 {
         char text[TEXT_BYTES];
 
-        return read_system(stook_os_events_file, "memory.events", NULL, text) ?
+        return read_system(STOOK_INJECT_GET(events_file), "memory.events", NULL, text) ?
                number_after(text, "high ") + number_after(text, "max ") : 0;
 }
 

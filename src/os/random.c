@@ -1,7 +1,7 @@
 /*
- * Purpose: numbers nobody outside can guess easily: orders of objects, secrets of free lists. Not cryptography.
- * A counter in steps of an odd constant, each value mixed (Steele, Lea, Flood: "Fast splittable pseudorandom
- * number generators", 2014).
+ * Purpose: numbers that are hard to guess from outside, for orders of objects. Not cryptography. A
+ * counter in steps of an odd constant, each value mixed (Steele, Lea, Flood: "Fast splittable
+ * pseudorandom number generators", 2014).
  * Concurrency: any thread, any instruction. A race of two first callers seeds once.
  */
 #include <sys/auxv.h>
@@ -20,7 +20,10 @@ static uint64_t mix(uint64_t x)
         return x ^ (x >> 31);
 }
 
-/* The kernel's 16 bytes are libc's canaries, too: folded to 64 bits, so that a number does not give them away. */
+/*
+ * The kernel's 16 bytes are libc's canaries, too: folded to 64 bits, so that a number does not give
+ * them away.
+ */
 static uint64_t make_seed(void)
 {
         const unsigned char *bytes = (const unsigned char *)getauxval(AT_RANDOM);
@@ -40,7 +43,8 @@ uint64_t stook_os_random(void)
         if (!s) {
                 uint64_t fresh = make_seed();
 
-                if (__atomic_compare_exchange_n(&seed, &s, fresh, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+                if (__atomic_compare_exchange_n(&seed, &s, fresh, false, __ATOMIC_RELAXED,
+                                                __ATOMIC_RELAXED))
                         s = fresh;
         }
         return mix(s + __atomic_fetch_add(&drawn, STEP, __ATOMIC_RELAXED));

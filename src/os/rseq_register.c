@@ -1,16 +1,16 @@
 /*
- * Purpose: a thread's registered rseq area: libc's, or our own where libc makes none (musl, glibc before 2.35
- * or with its tunable off).
- * Place: called by life and slot at start, by slot on a thread's first slow path.
+ * Purpose: a thread's registered rseq area: libc's, or our own where libc makes none (musl, glibc
+ * before 2.35 or with its tunable off).
+ * Place: called by life and slot at start, by slot on a thread's first slow call.
  * Invariants:
- *  I1 an area of ours is unregistered before its thread's memory can go: musl unmaps the stack of a detached
- *     thread, and the kernel's next write there would kill the process. So without a key of which we know
- *     that setting it never allocates, there is no registration of our own.
+ *  I1 an area of ours is unregistered before its thread's memory can go: musl unmaps the stack of a
+ *     detached thread, and the kernel's next write there would kill the process. So without a key
+ *     of which we know that setting it never allocates, there is no registration of our own.
  *  I2 a thread whose end has begun is barred, so it never registers again.
  *  I3 nothing in an area is written here: those fields are the kernel's.
- * Concurrency: any thread, any instruction, after detect. A handler may register on top of its own thread:
- *  the second registration of one area is refused with EBUSY, which therefore means success. (Somebody else's
- *  area is EINVAL, another signature EPERM.)
+ * Concurrency: any thread, any instruction, after detect. A handler may register on top of its own
+ *  thread: the second registration of one area is refused with EBUSY, which therefore means
+ *  success. (Another library's area is EINVAL, another signature EPERM.)
  */
 #include <errno.h>
 #include <stddef.h>
@@ -43,11 +43,15 @@
 #define MM_CID_END     28
 #define FLAG_UNREGISTER 1
 
-/* glibc's, from 2.35 on; absent elsewhere. Size 0: it has not registered (an old kernel, or its tunable). */
+/*
+ * glibc's, from 2.35 on; absent elsewhere. Size 0: it has not registered (an old kernel, or its
+ * tunable).
+ */
 extern const ptrdiff_t __rseq_offset __attribute__((weak));
 extern const unsigned int __rseq_size __attribute__((weak));
 
-static bool detected;                   /* these three: written once, by the thread that starts the library */
+/* These three: written once, by the thread that starts the library. */
+static bool detected;
 static enum stook_rseq_owner owner;
 static int end_key = -1;                /* its value in a thread: an area of ours is registered */
 
@@ -59,7 +63,7 @@ static long rseq(char *area, int flags)
 /* I1, I2. Other destructors may allocate after this one: they find a thread that is barred. */
 static void at_thread_end(void *self)
 {
-        stook_self->barred |= STOOK_SELF_BARRED;
+        stook_self_bar();
         __atomic_signal_fence(__ATOMIC_SEQ_CST);
         stook_self->ready = 0;
         __atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -68,7 +72,7 @@ static void at_thread_end(void *self)
 
 static char *bar(void)
 {
-        stook_self->barred |= STOOK_SELF_BARRED;
+        stook_self_bar();
         return NULL;
 }
 
@@ -76,7 +80,8 @@ static char *libc_area(void)
 {
         char *area = (char *)__builtin_thread_pointer() + __rseq_offset;
 
-        return __atomic_load_n((int32_t *)(area + CPU_ID_OFFSET), __ATOMIC_RELAXED) >= 0 ? area : bar();
+        return __atomic_load_n((int32_t *)(area + CPU_ID_OFFSET), __ATOMIC_RELAXED) >= 0 ? area
+                                                                                         : bar();
 }
 
 static char *own_area(void)
@@ -84,7 +89,9 @@ static char *own_area(void)
         char *area = stook_self->own_rseq;
         long r;
 
-        /* The key first: were the registration first, a thread stopped between could end with it. */
+        /*
+         * The key first: were the registration first, a thread stopped between could end with it.
+         */
         if (!stook_os_thread_end_arm(end_key, stook_self))
                 return bar();
         r = rseq(area, 0);
@@ -93,7 +100,7 @@ static char *own_area(void)
 
 char *stook_os_rseq_area(void)
 {
-        if (stook_self->barred & STOOK_SELF_BARRED)
+        if (stook_self_is_barred())
                 return NULL;
         switch (owner) {
         case STOOK_RSEQ_LIBC:
@@ -127,7 +134,10 @@ enum stook_rseq_owner stook_os_rseq_owner(void)
         return owner;
 }
 
-/* Said by the kernel of itself; libc's area of the original 32 bytes has room for it, whatever its size says. */
+/*
+ * What the kernel says of itself. libc's area of the original 32 bytes has room for it, whatever
+ * its size says.
+ */
 bool stook_os_rseq_has_mm_cid(void)
 {
         return owner != STOOK_RSEQ_NONE && getauxval(AT_RSEQ_FEATURE_SIZE) >= MM_CID_END;

@@ -1,10 +1,12 @@
 /*
  * Purpose: a file shared with another process, mapped once, opened part by part.
- * Place: called by inspect/stats_page.c, at start and in a forked child; nothing else shares memory.
+ * Place: called by inspect/stats_page.c, at start and in a forked child; nothing else shares
+ * memory.
  * Failure: NULL or false, nothing changed. errno is preserved.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,6 +16,28 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
+static bool in_proc(const char *path)
+{
+        return !strncmp(path, "/proc/", 6);
+}
+
+/*
+ * /proc/PID/fd/N is a link to be followed; no other link is. By now that number may be another
+ * process's, whose fifos and devices must not even be opened: only a file without a name is.
+ */
+static int open_shared(const char *path)
+{
+        /* NONBLOCK: a fifo of that name must not hang the start of a program. */
+        int         flags = O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
+        struct stat st;
+
+        if (!in_proc(path))
+                return open(path, flags | O_NOFOLLOW);
+        if (stat(path, &st) || !S_ISREG(st.st_mode) || st.st_nlink)
+                return -1;
+        return open(path, flags);
+}
+
 void *stook_os_map_file(const char *path, size_t at_most, size_t *bytes)
 {
         int         saved = errno;
@@ -21,8 +45,7 @@ void *stook_os_map_file(const char *path, size_t at_most, size_t *bytes)
         struct stat st;
         int         fd;
 
-        /* NONBLOCK: a fifo of that name must not hang the start of a program */
-        fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK);
+        fd = open_shared(path);
         if (fd >= 0) {
                 if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_size > 0) {
                         size_t whole = (size_t)st.st_size;
@@ -54,7 +77,7 @@ bool stook_os_open_file_part(void *addr, size_t bytes)
 bool stook_os_populate_file_part(void *addr, size_t bytes)
 {
         int  saved = errno;
-        /* EINVAL: a kernel before 5.14 does not know it; the pages then come as they are touched */
+        /* EINVAL: a kernel before 5.14; the pages then come as they are touched. */
         bool done = !madvise(addr, bytes, MADV_POPULATE_WRITE) || errno == EINVAL;
 
         errno = saved;

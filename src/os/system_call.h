@@ -1,9 +1,9 @@
 /*
- * Purpose: system calls without libc's wrappers: errno is left alone, no cancellation point, no symbol to be bound at
- * start, and no page of libc that an empty program would not have touched.
+ * Purpose: system calls without libc's wrappers: errno is left alone, no cancellation point, no
+ * symbol to be bound at start, and no page of libc that an empty program would not have touched.
  * Place: os only.
- * Return: what the kernel says: an error is a number from -4095 to -1. mmap and its like go through libc where a
- *  sanitizer wants to see them.
+ * Return: what the kernel says: an error is a number from -4095 to -1. mmap and its like go through
+ *  libc where a sanitizer wants to see them.
  */
 #ifndef STOOK_SYSTEM_CALL_H
 #define STOOK_SYSTEM_CALL_H
@@ -19,7 +19,8 @@
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define STOOK_CALLS_BY_LIBC 1
 #elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
+        __has_feature(memory_sanitizer)
 #define STOOK_CALLS_BY_LIBC 1
 #endif
 #endif
@@ -31,7 +32,8 @@ STOOK_INLINE long stook_call6(long number, long a, long b, long c, long d, long 
         register long r10 __asm__("r10") = d, r8 __asm__("r8") = e, r9 __asm__("r9") = f;
         long r;
 
-        __asm__ volatile("syscall" : "=a"(r) : "0"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+        __asm__ volatile("syscall" : "=a"(r)
+                         : "0"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
                          : "rcx", "r11", "memory");
         return r;
 }
@@ -40,10 +42,12 @@ STOOK_INLINE long stook_call6(long number, long a, long b, long c, long d, long 
 
 STOOK_INLINE long stook_call6(long number, long a, long b, long c, long d, long e, long f)
 {
-        register long x8 __asm__("x8") = number, x0 __asm__("x0") = a, x1 __asm__("x1") = b, x2 __asm__("x2") = c;
+        register long x8 __asm__("x8") = number, x0 __asm__("x0") = a;
+        register long x1 __asm__("x1") = b, x2 __asm__("x2") = c;
         register long x3 __asm__("x3") = d, x4 __asm__("x4") = e, x5 __asm__("x5") = f;
 
-        __asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5) : "memory");
+        __asm__ volatile("svc 0" : "+r"(x0)
+                         : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5) : "memory");
         return x0;
 }
 

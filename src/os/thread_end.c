@@ -1,7 +1,8 @@
 /*
  * Purpose: be called when a thread ends, without memory for that.
  * Place: called by rseq_register.c, and by group.
- * Concurrency: keys are made by one thread; armed by any, in handlers too: a store into the thread's own memory.
+ * Concurrency: keys are made by one thread; armed by any, in handlers too: a store into the
+ *  thread's own memory.
  * Failure: no key, or a value of a key that would need memory: the caller does without.
  */
 #include <pthread.h>

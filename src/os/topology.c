@@ -1,16 +1,20 @@
 /*
- * Purpose: which NUMA nodes there are, which have memory, and where each CPU is. Read from /sys once, without
- * libnuma; or made up by STOOK_TOPOLOGY, so that all that goes by nodes runs on a machine that has one:
+ * Purpose: which NUMA nodes there are, which have memory, and where each CPU is. Read from /sys
+ * once, without libnuma; or made up by STOOK_TOPOLOGY, so that all that goes by nodes runs on a
+ * machine that has one:
  *      flat                                    one node, whatever the machine has
  *      nodes=N[:memory=LIST][:slots=N]         N nodes, 1 to 64
- * LIST is those with memory ("0-3,8"), by default all. The distance of two nodes is that of their numbers. The slot i
- * (with restartable sequences: the CPU i) is on node i modulo N. `slots` raises the number of slots.
+ * LIST is those with memory ("0-3,8"), by default all. The distance of two nodes is that of their
+ * numbers. The slot i (with restartable sequences: the CPU i) is on node i modulo N. `slots` raises
+ * the number of slots.
  * Place: called by life at start; asked by all layers that keep something for each node.
  * Concurrency: const after start.
  * Failure: what cannot be read counts as one node.
  */
 #include <string.h>
 
+#include "base/compiler.h"
+#include "base/inject.h"
 #include "os/number_list.h"
 #include "os/os.h"
 
@@ -20,7 +24,6 @@
 #define SLOTS_MOST 4096
 
 static const char system_folder[] = "/sys/devices/system/node";
-const char *stook_os_node_folder = system_folder;
 
 /* Const after start. */
 static struct {
@@ -30,7 +33,7 @@ static struct {
         bool     fake;
         uint8_t  home[STOOK_NODES_MAX];
 } topology = { .exists = 1, .memory = 1, .count = 1 };
-static uint8_t node_of_cpu[CPUS_KNOWN]; /* const after start */
+static uint8_t node_of_cpu[CPUS_KNOWN] STOOK_MOSTLY_UNUSED;     /* const after start */
 
 static uint64_t bit(unsigned node)
 {
@@ -59,11 +62,12 @@ static void add_range(uint32_t first, uint32_t last, void *data)
 /* folder/name or folder/nodeN/name. False: too long. */
 static bool path_of(char path[256], int node, const char *name)
 {
-        size_t n = strlen(stook_os_node_folder);
+        const char *folder = STOOK_INJECT_GET(node_folder) ?: system_folder;
+        size_t n = strlen(folder);
 
         if (n + strlen(name) + sizeof("/node63/") > 256)
                 return false;
-        memcpy(path, stook_os_node_folder, n);
+        memcpy(path, folder, n);
         path[n++] = '/';
         if (node >= 0) {
                 memcpy(path + n, "node", 4);
@@ -124,7 +128,8 @@ static bool read_machine(void)
 {
         struct set online = { 0 }, memory = { 0 };
 
-        if (!read_list(-1, "online", add_range, &online) || online.beyond || !(online.bits & (online.bits - 1)))
+        if (!read_list(-1, "online", add_range, &online) || online.beyond ||
+            !(online.bits & (online.bits - 1)))
                 return false;
         if (!read_list(-1, "has_memory", add_range, &memory) || !(memory.bits & online.bits))
                 return false;
@@ -236,12 +241,15 @@ static bool read_variable(void)
 void stook_os_topology_detect(void)
 {
         /* Where the memory is of one node, there is nothing to choose: /sys need not be read. */
-        if (!read_variable() && ((stook_os_node_folder == system_folder && stook_os_has_one_memory()) || !read_machine()))
+        if (!read_variable() &&
+            ((!STOOK_INJECT_GET(node_folder) && stook_os_has_one_memory()) ||
+             !read_machine()))
                 return;
         topology.count = STOOK_NODES_MAX - (unsigned)__builtin_clzll(topology.exists);
         for (unsigned node = 0; node < topology.count; node++)
-                topology.home[node] = (uint8_t)(topology.memory & bit(node) ? node :
-                                                topology.fake ? nearest_by_number(node) : nearest_by_sys(node));
+                topology.home[node] = (uint8_t)(topology.memory & bit(node) ? node
+                                                : topology.fake ? nearest_by_number(node)
+                                                                : nearest_by_sys(node));
 }
 
 unsigned stook_os_node_count(void)

@@ -7,7 +7,8 @@
 #include "pages/pagemap.h"
 
 struct links {
-        struct stook_span *child, *next, *prev; /* prev: the sibling before or, for a first child, the parent */
+        /* prev: the sibling before or, for a first child, the parent. */
+        struct stook_span *child, *next, *prev;
 };
 _Static_assert(sizeof(struct links) <= STOOK_SPAN_USER_BYTES, "bins I2");
 
@@ -145,6 +146,7 @@ struct stook_span *stook_bins_largest(const struct stook_bins *bins)
 {
         for (unsigned word = STOOK_BINS / 64; word-- > 0;)
                 if (bins->bitmap[word])
-                        return bins->root[word * 64 + 63 - (unsigned)__builtin_clzl(bins->bitmap[word])];
+                        return bins->root[word * 64 + 63 -
+                                          (unsigned)__builtin_clzl(bins->bitmap[word])];
         return NULL;
 }

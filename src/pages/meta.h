@@ -1,7 +1,7 @@
 /*
- * Purpose: storage for descriptors, sheaves, barns and caches: never from a cache, so nothing recurses.
- * An atomic bump in a reserved range of its own, committed in small steps, and for descriptors one tagged
- * free stack. No lock at all, never unmapped, content zero when new.
+ * Purpose: storage for descriptors, sheaves, barns and caches: never from a cache, so nothing
+ * recurses. An atomic bump in a reserved range of its own, committed in small steps, and for
+ * descriptors one tagged free stack. No lock at all, never unmapped, content zero when new.
  * Concurrency: any thread, any instruction.
  * Failure: NULL.
  */
@@ -16,14 +16,29 @@ struct stook_span;
 
 bool stook_meta_start(void);
 
-/* @bytes (rounded up to 64; to whole pages from 4 KiB on) of zeroed memory for ever, aligned to 64 or to @align (power of two <= 64 KiB). */
+/*
+ * @bytes of zeroed memory for ever, aligned to 64 or to @align (a power of two, 64 KiB at most).
+ * They are rounded up to 64, or to whole pages where @align is a page or more.
+ */
 void *stook_meta_bump(size_t bytes, size_t align);
 
-/* A span descriptor, zeroed but for its stale link; and back. */
+/*
+ * Page-aligned address space without memory, from what was reserved for metadata; its pages are not
+ * to be huge. At start only. NULL: refused.
+ */
+void *stook_meta_reserve(size_t bytes);
+
+/*
+ * A span descriptor, and back. Zeroed, but for three fields: `link` is stale, `kind` is UNUSED
+ * until the caller sets it, and `pair` keeps its generations (span.h).
+ */
 struct stook_span *stook_meta_span_new(void);
 void stook_meta_span_free(struct stook_span *span);
 
-/* Calls @each for every descriptor ever made (quiescent: fork child, validation, tools). */
+/*
+ * Calls @each for every descriptor whose kind is not UNUSED. Quiescent: for a fork's child,
+ * validation and tools.
+ */
 void stook_meta_span_for_each(void (*each)(struct stook_span *span, void *data), void *data);
 
 size_t stook_meta_bytes(void);

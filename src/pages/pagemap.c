@@ -6,11 +6,12 @@
 #include "pages/span.h"
 
 _Static_assert(STOOK_SLAB_MAP_PAGES_MAX - 1 <= STOOK_ENTRY_PAGE_MASK, "page number of an entry");
-_Static_assert(_Alignof(struct stook_span) == 128, "the page number lies in the low bits of the descriptor's address");
+_Static_assert(_Alignof(struct stook_span) == 128,
+               "the page number lies in the low bits of the descriptor's address");
 
 static uint64_t *entry_of(uintptr_t addr)
 {
-        struct stook_range_table *r = stook_range_of(addr);
+        struct stook_range_record *r = stook_range_of(addr);
 
         if (!r || addr - r->base >= __atomic_load_n(&r->bytes, __ATOMIC_ACQUIRE))
                 return NULL;
@@ -26,7 +27,7 @@ uint64_t stook_pagemap_lookup_piece(uintptr_t addr)
 
 unsigned stook_address_node_of_piece(uintptr_t addr)
 {
-        struct stook_range_table *r = stook_range_of(addr);
+        struct stook_range_record *r = stook_range_of(addr);
 
         return r ? r->node : 0;
 }
@@ -47,7 +48,8 @@ void stook_pagemap_set(uintptr_t addr, uint64_t entry)
 void stook_pagemap_set_slab(struct stook_span *span, unsigned cache_index)
 {
         uint64_t *e = entry_of(span->start);
-        uint64_t entry = (uint64_t)cache_index << STOOK_ENTRY_CACHE_SHIFT | (uint64_t)(uintptr_t)span;
+        uint64_t entry = (uint64_t)cache_index << STOOK_ENTRY_CACHE_SHIFT |
+                         (uint64_t)(uintptr_t)span;
 
         for (size_t i = 0; i < span->bytes >> STOOK_MAP_SHIFT; i++)
                 __atomic_store_n(&e[i], entry + i, __ATOMIC_RELEASE);

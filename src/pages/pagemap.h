@@ -1,21 +1,23 @@
 /*
  * Purpose: from an address of ours to the span it lies in and the cache it belongs to.
- * Entries stand for 4 KiB each, whatever the system's page size. Two levels: the table of ranges (range.h),
- * and each range's array of entries. In the fast case, an address of the first range, an entry is one load.
+ * Entries stand for 4 KiB each, whatever the system's page size. There are two levels: the table of
+ * ranges (range.h), and each range's array of entries. In the fast case, an address of the first
+ * range, an entry is one load.
  *
- * An entry:  63..51 cache index (0: no slab) | 47..7 span descriptor | 6..0 page of the entry within its slab
- * so that a free finds the cache, and the object's offset in its slab, without touching the descriptor.
- * Spans that are no slab have entries at their first and last page only (for large ones) with cache index 0;
- * pages in between, and pages of free spans that are not at an end, hold 0 or stale entries that say "free":
- * see I2.
+ * An entry:  63..51 cache index (0: no slab) | 47..7 span descriptor | 6..0 page in its slab
+ *
+ * So a free finds the cache, and the object's offset in its slab, without touching the descriptor.
+ * Spans that are no slab have entries with cache index 0, at their first and last page only. Pages
+ * in between hold 0, or a stale entry with cache index 0: it leads to the descriptor of a span that
+ * once began or ended there. See I2.
  *
  * Invariants:
- *  I1 an entry with a cache index belongs to a live slab: it is written before the first object is handed
- *     out and cleared before the span is given back.
+ *  I1 an entry with a cache index belongs to a live slab: it is written before the first object is
+ *     handed out and cleared before the span is given back.
  *  I2 an entry without one proves nothing until the descriptor agrees (kind, start).
  *  I3 an address range once ours stays ours; lookups of foreign addresses return 0.
- * Concurrency: written by the owner of the span (release), read by anybody (relaxed: a reader holds a
- *  pointer that was handed to it after the write).
+ * Concurrency: the owner of the span writes (release), any thread reads (relaxed: the reader holds
+ *  a pointer that was handed to it after the write).
  */
 #ifndef STOOK_PAGEMAP_H
 #define STOOK_PAGEMAP_H
@@ -28,7 +30,8 @@
 
 #define STOOK_MAP_SHIFT 12                      /* an entry stands for 4 KiB */
 #define STOOK_MAP_PAGE ((size_t)1 << STOOK_MAP_SHIFT)
-#define STOOK_SLAB_MAP_PAGES_MAX 128            /* a slab is at most 512 KiB: 7 bits of page number */
+/* A slab is at most 512 KiB: 7 bits of page number. */
+#define STOOK_SLAB_MAP_PAGES_MAX 128
 #define STOOK_ENTRY_CACHE_SHIFT 51
 #define STOOK_ENTRY_SPAN_MASK UINT64_C(0x0000ffffffffff80)
 #define STOOK_ENTRY_PAGE_MASK UINT64_C(0x7f)
@@ -36,44 +39,46 @@
 struct stook_span;
 
 /*
- * The first range: the huge one, with the parts of all nodes, or the first piece. `bytes` is how far it has been used:
- * the map behind it is readable up to there, and grows only (on several nodes all of it is readable from the start).
- * Written by who takes address space (M1: release), read by all.
+ * The first range: the huge one, with the ranges of all nodes, or the first piece. `bytes` is how
+ * far it has been used: the map behind it is readable up to there, and grows only (on several nodes
+ * all of it is readable from the start). A thread that takes address space writes it (M1: release),
+ * any thread reads it.
  */
 struct stook_range {
         uintptr_t  base;                        /* const after start */
         uintptr_t  bytes;                       /* atomic, grows */
-        uint64_t  *entries;                     /* const: entries[(addr - base) >> STOOK_MAP_SHIFT] */
+        /* Const: entries[(addr - base) >> STOOK_MAP_SHIFT]. */
+        uint64_t  *entries;
 };
 extern struct stook_range stook_range;
 
 uint64_t stook_pagemap_lookup_piece(uintptr_t addr);
 
-/* The parts of the first range, by node. Const after start. */
-extern struct stook_parts {
-        uint32_t shift;                         /* a part is 1 << shift bytes */
-        uint8_t  node[STOOK_NODES_MAX];         /* of each part */
-} stook_parts;
+/* The nodes' ranges, into which the huge range is cut. Const after start. */
+extern struct stook_node_ranges {
+        uint32_t shift;                         /* each is 1 << shift bytes */
+        uint8_t  node[STOOK_NODES_MAX];         /* of each in turn, by address */
+} stook_node_ranges;
 
 unsigned stook_address_node_of_piece(uintptr_t addr);
 
-/* The node whose memory an address of ours is. Not ours: any. */
 /*
- * How far the map of the one huge range reaches, for the hot paths. A plain read of one word that only grows: an atomic
- * one would be an instruction of its own there. TSan is told.
+ * How far the map of the one huge range reaches, for the hot paths. It is a plain read of one word
+ * that only grows: an atomic read would be an instruction of its own there. TSan gets the atomic.
  */
-#if defined(__SANITIZE_THREAD__)
+#if STOOK_TSAN
 #define STOOK_RANGE_BYTES __atomic_load_n(&stook_range.bytes, __ATOMIC_RELAXED)
 #else
 #define STOOK_RANGE_BYTES stook_range.bytes
 #endif
 
+/* The node whose memory an address of ours is. Not ours: any. */
 STOOK_INLINE unsigned stook_address_node(uintptr_t addr)
 {
         uintptr_t off = addr - stook_range.base;
 
         if (STOOK_LIKELY(off < __atomic_load_n(&stook_range.bytes, __ATOMIC_RELAXED)))
-                return stook_parts.node[off >> stook_parts.shift];
+                return stook_node_ranges.node[off >> stook_node_ranges.shift];
         return stook_address_node_of_piece(addr);
 }
 
@@ -83,8 +88,18 @@ STOOK_INLINE uint64_t stook_pagemap_get(uintptr_t addr)
         uintptr_t off = addr - stook_range.base;
 
         if (STOOK_LIKELY(off < __atomic_load_n(&stook_range.bytes, __ATOMIC_RELAXED)))
-                return __atomic_load_n(&stook_range.entries[off >> STOOK_MAP_SHIFT], __ATOMIC_RELAXED);
+                return __atomic_load_n(&stook_range.entries[off >> STOOK_MAP_SHIFT],
+                                       __ATOMIC_RELAXED);
         return stook_pagemap_lookup_piece(addr);
+}
+
+/* Fetches the line of an address's entry, for a lookup soon. */
+STOOK_INLINE void stook_pagemap_prefetch(uintptr_t addr)
+{
+        uintptr_t off = addr - stook_range.base;
+
+        if (STOOK_LIKELY(off < __atomic_load_n(&stook_range.bytes, __ATOMIC_RELAXED)))
+                __builtin_prefetch(&stook_range.entries[off >> STOOK_MAP_SHIFT]);
 }
 
 STOOK_INLINE unsigned stook_entry_cache(uint64_t entry)
@@ -100,7 +115,8 @@ STOOK_INLINE struct stook_span *stook_entry_span(uint64_t entry)
 /* Offset of an address in its slab, given the entry of the address. */
 STOOK_INLINE uint32_t stook_entry_offset(uint64_t entry, uintptr_t addr)
 {
-        return (uint32_t)((entry & STOOK_ENTRY_PAGE_MASK) << STOOK_MAP_SHIFT | (addr & (STOOK_MAP_PAGE - 1)));
+        return (uint32_t)((entry & STOOK_ENTRY_PAGE_MASK) << STOOK_MAP_SHIFT |
+                          (addr & (STOOK_MAP_PAGE - 1)));
 }
 
 /* True for every address inside a range of ours, live or not. */

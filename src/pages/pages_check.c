@@ -5,7 +5,6 @@
 #include "pages/meta.h"
 #include "pages/pagemap.h"
 #include "pages/pages_node.h"
-#include "pages/range.h"
 
 void stook_pages_stats(struct stook_pages_stats *stats)
 {
@@ -19,10 +18,13 @@ void stook_pages_stats(struct stook_pages_stats *stats)
 
                 stats->taken_bytes += __atomic_load_n(&node->taken_bytes, __ATOMIC_RELAXED);
                 stats->committed_bytes += __atomic_load_n(&node->committed_bytes, __ATOMIC_RELAXED);
-                stats->free_dirty_bytes += __atomic_load_n(&node->bins[STOOK_SET_DIRTY].bytes, __ATOMIC_RELAXED);
-                stats->free_clean_bytes += __atomic_load_n(&node->bins[STOOK_SET_CLEAN].bytes, __ATOMIC_RELAXED);
+                stats->free_dirty_bytes += __atomic_load_n(&node->bins[STOOK_SET_DIRTY].bytes,
+                                                           __ATOMIC_RELAXED);
+                stats->free_clean_bytes += __atomic_load_n(&node->bins[STOOK_SET_CLEAN].bytes,
+                                                           __ATOMIC_RELAXED);
                 for (unsigned set = 0; set < STOOK_SETS; set++)
-                        stats->free_spans += __atomic_load_n(&node->bins[set].spans, __ATOMIC_RELAXED);
+                        stats->free_spans += __atomic_load_n(&node->bins[set].spans,
+                                                             __ATOMIC_RELAXED);
         }
 }
 
@@ -48,7 +50,8 @@ static void check_span(struct stook_span *span, void *data)
         uint64_t first, last, next;
         struct stook_span *after;
 
-        expect(c, span->bytes && !(span->bytes & (page - 1)) && !(span->start & (page - 1)), "span of odd size", span);
+        expect(c, span->bytes && !(span->bytes & (page - 1)) && !(span->start & (page - 1)),
+               "span of odd size", span);
         expect(c, stook_pagemap_ours(span->start), "span outside the ranges", span);
         expect(c, stook_address_node(span->start) == span->node, "memory of another node", span);
         first = stook_pagemap_get(span->start);
@@ -61,12 +64,15 @@ static void check_span(struct stook_span *span, void *data)
         c->free_spans++;
         c->free_bytes[stook_pages_set_of(span)] += span->bytes;
         last = stook_pagemap_get(span->start + span->bytes - STOOK_MAP_PAGE);
-        expect(c, stook_entry_span(last) == span && !stook_entry_cache(last), "last page leads elsewhere", span);
+        expect(c, stook_entry_span(last) == span && !stook_entry_cache(last),
+               "last page leads elsewhere", span);
         next = stook_pagemap_get(span->start + span->bytes);
         after = stook_entry_span(next);
-        expect(c, !after || stook_entry_cache(next) || after->kind != STOOK_SPAN_FREE ||
-                  after->start != span->start + span->bytes || after->node != span->node ||
-                  stook_pages_set_of(after) != stook_pages_set_of(span), "free neighbours not coalesced", span);
+        expect(c,
+               !after || stook_entry_cache(next) || after->kind != STOOK_SPAN_FREE ||
+                       after->start != span->start + span->bytes || after->node != span->node ||
+                       stook_pages_set_of(after) != stook_pages_set_of(span),
+               "free neighbours not coalesced", span);
 }
 
 int stook_pages_validate(void (*fault)(const char *what, const struct stook_span *span))
@@ -82,11 +88,14 @@ int stook_pages_validate(void (*fault)(const char *what, const struct stook_span
                         spans += bins->spans;
                         bytes[set] += bins->bytes;
                         for (unsigned i = 0; i < STOOK_BINS; i++)
-                                expect(&c, (bins->root[i] != NULL) == (bins->bitmap[i / 64] >> i % 64 & 1),
+                                expect(&c,
+                                       (bins->root[i] != NULL) ==
+                                               (bins->bitmap[i / 64] >> i % 64 & 1),
                                        "bitmap does not agree with its bins", bins->root[i]);
                 }
         expect(&c, spans == c.free_spans, "free spans that are in no bin, or too many", NULL);
         for (unsigned set = 0; set < STOOK_SETS; set++)
-                expect(&c, bytes[set] == c.free_bytes[set], "bytes of the bins do not add up", NULL);
+                expect(&c, bytes[set] == c.free_bytes[set], "bytes of the bins do not add up",
+                       NULL);
         return c.faults;
 }

@@ -1,9 +1,13 @@
 /*
- * Purpose: the page layer over a fork. A fork is a consistent cut of other threads' stores; where prepare had
- * all locks the child's bins are sound, otherwise they are rebuilt from the descriptors, whose stores are so
- * ordered that two of them never cover the same pages (span.c). What a vanished thread held in its hands comes
- * back too: a span that is free and MOVING has no other owner in the child, for a thread that has one in its hands
- * does not come here (pages_node.h).
+ * Purpose: bins made anew: of the page layer over a fork, and after a jump out of a call that held
+ * the lock. A fork is a consistent cut of other threads' stores. Where prepare had all locks the
+ * child's bins are sound. Otherwise they are rebuilt from the descriptors, whose stores are so
+ * ordered that two of them never cover the same pages (span.c). What a vanished thread had in hands
+ * comes back, too: a span that is free and MOVING has no other owner in the child, because a thread
+ * with one in hands does not come here (pages_node.h). After a jump (stook_lock_inherit) other
+ * threads go on. A MOVING span may be theirs, and stays so. A FREE one changes under the lock only.
+ * What the call itself had in hands is lost. A rebuilding that is jumped out of is done again: what
+ * is LOOSE was FREE.
  */
 #include "os/os.h"
 #include "pages/meta.h"
@@ -27,10 +31,40 @@ void stook_pages_fork_parent(void)
                 stook_pages_unlock(&stook_pages_nodes[n]);
 }
 
+static void init(struct stook_pages_node *node)
+{
+        for (unsigned set = 0; set < STOOK_SETS; set++)
+                stook_bins_init(&node->bins[set]);
+        stook_list_init(&node->aged);
+}
+
+static void loosen(struct stook_span *span, void *node)
+{
+        if (__atomic_load_n(&span->kind, __ATOMIC_RELAXED) == STOOK_SPAN_FREE &&
+            &stook_pages_nodes[span->node] == node)
+                __atomic_store_n(&span->kind, STOOK_SPAN_LOOSE, __ATOMIC_RELAXED);
+}
+
+static void insert_loose(struct stook_span *span, void *node)
+{
+        if (__atomic_load_n(&span->kind, __ATOMIC_RELAXED) != STOOK_SPAN_LOOSE ||
+            &stook_pages_nodes[span->node] != node)
+                return;
+        span->list.next = span->list.prev = NULL;
+        stook_pages_insert(node, span);
+}
+
+void stook_pages_rebuild(struct stook_pages_node *node)
+{
+        init(node);
+        stook_meta_span_for_each(loosen, node);
+        stook_meta_span_for_each(insert_loose, node);
+}
+
 static void set_moving(struct stook_span *span, void *data)
 {
         (void)data;
-        if (span->kind == STOOK_SPAN_FREE)
+        if (span->kind == STOOK_SPAN_FREE || span->kind == STOOK_SPAN_LOOSE)
                 span->kind = STOOK_SPAN_MOVING;
 }
 
@@ -40,7 +74,10 @@ static void insert_again(struct stook_span *span, void *data)
         if (span->kind != STOOK_SPAN_MOVING || !span->bytes)
                 return;
         if (span->own_mapping) {
-                /* an own mapping whose giver vanished: its memory is unknown, its address space is lost */
+                /*
+                 * An own mapping whose giver vanished: its memory is unknown, its address space is
+                 * lost.
+                 */
                 stook_pagemap_set(span->start, (uint64_t)(uintptr_t)span);
                 span->kind = STOOK_SPAN_TAKEN;
                 return;
@@ -59,9 +96,7 @@ void stook_pages_fork_child(bool whole)
                         continue;
                 }
                 stook_lock_reset(&node->lock);
-                for (unsigned set = 0; set < STOOK_SETS; set++)
-                        stook_bins_init(&node->bins[set]);
-                stook_list_init(&node->aged);
+                init(node);
                 stook_pending_stack_take_all(&node->pending);
         }
         if (whole)

@@ -1,11 +1,12 @@
 /*
  * Purpose: see place.h.
- * A policy is set on address space that nobody uses yet, in steps of 1 GiB (range.c): with one call for every 2 MiB a
- * process ends at 127 GiB, out of mappings. It is a preference: a node that is full is no failure. Where the task has
- * a policy of its own (numactl), that is what its user wants; where the system refuses (a sandbox), pages come from
- * where they are touched first, which is right for all but what another node asked for.
+ * A policy is set on unused address space, in steps of 1 GiB (range.c). With one call for every
+ * 2 MiB a process ends at 127 GiB, out of mappings. The policy is a preference: a node that is full
+ * is no failure. Where the task has a policy of its own (numactl), that is what its user wants.
+ * Where the system refuses (a sandbox), pages come from where they are touched first. That is right
+ * except for requests for another node.
  * Invariants:
- *  I1 what replaces a mapping inside a range sets its policy again.
+ *  I1 each step that replaces a mapping inside a range sets its policy again.
  * Concurrency: any thread, on parts it owns.
  */
 #include "os/os.h"
@@ -22,16 +23,18 @@ void stook_place_start(void)
 
 void stook_place(uintptr_t start, size_t bytes, unsigned node)
 {
-        if (__atomic_load_n(&places, __ATOMIC_RELAXED) && !stook_os_prefer_node((void *)start, bytes, node))
+        if (__atomic_load_n(&places, __ATOMIC_RELAXED) &&
+            !stook_os_prefer_node((void *)start, bytes, node))
                 __atomic_store_n(&places, 0, __ATOMIC_RELAXED);
 }
 
 bool stook_place_commit(uintptr_t start, size_t bytes)
 {
-        return several ? stook_os_enable((void *)start, bytes) : stook_os_commit((void *)start, bytes);
+        return several ? stook_os_enable((void *)start, bytes)
+                       : stook_os_commit((void *)start, bytes);
 }
 
-/* A fresh mapping, for one that had pages never merges with its neighbours. */
+/* A fresh mapping: one that had pages never merges with its neighbours. */
 bool stook_place_decommit(uintptr_t start, size_t bytes, unsigned node)
 {
         if (!stook_os_decommit((void *)start, bytes))

@@ -1,18 +1,38 @@
 /*
- * Purpose: memory given back to the system: by age, and where fresh memory is taken beside it (stook_pages_step, from
- * slow paths), at once where much was freed (stook_pages_purge_big), and on request (stook_pages_purge).
- * Invariant: I1 a span is taken out of the bins before its content is dropped, and no lock is held meanwhile.
+ * Purpose: memory given back to the system: by age, and where fresh memory is taken beside it
+ * (stook_pages_step, from slow paths), at once where much was freed (stook_pages_purge_big), and on
+ * request (stook_pages_purge).
+ *
+ * Words of this file, in bytes of a node:
+ *   dirty      free, with content that is of no use: what may be purged
+ *   retaken    purged, and taken again lately: it was missed, so its purge was in vain
+ *   swing      by how much the bytes in use went up and down lately (swing.h)
+ *   recurring  what is expected to be taken again: the whole swing once half of it was retaken,
+ *              else what was retaken. It is kept for up to RECURS_TIMES the decay time, because to
+ *              purge it and fault it in again costs more than all else that an allocation does
+ *   allowance  dirty bytes that may stay whatever their age: an eighth of what is in use, or
+ *              ALLOWANCE, and the larger of retaken and recurring
+ *   owed       clean bytes that were taken while more than the allowance was dirty, in pieces that
+ *              did not fit. As much is purged whatever its age, or the process keeps both
+ *
+ * Invariant: I1 a span is taken out of the bins before its content is dropped, and no lock is held
+ *  meanwhile.
  * Failure: where the system refuses (mlocked pages) the span stays dirty and starts to age anew.
  */
 #include "os/os.h"
+#include "pages/meta.h"
 #include "pages/pages_node.h"
-#include "pages/range.h"
 
 #define DECAY_MS     1000               /* as mimalloc's and jemalloc's order of magnitude */
-#define STEP_SPANS   8                  /* purged by one step at most: a slow path's caller waits for it */
-#define BIG          ((size_t)1 << 20)  /* a free span from here on is purged at once, above the allowance */
-#define SMALL        ((size_t)64 << 10) /* the same above twice the allowance: spans between slabs that live on */
-#define ALLOWANCE    ((size_t)4 << 20)  /* dirty memory that is never purged at once; measured: below, compilers fault more */
+#define RECURS_TIMES 3                  /* one more than what recurs is known for */
+#define STEP_SPANS   32                 /* purged by one step at most: a slow path waits for it */
+/* A free span from here on is purged at once, above the allowance. */
+#define BIG          ((size_t)1 << 20)
+/* The same above twice the allowance: spans between slabs that live on. */
+#define SMALL        ((size_t)64 << 10)
+/* Purged at once by one call, at most: as many as a flush may free, and some of before. */
+#define EXCESS_SPANS     256
+#define ALLOWANCE    ((size_t)1 << 20)  /* dirty memory that is never purged at once */
 
 enum stook_thp stook_pages_thp = STOOK_THP_SYSTEM;
 static uint32_t decay_ms = DECAY_MS;    /* atomic, relaxed */
@@ -32,7 +52,7 @@ void stook_pages_set_thp(enum stook_thp policy)
         stook_pages_thp = policy;
 }
 
-/* Drops the content of @span, which is in hands, and releases it. Returns bytes purged. */
+/* Drops the content of @span, which this thread owns, and releases it. Return: bytes purged. */
 static size_t drop(struct stook_pages_node *node, struct stook_span *span)
 {
         size_t bytes = span->bytes;
@@ -41,64 +61,129 @@ static size_t drop(struct stook_pages_node *node, struct stook_span *span)
         if (done)
                 span->state = STOOK_SPAN_PURGED;
         else
-                span->age_ms = (uint32_t)stook_os_clock_ms();
-        stook_pages_release(node, span);
+                span->dirty_since_ms = (uint32_t)stook_os_clock_ms();
+        stook_pages_insert_or_pend(node, span);
         return done ? bytes : 0;
 }
 
 /*
- * Bytes of dirty free memory that may stay. What was purged and is taken again was purged for nothing: a program
- * that frees and allocates the same megabytes in turn keeps them, one that is idle after a spike does not.
+ * Half of the swing is enough to count all of it. The other half escaped the purge; without it,
+ * each phase purges a rest.
  */
-static size_t allowance(struct stook_pages_node *node)
+static size_t recurring(const struct stook_pages_node *node)
+{
+        size_t missed = __atomic_load_n(&node->retaken_bytes, __ATOMIC_RELAXED);
+        size_t swing = missed ? stook_swing_bytes(&node->swing) : 0;
+
+        return missed >= swing / 2 ? swing : missed;
+}
+
+/* The larger of retaken and recurring: what was missed may swing more slowly than swing.h sees. */
+static size_t missed_bytes(const struct stook_pages_node *node)
+{
+        size_t missed = __atomic_load_n(&node->retaken_bytes, __ATOMIC_RELAXED);
+        size_t swing = recurring(node);
+
+        return missed > swing ? missed : swing;
+}
+
+/*
+ * A program that frees and allocates the same megabytes in turn keeps them while it does so. One
+ * that is idle after a spike does not.
+ */
+static size_t allowance(const struct stook_pages_node *node)
 {
         size_t share = __atomic_load_n(&node->taken_bytes, __ATOMIC_RELAXED) / 8;
 
-        return (share > ALLOWANCE ? share : ALLOWANCE) + __atomic_load_n(&node->retaken_bytes, __ATOMIC_RELAXED);
+        return (share > ALLOWANCE ? share : ALLOWANCE) + missed_bytes(node);
 }
 
-static size_t dirty_bytes(struct stook_pages_node *node)
+static size_t dirty_bytes(const struct stook_pages_node *node)
 {
         return __atomic_load_n(&node->bins[STOOK_SET_DIRTY].bytes, __ATOMIC_RELAXED);
 }
 
-/* Bytes of a free span from which on it is purged at once: fewer, the more lies free. */
-static size_t worth(size_t dirty, size_t allowed)
+/*
+ * A free span of so many bytes or more is purged at once. The more lies free, the smaller the
+ * bound. Spans of any size are purged only if more than two thirds of what is in use lies free.
+ * Each purge costs a system call, and spans still grow while objects are freed in random order.
+ */
+static size_t worth(const struct stook_pages_node *node, size_t dirty, size_t allowed)
 {
         if (dirty <= allowed)
                 return SIZE_MAX;
-        return dirty <= 2 * allowed ? BIG : SMALL;
+        if (dirty <= 2 * allowed)
+                return BIG;
+        return dirty <= __atomic_load_n(&node->taken_bytes, __ATOMIC_RELAXED) / 3 * 2 ? SMALL : 1;
 }
 
-void stook_pages_purge_big(struct stook_pages_node *node)
+/*
+ * Under the lock. @big is a free span worth purging. The part of dirty memory that exceeds @keep
+ * bytes is cut off its end, and the front stays free. With nothing to keep, all of @big is purged:
+ * the process may make no more calls. *@spare: a descriptor or NULL. Return: the span to purge.
+ */
+static struct stook_span *excess(struct stook_pages_node *node, struct stook_span *big, size_t keep,
+                                 struct stook_span **spare)
 {
-        struct stook_span *big;
+        size_t dirty = node->bins[STOOK_SET_DIRTY].bytes, page = stook_os_page_bytes();
+        size_t bytes = dirty > keep + BIG ? (dirty - keep + page - 1) & ~(page - 1) : BIG;
+        struct stook_span *rest;
 
-        /* racy: whoever frees last sees all */
-        if (stook_lock_may_not_wait() || dirty_bytes(node) <= allowance(node) || !stook_pages_lock(node))
-                return;
+        stook_pages_remove(node, big);
+        if (!keep || !*spare || big->bytes < bytes + SMALL)
+                return big;
+        rest = stook_pages_split(big, big->bytes - bytes, spare);
+        stook_pages_insert(node, big);
+        return rest;
+}
+
+/*
+ * Purges the largest free span, or its end, if so much lies free. False: nothing was
+ * purged. If the system refused, it would refuse the next one, too: all memory is locked.
+ */
+static bool purge_largest(struct stook_pages_node *node)
+{
+        struct stook_span *big, *spare;
+        bool purged;
+
+        /* Racy, but the thread that frees last sees all bytes. */
+        if (dirty_bytes(node) <= allowance(node))
+                return false;
+        spare = stook_meta_span_new();
+        if (!stook_pages_lock(node)) {
+                if (spare)
+                        stook_meta_span_free(spare);
+                return false;
+        }
         big = stook_bins_largest(&node->bins[STOOK_SET_DIRTY]);
-        if (big && big->bytes >= worth(node->bins[STOOK_SET_DIRTY].bytes, allowance(node)))
-                stook_pages_remove(node, big);
+        if (big && big->bytes >= worth(node, node->bins[STOOK_SET_DIRTY].bytes, allowance(node)))
+                big = excess(node, big, missed_bytes(node), &spare);
         else
                 big = NULL;
         stook_lock_forbid_waits();
         stook_pages_unlock(node);
-        if (big)
-                drop(node, big);
+        purged = big && drop(node, big);
         stook_lock_allow_waits();
+        if (spare)
+                stook_meta_span_free(spare);
+        return purged;
 }
 
-void stook_pages_relieve(void)
+void stook_pages_purge_big(struct stook_pages_node *node)
+{
+        if (stook_lock_may_not_wait())
+                return;
+        for (unsigned i = 0; i < EXCESS_SPANS && purge_largest(node); i++)
+                ;
+}
+
+void stook_pages_purge_excess(void)
 {
         for (unsigned n = 0; n < stook_os_node_count(); n++)
                 stook_pages_purge_big(&stook_pages_nodes[n]);
 }
 
-/*
- * Fresh memory was handed out although more than the allowance lies free: in pieces that do not fit, as sizes drift.
- * As much is dropped, whatever its age, or the process keeps both.
- */
+/* True: bytes are owed. What is owed is forgotten once no more than the allowance is dirty. */
 static bool owes(struct stook_pages_node *node)
 {
         if (!__atomic_load_n(&node->owed_bytes, __ATOMIC_RELAXED))
@@ -109,7 +194,7 @@ static bool owes(struct stook_pages_node *node)
         return false;
 }
 
-/* Racily: a debt that is paid twice was a small one. */
+/* Racy: of two payments at once one may be lost. Then so many bytes are purged twice: few. */
 static void pay(struct stook_pages_node *node, size_t bytes)
 {
         size_t owed = __atomic_load_n(&node->owed_bytes, __ATOMIC_RELAXED);
@@ -123,46 +208,71 @@ void stook_pages_owe(struct stook_pages_node *node, size_t bytes)
                 __atomic_fetch_add(&node->owed_bytes, bytes, __ATOMIC_RELAXED);
 }
 
-/* One thread for each eighth of the decay time; a lost race is somebody else's step. */
+/* True for one thread in each eighth of the decay time. A lost race is another thread's step. */
 static bool is_due(struct stook_pages_node *node, uint32_t now, uint32_t decay)
 {
         uint32_t next = __atomic_load_n(&node->next_step_ms, __ATOMIC_RELAXED);
-        size_t retaken;
+        size_t retaken, taken = __atomic_load_n(&node->taken_bytes, __ATOMIC_RELAXED);
 
         if ((int32_t)(now - next) < 0 ||
             !__atomic_compare_exchange_n(&node->next_step_ms, &next, now + decay / 8 + 1, false,
                                          __ATOMIC_RELAXED, __ATOMIC_RELAXED))
                 return false;
-        /* eight times in a decay time: forgotten by two thirds in it */
+        stook_swing_turn(&node->swing, now, decay, taken);
+        /* Eight times in a decay time: two thirds are forgotten in it, once less is in use. */
         retaken = __atomic_load_n(&node->retaken_bytes, __ATOMIC_RELAXED);
-        __atomic_fetch_sub(&node->retaken_bytes, retaken / 8 + !!retaken, __ATOMIC_RELAXED);
+        retaken = stook_swing_forget(&node->swing, retaken);
+        __atomic_fetch_sub(&node->retaken_bytes, retaken, __ATOMIC_RELAXED);
         return true;
 }
 
-/* Return: spans tried. */
+/*
+ * Under the lock: takes the span that is to be dropped now out of the bins. NULL: none. What recurs
+ * is dropped only after RECURS_TIMES the decay time: else phases that are a decay time apart would
+ * be faulted in each time. Memory ceases to recur after two decay times (swing.h), but those
+ * windows only turn with steps.
+ */
+static struct stook_span *take_oldest(struct stook_pages_node *node, uint32_t now, uint32_t decay,
+                                      struct stook_span **spare)
+{
+        struct stook_span *oldest;
+        uint32_t age;
+        size_t keep;
+
+        if (stook_list_empty(&node->aged))
+                return NULL;
+        oldest = stook_container_of(node->aged.next, struct stook_span, list);
+        if (owes(node)) {
+                stook_pages_remove(node, oldest);
+                return oldest;
+        }
+        age = now - oldest->dirty_since_ms;
+        keep = age / RECURS_TIMES < decay ? recurring(node) : 0;
+        if (age < decay || dirty_bytes(node) <= keep)
+                return NULL;
+        return excess(node, oldest, keep, spare);
+}
+
+/* Purges what is due, STEP_SPANS at most. Return: spans tried. */
 static unsigned drop_oldest(struct stook_pages_node *node, uint32_t now, uint32_t decay)
 {
         unsigned i;
 
         for (i = 0; i < STEP_SPANS; i++) {
-                struct stook_span *oldest = NULL;
+                struct stook_span *oldest, *spare = recurring(node) ? stook_meta_span_new() : NULL;
+                bool locked = stook_pages_lock(node);
 
-                if (!stook_pages_lock(node))
-                        return i;
-                if (!stook_list_empty(&node->aged)) {
-                        oldest = stook_container_of(node->aged.next, struct stook_span, list);
-                        if (now - oldest->age_ms < decay && !owes(node))
-                                oldest = NULL;
-                        else
-                                stook_pages_remove(node, oldest);
-                }
+                oldest = locked ? take_oldest(node, now, decay, &spare) : NULL;
                 stook_lock_forbid_waits();
-                stook_pages_unlock(node);
+                if (locked)
+                        stook_pages_unlock(node);
                 if (oldest) {
                         pay(node, oldest->bytes);
                         drop(node, oldest);
                 }
                 stook_lock_allow_waits();
+                if (spare)
+                        stook_meta_span_free(spare);
                 if (!oldest)
                         break;
         }
@@ -197,10 +307,12 @@ unsigned stook_pages_age(void)
                 unsigned tried;
 
                 (void)is_due(&stook_pages_nodes[n], now, decay);
-                /* What the system refuses to drop is as young as new: this ends. */
+                /* A span that the system refuses to purge gets age zero, so this loop ends. */
                 do
                         all += tried = drop_oldest(&stook_pages_nodes[n], now, decay);
                 while (tried == STEP_SPANS && decay);
+                /* A thread that found the lock taken left its spans to the holder. */
+                stook_pages_purge_big(&stook_pages_nodes[n]);
         }
         return all;
 }
@@ -233,7 +345,7 @@ size_t stook_pages_purge(size_t keep_bytes)
                         purged += got;
                         if (!got) {
                                 refused += bytes;
-                                break;          /* mlocked: the next largest would be refused as well */
+                                break;  /* mlocked: the next would be refused, too */
                         }
                 }
         }

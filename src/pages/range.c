@@ -6,20 +6,24 @@
 #include "os/os.h"
 #include "pages/place.h"
 
-#define HUGE_RANGE    ((size_t)1 << 40)         /* more than machines have memory; 47 bits of space hold it easily */
+/* More than machines have memory; 47 bits of space hold it easily. */
+#define HUGE_RANGE    ((size_t)1 << 40)
 #define HUGE_LEAST    ((size_t)1 << 34)         /* below this, pieces on demand serve better */
-#define PART          ((size_t)1 << 38)         /* of each node; what it needs above that comes in pieces */
+/* Of each node; what it needs above that comes in pieces. */
+#define NODE_RANGE    ((size_t)1 << 38)
 #define PIECE         ((size_t)64 << 20)
 #define PIECE_MOST    ((size_t)16 << 30)
 #define PIECE_LEAST   ((size_t)2 << 20)
 #define RANGE_ALIGN   ((size_t)2 << 20)         /* huge pages */
 #define PLACE_STEP    ((size_t)1 << 30)         /* address space given a policy at once */
-#define WHOLE         63                        /* shift of a range in one part */
-#define MAP_STEP      ((size_t)64 << 10)        /* bytes of map made writable at once: 32 MiB of range */
+#define WHOLE         63                        /* shift of a range that is not cut */
+/* Bytes of map made writable at once: 32 MiB of range. */
+#define MAP_STEP      ((size_t)64 << 10)
 /*
- * Left out at a range's start: 13 entries of the map. A free loads the entry of a slab's first page, then the word of
- * a sheaf that was just stored to. Both lie at the start of pages in a small program; where their low 12 bits
- * agree the load waits for the store: 4.1 ns for a malloc and free instead of 3.5, measured.
+ * Left out at a range's start: 13 entries of the map. A free loads the entry of a slab's first
+ * page, then the word of a sheaf that was just stored to. Both lie at the start of pages in a small
+ * program; where their low 12 bits agree the load waits for the store: 4.1 ns for a malloc and free
+ * instead of 3.5, measured.
  */
 #define RANGE_SKEW    ((size_t)13 << STOOK_MAP_SHIFT)
 #define STATE_FREE    0u
@@ -27,11 +31,13 @@
 #define STATE_READY   2u
 
 struct stook_range stook_range;
-struct stook_parts stook_parts = { .shift = WHOLE };
+struct stook_node_ranges stook_node_ranges = { .shift = WHOLE };
 
-static struct stook_range_table ranges[STOOK_RANGES_MAX];
+static struct stook_range_record ranges[STOOK_RANGES_MAX];
 static uint32_t ranges_used;                    /* atomic: slots of `ranges` ever claimed */
-static uintptr_t limit_share;                   /* const after start: an eighth of the limit; 0: no limit */
+/* Const after start: an eighth of the limit; 0: no limit. */
+static uintptr_t limit_share;
+static uintptr_t beside;                        /* const after start: stook_ranges_beside */
 
 static size_t map_bytes(size_t range_bytes)
 {
@@ -43,7 +49,7 @@ static size_t round_up(size_t n, size_t to)
         return (n + to - 1) & ~(to - 1);
 }
 
-static bool ready(const struct stook_range_table *r)
+static bool ready(const struct stook_range_record *r)
 {
         return __atomic_load_n(&r->state, __ATOMIC_ACQUIRE) == STATE_READY;     /* M1 */
 }
@@ -54,51 +60,60 @@ static uint32_t claim(uint32_t n)
         uint32_t i = __atomic_load_n(&ranges_used, __ATOMIC_RELAXED);
 
         while (i + n <= STOOK_RANGES_MAX)
-                if (__atomic_compare_exchange_n(&ranges_used, &i, i + n, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+                if (__atomic_compare_exchange_n(&ranges_used, &i, i + n, true, __ATOMIC_RELAXED,
+                                                __ATOMIC_RELAXED))
                         return i;
         return STOOK_RANGES_MAX;
 }
 
-static void publish(struct stook_range_table *r, uintptr_t base, size_t size, uint64_t *entries, unsigned node)
+static void publish(struct stook_range_record *r, uintptr_t base, size_t size, uint64_t *entries,
+                    unsigned node)
 {
         r->base = base;
         r->size = size;
         r->entries = entries;
         r->node = node;
-        __atomic_store_n(&r->frontier, round_up(RANGE_SKEW, stook_os_page_bytes()), __ATOMIC_RELAXED);
+        __atomic_store_n(&r->frontier, round_up(RANGE_SKEW, stook_os_page_bytes()),
+                         __ATOMIC_RELAXED);
         __atomic_store_n(&r->state, STATE_READY, __ATOMIC_RELEASE);             /* M1 */
 }
 
 /*
- * @parts ranges of @size bytes in one reservation, of nodes[0..parts-1], published in the table. NULL: table full, or
- * no address space. The table is claimed last: what is claimed for ranges that then cannot be had is lost where
- * others claim at the same time, and there is little.
+ * @parts ranges of @size bytes in one reservation, of nodes[0..parts-1], published in the table;
+ * behind them their map, and @more bytes of address space (stook_ranges_beside). NULL: table full,
+ * or no address space. The table is claimed last: places that are claimed for ranges which then
+ * cannot be had are lost if other threads claim at the same time, and there are few.
  */
-static struct stook_range_table *range_add(size_t size, const uint8_t *nodes, uint32_t parts)
+static struct stook_range_record *range_add(size_t size, const uint8_t *nodes, uint32_t parts,
+                                           size_t more)
 {
         size_t page = stook_os_page_bytes(), map = round_up(map_bytes(size * parts), page);
         bool room = __atomic_load_n(&ranges_used, __ATOMIC_RELAXED) + parts <= STOOK_RANGES_MAX;
-        char *base = room ? stook_os_reserve(size * parts, RANGE_ALIGN) : NULL;
-        uint64_t *entries;
+        size_t bytes = size * parts;
+        char *base = room ? stook_os_reserve(bytes + map + more, RANGE_ALIGN) : NULL;
+        uint64_t *entries = base ? (uint64_t *)(void *)(base + bytes) : NULL;
         uint32_t i = STOOK_RANGES_MAX;
 
-        /* Locked mappings become resident as soon as they have memory behind them: nothing is to be ahead of use. */
-        if (base && !__atomic_load_n(&ranges_used, __ATOMIC_RELAXED) && !limit_share && stook_os_is_locked(base)) {
+        /*
+         * Locked mappings become resident as soon as they have memory behind them, so nothing is
+         * taken ahead of use.
+         */
+        if (base && !__atomic_load_n(&ranges_used, __ATOMIC_RELAXED) && !limit_share &&
+            stook_os_is_locked(base)) {
                 limit_share = PIECE_MOST;
-                stook_os_unreserve(base, size * parts);
+                stook_os_unreserve(base, bytes + map + more);
                 return NULL;
         }
-        entries = base ? stook_os_reserve(map, page) : NULL;
         if (entries && (parts == 1 || stook_os_show(entries, map)))
                 i = claim(parts);
         if (i == STOOK_RANGES_MAX) {
                 if (base)
-                        stook_os_unreserve(base, size * parts);
-                if (entries)
-                        stook_os_unreserve(entries, map);
+                        stook_os_unreserve(base, bytes + map + more);
                 return NULL;
         }
-        stook_os_advise(entries, map, STOOK_OS_NOHUGEPAGE);
+        stook_os_advise(entries, map + more, STOOK_OS_NOHUGEPAGE);
+        if (more)
+                beside = (uintptr_t)base + bytes + map;
         if (i == 0) {
                 stook_range.base = (uintptr_t)base;
                 stook_range.entries = entries;
@@ -109,7 +124,7 @@ static struct stook_range_table *range_add(size_t size, const uint8_t *nodes, ui
         return &ranges[i];
 }
 
-/* ---- parts, on several nodes ---- */
+/* ---- a range for each node, on several nodes ---- */
 
 /* Those with memory. */
 static uint32_t list_nodes(uint8_t nodes[STOOK_NODES_MAX])
@@ -122,15 +137,15 @@ static uint32_t list_nodes(uint8_t nodes[STOOK_NODES_MAX])
         return n;
 }
 
-/* The huge range in parts. False: no such address space. */
-static bool add_parts(const uint8_t *nodes, uint32_t n)
+/* The huge range, cut into one for each node. False: no such address space. */
+static bool add_node_ranges(const uint8_t *nodes, uint32_t n)
 {
-        for (size_t size = PART; size >= HUGE_LEAST && !limit_share; size /= 2) {
-                if (!range_add(size, nodes, n))
+        for (size_t size = NODE_RANGE; size >= HUGE_LEAST && !limit_share; size /= 2) {
+                if (!range_add(size, nodes, n, STOOK_RANGES_BESIDE))
                         continue;
-                stook_parts.shift = (uint32_t)__builtin_ctzl(size);
+                stook_node_ranges.shift = (uint32_t)__builtin_ctzl(size);
                 for (uint32_t i = 0; i < n; i++)
-                        stook_parts.node[i] = nodes[i];
+                        stook_node_ranges.node[i] = nodes[i];
                 __atomic_store_n(&stook_range.bytes, n * size, __ATOMIC_RELEASE);       /* M1 */
                 return true;
         }
@@ -141,7 +156,7 @@ static bool add_parts(const uint8_t *nodes, uint32_t n)
 
 bool stook_ranges_start(void)
 {
-        uint64_t limit = stook_os_address_limit();
+        uint64_t limit = stook_os_address_limit_at_start();
         uint8_t nodes[STOOK_NODES_MAX];
         uint32_t n;
 
@@ -149,19 +164,25 @@ bool stook_ranges_start(void)
                 limit_share = limit / 8 ? limit / 8 : 1;
         stook_place_start();
         n = list_nodes(nodes);
-        stook_parts.node[0] = nodes[0];
+        stook_node_ranges.node[0] = nodes[0];
         if (!limit_share) {
-                if (n > 1 && add_parts(nodes, n))
+                if (n > 1 && add_node_ranges(nodes, n))
                         return true;
-                for (size_t size = HUGE_RANGE; n == 1 && size >= HUGE_LEAST && !limit_share; size /= 2)
-                        if (range_add(size, nodes, 1))
+                for (size_t size = HUGE_RANGE; n == 1 && size >= HUGE_LEAST && !limit_share;
+                     size /= 2)
+                        if (range_add(size, nodes, 1, STOOK_RANGES_BESIDE))
                                 return true;
                 limit_share = PIECE_MOST;
         }
         for (size_t size = PIECE; size >= PIECE_LEAST; size /= 2)
-                if (size <= limit_share && range_add(size, nodes, 1))
+                if (size <= limit_share && range_add(size, nodes, 1, 0))
                         return true;
-        return range_add(PIECE_LEAST, nodes, 1) != NULL;
+        return range_add(PIECE_LEAST, nodes, 1, 0) != NULL;
+}
+
+uintptr_t stook_ranges_beside(void)
+{
+        return beside;
 }
 
 bool stook_ranges_limited(void)
@@ -169,8 +190,10 @@ bool stook_ranges_limited(void)
         return limit_share != 0;
 }
 
-/* Makes the map of [0, end) of a range writable, then says so. Idempotent: several threads may be at it. */
-static bool map_reach(struct stook_range_table *r, uintptr_t end)
+/*
+ * Makes the map of [0, end) of a range writable, then says so. Several threads may do it at once.
+ */
+static bool map_reach(struct stook_range_record *r, uintptr_t end)
 {
         uintptr_t have = __atomic_load_n(&r->bytes, __ATOMIC_ACQUIRE), want;
         size_t page = stook_os_page_bytes(), from, to;
@@ -187,34 +210,40 @@ static bool map_reach(struct stook_range_table *r, uintptr_t end)
         if (want > r->size)
                 want = r->size;
         while (have < want)
-                if (__atomic_compare_exchange_n(&r->bytes, &have, want, true, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE))
+                if (__atomic_compare_exchange_n(&r->bytes, &have, want, true, __ATOMIC_RELEASE,
+                                                __ATOMIC_ACQUIRE))
                         break;
-        if (r == &ranges[0] && stook_parts.shift == WHOLE) {
+        if (r == &ranges[0] && stook_node_ranges.shift == WHOLE) {
                 uintptr_t fast = __atomic_load_n(&stook_range.bytes, __ATOMIC_RELAXED);
 
                 while (fast < want)
-                        if (__atomic_compare_exchange_n(&stook_range.bytes, &fast, want, true, __ATOMIC_RELEASE,
-                                                        __ATOMIC_RELAXED))
+                        if (__atomic_compare_exchange_n(&stook_range.bytes, &fast, want, true,
+                                                        __ATOMIC_RELEASE, __ATOMIC_RELAXED))
                                 break;
         }
         return true;
 }
 
-/* Has the address space up to @end ask for memory of its node. Two threads at once ask for the same. */
-static void place_reach(struct stook_range_table *r, uintptr_t end)
+/*
+ * Sets the policy of the address space up to @end. Two threads at once set the same.
+ */
+static void place_reach(struct stook_range_record *r, uintptr_t end)
 {
         uintptr_t have = __atomic_load_n(&r->placed, __ATOMIC_RELAXED), want;
 
         if (end <= have)
                 return;
-        want = end + PLACE_STEP - 1 < r->size ? (end + PLACE_STEP - 1) & ~(PLACE_STEP - 1) : r->size;
+        want = end + PLACE_STEP - 1 < r->size ? (end + PLACE_STEP - 1) & ~(PLACE_STEP - 1)
+                                              : r->size;
         stook_place(r->base + have, want - have, r->node);
         while (have < want)
-                if (__atomic_compare_exchange_n(&r->placed, &have, want, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+                if (__atomic_compare_exchange_n(&r->placed, &have, want, true, __ATOMIC_RELAXED,
+                                                __ATOMIC_RELAXED))
                         break;
 }
 
-static uintptr_t bump(struct stook_range_table *r, size_t bytes, size_t align, uintptr_t *gap, size_t *gap_bytes)
+static uintptr_t bump(struct stook_range_record *r, size_t bytes, size_t align, uintptr_t *gap,
+                      size_t *gap_bytes)
 {
         uintptr_t at = __atomic_load_n(&r->frontier, __ATOMIC_RELAXED), start, end;
 
@@ -226,22 +255,25 @@ static uintptr_t bump(struct stook_range_table *r, size_t bytes, size_t align, u
                 if (!map_reach(r, end))
                         return 0;
                 place_reach(r, end);
-        } while (!__atomic_compare_exchange_n(&r->frontier, &at, end, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+        } while (!__atomic_compare_exchange_n(&r->frontier, &at, end, true, __ATOMIC_RELAXED,
+                                              __ATOMIC_RELAXED));
         *gap = r->base + at;
         *gap_bytes = start - at;
         return r->base + start;
 }
 
-uintptr_t stook_range_bump(unsigned node, size_t bytes, size_t align, uintptr_t *gap, size_t *gap_bytes)
+uintptr_t stook_range_bump(unsigned node, size_t bytes, size_t align, uintptr_t *gap,
+                           size_t *gap_bytes)
 {
         uint32_t used = __atomic_load_n(&ranges_used, __ATOMIC_RELAXED);
         uint8_t nodes[1] = { (uint8_t)node };
         uintptr_t got;
         size_t size;
 
-        /* the newest first: the older ones are used up */
+        /* The newest first: the older ones are used up. */
         for (uint32_t i = used; i-- > 0;)
-                if (ready(&ranges[i]) && ranges[i].node == node && (got = bump(&ranges[i], bytes, align, gap, gap_bytes)))
+                if (ready(&ranges[i]) && ranges[i].node == node &&
+                    (got = bump(&ranges[i], bytes, align, gap, gap_bytes)))
                         return got;
 
         /* A new piece: twice as large each time, but not far ahead of use. */
@@ -252,15 +284,16 @@ uintptr_t stook_range_bump(unsigned node, size_t bytes, size_t align, uintptr_t 
         if (limit_share && size > limit_share)
                 size = limit_share & ~(RANGE_ALIGN - 1);
         for (;;) {
-                size_t least = round_up(bytes + round_up(RANGE_SKEW, align < RANGE_ALIGN ? align : RANGE_ALIGN) +
-                                        (align > RANGE_ALIGN ? align : 0), RANGE_ALIGN);
-                struct stook_range_table *r;
+                size_t skew = round_up(RANGE_SKEW, align < RANGE_ALIGN ? align : RANGE_ALIGN);
+                size_t least = round_up(bytes + skew + (align > RANGE_ALIGN ? align : 0),
+                                        RANGE_ALIGN);
+                struct stook_range_record *r;
 
                 if (least < bytes)
                         return 0;
                 if (size < least)
                         size = least;
-                r = range_add(size, nodes, 1);
+                r = range_add(size, nodes, 1, 0);
                 if (r)
                         return bump(r, bytes, align, gap, gap_bytes);
                 if (size == least)
@@ -270,7 +303,7 @@ uintptr_t stook_range_bump(unsigned node, size_t bytes, size_t align, uintptr_t 
         }
 }
 
-struct stook_range_table *stook_range_of(uintptr_t addr)
+struct stook_range_record *stook_range_of(uintptr_t addr)
 {
         uint32_t used = __atomic_load_n(&ranges_used, __ATOMIC_RELAXED);
 
@@ -282,7 +315,7 @@ struct stook_range_table *stook_range_of(uintptr_t addr)
 
 bool stook_range_frontier_is(uintptr_t addr)
 {
-        struct stook_range_table *r = stook_range_of(addr);
+        struct stook_range_record *r = stook_range_of(addr);
 
         return r && addr == r->base + __atomic_load_n(&r->frontier, __ATOMIC_RELAXED);
 }

@@ -1,27 +1,28 @@
 /*
- * Purpose: spans taken and given, see span.h.
- * Concurrency: M1: who pushes to `pending` and then fails to get the lock, and who releases the lock and then
- *  finds `pending` empty, are ordered by a full fence on each side: one of them sees the other.
+ * Purpose: spans taken and given, see span.h. (stook_span_move is in own_mapping.c.)
+ * Concurrency: M1: a thread that pushes to `pending` and then fails to get the lock, and a thread
+ *  that drops the lock and then finds `pending` empty, are ordered by a full fence on each side:
+ *  one of them sees the other.
  */
 #include <string.h>
+#include "base/inject.h"
 #include "os/os.h"
 #include "pages/meta.h"
 #include "pages/pagemap.h"
 #include "pages/pages_node.h"
-#include "pages/range.h"
 
-struct stook_pages_node stook_pages_nodes[STOOK_NODES_MAX];     /* as many as there are nodes are used */
-long stook_span_fail_from;
+/* As many as there are nodes are used. */
+struct stook_pages_node stook_pages_nodes[STOOK_NODES_MAX] STOOK_MOSTLY_UNUSED;
 
 #define NOLOCK_LOOKS 16         /* pending spans looked at by one take without the lock */
 #define ALIGN_MOST   ((size_t)1 << 30)
 
 bool stook_pages_start(void)
 {
+        /* Bins without a span are all zero, and are left untouched. */
         for (unsigned n = 0; n < stook_os_node_count(); n++) {
-                for (unsigned set = 0; set < STOOK_SETS; set++)
-                        stook_bins_init(&stook_pages_nodes[n].bins[set]);
                 stook_list_init(&stook_pages_nodes[n].aged);
+                stook_lock_set_rank(&stook_pages_nodes[n].lock, STOOK_RANK_BINS);
         }
         return stook_ranges_start() && stook_meta_start();
 }
@@ -38,7 +39,7 @@ enum stook_pages_set stook_pages_set_of(const struct stook_span *span)
         }
 }
 
-/* First and last page of a span that is no slab say whose they are. */
+/* The entries of the first and last page of a span that is no slab lead to its descriptor. */
 static void tag(struct stook_span *span)
 {
         stook_pagemap_set(span->start, (uint64_t)(uintptr_t)span);
@@ -51,7 +52,8 @@ static struct stook_span *free_at(struct stook_pages_node *node, uintptr_t addr)
         uint64_t entry = stook_pagemap_get(addr);
         struct stook_span *s = stook_entry_span(entry);
 
-        if (stook_entry_cache(entry) || !s || __atomic_load_n(&s->kind, __ATOMIC_RELAXED) != STOOK_SPAN_FREE)
+        if (stook_entry_cache(entry) || !s ||
+            __atomic_load_n(&s->kind, __ATOMIC_RELAXED) != STOOK_SPAN_FREE)
                 return NULL;
         return &stook_pages_nodes[s->node] == node ? s : NULL;
 }
@@ -68,10 +70,12 @@ struct stook_span *stook_pages_insert(struct stook_pages_node *node, struct stoo
         enum stook_pages_set set = stook_pages_set_of(span);
         struct stook_span *before = free_at(node, span->start - 1), *after;
 
-        if (before && (before->start + before->bytes != span->start || stook_pages_set_of(before) != set))
+        if (before && (before->start + before->bytes != span->start ||
+                       stook_pages_set_of(before) != set))
                 before = NULL;
         after = free_at(node, span->start + span->bytes);
-        if (after && (after->start != span->start + span->bytes || stook_pages_set_of(after) != set))
+        if (after && (after->start != span->start + span->bytes ||
+                      stook_pages_set_of(after) != set))
                 after = NULL;
         if (after) {
                 stook_pages_remove(node, after);
@@ -79,7 +83,8 @@ struct stook_span *stook_pages_insert(struct stook_pages_node *node, struct stoo
                         span->state = STOOK_SPAN_PURGED;
                 size_t bytes = after->bytes;
 
-                stook_meta_span_free(after);    /* before we grow over it: pages may leak in a fork, not overlap */
+                /* Before the span grows over it: in a fork's child pages may leak, not overlap. */
+                stook_meta_span_free(after);
                 span->bytes += bytes;
         }
         if (before) {
@@ -88,8 +93,9 @@ struct stook_span *stook_pages_insert(struct stook_pages_node *node, struct stoo
                 stook_pages_remove(node, before);
                 if (span->state == STOOK_SPAN_PURGED)
                         before->state = STOOK_SPAN_PURGED;
-                if (set == STOOK_SET_DIRTY && (int32_t)(span->age_ms - before->age_ms) > 0)
-                        before->age_ms = span->age_ms;
+                if (set == STOOK_SET_DIRTY &&
+                    (int32_t)(span->dirty_since_ms - before->dirty_since_ms) > 0)
+                        before->dirty_since_ms = span->dirty_since_ms;
                 stook_meta_span_free(span);
                 before->bytes += bytes;
                 span = before;
@@ -115,8 +121,11 @@ void stook_pages_unpend(struct stook_pages_node *node)
 
 bool stook_pages_lock(struct stook_pages_node *node)
 {
-        if (!stook_lock_take(&node->lock))
-                return false;
+        if (!stook_lock_take(&node->lock)) {
+                if (STOOK_LIKELY(!stook_lock_inherit(&node->lock)))
+                        return false;
+                stook_pages_rebuild(node);
+        }
         stook_pages_unpend(node);
         return true;
 }
@@ -132,14 +141,9 @@ void stook_pages_unlock(struct stook_pages_node *node)
         } while (true);
 }
 
-void stook_pages_release(struct stook_pages_node *node, struct stook_span *span)
+/* @span goes to the pending stack, because the lock was refused. */
+static void pend(struct stook_pages_node *node, struct stook_span *span)
 {
-        if (stook_pages_lock(node)) {
-                __atomic_store_n(&span->kind, STOOK_SPAN_MOVING, __ATOMIC_RELAXED);
-                stook_pages_insert(node, span);
-                stook_pages_unlock(node);
-                return;
-        }
         stook_lock_forbid_waits();
         __atomic_store_n(&span->kind, STOOK_SPAN_MOVING, __ATOMIC_RELAXED);
         stook_pending_stack_push(&node->pending, &span->link);
@@ -151,7 +155,19 @@ void stook_pages_release(struct stook_pages_node *node, struct stook_span *span)
         }
 }
 
-struct stook_span *stook_pages_split(struct stook_span *span, size_t bytes, struct stook_span **spare)
+void stook_pages_insert_or_pend(struct stook_pages_node *node, struct stook_span *span)
+{
+        if (stook_pages_lock(node)) {
+                __atomic_store_n(&span->kind, STOOK_SPAN_MOVING, __ATOMIC_RELAXED);
+                stook_pages_insert(node, span);
+                stook_pages_unlock(node);
+                return;
+        }
+        pend(node, span);
+}
+
+struct stook_span *stook_pages_split(struct stook_span *span, size_t bytes,
+                                     struct stook_span **spare)
 {
         struct stook_span *rest = *spare;
 
@@ -160,7 +176,7 @@ struct stook_span *stook_pages_split(struct stook_span *span, size_t bytes, stru
         rest->bytes = span->bytes - bytes;
         rest->state = span->state;
         rest->node = span->node;
-        rest->age_ms = span->age_ms;
+        rest->dirty_since_ms = span->dirty_since_ms;
         span->bytes = bytes;
         __atomic_store_n(&rest->kind, STOOK_SPAN_MOVING, __ATOMIC_RELEASE);
         return rest;
@@ -175,11 +191,11 @@ static uintptr_t fit(const struct stook_span *span, size_t bytes, size_t align)
 }
 
 /*
- * Cuts @span, which is the caller's, to @bytes aligned to @align; front and rest go to @left[0..1], NULL if none.
- * Uses up to two of @spares.
+ * Cuts @span, which the caller owns, to @bytes aligned to @align. What was in front of them and
+ * behind them goes to @left[0..1], NULL if none. Uses up to two of @spares.
  */
-static struct stook_span *cut(struct stook_span *span, size_t bytes, size_t align, struct stook_span *spares[2],
-                              struct stook_span *left[2])
+static struct stook_span *cut(struct stook_span *span, size_t bytes, size_t align,
+                              struct stook_span *spares[2], struct stook_span *left[2])
 {
         uintptr_t start = fit(span, bytes, align);
 
@@ -215,11 +231,12 @@ static struct stook_span *take_locked(struct stook_pages_node *node, size_t byte
         return span;
 }
 
-/* Without the lock: from the pending stack, which is taken whole and pushed back but for one. */
+/* Without the lock: takes the pending stack whole, and pushes all spans but one back. */
 static struct stook_span *take_pending(struct stook_pages_node *node, size_t bytes, size_t align,
                                        struct stook_span *spares[2])
 {
-        struct stook_link *all = stook_pending_stack_take_all(&node->pending), *l = all, *before = NULL;
+        struct stook_link *all = stook_pending_stack_take_all(&node->pending);
+        struct stook_link *l = all, *before = NULL;
         struct stook_span *span = NULL, *left[2] = { NULL, NULL };
 
         for (unsigned i = 0; l && i < NOLOCK_LOOKS; i++, before = l, l = l->next) {
@@ -251,18 +268,19 @@ static struct stook_span *take_pending(struct stook_pages_node *node, size_t byt
 }
 
 /*
- * A growth: memory without content was handed out for this part of what is in use, and for so much at least. Each
- * lets the layers above look for idle memory, some microseconds against the hundreds that the pages cost: measured
- * on values whose sizes drift, peak MiB beyond 64 in use by 1/8: 301, 1/32: 248, 1/128: 223, 1/256: 208, 1/512: 206.
+ * A clean take is counted when clean memory was taken for this part of what is in use, and for so
+ * much at least. Each lets the layers above look for idle memory, some microseconds against the
+ * hundreds that the pages cost. Measured on values whose sizes drift, peak MiB beyond 64 in use, by
+ * share: 1/8: 301, 1/32: 248, 1/128: 223, 1/256: 208, 1/512: 206.
  */
-#define GROWTH_SHARE 256
-#define GROWTH_LEAST ((size_t)256 << 10)
+#define CLEAN_SHARE 256
+#define CLEAN_LEAST ((size_t)256 << 10)
 
-static uint32_t growths;                /* atomic, relaxed */
+static uint32_t clean_takes;            /* atomic, relaxed */
 
-uint32_t stook_pages_growths(void)
+uint32_t stook_pages_clean_takes(void)
 {
-        return __atomic_load_n(&growths, __ATOMIC_RELAXED);
+        return __atomic_load_n(&clean_takes, __ATOMIC_RELAXED);
 }
 
 size_t stook_pages_taken(unsigned node)
@@ -270,16 +288,19 @@ size_t stook_pages_taken(unsigned node)
         return __atomic_load_n(&stook_pages_nodes[node].taken_bytes, __ATOMIC_RELAXED);
 }
 
-/* @bytes without content are handed out: pages that the system will have to find. Two may count one growth together. */
+/*
+ * @bytes without content are handed out: pages that the system will have to find. Two threads may
+ * count one clean take together.
+ */
 static void count_fresh(struct stook_pages_node *node, size_t bytes)
 {
-        size_t part = __atomic_load_n(&node->taken_bytes, __ATOMIC_RELAXED) / GROWTH_SHARE;
-        size_t least = part > GROWTH_LEAST ? part : GROWTH_LEAST;
+        size_t part = __atomic_load_n(&node->taken_bytes, __ATOMIC_RELAXED) / CLEAN_SHARE;
+        size_t least = part > CLEAN_LEAST ? part : CLEAN_LEAST;
 
         if (__atomic_add_fetch(&node->fresh_bytes, bytes, __ATOMIC_RELAXED) < least)
                 return;
         __atomic_store_n(&node->fresh_bytes, 0, __ATOMIC_RELAXED);
-        __atomic_fetch_add(&growths, 1, __ATOMIC_RELAXED);
+        __atomic_fetch_add(&clean_takes, 1, __ATOMIC_RELAXED);
 }
 
 static void hand_out(struct stook_pages_node *node, struct stook_span *span)
@@ -287,33 +308,22 @@ static void hand_out(struct stook_pages_node *node, struct stook_span *span)
         span->list.next = span->list.prev = NULL;
         memset(span->user, 0, sizeof(span->user));
         tag(span);
-        /* Last: the child of a fork finds it either free in nobody's hands, or taken and in the map. */
+        /* Last: the child of a fork finds it either free, or taken and in the pagemap. */
         __atomic_store_n(&span->kind, STOOK_SPAN_TAKEN, __ATOMIC_RELEASE);
-        __atomic_fetch_add(&node->taken_bytes, span->bytes, __ATOMIC_RELAXED);
+        stook_pages_count_taken(node, span->bytes);
         if (span->state != STOOK_SPAN_DIRTY) {
                 count_fresh(node, span->bytes);
                 stook_pages_owe(node, span->bytes);
         }
 }
 
-/* Nonzero: the test hook lets this request fail. */
-static bool refused_by_hook(void)
-{
-        long n = __atomic_load_n(&stook_span_fail_from, __ATOMIC_RELAXED);
-
-        if (STOOK_LIKELY(n == 0))
-                return false;
-        if (n == 1)
-                return true;
-        return __atomic_sub_fetch(&stook_span_fail_from, 1, __ATOMIC_RELAXED) <= 0;
-}
-
-static struct stook_span *take(struct stook_pages_node *node, size_t bytes, size_t align, struct stook_span *spares[2])
+static struct stook_span *take(struct stook_pages_node *node, size_t bytes, size_t align,
+                               struct stook_span *spares[2])
 {
         bool locked = stook_pages_lock(node);
         struct stook_span *span, *left[2];
 
-        stook_lock_forbid_waits();      /* in hands from here on */
+        stook_lock_forbid_waits();      /* this thread owns a span from here on */
         if (locked) {
                 span = take_locked(node, bytes, align, spares);
                 stook_pages_unlock(node);
@@ -324,7 +334,7 @@ static struct stook_span *take(struct stook_pages_node *node, size_t bytes, size
                 span = cut(span, bytes, align, spares, left);
                 for (unsigned i = 0; i < 2; i++)
                         if (left[i])
-                                stook_pages_release(node, left[i]);
+                                stook_pages_insert_or_pend(node, left[i]);
         }
         if (span)
                 hand_out(node, span);
@@ -338,7 +348,8 @@ struct stook_span *stook_span_take(unsigned node_index, size_t bytes, size_t ali
         size_t page = stook_os_page_bytes();
         struct stook_span *spares[2], *span = NULL;
 
-        if (!bytes || bytes > PTRDIFF_MAX || align > ALIGN_MOST || refused_by_hook())
+        if (!bytes || bytes > PTRDIFF_MAX || align > ALIGN_MOST ||
+            STOOK_INJECT_FROM(span_fail_from))
                 return NULL;
         bytes = (bytes + page - 1) & ~(page - 1);
         if (align < page)
@@ -358,23 +369,118 @@ struct stook_span *stook_span_take(unsigned node_index, size_t bytes, size_t ali
         return span;
 }
 
+/*
+ * Under the lock, with waits forbidden: cuts one free span into up to @n spans of @bytes. Uses up
+ * to as many of @spares. Return: how many spans.
+ */
+static unsigned take_pieces(struct stook_pages_node *node, size_t bytes, unsigned n,
+                            struct stook_span **spares, struct stook_span **spans)
+{
+        struct stook_span *left = NULL;
+        unsigned pieces = 0;
+
+        for (unsigned set = STOOK_SET_DIRTY; !left && set <= STOOK_SET_CLEAN; set++)
+                left = stook_bins_find(&node->bins[set], bytes);
+        if (!left)
+                return 0;
+        stook_pages_remove(node, left);
+        while (left && pieces < n) {
+                struct stook_span *span = left;
+
+                if (span->state == STOOK_SPAN_PURGED)
+                        __atomic_fetch_add(&node->retaken_bytes, bytes, __ATOMIC_RELAXED);
+                left = span->bytes > bytes ? stook_pages_split(span, bytes, &spares[pieces]) : NULL;
+                spans[pieces++] = span;
+                if (left && left->bytes < bytes)
+                        break;
+        }
+        if (left)
+                stook_pages_insert(node, left);
+        return pieces;
+}
+
+unsigned stook_span_take_some(unsigned node_index, size_t bytes, unsigned n,
+                              struct stook_span **spans)
+{
+        struct stook_pages_node *node = &stook_pages_nodes[node_index];
+        struct stook_span *spares[STOOK_SPAN_SOME] = { NULL };
+        unsigned count = 0, got = 0;
+
+        if (STOOK_INJECT_FROM(span_fail_from))
+                return 0;
+        while (count < n && (spares[count] = stook_meta_span_new()))
+                count++;
+        if (count == n && stook_pages_lock(node)) {
+                unsigned more;
+
+                stook_lock_forbid_waits();                              /* this thread owns spans */
+                do
+                        got += more = take_pieces(node, bytes, n - got, spares + got, spans + got);
+                while (more && got < n);
+                stook_pages_unlock(node);
+                for (unsigned i = 0; i < got; i++)
+                        hand_out(node, spans[i]);
+                stook_lock_allow_waits();
+        }
+        for (unsigned i = 0; i < count; i++)
+                if (spares[i])
+                        stook_meta_span_free(spares[i]);
+        return got;
+}
+
 void stook_span_give(struct stook_span *span)
 {
         struct stook_pages_node *node = &stook_pages_nodes[span->node];
 
-        __atomic_fetch_sub(&node->taken_bytes, span->bytes, __ATOMIC_RELAXED);
+        stook_pages_count_given(node, span->bytes);
         if (span->own_mapping) {
                 stook_own_give(node, span);
                 return;
         }
         span->state = STOOK_SPAN_DIRTY;
-        span->age_ms = (uint32_t)stook_os_clock_ms();
+        span->dirty_since_ms = (uint32_t)stook_os_clock_ms();
         span->list.next = NULL;
-        stook_pages_release(node, span);
+        stook_pages_insert_or_pend(node, span);
         stook_pages_purge_big(node);
 }
 
-/* Grows @span over @more bytes of the free span behind it. 1 done, 0 no such span, -1 nothing known (no lock). */
+void stook_span_give_chain(struct stook_link *first)
+{
+        struct stook_pages_node *node;
+        size_t bytes = 0;
+        uint32_t now;
+
+        if (!first)
+                return;
+        node = &stook_pages_nodes[stook_container_of(first, struct stook_span, link)->node];
+        now = (uint32_t)stook_os_clock_ms();
+        for (bool locked = false; first;) {
+                struct stook_span *span = stook_container_of(first, struct stook_span, link);
+
+                first = first->next;
+                bytes += span->bytes;
+                span->state = STOOK_SPAN_DIRTY;
+                span->dirty_since_ms = now;
+                span->list.next = NULL;
+                if (!locked)
+                        locked = stook_pages_lock(node);
+                if (locked) {
+                        __atomic_store_n(&span->kind, STOOK_SPAN_MOVING, __ATOMIC_RELAXED);
+                        stook_pages_insert(node, span);
+                } else {
+                        pend(node, span);
+                }
+                if (locked && !first)
+                        stook_pages_unlock(node);
+        }
+        stook_pages_count_given(node, bytes);
+        stook_pages_purge_big(node);
+}
+
+/*
+ * Grows @span over @more bytes of the free span behind it. Return: 1: done. 0: there is no such
+ * span. -1: not known, the lock was refused.
+ */
 static int grow_into_neighbour(struct stook_pages_node *node, struct stook_span *span, size_t more,
                                struct stook_span **spare)
 {
@@ -388,6 +494,8 @@ static int grow_into_neighbour(struct stook_pages_node *node, struct stook_span 
                 stook_pages_unlock(node);
                 return 0;
         }
+        if (after->state == STOOK_SPAN_PURGED)
+                __atomic_fetch_add(&node->retaken_bytes, more, __ATOMIC_RELAXED);
         stook_pages_remove(node, after);
         if (after->bytes > more) {
                 rest = stook_pages_split(after, more, spare);
@@ -411,11 +519,11 @@ static bool resize(struct stook_pages_node *node, struct stook_span *span, size_
                 stook_lock_forbid_waits();
                 rest = stook_pages_split(span, bytes, &spare);
                 rest->state = STOOK_SPAN_DIRTY;
-                rest->age_ms = (uint32_t)stook_os_clock_ms();
+                rest->dirty_since_ms = (uint32_t)stook_os_clock_ms();
                 rest->own_mapping = 0;
                 tag(span);
-                __atomic_fetch_sub(&node->taken_bytes, rest->bytes, __ATOMIC_RELAXED);
-                stook_pages_release(node, rest);
+                stook_pages_count_given(node, rest->bytes);
+                stook_pages_insert_or_pend(node, rest);
                 stook_lock_allow_waits();
                 stook_pages_purge_big(node);
                 return true;
@@ -424,20 +532,20 @@ static bool resize(struct stook_pages_node *node, struct stook_span *span, size_
         int got = grow_into_neighbour(node, span, more, &spare);
 
         if (got == 0 && stook_range_frontier_is(span->start + span->bytes)) {
-                /* nothing behind it yet: what fresh memory comes next comes here, unless somebody is faster */
+                /* Nothing is behind it yet: fresh memory comes here, if no thread is faster. */
                 struct stook_span *fresh;
 
                 stook_lock_forbid_waits();
                 fresh = stook_pages_grow(node, more, stook_os_page_bytes(), false);
                 if (fresh)
-                        stook_pages_release(node, fresh);
+                        stook_pages_insert_or_pend(node, fresh);
                 stook_lock_allow_waits();
                 if (fresh) {
                         got = grow_into_neighbour(node, span, more, &spare);
                 }
         }
         if (got == 1) {
-                __atomic_fetch_add(&node->taken_bytes, more, __ATOMIC_RELAXED);
+                stook_pages_count_taken(node, more);
                 done = true;
         }
         if (spare)

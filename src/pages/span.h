@@ -1,19 +1,23 @@
 /*
- * Purpose: runs of pages, taken and given back. The unit that the slab layer and large allocations get.
- * Place: called by slab (slab_birth), malloc's large objects, life (trim, fork); calls os (mappings).
- * Inside (docs/ARCHITECTURE.md has the way there): one huge range or pieces, no holes ever, free spans
- * in size bins with a bitmap, lowest address first, coalesced through the pagemap; states zero, dirty,
- * purged; purge by age, stepped by slow paths; mappings of their own inside the range above 32 MiB.
+ * Purpose: runs of pages, taken and given back: the unit of the slab layer and of large
+ * allocations. Second stage of the page layer. (First: pages/source.h. Third: pages/policy.h.)
+ * Place: called by slab (slab_birth), malloc (large objects), cache and rcu (large objects in bulk
+ * frees and frees by RCU), barn (bytes in use) and life (start, fork); calls the first stage.
+ * Inside: a node's free spans are in bins by size, lowest address first (bins.h). They are
+ * coalesced through the pagemap. Their states are zero, dirty, purged. A span above 32 MiB has a
+ * mapping of its own inside the range (own_mapping.c). No hole is ever left in a range.
  *
  * Invariants:
- *  I1 a span is in exactly one place: with a user, in a bin, on the pending stack, or in the hands of one thread.
- *  I2 free neighbours of the same node and the same set (dirty; clean: zero or purged; reserved) are coalesced,
- *     but while one of them is in somebody's hands. Dirty and clean neighbours stay apart until the dirty one
- *     is purged, so that a clean span never has to be written to be zero.
+ *  I1 a span is in exactly one place: with a user, in a bin, on the pending stack, or in the hands
+ *     of one thread.
+ *  I2 free neighbours of the same node and the same set (dirty; clean: zero or purged; reserved)
+ *     are coalesced, unless a thread has one of them in hands. Dirty and clean neighbours stay
+ *     apart until the dirty one is purged, so that a clean span never has to be written to be zero.
  *  I3 nothing inside our ranges is ever unmapped; the lock is never held over a system call.
  *  I4 descriptors live in metadata, never in the pages they describe; 128 bytes, aligned to 128.
- * Concurrency: one lock for each node (base/lock.h). Who cannot have it takes from the pending stack or bumps
- *  fresh address space, and gives to the pending stack, which the next holder empties.
+ * Concurrency: one lock for each node (base/lock.h). A thread that cannot have it takes from the
+ *  pending stack or bumps fresh address space, and gives to the pending stack, which the next
+ *  holder empties.
  * Failure: NULL: no memory; nothing changed.
  */
 #ifndef STOOK_SPAN_H
@@ -23,15 +27,17 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "base/list.h"
+#include "base/pair.h"
 #include "base/tagged_stack.h"
 
 enum stook_span_kind {
         STOOK_SPAN_UNUSED = 0,          /* descriptor on its free stack */
         STOOK_SPAN_FREE,                /* in a bin */
-        STOOK_SPAN_MOVING,              /* free, but pending or in somebody's hands */
+        STOOK_SPAN_MOVING,              /* free, but pending or in a thread's hands */
         STOOK_SPAN_TAKEN,               /* taken, its user has not said what it is */
         STOOK_SPAN_SLAB,
         STOOK_SPAN_LARGE,               /* one object of malloc */
+        STOOK_SPAN_LOOSE,               /* free, its bins are being made anew; under the lock */
 };
 
 enum stook_span_state {
@@ -41,21 +47,39 @@ enum stook_span_state {
         STOOK_SPAN_RESERVED,            /* page layer only: address space without memory */
 };
 
-#define STOOK_SPAN_USER_BYTES 64
+#define STOOK_SPAN_USER_BYTES 32
+#define STOOK_SPAN_SLAB_BYTES 48
+#define STOOK_SPAN_PAIRS      2
 
 struct stook_span {
         uintptr_t start;                /* const while taken */
         size_t    bytes;                /* const while taken, but for stook_span_resize */
-        uint8_t   kind;                 /* enum stook_span_kind; atomic: written by the owner, read by lookups */
-        uint8_t   state;                /* enum stook_span_state; the owner's. In a taken span: as it was when taken */
+        /* enum stook_span_kind; atomic: written by the owner, read by lookups. */
+        uint8_t   kind;
+        /* enum stook_span_state; the owner's. In a taken span: as it was when taken. */
+        uint8_t   state;
         uint8_t   node;                 /* const while taken */
         uint8_t   own_mapping;          /* a mapping of its own (large), const while taken */
-        uint32_t  age_ms;               /* page layer, while free: when it became dirty and free */
-        struct stook_link link;         /* page layer: pending and free descriptors; the user's while taken */
+        uint32_t  dirty_since_ms;       /* page layer, while free: when it became so */
+        /* Page layer: pending and free descriptors; the user's while taken. */
+        struct stook_link link;
         struct stook_list list;         /* page layer while free; the user's while taken */
-        uintptr_t reserved;             /* own mapping: bytes of address space, from start */
-        uintptr_t committed;            /* own mapping: bytes of it that have memory behind them */
-        char      user[STOOK_SPAN_USER_BYTES] STOOK_ALIGNED(64); /* the taker's: the slab descriptor's fields */
+        union {
+                struct {
+                        char user[STOOK_SPAN_USER_BYTES];       /* the taker's */
+                        /* Own mapping: bytes of address space, from start. */
+                        uintptr_t reserved;
+                        /* Own mapping: bytes of it that have memory behind them. */
+                        uintptr_t committed;
+                };
+                /* Of a slab, which never has an own mapping: its descriptor. */
+                char slab[STOOK_SPAN_SLAB_BYTES];
+        };
+        /*
+         * The slab layer's alone. These words keep their values while the descriptor is free or
+         * serves another span: they hold generations, which must never repeat (slab/slab_state.h).
+         */
+        struct stook_pair pair[STOOK_SPAN_PAIRS];
 } STOOK_ALIGNED(128);
 
 _Static_assert(sizeof(struct stook_span) == 128, "a descriptor is two cache lines");
@@ -70,6 +94,17 @@ _Static_assert(sizeof(struct stook_span) == 128, "a descriptor is two cache line
  */
 struct stook_span *stook_span_take(unsigned node, size_t bytes, size_t align);
 void stook_span_give(struct stook_span *span);
+/* All spans of a chain, linked by `link`: of one node, none with a mapping of its own. */
+void stook_span_give_chain(struct stook_link *first);
+/*
+ * stook_span_take_some() - up to @n spans of @bytes each in one hold of the lock
+ * They come from the bins only. A free span is found as by stook_span_take, and is cut into as many
+ * as are wanted or as it holds; then the next one is found. @n: at most STOOK_SPAN_SOME.
+ * Return: spans in @spans. Fewer than @n, also none: too little lies free, or the lock is not to be
+ * had. Then stook_span_take gets one.
+ */
+#define STOOK_SPAN_SOME 8
+unsigned stook_span_take_some(unsigned node, size_t bytes, unsigned n, struct stook_span **spans);
 
 /*
  * stook_span_resize() - grow or shrink in place
@@ -79,8 +114,8 @@ bool stook_span_resize(struct stook_span *span, size_t bytes);
 
 /*
  * stook_span_move() - a span of @bytes with the first min(old, new) bytes of @span's content
- * By mremap where the span is large enough for that to pay, else by copy. On success @span is given back.
- * NULL: no memory, @span is as it was.
+ * It moves pages by mremap where the span is large enough for that to pay, else it copies. On
+ * success @span is given back. NULL: no memory, @span is as it was. In own_mapping.c.
  */
 struct stook_span *stook_span_move(struct stook_span *span, size_t bytes);
 
@@ -96,43 +131,31 @@ struct stook_span *stook_span_large_at(uintptr_t addr);
 /* Makes the first reservation. False: no memory at all. Called once by life/start. */
 bool stook_pages_start(void);
 
-/*
- * The clocks of all ageing, for the layers above: how long what nobody uses stays, in milliseconds; and how often
- * memory without content had to be handed out for a small part of what is in use, because nothing dirty fitted: that
- * is when idle memory is missed.
- */
-uint32_t stook_pages_decay_ms(void);
-uint32_t stook_pages_growths(void);
-/* Bytes of a node that are with users, slabs that lie empty among them. */
+/* Bytes of a node that are with users (slabs, empty ones too, and large objects). In span.c. */
 size_t stook_pages_taken(unsigned node);
-/* Purges what has been free longer than STOOK_DECAY_MS, a bounded step; called by slow paths with no lock held. */
-void stook_pages_step(void);
-/* Purges the largest free span if far more is free than is worth keeping; for who gave spans while waits were forbidden. */
-void stook_pages_relieve(void);
-/* All such steps that are due, for who has time. Return: spans that were tried. */
-unsigned stook_pages_age(void);
-/* Purges free spans until at most @keep_bytes of free memory may be resident. Returns bytes purged. */
-size_t stook_pages_purge(size_t keep_bytes);
-void stook_pages_set_decay_ms(uint32_t ms);
-enum stook_thp { STOOK_THP_SYSTEM, STOOK_THP_ALWAYS, STOOK_THP_NEVER };
-void stook_pages_set_thp(enum stook_thp policy);
-
 struct stook_pages_stats {
-        size_t reserved_bytes, committed_bytes, taken_bytes, free_dirty_bytes, free_clean_bytes, metadata_bytes;
+        size_t reserved_bytes, committed_bytes, taken_bytes, free_dirty_bytes, free_clean_bytes,
+                metadata_bytes;
         size_t free_spans, ranges;
 };
 void stook_pages_stats(struct stook_pages_stats *stats);
 
-/* Checks bins, bitmap, map and coalescing of all nodes, quiescent. Returns faults found, calling @fault for each. */
+/*
+ * Checks bins, bitmap, map and coalescing of all nodes, quiescent. Returns faults found, calling
+ * @fault for each.
+ */
 int stook_pages_validate(void (*fault)(const char *what, const struct stook_span *span));
 
-/* fork: all locks of the layer in order (false: one could not be had; what was taken is dropped), and after it. */
+/*
+ * For fork: takes all locks of the layer in order (false: one could not be had; those that were
+ * taken are dropped), and drops them in the parent.
+ */
 bool stook_pages_fork_prepare(void);
 void stook_pages_fork_parent(void);
-/* @whole: prepare had everything. Otherwise lock words are reset and the bins rebuilt from the descriptors. */
+/*
+ * @whole: prepare had everything. Otherwise lock words are reset and the bins rebuilt from the
+ * descriptors.
+ */
 void stook_pages_fork_child(bool whole);
-
-/* Test hooks: the n-th take from now, and every later one until reset to 0, returns NULL. */
-extern long stook_span_fail_from;
 
 #endif

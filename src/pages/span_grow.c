@@ -1,19 +1,20 @@
 /*
- * Purpose: fresh memory for the bins: address space from a range's frontier (or from what became free again),
- * with pages behind it. No lock is held over the system call; without the lock it works all the same.
- * Invariant: I1 memory asked for ahead of use is at most an eighth of what is in use, or GROW_LEAST: untouched
- *  it costs nothing, but mlockall would make it resident.
+ * Purpose: fresh memory for the bins: address space from a range's frontier (or address space that
+ * became free again), with pages behind it. No lock is held over the system call. It works without
+ * the lock, too.
+ * Invariant: I1 memory taken ahead of use is at most an eighth of what is in use, or GROW_LEAST.
+ *  Untouched it costs nothing, but mlockall would make it resident.
  * Failure: NULL; address space that got no memory is kept as reserved spans.
  */
 #include "os/os.h"
 #include "pages/meta.h"
 #include "pages/pages_node.h"
 #include "pages/place.h"
-#include "pages/range.h"
 
 #define GROW_LEAST ((size_t)256 << 10)
 #define GROW_MOST  ((size_t)32 << 20)
-#define EXTENT     ((size_t)2 << 20)    /* a huge page; growth is in whole ones once it is that large */
+/* Growth is in whole huge pages once it is that large. */
+#define HUGE_PAGE  ((size_t)2 << 20)
 
 static struct stook_span *describe(struct stook_pages_node *node, uintptr_t start, size_t bytes,
                                    enum stook_span_state state, struct stook_span **spare)
@@ -30,14 +31,17 @@ static struct stook_span *describe(struct stook_pages_node *node, uintptr_t star
 }
 
 /* Reserved address space that became free again; NULL: none that fits. */
-static struct stook_span *reuse(struct stook_pages_node *node, size_t bytes, size_t align, struct stook_span *spares[2])
+static struct stook_span *reuse(struct stook_pages_node *node, size_t bytes, size_t align,
+                                struct stook_span *spares[2])
 {
         struct stook_span *span, *rest = NULL, *front = NULL;
         uintptr_t start;
 
-        if (!__atomic_load_n(&node->bins[STOOK_SET_RESERVED].spans, __ATOMIC_RELAXED) || !stook_pages_lock(node))
+        if (!__atomic_load_n(&node->bins[STOOK_SET_RESERVED].spans, __ATOMIC_RELAXED) ||
+            !stook_pages_lock(node))
                 return NULL;
-        span = stook_bins_find(&node->bins[STOOK_SET_RESERVED], bytes + align - stook_os_page_bytes());
+        span = stook_bins_find(&node->bins[STOOK_SET_RESERVED],
+                               bytes + align - stook_os_page_bytes());
         if (span) {
                 stook_pages_remove(node, span);
                 start = (span->start + align - 1) & ~(uintptr_t)(align - 1);
@@ -58,7 +62,8 @@ static struct stook_span *reuse(struct stook_pages_node *node, size_t bytes, siz
 
 struct stook_span *stook_pages_reserve(struct stook_pages_node *node, size_t bytes, size_t align)
 {
-        struct stook_span *spares[2] = { stook_meta_span_new(), stook_meta_span_new() }, *span = NULL;
+        struct stook_span *spares[2] = { stook_meta_span_new(), stook_meta_span_new() },
+                          *span = NULL;
 
         if (spares[0] && spares[1])
                 span = reuse(node, bytes, align, spares);
@@ -66,12 +71,14 @@ struct stook_span *stook_pages_reserve(struct stook_pages_node *node, size_t byt
                 uintptr_t gap, start;
                 size_t gap_bytes;
 
-                start = stook_range_bump((unsigned)(node - stook_pages_nodes), bytes, align, &gap, &gap_bytes);
+                start = stook_range_bump((unsigned)(node - stook_pages_nodes), bytes, align, &gap,
+                                         &gap_bytes);
                 if (start) {
                         span = describe(node, start, bytes, STOOK_SPAN_RESERVED, &spares[0]);
                         if (gap_bytes)
-                                stook_pages_release(node, describe(node, gap, gap_bytes, STOOK_SPAN_RESERVED,
-                                                                   &spares[1]));
+                                stook_pages_insert_or_pend(node,
+                                                    describe(node, gap, gap_bytes,
+                                                             STOOK_SPAN_RESERVED, &spares[1]));
                 }
         }
         for (unsigned i = 0; i < 2; i++)
@@ -80,30 +87,41 @@ struct stook_span *stook_pages_reserve(struct stook_pages_node *node, size_t byt
         return span;
 }
 
-/* How much to get where @bytes are needed. */
-static size_t growth(struct stook_pages_node *node, size_t bytes)
+/*
+ * How much to get where @bytes are needed, and *@align for it. Where huge pages are asked for, and
+ * growth is in whole ones, it begins at the boundary of a huge page. If two growths shared one, its
+ * first part would be touched before the second is there, and it would never become huge. Elsewhere
+ * growth is not aligned so: a huge page would make memory resident that is not in use.
+ */
+static size_t growth(struct stook_pages_node *node, size_t bytes, size_t *align)
 {
         size_t ahead = __atomic_load_n(&node->taken_bytes, __ATOMIC_RELAXED) / 8;
 
         ahead = ahead < GROW_LEAST ? GROW_LEAST : ahead > GROW_MOST ? GROW_MOST : ahead;
-        ahead = ahead >= EXTENT ? ahead & ~(EXTENT - 1) : GROW_LEAST;
-        return bytes < ahead ? ahead : bytes;
+        ahead = ahead >= HUGE_PAGE ? ahead & ~(HUGE_PAGE - 1) : GROW_LEAST;
+        bytes = bytes < ahead ? ahead : bytes;
+        if (stook_pages_thp != STOOK_THP_ALWAYS || ahead < HUGE_PAGE)
+                return bytes;
+        *align = *align < HUGE_PAGE ? HUGE_PAGE : *align;
+        return (bytes + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1);
 }
 
-struct stook_span *stook_pages_grow(struct stook_pages_node *node, size_t bytes, size_t align, bool least)
+struct stook_span *stook_pages_grow(struct stook_pages_node *node, size_t bytes, size_t align,
+                                    bool least)
 {
-        size_t want = least ? bytes : growth(node, bytes);
+        size_t aligned = align, want = least ? bytes : growth(node, bytes, &aligned);
         struct stook_span *span;
 
         for (;;) {
-                span = stook_pages_reserve(node, want, align);
+                span = stook_pages_reserve(node, want, aligned);
                 if (span && stook_place_commit(span->start, span->bytes))
                         break;
                 if (span)
-                        stook_pages_release(node, span);
-                if (want == bytes)
+                        stook_pages_insert_or_pend(node, span);
+                if (want == bytes && aligned == align)
                         return NULL;
                 want = bytes;                   /* memory is scarce: exactly what is needed */
+                aligned = align;
         }
         span->state = STOOK_SPAN_ZERO;
         __atomic_fetch_add(&node->committed_bytes, span->bytes, __ATOMIC_RELAXED);

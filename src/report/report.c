@@ -1,11 +1,12 @@
 /*
- * Purpose: one line about misuse, to stderr and to the program's own hook; then the end, or not.
+ * Purpose: one line about misuse, to stderr and to the program's own hook; then an abort, or not.
  * Place: called by every layer that notices something; calls os (write, abort).
- * Concurrency: any thread, any instruction. The hook and its data are one pair (base/pair.h), so that a call
- *  never gets the data of another hook.
+ * Concurrency: any thread, any instruction. The hook and its data are one pair (base/pair.h), so
+ *  that a call never gets the data of another hook.
  */
 #include <stdarg.h>
 
+#include "base/lock.h"
 #include "base/pair.h"
 #include "os/os.h"
 #include "report/report.h"
@@ -103,6 +104,7 @@ static const char *const words[] = {
         [STOOK_FAULT_OBJECTS_LEFT] = "objects left",
         [STOOK_FAULT_CORRUPT] = "corrupted",
         [STOOK_FAULT_RCU] = "endless wait",
+        [STOOK_FAULT_DEADLOCK] = "deadlock",
 };
 
 static void put_report(struct out *out, const struct stook_report *report, const char *detail)
@@ -133,10 +135,12 @@ static void put_report(struct out *out, const struct stook_report *report, const
         }
 }
 
-STOOK_COLD void stook_report_found(enum stook_fault fault, const void *object, const char *cache_name,
-                                   const void *slab, size_t offset, const char *detail)
+STOOK_COLD void stook_report_found(enum stook_fault fault, const void *object,
+                                   const char *cache_name, const void *slab, size_t offset,
+                                   const char *detail)
 {
-        char text[320];                 /* a cache's name is at most 63 bytes, so is twice that of details */
+        /* A cache's name is at most 63 bytes, so is twice that of details. */
+        char text[320];
         struct out out = { .buffer = text, .room = sizeof(text) - 2 };
         struct stook_report report = {
                 .report_size = sizeof(report), .fault = fault, .text = text, .object = object,
@@ -152,12 +156,18 @@ STOOK_COLD void stook_report_found(enum stook_fault fault, const void *object, c
         /* Exchanging the pair for itself reads it whole. */
         while (!stook_pair_cas(&hook, &call, call))
                 ;
-        if (call.lo)
+        if (call.lo) {
+                /* The program's: it may allocate, or jump. */
+                uint32_t held = stook_lock_pin();
+
                 ((void (*)(const struct stook_report *, void *))call.lo)(&report, (void *)call.hi);
+                stook_lock_unpin(held);
+        }
 }
 
-STOOK_COLD void stook_report_fault(enum stook_fault fault, const void *object, const char *cache_name,
-                                   const void *slab, size_t offset, const char *detail)
+STOOK_COLD void stook_report_fault(enum stook_fault fault, const void *object,
+                                   const char *cache_name, const void *slab, size_t offset,
+                                   const char *detail)
 {
         stook_report_found(fault, object, cache_name, slab, offset, detail);
         if (__atomic_load_n(&stook_report_policy, __ATOMIC_RELAXED) == STOOK_ON_FAULT_ABORT)
@@ -167,11 +177,25 @@ STOOK_COLD void stook_report_fault(enum stook_fault fault, const void *object, c
 STOOK_COLD void stook_report_impossible(const char *label)
 {
         char text[128];
-        size_t bytes = stook_report_format(text, sizeof(text), "stook: internal fault: %s does not hold\n", label);
+        size_t bytes = stook_report_format(text, sizeof(text),
+                                           "stook: internal fault: %s does not hold\n", label);
 
         stook_os_write(text, bytes);
         stook_os_abort();
 }
+
+#if STOOK_LOCK_RANKS
+STOOK_COLD void stook_report_rank(const char *held, const char *wanted)
+{
+        char text[128];
+        size_t bytes = stook_report_format(text, sizeof(text),
+                                           "stook: lock order: waits for %s while it holds %s\n",
+                                           wanted, held);
+
+        stook_os_write(text, bytes);
+        stook_os_abort();
+}
+#endif
 
 void stook_report_set_policy(enum stook_on_fault to)
 {
@@ -183,7 +207,8 @@ uint64_t stook_report_count(void)
         return __atomic_load_n(&reports, __ATOMIC_RELAXED);
 }
 
-STOOK_API void stook_on_report(void (*call)(const struct stook_report *report, void *data), void *data)
+STOOK_API void stook_on_report(void (*call)(const struct stook_report *report, void *data),
+                               void *data)
 {
         struct stook_pair old = stook_pair_read(&hook), new = { (uintptr_t)call, (uintptr_t)data };
 

@@ -1,18 +1,22 @@
 /*
- * Purpose: a source of objects: its geometry; a slab's birth from a span, and its end.
- * Place: called by cache (init), fill (birth), partial lists (release); calls pages.
+ * Purpose: the slabs of a cache: their geometry; a slab's birth from a span, and its end.
+ * Place: called by cache (init), fill and reserve (birth), partial lists (release); calls pages.
  *
- * Geometry: pages of a slab are touched only when their objects are handed out, so a larger slab costs address
- * space, not memory, and saves births: up to 64 KiB where fewer objects would fit than the maker of the source wants,
- * room for two objects always, and 32 KiB at least; 8 or 16 where few objects are wanted, so that slabs become empty
- * (a descriptor of 128 bytes is 1.6 % of 8 KiB, so tiny objects, of which many fit even there, get 16). From there upwards the smallest slab is taken that wastes at most
- * 1/16 at its end, else at most 1/8, and so on. When such a span cannot be had, the smallest that holds one object.
+ * Geometry: pages of a slab are touched only when their objects are handed out. So a larger slab
+ * costs address space, not memory, and saves births. A slab has as many bytes as the wanted objects
+ * need, up to 64 KiB, at least 32 KiB, and always room for two objects. Where few objects are
+ * wanted, four of them and 4 KiB are enough, so that slabs become empty (tiny objects get 8 KiB).
+ * From there upwards it is the smallest slab that wastes at most 1/16 at its end, else
+ * at most 1/8, and so on. When such a span cannot be had, a slab is the smallest span that holds
+ * one object.
  *
  * Invariants:
- *  B1 the pagemap says "slab" only from before the first object is handed out until after the last came back.
- *  B2 an object's memory is not touched, not even read, before the object is handed out.
+ *  B1 The pagemap says "slab" from before the first object is handed out until after the last came
+ *     back.
+ *  B2 An object's memory is not touched, not even read, before the object is handed out.
  */
 #include <errno.h>
+#include <string.h>
 #include <stook/cache.h>
 #include <stook/layout.h>
 
@@ -20,15 +24,24 @@
 #include "os/os.h"
 #include "pages/meta.h"
 #include "pages/pagemap.h"
-#include "slab/slab_partial.h"
+#include "slab/slab_inside.h"
 
 #define SLAB_BYTES_MAX ((size_t)STOOK_SLAB_MAP_PAGES_MAX << STOOK_MAP_SHIFT)
-#define SLAB_BYTES_LOW  ((size_t)32 << 10)      /* see bench/micro: below it births weigh on fills of small objects */
-#define SLAB_BYTES_FEW  ((size_t)8 << 10)       /* the same for who wants few objects */
-#define TINY            64                      /* slots below this get twice that */
+/*
+ * The least bytes of a slab. In a smaller one a birth, the same for any size, is a large part of
+ * what a fill of small objects costs.
+ */
+#define SLAB_BYTES_LOW  ((size_t)32 << 10)
+#define SLAB_BYTES_FEW  ((size_t)4 << 10)       /* where few objects are wanted: one page */
+_Static_assert(STOOK_SLAB_BIRTHS <= STOOK_SPAN_SOME, "births");
+#define TINY            32                      /* strides below this get twice that */
+/* A size that wastes little is looked for up to there, or up to twice the least. */
+#define SLAB_BYTES_TRIED ((size_t)32 << 10)
 #define SLAB_BYTES_WANT ((size_t)64 << 10)
 #define OBJECTS_LEAST 2
-/* Bytes of empty slabs that a node keeps for a source: two slabs of the usual size. Arbitrary. */
+/* Larger slabs are made one by one: the lock is a small part of their cost. */
+#define BIRTHS_BYTES ((size_t)32 << 10)
+/* Bytes of empty slabs that a node keeps for a cache: two slabs of the usual size. Arbitrary. */
 #define EMPTY_BYTES_KEPT ((size_t)128 << 10)
 
 static size_t round_up(size_t n, size_t to)
@@ -43,19 +56,21 @@ static size_t smaller(size_t a, size_t b)
 
 /* ---- geometry ---- */
 
-static size_t choose_bytes(size_t slot, size_t wanted, size_t page)
+static size_t choose_bytes(size_t stride, size_t wanted, size_t page)
 {
-        size_t least = smaller(slot * wanted, SLAB_BYTES_WANT);
-        size_t low = wanted > STOOK_SLAB_OBJECTS_FEW ? SLAB_BYTES_LOW : slot < TINY ? 2 * SLAB_BYTES_FEW : SLAB_BYTES_FEW;
+        size_t least = smaller(stride * wanted, SLAB_BYTES_WANT);
+        size_t most, low = wanted > STOOK_SLAB_OBJECTS_FEW ? SLAB_BYTES_LOW :
+                           stride < TINY ? 2 * SLAB_BYTES_FEW : SLAB_BYTES_FEW;
 
         if (least < low)
                 least = low;
-        if (least < slot * OBJECTS_LEAST)
-                least = slot * OBJECTS_LEAST;
+        if (least < stride * OBJECTS_LEAST)
+                least = stride * OBJECTS_LEAST;
         least = smaller(round_up(least, page), SLAB_BYTES_MAX);
-        for (size_t part = 16; part > 1; part /= 2)
-                for (size_t bytes = least; bytes <= smaller(2 * least, SLAB_BYTES_MAX); bytes += page)
-                        if (bytes % slot <= bytes / part)
+        most = smaller(2 * least > SLAB_BYTES_TRIED ? 2 * least : SLAB_BYTES_TRIED, SLAB_BYTES_MAX);
+        for (size_t share = 16; share > 1; share /= 2)
+                for (size_t bytes = least; bytes <= most; bytes += page)
+                        if (bytes % stride <= bytes / share)
                                 return bytes;
         return least;
 }
@@ -67,62 +82,57 @@ static uint32_t log2_floor(size_t n)
 
 static void choose(struct stook_slabs *slabs, const struct stook_slabs_args *args)
 {
-        size_t payload = round_up(args->object_size, 8);
-        size_t keep;
+        size_t keep, wanted = args->slab_objects ? args->slab_objects : STOOK_SLAB_OBJECTS_FEW;
 
-        if (args->ctor || args->link_behind) {
-                slabs->link_offset = (uint32_t)payload;
-                payload += 8;
-        } else {
-                slabs->link_offset = (uint32_t)(args->object_size / 2 & ~(size_t)7);
-        }
         slabs->align = (uint32_t)args->align;
         slabs->object_size = (uint32_t)args->object_size;
-        slabs->slot_size = (uint32_t)round_up(payload, args->align);
-        slabs->magic = UINT64_MAX / slabs->slot_size + 1;
-        slabs->slab_bytes = (uint32_t)choose_bytes(slabs->slot_size, args->slab_objects ? args->slab_objects : STOOK_SLAB_OBJECTS_FEW,
-                                                   stook_os_page_bytes());
-        slabs->objects = (uint32_t)smaller(slabs->slab_bytes / slabs->slot_size, STOOK_SLAB_OBJECTS_MAX);
+        slabs->stride = (uint32_t)round_up(round_up(args->object_size, 8), args->align);
+        slabs->magic = UINT64_MAX / slabs->stride + 1;
+        slabs->slab_bytes = (uint32_t)choose_bytes(slabs->stride, wanted, stook_os_page_bytes());
+        slabs->objects = (uint32_t)smaller(slabs->slab_bytes / slabs->stride,
+                                           STOOK_SLAB_OBJECTS_MAX);
+        /* As the kernel's min_partial: half of the size's logarithm, 5 to 10. */
         keep = log2_floor(args->object_size) / 2;
         keep = keep < 5 ? 5 : smaller(keep, 10);
-        slabs->min_partial = args->keep_none ? 0 : (uint32_t)smaller(keep, EMPTY_BYTES_KEPT / slabs->slab_bytes);
-        /* Only shrink and destroy give up slabs then: they may ask for a grace period, and frees in handlers may not. */
-        if (args->give)
+        keep = smaller(keep, EMPTY_BYTES_KEPT / slabs->slab_bytes);
+        slabs->min_partial = args->keep_none ? 0 : (uint32_t)keep;
+        /* No list is that long: only shrink and destroy release slabs (slab.h). */
+        if (args->give_later)
                 slabs->min_partial = INT32_MAX;
 }
 
 /* ---- random order ---- */
 
-/* Fisher-Yates; the second half of the memory holds each object's position. */
-static bool make_sequence(struct stook_slabs *slabs)
+/*
+ * R. Durstenfeld, "Algorithm 235: Random permutation", 1964, on the indices of a part: all parts of
+ * a slab have as many objects, but the last one. It is stored twice: a walk that begins anywhere
+ * in the first copy meets each index without a test for the end.
+ */
+static bool make_random(struct stook_slabs *slabs)
 {
-        uint32_t n = slabs->objects;
-        uint16_t *sequence = slabs->sequence_memory;
+        uint8_t *random = slabs->random_memory;
+        unsigned objects = (unsigned)smaller(slabs->objects, STOOK_PART_OBJECTS);
 
-        if (slabs->sequence_room < n) {
-                /* Doubling at least: a source made anew again and again leaves no more than it has. */
-                uint32_t room = n < 2 * slabs->sequence_room ? 2 * slabs->sequence_room : n;
+        if (!random)
+                random = slabs->random_memory = stook_meta_bump(2 * STOOK_PART_OBJECTS, 0);
+        if (!random)
+                return false;
+        for (unsigned i = 0; i < objects; i++) {
+                /*
+                 * The high half times i + 1, as D. Lemire, "Fast random integer generation in an
+                 * interval", 2019.
+                 */
+                unsigned at = (unsigned)((stook_os_random() >> 32) * (i + 1) >> 32);
 
-                sequence = stook_meta_bump((size_t)room * 2 * sizeof(*sequence), 0);
-                if (!sequence)
-                        return false;
-                slabs->sequence_memory = sequence;
-                slabs->sequence_room = room;
+                random[i] = random[at];
+                random[at] = (uint8_t)i;
         }
-        for (uint32_t i = 0; i < n; i++) {
-                /* The high half times i + 1, as D. Lemire, "Fast random integer generation in an interval", 2019. */
-                uint32_t at = (uint32_t)((stook_os_random() >> 32) * (i + 1) >> 32);
-
-                sequence[i] = sequence[at];
-                sequence[at] = (uint16_t)i;
-        }
-        for (uint32_t i = 0; i < n; i++)
-                sequence[n + sequence[i]] = (uint16_t)i;
-        slabs->sequence = sequence;
+        memcpy(random + objects, random, objects);
+        slabs->random = random;
         return true;
 }
 
-/* ---- the source ---- */
+/* ---- the slabs of a cache ---- */
 
 static bool make_nodes(struct stook_slabs *slabs)
 {
@@ -134,6 +144,7 @@ static bool make_nodes(struct stook_slabs *slabs)
                 return false;
         for (unsigned i = 0; i < nodes; i++) {
                 stook_list_init(&slabs->node[i].list);
+                stook_lock_set_rank(&slabs->node[i].lock, STOOK_RANK_PARTIAL_LIST);
                 slabs->node[i].partial = 0;
         }
         return true;
@@ -154,58 +165,168 @@ int stook_slabs_init(struct stook_slabs *slabs, const struct stook_slabs_args *a
         slabs->ctor_data = args->ctor_data;
         slabs->name = args->name;
         slabs->counters = args->counters;
-        slabs->give = args->give;
-        slabs->sequence = NULL;
-        if (args->random_order && !make_sequence(slabs))
+        slabs->give_later = args->give_later;
+        slabs->random = NULL;
+        if (args->random_order && !make_random(slabs))
                 return -ENOMEM;
         return 0;
 }
 
 /* ---- slabs ---- */
 
-struct stook_slab *stook_slab_birth(struct stook_slabs *slabs, unsigned node)
+/* NULL: no memory for its parts; the span went back. */
+static struct stook_slab *make_slab(struct stook_slabs *slabs, struct stook_span *span)
 {
-        size_t least = round_up(slabs->slot_size, stook_os_page_bytes());
-        struct stook_span *span = stook_span_take(node, slabs->slab_bytes, 0);
-        struct stook_slab *slab;
+        struct stook_slab *slab = stook_slab_of(span);
+        uint16_t objects = (uint16_t)slabs->objects;
 
-        if (STOOK_UNLIKELY(!span)) {
-                if (least < slabs->slab_bytes)
-                        span = stook_span_take(node, least, 0);
-                if (!span)
-                        return NULL;
-                stook_count(slabs->counters, STOOK_STAT_order_fallback, 1);
-        }
-        slab = stook_slab_of(span);
-        slab->base = (char *)span->start;
-        slab->key = stook_os_random();
-        slab->objects = slabs->objects;
-        if (STOOK_UNLIKELY(span->bytes < slabs->slab_bytes))
-                slab->objects = (uint32_t)(span->bytes / slabs->slot_size);
-        slab->start = slabs->sequence ? (uint32_t)(stook_os_random() % slab->objects) : 0;
+        slab->listed = 0;
         slab->slabs = slabs;
-        slab->owner = stook_self;               /* before the descriptor says what it is: see slab_fork.c */
-        __atomic_store_n(&slab->word, stook_word(STOOK_PLACE_NONE, 0, 0, STOOK_SLAB_DETACHED), __ATOMIC_RELAXED);
+        slab->pending = 0;
+        slab->given_free = 0;
+        if (STOOK_UNLIKELY(span->bytes < slabs->slab_bytes))
+                objects = (uint16_t)(span->bytes / slabs->stride);
+        /* Atomic: a late free of what was here before may look at it (slab_state.h S9). */
+        __atomic_store_n(&slab->objects, objects, __ATOMIC_RELAXED);
+        slab->part_count = (uint8_t)((slab->objects + STOOK_PART_OBJECTS - 1) / STOOK_PART_OBJECTS);
+        slab->node = span->node;
+        if (!stook_slab_parts_new(slab, slabs->ctor != NULL)) {
+                stook_span_give(span);
+                return NULL;
+        }
+        for (unsigned p = 0; p < slab->part_count; p++) {
+                struct stook_pair *part = &slab->parts[p];
+
+                /* Atomic: a thread that is late in popping this block may still read its link. */
+                __atomic_store_n(&part->hi, ~UINT64_C(0), __ATOMIC_RELAXED);
+                /*
+                 * S7: a thread that reads this life's generation sees that the last life's pagemap
+                 * entry is gone.
+                 */
+                __atomic_store_n(&part->lo, (((part->lo & ~STOOK_PART_FLAGS) +
+                                              STOOK_PART_GENERATION) | STOOK_PART_CLAIM),
+                                 __ATOMIC_RELEASE);
+                if (slab->made)
+                        slab->made[p] = 0;
+        }
         stook_pagemap_set_slab(span, slabs->cache_index);               /* B1 */
-        __atomic_store_n(&span->kind, STOOK_SPAN_SLAB, __ATOMIC_RELEASE);
-        __atomic_fetch_add(&slabs->node[span->node].slabs, 1, __ATOMIC_RELAXED);
-        stook_count(slabs->counters, STOOK_STAT_alloc_slab, 1);
         return slab;
 }
 
-void stook_slab_release(struct stook_slab *slab)
+/* A span for a slab of full size, else for one object. NULL: no memory. */
+static struct stook_span *take_span(struct stook_slabs *slabs, unsigned node)
 {
-        struct stook_slabs *slabs = slab->slabs;
+        size_t least = round_up(slabs->stride, stook_os_page_bytes());
+        struct stook_span *span = stook_span_take(node, slabs->slab_bytes, 0);
+
+        if (STOOK_LIKELY(span != NULL) || least == slabs->slab_bytes)
+                return span;
+        span = stook_span_take(node, least, 0);
+        if (span)
+                stook_count(slabs->counters, STOOK_STAT_order_fallback, 1);
+        return span;
+}
+
+unsigned stook_slab_births(struct stook_slabs *slabs, unsigned node, size_t want,
+                           struct stook_slab *born[STOOK_SLAB_BIRTHS])
+{
+        struct stook_span *spans[STOOK_SLAB_BIRTHS];
+        size_t n = smaller((want + slabs->objects - 1) / slabs->objects, STOOK_SLAB_BIRTHS);
+        unsigned count = 0, made = 0;
+
+        if (n > 1 && slabs->slab_bytes < BIRTHS_BYTES)
+                count = stook_span_take_some(node, slabs->slab_bytes, (unsigned)n, spans);
+        if (!count) {
+                spans[0] = take_span(slabs, node);
+                count = spans[0] != NULL;
+        }
+        for (unsigned i = 0; i < count; i++) {
+                born[made] = make_slab(slabs, spans[i]);
+                made += born[made] != NULL;
+        }
+        stook_count(slabs->counters, STOOK_STAT_alloc_slab, made);
+        return made;
+}
+
+static uint64_t claimed_parts(const struct stook_slab *slab)
+{
+        uint64_t claims = 0;
+
+        for (unsigned p = 0; p < slab->part_count; p++)
+                if (slab->parts[p].lo & STOOK_PART_CLAIM)
+                        claims |= UINT64_C(1) << p;
+        return claims;
+}
+
+/* From here on a walk over descriptors, also in the child of a fork, sees a slab. */
+static void show(struct stook_slabs *slabs, struct stook_slab *slab)
+{
+        __atomic_fetch_add(&slabs->node[slab->node].slabs, 1, __ATOMIC_RELAXED);
+        __atomic_store_n(&stook_slab_span(slab)->kind, STOOK_SPAN_SLAB, __ATOMIC_RELEASE);
+}
+
+void stook_slab_publish(struct stook_slabs *slabs, struct stook_slab *slab, bool head, bool try)
+{
+        uint64_t claims = claimed_parts(slab);
+        struct stook_slabs_node *node = &slabs->node[slab->node];
+        struct stook_slab_hold hold;
+
+        if (!claims) {
+                show(slabs, slab);
+                return;
+        }
+        if (!stook_slab_hold(&hold, slabs, node, try)) {
+                stook_lock_forbid_waits();                      /* slab_partial.c P4 */
+                show(slabs, slab);
+                stook_slab_settle_parts(slabs, node, slab, claims, true);
+                stook_lock_allow_waits();
+                return;
+        }
+        for (uint64_t left = claims; left; left &= left - 1) {
+                uint64_t *lo = &slab->parts[__builtin_ctzll(left)].lo;
+
+                __atomic_store_n(lo, *lo ^ (STOOK_PART_CLAIM | STOOK_PART_LISTED),
+                                 __ATOMIC_RELAXED);
+        }
+        show(slabs, slab);
+        stook_slab_add(&hold, slab, claims, head);
+        stook_slab_unhold(&hold);
+}
+
+/* From here on the span is no slab, only taken. */
+static void unmake_slab(struct stook_slab *slab)
+{
         struct stook_span *span = stook_slab_span(slab);
 
-        __atomic_store_n(&span->kind, STOOK_SPAN_TAKEN, __ATOMIC_RELEASE);      /* first: see slab_fork.c */
-        stook_count(slabs->counters, STOOK_STAT_free_slab, 1);
-        __atomic_fetch_sub(&slabs->node[span->node].slabs, 1, __ATOMIC_RELAXED);
+        /* First: see slab_fork.c. */
+        __atomic_store_n(&span->kind, STOOK_SPAN_TAKEN, __ATOMIC_RELEASE);
         stook_pagemap_clear_slab(span);                                 /* B1 */
-        if (STOOK_UNLIKELY(slabs->give != NULL))
-                slabs->give(slabs, span);
-        else
-                stook_span_give(span);
+        stook_slab_parts_free(slab);
+}
+
+void stook_slab_release(struct stook_link *first)
+{
+        struct stook_slabs *slabs;
+        unsigned node, n = 0;
+
+        if (!first)
+                return;
+        slabs = stook_slab_of(stook_container_of(first, struct stook_span, link))->slabs;
+        node = stook_container_of(first, struct stook_span, link)->node;
+        for (struct stook_link *at = first; at; at = at->next, n++)
+                unmake_slab(stook_slab_of(stook_container_of(at, struct stook_span, link)));
+        stook_count(slabs->counters, STOOK_STAT_free_slab, n);
+        __atomic_fetch_sub(&slabs->node[node].slabs, n, __ATOMIC_RELAXED);
+        if (STOOK_LIKELY(!slabs->give_later)) {
+                stook_span_give_chain(first);
+                return;
+        }
+        while (first) {
+                struct stook_span *span = stook_container_of(first, struct stook_span, link);
+
+                first = first->next;
+                slabs->give_later(slabs, span);
+        }
 }
 
 size_t stook_slabs_count(const struct stook_slabs *slabs)

@@ -1,19 +1,21 @@
 /*
- * Purpose: a source in the child of a fork.
- * State words are sound there whatever other threads were doing: each change of one is a single store. What is
- * not: locks whose holders are gone, lists that were being changed under them.
- *  - After a prepare that had every lock the lists are sound, and the locks ours to drop.
- *  - Otherwise locks are reset and the lists made anew from the words.
- * Either way slabs that vanished threads had detached are listed again: `owner` tells them from those of this
- * thread, which the handler that forked interrupted. Their claims are settled and what they were about to release is
- * released: such work of this thread there is none (slab_partial.c P4). What a vanished thread costs is the objects it
- * had in its hands, or the one slab it was making or releasing.
- * Place: called by life; the only thread there is.
+ * Purpose: a cache's slabs in the child of a fork.
+ * The states of parts are sound there, because each change is one compare-and-swap. Not sound are
+ * locks whose holders are gone, and lists that were being changed under them.
+ *  - After a prepare that had every lock the lists are sound, and the locks are the child's to
+ *    drop.
+ *  - Otherwise the locks are reset and the lists made anew from the parts' flags.
+ * Either way the claims of vanished threads are settled, and the slabs that they were giving back
+ * are released. The forking thread has no such work under way (slab_partial.c P4). A vanished
+ * thread costs the objects that it had in its hands, and the one slab that it was making or giving
+ * back to the pages.
+ * Place: called by life; the only thread there is. And, while others go on, the list of one node is
+ * made anew after a jump out of a call that held its lock (stook_lock_inherit); called by
+ * slab_partial.c.
  */
-#include "base/thread.h"
 #include "os/os.h"
 #include "pages/meta.h"
-#include "slab/slab_partial.h"
+#include "slab/slab_inside.h"
 
 bool stook_slabs_fork_prepare(struct stook_slabs *slabs)
 {
@@ -29,13 +31,15 @@ bool stook_slabs_fork_prepare(struct stook_slabs *slabs)
 void stook_slabs_fork_parent(struct stook_slabs *slabs)
 {
         for (unsigned i = 0; i < stook_os_node_count(); i++)
-                stook_slab_unhold(&(struct stook_slab_hold){ .slabs = slabs, .node = &slabs->node[i] });
+                stook_slab_unhold(&(struct stook_slab_hold){ .slabs = slabs,
+                                                             .node = &slabs->node[i] });
 }
 
 void stook_slabs_fork_child(struct stook_slabs *slabs, bool whole)
 {
         for (unsigned i = 0; slabs->node && i < stook_os_node_count(); i++) {
-                stook_pending_stack_take_all(&slabs->node[i].pending);  /* each slab's word says that it is there */
+                /* Nothing is lost: each claim is a flag of its part. */
+                stook_pending_stack_take_all(&slabs->node[i].pending);
                 if (whole)
                         continue;
                 stook_lock_reset(&slabs->node[i].lock);
@@ -44,34 +48,117 @@ void stook_slabs_fork_child(struct stook_slabs *slabs, bool whole)
         }
 }
 
+static uint64_t flags_of_any(struct stook_slab *slab)
+{
+        uint64_t flags = 0;
+
+        for (unsigned p = 0; p < slab->part_count; p++)
+                flags |= stook_part_flags(slab->parts[p]);
+        return flags;
+}
+
+static uint64_t parts_with(struct stook_slab *slab, uint64_t flag)
+{
+        uint64_t parts = 0;
+
+        for (unsigned p = 0; p < slab->part_count; p++)
+                if (slab->parts[p].lo & flag)
+                        parts |= UINT64_C(1) << p;
+        return parts;
+}
+
 static void mend(struct stook_span *span, void *data)
 {
         const bool *whole = data;
         struct stook_slab *slab = stook_slab_of(span);
         struct stook_slab_hold hold;
-        uint64_t word;
+        uint64_t listed, claims;
 
         if (span->kind != STOOK_SPAN_SLAB)
                 return;
-        word = stook_slab_word(slab);
-        if (word & STOOK_SLAB_RELEASING) {      /* nothing else was done to it yet */
-                stook_slab_release(slab);
+        hold = (struct stook_slab_hold){ .slabs = slab->slabs,
+                                         .node = &slab->slabs->node[span->node] };
+        slab->pending = 0;
+        if (!*whole) {
+                /*
+                 * The lists were made empty. A holder may have taken a slab's last object, and may
+                 * not have taken the slab off the list yet.
+                 */
+                slab->listed = 0;
+                span->list.next = span->list.prev = NULL;
+        }
+        /* Then all parts of the slab were found empty. */
+        if (flags_of_any(slab) & STOOK_PART_RELEASED) {
+                if (slab->listed)
+                        stook_slab_remove(&hold, slab, ~UINT64_C(0));
+                span->link.next = NULL;
+                stook_slab_release(&span->link);
                 return;
         }
-        hold = (struct stook_slab_hold){ .slabs = slab->slabs, .node = &slab->slabs->node[span->node] };
-        if ((word & STOOK_SLAB_DETACHED) && slab->owner != stook_self) {
-                stook_slab_list(slab, false);
-                stook_slab_add(&hold, slab, false);
-        } else if ((word & STOOK_SLAB_LISTED) && !*whole) {
-                stook_slab_add(&hold, slab, false);
+        if (!*whole) {
+                listed = parts_with(slab, STOOK_PART_LISTED);
+                if (listed)
+                        stook_slab_add(&hold, slab, listed, false);
         }
-        if (word & STOOK_SLAB_CLAIM)
-                stook_slab_settle_one(&hold, slab);
-        if (hold.dead)
-                stook_slab_release(slab);
+        claims = parts_with(slab, STOOK_PART_CLAIM);
+        for (; claims && !hold.dead; claims &= claims - 1)
+                stook_slab_settle_one(&hold, slab, (unsigned)__builtin_ctzll(claims));
+        stook_slab_release(hold.dead);
 }
 
 void stook_slabs_fork_mend(bool whole)
 {
         stook_meta_span_for_each(mend, &whole);
+}
+
+/* ---- after a jump ---- */
+
+static bool is_slab_of(struct stook_span *span, const struct stook_slab_hold *hold)
+{
+        return __atomic_load_n(&span->kind, __ATOMIC_ACQUIRE) == STOOK_SPAN_SLAB &&
+               __atomic_load_n(&stook_slab_of(span)->slabs, __ATOMIC_ACQUIRE) == hold->slabs &&
+               &hold->slabs->node[span->node] == hold->node;
+}
+
+/*
+ * Descriptors of others change meanwhile, so each answer counts only if the descriptor is still a
+ * slab of this list after it was read. A slab with a listed part, or with a bit in `listed`, is
+ * released only under the lock, which is held: from there on it stays.
+ */
+static void list_again(struct stook_span *span, void *data)
+{
+        struct stook_slab_hold *hold = data;
+        struct stook_slab *slab = stook_slab_of(span);
+        struct stook_pair *parts;
+        uint64_t listed = 0;
+        unsigned count;
+
+        if (!is_slab_of(span, hold))
+                return;
+        parts = __atomic_load_n(&slab->parts, __ATOMIC_ACQUIRE);
+        count = __atomic_load_n(&slab->part_count, __ATOMIC_ACQUIRE);
+        if (!is_slab_of(span, hold))
+                return;
+        for (unsigned p = 0; p < count; p++)
+                if (__atomic_load_n(&parts[p].lo, __ATOMIC_ACQUIRE) & STOOK_PART_LISTED)
+                        listed |= UINT64_C(1) << p;
+        if (!listed && !__atomic_load_n(&slab->listed, __ATOMIC_ACQUIRE))
+                return;
+        if (!is_slab_of(span, hold) || __atomic_load_n(&slab->parts, __ATOMIC_RELAXED) != parts)
+                return;
+        slab->listed = 0;
+        span->list.next = span->list.prev = NULL;
+        if (listed)
+                stook_slab_add(hold, slab, listed, false);
+}
+
+/*
+ * What the call that was jumped out of had taken or claimed is lost. It is not taken back, because
+ * a claim that is found may belong to another call, further up the stack.
+ */
+void stook_slab_relist(struct stook_slab_hold *hold)
+{
+        stook_list_init(&hold->node->list);
+        hold->node->partial = 0;
+        stook_meta_span_for_each(list_again, hold);
 }

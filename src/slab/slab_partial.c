@@ -1,37 +1,53 @@
 /*
  * Purpose: a node's slabs with free objects: the list, its lock, and the way without the lock.
- * Place: called by fill, drain and shrink; calls slab_birth for releases.
+ * Place: called by fill, drain, birth, reserve, shrink and purge; calls slab_birth for releases.
+ *
+ * Pending: a claim whose owner cannot have the lock is entered into the slab's word `pending`. The
+ * thread that enters the first one pushes the slab on the node's pending stack. The holder of the
+ * lock takes the whole stack, and from each slab, by one exchange, all claims entered so far.
  *
  * Invariants:
- *  P1 a slab on pending has CLAIM set and is there once: who pushes it set the claim, who takes it has it.
- *  P2 whoever drops the lock looks at pending after that, whoever pushes on pending tries the lock after that:
- *     one of them sees the other, so nothing stays there while nobody is about to look.
- *  P3 no lock is held over a call into pages.
- *  P4 a thread that has a claim, or a releasing slab, in its hands holds the lock or has forbidden waits (base/lock.h).
- *     So in a child of fork that is repaired, every claim that is not taken back is a vanished thread's.
- * Concurrency: M2: drop of the lock, fence, look at pending / push on pending, fence, try of the lock (P2).
+ *  P1 A slab is on the pending stack once, from after its word became nonzero until the word is
+ *     taken. A part whose claim is entered there has CLAIM set; the thread that takes the word owns
+ *     the claim. A thread that took the stack may push slabs of it again whose words it did not
+ *     take: until then no other thread pushes them, for their words are not zero.
+ *  P2 A thread that drops the lock looks at pending after that. A thread that pushes on pending
+ *     tries the lock after that. One of the two sees the other, so nothing stays there while no
+ *     thread is about to look.
+ *  P3 No lock is held over a call into pages.
+ *  P4 A thread that owns a claim, or has a released slab in its hands, holds the lock or has
+ *     forbidden waits (base/lock.h). So in a child of fork that is repaired, every claim belongs to
+ *     a thread that is gone.
+ * Concurrency: M1: acquire-release of the bits entered into a slab's word `pending`, and of the
+ *  exchange that takes them (P1). M2: drop of the lock, fence, look at pending / push on pending,
+ *  fence, try of the lock (P2).
  */
 #include "base/thread.h"
-#include "slab/slab_partial.h"
+#include "slab/slab_inside.h"
 
 /* ---- the lock ---- */
 
-bool stook_slab_hold(struct stook_slab_hold *hold, struct stook_slabs *slabs, struct stook_slabs_node *node, bool try)
+bool stook_slab_hold(struct stook_slab_hold *hold, struct stook_slabs *slabs,
+                     struct stook_slabs_node *node, bool try)
 {
         hold->slabs = slabs;
         hold->node = node;
         hold->dead = NULL;
-        return try ? stook_lock_try(&node->lock) : stook_lock_take(&node->lock);
+        hold->added = hold->removed = 0;
+        if (STOOK_LIKELY(try ? stook_lock_try(&node->lock) : stook_lock_take(&node->lock)))
+                return true;
+        if (STOOK_LIKELY(!stook_lock_inherit(&node->lock)))
+                return false;
+        stook_slab_relist(hold);
+        return true;
 }
 
-static void release_dead(struct stook_link *dead)
+static void count_moves(const struct stook_slab_hold *hold)
 {
-        while (dead) {
-                struct stook_span *span = stook_container_of(dead, struct stook_span, link);
-
-                dead = dead->next;
-                stook_slab_release(stook_slab_of(span));
-        }
+        if (hold->added)
+                stook_count(hold->slabs->counters, STOOK_STAT_free_add_partial, hold->added);
+        if (hold->removed)
+                stook_count(hold->slabs->counters, STOOK_STAT_free_remove_partial, hold->removed);
 }
 
 void stook_slab_unhold(struct stook_slab_hold *hold)
@@ -46,93 +62,132 @@ void stook_slab_unhold(struct stook_slab_hold *hold)
                         break;
                 stook_slab_settle_pending(hold);
         }
-        release_dead(hold->dead);
+        count_moves(hold);
+        stook_slab_release(hold->dead);
         stook_lock_allow_waits();
 }
 
 /* ---- the list ---- */
 
-/* Read racily by pushers and fillers: hence atomic. */
-static void count_partial(struct stook_slab_hold *hold, int by)
+bool stook_slabs_surplus(const struct stook_slabs *slabs, unsigned node)
 {
-        __atomic_store_n(&hold->node->partial, hold->node->partial + (uint32_t)by, __ATOMIC_RELAXED);
+        uint32_t partial = __atomic_load_n(&slabs->node[node].partial, __ATOMIC_RELAXED);
+
+        return partial > stook_slabs_listed_kept(slabs);
 }
 
-void stook_slab_add(struct stook_slab_hold *hold, struct stook_slab *slab, bool head)
+/* Atomic, because drains and fills read it without the lock. */
+static void count_partial(struct stook_slab_hold *hold, int by)
+{
+        __atomic_store_n(&hold->node->partial, hold->node->partial + (uint32_t)by,
+                         __ATOMIC_RELAXED);
+}
+
+void stook_slab_add(struct stook_slab_hold *hold, struct stook_slab *slab, uint64_t parts,
+                    bool head)
 {
         struct stook_list *e = &stook_slab_span(slab)->list;
 
-        if (head)
-                stook_list_add_head(&hold->node->list, e);
-        else
-                stook_list_add_tail(&hold->node->list, e);
-        count_partial(hold, 1);
+        if (!slab->listed) {
+                if (head)
+                        stook_list_add_head(&hold->node->list, e);
+                else
+                        stook_list_add_tail(&hold->node->list, e);
+                count_partial(hold, 1);
+        }
+        slab->listed |= parts;
 }
 
-void stook_slab_remove(struct stook_slab_hold *hold, struct stook_slab *slab)
+void stook_slab_remove(struct stook_slab_hold *hold, struct stook_slab *slab, uint64_t parts)
 {
-        stook_list_remove(&stook_slab_span(slab)->list);
-        count_partial(hold, -1);
-}
-
-static void gather_dead(struct stook_slab_hold *hold, struct stook_slab *slab)
-{
-        struct stook_link *link = &stook_slab_span(slab)->link;
-
-        link->next = hold->dead;
-        hold->dead = link;
+        slab->listed &= ~parts;
+        if (!slab->listed) {
+                stook_list_remove(&stook_slab_span(slab)->list);
+                count_partial(hold, -1);
+        }
 }
 
 void stook_slab_bury(struct stook_slab_hold *hold, struct stook_slab *slab)
 {
-        stook_slab_remove(hold, slab);
-        gather_dead(hold, slab);
+        struct stook_link *link = &stook_slab_span(slab)->link;
+
+        if (slab->listed)
+                stook_slab_remove(hold, slab, ~UINT64_C(0));
+        link->next = hold->dead;
+        hold->dead = link;
 }
 
 /* ---- claims ---- */
 
-void stook_slab_settle_one(struct stook_slab_hold *hold, struct stook_slab *slab)
+/* An empty slab is kept while the node's list is no longer than stook_slabs_listed_kept. */
+static bool is_surplus(const struct stook_slab_hold *hold, const struct stook_slab *slab)
 {
-        struct stook_counters *counters = hold->slabs->counters;
+        uint32_t kept = stook_slabs_listed_kept(hold->slabs);
 
-        switch (stook_slab_settle(slab, hold->node->partial, stook_slabs_kept(hold->slabs))) {
+        return slab->listed ? hold->node->partial > kept : hold->node->partial >= kept;
+}
+
+void stook_slab_settle_one(struct stook_slab_hold *hold, struct stook_slab *slab, unsigned p)
+{
+        switch (stook_part_settle(slab, p, is_surplus(hold, slab))) {
         case STOOK_SETTLED:
                 break;
         case STOOK_SETTLED_LIST:
-                stook_slab_add(hold, slab, false);
-                stook_count(counters, STOOK_STAT_free_add_partial, 1);
-                break;
-        case STOOK_SETTLED_UNLIST:
-                stook_slab_bury(hold, slab);
-                stook_count(counters, STOOK_STAT_free_remove_partial, 1);
+                hold->added += !slab->listed;
+                stook_slab_add(hold, slab, UINT64_C(1) << p, false);
                 break;
         case STOOK_SETTLED_RELEASE:
-                gather_dead(hold, slab);
+                hold->removed += slab->listed != 0;
+                stook_slab_bury(hold, slab);
                 break;
         }
 }
 
-static void settle_chain(struct stook_slab_hold *hold, struct stook_link *first)
+static void settle(struct stook_slab_hold *hold, struct stook_slab *slab, uint64_t claims)
 {
-        while (first) {
-                struct stook_span *span = stook_container_of(first, struct stook_span, link);
-
-                first = first->next;    /* before the claim is taken back */
-                stook_slab_settle_one(hold, stook_slab_of(span));
-        }
+        for (; claims; claims &= claims - 1)
+                stook_slab_settle_one(hold, slab, (unsigned)__builtin_ctzll(claims));
 }
 
 void stook_slab_settle_pending(struct stook_slab_hold *hold)
 {
-        settle_chain(hold, stook_pending_stack_take_all(&hold->node->pending));
+        struct stook_link *link = stook_pending_stack_take_all(&hold->node->pending);
+
+        while (link) {
+                struct stook_slab *slab = stook_slab_pending_at(link);
+
+                /* Before the word is taken: after that another thread may push the slab again. */
+                link = link->next;
+                settle(hold, slab, __atomic_exchange_n(&slab->pending, 0, __ATOMIC_ACQ_REL));
+        }
 }
 
-void stook_slab_pend(struct stook_slabs *slabs, struct stook_slabs_node *node, struct stook_link *first,
-                     struct stook_link *last)
+/* ---- without the lock ---- */
+
+/* Slabs that are to be pushed on pending together. */
+struct chain {
+        struct stook_link *first, *last;
+};
+
+static void enter(struct chain *chain, struct stook_slab *slab, uint64_t parts)
+{
+        struct stook_link *link = &stook_slab_span(slab)->link;
+
+        if (__atomic_fetch_or(&slab->pending, parts, __ATOMIC_ACQ_REL))
+                return;                                         /* P1: another thread pushes it */
+        __atomic_store_n(&link->next, chain->first, __ATOMIC_RELAXED);
+        chain->first = link;
+        if (!chain->last)
+                chain->last = link;
+}
+
+static void push(struct stook_slabs *slabs, struct stook_slabs_node *node,
+                 const struct chain *chain)
 {
         struct stook_slab_hold hold;
 
-        stook_pending_stack_push_chain(&node->pending, first, last);
+        if (chain->first)
+                stook_pending_stack_push_chain(&node->pending, chain->first, chain->last);
         __atomic_thread_fence(__ATOMIC_SEQ_CST);                /* M2 */
         if (stook_slab_hold(&hold, slabs, node, true)) {
                 stook_slab_settle_pending(&hold);
@@ -140,113 +195,59 @@ void stook_slab_pend(struct stook_slabs *slabs, struct stook_slabs_node *node, s
         }
 }
 
-void stook_slab_settle_all(struct stook_slabs *slabs, struct stook_slabs_node *node, struct stook_link *first,
-                           struct stook_link *last)
+/* An empty slab leaves the middle of the list, and its neighbours are seldom in the CPU's cache. */
+static void fetch_neighbours(const stook_part_key *keys, size_t n)
 {
-        struct stook_slab_hold hold;
-
-        if (!stook_slab_hold(&hold, slabs, node, false)) {
-                stook_slab_pend(slabs, node, first, last);
-                return;
-        }
-        last->next = NULL;
-        settle_chain(&hold, first);
-        stook_slab_unhold(&hold);
-}
-
-/* ---- detached slabs ---- */
-
-static void put_back_pending(struct stook_slabs *slabs, struct stook_slabs_node *node, struct stook_slab *const *batch,
-                             size_t n)
-{
-        struct stook_link *first = NULL, *last = NULL;
-
-        stook_lock_forbid_waits();                              /* P4 */
         for (size_t i = 0; i < n; i++) {
-                struct stook_link *link = &stook_slab_span(batch[i])->link;
+                const struct stook_span *span = stook_slab_span(stook_key_slab(keys[i]));
 
-                if (!stook_slab_postpone(batch[i]))
-                        continue;
-                link->next = first;
-                first = link;
-                if (!last)
-                        last = link;
+                __builtin_prefetch(span->list.next, 1);
+                __builtin_prefetch(span->list.prev, 1);
         }
-        if (first)
-                stook_slab_pend(slabs, node, first, last);
-        stook_lock_allow_waits();
 }
 
-void stook_slab_put_back(struct stook_slabs *slabs, struct stook_slabs_node *node, struct stook_slab *const *batch,
-                         size_t n, bool head, bool try)
+void stook_slab_settle_keys(struct stook_slabs *slabs, struct stook_slabs_node *node,
+                            const stook_part_key *keys, size_t n)
 {
+        struct chain chain = { NULL, NULL };
         struct stook_slab_hold hold;
 
-        if (!stook_slab_hold(&hold, slabs, node, try)) {
-                put_back_pending(slabs, node, batch, n);
+        if (stook_slab_hold(&hold, slabs, node, false)) {
+                fetch_neighbours(keys, n);
+                for (size_t i = 0; i < n; i++)
+                        stook_slab_settle_one(&hold, stook_key_slab(keys[i]),
+                                              stook_key_part(keys[i]));
+                stook_slab_unhold(&hold);
                 return;
         }
         for (size_t i = 0; i < n; i++)
-                if (stook_slab_list(batch[i], node->partial >= stook_slabs_kept(slabs)))
-                        stook_slab_add(&hold, batch[i], head);
-                else
-                        gather_dead(&hold, batch[i]);
-        stook_slab_unhold(&hold);
+                enter(&chain, stook_key_slab(keys[i]), UINT64_C(1) << stook_key_part(keys[i]));
+        push(slabs, node, &chain);
 }
 
-/* Held: the one slab on the list gives objects where it stands. */
-static void take_fresh(struct stook_slab_hold *hold, size_t want, struct stook_slab_fresh *fresh)
+void stook_slab_settle_parts(struct stook_slabs *slabs, struct stook_slabs_node *node,
+                             struct stook_slab *slab, uint64_t parts, bool pend)
 {
-        struct stook_slab *slab = stook_slab_of(stook_container_of(hold->node->list.next, struct stook_span, list));
-        bool left;
-
-        fresh->slab = slab;
-        fresh->count = stook_slab_take_listed(slab, want, &fresh->from, &left);
-        if (fresh->count && !left)
-                stook_slab_remove(hold, slab);
-}
-
-/*
- * Free objects never grow fewer in a listed slab, so what is read here is a lower bound. Only the slabs at the
- * head are compared: left-overs go to the tail, so the window moves through the list.
- */
-int stook_slab_detach_some(struct stook_slabs *slabs, struct stook_slabs_node *node, size_t want,
-                           struct stook_slab **batch, bool try, struct stook_slab_fresh *fresh)
-{
-        uint32_t free_objects[STOOK_SLAB_BATCH];
+        struct chain chain = { NULL, NULL };
         struct stook_slab_hold hold;
-        int n = 0, take = 0;
 
-        if (!stook_slab_hold(&hold, slabs, node, try))
-                return -1;
-        stook_slab_settle_pending(&hold);
-        if (fresh)
-                fresh->count = 0;
-        if (fresh && node->partial == 1)
-                take_fresh(&hold, want, fresh);
-        if (fresh && fresh->count) {
+        if (!pend && stook_slab_hold(&hold, slabs, node, false)) {
+                settle(&hold, slab, parts);
                 stook_slab_unhold(&hold);
-                return 0;
+                return;
         }
-        stook_list_for_each(e, &node->list) {
-                struct stook_slab *slab = stook_slab_of(stook_container_of(e, struct stook_span, list));
-                uint32_t free = slab->objects - stook_word_inuse(stook_slab_word(slab));
-                int at = n++;
+        enter(&chain, slab, parts);
+        push(slabs, node, &chain);
+}
 
-                for (; at > 0 && free_objects[at - 1] > free; at--) {
-                        free_objects[at] = free_objects[at - 1];
-                        batch[at] = batch[at - 1];
-                }
-                free_objects[at] = free;
-                batch[at] = slab;
-                if (n == STOOK_SLAB_BATCH)
-                        break;
-        }
-        for (size_t got = 0; take < n && got < want; take++) {
-                got += free_objects[take];
-                stook_slab_detach(batch[take], stook_self);
-                stook_slab_remove(&hold, batch[take]);
-        }
-        stook_slab_unhold(&hold);
-        return take;
+void stook_slab_pend_again(struct stook_slabs *slabs, struct stook_slabs_node *node,
+                           struct stook_link *link)
+{
+        struct chain chain = { link, link };
+
+        if (!link)
+                return;
+        while (chain.last->next)
+                chain.last = chain.last->next;
+        push(slabs, node, &chain);
 }

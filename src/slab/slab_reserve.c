@@ -1,18 +1,21 @@
 /*
- * Purpose: slabs had before they are needed, and kept: for a program that knows how many objects it will want at once.
+ * Purpose: slabs that are made before they are needed, and kept. For a program that knows how many
+ * objects it will want at once.
  * Place: called by cache; calls slab_birth.
- * Concurrency: takes the node's lock for a walk over its list. Not for handlers. Others may take from the slabs at
- *  once; what is promised is what was there when the last slab was listed.
- * Failure: -ENOMEM; slabs that were had are kept.
+ * Concurrency: takes the node's lock for a walk over its list. Not for handlers. Other threads may
+ *  take from the slabs at once: the objects were there when the last slab was listed.
+ * Failure: -ENOMEM; slabs that could be had are kept.
  */
 #include <errno.h>
 
-#include "slab/slab_partial.h"
+#include "slab/slab_inside.h"
 
 /* Tries for the node's lock, each of about 1 ms. */
 #define TRIES 100
 
-/* Objects of listed slabs that are not out. Without the lock it is 0: more slabs than needed are had then. */
+/*
+ * Free objects of listed slabs. 0 if the lock cannot be had: then more slabs are made than needed.
+ */
 static size_t count_free(struct stook_slabs *slabs, struct stook_slabs_node *node)
 {
         struct stook_slab_hold hold;
@@ -24,9 +27,9 @@ static size_t count_free(struct stook_slabs *slabs, struct stook_slabs_node *nod
                         return 0;
         stook_slab_settle_pending(&hold);
         stook_list_for_each(e, &node->list) {
-                struct stook_slab *slab = stook_slab_of(stook_container_of(e, struct stook_span, list));
+                struct stook_slab *slab = stook_slab_listed_at(e);
 
-                n += slab->objects - stook_word_inuse(stook_slab_word(slab));
+                n += stook_slab_free_listed(slab);
         }
         stook_slab_unhold(&hold);
         return n;
@@ -41,12 +44,15 @@ int stook_slabs_reserve(struct stook_slabs *slabs, unsigned n_node, size_t n)
                 return -ENOMEM;
         __atomic_store_n(&slabs->reserved, (uint32_t)want, __ATOMIC_RELAXED);
         for (size_t has = n ? count_free(slabs, node) : n; has < n;) {
-                struct stook_slab *slab = stook_slab_birth(slabs, n_node);
+                struct stook_slab *born[STOOK_SLAB_BIRTHS];
+                unsigned count = stook_slab_births(slabs, n_node, n - has, born);
 
-                if (!slab)
+                if (!count)
                         return -ENOMEM;
-                has += slab->objects;
-                stook_slab_put_back(slabs, node, &slab, 1, false, false);
+                for (unsigned i = 0; i < count; i++) {
+                        has += born[i]->objects;
+                        stook_slab_publish(slabs, born[i], false, false);
+                }
         }
         return 0;
 }

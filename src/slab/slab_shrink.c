@@ -1,17 +1,21 @@
 /*
- * Purpose: give back what a source keeps empty, but for what it was told to keep (stook_slabs_reserve), and sort its partial lists so that the fullest slabs are
- * emptied of their last free objects first.
+ * Purpose: give back a cache's empty slabs, except for reserved ones (stook_slabs_reserve).
+ * And sort its partial lists, so that fills take from the fullest slabs first.
  * Place: called by cache (shrink, destroy).
- * Concurrency: takes the lock of each node; the list is short of nothing while it is being sorted.
+ * Concurrency: takes the lock of each node, also while it sorts.
  */
 #include "os/os.h"
-#include "slab/slab_partial.h"
+#include "pages/policy.h"
+#include "slab/slab_inside.h"
 
-/* Slabs with fewer free objects are sorted, the others stay behind them. As the kernel's. */
+/* Slabs with at most so many free objects are sorted, the others stay behind. As the kernel's. */
 #define SHRINK_RANKS 32
-/* Tries for a node's lock, each of about 1 ms: whoever holds it is stopped or dead. */
+/* Tries for a node's lock, each of about 1 ms: after that its holder is stopped or dead. */
 #define TRIES 100
-/* Listed slabs looked at by stook_slabs_give_kept: bounds its lock hold. Empty ones are kept only in short lists. */
+/*
+ * Listed slabs that stook_slabs_give_kept looks at in one hold of the lock. More are not needed:
+ * empty slabs are kept only in short lists.
+ */
 #define LOOKS 64
 
 static void sort(struct stook_slabs_node *node)
@@ -21,8 +25,8 @@ static void sort(struct stook_slabs_node *node)
         for (int i = 0; i < SHRINK_RANKS; i++)
                 stook_list_init(&rank[i]);
         stook_list_for_each_safe(e, &node->list) {
-                struct stook_slab *slab = stook_slab_of(stook_container_of(e, struct stook_span, list));
-                uint32_t free = slab->objects - stook_word_inuse(stook_slab_word(slab));
+                struct stook_slab *slab = stook_slab_listed_at(e);
+                uint32_t free = stook_slab_free_listed(slab);
 
                 if (free - 1 < SHRINK_RANKS) {
                         stook_list_remove(e);
@@ -35,7 +39,8 @@ static void sort(struct stook_slabs_node *node)
 }
 
 /* Slabs of a node beyond those that are reserved. Released ones count until the lock is dropped. */
-static uint32_t surplus_of(const struct stook_slabs *slabs, const struct stook_slabs_node *node)
+static uint32_t beyond_reserved(const struct stook_slabs *slabs,
+                                const struct stook_slabs_node *node)
 {
         uint32_t count = (uint32_t)__atomic_load_n(&node->slabs, __ATOMIC_RELAXED);
         uint32_t reserved = __atomic_load_n(&slabs->reserved, __ATOMIC_RELAXED);
@@ -53,9 +58,9 @@ static void shrink_node(struct stook_slabs *slabs, struct stook_slabs_node *node
                 if (++tries == TRIES)
                         return;
         stook_slab_settle_pending(&hold);
-        surplus = surplus_of(slabs, node);
+        surplus = beyond_reserved(slabs, node);
         stook_list_for_each_safe(e, &node->list) {
-                struct stook_slab *slab = stook_slab_of(stook_container_of(e, struct stook_span, list));
+                struct stook_slab *slab = stook_slab_listed_at(e);
 
                 if (!surplus)
                         break;
@@ -75,11 +80,13 @@ void stook_slabs_give_kept(struct stook_slabs *slabs, unsigned n)
         uint32_t surplus;
         int looks = 0;
 
-        if (slabs->give || stook_slabs_node_idle(node) || !stook_slab_hold(&hold, slabs, node, true))
+        if (slabs->give_later || stook_slabs_node_idle(node))
                 return;
-        surplus = surplus_of(slabs, node);
+        if (!stook_slab_hold(&hold, slabs, node, true))
+                return;
+        surplus = beyond_reserved(slabs, node);
         stook_list_for_each_safe(e, &node->list) {
-                struct stook_slab *slab = stook_slab_of(stook_container_of(e, struct stook_span, list));
+                struct stook_slab *slab = stook_slab_listed_at(e);
 
                 if (!surplus || looks++ == LOOKS)
                         break;
@@ -95,6 +102,6 @@ size_t stook_slabs_shrink(struct stook_slabs *slabs)
 {
         for (unsigned i = 0; i < stook_os_node_count(); i++)
                 shrink_node(slabs, &slabs->node[i]);
-        stook_pages_relieve();
+        stook_pages_purge_excess();
         return stook_slabs_count(slabs);
 }

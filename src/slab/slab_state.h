@@ -1,296 +1,461 @@
 /*
- * Purpose: a slab's descriptor and its state word: the only place where the word is changed.
+ * Purpose: a slab's descriptor and the state of its parts. All transitions of a part that other
+ * threads can see are here. Plain changes are elsewhere: slab_birth.c and slab_fill.c write parts
+ * of a slab that is not published yet; slab_fork.c mends parts while no other thread runs.
  *
- * The word, one compare-and-swap: place of the first object of the free list (slab_link.h) | objects in use |
- * objects handed out so far at least once, "fresh" ones no longer | flags. So fresh - inuse objects are on the
- * list, and objects - fresh were never touched.
+ * A slab is cut into parts of 64 objects; the last part may have fewer. A part's state is a pair of
+ * words, changed by one double-word compare-and-swap, or by one of the second word alone (S9):
  *
- * States, by flags:
- *   full       none        no free object, on no list, in nobody's hands
- *   listed     LISTED      on its node's list
- *   detached   DETACHED    in the hands of a filler, which alone may take
- *   claimed    CLAIM       on no list; who set the flag, or got the slab from `pending`, must list or release it
- *   releasing  RELEASING   empty, nobody's any more but the releaser's
- * CLAIM may also be set besides LISTED (emptied there: to be released) and DETACHED (detached before its
- * claimer came: the filler has the slab, the claimer only takes its claim back). A sixth state is an end:
- *   corrupt    CORRUPT     its list was overwritten: nothing is taken from it, what is freed stays there
+ *      lo:  generation (56 bits) | flags (8 bits)
+ *      hi:  bits; bit i is set while object i of the part is free in the slab: neither in a sheaf
+ *           nor with a user (bits without an object are always set)
  *
- *              take              push a chain            list                    release
- *  full        -                 -> claimed              -                       -
- *  listed      detach, then take same; emptied and       -                       by shrink (lock), if
- *              (lock); or fresh  surplus: + CLAIM                                empty and no CLAIM
- *              ones where it
- *              stands (lock); nothing
- *              left: -> full
- *  detached    same; nothing     same                    -> listed (lock), or    if empty and no CLAIM:
- *              left: -> full                             -> claimed and pending  the filler (lock)
- *  claimed     adopt from        same                    -> listed (lock);       if empty and surplus
- *              pending: detached                         full again: -> full     (lock)
- *  releasing   -                 a fault, reported       -                       -
- *  listed and claimed            same                    claim taken back        if empty and surplus (lock)
- *  detached and claimed          same                    claim taken back by the claimer, list as detached
+ * There is no count, no list and no link: the number of free objects is the number of set bits, and
+ * nothing is written into a free object.
  *
- * Invariants (modelled: tests/models/slab.pml):
- *  S1 two shared transitions only: take, by the one who detached; push, by anybody. So the list never loses
- *     its first object under a taker's feet: no tag is needed. (The lock's holder may take from a listed slab what
- *     is on no list: objects that were never out.)
- *  S2 CLAIM is set in the compare-and-swap that makes it necessary. A pusher that did not set it never touches
- *     the descriptor after its push: by then it may be another slab's.
- *  S3 a slab whose CLAIM is set is released by nobody but the claimer.
- *  S4 a take that leaves nothing clears DETACHED in its own compare-and-swap; otherwise it is cleared in the
- *     one that sets LISTED or CLAIM. So a slab with free objects always is, or will be, on a list.
- *  S5 LISTED changes only under the node's lock, and with the list.
- * Concurrency: M1: every change of the word is acquire-release: a push publishes its links to the taker, and
- *  all uses of a slab's objects come before its release. `owner` and `list`: whoever detached, or the lock.
+ * States of a part, by flags:
+ *   full       none      no free object; on no list
+ *   listed     LISTED    its slab is on the node's list; the holder of the list's lock may take
+ *   claimed    CLAIM     the owner of the claim must list the part or release the slab
+ *   listed and claimed   the owner of the claim must see whether the whole slab is empty
+ *   released   RELEASED  the slab is empty and is being given back, or was given back
+ *
+ * Transitions. "Lock" is the lock of the node's list.
+ *              free k objects (any thread)  take k objects         settle (lock and claim)
+ *  full        -> claimed                   -                      -
+ *  listed      stays listed; if now all     lock; nothing left:    -
+ *              free and surplus: + CLAIM    -> full
+ *  claimed     stays claimed                owner of the claim;    -> listed; none free: -> full;
+ *                                           nothing left: -> full  slab empty, surplus: -> released
+ *  listed and  stays so                     lock; nothing left:    claim dropped;
+ *  claimed                                  -> claimed             slab empty, surplus: -> released
+ *  released    refused, reported            -                      -
+ *
+ * Surplus: the node's list is longer than stook_slabs_listed_kept (slab.h), so an empty slab is not
+ * kept. All free: every bit of the part is set.
+ *
+ * The holder of the lock also releases a slab whose parts are all listed, unclaimed and all free
+ * (stook_slab_retire).
+ *
+ * Invariants (modelled in tests/proof/models/slab.pml):
+ *  S1 Bits are set by any thread, but only from 0 to 1. Bits are cleared by one thread at a time:
+ *     the holder of the lock if the part is listed, the owner of the claim if it is not. So a
+ *     taker's bits cannot vanish before its compare-and-swap.
+ *  S2 The claim is set in the compare-and-swap that makes it necessary. A thread that freed objects
+ *     and did not get the claim must not touch the descriptor afterwards: the slab may have been
+ *     released.
+ *  S3 A part whose claim is set is released by the owner of the claim only.
+ *  S4 A part with free objects is listed or claimed.
+ *  S5 LISTED changes under the lock only, and together with `listed` and the list.
+ *  S6 A free of an object whose bit is set already changes nothing and is reported. So each object
+ *     is in at most one of these places: its slab, a sheaf, a user's hands.
+ *  S7 The generation grows with each life of a part, also when its memory serves another slab. A
+ *     thread that frees goes by these steps (modelled in tests/proof/models/slab_lives.pml):
+ *       1. it reads where the parts are (`parts`), and how many;
+ *       2. it looks at the pagemap: does the object lie in this slab? Else it follows nothing, for
+ *          the descriptor may serve another span;
+ *       3. it reads the part;
+ *       4. it looks at the pagemap and at `parts` again. If both are unchanged, it has read the
+ *          part of the slab that the object lies in;
+ *       5. it changes that same part by compare-and-swap. This fails if the slab was released
+ *          meanwhile, because the generation or the flags have changed.
+ *  S8 A part whose objects are all free is all ones, at any size: bits without an object are never
+ *     cleared. So a free of such an address is refused like a second free.
+ *  S9 A part is full (no object is free), mixed, or all free. A free that finds a part mixed and
+ *     leaves it mixed may compare and change the bits alone. At that instant the part is listed or
+ *     claimed (S4), and so it stays. All other steps compare the bits, too, and fail. Nothing else
+ *     is needed: the objects that are being freed keep the slab alive, and with it the generation.
+ *     S7 then says less of a double free or a late free. Such a free may have read the bits, and
+ *     looked at the pagemap, before its slab was released. It may find the same bits in a later
+ *     life of the descriptor. There it frees an object that is out, as a double free does whose
+ *     object was handed out again. The parts must lie in the descriptor for this: a free block of
+ *     slab_parts.c keeps its stack link in the word of the bits.
+ * Concurrency: M1: every change of a part is acquire-release, except while the process has one
+ *  thread (base/alone.h). So what the last user did to an object comes before its free, and all use
+ *  of a slab's objects comes before the release of the slab.
+ *  There is no state between two steps. A thread that vanishes in between (a fork's child, a jump
+ *  out of a handler) leaves a claim, the lock, or objects that it had taken. The state itself needs
+ *  no repair.
  */
 #ifndef STOOK_SLAB_STATE_H
 #define STOOK_SLAB_STATE_H
 
 #include <stdbool.h>
 #include <stdint.h>
+#include "base/alone.h"
 #include "base/compiler.h"
+#include "base/pair.h"
+#include "pages/pagemap.h"
 #include "pages/span.h"
 #include "slab/slab.h"
-#include "slab/slab_link.h"
 
-/* In struct stook_span's user area. Const while the slab lives, but for word and owner. */
+#define STOOK_PART_OBJECTS 64           /* as many as a word has bits */
+#define STOOK_SLAB_PARTS   64           /* as many as `listed` and `pending` have bits */
+
+_Static_assert(STOOK_SLAB_OBJECTS_MAX == STOOK_PART_OBJECTS * STOOK_SLAB_PARTS,
+               "a slab is at most 64 parts");
+
+#define STOOK_PART_LISTED     UINT64_C(1)
+#define STOOK_PART_CLAIM      UINT64_C(2)
+#define STOOK_PART_RELEASED   UINT64_C(4)
+#define STOOK_PART_FLAGS      UINT64_C(0xff)
+#define STOOK_PART_GENERATION UINT64_C(0x100)           /* one life */
+
+/* In struct stook_span. Const while the slab lives, except for the parts and what is marked. */
 struct stook_slab {
-        uint64_t word;                  /* M1 */
-        char    *base;                  /* first object: the span's start */
-        uint64_t key;                   /* of links: slab_link.h L1 */
-        uint32_t objects;
-        uint32_t start;                 /* random order: where in the permutation the slab begins */
+        uint64_t listed;                /* lock: bit p: part p is LISTED. 0: on no list */
         struct stook_slabs *slabs;
-        void    *owner;                 /* stook_self of who has it detached: for a child of fork */
+        struct stook_pair *parts;       /* the span's own two, or a block of slab_parts.c */
+        uint64_t pending;               /* atomic: bit p: the claim of part p is on pending */
+        uint64_t *made;                 /* NULL: no constructor. Bits of constructed objects */
+        uint16_t objects;
+        uint8_t  part_count;
+        uint8_t  node;
+        /* Lock: free objects when slab_purge.c gave back pages; 0: objects were taken since. */
+        uint16_t given_free;
 };
-_Static_assert(sizeof(struct stook_slab) <= STOOK_SPAN_USER_BYTES, "a descriptor lives in its span's");
+_Static_assert(sizeof(struct stook_slab) <= STOOK_SPAN_SLAB_BYTES,
+               "a slab's descriptor lies in its span's");
 
 STOOK_INLINE struct stook_slab *stook_slab_of(struct stook_span *span)
 {
-        return (struct stook_slab *)span->user;
+        return (struct stook_slab *)(void *)span->slab;
 }
 
-STOOK_INLINE struct stook_span *stook_slab_span(struct stook_slab *slab)
+STOOK_INLINE struct stook_span *stook_slab_span(const struct stook_slab *slab)
 {
-        return stook_container_of((char (*)[STOOK_SPAN_USER_BYTES])slab, struct stook_span, user);
+        return stook_container_of((char (*)[STOOK_SPAN_SLAB_BYTES])(uintptr_t)slab,
+                                  struct stook_span, slab);
 }
 
-#define STOOK_SLAB_LISTED    (UINT64_C(1) << 48)
-#define STOOK_SLAB_DETACHED  (UINT64_C(1) << 49)
-#define STOOK_SLAB_CLAIM     (UINT64_C(1) << 50)
-#define STOOK_SLAB_RELEASING (UINT64_C(1) << 51)
-#define STOOK_SLAB_CORRUPT   (UINT64_C(1) << 52)
-#define STOOK_SLAB_FLAGS     (~UINT64_C(0) << 48)
-
-STOOK_INLINE uint32_t stook_word_head(uint64_t word)  { return word & 0xffff; }
-STOOK_INLINE uint32_t stook_word_inuse(uint64_t word) { return word >> 16 & 0xffff; }
-STOOK_INLINE uint32_t stook_word_fresh(uint64_t word) { return word >> 32 & 0xffff; }
-
-STOOK_INLINE uint64_t stook_word(uint32_t head, uint32_t inuse, uint32_t fresh, uint64_t flags)
+/* The slab at @e, which is an element of a node's list. */
+STOOK_INLINE struct stook_slab *stook_slab_listed_at(struct stook_list *e)
 {
-        return flags | (uint64_t)fresh << 32 | (uint64_t)inuse << 16 | head;
+        return stook_slab_of(stook_container_of(e, struct stook_span, list));
 }
 
-STOOK_INLINE uint64_t stook_slab_word(const struct stook_slab *slab)
+/* The slab at @link, which is an element of a pending stack. */
+STOOK_INLINE struct stook_slab *stook_slab_pending_at(struct stook_link *link)
 {
-        return __atomic_load_n(&slab->word, __ATOMIC_ACQUIRE);
+        return stook_slab_of(stook_container_of(link, struct stook_span, link));
 }
 
-STOOK_INLINE bool stook_slab_cas(struct stook_slab *slab, uint64_t *old, uint64_t new)
+STOOK_INLINE char *stook_slab_base(const struct stook_slab *slab)
 {
-        if (STOOK_LIKELY(__atomic_compare_exchange_n(&slab->word, old, new, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)))
+        return (char *)stook_slab_span(slab)->start;
+}
+
+/* The bits of part @p that stand for objects. The others are always set (S8). */
+STOOK_INLINE uint64_t stook_part_objects(const struct stook_slab *slab, unsigned p)
+{
+        uint32_t n = slab->objects - p * STOOK_PART_OBJECTS;
+
+        return n >= STOOK_PART_OBJECTS ? ~UINT64_C(0) : (UINT64_C(1) << n) - 1;
+}
+
+/*
+ * Set bits. The builtin would be a call, where the processor is not known to have an instruction
+ * for it.
+ */
+STOOK_INLINE unsigned stook_popcount(uint64_t x)
+{
+#if defined(__POPCNT__) || !defined(__x86_64__)
+        return (unsigned)__builtin_popcountll(x);
+#else
+        x -= x >> 1 & UINT64_C(0x5555555555555555);
+        x = (x & UINT64_C(0x3333333333333333)) + (x >> 2 & UINT64_C(0x3333333333333333));
+        x = (x + (x >> 4)) & UINT64_C(0x0f0f0f0f0f0f0f0f);
+        return (unsigned)(x * UINT64_C(0x0101010101010101) >> 56);
+#endif
+}
+
+STOOK_INLINE uint64_t stook_part_flags(struct stook_pair part)
+{
+        return part.lo & STOOK_PART_FLAGS;
+}
+
+/* The free objects of part @p. */
+STOOK_INLINE uint64_t stook_part_bits(const struct stook_slab *slab, unsigned p)
+{
+        return __atomic_load_n(&slab->parts[p].hi, __ATOMIC_ACQUIRE) & stook_part_objects(slab, p);
+}
+
+STOOK_INLINE bool stook_part_cas(const struct stook_slabs *slabs, struct stook_pair *part,
+                                 struct stook_pair *old, struct stook_pair new)
+{
+        if (STOOK_LIKELY(stook_two_words_cas(part, old, new)))
                 return true;
-        stook_count(slab->slabs->counters, STOOK_STAT_cmpxchg_double_fail, 1);
+        stook_count(slabs->counters, STOOK_STAT_cmpxchg_double_fail, 1);
         return false;
+}
+
+/*
+ * Free objects of the listed parts. With the lock it is a lower bound: bits of listed parts are
+ * only set meanwhile.
+ */
+STOOK_INLINE uint32_t stook_slab_free_listed(struct stook_slab *slab)
+{
+        uint32_t n = 0;
+
+        for (uint64_t left = slab->listed; left; left &= left - 1)
+                n += stook_popcount(stook_part_bits(slab, (unsigned)__builtin_ctzll(left)));
+        return n;
+}
+
+/* Free objects of all parts. */
+STOOK_INLINE uint32_t stook_slab_free_objects(struct stook_slab *slab)
+{
+        uint32_t n = 0;
+
+        for (unsigned p = 0; p < slab->part_count; p++)
+                n += stook_popcount(stook_part_bits(slab, p));
+        return n;
+}
+
+/* ---- free ---- */
+
+enum stook_free_answer {
+        STOOK_FREED,
+        STOOK_FREED_CLAIMED,            /* the caller owns the claim of the part: slab_partial.c */
+        /* Nothing changed: */
+        STOOK_FREE_TWICE,               /* *@mask is now the bits that were set already */
+        STOOK_FREE_BEHIND,              /* the slab is smaller than its kind: it has no such part */
+        STOOK_FREE_NOT_LIVE,            /* the slab is gone */
+};
+
+/*
+ * Does the pagemap lead from @object to the slab, and to the cache, of @entry (without the page
+ * number)?
+ */
+STOOK_INLINE bool stook_slab_is_entry(const void *object, uint64_t entry)
+{
+        return (stook_pagemap_get((uintptr_t)object) & ~STOOK_ENTRY_PAGE_MASK) == entry;
+}
+
+/* Racily: the node's list is longer than stook_slabs_listed_kept. */
+bool stook_slabs_surplus(const struct stook_slabs *slabs, unsigned node);
+
+/*
+ * Sets the bits *@mask of part @p of a slab of @slabs, to which the pagemap entry of @object, any
+ * of those objects, led (S7). After FREED the slab is not to be touched (S2). Where
+ * the parts lie in the descriptor, only its second cache line is touched, unless all of the part's
+ * objects are free now. Then the span's node is read, which is a node in any life of the
+ * descriptor. The slab's copy of it may be another user's byte if the free is a wrong one.
+ */
+STOOK_INLINE enum stook_free_answer stook_part_free(const struct stook_slabs *slabs,
+                                                    struct stook_slab *slab, unsigned p,
+                                                    uint64_t *mask, const void *object)
+{
+        uint64_t entry = (uint64_t)slabs->cache_index << STOOK_ENTRY_CACHE_SHIFT |
+                         (uintptr_t)stook_slab_span(slab);
+        struct stook_pair *parts = __atomic_load_n(&slab->parts, __ATOMIC_ACQUIRE), old, new;
+        unsigned count = __atomic_load_n(&slab->part_count, __ATOMIC_ACQUIRE);
+
+        /* Not live: then the words that were read may be another span's. */
+        if (STOOK_UNLIKELY(!stook_slab_is_entry(object, entry)))
+                return STOOK_FREE_NOT_LIVE;
+        if (STOOK_UNLIKELY(p >= count))
+                return STOOK_FREE_BEHIND;
+        old = stook_pair_read(&parts[p]);
+        do {
+                if (STOOK_UNLIKELY(!stook_slab_is_entry(object, entry) ||
+                                   (old.lo & STOOK_PART_RELEASED) ||
+                                   __atomic_load_n(&slab->parts, __ATOMIC_RELAXED) != parts))
+                        return STOOK_FREE_NOT_LIVE;
+                if (STOOK_UNLIKELY(old.hi & *mask)) {
+                        *mask &= old.hi;
+                        return STOOK_FREE_TWICE;
+                }
+                new.hi = old.hi | *mask;
+                new.lo = old.lo;
+                if (!stook_part_flags(old))
+                        new.lo |= STOOK_PART_CLAIM;
+                else if (STOOK_UNLIKELY(!~new.hi) && stook_part_flags(old) == STOOK_PART_LISTED &&
+                         stook_slabs_surplus(slabs, stook_slab_span(slab)->node))
+                        new.lo |= STOOK_PART_CLAIM;
+        } while (!stook_part_cas(slabs, &parts[p], &old, new));
+        return STOOK_LIKELY(new.lo == old.lo) ? STOOK_FREED : STOOK_FREED_CLAIMED;
+}
+
+/*
+ * The same for the most frequent case (S9): some objects of the part are free, and @mask leaves
+ * some out. @slab has its parts in its descriptor; @entry is the pagemap's, without the page
+ * number. False: nothing changed, stook_part_free finds out why.
+ */
+STOOK_INLINE bool stook_part_free_some(struct stook_slab *slab, unsigned p, uint64_t mask,
+                                       const void *object, uint64_t entry)
+{
+        uint64_t *bits = &stook_slab_span(slab)->pair[p].hi;
+        uint64_t old = __atomic_load_n(bits, __ATOMIC_ACQUIRE), free = old;
+        int n = __atomic_load_n(&slab->objects, __ATOMIC_RELAXED) - (int)(p * STOOK_PART_OBJECTS);
+
+        if (n < STOOK_PART_OBJECTS)                     /* bits without an object do not count */
+                free = n > 0 ? old & ((UINT64_C(1) << n) - 1) : 0;
+        if (!free || (old & mask) || !~(old | mask) || !stook_slab_is_entry(object, entry))
+                return false;
+        return stook_word_cas(bits, old, old | mask);
 }
 
 /* ---- take ---- */
 
-/* Lock held, slab listed: now it is the caller's. */
-STOOK_INLINE void stook_slab_detach(struct stook_slab *slab, void *owner)
+/*
+ * The lowest @n set bits of @bits, which has more than @n. @n: at least one. The byte that holds
+ * the last one is found by the sums of all bytes below it (S. Vigna, "Broadword implementation of
+ * rank/select queries", 2008).
+ */
+static STOOK_NOINLINE uint64_t stook_lowest_scattered(uint64_t bits, uint32_t n)
 {
-        uint64_t w = stook_slab_word(slab);
+        const uint64_t ones = UINT64_C(0x0101010101010101), tops = ones << 7;
+        uint64_t sums, rest;
+        unsigned at;
 
-        __atomic_store_n(&slab->owner, owner, __ATOMIC_RELAXED);
-        while (!stook_slab_cas(slab, &w, w ^ (STOOK_SLAB_LISTED | STOOK_SLAB_DETACHED)))
-                ;
+        sums = bits - (bits >> 1 & UINT64_C(0x5555555555555555));
+        sums = (sums & UINT64_C(0x3333333333333333)) + (sums >> 2 & UINT64_C(0x3333333333333333));
+        sums = ((sums + (sums >> 4)) & UINT64_C(0x0f0f0f0f0f0f0f0f)) * ones;
+        /* A byte's top bit: at least n bits lie in this byte and below. No byte borrows. */
+        at = (unsigned)__builtin_ctzll(((sums | tops) - n * ones) & tops) & ~7u;
+        n -= (uint32_t)(sums << 8 >> at & 0xff);
+        for (rest = bits >> at << at; n; n--)
+                rest &= rest - 1;
+        return bits ^ rest;
 }
 
-/* Detached: @listed objects off the list, whose new first one is @head, and @fresh new ones. One try (S4). */
-STOOK_INLINE bool stook_slab_take(struct stook_slab *slab, uint64_t *old, uint32_t head, uint32_t listed,
-                                  uint32_t fresh, bool *left)
+/* The same. In a new part these bits are neighbours. */
+STOOK_INLINE uint64_t stook_lowest_bits(uint64_t bits, uint32_t n)
 {
-        uint32_t inuse = stook_word_inuse(*old) + listed + fresh;
-        uint64_t flags = *old & STOOK_SLAB_FLAGS;
+        uint64_t run = ((UINT64_C(1) << n) - 1) << __builtin_ctzll(bits);
 
-        *left = inuse < slab->objects;
-        if (!*left)
-                flags &= ~STOOK_SLAB_DETACHED;
-        return stook_slab_cas(slab, old, stook_word(head, inuse, stook_word_fresh(*old) + fresh, flags));
+        return STOOK_LIKELY((bits & run) == run) ? run : stook_lowest_scattered(bits, n);
 }
 
 /*
- * Lock held, slab listed: up to @want objects that were never out, where it stands; it is not detached for that. Only
- * while nothing has come back to it: the list is the detacher's to take from (S1). *@left: it is listed still; else
- * the caller takes it off the list. Return: how many, *@from the first one's place in the order; 0: none so.
+ * As many, the first ones in @order (STOOK_RANDOM_ORDER), which has every object of the part. The
+ * loop has no branch on a bit: the processor would guess wrong half of the time.
  */
-STOOK_INLINE uint32_t stook_slab_take_listed(struct stook_slab *slab, size_t want, uint32_t *from, bool *left)
+static STOOK_NOINLINE uint64_t stook_first_bits(const uint8_t *order, uint64_t bits, uint32_t n)
 {
-        uint64_t w = stook_slab_word(slab), flags;
-        uint32_t fresh, count;
+        uint64_t rest = bits;
 
-        do {
-                fresh = stook_word_fresh(w);
-                if (fresh != stook_word_inuse(w))
-                        return 0;
-                count = slab->objects - fresh;
-                *left = count > want;
-                if (*left)
-                        count = (uint32_t)want;
-                flags = w & STOOK_SLAB_FLAGS;
-                if (!*left)
-                        flags &= ~STOOK_SLAB_LISTED;
-        } while (!stook_slab_cas(slab, &w, stook_word(stook_word_head(w), fresh + count, fresh + count, flags)));
-        *from = fresh;
-        return count;
+        for (; n; order++) {
+                n -= bits >> *order & 1;
+                rest &= ~(UINT64_C(1) << *order);
+        }
+        return bits ^ rest;
 }
-
-/* Detached, and its list is unusable: the end of it. */
-STOOK_INLINE void stook_slab_condemn(struct stook_slab *slab)
-{
-        uint64_t w = stook_slab_word(slab);
-
-        while (!stook_slab_cas(slab, &w, stook_word(STOOK_PLACE_NONE, slab->objects, stook_word_fresh(w),
-                                                    (w & STOOK_SLAB_CLAIM) | STOOK_SLAB_CORRUPT)))
-                ;
-}
-
-enum stook_adopt { STOOK_ADOPTED, STOOK_ADOPT_NOTHING, STOOK_ADOPT_LISTED };
 
 /*
- * The claim is the caller's (from pending), the lock is not: to take from the slab without it.
- * NOTHING: there is nothing to take, the claim is taken back. LISTED: the claim stays, push it back.
+ * Takes up to @want objects of part @p, which is listed and the lock held (@held: LISTED), or is
+ * not listed and its claim the caller's (@held: CLAIM). If no object is left, the flag @held is
+ * cleared in the same step. @order: which objects; NULL: the lowest addresses.
+ * Return: their bits; *@taken: how many they are; *@left: objects are left, so the flag stands.
  */
-STOOK_INLINE enum stook_adopt stook_slab_adopt(struct stook_slab *slab, void *owner)
+STOOK_INLINE uint64_t stook_part_take(struct stook_slab *slab, unsigned p, uint32_t want,
+                                      uint64_t held, const uint8_t *order, uint32_t *taken,
+                                      bool *left)
 {
-        uint64_t w = stook_slab_word(slab), new;
-        bool mine;
+        struct stook_pair old = stook_pair_read(&slab->parts[p]), new;
+        uint64_t objects = stook_part_objects(slab, p), mask;
 
         do {
-                if (w & STOOK_SLAB_LISTED)
-                        return STOOK_ADOPT_LISTED;
-                mine = !(w & (STOOK_SLAB_DETACHED | STOOK_SLAB_CORRUPT)) && stook_word_inuse(w) < slab->objects;
-                new = w & ~STOOK_SLAB_CLAIM;
-                if (mine) {
-                        __atomic_store_n(&slab->owner, owner, __ATOMIC_RELAXED);
-                        new |= STOOK_SLAB_DETACHED;
+                mask = old.hi & objects;
+                *taken = stook_popcount(mask);
+                if (*taken > want) {
+                        *taken = want;
+                        mask = STOOK_UNLIKELY(order != NULL) ? stook_first_bits(order, mask, want) :
+                                                               stook_lowest_bits(mask, want);
                 }
-        } while (!stook_slab_cas(slab, &w, new));
-        return mine ? STOOK_ADOPTED : STOOK_ADOPT_NOTHING;
+                new.hi = old.hi & ~mask;
+                new.lo = new.hi & objects ? old.lo : old.lo & ~held;
+        } while (!stook_part_cas(slab->slabs, &slab->parts[p], &old, new));
+        *left = (new.hi & objects) != 0;
+        return mask;
 }
 
-/* ---- push ---- */
+/* Lock held: takes exactly @mask, all of them free, of part @p, which is listed. As above. */
+STOOK_INLINE bool stook_part_take_exactly(struct stook_slab *slab, unsigned p, uint64_t mask)
+{
+        struct stook_pair old = stook_pair_read(&slab->parts[p]), new;
+        uint64_t objects = stook_part_objects(slab, p);
 
-enum stook_push_answer {
-        STOOK_PUSHED,
-        STOOK_PUSHED_CLAIMED,           /* the caller must list or release the slab: slab_partial.c */
-        STOOK_PUSHED_NOWHERE,           /* corrupt: the objects are left alone */
-        STOOK_PUSH_NOT_LIVE,            /* no object of this slab can be out */
-        STOOK_PUSH_TOO_MANY,            /* fewer objects are out */
-};
+        do {
+                new.hi = old.hi & ~mask;
+                new.lo = new.hi & objects ? old.lo : old.lo & ~STOOK_PART_LISTED;
+        } while (!stook_part_cas(slab->slabs, &slab->parts[p], &old, new));
+        return (new.hi & objects) != 0;
+}
+
+/* ---- settle, release ---- */
 
 /*
- * @count objects, linked from place @first to @last, whose link is written here. @surplus: the node has more
- * slabs on its list than it keeps empty. After the answer PUSHED the slab is not to be touched (S2).
+ * Lock held. Is the slab empty: are all parts all free, listed and unclaimed, but for part @p,
+ * whose claim is the caller's? @p: STOOK_SLAB_PARTS if the caller has no claim. The bits are read
+ * first: the claim was set in the step that set the last bit, so all bits set and no claim is what
+ * stays, for a take wants the lock.
  */
-STOOK_INLINE enum stook_push_answer stook_slab_push(struct stook_slab *slab, uint32_t first, void *last,
-                                                    uint32_t count, uint32_t link_offset, bool surplus)
+STOOK_INLINE bool stook_slab_empty_but_claim(struct stook_slab *slab, unsigned p)
 {
-        uint64_t w = stook_slab_word(slab), key = slab->key, flags;
-        uint32_t inuse;
+        for (unsigned i = 0; i < slab->part_count; i++) {
+                uint64_t bits = __atomic_load_n(&slab->parts[i].hi, __ATOMIC_ACQUIRE);
+                uint64_t flags = __atomic_load_n(&slab->parts[i].lo, __ATOMIC_ACQUIRE);
 
-        do {
-                inuse = stook_word_inuse(w);
-                flags = w & STOOK_SLAB_FLAGS;
-                if (STOOK_UNLIKELY(flags & (STOOK_SLAB_RELEASING | STOOK_SLAB_CORRUPT)))
-                        return flags & STOOK_SLAB_CORRUPT ? STOOK_PUSHED_NOWHERE : STOOK_PUSH_NOT_LIVE;
-                if (STOOK_UNLIKELY(inuse < count))
-                        return STOOK_PUSH_TOO_MANY;
-                if (!flags || (flags == STOOK_SLAB_LISTED && inuse == count && surplus))
-                        flags |= STOOK_SLAB_CLAIM;
-                stook_link_write(last, link_offset, key, stook_word_head(w));
-        } while (!stook_slab_cas(slab, &w, stook_word(first, inuse - count, stook_word_fresh(w), flags)));
-        return (flags & ~w & STOOK_SLAB_CLAIM) ? STOOK_PUSHED_CLAIMED : STOOK_PUSHED;
+                flags &= STOOK_PART_FLAGS;
+                if (~bits || (i == p ? !(flags & STOOK_PART_CLAIM) : flags != STOOK_PART_LISTED))
+                        return false;
+        }
+        return true;
 }
 
-/* ---- list, release ---- */
-
-/* Lock held, slab detached. True: it is listed now, put it on the list; false (@surplus and empty): releasing. */
-STOOK_INLINE bool stook_slab_list(struct stook_slab *slab, bool surplus)
+/*
+ * Lock held, the slab empty as above: nothing changes its parts any more. A take wants the lock, a
+ * free finds its bit set, and a claim is set by a free only.
+ */
+STOOK_INLINE void stook_slab_mark_released(struct stook_slab *slab)
 {
-        uint64_t w = stook_slab_word(slab), new;
-
-        do {
-                if (surplus && !stook_word_inuse(w) && !(w & STOOK_SLAB_CLAIM))
-                        new = (w & ~STOOK_SLAB_FLAGS) | STOOK_SLAB_RELEASING;
-                else
-                        new = w ^ (STOOK_SLAB_DETACHED | STOOK_SLAB_LISTED);
-        } while (!stook_slab_cas(slab, &w, new));
-        return new & STOOK_SLAB_LISTED;
-}
-
-/* Slab detached, the lock not to be had. True: push it on pending; false: somebody else's claim sees to it. */
-STOOK_INLINE bool stook_slab_postpone(struct stook_slab *slab)
-{
-        uint64_t w = stook_slab_word(slab);
-
-        while (!stook_slab_cas(slab, &w, (w & ~STOOK_SLAB_DETACHED) | STOOK_SLAB_CLAIM))
-                ;
-        return !(w & STOOK_SLAB_CLAIM);
+        for (unsigned i = 0; i < slab->part_count; i++)
+                __atomic_store_n(&slab->parts[i].lo,
+                                 (slab->parts[i].lo & ~STOOK_PART_FLAGS) | STOOK_PART_RELEASED,
+                                 __ATOMIC_RELEASE);
 }
 
 enum stook_settle {
         STOOK_SETTLED,                  /* not to be touched any more */
-        STOOK_SETTLED_LIST,             /* put it on the list */
-        STOOK_SETTLED_RELEASE,          /* release it */
-        STOOK_SETTLED_UNLIST,           /* take it off the list and release it */
+        STOOK_SETTLED_LIST,             /* LISTED now: enter it into `listed` and the list */
+        STOOK_SETTLED_RELEASE,          /* released: take it off the list, give the pages back */
 };
 
-/* Lock held, the claim is the caller's. @partial: slabs on the list, @keep: how many may be there with empty ones among them. */
-STOOK_INLINE enum stook_settle stook_slab_settle(struct stook_slab *slab, uint32_t partial, uint32_t keep)
+/* Lock held, the claim of part @p is the caller's. @surplus: an empty slab is not kept. */
+STOOK_INLINE enum stook_settle stook_part_settle(struct stook_slab *slab, unsigned p, bool surplus)
 {
-        uint64_t w = stook_slab_word(slab), new;
+        struct stook_pair old = stook_pair_read(&slab->parts[p]), new;
+        uint64_t objects = stook_part_objects(slab, p);
         enum stook_settle answer;
 
         do {
-                new = w & ~STOOK_SLAB_CLAIM;
-                answer = STOOK_SETTLED;
-                if (w & STOOK_SLAB_LISTED) {
-                        if (!stook_word_inuse(w) && partial > keep)
-                                answer = STOOK_SETTLED_UNLIST;
-                } else if (!(w & (STOOK_SLAB_DETACHED | STOOK_SLAB_CORRUPT)) && stook_word_inuse(w) < slab->objects) {
-                        if (!stook_word_inuse(w) && partial >= keep)
-                                answer = STOOK_SETTLED_RELEASE;
-                        else
-                                answer = STOOK_SETTLED_LIST;
+                if (surplus && !~old.hi && stook_slab_empty_but_claim(slab, p)) {
+                        stook_slab_mark_released(slab);
+                        return STOOK_SETTLED_RELEASE;
                 }
-                if (answer == STOOK_SETTLED_LIST)
-                        new |= STOOK_SLAB_LISTED;
-                else if (answer != STOOK_SETTLED)
-                        new = (w & ~STOOK_SLAB_FLAGS) | STOOK_SLAB_RELEASING;
-        } while (!stook_slab_cas(slab, &w, new));
+                answer = STOOK_SETTLED;
+                new.hi = old.hi;
+                new.lo = old.lo & ~STOOK_PART_CLAIM;
+                if (!(old.lo & STOOK_PART_LISTED) && (old.hi & objects)) {
+                        new.lo |= STOOK_PART_LISTED;
+                        answer = STOOK_SETTLED_LIST;
+                }
+        } while (!stook_part_cas(slab->slabs, &slab->parts[p], &old, new));
         return answer;
 }
 
-/* Lock held, slab listed. True: it was empty and nobody's claim; take it off the list and release it. */
+/*
+ * Lock held, slab on the list. True: it was empty, with no claim on any part; it is released now,
+ * take it off the list.
+ */
 STOOK_INLINE bool stook_slab_retire(struct stook_slab *slab)
 {
-        uint64_t w = stook_slab_word(slab);
-
-        while ((w & STOOK_SLAB_FLAGS) == STOOK_SLAB_LISTED && !stook_word_inuse(w))
-                if (stook_slab_cas(slab, &w, (w & ~STOOK_SLAB_FLAGS) | STOOK_SLAB_RELEASING))
-                        return true;
-        return false;
+        if (!stook_slab_empty_but_claim(slab, STOOK_SLAB_PARTS))
+                return false;
+        stook_slab_mark_released(slab);
+        return true;
 }
 
 #endif

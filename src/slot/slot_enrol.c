@@ -1,41 +1,42 @@
 /*
  * Purpose: a thread's way to the hot path.
- * The slot index proves nothing: an unregistered thread reads mm_cid 0, a vfork child its parent's ids. So a
- * thread starts with `ready` 0, misses, and comes here; only a registration that the kernel shows to be alive
- * (cpu_id >= 0) opens the hot path. It comes again when its index passes `ready`.
- * Place: called by slot_miss.c through stook_slot_ops; calls os (registration) and slot_regions.c.
- * Concurrency: works on this thread's line only. A signal handler may run it on top of itself: fields are
- *  stored in an order in which each prefix is safe (rseq before `ready`), and both
+ * The slot index proves nothing: an unregistered thread reads mm_cid 0, a vfork child its parent's
+ * ids. So a thread starts with `ready` 0, misses, and comes here. Only a registration that the
+ * kernel shows to be alive (cpu_id >= 0) opens the hot path. The thread comes again when its index
+ * passes `ready`.
+ * Place: called by slow calls through stook_slot_ops; calls os (registration) and
+ * slot_regions.c.
+ * Concurrency: works on this thread's record only. A signal handler may run it on top of itself:
+ *  fields are stored in an order in which each prefix is safe (rseq before `ready`), and both calls
  *  store the same.
  */
 #include <stddef.h>
 #include "slot/slot_regions.h"
-#include "slot/slot_section.h"
+#include "section/section_hot.h"
 #include "os/os.h"
-
-struct stook_sections stook_sections = { .index = STOOK_RSEQ_MM_CID };
 
 intptr_t stook_slot_area;
 
 /*
- * Do the program's inlined calls use this library's lines? Two names of one object may be the same, which clang does not
- * know: it takes different names for different objects.
+ * Do the program's inlined calls use this library's thread records? Two names of one object may be
+ * the same, which clang does not know: it takes different names for different objects.
  */
 static bool is_programs(void)
 {
-        uintptr_t line = (uintptr_t)&stook_thread_v1;
+        uintptr_t record = (uintptr_t)&stook_thread_v1;
 
-        __asm__("" : "+r"(line));
-        return line == (uintptr_t)stook_self;
+        __asm__("" : "+r"(record));
+        return record == (uintptr_t)stook_self;
 }
 
 static void note(const char *area)
 {
-        intptr_t from_line = (intptr_t)((uintptr_t)area - (uintptr_t)stook_self);
-        intptr_t fixed = stook_regions.index_offset == STOOK_RSEQ_MM_CID ? from_line : 0;
+        intptr_t from_record = (intptr_t)((uintptr_t)area - (uintptr_t)stook_self);
+        intptr_t fixed = stook_regions.index_offset == STOOK_RSEQ_MM_CID ? from_record : 0;
 
         stook_sections.slots = stook_regions.base;
-        __atomic_store_n(&stook_sections.index, (uintptr_t)from_line + stook_regions.index_offset, __ATOMIC_RELAXED);
+        __atomic_store_n(&stook_sections.index, (uintptr_t)from_record + stook_regions.index_offset,
+                         __ATOMIC_RELAXED);
         __atomic_store_n(&stook_sections.area, fixed, __ATOMIC_RELAXED);
         if (is_programs())
                 __atomic_store_n(&stook_slot_area, fixed, __ATOMIC_RELAXED);
@@ -55,20 +56,21 @@ bool stook_slot_enrol(void)
         uint32_t index, ready;
         char *area;
 
-        if (!stook_regions.rseq_slots || (self->barred & STOOK_SELF_BARRED))
+        if (!stook_regions.rseq_slots || stook_self_is_barred())
                 return false;
         area = self->rseq;
         if (!area) {
                 area = stook_os_rseq_area();
-                if (!area || __atomic_load_n((int32_t *)(area + STOOK_RSEQ_CPU_ID), __ATOMIC_RELAXED) < 0) {
-                        self->barred |= STOOK_SELF_BARRED;
+                if (!area || __atomic_load_n((int32_t *)(area + STOOK_RSEQ_CPU_ID),
+                                             __ATOMIC_RELAXED) < 0) {
+                        stook_self_bar();
                         return false;
                 }
                 note(area);
                 __atomic_signal_fence(__ATOMIC_RELEASE);
                 self->rseq = area;
         }
-        index = *stook_slot_index(self);
+        index = *stook_section_index(self);
         ready = stook_regions_ready(index);
         if (index >= ready)
                 return false;
@@ -77,11 +79,11 @@ bool stook_slot_enrol(void)
         return true;
 }
 
-const struct stook_slot_ops *stook_slot_ops(void)
+const struct stook_section_ops *stook_slot_ops(void)
 {
         uint32_t ready = stook_self->ready;
 
-        if (STOOK_LIKELY(ready && *stook_slot_index(stook_self) < ready))
-                return &stook_slot_rseq;
-        return stook_slot_enrol() ? &stook_slot_rseq : &stook_slot_locked;
+        if (STOOK_LIKELY(ready && *stook_section_index(stook_self) < ready))
+                return &stook_section_rseq;
+        return stook_slot_enrol() ? &stook_section_rseq : &stook_section_locked;
 }

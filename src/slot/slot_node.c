@@ -1,61 +1,124 @@
 /*
- * Purpose: the current slot's node, and one object of a given node.
- * Place: called by cache and slot_miss.c; calls slab where the sheaves are of no use.
+ * Purpose: this thread's node; one object of a given node; and of the node that the task's policy
+ * names.
+ * Place: called by cache. Every allocation that misses comes in here (stook_slot_alloc_miss,
+ *  stook_slot_alloc_bulk). It goes on to slot_miss.c or slot_bulk.c, unless a node is named: by the
+ *  caller or, with STOOK_STRICT_NUMA, by the task's policy. Calls slab where the sheaves are of no
+ *  use.
  *
- * Objects of the slot's own node come from its sheaves, but each is looked at first: refills from all nodes put others
- * there. It is popped only if it is the one that was looked at. For another node its slabs are asked, one object at a
- * time: sheaves of other nodes are their slots' own.
+ * If the node is this thread's own, its objects come from the slot's sheaves. Frees and refills put
+ * objects of other nodes there, too. So the call looks at main's top object, and pops it only if it
+ * is still the top. If it is of another node, it goes home, and the call looks at the next one. If
+ * this thread's node has no memory, objects of other nodes may stay in the sheaves. The call then
+ * leaves such an object there, and ends the search.
+ * If the node is another one, the call asks that node's slabs, one object at a time. The sheaves of
+ * other slots are out of its reach. stook_barn_get_object is of no use: where the node has no
+ * memory left it takes an object of any other. STOOK_FILL_THISNODE refuses that.
  * Concurrency: any thread, any instruction.
  */
 #include "pages/pagemap.h"
 #include "slot/slot_node.h"
 #include "slot/slot_regions.h"
 
-#define LOOKS_MAX 4                     /* others may pop what was looked at, or a signal abort the pop */
+/*
+ * Others may pop what was looked at, or a signal abort the pop. And so many in the way go home at
+ * once: arbitrary.
+ */
+#define LOOKS_MAX 4
 
 bool stook_slots_by_node, stook_slots_strict;
 
 unsigned stook_slot_node_of_several(void)
 {
-        return stook_slots_node_of(&stook_regions, stook_slot_now());
+        if (STOOK_LIKELY(stook_slot_ops() == &stook_section_rseq))
+                return stook_os_node_of_cpu(
+                        __atomic_load_n((uint32_t *)(stook_self->rseq + STOOK_RSEQ_CPU_ID),
+                                        __ATOMIC_RELAXED));
+        /* Made-up nodes are all to be used, by few CPUs. */
+        return stook_os_node_of_cpu(stook_os_topology_is_fake()
+                                    ? stook_slot_now() - stook_regions.rseq_slots : stook_os_cpu());
 }
 
-/* Of the current slot's sheaves. NULL: the top object is of another node, or there is none to be had. */
-static void *pop_of_node(struct stook_front *front, unsigned node)
+/*
+ * Of the current slot's sheaves. NULL: the top object is of another node and may stay there, for
+ * this thread's node @here has no memory; or there is none to be had.
+ */
+static void *pop_of_node(struct stook_front *front, unsigned node, unsigned here)
 {
         for (unsigned looks = 0; looks < LOOKS_MAX; looks++) {
-                const struct stook_slot_ops *ops = stook_slot_ops();
+                const struct stook_section_ops *ops = stook_slot_ops();
                 void *top = ops->peek(front->offset);
 
                 if (!top && !stook_slot_refill(front))
                         return NULL;
                 if (!top)
                         continue;
-                if (stook_address_node((uintptr_t)top) != node)
+                if (stook_address_node((uintptr_t)top) != node && here != node)
                         return NULL;
                 top = ops->pop_if(front->offset, top);
-                if (top)
+                if (top && stook_address_node((uintptr_t)top) == node)
                         return top;
+                if (top)
+                        stook_slot_send_home(front, top);
         }
         return NULL;
+}
+
+/* NULL: none of that node is to be had. Not inlined, for the depth of the stack. */
+static STOOK_NOINLINE void *alloc_of_home(struct stook_front *front, unsigned home)
+{
+        unsigned here = stook_slot_node();
+        void *object = NULL;
+
+        if (stook_barns_capacity(front->below) && home == stook_os_node_home(here))
+                object = pop_of_node(front, home, here);
+        if (object)
+                return object;
+        if (stook_barns_capacity(front->below))
+                stook_count(front->below->counters, STOOK_STAT_alloc_node_mismatch, 1);
+        if (!stook_slab_fill(front->below->below, home, 1, &object, STOOK_FILL_THISNODE))
+                return NULL;
+        stook_count(front->below->counters, STOOK_STAT_alloc_slowpath, 1);
+        return object;
 }
 
 void *stook_slot_alloc_node(struct stook_front *front, unsigned node, bool this_node)
 {
         unsigned home = stook_os_node_home(node);
-        void *object = NULL;
+        void *object;
 
         if (this_node && home != node)
                 return NULL;
-        if (stook_barns_capacity(front->below) && home == stook_os_node_home(stook_slot_node()))
-                object = pop_of_node(front, home);
-        if (object)
-                return object;
-        if (stook_barns_capacity(front->below))
-                stook_count(front->below->counters, STOOK_STAT_alloc_node_mismatch, 1);
-        if (stook_slab_fill(front->below->below, home, 1, &object, STOOK_FILL_THISNODE)) {
-                stook_count(front->below->counters, STOOK_STAT_alloc_slowpath, 1);
-                return object;
-        }
-        return this_node ? NULL : stook_slot_alloc_any(front);
+        object = alloc_of_home(front, home);
+        return object || this_node ? object : stook_slot_alloc_any(front);
+}
+
+/* ---- STOOK_STRICT_NUMA ---- */
+
+/* The task's policy says from which node. The slot may have objects of any. */
+static STOOK_NOINLINE void *alloc_by_policy(struct stook_front *front)
+{
+        return stook_slot_alloc_node(front, stook_os_task_node(stook_slot_node()), false);
+}
+
+void *stook_slot_alloc_miss(struct stook_front *front)
+{
+        return STOOK_UNLIKELY(stook_slots_strict) ? alloc_by_policy(front)
+                : stook_slot_alloc_any(front);
+}
+
+static STOOK_NOINLINE size_t alloc_bulk_by_policy(struct stook_front *front, size_t n,
+                                                  void **objects)
+{
+        size_t got = 0;
+
+        while (got < n && (objects[got] = alloc_by_policy(front)))
+                got++;
+        return got;
+}
+
+size_t stook_slot_alloc_bulk(struct stook_front *front, size_t n, void **objects)
+{
+        return STOOK_UNLIKELY(stook_slots_strict) ? alloc_bulk_by_policy(front, n, objects)
+                : stook_slot_alloc_bulk_any(front, n, objects);
 }

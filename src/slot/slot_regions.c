@@ -1,23 +1,28 @@
 /*
- * Purpose: the memory of slots: which there are, and which of their lines are filled.
+ * Purpose: the memory of slots: which slots there are, and which of their lines are filled.
  *
- * Address space for all slots there may ever be is reserved at start; a slot costs memory when a thread first
- * finds itself on it, and then one page for each (page size / 64) caches that exist.
+ * Address space for all slots that there may ever be is reserved at start. A slot costs memory when
+ * a thread first finds itself on it, and then one page for each (page size / 64) caches that exist.
  *
- * Place: called by slot_enrol.c and slot_locked.c (a slot is needed), by cache (a new cache), by drains.
+ * Place: called by slot_enrol.c and section_locked.c when a slot is needed, by cache for a new
+ * cache, and by evacuate, statistics and fork, which go over all slots.
  * Invariants:
  *  I1 lines 0..lines-1 of every ready slot are filled. `lines` is a multiple of those in a page.
- *  I2 what is not published (a slot beyond `ready` or without its bit; lines beyond `lines`) is used by
- *     nobody: a fill that failed half-way, or whose thread vanished in a fork, is simply done again.
- * Concurrency: growing is under one lock, which can refuse; who is refused goes on without a slot (locked
- *  backend, then slabs), so a signal handler on top of a grower waits for nobody.
- *  M1: release store of ready / locked_filled / lines, after the fill; pairs with their acquire loads.
+ *  I2 no thread uses what is not published: a slot beyond `ready` or without its bit, or lines
+ *     beyond `lines`. So a fill that failed half-way, or whose thread vanished in a fork, is simply
+ *     done again.
+ * Concurrency: growing is under one lock, which can refuse. A thread that is refused goes on
+ *  without a slot (locked backend, then slabs). So a signal handler on top of a grower waits for no
+ *  thread.
+ *  M1: release store of ready / locked_filled / lines, after the fill; pairs with their acquire
+ *  loads.
  * Failure: no memory: the slot stays not ready, the cache is not made.
  */
 #include "slot/slot_node.h"
 #include "slot/slot_regions.h"
 #include "base/lock.h"
 #include "os/os.h"
+#include "pages/meta.h"
 
 #define SLOT_BYTES      ((size_t)1 << STOOK_SLOT_SHIFT)
 #define SLOTS_MAX       8192
@@ -28,10 +33,17 @@
 
 struct stook_regions stook_regions;
 
-static struct stook_lock growing;       /* guards all stores to the next three */
+/* Guards all stores to the next three. */
+static struct stook_lock growing = STOOK_LOCK_INIT(STOOK_RANK_REGIONS);
 static uint32_t ready;                  /* M1; rseq slots */
 static uint32_t lines;                  /* M1; I1 */
 static uint64_t locked_filled[LOCKED_MAX / 64];        /* M1; a bit for each locked slot */
+
+/* What a call that was jumped out of had begun is done again (I2). */
+static bool take_growing(void)
+{
+        return stook_lock_take(&growing) || stook_lock_inherit(&growing);
+}
 
 static char *slot_at(uint32_t slot)
 {
@@ -43,13 +55,17 @@ static uint32_t lines_of_a_page(void)
         return (uint32_t)(stook_os_page_bytes() >> STOOK_LINE_SHIFT);
 }
 
-/* On several nodes the address space of slots has their nodes' policies, so that the mapping must stay. */
+/*
+ * On several nodes the address space of slots may have their nodes' policies, so that the mapping
+ * must stay.
+ */
 static bool fill(char *slot, uint32_t from, uint32_t to)
 {
         struct stook_line *line = (struct stook_line *)slot;
         size_t bytes = (size_t)(to - from) << STOOK_LINE_SHIFT;
 
-        if (!(stook_slots_by_node ? stook_os_enable(line + from, bytes) : stook_os_commit(line + from, bytes)))
+        if (!(stook_slots_by_node ? stook_os_enable(line + from, bytes)
+                                  : stook_os_commit(line + from, bytes)))
                 return false;
         for (uint32_t i = from; i < to; i++)
                 line[i].pair.lo = (uintptr_t)&stook_sheaf_zero;
@@ -60,12 +76,13 @@ uint32_t stook_regions_ready(uint32_t index)
 {
         uint32_t bound = __atomic_load_n(&ready, __ATOMIC_ACQUIRE);
 
-        if (index < bound || index >= stook_regions.rseq_slots || !stook_lock_take(&growing))
+        if (index < bound || index >= stook_regions.rseq_slots || !take_growing())
                 return bound;
         for (bound = ready; bound <= index; bound++) {
                 if (!fill(slot_at(bound), 0, lines))
                         break;
                 __atomic_store_n(&ready, bound + 1, __ATOMIC_RELEASE);
+                __atomic_fetch_add(&stook_barn_slots, 1, __ATOMIC_RELAXED);
         }
         stook_lock_drop(&growing);
         return bound;
@@ -76,20 +93,23 @@ static bool is_locked_filled(uint32_t slot)
         return __atomic_load_n(&locked_filled[slot / 64], __ATOMIC_ACQUIRE) >> slot % 64 & 1;
 }
 
-char *stook_regions_locked(uint32_t slot)
+struct stook_slot_head *stook_regions_locked(uint32_t slot)
 {
         char *at = slot_at(stook_regions.rseq_slots + slot);
         bool filled = is_locked_filled(slot);
 
         if (STOOK_LIKELY(filled))
-                return at;
-        if (!stook_regions.base || !stook_lock_take(&growing))
+                return (struct stook_slot_head *)at;
+        if (!stook_regions.base || !take_growing())
                 return NULL;
         filled = is_locked_filled(slot) || fill(at, 0, lines);
-        if (filled)
-                __atomic_fetch_or(&locked_filled[slot / 64], UINT64_C(1) << slot % 64, __ATOMIC_RELEASE);
+        if (filled && !is_locked_filled(slot)) {
+                __atomic_fetch_or(&locked_filled[slot / 64], UINT64_C(1) << slot % 64,
+                                  __ATOMIC_RELEASE);
+                __atomic_fetch_add(&stook_barn_slots, 1, __ATOMIC_RELAXED);
+        }
         stook_lock_drop(&growing);
-        return filled ? at : NULL;
+        return filled ? (struct stook_slot_head *)at : NULL;
 }
 
 static bool is_ready(uint32_t slot)
@@ -103,14 +123,17 @@ bool stook_slots_add_cache(unsigned cache_index)
 {
         uint32_t want = cache_index + lines_of_a_page();
         uint32_t slot, bound = stook_slots_bound();
+        static uint32_t never;
 
         want -= want % lines_of_a_page();
         if (cache_index < __atomic_load_n(&lines, __ATOMIC_ACQUIRE))
                 return true;
         /* A grower holds it for some microseconds; one second means that it never comes back. */
-        for (unsigned tries = 0; !stook_lock_take(&growing); tries++)
+        for (unsigned tries = 0; !take_growing(); tries++) {
                 if (tries == 1000)
                         return false;
+                stook_os_futex_wait(&never, 0, 1000 * 1000);
+        }
         for (slot = 0; slot < bound && lines < want; slot++)
                 if (is_ready(slot) && !fill(slot_at(slot), lines, want))
                         break;
@@ -135,8 +158,11 @@ unsigned stook_slots_ready(void)
 {
         unsigned n = __atomic_load_n(&ready, __ATOMIC_ACQUIRE);
 
-        for (unsigned i = 0; i < STOOK_ARRAY_SIZE(locked_filled); i++)
-                n += (unsigned)__builtin_popcountll(__atomic_load_n(&locked_filled[i], __ATOMIC_RELAXED));
+        for (unsigned i = 0; i < STOOK_ARRAY_SIZE(locked_filled); i++) {
+                uint64_t filled = __atomic_load_n(&locked_filled[i], __ATOMIC_RELAXED);
+
+                n += (unsigned)__builtin_popcountll(filled);
+        }
         return n;
 }
 
@@ -147,24 +173,46 @@ struct stook_line *stook_slots_line(unsigned slot, unsigned cache_index)
         return (struct stook_line *)slot_at(slot) + cache_index;
 }
 
+struct stook_slot_head *stook_slots_head(unsigned slot)
+{
+        return is_ready(slot) ? (struct stook_slot_head *)slot_at(slot) : NULL;
+}
+
 uintptr_t stook_slots_first_line(unsigned cache_index)
 {
         return (uintptr_t)((struct stook_line *)stook_regions.base + cache_index);
 }
 
+size_t stook_slot_objects(struct stook_front *front)
+{
+        size_t n = 0;
+
+        for (unsigned slot = 0; slot < stook_slots_bound(); slot++) {
+                struct stook_line *line = stook_slots_line(slot, front->offset >> STOOK_LINE_SHIFT);
+                struct stook_pair  seen;
+
+                for (unsigned node = 0; node < stook_regions.nodes; node++) {
+                        const struct stook_sheaf *sent = stook_slot_remote_sheaf(front, slot, node);
+
+                        n += sent ? stook_sheaf_size(sent) : 0;
+                }
+                if (!line)
+                        continue;
+                seen = stook_pair_read(&line->pair);
+                n += stook_sheaf_size((struct stook_sheaf *)seen.lo);
+                if (seen.hi)
+                        n += stook_sheaf_size((struct stook_sheaf *)seen.hi);
+        }
+        return n;
+}
+
 /* ---- start ---- */
 
-/* Sections are invisible to ThreadSanitizer: it would report each pop after a push of another thread. */
-#if defined(__SANITIZE_THREAD__)
-#define LOCKED_BY_DEFAULT true
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define LOCKED_BY_DEFAULT true
-#endif
-#endif
-#ifndef LOCKED_BY_DEFAULT
-#define LOCKED_BY_DEFAULT false
-#endif
+/*
+ * Sections are invisible to ThreadSanitizer: it would report each pop after a push of another
+ * thread.
+ */
+#define LOCKED_BY_DEFAULT STOOK_TSAN
 
 static bool is(const char *a, const char *b)
 {
@@ -189,19 +237,32 @@ static bool wants_rseq(void)
         return !LOCKED_BY_DEFAULT;
 }
 
-/* A slot's lines come from its CPU's node, whoever fills them. One call for each run of slots of one node. */
+/* Of a slot that is a CPU's. */
+static unsigned node_of_slot(const struct stook_regions *r, uint32_t slot)
+{
+        return stook_os_node_of_cpu(slot < r->rseq_slots ? slot : slot - r->rseq_slots);
+}
+
+/*
+ * The lines of a slot that is a CPU's come from that CPU's node, in whichever thread fills them.
+ * One call for each run of slots of one node. Slots by concurrency id are of no node: first touch
+ * places their lines, and the thread that is on a slot first touches them, for all caches that
+ * there are by then.
+ */
 static void place_slots(const struct stook_regions *r)
 {
-        uint32_t slots = r->rseq_slots + r->locked_slots, from = 0;
+        uint32_t slots = r->rseq_slots + r->locked_slots;
+        uint32_t from = r->index_offset == STOOK_RSEQ_MM_CID ? r->rseq_slots : 0;
 
         if (r->nodes == 1 || stook_os_topology_is_fake() || stook_os_has_policy())
                 return;
-        for (uint32_t i = 1; i <= slots; i++) {
-                unsigned node = stook_slots_node_of(r, from);
+        for (uint32_t i = from + 1; i <= slots; i++) {
+                unsigned node = node_of_slot(r, from);
 
-                if (i < slots && stook_slots_node_of(r, i) == node)
+                if (i < slots && node_of_slot(r, i) == node)
                         continue;
-                if (!stook_os_prefer_node(r->base + ((size_t)from << STOOK_SLOT_SHIFT), (size_t)(i - from) << STOOK_SLOT_SHIFT,
+                if (!stook_os_prefer_node(r->base + ((size_t)from << STOOK_SLOT_SHIFT),
+                                          (size_t)(i - from) << STOOK_SLOT_SHIFT,
                                           stook_os_node_home(node)))
                         return;
                 from = i;
@@ -212,29 +273,31 @@ bool stook_slots_start(void)
 {
         struct stook_regions r = { .index_offset = STOOK_RSEQ_CPU_ID, .locked_slots = LOCKED_MIN,
                                    .nodes = stook_os_node_count() };
-        uint64_t limit = stook_os_address_limit();
+        uint64_t limit = stook_os_address_limit_at_start();
         unsigned allowed = 0;
         uint32_t cpus = r.nodes == 1 && limit == UINT64_MAX ? stook_os_cpus_bound(&allowed) : 0;
         size_t bytes;
 
-        /* Address space is cheaper than a file to read, but where it is scarce, or something is kept for each slot. */
+        /*
+         * Address space is cheaper than a file to read, but where it is scarce, or something is
+         * kept for each slot.
+         */
         if (!cpus)
                 allowed = cpus = stook_os_possible_cpus();
         while (r.locked_slots < allowed && r.locked_slots < LOCKED_MAX)
                 r.locked_slots *= 2;
         stook_os_rseq_detect();
-        /* Without membarrier nothing could ever be drained. */
-        if (wants_rseq() && stook_os_rseq_owner() != STOOK_RSEQ_NONE && stook_os_membarrier_register() &&
-            stook_os_membarrier()) {
+        /* Without membarrier no slot could ever be evacuated. */
+        if (wants_rseq() && stook_os_rseq_owner() != STOOK_RSEQ_NONE &&
+            stook_os_membarrier_register() && stook_os_membarrier()) {
                 r.rseq_slots = cpus < SLOTS_MAX ? cpus : SLOTS_MAX;
-                /* On several nodes a slot must be of one: a CPU is, a concurrency id is not. */
-                if (stook_os_rseq_has_mm_cid() && r.nodes == 1)
+                if (stook_os_rseq_has_mm_cid())
                         r.index_offset = STOOK_RSEQ_MM_CID;
         }
         for (;;) {
                 bytes = (size_t)(r.rseq_slots + r.locked_slots) << STOOK_SLOT_SHIFT;
                 if (r.locked_slots == 1 || limit == UINT64_MAX || bytes <= limit / LIMIT_SHARE)
-                        r.base = stook_os_reserve(bytes, stook_os_page_bytes());
+                        r.base = stook_meta_reserve(bytes);
                 if (r.base)
                         break;
                 if (r.locked_slots == 1)
@@ -243,13 +306,22 @@ bool stook_slots_start(void)
                 r.rseq_slots /= 2;
                 r.locked_slots /= 2;
         }
-        stook_os_advise(r.base, bytes, STOOK_OS_NOHUGEPAGE);
         place_slots(&r);
         stook_regions = r;
         stook_sections.slots = r.base;
         if (r.rseq_slots)
                 stook_slot_note_area();
         stook_slots_by_node = r.nodes > 1;
+        /*
+         * A locked slot is a CPU's on several nodes: its lines are on that CPU's node. With made-up
+         * nodes (STOOK_TOPOLOGY) it is a hash of the thread's. The slot decides the thread's node
+         * then (slot_node.c), so a machine of few CPUs uses all nodes.
+         */
+        stook_locked_slots = (struct stook_locked_slots){
+                .count = r.locked_slots,
+                .by_cpu = stook_slots_by_node && !stook_os_topology_is_fake(),
+                .ready = stook_regions_locked,
+        };
         __atomic_store_n(&lines, lines_of_a_page(), __ATOMIC_RELEASE);
         return true;
 }
@@ -263,7 +335,7 @@ const char *stook_slots_index_name(void)
 
 const char *stook_slots_backend_name(void)
 {
-        return stook_regions.rseq_slots ? stook_slot_rseq.name : stook_slot_locked.name;
+        return stook_regions.rseq_slots ? stook_section_rseq.name : stook_section_locked.name;
 }
 
 unsigned stook_slots_count(void)
@@ -273,12 +345,11 @@ unsigned stook_slots_count(void)
 
 void stook_slots_fork_child(void)
 {
-        struct stook_line *line;
+        struct stook_slot_head *slot;
 
         stook_lock_reset(&growing);
         for (uint32_t i = 0; i < stook_regions.locked_slots; i++)
-                if ((line = stook_slots_line(stook_regions.rseq_slots + i, 0)))
-                        __atomic_store_n(&line->busy, 0, __ATOMIC_RELEASE);
-        stook_slot_drain_fork_child();
+                if ((slot = stook_slots_head(stook_regions.rseq_slots + i)))
+                        __atomic_store_n(&slot->holder, 0, __ATOMIC_RELEASE);
         stook_self->ready = 0;
 }

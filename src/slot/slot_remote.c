@@ -1,58 +1,50 @@
 /*
- * Purpose: objects freed on another node than their own go home a sheaf at a time. For each slot and node there is a
- * word that holds a sheaf of such objects; a full one goes to its home's barn as it is, and is handed out there. (A
- * remote free straight into a slab is a compare-and-swap on a line of the other node for every object.)
+ * Purpose: objects of other nodes go home a sheaf at a time, when the sheaf that they are in leaves
+ * its slot. (A remote free straight into a slab is a compare-and-swap on a line of the other node
+ * for every object.)
  *
- * Place: called by slot_miss.c and cache's bulk frees; calls barn.
+ * Place: called by whatever takes sheaves off slots and keeps their objects in sheaves
+ * (slot_replace.c, prefilled sheaves, sheaves that waited for readers), and by cache's bulk frees;
+ * calls barn.
  *
- * How: whoever frees takes the sheaf out of its word by an exchange, is its sole owner, puts the object in, and puts the
- * sheaf back. The word is empty meanwhile: who finds that (a handler on top, another thread of a locked slot) makes a
- * sheaf of its own, and who then finds the word taken sends its sheaf home as it is. So there is nothing to be in the
- * middle of, no section is needed, and a drain owns what it takes.
- * A sheaf that is never filled goes home when nobody has put anything in since a look for what is idle last passed
- * (slot_idle.c). What such a look has seen it says in the word, in bits that the address of a sheaf has not; whoever puts
- * the sheaf back leaves them out.
+ * A new sheaf is made here, and not by stook_barn_get. That call has one node, for the barn and for
+ * new memory. Here the barn is this thread's node's, and the memory is the home's, where the sheaf
+ * goes once it is full.
+ *
+ * How: the hot paths push any object on the main of the slot they are on. So a slot has at most two
+ * sheaves of a cache with objects of other nodes. A sheaf that leaves the slot is looked at as a
+ * whole. Objects of one home: it goes to that home's barn as it is. Objects of several: they are
+ * divided. For each slot and node there is a word that holds a sheaf of that node's objects, which
+ * goes home when it is full. The part of this node has such a sheaf, too: what is left of a divided
+ * sheaf is not full, and no barn takes it. A thread takes the sheaf out of its word by an exchange,
+ * is its sole owner, puts objects in, and puts the sheaf back. The word is empty meanwhile. A
+ * thread that finds that (a handler on top, another thread on the slot) makes a sheaf of its own. A
+ * thread that then finds the word taken sends its sheaf home as it is. So there is nothing to be in
+ * the middle of, no section is needed, and an evacuation owns what it takes. A sheaf that is never
+ * filled goes home when no thread has put anything in since a look for what is idle last passed
+ * (slot_idle.c). What such a look has seen it says in the word, in bits that the address of a sheaf
+ * has not. A thread that puts the sheaf back leaves them out.
  *
  * Invariants:
- *  I1 a sheaf in a word has at least one object and room for one, is of the cache, and its objects are of that node, which
- *     has memory. No such object is ever pushed on a main. (A thread that migrates between the look at the node and its
- *     push may do that, and refills from other nodes bring some: those who ask for a node look at the object.)
+ *  I1 a sheaf in a word has at least one object and room for one, is of the cache, and its objects
+ *     are of that node, which has memory.
  *  I2 a sheaf taken under a generation of `config` is put back under that one or not at all.
- * Concurrency: M1: the release of a word's exchange pairs with the acquire of the next: the owner sees the objects.
- * Failure: no memory for a sheaf: the object goes to its slab.
+ *  I3 the barn of a node that has memory holds objects of that node alone: each sheaf with objects
+ *     that goes to a barn comes through stook_slot_dispose, or was filled with objects of one home.
+ * Concurrency: M1: the release of a word's exchange pairs with the acquire of the next: the owner
+ * sees the objects.
+ * Failure: no memory for a sheaf: the objects go to their slabs.
  */
+#include <limits.h>
 #include <string.h>
 
 #include "pages/meta.h"
 #include "pages/pagemap.h"
-#include "slot/slot_node.h"
-#include "slot/slot_regions.h"
-#include "slot/slot_section.h"
-
-/* Of each cache: counts for each node, then words, slot by slot. */
-struct stook_remote {
-        struct stook_remote_counts sent[STOOK_NODES_MAX];
-        uint32_t looked_ms;             /* atomic, relaxed, a hint: when a round last passed */
-        uintptr_t word[];               /* atomic M1: sheaf | SEEN_* */
-};
-
-#define SEEN_HAND  1u                   /* by the slot's own hand */
-#define SEEN_ROUND 2u                   /* by a round over all slots */
-#define SEEN       ((uintptr_t)3)
-
-static struct stook_sheaf *sheaf_in(uintptr_t word)
-{
-        return (struct stook_sheaf *)(word & ~SEEN);
-}
-
-static struct stook_sheaf *take_out(uintptr_t *word)
-{
-        return sheaf_in(__atomic_exchange_n(word, 0, __ATOMIC_ACQ_REL));
-}
+#include "slot/slot_remote.h"
 
 static uintptr_t *word_of(const struct stook_front *front, unsigned slot, unsigned node)
 {
-        return front->remote->word + (size_t)slot * stook_regions.nodes + node;
+        return stook_remote_word(front->remote, slot, node);
 }
 
 bool stook_slots_add_remote(struct stook_front *front)
@@ -62,7 +54,8 @@ bool stook_slots_add_remote(struct stook_front *front)
         if (front->remote)
                 memset(front->remote->sent, 0, sizeof(front->remote->sent));
         else if (stook_slots_by_node)
-                front->remote = stook_meta_bump(sizeof(*front->remote) + words * sizeof(uintptr_t), 0);
+                front->remote = stook_meta_bump(sizeof(*front->remote) +
+                                                words * sizeof(uintptr_t), 0);
         front->below->remote = front->remote;
         return !stook_slots_by_node || front->remote;
 }
@@ -72,214 +65,232 @@ static uint32_t generation_of(struct stook_front *front)
         return __atomic_load_n(&front->config, __ATOMIC_ACQUIRE);
 }
 
-/* In hand: one with room, of this cache. NULL: no memory. */
+/* In hand: one with room, of this cache. NULL: no memory, or the cache has no sheaves yet. */
 static struct stook_sheaf *take(struct stook_front *front, uintptr_t *word, unsigned home)
 {
         struct stook_barns *barns = front->below;
-        struct stook_sheaf *sheaf = take_out(word);
+        struct stook_sheaf *sheaf = stook_remote_take(word);
 
-        if (sheaf)
+        if (sheaf || !stook_barns_capacity(barns))
                 return sheaf;
-        sheaf = stook_barn_get_empty(barns, stook_slot_node());
-        return sheaf ? sheaf : stook_sheaf_new(barns->cache_index, stook_barns_capacity(barns), home, barns->counters);
+        sheaf = stook_barn_get(barns, stook_slot_node(), (struct stook_barn_want){
+                .kind = STOOK_WANT_EMPTY, .from = STOOK_FROM_BARN });
+        return sheaf ? sheaf : stook_sheaf_new(barns->cache_index, stook_barns_capacity(barns),
+                                               home, barns->counters);
 }
 
 /* Full to the home's barn; else, or where that has no room, into the slabs. */
-static void send(struct stook_front *front, struct stook_sheaf *sheaf, unsigned home)
+static void send(struct stook_front *front, struct stook_sheaf *sheaf, unsigned home, unsigned node)
 {
         struct stook_remote_counts *sent = &front->remote->sent[home];
 
-        __atomic_fetch_add(&sent->objects, stook_sheaf_size(sheaf), __ATOMIC_RELAXED);
-        __atomic_fetch_add(&sent->sheaves, 1, __ATOMIC_RELAXED);
-        stook_barn_dispose(front->below, home, sheaf);
+        if (home != node) {
+                __atomic_fetch_add(&sent->objects, stook_sheaf_size(sheaf), __ATOMIC_RELAXED);
+                __atomic_fetch_add(&sent->sheaves, 1, __ATOMIC_RELAXED);
+        }
+        stook_barn_put(front->below, home, sheaf);
 }
 
-/* Out of hand again. */
-static void put_back(struct stook_front *front, uintptr_t *word, unsigned home, struct stook_sheaf *sheaf,
+/* Out of hand again. False: it cannot stay there. */
+static bool put_back(struct stook_front *front, uintptr_t *word, struct stook_sheaf *sheaf,
                      uint32_t generation)
 {
         uintptr_t none = 0;
 
-        if (!stook_sheaf_full(sheaf) && stook_sheaf_size(sheaf) && generation_of(front) == generation &&
-            __atomic_compare_exchange_n(word, &none, (uintptr_t)sheaf, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
-                return;
-        send(front, sheaf, home);
+        return !stook_sheaf_full(sheaf) && stook_sheaf_size(sheaf) &&
+               generation_of(front) == generation &&
+               __atomic_compare_exchange_n(word, &none, (uintptr_t)sheaf, false, __ATOMIC_RELEASE,
+                                           __ATOMIC_RELAXED);
 }
 
-/* As sole owner of a sheaf with room. */
-static void push(struct stook_sheaf *sheaf, void *object)
+#define SEVERAL UINT_MAX
+
+/*
+ * The home of @n objects, at least one; SEVERAL: they have not the same. About a cycle for each:
+ * nothing is decided for one, what differs from the first is gathered. That tells it all where they
+ * lie in the first range, part by part.
+ */
+static unsigned home_of_all(size_t n, void *const *objects)
 {
-        sheaf->objects[stook_sheaf_size(sheaf)] = object;
-        __atomic_store_n(&sheaf->word, sheaf->word + 1, __ATOMIC_RELAXED);
-}
-
-static bool on_top(const struct stook_sheaf *sheaf, const void *object)
-{
-        unsigned size = stook_sheaf_size(sheaf);
-
-        return size && sheaf->objects[size - 1] == object;
-}
-
-/* May the object lie in sheaves of the node? Where there is no memory, any may. */
-static bool is_at_home(unsigned home, unsigned node)
-{
-        return home == node || !stook_os_node_has_memory(node);
-}
-
-static void to_slab(struct stook_front *front, void *object)
-{
-        stook_count(front->below->counters, STOOK_STAT_free_slowpath, 1);
-        stook_slab_drain(front->below->below, 1, &object);
-}
-
-bool stook_slot_push_home(struct stook_front *front, void *object)
-{
-        const struct stook_thread_v1 *self = stook_self;
-        uint32_t ready = self->ready, slot = ready ? *stook_slot_index(self) : 0;
-
-        return slot < ready &&
-               is_at_home(stook_address_node((uintptr_t)object), stook_slots_node_of(&stook_regions, slot)) &&
-               stook_slot_rseq.push(front->offset, object) == STOOK_PUSH_DONE;
-}
-
-bool stook_slot_free_remote(struct stook_front *front, void *object, void (*on_double)(struct stook_front *, void *))
-{
-        unsigned home = stook_address_node((uintptr_t)object);
-        uint32_t generation = generation_of(front);
-        struct stook_sheaf *sheaf;
-        uintptr_t *word;
-        bool twice;
-
-        if (STOOK_LIKELY(is_at_home(home, stook_slot_node())))
-                return false;
-        word = word_of(front, stook_slot_now(), home);
-        sheaf = generation & 1 ? NULL : take(front, word, home);
-        if (!sheaf) {
-                to_slab(front, object);
-                return true;
-        }
-        twice = on_top(sheaf, object);
-        if (!twice)
-                push(sheaf, object);
-        put_back(front, word, home, sheaf, generation);
-        if (twice)
-                on_double(front, object);
-        return true;
-}
-
-/* Of the @n remote objects those that the first one's sheaf takes. The others are moved to the front; how many. */
-static size_t free_first_home(struct stook_front *front, size_t n, void **objects)
-{
+        uintptr_t base = stook_range.base;
+        uintptr_t last = __atomic_load_n(&stook_range.bytes, __ATOMIC_RELAXED) - 1;
+        uintptr_t first = (uintptr_t)objects[0] - base, differs = 0, outside = 0;
         unsigned home = stook_address_node((uintptr_t)objects[0]);
+
+        for (size_t i = 0; i < n; i++) {
+                uintptr_t off = (uintptr_t)objects[i] - base;
+
+                differs |= off ^ first;
+                outside |= (last - off) | off;          /* the highest bit: not in the range */
+        }
+        if (STOOK_LIKELY(!(differs >> stook_node_ranges.shift) && !(outside >> 63)))
+                return home;
+        for (size_t i = 1; i < n; i++)
+                if (stook_address_node((uintptr_t)objects[i]) != home)
+                        return SEVERAL;
+        return home;
+}
+
+/*
+ * How objects come into a sheaf of a word: from their user, or from another sheaf. It matters to
+ * what is counted.
+ */
+enum from { FREED, MOVED };
+
+/* What a step leaves to its caller. */
+struct rest {
+        size_t left;                    /* objects, at the array's front; all: there was no sheaf */
+        struct stook_sheaf *out;        /* goes home now; NULL: none */
+};
+
+/* Of @n objects those of @home, as many as its sheaf takes. */
+static STOOK_NOINLINE struct rest put_home(struct stook_front *front, unsigned home, size_t n,
+                                           void **objects, enum from from)
+{
         uintptr_t *word = word_of(front, stook_slot_now(), home);
         uint32_t generation = generation_of(front);
         struct stook_sheaf *sheaf = generation & 1 ? NULL : take(front, word, home);
+        unsigned size, room;
         size_t left = 0;
 
-        if (!sheaf) {
-                stook_count(front->below->counters, STOOK_STAT_free_slowpath, n);
-                stook_slab_drain(front->below->below, n, objects);
-                return 0;
-        }
+        if (!sheaf)
+                return (struct rest){ .left = n };
+        size = stook_sheaf_size(sheaf);
+        room = sheaf->capacity;
         for (size_t i = 0; i < n; i++)
-                if (stook_address_node((uintptr_t)objects[i]) == home && !stook_sheaf_full(sheaf))
-                        push(sheaf, objects[i]);
+                if (size < room && stook_address_node((uintptr_t)objects[i]) == home)
+                        sheaf->objects[size++] = objects[i];
                 else
                         objects[left++] = objects[i];
-        put_back(front, word, home, sheaf, generation);
-        return left;
+        if (from == FREED)
+                __atomic_store_n(&sheaf->word, sheaf->word + size - stook_sheaf_size(sheaf),
+                                 __ATOMIC_RELAXED);
+        else
+                stook_sheaf_set_size(sheaf, size);
+        return (struct rest){ left, put_back(front, word, sheaf, generation) ? NULL : sheaf };
+}
+
+/*
+ * Each of @n objects, freed on @node, towards its home. (What goes further down does so from here:
+ * see tools/check-stack.)
+ */
+static void put_homes(struct stook_front *front, unsigned node, size_t n, void **objects,
+                      enum from from)
+{
+        while (n) {
+                unsigned home = stook_address_node((uintptr_t)objects[0]);
+                struct rest rest = put_home(front, home, n, objects, from);
+
+                if (rest.out)
+                        send(front, rest.out, home, node);
+                else if (rest.left == n)
+                        break;
+                n = rest.left;
+        }
+        if (!n)
+                return;
+        stook_count(front->below->counters,
+                    from == FREED ? STOOK_STAT_free_slowpath : STOOK_STAT_sheaf_flush, n);
+        stook_slab_drain(front->below->below, n, objects);
+}
+
+/*
+ * As sole owner. The sheaf is empty at once: where the call is jumped out of, no object is in two
+ * places.
+ */
+static void divide(struct stook_front *front, struct stook_sheaf *sheaf, unsigned node)
+{
+        size_t size = stook_sheaf_size(sheaf);
+
+        stook_sheaf_set_size(sheaf, 0);
+        put_homes(front, node, size, sheaf->objects, MOVED);
+        stook_barn_put(front->below, node, sheaf);
+}
+
+void stook_slot_dispose_by_home(struct stook_front *front, int or_here, struct stook_sheaf *sheaf)
+{
+        unsigned node = or_here < 0 ? stook_slot_node() : (unsigned)or_here;
+        unsigned size = stook_sheaf_size(sheaf), home = node;
+
+        if (size && stook_os_node_has_memory(node))
+                home = home_of_all(size, sheaf->objects);
+        if (home == SEVERAL)
+                divide(front, sheaf, node);
+        else if (home == node)
+                stook_barn_put(front->below, node, sheaf);
+        else
+                send(front, sheaf, home, node);
+}
+
+void stook_slot_send_home(struct stook_front *front, void *object)
+{
+        /* It was popped for no user: not an allocation after all. */
+        stook_count(front->below->counters, STOOK_STAT_alloc_fastpath, (uint64_t)-1);
+        put_homes(front, stook_slot_node(), 1, &object, MOVED);
 }
 
 size_t stook_slot_free_remote_bulk(struct stook_front *front, size_t n, void **objects)
 {
         unsigned node = stook_slot_node();
-        size_t local = 0, remote;
+        size_t local = 0;
 
+        /* Where there is no memory, any object may lie in the barn. */
+        if (STOOK_LIKELY(!n || !stook_os_node_has_memory(node) || home_of_all(n, objects) == node))
+                return n;
         for (size_t i = 0; i < n; i++)
-                if (is_at_home(stook_address_node((uintptr_t)objects[i]), node)) {
+                if (stook_address_node((uintptr_t)objects[i]) == node) {
                         void *object = objects[i];
 
                         objects[i] = objects[local];
                         objects[local++] = object;
                 }
-        for (remote = n - local; remote;)
-                remote = free_first_home(front, remote, objects + local);
+        put_homes(front, node, n - local, objects + local, FREED);
         return local;
-}
-
-void stook_slot_drain_remote(struct stook_front *front)
-{
-        if (!front->remote)
-                return;
-        for (unsigned slot = 0; slot < stook_slots_bound(); slot++)
-                for (unsigned node = 0; node < stook_regions.nodes; node++) {
-                        uintptr_t *word = word_of(front, slot, node);
-                        struct stook_sheaf *sheaf;
-
-                        if (!__atomic_load_n(word, __ATOMIC_RELAXED))
-                                continue;
-                        sheaf = take_out(word);
-                        if (!sheaf)
-                                continue;
-                        stook_barn_flush(front->below, sheaf);
-                        stook_sheaf_delete(sheaf, front->below->counters);
-                }
 }
 
 /* ---- idle ones; within a visit of the barns ---- */
 
-/* @now, or nobody has come since the look @by noted it: its objects go into their slabs. True: they did. */
-static bool rest(struct stook_barns *barns, uintptr_t *word, unsigned home, bool now, uintptr_t by)
+bool stook_remote_reap(struct stook_barns *barns, uintptr_t *word, unsigned home, bool now,
+                       uintptr_t by)
 {
         uintptr_t seen = __atomic_load_n(word, __ATOMIC_RELAXED);
 
-        if (!sheaf_in(seen))
+        if (!stook_remote_sheaf_in(seen))
                 return false;
         if (!now && !(seen & by)) {
-                /* Relaxed: as a read-modify-write it goes on with the release that put the sheaf there. */
-                __atomic_compare_exchange_n(word, &seen, seen | by, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+                /*
+                 * Relaxed: a read-modify-write goes on with the release that put the sheaf there.
+                 */
+                __atomic_compare_exchange_n(word, &seen, seen | by, false, __ATOMIC_RELAXED,
+                                            __ATOMIC_RELAXED);
                 return false;
         }
-        if (!__atomic_compare_exchange_n(word, &seen, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+        if (!__atomic_compare_exchange_n(word, &seen, 0, false, __ATOMIC_ACQ_REL,
+                                         __ATOMIC_RELAXED))
                 return false;
-        stook_barn_retire(barns, home, sheaf_in(seen));
+        stook_barn_retire(barns, home, stook_remote_sheaf_in(seen));
         return true;
 }
 
-void stook_slot_rest_remote(struct stook_barns *barns, const struct stook_line *own, struct stook_idle *idle)
+void stook_slot_reap_remote(struct stook_barns *barns, const struct stook_slot_head *own,
+                            struct stook_idle *idle)
 {
         size_t slot = ((uintptr_t)own - (uintptr_t)stook_regions.base) >> STOOK_SLOT_SHIFT;
 
         if (!barns->remote)
                 return;
         for (unsigned node = 0; node < stook_regions.nodes && idle->work; node++)
-                idle->work -= rest(barns, barns->remote->word + slot * stook_regions.nodes + node, node, false, SEEN_HAND);
-}
-
-bool stook_slots_rest_remote(struct stook_barns *barns, const struct stook_slot_look *look)
-{
-        struct stook_remote *remote = barns->remote;
-        bool due, any = false;
-
-        if (!remote)
-                return false;
-        due = look->now_ms - __atomic_load_n(&remote->looked_ms, __ATOMIC_RELAXED) >= look->after_ms;
-        if (due)
-                __atomic_store_n(&remote->looked_ms, look->now_ms, __ATOMIC_RELAXED);
-        for (unsigned slot = 0; slot < stook_slots_bound(); slot++) {
-                bool gone = look->gone(slot, look->allowed);
-
-                if ((!due && !gone) || !stook_slots_line(slot, 0))
-                        continue;
-                for (unsigned node = 0; node < stook_regions.nodes; node++)
-                        any |= rest(barns, remote->word + (size_t)slot * stook_regions.nodes + node, node, gone, SEEN_ROUND);
-        }
-        return any;
+                idle->work -= stook_remote_reap(barns, stook_remote_word(barns->remote, slot, node),
+                                                node, false, STOOK_REMOTE_SEEN_BY_SLOT);
 }
 
 struct stook_sheaf *stook_slot_remote_sheaf(struct stook_front *front, unsigned slot, unsigned node)
 {
-        return front->remote ? sheaf_in(__atomic_load_n(word_of(front, slot, node), __ATOMIC_ACQUIRE)) : NULL;
+        uintptr_t word = 0;
+
+        if (front->remote)
+                word = __atomic_load_n(word_of(front, slot, node), __ATOMIC_ACQUIRE);
+        return stook_remote_sheaf_in(word);
 }
 
 struct stook_remote_counts stook_slot_remote_counts(const struct stook_front *front, unsigned node)

@@ -1,8 +1,8 @@
 /*
  * Purpose: a cache's counters of slow-path events, named as the kernel's (<stook/stats.h>).
- * alloc_fastpath and free_fastpath hold only what was folded from sheaf memory that left the cache; the
- * rest is in the sheaves' words (barn/sheaf.h).
- * Concurrency: relaxed atomic adds by anybody; sums are exact when quiescent.
+ * alloc_fastpath and free_fastpath hold only what was folded from sheaf memory that left the cache;
+ * the rest is in the sheaves' words (barn/sheaf.h).
+ * Concurrency: relaxed atomic adds by any thread; sums are exact when quiescent.
  */
 #ifndef STOOK_COUNTER_H
 #define STOOK_COUNTER_H

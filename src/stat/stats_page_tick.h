@@ -1,9 +1,11 @@
 /*
- * Purpose: the slow paths' word to whoever publishes the heap's figures now and then (inspect/stats_page.c).
- * Place: called by slow paths of slot, cache and malloc with no lock held; what is called was handed down at
- * start, so nothing below looks up. Without STOOK_STATS it is one load and a branch that is never taken.
- * Concurrency: any thread, any instruction. The hook is written at start and at the end of the process, and
- * is a function or NULL at all times; a call that began before the end may still run after it.
+ * Purpose: the slow paths' tick for the publisher of the heap's figures (inspect/stats_page.c).
+ * Place: called by slow paths of slot, cache and malloc with no lock held. The function to call is
+ * handed in at start, so no layer includes one above it. Without STOOK_STATS a tick is one load and
+ * a branch that is never taken.
+ * Concurrency: any thread, any instruction. The hook is written at start and at the end of the
+ * process, and is a function or NULL at all times; a call that began before the end may still run
+ * after it.
  */
 #ifndef STOOK_STATS_PAGE_TICK_H
 #define STOOK_STATS_PAGE_TICK_H
@@ -11,7 +13,8 @@
 #include "base/compiler.h"
 #include "base/lock.h"
 
-extern void (*stook_stats_page_hook)(void);     /* atomic, relaxed: what it reads was there before it was set */
+/* Atomic, relaxed: what it reads was there before it was set. */
+extern void (*stook_stats_page_hook)(void);
 
 STOOK_INLINE void stook_stats_page_tick(void)
 {

@@ -1,5 +1,6 @@
 /*
- * Proves that the shared library is found by its own name and that header and library tell one release.
+ * Proves that the shared library is found by its own name, and that header and library tell the
+ * same release.
  */
 #include <setjmp.h>
 #include <stdarg.h>

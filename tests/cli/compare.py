@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Proves: --compare and --repeat make the runs they promise, in turn, on the allocators they name, show the output of
-the first alone, and that the figures printed follow from the runs."""
+"""Proves: --compare and --repeat make the runs they promise, in turn, on the allocators they name,
+show the output of the first alone, and that the figures printed follow from the runs."""
+import math
 import os
 import signal
 import statistics
@@ -35,6 +36,11 @@ int main(int argc, char **argv)
 """
 
 
+def sign_test(less, more):
+    n = less + more
+    return min(1, 2 * sum(math.comb(n, i) for i in range(min(less, more) + 1)) / 2 ** n)
+
+
 class Compare(Compiled):
     @classmethod
     def setUpClass(cls):
@@ -53,14 +59,16 @@ class Compare(Compiled):
     def test_in_turn(self):
         done = stook("run", "--compare", "--repeat", "3", self.program, self.log)
         self.assertEqual(done.returncode, 0)
-        self.assertEqual(self.runs(), ["stook"] + ["stook", "system"] * 3)
-        for word in ("Stook: min", "system malloc: min", "wall time", "user+sys time", "peak resident", "median"):
+        self.assertEqual(self.runs(), ["stook", "stook", "system", "system", "stook", "stook",
+                                       "system"])
+        for word in ("Stook: min", "system malloc: min", "wall time", "user+sys time",
+                     "peak resident", "median"):
             self.assertIn(word, done.stderr)
         self.assertIn("ran 3 times on Stook and 3 on the system malloc, in turn", done.stderr)
 
-    def test_five_by_default(self):
+    def test_six_by_default(self):
         stook("run", "--compare", self.program, self.log)
-        self.assertEqual(len(self.runs()), 11)
+        self.assertEqual(len(self.runs()), 13)
 
     def test_repeat_alone_stays_on_stook(self):
         done = stook("run", "--repeat", "2", self.program, self.log)
@@ -69,10 +77,11 @@ class Compare(Compiled):
 
     def test_only_the_first_leaves_figures(self):
         stook("run", "--stats", "--compare", "--repeat", "2", self.program, self.log)
-        self.assertEqual(self.runs(), ["stook+figures"] + ["stook", "system"] * 2)
+        self.assertEqual(self.runs(), ["stook+figures", "stook", "system", "system", "stook"])
 
     def test_output_of_the_first_alone(self):
-        done = stook("run", "--compare", "--repeat", "2", self.program, self.log, input="text", stdin=None)
+        done = stook("run", "--compare", "--repeat", "2", self.program, self.log,
+                     input="text", stdin=None)
         self.assertEqual(done.stdout, "text")
         self.assertEqual(done.stderr.count("shown\n"), 1)
 
@@ -81,8 +90,10 @@ class Compare(Compiled):
             text.write("skipped text")
             text.seek(8)
             os.lseek(text.fileno(), 8, os.SEEK_SET)
-            done = stook("run", "--compare", "--repeat", "2", "--keep-output", self.program, self.log, stdin=text)
-        self.assertEqual(done.stdout, "text" * 5)       # a file is read from the same place each time
+            done = stook("run", "--compare", "--repeat", "2", "--keep-output",
+                         self.program, self.log, stdin=text)
+        # a file is read from the same place each time
+        self.assertEqual(done.stdout, "text" * 5)
         self.assertEqual(done.stderr.count("shown\n"), 5)
 
     def test_status_is_the_programs(self):
@@ -94,10 +105,12 @@ class Compare(Compiled):
 
     def test_runs_that_end_otherwise_are_told(self):
         script = '[ -e "$0" ] && exit 4; : > "$0"'
-        done = stook("run", "--compare", "--repeat", "1", "sh", "-c", script, os.path.join(self.folder, "once"))
+        done = stook("run", "--compare", "--repeat", "1", "sh", "-c", script,
+                     os.path.join(self.folder, "once"))
         self.assertEqual(done.returncode, 0)
         self.assertIn("run 1 on Stook ended with exit status 4, the first run with 0", done.stderr)
-        self.assertIn("run 1 on system malloc ended with exit status 4, the first run with 0", done.stderr)
+        self.assertIn("run 1 on system malloc ended with exit status 4, the first run with 0",
+                      done.stderr)
 
     def test_killed_first_run_ends_it(self):
         done = stook("run", "--compare", "sh", "-c", 'echo x >> "$0"; kill -TERM $$', self.log)
@@ -106,9 +119,11 @@ class Compare(Compiled):
         self.assertIn("no run was timed", done.stderr)
 
     def test_interrupted_timed_run_ends_it(self):
-        # The first run, and one timed run of each side, end by themselves; the next one waits for the signal.
+        # The first run, and one timed run of each side, end by themselves; the next one waits for
+        # the signal.
         script = 'echo x >> "$0"; [ $(wc -l < "$0") -lt 4 ] || exec sleep 60'
-        p = subprocess.Popen([STOOK, "run", "--compare", "--repeat", "3", "sh", "-c", script, self.log],
+        p = subprocess.Popen([STOOK, "run", "--compare", "--repeat", "3", "sh", "-c", script,
+                              self.log],
                              stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         limit = time.monotonic() + 50
         while (not os.path.exists(self.log) or len(self.runs()) < 4) and time.monotonic() < limit:
@@ -116,7 +131,7 @@ class Compare(Compiled):
         p.send_signal(signal.SIGTERM)
         _, err = p.communicate(timeout=50)
         self.assertEqual(p.returncode, 128 + signal.SIGTERM)
-        self.assertEqual(len(self.runs()), 4)
+        self.assertEqual(self.runs(), ["x"] * 4)
         self.assertIn("1 of 3 runs were timed", err)
         self.assertIn("ran 1 time on Stook and 1 on the system malloc", err)
 
@@ -130,9 +145,56 @@ class Compare(Compiled):
             self.assertEqual((len(ours), len(theirs)), (4, 4))
             self.assertTrue(all(v > 0 for v in ours + theirs), (key, ours, theirs))
             ratio, pairs = timed["ratio"][key], [a / b for a, b in zip(ours, theirs)]
-            self.assertAlmostEqual(ratio["of_medians"] / (statistics.median(ours) / statistics.median(theirs)), 1, places=3)
+            self.assertAlmostEqual(ratio["of_medians"] / (statistics.median(ours) /
+                                                          statistics.median(theirs)), 1, places=3)
             self.assertAlmostEqual(ratio["pair_min"] / min(pairs), 1, places=3)
             self.assertAlmostEqual(ratio["pair_max"] / max(pairs), 1, places=3)
+            less, more = sum(p < 1 for p in pairs), sum(p > 1 for p in pairs)
+            self.assertEqual((ratio["pairs_less"], ratio["pairs_more"]), (less, more))
+            self.assertAlmostEqual(ratio["chance"], sign_test(less, more), places=5)
+
+    def test_what_so_many_pairs_can_show(self):
+        """On the system's malloc this program takes 32 MiB more: all pairs agree."""
+        path = self.compile("bigger", r'''
+#include <stdlib.h>
+#include <string.h>
+int main(void)
+{
+        const char *preload = getenv("LD_PRELOAD");
+        size_t n = (preload && strstr(preload, "libstook-malloc.so") ? 1 : 33) << 20;
+        return !memset(malloc(n), 1, n);
+}
+''')
+        too_few = ": fewer than 6 pairs cannot show a difference"
+        for pairs, chance, verdict in ((1, 1, None), (2, 1 / 2, "50 %" + too_few),
+                                       (3, 1 / 4, "25 %" + too_few), (5, 1 / 16, "6 %" + too_few),
+                                       (6, 1 / 32, "3 %"), (9, 1 / 256, "0.4 %"),
+                                       (12, 2 / 4096, "under 0.1 %")):
+            done, data = figures(path, options=["--compare", "--repeat", str(pairs)])
+            peak = data["timed"]["ratio"]["peak_resident_bytes"]
+            self.assertEqual((peak["pairs_less"], peak["pairs_more"]), (pairs, 0))
+            self.assertAlmostEqual(peak["chance"], chance, places=6)
+            said = [line for line in done.stderr.splitlines() if line.startswith("Its peak memory")]
+            if verdict:
+                percent, mark, rest = verdict.partition(" %")
+                verdict = percent + mark + " likely by chance" + rest
+                self.assertRegex(said[0], r"^Its peak memory was \d+ %% less on Stook than on the "
+                                          r"system malloc; less in %d of %d pairs of runs "
+                                          r"\(.*\), %s\.$" % (pairs, pairs, verdict))
+            else:
+                self.assertIn("one pair of runs only", said[0])
+
+    def test_sentences_follow_from_the_pairs(self):
+        done, data = figures("true", options=["--compare", "--repeat", "8"])
+        for key, start in (("wall_s", "It took"), ("cpu_s", "Its processor time"),
+                           ("peak_resident_bytes", "Its peak")):
+            ratio = data["timed"]["ratio"][key]
+            said = [line for line in done.stderr.splitlines() if line.startswith(start)][0]
+            less, more = ratio["pairs_less"], ratio["pairs_more"]
+            if less != more:
+                word = "less" if less > more else "more"
+                self.assertIn("; %s in %d of 8 pairs" % (word, max(less, more)), said)
+            self.assertEqual(said.endswith("likely by chance."), ratio["chance"] <= 0.05, said)
 
     def test_nothing_to_compare_is_said(self):
         path = self.compile("static", "int main(void) { return 0; }", "-static")

@@ -1,17 +1,21 @@
 #!/usr/bin/env python3
-"""Proves: `stook run --stats` and `--json` show what each process of the tree did, once each, however it ended: by
-exit (exactly), _exit, exec, SIGKILL, with its descriptors closed, in another root; and that sums hold."""
+"""Proves: `stook run --stats` and `--json` show what each process of the tree did, once each,
+however it ended: by exit (exactly), _exit, exec, SIGKILL, with its descriptors closed, in another
+root; and that sums hold."""
 import json
 import os
+import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import unittest
 
-from stook import Compiled, STOOK, figures, main, stook
+from stook import Compiled, STOOK, figures, main, stook, without_memfd
 
-# Keeps 2000 objects of 100 bytes and one of 1 MiB, turns over 50,000 of 40 bytes, then does what argv[1] says.
+# Keeps 2000 objects of 100 bytes and one of 1 MiB, turns over 50,000 of 40 bytes, then does what
+# argv[1] says.
 WORKER = r"""
 #include <fcntl.h>
 #include <signal.h>
@@ -38,7 +42,7 @@ static void work(void)
         for (int i = 0; i < 50000; i++)
                 free(malloc(40));
         nanosleep(&pause, NULL);
-        keep(1000);             /* the first of these calls that misses shows what was done before */
+        keep(1000);     /* the first of these calls that misses shows what was done before */
 }
 
 int main(int argc, char **argv)
@@ -97,31 +101,36 @@ class Figures(Compiled):
             if p["figures"] == "none":
                 continue
             totals = p["totals"]
-            for key in ("slabs", "sheaves", "objects_live", "objects_cached", "live_bytes", "cached_bytes", "slab_bytes"):
+            for key in ("slabs", "sheaves", "objects_live", "objects_cached", "live_bytes",
+                        "cached_bytes", "slab_bytes"):
                 self.assertEqual(totals[key], sum(c[key] for c in p["caches"]), key)
             for key, value in totals["counters"].items():
                 self.assertEqual(value, sum(c["counters"][key] for c in p["caches"]), key)
-            self.assertEqual(totals["large_bytes"], p["pages"]["taken_bytes"] - totals["slab_bytes"])
+            self.assertEqual(totals["large_bytes"],
+                             p["pages"]["taken_bytes"] - totals["slab_bytes"])
             for c in p["caches"] + [totals]:
                 n = c["counters"]
-                self.assertAlmostEqual(sum(c["allocated_from"].values()), 1 if n["alloc_fastpath"] + n["alloc_slowpath"] else 0,
+                self.assertAlmostEqual(sum(c["allocated_from"].values()),
+                                       1 if n["alloc_fastpath"] + n["alloc_slowpath"] else 0,
                                        places=4)
                 if p["figures"] == "exact" and c is not totals:
                     self.assertEqual(c["objects_live"], n["alloc_fastpath"] + n["alloc_slowpath"] -
                                      n["free_fastpath"] - n["free_slowpath"], c["name"])
-                    self.assertLessEqual(c["objects_live"] + c["objects_cached"], c["slabs"] * c["objects_per_slab"],
-                                         c["name"])
+                    self.assertLessEqual(c["objects_live"] + c["objects_cached"],
+                                         c["slabs"] * c["objects_per_slab"], c["name"])
                     self.assertLessEqual(c["live_bytes"], c["slab_bytes"])
 
     def cache_for(self, process, size):
         """The smallest cache whose objects take that size."""
-        return min((c for c in process["caches"] if c["object_size"] >= size), key=lambda c: c["object_size"])
+        return min((c for c in process["caches"] if c["object_size"] >= size),
+                   key=lambda c: c["object_size"])
 
     def check_worker(self, process, exact):
         kept, turned = self.cache_for(process, 100), self.cache_for(process, 40)
         self.assertGreaterEqual(kept["objects_live"], 2000 if exact else 1000)
         self.assertLess(kept["objects_live"], 2500)
-        self.assertGreaterEqual(turned["counters"]["alloc_fastpath"] + turned["counters"]["alloc_slowpath"], 50000)
+        self.assertGreaterEqual(turned["counters"]["alloc_fastpath"] +
+                                turned["counters"]["alloc_slowpath"], 50000)
         self.assertLess(turned["objects_live"], 500)
         self.assertGreaterEqual(process["totals"]["large_bytes"], 1 << 20)
         self.assertLess(process["totals"]["large_bytes"], 4 << 20)
@@ -132,7 +141,8 @@ class Figures(Compiled):
     def only(self, data):
         self.assertEqual(len(data["processes"]), 1)
         p = data["processes"][0]
-        self.assertEqual((p["pid"], p["program"], p["born"], p["end"]), (data["run"]["pid"], "worker", "exec", "ended"))
+        self.assertEqual((p["pid"], p["program"], p["born"], p["end"]),
+                         (data["run"]["pid"], "worker", "exec", "ended"))
         return p
 
     def test_exit(self):
@@ -146,7 +156,8 @@ class Figures(Compiled):
         self.assertEqual(data["command"], [self.worker, "exit"])
         kept = self.cache_for(p, 100)
         self.assertIn("worker (pid %d), at exit" % p["pid"], done.stderr)
-        self.assertRegex(done.stderr, r"(?m)^ *%s +%d +%d " % (kept["name"], kept["object_size"], kept["objects_live"]))
+        self.assertRegex(done.stderr, r"(?m)^ *%s +%d +%d " %
+                         (kept["name"], kept["object_size"], kept["objects_live"]))
         self.assertRegex(done.stderr, r"(?m)^ *total ")
 
     def test_underscore_exit(self):
@@ -159,7 +170,8 @@ class Figures(Compiled):
 
     def test_killed(self):
         done, data = self.run_worker("kill")
-        self.assertEqual((done.returncode, data["run"]["signal"], data["run"]["exit_status"]), (137, 9, 137))
+        self.assertEqual((done.returncode, data["run"]["signal"], data["run"]["exit_status"]),
+                         (137, 9, 137))
         self.check_worker(self.only(data), exact=False)
 
     def test_closed_descriptors(self):
@@ -218,13 +230,22 @@ class Figures(Compiled):
 
     def test_full_file_system(self):
         inside = 'mount -t tmpfs -o size="$0" stook /dev/shm && exec "$@"'
-        probe = subprocess.run(["unshare", "-m", "sh", "-c", inside, "64k", "true"], capture_output=True)
+        probe = subprocess.run(["unshare", "-m", "sh", "-c", inside, "64k", "true"],
+                               capture_output=True)
         if probe.returncode:
             self.skipTest("no mount namespace")
         for size in ("4k", "8k", "12k", "16k", "24k", "32k", "64k"):
-            done = subprocess.run(["unshare", "-m", "sh", "-c", inside, size, STOOK, "run", "--stats", self.worker, "fork"],
-                                  capture_output=True, text=True)
+            command = [STOOK, "run", "--stats", self.worker, "fork"]
+            done = subprocess.run(["unshare", "-m", "sh", "-c", inside, size, *command],
+                                  capture_output=True, text=True, preexec_fn=without_memfd)
             self.assertEqual(done.returncode, 0, (size, done.stderr))       # not SIGBUS
+
+    def test_without_memfd(self):
+        done, data = figures(self.worker, "fork", preexec_fn=without_memfd)
+        self.assertEqual((done.returncode, len(data["processes"])), (0, 4))
+        done = stook("run", "--stats", "sh", "-c", 'echo "$STOOK_STATS"', preexec_fn=without_memfd)
+        self.assertRegex(done.stdout, r"^/.*/stook-run-[^/]+\n$")
+        self.assertFalse(os.path.exists(done.stdout.strip()))
 
     def test_limited_address_space(self):
         done, data = figures("sh", "-c", "ulimit -v 2000000; exec %s exit" % self.worker)
@@ -233,11 +254,28 @@ class Figures(Compiled):
         self.check_worker(data["processes"][-1], exact=True)
 
     def test_no_file_size(self):
+        """The program runs, without figures; it has the limit and its signal as they were."""
+        def limit(bytes):
+            return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (bytes, bytes))
+
+        note = "no statistics: the limit on the size of files"
         with tempfile.NamedTemporaryFile() as out:
-            done = stook("run", "--json", out.name, "true", preexec_fn=lambda: __import__("resource").setrlimit(
-                __import__("resource").RLIMIT_FSIZE, (65536, 65536)))
-        self.assertEqual(done.returncode, 2)
-        self.assertIn("figures", done.stderr)
+            done = stook("run", "--json", out.name, "--stats", "true", preexec_fn=limit(65536))
+            data = json.load(out)
+        self.assertEqual((done.returncode, data["processes"]), (0, []))
+        self.assertIn("stook: note: " + note, done.stderr)
+        self.assertTrue(data["notes"][0].startswith(note))
+        self.assertNotIn("not loaded", done.stderr)
+        with tempfile.NamedTemporaryFile() as out:
+            done = stook("run", "--json", out.name, "true", preexec_fn=limit(0))
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(out.name + ": File too large", done.stderr)
+            done = subprocess.run([STOOK, "run", "--stats", "true"], stderr=out,
+                                  preexec_fn=limit(0))
+            self.assertEqual(done.returncode, 0)        # although not a word can be written
+            script = 'echo x > "$0"'
+            done = stook("run", "--stats", "sh", "-c", script, out.name, preexec_fn=limit(0))
+            self.assertEqual(done.returncode, 128 + signal.SIGXFSZ)
 
     def test_json_to_standard_output(self):
         done = stook("run", "--json", "-", "--", self.worker, "exit")
@@ -248,7 +286,8 @@ class Figures(Compiled):
         path = os.path.join(os.fsencode(self.folder), b'w\xff"\\\n\xc3\xa9')
         shutil.copy(self.worker, path)
         with tempfile.NamedTemporaryFile() as out:
-            done = subprocess.run([STOOK, "run", "--json", out.name, path, "exit"], capture_output=True)
+            done = subprocess.run([STOOK, "run", "--json", out.name, path, "exit"],
+                                  capture_output=True)
             data = json.loads(out.read().decode("utf-8"))
         self.assertEqual(done.returncode, 0)
         self.assertEqual(data["processes"][0]["program"], 'w\ufffd"\\\n\u00e9')
@@ -258,9 +297,12 @@ class Figures(Compiled):
         with tempfile.NamedTemporaryFile() as plain:
             plain.write(b"x" * 500000)
             plain.flush()
-            for value, lines in (("nonsense", 1), (plain.name, 1), ("/nonexistent/file", 0)):
+            for value, lines in (("nonsense", 1), (plain.name, 1), ("/nonexistent/file", 0),
+                                 ("/proc/self/exe", 0), ("/proc/self/fd/0", 0),
+                                 ("/proc/1/fd/77", 0)):
                 done = subprocess.run([self.worker, "exit"], capture_output=True, text=True,
-                                      env={**os.environ, "LD_PRELOAD": drop_in, "STOOK_STATS": value})
+                                      env={**os.environ, "LD_PRELOAD": drop_in,
+                                           "STOOK_STATS": value})
                 self.assertEqual(done.returncode, 0)
                 self.assertEqual(done.stderr.count("STOOK_STATS"), lines, done.stderr)
             with open(plain.name, "rb") as f:

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""Proves: the command understands what it says it does, refuses the rest with status 2 and a line that names it, and
-passes on the status of what it ran, or 126 and 127 as env does."""
+"""Proves: the command understands what it says it does, refuses the rest with status 2 and a line
+that names it, and passes on the status of what it ran, or 126 and 127 as env does."""
+import json
 import os
+import select
 import shutil
 import signal
 import subprocess
@@ -27,7 +29,8 @@ class Options(unittest.TestCase):
     def test_output_that_cannot_be_written(self):
         with open("/dev/full", "w") as full:
             for option in ("--help", "--version"):
-                done = subprocess.run([STOOK, option], stdout=full, stderr=subprocess.PIPE, text=True)
+                done = subprocess.run([STOOK, option], stdout=full, stderr=subprocess.PIPE,
+                                      text=True)
                 self.assertEqual(done.returncode, 2)
                 self.assertIn("No space left", done.stderr)
 
@@ -52,8 +55,16 @@ class Options(unittest.TestCase):
         self.refused("run", "--", says="no program given")
         self.refused("run", "--walk", "true", says="no option '--walk'")
         self.refused("run", "-x", "true", says="no option '-x'")
+        self.refused("run", "-xy", "true", says="no option '-x'")
+        self.refused("run", "--stats=1", "true", says="--stats=1: this option takes no value")
+        self.refused("run", "--json", "", "true", says="--json '': No such file")
         self.refused("run", "--json", says="--json needs a value")
-        self.refused("run", "--json", "/nonexistent/x.json", "true", says="/nonexistent/x.json: No such file")
+        for option in ("--", "--stats"):
+            self.refused("run", "--json", option, "true",
+                         says=f"--json needs a file before '{option}'")
+            self.assertFalse(os.path.exists(option))
+        self.refused("run", "--json", "/nonexistent/x.json", "true",
+                     says="--json '/nonexistent/x.json': No such file")
         for number in ("0", "-1", "x", "", "3x", "99999999999999999999"):
             self.refused("run", "--repeat", number, "true", says="--repeat takes a number")
 
@@ -72,10 +83,12 @@ class Statuses(unittest.TestCase):
 
     def test_of_signals(self):
         for number in (signal.SIGTERM, signal.SIGKILL, signal.SIGSEGV, signal.SIGUSR1):
-            self.assertEqual(stook("run", "sh", "-c", "kill -%d $$" % number).returncode, 128 + number)
+            self.assertEqual(stook("run", "sh", "-c", "kill -%d $$" % number).returncode,
+                             128 + number)
 
     def test_crashes_are_named(self):
-        for number, said in ((signal.SIGSEGV, "stook: sh: Segmentation fault\n"), (signal.SIGABRT, "stook: sh: Aborted\n"),
+        for number, said in ((signal.SIGSEGV, "stook: sh: Segmentation fault\n"),
+                             (signal.SIGABRT, "stook: sh: Aborted\n"),
                              (signal.SIGTERM, ""), (signal.SIGPIPE, "")):
             self.assertEqual(stook("run", "sh", "-c", "kill -%d $$" % number).stderr, said)
         done = stook("run", "--stats", "sh", "-c", "kill -SEGV $$")
@@ -97,6 +110,19 @@ class Statuses(unittest.TestCase):
                 self.assertIn(done.returncode, (126, 127))
                 self.assertIn(program, done.stderr)
 
+    def test_missing_interpreters_are_named(self):
+        with tempfile.TemporaryDirectory() as folder:
+            script = os.path.join(folder, "script")
+            for line, named in ((b"#!/nonexistent/interpreter -x", "/nonexistent/interpreter"),
+                                (b"#! /bin/sh\r", "/bin/sh?")):
+                with open(script, "wb") as f:
+                    f.write(line + b"\necho\n")
+                os.chmod(script, 0o755)
+                done = stook("run", script)
+                self.assertEqual(done.returncode, 127)
+                self.assertIn("its interpreter, '%s', is not there" % named, done.stderr)
+        self.assertEqual(stook("run", "").stderr, "stook: '': No such file or directory\n")
+
     def test_without_the_library(self):
         with tempfile.TemporaryDirectory() as folder:
             alone = shutil.copy(STOOK, folder)
@@ -105,6 +131,16 @@ class Statuses(unittest.TestCase):
                 self.skipTest("the library is installed")
             self.assertEqual(done.returncode, 2)
             self.assertIn("libstook-malloc.so", done.stderr)
+
+    def test_without_proc(self):
+        inside = 'umount -l /proc && exec "$0" run --stats -- true'
+        probe = ["unshare", "-m", "sh", "-c", "umount -l /proc"]
+        if not shutil.which("unshare") or subprocess.run(probe, capture_output=True).returncode:
+            self.skipTest("no mount namespace")
+        done = subprocess.run(["unshare", "-m", "sh", "-c", inside, STOOK], capture_output=True,
+                              text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stderr, r"true \(pid \d+\), at exit")
 
     def test_library_path_that_cannot_be_preloaded(self):
         with tempfile.TemporaryDirectory(suffix="a b") as folder:
@@ -117,14 +153,16 @@ class Statuses(unittest.TestCase):
 
 class Signals(unittest.TestCase):
     # A second signal, sent to the group and passed on, must not end the shell on its way out.
-    PROGRAM = ["sh", "-c", "trap 'trap \"\" %s; echo got; exit 7' %s; echo ready; while :; do sleep 0.05; done"]
+    PROGRAM = ["sh", "-c", "trap 'trap \"\" %s; echo got; exit 7' %s; echo ready; "
+                           "while :; do sleep 0.05; done"]
 
     def start(self, name):
         program = [*self.PROGRAM[:2], self.PROGRAM[2] % (name, name)]
-        # Under nohup, or behind a shell's &, some are ignored, and a shell cannot trap what it found ignored.
+        # Under nohup, or behind a shell's &, some are ignored, and a shell cannot trap what it
+        # found ignored.
         signal.signal(getattr(signal, "SIG" + name), signal.SIG_DFL)
-        p = subprocess.Popen([STOOK, "run", "--", *program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                             start_new_session=True)
+        p = subprocess.Popen([STOOK, "run", "--", *program], stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE, text=True, start_new_session=True)
         self.assertEqual(p.stdout.readline(), "ready\n")
         return p
 
@@ -141,9 +179,46 @@ class Signals(unittest.TestCase):
         out, _ = p.communicate(timeout=20)
         self.assertEqual((p.returncode, out), (7, "got\n"))
 
+    def test_killed_with_it(self):
+        """SIGKILL for the command is the program's end, too, and no file stays."""
+        before = set(os.listdir("/dev/shm"))
+        for options in ([], ["--stats"], ["--compare"]):
+            script = "echo $$; exec sleep 100"
+            p = subprocess.Popen([STOOK, "run", *options, "--", "sh", "-c", script], text=True,
+                                 stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+            program = os.pidfd_open(int(p.stdout.readline()))
+            p.kill()
+            p.wait()
+            ended = select.select([program], [], [], 20)[0]
+            if not ended:
+                signal.pidfd_send_signal(program, signal.SIGKILL)
+            os.close(program)
+            p.stdout.close()
+            self.assertTrue(ended, options)
+        left = [n for n in set(os.listdir("/dev/shm")) - before if n.startswith("stook-run-")]
+        self.assertEqual(left, [])
+
+    def test_closed_streams(self):
+        """No file of the command takes their place: the messages would be written into it."""
+        with tempfile.TemporaryDirectory() as folder:
+            out = os.path.join(folder, "x.json")
+            for closed in ("<&-", ">&-", "2>&-", "<&- >&- 2>&-"):
+                for fd in range(3):
+                    script = 'exec "$0" run --stats --json "$1" sh -c "[ -e /proc/self/fd/%d ]" %s'
+                    done = subprocess.run(["sh", "-c", script % (fd, closed), STOOK, out],
+                                          capture_output=True, text=True)
+                    is_closed = ("<&-", ">&-", "2>&-")[fd] in closed.split()
+                    self.assertEqual(done.returncode, 1 if is_closed else 0, (closed, fd))
+                    with open(out) as f:
+                        self.assertEqual(len(json.load(f)["processes"]), 1, closed)
+            script = 'exec "$0" --version >&-'
+            done = subprocess.run(["sh", "-c", script, STOOK], capture_output=True)
+            self.assertEqual(done.returncode, 2)
+
     def test_no_file_is_left(self):
         before = set(os.listdir("/dev/shm"))
-        p = subprocess.Popen([STOOK, "run", "--stats", "--", "sleep", "30"], stderr=subprocess.DEVNULL)
+        p = subprocess.Popen([STOOK, "run", "--stats", "--", "sleep", "30"],
+                             stderr=subprocess.DEVNULL)
         time.sleep(0.3)
         p.send_signal(signal.SIGINT)
         self.assertEqual(p.wait(timeout=20), 128 + signal.SIGINT)

@@ -1,6 +1,10 @@
 """Runs the stook command of the build folder for the tests beside this file."""
+import ctypes
+import errno
 import json
 import os
+import platform
+import struct
 import subprocess
 import sys
 import tempfile
@@ -16,7 +20,8 @@ def stook(*args, **kwargs):
     """The finished command, its output as text."""
     kwargs.setdefault("timeout", 60)
     kwargs.setdefault("stdin", subprocess.DEVNULL)
-    return subprocess.run([STOOK, *args], capture_output=True, text=True, errors="replace", **kwargs)
+    return subprocess.run([STOOK, *args], capture_output=True, text=True, errors="replace",
+                          **kwargs)
 
 
 def figures(*program, options=(), **kwargs):
@@ -42,11 +47,26 @@ class Compiled(unittest.TestCase):
     def compile(self, name, source, *flags):
         path = os.path.join(self.folder, name)
         # Stook counts calls of malloc; a compiler that leaves pairs out would spoil the count.
-        done = subprocess.run([*CC, "-O1", "-fno-builtin", "-o", path, "-xc", "-", "-xnone", *flags], input=source, text=True,
-                              capture_output=True)
+        done = subprocess.run([*CC, "-O1", "-fno-builtin", "-o", path, "-xc", "-", "-xnone",
+                               *flags], input=source, text=True, capture_output=True)
         if done.returncode:
             self.skipTest("cannot compile: " + " ".join(flags) + "\n" + done.stderr)
         return path
+
+
+def without_memfd():
+    """For preexec_fn: from here on, memfd_create fails with ENOSYS, as on a kernel without it."""
+    libc = ctypes.CDLL(None)
+    number = {"x86_64": 319, "aarch64": 279}[platform.machine()]
+    words = [(0x20, 0, 0, 0),                           # load the number of the system call
+             (0x15, 0, 1, number),                      # not that one: skip the next
+             (0x06, 0, 0, 0x00050000 | errno.ENOSYS),   # SECCOMP_RET_ERRNO
+             (0x06, 0, 0, 0x7fff0000)]                  # SECCOMP_RET_ALLOW
+    code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *w) for w in words))
+    words = struct.pack("HxxxxxxP", len(words), ctypes.addressof(code))
+    program = ctypes.create_string_buffer(words)
+    if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, program, 0, 0):
+        raise OSError("no system call filter")
 
 
 def main():

@@ -1,13 +1,15 @@
 /*
- * Proves that the drop-in's malloc and free may be interrupted at each of their instructions: as
- * race/slot_every_instruction does for the sections, here for malloc/hot_x86_64.S.
+ * Proves that the calls of dropin/hot_x86_64.S may be interrupted at each of their instructions.
+ * race/slot_every_instruction does the same for the sections.
  *
- * A breakpoint is put on one instruction; its SIGTRAP handler takes it away and allocates, frees, drains or moves to
- * another CPU. Then every object must be in one pair of hands, its stamp as it was, and the cache must count as many
- * live objects as are held. In threads that have not enrolled yet, too: there the handler enrols the thread, and a
- * second breakpoint, on the commit, shows whether a section that goes on is protected.
+ * A breakpoint is put on one instruction. Its SIGTRAP handler takes the breakpoint away and
+ * allocates, frees, evacuates or moves to another CPU. Then every object must have one holder, and
+ * its stamp as it was. The cache must count as many live objects as are held. The same is done in
+ * threads that have not enrolled yet. There the handler enrols the thread, and a second breakpoint,
+ * on the commit, shows whether a section that goes on is protected.
  *
- * Instructions are found by stepping through each call once while the kernel does not know of the thread's area.
+ * The test finds the instructions by stepping through each call once, while the kernel does not
+ * know of the thread's area.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -23,6 +25,7 @@
 #include <malloc.h>
 #include <stook/stook.h>
 #include "cache/cache.h"
+#include "evacuate/evacuate.h"
 #include "malloc/malloc.h"
 #include "os/os.h"
 #include "slot/slot_regions.h"
@@ -30,7 +33,7 @@
 #if !defined(__x86_64__)
 int main(void)
 {
-        puts("malloc is in C on this machine");
+        puts("the breakpoints here are x86-64's");
         return 77;
 }
 #else
@@ -38,10 +41,11 @@ int main(void)
 #define SIZE      112                   /* of a class that nothing else here uses */
 #define OTHER     208
 #define HELD      200
-#define STEPS_MAX 128
+#define STEPS_MAX 192
 #define COUNT(a)  (sizeof(a) / sizeof((a)[0]))
 #define SIGNATURE 0x53053053u
 #define RETURN    0xc3
+#define SECTION_START 8                 /* struct rseq_cs: the start, and behind it the length */
 #define BREAK     0xcc
 
 static size_t cases, aborts, traps, unprotected, faults;
@@ -57,7 +61,8 @@ static unsigned  at_instruction;
 static void fault(const char *what)
 {
         if (faults++ < 20)
-                printf("fault: %s: %s, instruction %u, then %s\n", what, at_call, at_instruction, at_act);
+                printf("fault: %s: %s, instruction %u, then %s\n", what, at_call, at_instruction,
+                       at_act);
 }
 
 static void hold(void *object)
@@ -90,27 +95,82 @@ static size_t live(void)
 {
         struct stook_cache_stats s = { .stats_size = sizeof(s) };
 
-        return stook_cache_stats(cache, &s) ? ~(size_t)0 : (size_t)s.objects_live;
+        return stook_cache_get_stats(cache, &s) ? ~(size_t)0 : (size_t)s.objects_live;
 }
 
 /* ---- calls, and what interrupts them ---- */
 
+void *_Znwm(size_t size);
+void *_ZnwmRKSt9nothrow_t(size_t size, const void *nothrow);
+void *_ZnwmSt11align_val_t(size_t size, size_t align);
+
+static void *by_malloc(void) { return malloc(SIZE); }
+static void *by_new(void) { return _Znwm(SIZE); }
+static void *by_new_nothrow(void) { return _ZnwmRKSt9nothrow_t(SIZE, ""); }
+static void *by_new_aligned(void) { return _ZnwmSt11align_val_t(SIZE, 16); }
+static void *by_calloc(void) { return calloc(2, SIZE / 2); }
+static void *by_aligned_alloc(void) { return aligned_alloc(16, SIZE); }
+
+static void *by_posix_memalign(void)
+{
+        void *object;
+
+        return posix_memalign(&object, 16, SIZE) ? NULL : object;
+}
+
 static void call_malloc(void) { hold(malloc(SIZE)); }
 static void call_free(void) { if (holding) free(let_go()); }
 
+/*
+ * With the slot evacuated, all of set_up's others and one object more are freed: main has one
+ * object, the spare is full.
+ */
+static void empty_main(void) { call_malloc(); }
+static void full_main(void) { call_malloc(); call_malloc(); call_free(); }
+
+/*
+ * One that allocates, or, without `take`, free. Its last section ends behind the step `commit`. It
+ * takes at most so many instructions: as many as it took when this was written. What is called
+ * before it, if anything, makes main and spare change places in it.
+ */
 struct call {
         const char *name;
-        void (*run)(void);
+        void *(*take)(void);
+        void (*before)(void);
+        unsigned most;
         uint8_t *start, *steps[STEPS_MAX];
-        unsigned count;
+        unsigned count, commit;
 };
-static struct call calls[] = { { .name = "malloc", .run = call_malloc }, { .name = "free", .run = call_free } };
+#define CALL(called, wrapper, instructions) \
+        { .name = #called, .take = wrapper, .most = instructions, \
+          .start = (uint8_t *)(uintptr_t)called }
+static struct call calls[] = {
+        CALL(malloc, by_malloc, 25), CALL(free, NULL, 43), CALL(_Znwm, by_new, 25),
+        CALL(_ZnwmRKSt9nothrow_t, by_new_nothrow, 25),
+        CALL(_ZnwmSt11align_val_t, by_new_aligned, 32),
+        CALL(calloc, by_calloc, 46), CALL(aligned_alloc, by_aligned_alloc, 32),
+        CALL(posix_memalign, by_posix_memalign, 36),
+        { .name = "malloc, main empty", .take = by_malloc, .before = empty_main, .most = 66,
+          .start = (uint8_t *)(uintptr_t)malloc },
+        { .name = "_Znwm, main empty", .take = by_new, .before = empty_main, .most = 66,
+          .start = (uint8_t *)(uintptr_t)_Znwm },
+        { .name = "free, main full", .before = full_main, .most = 89,
+          .start = (uint8_t *)(uintptr_t)free },
+};
+
+static void run(const struct call *call)
+{
+        if (call->take)
+                hold(call->take());
+        else
+                call_free();
+}
 
 static void act_both(void) { call_malloc(); call_free(); }
 static void act_free_first(void) { call_free(); call_malloc(); }
 static void act_many(void) { for (int i = 0; i < 3; i++) call_malloc(); }
 static void act_free_many(void) { for (int i = 0; i < 3; i++) call_free(); }
-static void act_drain(void) { stook_slot_drain(&cache->front); }
+static void act_evacuate(void) { stook_evacuate_cache(&cache->front); }
 
 static void act_other_size(void)
 {
@@ -145,11 +205,19 @@ static void act_migrate(void) { move_to(other_cpu); }
 static void act_migrate_malloc(void) { move_to(other_cpu); call_malloc(); }
 static void act_migrate_free(void) { move_to(other_cpu); call_free(); }
 
-static const struct { const char *name; void (*run)(void); } acts[] = {
-        { "malloc", call_malloc }, { "free", call_free }, { "malloc and free", act_both },
-        { "free and malloc", act_free_first }, { "three mallocs", act_many }, { "three frees", act_free_many },
-        { "a drain", act_drain }, { "another size", act_other_size }, { "calloc and realloc", act_resize },
-        { "migration", act_migrate }, { "migration and malloc", act_migrate_malloc },
+static const struct { const char *name; void (*run)(void);
+} acts[] = {
+        { "malloc", call_malloc },
+        { "free", call_free },
+        { "malloc and free", act_both },
+        { "free and malloc", act_free_first },
+        { "three mallocs", act_many },
+        { "three frees", act_free_many },
+        { "an evacuation", act_evacuate },
+        { "another size", act_other_size },
+        { "calloc and realloc", act_resize },
+        { "migration", act_migrate },
+        { "migration and malloc", act_migrate_malloc },
         { "migration and free", act_migrate_free },
 };
 
@@ -175,14 +243,14 @@ static void clear_breakpoint(void)
         breakpoint = NULL;
 }
 
-/* In a straight line up to the return: whoever jumps away has missed. */
+/* In a straight line up to the return: a call that jumps away has missed. */
 static void record(struct call *call, uint8_t *rip)
 {
         uint8_t *last = call->count ? call->steps[call->count - 1] : NULL;
 
         if (rip < call->start || rip >= call->start + 512 || call->count == STEPS_MAX)
                 return;
-        if (!last || (rip > last && *last != RETURN))
+        if (last ? rip > last && *last != RETURN : rip == call->start)
                 call->steps[call->count++] = rip;
 }
 
@@ -212,8 +280,9 @@ static void on_trap(int signal, siginfo_t *info, void *context)
 }
 
 #define SET_TRAP_FLAG(op) \
-        __asm__ volatile("leaq -128(%%rsp), %%rsp\n\tpushfq\n\t" op ", (%%rsp)\n\tpopfq\n\tleaq 128(%%rsp), %%rsp" \
-                         ::: "memory", "cc")
+        __asm__ volatile("leaq -128(%%rsp), %%rsp\n\tpushfq\n\t" op \
+                         ", (%%rsp)\n\tpopfq\n\tleaq 128(%%rsp), %%rsp" :: \
+                                 : "memory", "cc")
 
 /* Tells the kernel of this thread's area, or takes it away. Areas are 32 bytes at least. */
 static bool rseq(int flags)
@@ -228,33 +297,21 @@ static bool rseq(int flags)
         return false;
 }
 
-static bool find_instructions(struct call *call)
+/* The last instruction of the section that the thread has run last. */
+static bool find_commit(struct call *call)
 {
-        void *(*volatile get)(size_t) = malloc;
-        void (*volatile put)(void *) = free;
-        void *volatile o = call->run == call_free ? get(SIZE) : NULL;
+        const uint8_t *cs = *(uint8_t *volatile *)(stook_self->rseq + STOOK_RSEQ_CS), *start;
+        uint64_t bytes;
 
-        call->start = call->run == call_malloc ? (uint8_t *)(uintptr_t)get : (uint8_t *)(uintptr_t)put;
-        put(get(SIZE));
-        if (!rseq(1))
+        if (!cs)
                 return false;
-        *(volatile uint64_t *)(stook_self->rseq + STOOK_RSEQ_CS) = 0;
-        stepping = call;
-        SET_TRAP_FLAG("orq $0x100");
-        if (call->run == call_free)
-                put(o);
-        o = get(SIZE);
-        SET_TRAP_FLAG("andq $~0x100");
-        stepping = NULL;
-        *(volatile uint64_t *)(stook_self->rseq + STOOK_RSEQ_CS) = 0;
-        if (!rseq(0))
-                return false;
-        put(o);
-        printf("  %s: %u instructions\n", call->name, call->count);
-        return call->count > 15 && call->steps[0] == call->start && *call->steps[call->count - 1] == RETURN;
+        memcpy(&start, cs + SECTION_START, sizeof(start));
+        memcpy(&bytes, cs + SECTION_START + sizeof(start), sizeof(bytes));
+        for (call->commit = 0; call->commit + 1 < call->count; call->commit++)
+                if (call->steps[call->commit + 1] == start + bytes)
+                        return true;
+        return false;
 }
-
-/* ---- cases ---- */
 
 /* 12 objects held, @freed objects of others in the slot: 0: no sheaf there. */
 static void set_up(unsigned freed)
@@ -267,10 +324,50 @@ static void set_up(unsigned freed)
                 call_malloc();
         for (unsigned i = 0; i < freed; i++)
                 others[i] = malloc(SIZE);
-        stook_slot_drain(&cache->front);
+        stook_evacuate_cache(&cache->front);
         for (unsigned i = 0; i < freed; i++)
                 free(others[i]);
 }
+
+static bool find_instructions(struct call *call)
+{
+        void *volatile o = NULL;
+        bool found;
+
+        if (!call->take)
+                o = malloc(SIZE);
+        free(malloc(SIZE));
+        if (call->before) {
+                set_up(cache->front.below->capacity + 1);
+                call->before();
+        }
+        if (!rseq(1))
+                return false;
+        *(volatile uint64_t *)(stook_self->rseq + STOOK_RSEQ_CS) = 0;
+        stepping = call;
+        SET_TRAP_FLAG("orq $0x100");
+        if (call->take)
+                o = call->take();
+        else
+                free(o);
+        SET_TRAP_FLAG("andq $~0x100");
+        stepping = NULL;
+        found = find_commit(call);
+        *(volatile uint64_t *)(stook_self->rseq + STOOK_RSEQ_CS) = 0;
+        if (!rseq(0))
+                return false;
+        if (call->take)
+                free(o);
+        printf("  %s: %u instructions\n", call->name, call->count);
+        if (call->count > call->most) {
+                printf("fault: %s took %u instructions\n", call->name, call->most);
+                faults++;
+        }
+        return found && call->count > (call->before ? 45 : 15) &&
+               *call->steps[call->count - 1] == RETURN;
+}
+
+/* ---- cases ---- */
 
 static void check(void)
 {
@@ -278,7 +375,8 @@ static void check(void)
         if (live() != holding)
                 fault(live() > holding ? "an object is lost" : "more is free than there is");
         for (unsigned i = 0; i < holding; i++)
-                if (held[i][0] != (uintptr_t)held[i] || held[i][SIZE / 8 - 1] != ~(uintptr_t)held[i])
+                if (held[i][0] != (uintptr_t)held[i] ||
+                    held[i][SIZE / 8 - 1] != ~(uintptr_t)held[i])
                         fault("a stamp was overwritten");
 }
 
@@ -287,10 +385,12 @@ static void run_case(struct call *call, unsigned act, unsigned freed, unsigned k
         at_call = call->name, at_act = acts[act].name, at_instruction = k;
         move_to(home_cpu);
         set_up(freed);
+        if (call->before)
+                call->before();
         interruption = acts[act].run;
         trapped = aborted = false;
         set_breakpoint(call->steps[k]);
-        call->run();
+        run(call);
         clear_breakpoint();
         aborts += aborted;
         check();
@@ -307,13 +407,13 @@ static void *fresh_thread(void *unused)
         (void)unused;
         stook_self->ready = 0;
         stook_self->rseq = NULL;
-        if (forget_offsets) {           /* the process has never enrolled anybody */
+        if (forget_offsets) {           /* the process has never enrolled a thread */
                 stook_sections.area = 0;
                 stook_sections.index = STOOK_RSEQ_MM_CID;
         }
-        second = fresh_call->steps[fresh_call->count - 2];
+        second = fresh_call->steps[fresh_call->commit];
         set_breakpoint(fresh_call->steps[fresh_step]);
-        fresh_call->run();
+        run(fresh_call);
         second = NULL;
         clear_breakpoint();
         stook_sections = sections;
@@ -346,6 +446,11 @@ static void run_call(struct call *call, unsigned capacity)
         const unsigned states[] = { 0, 1, 5, capacity - 1, capacity, capacity + 3 };
 
         for (unsigned k = 0; k < call->count; k++) {
+                if (call->before) {
+                        for (unsigned act = 0; act < COUNT(acts); act++)
+                                run_case(call, act, capacity + 1, k);
+                        continue;
+                }
                 for (unsigned s = 0; s < COUNT(states); s++)
                         for (unsigned act = 0; act < COUNT(acts); act++)
                                 run_case(call, act, states[s], k);
@@ -359,7 +464,7 @@ static void run_call(struct call *call, unsigned capacity)
 int main(void)
 {
         struct sigaction sa = { .sa_sigaction = on_trap, .sa_flags = SA_SIGINFO | SA_NODEFER };
-        uintptr_t page = stook_os_page_bytes(), from, to;
+        uintptr_t page = stook_os_page_bytes(), from = UINTPTR_MAX, to = 0;
         cpu_set_t set;
 
         setvbuf(stdout, NULL, _IOLBF, 0);
@@ -376,9 +481,13 @@ int main(void)
                 puts("no restartable sequences here");
                 return 77;
         }
-        from = (uintptr_t)malloc < (uintptr_t)free ? (uintptr_t)malloc : (uintptr_t)free;
-        to = (uintptr_t)malloc ^ (uintptr_t)free ^ from;
-        if (mprotect((void *)(from & -page), ((to + 512) & -page) + page - (from & -page),
+        for (unsigned i = 0; i < COUNT(calls); i++) {
+                uintptr_t start = (uintptr_t)calls[i].start;
+
+                from = start < from ? start : from;
+                to = start > to ? start : to;
+        }
+        if (mprotect((void *)(from & -page), ((to + 1024) & -page) + page - (from & -page),
                      PROT_READ | PROT_WRITE | PROT_EXEC)) {
                 puts("text cannot be written to here");
                 return 77;
@@ -393,8 +502,8 @@ int main(void)
                 run_call(&calls[i], cache->front.below->capacity);
         while (holding)
                 call_free();
-        printf("%zu cases, %zu breakpoints hit, %zu aborts, %zu faults (%zu of fresh threads)\n", cases, traps, aborts,
-               faults, unprotected);
+        printf("%zu cases, %zu breakpoints hit, %zu aborts, %zu faults (%zu of fresh threads)\n",
+               cases, traps, aborts, faults, unprotected);
         return faults || !aborts;
 }
 #endif

@@ -1,6 +1,6 @@
 /*
- * Purpose: a slab layer of nothing but a stack of objects, for tests of the layers above: it notices an object
- * that comes back twice, and knows how many are out.
+ * Purpose: a fake slab layer for tests of the layers above: a stack of objects, and no more. It
+ * reports an object that comes back twice, and counts the objects that are out.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -53,7 +53,13 @@ void stook_slabs_give_kept(struct stook_slabs *slabs, unsigned node)
         (void)slabs, (void)node;
 }
 
-size_t stook_slab_fill(struct stook_slabs *slabs, unsigned node, size_t n, void **out, unsigned flags)
+void stook_slabs_give_pages(struct stook_slabs *slabs, unsigned node, unsigned looks)
+{
+        (void)slabs, (void)node, (void)looks;
+}
+
+size_t stook_slab_fill(struct stook_slabs *slabs, unsigned node, size_t n, void **out,
+                       unsigned flags)
 {
         (void)slabs, (void)node, (void)flags;
         for (size_t i = 0; i < n; i++) {
@@ -72,7 +78,7 @@ size_t stook_slab_fill(struct stook_slabs *slabs, unsigned node, size_t n, void 
         return n;
 }
 
-void stook_slab_drain(struct stook_slabs *slabs, size_t n, void **in)
+void stook_slab_drain(struct stook_slabs *slabs, size_t n, void *const *in)
 {
         (void)slabs;
         for (size_t i = 0; i < n; i++) {

@@ -10,7 +10,7 @@
 void fake_slab_start(size_t n);
 /* Objects that are out. Quiescent. */
 size_t fake_slab_out(void);
-/* A word of an object that nobody else touches. */
+/* A word of an object that only the fake touches. */
 uint32_t *fake_slab_stamp(void *object);
 extern size_t fake_slab_faults;         /* atomic: objects given back twice */
 extern long   fake_slab_fail_after;     /* fills stop after so many objects; -1: never */

@@ -1,18 +1,24 @@
 /*
- * Proves each row of the tables of a slot's misses: what an allocation that brings a full sheaf, and a free that brings an
- * empty one, find in the slot when they come to install it, where they may have been migrated, interrupted or
- * overtaken since they looked. Each row is a test of that name, made to happen by a hook, and checked by where every
- * sheaf is afterwards and by the counters; then all of them at random. The last test says how often each landing was
- * forced, and fails if one was not. The steps before the install: miss_steps.c.
+ * Proves each row of the tables of a slot's misses. An allocation brings a full sheaf, and a free
+ * an empty one. Before it installs its sheaf, the thread may have been migrated, interrupted or
+ * overtaken since it looked. The rows say what it then finds in the slot. Each row is a test of
+ * that name, made to happen by a hook. The test checks where every sheaf is afterwards, and the
+ * counters. One more test does all of them at random. The last test prints how often each landing
+ * was forced, and fails if one was not. The steps before the install: miss_steps.c.
  */
 #include <string.h>
+#include "evacuate/evacuate.h"
 #include "one_slot.h"
+#include "base/inject.h"
 
-/* ---- 2.2 step 11 and 2.5 step 9: what is found at the install ---- */
+/* ---- what an allocation and a free find when they install their sheaf ---- */
 
 enum what { NOTHING, MAIN, SPARE, NEW };
 
-/* Sizes; -1: the zero-capacity sheaf, no spare. Then what is main and spare afterwards, and what found no place. */
+/*
+ * Sizes; -1: the zero-capacity sheaf, no spare. Then what is main and spare afterwards, and what
+ * found no place.
+ */
 struct row {
         const char *name;
         int  main, spare;
@@ -23,41 +29,45 @@ struct row {
 #define FULL CAPACITY
 
 static struct row alloc_rows[] = {
-        { "2.2 step 11: no sheaves, no spare: {F, none}", -1, -1, NEW, NOTHING, NOTHING, 0 },
-        { "2.2 step 11: no sheaves, spare empty: {F, spare}", -1, 0, NEW, SPARE, NOTHING, 0 },
-        { "2.2 step 11: no sheaves, spare not empty: {F, spare}", -1, SOME, NEW, SPARE, NOTHING, 0 },
-        { "2.2 step 11: no sheaves, spare full: {F, spare}", -1, FULL, NEW, SPARE, NOTHING, 0 },
-        { "2.2 step 11: main empty, no spare: {F, main}", 0, -1, NEW, MAIN, NOTHING, 0 },
-        { "2.2 step 11: main empty, spare empty: {F, spare}, main is left", 0, 0, NEW, SPARE, MAIN, 0 },
-        { "2.2 step 11: main empty, spare not empty: {F, spare}, main is left", 0, SOME, NEW, SPARE, MAIN, 0 },
-        { "2.2 step 11: main empty, spare full: {F, spare}, main is left", 0, FULL, NEW, SPARE, MAIN, 0 },
-        { "2.2 step 11: main has some, no spare: {main, F}", SOME, -1, MAIN, NEW, NOTHING, 0 },
-        { "2.2 step 11: main has some, spare empty: {main, F}, spare is left", SOME, 0, MAIN, NEW, SPARE, 0 },
-        { "2.2 step 11: main has some, spare not empty: F is left", SOME, SOME, MAIN, SPARE, NEW, 0 },
-        { "2.2 step 11: main has some, spare full: F is left", SOME, FULL, MAIN, SPARE, NEW, 0 },
-        { "2.2 step 11: main full, no spare: {main, F}", FULL, -1, MAIN, NEW, NOTHING, 0 },
-        { "2.2 step 11: main full, spare empty: {main, F}, spare is left", FULL, 0, MAIN, NEW, SPARE, 0 },
-        { "2.2 step 11: main full, spare not empty: F is left", FULL, SOME, MAIN, SPARE, NEW, 0 },
-        { "2.2 step 11: main full, spare full: F is left", FULL, FULL, MAIN, SPARE, NEW, 0 },
+        { "alloc: no sheaves, no spare: {F, none}", -1, -1, NEW, NOTHING, NOTHING, 0 },
+        { "alloc: no sheaves, spare empty: {F, spare}", -1, 0, NEW, SPARE, NOTHING, 0 },
+        { "alloc: no sheaves, spare not empty: {F, spare}", -1, SOME, NEW, SPARE, NOTHING, 0 },
+        { "alloc: no sheaves, spare full: {F, spare}", -1, FULL, NEW, SPARE, NOTHING, 0 },
+        { "alloc: main empty, no spare: {F, main}", 0, -1, NEW, MAIN, NOTHING, 0 },
+        { "alloc: main empty, spare empty: {F, spare}, main is left", 0, 0, NEW, SPARE, MAIN, 0 },
+        { "alloc: main empty, spare not empty: {F, spare}, main is left", 0, SOME, NEW, SPARE, MAIN,
+          0 },
+        { "alloc: main empty, spare full: {F, spare}, main is left", 0, FULL, NEW, SPARE, MAIN, 0 },
+        { "alloc: main has some, no spare: {main, F}", SOME, -1, MAIN, NEW, NOTHING, 0 },
+        { "alloc: main has some, spare empty: {main, F}, spare is left", SOME, 0, MAIN, NEW, SPARE,
+          0 },
+        { "alloc: main has some, spare not empty: F is left", SOME, SOME, MAIN, SPARE, NEW, 0 },
+        { "alloc: main has some, spare full: F is left", SOME, FULL, MAIN, SPARE, NEW, 0 },
+        { "alloc: main full, no spare: {main, F}", FULL, -1, MAIN, NEW, NOTHING, 0 },
+        { "alloc: main full, spare empty: {main, F}, spare is left", FULL, 0, MAIN, NEW, SPARE, 0 },
+        { "alloc: main full, spare not empty: F is left", FULL, SOME, MAIN, SPARE, NEW, 0 },
+        { "alloc: main full, spare full: F is left", FULL, FULL, MAIN, SPARE, NEW, 0 },
 };
 
 static struct row free_rows[] = {
-        { "2.5 step 9: no sheaves, no spare: {E, none}", -1, -1, NEW, NOTHING, NOTHING, 0 },
-        { "2.5 step 9: no sheaves, spare empty: {E, spare}", -1, 0, NEW, SPARE, NOTHING, 0 },
-        { "2.5 step 9: no sheaves, spare not full: {E, spare}", -1, SOME, NEW, SPARE, NOTHING, 0 },
-        { "2.5 step 9: no sheaves, spare full: {E, spare}", -1, FULL, NEW, SPARE, NOTHING, 0 },
-        { "2.5 step 9: main empty, no spare: {main, E}", 0, -1, MAIN, NEW, NOTHING, 0 },
-        { "2.5 step 9: main empty, spare empty: E is left", 0, 0, MAIN, SPARE, NEW, 0 },
-        { "2.5 step 9: main empty, spare not full: E is left", 0, SOME, MAIN, SPARE, NEW, 0 },
-        { "2.5 step 9: main empty, spare full: E is left", 0, FULL, MAIN, SPARE, NEW, 0 },
-        { "2.5 step 9: main has some, no spare: {main, E}", SOME, -1, MAIN, NEW, NOTHING, 0 },
-        { "2.5 step 9: main has some, spare empty: E is left", SOME, 0, MAIN, SPARE, NEW, 0 },
-        { "2.5 step 9: main has some, spare not full: E is left", SOME, SOME, MAIN, SPARE, NEW, 0 },
-        { "2.5 step 9: main has some, spare full: E is left", SOME, FULL, MAIN, SPARE, NEW, 0 },
-        { "2.5 step 9: main full, no spare: {E, main}", FULL, -1, NEW, MAIN, NOTHING, 0 },
-        { "2.5 step 9: main full, spare empty: {spare, main}, E is left", FULL, 0, SPARE, MAIN, NEW, 0 },
-        { "2.5 step 9: main full, spare not full: {spare, main}, E is left", FULL, SOME, SPARE, MAIN, NEW, 0 },
-        { "2.5 step 9: main full, spare full: {E, spare}, main is left", FULL, FULL, NEW, SPARE, MAIN, 0 },
+        { "free: no sheaves, no spare: {E, none}", -1, -1, NEW, NOTHING, NOTHING, 0 },
+        { "free: no sheaves, spare empty: {E, spare}", -1, 0, NEW, SPARE, NOTHING, 0 },
+        { "free: no sheaves, spare not full: {E, spare}", -1, SOME, NEW, SPARE, NOTHING, 0 },
+        { "free: no sheaves, spare full: {E, spare}", -1, FULL, NEW, SPARE, NOTHING, 0 },
+        { "free: main empty, no spare: {main, E}", 0, -1, MAIN, NEW, NOTHING, 0 },
+        { "free: main empty, spare empty: E is left", 0, 0, MAIN, SPARE, NEW, 0 },
+        { "free: main empty, spare not full: E is left", 0, SOME, MAIN, SPARE, NEW, 0 },
+        { "free: main empty, spare full: E is left", 0, FULL, MAIN, SPARE, NEW, 0 },
+        { "free: main has some, no spare: {main, E}", SOME, -1, MAIN, NEW, NOTHING, 0 },
+        { "free: main has some, spare empty: E is left", SOME, 0, MAIN, SPARE, NEW, 0 },
+        { "free: main has some, spare not full: E is left", SOME, SOME, MAIN, SPARE, NEW, 0 },
+        { "free: main has some, spare full: E is left", SOME, FULL, MAIN, SPARE, NEW, 0 },
+        { "free: main full, no spare: {E, main}", FULL, -1, NEW, MAIN, NOTHING, 0 },
+        { "free: main full, spare empty: {spare, main}, E is left", FULL, 0, SPARE, MAIN, NEW, 0 },
+        { "free: main full, spare not full: {spare, main}, E is left", FULL, SOME, SPARE, MAIN, NEW,
+          0 },
+        { "free: main full, spare full: {E, spare}, main is left", FULL, FULL, NEW, SPARE, MAIN,
+          0 },
 };
 
 static struct row *landing_row;
@@ -105,7 +115,8 @@ static void check_landing(const struct row *row, unsigned limit, bool left_full)
         else
                 assert_int_equal(left_full ? fulls() : empties(), 1);
         assert_int_equal(counted(STOOK_STAT_barn_put), row->left && left_full && limit);
-        assert_int_equal(counted(STOOK_STAT_sheaf_flush), row->left && left_full && !limit ? CAPACITY : 0);
+        assert_int_equal(counted(STOOK_STAT_sheaf_flush),
+                         row->left && left_full && !limit ? CAPACITY : 0);
 }
 
 static void start_landing(struct row *row, unsigned limit)
@@ -114,7 +125,7 @@ static void start_landing(struct row *row, unsigned limit)
         memset(there, 0, sizeof(there));
         landings = 0;
         landing_row = row;
-        stook_slot_hooks.landing = land_here;
+        stook_inject.landing = land_here;
 }
 
 static void an_allocation_lands(void **state)
@@ -128,7 +139,8 @@ static void an_allocation_lands(void **state)
                 object = stook_slot_alloc_miss(&front);
                 assert_non_null(object);
                 check_landing(row, limit, row->left == NEW);
-                assert_int_equal(stook_sheaf_size(main_now()), row->main > 0 ? row->main - 1 : CAPACITY - 1);
+                assert_int_equal(stook_sheaf_size(main_now()),
+                                 row->main > 0 ? row->main - 1 : CAPACITY - 1);
                 assert_int_equal(counted(STOOK_STAT_alloc_slowpath), 0);
                 stook_slot_free_miss(&front, object, on_double);
                 check_nothing_lost();
@@ -140,7 +152,9 @@ static void a_free_lands(void **state)
         struct row *row = *state;
 
         for (unsigned limit = 0; limit < 4; limit += 3) {
-                int into = row->to_main == MAIN ? row->main : row->to_main == SPARE ? row->spare : 0;
+                int into = row->to_main == MAIN    ? row->main
+                           : row->to_main == SPARE ? row->spare
+                                                   : 0;
 
                 start_landing(row, limit);
                 stook_slot_free_miss(&front, users(), on_double);
@@ -163,14 +177,14 @@ static void a_landing_under_another_configuration(void **state)
         (void)state;
         begin(3);
         landings = 0;
-        stook_slot_hooks.landing = reconfigure;
+        stook_inject.landing = reconfigure;
         stook_slot_free_miss(&front, stook_slot_alloc_miss(&front), on_double);
         assert_true(landings > 4);                      /* every try of both calls */
         assert_ptr_equal(main_now(), ZERO);
         assert_null(spare_now());
         assert_int_equal(counted(STOOK_STAT_alloc_slowpath), 1);
         assert_int_equal(counted(STOOK_STAT_free_slowpath), 1);
-        assert_true(fulls() > 0);                       /* where the sheaves went that were not installed */
+        assert_true(fulls() > 0); /* where the sheaves went that were not installed */
         check_nothing_lost();
 }
 
@@ -197,7 +211,7 @@ static void land_anywhere(struct stook_front *f)
                 return;
         }
         if (below(8) == 0) {
-                assert_true(stook_slot_drain(f));
+                assert_true(stook_evacuate_cache(f));
                 return;
         }
         main = below(4) ? sheaf_of((unsigned)below(CAPACITY + 1)) : ZERO;
@@ -212,7 +226,7 @@ static void trap_16_migration_while_a_sheaf_is_fetched(void **state)
 
         (void)state;
         landings = 0;
-        stook_slot_hooks.landing = land_anywhere;
+        stook_inject.landing = land_anywhere;
         for (unsigned i = 0; i < 60000; i++) {
                 if (n < 200 && below(200) >= n) {
                         held[n] = stook_slot_alloc_miss(&front);
@@ -226,7 +240,7 @@ static void trap_16_migration_while_a_sheaf_is_fetched(void **state)
                         stook_slot_free_miss(&front, held[at], on_double);
                         held[at] = held[--n];
                 }
-                stook_slot_hooks.exchange_fail = below(16) ? 0 : 2;
+                stook_inject.exchange_fail = below(16) ? 0 : 2;
         }
         assert_true(landings > 1000);
         while (n)
@@ -256,9 +270,11 @@ int main(void)
         unsigned n = 2;
 
         for (unsigned i = 0; i < 16; i++) {
-                tests[n++] = (struct CMUnitTest){ .name = alloc_rows[i].name, .test_func = an_allocation_lands,
+                tests[n++] = (struct CMUnitTest){ .name = alloc_rows[i].name,
+                                                  .test_func = an_allocation_lands,
                                                   .initial_state = &alloc_rows[i] };
-                tests[n++] = (struct CMUnitTest){ .name = free_rows[i].name, .test_func = a_free_lands,
+                tests[n++] = (struct CMUnitTest){ .name = free_rows[i].name,
+                                                  .test_func = a_free_lands,
                                                   .initial_state = &free_rows[i] };
         }
         tests[n++] = (struct CMUnitTest)cmocka_unit_test(every_landing_was_forced);

@@ -1,13 +1,15 @@
 /*
- * Proves each step of a slot's misses but the install (landings.c): where an allocation gets its sheaf from, where a free
- * gets its empty one, and the ways out when something is not to be had. Each step is a test of that name, made to
- * happen by a hook, and checked by where every sheaf is afterwards and by the counters.
+ * Proves each step of a slot's misses except the install (landings.c): where an allocation gets its
+ * sheaf from, where a free gets its empty one, and what happens when something is not to be had.
+ * Each step is a test of that name, made to happen by a hook. The test checks where every sheaf is
+ * afterwards, and the counters.
  */
 #include "one_slot.h"
+#include "base/inject.h"
 
-/* ---- the other steps of 2.2 ---- */
+/* ---- an allocation that misses ---- */
 
-static void step_2_2_1_no_sheaves(void **state)
+static void alloc_no_sheaves(void **state)
 {
         (void)state;
         barns.capacity = 0;
@@ -17,7 +19,7 @@ static void step_2_2_1_no_sheaves(void **state)
         check_nothing_lost();
 }
 
-static void step_2_2_2_spare_is_swapped_in(void **state)
+static void alloc_spare_is_swapped_in(void **state)
 {
         struct stook_sheaf *main = sheaf_of(0), *spare = sheaf_of(SOME);
 
@@ -30,12 +32,12 @@ static void step_2_2_2_spare_is_swapped_in(void **state)
         check_nothing_lost();
 }
 
-static void step_2_2_4_a_full_sheaf_of_the_barn(void **state)
+static void alloc_a_full_sheaf_of_the_barn(void **state)
 {
         struct stook_sheaf *full = sheaf_of(CAPACITY);
 
         (void)state;
-        assert_true(stook_barn_put_full(&barns, 0, full));
+        assert_true(stook_barn_push_full(&barns, 0, full));
         stook_slot_free_miss(&front, stook_slot_alloc_miss(&front), on_double);
         assert_ptr_equal(main_now(), full);
         assert_int_equal(counted(STOOK_STAT_barn_get), 1);
@@ -44,21 +46,21 @@ static void step_2_2_4_a_full_sheaf_of_the_barn(void **state)
         check_nothing_lost();
 }
 
-static void step_2_2_6_an_empty_sheaf_of_the_barn_is_filled(void **state)
+static void alloc_an_empty_sheaf_of_the_barn_is_filled(void **state)
 {
         struct stook_sheaf *empty = sheaf_of(0);
 
         (void)state;
-        assert_true(stook_barn_put_empty(&barns, 0, empty));
+        assert_true(stook_barn_push_empty(&barns, 0, empty));
         stook_slot_free_miss(&front, stook_slot_alloc_miss(&front), on_double);
         assert_ptr_equal(main_now(), empty);
-        assert_int_equal(counted(STOOK_STAT_barn_get_fail), 1);         /* step 5 */
+        assert_int_equal(counted(STOOK_STAT_barn_get_fail), 1);         /* none was full */
         assert_int_equal(counted(STOOK_STAT_sheaf_refill), CAPACITY);
         assert_int_equal(counted(STOOK_STAT_sheaf_alloc), 1);
         check_nothing_lost();
 }
 
-static void step_2_2_8_a_new_sheaf_or_none(void **state)
+static void alloc_a_new_sheaf_or_none(void **state)
 {
         (void)state;
         stook_slot_free_miss(&front, stook_slot_alloc_miss(&front), on_double);
@@ -66,7 +68,7 @@ static void step_2_2_8_a_new_sheaf_or_none(void **state)
         assert_int_equal(counted(STOOK_STAT_sheaf_refill), CAPACITY);
         check_nothing_lost();
         begin(3);
-        stook_sheaf_fail_every = 1;
+        stook_inject.sheaf_fail_every = 1;
         stook_slot_free_miss(&front, stook_slot_alloc_miss(&front), on_double);
         assert_int_equal(counted(STOOK_STAT_sheaf_alloc), 0);
         assert_int_equal(counted(STOOK_STAT_alloc_slowpath), 1);
@@ -74,7 +76,7 @@ static void step_2_2_8_a_new_sheaf_or_none(void **state)
         check_nothing_lost();
 }
 
-static void step_2_2_9_a_refill_that_falls_short(void **state)
+static void alloc_a_refill_that_falls_short(void **state)
 {
         (void)state;
         for (long some = 0; some < CAPACITY; some++) {
@@ -88,12 +90,12 @@ static void step_2_2_9_a_refill_that_falls_short(void **state)
         }
 }
 
-static void step_2_2_10_the_install_is_refused(void **state)
+static void alloc_the_install_is_refused(void **state)
 {
         void *object;
 
         (void)state;
-        stook_slot_hooks.exchange_fail = 1;
+        stook_inject.exchange_fail = 1;
         object = stook_slot_alloc_miss(&front);
         assert_non_null(object);
         assert_ptr_equal(main_now(), ZERO);
@@ -105,15 +107,15 @@ static void step_2_2_10_the_install_is_refused(void **state)
         check_nothing_lost();
 }
 
-/* ---- of 2.5 ---- */
+/* ---- a free that misses ---- */
 
-static void step_2_5_2_no_spare(void **state)
+static void free_no_spare(void **state)
 {
         struct stook_sheaf *main = sheaf_of(CAPACITY), *empty = sheaf_of(0);
 
         (void)state;
         set(main, NULL);
-        assert_true(stook_barn_put_empty(&barns, 0, empty));
+        assert_true(stook_barn_push_empty(&barns, 0, empty));
         stook_slot_free_miss(&front, users(), on_double);
         assert_ptr_equal(main_now(), empty);
         assert_ptr_equal(spare_now(), main);
@@ -121,7 +123,7 @@ static void step_2_5_2_no_spare(void **state)
         check_nothing_lost();
 }
 
-static void step_2_5_3_spare_is_swapped_in(void **state)
+static void free_spare_is_swapped_in(void **state)
 {
         struct stook_sheaf *main = sheaf_of(CAPACITY), *spare = sheaf_of(SOME);
 
@@ -134,13 +136,14 @@ static void step_2_5_3_spare_is_swapped_in(void **state)
         check_nothing_lost();
 }
 
-static void step_2_5_4_both_full_and_the_barn_takes_one(void **state)
+static void free_both_full_and_the_barn_takes_one(void **state)
 {
-        struct stook_sheaf *main = sheaf_of(CAPACITY), *spare = sheaf_of(CAPACITY), *empty = sheaf_of(0);
+        struct stook_sheaf *main = sheaf_of(CAPACITY), *spare = sheaf_of(CAPACITY),
+                           *empty = sheaf_of(0);
 
         (void)state;
         set(main, spare);
-        assert_true(stook_barn_put_empty(&barns, 0, empty));
+        assert_true(stook_barn_push_empty(&barns, 0, empty));
         stook_slot_free_miss(&front, users(), on_double);
         assert_ptr_equal(main_now(), empty);
         assert_ptr_equal(spare_now(), spare);
@@ -149,12 +152,12 @@ static void step_2_5_4_both_full_and_the_barn_takes_one(void **state)
         check_nothing_lost();
 }
 
-static void step_2_5_5_both_full_and_so_is_the_barn(void **state)
+static void free_both_full_and_so_is_the_barn(void **state)
 {
         (void)state;
         begin(1);
         set(sheaf_of(CAPACITY), sheaf_of(CAPACITY));
-        assert_true(stook_barn_put_full(&barns, 0, sheaf_of(CAPACITY)));
+        assert_true(stook_barn_push_full(&barns, 0, sheaf_of(CAPACITY)));
         stook_slot_free_miss(&front, users(), on_double);
         assert_int_equal(stook_sheaf_size(main_now()), 1);
         assert_int_equal(stook_sheaf_size(spare_now()), CAPACITY);
@@ -164,13 +167,13 @@ static void step_2_5_5_both_full_and_so_is_the_barn(void **state)
         check_nothing_lost();
 }
 
-static void step_2_5_7_no_memory_for_an_empty_sheaf(void **state)
+static void free_no_memory_for_an_empty_sheaf(void **state)
 {
         struct stook_sheaf *main = sheaf_of(CAPACITY);
 
         (void)state;
         set(main, sheaf_of(CAPACITY));
-        stook_sheaf_fail_every = 1;
+        stook_inject.sheaf_fail_every = 1;
         stook_slot_free_miss(&front, users(), on_double);
         assert_ptr_equal(main_now(), main);             /* flushed, it is the empty one itself */
         assert_int_equal(stook_sheaf_size(main), 1);
@@ -179,11 +182,11 @@ static void step_2_5_7_no_memory_for_an_empty_sheaf(void **state)
         check_nothing_lost();
 }
 
-static void step_2_5_8_the_install_is_refused(void **state)
+static void free_the_install_is_refused(void **state)
 {
         (void)state;
         set(sheaf_of(CAPACITY), sheaf_of(CAPACITY));
-        stook_slot_hooks.exchange_fail = 1;
+        stook_inject.exchange_fail = 1;
         stook_slot_free_miss(&front, users(), on_double);
         assert_int_equal(stook_sheaf_size(main_now()), CAPACITY);
         assert_int_equal(empties(), 1);
@@ -191,7 +194,10 @@ static void step_2_5_8_the_install_is_refused(void **state)
         check_nothing_lost();
 }
 
-/* ---- 2.8: what is not to be had. The slabs' two rows, of their lists' locks, are in tests/unit/slab. ---- */
+/*
+ * ---- 2.8: what is not to be had. The slabs' two rows, of their lists' locks, are in
+ * tests/unit/slab. ----
+ */
 
 static void row_2_8_the_slot_is_not_to_be_had(void **state)
 {
@@ -199,7 +205,7 @@ static void row_2_8_the_slot_is_not_to_be_had(void **state)
 
         (void)state;
         set(sheaf_of(SOME), NULL);
-        stook_slot_hooks.abort_storm = 1;
+        stook_inject.abort_storm = 1;
         object = stook_slot_alloc_miss(&front);
         assert_non_null(object);
         assert_int_equal(counted(STOOK_STAT_alloc_slowpath), 1);
@@ -214,9 +220,9 @@ static void row_2_8_the_barn_is_not_to_be_had(void **state)
         void *object;
 
         (void)state;
-        assert_true(stook_barn_put_full(&barns, 0, sheaf_of(CAPACITY)));
-        stook_slot_hooks.trade_fail = 1;
-        stook_slot_hooks.refill_fail = 1;
+        assert_true(stook_barn_push_full(&barns, 0, sheaf_of(CAPACITY)));
+        stook_inject.get_fail = 1;
+        stook_inject.refill_fail = 1;
         object = stook_slot_alloc_miss(&front);
         assert_non_null(object);
         assert_int_equal(counted(STOOK_STAT_alloc_slowpath), 1);
@@ -231,13 +237,13 @@ static void row_2_8_no_memory_for_a_sheaf(void **state)
         void *object;
 
         (void)state;
-        stook_sheaf_fail_every = 1;
+        stook_inject.sheaf_fail_every = 1;
         object = stook_slot_alloc_miss(&front);
         assert_non_null(object);
         assert_int_equal(counted(STOOK_STAT_alloc_slowpath), 1);
-        stook_sheaf_fail_every = 0;
+        stook_inject.sheaf_fail_every = 0;
         set(sheaf_of(CAPACITY), sheaf_of(CAPACITY));
-        stook_sheaf_fail_every = 1;
+        stook_inject.sheaf_fail_every = 1;
         stook_slot_free_miss(&front, object, on_double);
         assert_int_equal(counted(STOOK_STAT_sheaf_flush), CAPACITY);
         assert_int_equal(stook_sheaf_size(main_now()), 1);
@@ -256,19 +262,19 @@ static void row_2_8_no_memory_for_objects(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup(step_2_2_1_no_sheaves, start),
-                cmocka_unit_test_setup(step_2_2_2_spare_is_swapped_in, start),
-                cmocka_unit_test_setup(step_2_2_4_a_full_sheaf_of_the_barn, start),
-                cmocka_unit_test_setup(step_2_2_6_an_empty_sheaf_of_the_barn_is_filled, start),
-                cmocka_unit_test_setup(step_2_2_8_a_new_sheaf_or_none, start),
-                cmocka_unit_test_setup(step_2_2_9_a_refill_that_falls_short, start),
-                cmocka_unit_test_setup(step_2_2_10_the_install_is_refused, start),
-                cmocka_unit_test_setup(step_2_5_2_no_spare, start),
-                cmocka_unit_test_setup(step_2_5_3_spare_is_swapped_in, start),
-                cmocka_unit_test_setup(step_2_5_4_both_full_and_the_barn_takes_one, start),
-                cmocka_unit_test_setup(step_2_5_5_both_full_and_so_is_the_barn, start),
-                cmocka_unit_test_setup(step_2_5_7_no_memory_for_an_empty_sheaf, start),
-                cmocka_unit_test_setup(step_2_5_8_the_install_is_refused, start),
+                cmocka_unit_test_setup(alloc_no_sheaves, start),
+                cmocka_unit_test_setup(alloc_spare_is_swapped_in, start),
+                cmocka_unit_test_setup(alloc_a_full_sheaf_of_the_barn, start),
+                cmocka_unit_test_setup(alloc_an_empty_sheaf_of_the_barn_is_filled, start),
+                cmocka_unit_test_setup(alloc_a_new_sheaf_or_none, start),
+                cmocka_unit_test_setup(alloc_a_refill_that_falls_short, start),
+                cmocka_unit_test_setup(alloc_the_install_is_refused, start),
+                cmocka_unit_test_setup(free_no_spare, start),
+                cmocka_unit_test_setup(free_spare_is_swapped_in, start),
+                cmocka_unit_test_setup(free_both_full_and_the_barn_takes_one, start),
+                cmocka_unit_test_setup(free_both_full_and_so_is_the_barn, start),
+                cmocka_unit_test_setup(free_no_memory_for_an_empty_sheaf, start),
+                cmocka_unit_test_setup(free_the_install_is_refused, start),
                 cmocka_unit_test_setup(row_2_8_the_slot_is_not_to_be_had, start),
                 cmocka_unit_test_setup(row_2_8_the_barn_is_not_to_be_had, start),
                 cmocka_unit_test_setup(row_2_8_no_memory_for_a_sheaf, start),

@@ -1,7 +1,8 @@
 /*
- * What this proves: every call of libstook answers NULL as its header says, and other arguments that are none: those
- * that look for it with the documented error, nothing else done; those that are the fast path do not look, and end the
- * process at once instead of going on with somebody else's memory.
+ * What this proves: every call of libstook answers NULL, and other arguments that are none, as its
+ * header says. A call that tests for them returns the documented error and does nothing else. A
+ * call of the hot path does not test. It ends the process at once, and does not go on with memory
+ * that is not the caller's.
  * The list is complete: a call that libstook.sym exports and no test here names is a failure.
  */
 #include <errno.h>
@@ -32,11 +33,12 @@ static void note(const char *name)
 /* NAME(arguments...), noted. */
 #define CALL(name, ...) (note(#name), name(__VA_ARGS__))
 
-#define REFUSED(error, ...) do {                                                                                     \
-        errno = 0;                                                                                                   \
-        assert_null(__VA_ARGS__);                                                                                    \
-        assert_int_equal(errno, error);                                                                              \
-} while (0)
+#define REFUSED(error, ...) \
+        do { \
+                errno = 0; \
+                assert_null(__VA_ARGS__); \
+                assert_int_equal(errno, error); \
+        } while (0)
 
 /* A dead end that no compiler sees through. */
 static void *volatile nothing;
@@ -71,6 +73,7 @@ static void caches(void **state)
         assert_int_equal(CALL(stook_cache_destroy, NULL), 0);
         assert_null(CALL(stook_cache_find, NULL));
         REFUSED(EINVAL, CALL(stook_cache_zalloc, NULL));
+        REFUSED(EINVAL, CALL(stook_cache_alloc_flags, NULL, 0));
         REFUSED(EINVAL, CALL(stook_cache_alloc_node, NULL, 0, -1));
         REFUSED(EINVAL, stook_cache_alloc_node(NULL, STOOK_THISNODE, 0));
         assert_int_equal(CALL(stook_cache_alloc_bulk, NULL, 0, 2, none), -EINVAL);
@@ -103,14 +106,14 @@ static void caches(void **state)
 static void sheaves(void **state)
 {
         struct stook_cache *cache = a_cache(0);
-        struct stook_sheaf *sheaf = stook_sheaf_prefill(cache, 2, 0), *none = NULL, *same = sheaf;
+        struct stook_sheaf *sheaf = stook_sheaf_prefill(cache, 0, 2), *none = NULL, *same = sheaf;
 
         (void)state;
         assert_non_null(sheaf);
-        REFUSED(EINVAL, CALL(stook_sheaf_prefill, NULL, 2, 0));
-        assert_int_equal(CALL(stook_sheaf_refill, NULL, &same, 2, 0), -EINVAL);
-        assert_int_equal(stook_sheaf_refill(cache, NULL, 2, 0), -EINVAL);
-        assert_int_equal(stook_sheaf_refill(cache, &none, 2, 0), -EINVAL);
+        REFUSED(EINVAL, CALL(stook_sheaf_prefill, NULL, 0, 2));
+        assert_int_equal(CALL(stook_sheaf_refill, NULL, 0, &same, 2), -EINVAL);
+        assert_int_equal(stook_sheaf_refill(cache, 0, NULL, 2), -EINVAL);
+        assert_int_equal(stook_sheaf_refill(cache, 0, &none, 2), -EINVAL);
         assert_null(none);
         assert_ptr_equal(same, sheaf);
         assert_int_equal(CALL(stook_sheaf_available, NULL), 0);
@@ -143,14 +146,14 @@ static void groups(void **state)
         assert_int_equal(CALL(stook_group_get_stats, NULL, &stats), -EINVAL);
         assert_int_equal(stook_group_get_stats(group, NULL), -EINVAL);
         CALL(stook_group_on_limit, NULL, NULL, NULL);
-        CALL(stook_group_put, NULL);
+        CALL(stook_group_destroy, NULL);
         REFUSED(EINVAL, CALL(stook_cache_alloc_group, NULL, 0, group));
         REFUSED(EINVAL, stook_cache_alloc_group(plain, 0, group));
-        object = stook_cache_alloc_group(cache, 0, NULL);       /* nobody is charged */
+        object = stook_cache_alloc_group(cache, 0, NULL);       /* no group is charged */
         assert_non_null(object);
         assert_int_equal(stook_group_usage(group), 0);
         stook_cache_free(cache, object);
-        stook_group_put(group);
+        stook_group_destroy(group);
         assert_int_equal(stook_cache_destroy(cache), 0);
         assert_int_equal(stook_cache_destroy(plain), 0);
 }
@@ -212,17 +215,17 @@ static void figures_and_control(void **state)
 {
         struct stook_cache *cache = a_cache(0);
         struct stook_cache_stats stats = { .stats_size = sizeof(stats) };
-        struct stook_node_stats node = { .stats_size = sizeof(node) };
+        struct stook_cache_node_stats node = { .stats_size = sizeof(node) };
 
         (void)state;
-        assert_int_equal(CALL(stook_cache_stats, NULL, &stats), -EINVAL);
-        assert_int_equal(stook_cache_stats(cache, NULL), -EINVAL);
-        assert_int_equal(CALL(stook_cache_node_stats, NULL, 0, &node), -EINVAL);
-        assert_int_equal(stook_cache_node_stats(cache, 0, NULL), -EINVAL);
-        assert_int_equal(stook_cache_node_stats(cache, UINT32_MAX, &node), -EINVAL);
-        assert_int_equal(CALL(stook_for_each_cache, NULL, NULL), -EINVAL);
+        assert_int_equal(CALL(stook_cache_get_stats, NULL, &stats), -EINVAL);
+        assert_int_equal(stook_cache_get_stats(cache, NULL), -EINVAL);
+        assert_int_equal(CALL(stook_cache_get_node_stats, NULL, 0, &node), -EINVAL);
+        assert_int_equal(stook_cache_get_node_stats(cache, 0, NULL), -EINVAL);
+        assert_int_equal(stook_cache_get_node_stats(cache, UINT32_MAX, &node), -EINVAL);
+        assert_int_equal(CALL(stook_cache_for_each, NULL, NULL), -EINVAL);
         assert_int_equal(CALL(stook_cache_validate, NULL), -EINVAL);
-        assert_int_equal(CALL(stook_mode, NULL), -EINVAL);
+        assert_int_equal(CALL(stook_get_mode, NULL), -EINVAL);
         CALL(stook_on_report, NULL, NULL);
         stook_on_report(on_report, NULL);
         assert_non_null(CALL(stook_version));
@@ -246,7 +249,10 @@ static void the_maintenance_thread_is_on_or_off(void **state)
 static void alloc_from_nothing(void)     { nothing = CALL(stook_cache_alloc, nothing); }
 static void alloc_nolock_nothing(void)   { nothing = CALL(stook_cache_alloc_nolock, nothing); }
 static void free_to_nothing(void)        { CALL(stook_cache_free, nothing, stook_malloc(8)); }
-static void free_nolock_to_nothing(void) { CALL(stook_cache_free_nolock, nothing, stook_malloc(8)); }
+static void free_nolock_to_nothing(void)
+{
+        CALL(stook_cache_free_nolock, nothing, stook_malloc(8));
+}
 static void take_from_nothing(void)      { nothing = CALL(stook_sheaf_alloc, nothing, nothing); }
 static void free_an_array_of_nothing(void) { stook_cache_free_bulk(nothing, 2, nothing); }
 
@@ -275,10 +281,12 @@ static void dies(void (*call)(void))
 
 static void the_fast_path_does_not_look(void **state)
 {
-        static void (*const calls[])(void) = { alloc_from_nothing, alloc_nolock_nothing, free_to_nothing,
-                                               free_nolock_to_nothing, take_from_nothing, free_an_array_of_nothing };
-        static const char *const names[] = { "stook_cache_alloc", "stook_cache_alloc_nolock", "stook_cache_free",
-                                             "stook_cache_free_nolock", "stook_sheaf_alloc" };
+        static void (*const calls[])(void) = { alloc_from_nothing, alloc_nolock_nothing,
+                                               free_to_nothing,    free_nolock_to_nothing,
+                                               take_from_nothing,  free_an_array_of_nothing };
+        static const char *const names[] = { "stook_cache_alloc", "stook_cache_alloc_nolock",
+                                             "stook_cache_free", "stook_cache_free_nolock",
+                                             "stook_sheaf_alloc" };
 
         (void)state;
         for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
@@ -304,11 +312,13 @@ static void no_call_is_left_out(void **state)
         FILE *list;
 
         (void)state;
-        snprintf(path, sizeof(path), "%s/src/libstook.sym", getenv("STOOK_SOURCE") ? getenv("STOOK_SOURCE") : ".");
+        snprintf(path, sizeof(path), "%s/src/libstook.sym",
+                 getenv("STOOK_SOURCE") ? getenv("STOOK_SOURCE") : ".");
         list = fopen(path, "r");
         assert_non_null(list);
         while (fgets(line, sizeof(line), list)) {
-                if (sscanf(line, " %127[a-z0-9_];", name) != 1 || strncmp(name, "stook_", 6) || strstr(name, "_v1"))
+                if (sscanf(line, " %127[a-z0-9_];", name) != 1 || strncmp(name, "stook_", 6) ||
+                    strstr(name, "_v1"))
                         continue;
                 calls++;
                 if (!is_seen(name))

@@ -4,16 +4,18 @@
 #include <sched.h>
 #include <string.h>
 #include "one_slot.h"
+#include "base/inject.h"
+#include "evacuate/evacuate.h"
 #include "pages/meta.h"
 
 #define OBJECTS  400
 #define INDEX    3
 
-struct stook_slabs    slabs = { .cache_index = INDEX, .slot_size = 64, .object_size = 64 };
+struct stook_slabs    slabs = { .cache_index = INDEX, .stride = 64, .object_size = 64 };
 struct stook_counters counters;
 struct stook_barns    barns;
 struct stook_front    front = { .offset = INDEX << STOOK_LINE_SHIFT, .below = &barns };
-const struct stook_slot_ops *ops;
+const struct stook_section_ops *ops;
 
 struct stook_sheaf *main_now(void)  { return (struct stook_sheaf *)ops->look(front.offset).lo; }
 struct stook_sheaf *spare_now(void) { return (struct stook_sheaf *)ops->look(front.offset).hi; }
@@ -66,8 +68,8 @@ void begin(unsigned limit)
 {
         fake_slab_start(OBJECTS);
         memset(&counters, 0, sizeof(counters));
-        memset(&stook_slot_hooks, 0, sizeof(stook_slot_hooks));
-        stook_sheaf_fail_every = 0;
+        memset(&stook_inject, 0, sizeof(stook_inject));
+        stook_inject.sheaf_fail_every = 0;
         front.config = 0;
         assert_int_equal(stook_barns_init(&barns, &slabs, &counters, CAPACITY, limit, limit), 0);
 }
@@ -76,12 +78,12 @@ void check_nothing_lost(void)
 {
         struct stook_sheaf_sums sums;
 
-        memset(&stook_slot_hooks, 0, sizeof(stook_slot_hooks));
+        memset(&stook_inject, 0, sizeof(stook_inject));
         fake_slab_fail_after = -1;
-        stook_sheaf_fail_every = 0;
+        stook_inject.sheaf_fail_every = 0;
         front.config = 0;
         barns.capacity = CAPACITY;
-        assert_true(stook_slot_drain(&front));
+        assert_true(stook_evacuate_cache(&front));
         stook_barn_empty_all(&barns);
         assert_int_equal(fake_slab_out(), 0);
         assert_int_equal(fake_slab_faults, 0);

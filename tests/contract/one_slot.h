@@ -1,6 +1,7 @@
 /*
- * One slot of one cache, for tests of what happens to its sheaves: real barns over a fake slab layer, the thread on one
- * CPU, every object and sheaf accounted for at the end of a test.
+ * One slot of one cache, for tests of what happens to its sheaves. Real barns stand over a fake
+ * slab layer, and the thread stays on one CPU. At the end of a test every object and sheaf is
+ * accounted for.
  */
 #ifndef STOOK_TEST_ONE_SLOT_H
 #define STOOK_TEST_ONE_SLOT_H
@@ -10,8 +11,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include "barn/barn_inside.h"
 #include "fake_slab.h"
-#include "slot/slot_fast.h"
+#include "slot/slot_hot.h"
 
 #define CAPACITY 8
 #define SOME     3
@@ -21,7 +23,7 @@ extern struct stook_slabs    slabs;
 extern struct stook_counters counters;
 extern struct stook_barns    barns;
 extern struct stook_front    front;
-extern const struct stook_slot_ops *ops;
+extern const struct stook_section_ops *ops;
 
 struct stook_sheaf *main_now(void);
 struct stook_sheaf *spare_now(void);

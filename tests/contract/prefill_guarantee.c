@@ -1,14 +1,16 @@
 /*
- * What this proves: after stook_sheaf_prefill(cache, n) n calls of stook_sheaf_alloc succeed, whatever else is the case,
- * all of it at once:
+ * What this proves: after stook_sheaf_prefill(cache, n) succeeds, n calls of stook_sheaf_alloc
+ * succeed while all of this holds at once:
  *  - the page layer fails every request;
- *  - every lock of the library is held by threads that were stopped: each partial list's, the pages', the slots' words
- *    of the locked backend, that of growing slots, and the two mutexes that wait (stopped in the middle of a drain);
+ *  - stopped threads hold every lock of the library: each partial list's, the pages', the slots'
+ *    words of the locked backend, that of growing slots, and the two mutexes that wait (their
+ *    holder was stopped inside an evacuation);
  *  - the caller is a signal handler that has interrupted the caller's own critical section;
  *  - any system call kills the process.
- * For sheaves of the slot, made to measure, of a cache without sheaves, with zeroed and with charged objects; called out of line and
- * inlined. And that each of those calls runs the same few instructions, counted one by one.
- * Each case is a child of its own. A control shows that an ordinary allocation does not get through there.
+ * The sheaves are one of the slot, one made to measure, and one of a cache without sheaves. Objects
+ * are zeroed and charged, too. Calls are out of line and inlined. Each call runs the same few
+ * instructions, which the test counts one by one.
+ * Each case is a child process. A control shows that an ordinary allocation fails there.
  */
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -29,6 +31,7 @@
 #include <cmocka.h>
 #include <stook/stook.h>
 
+#include "base/inject.h"
 #include "cache/cache.h"
 #include "pages/span.h"
 #include "slot/slot_regions.h"
@@ -45,12 +48,14 @@ static void install(const int *numbers, unsigned count, uint32_t answer, uint32_
         unsigned short     n = 1;
 
         for (unsigned i = 0; i < count; i++) {
-                filter[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)numbers[i], 0, 1);
+                filter[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K,
+                                                           (uint32_t)numbers[i], 0, 1);
                 filter[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, answer);
         }
         filter[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, others);
         program.len = n;
-        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program))
+        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+            syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program))
                 _exit(77);
 }
 
@@ -69,7 +74,7 @@ static const struct lent_case {
 
 enum how { OUT_OF_LINE, INLINED, CONTROL };
 
-static struct stook_cache *cache, *drained;
+static struct stook_cache *cache, *evacuated;
 static struct stook_sheaf *sheaf;
 static size_t wanted;
 static bool   zeroed;
@@ -87,14 +92,17 @@ static void stop_for_good(int signal)
                 pause();
 }
 
-/* Stopped where a drain, which holds the registry's and its own mutex, asks for its barrier or sleeps for a slot's word. */
+/*
+ * Stopped inside an evacuation, which holds the registry's and its own mutex: where it asks for its
+ * barrier, or sleeps for a slot's word.
+ */
 static void *hold_most_locks(void *nothing)
 {
-        static const int in_a_drain[] = { SYS_membarrier, SYS_futex };
+        static const int in_evacuation[] = { SYS_membarrier, SYS_futex };
         struct stook_cache *at = NULL;
 
         (void)nothing;
-        stook_registry_lock();
+        stook_registry_wait();
         while ((at = stook_registry_next(at)))
                 if (!stook_slabs_fork_prepare(&at->slabs))
                         _exit(96);
@@ -102,10 +110,10 @@ static void *hold_most_locks(void *nothing)
         if (!stook_pages_fork_prepare())
                 _exit(95);
         for (unsigned slot = stook_regions.rseq_slots; slot < stook_slots_bound(); slot++)
-                if (stook_slots_line(slot, 0))
-                        __atomic_store_n(&stook_slots_line(slot, 0)->busy, 1, __ATOMIC_RELEASE);
-        install(in_a_drain, 2, SECCOMP_RET_TRAP, SECCOMP_RET_ALLOW);
-        stook_cache_shrink(drained);
+                if (stook_slots_head(slot))
+                        __atomic_store_n(&stook_slots_head(slot)->holder, 1, __ATOMIC_RELEASE);
+        install(in_evacuation, 2, SECCOMP_RET_TRAP, SECCOMP_RET_ALLOW);
+        stook_cache_shrink(evacuated);
         _exit(94);
 }
 
@@ -163,17 +171,19 @@ static void body(const struct lent_case *c)
         struct stook_cache_args args = { .args_size = sizeof(args), .flags = c->cache_flags };
 
         cache = stook_cache_create(c->name, 64, &args);
-        drained = stook_cache_create("drained", 64, NULL);
+        evacuated = stook_cache_create("evacuated", 64, NULL);
         /* Some traffic before, so that it is no fresh memory that reads as zero. */
-        if (!cache || !drained || stook_cache_alloc_bulk(cache, 0, LENT_MAX, objects))
+        if (!cache || !evacuated || stook_cache_alloc_bulk(cache, 0, LENT_MAX, objects))
                 _exit(98);
         for (int i = 0; i < LENT_MAX; i++)
                 memset(objects[i], 0xa5, 64);
         stook_cache_free_bulk(cache, LENT_MAX, objects);
-        stook_cache_free(drained, stook_cache_alloc(drained));  /* now there is a slot to grow and to drain */
+        stook_cache_free(
+                evacuated,
+                stook_cache_alloc(evacuated)); /* now there is a slot to grow and to evacuate */
         wanted = c->n;
         zeroed = c->flags & STOOK_ZERO;
-        sheaf = stook_sheaf_prefill(cache, wanted, c->flags);
+        sheaf = stook_sheaf_prefill(cache, c->flags, wanted);
         if (!sheaf)
                 _exit(97);
         if (c->cache_flags & STOOK_ACCOUNT) {
@@ -192,7 +202,7 @@ static void body(const struct lent_case *c)
         start_holder(hold_most_locks);
         if (stook_slabs_fork_prepare(&cache->slabs) || stook_pages_fork_prepare())
                 _exit(93);              /* not held after all */
-        stook_span_fail_from = 1;
+        stook_inject.span_fail_from = 1;
         install(end, 1, SECCOMP_RET_ALLOW, SECCOMP_RET_KILL_PROCESS);
         /* A signal without a system call. */
 #if defined(__x86_64__)
@@ -228,7 +238,8 @@ static void nothing_stops_them(void **state)
                         int status = in_child(&cases[c]);
 
                         if (status)
-                                fail_msg("%s, %s: %d", cases[c].name, how == INLINED ? "inlined" : "called", status);
+                                fail_msg("%s, %s: %d", cases[c].name,
+                                         how == INLINED ? "inlined" : "called", status);
                 }
 }
 
@@ -271,7 +282,7 @@ static void each_takes_the_same_few_instructions(void **state)
 
         (void)state;
         cache = stook_cache_create("steps", 64, NULL);
-        sheaf = stook_sheaf_prefill(cache, LENT_MAX, 0);
+        sheaf = stook_sheaf_prefill(cache, 0, LENT_MAX);
         assert_non_null(sheaf);
         signal(SIGTRAP, at_each_instruction);
         for (int i = 0; i < LENT_MAX; i++) {

@@ -1,11 +1,14 @@
 /*
- * Proves, on either backend (STOOK_SLOTS), with real barns over a fake slab layer:
- *  - each operation of the contract in slot/slot.h, at every size of a sheaf, with exact counts in its word;
- *  - each failure row: exchanges refused, no full sheaf, no memory for objects or sheaves, aborts for ever;
- *  - that nothing is lost or handed out twice in any of it.
- * The landing states of slot_miss.c's table are in landings.c.
- * With the argument `unprotected` the sections run on a made-up rseq area and a slot of the locked backend: no
- * kernel protects them, which one thread does not need. So their instructions can be tested in an emulator.
+ * Proves on either backend (STOOK_SLOTS), with real barns over a fake slab layer:
+ *  - each operation of the contract in slot/slot.h, at every size of a sheaf, with exact counts in
+ *    the sheaf's word;
+ *  - each failure row: exchanges refused, no full sheaf, no memory for objects or sheaves, aborts
+ *    for ever;
+ *  - that no object is lost or handed out twice in any of it.
+ * landings.c has the landing states of slot_replace.c's table.
+ * With the argument `unprotected` the sections run on a made-up rseq area and a slot of the locked
+ * backend. No kernel protects them, and one thread needs no protection. So an emulator can test
+ * their instructions.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,10 +17,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
+#include "barn/barn_inside.h"
+#include "base/inject.h"
 #include "fake_slab.h"
+#include "evacuate/evacuate.h"
 #include "os/os.h"
 #include "pages/meta.h"
-#include "slot/slot_fast.h"
+#include "slot/slot_hot.h"
 #include "slot/slot_regions.h"
 
 #define CAPACITY 8
@@ -25,11 +31,11 @@
 #define INDEX    3
 #define ZERO     ((struct stook_sheaf *)&stook_sheaf_zero)
 
-static struct stook_slabs    slabs = { .cache_index = INDEX, .slot_size = 64, .object_size = 64 };
+static struct stook_slabs    slabs = { .cache_index = INDEX, .stride = 64, .object_size = 64 };
 static struct stook_counters counters;
 static struct stook_barns    barns;
 static struct stook_front    front = { .offset = INDEX << STOOK_LINE_SHIFT, .below = &barns };
-static const struct stook_slot_ops *ops;
+static const struct stook_section_ops *ops;
 static unsigned doubles;
 static size_t filled_here;              /* objects that sheaf_of put into sheaves */
 
@@ -39,8 +45,14 @@ static void on_double(struct stook_front *f, void *object)
         doubles++;
 }
 
-static struct stook_sheaf *main_now(void)  { return (struct stook_sheaf *)ops->look(front.offset).lo; }
-static struct stook_sheaf *spare_now(void) { return (struct stook_sheaf *)ops->look(front.offset).hi; }
+static struct stook_sheaf *main_now(void)
+{
+        return (struct stook_sheaf *)ops->look(front.offset).lo;
+}
+static struct stook_sheaf *spare_now(void)
+{
+        return (struct stook_sheaf *)ops->look(front.offset).hi;
+}
 
 static struct stook_sheaf *sheaf_of(unsigned size)
 {
@@ -61,8 +73,12 @@ static void throw_away(struct stook_sheaf *s)
         stook_sheaf_delete(s, &counters);
 }
 
-/* A test may be preempted inside a section: the operations below say so by a miss, and are repeated. */
-static bool exchange(struct stook_pair from, struct stook_sheaf *main, struct stook_sheaf *spare, unsigned size)
+/*
+ * A test may be preempted inside a section: the operations below say so by a miss, and are
+ * repeated.
+ */
+static bool exchange(struct stook_pair from, struct stook_sheaf *main, struct stook_sheaf *spare,
+                     unsigned size)
 {
         struct stook_pair to = { (uintptr_t)main, (uintptr_t)spare };
 
@@ -118,17 +134,19 @@ static size_t push_n(size_t n, void **objects)
         return k;
 }
 
-/* Everything back, then all objects must be inside, and pops and pushes of the cache must balance. */
+/*
+ * Everything back, then all objects must be inside, and pops and pushes of the cache must balance.
+ */
 static void check_nothing_lost(void)
 {
         struct stook_sheaf_sums sums;
         uint64_t pops, pushes;
 
-        memset(&stook_slot_hooks, 0, sizeof(stook_slot_hooks));
+        memset(&stook_inject, 0, sizeof(stook_inject));
         fake_slab_fail_after = -1;
-        stook_sheaf_fail_every = 0;
+        stook_inject.sheaf_fail_every = 0;
         front.config = 0;
-        assert_true(stook_slot_drain(&front));
+        assert_true(stook_evacuate_cache(&front));
         assert_int_equal(stook_slot_objects(&front), 0);
         stook_barn_empty_all(&barns);
         assert_int_equal(fake_slab_out(), 0);
@@ -186,7 +204,8 @@ static void test_push_and_pop_at_every_size(void **state)
                 assert_int_equal(stook_slab_fill(&slabs, 0, 1, &out[i], 0), 1);
                 assert_int_equal(push(out[i]), STOOK_PUSH_DONE);
                 assert_int_equal(s->word, i + 1);
-                assert_int_equal(push(out[i]), i + 1 < CAPACITY ? STOOK_PUSH_DOUBLE : STOOK_PUSH_MISS);
+                assert_int_equal(push(out[i]),
+                                 i + 1 < CAPACITY ? STOOK_PUSH_DOUBLE : STOOK_PUSH_MISS);
                 assert_int_equal(s->word, i + 1);
                 assert_ptr_equal(ops->peek(front.offset), out[i]);
         }
@@ -251,8 +270,8 @@ static void test_pop_if_takes_only_what_was_seen(void **state)
 static void test_exchange_proves_pair_size_and_configuration(void **state)
 {
         struct stook_sheaf *a = sheaf_of(2), *b = sheaf_of(0), *c = sheaf_of(1);
-        struct stook_pair   ab = { (uintptr_t)a, (uintptr_t)b }, ba = { (uintptr_t)b, (uintptr_t)a };
-        struct stook_pair   ac = { (uintptr_t)a, (uintptr_t)c }, cb = { (uintptr_t)c, (uintptr_t)b };
+        struct stook_pair ab = { (uintptr_t)a, (uintptr_t)b }, ba = { (uintptr_t)b, (uintptr_t)a };
+        struct stook_pair ac = { (uintptr_t)a, (uintptr_t)c }, cb = { (uintptr_t)c, (uintptr_t)b };
         uint32_t config = 6;
 
         (void)state;
@@ -274,7 +293,9 @@ static void test_exchange_proves_pair_size_and_configuration(void **state)
         check_nothing_lost();
 }
 
-/* The inlined path sees the same slot as the table of operations; only enrolled threads get there. */
+/*
+ * The inlined path sees the same slot as the table of operations; only enrolled threads get there.
+ */
 static void test_the_inlined_path(void **state)
 {
         struct stook_sheaf *s = sheaf_of(1);
@@ -282,7 +303,7 @@ static void test_the_inlined_path(void **state)
 
         (void)state;
         set(s, NULL);
-        if (ops == &stook_slot_locked) {
+        if (ops == &stook_section_locked) {
                 assert_int_equal(stook_self->ready, 0);
                 assert_null(stook_slot_pop(front.offset));
                 assert_false(stook_slot_push(front.offset, &o));
@@ -313,7 +334,8 @@ static void test_a_first_allocation_refills(void **state)
         stook_slot_free_miss(&front, o, on_double);
         assert_int_equal(stook_sheaf_size(main_now()), CAPACITY);
         assert_int_equal(stook_counted(&counters, STOOK_STAT_free_slowpath), 0);
-        stook_slot_free_miss(&front, o, on_double);     /* a full main refuses, but its top is looked at */
+        stook_slot_free_miss(&front, o,
+                             on_double); /* a full main refuses, but its top is looked at */
         assert_int_equal(doubles, 1);
         assert_int_equal(stook_sheaf_size(main_now()), CAPACITY);
         check_nothing_lost();
@@ -340,21 +362,28 @@ static void test_a_spare_is_swapped_in_before_anything_else(void **state)
         check_nothing_lost();
 }
 
+/*
+ * Runs that the barn takes part in, and such that it takes none of, for nothing is asked of it for
+ * long.
+ */
 static void test_long_runs_move_whole_sheaves(void **state)
 {
         void *out[OBJECTS];
 
         (void)state;
-        for (int round = 0; round < 3; round++) {
-                for (unsigned i = 0; i < OBJECTS; i++) {
+        for (int round = 0; round < 6; round++) {
+                unsigned n = round & 1 ? 5 * CAPACITY : OBJECTS;
+
+                for (unsigned i = 0; i < n; i++) {
                         out[i] = stook_slot_pop(front.offset);
                         if (!out[i])
                                 out[i] = stook_slot_alloc_miss(&front);
                         assert_non_null(out[i]);
                         assert_int_equal((*fake_slab_stamp(out[i]))++, 0);
                 }
-                assert_null(stook_slot_alloc_miss(&front));
-                for (unsigned i = 0; i < OBJECTS; i++) {
+                if (n == OBJECTS)
+                        assert_null(stook_slot_alloc_miss(&front));
+                for (unsigned i = 0; i < n; i++) {
                         assert_int_equal(--*fake_slab_stamp(out[i]), 0);
                         if (!stook_slot_push(front.offset, out[i]))
                                 stook_slot_free_miss(&front, out[i], on_double);
@@ -367,13 +396,16 @@ static void test_long_runs_move_whole_sheaves(void **state)
         check_nothing_lost();
 }
 
-/* Every n-th of each step refused, n from 1: calls succeed all the same as long as the slabs have objects. */
+/*
+ * Every n-th of each step refused, n from 1: calls succeed all the same as long as the slabs have
+ * objects.
+ */
 static void test_refusals_go_down_and_lose_nothing(void **state)
 {
-        uint32_t *hooks[] = { &stook_slot_hooks.miss_pop, &stook_slot_hooks.miss_push,
-                              &stook_slot_hooks.exchange_fail, &stook_slot_hooks.trade_fail,
-                              &stook_slot_hooks.refill_fail, &stook_slot_hooks.abort_storm,
-                              &stook_sheaf_fail_every };
+        uint32_t *hooks[] = { &stook_inject.miss_pop, &stook_inject.miss_push,
+                              &stook_inject.exchange_fail, &stook_inject.get_fail,
+                              &stook_inject.refill_fail, &stook_inject.abort_storm,
+                              &stook_inject.sheaf_fail_every };
 
         (void)state;
         for (unsigned h = 0; h < sizeof(hooks) / sizeof(hooks[0]); h++)
@@ -393,8 +425,10 @@ static void test_refusals_go_down_and_lose_nothing(void **state)
                                         stook_slot_free_miss(&front, out[i], on_double);
                                 }
                         }
-                        if (n == 1 && hooks[h] != &stook_sheaf_fail_every && h != 1 && h != 3)
-                                assert_true(stook_counted(&counters, STOOK_STAT_alloc_slowpath) > 0);
+                        if (n == 1 && hooks[h] != &stook_inject.sheaf_fail_every && h != 1 &&
+                            h != 3)
+                                assert_true(stook_counted(&counters, STOOK_STAT_alloc_slowpath) >
+                                            0);
                         assert_int_equal(doubles, 0);
                         check_nothing_lost();
                 }
@@ -411,7 +445,10 @@ static void test_no_memory_is_null_and_loses_nothing(void **state)
                 fake_slab_fail_after = n;
                 while ((out[got] = stook_slot_alloc_miss(&front)))
                         got++;
-                /* A refill that falls short gives back what it got; the fake counts that against the limit. */
+                /*
+                 * A refill that falls short gives back what it got; the fake counts that against
+                 * the limit.
+                 */
                 assert_true(got <= n);
                 while (got)
                         stook_slot_free_miss(&front, out[--got], on_double);
@@ -458,7 +495,7 @@ static void test_bulk_takes_what_slot_and_barn_have(void **state)
                 start(NULL);
                 set(sheaf_of(3), sheaf_of(CAPACITY));
                 for (int i = 0; i < 3; i++)
-                        assert_true(stook_barn_put_full(&barns, 0, sheaf_of(CAPACITY)));
+                        assert_true(stook_barn_push_full(&barns, 0, sheaf_of(CAPACITY)));
                 got = stook_slot_alloc_bulk(&front, n, out);
                 assert_int_equal(got, n < 3 + 4 * CAPACITY ? n : 3 + 4 * CAPACITY);
                 for (size_t i = 0; i < got; i++)
@@ -516,38 +553,46 @@ static void test_lines_of_new_caches(void **state)
 }
 
 /*
- * A holder that never returns costs what its slot has, and no drain of the others. More drains than would fit into
- * this test's time if each waited for it.
+ * A holder that never returns costs what its slot has. Evacuations of other slots go on. There are
+ * more evacuations than would fit into this test's time if each waited for the holder. An
+ * evacuation waits for two such slots no longer than for one.
  */
 static void test_a_holder_that_never_returns_costs_its_slot_only(void **state)
 {
-        char *slot = stook_regions_locked(1);           /* 0 is the thread's own where sections are unprotected */
+        struct stook_slot_head *slot = stook_regions_locked(
+                1); /* 0 is the thread's own where sections are unprotected */
         struct stook_line *line = (struct stook_line *)slot + INDEX;
-        uint32_t *busy = &((struct stook_line *)slot)->busy;
+        uint64_t *busy = &slot->holder;
+        uint64_t *second = &stook_regions_locked(2)->holder;
+        uint32_t slept = stook_inject.evacuate_sleeps;
         struct stook_sheaf *sheaf;
         struct stook_pair pair;
         void *object;
 
         (void)state;
         assert_non_null(slot);
-        assert_true(stook_slot_drain(&front));
+        assert_true(stook_evacuate_cache(&front));
         sheaf = stook_sheaf_new(INDEX, front.below->capacity, 0, front.below->counters);
         assert_non_null(sheaf);
         assert_int_equal(stook_slab_fill(&slabs, 0, 2, sheaf->objects, 0), 2);
         stook_sheaf_set_size(sheaf, 2);
         stook_count(front.below->counters, STOOK_STAT_sheaf_refill, 2);
         pair = stook_pair_read(&line->pair);
-        assert_true(stook_pair_cas(&line->pair, &pair, (struct stook_pair){ .lo = (uintptr_t)sheaf }));
-        __atomic_store_n(busy, 1, __ATOMIC_RELAXED);
+        assert_true(
+                stook_pair_cas(&line->pair, &pair, (struct stook_pair){ .lo = (uintptr_t)sheaf }));
+        __atomic_store_n(busy, 64, __ATOMIC_RELAXED);
+        __atomic_store_n(second, 128, __ATOMIC_RELAXED);
         for (unsigned i = 0; i < 1000; i++) {
                 assert_int_equal(stook_slab_fill(&slabs, 0, 1, &object, 0), 1);
                 stook_slot_free_miss(&front, object, on_double);
-                assert_false(stook_slot_drain(&front));
+                assert_false(stook_evacuate_cache(&front));
                 assert_int_equal(fake_slab_out(), 2);
         }
         assert_ptr_equal((void *)line->pair.lo, sheaf);
+        assert_in_range(stook_inject.evacuate_sleeps - slept, 1, 1000);
         __atomic_store_n(busy, 0, __ATOMIC_RELEASE);
-        assert_true(stook_slot_drain(&front));
+        __atomic_store_n(second, 0, __ATOMIC_RELEASE);
+        assert_true(stook_evacuate_cache(&front));
         check_nothing_lost();
 }
 

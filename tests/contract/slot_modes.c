@@ -1,8 +1,10 @@
 /*
- * Proves that the backend fits the process, whatever libc and kernel offer: registered by libc; not by libc, so
- * by ourselves; rseq or membarrier refused with ENOSYS or EPERM; STOOK_SLOTS in all its values. Each case is a
- * process of its own that allocates in several threads. And that a membarrier that stops working later costs
- * the drains, but nothing else.
+ * Proves that the backend fits the process, whatever the C library and the kernel offer:
+ *  - the C library registers rseq, or it does not, and then the library registers itself;
+ *  - the kernel refuses rseq or membarrier with ENOSYS or EPERM;
+ *  - STOOK_SLOTS has each of its values.
+ * Each case is a process of its own that allocates in several threads. Another case is a membarrier
+ * that stops working later: evacuations fail then, and everything else works.
  */
 #include <errno.h>
 #include <linux/audit.h>
@@ -23,6 +25,7 @@
 #include <cmocka.h>
 #include <stook/stook.h>
 #include "cache/cache.h"
+#include "evacuate/evacuate.h"
 #include "os/os.h"
 
 #ifndef SYS_rseq
@@ -45,7 +48,8 @@ static void refuse(int number, int error)
         };
         struct sock_fprog program = { .len = 4, .filter = filter };
 
-        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+            prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
                 _exit(77);
 }
 
@@ -94,11 +98,11 @@ static int child(const char *backend, const char *registration)
         const char *trouble = cache ? work_in_threads(cache) : "no cache";
         struct stook_cache_stats stats = { .stats_size = sizeof(stats) };
 
-        if (!trouble && stook_mode(&mode))
+        if (!trouble && stook_get_mode(&mode))
                 trouble = "no mode";
         if (!trouble && (strcmp(mode.backend, backend) || strcmp(mode.registration, registration)))
                 trouble = "another mode than expected";
-        if (!trouble && (stook_cache_stats(cache, &stats) || stats.objects_live))
+        if (!trouble && (stook_cache_get_stats(cache, &stats) || stats.objects_live))
                 trouble = "objects are live";
         if (!trouble && (stook_thread_v1.ready != 0) != !strcmp(backend, "rseq"))
                 trouble = "on the hot path, or not, against expectation";
@@ -106,8 +110,8 @@ static int child(const char *backend, const char *registration)
                 trouble = "the cache could not be destroyed";
         if (!trouble)
                 return 0;
-        fprintf(stderr, "%s (%s, %s; wanted %s, %s)\n", trouble, mode.backend, mode.registration, backend,
-                registration);
+        fprintf(stderr, "%s (%s, %s; wanted %s, %s)\n", trouble, mode.backend, mode.registration,
+                backend, registration);
         return 1;
 }
 
@@ -143,7 +147,8 @@ static int run(const char *variable, const char *value, struct refusal refusal, 
         close(pipe_fd[0]);
         assert_int_equal(waitpid(pid, &status, 0), pid);
         if (status)
-                print_message("%s=%s, %s: %s\n", variable ? variable : "-", value ? value : "", backend, said);
+                print_message("%s=%s, %s: %s\n", variable ? variable : "-", value ? value : "",
+                              backend, said);
         return status;
 }
 
@@ -154,18 +159,23 @@ static const char *by_libc;
 static void test_each_way_of_registration(void **state)
 {
         static const struct refusal none, rseq[] = { { SYS_rseq, ENOSYS }, { SYS_rseq, EPERM } };
-        static const struct refusal membarrier[] = { { SYS_membarrier, ENOSYS }, { SYS_membarrier, EPERM } };
+        static const struct refusal membarrier[] = { { SYS_membarrier, ENOSYS },
+                                                     { SYS_membarrier, EPERM } };
         char said[500];
 
         (void)state;
         if (!have_rseq)
                 skip();
         assert_int_equal(run(NULL, NULL, none, "rseq", by_libc, said, sizeof(said)), 0);
-        assert_int_equal(run("GLIBC_TUNABLES", no_libc, none, "rseq", "own", said, sizeof(said)), 0);
+        assert_int_equal(run("GLIBC_TUNABLES", no_libc, none, "rseq", "own", said, sizeof(said)),
+                         0);
         for (unsigned i = 0; i < 2; i++) {
                 assert_int_equal(run(NULL, NULL, rseq[i], "locked", "none", said, sizeof(said)), 0);
-                assert_int_equal(run("GLIBC_TUNABLES", no_libc, rseq[i], "locked", "none", said, sizeof(said)), 0);
-                assert_int_equal(run(NULL, NULL, membarrier[i], "locked", "none", said, sizeof(said)), 0);
+                assert_int_equal(run("GLIBC_TUNABLES", no_libc, rseq[i], "locked", "none", said,
+                                     sizeof(said)),
+                                 0);
+                assert_int_equal(
+                        run(NULL, NULL, membarrier[i], "locked", "none", said, sizeof(said)), 0);
         }
 }
 
@@ -176,12 +186,16 @@ static void test_each_value_of_the_variable(void **state)
         char said[500];
 
         (void)state;
-        assert_int_equal(run("STOOK_SLOTS", "locked", none, "locked", "none", said, sizeof(said)), 0);
+        assert_int_equal(run("STOOK_SLOTS", "locked", none, "locked", "none", said, sizeof(said)),
+                         0);
         assert_string_equal(said, "");
-        assert_int_equal(run("STOOK_SLOTS", "rseq", none, usual, have_rseq ? by_libc : "none", said, sizeof(said)), 0);
+        assert_int_equal(run("STOOK_SLOTS", "rseq", none, usual, have_rseq ? by_libc : "none", said,
+                             sizeof(said)),
+                         0);
         assert_string_equal(said, "");
-        assert_int_equal(run("STOOK_SLOTS", "rseqs", none, usual, have_rseq ? by_libc : "none", said,
-                             sizeof(said)), 0);
+        assert_int_equal(run("STOOK_SLOTS", "rseqs", none, usual, have_rseq ? by_libc : "none",
+                             said, sizeof(said)),
+                         0);
         assert_non_null(strstr(said, "STOOK_SLOTS"));
         assert_non_null(strstr(said, "rseqs"));
         assert_non_null(strstr(said, "locked"));
@@ -195,11 +209,11 @@ static int lose_membarrier(void)
 
         stook_cache_free(cache, a);
         before = stook_slot_objects(&cache->front);
-        if (!before || stook_slot_ops() != &stook_slot_rseq)
+        if (!before || stook_slot_ops() != &stook_section_rseq)
                 return 77;
         refuse(SYS_membarrier, EPERM);
-        if (stook_slot_drain(&cache->front))
-                return 1;               /* claims to have drained */
+        if (stook_evacuate_cache(&cache->front))
+                return 1;               /* claims to have evacuated */
         if (stook_slot_objects(&cache->front) != before)
                 return 2;               /* touched what it may not touch */
         for (unsigned i = 0; i < 1000; i++) {
@@ -211,7 +225,7 @@ static int lose_membarrier(void)
         return stook_thread_v1.ready ? 0 : 4;
 }
 
-static void test_losing_membarrier_costs_the_drains_only(void **state)
+static void test_losing_membarrier_costs_evacuations_only(void **state)
 {
         int status;
         pid_t pid;
@@ -232,7 +246,7 @@ int main(int argc, char **argv)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_each_way_of_registration),
                 cmocka_unit_test(test_each_value_of_the_variable),
-                cmocka_unit_test(test_losing_membarrier_costs_the_drains_only),
+                cmocka_unit_test(test_losing_membarrier_costs_evacuations_only),
         };
 
         self = argv[0];

@@ -6,7 +6,8 @@ void misuse(void)
 {
         struct stook_cache *owner = stook_cache_create("owner", 64, NULL);
         struct stook_cache *victim = stook_cache_create("victim", 64, NULL);
-        void *objects[3] = { stook_cache_alloc(victim), stook_cache_alloc(owner), stook_cache_alloc(victim) };
+        void *objects[3] = { stook_cache_alloc(victim), stook_cache_alloc(owner),
+                             stook_cache_alloc(victim) };
 
         stook_cache_free_bulk(victim, 3, objects);
 }

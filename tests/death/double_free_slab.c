@@ -1,4 +1,4 @@
-// aborts: stook: double free: pointer 0x* (cache victim, slab 0x* offset 0)
+// aborts: stook: double free: pointer 0x* (cache victim, slab 0x* offset 0): it is free in its slab already, or was never handed out
 #include <stook/cache.h>
 
 void misuse(void);

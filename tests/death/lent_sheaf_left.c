@@ -1,12 +1,14 @@
-// goes on: stook: objects left (cache victim): 1 prefilled sheaves not returned at destroy, 59 objects in them
+// goes on: stook: objects left (cache victim): 1 prefilled sheaves not returned at destroy, 63 objects in them
 // stook: objects left: pointer 0x* (cache victim, slab 0x* offset 0)
-// stook: objects left: pointer 0x* (cache victim, slab 0x* offset 3840)
+// stook: objects left: pointer 0x* (cache victim, slab 0x* offset 512)
 // stook: objects left (cache victim): 2 still allocated at destroy
 #include <errno.h>
 #include <stdlib.h>
 #include <stook/sheaf.h>
 
-/* Those in a sheaf that is still lent are told by their number, not as what somebody forgot to free. */
+/*
+ * The report counts objects in a sheaf that is still lent apart from objects that were not freed.
+ */
 void misuse(void);
 void misuse(void)
 {
@@ -15,7 +17,7 @@ void misuse(void)
 
         if (!stook_cache_alloc(cache))
                 abort();
-        sheaf = stook_sheaf_prefill(cache, 4, 0);
+        sheaf = stook_sheaf_prefill(cache, 0, 4);
         if (!sheaf || !stook_sheaf_alloc(cache, sheaf) || stook_cache_destroy(cache) != -EBUSY)
                 abort();
 }

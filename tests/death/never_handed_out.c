@@ -1,4 +1,4 @@
-// aborts: stook: pointer to no live object: pointer 0x* (cache victim, slab 0x* offset 3136): never handed out
+// aborts: stook: double free: pointer 0x* (cache victim, slab 0x* offset 3136): it is free in its slab already, or was never handed out
 #include <stook/cache.h>
 
 void misuse(void);

@@ -10,6 +10,7 @@ void misuse(void)
 {
         struct stook_cache *cache = stook_cache_create("victim", 64, NULL);
 
-        if (!stook_cache_alloc(cache) || !stook_cache_alloc(cache) || stook_cache_destroy(cache) != -EBUSY)
+        if (!stook_cache_alloc(cache) || !stook_cache_alloc(cache) ||
+            stook_cache_destroy(cache) != -EBUSY)
                 abort();
 }

@@ -1,10 +1,11 @@
 /*
- * What this proves: a misuse is reported by exactly the line that its file promises, and ends as promised.
+ * What this proves: a misuse is reported by exactly the line that its file promises, and ends as
+ * that file says.
  *
  * Each misuse is a file of its own, linked with this one. Its first line is
  *      // aborts: TEXT         or      // goes on: TEXT
- * where numbers that differ from run to run are written as 0x*, and further // lines, if any, are further lines
- * of the report. The misuse runs in a child.
+ * Numbers that differ from run to run are written as 0x*. Further // lines are further lines of the
+ * report. The misuse runs in a child.
  */
 #include <signal.h>
 #include <stdio.h>

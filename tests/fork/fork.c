@@ -1,10 +1,11 @@
 /*
- * What this proves: however a process is forked while its threads are inside the allocator, the
- * child's heap is whole: it validates, allocates, frees, and starts threads that do. By fork(), by _Fork and
- * by a raw clone that libc does not know of; and by any of them in a handler on top of the allocator, which must
- * not hang. A child forks again, and its child is whole, too. Programs are started by posix_spawn and system, by
- * threads and in handlers, while the heap is busy.
- * STOOK_FORKS=1000 STOOK_FORK_THREADS=8: how many forks, among how many threads. Fewer by default.
+ * What this proves: a process may be forked while its threads are inside the allocator, and the
+ * child's heap is whole. The child validates it, allocates, frees, and starts threads that do so.
+ * The fork is fork(), _Fork or a raw clone that libc does not know of. Handlers that interrupt the
+ * allocator fork in the same ways, and must not hang. A child forks again, and its child is whole,
+ * too. Threads and handlers start programs by posix_spawn and system while the heap is busy.
+ * STOOK_FORKS=1000 STOOK_FORK_THREADS=8: how many forks, among how many threads. The default is
+ * less.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -51,7 +52,8 @@ static void *churn(void *arg)
                                 stook_cache_free(caches[kind[i]], held[i]);
                 }
                 kind[i] = (uint8_t)k;
-                held[i] = k == KINDS ? stook_malloc(1 + (random >> 40) % 40000) : stook_cache_alloc(caches[k]);
+                held[i] = k == KINDS ? stook_malloc(1 + (random >> 40) % 40000)
+                                     : stook_cache_alloc(caches[k]);
                 if ((random >> 30 & 1023) == 0)
                         stook_cache_shrink(caches[k % KINDS]);
         }
@@ -70,10 +72,12 @@ static void *use(void *arg)
 
         for (int round = 0; round < 5; round++) {
                 for (int i = 0; i < 200; i++) {
-                        objects[i] = i & 1 ? stook_cache_alloc(caches[i % KINDS]) : stook_malloc((size_t)i * 50);
+                        objects[i] = i & 1 ? stook_cache_alloc(caches[i % KINDS])
+                                           : stook_malloc((size_t)i * 50);
                         if (!objects[i])
                                 return "no memory";
-                        memset(objects[i], (int)(uintptr_t)arg, i & 1 ? sizes[i % KINDS] : (size_t)i * 50);
+                        memset(objects[i], (int)(uintptr_t)arg,
+                               i & 1 ? sizes[i % KINDS] : (size_t)i * 50);
                 }
                 for (int i = 0; i < 200; i++)
                         if (i & 1)
@@ -98,7 +102,10 @@ static pid_t split(enum how how)
         }
 }
 
-/* The child's exit status: 0, or which of its steps went wrong. Libc's threads are whole after fork() only. */
+/*
+ * The child's exit status: 0, or which of its steps went wrong. Libc's threads are whole after
+ * fork() only.
+ */
 static int child(bool threads, enum how again)
 {
         pthread_t t[2];
@@ -136,15 +143,16 @@ static int child(bool threads, enum how again)
 static pthread_t threads[THREADS_MAX];
 
 /*
- * Returns when all threads churn: a sanitizer's runtime takes locks of its own while a thread starts, and does
- * not give them back in the child of a fork.
+ * Returns when all threads churn: a sanitizer's runtime takes locks of its own while a thread
+ * starts, and does not give them back in the child of a fork.
  */
 static void start_threads(void)
 {
         stop = 0;
         churning = 0;
         for (uintptr_t i = 0; i < (uintptr_t)thread_count; i++)
-                assert_int_equal(pthread_create(&threads[i], NULL, churn, (void *)(i * 1234567 + 1)), 0);
+                assert_int_equal(
+                        pthread_create(&threads[i], NULL, churn, (void *)(i * 1234567 + 1)), 0);
         while (__atomic_load_n(&churning, __ATOMIC_ACQUIRE) != (uint32_t)thread_count)
                 sched_yield();
 }
@@ -158,7 +166,7 @@ static void stop_threads(void)
                 struct stook_cache_stats s = { .stats_size = sizeof(s) };
 
                 assert_int_equal(stook_cache_validate(caches[k]), 0);
-                assert_int_equal(stook_cache_stats(caches[k], &s), 0);
+                assert_int_equal(stook_cache_get_stats(caches[k], &s), 0);
                 assert_int_equal(s.objects_live, 0);
         }
 }
@@ -228,7 +236,10 @@ static void fork_once(int round)
 
         if (!pid) {
                 alarm(20);
-                /* What it interrupted may hold the registry (a shrink): only signal-safe calls, as in any handler. */
+                /*
+                 * What it interrupted may hold the registry (a shrink): only signal-safe calls, as
+                 * in any handler.
+                 */
                 _exit(use((void *)1) != NULL);
         }
         expect_success(pid);

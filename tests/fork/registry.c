@@ -1,6 +1,7 @@
 /*
- * What this proves: a child of _Fork, made while another thread of its parent was inside the table of caches, is not
- * kept waiting for that thread, whichever call it makes first.
+ * What this proves: a child of _Fork does not wait for a thread that it does not have. Another
+ * thread of the parent was inside the table of caches at the fork. This holds for each first call
+ * of the child.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -28,7 +29,7 @@ static int stay(struct stook_cache *each, void *data)
 
 static void *holder(void *unused)
 {
-        stook_for_each_cache(stay, NULL);
+        stook_cache_for_each(stay, NULL);
         return unused;
 }
 
@@ -50,12 +51,13 @@ static int walks(void)
 {
         int caches = 0;
 
-        return stook_for_each_cache(count, &caches) == 0 && caches >= 1;
+        return stook_cache_for_each(count, &caches) == 0 && caches >= 1;
 }
 
 static void a_child_does_not_wait_for_a_thread_it_has_not(void **state)
 {
-        static int (*const calls[])(void) = { finds, creates, shrinks, refuses, validates, tunes, trims, walks };
+        static int (*const calls[])(void) = { finds,     creates, shrinks, refuses,
+                                              validates, tunes,   trims,   walks };
         struct stook_cache *other;
         pthread_t thread;
         void *object;

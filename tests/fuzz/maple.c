@@ -1,12 +1,15 @@
 /*
- * What this proves: no sequence of calls, whatever its bytes, breaks a maple tree: after each the tree is valid and gives
- * what an array of ranges gives.
+ * What this proves: no sequence of calls, whatever its bytes, breaks a maple tree: after each the
+ * tree is valid and gives what an array of ranges gives.
  *
- * Under libFuzzer, built as below, the bytes come from it. Otherwise a main of its own draws them, as
- * a test:  maple [RUNS [SEED]]
- *      clang-19 -g -O1 -D_GNU_SOURCE -fno-strict-aliasing -fsanitize=fuzzer,address,undefined -DLIBFUZZER -Iinclude \
- *              tests/fuzz/maple.c tests/maple/oracle.c tests/maple/fake_cache.c maple/m*.c -o fuzz-maple
- * A call is 6 bytes: what to do, what entry, and two keys of 16 bits, which are spread over the key space in one of four ways.
+ * Under libFuzzer, built as below, the bytes come from it. Otherwise a main of its own draws them,
+ * as a test:  maple [RUNS [SEED]]
+ *      clang-19 -g -O1 -D_GNU_SOURCE -fno-strict-aliasing \
+ *              -fsanitize=fuzzer,address,undefined -DLIBFUZZER -Iinclude \
+ *              tests/fuzz/maple.c tests/maple/oracle.c tests/maple/fake_cache.c maple/m*.c \
+ *              -o fuzz-maple
+ * A call is 6 bytes: what to do, what entry, and two keys of 16 bits, which are spread over the key
+ * space in one of four ways.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -41,24 +44,26 @@ static uint64_t spread(unsigned way, unsigned key)
 
 static void compare(struct stook_maple *tree, const struct oracle *oracle)
 {
-        STOOK_CURSOR(cursor, tree, 0, 0);
+        STOOK_MAPLE_CURSOR(cursor, tree, 0, 0);
         size_t i = 0;
         void *entry;
 
         expect(stook_maple_validate(tree) == 0);
         stook_maple_lock(tree);
-        stook_cursor_for_each(&cursor, entry, UINT64_MAX) {
-                expect(i < oracle->n && cursor.first == oracle->ranges[i].first && cursor.last == oracle->ranges[i].last &&
-                       entry == oracle->ranges[i].entry);
+        stook_maple_cursor_for_each(&cursor, entry, UINT64_MAX) {
+                expect(i < oracle->n && cursor.first == oracle->ranges[i].first &&
+                       cursor.last == oracle->ranges[i].last && entry == oracle->ranges[i].entry);
                 i++;
         }
         expect(i == oracle->n);
         stook_maple_unlock(tree);
 }
 
-static void call(struct stook_maple *tree, struct oracle *oracle, const uint8_t *bytes, unsigned way)
+static void call(struct stook_maple *tree, struct oracle *oracle, const uint8_t *bytes,
+                 unsigned way)
 {
-        uint64_t a = spread(way, bytes[2] | bytes[3] << 8), b = spread(way, bytes[4] | bytes[5] << 8);
+        uint64_t a = spread(way, bytes[2] | bytes[3] << 8),
+                 b = spread(way, bytes[4] | bytes[5] << 8);
         uint64_t first = a < b ? a : b, last = a < b ? b : a, start, wanted;
         struct oracle_range range = oracle_range_of(oracle, a);
         void *entry = (void *)(uintptr_t)(8192 + bytes[1] * 4 + bytes[1] % 3);
@@ -81,7 +86,8 @@ static void call(struct stook_maple *tree, struct oracle *oracle, const uint8_t 
                 break;
         case 4:
                 error = stook_maple_insert(tree, first, last, entry);
-                expect(error == (oracle_free(oracle, first, last) ? 0 : -EEXIST) || (error == -ENOMEM && fake_fail_in));
+                expect(error == (oracle_free(oracle, first, last) ? 0 : -EEXIST) ||
+                       (error == -ENOMEM && fake_fail_in));
                 if (!error)
                         oracle_store(oracle, first, last, entry);
                 break;
@@ -95,17 +101,21 @@ static void call(struct stook_maple *tree, struct oracle *oracle, const uint8_t 
         case 6:
                 start = 0;
                 if (!(tree->flags & STOOK_MAPLE_GAPS)) {
-                        expect(stook_maple_alloc(tree, entry, bytes[1], first, last, &start) == -EINVAL);
+                        expect(stook_maple_alloc(tree, entry, bytes[1], first, last, &start) ==
+                               -EINVAL);
                         break;
                 }
                 if (!bytes[1]) {
-                        expect(stook_maple_alloc_top(tree, entry, 0, first, last, &start) == -EINVAL);
+                        expect(stook_maple_alloc_top(tree, entry, 0, first, last, &start) ==
+                               -EINVAL);
                         break;
                 }
-                error = (a < b ? stook_maple_alloc : stook_maple_alloc_top)(tree, entry, bytes[1], first, last, &start);
+                error = (a < b ? stook_maple_alloc : stook_maple_alloc_top)(tree, entry, bytes[1],
+                                                                            first, last, &start);
                 if (error == -ENOMEM && fake_fail_in)
                         break;
-                expect(!error == (a < b ? oracle_lowest : oracle_highest)(oracle, first, last, bytes[1], &wanted));
+                expect(!error == (a < b ? oracle_lowest : oracle_highest)(oracle, first, last,
+                                                                          bytes[1], &wanted));
                 expect(!error ? start == wanted : error == -EBUSY);
                 if (!error)
                         oracle_store(oracle, start, start + (bytes[1] - 1u), entry);
@@ -157,7 +167,8 @@ int main(int argc, char **argv)
         printf("seed %" PRIu64 "\n", state);
         for (long run = 0; run < runs; run++) {
                 for (size_t i = 0; i < sizeof(bytes); i++) {
-                        state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+                        state = state * UINT64_C(6364136223846793005) +
+                                UINT64_C(1442695040888963407);
                         bytes[i] = (uint8_t)(state >> 56);
                 }
                 bytes[0] = (uint8_t)run;

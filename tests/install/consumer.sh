@@ -1,6 +1,6 @@
 #!/bin/sh
-# Proves that an installed tree is complete, and that a stranger's program builds and runs on it: by pkg-config,
-# shared and static; by CMake; with each header alone, as C and as C++.
+# Proves that an installed tree is complete, and that a stranger's program builds and runs on it: by
+# pkg-config, shared and static; by CMake; with each header alone, as C and as C++.
 set -eu
 unset LD_LIBRARY_PATH                           # Meson's would show the build folder
 
@@ -8,7 +8,8 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 DESTDIR=$work/root meson install -C "$STOOK_BUILD" --no-rebuild --quiet
 prefix=$work/root$(meson introspect --buildoptions "$STOOK_BUILD" |
-        /usr/bin/python3 -c 'import json, sys; print([o["value"] for o in json.load(sys.stdin) if o["name"] == "prefix"][0])')
+        /usr/bin/python3 -c 'import json, sys
+print([o["value"] for o in json.load(sys.stdin) if o["name"] == "prefix"][0])')
 cc=${CC:-cc}
 
 one() { find "$prefix" -name "$1" | grep . || { echo "not installed: $1" >&2; exit 1; }; }
@@ -37,19 +38,21 @@ echo "stook.pc: $(pc --modversion stook)"
 # shellcheck disable=SC2046 # flags are words
 $cc -o "$work/shared" "$STOOK_SOURCE/examples/points.c" $(pc --cflags --libs stook)
 LD_LIBRARY_PATH=$libdir "$work/shared" | tee "$work/out"
-grep -q '^point: 65 live' "$work/out"
+grep -q '^a point at (0, 0)$' "$work/out"
 # shellcheck disable=SC2046
 $cc -o "$work/static" "$STOOK_SOURCE/examples/points.c" $(pc --cflags stook) "$libdir/libstook.a"
 "$work/static" | cmp - "$work/out"
 
 if [ -e "$STOOK_BUILD/libstook-urcu.so" ]; then
-        printf '#include <stook/rcu.h>\nint main(void) { return stook_rcu_use(&stook_urcu_memb); }\n' >"$work/urcu.c"
+        printf '%s\n' '#include <stook/rcu.h>' \
+                'int main(void) { return stook_rcu_use(&stook_urcu_memb); }' >"$work/urcu.c"
         # shellcheck disable=SC2046
         $cc -o "$work/urcu" "$work/urcu.c" $(pc --cflags --libs stook-urcu)
         LD_LIBRARY_PATH=$libdir "$work/urcu"
         # Statically it needs liburcu, which pkg-config has to name.
         # shellcheck disable=SC2046
-        $cc -o "$work/urcu-static" "$work/urcu.c" $(pc --cflags stook) "$libdir/libstook-urcu.a" "$libdir/libstook.a" \
+        $cc -o "$work/urcu-static" "$work/urcu.c" $(pc --cflags stook) \
+                "$libdir/libstook-urcu.a" "$libdir/libstook.a" \
                 $(pc --static --libs stook-urcu | tr ' ' '\n' | grep '^-lurcu')
         "$work/urcu-static"
 fi
@@ -62,14 +65,16 @@ int main(void)
 {
         uint64_t start = 0;
         int error = stook_maple_alloc(&tree, &tree, 100, 10, 1000, &start);
-        return error || start != 10 || stook_maple_load(&tree, 109) != &tree || stook_maple_load(&tree, 110);
+        return error || start != 10 || stook_maple_load(&tree, 109) != &tree ||
+               stook_maple_load(&tree, 110);
 }
 EOF
 # shellcheck disable=SC2046
 $cc -o "$work/maple" "$work/maple.c" $(pc --cflags --libs stook-maple)
 LD_LIBRARY_PATH=$libdir "$work/maple"
 # shellcheck disable=SC2046
-$cc -pthread -o "$work/maple-static" "$work/maple.c" $(pc --cflags stook) "$libdir/libstook-maple.a" "$libdir/libstook.a"
+$cc -pthread -o "$work/maple-static" "$work/maple.c" $(pc --cflags stook) \
+        "$libdir/libstook-maple.a" "$libdir/libstook.a"
 "$work/maple-static"
 
 # In C++ a loop's variable has the type of the entries, as in C.
@@ -88,26 +93,28 @@ int main()
                         return 1;
         stook_maple_for_each(&tree, one, key, UINT64_MAX)
                 sum += one->number;
-        STOOK_CURSOR(cursor, &tree, 0, 0);
+        STOOK_MAPLE_CURSOR(cursor, &tree, 0, 0);
         stook_maple_lock(&tree);
-        stook_cursor_for_each(&cursor, one, UINT64_MAX)
+        stook_maple_cursor_for_each(&cursor, one, UINT64_MAX)
                 if (cursor.first == one->number * 10)
-                        stook_cursor_erase(&cursor);
-        stook_cursor_for_each_rev(&cursor, one, 0)
+                        stook_maple_cursor_erase(&cursor);
+        stook_maple_cursor_for_each_rev(&cursor, one, 0)
                 sum += 100;
         stook_maple_unlock(&tree);
         return sum != 6 || !stook_maple_empty(&tree);
 }
 EOF
         # shellcheck disable=SC2046
-        c++ -std=c++17 -Wall -Wextra -Werror -pedantic-errors -o "$work/loops" "$work/loops.cc" $(pc --cflags --libs stook-maple)
+        c++ -std=c++17 -Wall -Wextra -Werror -pedantic-errors -o "$work/loops" "$work/loops.cc" \
+                $(pc --cflags --libs stook-maple)
         LD_LIBRARY_PATH=$libdir "$work/loops"
 fi
 
 for header in "$prefix"/include/stook/*.h; do
         name=$(basename "$header")
         printf '#include <stook/%s>\nint here;\n' "$name" >"$work/header.c"
-        $cc -std=c11 -Wall -Wextra -Werror -pedantic-errors -I"$prefix/include" -fsyntax-only "$work/header.c" || {
+        $cc -std=c11 -Wall -Wextra -Werror -pedantic-errors -I"$prefix/include" \
+                -fsyntax-only "$work/header.c" || {
                 echo "<stook/$name> does not stand alone in C11"; exit 1; }
         if command -v c++ >/dev/null; then
                 cp "$work/header.c" "$work/header.cc"

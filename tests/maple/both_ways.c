@@ -1,6 +1,6 @@
 /*
- * Proves that two threads may copy two trees into each other at the same time: one of them finds the target not empty,
- * and neither waits for ever.
+ * Proves that two threads may copy two trees into each other at the same time: one of them finds
+ * the target not empty, and neither waits for ever.
  */
 #include <errno.h>
 #include <pthread.h>

@@ -1,8 +1,9 @@
 /*
- * What this proves: every class of write, in trees of every kind of flags and of heights 1 to 4, at the lower end, the
- * upper end and in between: takes exactly the nodes it was said to need, which is no more than the kernel's table says
- * (spec 13.4), D being the levels whose nodes change; refused any of its allocations it changes nothing; given them it does
- * what it should. Each class was met at each height at which there is one.
+ * What this proves: every class of write, in trees of every kind of flags and of heights 1 to 4, at
+ * the lower end, the upper end and in between, takes exactly the nodes it was said to need. That is
+ * no more than the kernel's table says, D being the levels whose nodes change. Refused any of its
+ * allocations a write changes nothing; given them it does what it should. Each class was met at
+ * each height at which there is one.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -31,15 +32,15 @@ static void failed(const char *what, int line)
 
 static void same(void)
 {
-        STOOK_CURSOR(cursor, &tree, 0, 0);
+        STOOK_MAPLE_CURSOR(cursor, &tree, 0, 0);
         size_t i = 0;
         void *entry;
 
         expect(stook_maple_validate(&tree) == 0);
         stook_maple_lock(&tree);
-        stook_cursor_for_each(&cursor, entry, UINT64_MAX) {
-                expect(i < oracle.n && cursor.first == oracle.ranges[i].first && cursor.last == oracle.ranges[i].last &&
-                       entry == oracle.ranges[i].entry);
+        stook_maple_cursor_for_each(&cursor, entry, UINT64_MAX) {
+                expect(i < oracle.n && cursor.first == oracle.ranges[i].first &&
+                       cursor.last == oracle.ranges[i].last && entry == oracle.ranges[i].entry);
                 i++;
         }
         expect(i == oracle.n);
@@ -73,7 +74,7 @@ static unsigned table(const struct mwrite *w)
 /* One write; when its class was met often enough at this height it is left out. */
 static void attempt(uint64_t first, uint64_t last, void *entry, unsigned enough)
 {
-        STOOK_CURSOR(cursor, &tree, first, last);
+        STOOK_MAPLE_CURSOR(cursor, &tree, first, last);
         struct mwrite w;
         size_t live;
         long requests;
@@ -92,7 +93,7 @@ static void attempt(uint64_t first, uint64_t last, void *entry, unsigned enough)
                 fake_fail_in = requests;
                 fake_taken = 0;
                 stook_maple_lock(&tree);
-                error = stook_cursor_store(&cursor, entry);
+                error = stook_maple_cursor_store(&cursor, entry);
                 stook_maple_unlock(&tree);
                 fake_fail_in = 0;
                 if (!error)
@@ -107,7 +108,9 @@ static void attempt(uint64_t first, uint64_t last, void *entry, unsigned enough)
         fake_grace();
 }
 
-/* Ranges of 10 keys, a gap of 6 behind every third, until the tree has its height, and a few more. */
+/*
+ * Ranges of 10 keys, a gap of 6 behind every third, until the tree has its height, and a few more.
+ */
 static void build(void)
 {
         expect(stook_maple_init(&tree, flags) == 0);
@@ -127,7 +130,10 @@ static void destroy(void)
 
 enum { FITS, GAPS, SPLITS, SPANS, ERASES, PAIRS, ENDS, ALL, NOTHING, PHASES };
 
-/* Writes at and behind @at, each phase beginning with a tree of the height wanted; @end is its last key. */
+/*
+ * Writes at and behind @at, each phase beginning with a tree of the height wanted; @end is its last
+ * key.
+ */
 static void writes(unsigned phase, uint64_t at, uint64_t end, unsigned enough)
 {
         struct oracle_range r = oracle_range_of(&oracle, at), next;
@@ -138,7 +144,7 @@ static void writes(unsigned phase, uint64_t at, uint64_t end, unsigned enough)
                 attempt(r.first, r.last, fresh, enough);
                 attempt(r.first, r.last - (r.last > r.first), NULL, enough);
                 break;
-        case GAPS:                              /* the bound between two ranges moves; two become one */
+        case GAPS: /* the bound between two ranges moves; two become one */
                 r = oracle_range_of(&oracle, at + 20);
                 next = oracle_range_of(&oracle, r.last == UINT64_MAX ? r.first : r.last + 1);
                 attempt(r.first, next.first, fresh, enough);
@@ -184,16 +190,26 @@ static void all_writes(void)
 
                         build();
                         end = oracle.ranges[oracle.n - 1].last;
-                        writes(phase, place == 0 ? 0 : place == 1 ? end / 2 : end > 400 ? end - 400 : 16, end,
-                               (phase + 1) * (place + 1) * 4);
+                        writes(phase,
+                               place == 0   ? 0
+                               : place == 1 ? end / 2
+                               : end > 400  ? end - 400
+                                            : 16,
+                               end, (phase + 1) * (place + 1) * 4);
                         destroy();
                 }
 }
 
 static void without_nodes(void)
 {
-        static const struct { uint64_t first, last; int direct; } first_stores[] = {
-                { 0, 0, 1 }, { 0, 1, 0 }, { 1, 1, 0 }, { 5, 90, 0 }, { UINT64_MAX, UINT64_MAX, 0 }, { 0, UINT64_MAX, 0 },
+        static const struct { uint64_t first, last; int direct;
+        } first_stores[] = {
+                { 0, 0, 1 },
+                { 0, 1, 0 },
+                { 1, 1, 0 },
+                { 5, 90, 0 },
+                { UINT64_MAX, UINT64_MAX, 0 },
+                { 0, UINT64_MAX, 0 },
         };
         void *entry = entries, *odd = (void *)(uintptr_t)4098;
 
@@ -237,7 +253,8 @@ int main(void)
                         for (unsigned class = MWRITE_EXACT_FIT; class < CLASSES; class++) {
                                 bool in_place = class == MWRITE_SLOT || class == MWRITE_APPEND;
 
-                                if ((height == 1 && (class == MWRITE_SPANNING || class == MWRITE_REBALANCE)) ||
+                                if ((height == 1 &&
+                                     (class == MWRITE_SPANNING || class == MWRITE_REBALANCE)) ||
                                     (in_place && flags & STOOK_MAPLE_RCU))
                                         continue;
                                 if (!met[class][height])

@@ -1,8 +1,8 @@
 /*
- * What this proves: the promises of <stook/maple.h> one by one, on a cache that refuses when told to: bad input is refused with
- * the error that is documented and changes nothing; the ends of the key space; where cursors are after each call; that a
- * cursor notices when its leaf is replaced; a write without the lock ends the process; what the cache cannot take
- * back at once is not lost; dumps.
+ * What this proves: the promises of <stook/maple.h> one by one, on a cache that refuses when told
+ * to: bad input is refused with the error that is documented and changes nothing; the ends of the
+ * key space; where cursors are after each call; a write without the lock ends the process; what the
+ * cache cannot take back at once is not lost; dumps.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -24,7 +24,8 @@
 #define MAX UINT64_MAX
 
 static struct stook_maple tree;
-static char a __attribute__((aligned(8))), b __attribute__((aligned(8))), c __attribute__((aligned(8)));
+static char a __attribute__((aligned(8))), b __attribute__((aligned(8))),
+        c __attribute__((aligned(8)));
 static void *const A = &a, *const B = &b, *const C = &c;
 
 static int with_flags(unsigned flags)
@@ -53,9 +54,10 @@ static void three(unsigned flags)
 
 static void assert_three(void)
 {
-        static const struct { uint64_t key; void *entry; } want[] = {
-                { 0, NULL }, { 9, NULL }, { 10, &a }, { 19, &a }, { 20, &b }, { 29, &b }, { 30, NULL }, { 99, NULL },
-                { 100, &c }, { 199, &c }, { 200, NULL }, { MAX, NULL },
+        static const struct { uint64_t key; void *entry;
+        } want[] = {
+                { 0, NULL },  { 9, NULL },  { 10, &a },  { 19, &a },  { 20, &b },    { 29, &b },
+                { 30, NULL }, { 99, NULL }, { 100, &c }, { 199, &c }, { 200, NULL }, { MAX, NULL },
         };
 
         assert_int_equal(stook_maple_validate(&tree), 0);
@@ -65,7 +67,7 @@ static void assert_three(void)
 
 static void test_bad_input(void **state)
 {
-        STOOK_CURSOR(cursor, &tree, 5, 4);
+        STOOK_MAPLE_CURSOR(cursor, &tree, 5, 4);
         void *reserved = (void *)(uintptr_t)4094;
         uint64_t start = 7, next = 0;
 
@@ -92,15 +94,15 @@ static void test_bad_input(void **state)
         assert_int_equal(start, 7);
         assert_int_equal(next, 0);
         stook_maple_lock(&tree);
-        assert_int_equal(stook_cursor_store(&cursor, A), -EINVAL);
-        assert_int_equal(stook_cursor_status(&cursor), STOOK_CURSOR_ERROR);
-        assert_int_equal(stook_cursor_preallocate(&cursor, A), -EINVAL);
-        assert_int_equal(stook_cursor_store_prealloc(&cursor, A), -EINVAL);
-        stook_cursor_set(&cursor, 12, 12);
-        assert_int_equal(stook_cursor_store(&cursor, reserved), -EINVAL);
-        assert_int_equal(stook_cursor_empty_area(&cursor, 0, MAX, 0), -EINVAL);
-        assert_int_equal(stook_cursor_empty_area_rev(&cursor, 2, 1, 1), -EINVAL);
-        assert_int_equal(stook_cursor_empty_area(&cursor, 10, 29, 1), -EBUSY);
+        assert_int_equal(stook_maple_cursor_store(&cursor, A), -EINVAL);
+        assert_int_equal(stook_maple_cursor_status(&cursor), STOOK_MAPLE_CURSOR_ERROR);
+        assert_int_equal(stook_maple_cursor_preallocate(&cursor, A), -EINVAL);
+        assert_int_equal(stook_maple_cursor_store_prealloc(&cursor, A), -EINVAL);
+        stook_maple_cursor_set(&cursor, 12, 12);
+        assert_int_equal(stook_maple_cursor_store(&cursor, reserved), -EINVAL);
+        assert_int_equal(stook_maple_cursor_empty_area(&cursor, 0, MAX, 0), -EINVAL);
+        assert_int_equal(stook_maple_cursor_empty_area_rev(&cursor, 2, 1, 1), -EINVAL);
+        assert_int_equal(stook_maple_cursor_empty_area(&cursor, 10, 29, 1), -EBUSY);
         assert_true(cursor.first == 12 && cursor.last == 12);
         stook_maple_unlock(&tree);
         assert_int_equal(stook_maple_dump(&tree, stdout, (enum stook_maple_format)9), -EINVAL);
@@ -110,7 +112,7 @@ static void test_bad_input(void **state)
 
 static void test_no_gap_tracking(void **state)
 {
-        STOOK_CURSOR(cursor, &tree, 0, 0);
+        STOOK_MAPLE_CURSOR(cursor, &tree, 0, 0);
         uint64_t start = 7, next = 0;
 
         (void)state;
@@ -119,7 +121,7 @@ static void test_no_gap_tracking(void **state)
         assert_int_equal(stook_maple_alloc_top(&tree, A, 1, 0, MAX, &start), -EINVAL);
         assert_int_equal(stook_maple_alloc_cyclic(&tree, A, 0, MAX, &next, &start), -EINVAL);
         stook_maple_lock(&tree);
-        assert_int_equal(stook_cursor_empty_area(&cursor, 0, MAX, 1), -EINVAL);
+        assert_int_equal(stook_maple_cursor_empty_area(&cursor, 0, MAX, 1), -EINVAL);
         stook_maple_unlock(&tree);
         assert_int_equal(start, 7);
         assert_three();
@@ -128,7 +130,7 @@ static void test_no_gap_tracking(void **state)
 /* More nodes are needed than were preallocated. */
 static void test_prealloc_missing(void **state)
 {
-        STOOK_CURSOR(cursor, &tree, 12, 12);
+        STOOK_MAPLE_CURSOR(cursor, &tree, 12, 12);
         size_t live;
 
         (void)state;
@@ -136,21 +138,21 @@ static void test_prealloc_missing(void **state)
         fake_grace();
         live = fake_live;
         stook_maple_lock(&tree);
-        assert_int_equal(stook_cursor_store_prealloc(&cursor, C), -ENOMEM);
+        assert_int_equal(stook_maple_cursor_store_prealloc(&cursor, C), -ENOMEM);
         assert_three();
         /* An exact fit needs none; what is held for it is not enough for another store. */
-        stook_cursor_set(&cursor, 10, 19);
-        assert_int_equal(stook_cursor_preallocate(&cursor, A), 0);
-        assert_int_equal(stook_cursor_preallocated(&cursor), 0);
-        stook_cursor_set(&cursor, 10, 18);
-        assert_int_equal(stook_cursor_store_prealloc(&cursor, B), -ENOMEM);
+        stook_maple_cursor_set(&cursor, 10, 19);
+        assert_int_equal(stook_maple_cursor_preallocate(&cursor, A), 0);
+        assert_int_equal(stook_maple_cursor_preallocated(&cursor), 0);
+        stook_maple_cursor_set(&cursor, 10, 18);
+        assert_int_equal(stook_maple_cursor_store_prealloc(&cursor, B), -ENOMEM);
         assert_three();
-        assert_int_equal(stook_cursor_preallocate(&cursor, B), 0);
-        assert_int_equal(stook_cursor_preallocated(&cursor), 1);
+        assert_int_equal(stook_maple_cursor_preallocate(&cursor, B), 0);
+        assert_int_equal(stook_maple_cursor_preallocated(&cursor), 1);
         assert_int_equal(fake_live, live + 1);
-        stook_cursor_finish(&cursor);
+        stook_maple_cursor_finish(&cursor);
         assert_int_equal(fake_live, live);
-        assert_int_equal(stook_cursor_preallocated(&cursor), 0);
+        assert_int_equal(stook_maple_cursor_preallocated(&cursor), 0);
         stook_maple_unlock(&tree);
         assert_three();
 }
@@ -194,148 +196,101 @@ static void test_ends_of_the_keys(void **state)
         assert_int_equal(stook_maple_height(&tree), 0);
 }
 
-static void check(const struct stook_cursor *cursor, enum stook_cursor_status status, uint64_t first, uint64_t last)
+static void check(const struct stook_maple_cursor *cursor, enum stook_maple_status status,
+                  uint64_t first, uint64_t last)
 {
-        assert_int_equal(stook_cursor_status(cursor), status);
+        assert_int_equal(stook_maple_cursor_status(cursor), status);
         assert_int_equal(cursor->first, first);
         assert_int_equal(cursor->last, last);
 }
 
 static void test_statuses(void **state)
 {
-        STOOK_CURSOR(cursor, &tree, 15, 15);
+        STOOK_MAPLE_CURSOR(cursor, &tree, 15, 15);
 
         (void)state;
         three(STOOK_MAPLE_EXTERNAL_LOCK);
-        check(&cursor, STOOK_CURSOR_START, 15, 15);
-        assert_ptr_equal(stook_cursor_walk(&cursor), A);
-        check(&cursor, STOOK_CURSOR_ACTIVE, 10, 19);
-        assert_ptr_equal(stook_cursor_next(&cursor, MAX), B);
-        check(&cursor, STOOK_CURSOR_ACTIVE, 20, 29);
-        assert_null(stook_cursor_next(&cursor, 50));
-        check(&cursor, STOOK_CURSOR_OVERFLOW, 30, 99);
-        assert_null(stook_cursor_next(&cursor, 60));
-        check(&cursor, STOOK_CURSOR_OVERFLOW, 30, 99);
-        assert_ptr_equal(stook_cursor_find(&cursor, 100), C);
-        check(&cursor, STOOK_CURSOR_ACTIVE, 100, 199);
-        assert_null(stook_cursor_find(&cursor, 150));
-        check(&cursor, STOOK_CURSOR_OVERFLOW, 100, 199);
-        assert_ptr_equal(stook_cursor_prev(&cursor, 0), B);
-        check(&cursor, STOOK_CURSOR_ACTIVE, 20, 29);
-        stook_cursor_pause(&cursor);
-        check(&cursor, STOOK_CURSOR_PAUSE, 20, 29);
-        assert_ptr_equal(stook_cursor_find_rev(&cursor, 0), A);
-        assert_null(stook_cursor_prev(&cursor, 5));
-        check(&cursor, STOOK_CURSOR_UNDERFLOW, 0, 9);
-        assert_null(stook_cursor_find_rev(&cursor, 0));
-        check(&cursor, STOOK_CURSOR_UNDERFLOW, 0, 9);
-        assert_ptr_equal(stook_cursor_next(&cursor, MAX), A);
-        assert_null(stook_cursor_prev_range(&cursor, 0));
-        check(&cursor, STOOK_CURSOR_ACTIVE, 0, 9);
-        assert_null(stook_cursor_prev_range(&cursor, 0));
-        check(&cursor, STOOK_CURSOR_UNDERFLOW, 0, 9);
-        stook_cursor_set(&cursor, 25, 27);
-        check(&cursor, STOOK_CURSOR_START, 25, 27);
-        assert_ptr_equal(stook_cursor_next(&cursor, MAX), C);
-        stook_cursor_set(&cursor, 25, 27);
-        assert_ptr_equal(stook_cursor_find(&cursor, MAX), B);
-        stook_cursor_set(&cursor, 50, 50);
-        assert_null(stook_cursor_find_range(&cursor, MAX));
-        check(&cursor, STOOK_CURSOR_ACTIVE, 30, 99);
-        assert_ptr_equal(stook_cursor_find_range(&cursor, MAX), C);
-        assert_null(stook_cursor_find_range(&cursor, MAX));
-        check(&cursor, STOOK_CURSOR_ACTIVE, 200, MAX);
-        assert_null(stook_cursor_find_range(&cursor, MAX));
-        check(&cursor, STOOK_CURSOR_OVERFLOW, 200, MAX);
-        assert_ptr_equal(stook_cursor_find_range_rev(&cursor, 0), C);
-        stook_cursor_reset(&cursor);
-        check(&cursor, STOOK_CURSOR_START, 100, 199);
-        stook_cursor_set(&cursor, 40, 40);
-        assert_null(stook_cursor_find(&cursor, 30));
-        check(&cursor, STOOK_CURSOR_OVERFLOW, 40, 40);
+        check(&cursor, STOOK_MAPLE_CURSOR_START, 15, 15);
+        assert_ptr_equal(stook_maple_cursor_walk(&cursor), A);
+        check(&cursor, STOOK_MAPLE_CURSOR_ACTIVE, 10, 19);
+        assert_ptr_equal(stook_maple_cursor_next(&cursor, MAX), B);
+        check(&cursor, STOOK_MAPLE_CURSOR_ACTIVE, 20, 29);
+        assert_null(stook_maple_cursor_next(&cursor, 50));
+        check(&cursor, STOOK_MAPLE_CURSOR_OVERFLOW, 30, 99);
+        assert_null(stook_maple_cursor_next(&cursor, 60));
+        check(&cursor, STOOK_MAPLE_CURSOR_OVERFLOW, 30, 99);
+        assert_ptr_equal(stook_maple_cursor_find(&cursor, 100), C);
+        check(&cursor, STOOK_MAPLE_CURSOR_ACTIVE, 100, 199);
+        assert_null(stook_maple_cursor_find(&cursor, 150));
+        check(&cursor, STOOK_MAPLE_CURSOR_OVERFLOW, 100, 199);
+        assert_ptr_equal(stook_maple_cursor_prev(&cursor, 0), B);
+        check(&cursor, STOOK_MAPLE_CURSOR_ACTIVE, 20, 29);
+        stook_maple_cursor_pause(&cursor);
+        check(&cursor, STOOK_MAPLE_CURSOR_PAUSE, 20, 29);
+        assert_ptr_equal(stook_maple_cursor_find_rev(&cursor, 0), A);
+        assert_null(stook_maple_cursor_prev(&cursor, 5));
+        check(&cursor, STOOK_MAPLE_CURSOR_UNDERFLOW, 0, 9);
+        assert_null(stook_maple_cursor_find_rev(&cursor, 0));
+        check(&cursor, STOOK_MAPLE_CURSOR_UNDERFLOW, 0, 9);
+        assert_ptr_equal(stook_maple_cursor_next(&cursor, MAX), A);
+        assert_null(stook_maple_cursor_prev_range(&cursor, 0));
+        check(&cursor, STOOK_MAPLE_CURSOR_ACTIVE, 0, 9);
+        assert_null(stook_maple_cursor_prev_range(&cursor, 0));
+        check(&cursor, STOOK_MAPLE_CURSOR_UNDERFLOW, 0, 9);
+        stook_maple_cursor_set(&cursor, 25, 27);
+        check(&cursor, STOOK_MAPLE_CURSOR_START, 25, 27);
+        assert_ptr_equal(stook_maple_cursor_next(&cursor, MAX), C);
+        stook_maple_cursor_set(&cursor, 25, 27);
+        assert_ptr_equal(stook_maple_cursor_find(&cursor, MAX), B);
+        stook_maple_cursor_set(&cursor, 50, 50);
+        assert_null(stook_maple_cursor_find_range(&cursor, MAX));
+        check(&cursor, STOOK_MAPLE_CURSOR_ACTIVE, 30, 99);
+        assert_ptr_equal(stook_maple_cursor_find_range(&cursor, MAX), C);
+        assert_null(stook_maple_cursor_find_range(&cursor, MAX));
+        check(&cursor, STOOK_MAPLE_CURSOR_ACTIVE, 200, MAX);
+        assert_null(stook_maple_cursor_find_range(&cursor, MAX));
+        check(&cursor, STOOK_MAPLE_CURSOR_OVERFLOW, 200, MAX);
+        assert_ptr_equal(stook_maple_cursor_find_range_rev(&cursor, 0), C);
+        stook_maple_cursor_reset(&cursor);
+        check(&cursor, STOOK_MAPLE_CURSOR_START, 100, 199);
+        stook_maple_cursor_set(&cursor, 40, 40);
+        assert_null(stook_maple_cursor_find(&cursor, 30));
+        check(&cursor, STOOK_MAPLE_CURSOR_OVERFLOW, 40, 40);
         /* Writes */
-        stook_cursor_set(&cursor, 40, 49);
-        assert_int_equal(stook_cursor_store(&cursor, A), 0);
-        check(&cursor, STOOK_CURSOR_ACTIVE, 40, 49);
-        assert_ptr_equal(stook_cursor_next(&cursor, MAX), C);
-        stook_cursor_set(&cursor, 45, 45);
-        assert_ptr_equal(stook_cursor_erase(&cursor), A);
-        check(&cursor, STOOK_CURSOR_ACTIVE, 40, 49);
-        assert_null(stook_cursor_erase(&cursor));
+        stook_maple_cursor_set(&cursor, 40, 49);
+        assert_int_equal(stook_maple_cursor_store(&cursor, A), 0);
+        check(&cursor, STOOK_MAPLE_CURSOR_ACTIVE, 40, 49);
+        assert_ptr_equal(stook_maple_cursor_next(&cursor, MAX), C);
+        stook_maple_cursor_set(&cursor, 45, 45);
+        assert_ptr_equal(stook_maple_cursor_erase(&cursor), A);
+        check(&cursor, STOOK_MAPLE_CURSOR_ACTIVE, 40, 49);
+        assert_null(stook_maple_cursor_erase(&cursor));
         assert_three();
 }
 
 static void test_statuses_without_nodes(void **state)
 {
-        STOOK_CURSOR(cursor, &tree, 5, 5);
+        STOOK_MAPLE_CURSOR(cursor, &tree, 5, 5);
 
         (void)state;
         assert_int_equal(with_flags(STOOK_MAPLE_EXTERNAL_LOCK), 0);
-        assert_null(stook_cursor_walk(&cursor));
-        check(&cursor, STOOK_CURSOR_NONE, 0, MAX);
-        assert_null(stook_cursor_next(&cursor, MAX));
-        check(&cursor, STOOK_CURSOR_NONE, 0, MAX);
-        assert_null(stook_cursor_prev(&cursor, 0));
-        check(&cursor, STOOK_CURSOR_NONE, 0, MAX);
+        assert_null(stook_maple_cursor_walk(&cursor));
+        check(&cursor, STOOK_MAPLE_CURSOR_NONE, 0, MAX);
+        assert_null(stook_maple_cursor_next(&cursor, MAX));
+        check(&cursor, STOOK_MAPLE_CURSOR_NONE, 0, MAX);
+        assert_null(stook_maple_cursor_prev(&cursor, 0));
+        check(&cursor, STOOK_MAPLE_CURSOR_NONE, 0, MAX);
         assert_int_equal(stook_maple_store(&tree, 0, 0, A), 0);
         assert_int_equal(stook_maple_height(&tree), 0);
-        stook_cursor_set(&cursor, 0, 0);
-        assert_ptr_equal(stook_cursor_find(&cursor, MAX), A);
-        check(&cursor, STOOK_CURSOR_ROOT, 0, 0);
-        assert_null(stook_cursor_next_range(&cursor, MAX));
-        check(&cursor, STOOK_CURSOR_NONE, 1, MAX);
-        assert_null(stook_cursor_next(&cursor, MAX));
-        check(&cursor, STOOK_CURSOR_OVERFLOW, 1, MAX);
-        assert_ptr_equal(stook_cursor_prev(&cursor, 0), A);
-        check(&cursor, STOOK_CURSOR_ROOT, 0, 0);
-}
-
-/* A cursor in a leaf that is replaced, or changed, behind its back sees what is there now. */
-static void test_overtaken(void **state)
-{
-        (void)state;
-        for (unsigned flags = 0; flags < 4; flags++) {
-                STOOK_CURSOR(cursor, &tree, 10, 10);
-
-                three(flags | STOOK_MAPLE_EXTERNAL_LOCK);
-                assert_ptr_equal(stook_cursor_find(&cursor, MAX), A);
-                assert_int_equal(stook_maple_store(&tree, 22, 24, C), 0);
-                assert_ptr_equal(stook_cursor_next(&cursor, MAX), B);
-                check(&cursor, STOOK_CURSOR_ACTIVE, 20, 21);
-                assert_ptr_equal(stook_cursor_next(&cursor, MAX), C);
-                check(&cursor, STOOK_CURSOR_ACTIVE, 22, 24);
-                for (uint64_t key = 200; key < 20000; key += 3)
-                        assert_int_equal(stook_maple_store(&tree, key, key, A), 0);
-                assert_ptr_equal(stook_cursor_next(&cursor, MAX), B);
-                assert_int_equal(stook_maple_store(&tree, 0, MAX, NULL), 0);
-                assert_null(stook_cursor_next(&cursor, MAX));
-                assert_null(stook_cursor_prev(&cursor, 0));
-                assert_int_equal(end(NULL), 0);
-        }
-}
-
-/* Who has the lock need not be a reader: the leaf that a cursor stood in may be gone. */
-static void test_overtaken_and_the_leaf_gone(void **state)
-{
-        (void)state;
-        for (unsigned flags = 0; flags < 8; flags++) {
-                STOOK_CURSOR(cursor, &tree, 10, 10);
-                STOOK_CURSOR(second, &tree, 20, 24);
-
-                three(flags);
-                stook_maple_lock(&tree);
-                assert_ptr_equal(stook_cursor_find(&cursor, MAX), A);
-                assert_int_equal(stook_maple_store(&tree, 22, 24, C), 0);
-                fake_grace();
-                assert_ptr_equal(stook_cursor_next(&cursor, MAX), B);
-                check(&cursor, STOOK_CURSOR_ACTIVE, 20, 21);
-                assert_int_equal(stook_cursor_store(&second, NULL), 0);
-                fake_grace();
-                assert_ptr_equal(stook_cursor_next(&cursor, MAX), B);
-                check(&cursor, STOOK_CURSOR_ACTIVE, 25, 29);
-                stook_maple_unlock(&tree);
-                assert_int_equal(end(NULL), 0);
-        }
+        stook_maple_cursor_set(&cursor, 0, 0);
+        assert_ptr_equal(stook_maple_cursor_find(&cursor, MAX), A);
+        check(&cursor, STOOK_MAPLE_CURSOR_ROOT, 0, 0);
+        assert_null(stook_maple_cursor_next_range(&cursor, MAX));
+        check(&cursor, STOOK_MAPLE_CURSOR_NONE, 1, MAX);
+        assert_null(stook_maple_cursor_next(&cursor, MAX));
+        check(&cursor, STOOK_MAPLE_CURSOR_OVERFLOW, 1, MAX);
+        assert_ptr_equal(stook_maple_cursor_prev(&cursor, 0), A);
+        check(&cursor, STOOK_MAPLE_CURSOR_ROOT, 0, 0);
 }
 
 static void test_simple_calls_inside_the_lock(void **state)
@@ -381,16 +336,16 @@ static void assert_ends(void (*body)(void))
 
 static void store_without(void)
 {
-        STOOK_CURSOR(cursor, &tree, 1, 2);
+        STOOK_MAPLE_CURSOR(cursor, &tree, 1, 2);
 
-        stook_cursor_store(&cursor, A);
+        stook_maple_cursor_store(&cursor, A);
 }
 
 static void erase_without(void)
 {
-        STOOK_CURSOR(cursor, &tree, 10, 10);
+        STOOK_MAPLE_CURSOR(cursor, &tree, 10, 10);
 
-        stook_cursor_erase(&cursor);
+        stook_maple_cursor_erase(&cursor);
 }
 
 static void unlock_without(void)
@@ -428,7 +383,8 @@ static void test_no_rcu_chosen(void **state)
         if (!pid) {
                 fake_no_rcu = true;
                 with_flags(STOOK_MAPLE_RCU);
-                if (stook_maple_store(&tree, 1, 2, A) != -ENOTSUP || !stook_maple_empty(&tree) || fake_live)
+                if (stook_maple_store(&tree, 1, 2, A) != -ENOTSUP || !stook_maple_empty(&tree) ||
+                    fake_live)
                         _exit(1);
                 fake_no_rcu = false;
                 _exit(stook_maple_store(&tree, 1, 2, A) ? 2 : 0);
@@ -566,8 +522,13 @@ static void test_validate_finds(void **state)
         assert_int_equal(stook_maple_validate(&tree), 0);
         node = (uint64_t *)(tree.root & ~UINT64_C(255));
         memcpy(kept, node, sizeof(kept));
-#define DAMAGE(change) do { change; assert_true(stook_maple_validate(&tree) > 0); memcpy(node, kept, sizeof(kept)); \
-                            assert_int_equal(stook_maple_validate(&tree), 0); } while (0)
+#define DAMAGE(change) \
+        do { \
+                change; \
+                assert_true(stook_maple_validate(&tree) > 0); \
+                memcpy(node, kept, sizeof(kept)); \
+                assert_int_equal(stook_maple_validate(&tree), 0); \
+        } while (0)
         DAMAGE(node[0] = 1 << 1);               /* too few */
         DAMAGE(node[0] = 12 << 1);              /* too many */
         DAMAGE(node[0] |= 1);                   /* dead */
@@ -593,8 +554,6 @@ int main(void)
                 cmocka_unit_test_teardown(test_ends_of_the_keys, end),
                 cmocka_unit_test_teardown(test_statuses, end),
                 cmocka_unit_test_teardown(test_statuses_without_nodes, end),
-                cmocka_unit_test_teardown(test_overtaken, end),
-                cmocka_unit_test_teardown(test_overtaken_and_the_leaf_gone, end),
                 cmocka_unit_test_teardown(test_simple_calls_inside_the_lock, end),
                 cmocka_unit_test_teardown(test_write_without_the_lock, end),
                 cmocka_unit_test_teardown(test_deferred_nodes, end),

@@ -1,7 +1,7 @@
 /*
- * Proves that libstook-maple.so has every call its header declares, and that a tree and a cursor have the sizes that
- * programs already compiled have fixed; then uses the library as an installed program would: nodes come from a cache
- * that the library shows, and go back to it.
+ * Proves that libstook-maple.so has every call its header declares, and that a tree and a cursor
+ * have the sizes that programs already compiled have fixed; then uses the library as an installed
+ * program would: nodes come from a cache that the library shows, and go back to it.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,21 +15,48 @@ static void test_every_call_is_there(void **state)
 {
         void (*const calls[])(void) = {
 #define CALL(name) (void (*)(void))name
-                CALL(stook_maple_init), CALL(stook_maple_destroy), CALL(stook_maple_lock),
-                CALL(stook_maple_unlock), CALL(stook_maple_load), CALL(stook_maple_store),
-                CALL(stook_maple_insert), CALL(stook_maple_erase), CALL(stook_maple_alloc),
-                CALL(stook_maple_alloc_top), CALL(stook_maple_alloc_cyclic), CALL(stook_maple_find),
-                CALL(stook_maple_find_after), CALL(stook_maple_next), CALL(stook_maple_prev),
-                CALL(stook_maple_dup), CALL(stook_maple_empty), CALL(stook_maple_height),
-                CALL(stook_maple_nodes), CALL(stook_maple_validate), CALL(stook_maple_dump),
-                CALL(stook_cursor_set), CALL(stook_cursor_pause), CALL(stook_cursor_reset),
-                CALL(stook_cursor_finish), CALL(stook_cursor_status), CALL(stook_cursor_walk),
-                CALL(stook_cursor_erase), CALL(stook_cursor_store), CALL(stook_cursor_preallocate),
-                CALL(stook_cursor_store_prealloc), CALL(stook_cursor_preallocated), CALL(stook_cursor_find),
-                CALL(stook_cursor_find_rev), CALL(stook_cursor_find_range),
-                CALL(stook_cursor_find_range_rev), CALL(stook_cursor_next), CALL(stook_cursor_prev),
-                CALL(stook_cursor_next_range), CALL(stook_cursor_prev_range), CALL(stook_cursor_empty_area),
-                CALL(stook_cursor_empty_area_rev),
+                CALL(stook_maple_init),
+                CALL(stook_maple_destroy),
+                CALL(stook_maple_lock),
+                CALL(stook_maple_unlock),
+                CALL(stook_maple_load),
+                CALL(stook_maple_store),
+                CALL(stook_maple_insert),
+                CALL(stook_maple_erase),
+                CALL(stook_maple_alloc),
+                CALL(stook_maple_alloc_top),
+                CALL(stook_maple_alloc_cyclic),
+                CALL(stook_maple_find),
+                CALL(stook_maple_find_after),
+                CALL(stook_maple_next),
+                CALL(stook_maple_prev),
+                CALL(stook_maple_dup),
+                CALL(stook_maple_empty),
+                CALL(stook_maple_height),
+                CALL(stook_maple_nodes),
+                CALL(stook_maple_validate),
+                CALL(stook_maple_dump),
+                CALL(stook_maple_cursor_set),
+                CALL(stook_maple_cursor_pause),
+                CALL(stook_maple_cursor_reset),
+                CALL(stook_maple_cursor_finish),
+                CALL(stook_maple_cursor_status),
+                CALL(stook_maple_cursor_walk),
+                CALL(stook_maple_cursor_erase),
+                CALL(stook_maple_cursor_store),
+                CALL(stook_maple_cursor_preallocate),
+                CALL(stook_maple_cursor_store_prealloc),
+                CALL(stook_maple_cursor_preallocated),
+                CALL(stook_maple_cursor_find),
+                CALL(stook_maple_cursor_find_rev),
+                CALL(stook_maple_cursor_find_range),
+                CALL(stook_maple_cursor_find_range_rev),
+                CALL(stook_maple_cursor_next),
+                CALL(stook_maple_cursor_prev),
+                CALL(stook_maple_cursor_next_range),
+                CALL(stook_maple_cursor_prev_range),
+                CALL(stook_maple_cursor_empty_area),
+                CALL(stook_maple_cursor_empty_area_rev),
         };
 
         (void)state;
@@ -42,7 +69,7 @@ static void test_sizes(void **state)
         (void)state;
         assert_int_equal(offsetof(struct stook_maple, lock), 104);
         assert_int_equal(sizeof(struct stook_maple), 104 + sizeof(pthread_mutex_t));
-        assert_int_equal(sizeof(struct stook_cursor), 144);
+        assert_int_equal(sizeof(struct stook_maple_cursor), 144);
 }
 
 static void test_nodes_are_a_cache(void **state)
@@ -60,7 +87,7 @@ static void test_nodes_are_a_cache(void **state)
         nodes = stook_cache_find("maple_node");
         assert_non_null(nodes);
         assert_int_equal(stook_cache_object_size(nodes), 256);
-        assert_int_equal(stook_cache_stats(nodes, &stats), 0);
+        assert_int_equal(stook_cache_get_stats(nodes, &stats), 0);
         assert_int_equal(stook_maple_validate(&tree), 0);
         assert_in_range(stook_maple_nodes(&tree), 10000 / 16, 10000 / 10);
         stook_maple_destroy(&tree);

@@ -34,7 +34,10 @@ static bool refused(void)
         return true;
 }
 
-/* libc's own words about free memory go before the object: what was freed reads as poison, all of it. */
+/*
+ * libc's own words about free memory go before the object: what was freed reads as poison, all of
+ * it.
+ */
 static void *make(void)
 {
         char *object = aligned_alloc(the_cache.align, the_cache.size + the_cache.align);
@@ -54,9 +57,11 @@ static void drop(void *object)
         fake_live--;
 }
 
-struct stook_cache *stook_cache_create(const char *name, size_t size, const struct stook_cache_args *args)
+struct stook_cache *stook_cache_create(const char *name, size_t size,
+                                       const struct stook_cache_args *args)
 {
-        if (strcmp(name, "maple_node") || size != 256 || args->align != 256 || args->args_size != sizeof(*args))
+        if (strcmp(name, "maple_node") || size != 256 || args->align != 256 ||
+            args->args_size != sizeof(*args))
                 abort();
         if (refused())
                 return NULL;
@@ -100,7 +105,7 @@ int stook_cache_alloc_bulk(struct stook_cache *cache, unsigned flags, size_t n, 
         return 0;
 }
 
-struct stook_sheaf *stook_sheaf_prefill(struct stook_cache *cache, size_t n, unsigned flags)
+struct stook_sheaf *stook_sheaf_prefill(struct stook_cache *cache, unsigned flags, size_t n)
 {
         struct stook_sheaf *sheaf;
 
@@ -120,13 +125,14 @@ struct stook_sheaf *stook_sheaf_prefill(struct stook_cache *cache, size_t n, uns
         return sheaf;
 }
 
-int stook_sheaf_refill(struct stook_cache *cache, struct stook_sheaf **sheaf, size_t n, unsigned flags)
+int stook_sheaf_refill(struct stook_cache *cache, unsigned flags, struct stook_sheaf **sheaf,
+                       size_t n)
 {
         struct stook_sheaf *more;
 
         if ((*sheaf)->n >= n)
                 return 0;
-        more = stook_sheaf_prefill(cache, n, flags);
+        more = stook_sheaf_prefill(cache, flags, n);
         if (!more)
                 return -ENOMEM;
         stook_sheaf_return(cache, *sheaf);

@@ -1,9 +1,11 @@
 /*
- * What this proves: random calls of every kind, on trees of all flags, do what a sorted array of ranges does; after every
- * step the tree is valid and holds the same. A write takes exactly the nodes it was said to need, and never more than the
- * kernel's table allows; one that fails for want of memory changes nothing. No node is lost.
+ * What this proves: random calls of every kind, on trees of all flags, do what a sorted array of
+ * ranges does; after every step the tree is valid and holds the same. A write takes exactly the
+ * nodes it was said to need, and never more than the kernel's table allows; one that fails for want
+ * of memory changes nothing. No node is lost.
  *
- *      model [STEPS [SEED]]    steps for each kind of tree and of keys; the seed is printed, the same seed gives the same calls
+ *      model [STEPS [SEED]]    steps for each kind of tree and of keys; the seed is printed, the
+ *                              same seed gives the same calls
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -27,7 +29,8 @@ static unsigned seen[MWRITE_SPANNING + 1][6];   /* writes by class and height */
 
 static void failed(const char *what, int line)
 {
-        printf("model.c:%d: seed %" PRIu64 " flags %u kind %u step %ld: not so: %s\n", line, seed, flags, kind, step, what);
+        printf("model.c:%d: seed %" PRIu64 " flags %u kind %u step %ld: not so: %s\n", line, seed,
+               flags, kind, step, what);
         stook_maple_dump(&tree, stdout, STOOK_MAPLE_TEXT);
         exit(1);
 }
@@ -51,7 +54,10 @@ static uint64_t below(uint64_t n)
 
 enum { SMALL, MIDDLE, TOP, WHOLE, LARGE, KINDS };
 
-/* Keys collide often enough that ranges are split, met exactly and swallowed; the ends of the key space are among them. */
+/*
+ * Keys collide often enough that ranges are split, met exactly and swallowed; the ends of the key
+ * space are among them.
+ */
 static uint64_t draw_key(void)
 {
         switch (kind) {
@@ -86,8 +92,9 @@ static void draw_range(uint64_t *first, uint64_t *last)
         case 2: case 3: case 4: case 5: case 6:
                 to = a;
                 break;
-        case 7: {                               /* exactly a range, or from its begin to the end of another */
-                struct oracle_range r = oracle_range_of(&oracle, a), s = oracle_range_of(&oracle, draw_key());
+        case 7: { /* exactly a range, or from its begin to the end of another */
+                struct oracle_range r = oracle_range_of(&oracle, a),
+                                    s = oracle_range_of(&oracle, draw_key());
 
                 a = r.first;
                 to = below(4) ? r.last : s.last;
@@ -117,14 +124,14 @@ static void *draw_entry(void)
 
 static void same(void)
 {
-        STOOK_CURSOR(cursor, &tree, 0, 0);
+        STOOK_MAPLE_CURSOR(cursor, &tree, 0, 0);
         size_t i = 0;
         void *entry;
 
         expect(stook_maple_validate(&tree) == 0);
         expect(stook_maple_empty(&tree) == !oracle.n);
         stook_maple_lock(&tree);
-        stook_cursor_for_each(&cursor, entry, UINT64_MAX) {
+        stook_maple_cursor_for_each(&cursor, entry, UINT64_MAX) {
                 expect(i < oracle.n);
                 expect(cursor.first == oracle.ranges[i].first);
                 expect(cursor.last == oracle.ranges[i].last);
@@ -148,7 +155,8 @@ static void check_loads(void)
                 for (int wide = 1; wide >= 0; wide--) {
                         stook_mload_choose(wide);
                         expect(stook_maple_load(&tree, key) == r.entry);
-                        expect(stook_maple_load(&tree, r.first) == r.entry && stook_maple_load(&tree, r.last) == r.entry);
+                        expect(stook_maple_load(&tree, r.first) == r.entry &&
+                               stook_maple_load(&tree, r.last) == r.entry);
                 }
                 found = stook_maple_find(&tree, &at, limit);
                 expect(found == (in ? oracle.ranges[i].entry : NULL));
@@ -158,50 +166,56 @@ static void check_loads(void)
                 expect(stook_maple_next(&tree, key, limit) == (in ? oracle.ranges[i].entry : NULL));
                 i = oracle_at(&oracle, key);
                 in = i && oracle.ranges[i - 1].last >= limit;
-                expect(stook_maple_prev(&tree, key, limit) == (in ? oracle.ranges[i - 1].entry : NULL));
+                expect(stook_maple_prev(&tree, key, limit) ==
+                       (in ? oracle.ranges[i - 1].entry : NULL));
         }
 }
 
 /* A cursor wanders up and down and stays with the oracle. */
 static void check_wandering(void)
 {
-        STOOK_CURSOR(cursor, &tree, draw_key(), 0);
+        STOOK_MAPLE_CURSOR(cursor, &tree, draw_key(), 0);
         struct oracle_range r;
         uint64_t limit;
         void *entry;
 
         cursor.last = cursor.first;
         stook_maple_lock(&tree);
-        expect(stook_cursor_walk(&cursor) == oracle_load(&oracle, cursor.first));
+        expect(stook_maple_cursor_walk(&cursor) == oracle_load(&oracle, cursor.first));
         for (int n = 0; n < 12; n++) {
                 r = oracle_range_of(&oracle, cursor.first);
                 expect(cursor.first == r.first && cursor.last == r.last);
                 limit = draw_key();
                 if (!below(8))
-                        stook_cursor_pause(&cursor);
+                        stook_maple_cursor_pause(&cursor);
                 switch (below(4)) {
                 case 0:
-                        entry = stook_cursor_next_range(&cursor, limit);
+                        entry = stook_maple_cursor_next_range(&cursor, limit);
                         if (r.last >= limit) {
-                                expect(!entry && stook_cursor_status(&cursor) ==
-                                                 (oracle.n ? STOOK_CURSOR_OVERFLOW : STOOK_CURSOR_NONE));
+                                expect(!entry && stook_maple_cursor_status(&cursor) ==
+                                                         (oracle.n ? STOOK_MAPLE_CURSOR_OVERFLOW
+                                                                   : STOOK_MAPLE_CURSOR_NONE));
                                 break;
                         }
                         r = oracle_range_of(&oracle, r.last + 1);
-                        expect(entry == r.entry && cursor.first == r.first && cursor.last == r.last);
+                        expect(entry == r.entry && cursor.first == r.first &&
+                               cursor.last == r.last);
                         break;
                 case 1:
-                        entry = stook_cursor_prev_range(&cursor, limit);
+                        entry = stook_maple_cursor_prev_range(&cursor, limit);
                         if (r.first <= limit) {
-                                expect(!entry && stook_cursor_status(&cursor) ==
-                                                 (oracle.n ? STOOK_CURSOR_UNDERFLOW : STOOK_CURSOR_NONE));
+                                expect(!entry && stook_maple_cursor_status(&cursor) ==
+                                                         (oracle.n ? STOOK_MAPLE_CURSOR_UNDERFLOW
+                                                                   : STOOK_MAPLE_CURSOR_NONE));
                                 break;
                         }
                         r = oracle_range_of(&oracle, r.first - 1);
-                        expect(entry == r.entry && cursor.first == r.first && cursor.last == r.last);
+                        expect(entry == r.entry && cursor.first == r.first &&
+                               cursor.last == r.last);
                         break;
                 case 2:
-                        entry = below(2) ? stook_cursor_next(&cursor, limit) : stook_cursor_find(&cursor, limit);
+                        entry = below(2) ? stook_maple_cursor_next(&cursor, limit)
+                                         : stook_maple_cursor_find(&cursor, limit);
                         while (r.last < limit) {
                                 r = oracle_range_of(&oracle, r.last + 1);
                                 if (r.entry)
@@ -209,11 +223,13 @@ static void check_wandering(void)
                         }
                         expect(cursor.first == r.first && cursor.last == r.last);
                         expect(!entry || entry == r.entry);
-                        expect(!!entry == (stook_cursor_status(&cursor) == STOOK_CURSOR_ACTIVE ||
-                                           stook_cursor_status(&cursor) == STOOK_CURSOR_ROOT));
+                        expect(!!entry ==
+                               (stook_maple_cursor_status(&cursor) == STOOK_MAPLE_CURSOR_ACTIVE ||
+                                stook_maple_cursor_status(&cursor) == STOOK_MAPLE_CURSOR_ROOT));
                         break;
                 case 3:
-                        entry = below(2) ? stook_cursor_prev(&cursor, limit) : stook_cursor_find_rev(&cursor, limit);
+                        entry = below(2) ? stook_maple_cursor_prev(&cursor, limit)
+                                         : stook_maple_cursor_find_rev(&cursor, limit);
                         while (r.first > limit) {
                                 r = oracle_range_of(&oracle, r.first - 1);
                                 if (r.entry)
@@ -221,8 +237,9 @@ static void check_wandering(void)
                         }
                         expect(cursor.first == r.first && cursor.last == r.last);
                         expect(!entry || entry == r.entry);
-                        expect(!!entry == (stook_cursor_status(&cursor) == STOOK_CURSOR_ACTIVE ||
-                                           stook_cursor_status(&cursor) == STOOK_CURSOR_ROOT));
+                        expect(!!entry ==
+                               (stook_maple_cursor_status(&cursor) == STOOK_MAPLE_CURSOR_ACTIVE ||
+                                stook_maple_cursor_status(&cursor) == STOOK_MAPLE_CURSOR_ROOT));
                         break;
                 }
         }
@@ -231,7 +248,7 @@ static void check_wandering(void)
 
 /* ---- writes ---- */
 
-/* The kernel's table (spec 13.4), D and S by their largest. */
+/* The kernel's table of nodes that a write takes, D and S by their largest. */
 static unsigned table(const struct mwrite *w)
 {
         unsigned height = w->rootless ? 0 : w->height;
@@ -242,7 +259,8 @@ static unsigned table(const struct mwrite *w)
         case MWRITE_NODE:
                 return flags & STOOK_MAPLE_RCU ? 1 : 0;
         case MWRITE_ROOT_STORE:
-                return w->first == 0 && w->last == 0 && mroot_can_hold(w->entry) && !oracle.n ? 0 : 1;
+                return w->first == 0 && w->last == 0 && mroot_can_hold(w->entry) && !oracle.n ? 0
+                                                                                              : 1;
         case MWRITE_NEW_ROOT:
                 return 1;
         case MWRITE_SPLIT: case MWRITE_REBALANCE:
@@ -255,7 +273,7 @@ static unsigned table(const struct mwrite *w)
 /* A store that is first looked at, then done: without memory first, sometimes. */
 static void store(uint64_t first, uint64_t last, void *entry)
 {
-        STOOK_CURSOR(cursor, &tree, first, last);
+        STOOK_MAPLE_CURSOR(cursor, &tree, first, last);
         size_t live, waiting;
         struct mwrite w;
         unsigned nodes;
@@ -270,12 +288,12 @@ static void store(uint64_t first, uint64_t last, void *entry)
         if (nodes && !below(4)) {
                 fake_fail_in = 1;
                 if (below(2)) {
-                        expect(stook_cursor_store(&cursor, entry) == -ENOMEM);
-                        expect(stook_cursor_status(&cursor) == STOOK_CURSOR_ERROR);
+                        expect(stook_maple_cursor_store(&cursor, entry) == -ENOMEM);
+                        expect(stook_maple_cursor_status(&cursor) == STOOK_MAPLE_CURSOR_ERROR);
                 } else if (below(2)) {
-                        expect(stook_cursor_preallocate(&cursor, entry) == -ENOMEM);
+                        expect(stook_maple_cursor_preallocate(&cursor, entry) == -ENOMEM);
                 } else {
-                        expect(stook_cursor_store_prealloc(&cursor, entry) == -ENOMEM);
+                        expect(stook_maple_cursor_store_prealloc(&cursor, entry) == -ENOMEM);
                 }
                 fake_fail_in = 0;
                 expect(fake_live == live && fake_waiting == waiting);
@@ -291,14 +309,14 @@ static void store(uint64_t first, uint64_t last, void *entry)
                 stook_maple_lock(&tree);
                 break;
         case 1:
-                expect(stook_cursor_store(&cursor, entry) == 0);
+                expect(stook_maple_cursor_store(&cursor, entry) == 0);
                 break;
         case 2:
-                expect(stook_cursor_preallocate(&cursor, entry) == 0);
-                expect(stook_cursor_preallocated(&cursor) == nodes);
+                expect(stook_maple_cursor_preallocate(&cursor, entry) == 0);
+                expect(stook_maple_cursor_preallocated(&cursor) == nodes);
                 expect(fake_live == live + nodes);
                 fake_fail_in = 1;
-                expect(stook_cursor_store_prealloc(&cursor, entry) == 0);
+                expect(stook_maple_cursor_store_prealloc(&cursor, entry) == 0);
                 fake_fail_in = 0;
         }
         expect(fake_taken == nodes);
@@ -330,10 +348,10 @@ static void erase(void)
                 expect(stook_maple_erase(&tree, key) == r.entry);
                 fake_fail_in = 0;
         } else {
-                STOOK_CURSOR(cursor, &tree, key, key);
+                STOOK_MAPLE_CURSOR(cursor, &tree, key, key);
 
                 stook_maple_lock(&tree);
-                expect(stook_cursor_erase(&cursor) == r.entry);
+                expect(stook_maple_cursor_erase(&cursor) == r.entry);
                 expect(cursor.first == r.first && cursor.last == r.last);
                 stook_maple_unlock(&tree);
         }
@@ -343,14 +361,17 @@ static void erase(void)
 
 static void fit(void)
 {
-        uint64_t a = draw_key(), b = draw_key(), min = a < b ? a : b, max = a < b ? b : a, start = 77, next, expected;
-        uint64_t size = below(4) ? 1 + below(20) : 1 + below(max - min + 1 ? max - min + 1 : UINT64_MAX);
+        uint64_t a = draw_key(), b = draw_key(), min = a < b ? a : b, max = a < b ? b : a,
+                 start = 77, next, expected;
+        uint64_t size = below(4) ? 1 + below(20)
+                                 : 1 + below(max - min + 1 ? max - min + 1 : UINT64_MAX);
         void *entry = draw_entry();
         bool found;
         int result;
 
         if (!(flags & STOOK_MAPLE_GAPS)) {
-                expect(stook_maple_alloc(&tree, entry, size, min, max, &start) == -EINVAL && start == 77);
+                expect(stook_maple_alloc(&tree, entry, size, min, max, &start) == -EINVAL &&
+                       start == 77);
                 return;
         }
         switch (below(4)) {
@@ -363,16 +384,17 @@ static void fit(void)
                 result = stook_maple_alloc_top(&tree, entry, size, min, max, &start);
                 break;
         case 2: {
-                STOOK_CURSOR(cursor, &tree, 0, 0);
+                STOOK_MAPLE_CURSOR(cursor, &tree, 0, 0);
                 bool top = below(2);
 
                 found = (top ? oracle_highest : oracle_lowest)(&oracle, min, max, size, &expected);
                 stook_maple_lock(&tree);
-                result = (top ? stook_cursor_empty_area_rev : stook_cursor_empty_area)(&cursor, min, max, size);
+                result = (top ? stook_maple_cursor_empty_area_rev
+                              : stook_maple_cursor_empty_area)(&cursor, min, max, size);
                 if (!result) {
                         start = cursor.first;
                         expect(cursor.last - cursor.first == size - 1);
-                        expect(stook_cursor_store(&cursor, entry) == 0);
+                        expect(stook_maple_cursor_store(&cursor, entry) == 0);
                 }
                 stook_maple_unlock(&tree);
                 break;
@@ -389,7 +411,8 @@ static void fit(void)
                 }
                 if (tree.wrapped)
                         result = 1;
-                expect(stook_maple_alloc_cyclic(&tree, entry, min, max, &next, &start) == (found ? result : -EBUSY));
+                expect(stook_maple_alloc_cyclic(&tree, entry, min, max, &next, &start) ==
+                       (found ? result : -EBUSY));
                 expect(!found || next == start + 1);
                 result = found ? 0 : -EBUSY;
         }

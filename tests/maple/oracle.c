@@ -73,7 +73,8 @@ bool oracle_free(const struct oracle *o, uint64_t first, uint64_t last)
         return !r.entry && r.last >= last;
 }
 
-bool oracle_lowest(const struct oracle *o, uint64_t min, uint64_t max, uint64_t size, uint64_t *first)
+bool oracle_lowest(const struct oracle *o, uint64_t min, uint64_t max, uint64_t size,
+                   uint64_t *first)
 {
         for (uint64_t key = min;;) {
                 struct oracle_range r = oracle_range_of(o, key);
@@ -89,7 +90,8 @@ bool oracle_lowest(const struct oracle *o, uint64_t min, uint64_t max, uint64_t 
         }
 }
 
-bool oracle_highest(const struct oracle *o, uint64_t min, uint64_t max, uint64_t size, uint64_t *first)
+bool oracle_highest(const struct oracle *o, uint64_t min, uint64_t max, uint64_t size,
+                    uint64_t *first)
 {
         for (uint64_t key = max;;) {
                 struct oracle_range r = oracle_range_of(o, key);

@@ -25,8 +25,10 @@ void *oracle_load(const struct oracle *oracle, uint64_t key);
 bool oracle_free(const struct oracle *oracle, uint64_t first, uint64_t last);
 /* The range or the gap that @key is in. */
 struct oracle_range oracle_range_of(const struct oracle *oracle, uint64_t key);
-bool oracle_lowest(const struct oracle *oracle, uint64_t min, uint64_t max, uint64_t size, uint64_t *first);
-bool oracle_highest(const struct oracle *oracle, uint64_t min, uint64_t max, uint64_t size, uint64_t *first);
+bool oracle_lowest(const struct oracle *oracle, uint64_t min, uint64_t max, uint64_t size,
+                   uint64_t *first);
+bool oracle_highest(const struct oracle *oracle, uint64_t min, uint64_t max, uint64_t size,
+                    uint64_t *first);
 void oracle_clear(struct oracle *oracle);
 
 #endif

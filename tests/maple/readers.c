@@ -1,15 +1,18 @@
 /*
- * What this proves: readers of an RCU tree, beside two writers that split, merge, span and erase all the time, find for every
- * key the old or the new entry, never neither, never an older one than before, and bounds that belong to it; what
- * stays is never missed and met once. Afterwards the tree is valid and every node is back.
+ * What this proves: readers of an RCU tree, beside two writers that split, merge, span and erase
+ * all the time, find for every key the old or the new entry, never neither, never an older one than
+ * before, and bounds that belong to it; what stays is never missed and met once. Afterwards the
+ * tree is valid and every node is back.
  *
- * The keys are cut into blocks of 64. The first 8 keys of each are its anchor, one range that never changes. Blocks by
- * turns are
- *   covered   always full: pieces, whole blocks and runs of blocks are overwritten, one anchor apart, but never erased
+ * The keys are cut into blocks of 64. The first 8 keys of each are its anchor, one range that never
+ * changes. Blocks by turns are
+ *   covered   always full: pieces, whole blocks and runs of blocks are overwritten, one anchor
+ *             apart, but never erased
  *   open      stored to and erased at random
  * An entry is a number that says which range was stored, and when.
  *
- *      readers [small|memb|bp [STORES [FLAGS]]]        stores by each writer; STOOK_MAPLE_STORES overrides
+ *      readers [small|memb|bp [STORES [FLAGS]]]        stores by each writer; STOOK_MAPLE_STORES
+ *                                                      overrides
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -77,7 +80,8 @@ static void check_range(uint64_t key, uint64_t first, uint64_t last, const void 
                 return;
         }
         if (is_anchor(key)) {
-                expect(first == key - key % BLOCK && last == first + ANCHOR - 1 && when_of(entry) == 0);
+                expect(first == key - key % BLOCK && last == first + ANCHOR - 1 &&
+                       when_of(entry) == 0);
         } else {
                 /* What is left of a range that was stored. */
                 expect(first_of(entry) <= first && last <= last_of(entry));
@@ -107,13 +111,15 @@ static void look_at_keys(uint64_t *random, uint64_t *newest)
 
 static void walk_up(uint64_t *random)
 {
-        uint64_t from = draw(random) % KEYS, to = from + draw(random) % 3000, limit = to < KEYS ? to : KEYS - 1;
+        uint64_t from = draw(random) % KEYS, to = from + draw(random) % 3000,
+                 limit = to < KEYS ? to : KEYS - 1;
         uint64_t anchor = from - from % BLOCK + (is_anchor(from) ? 0 : BLOCK), end = 0;
-        STOOK_CURSOR(cursor, &tree, from, from);
+        STOOK_MAPLE_CURSOR(cursor, &tree, from, from);
         void *entry;
 
-        stook_cursor_for_each(&cursor, entry, limit) {
-                expect(cursor.last >= end);     /* the next may begin earlier than the one before ended: it is newer */
+        stook_maple_cursor_for_each(&cursor, entry, limit) {
+                expect(cursor.last >=
+                       end); /* the next may begin earlier than the one before ended: it is newer */
                 check_range(cursor.first, cursor.first, cursor.last, entry);
                 expect(is_anchor(cursor.first) ? cursor.first == anchor : cursor.first < anchor);
                 anchor += is_anchor(cursor.first) ? BLOCK : 0;
@@ -125,11 +131,12 @@ static void walk_up(uint64_t *random)
 
 static void walk_down(uint64_t *random)
 {
-        uint64_t from = draw(random) % KEYS, to = from > 3000 ? from - 3000 : 0, begin = UINT64_MAX, anchors = 0, wanted;
-        STOOK_CURSOR(cursor, &tree, from, from);
+        uint64_t from = draw(random) % KEYS, to = from > 3000 ? from - 3000 : 0, begin = UINT64_MAX,
+                 anchors = 0, wanted;
+        STOOK_MAPLE_CURSOR(cursor, &tree, from, from);
         void *entry;
 
-        stook_cursor_for_each_rev(&cursor, entry, to) {
+        stook_maple_cursor_for_each_rev(&cursor, entry, to) {
                 expect(cursor.first < begin);
                 check_range(cursor.first, cursor.first, cursor.last, entry);
                 anchors += is_anchor(cursor.first);
@@ -179,14 +186,14 @@ static void *reader(void *seed)
 
 static void store(uint64_t first, uint64_t last, bool erase)
 {
-        STOOK_CURSOR(cursor, &tree, first, last);
+        STOOK_MAPLE_CURSOR(cursor, &tree, first, last);
         void *entry;
 
         stook_maple_lock(&tree);
         entry = erase ? NULL : entry_of(first, last, ++generation);
         if (generation % 2) {
-                expect(stook_cursor_preallocate(&cursor, entry) == 0);
-                expect(stook_cursor_store_prealloc(&cursor, entry) == 0);
+                expect(stook_maple_cursor_preallocate(&cursor, entry) == 0);
+                expect(stook_maple_cursor_store_prealloc(&cursor, entry) == 0);
         } else {
                 expect(stook_maple_store(&tree, first, last, entry) == 0);
         }
@@ -199,8 +206,10 @@ static void *writer(void *arg)
 
         enrol();
         for (uint64_t i = 0; i < stores; i++) {
-                uint64_t block = draw(&random) % BLOCKS, base = block * BLOCK + ANCHOR, room = BLOCK - ANCHOR;
-                uint64_t first = base + draw(&random) % room, last = first + draw(&random) % (base + room - first);
+                uint64_t block = draw(&random) % BLOCKS, base = block * BLOCK + ANCHOR,
+                         room = BLOCK - ANCHOR;
+                uint64_t first = base + draw(&random) % room,
+                         last = first + draw(&random) % (base + room - first);
 
                 if (draw(&random) % 16 == 0) {
                         first = base;
@@ -216,7 +225,8 @@ static void *writer(void *arg)
                         stook_maple_erase(&tree, first);
                 /* Far above, without anchors: many leaves at once are made and spanned. */
                 if (i % 64 == 63)
-                        store(KEYS + draw(&random) % 20000, KEYS + 20000 + draw(&random) % 16000, draw(&random) % 2);
+                        store(KEYS + draw(&random) % 20000, KEYS + 20000 + draw(&random) % 16000,
+                              draw(&random) % 2);
                 else
                         store(KEYS + i % 36000, KEYS + i % 36000, false);
         }
@@ -239,7 +249,9 @@ static void choose(const char *name)
 int main(int argc, char **argv)
 {
         const char *env = getenv("STOOK_MAPLE_STORES");
-        uint64_t stores = env ? strtoull(env, NULL, 0) : argc > 2 ? strtoull(argv[2], NULL, 0) : 20000;
+        uint64_t stores = env        ? strtoull(env, NULL, 0)
+                          : argc > 2 ? strtoull(argv[2], NULL, 0)
+                                     : 20000;
         unsigned flags = STOOK_MAPLE_RCU | (argc > 3 ? (unsigned)atoi(argv[3]) : 0);
         pthread_t readers[READERS], writers[WRITERS];
         struct stook_cache *nodes;
@@ -258,7 +270,8 @@ int main(int argc, char **argv)
         for (uint64_t block = 0; block < BLOCKS; block++) {
                 uint64_t first = block * BLOCK;
 
-                expect(stook_maple_insert(&tree, first, first + ANCHOR - 1, entry_of(first, first + ANCHOR - 1, 0)) == 0);
+                expect(stook_maple_insert(&tree, first, first + ANCHOR - 1,
+                                          entry_of(first, first + ANCHOR - 1, 0)) == 0);
                 if (is_covered(first))
                         store(first + ANCHOR, first + BLOCK - 1, false);
         }
@@ -273,8 +286,8 @@ int main(int argc, char **argv)
         for (int i = 0; i < READERS; i++)
                 pthread_join(readers[i], NULL);
         enrol();
-        printf("%" PRIu64 " stores, height %u; %" PRIu64 " ranges and %" PRIu64 " changes seen\n", generation,
-               stook_maple_height(&tree), seen_ranges, seen_changes);
+        printf("%" PRIu64 " stores, height %u; %" PRIu64 " ranges and %" PRIu64 " changes seen\n",
+               generation, stook_maple_height(&tree), seen_ranges, seen_changes);
         expect(stook_maple_validate(&tree) == 0);
         stook_maple_destroy(&tree);
         nodes = stook_cache_find("maple_node");

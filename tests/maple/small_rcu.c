@@ -1,6 +1,6 @@
 /*
- * A reader notes the epoch it began in. The thread of callbacks takes what there is, begins a new epoch, waits until no
- * reader is in an older one, and calls.
+ * A reader notes the epoch it began in. The thread of callbacks takes what there is, begins a new
+ * epoch, waits until no reader is in an older one, and calls.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -44,7 +44,8 @@ void small_rcu_unregister(void)
 
 static void read_lock(void)
 {
-        __atomic_exchange_n(&readers[me].epoch, __atomic_load_n(&epoch, __ATOMIC_SEQ_CST), __ATOMIC_SEQ_CST);
+        __atomic_exchange_n(&readers[me].epoch, __atomic_load_n(&epoch, __ATOMIC_SEQ_CST),
+                            __ATOMIC_SEQ_CST);
 }
 
 static void read_unlock(void)
@@ -119,5 +120,9 @@ static void barrier(void)
 }
 
 const struct stook_rcu small_rcu = {
-        .ops_size = sizeof(small_rcu), .call = call, .barrier = barrier, .read_lock = read_lock, .read_unlock = read_unlock,
+        .ops_size = sizeof(small_rcu),
+        .call = call,
+        .barrier = barrier,
+        .read_lock = read_lock,
+        .read_unlock = read_unlock,
 };

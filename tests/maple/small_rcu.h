@@ -1,5 +1,6 @@
 /*
- * Purpose: the smallest RCU there can be, for <stook/rcu.h>: of plain atomics, so that TSan sees who waits for whom.
+ * Purpose: the smallest RCU there can be, for <stook/rcu.h>. It is made of plain atomics, so that
+ * TSan sees which thread waits for which.
  */
 #ifndef TESTS_MAPLE_SMALL_RCU_H
 #define TESTS_MAPLE_SMALL_RCU_H

@@ -1,8 +1,9 @@
 /*
- * What this proves: random calls of the public interface, on caches of all kinds and on malloc's names, behave as
- * a naive oracle (an array of live objects) says: alignment, no two live objects overlap, contents are kept,
- * constructed bytes survive, zeroed ones are zero, destroy succeeds exactly when nothing is left; and after
- * every few steps all invariants hold and the counts are exact.
+ * What this proves: random calls of the public interface, on caches of all kinds and on malloc's
+ * names, behave as a naive oracle (an array of live objects) says: alignment, no two live objects
+ * overlap, contents are kept, constructed bytes survive, zeroed ones are zero, destroy succeeds
+ * exactly when nothing is left; and after every few steps all invariants hold and the counts are
+ * exact.
  *
  *      heap [STEPS [SEED]]     the seed is printed; the same seed gives the same calls
  */
@@ -107,7 +108,8 @@ static void born(void *object, size_t size, struct kind *kind, bool zero)
         expect(object);
         expect(from % (kind ? kind->align : 16) == 0);
         for (size_t i = 0; i < lives; i++)
-                expect(to <= (uintptr_t)live[i].object || from >= (uintptr_t)live[i].object + live[i].size);
+                expect(to <= (uintptr_t)live[i].object ||
+                       from >= (uintptr_t)live[i].object + live[i].size);
         *l = (struct live){ object, size, (unsigned char)draw(), kind };
         if (zero)
                 for (size_t i = 0; i < size; i++)
@@ -140,7 +142,8 @@ static struct live died(size_t i)
 
 static void make(struct kind *kind)
 {
-        static const size_t sizes[] = { 8, 24, 56, 64, 100, 200, 256, 700, 1024, 3000, 4096, 9000, 20000, 131072 };
+        static const size_t sizes[] = { 8,   24,   56,   64,   100,  200,   256,
+                                        700, 1024, 3000, 4096, 9000, 20000, 131072 };
         struct stook_cache_args args = { .args_size = sizeof(args) };
         static unsigned made;
         char name[32];
@@ -174,9 +177,10 @@ static void check_kind(struct kind *kind)
         struct stook_cache_stats s = { .stats_size = sizeof(s) };
 
         expect(stook_cache_validate(kind->cache) == 0);
-        expect(stook_cache_stats(kind->cache, &s) == 0);
+        expect(stook_cache_get_stats(kind->cache, &s) == 0);
         expect(s.objects_live == kind->live);
-        expect(s.objects_cached == s.sheaf_refill + s.free_fastpath - s.alloc_fastpath - s.sheaf_flush);
+        expect(s.objects_cached ==
+               s.sheaf_refill + s.free_fastpath - s.alloc_fastpath - s.sheaf_flush);
         expect(s.sheaves == s.sheaf_alloc - s.sheaf_free);
         expect(s.slabs == s.alloc_slab - s.free_slab);
 }
@@ -202,7 +206,8 @@ static void alloc_one(struct kind *kind)
                 born(stook_cache_alloc(kind->cache), kind->size, kind, false);
                 break;
         case 1:
-                born(stook_cache_alloc_node(kind->cache, STOOK_THISNODE, below(2) ? 0 : -1), kind->size, kind, false);
+                born(stook_cache_alloc_node(kind->cache, STOOK_THISNODE, below(2) ? 0 : -1),
+                     kind->size, kind, false);
                 break;
         case 2:
                 born(stook_cache_zalloc(kind->cache), kind->size, kind, true);

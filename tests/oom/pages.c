@@ -1,7 +1,9 @@
 /*
- * What this proves: whichever page request fails first, and all that follow it, calls answer with NULL, -ENOMEM
- * or success, never with a crash; nothing is lost or leaked; and the heap works again when there is memory.
- * Run for every n until a whole round needs fewer than n requests.
+ * What this proves: when a page request fails, and all later ones too, each call returns NULL,
+ * -ENOMEM or success and does not crash. Nothing is lost or leaked. The heap works again when there
+ * is memory.
+ * The first request to fail is the n-th, for every n until a whole round needs fewer than n
+ * requests.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -13,6 +15,7 @@
 #include <stook/stook.h>
 
 #include "barn/sheaf.h"
+#include "base/inject.h"
 #include "pages/span.h"
 
 #define OBJECTS 500
@@ -29,7 +32,8 @@ static unsigned round_of(struct stook_cache **caches)
         for (size_t k = 0; k < KINDS; k++)
                 for (size_t i = 0; i < OBJECTS / (1 + k * k); i++) {
                         errno = 0;
-                        objects[k][i] = i & 1 ? stook_cache_alloc(caches[k]) : stook_malloc(sizes[k]);
+                        objects[k][i] = i & 1 ? stook_cache_alloc(caches[k])
+                                              : stook_malloc(sizes[k]);
                         if (objects[k][i])
                                 memset(objects[k][i], 0x5a, sizes[k]), got++;
                         else
@@ -75,10 +79,10 @@ static void destroy_all(struct stook_cache **caches)
                 struct stook_cache_stats s = { .stats_size = sizeof(s) };
 
                 assert_int_equal(stook_cache_validate(caches[k]), 0);
-                assert_int_equal(stook_cache_stats(caches[k], &s), 0);
+                assert_int_equal(stook_cache_get_stats(caches[k], &s), 0);
                 assert_int_equal(s.objects_live, 0);
-                assert_int_equal(s.objects_cached,
-                                 s.sheaf_refill + s.free_fastpath - s.alloc_fastpath - s.sheaf_flush);
+                assert_int_equal(s.objects_cached, s.sheaf_refill + s.free_fastpath -
+                                                           s.alloc_fastpath - s.sheaf_flush);
                 assert_int_equal(stook_cache_destroy(caches[k]), 0);
         }
 }
@@ -104,9 +108,9 @@ static void each_page_request_fails_once(void **state)
         stook_trim(0);
         do {
                 make_all(caches);
-                stook_span_fail_from = ++n;
+                stook_inject.span_fail_from = ++n;
                 got = round_of(caches);
-                stook_span_fail_from = 0;
+                stook_inject.span_fail_from = 0;
                 assert_int_equal(round_of(caches), all);
                 destroy_all(caches);
                 stook_trim(0);
@@ -123,10 +127,10 @@ static void sheaves_fail(void **state)
         (void)state;
         /* Without sheaves every call falls through to the slabs: none fails. */
         for (uint32_t every = 1; every < 20; every++) {
-                stook_sheaf_fail_every = every;
+                stook_inject.sheaf_fail_every = every;
                 assert_int_equal(everything(), all);
         }
-        stook_sheaf_fail_every = 0;
+        stook_inject.sheaf_fail_every = 0;
 }
 
 int main(void)

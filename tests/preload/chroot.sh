@@ -1,6 +1,6 @@
 #!/bin/sh
-# Proves that the drop-in needs neither /proc nor /sys: a program runs on it in a chroot that has only the
-# program, its libraries, and the drop-in.
+# Proves that the drop-in needs neither /proc nor /sys: a program runs on it in a chroot that has
+# only the program, its libraries, and the drop-in.
 set -u
 program=$STOOK_BUILD/tests/test-preload_system_calls
 drop_in=$STOOK_BUILD/libstook-malloc.so
@@ -16,6 +16,7 @@ ldd "$program" | grep -o '/[^ )]*' | while read -r library; do copy "$library" "
 "$program" work || { echo "fails outside already"; exit 1; }
 for slots in rseq locked; do
         env -i LD_LIBRARY_PATH=/ STOOK_SLOTS=$slots \
-                "$chroot" "$root" /program work || { echo "failed in the chroot, slots $slots: $?"; exit 1; }
+                "$chroot" "$root" /program work || {
+                        echo "failed in the chroot, slots $slots: $?"; exit 1; }
 done
 echo "ran without /proc and /sys"

@@ -1,6 +1,7 @@
 /*
- * Proves that the drop-in can come late: a running, threaded program dlopens it, uses it in all its threads and in
- * new ones, beside the allocator it has, and dlcloses it; the process lives, and so do its objects.
+ * Proves that the drop-in can come late. A running program with threads opens it by dlopen and uses
+ * it in old and new threads, beside the allocator it has, then calls dlclose. The process lives on,
+ * and so do its objects.
  */
 #include <dlfcn.h>
 #include <pthread.h>

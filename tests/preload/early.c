@@ -1,7 +1,7 @@
 /*
- * Proves that the drop-in serves calls before any constructor has run: this program allocates in its
- * .preinit_array, the earliest code of a process there is, and uses those objects later; and that dlsym, which
- * allocates itself, works from there.
+ * Proves that the drop-in serves calls before any constructor has run. This program allocates in
+ * its .preinit_array, the earliest code of a process, and uses those objects later. dlsym
+ * allocates, too, and works from there.
  */
 #include <dlfcn.h>
 #include <malloc.h>

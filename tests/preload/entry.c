@@ -1,6 +1,7 @@
 /*
- * Proves the drop-in's names: linked to libstook-malloc.so as it would be preloaded, each of the C library's
- * calls is ours and means what glibc's means, on every edge the standard or glibc's manual knows.
+ * Proves the drop-in's names. The test is linked to libstook-malloc.so, which stands for
+ * preloading. Each of the C library's calls is the drop-in's and means what glibc's means, on every
+ * edge that the standard or glibc's manual knows.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -14,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 #include <cmocka.h>
+#include <stook/group.h>
 #include <stook/malloc.h>
 
 void cfree(void *object);
@@ -27,15 +29,49 @@ static void *volatile sink;
 static void test_every_name_is_ours(void **state)
 {
         static const char *const names[] = {
-                "malloc", "free", "calloc", "realloc", "reallocarray", "aligned_alloc", "posix_memalign", "memalign",
-                "valloc", "pvalloc", "cfree", "malloc_usable_size", "malloc_trim", "mallinfo", "mallinfo2", "mallopt",
-                "malloc_stats", "malloc_info", "free_sized", "free_aligned_sized",
-                "_Znwm", "_Znam", "_ZnwmRKSt9nothrow_t", "_ZnamRKSt9nothrow_t", "_ZnwmSt11align_val_t",
-                "_ZnamSt11align_val_t", "_ZnwmSt11align_val_tRKSt9nothrow_t", "_ZnamSt11align_val_tRKSt9nothrow_t",
-                "_ZdlPv", "_ZdaPv", "_ZdlPvm", "_ZdaPvm", "_ZdlPvSt11align_val_t", "_ZdaPvSt11align_val_t",
-                "_ZdlPvmSt11align_val_t", "_ZdaPvmSt11align_val_t", "_ZdlPvRKSt9nothrow_t", "_ZdaPvRKSt9nothrow_t",
-                "_ZdlPvSt11align_val_tRKSt9nothrow_t", "_ZdaPvSt11align_val_tRKSt9nothrow_t",
-                "stook_malloc", "stook_cache_create", "vfork",
+                "malloc",
+                "free",
+                "calloc",
+                "realloc",
+                "reallocarray",
+                "aligned_alloc",
+                "posix_memalign",
+                "memalign",
+                "valloc",
+                "pvalloc",
+                "cfree",
+                "malloc_usable_size",
+                "malloc_trim",
+                "mallinfo",
+                "mallinfo2",
+                "mallopt",
+                "malloc_stats",
+                "malloc_info",
+                "free_sized",
+                "free_aligned_sized",
+                "_Znwm",
+                "_Znam",
+                "_ZnwmRKSt9nothrow_t",
+                "_ZnamRKSt9nothrow_t",
+                "_ZnwmSt11align_val_t",
+                "_ZnamSt11align_val_t",
+                "_ZnwmSt11align_val_tRKSt9nothrow_t",
+                "_ZnamSt11align_val_tRKSt9nothrow_t",
+                "_ZdlPv",
+                "_ZdaPv",
+                "_ZdlPvm",
+                "_ZdaPvm",
+                "_ZdlPvSt11align_val_t",
+                "_ZdaPvSt11align_val_t",
+                "_ZdlPvmSt11align_val_t",
+                "_ZdaPvmSt11align_val_t",
+                "_ZdlPvRKSt9nothrow_t",
+                "_ZdaPvRKSt9nothrow_t",
+                "_ZdlPvSt11align_val_tRKSt9nothrow_t",
+                "_ZdaPvSt11align_val_tRKSt9nothrow_t",
+                "stook_malloc",
+                "stook_cache_create",
+                "vfork",
         };
 
         (void)state;
@@ -49,12 +85,40 @@ static void test_every_name_is_ours(void **state)
                 if (!strstr(info.dli_fname, "libstook-malloc.so"))
                         fail_msg("%s is from %s", names[i], info.dli_fname);
         }
-        assert_null(dlsym(RTLD_DEFAULT, "stook_malloc_object"));        /* internal names stay inside */
+        assert_null(dlsym(RTLD_DEFAULT, "stook_malloc_object")); /* internal names stay inside */
+}
+
+/* One function, so that each way to free costs the same. */
+static void test_every_free_is_free(void **state)
+{
+        static const char *const names[] = {
+                "cfree",
+                "free_sized",
+                "free_aligned_sized",
+                "_ZdlPv",
+                "_ZdaPv",
+                "_ZdlPvm",
+                "_ZdaPvm",
+                "_ZdlPvSt11align_val_t",
+                "_ZdaPvSt11align_val_t",
+                "_ZdlPvmSt11align_val_t",
+                "_ZdaPvmSt11align_val_t",
+                "_ZdlPvRKSt9nothrow_t",
+                "_ZdaPvRKSt9nothrow_t",
+                "_ZdlPvSt11align_val_tRKSt9nothrow_t",
+                "_ZdaPvSt11align_val_tRKSt9nothrow_t",
+        };
+
+        (void)state;
+        for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+                if (dlsym(RTLD_DEFAULT, names[i]) != dlsym(RTLD_DEFAULT, "free"))
+                        fail_msg("%s is another function than free", names[i]);
 }
 
 static void test_size_zero(void **state)
 {
-        void *a = malloc(zero), *b = malloc(zero), *c = calloc(zero, 10), *d = NULL, *e = aligned_alloc(64, zero);
+        void *a = malloc(zero), *b = malloc(zero), *c = calloc(zero, 10), *d = NULL,
+             *e = aligned_alloc(64, zero);
 
         (void)state;
         assert_int_equal(posix_memalign(&d, 32, zero), 0);
@@ -70,7 +134,8 @@ static void test_realloc_to_zero_frees_like_glibc(void **state)
 
         (void)state;
         errno = 0;
-        sink = realloc(object, zero);   /* clang takes out a call whose result is only compared with NULL */
+        sink = realloc(object,
+                       zero); /* clang takes out a call whose result is only compared with NULL */
         assert_null(sink);
         assert_int_equal(errno, 0);
         object = realloc(NULL, zero);
@@ -83,7 +148,13 @@ static void test_impossible_sizes(void **state)
         char *object = malloc(64);
 
         (void)state;
-#define REFUSED(call) do { errno = 0; sink = (call); assert_null(sink); assert_int_equal(errno, ENOMEM); } while (0)
+#define REFUSED(call) \
+        do { \
+                errno = 0; \
+                sink = (call); \
+                assert_null(sink); \
+                assert_int_equal(errno, ENOMEM); \
+        } while (0)
         REFUSED(malloc(too_large));
         REFUSED(malloc(SIZE_MAX - too_large + too_large));
         REFUSED(calloc(too_large, 2));
@@ -139,7 +210,8 @@ static void test_alignments(void **state)
                         free(a), free_aligned_sized(b, align, size), free(c);
                 }
 
-        void *v = valloc(10), *p = pvalloc(10), *p0 = pvalloc(zero), *m = memalign(odd, 10), *m0 = memalign(zero, 10);
+        void *v = valloc(10), *p = pvalloc(10), *p0 = pvalloc(zero), *m = memalign(odd, 10),
+             *m0 = memalign(zero, 10);
 
         assert_true(v && p && p0 && m && m0);
         assert_int_equal(((uintptr_t)v | (uintptr_t)p | (uintptr_t)p0) % page, 0);
@@ -155,6 +227,89 @@ static void test_alignments(void **state)
         sink = memalign(SIZE_MAX - zero, 1);
         assert_null(sink);
         assert_int_equal(errno, EINVAL);
+}
+
+/* Every size that the hot paths know, and some above; neighbours of the class stay as they are. */
+static void test_calloc_clears_its_object_alone(void **state)
+{
+        enum { NEIGHBOURS = 40 };
+        unsigned char *near[NEIGHBOURS];
+
+        (void)state;
+        for (size_t size = 0; size < 5000; size += size < 300 ? 1 : 37) {
+                size_t usable = 0;
+                unsigned char *object;
+
+                for (size_t i = 0; i < NEIGHBOURS; i++) {
+                        near[i] = malloc(size);
+                        assert_non_null(near[i]);
+                        usable = malloc_usable_size(near[i]);
+                        memset(near[i], 0xff, usable);
+                }
+                free(near[NEIGHBOURS / 2]);
+                object = size & 1 ? calloc(1, size) : calloc(2, size / 2);
+                near[NEIGHBOURS / 2] = object;
+                for (size_t i = 0; i < size; i++)
+                        assert_int_equal(object[i], 0);
+                for (size_t i = 0; i < NEIGHBOURS; i++) {
+                        for (size_t k = 0; k < usable && near[i] != object; k++)
+                                assert_int_equal(near[i][k], 0xff);
+                        free(near[i]);
+                }
+        }
+}
+
+/* From every class of the hot path to every other, and a little beyond. */
+static void test_realloc_keeps_what_there_is(void **state)
+{
+        (void)state;
+        for (size_t from = 1; from < 5000; from += 1 + from / 9)
+                for (size_t to = 1; to < 5000; to += 1 + to / 7) {
+                        unsigned char *object = malloc(from), *behind = malloc(to);
+                        size_t common = from < to ? from : to, usable;
+
+                        assert_true(object && behind);
+                        memset(behind, 0xee, malloc_usable_size(behind));
+                        for (size_t i = 0; i < from; i++)
+                                object[i] = (unsigned char)(i * 7 + from);
+                        object = realloc(object, to);
+                        assert_non_null(object);
+                        usable = malloc_usable_size(object);
+                        assert_true(usable >= to && (usable <= 2 * to + 14 || usable <= 16));
+                        for (size_t i = 0; i < common; i++)
+                                assert_int_equal(object[i], (unsigned char)(i * 7 + from));
+                        memset(object, 0xdd, usable);
+                        for (size_t i = 0; i < to; i++)
+                                assert_int_equal(behind[i], 0xee);
+                        free(object), free(behind);
+                }
+}
+
+static void test_alignments_of_every_small_size(void **state)
+{
+        (void)state;
+        for (size_t align = 1; align <= 8192; align *= 2)
+                for (size_t size = 0; size < 5000; size += 1 + size / 11) {
+                        void *a = aligned_alloc(align, size), *b = NULL;
+
+                        assert_non_null(a);
+                        assert_int_equal((uintptr_t)a % (align < 16 ? 16 : align), 0);
+                        assert_true(malloc_usable_size(a) >= size);
+                        memset(a, 1, malloc_usable_size(a));
+                        errno = 77;
+                        assert_int_equal(posix_memalign(&b, align, size), align < 8 ? EINVAL : 0);
+                        assert_int_equal(errno, 77);
+                        assert_true(!b == (align < 8));
+                        assert_int_equal((uintptr_t)b % align, 0);
+                        free(a), free(b);
+                }
+        for (size_t less = zero; less < 5000; less += 1 + less / 5)
+                for (size_t align = 1; align && align <= too_large; align *= 2) {
+                        volatile size_t most = SIZE_MAX - less; /* or compilers warn of it */
+
+                        REFUSED(aligned_alloc(align, most));
+                        REFUSED(memalign(align, most));
+                }
 }
 
 static void test_errno_is_preserved(void **state)
@@ -201,7 +356,8 @@ static void test_telling_and_tuning(void **state)
         (void)state;
         assert_int_equal(mallopt(M_MMAP_THRESHOLD, 4096), 1);
         assert_int_equal(mallopt(12345, 0), 1);
-        assert_true(malloc_trim(0) == 0 || malloc_trim(0) == 0);        /* the second has nothing left to give */
+        assert_true(malloc_trim(0) == 0 ||
+                    malloc_trim(0) == 0); /* the second has nothing left to give */
         assert_true(mallinfo2().uordblks >= (size_t)3 << 20);
         assert_true(mallinfo2().arena >= mallinfo2().uordblks);
 #pragma GCC diagnostic push
@@ -284,15 +440,67 @@ static void test_foreign_objects_are_passed_on(void **state)
         }
 }
 
+/* The last: once there is a group, hot paths miss. */
+static void test_aligned_objects_are_charged(void **state)
+{
+        struct stook_group *group = stook_group_create("aligned", NULL, 0);
+        void *objects[4] = { NULL };
+
+        (void)state;
+        assert_non_null(group);
+        stook_group_enter(group);
+        objects[0] = aligned_alloc(64, 64);
+        assert_int_equal(posix_memalign(&objects[1], 256, 256), 0);
+        objects[2] = memalign(32, 96);
+        objects[3] = realloc(malloc(24), 100);
+        stook_group_enter(NULL);
+        assert_true(objects[0] && objects[1] && objects[2] && objects[3]);
+        assert_int_equal((uintptr_t)objects[0] % 64, 0);
+        assert_int_equal((uintptr_t)objects[1] % 256, 0);
+        assert_int_equal((uintptr_t)objects[2] % 32, 0);
+        assert_true(stook_group_usage(group) >= 64 + 256 + 96 + 100);
+        for (int i = 0; i < 4; i++)
+                free(objects[i]);
+        assert_int_equal(stook_group_usage(group), 0);
+        stook_group_destroy(group);
+}
+
+/* Behind a charged object stands its group: a copy of whole pieces must not reach it. */
+static void test_realloc_of_an_uncharged_object_in_a_group(void **state)
+{
+        struct stook_group *group = stook_group_create("copies", NULL, 0);
+
+        (void)state;
+        assert_non_null(group);
+        for (size_t size = 1; size <= 4096; size++) {
+                unsigned char *before = malloc(2 * size + 64), *after;
+
+                memset(before, 0xa5, 2 * size + 64);
+                stook_group_enter(group);
+                after = realloc(before, size);
+                stook_group_enter(NULL);
+                assert_non_null(after);
+                for (size_t i = 0; i < size; i++)
+                        assert_int_equal(after[i], 0xa5);
+                free(after);                    /* it would be reported */
+                assert_int_equal(stook_group_usage(group), 0);
+        }
+        stook_group_destroy(group);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_every_name_is_ours),
+                cmocka_unit_test(test_every_free_is_free),
                 cmocka_unit_test(test_size_zero),
                 cmocka_unit_test(test_realloc_to_zero_frees_like_glibc),
                 cmocka_unit_test(test_impossible_sizes),
                 cmocka_unit_test(test_posix_memalign_leaves_all_alone_when_it_fails),
                 cmocka_unit_test(test_alignments),
+                cmocka_unit_test(test_calloc_clears_its_object_alone),
+                cmocka_unit_test(test_realloc_keeps_what_there_is),
+                cmocka_unit_test(test_alignments_of_every_small_size),
                 cmocka_unit_test(test_errno_is_preserved),
                 cmocka_unit_test(test_alignment_and_use_at_every_size),
                 cmocka_unit_test(test_telling_and_tuning),
@@ -300,6 +508,8 @@ int main(void)
                 cmocka_unit_test(test_one_heap_with_libstook),
                 cmocka_unit_test(test_libc_allocates_from_us),
                 cmocka_unit_test(test_foreign_objects_are_passed_on),
+                cmocka_unit_test(test_aligned_objects_are_charged),
+                cmocka_unit_test(test_realloc_of_an_uncharged_object_in_a_group),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

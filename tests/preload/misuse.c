@@ -1,7 +1,7 @@
 /*
- * Proves what the drop-in says and does when a program errs: a pointer of ours that is no live object is reported,
- * by name, in one line, and the process aborts (or goes on, where STOOK_ON_FAULT=report); a foreign pointer goes
- * to the allocator behind us, whose business it is.
+ * Proves what the drop-in reports when a program errs. A pointer into the drop-in's memory that is
+ * no live object is reported by name, in one line. Then the process aborts, or goes on where
+ * STOOK_ON_FAULT=report. A foreign pointer goes to the next allocator, which decides.
  */
 #include <malloc.h>
 #include <setjmp.h>
@@ -91,7 +91,10 @@ static void never_handed_out(void)
 
 static void of_the_stack(void)
 {
-        /* As glibc sees it: of size 0, which is no object's. Volatile: no compiler thinks that free reads it. */
+        /*
+         * As glibc sees it: of size 0, which is no object's. Volatile: no compiler thinks that free
+         * reads it.
+         */
         volatile char local[64] = { 0 };
         uintptr_t addr = (uintptr_t)local;
 

@@ -1,7 +1,8 @@
 /*
- * Proves operator new and delete on the drop-in, in all forms, from a C++ compiler's view: pairs work, alignment
- * holds, failure throws, or returns a null pointer, or runs the new handler, as the language says, though the
- * drop-in knows no C++; a sized delete with a wrong size does no harm.
+ * Proves operator new and delete on the drop-in, in all forms, as a C++ compiler calls them. Pairs
+ * work, and alignment holds. A failure throws, returns a null pointer or runs the new handler, as
+ * the language says, although the drop-in is written in C. A sized delete with a wrong size does no
+ * harm.
  */
 #include <csetjmp>
 #include <cstdarg>
@@ -83,7 +84,8 @@ static void test_types(void **)
         assert_int_equal(reinterpret_cast<std::uintptr_t>(wide.get()) % alignof(Wide), 0);
         assert_int_equal(reinterpret_cast<std::uintptr_t>(wides.data()) % alignof(Wide), 0);
         for (int i = 0; i < 5000; i++)
-                map[std::to_string(i % 700)].push_back(std::string(static_cast<std::size_t>(i % 90), 'x'));
+                map[std::to_string(i % 700)].push_back(
+                        std::string(static_cast<std::size_t>(i % 90), 'x'));
         assert_int_equal(map.size(), 700);
 }
 
@@ -122,7 +124,8 @@ static void test_across_threads(void **)
 {
         for (int i = 0; i < 50; i++) {
                 std::vector<std::string> *made = nullptr;
-                std::thread maker([&] { made = new std::vector<std::string>(100, std::string(50, 'y')); });
+                std::thread maker(
+                        [&] { made = new std::vector<std::string>(100, std::string(50, 'y')); });
 
                 maker.join();
                 assert_int_equal(made->size(), 100);

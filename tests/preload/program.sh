@@ -1,9 +1,12 @@
 #!/bin/bash
-# Proves that real programs run on the drop-in as they do without it: each is run both ways; exit status and
-# what it prints must be the same, and the mapping list of the process must show the library.
+# Proves that real programs run on the drop-in as they do without it: each is run both ways; exit
+# status and what it prints must be the same, and the mapping list of the process must show the
+# library.
 #
 #   program.sh NAME         one of the functions run_NAME below
 #
+# STOOK_WITHOUT names a folder that keeps what programs print without the drop-in. A later test of
+# another build compares with that instead of a run of its own.
 # A program that is not installed is skipped, with a word.
 set -u
 drop_in=$STOOK_BUILD/libstook-malloc.so
@@ -15,25 +18,31 @@ export LC_ALL=C HOME=$work
 need() {
         local program
         for program; do
-                command -v "$program" >/dev/null || { echo "skipped: $program is not installed"; exit 77; }
+                command -v "$program" >/dev/null ||
+                        { echo "skipped: $program is not installed"; exit 77; }
         done
 }
 failed() { echo "FAILED: $*"; exit 1; }
 
-# on COMMAND...: on the drop-in, if $with is set; a server's process must be replaced by it, hence exec
+# on COMMAND...: on the drop-in, if $with is set; a server's process must be replaced by it, hence
+# exec
 on() { if [ -n "$with" ]; then LD_PRELOAD=$drop_in exec "$@"; else exec "$@"; fi; }
 
 # mapped PID: is the library in the process?
 mapped() {
-        [ -z "$with" ] || grep -q "${drop_in##*/}" "/proc/$1/maps" || failed "process $1 does not have the drop-in"
+        [ -z "$with" ] || grep -q "${drop_in##*/}" "/proc/$1/maps" ||
+                failed "process $1 does not have the drop-in"
 }
 
-run_true() { on cat /proc/self/maps | grep -c libstook-malloc.so >maps; [ -z "$with" ] || [ "$(cat maps)" -gt 0 ]; }
+run_true() {
+        on cat /proc/self/maps | grep -c libstook-malloc.so >maps
+        [ -z "$with" ] || [ "$(cat maps)" -gt 0 ]
+}
 
 # Part of its own test suite. The lines that tell times and load are left out.
 run_python3() {
-        (on /usr/bin/python3 -X faulthandler -m test -q test_json test_dict test_list test_set test_threading \
-                test_pickle) >log 2>&1
+        (on /usr/bin/python3 -X faulthandler -m test -q test_json test_dict test_list test_set \
+                test_threading test_pickle) >log 2>&1
         local status=$?
         [ $status = 0 ] || tail -30 log >&2
         grep -E '^(Result|Tests result|All [0-9]+ tests OK)|^[0-9]+ tests? (failed|OK)' log
@@ -66,13 +75,20 @@ PROGRAM
 
 run_redis() {
         local port=$((16379 + RANDOM % 2000)) server status
-        (on redis-server --port $port --save '' --appendonly no --dir "$work" --bind 127.0.0.1) >server.log 2>&1 &
+        (on redis-server --port $port --save '' --appendonly no --dir "$work" --bind 127.0.0.1) \
+                >server.log 2>&1 &
         server=$!
-        for _ in $(seq 100); do redis-cli -p $port ping >/dev/null 2>&1 && break; sleep 0.1; done
+        for _ in $(seq 100); do
+                redis-cli -p $port ping >/dev/null 2>&1 && break
+                sleep 0.1
+        done
         mapped $server
-        redis-benchmark -p $port -n 20000 -c 50 -t set,get,lpush,lrange_100 -d 200 -q >bench.log 2>&1 ||
+        redis-benchmark -p $port -n 20000 -c 50 -t set,get,lpush,lrange_100 -d 200 -q \
+                >bench.log 2>&1 ||
                 { cat bench.log server.log >&2; return 1; }
-        redis-cli -p $port eval 'for i = 1, 20000 do redis.call("hset", "h" .. i % 100, "f" .. i, string.rep("x", i % 300)) end return redis.call("dbsize")' 0
+        redis-cli -p $port eval 'for i = 1, 20000 do '\
+'redis.call("hset", "h" .. i % 100, "f" .. i, string.rep("x", i % 300)) '\
+'end return redis.call("dbsize")' 0
         redis-cli -p $port debug digest 2>&1 | cut -c1-20
         redis-cli -p $port hlen h7
         redis-cli -p $port memory purge
@@ -103,14 +119,21 @@ run_gcc() {
         local i
         for i in $(seq 400); do
                 echo "struct s$i { int a[$((i % 40 + 1))]; struct s$i *next; };"
-                echo "int f$i(struct s$i *p, int n) { int r = $i; for (int i = 0; i < n; i++) { r = r * 31 + p->a[i % $((i % 40 + 1))]; if (r % 7 == 3) p = p->next; switch (r & 7) { case 1: r ^= n; break; case 5: r += f$((i > 1 ? i - 1 : 1))((void *)p, i); break; default: r -= i; } } return r; }"
+                echo "int f$i(struct s$i *p, int n) { int r = $i; for (int i = 0; i < n; i++) {" \
+                        "r = r * 31 + p->a[i % $((i % 40 + 1))]; if (r % 7 == 3) p = p->next;" \
+                        "switch (r & 7) { case 1: r ^= n; break;" \
+                        "case 5: r += f$((i > 1 ? i - 1 : 1))((void *)p, i); break;" \
+                        "default: r -= i; } } return r; }"
         done >large.c
         (on gcc -w -O2 -c large.c -o large.o) && cksum <large.o
 }
 
 run_git() {
         local i
-        git_() { (on git -c user.name=n -c user.email=e@example.org -c init.defaultBranch=m -c gc.autoDetach=false "$@"); }
+        git_() {
+                (on git -c user.name=n -c user.email=e@example.org -c init.defaultBranch=m \
+                        -c gc.autoDetach=false "$@")
+        }
         export GIT_AUTHOR_DATE='2020-01-01T00:00:00Z' GIT_COMMITTER_DATE='2020-01-01T00:00:00Z'
         mkdir repository && cd repository || return 1
         git_ init -q || return 1
@@ -118,7 +141,8 @@ run_git() {
         git_ add . && git_ commit -qm first || return 1
         for i in $(seq 1 3 300); do echo more >>"file$i"; done
         git_ commit -qam second || return 1
-        git_ gc -q --aggressive && git_ fsck --full 2>&1 && git_ rev-parse HEAD && git_ diff --stat HEAD~ | tail -1
+        git_ gc -q --aggressive && git_ fsck --full 2>&1 && git_ rev-parse HEAD &&
+                git_ diff --stat HEAD~ | tail -1
         local status=$?
         cd .. && rm -rf repository
         return $status
@@ -126,7 +150,8 @@ run_git() {
 
 # With glibc it takes far longer: only the exit status and the verdict are compared, of a small run.
 run_stress_ng() {
-        (on stress-ng --malloc 2 --malloc-bytes 32m --malloc-ops 1000 --verify --timeout 60) >log 2>&1
+        (on stress-ng --malloc 2 --malloc-bytes 32m --malloc-ops 1000 --verify --timeout 60) \
+                >log 2>&1
         local status=$?
         grep -o 'successful run completed' log
         [ $status = 0 ] || cat log >&2
@@ -138,9 +163,13 @@ run_memcached() {
         local port=$((11311 + RANDOM % 2000)) server status
         (on memcached -u root -l 127.0.0.1 -p $port -t 4) >server.log 2>&1 &
         server=$!
-        for _ in $(seq 50); do memcping --servers=127.0.0.1:$port >/dev/null 2>&1 && break; sleep 0.1; done
+        for _ in $(seq 50); do
+                memcping --servers=127.0.0.1:$port >/dev/null 2>&1 && break
+                sleep 0.1
+        done
         mapped $server
-        memcslap --servers=127.0.0.1:$port --concurrency=8 --execute-number=2000 --test=set >/dev/null
+        memcslap --servers=127.0.0.1:$port --concurrency=8 --execute-number=2000 \
+                --test=set >/dev/null
         status=$?
         kill -TERM $server
         wait $server
@@ -148,23 +177,61 @@ run_memcached() {
         return $status
 }
 
+# Its extensions are opened with RTLD_DEEPBIND; each that is installed is used.
+run_php() {
+        (on php -d opcache.enable_cli=0 <<'PROGRAM'
+<?php
+$all = get_loaded_extensions(); sort($all); echo implode(" ", $all), "\n";
+$kept = [];
+for ($i = 0; $i < 200000; $i++) {
+    $kept[$i % 5003] = str_repeat(chr(65 + $i % 26), $i % 700);
+    if ($i % 7 == 0) unset($kept[$i * 31 % 5003]);
+}
+ksort($kept); echo md5(serialize($kept)), "\n";
+for ($i = 0; $i < 300; $i++) {
+    $text = json_encode(array_fill(0, $i, "x$i"));
+    if (preg_match_all('/x(\d+)/', $text, $found) != $i) echo "preg\n";
+    if (function_exists('iconv')) $text = iconv('UTF-8', 'UTF-16', $text);
+    if (function_exists('token_get_all')) token_get_all("<?php echo $i + 1;");
+    if (function_exists('gettext')) gettext("message $i");
+    if (class_exists('finfo')) (new finfo(FILEINFO_MIME))->buffer($text);
+    if (class_exists('SQLite3')) new SQLite3(':memory:');
+}
+echo "done\n";
+PROGRAM
+        )
+}
+
 case $1 in
         python3) [ -x /usr/bin/python3 ] || { echo "skipped: no /usr/bin/python3"; exit 77; }
                  /usr/bin/python3 -c 'import test.test_json' 2>/dev/null ||
                          { echo "skipped: python3's test suite is not installed"; exit 77; } ;;
-        python3_malloc) [ -x /usr/bin/python3 ] || { echo "skipped: no /usr/bin/python3"; exit 77; } ;;
+        python3_malloc) [ -x /usr/bin/python3 ] ||
+                         { echo "skipped: no /usr/bin/python3"; exit 77; } ;;
         redis) need redis-server redis-benchmark redis-cli ;;
         sqlite3) need sqlite3 ;;
         gcc) need gcc ;;
         git) need git ;;
         stress_ng) need stress-ng ;;
         memcached) need memcached memcslap memcping ;;
+        php) need php ;;
         true) ;;
         *) echo "program.sh: no such program: $1"; exit 1 ;;
 esac
 
-with='' && "run_$1" >"$work/without.out" 2>"$work/without.err"
-status_without=$?
+kept=${STOOK_WITHOUT:+$STOOK_WITHOUT/$1}
+if [ -n "$kept" ] && [ -s "$kept.status" ]; then
+        cp "$kept.out" "$work/without.out"
+        status_without=$(cat "$kept.status")
+else
+        with='' && "run_$1" >"$work/without.out" 2>"$work/without.err"
+        status_without=$?
+        if [ -n "$kept" ]; then
+                mkdir -p "$STOOK_WITHOUT"
+                # The status comes last: with it the output is whole.
+                cp "$work/without.out" "$kept.out" && echo $status_without >"$kept.status"
+        fi
+fi
 with=yes && "run_$1" >"$work/with.out" 2>"$work/with.err"
 status_with=$?
 if [ $status_without != $status_with ]; then

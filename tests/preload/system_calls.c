@@ -1,8 +1,9 @@
 /*
  * Proves which system calls the drop-in needs.
- *  - Once started, in any number of threads, only mmap, mremap, madvise, mprotect, munmap and futex: everything
- *    else kills the process, as in the sandboxes of OpenSSH and of browsers.
- *  - At start none of rseq, membarrier and mbind: each may answer EPERM or ENOSYS, and so may all of them.
+ *  - Once started, in any number of threads, only mmap, mremap, madvise, mprotect, munmap and
+ *    futex: everything else kills the process, as in the sandboxes of OpenSSH and of browsers.
+ *  - At start none of rseq, membarrier and mbind: each may answer EPERM or ENOSYS, and so may all
+ *    of them.
  * The filters are raw BPF: no library besides.
  */
 #include <errno.h>
@@ -28,7 +29,10 @@
 #define THREADS 4
 #define LOAD_NUMBER BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr))
 
-/* A filter answers @matched for the calls in @numbers, and @others for the rest. All threads of the process. */
+/*
+ * A filter answers @matched for the calls in @numbers, and @others for the rest. All threads of the
+ * process.
+ */
 static void install(const int *numbers, unsigned count, uint32_t matched, uint32_t others)
 {
         struct sock_filter filter[64] = {LOAD_NUMBER};
@@ -36,7 +40,8 @@ static void install(const int *numbers, unsigned count, uint32_t matched, uint32
         unsigned short     n = 1;
 
         for (unsigned i = 0; i < count; i++) {
-                filter[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)numbers[i], 0, 1);
+                filter[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K,
+                                                           (uint32_t)numbers[i], 0, 1);
                 filter[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, matched);
         }
         filter[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, others);
@@ -49,12 +54,14 @@ static void install(const int *numbers, unsigned count, uint32_t matched, uint32
 static void allow_only_ours(void)
 {
         static const int allowed[] = {
-                SYS_mmap, SYS_mremap, SYS_madvise, SYS_mprotect, SYS_munmap, SYS_futex,
-                SYS_exit_group,                                 /* ours to end */
-                SYS_exit, SYS_rt_sigprocmask, SYS_set_robust_list, /* libc's, at the end of a thread */
+                SYS_mmap,   SYS_mremap,         SYS_madvise,         SYS_mprotect,
+                SYS_munmap, SYS_futex,          SYS_exit_group, /* ours to end */
+                /* libc's, at the end of a thread */
+                SYS_exit,   SYS_rt_sigprocmask, SYS_set_robust_list,
         };
 
-        install(allowed, sizeof(allowed) / sizeof(*allowed), SECCOMP_RET_ALLOW, SECCOMP_RET_KILL_PROCESS);
+        install(allowed, sizeof(allowed) / sizeof(*allowed), SECCOMP_RET_ALLOW,
+                SECCOMP_RET_KILL_PROCESS);
 }
 
 /* Exit status of a child that runs @body; 1000 + signal for a killed one. */
@@ -86,7 +93,7 @@ static unsigned faults;
 
 static void *work_when_told(void *argument)
 {
-        pthread_barrier_wait(&started);                 /* libc's own start of a thread is behind it */
+        pthread_barrier_wait(&started); /* libc's own start of a thread is behind it */
         pthread_barrier_wait(&go);
         __atomic_fetch_add(&faults, work((uint64_t)(uintptr_t)argument, 20000), __ATOMIC_RELAXED);
         return NULL;

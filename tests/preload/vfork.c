@@ -1,7 +1,7 @@
 /*
- * Proves that the child of vfork may allocate and free while the parent's other threads do: it shares their
- * memory, but no section of its own is protected, so it must stay off the hot path. Afterwards the parent is on
- * it again. A vfork that fails sets errno.
+ * Proves that the child of vfork may allocate and free while the parent's other threads do. It
+ * shares their memory, but the kernel protects no section of the child, so it must stay off the hot
+ * path. Afterwards the parent is on the hot path again. A vfork that fails sets errno.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -81,6 +81,7 @@ static void test_children_allocate_among_threads(void **state)
                 assert_int_equal(status, 0);
                 assert_int_equal(in_child, 0);
                 assert_int_equal(stook_thread_v1.barred, 0);
+                assert_int_equal(stook_thread_v1.inside, 0);
                 assert_true(stook_thread_v1.ready >= ready);
                 work(20, 3);
         }
@@ -114,10 +115,11 @@ static void test_a_failing_vfork_sets_errno(void **state)
         assert_int_equal(error, EAGAIN);
         assert_int_equal(stook_thread_v1.ready, ready);
         assert_int_equal(stook_thread_v1.barred, 0);
+        assert_int_equal(stook_thread_v1.inside, 0);
 }
 
-/* Behind cmocka's back: root goes on as nobody. */
-static int become_nobody(void **state)
+/* Only where root runs the test: the limit of processes binds other users alone. */
+static int drop_privileges(void **state)
 {
         (void)state;
         return !geteuid() && setuid(65534) ? 1 : 0;
@@ -128,7 +130,7 @@ int main(void)
         const char *wish = getenv("STOOK_VFORK_ALLOCATIONS");
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_children_allocate_among_threads),
-                cmocka_unit_test_setup(test_a_failing_vfork_sets_errno, become_nobody),
+                cmocka_unit_test_setup(test_a_failing_vfork_sets_errno, drop_privileges),
         };
 
         if (wish && atol(wish) > 0)             /* half of the rounds allocate, half free */

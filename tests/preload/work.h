@@ -1,6 +1,6 @@
 /*
- * Purpose: a bit of every kind of allocation, checked, without a libc call besides: what the tests run that
- * forbid or refuse system calls. The return value is the number of faults.
+ * Purpose: a few allocations of every kind, checked, with no other call of libc. Tests that forbid
+ * or refuse system calls run it. It returns the number of faults.
  */
 #ifndef WORK_H
 #define WORK_H
@@ -14,7 +14,8 @@
 
 static inline unsigned work(uint64_t seed, unsigned steps)
 {
-        static const size_t magnitudes[] = {16, 100, 100, 100, 1000, 1000, 10000, 100000, 400000, 6000000};
+        static const size_t magnitudes[] = { 16,   100,   100,    100,    1000,
+                                             1000, 10000, 100000, 400000, 6000000 };
         unsigned char *held[WORK_HELD] = {0};
         size_t   sizes[WORK_HELD] = {0};
         unsigned faults = 0;
@@ -31,8 +32,11 @@ static inline unsigned work(uint64_t seed, unsigned steps)
                         held[i] = realloc(held[i], size);
                 } else {
                         free(held[i]);
-                        held[i] = kind == 1 ? calloc(1, size) : kind == 2 ? aligned_alloc(256, size) : malloc(size);
-                        if (kind == 1 && held[i] && (held[i][0] || held[i][size / 2] || held[i][size - 1]))
+                        held[i] = kind == 1   ? calloc(1, size)
+                                  : kind == 2 ? aligned_alloc(256, size)
+                                              : malloc(size);
+                        if (kind == 1 && held[i] &&
+                            (held[i][0] || held[i][size / 2] || held[i][size - 1]))
                                 faults++;
                 }
                 if (!held[i]) {

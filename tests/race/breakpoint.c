@@ -7,7 +7,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#include "slot/slot_section.h"
+#include "section/section_hot.h"
 #include "race/breakpoint.h"
 
 volatile bool breakpoints_inside;
@@ -29,8 +29,8 @@ static void record(uint8_t *rip)
 {
         size_t offset = (size_t)(rip - (uint8_t *)__executable_start);
 
-        if (!breakpoints_inside || offset >= (size_t)(etext - __executable_start) || offset >= sizeof(seen) || seen[offset] ||
-            stepping->count == STEPS_MAX)
+        if (!breakpoints_inside || offset >= (size_t)(etext - __executable_start) ||
+            offset >= sizeof(seen) || seen[offset] || stepping->count == STEPS_MAX)
                 return;
         seen[offset] = 1;
         stepping->at[stepping->count++] = rip;
@@ -77,7 +77,8 @@ static void on_trap(int signal, siginfo_t *info, void *context)
 bool breakpoints_start(void)
 {
         struct sigaction sa = { .sa_sigaction = on_trap, .sa_flags = SA_SIGINFO | SA_RESTART };
-        uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from = (uintptr_t)__executable_start & -page;
+        uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE),
+                  from = (uintptr_t)__executable_start & -page;
 
         if (mprotect((void *)from, (uintptr_t)etext - from, PROT_READ | PROT_WRITE | PROT_EXEC))
                 return false;
@@ -86,8 +87,9 @@ bool breakpoints_start(void)
 }
 
 #define SET_TRAP_FLAG(op) \
-        __asm__ volatile("leaq -128(%%rsp), %%rsp\n\tpushfq\n\t" op ", (%%rsp)\n\tpopfq\n\tleaq 128(%%rsp), %%rsp" \
-                         ::: "memory", "cc")
+        __asm__ volatile("leaq -128(%%rsp), %%rsp\n\tpushfq\n\t" op \
+                         ", (%%rsp)\n\tpopfq\n\tleaq 128(%%rsp), %%rsp" :: \
+                                 : "memory", "cc")
 
 void breakpoints_find(void (*call)(void), struct steps *steps)
 {
@@ -101,7 +103,7 @@ void breakpoints_find(void (*call)(void), struct steps *steps)
         steps->count = 0;
         area.cs = 0;
         if (enrolled) {
-                area.rest[2] = *stook_slot_index(stook_self);   /* mm_cid */
+                area.rest[2] = *stook_section_index(stook_self);   /* mm_cid */
                 stook_self->rseq = (char *)&area;
                 stook_sections.index = (uintptr_t)&area.rest[2] - (uintptr_t)stook_self;
                 if (real.area)

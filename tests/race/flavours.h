@@ -9,7 +9,8 @@
 #include <urcu/flavor.h>
 #include <stook/rcu.h>
 
-extern const struct rcu_flavor_struct urcu_memb_flavor, urcu_mb_flavor, urcu_qsbr_flavor, urcu_bp_flavor;
+extern const struct rcu_flavor_struct urcu_memb_flavor, urcu_mb_flavor, urcu_qsbr_flavor,
+        urcu_bp_flavor;
 
 struct flavour {
         const char *name;

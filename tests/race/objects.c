@@ -1,7 +1,8 @@
 /*
- * What this proves: an object has one owner at a time, whatever threads do: each stamps what it gets and finds
- * its stamp again when it lets go. Threads allocate singly and in bulk, hand objects to each other, shrink
- * and validate nothing while it runs; a timer's handler does the same on top of them. At the end counts are exact.
+ * What this proves: an object has one owner at a time. Each thread stamps the objects that it gets,
+ * and finds its stamp again when it lets go. Threads allocate singly and in bulk, hand objects to
+ * each other and shrink the cache; a timer's handler does the same on top of them. At the end
+ * counts are exact.
  */
 #include <pthread.h>
 #include <setjmp.h>
@@ -40,7 +41,7 @@ static void own(struct object *o, uint64_t me)
 static void disown(struct object *o, uint64_t me)
 {
         if (__atomic_exchange_n(&o->owner, 0, __ATOMIC_RELAXED) != me)
-                error = "an object changed hands behind its owner's back";
+                error = "an object was handed out while its owner had it";
 }
 
 static void on_timer(int sig)
@@ -108,7 +109,8 @@ static void *work(void *arg)
 
                                 disown(mine, me);
                                 own(mine, 1000);
-                                theirs = __atomic_exchange_n(&exchange[r / 8 % EXCHANGE], mine, __ATOMIC_ACQ_REL);
+                                theirs = __atomic_exchange_n(&exchange[r / 8 % EXCHANGE], mine,
+                                                             __ATOMIC_ACQ_REL);
                                 if (theirs) {
                                         disown(theirs, 1000);
                                         own(theirs, me);
@@ -124,7 +126,7 @@ static void *work(void *arg)
         return NULL;
 }
 
-static void *drain(void *arg)
+static void *evacuate(void *arg)
 {
         (void)arg;
         while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
@@ -150,7 +152,7 @@ static void run(void)
         setitimer(ITIMER_REAL, &every, NULL);
         for (uintptr_t i = 0; i < THREADS; i++)
                 assert_int_equal(pthread_create(&t[i], NULL, work, (void *)(i + 1)), 0);
-        assert_int_equal(pthread_create(&d, NULL, drain, NULL), 0);
+        assert_int_equal(pthread_create(&d, NULL, evacuate, NULL), 0);
         for (time_t end = time(NULL) + SECONDS; time(NULL) < end;)
                 nanosleep(&(struct timespec){ .tv_nsec = 50000000 }, NULL);
         __atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
@@ -167,13 +169,14 @@ static void run(void)
                 }
         assert_null(error);
         assert_int_equal(stook_cache_validate(cache), 0);
-        assert_int_equal(stook_cache_stats(cache, &s), 0);
-        printf("alloc fast %lu slow %lu, refilled %lu, flushed %lu, handlers %lu\n", s.alloc_fastpath,
-               s.alloc_slowpath, s.sheaf_refill, s.sheaf_flush, handled);
+        assert_int_equal(stook_cache_get_stats(cache, &s), 0);
+        printf("alloc fast %lu slow %lu, refilled %lu, flushed %lu, handlers %lu\n",
+               s.alloc_fastpath, s.alloc_slowpath, s.sheaf_refill, s.sheaf_flush, handled);
         assert_true(handled > 0);
         assert_int_equal(s.objects_live, 0);
         assert_int_equal(s.alloc_fastpath + s.alloc_slowpath, s.free_fastpath + s.free_slowpath);
-        assert_int_equal(s.objects_cached, s.sheaf_refill + s.free_fastpath - s.alloc_fastpath - s.sheaf_flush);
+        assert_int_equal(s.objects_cached,
+                         s.sheaf_refill + s.free_fastpath - s.alloc_fastpath - s.sheaf_flush);
         assert_int_equal(s.sheaves, s.sheaf_alloc - s.sheaf_free);
         assert_int_equal(stook_cache_destroy(cache), 0);
         assert_int_equal(stook_cache_destroy(second), 0);

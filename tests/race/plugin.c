@@ -3,9 +3,13 @@
  */
 #include <stook/inline.h>
 
-__attribute__((visibility("default"))) int plugin_work(struct stook_cache *cache, struct stook_cache *bare);
+__attribute__((visibility("default"))) int plugin_work(struct stook_cache *cache,
+                                                       struct stook_cache *bare);
 
-/* The last call of the one kind is a hit, of the other a miss: neither may leave anything of this library behind. */
+/*
+ * The last call of the one kind is a hit, of the other a miss: neither may leave anything of this
+ * library behind.
+ */
 int plugin_work(struct stook_cache *cache, struct stook_cache *bare)
 {
         void *kept[100], *o;

@@ -1,8 +1,8 @@
 /*
- * Proves that a profiler's handler may allocate: SIGPROF comes to each of four busy threads at 10 kHz, and its handler
- * allocates 48 and 5,000 bytes, keeps some of them for later handlers, and frees. No object is handed out twice, every
- * allocation succeeds, and nothing is live at the end.
- * STOOK_PROFILE_SECONDS=60 for a long run; 2 by default.
+ * Proves that a profiler's handler may allocate. SIGPROF comes to each of four busy threads at 10
+ * kHz. Its handler allocates 48 and 5,000 bytes, keeps some of them for later handlers, and frees.
+ * No object is handed out twice, every allocation succeeds, and nothing is live at the end.
+ * STOOK_PROFILE_SECONDS=60 makes a long run; the default is 2.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -86,7 +86,8 @@ static void *busy(void *own)
 
         mine = own;
         event.sigev_notify_thread_id = (int)syscall(SYS_gettid);
-        if (timer_create(CLOCK_MONOTONIC, &event, &timer) || timer_settime(timer, 0, &every, NULL)) {
+        if (timer_create(CLOCK_MONOTONIC, &event, &timer) ||
+            timer_settime(timer, 0, &every, NULL)) {
                 fault();
                 return NULL;
         }
@@ -114,7 +115,7 @@ static uint64_t live(const char *name)
         struct stook_cache_stats s = { .stats_size = sizeof(s) };
         struct stook_cache *cache = stook_cache_find(name);
 
-        if (!cache || stook_cache_validate(cache) || stook_cache_stats(cache, &s))
+        if (!cache || stook_cache_validate(cache) || stook_cache_get_stats(cache, &s))
                 fault();
         return s.objects_live;
 }

@@ -1,7 +1,9 @@
 /*
- * Proves, with each of liburcu's flavours: what readers look at is not freed under them, while two writers replace it
- * all the time; barriers and destroy leave nothing behind; a child of fork frees what waited in its parent, and so
- * does the parent; a barrier in a callback, ours or a stranger's, is reported and returns.
+ * Proves, with each of liburcu's flavours:
+ *  - what readers look at is not freed while they do, though two writers replace it all the time;
+ *  - barriers and destroy leave nothing behind;
+ *  - a child of fork frees what waited in its parent, and so does the parent;
+ *  - a barrier in a callback, ours or that of other code, is reported and returns.
  *
  *      rcu_readers memb|mb|qsbr|bp        STOOK_RCU_ROUNDS: replacements by each writer, 20000
  */
@@ -63,7 +65,8 @@ static struct node *new_node(uint64_t x)
         struct node *n = stook_cache_alloc(cache);
 
         assert_non_null(n);
-        __atomic_store_n(&n->alive, 0, __ATOMIC_RELAXED);        /* whoever still reads it will notice */
+        /* A reader that still reads it will notice. */
+        __atomic_store_n(&n->alive, 0, __ATOMIC_RELAXED);
         for (unsigned k = 0; k < 6; k++)
                 n->a[k] = x, n->b[k] = ~x;
         for (unsigned k = 0; k < 6; k++)
@@ -88,7 +91,8 @@ static void *writer(void *which)
                 struct node *old = __atomic_exchange_n(&shared[i], new_node(k), __ATOMIC_ACQ_REL);
                 int error;
 
-                while ((error = k % 8 ? stook_cache_free_rcu(cache, old) : stook_cache_free_rcu_nolock(cache, old)))
+                while ((error = k % 8 ? stook_cache_free_rcu(cache, old) :
+                        stook_cache_free_rcu_nolock(cache, old)))
                         f->table->quiescent();
                 f->table->quiescent();
                 if (k % 4096 == 0)
@@ -102,7 +106,7 @@ static struct stook_cache_stats stats_of(void)
 {
         struct stook_cache_stats stats = { .stats_size = sizeof(stats) };
 
-        assert_int_equal(stook_cache_stats(cache, &stats), 0);
+        assert_int_equal(stook_cache_get_stats(cache, &stats), 0);
         return stats;
 }
 
@@ -120,7 +124,8 @@ static void test_readers_keep_what_they_look_at(void **state)
                 assert_int_equal(pthread_create(&readers[i], NULL, reader, NULL), 0);
         f->flavour->thread_offline();
         while (!__atomic_load_n(&looks, __ATOMIC_RELAXED))
-                sched_yield();          /* on a busy machine writers may be through before a reader has begun */
+                /* On a busy machine the writers may have ended before a reader has begun. */
+                sched_yield();
         f->flavour->thread_online();
         for (uintptr_t i = 0; i < 2; i++)
                 assert_int_equal(pthread_create(&writers[i], NULL, writer, (void *)i), 0);
@@ -160,7 +165,8 @@ static void test_a_child_frees_what_waited_in_its_parent(void **state)
                         alarm(60);
                         stook_cache_free_rcu(cache, new_node(1));
                         stook_cache_rcu_barrier(cache);
-                        _exit(stats_of().objects_live != 0 || stook_cache_validate(cache) || stook_cache_destroy(cache));
+                        _exit(stats_of().objects_live != 0 || stook_cache_validate(cache) ||
+                              stook_cache_destroy(cache));
                 }
                 stook_cache_rcu_barrier(cache);
                 assert_int_equal(stats_of().objects_live, 0);
@@ -170,7 +176,7 @@ static void test_a_child_frees_what_waited_in_its_parent(void **state)
         }
 }
 
-/* No barrier, no further free: yet objects get to their slabs. */
+/* Without a barrier or another free objects get to their slabs all the same. */
 static void test_a_sheaf_that_is_not_filled_is_submitted(void **state)
 {
         uint64_t before;
@@ -182,8 +188,9 @@ static void test_a_sheaf_that_is_not_filled_is_submitted(void **state)
         for (unsigned i = 0; i < 3; i++)
                 assert_int_equal(stook_cache_free_rcu(cache, new_node(i)), 0);
         before = stats_of().sheaf_flush;
-        /* What went another way (several nodes) is not in a sheaf of the cache. */
-        for (unsigned ms = 0; ms < 50000 && stats_of().sheaf_flush + stats_of().free_rcu_sheaf_fail < before + 3; ms++)
+        /* With several nodes some objects go another way: they are in no sheaf of the cache. */
+        for (unsigned ms = 0; ms < 50000 &&
+             stats_of().sheaf_flush + stats_of().free_rcu_sheaf_fail < before + 3; ms++)
                 usleep(1000);
         assert_true(stats_of().sheaf_flush + stats_of().free_rcu_sheaf_fail >= before + 3);
         f->flavour->thread_online();
@@ -204,7 +211,9 @@ static void *stalled_reader(void *unused)
         return unused;
 }
 
-/* With the backlog full a free waits until the reader has left; without waiting it is refused. */
+/*
+ * With the backlog full a free waits until the reader has left. If it may not wait, it is refused.
+ */
 static void test_a_full_backlog_waits_for_the_reader(void **state)
 {
         struct node *n = NULL;

@@ -1,7 +1,10 @@
 /*
- * Proves of the thread behind libstook-urcu's tables, with each flavour: callbacks are called once, in order, after a grace period, also
- * where no thread can be had, by the barrier; by the thread alone, with no barrier; many threads at once; where the
- * program handles forks itself; a callback may fork, and so may handlers and other threads at any moment: children go on.
+ * Proves of the thread behind libstook-urcu's tables, with each flavour:
+ *  - callbacks are called once, in order, after a grace period;
+ *  - also by a barrier, where no thread can be had, and by the thread alone, where there is no
+ *  barrier;
+ *  - also from many threads at once, and where the program handles forks itself;
+ *  - a callback may fork, and so may handlers and other threads at any moment: children go on.
  *
  *      rcu_worker memb|mb|qsbr|bp
  */
@@ -28,11 +31,12 @@ static const struct flavour *f;
 
 /* ---- threads refused ---- */
 
-static int refuse;                      /* atomic: pthread_create fails so often */
+static int refuse;                      /* atomic: how often pthread_create fails */
 static unsigned made;
 
 /* Instead of libc's. */
-__attribute__((visibility("default"))) int pthread_create(pthread_t *thread, const pthread_attr_t *attr,
+__attribute__((visibility("default"))) int pthread_create(pthread_t *thread,
+                                                          const pthread_attr_t *attr,
                                                           void *(*run)(void *), void *arg)
 {
         int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
@@ -95,7 +99,7 @@ static void wait_for_all(unsigned n)
         f->flavour->thread_online();
 }
 
-/* First of all tests: there is no thread yet. */
+/* This test is the first: there is no thread yet. */
 static void test_without_a_thread_the_barrier_does_it(void **state)
 {
         (void)state;
@@ -135,7 +139,7 @@ static void *stay(void *unused)
         f->table->read_lock();
         __atomic_store_n(&inside, 1, __ATOMIC_SEQ_CST);
         usleep(50000);
-        /* nothing given after we came in was called */
+        /* No callback was called that was given after this reader came in. */
         inside = __atomic_load_n(&called, __ATOMIC_SEQ_CST) ? 3 : 2;
         f->table->read_unlock();
         f->flavour->unregister_thread();
@@ -251,11 +255,14 @@ static void test_a_callback_may_fork(void **state)
                 assert_true(child > 0);
                 assert_int_equal(waitpid(child, &status, 0), child);
                 assert_int_equal(WEXITSTATUS(status), 7);
-                assert_int_equal(answers, 0);           /* in a callback nobody waits */
+                assert_int_equal(answers, 0);           /* no wait is allowed in a callback */
         }
 }
 
-/* What waits at a fork is called in both, though nobody asks for it; also where it is the thread's turn just then. */
+/*
+ * Callbacks that wait at a fork are called in both processes, though no barrier asks for them. So
+ * are they if it is the thread's turn just then.
+ */
 static void test_both_sides_of_a_fork_go_on(void **state)
 {
         (void)state;
@@ -282,8 +289,8 @@ static void test_both_sides_of_a_fork_go_on(void **state)
 }
 
 /*
- * A callback does what takes something that forks take, while another thread forks and waits for the callback to end: it
- * has another thread made (@may_start), or forks, too.
+ * Another thread forks and waits for a callback to end. Meanwhile the callback does what takes
+ * something that forks take, too: it has another thread made (@may_start), or forks.
  */
 static int forks_now;                   /* atomic */
 static bool forks_too;
@@ -343,7 +350,8 @@ static void test_callbacks_beside_a_fork(void **state)
                         f->table->barrier();
                         if (answer || !called)
                                 _exit(2);
-                        if (forks_too && (waitpid(child, &status, 0) != child || WEXITSTATUS(status) != 7))
+                        if (forks_too &&
+                            (waitpid(child, &status, 0) != child || WEXITSTATUS(status) != 7))
                                 _exit(3);
                 }
                 _exit(0);
@@ -352,7 +360,10 @@ static void test_callbacks_beside_a_fork(void **state)
         assert_int_equal(status, 0);
 }
 
-/* liburcu's own thread waits for us, who are a reader merely by being online, and we for it to stop. */
+/*
+ * liburcu's own thread waits for this thread, which is a reader merely by being online. This thread
+ * waits for that one to stop.
+ */
 static void test_a_fork_beside_liburcus_thread(void **state)
 {
         static struct rcu_head head;
@@ -373,7 +384,10 @@ static void test_a_fork_beside_liburcus_thread(void **state)
         wait_for_all(1);
 }
 
-/* A handler that forks, on top of forks and of everything else. (Not on top of liburcu's thread: those stop for forks.) */
+/*
+ * A handler forks, on top of forks and of everything else. (Not on top of liburcu's threads, which
+ * stop for forks.)
+ */
 static int handled;                     /* atomic */
 
 static void fork_in_handler(int signal)
@@ -390,7 +404,8 @@ static void fork_in_handler(int signal)
 static void test_handlers_fork_on_top_of_forks(void **state)
 {
         struct sigaction on = { .sa_handler = fork_in_handler, .sa_flags = SA_RESTART }, before;
-        struct itimerval often = { .it_interval = { .tv_usec = 3000 }, .it_value = { .tv_usec = 1000 } }, never = { 0 };
+        struct itimerval often = { .it_interval = { .tv_usec = 3000 },
+                                  .it_value = { .tv_usec = 1000 } }, never = { 0 };
 
         (void)state;
         handled = 0;
@@ -414,7 +429,8 @@ static void test_handlers_fork_on_top_of_forks(void **state)
 
 #if defined(__x86_64__)
 #define SET_TRAP_FLAG(op) \
-        __asm__ volatile("leaq -128(%%rsp), %%rsp\n\tpushfq\n\t" op ", (%%rsp)\n\tpopfq\n\tleaq 128(%%rsp), %%rsp" \
+        __asm__ volatile("leaq -128(%%rsp), %%rsp\n\tpushfq\n\t" op ", (%%rsp)\n\tpopfq\n\t" \
+                         "leaq 128(%%rsp), %%rsp" \
                          ::: "memory", "cc")
 enum { RUNS, STOPPED, OVER };
 static int stepped;                     /* atomic */

@@ -1,15 +1,18 @@
 /*
- * Proves that each critical section of the rseq backend may be interrupted at each of its instructions.
+ * Proves that each critical section of the rseq backend may be interrupted at each of its
+ * instructions.
  *
- * A breakpoint is put on one instruction; its SIGTRAP handler takes it away and does something on the same line
- * of the same slot (pops, pushes, swaps, drains, moves to another CPU), as any other thread or handler might.
- * The trap is a signal, so the kernel must send the section to its abort; elsewhere it must not. Afterwards
- * every object must be back exactly once and the counts of pops and pushes must agree. This for every
- * instruction, every operation, every kind of interruption, and states of the slot from empty to full.
- * (Single-stepping a section cannot do it: each step is a signal itself and aborts at the first instruction.)
+ * The test puts a breakpoint on one instruction. Its SIGTRAP handler takes the breakpoint away and
+ * acts on the same line of the same slot, as another thread or handler might: it pops, pushes,
+ * swaps, evacuates or moves to another CPU. The trap is a signal, so the kernel must send a section
+ * to its abort; elsewhere it must not. Afterwards every object must be back exactly once, and the
+ * counts of pops and pushes must agree. The cases are every instruction, every operation, every
+ * kind of interruption, and states of the slot from empty to full.
+ * (Single-stepping a section cannot do it: each step is a signal and aborts at the first
+ * instruction.)
  *
- * Instructions are found by stepping through the operation once on a made-up rseq area that the kernel does not
- * know of, so that it does not interfere.
+ * Instructions are found by stepping through the operation once, on a made-up rseq area. The kernel
+ * does not know the area, so it does not interfere.
  *
  * Built with a section broken on purpose (see meson.build), the test must fail: EXPECT_FAULTS.
  */
@@ -24,10 +27,11 @@
 #include <unistd.h>
 
 #include "contract/fake_slab.h"
+#include "evacuate/evacuate.h"
 #include "os/os.h"
 #include "pages/meta.h"
 #include "slot/slot_regions.h"
-#include "slot/slot_section.h"
+#include "section/section_hot.h"
 
 #if !defined(__x86_64__)
 int main(void)
@@ -45,11 +49,11 @@ int main(void)
 #define TRAP_FLAG 0x100
 #define STEPS_MAX 512
 
-static struct stook_slabs    slabs = { .cache_index = INDEX, .slot_size = 64, .object_size = 64 };
+static struct stook_slabs    slabs = { .cache_index = INDEX, .stride = 64, .object_size = 64 };
 static struct stook_counters counters;
 static struct stook_barns    barns;
 static struct stook_front    front = { .offset = OFFSET, .below = &barns };
-static const struct stook_slot_ops *ops = &stook_slot_rseq;
+static const struct stook_section_ops *ops = &stook_section_rseq;
 
 static size_t filled_here, cases, aborts, faults;
 static void  *held[OBJECTS];            /* objects in the hands of operation and handler */
@@ -59,6 +63,10 @@ static void fault(const char *what, const char *where, unsigned k)
 {
         if (faults++ < 20)
                 printf("fault: %s: %s, instruction %u\n", what, where, k);
+#ifdef EXPECT_FAULTS
+        fflush(stdout);
+        _exit(1);                               /* one fault is enough */
+#endif
 }
 
 /* ---- what is done: by the operation under test, and by the interruption ---- */
@@ -93,8 +101,8 @@ static bool do_push(void)
 }
 
 /*
- * The sections that are inlined into callers, in a section of the file so that nothing else is among their
- * instructions. With another index than the concurrency id they only miss.
+ * The sections that are inlined into callers, in a section of the file so that nothing else is
+ * among their instructions. With another index than the concurrency id they only miss.
  */
 #define INLINED static __attribute__((noinline, section("inlined")))
 extern char __start_inlined[], __stop_inlined[];
@@ -109,7 +117,10 @@ INLINED enum stook_push inlined_push(void *object)
         return stook_section_push_v1(front.line, object);
 }
 
-/* By pointers, as ops: handlers change what is held, which the compiler must not believe it sees through. */
+/*
+ * By pointers, as ops: handlers change what is held, which the compiler must not believe it sees
+ * through.
+ */
 static void *(*volatile pop_inlined)(void) = inlined_pop;
 static enum stook_push (*volatile push_inlined)(void *) = inlined_push;
 
@@ -174,7 +185,31 @@ static bool do_swap(void)
         struct stook_pair seen = ops->look(OFFSET);
         struct stook_pair to = { seen.hi, seen.lo == (uintptr_t)ZERO ? 0 : seen.lo };
 
-        return seen.hi && ops->exchange(OFFSET, seen, to, stook_sheaf_size((void *)seen.lo), NULL, 0);
+        return seen.hi &&
+               ops->exchange(OFFSET, seen, to, stook_sheaf_size((void *)seen.lo), NULL, 0);
+}
+
+/* By the hot paths' misses. */
+static bool do_swap_pop(void)
+{
+        void *o = stook_section_swap_pop(front.line);
+
+        if (o)
+                hold(o);
+        return o;
+}
+
+static bool do_swap_push(void)
+{
+        void *o;
+
+        if (!holding)
+                return false;
+        o = held[--holding];
+        if (stook_section_swap_push(front.line, o))
+                return true;
+        hold(o);
+        return false;
 }
 
 /* As allocation does it: main is believed to be empty. The spare is taken and its objects held. */
@@ -187,7 +222,8 @@ static bool do_replace_empty(void)
         if (!seen_empty.hi || !ops->exchange(OFFSET, seen_empty, to, 0, &front.config, 0))
                 return false;
         if (main != ZERO)
-                stook_sheaf_delete(main, &counters);    /* an empty one, if the exchange is worth anything */
+                stook_sheaf_delete(main,
+                                   &counters); /* an empty one, if the exchange is worth anything */
         return true;
 }
 
@@ -213,7 +249,7 @@ static bool do_free(void)
         return true;
 }
 
-static bool do_drain(void) { return stook_slot_drain(&front); }
+static bool do_evacuate(void) { return stook_evacuate_cache(&front); }
 
 static int other_cpu = -1, home_cpu;
 static bool do_migrate(void)
@@ -240,18 +276,29 @@ static void come_home(void)
 struct act {
         const char *name;
         bool (*run)(void);
-        bool sections;                  /* false: retries inside, so an abort is no miss of the whole */
+        bool sections; /* false: retries inside, so an abort is no miss of the whole */
+        bool several;                   /* sections, one after the other: only the last is known */
 };
 static const struct act operations[] = {
-        { "pop", do_pop, true }, { "push", do_push, true }, { "inlined pop", do_inlined_pop, true },
-        { "inlined push", do_inlined_push, true }, { "pop_n", do_pop_n, true }, { "push_n", do_push_n, true },
-        { "pop_if", do_pop_if, true }, { "exchange", do_swap, true }, { "replace empty", do_replace_empty, true },
-        { "alloc", do_alloc, false }, { "free", do_free, false },
+        { "pop", do_pop, true, false }, { "push", do_push, true, false },
+        { "inlined pop", do_inlined_pop, true, false },
+        { "inlined push", do_inlined_push, true, false }, { "pop_n", do_pop_n, true, false },
+        { "push_n", do_push_n, true, false }, { "pop_if", do_pop_if, true, false },
+        { "exchange", do_swap, true, false }, { "replace empty", do_replace_empty, true, false },
+        { "swap and pop", do_swap_pop, true, true }, { "swap and push", do_swap_push, true, true },
+        { "alloc", do_alloc, false, false }, { "free", do_free, false, false },
 };
 static const struct act interruptions[] = {
-        { "pop", do_pop, true }, { "push", do_push, true }, { "pop_n", do_pop_n, true },
-        { "swap", do_swap, true }, { "alloc", do_alloc, false }, { "free", do_free, false },
-        { "drain", do_drain, false }, { "migrate", do_migrate, false },
+        { "pop", do_pop, true, false },
+        { "push", do_push, true, false },
+        { "pop_n", do_pop_n, true, false },
+        { "swap", do_swap, true, false },
+        { "alloc", do_alloc, false, false },
+        { "free", do_free, false, false },
+        { "swap and pop", do_swap_pop, true, false },
+        { "swap and push", do_swap_push, true, false },
+        { "evacuate", do_evacuate, false, false },
+        { "migrate", do_migrate, false, false },
 };
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -263,13 +310,14 @@ static volatile bool stepping, trapped, aborted;
 static bool (*interruption)(void);
 static uint8_t *steps[STEPS_MAX];
 static unsigned step_count;
-static uintptr_t text_from, text_to;    /* the operations of slot_rseq.c */
+static uintptr_t text_from, text_to;    /* the operations of section_rseq.c */
 
 static void record(uint8_t *rip)
 {
         bool inlined = (char *)rip >= __start_inlined && (char *)rip < __stop_inlined;
 
-        if ((!inlined && ((uintptr_t)rip < text_from || (uintptr_t)rip >= text_to)) || step_count == STEPS_MAX)
+        if ((!inlined && ((uintptr_t)rip < text_from || (uintptr_t)rip >= text_to)) ||
+            step_count == STEPS_MAX)
                 return;
         for (unsigned i = 0; i < step_count; i++)
                 if (steps[i] == rip)
@@ -296,8 +344,9 @@ static void on_trap(int signal, siginfo_t *info, void *context)
 }
 
 #define SET_TRAP_FLAG(op) \
-        __asm__ volatile("leaq -128(%%rsp), %%rsp\n\tpushfq\n\t" op ", (%%rsp)\n\tpopfq\n\tleaq 128(%%rsp), %%rsp" \
-                         ::: "memory", "cc")
+        __asm__ volatile("leaq -128(%%rsp), %%rsp\n\tpushfq\n\t" op \
+                         ", (%%rsp)\n\tpopfq\n\tleaq 128(%%rsp), %%rsp" :: \
+                                 : "memory", "cc")
 
 /* ---- a case ---- */
 
@@ -327,7 +376,8 @@ static void set_up(int main, int spare)
                 stook_slab_fill(&slabs, 0, 1, &o, 0);
                 hold(o);
         }
-        stook_pair_cas(&stook_slots_line(*stook_slot_index(stook_self), INDEX)->pair, &nothing, to);
+        stook_pair_cas(&stook_slots_line(*stook_section_index(stook_self), INDEX)->pair, &nothing,
+                       to);
         seen_empty = to;
 }
 
@@ -338,10 +388,11 @@ static void check(const char *name, unsigned k)
 
         stook_slab_drain(&slabs, holding, held);
         holding = 0;
-        stook_slot_drain(&front);
+        stook_evacuate_cache(&front);
         stook_barn_empty_all(&barns);
         if (fake_slab_out() || fake_slab_faults)
-                fault(fake_slab_faults ? "an object came back twice" : "an object is lost", name, k);
+                fault(fake_slab_faults ? "an object came back twice" : "an object is lost", name,
+                      k);
         stook_sheaf_sum(INDEX, &sums);
         out = sums.pops + stook_counted(&counters, STOOK_STAT_alloc_fastpath) +
               stook_counted(&counters, STOOK_STAT_sheaf_flush);
@@ -373,7 +424,7 @@ static const struct descriptor *find_instructions(const struct act *act, int mai
 
         set_up(main, spare);
         area.cs = 0;
-        area.rest[2] = *stook_slot_index(stook_self);
+        area.rest[2] = *stook_section_index(stook_self);
         stook_self->rseq = (char *)&area;
         stook_sections.index = (uintptr_t)&area.rest[2] - (uintptr_t)stook_self;
         if (real.area)
@@ -400,12 +451,13 @@ static void check_descriptor(const struct descriptor *d, const char *name)
         uint32_t signature;
 
         memcpy(&signature, (char *)d->abort - 4, 4);
-        if ((uintptr_t)d % 32 || d->version || d->flags || signature != 0x53053053u || d->abort - d->start < d->bytes)
+        if ((uintptr_t)d % 32 || d->version || d->flags || signature != 0x53053053u ||
+            d->abort - d->start < d->bytes)
                 fault("descriptor", name, 0);
 }
 
-static void run_case(const struct act *act, const struct act *what, const struct descriptor *d, int main, int spare,
-                     unsigned k)
+static void run_case(const struct act *act, const struct act *what, const struct descriptor *d,
+                     int main, int spare, unsigned k)
 {
         bool done;
 
@@ -422,9 +474,10 @@ static void run_case(const struct act *act, const struct act *what, const struct
         come_home();
         cases++;
         aborts += aborted;
-        if (trapped && act->sections && d) {
+        if (trapped && act->sections && !act->several && d) {
                 if (aborted != is_inside(d, steps[k]))
-                        fault(aborted ? "aborted outside of the section" : "not aborted", act->name, k);
+                        fault(aborted ? "aborted outside of the section" : "not aborted", act->name,
+                              k);
                 if (aborted && done)
                         fault("aborted, but done", act->name, k);
         }
@@ -476,23 +529,30 @@ static int run_all(uint32_t index_offset)
 
         front.line = stook_slots_first_line(INDEX);
         text_from = ~(uintptr_t)0;
-        for (unsigned i = 0; i < 6; i++) {
-                uintptr_t fn[] = { (uintptr_t)ops->pop, (uintptr_t)ops->push, (uintptr_t)ops->pop_n,
-                                   (uintptr_t)ops->push_n, (uintptr_t)ops->pop_if, (uintptr_t)ops->exchange };
+        for (unsigned i = 0; i < 8; i++) {
+                uintptr_t fn[] = { (uintptr_t)ops->pop,
+                                   (uintptr_t)ops->push,
+                                   (uintptr_t)ops->pop_n,
+                                   (uintptr_t)ops->push_n,
+                                   (uintptr_t)ops->pop_if,
+                                   (uintptr_t)ops->exchange,
+                                   (uintptr_t)stook_section_swap_pop,
+                                   (uintptr_t)stook_section_swap_push };
 
                 text_from = fn[i] < text_from ? fn[i] : text_from;
                 text_to = fn[i] + 200 > text_to ? fn[i] + 200 : text_to;
         }
         if (mprotect((void *)(text_from & -page), text_to + page - (text_from & -page),
                      PROT_READ | PROT_WRITE | PROT_EXEC) ||
-            mprotect((void *)((uintptr_t)__start_inlined & -page), (size_t)(__stop_inlined - __start_inlined) + page,
+            mprotect((void *)((uintptr_t)__start_inlined & -page),
+                     (size_t)(__stop_inlined - __start_inlined) + page,
                      PROT_READ | PROT_WRITE | PROT_EXEC))
                 return 77;
         sigaction(SIGTRAP, &sa, NULL);
         for (unsigned i = 0; i < COUNT(operations); i++)
                 run_operation(&operations[i]);
-        printf("%s: %zu cases, %zu aborts, %zu faults\n", index_offset == STOOK_RSEQ_MM_CID ? "mm_cid" : "cpu_id",
-               cases, aborts, faults);
+        printf("%s: %zu cases, %zu aborts, %zu faults\n",
+               index_offset == STOOK_RSEQ_MM_CID ? "mm_cid" : "cpu_id", cases, aborts, faults);
         return faults || !aborts;
 }
 

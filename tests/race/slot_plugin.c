@@ -1,8 +1,9 @@
 /*
- * Proves that code with inlined sections can be unloaded: a plug-in runs in four threads, is dlclosed, and the
- * threads live on through their next preemptions. rseq_cs must not point into it then: the kernel would read a
- * descriptor that is gone, and kill the process.
- * And that this would be noticed: the same plug-in built with STOOK_NEVER_UNLOADED, a lie, must be killed.
+ * Proves that code with inlined sections can be unloaded. A plug-in runs in four threads and is
+ * closed by dlclose, and the threads live on through their next preemptions. rseq_cs must not point
+ * into the plug-in then: the kernel would read a descriptor that is gone, and kill the process.
+ * The same plug-in built with STOOK_NEVER_UNLOADED, which is false here, must be killed. So the
+ * test would notice.
  * Usage: slot_plugin PLUGIN LYING_PLUGIN
  */
 #include <dlfcn.h>
@@ -73,7 +74,8 @@ static int run(const char *path)
                         fprintf(stderr, "%s\n", dlerror());
                         return 1;
                 }
-                work = (int (*)(struct stook_cache *, struct stook_cache *))dlsym(plugin, "plugin_work");
+                work = (int (*)(struct stook_cache *, struct stook_cache *))dlsym(plugin,
+                                                                                  "plugin_work");
                 if (!work)
                         return 1;
                 pthread_barrier_wait(&loaded);
@@ -106,7 +108,7 @@ int main(int argc, char **argv)
                 fprintf(stderr, "with the plug-in: status %#x\n", status);
                 return 1;
         }
-        if (stook_mode(&mode) || strcmp(mode.backend, "rseq"))
+        if (stook_get_mode(&mode) || strcmp(mode.backend, "rseq"))
                 return 0;               /* nothing to notice without sections */
         child = fork();
         if (!child)

@@ -1,11 +1,12 @@
 /*
- * Proves, on either backend, that nothing is lost or handed out twice while everything happens at once: threads
- * allocate and free on slots of their CPUs, one at a time and in bulk, timers interrupt them with handlers that
- * do the same, another thread moves them between CPUs, and one empties all slots all the time. Each object
- * carries a stamp that says whether somebody has it; in the end all objects are back.
+ * Proves, on either backend, that nothing is lost or handed out twice under all that may happen at
+ * once. Threads allocate and free on slots of their CPUs, one at a time and in bulk. Timers
+ * interrupt them with handlers that do the same. Another thread moves them between CPUs, and one
+ * evacuates all slots all the time. Each object carries a stamp that says whether a thread has it.
+ * In the end all objects are back.
  *
- * With `no-barrier` drains flush what they detached without waiting for sections under way. Then the storm must
- * notice, or it proves nothing.
+ * With `no-barrier` evacuation flushes what it detached without waiting for sections under way.
+ * Then the storm must notice, or it proves nothing.
  * Usage: slot_storm [seconds] [no-barrier]
  */
 #include <pthread.h>
@@ -18,10 +19,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/inject.h"
 #include "contract/fake_slab.h"
+#include "evacuate/evacuate.h"
 #include "os/os.h"
 #include "pages/meta.h"
-#include "slot/slot_fast.h"
+#include "slot/slot_hot.h"
 
 #define CAPACITY 16
 #define OBJECTS  3000
@@ -29,13 +32,13 @@
 #define WORKERS  5
 #define KEPT     150
 
-static struct stook_slabs    slabs = { .cache_index = INDEX, .slot_size = 64, .object_size = 64 };
+static struct stook_slabs    slabs = { .cache_index = INDEX, .stride = 64, .object_size = 64 };
 static struct stook_counters counters;
 static struct stook_barns    barns;
 static struct stook_front    front = { .offset = INDEX << STOOK_LINE_SHIFT, .below = &barns };
 
 static bool   stop;
-static size_t operations, interruptions, drains, faults;
+static size_t operations, interruptions, evacuations, faults;
 
 static void on_double(struct stook_front *f, void *object)
 {
@@ -122,11 +125,11 @@ static void *work(void *seed)
         return NULL;
 }
 
-static void *drain(void *unused)
+static void *evacuate(void *unused)
 {
         (void)unused;
         while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
-                drains += stook_slot_drain(&front);
+                evacuations += stook_evacuate_cache(&front);
                 usleep(10);
         }
         return NULL;
@@ -148,7 +151,8 @@ static void *move_threads(void *threads)
                 random = random * 1664525 + 1013904223;
                 CPU_ZERO(&one);
                 CPU_SET((size_t)cpus[(random >> 10) % (unsigned)n], &one);
-                pthread_setaffinity_np(((pthread_t *)threads)[(random >> 20) % WORKERS], sizeof(one), &one);
+                pthread_setaffinity_np(((pthread_t *)threads)[(random >> 20) % WORKERS],
+                                       sizeof(one), &one);
                 usleep(300);
         }
         return NULL;
@@ -159,7 +163,7 @@ int main(int argc, char **argv)
         unsigned seconds = argc > 1 ? (unsigned)atoi(argv[1]) : 4;
         struct sigaction sa = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
         struct itimerval often = { { 0, 100 }, { 0, 100 } }, never = { { 0, 0 }, { 0, 0 } };
-        pthread_t workers[WORKERS], drainer, mover;
+        pthread_t workers[WORKERS], evacuator, mover;
         struct stook_sheaf_sums sums;
         size_t lost;
         bool sound, broken = argc > 2 && !strcmp(argv[2], "no-barrier");
@@ -168,16 +172,19 @@ int main(int argc, char **argv)
                 return 1;
         fake_slab_start(OBJECTS);
         stook_barns_init(&barns, &slabs, &counters, CAPACITY, 4, 4);
-        if (broken && (stook_os_possible_cpus() < 2 || stook_slot_ops() != &stook_slot_rseq)) {
+        if (broken && (stook_os_possible_cpus() < 2 || stook_slot_ops() != &stook_section_rseq)) {
                 puts("only sections on two CPUs need the barrier");
                 return 77;
         }
-        stook_slot_hooks.no_barrier = broken;
+#ifdef STOOK_INJECT
+        stook_inject.no_barrier = broken;
+#endif
         sigaction(SIGPROF, &sa, NULL);
         for (uintptr_t i = 0; i < WORKERS; i++)
                 if (pthread_create(&workers[i], NULL, work, (void *)(i * 7919 + 1)))
                         return 1;
-        if (pthread_create(&drainer, NULL, drain, NULL) || pthread_create(&mover, NULL, move_threads, workers))
+        if (pthread_create(&evacuator, NULL, evacuate, NULL) ||
+            pthread_create(&mover, NULL, move_threads, workers))
                 return 1;
         setitimer(ITIMER_PROF, &often, NULL);
         for (time_t end = time(NULL) + (time_t)seconds; time(NULL) < end && !faults;)
@@ -186,16 +193,17 @@ int main(int argc, char **argv)
         __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
         for (unsigned i = 0; i < WORKERS; i++)
                 pthread_join(workers[i], NULL);
-        pthread_join(drainer, NULL);
+        pthread_join(evacuator, NULL);
         pthread_join(mover, NULL);
 
-        stook_slot_drain(&front);
+        stook_evacuate_cache(&front);
         stook_barn_empty_all(&barns);
         lost = fake_slab_out();
         stook_sheaf_sum(INDEX, &sums);
-        printf("%s, %s: %zu operations, %zu signals, %zu drains; %zu faults, %zu given back twice, %zu lost, "
-               "%zu sheaves left\n", stook_slots_backend_name(), stook_slots_index_name(), operations, interruptions,
-               drains, faults, fake_slab_faults, lost, (size_t)sums.sheaves);
-        sound = !faults && !fake_slab_faults && !lost && !sums.sheaves && operations && drains;
+        printf("%s, %s: %zu operations, %zu signals, %zu evacuations; %zu faults, "
+               "%zu given back twice, %zu lost, %zu sheaves left\n",
+               stook_slots_backend_name(), stook_slots_index_name(), operations, interruptions,
+               evacuations, faults, fake_slab_faults, lost, (size_t)sums.sheaves);
+        sound = !faults && !fake_slab_faults && !lost && !sums.sheaves && operations && evacuations;
         return sound == broken;
 }

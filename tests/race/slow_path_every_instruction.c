@@ -1,16 +1,20 @@
 /*
  * Proves that each slow path of allocation and free may be interrupted at each of its instructions.
  *
- * Every path of slow_paths.c is stepped through once, for the list of its instructions. Then, for each instruction in
- * turn, the path is prepared again and a breakpoint put on it, whose handler
+ * The test steps once through every path of slow_paths.c and slow_paths_slabs.c, for the list of
+ * its instructions. Then, for each instruction in turn, it prepares the path again and sets a
+ * breakpoint there, whose handler
  *   (a) allocates and frees, from the same caches and from malloc, in several ways;
  *   (b) moves the thread to the other CPU, while a second thread uses the slot that it leaves;
- *   (c) forks: by fork, _Fork and a raw clone. The child makes the call's other half and must be whole to the object;
- *   (d) ends the thread for good, in a child that has a second thread, which must get on, and find no object twice.
- * After (a) to (c) all invariants of the heap are checked, and that not one object is lost; after (d) that few are.
+ *   (c) forks: by fork, _Fork and a raw clone. The child completes the call and must be whole to
+ *       the object;
+ *   (d) ends the thread for good, in a child that has a second thread, which must get on, and find
+ *       no object twice.
+ * After (a) to (c) all invariants of the heap hold and not one object is lost; after (d) few are.
  *
- * A full run is some hundred thousand cases: STOOK_EVERY_INSTRUCTION=1,1, or 1,8 for every eighth of (c) and (d) only.
- * By default one case of many is run, from a start chosen by a seed, which is printed and may be given in STOOK_SEED.
+ * A full run is some hundred thousand cases: STOOK_EVERY_INSTRUCTION=1,1, or 1,8 for every eighth
+ * of (c) and (d) only. By default one case of many is run, from a start chosen by a seed. The test
+ * prints the seed, and STOOK_SEED sets it.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -36,10 +40,16 @@ int main(void)
 }
 #else
 
-/* One case in so many, where not all are run: (a) and (b) cost some 50 microseconds, (c) and (d) 2 milliseconds. */
+/*
+ * One case in so many, where not all are run: (a) and (b) cost some 50 microseconds, (c) and (d) 2
+ * milliseconds.
+ */
 #define STRIDE_HANDLERS 97
 #define STRIDE_FORKS    2999
-/* What a thread that ends for good may have had in its hands: two sheaves, or a slab, or a bulk call's objects. */
+/*
+ * What a thread that ends for good may have had in its hands: two sheaves, or a slab, or a bulk
+ * call's objects.
+ */
 #define LOST_MOST 40
 
 static size_t cases, reached, aborts, forks, ends, lost_most;
@@ -49,58 +59,52 @@ static struct steps steps;
 
 static void act_pair(void)
 {
-        if (take_one(&sheaved))
-                give_one(&sheaved);
-        if (take_one(&bare))
-                give_one(&bare);
+        for (unsigned i = 0; i < HANDS; i++)
+                if (take_one(hands_all[i]))
+                        give_one(hands_all[i]);
 }
 
 static void act_take(void)
 {
         for (unsigned i = 0; i < 3; i++)
                 take_one(&sheaved);
-        take_one(&bare);
+        for (unsigned i = 1; i < HANDS; i++)
+                take_one(hands_all[i]);
 }
 
 static void act_give(void)
 {
         for (unsigned i = 0; i < 3; i++)
                 give_one(&sheaved);
-        give_one(&bare);
+        for (unsigned i = 1; i < HANDS; i++)
+                give_one(hands_all[i]);
 }
 
 static void act_take_many(void)
 {
-        for (unsigned i = 0; i < 20; i++) {
-                take_one(&sheaved);
-                take_one(&bare);
-        }
+        for (unsigned i = 0; i < 20 * HANDS; i++)
+                take_one(hands_all[i % HANDS]);
 }
 
 static void act_give_all(void)
 {
-        while (give_one(&sheaved))
-                ;
-        while (give_one(&bare))
-                ;
+        for (unsigned i = 0; i < HANDS; i++)
+                while (give_one(hands_all[i]))
+                        ;
 }
 
 static void act_nolock(void)
 {
-        for (unsigned i = 0; i < 6; i++) {
-                take_one_nolock(&sheaved);
-                take_one_nolock(&bare);
-        }
-        for (unsigned i = 0; i < 8; i++) {
-                give_one_nolock(&sheaved);
-                give_one_nolock(&bare);
-        }
+        for (unsigned i = 0; i < 6 * HANDS; i++)
+                take_one_nolock(hands_all[i % HANDS]);
+        for (unsigned i = 0; i < 8 * HANDS; i++)
+                give_one_nolock(hands_all[i % HANDS]);
 }
 
 /* ---- (b) ---- */
 
 static int home_cpu, other_cpu = -1;
-static uint32_t orders, done;           /* atomic: rounds asked of the second thread, and made by it */
+static uint32_t orders, done; /* atomic: rounds asked of the second thread, and made by it */
 
 static void move_to(int cpu)
 {
@@ -123,7 +127,9 @@ static void churn(void)
                 stook_cache_free(i % 3 ? sheaved.cache : bare.cache, mine[i]);
 }
 
-/* Two rounds for each order: one while the other thread waits in its handler, one while it goes on. */
+/*
+ * Two rounds for each order: one while the other thread waits in its handler, one while it goes on.
+ */
 static void *second_thread(void *unused)
 {
         (void)unused;
@@ -199,7 +205,7 @@ static void act_fork(void)
 
 /* ---- (d) ---- */
 
-static uint32_t over;                   /* atomic: 1 the thread has ended, 2 it was not interrupted */
+static uint32_t over; /* atomic: 1 the thread has ended, 2 it was not interrupted */
 
 static void act_end(void)
 {
@@ -217,12 +223,13 @@ static void *heir(void *unused)
         slow_paths_hooks_off();
         for (unsigned round = 0; round < 2; round++) {
                 /* Few: a lock that the other one died with is waited for by each, 1 ms. */
-                for (unsigned i = 0; i < 9; i++)
-                        take_one(i % 3 ? &sheaved : &bare);
-                check_hands(&sheaved);
-                check_hands(&bare);
-                if (!sheaved.count || !bare.count)
-                        slow_path_fault("no progress after another thread's end");
+                for (unsigned i = 0; i < 12; i++)
+                        take_one(hands_all[i % HANDS]);
+                for (unsigned i = 0; i < HANDS; i++) {
+                        check_hands(hands_all[i]);
+                        if (!hands_all[i]->count)
+                                slow_path_fault("no progress after another thread's end");
+                }
                 use_malloc();
                 act_give_all();
         }
@@ -240,8 +247,9 @@ struct act {
         void (*run)(void);
 };
 static const struct act handlers[] = {
-        { "pair", act_pair }, { "take", act_take }, { "give", act_give }, { "take many", act_take_many },
-        { "give all", act_give_all }, { "nolock", act_nolock }, { "malloc", use_malloc }, { "migrate", act_migrate },
+        { "pair", act_pair },           { "take", act_take },         { "give", act_give },
+        { "take many", act_take_many }, { "give all", act_give_all }, { "nolock", act_nolock },
+        { "malloc", use_malloc },       { "migrate", act_migrate },
 };
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -298,7 +306,8 @@ static void run_end(const struct slow_path *path, unsigned k)
                 for (;;)
                         pause();
         }
-        if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFEXITED(status) || WEXITSTATUS(status) > LOST_MOST) {
+        if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFEXITED(status) ||
+            WEXITSTATUS(status) > LOST_MOST) {
                 printf("child: status 0x%x\n", (unsigned)status);
                 slow_path_fault("the others do not get on");
         } else if ((size_t)WEXITSTATUS(status) > lost_most) {
@@ -344,7 +353,8 @@ static void run_path(const struct slow_path *path)
 
 int main(int argc, char **argv)
 {
-        const char *only = argc > 1 ? argv[1] : NULL, *given = getenv("STOOK_SEED"), *how = getenv("STOOK_EVERY_INSTRUCTION");
+        const char *only = argc > 1 ? argv[1] : NULL, *given = getenv("STOOK_SEED"),
+                   *how = getenv("STOOK_EVERY_INSTRUCTION");
         struct timespec now;
         pthread_t second;
         cpu_set_t set;
@@ -370,12 +380,17 @@ int main(int argc, char **argv)
                 return 1;
         of_handled += !of_handled;
         of_forked += !of_forked;
-        printf("seed %lu, one case in %lu, of forks and ends in %lu\n", seed, of_handled, of_forked);
+        printf("seed %lu, one case in %lu, of forks and ends in %lu\n", seed, of_handled,
+               of_forked);
         for (unsigned i = 0; i < slow_path_count; i++)
                 if (!only || strstr(slow_paths[i].name, only))
                         run_path(&slow_paths[i]);
-        printf("%zu cases: %zu breakpoints reached, %zu aborts, %zu forks, %zu ends of a thread (at most %zu objects lost), "
-               "%u faults\n", cases, reached, aborts, forks, ends, lost_most, slow_path_faults);
+        for (unsigned i = 0; i < slow_path_slabs_count; i++)
+                if (!only || strstr(slow_paths_slabs[i].name, only))
+                        run_path(&slow_paths_slabs[i]);
+        printf("%zu cases: %zu breakpoints reached, %zu aborts, %zu forks, "
+               "%zu ends of a thread (at most %zu objects lost), %u faults\n",
+               cases, reached, aborts, forks, ends, lost_most, slow_path_faults);
         return slow_path_faults || !reached;
 }
 #endif

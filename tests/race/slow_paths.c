@@ -5,21 +5,25 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "barn/barn_inside.h"
+#include "base/inject.h"
 #include "base/lock.h"
-#include "barn/sheaf.h"
 #include "cache/cache.h"
-#include "life/life.h"
+#include "gate/gate.h"
+#include "evacuate/evacuate.h"
 #include "pages/pages_node.h"
 #include "race/breakpoint.h"
 #include "race/slow_paths.h"
 #include "slot/slot.h"
 
 #define SIZE      4096
-#define WORDS     (SIZE / 8)
 #define CAPACITY  4
 #define SLAB      16                    /* objects of a slab */
 
-struct hands sheaved = { .name = "sheaved" }, bare = { .name = "bare" };
+struct hands sheaved = { .name = "sheaved", .words = SIZE / 8 },
+             bare = { .name = "bare", .words = SIZE / 8 };
+struct hands parted = { .name = "parted", .words = 2 }, fours = { .name = "fours", .words = 2048 };
+struct hands *const hands_all[HANDS] = { &sheaved, &bare, &parted, &fours };
 unsigned slow_path_faults;
 const char *slow_path_where = "";
 unsigned slow_path_at;
@@ -34,7 +38,7 @@ void slow_path_fault(const char *what)
 
 /* ---- objects in our hands ---- */
 
-static bool keep(struct hands *h, uint64_t *o)
+bool keep(struct hands *h, uint64_t *o)
 {
         if (!o)
                 return false;
@@ -42,7 +46,7 @@ static bool keep(struct hands *h, uint64_t *o)
                 if (h->held[i] == o)
                         slow_path_fault("an object was handed out twice");
         o[0] = (uintptr_t)o;
-        o[WORDS - 1] = ~(uintptr_t)o;
+        o[h->words - 1] = ~(uintptr_t)o;
         if (h->count == HELD_MAX) {
                 slow_path_fault("the table is too small");
                 return true;
@@ -51,21 +55,24 @@ static bool keep(struct hands *h, uint64_t *o)
         return true;
 }
 
-static uint64_t *let_go(struct hands *h)
+uint64_t *let_go(struct hands *h)
 {
         uint64_t *o;
 
         if (!h->count)
                 return NULL;
         o = h->held[--h->count];
-        if (o[0] != (uintptr_t)o || o[WORDS - 1] != ~(uintptr_t)o)
+        if (o[0] != (uintptr_t)o || o[h->words - 1] != ~(uintptr_t)o)
                 slow_path_fault("a stamp was overwritten");
         o[0] = 0;
         return o;
 }
 
 bool take_one(struct hands *h) { return keep(h, IN_LIBRARY(stook_cache_alloc(h->cache))); }
-bool take_one_nolock(struct hands *h) { return keep(h, IN_LIBRARY(stook_cache_alloc_nolock(h->cache))); }
+bool take_one_nolock(struct hands *h)
+{
+        return keep(h, IN_LIBRARY(stook_cache_alloc_nolock(h->cache)));
+}
 
 bool give_one(struct hands *h)
 {
@@ -83,14 +90,14 @@ bool give_one_nolock(struct hands *h)
         return o;
 }
 
-static void take(struct hands *h, unsigned n)
+void take(struct hands *h, unsigned n)
 {
         while (n--)
                 if (!take_one(h))
                         slow_path_fault("no memory");
 }
 
-static void give(struct hands *h, unsigned n)
+void give(struct hands *h, unsigned n)
 {
         while (n--)
                 give_one(h);
@@ -109,7 +116,8 @@ void use_malloc(void)
                 }
         }
         for (unsigned i = 0; i < 8; i++) {
-                if (o[i] && (o[i][0] != (char)(i + 1) || o[i][15] != (char)(i + 1) || o[i][sizes[i] - 1] != (char)(i + 1)))
+                if (o[i] && (o[i][0] != (char)(i + 1) || o[i][15] != (char)(i + 1) ||
+                             o[i][sizes[i] - 1] != (char)(i + 1)))
                         slow_path_fault("an object of malloc was overwritten");
                 if (i & 2)
                         stook_free_nolock(o[i]);
@@ -125,7 +133,7 @@ void check_hands(struct hands *h)
         for (unsigned i = 0; i < h->count; i++) {
                 const uint64_t *o = h->held[i];
 
-                if (o[0] != (uintptr_t)o || o[WORDS - 1] != ~(uintptr_t)o)
+                if (o[0] != (uintptr_t)o || o[h->words - 1] != ~(uintptr_t)o)
                         slow_path_fault("a stamp was overwritten");
                 for (unsigned j = 0; j < i; j++)
                         if (h->held[j] == o)
@@ -137,7 +145,7 @@ static size_t live(const struct stook_cache *cache)
 {
         struct stook_cache_stats s = { .stats_size = sizeof(s) };
 
-        return stook_cache_stats(cache, &s) ? ~(size_t)0 : (size_t)s.objects_live;
+        return stook_cache_get_stats(cache, &s) ? ~(size_t)0 : (size_t)s.objects_live;
 }
 
 static size_t mallocs(void)
@@ -147,7 +155,11 @@ static size_t mallocs(void)
 
 size_t objects_lost(void)
 {
-        return live(sheaved.cache) + live(bare.cache) + mallocs() - sheaved.count - bare.count - malloc_live;
+        size_t lost = mallocs() - malloc_live;
+
+        for (unsigned i = 0; i < HANDS; i++)
+                lost += live(hands_all[i]->cache) - hands_all[i]->count;
+        return lost;
 }
 
 static void pages_fault(const char *what, const struct stook_span *span)
@@ -158,14 +170,21 @@ static void pages_fault(const char *what, const struct stook_span *span)
 
 void check_heap(void)
 {
-        check_hands(&sheaved);
-        check_hands(&bare);
-        if (stook_cache_validate(sheaved.cache) || stook_cache_validate(bare.cache) ||
-            stook_cache_validate(stook_cache_find("malloc-48")) || stook_cache_validate(stook_cache_find("malloc-5120")))
+        bool agree = mallocs() == malloc_live;
+
+        for (unsigned i = 0; i < HANDS; i++) {
+                check_hands(hands_all[i]);
+                if (stook_cache_validate(hands_all[i]->cache))
+                        slow_path_fault("a cache is not valid");
+                agree = agree && live(hands_all[i]->cache) == hands_all[i]->count;
+        }
+        if (stook_cache_validate(stook_cache_find("malloc-48")) ||
+            stook_cache_validate(stook_cache_find("malloc-5120")))
                 slow_path_fault("a cache is not valid");
         stook_pages_validate(pages_fault);
-        if (live(sheaved.cache) != sheaved.count || live(bare.cache) != bare.count || mallocs() != malloc_live)
-                slow_path_fault(objects_lost() <= ~(size_t)0 / 2 ? "an object is lost" : "more is free than there is");
+        if (!agree)
+                slow_path_fault(objects_lost() <= ~(size_t)0 / 2 ? "an object is lost"
+                                                                 : "more is free than there is");
         if (stook_self->locks_held)
                 slow_path_fault("a lock is held");
 }
@@ -180,36 +199,40 @@ static void *big;
 static struct stook_sheaf *lent;        /* a prefilled sheaf of the sheaved cache */
 
 /*
- * Nothing free is left in the bins: the next span is fresh address space. What was there is not counted as taken, or
- * the layer would get more and more ahead of use.
+ * Nothing free is left in the bins: the next span is fresh address space. What was there is not
+ * counted as taken, or the layer would get more and more ahead of use.
  */
 static void exhaust_pages(void)
 {
         struct stook_pages_node *node = &stook_pages_nodes[0];
 
         for (unsigned set = STOOK_SET_DIRTY; set <= STOOK_SET_CLEAN; set++)
-                for (struct stook_span *s; (s = stook_bins_largest(&node->bins[set])) && span_count < SPANS;) {
-                        size_t bytes = s->bytes < STOOK_SPAN_OWN_MAPPING ? s->bytes : STOOK_SPAN_OWN_MAPPING;
+                for (struct stook_span *s;
+                     (s = stook_bins_largest(&node->bins[set])) && span_count < SPANS;) {
+                        size_t bytes = s->bytes < STOOK_SPAN_OWN_MAPPING ? s->bytes
+                                                                         : STOOK_SPAN_OWN_MAPPING;
 
                         if (!(spans[span_count] = stook_span_take(0, bytes, 0)))
                                 return;
-                        __atomic_fetch_sub(&node->taken_bytes, spans[span_count++]->bytes, __ATOMIC_RELAXED);
+                        __atomic_fetch_sub(&node->taken_bytes, spans[span_count++]->bytes,
+                                           __ATOMIC_RELAXED);
                 }
 }
 
 void slow_paths_give_pages(void)
 {
         while (span_count) {
-                __atomic_fetch_add(&stook_pages_nodes[0].taken_bytes, spans[--span_count]->bytes, __ATOMIC_RELAXED);
+                __atomic_fetch_add(&stook_pages_nodes[0].taken_bytes, spans[--span_count]->bytes,
+                                   __ATOMIC_RELAXED);
                 stook_span_give(spans[span_count]);
         }
 }
 
 void slow_paths_hooks_off(void)
 {
-        stook_lock_refuse_every = 0;
-        stook_sheaf_fail_every = 0;
-        stook_span_fail_from = 0;
+        stook_inject.lock_refuse_every = 0;
+        stook_inject.sheaf_fail_every = 0;
+        stook_inject.span_fail_from = 0;
         stook_pages_set_decay_ms(1000);
 }
 
@@ -218,8 +241,8 @@ void slow_paths_clean(void)
         slow_paths_hooks_off();
         stook_sheaf_return(sheaved.cache, lent);
         lent = NULL;
-        give(&sheaved, sheaved.count);
-        give(&bare, bare.count);
+        for (unsigned i = 0; i < HANDS; i++)
+                give(hands_all[i], hands_all[i]->count);
         for (unsigned i = 0; i < SLAB * 2; i++) {
                 stook_free(objects[i]);
                 objects[i] = NULL;
@@ -227,8 +250,8 @@ void slow_paths_clean(void)
         stook_free(big);
         big = NULL;
         malloc_live = 0;
-        stook_cache_shrink(sheaved.cache);
-        stook_cache_shrink(bare.cache);
+        for (unsigned i = 0; i < HANDS; i++)
+                stook_cache_shrink(hands_all[i]->cache);
         stook_cache_shrink(stook_cache_find("malloc-5120"));
         stook_cache_shrink(stook_cache_find("malloc-48"));
 }
@@ -242,39 +265,45 @@ static void p_partial(void)
 {
         take(&sheaved, SLAB + 10);
         give(&sheaved, 6);
-        stook_slot_drain(&sheaved.cache->front);
+        stook_evacuate_cache(&sheaved.cache->front);
         while (stook_barn_evict(&sheaved.cache->barns, 0))
                 ;
 }
 
-static void p_partial_refused(void) { p_partial(); stook_lock_refuse_every = 1; }
-static void p_refused(void) { stook_lock_refuse_every = 1; }
+static void p_partial_refused(void) { p_partial(); stook_inject.lock_refuse_every = 1; }
+static void p_refused(void) { stook_inject.lock_refuse_every = 1; }
 static void p_grow(void) { exhaust_pages(); }
-static void p_grow_refused(void) { exhaust_pages(); stook_lock_refuse_every = 1; }
-static void p_no_sheaf(void) { stook_sheaf_fail_every = 1; }
-static void p_no_memory(void) { stook_span_fail_from = 1; }
+static void p_grow_refused(void) { exhaust_pages(); stook_inject.lock_refuse_every = 1; }
+static void p_no_sheaf(void) { stook_inject.sheaf_fail_every = 1; }
+static void p_no_memory(void) { stook_inject.span_fail_from = 1; }
 
-/* Slabs and spans wait on pending: from who could not have the locks. */
+/* Slabs and spans wait on pending: their calls were refused the locks. */
 static void p_pending(void)
 {
         take(&bare, 3 * SLAB);
-        stook_lock_refuse_every = 1;
+        stook_inject.lock_refuse_every = 1;
         give(&bare, 2 * SLAB + 3);
 }
 
-static void p_pending_free(void) { p_pending(); stook_lock_refuse_every = 0; }
+static void p_pending_free(void) { p_pending(); stook_inject.lock_refuse_every = 0; }
 
 /* ---- free ---- */
 
-static void p_free_first(void) { take(&sheaved, 8); stook_slot_drain(&sheaved.cache->front); }
+static void p_free_first(void) { take(&sheaved, 8); stook_evacuate_cache(&sheaved.cache->front); }
 static void p_free_full(void) { p_free_first(); give(&sheaved, CAPACITY); }
-static void p_free_swap(void) { take(&sheaved, 8); give(&sheaved, 8); take(&sheaved, 5); give(&sheaved, 1); }
-static void p_free_trade(void) { take(&sheaved, 20); give(&sheaved, 8); }
+static void p_free_swap(void)
+{
+        take(&sheaved, 8);
+        give(&sheaved, 8);
+        take(&sheaved, 5);
+        give(&sheaved, 1);
+}
+static void p_free_put(void) { take(&sheaved, 20); give(&sheaved, 8); }
 static void p_free_flush(void) { take(&sheaved, 20); give(&sheaved, 12); }
-static void p_free_flush_refused(void) { p_free_flush(); stook_lock_refuse_every = 1; }
-static void p_free_no_sheaf(void) { p_free_trade(); stook_sheaf_fail_every = 1; }
+static void p_free_flush_refused(void) { p_free_flush(); stook_inject.lock_refuse_every = 1; }
+static void p_free_no_sheaf(void) { p_free_put(); stook_inject.sheaf_fail_every = 1; }
 static void p_slab_full(void) { take(&bare, SLAB); }
-static void p_slab_full_refused(void) { p_slab_full(); stook_lock_refuse_every = 1; }
+static void p_slab_full_refused(void) { p_slab_full(); stook_inject.lock_refuse_every = 1; }
 
 /* Four slabs are on the list, one object of each out: more empty ones than are kept. */
 static void p_slab_surplus(void)
@@ -293,7 +322,7 @@ static void p_slab_surplus(void)
         bare.count = 4;
 }
 
-static void p_slab_surplus_refused(void) { p_slab_surplus(); stook_lock_refuse_every = 1; }
+static void p_slab_surplus_refused(void) { p_slab_surplus(); stook_inject.lock_refuse_every = 1; }
 
 static void c_take(void) { take_one(&sheaved); }
 static void c_give(void) { give_one(&sheaved); }
@@ -399,7 +428,7 @@ static void c_shrink(void) { resize(150000); }
 
 static void borrow(size_t n)
 {
-        lent = IN_LIBRARY(stook_sheaf_prefill(sheaved.cache, n, 0));
+        lent = IN_LIBRARY(stook_sheaf_prefill(sheaved.cache, 0, n));
         if (lent && stook_sheaf_available(lent) < n)
                 slow_path_fault("fewer objects than were promised");
 }
@@ -424,10 +453,15 @@ static void p_borrow_spare_of_some(void)
         lent = NULL;
 }
 
-static void p_borrow_barn(void) { take(&sheaved, 12); give(&sheaved, 12); stook_slot_drain(&sheaved.cache->front); }
+static void p_borrow_barn(void)
+{
+        take(&sheaved, 12);
+        give(&sheaved, 12);
+        stook_evacuate_cache(&sheaved.cache->front);
+}
 static void p_return_barn(void) { p_borrow_some(); take(&sheaved, 8); give(&sheaved, 8); }
 static void p_return_flush(void) { p_borrow_some(); p_free_flush(); }
-static void p_return_flush_refused(void) { p_return_flush(); stook_lock_refuse_every = 1; }
+static void p_return_flush_refused(void) { p_return_flush(); stook_inject.lock_refuse_every = 1; }
 
 static void c_return(void)
 {
@@ -442,7 +476,8 @@ static void refill(size_t n)
         struct stook_sheaf *s = lent;
 
         lent = NULL;
-        if (!IN_LIBRARY(stook_sheaf_refill(sheaved.cache, &s, n, 0)) && stook_sheaf_available(s) < n)
+        if (!IN_LIBRARY(stook_sheaf_refill(sheaved.cache, 0, &s, n)) &&
+            stook_sheaf_available(s) < n)
                 slow_path_fault("fewer objects than were promised");
         lent = s;
 }
@@ -482,7 +517,7 @@ const struct slow_path slow_paths[] = {
         { "free: first sheaf", p_free_first, c_give, false },
         { "free: second sheaf", p_free_full, c_give, false },
         { "free: swap", p_free_swap, c_give, false },
-        { "free: barn", p_free_trade, c_give, false },
+        { "free: barn", p_free_put, c_give, false },
         { "free: flush", p_free_flush, c_give, false },
         { "free: flush, no lock", p_free_flush_refused, c_give, false },
         { "free: no sheaf", p_free_no_sheaf, c_give, false },
@@ -517,7 +552,8 @@ const struct slow_path slow_paths[] = {
         { "malloc: fresh span", p_grow, c_large, false },
         { "malloc: own mapping", nothing, c_larger, false },
         { "malloc: own mapping, no lock", p_refused, c_larger, false },
-        { "calloc: span", p_grow, c_calloc_large, false },      /* of zeros: a memset would be stepped through */
+        { "calloc: span", p_grow, c_calloc_large,
+          false }, /* of zeros: a memset would be stepped through */
         { "aligned_alloc: span", nothing, c_aligned, false },
         { "free: span", p_large, c_free_large, false },
         { "free: span, purge by age", p_large_purged, c_free_large, false },
@@ -532,15 +568,26 @@ const unsigned slow_path_count = sizeof(slow_paths) / sizeof(slow_paths[0]);
 
 bool slow_paths_start(void)
 {
-        struct stook_cache_args with = { .args_size = sizeof(with), .barn_full = 1, .barn_empty = 1 };
-        struct stook_cache_args without = { .args_size = sizeof(without), .flags = STOOK_NO_SHEAVES };
+        struct stook_cache_args with = { .args_size = sizeof(with),
+                                         .barn_full = 1,
+                                         .barn_empty = 1 };
+        struct stook_cache_args without = { .args_size = sizeof(without),
+                                            .flags = STOOK_NO_SHEAVES };
 
         /* A class is there once an object was asked for. */
         stook_free(stook_malloc(48));
         stook_free(stook_malloc(5120));
-        sheaved.cache = stook_cache_create("sheaved", SIZE, &with);
-        bare.cache = stook_cache_create("bare", SIZE, &without);
-        if (!sheaved.cache || !bare.cache)
-                return false;
-        return sheaved.cache->front.below->capacity == CAPACITY && bare.cache->slabs.objects == SLAB;
+        for (unsigned i = 0; i < HANDS; i++) {
+                struct hands *h = hands_all[i];
+
+                h->cache = stook_cache_create(h->name, h->words * 8,
+                                              h == &sheaved ? &with : &without);
+                if (!h->cache)
+                        return false;
+        }
+        /* An empty slab goes at once. */
+        parted.cache->slabs.min_partial = fours.cache->slabs.min_partial = 0;
+        return sheaved.cache->front.below->capacity == CAPACITY &&
+               bare.cache->slabs.objects == SLAB && parted.cache->slabs.objects >= 512 &&
+               fours.cache->slabs.objects == 4;
 }

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Proves that tools/install-deps asks for nothing on a machine that has all, and that without apt, or without the
-# right to use it, it names what is missing and stops. Nothing is installed here.
+# Proves that tools/install-deps asks for nothing on a machine that has all, and that without apt,
+# or without the right to use it, it names what is missing and stops. Nothing is installed here.
 set -eu
 
 work=$(mktemp -d)
@@ -21,7 +21,8 @@ says_missing() {
         PATH=$work/bin CC=cc "$deps" run >"$work/out" 2>&1 || status=$?
         [ "$status" = 1 ] || { cat "$work/out"; echo "$1: status $status, not 1"; exit 1; }
         for package in meson ninja-build; do
-                grep -qw "$package" "$work/out" || { cat "$work/out"; echo "$1: does not name $package"; exit 1; }
+                grep -qw "$package" "$work/out" ||
+                        { cat "$work/out"; echo "$1: does not name $package"; exit 1; }
         done
 }
 says_missing "without apt"
@@ -35,9 +36,11 @@ cp "$work/bin/meson" "$work/bin/ninja"
 chmod +x "$work/bin/meson" "$work/bin/ninja"
 if [ -x /usr/bin/python3 ]; then
         PATH=$work/bin CC=cc "$deps" run >"$work/out" 2>&1
-        [ ! -s "$work/out" ] || { cat "$work/out"; echo "has something to say where nothing is missing"; exit 1; }
+        [ ! -s "$work/out" ] ||
+                { cat "$work/out"; echo "has something to say where nothing is missing"; exit 1; }
 fi
 
 status=0
 "$deps" nonsense >"$work/out" 2>&1 || status=$?
-[ "$status" = 2 ] && grep -q usage "$work/out" || { echo "an unknown goal: status $status"; exit 1; }
+[ "$status" = 2 ] && grep -q usage "$work/out" ||
+        { echo "an unknown goal: status $status"; exit 1; }

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Proves that tools/check-layers passes this tree, and refuses each kind of fault in a tree made for it.
+# Proves that tools/check-layers passes this tree, and refuses each kind of fault in a tree made for
+# it.
 set -eu
 
 check=$STOOK_SOURCE/tools/check-layers
@@ -10,21 +11,37 @@ trap 'rm -rf "$work"' EXIT
 
 fresh() {
         rm -rf "$work/src"
-        mkdir -p "$work/src/upper" "$work/src/lower"
-        printf '# layers\nupper    above\nlower    below\n' >"$work/src/LAYERS"
-        printf "files('upper/up.c', 'lower/low.c')\n" >"$work/src/meson.build"
-        echo '' >"$work/src/lower/low.h"
-        echo '' >"$work/src/upper/up.h"
-        echo '#include "lower/low.h"' >"$work/src/upper/up.c"
-        echo '#include "lower/low.h"' >"$work/src/lower/low.c"
+        mkdir -p "$work/src/upper" "$work/src/middle" "$work/src/lower" "$work/src/words"
+        cat >"$work/src/LAYERS" <<'EOF'
+# layers
+upper    above
+middle   between
+lower    below
+words    beside
+common words
+uses upper: middle
+uses middle: lower
+facade lower: low.h
+EOF
+        printf "files('upper/up.c', 'middle/mid.c', 'lower/low.c')\n" >"$work/src/meson.build"
+        for header in lower/low lower/inside middle/mid upper/up words/words; do
+                echo '' >"$work/src/$header.h"
+        done
+        printf '#include "middle/mid.h"\n#include "words/words.h"\n' >"$work/src/upper/up.c"
+        echo '#include "lower/low.h"' >"$work/src/middle/mid.c"
+        echo '#include "lower/inside.h"' >"$work/src/lower/low.c"
 }
+
+declare_also() { echo "$*" >>"$work/src/LAYERS"; }
+instead() { sed -i "s|^$1\$|$2|" "$work/src/LAYERS"; }
 
 refused() {
         if "$check" "$work" >"$work/out"; then
                 echo "not refused: $1"
                 exit 1
         fi
-        grep -q "$2" "$work/out" || { cat "$work/out"; echo "refused for another reason: $1"; exit 1; }
+        grep -q "$2" "$work/out" ||
+                { cat "$work/out"; echo "refused for another reason: $1"; exit 1; }
 }
 
 fresh
@@ -33,11 +50,48 @@ fresh
 fresh; echo '#include "upper/up.h"' >>"$work/src/lower/low.c"
 refused "an include that goes up" "src/lower/low.c:2.*upper is above lower"
 
-echo 'allow lower upper because of this test' >>"$work/src/LAYERS"
+declare_also allow lower upper because of this test
 "$check" "$work"
 
-fresh; echo 'allow lower upper because of this test' >>"$work/src/LAYERS"
-refused "an exception that nothing uses" "nothing uses it"
+fresh; declare_also allow lower upper because of this test
+refused "an exception that nothing uses" "allow lower upper: nothing uses it"
+
+fresh; declare_also allow lower upper
+refused "an exception without a reason" "needs a reason"
+
+fresh; echo '#include "lower/low.h"' >>"$work/src/upper/up.c"
+refused "a skip that is not declared" "src/upper/up.c:3.*upper skips to lower"
+
+declare_also uses upper: lower
+"$check" "$work"
+
+fresh; echo '#include "lower/low.h"' >>"$work/src/upper/up.c"
+instead 'uses upper: middle' 'uses upper: *'
+"$check" "$work"
+
+fresh; instead 'uses middle: lower' ''
+refused "the next layer, if it is not declared" "middle skips to lower"
+
+fresh; declare_also uses upper: lower
+refused "a skip that nothing uses" "uses upper: lower: nothing uses it"
+
+fresh; declare_also uses middle: upper
+refused "a declared include that goes up" "uses middle: upper: is above it"
+
+fresh; declare_also uses upper: lowest
+refused "a declaration of no layer" "uses upper: lowest: no such layer"
+
+fresh; declare_also uses upper lower
+refused "a declaration without its colon" "write .uses upper: "
+
+fresh; instead 'common words' ''
+refused "what only a common layer may be" "upper skips to words"
+
+fresh; echo '#include "lower/inside.h"' >>"$work/src/middle/mid.c"
+refused "an include past a facade" "src/middle/mid.c:2.*is inside lower"
+
+fresh; declare_also facade lower: inside.h
+refused "a facade that nothing uses" "facade lower: inside.h: nothing uses it"
 
 fresh; echo '#include "low.h"' >>"$work/src/lower/low.c"
 refused "an include without its layer" "write LAYER/FILE"
@@ -54,7 +108,19 @@ refused "a source that is not built" "not in src/meson.build"
 fresh; mkdir "$work/src/extra"
 refused "a folder that is no layer" "not in src/LAYERS"
 
-rm -rf "$work/src/upper" "$work/src/lower" "$work/src/extra"
+fresh; echo '#include "lower/inside.h"' >"$work/src/lower/left.h"
+declare_also private lower/inside.h: low.c
+refused "a private header" "src/lower/left.h:1.*is private to other files"
+
+declare_also private lower/inside.h: left.h
+"$check" "$work"
+
+fresh; declare_also private lower/inside.h: low.c left.h
+refused "a private header that its file does not use" \
+        "private lower/inside.h: left.h: nothing uses it"
+
+rm -rf "$work/src/upper" "$work/src/middle" "$work/src/lower" "$work/src/words" "$work/src/extra"
+printf 'upper    above\n' >"$work/src/LAYERS"
 if "$check" "$work"; then
         echo "passed a tree with nothing in it"
         exit 1

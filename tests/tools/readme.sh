@@ -4,5 +4,6 @@ set -eu
 
 work=$(mktemp)
 trap 'rm -f "$work"' EXIT
-awk '/^```c$/ && !seen { inside = 1; seen = 1; next } /^```$/ { inside = 0 } inside' "$STOOK_SOURCE/README.md" >"$work"
+awk '/^```c$/ && !seen { inside = 1; seen = 1; next } /^```$/ { inside = 0 } inside' \
+        "$STOOK_SOURCE/README.md" >"$work"
 diff -u "$STOOK_SOURCE/examples/points.c" "$work"

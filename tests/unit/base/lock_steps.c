@@ -1,6 +1,7 @@
 /*
- * What this proves: lock I3 at every instruction of take, try and drop: a handler that finds the lock held
- * by its own thread finds locks_held raised, too. The processor's trap flag stops after each instruction.
+ * What this proves: lock I3 at every instruction of take, try and drop: a handler that finds the
+ * lock held by its own thread finds locks_held raised, too. The processor's trap flag stops after
+ * each instruction.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -31,10 +32,12 @@ static void trap_flag(bool on)
 {
         /* The red zone is stepped over: pushf writes below the stack pointer. */
         if (on)
-                __asm__ volatile("lea -128(%%rsp), %%rsp\n\tpushfq\n\torq $0x100, (%%rsp)\n\tpopfq\n\t"
+                __asm__ volatile("lea -128(%%rsp), %%rsp\n\tpushfq\n\t"
+                                 "orq $0x100, (%%rsp)\n\tpopfq\n\t"
                                  "lea 128(%%rsp), %%rsp" ::: "cc", "memory");
         else
-                __asm__ volatile("lea -128(%%rsp), %%rsp\n\tpushfq\n\tandq $~0x100, (%%rsp)\n\tpopfq\n\t"
+                __asm__ volatile("lea -128(%%rsp), %%rsp\n\tpushfq\n\t"
+                                 "andq $~0x100, (%%rsp)\n\tpopfq\n\t"
                                  "lea 128(%%rsp), %%rsp" ::: "cc", "memory");
 }
 

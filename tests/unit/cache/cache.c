@@ -1,6 +1,7 @@
 /*
- * What this proves: object caches as <stook/cache.h> says: arguments and their errors, default and asked-for
- * capacities, alignment, constructors, bulk calls, names, merging, destroy and shrink, exact counts.
+ * What this proves: object caches do what <stook/cache.h> says: arguments and their errors, default
+ * and asked-for capacities, alignment, constructors, bulk calls, names, merging, destroy and
+ * shrink, exact counts.
  */
 #include <errno.h>
 #include <limits.h>
@@ -15,15 +16,18 @@
 
 #include "cache/cache.h"
 
-#define ARGS(...) (&(struct stook_cache_args){ .args_size = sizeof(struct stook_cache_args), __VA_ARGS__ })
+#define ARGS(...) \
+        (&(struct stook_cache_args){ .args_size = sizeof(struct stook_cache_args), __VA_ARGS__ })
 
 static struct stook_cache_stats stats_of(struct stook_cache *cache)
 {
         struct stook_cache_stats s = { .stats_size = sizeof(s) };
 
-        assert_int_equal(stook_cache_stats(cache, &s), 0);
-        assert_int_equal(s.objects_live, s.alloc_fastpath + s.alloc_slowpath - s.free_fastpath - s.free_slowpath);
-        assert_int_equal(s.objects_cached, s.sheaf_refill + s.free_fastpath - s.alloc_fastpath - s.sheaf_flush);
+        assert_int_equal(stook_cache_get_stats(cache, &s), 0);
+        assert_int_equal(s.objects_live,
+                         s.alloc_fastpath + s.alloc_slowpath - s.free_fastpath - s.free_slowpath);
+        assert_int_equal(s.objects_cached,
+                         s.sheaf_refill + s.free_fastpath - s.alloc_fastpath - s.sheaf_flush);
         assert_int_equal(s.sheaves, s.sheaf_alloc - s.sheaf_free);
         assert_int_equal(s.slabs, s.alloc_slab - s.free_slab);
         return s;
@@ -54,12 +58,15 @@ static void bad_arguments_are_refused(void **state)
         refused("x", 64, ARGS(.align = 1 << 20), EINVAL);
         refused("x", 64, ARGS(.sheaf_capacity = 65535), EINVAL);
         refused("x", 64, &(struct stook_cache_args){ .args_size = 0 }, EINVAL);
-        refused("x", 64, &(struct stook_cache_args){ .args_size = sizeof(struct stook_cache_args) + 8 }, EINVAL);
+        refused("x", 64,
+                &(struct stook_cache_args){ .args_size = sizeof(struct stook_cache_args) + 8 },
+                EINVAL);
         for (unsigned bit = 0; bit < 64; bit++) {
                 uint64_t flag = UINT64_C(1) << bit;
 
-                if (!(flag & (STOOK_HWCACHE_ALIGN | STOOK_MERGE | STOOK_NO_SHEAVES | STOOK_RANDOM_ORDER | STOOK_RCU | STOOK_TYPESAFE_BY_RCU |
-                              STOOK_ACCOUNT)))
+                if (!(flag &
+                      (STOOK_HWCACHE_ALIGN | STOOK_MERGE | STOOK_NO_SHEAVES | STOOK_RANDOM_ORDER |
+                       STOOK_RCU | STOOK_TYPESAFE_BY_RCU | STOOK_ACCOUNT)))
                         refused("x", 64, ARGS(.flags = flag), ENOTSUP);
         }
         refused("x", 64, ARGS(.rcu = &(struct stook_rcu){ .ops_size = 8 }), EINVAL);
@@ -88,21 +95,30 @@ static unsigned capacity(size_t size, const struct stook_cache_args *args)
 static void capacities_follow_the_size(void **state)
 {
         (void)state;
-        assert_int_equal(capacity(8, NULL), 60);
-        assert_int_equal(capacity(64, NULL), 60);
-        assert_int_equal(capacity(255, NULL), 28);      /* takes 256 bytes */
-        assert_int_equal(capacity(256, NULL), 28);
-        assert_int_equal(capacity(512, NULL), 28);
+        assert_int_equal(capacity(8, NULL), 64);
+        assert_int_equal(capacity(64, NULL), 64);
+        assert_int_equal(capacity(255, NULL), 32);      /* takes 256 bytes */
+        assert_int_equal(capacity(256, NULL), 32);
+        assert_int_equal(capacity(512, NULL), 32);
         assert_int_equal(capacity(1024, NULL), 12);
         assert_int_equal(capacity(2048, NULL), 12);
         assert_int_equal(capacity(4096, NULL), 4);
         assert_int_equal(capacity(8192, NULL), 4);
         assert_int_equal(capacity(131072, NULL), 1);
         /* A wish only raises, and is rounded up to fill its memory. */
-        assert_int_equal(capacity(64, ARGS(.sheaf_capacity = 4)), 60);
-        assert_int_equal(capacity(256, ARGS(.sheaf_capacity = 32)), 60);
-        assert_int_equal(capacity(64, ARGS(.sheaf_capacity = 61)), 124);
+        assert_int_equal(capacity(64, ARGS(.sheaf_capacity = 4)), 64);
+        assert_int_equal(capacity(256, ARGS(.sheaf_capacity = 33)), 64);
+        assert_int_equal(capacity(64, ARGS(.sheaf_capacity = 65)), 128);
         assert_int_equal(capacity(64, ARGS(.sheaf_capacity = 65534)), 65534);
+        for (unsigned asked = 1; asked < 65535; asked = asked * 3 / 2 + 1) {
+                unsigned rounded = 64;
+
+                while (rounded < asked)
+                        rounded *= 2;
+                if (rounded > 65534)
+                        rounded = 65534;
+                assert_int_equal(capacity(64, ARGS(.sheaf_capacity = asked)), rounded);
+        }
         assert_int_equal(capacity(64, ARGS(.flags = STOOK_NO_SHEAVES)), 0);
         assert_int_equal(capacity(64, ARGS(.flags = STOOK_NO_SHEAVES, .sheaf_capacity = 100)), 0);
 }
@@ -150,7 +166,8 @@ static void construct(void *object, void *data)
 static void constructors_run_once_for_each_object(void **state)
 {
         char mark = 'c';
-        struct stook_cache *cache = stook_cache_create("ctor", 40, ARGS(.ctor = construct, .ctor_data = &mark));
+        struct stook_cache *cache = stook_cache_create("ctor", 40,
+                                                       ARGS(.ctor = construct, .ctor_data = &mark));
         char *objects[300];
         unsigned after;
 
@@ -206,8 +223,48 @@ static void nodes_are_checked(void **state)
                 stook_cache_free(cache, object);
         }
         errno = 0;
-        assert_null(stook_cache_alloc_node(cache, 8, -1));
+        assert_null(stook_cache_alloc_node(cache, 16, -1));
         assert_int_equal(errno, EINVAL);
+        assert_int_equal(stook_cache_destroy(cache), 0);
+}
+
+static bool is_zero(const void *object, size_t bytes)
+{
+        for (size_t i = 0; i < bytes; i++)
+                if (((const char *)object)[i])
+                        return false;
+        return true;
+}
+
+/* Every call that takes flags takes the same ones, and refuses the same ones. */
+static void flags_are_the_same_everywhere(void **state)
+{
+        struct stook_cache *cache = stook_cache_create("flags", 64, ARGS(.flags = STOOK_ACCOUNT));
+        void *object[5];
+
+        (void)state;
+        for (unsigned flags = 0; flags < 64; flags++) {
+                bool good = flags < 16;
+
+                errno = 0;
+                object[0] = stook_cache_alloc_flags(cache, flags);
+                assert_int_equal(errno, good ? 0 : EINVAL);
+                object[1] = stook_cache_alloc_node(cache, flags, 0);
+                assert_int_equal(errno, good ? 0 : EINVAL);
+                object[2] = stook_cache_alloc_group(cache, flags, NULL);
+                assert_int_equal(errno, good ? 0 : EINVAL);
+                assert_int_equal(stook_cache_alloc_bulk(cache, flags, 2, object + 3),
+                                 good ? 0 : -EINVAL);
+                for (int i = 0; i < (good ? 5 : 3); i++) {
+                        assert_int_equal(object[i] != NULL, good);
+                        if (!good)
+                                continue;
+                        if (flags & STOOK_ZERO)
+                                assert_true(is_zero(object[i], 64));
+                        memset(object[i], 0x5a, 64);
+                        stook_cache_free(cache, object[i]);
+                }
+        }
         assert_int_equal(stook_cache_destroy(cache), 0);
 }
 
@@ -218,10 +275,15 @@ static void bulk_gets_all(void **state)
         static unsigned char *objects[5000], *mixed[10000];
 
         (void)state;
-        assert_int_equal(stook_cache_alloc_bulk(a, 0, 0, (void **)objects), -EINVAL);
-        assert_int_equal(stook_cache_alloc_bulk(a, STOOK_THISNODE, 1, (void **)objects), -EINVAL);
+        assert_int_equal(stook_cache_alloc_bulk(a, 0, 0, (void **)objects), 0);
+        assert_int_equal(stook_cache_alloc_bulk(a, STOOK_ZERO, 0, NULL), 0);
+        assert_int_equal(stook_cache_alloc_bulk(a, 16, 0, NULL), -EINVAL);
+        assert_int_equal(stook_cache_alloc_bulk(a, 16, 1, (void **)objects), -EINVAL);
+        assert_int_equal(stook_cache_alloc_bulk(a, 0, 1, NULL), -EINVAL);
         assert_int_equal(stook_cache_alloc_bulk(a, 0, SIZE_MAX, (void **)objects), -ENOMEM);
-        assert_int_equal(stook_cache_alloc_bulk(a, 0, PTRDIFF_MAX / sizeof(void *) + 1, (void **)objects), -ENOMEM);
+        assert_int_equal(
+                stook_cache_alloc_bulk(a, 0, PTRDIFF_MAX / sizeof(void *) + 1, (void **)objects),
+                -ENOMEM);
         assert_null(objects[0]);                        /* nor was anything written */
         for (size_t n = 1; n <= 5000; n = n * 3 / 2 + 1) {
                 assert_int_equal(stook_cache_alloc_bulk(a, STOOK_ZERO, n, (void **)objects), 0);
@@ -256,7 +318,10 @@ static void bulk_gets_all(void **state)
         assert_int_equal(stook_cache_destroy(b), 0);
 }
 
-/* An object of malloc's is a span above 128 KiB, and below it where zeros or an alignment were asked for. */
+/*
+ * An object of malloc's is a span above 128 KiB, and below it where zeros or an alignment were
+ * asked for.
+ */
 static void bulk_frees_without_a_cache(void **state)
 {
         struct stook_cache *cache = stook_cache_create("bulk-any", 64, NULL);
@@ -265,9 +330,10 @@ static void bulk_frees_without_a_cache(void **state)
 
         (void)state;
         for (int i = 0; i < 600; i++) {
-                objects[i] = i % 4 == 0 ? stook_cache_alloc(cache) :
-                             i % 4 == 1 ? stook_calloc(1, 40000 + (size_t)i * 1000) :
-                             i % 4 == 2 ? stook_aligned_alloc(65536, 100) : stook_malloc((size_t)i * 10);
+                objects[i] = i % 4 == 0   ? stook_cache_alloc(cache)
+                             : i % 4 == 1 ? stook_calloc(1, 40000 + (size_t)i * 1000)
+                             : i % 4 == 2 ? stook_aligned_alloc(65536, 100)
+                                          : stook_malloc((size_t)i * 10);
                 assert_non_null(objects[i]);
                 live[0] += stook_usable_size(objects[i]) > 0;
         }
@@ -375,13 +441,15 @@ static void shrink_gives_slabs_back(void **state)
         assert_int_equal(stook_cache_destroy(cache), 0);
 }
 
-static void merging_is_for_those_who_ask(void **state)
+static void merging_is_on_request(void **state)
 {
         struct stook_cache *a = stook_cache_create("merge-a", 120, ARGS(.flags = STOOK_MERGE));
         struct stook_cache *b = stook_cache_create("merge-b", 116, ARGS(.flags = STOOK_MERGE));
         struct stook_cache *c = stook_cache_create("merge-c", 120, NULL);
-        struct stook_cache *d = stook_cache_create("merge-d", 120, ARGS(.flags = STOOK_MERGE, .sheaf_capacity = 100));
-        struct stook_cache *e = stook_cache_create("merge-e", 120, ARGS(.flags = STOOK_MERGE, .align = 64));
+        struct stook_cache *d = stook_cache_create(
+                "merge-d", 120, ARGS(.flags = STOOK_MERGE, .sheaf_capacity = 100));
+        struct stook_cache *e = stook_cache_create("merge-e", 120,
+                                                   ARGS(.flags = STOOK_MERGE, .align = 64));
         void *object;
 
         (void)state;
@@ -392,7 +460,7 @@ static void merging_is_for_those_who_ask(void **state)
         assert_ptr_not_equal(a, d);
         assert_ptr_not_equal(a, e);
         object = stook_cache_alloc(b);
-        assert_int_equal(stook_cache_destroy(b), 0);    /* one user less: nothing is left over yet */
+        assert_int_equal(stook_cache_destroy(b), 0); /* one user less: nothing is left over yet */
         assert_ptr_equal(stook_cache_find("merge-a"), a);
         stook_cache_free(a, object);
         assert_int_equal(stook_cache_destroy(a), 0);
@@ -422,15 +490,15 @@ static void find_returns_the_oldest(void **state)
 
         (void)state;
         assert_ptr_equal(stook_cache_find("same"), a);
-        stook_for_each_cache(count, &before);
+        stook_cache_for_each(count, &before);
         assert_int_equal(stook_cache_destroy(a), 0);
         assert_ptr_equal(stook_cache_find("same"), b);
         c = stook_cache_create("same", 64, NULL);
         assert_ptr_equal(c, a);                         /* the index again, but younger than b */
         assert_ptr_equal(stook_cache_find("same"), b);
-        stook_for_each_cache(count, &after);
+        stook_cache_for_each(count, &after);
         assert_int_equal(before, after);
-        assert_int_equal(stook_for_each_cache(stop_at, b), 7);
+        assert_int_equal(stook_cache_for_each(stop_at, b), 7);
         assert_int_equal(stook_cache_destroy(b), 0);
         assert_int_equal(stook_cache_destroy(c), 0);
 }
@@ -463,14 +531,14 @@ static void stats_check_their_arguments(void **state)
         struct stook_cache_stats s = { .stats_size = sizeof(s) - 1 };
 
         (void)state;
-        assert_int_equal(stook_cache_stats(cache, &s), -EINVAL);
-        assert_int_equal(stook_cache_stats(cache, NULL), -EINVAL);
+        assert_int_equal(stook_cache_get_stats(cache, &s), -EINVAL);
+        assert_int_equal(stook_cache_get_stats(cache, NULL), -EINVAL);
         s.stats_size = sizeof(s);
-        assert_int_equal(stook_cache_stats(NULL, &s), -EINVAL);
-        assert_int_equal(stook_cache_stats(cache, &s), 0);
+        assert_int_equal(stook_cache_get_stats(NULL, &s), -EINVAL);
+        assert_int_equal(stook_cache_get_stats(cache, &s), 0);
         assert_string_equal(s.name, "stats");
         assert_int_equal(s.object_size, 64);
-        assert_int_equal(s.slot_size, 64);
+        assert_int_equal(s.stride, 64);
         assert_int_equal(stook_cache_destroy(cache), 0);
 }
 
@@ -513,12 +581,13 @@ int main(void)
                 cmocka_unit_test(objects_are_aligned),
                 cmocka_unit_test(constructors_run_once_for_each_object),
                 cmocka_unit_test(nodes_are_checked),
+                cmocka_unit_test(flags_are_the_same_everywhere),
                 cmocka_unit_test(bulk_gets_all),
                 cmocka_unit_test(bulk_frees_without_a_cache),
                 cmocka_unit_test(destroy_reports_what_is_left),
                 cmocka_unit_test(size_classes_stay),
                 cmocka_unit_test(shrink_gives_slabs_back),
-                cmocka_unit_test(merging_is_for_those_who_ask),
+                cmocka_unit_test(merging_is_on_request),
                 cmocka_unit_test(find_returns_the_oldest),
                 cmocka_unit_test(many_caches),
                 cmocka_unit_test(stats_check_their_arguments),

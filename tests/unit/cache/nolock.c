@@ -1,8 +1,9 @@
 /*
- * What this proves: the _nolock calls never wait, whoever holds what: with every lock of the heap held by a thread
- * that stands still, and with every lock refused, they allocate and free, nobody sleeps, and nothing is handed out
- * twice or lost. With the page layer failing they say NULL and ENOMEM, and what they had is back. Objects go to and
- * fro between ordinary and nolock calls. A handler may interrupt one by another.
+ * What this proves: the _nolock calls never wait. Every lock of the heap is held by a thread that
+ * stands still, or every lock is refused. The calls allocate and free all the same, no call sleeps,
+ * and no object is handed out twice or lost. When the page layer fails they return NULL with
+ * ENOMEM, and give back what they had taken. Objects pass between ordinary and nolock calls in both
+ * directions. A handler may interrupt one call by another.
  * Sleeping is faked and counted, so nothing here depends on time.
  */
 #include <errno.h>
@@ -17,6 +18,7 @@
 #include <cmocka.h>
 #include <stook/stook.h>
 
+#include "base/inject.h"
 #include "base/lock.h"
 #include "base/thread.h"
 #include "cache/cache.h"
@@ -29,6 +31,7 @@
 static struct stook_cache *cache;
 static unsigned sleeps;                 /* atomic */
 static void *held[MANY];
+static struct stook_sheaf *lent;        /* returned where locks are free */
 
 static void count_sleep(uint32_t *word, uint32_t value, uint64_t ns)
 {
@@ -54,13 +57,18 @@ static void is_clean(void)
 {
         struct stook_cache_stats s = { .stats_size = sizeof(s) };
 
+        stook_sheaf_return(cache, lent);
+        lent = NULL;
         assert_int_equal(stook_self->locks_held, 0);
-        assert_int_equal(stook_cache_stats(cache, &s), 0);
+        assert_int_equal(stook_cache_get_stats(cache, &s), 0);
         assert_int_equal(s.objects_live, 0);
         assert_int_equal(stook_cache_validate(cache), 0);
 }
 
-/* Many of each kind at once, so that slots and barns do not do: slabs and pages are asked, and given back to. */
+/*
+ * Many of each kind at once, so that slots and barns do not do: slabs and pages are asked, and
+ * given back to.
+ */
 static void work(void)
 {
         static const size_t sizes[] = { 24, 1000, 40000, 200000, 3 << 20 };
@@ -75,6 +83,22 @@ static void work(void)
                 for (size_t i = 0; i < MANY; i++)
                         stook_cache_free_nolock(cache, held[i]);
         }
+        assert_int_equal(stook_cache_alloc_bulk(cache, STOOK_NOLOCK, MANY, held), 0);
+        all_differ(MANY);
+        for (size_t i = 0; i < MANY; i++)
+                stook_cache_free_nolock(cache, held[i]);
+        for (size_t i = 0; i < MANY; i++)
+                assert_non_null(
+                        held[i] = stook_cache_alloc_flags(cache, STOOK_NOLOCK | STOOK_ZERO));
+        all_differ(MANY);
+        if (!lent)
+                lent = stook_sheaf_prefill(cache, STOOK_NOLOCK, 50);
+        assert_non_null(lent);
+        assert_int_equal(stook_sheaf_refill(cache, STOOK_NOLOCK, &lent, 500), 0);
+        for (size_t i = 0; i < MANY; i++)
+                stook_cache_free_nolock(cache, held[i]);
+        while (stook_sheaf_available(lent))
+                stook_cache_free_nolock(cache, stook_sheaf_alloc(cache, lent));
         for (size_t k = 0; k < sizeof(sizes) / sizeof(sizes[0]); k++) {
                 size_t n = sizes[k] > 100000 ? 20 : 400;
 
@@ -161,11 +185,11 @@ static void works_with_every_lock_refused(void **state)
         pthread_t thread;
 
         (void)state;
-        stook_lock_refuse_every = 1;
+        stook_inject.lock_refuse_every = 1;
         work();
         assert_int_equal(pthread_create(&thread, NULL, work_in_a_new_thread, NULL), 0);
         assert_int_equal(pthread_join(thread, NULL), 0);
-        stook_lock_refuse_every = 0;
+        stook_inject.lock_refuse_every = 0;
         assert_int_equal(sleeps, 0);
         is_clean();
 }
@@ -179,7 +203,7 @@ static void says_so_without_memory(void **state)
 
         (void)state;
         stook_cache_shrink(cache);
-        stook_span_fail_from = 1;
+        stook_inject.span_fail_from = 1;
         errno = 0;
         while (n < MANY && (held[n] = stook_cache_alloc_nolock(cache)))
                 n++;
@@ -196,7 +220,7 @@ static void says_so_without_memory(void **state)
         while (n)
                 stook_cache_free_nolock(cache, held[--n]);
         assert_int_equal(errno, EDOM);
-        stook_span_fail_from = 0;
+        stook_inject.span_fail_from = 0;
         is_clean();
         work();
         is_clean();

@@ -1,8 +1,12 @@
 /*
- * What this proves: usage is exact, limits hold to the byte although CPUs keep stocks, along a tree of groups too;
- * bulk allocations are charged all or nothing; callbacks run where they should and may make room; a group lives until
- * its last object is freed, and its id is used again only then; malloc is charged in each of its forms; bad
- * arguments and an overwritten word are told.
+ * What this proves:
+ *  - usage is exact, and limits hold to the byte although CPUs keep precharges, in a tree of
+ *    groups, too;
+ *  - bulk allocations are charged all or nothing;
+ *  - callbacks run where they should, and may make room;
+ *  - a group lives until its last object is freed, and only then its id is used again;
+ *  - malloc is charged in each of its forms;
+ *  - bad arguments and an overwritten word are reported.
  */
 #include <errno.h>
 #include <limits.h>
@@ -35,11 +39,13 @@ static int set_up(void **state)
         struct stook_cache_stats s = { .stats_size = sizeof(s) };
 
         (void)state;
-        cache = stook_cache_create("charged", SIZE, &(struct stook_cache_args){
-                                        .args_size = sizeof(struct stook_cache_args), .flags = STOOK_ACCOUNT });
+        cache = stook_cache_create(
+                "charged", SIZE,
+                &(struct stook_cache_args){ .args_size = sizeof(struct stook_cache_args),
+                                            .flags = STOOK_ACCOUNT });
         assert_non_null(cache);
-        assert_int_equal(stook_cache_stats(cache, &s), 0);
-        slot = s.slot_size;
+        assert_int_equal(stook_cache_get_stats(cache, &s), 0);
+        slot = s.stride;
         assert_true(slot >= SIZE + 8 && stook_cache_object_size(cache) == SIZE);
         return 0;
 }
@@ -63,7 +69,7 @@ static struct stook_group *group_of(struct stook_group *parent, uint64_t limit)
 static void end(struct stook_group *group)
 {
         assert_int_equal(stook_group_usage(group), 0);
-        stook_group_put(group);
+        stook_group_destroy(group);
 }
 
 /* Objects until one is refused; how many. */
@@ -99,7 +105,7 @@ static void usage_is_exact(void **state)
                 stook_cache_free(cache, held[n - 1]);
                 assert_int_equal(stook_group_usage(group), (n - 1) * slot);
         }
-        /* Outside, nobody is charged; and of two groups each its own. */
+        /* Outside, no group is charged; and of two groups each its own. */
         held[0] = stook_cache_zalloc(cache);
         assert_int_equal(stook_group_usage(group), 0);
         stook_group_enter(group);
@@ -146,7 +152,8 @@ static void a_limit_holds_to_the_byte(void **state)
 
 static void a_tree_is_charged_upwards(void **state)
 {
-        struct stook_group *top = group_of(NULL, 100 * slot), *left = group_of(top, 0), *right = group_of(top, 60 * slot);
+        struct stook_group *top = group_of(NULL, 100 * slot), *left = group_of(top, 0),
+                           *right = group_of(top, 60 * slot);
 
         (void)state;
         stook_group_enter(left);
@@ -155,7 +162,7 @@ static void a_tree_is_charged_upwards(void **state)
         assert_ptr_equal(stook_group_enter(right), left);
         for (int i = 50; i < 100; i++) {
                 held[i] = stook_cache_alloc(cache);
-                assert_non_null(held[i]);               /* left's stock is no hindrance */
+                assert_non_null(held[i]);               /* left's precharge is no hindrance */
         }
         assert_null(stook_cache_alloc(cache));          /* top's limit, not right's */
         assert_int_equal(stook_group_usage(left), 50 * slot);
@@ -171,7 +178,7 @@ static void a_tree_is_charged_upwards(void **state)
         drop(0, 10);
         drop(30, 100);
         assert_int_equal(stook_group_usage(top), 0);
-        stook_group_put(top);                           /* lives on below its children */
+        stook_group_destroy(top);                           /* lives on below its children */
         end(left);
         end(right);
 }
@@ -184,7 +191,7 @@ static void make_room(struct stook_group *group, size_t wanted, void *data)
 
         assert_true(wanted && stook_group_usage(group) > 0);
         calls++;
-        /* Charged to nobody, so no limit is met in here. */
+        /* Charged to no group, so no limit is met in here. */
         stook_cache_free(cache, stook_cache_alloc(cache));
         if (*n)
                 stook_cache_free(cache, held[--*n]);
@@ -248,7 +255,7 @@ static void bulk_is_charged_all_or_nothing(void **state)
 static void prefilled_objects_pass_the_limit(void **state)
 {
         struct stook_group *group = group_of(NULL, 10 * slot);
-        struct stook_sheaf *sheaf = stook_sheaf_prefill(cache, 30, 0);
+        struct stook_sheaf *sheaf = stook_sheaf_prefill(cache, 0, 30);
 
         (void)state;
         assert_non_null(sheaf);
@@ -287,10 +294,15 @@ static void grace_period(void)
 
 static void readers_keep_the_charge(void **state)
 {
-        static const struct stook_rcu rcu = { .ops_size = sizeof(rcu), .call = call_later, .barrier = grace_period };
+        static const struct stook_rcu rcu = { .ops_size = sizeof(rcu),
+                                              .call = call_later,
+                                              .barrier = grace_period };
         struct stook_group *group = group_of(NULL, 0);
-        struct stook_cache *read = stook_cache_create("read", 100, &(struct stook_cache_args){
-                .args_size = sizeof(struct stook_cache_args), .flags = STOOK_ACCOUNT | STOOK_RCU, .rcu = &rcu });
+        struct stook_cache *read = stook_cache_create(
+                "read", 100,
+                &(struct stook_cache_args){ .args_size = sizeof(struct stook_cache_args),
+                                            .flags = STOOK_ACCOUNT | STOOK_RCU,
+                                            .rcu = &rcu });
         uint64_t charged;
 
         (void)state;
@@ -318,15 +330,15 @@ static void a_group_outlives_its_maker(void **state)
 
         (void)state;
         stook_group_enter(group);
-        stook_group_put(group);                         /* this thread is still inside */
+        stook_group_destroy(group);                         /* this thread is still inside */
         held[0] = stook_cache_alloc(cache);
         assert_int_equal(stook_group_usage(group), slot);
         stook_group_enter(NULL);
         assert_int_equal(group->state, STOOK_GROUP_ENDING);
         again = group_of(NULL, 0);
         assert_int_not_equal(again->id, id);            /* an object pins the id */
-        stook_group_put(again);
-        stook_group_enter(group);                       /* has ended: nobody is charged */
+        stook_group_destroy(again);
+        stook_group_enter(group);                       /* has ended: no group is charged */
         held[1] = stook_cache_alloc(cache);
         drop(0, 2);
         stook_group_enter(NULL);
@@ -335,7 +347,7 @@ static void a_group_outlives_its_maker(void **state)
         end(again);
 }
 
-/* More groups than there are ids, each with a stock that was drawn. */
+/* More groups than there are ids, each with a precharge that was drawn. */
 static void ids_are_used_again(void **state)
 {
         (void)state;
@@ -391,7 +403,8 @@ static void malloc_is_charged(void **state)
         for (size_t mib = 2; mib < 60; mib++) {
                 p = stook_realloc(p, mib << 20);
                 assert_non_null(p);
-                assert_in_range(stook_group_usage(group), mib << 20, (mib << 20) + (mib << 17) + (1 << 20));
+                assert_in_range(stook_group_usage(group), mib << 20,
+                                (mib << 20) + (mib << 17) + (1 << 20));
         }
         errno = 0;
         assert_null(stook_realloc(p, 65 << 20));
@@ -400,6 +413,32 @@ static void malloc_is_charged(void **state)
         p = stook_realloc(p, 2 << 20);
         assert_in_range(stook_group_usage(group), 2 << 20, 3 << 20);
         stook_free(p);
+        stook_group_enter(NULL);
+        end(group);
+}
+
+/* What large objects get ahead is not what makes a limit refuse them. */
+static void large_objects_fill_a_group(void **state)
+{
+        struct stook_group *group = group_of(NULL, (20 << 20) - (64 << 10));
+        char *p;
+
+        (void)state;
+        stook_group_enter(group);
+        p = stook_malloc((20 << 20) - (100 << 10));
+        assert_non_null(p);
+        stook_free(p);
+        p = stook_malloc(1 << 20);
+        for (size_t kib = 2 << 10; kib <= 19 << 10; kib += 1 << 10) {
+                p = stook_realloc(p, kib << 10);
+                assert_non_null(p);
+        }
+        p = stook_realloc(p, (20 << 20) - (100 << 10));
+        assert_non_null(p);
+        assert_in_range(stook_group_usage(group), (20 << 20) - (100 << 10), 20 << 20);
+        assert_null(stook_realloc(p, 21 << 20));
+        stook_free(p);
+        assert_int_equal(stook_group_usage(group), 0);
         stook_group_enter(NULL);
         end(group);
 }
@@ -453,7 +492,7 @@ static void bad_arguments_are_refused(void **state)
         errno = 0;
         assert_null(stook_cache_alloc_group(cache, 64, group));
         assert_int_equal(errno, EINVAL);
-        stook_group_put(NULL);
+        stook_group_destroy(NULL);
         stook_group_enter(group);
         held[0] = stook_cache_alloc(plain);
         assert_int_equal(stook_group_usage(group), 0);
@@ -468,8 +507,10 @@ static unsigned reports, put_reports;
 static void note(const struct stook_report *report, void *data)
 {
         (void)data;
-        reports += report->fault == STOOK_FAULT_CORRUPT && strstr(report->text, "overwritten") != NULL;
-        put_reports += report->fault == STOOK_FAULT_DOUBLE_FREE && strstr(report->text, "group that was put") != NULL;
+        reports += report->fault == STOOK_FAULT_CORRUPT &&
+                   strstr(report->text, "overwritten") != NULL;
+        put_reports += report->fault == STOOK_FAULT_DOUBLE_FREE &&
+                       strstr(report->text, "group that was destroyed") != NULL;
 }
 
 static void a_second_put_is_told(void **state)
@@ -479,8 +520,8 @@ static void a_second_put_is_told(void **state)
         (void)state;
         stook_on_report(note, NULL);
         stook_report_set_policy(STOOK_ON_FAULT_REPORT);
-        stook_group_put(group);
-        stook_group_put(group);
+        stook_group_destroy(group);
+        stook_group_destroy(group);
         stook_report_set_policy(STOOK_ON_FAULT_ABORT);
         stook_on_report(NULL, NULL);
         assert_int_equal(put_reports, 1);
@@ -502,7 +543,7 @@ static void an_overwritten_word_is_told(void **state)
         stook_on_report(NULL, NULL);
         assert_int_equal(reports, 1);
         assert_int_equal(stook_group_usage(group), slot);       /* lost, as said */
-        stook_group_put(group);
+        stook_group_destroy(group);
 }
 
 int main(void)
@@ -513,11 +554,13 @@ int main(void)
                 cmocka_unit_test_setup_teardown(a_tree_is_charged_upwards, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(a_callback_may_make_room, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(bulk_is_charged_all_or_nothing, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(prefilled_objects_pass_the_limit, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(prefilled_objects_pass_the_limit, set_up,
+                                                tear_down),
                 cmocka_unit_test_setup_teardown(readers_keep_the_charge, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(a_group_outlives_its_maker, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(ids_are_used_again, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(malloc_is_charged, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(large_objects_fill_a_group, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(a_child_goes_on, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(bad_arguments_are_refused, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(a_second_put_is_told, set_up, tear_down),

@@ -1,7 +1,8 @@
 /*
- * What this proves: with threads in several groups that free each other's objects, on all CPUs, while a timer's handler
- * allocates in them, too, and limits are met all the time, no byte of any charge is lost or counted twice; and no
- * group is ever over its limit. A thread that ends inside a group leaves it.
+ * What this proves: no byte of any charge is lost or counted twice, and no group is ever over its
+ * limit. Threads in several groups free each other's objects meanwhile, on all CPUs. A timer's
+ * handler allocates in them, too, and limits are met all the time. A thread that ends inside a
+ * group leaves it.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -19,13 +20,13 @@
 #include "group/group.h"
 
 #define THREADS 4
-#define GROUPS  6                       /* more than a slot has stocks, so that they replace each other */
+#define GROUPS  6 /* more than a slot has precharges, so that they replace each other */
 #define SHARED  512
 #define STEPS   150000
 
 static struct stook_cache *cache;
 static struct stook_group *top, *groups[GROUPS];
-static void *shared[SHARED];            /* atomic: objects anybody may free */
+static void *shared[SHARED];            /* atomic: objects that any thread may free */
 static uint64_t limit, over;
 
 static void on_timer(int signal)
@@ -82,10 +83,10 @@ static void nothing_is_lost(void **state)
                 stook_cache_free(cache, shared[i]);
         for (int i = 0; i < GROUPS; i++) {
                 assert_int_equal(stook_group_usage(groups[i]), 0);
-                stook_group_put(groups[i]);
+                stook_group_destroy(groups[i]);
         }
         assert_int_equal(stook_group_usage(top), 0);
-        stook_group_put(top);
+        stook_group_destroy(top);
         assert_int_equal(stook_cache_validate(cache), 0);
         assert_int_equal(stook_cache_destroy(cache), 0);
 }
@@ -111,7 +112,7 @@ static void *end_inside_the_second(void *both)
 static void *put_and_end_inside(void *group)
 {
         stook_group_enter(group);
-        stook_group_put(group);
+        stook_group_destroy(group);
         assert_int_equal(((struct stook_group *)group)->state, STOOK_GROUP_LIVE);
         return NULL;
 }
@@ -126,7 +127,8 @@ static void in_a_thread(void *(*run)(void *), void *arg)
 
 static void a_thread_that_ends_leaves(void **state)
 {
-        struct stook_group *group[2] = { stook_group_create("one", NULL, 0), stook_group_create("other", NULL, 0) };
+        struct stook_group *group[2] = { stook_group_create("one", NULL, 0),
+                                         stook_group_create("other", NULL, 0) };
 
         (void)state;
         assert_true(group[0] && group[1]);
@@ -137,7 +139,7 @@ static void a_thread_that_ends_leaves(void **state)
         assert_int_equal(group[1]->references, 1);
         in_a_thread(put_and_end_inside, group[0]);      /* the last to leave */
         assert_int_equal(group[0]->state, STOOK_GROUP_FREE);
-        stook_group_put(group[1]);
+        stook_group_destroy(group[1]);
         assert_int_equal(group[1]->state, STOOK_GROUP_FREE);
 }
 
@@ -148,8 +150,10 @@ int main(void)
                 cmocka_unit_test(nothing_is_lost),
         };
 
-        cache = stook_cache_create("charged", 1000, &(struct stook_cache_args){
-                                        .args_size = sizeof(struct stook_cache_args), .flags = STOOK_ACCOUNT });
+        cache = stook_cache_create(
+                "charged", 1000,
+                &(struct stook_cache_args){ .args_size = sizeof(struct stook_cache_args),
+                                            .flags = STOOK_ACCOUNT });
         limit = SHARED / 4 * 1000;
         top = stook_group_create("top", NULL, limit);
         for (int i = 0; i < GROUPS; i++)

@@ -1,9 +1,10 @@
 /*
- * Proves: a process shows its figures through the file of STOOK_STATS as inspect/stats_page.h says: nothing is done
- * without it; records are drawn one for each process, forked and raw-cloned children included (I1); what is read is
- * whole at any moment, after a SIGKILL too (I2); publishing is paced by clock and by powers of two; at the end the
- * figures are exact and final; files that are not ours are refused and left alone.
- * Fakes: the heap below (caches with numbers of our choice), and the clock. Each test is a process of its own.
+ * Proves: a process shows its figures through the file of STOOK_STATS as inspect/stats_page.h says:
+ * nothing is done without it; records are drawn one for each process, forked and raw-cloned
+ * children included (I1); what is read is whole at any moment, after a SIGKILL too (I2); publishing
+ * is paced by clock and by powers of two; at the end the figures are exact and final; files that
+ * are not ours are refused and left alone. Fakes: the heap below (caches with numbers of our
+ * choice), and the clock. Each test is a process of its own.
  */
 #include <fcntl.h>
 #include <setjmp.h>
@@ -23,8 +24,9 @@
 #include <cmocka.h>
 
 #include "cache/cache.h"
+#include "gate/gate.h"
+#include "group/group.h"
 #include "inspect/stats_page.h"
-#include "life/life.h"
 #include "os/os.h"
 #include "pages/span.h"
 #include "stat/stats_page_tick.h"
@@ -32,7 +34,7 @@
 /* ---- the heap below ---- */
 
 struct stook_cache *stook_caches;
-uint32_t stook_started = 2;
+uint32_t stook_gate_state = STOOK_GATE_OPEN;
 static unsigned bound = 4;              /* caches 1..3 */
 static const char *stats_variable;
 static unsigned refusals;
@@ -74,6 +76,23 @@ void stook_pages_stats(struct stook_pages_stats *stats)
 const char *stook_slots_backend_name(void)
 {
         return "fake";
+}
+
+uint16_t stook_group_of_process;
+static struct stook_group *const a_group = (void *)0x1000;
+
+struct stook_group *stook_group_at(uint16_t id)
+{
+        return id == 7 ? a_group : NULL;
+}
+
+int stook_group_get_stats(const struct stook_group *group, struct stook_group_stats *stats)
+{
+        if (group != a_group || stats->stats_size != sizeof *stats)
+                return -22;
+        stats->usage_bytes = 1111;
+        stats->refusals = 22;
+        return 0;
 }
 
 const char *stook_os_env(const char *name)
@@ -148,12 +167,16 @@ static int  file_fd;
 
 static void make_file(unsigned records, uint64_t magic)
 {
-        struct stook_stats_file header = { .magic = magic, .version = STOOK_STATS_PAGE_VERSION, .records = records,
+        struct stook_stats_file header = { .magic = magic,
+                                           .version = STOOK_STATS_PAGE_VERSION,
+                                           .records = records,
                                            .record_bytes = STOOK_STATS_RECORD_BYTES };
 
         file_fd = mkstemp(path);
         assert_true(file_fd >= 0);
-        assert_int_equal(ftruncate(file_fd, (off_t)(STOOK_STATS_PAGE_UNIT + records * STOOK_STATS_RECORD_BYTES)), 0);
+        assert_int_equal(ftruncate(file_fd, (off_t)(STOOK_STATS_PAGE_UNIT +
+                                                    records * STOOK_STATS_RECORD_BYTES)),
+                         0);
         assert_int_equal(pwrite(file_fd, &header, sizeof header, 0), sizeof header);
         stats_variable = path;
 }
@@ -247,9 +270,11 @@ static void body_pace(void)
         /* the end: always, final, with the numbers of that moment; then nothing more */
         set_all(3, 7);
         stook_stats_page_end();
-        CHECK(r->sequence == 6 && latest(r)->final == 1 && latest(r)->caches == 3 && latest(r)->taken_bytes == 12345);
+        CHECK(r->sequence == 6 && latest(r)->final == 1 && latest(r)->caches == 3 &&
+              latest(r)->taken_bytes == 12345);
         CHECK(latest(r)->cache[2].alloc_slab == 7 && latest(r)->cache[2].objects_cached == 3);
-        CHECK(!strcmp(latest(r)->cache[0].name, "cache-1") && latest(r)->cache[0].objects_live == 0);
+        CHECK(!strcmp(latest(r)->cache[0].name, "cache-1") &&
+              latest(r)->cache[0].objects_live == 0);
         now_ms += 100;
         stook_stats_page_tick();
         stook_stats_page_end();
@@ -275,7 +300,8 @@ static void body_children(void)
         if (!pid)
                 _exit(0);
         CHECK(waitpid(pid, &status, 0) == pid && status == 0);
-        CHECK(taken() == 2 && record(1)->pid == (uint32_t)pid && record(1)->birth == STOOK_STATS_BORN_BY_FORK);
+        CHECK(taken() == 2 && record(1)->pid == (uint32_t)pid &&
+              record(1)->birth == STOOK_STATS_BORN_BY_FORK);
         CHECK(record(1)->parent == (uint32_t)getpid() && record(1)->sequence == 0);
 
         pid = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);   /* by its first slow path */
@@ -285,7 +311,8 @@ static void body_children(void)
                 _exit(0);
         }
         CHECK(waitpid(pid, &status, 0) == pid && status == 0);
-        CHECK(taken() == 3 && record(2)->pid == (uint32_t)pid && record(2)->birth == STOOK_STATS_BORN_BY_FORK);
+        CHECK(taken() == 3 && record(2)->pid == (uint32_t)pid &&
+              record(2)->birth == STOOK_STATS_BORN_BY_FORK);
         CHECK(record(2)->sequence == 2 && latest(record(2))->final);
         CHECK(record(0)->sequence == 1 && record(0)->pid == (uint32_t)getpid());
 
@@ -320,7 +347,8 @@ static void publish_for_ever(void)
 static bool whole(const struct stook_stats_snapshot *s)
 {
         for (unsigned i = 0; i < s->caches; i++)
-                if (s->cache[i].alloc_slab != s->cache[0].alloc_slab || s->cache[i].barn_put != s->cache[0].alloc_slab)
+                if (s->cache[i].alloc_slab != s->cache[0].alloc_slab ||
+                    s->cache[i].barn_put != s->cache[0].alloc_slab)
                         return false;
         return s->caches == 3;
 }
@@ -371,7 +399,8 @@ static void body_many(void)
         bound = STOOK_STATS_PAGE_CACHES + 11;
         stook_stats_page_start();
         stook_stats_page_end();
-        CHECK(latest(record(0))->caches == STOOK_STATS_PAGE_CACHES && latest(record(0))->caches_more == 10);
+        CHECK(latest(record(0))->caches == STOOK_STATS_PAGE_CACHES &&
+              latest(record(0))->caches_more == 10);
         CHECK(latest(record(0))->cache[STOOK_STATS_PAGE_CACHES - 1].alloc_slab == 1);
 }
 
@@ -379,6 +408,55 @@ static void test_more_caches_than_room(void **state)
 {
         (void)state;
         in_process(body_many);
+}
+
+static void body_group(void)
+{
+        stook_group_of_process = 7;
+        stook_stats_page_start();
+        stook_stats_page_end();
+        const struct stook_group_stats *g = &latest(record(0))->group;
+
+        CHECK(g->stats_size == sizeof *g && g->usage_bytes == 1111 && g->refusals == 22);
+}
+
+static void test_group(void **state)
+{
+        (void)state;
+        in_process(body_group);
+}
+
+static void body_no_group(void)
+{
+        stook_stats_page_start();
+        stook_stats_page_end();
+        CHECK(record(0)->sequence && !latest(record(0))->group.stats_size);
+}
+
+static void test_no_group(void **state)
+{
+        (void)state;
+        in_process(body_no_group);
+}
+
+static void body_below_proc(void)
+{
+        char link[64];
+
+        /* Has a name: another process's by now. Not opened, and nothing is said. */
+        snprintf(link, sizeof link, "/proc/%d/fd/%d", (int)getpid(), file_fd);
+        stats_variable = link;
+        stook_stats_page_start();
+        CHECK(taken() == 0 && refusals == 0);
+        unlink(path);
+        stook_stats_page_start();
+        CHECK(taken() == 1 && refusals == 0);
+}
+
+static void test_below_proc(void **state)
+{
+        (void)state;
+        in_process(body_below_proc);
 }
 
 static void body_unused_caches(void)
@@ -398,10 +476,11 @@ static void test_unused_caches_are_left_out(void **state)
 
 static void body_not_started(void)
 {
-        stook_started = 0;
+        stook_gate_state = STOOK_GATE_CLOSED;
         stook_stats_page_start();
         stook_stats_page_end();
-        CHECK(latest(record(0))->final && latest(record(0))->caches == 0 && latest(record(0))->taken_bytes == 0);
+        CHECK(latest(record(0))->final && latest(record(0))->caches == 0 &&
+              latest(record(0))->taken_bytes == 0);
 }
 
 static void test_heap_never_started(void **state)
@@ -479,11 +558,15 @@ static int tear_down(void **state)
 int main(void)
 {
         static const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup_teardown(test_nothing_without_the_variable, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_nothing_without_the_variable, set_up,
+                                                tear_down),
                 cmocka_unit_test_setup_teardown(test_pace_and_end, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_children_draw_their_own, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_whole_when_killed, set_up_large, tear_down),
                 cmocka_unit_test_setup_teardown(test_more_caches_than_room, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_group, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_no_group, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_below_proc, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_unused_caches_are_left_out, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_heap_never_started, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_files_that_are_not_ours, set_up, tear_down),

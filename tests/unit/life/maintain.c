@@ -1,7 +1,8 @@
 /*
- * What this proves: rounds of maintenance give back what no slow path would: sheaves of slots on which nothing runs, by
- * age, and at once where no thread can run any more; free pages of a process that idles; everything when memory is
- * scarce. The thread does it without a call, ends when it is told to, and begins again in a forked child.
+ * What this proves: rounds of maintenance give back what no slow path would: sheaves of slots on
+ * which nothing runs, by age, and at once where no thread can run any more; free pages of a process
+ * that idles; everything when memory is scarce. The thread does it without a call, ends when it is
+ * told to, and begins again in a forked child.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -19,8 +20,10 @@
 #include <cmocka.h>
 #include <stook/stook.h>
 
+#include "base/inject.h"
 #include "cache/cache.h"
 #include "os/os.h"
+#include "pages/policy.h"
 #include "pages/span.h"
 #include "slot/slot_regions.h"
 
@@ -52,14 +55,15 @@ static size_t in_slot(struct stook_cache *cache, unsigned slot)
         if (!line)
                 return 0;
         pair = stook_pair_read(&line->pair);
-        return stook_sheaf_size((struct stook_sheaf *)pair.lo) + (pair.hi ? stook_sheaf_size((struct stook_sheaf *)pair.hi) : 0);
+        return stook_sheaf_size((struct stook_sheaf *)pair.lo) +
+               (pair.hi ? stook_sheaf_size((struct stook_sheaf *)pair.hi) : 0);
 }
 
 static uint64_t slabs_of(struct stook_cache *cache)
 {
         struct stook_cache_stats stats = { .stats_size = sizeof(stats) };
 
-        assert_int_equal(stook_cache_stats(cache, &stats), 0);
+        assert_int_equal(stook_cache_get_stats(cache, &stats), 0);
         return stats.slabs;
 }
 
@@ -113,7 +117,7 @@ static void end_other(struct other *other)
         pthread_join(other->thread, NULL);
 }
 
-static void test_a_slot_nobody_uses_is_drained(void **state)
+static void test_an_idle_slot_is_evacuated(void **state)
 {
         struct other other = { .cache = stook_cache_create("waits", 64, NULL), .cpu = -1 };
         int waits;
@@ -122,7 +126,8 @@ static void test_a_slot_nobody_uses_is_drained(void **state)
         stook_pages_set_decay_ms(SHORT_MS);
         start_other(&other);
         assert_true(stook_slot_objects(&other.cache->front) > 0);
-        other.cache->barns.node[0].bare = 1;            /* as the hand leaves it that passed while the slot was in use */
+        other.cache->barns.node[0].slabs_given =
+                1;     /* as the idle reaper leaves it while the slot is in use */
         for (waits = 0; waits < WAITS && stook_slot_objects(&other.cache->front); waits++) {
                 assert_int_equal(stook_maintain(), 0);
                 pause_5_ms();
@@ -139,7 +144,7 @@ static void test_a_slot_nobody_uses_is_drained(void **state)
         gone(other.cache);
 }
 
-static void test_a_slot_whose_cpu_is_gone_is_drained(void **state)
+static void test_a_slot_whose_cpu_is_gone_is_evacuated(void **state)
 {
         struct other other = { .cache = stook_cache_create("moves", 64, NULL) };
         cpu_set_t before;
@@ -212,7 +217,7 @@ static void expect_trimmed(struct stook_cache *cache, bool trimmed)
 {
         assert_int_equal(stook_maintain(), 0);
         assert_int_equal(free_dirty_bytes() == 0, trimmed);
-        if (trimmed)                    /* else the slot's hand may have passed: the pages that were taken were fresh */
+        if (trimmed) /* else the idle reaper may have been there: the pages taken were fresh */
                 assert_int_equal(stook_slot_objects(&cache->front), 0);
 }
 
@@ -225,16 +230,22 @@ static void test_all_is_given_back_when_memory_is_scarce(void **state)
         assert_non_null(mkdtemp(folder));
         snprintf(pressure, sizeof(pressure), "%s/pressure", folder);
         snprintf(events, sizeof(events), "%s/events", folder);
-        write_file(pressure, "some avg10=0.00 avg60=0.00 avg300=0.00 total=1000\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n");
+        write_file(
+                pressure,
+                "some avg10=0.00 avg60=0.00 avg300=0.00 total=1000\n"
+                "full avg10=0.00 avg60=0.00 avg300=0.00 total=0\n");
         write_file(events, "low 0\nhigh 7\nmax 0\noom 0\noom_kill 0\n");
         stook_pages_set_decay_ms(LONG_MS);
-        stook_os_pressure_file = pressure;
-        stook_os_events_file = events;
+        stook_inject.pressure_file = pressure;
+        stook_inject.events_file = events;
         assert_int_equal(stook_maintain(), 0);          /* notes what there is */
         litter(cache);
         expect_trimmed(cache, false);                   /* as before */
 
-        write_file(pressure, "some avg10=0.00 avg60=0.00 avg300=0.00 total=99999999999\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n");
+        write_file(
+                pressure,
+                "some avg10=0.00 avg60=0.00 avg300=0.00 total=99999999999\n"
+                "full avg10=0.00 avg60=0.00 avg300=0.00 total=0\n");
         expect_trimmed(cache, true);
         litter(cache);
         expect_trimmed(cache, false);                   /* no new stalls */
@@ -249,7 +260,7 @@ static void test_all_is_given_back_when_memory_is_scarce(void **state)
         unlink(events);
         expect_trimmed(cache, false);                   /* files that are gone say nothing */
         rmdir(folder);
-        stook_os_pressure_file = stook_os_events_file = NULL;
+        stook_inject.pressure_file = stook_inject.events_file = NULL;
         gone(cache);
 }
 
@@ -289,12 +300,14 @@ static void test_the_thread_does_it_by_itself(void **state)
         assert_int_equal(stook_maintenance_thread(1), 0);
         assert_int_equal(stook_maintenance_thread(1), 0);
         assert_int_equal(threads_of_process(), others + 1);
-        for (waits = 0; waits < WAITS && (stook_slot_objects(&cache->front) || free_dirty_bytes()); waits++)
+        for (waits = 0; waits < WAITS && (stook_slot_objects(&cache->front) || free_dirty_bytes());
+             waits++)
                 pause_5_ms();
         assert_int_equal(stook_slot_objects(&cache->front), 0);
         assert_int_equal(free_dirty_bytes(), 0);
 
-#ifdef __SANITIZE_THREAD__              /* its runtime creates no threads in the child of a process that has some */
+/* Its runtime creates no threads in the child of a process that has some. */
+#ifdef __SANITIZE_THREAD__
         child = -1;
 #else
         child = fork();
@@ -326,8 +339,8 @@ static void test_the_thread_does_it_by_itself(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_a_slot_nobody_uses_is_drained),
-                cmocka_unit_test(test_a_slot_whose_cpu_is_gone_is_drained),
+                cmocka_unit_test(test_an_idle_slot_is_evacuated),
+                cmocka_unit_test(test_a_slot_whose_cpu_is_gone_is_evacuated),
                 cmocka_unit_test(test_all_is_given_back_when_memory_is_scarce),
                 cmocka_unit_test(test_the_thread_does_it_by_itself),
         };

@@ -1,8 +1,9 @@
 /*
- * What this proves, on a made-up machine of two nodes: maintenance gives back what caches keep on every node, whichever
- * it is called on: objects on their way home in a sheaf that nobody fills, full sheaves in the barn of a node where
- * nothing runs any more, the slabs that are empty then. A busy thread's own hand sees to its own slot's sheaves. What is
- * reserved is there on every node.
+ * What this proves, on a made-up machine of two nodes: maintenance gives back what caches keep on
+ * every node, whichever node it is called on. These are objects in a remote sheaf that no thread
+ * fills, full sheaves in the barn of a node where nothing runs any more, and the slabs that are
+ * empty then. A busy thread reaps the idle sheaves of its own slot. What is reserved is there on
+ * every node.
  * Run with STOOK_TOPOLOGY=nodes=2:slots=8.
  */
 #include <sched.h>
@@ -15,9 +16,11 @@
 #include <cmocka.h>
 #include <stook/stook.h>
 
+#include "base/inject.h"
 #include "cache/cache.h"
+#include "evacuate/evacuate.h"
 #include "os/os.h"
-#include "pages/span.h"
+#include "pages/policy.h"
 #include "slot/slot_node.h"
 
 #define SHORT_MS 20
@@ -30,15 +33,15 @@ static struct stook_cache_stats stats_of(struct stook_cache *cache)
 {
         struct stook_cache_stats s = { .stats_size = sizeof(s) };
 
-        assert_int_equal(stook_cache_stats(cache, &s), 0);
+        assert_int_equal(stook_cache_get_stats(cache, &s), 0);
         return s;
 }
 
-static struct stook_node_stats on_node(struct stook_cache *cache, unsigned node)
+static struct stook_cache_node_stats on_node(struct stook_cache *cache, unsigned node)
 {
-        struct stook_node_stats s = { .stats_size = sizeof(s) };
+        struct stook_cache_node_stats s = { .stats_size = sizeof(s) };
 
-        assert_int_equal(stook_cache_node_stats(cache, node, &s), 0);
+        assert_int_equal(stook_cache_get_node_stats(cache, node, &s), 0);
         return s;
 }
 
@@ -47,7 +50,7 @@ static bool go_to(unsigned node)
 {
         cpu_set_t set;
 
-        __atomic_store_n(&stook_slot_hooks.locked_slot, node + 1, __ATOMIC_RELAXED);
+        __atomic_store_n(&stook_inject.locked_slot, node + 1, __ATOMIC_RELAXED);
         if (strcmp(getenv("STOOK_SLOTS"), "locked")) {
                 CPU_ZERO(&set);
                 CPU_SET(node, &set);
@@ -74,14 +77,15 @@ static size_t on_their_way(struct stook_cache *cache)
 
         for (unsigned slot = 0; slot < stook_slots_bound(); slot++)
                 for (unsigned node = 0; node < 2; node++) {
-                        const struct stook_sheaf *sheaf = stook_slot_remote_sheaf(&cache->front, slot, node);
+                        const struct stook_sheaf *sheaf = stook_slot_remote_sheaf(&cache->front,
+                                                                                  slot, node);
 
                         n += sheaf ? stook_sheaf_size(sheaf) : 0;
                 }
         return n;
 }
 
-/* Objects of node 0, freed on node 1, too few to fill a sheaf. */
+/* Objects of node 0, freed together on node 1, too few to fill a sheaf. */
 static struct stook_cache *with_a_few_on_their_way(const char *name)
 {
         struct stook_cache *cache = stook_cache_create(name, 64, NULL);
@@ -93,8 +97,7 @@ static struct stook_cache *with_a_few_on_their_way(const char *name)
                 assert_non_null(objects[i] = stook_cache_alloc_node(cache, STOOK_THISNODE, 0));
         if (!go_to(1))
                 return NULL;
-        for (int i = 0; i < FEW; i++)
-                stook_cache_free(cache, objects[i]);
+        stook_cache_free_bulk(cache, FEW, objects);
         assert_int_equal(on_their_way(cache), FEW);
         return cache;
 }
@@ -102,7 +105,8 @@ static struct stook_cache *with_a_few_on_their_way(const char *name)
 static void maintain_until_bare(struct stook_cache *cache)
 {
         stook_pages_set_decay_ms(SHORT_MS);
-        for (int waits = 0; waits < WAITS && (stats_of(cache).objects_cached || stats_of(cache).slabs); waits++) {
+        for (int waits = 0;
+             waits < WAITS && (stats_of(cache).objects_cached || stats_of(cache).slabs); waits++) {
                 assert_int_equal(stook_maintain(), 0);
                 nanosleep(&(struct timespec){ .tv_nsec = 5000000 }, NULL);
         }
@@ -111,7 +115,7 @@ static void maintain_until_bare(struct stook_cache *cache)
         assert_int_equal(stats_of(cache).slabs, 0);
 }
 
-static void a_sheaf_nobody_fills_goes_home(void **state)
+static void a_sheaf_left_unfilled_goes_home(void **state)
 {
         struct stook_cache *cache;
 
@@ -140,12 +144,34 @@ static void one_that_is_being_filled_stays(void **state)
         for (int i = 0; i < 10; i++) {
                 assert_int_equal(on_their_way(cache), FEW + i);
                 assert_non_null(object = stook_cache_alloc_node(cache, STOOK_THISNODE, 0));
-                stook_slots_rest(0);
-                stook_cache_free(cache, object);
+                stook_evacuate_idle(0);
+                stook_cache_free_bulk(cache, 1, &object);
         }
-        stook_slots_rest(0);
+        stook_evacuate_idle(0);
         assert_int_equal(on_their_way(cache), FEW + 10);
-        stook_slots_rest(0);
+        stook_evacuate_idle(0);
+        assert_int_equal(on_their_way(cache), 0);
+        gone(cache);
+}
+
+/* A round answers with the number of caches, however many things it found in each. */
+static void a_round_counts_a_cache_once(void **state)
+{
+        struct stook_cache *cache;
+        unsigned caches = strcmp(getenv("STOOK_SLOTS"), "locked") ? 2 : 1; /* go_to uses malloc */
+
+        (void)state;
+        NEED_NODE(0);
+        stook_pages_set_decay_ms(0);
+        for (int i = 0; i < 10; i++)
+                stook_evacuate_idle(0);
+        cache = with_a_few_on_their_way("counted");
+        if (!cache)
+                skip();
+        stook_cache_free(cache, stook_cache_alloc(cache));
+        stook_pages_set_decay_ms(0);
+        for (int i = 0; i < 10; i++)
+                assert_in_range(stook_evacuate_idle(0), 0, caches);
         assert_int_equal(on_their_way(cache), 0);
         gone(cache);
 }
@@ -162,7 +188,7 @@ static void the_slots_own_hand_takes_it_home(void **state)
         stook_pages_set_decay_ms(SHORT_MS);
         for (int waits = 0; waits < WAITS && on_their_way(cache); waits++) {
                 for (int i = 0; i < 64; i++)
-                        stook_slot_rest();
+                        stook_slot_reap_idle();
                 nanosleep(&(struct timespec){ .tv_nsec = 5000000 }, NULL);
         }
         assert_int_equal(on_their_way(cache), 0);
@@ -210,8 +236,9 @@ static void objects_are_reserved_on_every_node(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(a_sheaf_nobody_fills_goes_home),
+                cmocka_unit_test(a_sheaf_left_unfilled_goes_home),
                 cmocka_unit_test(one_that_is_being_filled_stays),
+                cmocka_unit_test(a_round_counts_a_cache_once),
                 cmocka_unit_test(the_slots_own_hand_takes_it_home),
                 cmocka_unit_test(barns_of_other_nodes_are_emptied),
                 cmocka_unit_test(objects_are_reserved_on_every_node),

@@ -1,6 +1,6 @@
 /*
- * Proves malloc_aligned.c: every alignment with every kind of size gives an aligned object of that size, that
- * overlaps no other, and can be freed and resized like any.
+ * Proves malloc_aligned.c: every alignment with every kind of size gives an aligned object of that
+ * size, that overlaps no other, and can be freed and resized like any.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -31,7 +31,8 @@ static void test_matrix(void **state)
                         objects[1] = stook_realloc(objects[1], size / 2 + 1);
                         objects[2] = stook_realloc(objects[2], size * 2 + 1);
                         for (int i = 0; i < OBJECTS; i++) {
-                                for (size_t k = 0; k < (i == 1 ? size / 2 : size); k += size / 64 + 1)
+                                for (size_t k = 0; k < (i == 1 ? size / 2 : size);
+                                     k += size / 64 + 1)
                                         assert_int_equal(objects[i][k], i + 1);
                                 stook_free(objects[i]);
                         }

@@ -1,6 +1,6 @@
 /*
- * Proves large.c: large objects keep their content while they grow, move and shrink; zeroed ones that are fresh
- * are not touched; memory given back is really gone; a second free is noticed (I1).
+ * Proves large.c: large objects keep their content while they grow, move and shrink; zeroed ones
+ * that are fresh are not touched; memory given back is really gone; a second free is noticed (I1).
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -92,7 +92,7 @@ static void test_growing_keeps_every_page(void **state)
         for (size_t i = 0; i < size / 8; i++)
                 object[i] = i;
         while (size < 300 * MIB) {
-                void  *obstacle = stook_malloc(size);   /* so that growth cannot always be in place */
+                void *obstacle = stook_malloc(size); /* so that growth cannot always be in place */
                 size_t more = size * 5 / 4 / 8 * 8;
 
                 object = stook_realloc(object, more);
@@ -107,6 +107,49 @@ static void test_growing_keeps_every_page(void **state)
         for (size_t i = 0; i < size / 8; i += 511)
                 assert_int_equal(object[i], i);
         stook_free(object);
+}
+
+static void test_sizes_waste_a_32nd_and_fit_again(void **state)
+{
+        (void)state;
+        for (size_t size = (128 << 10) + 1; size < 32 * MIB; size += size / 7 * 2 + 1000) {
+                char  *object = stook_malloc(size), *other;
+                size_t usable = stook_usable_size(object);
+
+                assert_true(usable >= size && usable - size < size / 32 + 4096);
+                stook_free(object);
+                other = stook_malloc(usable - usable / 80);
+                assert_int_equal(stook_usable_size(other), usable);
+                stook_free(other);
+        }
+}
+
+static void grow_and_ask_again(size_t size, size_t share)
+{
+        char *object = stook_malloc(140000);
+
+        for (; size < 100 * MIB; size += size / share) {
+                void  *obstacle = stook_malloc(size);
+                size_t usable;
+
+                object = stook_realloc(object, size);
+                assert_non_null(object);
+                usable = stook_usable_size(object);
+                assert_true(usable >= size && usable - size < MIB);
+                for (size_t more = 0; more < 3 && size + more <= usable; more++) {
+                        assert_ptr_equal(stook_realloc(object, size + more), object);
+                        assert_int_equal(stook_usable_size(object), usable);
+                }
+                stook_free(obstacle);
+        }
+        stook_free(object);
+}
+
+static void test_what_growth_got_ahead_is_kept(void **state)
+{
+        (void)state;
+        grow_and_ask_again(150000, 5);
+        grow_and_ask_again(160 << 10, 1);
 }
 
 static void test_a_second_free_is_reported(void **state)
@@ -136,6 +179,8 @@ int main(void)
                 cmocka_unit_test(test_memory_given_back_is_gone),
                 cmocka_unit_test(test_shrinking_gives_the_rest_back),
                 cmocka_unit_test(test_growing_keeps_every_page),
+                cmocka_unit_test(test_sizes_waste_a_32nd_and_fit_again),
+                cmocka_unit_test(test_what_growth_got_ahead_is_kept),
                 cmocka_unit_test(test_a_second_free_is_reported),
         };
 

@@ -1,7 +1,8 @@
 /*
- * What this proves: where reports of misuse do not abort, realloc of what is no live object is reported once, does
- * nothing, and says so: NULL with errno EINVAL, for a freed object (in place, by copy, a large one), one that was never
- * handed out, the inside of one, and a pointer that is not ours. Run with STOOK_ON_FAULT=report.
+ * What this proves: where reports of misuse do not abort, realloc of what is no live object is
+ * reported once, does nothing, and says so: NULL with errno EINVAL, for a freed object (in place,
+ * by copy, a large one), one that was never handed out, the inside of one, and a pointer that is
+ * not ours. Run with STOOK_ON_FAULT=report.
  */
 #include <errno.h>
 #include <sched.h>
@@ -47,7 +48,7 @@ static uint64_t live(void)
 
                 if (!cache)
                         continue;               /* made when it is used first */
-                assert_int_equal(stook_cache_stats(cache, &stats), 0);
+                assert_int_equal(stook_cache_get_stats(cache, &stats), 0);
                 n += stats.objects_live;
         }
         return n;
@@ -95,7 +96,7 @@ static void what_never_was_one(void **state)
 
         (void)state;
         assert_non_null(object);
-        assert_int_equal(stook_cache_stats(cache, &stats), 0);
+        assert_int_equal(stook_cache_get_stats(cache, &stats), 0);
         refused(object + (stats.objects_per_slab - 1) * 64, 200, STOOK_FAULT_NOT_LIVE);
         refused(object + 8, 200, STOOK_FAULT_INTERIOR);
         refused(here, 200, STOOK_FAULT_FOREIGN);

@@ -1,6 +1,7 @@
 /*
- * Proves realloc against a naive model: after any sequence of sizes across classes and spans each object holds
- * the bytes it should, no two overlap, and in place means in place. Prints its seed; an argument replays one.
+ * Proves realloc against a naive model: after any sequence of sizes across classes and spans each
+ * object holds the bytes it should, no two overlap, and in place means in place. Prints its seed;
+ * an argument replays one.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,7 +29,10 @@ static uint64_t next_random(void)
         return z ^ z >> 31;
 }
 
-/* Sizes of every magnitude up to 4 MiB, and often those around the edges of classes and of the largest class. */
+/*
+ * Sizes of every magnitude up to 4 MiB, and often those around the edges of classes and of the
+ * largest class.
+ */
 static size_t random_size(void)
 {
         size_t size = next_random() >> (42 + next_random() % 22);
@@ -53,7 +57,8 @@ static void check(const unsigned char *object, unsigned tag, size_t bytes)
 {
         for (size_t i = 0; i < bytes; i++)
                 if (object[i] != expected(tag, i))
-                        fail_msg("seed %llu: byte %zu of %zu is wrong", (unsigned long long)seed, i, bytes);
+                        fail_msg("seed %llu: byte %zu of %zu is wrong", (unsigned long long)seed, i,
+                                 bytes);
 }
 
 static void test_model(void **state)
@@ -117,16 +122,58 @@ static void test_growing_moves_seldom(void **state)
                 object = other;
                 object[size - 1] = 1;
         }
-        assert_in_range(moves, 1, 160);                 /* 48 classes, then an eighth at a time */
+        assert_in_range(moves, 1, 160);                 /* 59 classes, then an eighth at a time */
         stook_free(object);
+}
+
+/* A size that doubles, again and again: from 64 KiB on it stays where it is. */
+static void test_doubling_stays_in_place(void **state)
+{
+        unsigned moves = 0;
+
+        (void)state;
+        for (unsigned round = 0; round < 3; round++) {
+                char *object = stook_malloc(32768);
+
+                moves = 0;
+                for (size_t size = 65536; size <= (size_t)1 << 20; size *= 2) {
+                        char *other = stook_realloc(object, size);
+
+                        assert_non_null(other);
+                        moves += other != object;
+                        object = other;
+                        object[size - 1] = 1;
+                }
+                stook_free(object);
+        }
+        assert_in_range(moves, 1, 2);                   /* to the span, and into a larger hole */
+}
+
+/* What shrinks from a span to the size of a class is a span while it needs more than half of it. */
+static void test_shrinking_a_span_in_place(void **state)
+{
+        char *object = stook_realloc(stook_malloc(30000), 128 << 10), *same;
+
+        (void)state;
+        object[70000] = 7;
+        same = stook_realloc(object, 72000);
+        assert_ptr_equal(same, object);
+        assert_int_equal(same[70000], 7);
+        assert_in_range(stook_usable_size(same), 72000, 80000);
+        same = stook_realloc(object, 100);
+        assert_in_range(stook_usable_size(same), 100, 256);
+        stook_free(same);
 }
 
 int main(int argc, char **argv)
 {
         const struct CMUnitTest tests[] = {
+                /* The first: nothing lies between the free pages. */
+                cmocka_unit_test(test_doubling_stays_in_place),
                 cmocka_unit_test(test_model),
                 cmocka_unit_test(test_in_place_where_the_slot_does),
                 cmocka_unit_test(test_growing_moves_seldom),
+                cmocka_unit_test(test_shrinking_a_span_in_place),
         };
 
         seed = argc > 1 ? strtoull(argv[1], NULL, 0) : (uint64_t)time(NULL);

@@ -1,6 +1,6 @@
 /*
- * Proves the meanings of <stook/malloc.h> that the standard leaves no doubt about: unique objects, alignment at
- * every size, zeroes, what happens to errno, sizes nobody has memory for.
+ * Proves the meanings of <stook/malloc.h> that the standard leaves no doubt about: unique objects,
+ * alignment at every size, zeroes, what happens to errno, sizes that no machine has memory for.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -54,7 +54,8 @@ static void test_every_size_is_usable_aligned_and_owned(void **state)
 
 static void test_calloc_zeroes_what_was_used_before(void **state)
 {
-        static const size_t sizes[] = {1, 16, 100, 1000, 1025, 5000, 40000, 131072, 131073, 500000, 3000000};
+        static const size_t sizes[] = { 1,     16,     100,    1000,   1025,   5000,
+                                        40000, 131072, 131073, 500000, 3000000 };
 
         (void)state;
         for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
@@ -82,7 +83,12 @@ static void test_impossible_sizes_are_refused_with_enomem(void **state)
 
         (void)state;
         memset(object, 1, 100);
-#define REFUSED(call) do { errno = 0; assert_null(call); assert_int_equal(errno, ENOMEM); } while (0)
+#define REFUSED(call) \
+        do { \
+                errno = 0; \
+                assert_null(call); \
+                assert_int_equal(errno, ENOMEM); \
+        } while (0)
         REFUSED(stook_malloc(too_large));
         REFUSED(stook_malloc(SIZE_MAX - too_large + too_large));
         REFUSED(stook_calloc(too_large, 1));
@@ -134,7 +140,7 @@ static void test_errno_survives_frees_shrinking_and_success(void **state)
                 for (int j = 0; j < 50; j += 2)
                         stook_free(objects[j]);
                 for (int j = 1; j < 50; j += 2)
-                        stook_free_sized(objects[j], sizes[i] * 7);     /* the size is not trusted */
+                        stook_free_sized(objects[j], sizes[i] * 7); /* the size is not trusted */
                 stook_free(NULL);
                 assert_int_equal(errno, 4242);
         }

@@ -1,7 +1,8 @@
 /*
- * Purpose: objects that say whose they are. Every object carries a stamp at both ends that only its holder
- * knows; an object handed out twice, or touched by the allocator while held, has the wrong one. Shared by the
- * tests with threads, handlers and forks. No libc call that allocates, so handlers may use it.
+ * Purpose: objects that say whose they are. Every object carries a stamp at both ends that only its
+ * holder knows; an object handed out twice, or touched by the allocator while held, has the wrong
+ * one. Shared by the tests with threads, handlers and forks. No libc call that allocates, so
+ * handlers may use it.
  */
 #ifndef STAMPS_H
 #define STAMPS_H
@@ -50,7 +51,10 @@ static inline void stamps_drop(struct stamps *s, unsigned i)
         stook_free(object);
 }
 
-/* One step: give an object back, or take another, or resize one. Mostly small, sometimes up to 1 MiB. */
+/*
+ * One step: give an object back, or take another, or resize one. Mostly small, sometimes up to
+ * 1 MiB.
+ */
 static inline void stamps_step(struct stamps *s)
 {
         unsigned i = (unsigned)(stamps_random(s) % STAMPS_HELD);

@@ -1,7 +1,7 @@
 /*
- * Proves that threads share the heap without ever sharing an object: each stamps what it holds; objects are
- * passed between threads and freed by others; threads come and go; handlers allocate on top of all that; children
- * forked in the middle of it go on.
+ * Proves that threads share the heap without ever sharing an object: each stamps what it holds;
+ * objects are passed between threads and freed by others; threads come and go; handlers allocate on
+ * top of all that; children forked in the middle of it go on.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -155,7 +155,10 @@ static void test_handlers_on_top_of_busy_threads(void **state)
         assert_int_equal(timer_create(CLOCK_MONOTONIC, &event, &timer), 0);
         assert_int_equal(timer_settime(timer, 0, &every, NULL), 0);
 
-        /* Signals sent to the process go to this thread first: it works, too; the others get theirs by name. */
+        /*
+         * Signals sent to the process go to this thread first: it works, too; the others get theirs
+         * by name.
+         */
         struct stamps  here = {.random = 77};
         struct timespec from, now;
 
@@ -191,7 +194,7 @@ static void forks(pid_t (*make_child)(void), int count)
                 if (!child) {
                         struct stamps s = {.random = (uint64_t)n};
 
-                        alarm(20);                      /* a child that hangs is killed, and told of */
+                        alarm(20); /* a child that hangs is killed, and told of */
                         for (int i = 0; i < 3000; i++)
                                 stamps_step(&s);
                         stamps_end(&s);

@@ -1,6 +1,7 @@
 /*
- * A test step in a process of its own, for what would change this one for good: limits, namespaces, filters,
- * the once-only detection. Its checks are reported on stderr, and the test asserts on the exit code.
+ * A test step in a process of its own, for what would change this one for good: limits, namespaces,
+ * filters, the once-only detection. Its checks are reported on stderr, and the test asserts on the
+ * exit code.
  */
 #ifndef STOOK_TEST_CHILD_H
 #define STOOK_TEST_CHILD_H
@@ -24,7 +25,8 @@
 #define NEEDS(what)                                                                     \
         do {                                                                            \
                 if (!(what)) {                                                          \
-                        fprintf(stderr, "%s:%d: not possible here: %s\n", __FILE__, __LINE__, #what); \
+                        fprintf(stderr, "%s:%d: not possible here: %s\n", __FILE__, __LINE__, \
+                                #what); \
                         _exit(CHILD_SKIPPED);                                           \
                 }                                                                       \
         } while (0)

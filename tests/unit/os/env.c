@@ -1,6 +1,7 @@
 /*
- * What this proves: variables are found by their whole name, in no environment too; not in a set-user-ID
- * process; a refusal is one line and one write; stderr that is gone costs nothing; errno survives.
+ * What this proves: variables are found by their whole name, in no environment too; not in a
+ * set-user-ID process, where spelling is not looked at, either; a refusal is one line and one
+ * write; stderr that is gone costs nothing; errno survives.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -76,9 +77,16 @@ static void run_set_user_id(void)
 
 static int as_set_user_id(void)
 {
+        int ends[2];
+        char byte;
+
         NEEDS(getauxval(AT_SECURE));
         CHECK(getenv("STOOK_TEST"));
         CHECK(!stook_os_env("STOOK_TEST"));
+        CHECK(!pipe2(ends, O_NONBLOCK) && dup2(ends[1], 2) == 2);
+        setenv("STOOK_SLOT", "rseq", 1);
+        stook_os_env_check_spelling();
+        CHECK(read(ends[0], &byte, 1) == -1 && errno == EAGAIN);
         return CHILD_FINE;
 }
 
@@ -174,7 +182,9 @@ static void write_in_pieces(void)
                 n = read(ends[0], back + got, left < 4096 ? left : 4096);
                 CHECK(n > 0);
                 got += (size_t)n;
-                /* now and then the pipe stays full for several signals: a write of nothing, EINTR */
+                /*
+                 * now and then the pipe stays full for several signals: a write of nothing, EINTR
+                 */
                 usleep(got % (10 * 4096) ? 100 : 3000);
         }
         CHECK(got == sizeof(bytes) && !memcmp(bytes, back, got));

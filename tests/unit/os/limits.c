@@ -1,6 +1,6 @@
 /*
- * What this proves: limits and CPU counts are read right, from files of all shapes and from none: in a mount
- * namespace of their own the tests write /proc and /sys themselves.
+ * What this proves: limits and CPU counts are read right, from files of all shapes and from none:
+ * in a mount namespace of their own the tests write /proc and /sys themselves.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -153,7 +153,7 @@ static void address_limit(void)
         CHECK(stook_os_address_limit() == UINT64_MAX);
         set_limit(RLIMIT_AS, (rlim_t)1 << 40);
         CHECK(stook_os_address_limit() == (uint64_t)1 << 40);
-        /* One that everybody passes binds nobody, root or not. */
+        /* A limit that every process passes binds none, root or not. */
         NEEDS(geteuid() || !seteuid(65534));
         CHECK(stook_os_address_limit() == (uint64_t)1 << 40);
 }
@@ -200,7 +200,8 @@ static void page(void)
 
         unsigned allowed = 0, bound = stook_os_cpus_bound(&allowed);
 
-        CHECK(!bound || (bound >= stook_os_possible_cpus() && allowed > 0 && allowed <= bound && bound <= STOOK_CPUS_FEW));
+        CHECK(!bound || (bound >= stook_os_possible_cpus() && allowed > 0 && allowed <= bound &&
+                         bound <= STOOK_CPUS_FEW));
 }
 
 #define IN_CHILD(step)                                  \

@@ -1,6 +1,6 @@
 /*
- * What this proves: map I1 and I2: a reservation is aligned, unreadable; its parts become
- * zero pages and back without ever leaving a hole or splitting the mapping for good; purge and move say
+ * What this proves: map I1 and I2: a reservation is aligned, unreadable; its parts become zero
+ * pages and back without ever leaving a hole or splitting the mapping for good; purge and move say
  * truly whether they did it; the hook fails the commits it was told to; errno survives.
  */
 #include <errno.h>
@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "child.h"
+#include "base/inject.h"
 #include "os/os.h"
 
 #define PAGES 64
@@ -241,13 +242,15 @@ static void move_at_the_limit(void **state)
 }
 
 /*
- * As many mappings as a process may have, then one less each time: Linux from 6.17 on moves a source of several
- * mappings until it runs out of them, and leaves holes and half of the content behind.
+ * As many mappings as a process may have, then one less each time: Linux from 6.17 on moves a
+ * source of several mappings until it runs out of them, and leaves holes and half of the content
+ * behind.
  */
 static void move_without_mappings(void)
 {
         size_t pages = 400000, n = 0, bytes = 8 * page;
-        char *at = stook_os_reserve(pages * page, page), *to = at + 32 * page, *crumbs = at + PAGES * page;
+        char *at = stook_os_reserve(pages * page, page), *to = at + 32 * page,
+             *crumbs = at + PAGES * page;
         unsigned moves = 0;
 
         CHECK(at && stook_os_commit(to, bytes));
@@ -271,8 +274,12 @@ static void move_without_mappings(void)
                 if (!moved)
                         memcpy(to, at, bytes);
                 for (size_t i = 0; i < 8; i++)
-                        CHECK(to[i * page] == (char)(i + 1) && to[i * page + page - 1] == (char)(i + 1));
-                /* A hole of the test's own, for want of another way to have one mapping less at the limit. */
+                        CHECK(to[i * page] == (char)(i + 1) &&
+                              to[i * page + page - 1] == (char)(i + 1));
+                /*
+                 * A hole of the test's own, for want of another way to have one mapping less at the
+                 * limit.
+                 */
                 CHECK(!munmap(crumbs + 2 * --n * page, page));
         }
         CHECK(moves < 40);              /* the limit was met */
@@ -327,18 +334,18 @@ static void the_hook_fails_commits(void **state)
         char *at = reserve();
 
         (void)state;
-        stook_os_fail_commit = 3;
+        stook_inject.commit_fail_from = 3;
         assert_true(stook_os_commit(at, page));
         assert_true(stook_os_commit(at + page, page));
-        assert_int_equal(stook_os_fail_commit, 1);
+        assert_int_equal(stook_inject.commit_fail_from, 1);
         assert_false(stook_os_commit(at + 2 * page, page));
-        assert_int_equal(stook_os_fail_commit, -1);
+        assert_int_equal(stook_inject.commit_fail_from, 1);
         assert_false(stook_os_commit(at + 2 * page, page));
         assert_false(readable(at + 2 * page));
-        assert_int_equal(stook_os_fail_commit, -1);
-        stook_os_fail_commit = 0;
+        assert_int_equal(stook_inject.commit_fail_from, 1);
+        stook_inject.commit_fail_from = 0;
         assert_true(stook_os_commit(at + 2 * page, page));
-        assert_int_equal(stook_os_fail_commit, 0);
+        assert_int_equal(stook_inject.commit_fail_from, 0);
         stook_os_unreserve(at, PAGES * page);
 }
 

@@ -1,7 +1,8 @@
 /*
- * What this proves: rseq_register I1-I3 and membarrier, with libc's registration (argument `libc`) and with
- * our own (`own`, and glibc's tunable off): areas are alive, one for each thread; a refusing kernel, another
- * owner, a thread at its end and keys that might allocate leave a thread without one, barred, and errno alone.
+ * What this proves: rseq_register I1-I3 and membarrier, with libc's registration (argument `libc`)
+ * and with our own (`own`, and glibc's tunable off): areas are alive, one for each thread; a
+ * refusing kernel, another owner, a thread at its end and keys that might allocate leave a thread
+ * without one, barred, and errno alone.
  */
 #include <errno.h>
 #include <linux/filter.h>
@@ -75,7 +76,7 @@ static void alive(void)
         CHECK(stook_os_rseq_owner() == expected_owner());
         CHECK(stook_os_rseq_has_mm_cid() == (getauxval(27) >= 28));
         area = stook_os_rseq_area();
-        CHECK(area && !stook_self->barred);
+        CHECK(area && !stook_self_is_barred());
         CHECK((area == stook_self->own_rseq) == own);
         CHECK(stook_os_rseq_area() == area);            /* a handler on top asks again */
         CHECK(errno == 4711);
@@ -93,7 +94,8 @@ static void alive(void)
 
 /* ---- threads and their end ---- */
 
-static pthread_key_t later_key;         /* made after the library's, so its destructor runs after that one's */
+/* Made after the library's, so its destructor runs after that one's. */
+static pthread_key_t later_key;
 static char *seen_area;
 static bool ended_well;
 static char other_area[32] __attribute__((aligned(32)));
@@ -101,7 +103,7 @@ static char other_area[32] __attribute__((aligned(32)));
 static void later_destructor(void *unused)
 {
         (void)unused;
-        ended_well = stook_self->barred && !stook_self->ready && !stook_os_rseq_area();
+        ended_well = stook_self_is_barred() && !stook_self->ready && !stook_os_rseq_area();
         /* The kernel has no area for this thread any more if it takes another one. */
         ended_well &= raw_rseq(other_area, 0) == 0 && raw_rseq(other_area, 1) == 0;
 }
@@ -136,7 +138,7 @@ static void check_none(void)
         CHECK(stook_os_rseq_owner() == STOOK_RSEQ_NONE);
         CHECK(!stook_os_rseq_has_mm_cid());
         CHECK(!stook_os_rseq_area());
-        CHECK(stook_self->barred);
+        CHECK(stook_self_is_barred());
         CHECK(errno == 4711);
 }
 
@@ -151,7 +153,7 @@ static void refused_enosys(void) { refused_by(ENOSYS); }
 static void refused_eperm(void) { refused_by(EPERM); }
 static void refused_einval(void) { refused_by(EINVAL); }
 
-static void somebody_elses(void)
+static void another_librarys(void)
 {
         NEEDS(own && kernel_can);
         CHECK(!raw_rseq(other_area, 0));
@@ -159,20 +161,21 @@ static void somebody_elses(void)
         CHECK(!raw_rseq(other_area, 1));
 }
 
-static void *thread_of_somebody_else(void *unused)
+static void *thread_of_another_library(void *unused)
 {
-        ended_well = raw_rseq(other_area, 0) == 0 && !stook_os_rseq_area() && stook_self->barred;
+        ended_well = raw_rseq(other_area, 0) == 0 && !stook_os_rseq_area() &&
+                     stook_self_is_barred();
         raw_rseq(other_area, 1);
         return unused;
 }
 
-static void one_thread_of_somebody_else(void)
+static void one_thread_of_another_library(void)
 {
         pthread_t thread;
 
         NEEDS(own && kernel_can);
         stook_os_rseq_detect();
-        CHECK(!pthread_create(&thread, NULL, thread_of_somebody_else, NULL));
+        CHECK(!pthread_create(&thread, NULL, thread_of_another_library, NULL));
         CHECK(!pthread_join(thread, NULL));
         CHECK(ended_well);
         CHECK(stook_os_rseq_area());
@@ -196,13 +199,13 @@ static void libc_without_this_thread(void)
         CHECK(!raw_rseq(stook_os_rseq_area(), 1));
         /* The kernel leaves -1 in an area that it gives up. */
         CHECK(!stook_os_rseq_area());
-        CHECK(stook_self->barred);
+        CHECK(stook_self_is_barred());
 }
 
 static void barred_stays_barred(void)
 {
         stook_os_rseq_detect();
-        stook_self->barred = 1;
+        stook_self_bar();
         CHECK(!stook_os_rseq_area());
 }
 
@@ -251,8 +254,8 @@ IN_CHILD(ends)
 IN_CHILD(refused_enosys)
 IN_CHILD(refused_eperm)
 IN_CHILD(refused_einval)
-IN_CHILD(somebody_elses)
-IN_CHILD(one_thread_of_somebody_else)
+IN_CHILD(another_librarys)
+IN_CHILD(one_thread_of_another_library)
 IN_CHILD(keys_that_might_allocate)
 IN_CHILD(libc_without_this_thread)
 IN_CHILD(barred_stays_barred)
@@ -269,8 +272,8 @@ int main(int argc, char **argv)
                 cmocka_unit_test(test_refused_enosys),
                 cmocka_unit_test(test_refused_eperm),
                 cmocka_unit_test(test_refused_einval),
-                cmocka_unit_test(test_somebody_elses),
-                cmocka_unit_test(test_one_thread_of_somebody_else),
+                cmocka_unit_test(test_another_librarys),
+                cmocka_unit_test(test_one_thread_of_another_library),
                 cmocka_unit_test(test_keys_that_might_allocate),
                 cmocka_unit_test(test_libc_without_this_thread),
                 cmocka_unit_test(test_barred_stays_barred),
@@ -282,7 +285,10 @@ int main(int argc, char **argv)
         long r;
 
         own = argc > 1 && !strcmp(argv[1], "own");
-        /* Whoever is registered: a kernel without rseq says ENOSYS, one with it finds a fault in length 0. */
+        /*
+         * Whatever is registered: a kernel without rseq says ENOSYS, one with it finds a fault in
+         * length 0.
+         */
         r = syscall(SYS_rseq, NULL, 0, 0, SIGNATURE);
         kernel_can = r < 0 && errno != ENOSYS && errno != EPERM;
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 #!/bin/sh
-# What this proves: base and os build and link with musl, whose libc registers no rseq area, and rseq_threads.c
-# holds there.
+# What this proves: base and os build and link with musl, whose libc registers no rseq area, and
+# rseq_threads.c holds there.
 set -eu
 
 command -v musl-gcc >/dev/null || { echo "no musl-gcc"; exit 77; }
@@ -13,8 +13,9 @@ x86_64) machine=-mcx16 ;;
 esac
 for link in "" -static; do
         # shellcheck disable=SC2086
-        musl-gcc -std=gnu17 -O2 -Wall -Wextra -Werror -D_GNU_SOURCE -ftls-model=initial-exec -fvisibility=hidden \
-                $machine $link -I"$src" -I"$STOOK_SOURCE/include" -o "$folder/threads" \
+        musl-gcc -std=gnu17 -O2 -Wall -Wextra -Werror -D_GNU_SOURCE -ftls-model=initial-exec \
+                -fvisibility=hidden $machine $link -I"$src" -I"$STOOK_SOURCE/include" \
+                -o "$folder/threads" \
                 "$STOOK_SOURCE/tests/unit/os/rseq_threads.c" "$src"/os/*.c "$src"/base/*.c
         "$folder/threads" 30000
 done

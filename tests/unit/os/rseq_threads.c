@@ -1,8 +1,9 @@
 /*
- * What this proves: rseq_register I1 where it hurts: many short detached threads under load, each registering
- * an area of our own in its thread-local storage and ending. With musl that memory is unmapped by the thread
- * itself: without the unregistration the process dies within a thousand of them.
- * Neither cmocka nor glibc: rseq_musl.sh builds it with musl-gcc. Arguments: number of threads.
+ * What this proves: rseq_register I1 where it hurts: many short detached threads under load, each
+ * registering an area of our own in its thread-local storage and ending. With musl that memory is
+ * unmapped by the thread itself: without the unregistration the process dies within a thousand of
+ * them. Neither cmocka nor glibc: rseq_musl.sh builds it with musl-gcc. Arguments: number of
+ * threads.
  */
 #include <pthread.h>
 #include <semaphore.h>

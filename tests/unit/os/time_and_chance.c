@@ -1,6 +1,7 @@
 /*
- * What this proves: futex waits end by a wake, by the time and by another value, and leave errno alone; the
- * clock runs with the system's; random numbers are spread, and threads draw different ones.
+ * What this proves: futex waits end by a wake, by the time and by another value, and leave errno
+ * alone; the clock runs with the system's; random numbers are spread, and threads draw different
+ * ones.
  */
 #include <errno.h>
 #include <pthread.h>

@@ -1,7 +1,7 @@
 /*
- * What this proves: nodes are read from /sys as the kernel writes it (gaps in the numbers, nodes without memory or
- * without CPUs, distances), anything odd counts as one node; STOOK_TOPOLOGY makes up what its page says, and nonsense
- * in it is refused.
+ * What this proves: nodes are read from /sys as the kernel writes it (gaps in the numbers, nodes
+ * without memory or without CPUs, distances), anything odd counts as one node; STOOK_TOPOLOGY makes
+ * up what its page says, and nonsense in it is refused.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "child.h"
+#include "base/inject.h"
 #include "os/number_list.h"
 #include "os/os.h"
 
@@ -46,7 +47,7 @@ static void remove_folder(void)
 static void make_folder(void)
 {
         CHECK(mkdtemp(folder));
-        stook_os_node_folder = folder;
+        stook_inject.node_folder = folder;
         unsetenv("STOOK_TOPOLOGY");
 }
 
@@ -74,11 +75,15 @@ static void machine(void)
         CHECK(errno == 7);
         remove_folder();
         CHECK(stook_os_node_count() == 4 && !stook_os_topology_is_fake());
-        CHECK(stook_os_node_exists(0) && !stook_os_node_exists(1) && stook_os_node_exists(2) && stook_os_node_exists(3));
+        CHECK(stook_os_node_exists(0) && !stook_os_node_exists(1) && stook_os_node_exists(2) &&
+              stook_os_node_exists(3));
         CHECK(!stook_os_node_exists(4) && !stook_os_node_exists(64) && !stook_os_node_exists(~0u));
-        CHECK(stook_os_node_has_memory(0) && !stook_os_node_has_memory(2) && stook_os_node_has_memory(3));
-        CHECK(stook_os_node_home(0) == 0 && stook_os_node_home(2) == 3 && stook_os_node_home(3) == 3);
-        CHECK(stook_os_node_of_cpu(0) == 0 && stook_os_node_of_cpu(9) == 0 && stook_os_node_of_cpu(3) == 2);
+        CHECK(stook_os_node_has_memory(0) && !stook_os_node_has_memory(2) &&
+              stook_os_node_has_memory(3));
+        CHECK(stook_os_node_home(0) == 0 && stook_os_node_home(2) == 3 &&
+              stook_os_node_home(3) == 3);
+        CHECK(stook_os_node_of_cpu(0) == 0 && stook_os_node_of_cpu(9) == 0 &&
+              stook_os_node_of_cpu(3) == 2);
         CHECK(stook_os_node_of_cpu(4) == 0);    /* in no node */
         CHECK(stook_os_topology_slots() == 0);
 }
@@ -97,7 +102,7 @@ static void one_node(void)
 static void no_folder(void)
 {
         unsetenv("STOOK_TOPOLOGY");
-        stook_os_node_folder = "/nowhere";
+        stook_inject.node_folder = "/nowhere";
         stook_os_topology_detect();
         is_flat();
 }
@@ -161,13 +166,30 @@ static void as_many_as_there_can_be(void)
 static void nonsense(void)
 {
         static const char *const values[] = {
-                "", "x", "nodes", "nodes=", "nodes=0", "nodes=65", "nodes=2x", "nodes=2:", "nodes=2:x=1", "nodes=2:memory=",
-                "nodes=2:memory=2", "nodes=2:memory=0-64", "nodes=2:memory=1-0", "nodes=2:memory=0-", "nodes=2:memory=0 1",
-                "nodes=2:slots=0", "nodes=2:slots=5000", "nodes=2:slots=", "memory=0", "nodes=-1",
+                "",
+                "x",
+                "nodes",
+                "nodes=",
+                "nodes=0",
+                "nodes=65",
+                "nodes=2x",
+                "nodes=2:",
+                "nodes=2:x=1",
+                "nodes=2:memory=",
+                "nodes=2:memory=2",
+                "nodes=2:memory=0-64",
+                "nodes=2:memory=1-0",
+                "nodes=2:memory=0-",
+                "nodes=2:memory=0 1",
+                "nodes=2:slots=0",
+                "nodes=2:slots=5000",
+                "nodes=2:slots=",
+                "memory=0",
+                "nodes=-1",
                 "nodes=99999999999999999999",
         };
 
-        stook_os_node_folder = "/nowhere";
+        stook_inject.node_folder = "/nowhere";
         fclose(stderr);
         for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
                 setenv("STOOK_TOPOLOGY", values[i], 1);
@@ -203,7 +225,9 @@ static void lists_in_pieces(void **state)
                 struct told t = { .n = 0 };
 
                 stook_number_list_read(&list, text, cut, tell, &t);
-                stook_number_list_read(&list, text + cut, strlen(text) - (cut < strlen(text) ? cut : strlen(text)), tell, &t);
+                stook_number_list_read(&list, text + cut,
+                                       strlen(text) - (cut < strlen(text) ? cut : strlen(text)),
+                                       tell, &t);
                 assert_true(stook_number_list_end(&list, tell, &t));
                 assert_int_equal(t.n, 3);
                 assert_int_equal(t.ranges[0][1], 3);

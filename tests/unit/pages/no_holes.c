@@ -1,7 +1,7 @@
 /*
- * Proves: nothing inside our ranges is ever unmapped (span.h I3): while one thread grows, moves and gives spans,
- * another maps and unmaps 4 KiB to 2 MiB in a loop, and none of its mappings ever lies in a range of ours. And
- * that churn leaves no VMAs behind.
+ * Proves: nothing inside our ranges is ever unmapped (span.h I3): while one thread grows, moves and
+ * gives spans, another maps and unmaps 4 KiB to 2 MiB in a loop, and none of its mappings ever lies
+ * in a range of ours. And that churn leaves no VMAs behind.
  */
 #include "pages_env.h"
 #include <pthread.h>
@@ -22,7 +22,8 @@ static void *map_in_a_loop(void *arg)
 
                 for (unsigned i = 0; i < 8; i++) {
                         bytes[i] = (size_t)4096 << next_random(&random) % 10;
-                        at[i] = mmap(NULL, bytes[i], PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+                        at[i] = mmap(NULL, bytes[i], PROT_READ | PROT_WRITE,
+                                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
                         if (at[i] == MAP_FAILED)
                                 continue;
                         foreign_maps++;
@@ -82,7 +83,10 @@ static void churn_leaves_no_vmas(void **state)
         assert_true(after <= before + 4);
 }
 
-/* 1 GiB taken, touched and given in pieces of 64 KiB: the system has it back at once, but for the allowance. */
+/*
+ * 1 GiB taken, touched and given in pieces of 64 KiB: the system has it back at once, but for the
+ * allowance.
+ */
 static void spike_is_given_back(void **state)
 {
         enum { SPANS = 4096 };
@@ -101,7 +105,8 @@ static void spike_is_given_back(void **state)
         for (unsigned i = 0; i < SPANS; i++)
                 stook_span_give(spans[i]);
         after = resident_bytes();
-        printf("resident %zu KiB before, %zu KiB after a spike of 1 GiB\n", before >> 10, after >> 10);
+        printf("resident %zu KiB before, %zu KiB after a spike of 1 GiB\n", before >> 10,
+               after >> 10);
         assert_true(after < before + ((size_t)16 << 20));
         assert_sound();
 }

@@ -1,8 +1,8 @@
 /*
- * What this proves: each node's spans lie in a part of the address space of its own; 100 GiB over 8 nodes, taken, given
- * and taken again in large spans and in crumbs, are fewer than 100 mappings; a node that outgrows its part goes on in
- * pieces; where a limit binds, each node has pieces of its own; memory given back reads as zeros when it comes again.
- * Run with STOOK_TOPOLOGY=nodes=8.
+ * What this proves: each node's spans lie in a part of the address space of its own; 100 GiB over 8
+ * nodes, taken, given and taken again in large spans and in crumbs, are fewer than 100 mappings; a
+ * node that outgrows its part goes on in pieces; where a limit binds, each node has pieces of its
+ * own; memory given back reads as zeros when it comes again. Run with STOOK_TOPOLOGY=nodes=8.
  */
 #include <sys/resource.h>
 #include "pages_env.h"
@@ -12,7 +12,8 @@
 
 #define NODES 8
 #define GIB ((size_t)1 << 30)
-#define BIG 3200                        /* spans of 32 MiB: larger ones have two mappings each, on one node too */
+/* Spans of 32 MiB: larger ones have two mappings each, on one node too. */
+#define BIG 3200
 #define CRUMBS 512
 
 static void start(void)
@@ -73,12 +74,13 @@ static void parts_are_contiguous(void)
         start();
         for (unsigned node = 0; node < NODES; node++)
                 take(node, 64 << 20);
-        for (uintptr_t at = stook_range.base; at - stook_range.base < stook_range.bytes; at += GIB) {
+        for (uintptr_t at = stook_range.base; at - stook_range.base < stook_range.bytes;
+             at += GIB) {
                 changes += stook_address_node(at) != last;
                 last = stook_address_node(at);
         }
         CHECK(changes == NODES && stook_ranges_count() == NODES);
-        /* An address nobody has used yet is looked up, and is nothing. */
+        /* A lookup of an address that was not used yet finds nothing. */
         CHECK(stook_pagemap_get(stook_range.base + stook_range.bytes / NODES - 4096) == 0);
 }
 
@@ -118,9 +120,11 @@ static void moved_and_given_back(void)
                 memset((void *)span->start, 7, span->bytes);
                 span = stook_span_move(span, 80 << 20);
                 CHECK(span && span->node == 3 && stook_address_node(span->start) == 3);
-                CHECK(*(char *)(span->start + (39 << 20)) == 7 && *(char *)(span->start + (41 << 20)) == 0);
+                CHECK(*(char *)(span->start + (39 << 20)) == 7 &&
+                      *(char *)(span->start + (41 << 20)) == 0);
                 CHECK(stook_span_resize(span, 34 << 20) && stook_span_resize(span, 40 << 20));
-                CHECK(*(char *)(span->start + (33 << 20)) == 7 && *(char *)(span->start + (35 << 20)) == 0);
+                CHECK(*(char *)(span->start + (33 << 20)) == 7 &&
+                      *(char *)(span->start + (35 << 20)) == 0);
                 stook_span_give(span);
                 span = stook_span_move(take(6, 2 << 20), 3 << 20);
                 CHECK(span && stook_address_node(span->start) == 6 && *(char *)span->start == 1);

@@ -1,5 +1,6 @@
 /*
- * Purpose: what the page layer's tests share: start, a check that prints each fault, a seed that is printed.
+ * Purpose: what the page layer's tests share: start, a check that prints each fault, a seed that is
+ * printed.
  */
 #ifndef PAGES_ENV_H
 #define PAGES_ENV_H
@@ -16,13 +17,15 @@
 #include <unistd.h>
 #include <cmocka.h>
 #include "os/os.h"
+#include "pages/policy.h"
 #include "pages/span.h"
 
 static inline void print_fault(const char *what, const struct stook_span *span)
 {
         if (span)
-                fprintf(stderr, "fault: %s: span %p start %#zx bytes %#zx kind %u state %u\n", what, (const void *)span,
-                        (size_t)span->start, span->bytes, span->kind, span->state);
+                fprintf(stderr, "fault: %s: span %p start %#zx bytes %#zx kind %u state %u\n", what,
+                        (const void *)span, (size_t)span->start, span->bytes, span->kind,
+                        span->state);
         else
                 fprintf(stderr, "fault: %s\n", what);
 }
@@ -35,7 +38,8 @@ static inline void assert_sound(void)
 static inline uint64_t seed_of_run(void)
 {
         const char *given = getenv("SEED");
-        uint64_t seed = given ? strtoull(given, NULL, 0) : (uint64_t)time(NULL) * 2654435761u ^ (uint64_t)getpid();
+        uint64_t seed = given ? strtoull(given, NULL, 0)
+                              : (uint64_t)time(NULL) * 2654435761u ^ (uint64_t)getpid();
 
         printf("SEED=%llu\n", (unsigned long long)seed);
         return seed | 1;

@@ -1,11 +1,12 @@
 /*
- * Proves: out of memory is NULL, and nothing is lost: with the n-th commit failing for every n until all goes
- * well, under RLIMIT_AS, and with the lock held by somebody who never returns.
+ * Proves: out of memory is NULL, and nothing is lost: with the n-th commit failing for every n
+ * until all goes well, under RLIMIT_AS, and with the lock held by a call that never returns.
  */
 #include "pages_env.h"
 #include <pthread.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include "base/inject.h"
 #include "base/lock.h"
 #include "pages/pages_node.h"
 #include "pages/range.h"
@@ -33,7 +34,8 @@ static unsigned round_of_requests(void)
                                 span[i] = to;
                         else
                                 failed++;
-                        assert_int_equal(((char *)span[i]->start)[((bytes + 4095) & ~(size_t)4095) - 1], 7);
+                        assert_int_equal(
+                                ((char *)span[i]->start)[((bytes + 4095) & ~(size_t)4095) - 1], 7);
                 }
         }
         assert_sound();
@@ -70,9 +72,9 @@ static int fail_nth(long n)
 {
         unsigned failed;
 
-        stook_os_fail_commit = n;
+        stook_inject.commit_fail_from = n;
         failed = round_of_requests();
-        stook_os_fail_commit = 0;
+        stook_inject.commit_fail_from = 0;
         if (taken() || stook_pages_validate(print_fault) || round_of_requests())
                 return 3;
         return failed ? 1 : 0;
@@ -168,7 +170,8 @@ static void *work_without_the_lock(void *arg)
 {
         (void)arg;
         for (unsigned i = 0; i < 200; i++) {
-                struct stook_span *a = stook_span_take(0, 64 << 10, 0), *b = stook_span_take(0, 200 << 10, 1 << 16);
+                struct stook_span *a = stook_span_take(0, 64 << 10, 0),
+                                  *b = stook_span_take(0, 200 << 10, 1 << 16);
 
                 assert_non_null(a);
                 assert_non_null(b);
@@ -187,7 +190,8 @@ static void holder_that_never_returns(void **state)
         assert_true(stook_lock_take(&stook_pages_nodes[0].lock));
         work_without_the_lock(NULL);                    /* as a handler on top of the holder */
         assert_int_equal(pthread_create(&thread, NULL, work_without_the_lock, NULL), 0);
-        pthread_join(thread, NULL);                     /* another thread: waits, boundedly, and goes on */
+        /* Another thread: waits, boundedly, and goes on. */
+        pthread_join(thread, NULL);
         stook_pages_unlock(&stook_pages_nodes[0]);
         assert_int_equal(taken(), 0);
         assert_sound();
@@ -206,7 +210,8 @@ int main(int argc, char **argv)
         int failed;
 
         (void)argc, (void)argv;
-        failed = cmocka_run_group_tests(limits, NULL, NULL);    /* children start the layer themselves */
+        /* Children start the layer themselves. */
+        failed = cmocka_run_group_tests(limits, NULL, NULL);
         if (!stook_pages_start())
                 return 1;
         return failed | cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,9 +1,11 @@
 /*
- * Proves: spans never overlap, are aligned and as long as asked, read as zeros where their state says so, keep
- * their content over resize and move; the bins, the map and coalescing stay sound after every step (span.h
- * I1, I2), also when every second lock is refused; and everything given back is one free run again.
+ * Proves: spans never overlap, are aligned and as long as asked, read as zeros where their state
+ * says so, keep their content over resize and move; the bins, the map and coalescing stay sound
+ * after every step (span.h I1, I2), also when every second lock is refused; and everything given
+ * back is one free run again.
  */
 #include "pages_env.h"
+#include "base/inject.h"
 #include "base/lock.h"
 
 #define LIVE 200
@@ -67,9 +69,37 @@ static size_t some_bytes(uint64_t *random)
         }
 }
 
+static unsigned taken_together;         /* spans of stook_span_take_some */
+
 static unsigned some_node(uint64_t *random)
 {
         return stook_os_node_home((unsigned)(next_random(random) % stook_os_node_count()));
+}
+
+/* Several small spans in one hold of the lock, and back in one. */
+static void take_some_give_chain(struct live *live, uint64_t *random)
+{
+        unsigned n = 1 + (unsigned)(next_random(random) % STOOK_SPAN_SOME), got;
+        size_t bytes = stook_os_page_bytes() << next_random(random) % 3;
+        struct stook_span *spans[STOOK_SPAN_SOME];
+
+        got = stook_span_take_some(some_node(random), bytes, n, spans);
+        assert_true(got <= n);
+        for (unsigned i = 0; i < got; i++) {
+                assert_int_equal(spans[i]->kind, STOOK_SPAN_TAKEN);
+                assert_int_equal(spans[i]->bytes, bytes);
+                assert_int_equal(spans[i]->node, spans[0]->node);
+                check_zero(spans[i]);
+                check_apart(live, spans[i]);
+                memset((void *)spans[i]->start, (int)i + 1, bytes);
+        }
+        for (unsigned i = 0; i < got; i++) {
+                for (size_t at = 0; at < bytes; at += 512)
+                        assert_int_equal(((char *)spans[i]->start)[at], i + 1);
+                spans[i]->link.next = i + 1 < got ? &spans[i + 1]->link : NULL;
+        }
+        stook_span_give_chain(got ? &spans[0]->link : NULL);
+        taken_together += got;
 }
 
 static void operations(uint64_t seed)
@@ -81,12 +111,18 @@ static void operations(uint64_t seed)
                 struct live *l = &live[next_random(&random) % LIVE];
                 size_t bytes = some_bytes(&random);
 
+                if (step % 8 == 0)
+                        take_some_give_chain(live, &random);
+
                 if (!l->span) {
-                        size_t align = next_random(&random) % 4 ? 0 : (size_t)4096 << next_random(&random) % 10;
+                        size_t align = next_random(&random) % 4
+                                               ? 0
+                                               : (size_t)4096 << next_random(&random) % 10;
 
                         l->span = stook_span_take(some_node(&random), bytes, align);
                         assert_non_null(l->span);
-                        assert_true(l->span->bytes >= bytes && l->span->bytes < bytes + stook_os_page_bytes());
+                        assert_true(l->span->bytes >= bytes &&
+                                    l->span->bytes < bytes + stook_os_page_bytes());
                         assert_true(!align || !(l->span->start & (align - 1)));
                         check_zero(l->span);
                         l->span->kind = STOOK_SPAN_LARGE;
@@ -126,10 +162,11 @@ static void operations(uint64_t seed)
                         stook_span_give(live[i].span);
                         live[i].span = NULL;
                 }
-        stook_lock_refuse_every = 0;
+        stook_inject.lock_refuse_every = 0;
         for (unsigned node = 0; node < stook_os_node_count(); node++)
                 if (stook_os_node_has_memory(node))
-                        stook_span_give(stook_span_take(node, 4096, 0));        /* who has the lock empties pending */
+                        /* The holder of the lock empties pending. */
+                        stook_span_give(stook_span_take(node, 4096, 0));
         assert_sound();
 }
 
@@ -137,12 +174,13 @@ static void random_operations(void **state)
 {
         (void)state;
         operations(seed_of_run());
+        assert_true(taken_together > STEPS / 16);
 }
 
 static void random_operations_with_refused_locks(void **state)
 {
         (void)state;
-        stook_lock_refuse_every = 2;
+        stook_inject.lock_refuse_every = 2;
         operations(seed_of_run());
 }
 

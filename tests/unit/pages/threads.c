@@ -1,8 +1,8 @@
 /*
- * Proves: spans taken, resized, moved, purged and given back by several threads at once never overlap and keep
- * their content, while some locks are refused and signal handlers do the same on top; that in the end the layer is
- * sound, and all address space that was ever taken is free again. A child forked meanwhile, which libc does not know of, has a
- * layer that is sound once repaired.
+ * Proves: spans taken, resized, moved, purged and given back by several threads at once never
+ * overlap and keep their content, while some locks are refused and signal handlers do the same on
+ * top; that in the end the layer is sound, and all address space that was ever taken is free again.
+ * A child forked meanwhile, which libc does not know of, has a layer that is sound once repaired.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -11,6 +11,7 @@
 #include <sys/time.h>
 #include <sys/wait.h>
 #include "pages_env.h"
+#include "base/inject.h"
 #include "base/lock.h"
 #include "pages/meta.h"
 #include "pages/range.h"
@@ -91,7 +92,8 @@ static void take(struct live *l, uint64_t *random)
                         if (*(uint64_t *)(l->span->start + at))
                                 fault("zero memory is not zero\n");
         l->stamp = next_random(random);
-        __atomic_store_n(&l->span->kind, r & 64 ? STOOK_SPAN_LARGE : STOOK_SPAN_TAKEN, __ATOMIC_RELEASE);
+        __atomic_store_n(&l->span->kind, r & 64 ? STOOK_SPAN_LARGE : STOOK_SPAN_TAKEN,
+                         __ATOMIC_RELEASE);
         stamp(l);
 }
 
@@ -184,7 +186,7 @@ static int child(void)
 
         alarm(20);
         faults = 0;
-        stook_lock_refuse_every = 0;
+        stook_inject.lock_refuse_every = 0;
         stook_pages_fork_child(false);
         if (stook_pages_validate(print_fault))
                 return 1;
@@ -220,7 +222,8 @@ static size_t handed_out(void)
 static void run(uint32_t refuse_every, unsigned us_between_signals, bool fork)
 {
         struct sigaction sa = { .sa_handler = handler, .sa_flags = SA_RESTART };
-        struct itimerval every = { { 0, us_between_signals }, { 0, us_between_signals } }, never = { 0 };
+        struct itimerval every = { { 0, us_between_signals }, { 0, us_between_signals } },
+                         never = { 0 };
         uint64_t seed = seed_of_run(), seeds[THREADS], end;
         pthread_t threads[THREADS];
         struct stook_pages_stats s;
@@ -228,7 +231,7 @@ static void run(uint32_t refuse_every, unsigned us_between_signals, bool fork)
 
         stop = 0;
         faults = steps = handled = forks = 0;
-        __atomic_store_n(&stook_lock_refuse_every, refuse_every, __ATOMIC_RELAXED);
+        __atomic_store_n(&stook_inject.lock_refuse_every, refuse_every, __ATOMIC_RELAXED);
         for (unsigned i = 0; i < THREADS; i++) {
                 seeds[i] = next_random(&seed);
                 assert_int_equal(pthread_create(&threads[i], NULL, work, &seeds[i]), 0);
@@ -253,11 +256,12 @@ static void run(uint32_t refuse_every, unsigned us_between_signals, bool fork)
         __atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
         for (unsigned i = 0; i < THREADS; i++)
                 pthread_join(threads[i], NULL);
-        __atomic_store_n(&stook_lock_refuse_every, 0, __ATOMIC_RELAXED);
+        __atomic_store_n(&stook_inject.lock_refuse_every, 0, __ATOMIC_RELAXED);
         stook_pages_purge(0);
         assert_sound();
         stook_pages_stats(&s);
-        printf("%zu steps, %zu handlers, %zu forks, %zu spans free\n", steps, handled, forks, s.free_spans);
+        printf("%zu steps, %zu handlers, %zu forks, %zu spans free\n", steps, handled, forks,
+               s.free_spans);
         assert_int_equal(faults, 0);
         assert_int_equal(bad, 0);
         assert_int_equal(s.taken_bytes, 0);

@@ -1,6 +1,7 @@
 /*
- * What this proves: the text of each report, by one write; the hook gets the same line and the parts; what is not
- * known is left out; abort or not, as told; the formatter never writes beyond its buffer.
+ * What this proves: the text of each report, by one write; the hook gets the same line and the
+ * parts; what is not known is left out; abort or not, as told; the formatter never writes beyond
+ * its buffer.
  */
 #include <inttypes.h>
 #include <setjmp.h>
@@ -54,10 +55,13 @@ static void test_texts(void **unused)
 
         (void)unused;
         for (size_t i = 0; i < STOOK_ARRAY_SIZE(table); i++) {
-                stook_report_fault(table[i].fault, AT(0x7f0012345678), CACHE, AT(0x7f0012345000), 0x678, NULL);
+                stook_report_fault(table[i].fault, AT(0x7f0012345678), CACHE, AT(0x7f0012345000),
+                                   0x678, NULL);
                 strcpy(text, "stook: ");
                 strcat(text, table[i].text);
-                strcat(text, ": pointer 0x7f0012345678 (cache objects, slab 0x7f0012345000 offset 1656)\n");
+                strcat(text,
+                       ": pointer 0x7f0012345678 (cache objects, slab 0x7f0012345000 "
+                       "offset 1656)\n");
                 assert_string_equal(written, text);
         }
         assert_int_equal(writes, STOOK_ARRAY_SIZE(table));
@@ -72,7 +76,8 @@ static void test_parts_left_out(void **unused)
         stook_report_fault(STOOK_FAULT_FOREIGN, AT(0x10), CACHE, NULL, 0, "why");
         assert_string_equal(written, "stook: foreign pointer: pointer 0x10 (cache objects): why\n");
         stook_report_fault(STOOK_FAULT_NOT_LIVE, AT(0x10), NULL, AT(0x8), 8, NULL);
-        assert_string_equal(written, "stook: pointer to no live object: pointer 0x10 (slab 0x8 offset 8)\n");
+        assert_string_equal(written,
+                            "stook: pointer to no live object: pointer 0x10 (slab 0x8 offset 8)\n");
         stook_report_found(STOOK_FAULT_OBJECTS_LEFT, NULL, CACHE, NULL, 0, "3 still allocated");
         assert_string_equal(written, "stook: objects left (cache objects): 3 still allocated\n");
 }
@@ -97,7 +102,9 @@ static void hook(const struct stook_report *report, void *data)
 {
         assert_int_equal(report->report_size, sizeof(*report));
         assert_int_equal(report->fault, STOOK_FAULT_DOUBLE_FREE);
-        assert_string_equal(report->text, "stook: double free: pointer 0x50 (cache objects, slab 0x40 offset 16): twice");
+        assert_string_equal(
+                report->text,
+                "stook: double free: pointer 0x50 (cache objects, slab 0x40 offset 16): twice");
         assert_ptr_equal(report->object, AT(0x50));
         assert_string_equal(report->cache_name, CACHE);
         assert_ptr_equal(report->slab, AT(0x40));
@@ -137,7 +144,8 @@ static void test_policy(void **unused)
                 aborts++;
         else
                 stook_report_found(STOOK_FAULT_OBJECTS_LEFT, NULL, CACHE, NULL, 0, NULL);
-        assert_int_equal(aborts, 1);                    /* what was found is told, and that is all */
+        /* What was found is told, and that is all. */
+        assert_int_equal(aborts, 1);
         stook_report_set_policy(STOOK_ON_FAULT_REPORT);
         if (setjmp(aborted))
                 aborts++;
@@ -152,13 +160,16 @@ static void test_format(void **unused)
         char text[64];
 
         (void)unused;
-        assert_int_equal(stook_report_format(text, sizeof(text), "%s|%u|%x|%p|%%", "word", UINT64_C(0), UINT64_MAX, AT(0xab)), 30);
+        assert_int_equal(stook_report_format(text, sizeof(text), "%s|%u|%x|%p|%%", "word",
+                                             UINT64_C(0), UINT64_MAX, AT(0xab)),
+                         30);
         assert_string_equal(text, "word|0|ffffffffffffffff|0xab|%");
         stook_report_format(text, sizeof(text), "%u %s", UINT64_MAX, (char *)NULL);
         assert_string_equal(text, "18446744073709551615 (none)");
         memset(text, '#', sizeof(text));
         for (size_t room = 0; room < 20; room++) {
-                assert_int_equal(stook_report_format(text, room, "%s", "0123456789"), room ? room - 1 < 10 ? room - 1 : 10 : 0);
+                assert_int_equal(stook_report_format(text, room, "%s", "0123456789"),
+                                 room ? room - 1 < 10 ? room - 1 : 10 : 0);
                 assert_true(!room || !text[room - 1 < 10 ? room - 1 : 10]);
                 assert_int_equal(text[room > 11 ? room : 11], '#');
         }

@@ -19,6 +19,7 @@ struct stook_range stook_range;
 char  *fake_arena;
 long   fake_fail_from;
 size_t fake_take_max;
+size_t fake_purged_pages;
 
 static uint64_t entries[FAKE_PAGES];
 static struct stook_span descriptors[FAKE_PAGES];
@@ -94,9 +95,29 @@ void stook_span_give(struct stook_span *span)
         taken--;
         memset(used + at, 0, span->bytes / FAKE_PAGE);
         __atomic_store_n(&span->kind, STOOK_SPAN_FREE, __ATOMIC_RELAXED);
-        /* What was the slab's is now anybody's: whoever touches it still, finds no slab there. */
+        /* The words are another owner's now. A late access by the old slab finds no slab there. */
         memset(span->user, 0xee, sizeof(span->user));
         leave(&old);
+}
+
+/* One by one, so that refusals hit in the middle. */
+unsigned stook_span_take_some(unsigned node, size_t bytes, unsigned n, struct stook_span **spans)
+{
+        unsigned got = 0;
+
+        while (got < n && (spans[got] = stook_span_take(node, bytes, 0)))
+                got++;
+        return got;
+}
+
+void stook_span_give_chain(struct stook_link *first)
+{
+        while (first) {
+                struct stook_span *span = stook_container_of(first, struct stook_span, link);
+
+                first = first->next;
+                stook_span_give(span);
+        }
 }
 
 /* A child of fork, whose parent's other threads may have been inside: only they could have been. */
@@ -112,8 +133,11 @@ static void set_entries(struct stook_span *span, unsigned cache_index)
         size_t at = (span->start - stook_range.base) >> STOOK_MAP_SHIFT;
 
         for (size_t i = 0; i < span->bytes >> STOOK_MAP_SHIFT; i++)
-                __atomic_store_n(&entries[at + i], cache_index ? (uint64_t)cache_index << STOOK_ENTRY_CACHE_SHIFT |
-                                                                 (uintptr_t)span | i : 0, __ATOMIC_RELEASE);
+                __atomic_store_n(&entries[at + i],
+                                 cache_index ? (uint64_t)cache_index << STOOK_ENTRY_CACHE_SHIFT |
+                                                       (uintptr_t)span | i
+                                             : 0,
+                                 __ATOMIC_RELEASE);
 }
 
 void stook_pagemap_set_slab(struct stook_span *span, unsigned cache_index)
@@ -127,7 +151,7 @@ void stook_pagemap_clear_slab(struct stook_span *span)
 }
 
 uint64_t stook_pagemap_lookup_piece(uintptr_t addr) { (void)addr; return 0; }
-void stook_pages_relieve(void) { }
+void stook_pages_purge_excess(void) { }
 
 bool stook_pagemap_ours(uintptr_t addr) { return addr - stook_range.base < stook_range.bytes; }
 
@@ -139,15 +163,27 @@ void stook_meta_span_for_each(void (*each)(struct stook_span *span, void *data),
 
 void *stook_meta_bump(size_t bytes, size_t align)
 {
-        void *p = aligned_alloc(align > 64 ? align : 64, (bytes + 63) & ~(size_t)63);
+        static char room[64 << 20] STOOK_ALIGNED(4096); /* handlers come here, too: no malloc */
+        static size_t used;
+        size_t whole = (bytes + 63) & ~(size_t)63, at;
 
-        memset(p, 0, (bytes + 63) & ~(size_t)63);
-        return p;
+        assert_in_range(align, 0, 64);
+        at = __atomic_fetch_add(&used, whole, __ATOMIC_RELAXED);
+        return at + whole <= sizeof(room) ? room + at : NULL;
 }
 
 /* ---- os ---- */
 
 size_t stook_os_page_bytes(void) { return FAKE_PAGE; }
+
+/* The content of dropped pages is gone. */
+bool stook_os_purge(void *addr, size_t bytes)
+{
+        memset(addr, 0, bytes);
+        fake_purged_pages += bytes / FAKE_PAGE;
+        return true;
+}
+
 unsigned stook_os_node_count(void) { return 1; }
 unsigned stook_os_node_home(unsigned node) { return node; }
 bool stook_os_node_has_memory(unsigned node) { return node == 0; }
@@ -218,9 +254,18 @@ struct stook_slabs *fake_source(unsigned cache_index, size_t size, size_t align,
                 struct stook_counters counters;
         } *source = stook_meta_bump(sizeof(*source), 64);
 
-        assert_int_equal(stook_slabs_init(&source->slabs, &(struct stook_slabs_args){
-                .name = "fake", .cache_index = cache_index, .object_size = size, .align = align, .slab_objects = 64,
-                .random_order = random, .ctor = ctor, .ctor_data = ctor_data, .counters = &source->counters }), 0);
+        assert_int_equal(
+                stook_slabs_init(&source->slabs,
+                                 &(struct stook_slabs_args){ .name = "fake",
+                                                             .cache_index = cache_index,
+                                                             .object_size = size,
+                                                             .align = align,
+                                                             .slab_objects = 64,
+                                                             .random_order = random,
+                                                             .ctor = ctor,
+                                                             .ctor_data = ctor_data,
+                                                             .counters = &source->counters }),
+                0);
         return &source->slabs;
 }
 

@@ -1,7 +1,7 @@
 /*
- * A page layer, metadata and an os layer for tests of the slab layer alone: spans cut first-fit from one arena,
- * every one of which must come back. Given spans are filled with a pattern, so that what an earlier slab left
- * in its objects' links is still there when the pages come again.
+ * Purpose: a page layer, metadata and an os layer for tests of the slab layer alone. Spans are cut
+ * first-fit from one arena, and every one must come back. The pages of a span that is given back
+ * keep their content, as real ones may. What its descriptor held for the slab is overwritten.
  */
 #ifndef FAKE_PAGES_H
 #define FAKE_PAGES_H
@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "pages/policy.h"
 #include "pages/span.h"
 #include "slab/slab.h"
 
@@ -16,7 +17,8 @@
 #define FAKE_PAGES 16384u               /* 64 MiB of address space */
 
 extern char *fake_arena;
-extern long  fake_fail_from;            /* the n-th take from now fails, and all after it; 0: none */
+extern long fake_fail_from; /* the n-th take from now fails, and all after it; 0: none */
+extern size_t fake_purged_pages;        /* whose content was dropped */
 extern size_t fake_take_max;            /* takes of more bytes fail; 0: none */
 
 void   fake_start(void);                /* once for each process; installs sleeping on locks */

@@ -1,8 +1,9 @@
 /*
- * What this proves: one source under threads that fill, hand objects to each other and drain, some without ever
- * waiting for the lock, some refused it now and then (slab_state.h S1-S5, slab_partial.c P1, P2): each object has
- * one owner at a time, by stamps in the object; nothing is lost: all slabs are given back at the end, and nothing
- * stays on pending. With handlers on top of all of it that fill and drain, too, at any instruction.
+ * What this proves: one cache's slabs under threads that fill, hand objects to each other and
+ * drain. Some threads never wait for the lock, and some are refused it now and then (slab_state.h
+ * S1-S5, slab_partial.c P1, P2). Each object has one owner at a time, by stamps in the object.
+ * Nothing is lost: all slabs are given back at the end, and nothing stays on pending. Handlers on
+ * top of all of it fill and drain, too, at any instruction.
  */
 #include <pthread.h>
 #include <setjmp.h>
@@ -15,6 +16,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "base/inject.h"
 #include "base/lock.h"
 #include "fake_pages.h"
 #include "slab/slab_state.h"
@@ -23,7 +25,7 @@
 #define HELD 200
 
 struct object {
-        uint64_t owner;                 /* 0: nobody */
+        uint64_t owner;                 /* 0: no thread */
         uint64_t again[7];              /* the link lies here in objects of 64 bytes */
 };
 
@@ -32,7 +34,10 @@ static atomic_bool stop;
 static _Atomic(void *) exchanged[256];  /* objects on their way from thread to thread */
 static atomic_ulong fills, handled, faults;
 
-/* 40 bits: links that an earlier slab of other objects left in its pages must not look like an owner. */
+/*
+ * 40 bits: links that an earlier slab of other objects left in its pages must not look like an
+ *    owner.
+ */
 #define OWNED UINT64_C(0xab5c1de0fa)
 
 static void own(struct object *o, uint64_t me)
@@ -120,7 +125,7 @@ static void run(size_t size, bool random, uint32_t refuse, bool signals, long ms
 
         slabs = fake_source(4, size, 8, random, NULL, NULL);
         stop = false;
-        stook_lock_refuse_every = refuse;
+        stook_inject.lock_refuse_every = refuse;
         for (uintptr_t i = 0; i < THREADS; i++)
                 pthread_create(&thread[i], NULL, work, (void *)(i + 1));
         for (long t = 0; t < ms * 10; t++) {
@@ -140,7 +145,7 @@ static void run(size_t size, bool random, uint32_t refuse, bool signals, long ms
                         left[n++] = o;
         }
         stook_slab_drain(slabs, n, left);
-        stook_lock_refuse_every = 0;
+        stook_inject.lock_refuse_every = 0;
         assert_int_equal(faults, 0);
         assert_true(fills > 1000);
         if (!refuse)
@@ -154,7 +159,7 @@ static void test_threads(void **unused)
 {
         (void)unused;
         run(64, false, 0, false, 400);
-        run(4096, false, 0, false, 400);        /* few objects a slab: births and releases all the time */
+        run(4096, false, 0, false, 400); /* few objects a slab: births and releases all the time */
         run(4096, true, 0, false, 200);
 }
 
@@ -169,7 +174,8 @@ static void test_lock_refused(void **unused)
 static void test_handlers(void **unused)
 {
         (void)unused;
-        sigaction(SIGUSR1, &(struct sigaction){ .sa_handler = handle, .sa_flags = SA_RESTART }, NULL);
+        sigaction(SIGUSR1, &(struct sigaction){ .sa_handler = handle, .sa_flags = SA_RESTART },
+                  NULL);
         run(64, false, 0, true, 400);
         run(4096, false, 0, true, 400);
         run(4096, true, 3, true, 200);

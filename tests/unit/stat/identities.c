@@ -1,7 +1,8 @@
 /*
- * What this proves: the sums of <stook/stats.h> hold to the last object after random calls of every kind, on caches of every
- * kind, in one thread and in four, while any step may be refused (no pages, no sheaves, no lock, no exchange); and the
- * counts are those of the calls that succeeded. The slabs, walked, say the same, and a group is charged for what is held.
+ * What this proves: the sums of <stook/stats.h> hold to the last object after random calls of every
+ * kind, on caches of every kind, in one thread and in four, while any step may be refused (no
+ * pages, no sheaves, no lock, no exchange); and the counts are those of the calls that succeeded.
+ * The slabs, walked, say the same, and a group is charged for what is held.
  *
  *      identities [STEPS [SEED]]       the seed is printed
  */
@@ -15,6 +16,7 @@
 #include <time.h>
 #include <stook/stook.h>
 
+#include "base/inject.h"
 #include "base/lock.h"
 #include "cache/cache.h"
 #include "pages/span.h"
@@ -69,9 +71,11 @@ static void rcu_grace(void)
         }
 }
 
-static const struct stook_rcu by_hand = { .ops_size = sizeof(by_hand), .call = rcu_call, .barrier = rcu_grace };
+static const struct stook_rcu by_hand = { .ops_size = sizeof(by_hand),
+                                          .call = rcu_call,
+                                          .barrier = rcu_grace };
 
-/* ---- caches, and those who use them ---- */
+/* ---- caches, and their users ---- */
 
 static struct kind {
         const char *name;
@@ -149,7 +153,9 @@ static void alloc_some(struct user *u, unsigned k)
 
         switch (below(u, 6)) {
         case 0: keep(u, k, stook_cache_zalloc(cache)); break;
-        case 1: keep(u, k, stook_cache_alloc_node(cache, STOOK_NOWAIT, below(u, 2) ? 0 : -1)); break;
+        case 1:
+                keep(u, k, stook_cache_alloc_node(cache, STOOK_NOWAIT, below(u, 2) ? 0 : -1));
+                break;
         case 2: keep(u, k, stook_cache_alloc_nolock(cache)); break;
         case 3:
                 if (stook_cache_alloc_bulk(cache, 0, n, objects))
@@ -188,7 +194,8 @@ static void free_some(struct user *u, unsigned k)
                 stook_cache_free_bulk(below(u, 2) ? cache : NULL, got, objects);
         else
                 for (unsigned i = 0; i < got; i++)
-                        how == 1 ? stook_cache_free_nolock(cache, objects[i]) : stook_cache_free(cache, objects[i]);
+                        how == 1 ? stook_cache_free_nolock(cache, objects[i])
+                                 : stook_cache_free(cache, objects[i]);
         u->of[k].frees += got;
 }
 
@@ -204,7 +211,8 @@ static void lend(struct user *u, unsigned k)
         struct stook_sheaf **sheaf;
 
         if (*n < LENT_MAX && below(u, 2)) {
-                u->of[k].lent[*n] = stook_sheaf_prefill(cache, some_size(u), below(u, 2) ? STOOK_ZERO : 0);
+                u->of[k].lent[*n] = stook_sheaf_prefill(cache,
+                                                        below(u, 2) ? STOOK_ZERO : 0, some_size(u));
                 *n += u->of[k].lent[*n] != NULL;
         }
         if (!*n)
@@ -213,7 +221,7 @@ static void lend(struct user *u, unsigned k)
         for (size_t i = below(u, stook_sheaf_available(*sheaf) + 1); i; i--)
                 keep(u, k, stook_sheaf_alloc(cache, *sheaf));
         if (below(u, 3) == 0)
-                stook_sheaf_refill(cache, sheaf, some_size(u), 0);
+                stook_sheaf_refill(cache, 0, sheaf, some_size(u));
         if (below(u, 3) == 0) {
                 stook_sheaf_return(cache, *sheaf);
                 *sheaf = u->of[k].lent[--*n];
@@ -274,17 +282,21 @@ static void check(const struct user *users, unsigned n_users)
                         lent += users[i].of[k].n_lent;
                         both += users[i].of[k].bulk_failed;
                 }
-                expect(!stook_cache_stats(cache, &s));
+                expect(!stook_cache_get_stats(cache, &s));
                 expect(allocs - frees - rcu_frees == held);
                 expect(s.objects_live == held);
-                /* A bulk call that fails has taken objects and given them back: counted on both sides. */
+                /*
+                 * A bulk call that fails has taken objects and given them back: counted on both
+                 * sides.
+                 */
                 both = both ? s.alloc_fastpath + s.alloc_slowpath - allocs : 0;
                 expect(s.alloc_fastpath + s.alloc_slowpath == allocs + both);
-                expect(s.free_fastpath + s.free_slowpath + s.free_rcu_sheaf == frees + rcu_frees + both);
-                expect(s.objects_live ==
-                       s.alloc_fastpath + s.alloc_slowpath - s.free_fastpath - s.free_slowpath - s.free_rcu_sheaf);
-                expect(s.objects_cached == s.sheaf_refill + s.free_fastpath + s.free_rcu_sheaf - s.alloc_fastpath -
-                                           s.sheaf_flush);
+                expect(s.free_fastpath + s.free_slowpath + s.free_rcu_sheaf ==
+                       frees + rcu_frees + both);
+                expect(s.objects_live == s.alloc_fastpath + s.alloc_slowpath - s.free_fastpath -
+                                                 s.free_slowpath - s.free_rcu_sheaf);
+                expect(s.objects_cached == s.sheaf_refill + s.free_fastpath + s.free_rcu_sheaf -
+                                                   s.alloc_fastpath - s.sheaf_flush);
                 expect(s.sheaves == s.sheaf_alloc - s.sheaf_free);
                 expect(s.slabs == s.alloc_slab - s.free_slab);
                 expect(s.sheaf_prefill_fast + s.sheaf_prefill_slow + s.sheaf_prefill_oversize -
@@ -292,7 +304,7 @@ static void check(const struct user *users, unsigned n_users)
                 expect(stook_slabs_objects_out(&cache->slabs) == s.objects_live + s.objects_cached);
                 expect(s.free_rcu_sheaf == rcu_frees);
                 if (kinds[k].flags & STOOK_ACCOUNT)
-                        expect(stook_group_usage(group) == held * s.slot_size);
+                        expect(stook_group_usage(group) == held * s.stride);
                 expect(s.sheaf_capacity || !s.alloc_fastpath || s.sheaf_prefill_oversize);
                 expect(!stook_cache_validate(cache));
         }
@@ -302,15 +314,18 @@ static void check(const struct user *users, unsigned n_users)
 static void check_all_were_moved(void)
 {
         uint64_t sums[STOOK_STAT_COUNT] = { 0 };
-        static const enum stook_counter others[] = {    /* several nodes; scarce memory; several threads */
-                STOOK_STAT_alloc_node_mismatch, STOOK_STAT_order_fallback, STOOK_STAT_cmpxchg_double_fail,
+        /* Several nodes; scarce memory; several threads. */
+        static const enum stook_counter others[] = {
+                STOOK_STAT_alloc_node_mismatch,
+                STOOK_STAT_order_fallback,
+                STOOK_STAT_cmpxchg_double_fail,
                 STOOK_STAT_free_rcu_sheaf_fail,
         };
 
         for (unsigned k = 0; k < KINDS; k++) {
                 struct stook_cache_stats s = { .stats_size = sizeof(s) };
 
-                stook_cache_stats(kinds[k].cache, &s);
+                stook_cache_get_stats(kinds[k].cache, &s);
 #define ADD(name) sums[STOOK_STAT_##name] += s.name;
                 STOOK_COUNTERS(ADD)
 #undef ADD
@@ -332,13 +347,15 @@ static void check_all_were_moved(void)
 
 static void refuse(struct user *u, bool some)
 {
-        uint32_t *hooks[] = { &stook_slot_hooks.exchange_fail, &stook_slot_hooks.trade_fail, &stook_slot_hooks.refill_fail,
-                              &stook_slot_hooks.abort_storm, &stook_slot_hooks.miss_pop, &stook_slot_hooks.miss_push,
-                              &stook_slot_hooks.lend_fail, &stook_sheaf_fail_every, &stook_lock_refuse_every };
+        uint32_t *hooks[] = { &stook_inject.exchange_fail, &stook_inject.get_fail,
+                              &stook_inject.refill_fail,   &stook_inject.abort_storm,
+                              &stook_inject.miss_pop,      &stook_inject.miss_push,
+                              &stook_inject.lend_fail,     &stook_inject.sheaf_fail_every,
+                              &stook_inject.lock_refuse_every };
 
         for (unsigned i = 0; i < sizeof(hooks) / sizeof(hooks[0]); i++)
                 *hooks[i] = some && below(u, 4) == 0 ? 1 + (uint32_t)below(u, 20) : 0;
-        stook_span_fail_from = some && below(u, 4) == 0 ? 1 + (long)below(u, 30) : 0;
+        stook_inject.span_fail_from = some && below(u, 4) == 0 ? 1 + (long)below(u, 30) : 0;
 }
 
 static struct user users[THREADS + 1];
@@ -361,8 +378,10 @@ int main(int argc, char **argv)
         for (unsigned i = 0; i <= THREADS; i++)
                 users[i].random = seed * 1000 + i;
         for (unsigned k = 0; k < KINDS; k++) {
-                struct stook_cache_args args = { .args_size = sizeof(args), .flags = kinds[k].flags,
-                                                 .barn_full = kinds[k].barn, .barn_empty = kinds[k].barn,
+                struct stook_cache_args args = { .args_size = sizeof(args),
+                                                 .flags = kinds[k].flags,
+                                                 .barn_full = kinds[k].barn,
+                                                 .barn_empty = kinds[k].barn,
                                                  .rcu = kinds[k].rcu };
 
                 kinds[k].cache = stook_cache_create(kinds[k].name, kinds[k].size, &args);
@@ -383,7 +402,7 @@ int main(int argc, char **argv)
                 pthread_t threads[THREADS];
 
                 refuse(u, round & 1);
-                stook_span_fail_from = 0;
+                stook_inject.span_fail_from = 0;
                 for (unsigned i = 0; i < THREADS; i++)
                         expect(!pthread_create(&threads[i], NULL, steps_of_a_thread, &users[i]));
                 for (unsigned i = 0; i < THREADS; i++)
@@ -400,7 +419,7 @@ int main(int argc, char **argv)
 
                 stook_cache_rcu_barrier(kinds[k].cache);
                 stook_cache_shrink(kinds[k].cache);
-                stook_cache_stats(kinds[k].cache, &s);
+                stook_cache_get_stats(kinds[k].cache, &s);
                 expect(!s.slabs && !s.objects_cached && !s.sheaves);
                 expect(!stook_cache_destroy(kinds[k].cache));
         }

@@ -1,7 +1,8 @@
 //! bench/peers/rust_maps - Rust's ordered maps beside the maple tree, one of them in a process
 //!
-//! Purpose: what bench/micro/maple_map.cc measures, with map=btreemap (std's BTreeMap by first key) or map=rangemap (the crate's
-//! RangeMap): the same ranges, the same random numbers, the same answer. "beside" uses std's RwLock.
+//! Purpose: what bench/micro/maple_map.cc measures, with map=btreemap (std's BTreeMap by first key)
+//! or map=rangemap (the crate's RangeMap): the same ranges, the same random numbers, the same
+//! answer. "beside" uses std's RwLock.
 //! Place: built by bench/peers/build.py where there is cargo.
 
 use std::collections::BTreeMap;
@@ -70,12 +71,15 @@ impl Map for RangeMap<u64, usize> {
 fn resident_bytes() -> f64 {
     let text = std::fs::read_to_string("/proc/self/smaps_rollup").expect("/proc");
     let line = text.lines().find(|l| l.starts_with("Rss:")).expect("Rss");
-    line.split_whitespace().nth(1).and_then(|kib| kib.parse::<f64>().ok()).expect("a number") * 1024.0
+    line.split_whitespace().nth(1).and_then(|kib| kib.parse::<f64>().ok()).expect("a number")
+        * 1024.0
 }
 
 fn option(key: &str, otherwise: &str) -> String {
     let start = format!("{key}=");
-    std::env::args().find_map(|a| a.strip_prefix(&start).map(str::to_string)).unwrap_or(otherwise.to_string())
+    std::env::args()
+        .find_map(|a| a.strip_prefix(&start).map(str::to_string))
+        .unwrap_or(otherwise.to_string())
 }
 
 fn number(key: &str, otherwise: usize) -> usize {
@@ -159,9 +163,11 @@ fn measure<M: Map>() {
     }
     let lookup_ns = ns_each(start, lookups.max(1));
     assert!(found >= lookups / 4);
-    let (reads, writes) = if number("beside", 1) != 0 { beside(map, &ranges, keys) } else { (0.0, 0.0) };
+    let (reads, writes) =
+        if number("beside", 1) != 0 { beside(map, &ranges, keys) } else { (0.0, 0.0) };
     println!(
-        "{{\"store_ns\": {store_ns}, \"bytes\": {bytes}, \"replace_ns\": {replace_ns}, \"lookup_ns\": {lookup_ns}, \
+        "{{\"store_ns\": {store_ns}, \"bytes\": {bytes}, \"replace_ns\": {replace_ns}, \
+         \"lookup_ns\": {lookup_ns}, \
          \"beside_per_us\": {reads}, \"beside_writes_per_us\": {writes}}}"
     );
 }

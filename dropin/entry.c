@@ -1,0 +1,184 @@
+/*
+ * Purpose: the C library's allocation calls, in front of stook's: for a program that is linked to
+ * libstook-malloc.so, or has it preloaded.
+ * Place: hot paths are in hot_x86_64.S and hot_aarch64.S, which come here when they miss, and in
+ *  malloc/malloc_hot.h; the rest is src/malloc, and foreign.c for pointers that are not ours.
+ * Invariants:
+ *  I1 nothing here, or below, calls anything that can call malloc. The exception is malloc_info,
+ *     which writes where the caller says.
+ *  I2 every call may run before any constructor, in a handler on top of any other, and in the child
+ *     of a fork.
+ * Failure: as glibc. realloc(p, 0) frees and returns NULL. memalign rounds an alignment up to a
+ *  power of two; the other calls refuse it with EINVAL. posix_memalign leaves *out and errno alone;
+ *  frees preserve errno.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include "base/compiler.h"
+#include "cache/cache_account.h"
+#include "foreign.h"
+#include "hot.h"
+#include "malloc/malloc.h"
+#include "malloc/malloc_hot.h"
+#include "os/os.h"
+
+static void *too_large(void)
+{
+        errno = ENOMEM;
+        return NULL;
+}
+
+static void *aligned_or_enomem(size_t align, size_t size)
+{
+        return stook_malloc_aligned(align, size, STOOK_HOW_ERRNO);
+}
+
+static bool power_of_two(size_t n)
+{
+        return n && !(n & (n - 1));
+}
+
+void stook_drop_in_free_miss(void *object)
+{
+        if (!stook_malloc_free_object(object, 0))
+                stook_foreign_free(object);
+}
+
+void *stook_drop_in_calloc_miss(size_t n, size_t size)
+{
+        size_t bytes;
+
+        if (STOOK_UNLIKELY(__builtin_mul_overflow(n, size, &bytes)))
+                return too_large();
+        return stook_calloc_miss(bytes);
+}
+
+static STOOK_NOINLINE void *realloc_miss(void *object, size_t size)
+{
+        void *other;
+        int   error;
+
+        if (!object)
+                return malloc(size);
+        if (!size) {
+                free(object);
+                return NULL;
+        }
+        other = stook_malloc_resize(object, size, &error);
+        if (STOOK_UNLIKELY(!other)) {
+                if (error == EFAULT)
+                        return stook_foreign_realloc(object, size);
+                errno = error;
+        }
+        return other;
+}
+
+/* NULL: no object at hand. Not inlined: what stays needs no registers saved. */
+static STOOK_NOINLINE void *realloc_by_copy(void *object, size_t size, unsigned index)
+{
+        size_t usable = stook_class_bytes[index - 1];
+        void *other = stook_hot_object(size);
+
+        if (STOOK_UNLIKELY(!other))
+                return NULL;
+        stook_copy_object(other, object, size < usable ? size : usable);
+        stook_hot_free_known(object, 0, index * 8);
+        return other;
+}
+
+STOOK_API void *realloc(void *object, size_t size)
+{
+        unsigned index = stook_resize_hot(object, size);
+        void *other;
+
+        if (STOOK_UNLIKELY(!index))
+                return realloc_miss(object, size);
+        if (stook_resize_stays(size, stook_class_bytes[index - 1]))
+                return object;
+        /*
+         * Behind a charged object its group is named, and this copies in pieces of 16. A thread
+         * enters a group by itself, so it is in none during the copy if there was none before.
+         */
+        if (STOOK_UNLIKELY(__atomic_load_n(&stook_groups_exist, __ATOMIC_RELAXED)))
+                return realloc_miss(object, size);
+        other = realloc_by_copy(object, size, index);
+        return STOOK_LIKELY(other != NULL) ? other : realloc_miss(object, size);
+}
+
+STOOK_API void *reallocarray(void *object, size_t n, size_t size)
+{
+        size_t bytes;
+
+        if (STOOK_UNLIKELY(__builtin_mul_overflow(n, size, &bytes)))
+                return too_large();
+        return realloc(object, bytes);
+}
+
+void *stook_aligned_alloc_miss(size_t align, size_t size)
+{
+        if (STOOK_UNLIKELY(!power_of_two(align))) {
+                errno = EINVAL;
+                return NULL;
+        }
+        return aligned_or_enomem(align, size);
+}
+
+int stook_posix_memalign_miss(void **out, size_t align, size_t size)
+{
+        if (STOOK_UNLIKELY(!power_of_two(align) || align % sizeof(void *)))
+                return EINVAL;
+
+        void *object = stook_malloc_aligned(align, size, 0);
+
+        if (STOOK_UNLIKELY(!object))
+                return ENOMEM;
+        *out = object;
+        return 0;
+}
+
+void *stook_memalign_miss(size_t align, size_t size)
+{
+        if (STOOK_UNLIKELY(!power_of_two(align))) {
+                if (align > SIZE_MAX / 2) {
+                        errno = EINVAL;
+                        return NULL;
+                }
+                size_t up = 16;
+
+                while (up < align)
+                        up *= 2;
+                align = up;
+        }
+        return aligned_or_enomem(align, size);
+}
+
+void *valloc(size_t size);
+STOOK_API void *valloc(size_t size)
+{
+        return aligned_or_enomem(stook_os_page_bytes(), size);
+}
+
+void *pvalloc(size_t size);
+STOOK_API void *pvalloc(size_t size)
+{
+        size_t page = stook_os_page_bytes();
+
+        if (STOOK_UNLIKELY(size > PTRDIFF_MAX))
+                return too_large();
+        return aligned_or_enomem(page, size ? (size + page - 1) & -page : page);
+}
+
+size_t malloc_usable_size(void *object);
+STOOK_API size_t malloc_usable_size(void *object)
+{
+        unsigned index = stook_object_class(object);
+        bool     ours;
+        size_t   usable;
+
+        if (STOOK_LIKELY(index != 0))
+                return stook_class_bytes[index - 1];
+        if (!object)
+                return 0;
+        usable = stook_malloc_usable(object, &ours);
+        return STOOK_LIKELY(ours) ? usable : stook_foreign_usable(object);
+}

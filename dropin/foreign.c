@@ -1,0 +1,150 @@
+/*
+ * Purpose: foreign pointers (foreign.h). A process has them when the drop-in is loaded late
+ * (dlopen), when something allocates past it, or when another preloaded library has an allocator.
+ * Place: called by entry.c and new_delete.c; calls the next definitions of the same names, and
+ * misuse reports.
+ * Invariants:
+ *  I1 the constructor looks up free, realloc and malloc_usable_size once, after the library is up:
+ *     dlsym itself allocates, from us. Until then frees go to __libc_free. Where libc has none,
+ *     such a free does nothing.
+ *  I2 pointers inside our ranges never come here: if nothing lives there, that is reported, not
+ *     passed on.
+ * Concurrency: only the constructor writes the table, in one thread; all threads read it.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "cache/cache.h"
+#include "foreign.h"
+#include "gate/gate.h"
+#include "os/os.h"
+#include "report/report.h"
+
+extern void __libc_free(void *object) __attribute__((weak));
+
+static struct {
+        void  (*free)(void *object);
+        void *(*realloc)(void *object, size_t size);
+        size_t (*usable)(void *object);
+        bool    looked_up;
+} next;
+
+__attribute__((constructor(101))) static void foreign_look_up(void)
+{
+        if (!stook_gate_open())
+                return;                         /* no memory at all: dlsym would need some */
+        *(void **)&next.free = dlsym(RTLD_NEXT, "free");
+        *(void **)&next.realloc = dlsym(RTLD_NEXT, "realloc");
+        *(void **)&next.usable = dlsym(RTLD_NEXT, "malloc_usable_size");
+        /* Pairs with the acquire in looked_up. */
+        __atomic_store_n(&next.looked_up, true, __ATOMIC_RELEASE);
+}
+
+static bool looked_up(void)
+{
+        return __atomic_load_n(&next.looked_up, __ATOMIC_ACQUIRE);
+}
+
+void stook_foreign_free(void *object)
+{
+        if (!looked_up()) {
+                if (__libc_free)
+                        __libc_free(object);
+        } else if (next.free) {
+                next.free(object);
+        } else {
+                stook_cache_free_misuse(NULL, object);  /* no other allocator can have made it */
+        }
+}
+
+void *stook_foreign_realloc(void *object, size_t size)
+{
+        if (looked_up() && next.realloc)
+                return next.realloc(object, size);
+        stook_cache_free_misuse(NULL, object);
+        errno = ENOMEM;
+        return NULL;
+}
+
+size_t stook_foreign_usable(void *object)
+{
+        return looked_up() && next.usable ? next.usable(object) : 0;
+}
+
+/*
+ * Not looked up at start: the C++ library may be loaded later, and is needed only when memory runs
+ * out. It may also have been loaded privately, where RTLD_NEXT does not see it.
+ */
+static void *next_new(const char *name)
+{
+        static const char *const libraries[] = {"libstdc++.so.6", "libc++.so.1"};
+        void *found = dlsym(RTLD_NEXT, name);
+
+        for (size_t i = 0; !found && i < STOOK_ARRAY_SIZE(libraries); i++) {
+                void *handle = dlopen(libraries[i], RTLD_LAZY | RTLD_NOLOAD);
+
+                if (handle) {
+                        found = dlsym(handle, name);
+                        dlclose(handle);        /* it stays loaded: it was before */
+                }
+        }
+        return found;
+}
+
+void *stook_next_dlopen;
+
+/* At the first dlopen, not at start: most programs call none. Two threads find the same. */
+void *stook_find_next_dlopen(void)
+{
+        void *found = dlsym(RTLD_NEXT, "dlopen");
+
+        __atomic_store_n(&stook_next_dlopen, found, __ATOMIC_RELAXED);
+        return found;
+}
+
+static STOOK_COLD _Noreturn void no_next_new(void)
+{
+        static const char text[] = "stook: out of memory in operator new, "
+                                   "and no C++ library to throw bad_alloc\n";
+
+        stook_os_write(text, sizeof(text) - 1);
+        stook_os_abort();
+}
+
+void *stook_foreign_new(const char *name, size_t size)
+{
+        void *(*new)(size_t);
+
+        *(void **)&new = next_new(name);
+        if (!new)
+                no_next_new();
+        return new(size);
+}
+
+void *stook_foreign_new_aligned(const char *name, size_t size, size_t align)
+{
+        void *(*new)(size_t, size_t);
+
+        *(void **)&new = next_new(name);
+        if (!new)
+                no_next_new();
+        return new(size, align);
+}
+
+void *stook_foreign_new_nothrow(const char *name, size_t size, const void *nothrow)
+{
+        void *(*new)(size_t, const void *);
+
+        *(void **)&new = next_new(name);
+        return new ? new(size, nothrow) : NULL;
+}
+
+void *stook_foreign_new_aligned_nothrow(const char *name, size_t size, size_t align,
+                                        const void *nothrow)
+{
+        void *(*new)(size_t, size_t, const void *);
+
+        *(void **)&new = next_new(name);
+        return new ? new(size, align, nothrow) : NULL;
+}

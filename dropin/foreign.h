@@ -1,0 +1,31 @@
+/*
+ * Purpose: pointers that are not ours: the allocator that would be here without us gets them.
+ */
+#ifndef STOOK_FOREIGN_H
+#define STOOK_FOREIGN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include "base/compiler.h"
+
+/* None of these needs to be fast, and none returns before the pointer is dealt with. */
+STOOK_COLD void   stook_foreign_free(void *object);
+/* NULL with errno: as the next realloc says. */
+STOOK_COLD void  *stook_foreign_realloc(void *object, size_t size);
+STOOK_COLD size_t stook_foreign_usable(void *object);
+
+/*
+ * operator new of these bytes failed: calls the next definition of that operator (its mangled
+ * @name), which knows what the language asks for: new handlers and exceptions.
+ */
+STOOK_COLD void *stook_foreign_new(const char *name, size_t size);
+STOOK_COLD void *stook_foreign_new_aligned(const char *name, size_t size, size_t align);
+STOOK_COLD void *stook_foreign_new_nothrow(const char *name, size_t size, const void *nothrow);
+STOOK_COLD void *stook_foreign_new_aligned_nothrow(const char *name, size_t size, size_t align,
+                                                   const void *nothrow);
+
+/* The next dlopen, to which the drop-in's jumps (dlopen_x86_64.S). NULL until found; relaxed. */
+extern void *stook_next_dlopen STOOK_HIDDEN;
+STOOK_COLD void *stook_find_next_dlopen(void);
+
+#endif

@@ -1,0 +1,318 @@
+/*
+ * Purpose: the drop-in's calls where the common case holds, in assembly: the sections of
+ * <stook/section.h> with what malloc/malloc_hot.h does around them. What is said in hot_x86_64.S
+ * holds here: which calls, where misses go, and the invariants.
+ * Registers: x0 to x3 are arguments and stay as they are up to the commit; an object is in x9, for
+ * x0 is one of them; x12 is the line in slot 0 that a section works on. Label 4, which each macro
+ * DESCRIBE makes, is where a miss goes, in a section or before it: a conditional branch must reach
+ * it, and the function behind it may lie farther away.
+ */
+#define READY      0                    /* <stook/layout.h> */
+#define RSEQ_CS    8
+#define MM_CID     24
+#define SLOT_SHIFT 19
+#define OBJECTS    32
+#define BOUND      8                    /* of `bound` in a sheaf, as on x86-64 */
+#define TABLE_MAX  4096                 /* STOOK_CLASS_TABLE_MAX */
+#define CLEAR_MAX  128                  /* calloc clears so much itself; arbitrary, as on x86-64 */
+#define SIGNATURE  0xd428bc00           /* brk #0x45e0 */
+#define SLOTS      16                   /* in stook_sections */
+
+        .hidden stook_sections
+        .hidden stook_class_line
+        .hidden stook_range
+        .hidden stook_shapes
+        .hidden stook_malloc_miss
+        .hidden stook_malloc_object
+        .hidden stook_drop_in_calloc_miss
+        .hidden stook_aligned_alloc_miss
+        .hidden stook_memalign_miss
+        .hidden stook_posix_memalign_miss
+        .hidden stook_new_aligned_miss
+        .hidden stook_new_array_aligned_miss
+        .hidden stook_new_aligned_nothrow_miss
+        .hidden stook_new_array_aligned_nothrow_miss
+        .hidden stook_new_miss
+        .hidden stook_new_array_miss
+        .hidden stook_new_nothrow_miss
+        .hidden stook_new_array_nothrow_miss
+        .hidden stook_drop_in_free_miss
+
+/* A section from label 1 to label 2 that goes to \miss when aborted; its descriptor is label 3. */
+.macro DESCRIBE miss
+        .pushsection __rseq_cs, "aw"
+        .balign 32
+3:      .long 0, 0
+        .quad 1f, 2f - 1f, 4f
+        .popsection
+        .subsection 1
+        .long SIGNATURE
+4:      b \miss
+        .previous
+.endm
+
+/*
+ * x15 = bytes from slot 0 to the slot whose index the kernel shows now. A miss if it is not ready,
+ * or the index is not at its fixed place: stook_sections.area is 0 then, and the record's no_index
+ * is read. Uses x9 to x11, x16, x17.
+ */
+.macro SLOT
+        mrs x9, tpidr_el0
+        adrp x10, :gottprel:stook_thread
+        ldr x10, [x10, #:gottprel_lo12:stook_thread]
+        adrp x11, stook_sections
+        ldr x11, [x11, #:lo12:stook_sections]
+        add x9, x9, x10
+        ldr w16, [x9, #READY]           /* before the area: hot_x86_64.S */
+        add x17, x9, x11
+        adrp x15, 3b
+        add x15, x15, #:lo12:3b
+        str x15, [x17, #RSEQ_CS]
+1:      ldr w15, [x17, #MM_CID]
+        cmp w15, w16
+        b.hs 4b
+        lsl x15, x15, #SLOT_SHIFT
+.endm
+
+/* x14 = the main sheaf, x15 = its word, x13 = the objects in it. */
+.macro LOAD
+        ldr x14, [x15, x12]
+        ldr x15, [x14]
+        and x13, x15, #0xffff
+.endm
+
+.macro ENTRY name
+        .globl \name
+        .type \name, %function
+        .p2align 6
+\name:
+        .cfi_startproc
+        hint #34                        /* bti c */
+.endm
+
+.macro END name
+        .cfi_endproc
+        .set .L\name\()_bytes, . - \name
+        .size \name, .L\name\()_bytes
+.endm
+
+/* Weak, so that debuggers and profilers show the name that the code has here. */
+.macro ALIAS name, to
+        .weak \name
+        .type \name, %function
+        .set \name, \to
+        .size \name, .L\to\()_bytes
+.endm
+
+/* x12 = the line of the class for \bytes, at most TABLE_MAX; \bytes may be x12. Uses x11. */
+.macro LINE bytes
+        add x12, \bytes, #15
+        adrp x11, stook_class_line
+        add x11, x11, #:lo12:stook_class_line
+        lsr x12, x12, #4
+        ldr x12, [x11, x12, lsl #3]
+.endm
+
+/*
+ * x12 = the line for \size bytes at a multiple of \align: malloc_aligned.c. The rounded size is 0,
+ * which misses, for size 0, for alignment 0, and where it overflows; as a multiple of the alignment
+ * it is above the table if that is above a page. Uses x9 to x11.
+ */
+.macro ALIGNED align, size
+        sub x9, \align, #1
+        tst x9, \align
+        b.ne 4f                         /* no power of two */
+        add x12, x9, \size
+        bic x12, x12, x9
+        sub x10, x12, #1
+        cmp x10, #TABLE_MAX
+        b.hs 4f
+        LINE x12
+.endm
+
+/* x9 = an object from the line x12. Arguments stay as they are for \miss. Uses x10 to x17. */
+.macro POP miss
+        DESCRIBE \miss
+        SLOT
+        LOAD
+        cbz x13, 4b
+        add x16, x14, x13, lsl #3
+        ldr x9, [x16, #OBJECTS - 8]
+        add x15, x15, #16, lsl #12      /* one pop more, ... */
+        sub x15, x15, #1                /* ... one object less */
+        str x15, [x14]
+2:
+.endm
+
+.macro ALLOC miss
+        cmp x0, #TABLE_MAX
+        b.hi 4f
+        LINE x0
+        POP \miss
+        mov x0, x9
+        ret
+.endm
+
+.macro ALLOC_ALIGNED align, size, miss
+        ALIGNED \align, \size
+        POP \miss
+        mov x0, x9
+        ret
+.endm
+
+        .text
+        ENTRY malloc
+        ALLOC stook_malloc_miss
+        END malloc
+
+        .hidden stook_hot_object
+        ENTRY stook_hot_object
+        ALLOC stook_malloc_object
+        END stook_hot_object
+
+        ENTRY free
+        adrp x9, stook_range
+        add x9, x9, #:lo12:stook_range
+        ldp x10, x11, [x9]
+        ldr x9, [x9, #16]
+        sub x10, x0, x10
+        cmp x10, x11
+        b.hs 4f                         /* NULL and foreign pointers, too */
+        lsr x10, x10, #12
+        ldr x10, [x9, x10, lsl #3]      /* the entry */
+        adrp x11, stook_shapes
+        add x11, x11, #:lo12:stook_shapes
+        lsr x2, x10, #48                /* cache index * 8: bits 48 to 50 are zero. 0: a miss */
+        add x11, x11, x2, lsl #1
+        ubfiz x10, x10, #12, #7
+        bfxil x10, x0, #0, #12          /* offset in the slab */
+        ldp x13, x14, [x11]
+        mul x15, x10, x13
+        cmp x15, x13
+        b.hs 4f                         /* not the start of an object */
+        cmp w10, w14
+        b.hi 4f                         /* behind the last one */
+.Lknown:                                /* looked at already: x0 and x2 as here */
+        adrp x12, stook_sections + SLOTS
+        ldr x12, [x12, #:lo12:stook_sections + SLOTS]
+        add x12, x12, x2, lsl #3        /* a line is 64 bytes */
+        DESCRIBE stook_drop_in_free_miss
+        SLOT
+        LOAD
+        ldr w16, [x14, #BOUND]
+        cmp w13, w16
+        b.hs 4b
+        add x16, x14, x13, lsl #3
+        ldr x17, [x16, #OBJECTS - 8]
+        cmp x17, x0
+        b.eq 4b                         /* free already */
+        str x0, [x16, #OBJECTS]
+        add x15, x15, #1
+        str x15, [x14]
+2:      ret
+        END free
+
+        .hidden stook_hot_free_known
+        ENTRY stook_hot_free_known
+        b .Lknown
+        END stook_hot_free_known
+
+        ENTRY calloc
+        umulh x9, x0, x1
+        cbnz x9, 4f
+        mul x2, x0, x1
+        sub x3, x2, #1
+        cmp x3, #TABLE_MAX              /* 0, too */
+        b.hs 4f
+        LINE x2
+        POP stook_drop_in_calloc_miss
+        mov x0, x9
+        cmp x2, #CLEAR_MAX
+        b.hi 5f
+        /* In whole 16 bytes, as classes are; from both ends: few jumps depend on the size. */
+        and x3, x3, #-16                /* where the last ones begin */
+        movi v0.2d, #0
+        add x1, x0, x3
+        str q0, [x0]
+        str q0, [x1]
+        cmp x3, #16
+        b.ls 6f
+        str q0, [x0, #16]
+        stur q0, [x1, #-16]
+        cmp x3, #48
+        b.ls 6f
+        stp q0, q0, [x0, #32]
+        stp q0, q0, [x1, #-48]
+6:      ret
+5:      mov w1, #0
+        b memset                        /* returns the object */
+        END calloc
+
+        ENTRY aligned_alloc
+        ALLOC_ALIGNED x0, x1, stook_aligned_alloc_miss
+        END aligned_alloc
+
+        ENTRY memalign
+        ALLOC_ALIGNED x0, x1, stook_memalign_miss
+        END memalign
+
+        ENTRY posix_memalign
+        tst x1, #7                      /* no multiple of a pointer's size */
+        b.ne 4f
+        ALIGNED x1, x2
+        POP stook_posix_memalign_miss
+        str x9, [x0]
+        mov w0, #0
+        ret
+        END posix_memalign
+
+        ALIAS cfree, free
+        ALIAS free_sized, free
+        ALIAS free_aligned_sized, free
+
+        ENTRY _Znwm
+        ALLOC stook_new_miss
+        END _Znwm
+
+        ENTRY _Znam
+        ALLOC stook_new_array_miss
+        END _Znam
+
+        ENTRY _ZnwmRKSt9nothrow_t
+        ALLOC stook_new_nothrow_miss
+        END _ZnwmRKSt9nothrow_t
+
+        ENTRY _ZnamRKSt9nothrow_t
+        ALLOC stook_new_array_nothrow_miss
+        END _ZnamRKSt9nothrow_t
+
+        ENTRY _ZnwmSt11align_val_t
+        ALLOC_ALIGNED x1, x0, stook_new_aligned_miss
+        END _ZnwmSt11align_val_t
+
+        ENTRY _ZnamSt11align_val_t
+        ALLOC_ALIGNED x1, x0, stook_new_array_aligned_miss
+        END _ZnamSt11align_val_t
+
+        ENTRY _ZnwmSt11align_val_tRKSt9nothrow_t
+        ALLOC_ALIGNED x1, x0, stook_new_aligned_nothrow_miss
+        END _ZnwmSt11align_val_tRKSt9nothrow_t
+
+        ENTRY _ZnamSt11align_val_tRKSt9nothrow_t
+        ALLOC_ALIGNED x1, x0, stook_new_array_aligned_nothrow_miss
+        END _ZnamSt11align_val_tRKSt9nothrow_t
+
+        ALIAS _ZdlPv, free
+        ALIAS _ZdaPv, free
+        ALIAS _ZdlPvm, free
+        ALIAS _ZdaPvm, free
+        ALIAS _ZdlPvSt11align_val_t, free
+        ALIAS _ZdaPvSt11align_val_t, free
+        ALIAS _ZdlPvmSt11align_val_t, free
+        ALIAS _ZdaPvmSt11align_val_t, free
+        ALIAS _ZdlPvRKSt9nothrow_t, free
+        ALIAS _ZdaPvRKSt9nothrow_t, free
+        ALIAS _ZdlPvSt11align_val_tRKSt9nothrow_t, free
+        ALIAS _ZdaPvSt11align_val_tRKSt9nothrow_t, free
+
+        .section .note.GNU-stack, "", %progbits

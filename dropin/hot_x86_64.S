@@ -1,0 +1,424 @@
+/*
+ * Purpose: the drop-in's calls where the common case holds, in as few instructions as it takes: the
+ * sections of <stook/section.h> with what malloc/malloc_hot.h does around them. The same in C takes
+ * a third more instructions. A section in C returns its result in a variable, and C tests the
+ * variable although the section has branched already. An asm goto could jump instead, but gcc 12
+ * miscompiles one that has outputs. operator new is malloc with a miss of its own, which knows what
+ * the language asks for (new_delete.c). Every delete, and every other name of free, is free itself:
+ * size and alignment are not looked at.
+ * Place: misses go to the functions of hot.h, which look at everything again.
+ * Invariants: those of <stook/section.h>: rseq_cs is the only field of the kernel's area that is
+ *  written; one commit, the last instruction of the section; the signature right before the abort
+ *  label. The arguments stay untouched until the commit, so an aborted call goes to its miss as if
+ *  it had just begun. A thread that has not enrolled has an area of zeros (its own_rseq, or libc's,
+ *  not registered). What is stored there is harmless, and `ready` 0 makes the section miss. `ready`
+ *  is read before all that, once: a handler may enrol the thread at any instruction, and the kernel
+ *  does not protect a section that began before that.
+ */
+#define READY      0                    /* <stook/layout.h> */
+#define RSEQ_CS    8
+#define MM_CID     24
+#define SLOT_SHIFT 19
+#define OBJECTS    32
+#define BOUND      8                    /* of `bound` in a sheaf: its capacity, for pushes */
+#define SPARE      8                    /* in a line */
+#define POP_ONE    0xffff
+#define TABLE_MAX  4096                 /* STOOK_CLASS_TABLE_MAX */
+#define CLEAR_MAX  128                  /* calloc clears so much itself: above, memset is faster */
+#define SIGNATURE  0x53053053
+
+        .hidden stook_sections
+        .hidden stook_class_line
+        .hidden stook_range
+        .hidden stook_shapes
+        .hidden stook_malloc_miss
+        .hidden stook_malloc_object
+        .hidden stook_drop_in_calloc_miss
+        .hidden stook_aligned_alloc_miss
+        .hidden stook_memalign_miss
+        .hidden stook_posix_memalign_miss
+        .hidden stook_new_aligned_miss
+        .hidden stook_new_array_aligned_miss
+        .hidden stook_new_aligned_nothrow_miss
+        .hidden stook_new_array_aligned_nothrow_miss
+        .hidden stook_new_miss
+        .hidden stook_new_array_miss
+        .hidden stook_new_nothrow_miss
+        .hidden stook_new_array_nothrow_miss
+        .hidden stook_drop_in_free_miss
+
+/* A section from label 1 to label 2 that goes to \miss when aborted; its descriptor is label 3. */
+.macro DESCRIBE miss
+        .pushsection __rseq_cs, "aw"
+        .balign 32
+3:      .long 0, 0
+        .quad 1f, 2f - 1f, 4f
+        .popsection
+        .pushsection .text.unlikely, "ax"
+        .byte 0x0f, 0xb9, 0x3d          /* ud1: the signature is its displacement */
+        .long SIGNATURE
+4:      jmp \miss
+        .popsection
+.endm
+
+/*
+ * r10 = bytes from slot 0 to the slot whose index the kernel shows now. \miss if it is not ready,
+ * or the index is not at its fixed place: stook_sections.area is 0 then, and the record's no_index
+ * is read. Uses rax, r11.
+ */
+.macro SLOT miss
+        movq stook_thread@gottpoff(%rip), %rax
+        leaq 3b(%rip), %r10
+        movl %fs:READY(%rax), %r11d             /* before the area: see above */
+        addq stook_sections(%rip), %rax
+        movq %r10, %fs:RSEQ_CS(%rax)
+1:      movl %fs:MM_CID(%rax), %r10d
+        cmpl %r11d, %r10d
+        jae \miss
+        shlq $SLOT_SHIFT, %r10
+.endm
+
+.macro ENTRY name
+        .globl \name
+        .type \name, @function
+        .p2align 6
+\name:
+        .cfi_startproc
+        endbr64
+.endm
+
+.macro END name
+        .cfi_endproc
+        .set .L\name\()_bytes, . - \name
+        .size \name, .L\name\()_bytes
+.endm
+
+/* Weak, so that debuggers and profilers show the name that the code has here. */
+.macro ALIAS name, to
+        .weak \name
+        .type \name, @function
+        .set \name, \to
+        .size \name, .L\to\()_bytes
+.endm
+
+/* r8 = the line of the class for \bytes, at most TABLE_MAX; \bytes may be r8. Uses r11. */
+.macro LINE bytes
+        leaq 15(\bytes), %r8
+        leaq stook_class_line(%rip), %r11
+        shrq $4, %r8
+        movq (%r11,%r8,8), %r8
+.endm
+
+/*
+ * r8 = the line for \size bytes at a multiple of \align: malloc_aligned.c. The rounded size is 0,
+ * which misses, for size 0, for alignment 0, and where it overflows; as a multiple of the alignment
+ * it is above the table if that is above a page. Uses rax, r9, r11.
+ */
+.macro ALIGNED align, size, miss
+        leaq -1(\align), %rax
+        testq \align, %rax
+        jnz \miss                               /* no power of two */
+        leaq (%rax,\size), %r8
+        notq %rax
+        andq %rax, %r8
+        leaq -1(%r8), %r9
+        cmpq $TABLE_MAX, %r9
+        jae \miss
+        LINE %r8
+.endm
+
+/*
+ * rax = an object from the line r8; to \empty where main has none. Arguments stay as they are for
+ * \miss. Uses r9 to r11.
+ */
+.macro POP miss, empty
+        DESCRIBE \miss
+        SLOT \miss
+        movq (%r10,%r8), %r9                    /* main */
+        movq (%r9), %r10                        /* its word */
+        movzwl %r10w, %r11d
+        testl %r11d, %r11d
+        jz \empty
+        movq OBJECTS - 8(%r9,%r11,8), %rax
+        addq $POP_ONE, %r10
+        movq %r10, (%r9)
+2:
+.endm
+
+/* rdi onto main, r9; to \full where it has no room. Uses r10, r11. */
+.macro PUSH miss, full
+        movq (%r9), %r10                        /* its word */
+        movzwl %r10w, %r11d
+        cmpl BOUND(%r9), %r11d
+        jae \full
+        cmpq %rdi, OBJECTS - 8(%r9,%r11,8)
+        je \miss                                /* free already */
+        movq %rdi, OBJECTS(%r9,%r11,8)
+        incq %r10
+        movq %r10, (%r9)
+2:
+.endm
+
+.macro ALLOC miss, empty
+        cmpq $TABLE_MAX, %rdi
+        ja \miss
+        LINE %rdi
+        POP \miss, \empty
+        ret
+.endm
+
+.macro ALLOC_ALIGNED align, size, miss
+        ALIGNED \align, \size, \miss
+        POP \miss, \miss
+        ret
+.endm
+
+/*
+ * With rbx on the stack. r10 = the line, of which r9 is the one in slot 0, rax = main, rdx = the
+ * spare.
+ */
+.macro SWAP_BEGIN miss
+        DESCRIBE \miss
+        SLOT \miss
+        addq %r9, %r10
+        movq (%r10), %rax
+        movq SPARE(%r10), %rdx
+        testq %rdx, %rdx
+        jz \miss
+.endm
+
+/* They change places; the commit is the compare-and-swap. */
+.macro SWAP_END miss
+        movq %rdx, %rbx
+        movq %rax, %rcx
+        lock cmpxchg16b (%r10)
+2:      popq %rbx
+        .cfi_remember_state
+        .cfi_adjust_cfa_offset -8
+        .cfi_restore %rbx
+        jne \miss
+.endm
+
+.macro SWAP_MISS miss
+        .cfi_restore_state
+        popq %rbx
+        .cfi_adjust_cfa_offset -8
+        .cfi_restore %rbx
+        jmp \miss
+.endm
+
+/*
+ * Main is empty. It and a spare with objects change places (the swap of slot/slot.h), and the pop
+ * is tried once more. r8: the line in slot 0. The other registers that a miss looks at, rdi and
+ * rsi, stay as they are.
+ */
+.macro SWAP_POP name, miss
+        .type \name, @function
+        .p2align 6
+\name:
+        .cfi_startproc
+        movq %r8, %r9
+        pushq %rbx
+        .cfi_adjust_cfa_offset 8
+        .cfi_rel_offset %rbx, 0
+        SWAP_BEGIN \name\()_miss
+        cmpw $0, (%rax)
+        jne \name\()_miss
+        cmpl $0, BOUND(%rax)                 /* the sheaf without room is never a spare */
+        je \name\()_miss
+        cmpw $0, (%rdx)
+        je \name\()_miss
+        SWAP_END \miss
+        POP \miss, \miss
+        ret
+\name\()_miss:
+        SWAP_MISS \miss
+        .cfi_endproc
+        .size \name, . - \name
+.endm
+
+        .text
+        ENTRY malloc
+        ALLOC stook_malloc_miss, malloc_swap
+        END malloc
+        SWAP_POP malloc_swap, stook_malloc_miss
+
+        .hidden stook_hot_object
+        ENTRY stook_hot_object
+        ALLOC stook_malloc_object, stook_malloc_object
+        END stook_hot_object
+
+        ENTRY free
+        movq %rdi, %rax
+        subq stook_range(%rip), %rax
+        cmpq 8+stook_range(%rip), %rax
+        jae stook_drop_in_free_miss             /* NULL and foreign pointers, too */
+        movq 16+stook_range(%rip), %rdx
+        shrq $12, %rax
+        leaq stook_shapes(%rip), %rcx
+        movl %edi, %esi
+        movq (%rdx,%rax,8), %rax                /* the entry */
+        movq %rax, %rdx
+        shrq $48, %rdx                  /* cache index * 8: bits 48-50 are zero. 0: a miss */
+        shll $12, %eax
+        andl $0xfff, %esi
+        andl $0x7f000, %eax
+        orl %esi, %eax                          /* offset in the slab */
+        cmpl %eax, 8(%rcx,%rdx,2)
+        jb stook_drop_in_free_miss              /* behind the last object */
+        movq (%rcx,%rdx,2), %rcx
+        imulq %rcx, %rax
+        cmpq %rcx, %rax
+        jae stook_drop_in_free_miss             /* not the start of one */
+.Lknown:                                        /* looked at already: rdi and rdx as here */
+        DESCRIBE stook_drop_in_free_miss
+        SLOT stook_drop_in_free_miss
+        addq 16+stook_sections(%rip), %r10
+        movq (%r10,%rdx,8), %r9                 /* main: a line is 64 bytes */
+        PUSH stook_drop_in_free_miss, free_swap
+        ret
+        END free
+
+/*
+ * Main is full. It and a spare that is not change places, and the push is tried once more. rdx: the
+ * cache's index * 8; the line in slot 0 goes on in r9.
+ */
+        .type free_swap, @function
+        .p2align 6
+free_swap:
+        .cfi_startproc
+        leaq (,%rdx,8), %r9
+        addq 16+stook_sections(%rip), %r9
+        pushq %rbx
+        .cfi_adjust_cfa_offset 8
+        .cfi_rel_offset %rbx, 0
+        SWAP_BEGIN free_swap_miss
+        movzwl (%rax), %r11d
+        testl %r11d, %r11d
+        jz free_swap_miss                       /* the sheaf without room, too */
+        cmpl BOUND(%rax), %r11d
+        jb free_swap_miss
+        cmpq %rdi, OBJECTS - 8(%rax,%r11,8)
+        je free_swap_miss                       /* free already */
+        movzwl (%rdx), %r11d
+        cmpl BOUND(%rdx), %r11d
+        jae free_swap_miss
+        SWAP_END stook_drop_in_free_miss
+        DESCRIBE stook_drop_in_free_miss
+        SLOT stook_drop_in_free_miss
+        movq (%r10,%r9), %r9
+        PUSH stook_drop_in_free_miss, stook_drop_in_free_miss
+        ret
+free_swap_miss:
+        SWAP_MISS stook_drop_in_free_miss
+        .cfi_endproc
+        .size free_swap, . - free_swap
+
+        .hidden stook_hot_free_known
+        ENTRY stook_hot_free_known
+        jmp .Lknown
+        END stook_hot_free_known
+
+        ENTRY calloc
+        movq %rdi, %rax
+        mulq %rsi
+        jo stook_drop_in_calloc_miss
+        movq %rax, %rcx
+        leaq -1(%rax), %rdx
+        cmpq $TABLE_MAX, %rdx                   /* 0, too */
+        jae stook_drop_in_calloc_miss
+        LINE %rcx
+        POP stook_drop_in_calloc_miss, stook_drop_in_calloc_miss
+        cmpl $CLEAR_MAX, %ecx
+        ja 5f
+        /* In whole 16 bytes, as classes are; from both ends: few jumps depend on the size. */
+        andl $-16, %edx                         /* where the last ones begin */
+        pxor %xmm0, %xmm0
+        movups %xmm0, (%rax)
+        movups %xmm0, (%rax,%rdx)
+        cmpl $16, %edx
+        jbe 6f
+        movups %xmm0, 16(%rax)
+        movups %xmm0, -16(%rax,%rdx)
+        cmpl $48, %edx
+        jbe 6f
+        movups %xmm0, 32(%rax)
+        movups %xmm0, 48(%rax)
+        movups %xmm0, -48(%rax,%rdx)
+        movups %xmm0, -32(%rax,%rdx)
+6:      ret
+5:      movq %rax, %rdi
+        xorl %esi, %esi
+        movq %rcx, %rdx
+        jmp *memset@GOTPCREL(%rip)              /* returns the object */
+        END calloc
+
+        ENTRY aligned_alloc
+        ALLOC_ALIGNED %rdi, %rsi, stook_aligned_alloc_miss
+        END aligned_alloc
+
+        ENTRY memalign
+        ALLOC_ALIGNED %rdi, %rsi, stook_memalign_miss
+        END memalign
+
+        ENTRY posix_memalign
+        testb $7, %sil                          /* no multiple of a pointer's size */
+        jnz stook_posix_memalign_miss
+        ALIGNED %rsi, %rdx, stook_posix_memalign_miss
+        POP stook_posix_memalign_miss, stook_posix_memalign_miss
+        movq %rax, (%rdi)
+        xorl %eax, %eax
+        ret
+        END posix_memalign
+
+        ALIAS cfree, free
+        ALIAS free_sized, free
+        ALIAS free_aligned_sized, free
+
+        ENTRY _Znwm
+        ALLOC stook_new_miss, new_swap
+        END _Znwm
+        SWAP_POP new_swap, stook_new_miss
+
+        ENTRY _Znam
+        ALLOC stook_new_array_miss, stook_new_array_miss
+        END _Znam
+
+        ENTRY _ZnwmRKSt9nothrow_t
+        ALLOC stook_new_nothrow_miss, stook_new_nothrow_miss
+        END _ZnwmRKSt9nothrow_t
+
+        ENTRY _ZnamRKSt9nothrow_t
+        ALLOC stook_new_array_nothrow_miss, stook_new_array_nothrow_miss
+        END _ZnamRKSt9nothrow_t
+
+        ENTRY _ZnwmSt11align_val_t
+        ALLOC_ALIGNED %rsi, %rdi, stook_new_aligned_miss
+        END _ZnwmSt11align_val_t
+
+        ENTRY _ZnamSt11align_val_t
+        ALLOC_ALIGNED %rsi, %rdi, stook_new_array_aligned_miss
+        END _ZnamSt11align_val_t
+
+        ENTRY _ZnwmSt11align_val_tRKSt9nothrow_t
+        ALLOC_ALIGNED %rsi, %rdi, stook_new_aligned_nothrow_miss
+        END _ZnwmSt11align_val_tRKSt9nothrow_t
+
+        ENTRY _ZnamSt11align_val_tRKSt9nothrow_t
+        ALLOC_ALIGNED %rsi, %rdi, stook_new_array_aligned_nothrow_miss
+        END _ZnamSt11align_val_tRKSt9nothrow_t
+
+        ALIAS _ZdlPv, free
+        ALIAS _ZdaPv, free
+        ALIAS _ZdlPvm, free
+        ALIAS _ZdaPvm, free
+        ALIAS _ZdlPvSt11align_val_t, free
+        ALIAS _ZdaPvSt11align_val_t, free
+        ALIAS _ZdlPvmSt11align_val_t, free
+        ALIAS _ZdaPvmSt11align_val_t, free
+        ALIAS _ZdlPvRKSt9nothrow_t, free
+        ALIAS _ZdaPvRKSt9nothrow_t, free
+        ALIAS _ZdlPvSt11align_val_tRKSt9nothrow_t, free
+        ALIAS _ZdaPvSt11align_val_tRKSt9nothrow_t, free
+
+        .section .note.GNU-stack, "", @progbits

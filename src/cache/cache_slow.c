@@ -1,0 +1,325 @@
+/*
+ * Purpose: see cache_slow.h.
+ * An accounted cache comes here with every object. So its two sections, the precharge's and the
+ * sheaf's, stand first in the two slow calls. What misses there is done again by a call at the very
+ * end, and no more values are alive than there are registers: nothing is saved on the way.
+ * Failure: an allocation that fails changes nothing. A free never fails; misuse is reported.
+ */
+#include "cache/cache_slow.h"
+
+#include "cache/cache_account.h"
+#include "os/os.h"
+#include "slot/slot_hot.h"
+#include "slot/slot_node.h"
+#include "group/precharge.h"
+
+/* Where the cache's sheaves are in slot 0, for sections: of an accounted cache not front.line. */
+static uintptr_t line_of(const struct stook_cache *cache)
+{
+        return (uintptr_t)stook_sections.slots + cache->front.offset;
+}
+
+/* Has the hot path tried this very section? Not if the index is in another field of the area. */
+static bool was_tried(uint64_t how)
+{
+        return (how & STOOK_HOW_MISSED) && stook_sections.area;
+}
+
+/* Of this thread's slot, whichever field of the kernel's area has its index. NULL: a miss. */
+static STOOK_NOINLINE void *pop_at_hand(struct stook_cache *cache, uint64_t how)
+{
+        void *object = was_tried(how) ? NULL : stook_slot_pop(cache->front.offset);
+
+        return object ? object : stook_section_swap_pop(line_of(cache));
+}
+
+/* The node that @how names. */
+static STOOK_NOINLINE unsigned node_of(uint64_t how)
+{
+        int named = stook_how_node(how);
+
+        return named < 0 ? stook_os_node_home(stook_slot_node()) : (unsigned)named;
+}
+
+/* An object that is charged to no group yet. Inlined, for the depth of the stack. */
+STOOK_INLINE void *alloc_uncharged(struct stook_cache *cache, uint64_t how)
+{
+        void *object;
+
+        if (STOOK_UNLIKELY(how & STOOK_HOW_NODE)) {
+                stook_slow_begin(how);
+                object = stook_slot_alloc_node(&cache->front, node_of(how),
+                                               how & STOOK_HOW_THISNODE);
+                stook_slow_end(how);
+                return object;
+        }
+        object = pop_at_hand(cache, how);
+        if (STOOK_UNLIKELY(!object)) {
+                stook_slow_begin(how);
+                object = stook_slot_alloc_miss(&cache->front);
+                stook_slow_end(how);
+        }
+        return object;
+}
+
+static unsigned charge_terms(uint64_t how)
+{
+        return how & (STOOK_HOW_NOLOCK | STOOK_HOW_NOWAIT) ? STOOK_CHARGE_QUIET : 0;
+}
+
+/* @how names a group, or 0. */
+STOOK_INLINE void *alloc_charged(struct stook_cache *cache, uint64_t how)
+{
+        void *object;
+
+        if (stook_how_group(how) && !(how & STOOK_HOW_CHARGED) &&
+            !stook_group_charge(stook_how_group(how), cache->slabs.stride, charge_terms(how)))
+                return NULL;
+        object = alloc_uncharged(cache, how);
+        if (object)
+                stook_account_mark(cache, object, stook_how_group(how));
+        else if (stook_how_group(how))
+                stook_group_uncharge(stook_how_group(how), cache->slabs.stride);
+        return object;
+}
+
+/* From a destroyed cache. What was charged for it is given back. */
+static STOOK_COLD void *alloc_nothing(struct stook_cache *cache, uint64_t how)
+{
+        if (how & STOOK_HOW_CHARGED)
+                stook_group_uncharge(stook_how_group(how), cache->slabs.stride);
+        return stook_slow_answer(how, NULL, 0);
+}
+
+/* A charge and an uncharge may look for locks, too, on a slot that is new to this thread. */
+static STOOK_NOINLINE void *alloc_accounted(struct stook_cache *cache, uint64_t how)
+{
+        void *object;
+
+        if (STOOK_UNLIKELY(stook_cache_is_destroyed(cache)))
+                return alloc_nothing(cache, how);
+        if (!(how & STOOK_HOW_GROUP))
+                how = stook_how_with_group(how, stook_group_current());
+        if (STOOK_UNLIKELY(how & STOOK_HOW_NOLOCK))
+                stook_lock_raise(0);
+        object = alloc_charged(cache, how);
+        if (STOOK_UNLIKELY(how & STOOK_HOW_NOLOCK))
+                stook_lock_lower();
+        return stook_slow_answer(how, object, stook_slow_bytes(cache));
+}
+
+static STOOK_NOINLINE void *alloc_plain(struct stook_cache *cache, uint64_t how)
+{
+        if (STOOK_UNLIKELY(stook_cache_is_destroyed(cache)))
+                return alloc_nothing(cache, how);
+        return stook_slow_answer(how, alloc_uncharged(cache, how), stook_slow_bytes(cache));
+}
+
+/*
+ * A word that names a group, and no node, is the tag of the group's precharged bytes as well: the
+ * section ignores the lower bits of a tag. So one register holds both.
+ */
+_Static_assert(STOOK_HOW_LAST < 1 << STOOK_PRECHARGE_BITS && STOOK_HOW_GROUP_SHIFT == 32, "tag");
+
+/* @how names a group, and no node, and may wait: the common case of an accounted cache. */
+STOOK_INLINE void *alloc_of_group(struct stook_cache *cache, uint64_t how)
+{
+        void *object;
+
+        if (STOOK_UNLIKELY(
+                    !stook_section_precharge_add_v1(stook_precharge_word(stook_how_group(how)), how,
+                                                    -(int64_t)cache->slabs.stride)))
+                return alloc_accounted(cache, how);
+        object = stook_section_pop_v1(line_of(cache));
+        if (STOOK_UNLIKELY(!object))
+                return alloc_accounted(cache, how | STOOK_HOW_CHARGED);
+        stook_account_mark(cache, object, stook_how_group(how));
+        return STOOK_UNLIKELY(how & STOOK_HOW_ZERO)
+                ? memset(object, 0, stook_slow_bytes(cache)) : object;
+}
+
+void *stook_alloc_slow(struct stook_cache *cache, uint64_t how)
+{
+        uint64_t named;
+        uint16_t group;
+
+        if (STOOK_UNLIKELY(how & STOOK_HOW_NODE) && !stook_slots_by_node)
+                how = stook_how_without_node(how);
+        if (STOOK_LIKELY(!stook_cache_is_accounted(cache)))
+                return alloc_plain(cache, how);
+        how &= ~(uint64_t)STOOK_HOW_MISSED;     /* the sheaves are at another line */
+        named = how & STOOK_HOW_GROUP ? how : stook_how_with_group(how, stook_self->group);
+        group = stook_how_group(named);
+        if (!group || group == STOOK_GROUP_NONE ||
+            (how & (STOOK_HOW_NOLOCK | STOOK_HOW_NODE)))
+                return alloc_accounted(cache, how);
+        __asm__("" : "+r"(named));              /* or the group is kept in a register beside it */
+        return alloc_of_group(cache, named);
+}
+
+/* ---- frees ---- */
+
+/* An object that is charged to no group any more. */
+STOOK_INLINE void free_uncharged(struct stook_cache *cache, void *object, uint64_t how)
+{
+        if (!was_tried(how) && stook_slot_push(cache->front.offset, object))
+                return;
+        if (STOOK_LIKELY(stook_section_swap_push(line_of(cache), object)))
+                return;
+        stook_slow_begin(how);
+        stook_slot_free_miss(&cache->front, object, stook_cache_free_double);
+        stook_slow_end(how);
+}
+
+static STOOK_NOINLINE void free_plain(struct stook_cache *cache, void *object, uint64_t how)
+{
+        free_uncharged(cache, object, how);
+}
+
+/*
+ * The group of @how is to be uncharged, if it is not 0. An object whose word still names a group
+ * was overwritten: that is reported.
+ */
+static STOOK_NOINLINE void free_accounted(struct stook_cache *cache, void *object, uint64_t how)
+{
+        if (STOOK_UNLIKELY(*stook_account_word(cache, object) != stook_account_tag(object)))
+                stook_account_unmark(cache, object);
+        if (STOOK_UNLIKELY(how & STOOK_HOW_NOLOCK))
+                stook_lock_raise(0);
+        if (stook_how_group(how))
+                stook_group_uncharge(stook_how_group(how), cache->slabs.stride);
+        free_uncharged(cache, object, how);
+        if (STOOK_UNLIKELY(how & STOOK_HOW_NOLOCK))
+                stook_lock_lower();
+}
+
+/* @how names no group: the word behind the object does. */
+STOOK_INLINE void free_of_group(struct stook_cache *cache, void *object, uint64_t how)
+{
+        uint64_t *word = stook_account_word(cache, object);
+        uint64_t id = *word ^ stook_account_tag(object), named;
+
+        if (STOOK_UNLIKELY(id > UINT16_MAX)) {
+                free_accounted(cache, object, how);
+                return;
+        }
+        *word = stook_account_tag(object);
+        if (STOOK_UNLIKELY(!id)) {
+                free_accounted(cache, object, how);
+                return;
+        }
+        named = stook_how_with_group(how, (uint16_t)id);
+        __asm__("" : "+r"(named));              /* as above */
+        if (STOOK_UNLIKELY(!stook_section_precharge_add_v1(stook_precharge_word((uint16_t)id),
+                                                           named, cache->slabs.stride)))
+                free_accounted(cache, object, named);
+        else if (STOOK_UNLIKELY(stook_section_push_v1(line_of(cache), object) != STOOK_PUSH_DONE))
+                free_accounted(cache, object, (uint32_t)named);
+}
+
+void stook_free_slow(struct stook_cache *cache, void *object, uint64_t how)
+{
+        if (STOOK_LIKELY(!stook_cache_is_accounted(cache)))
+                free_plain(cache, object, how);
+        else
+                free_of_group(cache, object, how & ~(uint64_t)STOOK_HOW_MISSED);
+}
+
+/* ---- many ---- */
+
+/* Objects of one node, the one that this thread runs on now. Returns how many there were. */
+static STOOK_NOINLINE size_t alloc_of_node(struct stook_cache *cache, size_t n, void **objects)
+{
+        unsigned home = stook_os_node_home(stook_slot_node());
+        size_t got = 0;
+
+        while (got < n && (objects[got] = stook_slot_alloc_node(&cache->front, home, true)))
+                got++;
+        return got;
+}
+
+/* What a slot and its barn do not have comes from the slabs. */
+static bool alloc_rest(struct stook_cache *cache, size_t n, void **objects, size_t got)
+{
+        size_t filled = stook_slab_fill(&cache->slabs, stook_slot_node(), n - got, objects + got,
+                                        STOOK_FILL_ASCENDING);
+
+        if (STOOK_LIKELY(got + filled == n)) {
+                stook_count(&cache->counters, STOOK_STAT_alloc_slowpath, filled);
+                return true;
+        }
+        /* The part of the slabs is not counted yet: it never was the user's. */
+        stook_slab_drain(&cache->slabs, filled, objects + got);
+        return false;
+}
+
+/* Objects that are charged to no group any more. */
+static void free_all(struct stook_cache *cache, size_t n, void **objects, uint64_t how)
+{
+        size_t pushed;
+
+        if (STOOK_UNLIKELY(stook_slots_by_node))
+                n = stook_slot_free_remote_bulk(&cache->front, n, objects);
+        pushed = stook_slot_free_bulk(&cache->front, n, objects);
+        if (pushed == n)
+                return;
+        stook_slow_begin(how);
+        stook_count(&cache->counters, STOOK_STAT_free_slowpath, n - pushed);
+        stook_slab_drain(&cache->slabs, n - pushed, objects + pushed);
+        stook_slow_end(how);
+}
+
+/* All or none, charged to no group yet. */
+static bool alloc_all(struct stook_cache *cache, size_t n, void **objects, uint64_t how)
+{
+        bool one_node = STOOK_UNLIKELY(how & STOOK_HOW_THISNODE) && stook_slots_by_node, all;
+        size_t got = one_node ? 0 : stook_slot_alloc_bulk(&cache->front, n, objects);
+
+        if (got == n)
+                return true;
+        if (STOOK_UNLIKELY(stook_cache_is_destroyed(cache)))
+                return false;
+        stook_slow_begin(how);
+        if (one_node)
+                got = alloc_of_node(cache, n, objects);
+        all = got == n || (!one_node && alloc_rest(cache, n, objects, got));
+        stook_slow_end(how);
+        if (!all)
+                free_all(cache, got, objects, how);
+        return all;
+}
+
+static bool alloc_all_charged(struct stook_cache *cache, size_t n, void **objects, uint64_t how)
+{
+        if (!alloc_all(cache, n, objects, how))
+                return false;
+        if (!stook_cache_is_accounted(cache) ||
+            stook_account_charge(cache, n, objects, stook_group_current(), charge_terms(how)))
+                return true;
+        free_all(cache, n, objects, how);
+        return false;
+}
+
+bool stook_alloc_bulk_slow(struct stook_cache *cache, size_t n, void **objects, uint64_t how)
+{
+        bool all;
+
+        if (STOOK_UNLIKELY(how & STOOK_HOW_NOLOCK))
+                stook_lock_raise(0);
+        all = alloc_all_charged(cache, n, objects, how);
+        if (STOOK_UNLIKELY(how & STOOK_HOW_NOLOCK))
+                stook_lock_lower();
+        if (!all)
+                return false;
+        if (how & STOOK_HOW_ZERO)
+                for (size_t i = 0; i < n; i++)
+                        memset(objects[i], 0, stook_slow_bytes(cache));
+        return true;
+}
+
+void stook_free_bulk_slow(struct stook_cache *cache, size_t n, void **objects)
+{
+        if (stook_cache_is_accounted(cache))
+                stook_account_uncharge(cache, n, objects);
+        free_all(cache, n, objects, 0);
+}

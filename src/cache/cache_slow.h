@@ -1,0 +1,153 @@
+/*
+ * Purpose: the funnel behind the hot sections. Every call that allocates or frees runs a hot
+ * section, or makes one slow call that says how. Only the slow calls decide
+ *  - the gate's check (gate/gate.h): before a step that enters a layer below. (Malloc's slow calls
+ *    start the library as well. A cache exists only after the start.)
+ *  - which group is charged, or was,
+ *  - whether a node is named and matters,
+ *  - that a call waits for no other thread.
+ * Place: called by the public calls of cache, and by malloc; calls slot, slab, group.
+ * Concurrency: any thread, any instruction.
+ *
+ * A call that must not wait (STOOK_HOW_NOLOCK) takes the same steps as a handler on top of a lock's
+ * holder (base/lock.h I1): it only tries locks. It leaves work that is not the caller's (purging,
+ * rebalancing barns, publishing figures) to the next ordinary call. It makes no fork check, since
+ * a repair waits.
+ * Invariants:
+ *  I1 no step of such a call needs another thread to go on. What repeats without a fixed bound is a
+ *     compare-and-swap on a word of a slab, a barn or a pending stack. It repeats only because that
+ *     of another thread succeeded.
+ */
+#ifndef STOOK_CACHE_SLOW_H
+#define STOOK_CACHE_SLOW_H
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/lock.h"
+#include "cache/cache.h"
+#include "gate/gate.h"
+
+/* How an object is wanted, or freed: one word, so that it takes one register. */
+enum {
+        /* The public flags (stook/cache.h). */
+        STOOK_HOW_ZERO     = STOOK_ZERO,
+        STOOK_HOW_THISNODE = STOOK_THISNODE,
+        STOOK_HOW_NOWAIT   = STOOK_NOWAIT,
+        STOOK_HOW_NOLOCK   = STOOK_NOLOCK,
+        STOOK_HOW_NODE     = 1 << 9,    /* the word says from which node */
+        STOOK_HOW_GROUP    = 1 << 10,   /* the word says which group is charged; or this thread's */
+        STOOK_HOW_CHARGED  = 1 << 11,   /* that group has been charged already */
+        STOOK_HOW_ERRNO    = 1 << 12,   /* a failure sets errno to ENOMEM; else errno stays */
+        STOOK_HOW_MISSED   = 1 << 13,   /* the section at front.line has just missed */
+        STOOK_HOW_LAST     = STOOK_HOW_MISSED,
+};
+/* What every call with flags takes. */
+#define STOOK_HOW_FLAGS (STOOK_HOW_ZERO | STOOK_HOW_THISNODE | STOOK_HOW_NOWAIT | STOOK_HOW_NOLOCK)
+#define STOOK_HOW_GROUP_SHIFT 32        /* bits 32 to 47: a group's id; 0: none */
+#define STOOK_HOW_NODE_SHIFT  48        /* bits 48 to 63: a node; -1: that of the CPU in use */
+
+/* @how names none yet. */
+STOOK_INLINE uint64_t stook_how_with_group(uint64_t how, uint16_t group)
+{
+        return how | STOOK_HOW_GROUP | (uint64_t)group << STOOK_HOW_GROUP_SHIFT;
+}
+
+STOOK_INLINE uint16_t stook_how_group(uint64_t how)
+{
+        return (uint16_t)(how >> STOOK_HOW_GROUP_SHIFT);
+}
+
+STOOK_INLINE uint64_t stook_how_with_node(uint64_t how, int node)
+{
+        return how | STOOK_HOW_NODE | (uint64_t)(uint16_t)node << STOOK_HOW_NODE_SHIFT;
+}
+
+STOOK_INLINE uint64_t stook_how_without_node(uint64_t how)
+{
+        return how & ~((uint64_t)UINT16_MAX << STOOK_HOW_NODE_SHIFT | STOOK_HOW_NODE);
+}
+
+STOOK_INLINE int stook_how_node(uint64_t how)
+{
+        return (int16_t)(how >> STOOK_HOW_NODE_SHIFT);
+}
+
+/* Of a public call: are there no other flags, and can the cache zero objects if they say so? */
+STOOK_INLINE bool stook_flags_good(const struct stook_cache *or_null, unsigned flags)
+{
+        return or_null && !(flags & ~(unsigned)STOOK_HOW_FLAGS) &&
+               !((flags & STOOK_ZERO) && or_null->slabs.ctor);
+}
+
+/*
+ * Around the steps of a slow call that may be told not to wait: it must not wait, or it makes the
+ * gate's check. Exact pairs, which nest. A call that may always wait makes the check alone.
+ */
+STOOK_INLINE void stook_slow_begin(uint64_t how)
+{
+        if (STOOK_UNLIKELY(how & STOOK_HOW_NOLOCK))
+                stook_lock_raise(0);
+        else
+                stook_gate_check();
+}
+
+STOOK_INLINE void stook_slow_end(uint64_t how)
+{
+        if (STOOK_UNLIKELY(how & STOOK_HOW_NOLOCK))
+                stook_lock_lower();
+}
+
+/* For malloc: has the library started? A call that may wait starts it. */
+STOOK_INLINE bool stook_slow_is_up(uint64_t how)
+{
+        return how & STOOK_HOW_NOLOCK ? stook_gate_is_open() : stook_gate_open();
+}
+
+/* What a slow call answers for @object, or NULL, of which @bytes are the caller's. */
+STOOK_INLINE void *stook_slow_answer(uint64_t how, void *object, size_t bytes)
+{
+        if (STOOK_UNLIKELY(!object)) {
+                if (how & STOOK_HOW_ERRNO)
+                        errno = ENOMEM;
+        } else if (STOOK_UNLIKELY(how & STOOK_HOW_ZERO)) {
+                memset(object, 0, bytes);
+        }
+        return object;
+}
+
+/* What a user of @cache has of an object. Merging raises it. */
+STOOK_INLINE size_t stook_slow_bytes(const struct stook_cache *cache)
+{
+        return __atomic_load_n(&cache->object_size, __ATOMIC_RELAXED);
+}
+
+/*
+ * For allocations that missed. A destroyed cache has no sheaves, so all its allocations miss. True:
+ * it is one, which was reported, and nothing may be allocated. A new cache at the same index hides
+ * that.
+ */
+STOOK_INLINE bool stook_cache_is_destroyed(const struct stook_cache *cache)
+{
+        if (STOOK_LIKELY(__atomic_load_n(&cache->state, __ATOMIC_RELAXED) != STOOK_CACHE_FREE))
+                return false;
+        stook_cache_report_destroyed(cache);
+        return true;
+}
+
+/* One object. NULL: no memory, none on that node, or over the limit of a group; nothing changed. */
+void *stook_alloc_slow(struct stook_cache *cache, uint64_t how);
+
+/* @object is known to be one of @cache (object_id.h). A double free is reported. errno stays. */
+void stook_free_slow(struct stook_cache *cache, void *object, uint64_t how);
+
+/*
+ * @n objects, charged to the group of this thread; all or none. False: none. errno stays.
+ * @how: public flags. STOOK_HOW_THISNODE: all objects are of one node.
+ */
+bool stook_alloc_bulk_slow(struct stook_cache *cache, size_t n, void **objects, uint64_t how);
+
+/* @n objects that are known to be of @cache; the array is left in any order. */
+void stook_free_bulk_slow(struct stook_cache *cache, size_t n, void **objects);
+
+#endif

@@ -1,0 +1,84 @@
+/*
+ * Purpose: a round over all slots, from outside, that gives back what idle ones keep. It is for
+ * programs that ask for it: a slot whose threads run reaps its own idle sheaves (slot/slot_idle.c).
+ * Place: called by life (maintain); calls the clients of evacuate.h, and barn.
+ * Invariants:
+ *  I1 a cache is looked at within a visit of its barns, so that a destroy waits for the round.
+ * Concurrency: any number of threads may be in a round. Only one of them asks which CPUs are
+ *  allowed; the others take no slot for gone.
+ * Failure: none.
+ */
+#include <limits.h>
+
+#include "barn/barn.h"
+#include "evacuate/evacuate.h"
+#include "os/os.h"
+#include "pages/policy.h"
+#include "slot/slot_node.h"
+#include "slot/slot_regions.h"
+
+/*
+ * By concurrency id, indices are small numbers, below the number of CPUs that the process may use.
+ * Else an index is a CPU.
+ */
+bool stook_evacuate_is_gone(unsigned slot, const struct stook_idle_look *look)
+{
+        const struct stook_cpus *allowed = look->allowed;
+
+        if (slot >= stook_regions.rseq_slots || !allowed || !allowed->count)
+                return false;
+        if (stook_regions.index_offset == STOOK_RSEQ_MM_CID)
+                return slot >= allowed->count;
+        return slot < STOOK_CPUS_MAX && !(allowed->mask[slot / 64] >> slot % 64 & 1);
+}
+
+/* Barns of nodes on which no thread may be to reap them. */
+static bool reap_barns(struct stook_barns *barns, struct stook_idle *idle)
+{
+        idle->work = UINT_MAX;
+        for (unsigned node = 0; node < stook_regions.nodes; node++)
+                stook_barn_reap_idle(barns, node, idle);
+        return idle->work != UINT_MAX;
+}
+
+/* True: something of the cache was given back. */
+static bool reap_cache(struct stook_barns *barns, const struct stook_idle_look *look,
+                       struct stook_idle *idle)
+{
+        bool given = stook_evacuate_idle_pairs(barns, look);
+
+        if (stook_slots_by_node) {
+                given |= stook_evacuate_idle_remote(barns, look);
+                given |= reap_barns(barns, idle);
+        }
+        return given;
+}
+
+/* Atomic: a thread is in a round. Its exchange acquires what the store at the end releases. */
+uint32_t stook_evacuate_looking;
+
+unsigned stook_evacuate_idle(uint32_t after_ms)
+{
+        /* Of the round under way: too large for the stack */
+        static struct stook_cpus allowed;
+        bool alone = !__atomic_exchange_n(&stook_evacuate_looking, 1, __ATOMIC_ACQUIRE);
+        struct stook_idle_look look = { .now_ms = (uint32_t)stook_os_clock_ms(),
+                                        .after_ms = after_ms, .allowed = alone ? &allowed : NULL };
+        struct stook_idle idle = { .now_ms = look.now_ms,
+                                   .after_ms = stook_pages_decay_ms() / 8 + 1,
+                                   .clean_takes = stook_pages_clean_takes() };
+        unsigned given = 0;
+
+        if (alone)
+                stook_os_allowed_cpus(&allowed);
+        for (struct stook_barns *at = stook_barns_first(); at; at = at->next) {
+                if (!stook_barns_visit_begin(at))
+                        continue;
+                if (at->line_index < stook_regions_lines())
+                        given += reap_cache(at, &look, &idle);
+                stook_barns_visit_end(at);
+        }
+        if (alone)
+                __atomic_store_n(&stook_evacuate_looking, 0, __ATOMIC_RELEASE);
+        return given;
+}

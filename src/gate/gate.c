@@ -1,0 +1,23 @@
+/*
+ * Purpose: see gate.h. The two words that slow calls look at, and the check of the second one.
+ */
+#include "gate/gate.h"
+
+#include "base/lock.h"
+
+static uint32_t always_whole = STOOK_HEAP_WHOLE;
+
+uint32_t stook_gate_state;
+/*
+ * This one until the start, and where the kernel has no page that it clears in a child. Then libc's
+ * handler notices fork(), and nothing notices other ways to make a child.
+ */
+uint32_t *stook_gate_heap = &always_whole;
+
+void stook_gate_check(void)
+{
+        if (STOOK_UNLIKELY(stook_lock_may_not_wait()) && stook_lock_heal())
+                stook_gate_duties.recover();
+        if (STOOK_UNLIKELY(__atomic_load_n(stook_gate_heap, __ATOMIC_RELAXED) != STOOK_HEAP_WHOLE))
+                stook_gate_duties.repair();
+}

@@ -1,0 +1,40 @@
+/*
+ * Purpose: third stage of the page layer: how long free memory stays with the process. Free spans
+ * whose content is of no use are purged by age, at once where far more is free than is in use, and
+ * on request. (First stage: pages/source.h. Second: pages/span.h.)
+ * Place: slow paths of barn, slot, rcu, malloc and slab call the steps. Life sets the times.
+ * purge.c and swing.h do the work.
+ * Concurrency: any thread, any instruction, with no lock held.
+ */
+#ifndef STOOK_POLICY_H
+#define STOOK_POLICY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Purges what has been free longer than STOOK_DECAY_MS, a bounded step. For slow paths. */
+void stook_pages_step(void);
+/*
+ * Purges the largest free spans while far more is free than is worth keeping, on every node. For
+ * callers that gave spans while waits were forbidden.
+ */
+void stook_pages_purge_excess(void);
+/* All steps that are due, for callers with time. Return: spans that were tried. */
+unsigned stook_pages_age(void);
+/* Purges free spans until at most @keep_bytes of free memory may be resident. Return: bytes. */
+size_t stook_pages_purge(size_t keep_bytes);
+
+/* The clock of all ageing, for the layers above: how long unused memory stays, in milliseconds. */
+uint32_t stook_pages_decay_ms(void);
+/*
+ * How often so much clean memory (without content) was taken as is a small part of what is in use
+ * (span.c: CLEAN_SHARE). Clean memory is taken when no dirty span fits: that is when idle memory is
+ * missed.
+ */
+uint32_t stook_pages_clean_takes(void);
+void stook_pages_set_decay_ms(uint32_t ms);
+
+enum stook_thp { STOOK_THP_SYSTEM, STOOK_THP_ALWAYS, STOOK_THP_NEVER };
+void stook_pages_set_thp(enum stook_thp policy);
+
+#endif

@@ -1,0 +1,87 @@
+/*
+ * Purpose: measure the swing: by how much the memory in use went up and down lately. A purge of
+ * memory that is taken again soon is in vain. After one such purge the memory that swings is kept
+ * for as long as it swings (purge.c). So a program that works in phases takes its page faults
+ * twice, and not once a phase.
+ * Place: pages_node.h records what is in use before it changes (stook_pages_count_taken and _given,
+ *  for span.c and own_mapping.c). purge.c reads the swing and begins windows.
+ * How: the swing is the highest minus the lowest value of this window and of the one before it. A
+ *  window is a decay time. So the swing covers one to two decay times. It is zero after two windows
+ *  in which the memory in use stays the same.
+ * Concurrency: any thread records, with relaxed loads and stores. If two threads record at once,
+ *  one value may be lost; then the swing is too small. The thread whose step is due begins the new
+ *  window (purge.c).
+ */
+#ifndef STOOK_SWING_H
+#define STOOK_SWING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "base/compiler.h"
+
+struct stook_swing {
+        size_t high[2], low[2];         /* atomic, relaxed: of this window, of the one before */
+        uint32_t since_ms;              /* atomic, relaxed: when this window began */
+};
+
+/* @bytes were in use. From here on fewer are. */
+STOOK_INLINE void stook_swing_tell_high(struct stook_swing *swing, size_t bytes)
+{
+        if (bytes > __atomic_load_n(&swing->high[0], __ATOMIC_RELAXED))
+                __atomic_store_n(&swing->high[0], bytes, __ATOMIC_RELAXED);
+}
+
+/* @bytes were in use. From here on more are. */
+STOOK_INLINE void stook_swing_tell_low(struct stook_swing *swing, size_t bytes)
+{
+        if (bytes < __atomic_load_n(&swing->low[0], __ATOMIC_RELAXED))
+                __atomic_store_n(&swing->low[0], bytes, __ATOMIC_RELAXED);
+}
+
+static inline size_t stook_swing_bytes(const struct stook_swing *swing)
+{
+        size_t high[2], low[2];
+
+        for (unsigned i = 0; i < 2; i++) {
+                high[i] = __atomic_load_n(&swing->high[i], __ATOMIC_RELAXED);
+                low[i] = __atomic_load_n(&swing->low[i], __ATOMIC_RELAXED);
+        }
+        high[0] = high[0] > high[1] ? high[0] : high[1];
+        low[0] = low[0] < low[1] ? low[0] : low[1];
+        return high[0] > low[0] ? high[0] - low[0] : 0;
+}
+
+/* Begins a new window if this one is @window_ms old or older. @bytes are in use now. */
+static inline void stook_swing_turn(struct stook_swing *swing, uint32_t now_ms, uint32_t window_ms,
+                                    size_t bytes)
+{
+        uint32_t age = now_ms - __atomic_load_n(&swing->since_ms, __ATOMIC_RELAXED);
+        bool stale = age / 2 >= window_ms;
+
+        if (age < window_ms)
+                return;
+        size_t high = stale ? bytes : __atomic_load_n(&swing->high[0], __ATOMIC_RELAXED);
+        size_t low = stale ? bytes : __atomic_load_n(&swing->low[0], __ATOMIC_RELAXED);
+
+        __atomic_store_n(&swing->high[1], high, __ATOMIC_RELAXED);
+        __atomic_store_n(&swing->low[1], low, __ATOMIC_RELAXED);
+        __atomic_store_n(&swing->high[0], bytes, __ATOMIC_RELAXED);
+        __atomic_store_n(&swing->low[0], bytes, __ATOMIC_RELAXED);
+        __atomic_store_n(&swing->since_ms, now_ms, __ATOMIC_RELAXED);
+}
+
+/*
+ * Return: how many of @missed bytes are forgotten in an eighth of a window. That is an eighth of
+ * them, but nothing of what swings.
+ */
+static inline size_t stook_swing_forget(const struct stook_swing *swing, size_t missed)
+{
+        size_t less = missed / 8 + !!missed, keep = stook_swing_bytes(swing);
+
+        if (missed <= keep)
+                return 0;
+        return less < missed - keep ? less : missed - keep;
+}
+
+#endif

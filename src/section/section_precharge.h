@@ -1,0 +1,61 @@
+/*
+ * Purpose: the charge of an object to a group, inlined: precharge_add of section.h as a restartable
+ * sequence.
+ * Place: group/precharge.h, for charges and uncharges; section_rseq.c. The instructions are in
+ * section_x86_64.h and section_aarch64.h.
+ * Invariants: <stook/section.h>.
+ */
+#ifndef STOOK_SECTION_PRECHARGE_H
+#define STOOK_SECTION_PRECHARGE_H
+
+#include "section/section_hot.h"
+#if defined(__x86_64__)
+#include "section/section_x86_64.h"
+#elif defined(__aarch64__)
+#include "section/section_aarch64.h"
+#endif
+
+/* @word: its address in slot 0. False: a miss; in a thread that is not enrolled always. */
+STOOK_INLINE bool stook_section_precharge_add(uintptr_t word, uint64_t tag, int64_t delta)
+{
+        struct stook_thread_v1 *self = stook_section_self();
+        char *area = self->rseq;
+
+        if (STOOK_UNLIKELY(!area))
+                return false;
+        __asm__ goto(
+                STOOK_SECTION_DESCRIBE(STOOK_SECTION_GO("%l[miss]"))
+                STOOK_SECTION_ARM
+                "1:\n\t"
+                STOOK_SECTION_SLOT
+                STOOK_SECTION_PRECHARGE_ADD
+                "2:\n\t"
+                :
+                : STOOK_SECTION_INPUTS(self, area), [word] "r"(word), [tag] "r"(tag),
+                  [delta] "r"(delta)
+                : STOOK_SECTION_CLOBBERS
+                : miss);
+        return true;
+miss:
+        return false;
+}
+
+/* The same where the slot index is the concurrency id, as in <stook/section.h>; else a miss. */
+STOOK_INLINE bool stook_section_precharge_add_v1(uintptr_t word, uint64_t tag, int64_t delta)
+{
+        __asm__ goto(
+                STOOK_SECTION_DESCRIBE(STOOK_SECTION_GO("%l[miss]"))
+                STOOK_SECTION_BEGIN
+                STOOK_SECTION_PRECHARGE_ADD
+                "2:\n\t"
+                :
+                : [self] "r"(stook_section_self()), [area] "r"(STOOK_SECTION_AREA),
+                  [word] "r"(word), [tag] "r"(tag), [delta] "r"(delta)
+                : STOOK_SECTION_CLOBBERS
+                : miss);
+        return true;
+miss:
+        return false;
+}
+
+#endif

@@ -1,0 +1,387 @@
+/*
+ * Purpose: the critical sections of the library on x86-64, besides pop and push of section_hot.h,
+ * made of the pieces of <stook/section.h>. Nothing but sections is here; their contract and
+ * pseudo-code stand in section.h.
+ * Place: section_rseq.c, and section_precharge.h for the charge.
+ * Invariants: <stook/section.h>. A section may be cut at any instruction. So what it wrote before
+ *  its commit must lie where no thread looks: beyond the sheaf's size, or in the caller's array.
+ */
+#ifndef STOOK_SECTION_X86_64_H
+#define STOOK_SECTION_X86_64_H
+
+#include "base/pair.h"
+#include "section/section_hot.h"
+
+/* @n is not 0. Objects taken, the top one first. */
+STOOK_INLINE size_t stook_section_pop_n(uintptr_t line, size_t n, void **objects)
+{
+        struct stook_thread_v1 *self = stook_section_self();
+        char *area = self->rseq;
+        uint64_t i, object;
+
+        if (STOOK_UNLIKELY(!area))
+                return 0;
+        __asm__ volatile(
+                STOOK_SECTION_DESCRIBE(STOOK_SECTION_ZERO("n") STOOK_SECTION_GO("5f"))
+                STOOK_SECTION_ARM
+                "1:\n\t"
+                STOOK_SECTION_SLOT
+                STOOK_SECTION_LOAD
+                STOOK_SECTION_POP_CHECK
+                "cmpq %[n], %%r11\n\t"                  /* n = min(n, size) */
+                "cmovbq %%r11, %[n]\n\t"
+                "leaq " STOOK_SECTION_TEXT(STOOK_SHEAF_OBJECTS) "(%%r9,%%r11,8), %%r11\n\t"
+                "xorl %k[i], %k[i]\n\t"
+                "movl %k[n], %k[object]\n\t"
+                "andl $-2, %k[object]\n\t"            /* those that go in twos */
+                "jz 7f\n\t"
+                "6:\n\t"
+                "movups -16(%%r11), %%xmm0\n\t"
+                "pshufd $0x4e, %%xmm0, %%xmm0\n\t"
+                "movups %%xmm0, (%[objects],%[i],8)\n\t"
+                "subq $16, %%r11\n\t"
+                "addq $2, %[i]\n\t"
+                "cmpq %[object], %[i]\n\t"
+                "jne 6b\n\t"
+                "7:\n\t"
+                "cmpq %[n], %[i]\n\t"
+                "je 8f\n\t"
+                "movq -8(%%r11), %[object]\n\t"
+                "movq %[object], (%[objects],%[i],8)\n\t"
+                "movl %k[n], %k[i]\n\t"
+                "8:\n\t"
+                "shlq $16, %[i]\n\t"                    /* n pops more, n objects less */
+                "subq %[n], %[i]\n\t"
+                "addq %[i], %%r10\n\t"
+                "movq %%r10, (%%r9)\n\t"
+                "2:\n\t"
+                "5:\n\t"
+                : [n] "+&r"(n), [i] "=&r"(i), [object] "=&r"(object)
+                : STOOK_SECTION_INPUTS(self, area), [line] "r"(line), [objects] "r"(objects)
+                : STOOK_SECTION_CLOBBERS, "xmm0");
+        return n;
+}
+
+/* i = the capacity; miss if there is no room. */
+#ifndef STOOK_SECTION_ROOM
+#define STOOK_SECTION_ROOM \
+        "movzwl " STOOK_SECTION_TEXT(STOOK_SHEAF_CAPACITY) "(%%r9), %k[i]\n\t" \
+        "cmpl %k[i], %%r11d\n\t" \
+        "jae 4b\n\t"
+#endif
+
+/* @n is not 0. Objects put, objects[0] first. */
+STOOK_INLINE size_t stook_section_push_n(uintptr_t line, size_t n, void *const *objects)
+{
+        struct stook_thread_v1 *self = stook_section_self();
+        char *area = self->rseq;
+        uint64_t i, object;
+
+        if (STOOK_UNLIKELY(!area))
+                return 0;
+        __asm__ volatile(
+                STOOK_SECTION_DESCRIBE(STOOK_SECTION_ZERO("n") STOOK_SECTION_GO("5f"))
+                STOOK_SECTION_ARM
+                "1:\n\t"
+                STOOK_SECTION_SLOT
+                STOOK_SECTION_LOAD
+                STOOK_SECTION_ROOM
+                "subq %%r11, %[i]\n\t"                  /* n = min(n, capacity - size) */
+                "cmpq %[n], %[i]\n\t"
+                "cmovbq %[i], %[n]\n\t"
+                "leaq " STOOK_SECTION_TEXT(STOOK_SHEAF_OBJECTS) "(%%r9,%%r11,8), %%r11\n\t"
+                "xorl %k[i], %k[i]\n\t"
+                "movl %k[n], %k[object]\n\t"
+                "andl $-2, %k[object]\n\t"            /* those that go in twos */
+                "jz 7f\n\t"
+                "6:\n\t"
+                "movups (%[objects],%[i],8), %%xmm0\n\t"
+                "movups %%xmm0, (%%r11,%[i],8)\n\t"
+                "addq $2, %[i]\n\t"
+                "cmpq %[object], %[i]\n\t"
+                "jne 6b\n\t"
+                "7:\n\t"
+                "cmpq %[n], %[i]\n\t"
+                "je 8f\n\t"
+                "movq (%[objects],%[i],8), %[object]\n\t"
+                "movq %[object], (%%r11,%[i],8)\n\t"
+                "8:\n\t"
+                "addq %[n], %%r10\n\t"
+                "movq %%r10, (%%r9)\n\t"
+                "2:\n\t"
+                "5:\n\t"
+                : [n] "+&r"(n), [i] "=&r"(i), [object] "=&r"(object)
+                : STOOK_SECTION_INPUTS(self, area), [line] "r"(line), [objects] "r"(objects)
+                : STOOK_SECTION_CLOBBERS, "xmm0");
+        return n;
+}
+
+/* NULL: as pop, or the top object is not @expected. */
+STOOK_INLINE void *stook_section_pop_if(uintptr_t line, void *expected)
+{
+        struct stook_thread_v1 *self = stook_section_self();
+        char *area = self->rseq;
+
+        if (STOOK_UNLIKELY(!area))
+                return NULL;
+        __asm__ volatile(
+                STOOK_SECTION_DESCRIBE(STOOK_SECTION_ZERO("expected") STOOK_SECTION_GO("5f"))
+                STOOK_SECTION_ARM
+                "1:\n\t"
+                STOOK_SECTION_SLOT
+                STOOK_SECTION_LOAD
+                STOOK_SECTION_POP_CHECK
+                "cmpq %[expected], " STOOK_SECTION_TEXT(STOOK_SHEAF_OBJECTS) "-8(%%r9,%%r11,8)\n\t"
+                "jne 4b\n\t"
+                "addq $" STOOK_SECTION_TEXT(STOOK_SHEAF_POP) ", %%r10\n\t"
+                "movq %%r10, (%%r9)\n\t"
+                "2:\n\t"
+                "5:\n\t"
+                : [expected] "+&r"(expected)
+                : STOOK_SECTION_INPUTS(self, area), [line] "r"(line)
+                : STOOK_SECTION_CLOBBERS);
+        return expected;
+}
+
+/*
+ * The commit is the compare-and-swap itself. That main is expected.lo all along follows from its
+ * success: on this slot no other thread runs, and an evacuation only ever puts the zero-capacity
+ * sheaf there.
+ */
+#ifndef STOOK_SECTION_EXCHANGE_CHECK
+#define STOOK_SECTION_EXCHANGE_CHECK \
+        "cmpw %w[size], (%%rax)\n\t" \
+        "jne 4b\n\t"
+#endif
+STOOK_INLINE bool stook_section_exchange(uintptr_t line, struct stook_pair expected,
+                                         struct stook_pair desired, unsigned size,
+                                         const uint32_t *config, uint32_t generation)
+{
+        struct stook_thread_v1 *self = stook_section_self();
+        char *area = self->rseq;
+        uint64_t from_lo = expected.lo, from_hi = expected.hi;
+
+        if (STOOK_UNLIKELY(!area))
+                return false;
+        __asm__ volatile(
+                STOOK_SECTION_DESCRIBE(STOOK_SECTION_ZERO("size") STOOK_SECTION_GO("5f"))
+                STOOK_SECTION_ARM
+                "1:\n\t"
+                STOOK_SECTION_SLOT
+                "cmpl %[generation], (%[config])\n\t"
+                "jne 4b\n\t"
+                STOOK_SECTION_EXCHANGE_CHECK
+                "lock cmpxchg16b (%%r10,%[line])\n\t"
+                "2:\n\t"
+                "sete %b[size]\n\t"
+                "movzbl %b[size], %k[size]\n\t"
+                "5:\n\t"
+                : "+a"(from_lo), "+d"(from_hi), [size] "+&r"(size)
+                : STOOK_SECTION_INPUTS(self, area), [line] "r"(line),
+                  [config] "r"(config), [generation] "r"(generation), "b"(desired.lo),
+                  "c"(desired.hi)
+                : "r10", "memory", "cc"); /* no others: without optimisation registers are short */
+        return size;
+}
+
+/*
+ * Label 4 where there is no spare, or it cannot be read: r10 is the line, rax main, rdx the spare.
+ */
+#define STOOK_SECTION_SWAP_LOAD \
+        "addq %[line], %%r10\n\t" \
+        "movq (%%r10), %%rax\n\t" \
+        "movq 8(%%r10), %%rdx\n\t" \
+        "testq %%rdx, %%rdx\n\t" \
+        "jz 4b\n\t"
+#ifndef STOOK_SECTION_SWAP_COMMIT
+#define STOOK_SECTION_SWAP_COMMIT \
+        "lock cmpxchg16b (%%r10)\n\t"
+#endif
+#define STOOK_SECTION_SWAP_END \
+        "movq %%rdx, %%rbx\n\t" \
+        "movq %%rax, %%rcx\n\t" \
+        STOOK_SECTION_SWAP_COMMIT \
+        "2:\n\t" \
+        "sete %b[done]\n\t" \
+        "movzbl %b[done], %k[done]\n\t" \
+        "5:\n\t"
+
+/* The swap of section.h for a pop: main is empty, the spare is not. */
+STOOK_INLINE bool stook_section_swap_empty(uintptr_t line)
+{
+        struct stook_thread_v1 *self = stook_section_self();
+        char *area = self->rseq;
+        uint64_t done, main, spare, lo, hi;
+
+        if (STOOK_UNLIKELY(!area))
+                return false;
+        __asm__ volatile(
+                STOOK_SECTION_DESCRIBE(STOOK_SECTION_ZERO("done") STOOK_SECTION_GO("5f"))
+                STOOK_SECTION_ARM
+                "1:\n\t"
+                STOOK_SECTION_SLOT
+                STOOK_SECTION_SWAP_LOAD
+                "cmpw $0, (%%rax)\n\t"
+                "jne 4b\n\t"
+                /* The zero-capacity sheaf must not become a spare: section.h I2. */
+                "cmpw $0, " STOOK_SECTION_TEXT(STOOK_SHEAF_CAPACITY) "(%%rax)\n\t"
+                "je 4b\n\t"
+                "cmpw $0, (%%rdx)\n\t"
+                "je 4b\n\t"
+                STOOK_SECTION_SWAP_END
+                : [done] "=&r"(done), "=&a"(main), "=&d"(spare), "=&b"(lo), "=&c"(hi)
+                : STOOK_SECTION_INPUTS(self, area), [line] "r"(line)
+                : "r10", "memory", "cc");       /* no others: as above */
+        return done;
+}
+
+/* The same for a push: main is full, and @object is not its top; the spare is not full. */
+STOOK_INLINE bool stook_section_swap_full(uintptr_t line, const void *object)
+{
+        struct stook_thread_v1 *self = stook_section_self();
+        char *area = self->rseq;
+        uint64_t done, main, spare, lo, hi;
+
+        if (STOOK_UNLIKELY(!area))
+                return false;
+        __asm__ volatile(
+                STOOK_SECTION_DESCRIBE(STOOK_SECTION_ZERO("done") STOOK_SECTION_GO("5f"))
+                STOOK_SECTION_ARM
+                "1:\n\t"
+                STOOK_SECTION_SLOT
+                STOOK_SECTION_SWAP_LOAD
+                "movzwl (%%rax), %%ecx\n\t"
+                "testl %%ecx, %%ecx\n\t"
+                "jz 4b\n\t"
+                "cmpw " STOOK_SECTION_TEXT(STOOK_SHEAF_CAPACITY) "(%%rax), %%cx\n\t"
+                "jb 4b\n\t"
+                "cmpq %[object], " STOOK_SECTION_TEXT(STOOK_SHEAF_OBJECTS) "-8(%%rax,%%rcx,8)\n\t"
+                "je 4b\n\t"
+                "movzwl (%%rdx), %%ecx\n\t"
+                "cmpw " STOOK_SECTION_TEXT(STOOK_SHEAF_CAPACITY) "(%%rdx), %%cx\n\t"
+                "jae 4b\n\t"
+                STOOK_SECTION_SWAP_END
+                : [done] "=&r"(done), "=&a"(main), "=&d"(spare), "=&b"(lo), "=&c"(hi)
+                : STOOK_SECTION_INPUTS(self, area), [line] "r"(line), [object] "r"(object)
+                : "r10", "memory", "cc");
+        return done;
+}
+
+/*
+ * See section.h. The answer is in `object` where the section ends: its own value, NULL, or
+ * STOOK_RCU_LAST.
+ */
+STOOK_INLINE void *stook_section_rcu_push(uintptr_t line, void *object)
+{
+        struct stook_thread_v1 *self = stook_section_self();
+        char *area = self->rseq;
+
+        if (STOOK_UNLIKELY(!area))
+                return NULL;
+        __asm__ volatile(
+                STOOK_SECTION_DESCRIBE(STOOK_SECTION_ZERO("object") STOOK_SECTION_GO("5f")
+                                       "\n\t6: movl $1, %k[object]\n\t" STOOK_SECTION_GO("5f"))
+                STOOK_SECTION_ARM
+                "1:\n\t"
+                STOOK_SECTION_SLOT
+                "movq " STOOK_SECTION_TEXT(STOOK_LINE_RCU) "(%%r10,%[line]), %%r9\n\t"
+                "testq %%r9, %%r9\n\t"
+                "jz 4b\n\t"
+                "movq (%%r9), %%r10\n\t"
+                "movzwl %%r10w, %%r11d\n\t"
+                "incl %%r11d\n\t"
+                "cmpw " STOOK_SECTION_TEXT(STOOK_SHEAF_CAPACITY) "(%%r9), %%r11w\n\t"
+                "jae 6b\n\t"
+                "movq %[object], " STOOK_SECTION_TEXT(STOOK_SHEAF_OBJECTS) "-8(%%r9,%%r11,8)\n\t"
+                "incq %%r10\n\t"
+                "movq %%r10, (%%r9)\n\t"
+                "2:\n\t"
+                "5:\n\t"
+                : [object] "+&r"(object)
+                : STOOK_SECTION_INPUTS(self, area), [line] "r"(line)
+                : STOOK_SECTION_CLOBBERS);
+        return object;
+}
+
+/*
+ * The compare-and-swap is locked: an evacuation may have taken the sheaf since it was loaded. It
+ * cannot have come back, for a thread that opened it here again would have run on this slot.
+ */
+STOOK_INLINE struct stook_sheaf *stook_section_rcu_fill(uintptr_t line, void *object)
+{
+        struct stook_thread_v1 *self = stook_section_self();
+        char *area = self->rseq;
+        struct stook_sheaf *sheaf;
+
+        if (STOOK_UNLIKELY(!area))
+                return NULL;
+        __asm__ volatile(
+                STOOK_SECTION_DESCRIBE("xorl %%eax, %%eax\n\t" STOOK_SECTION_GO("5f"))
+                STOOK_SECTION_ARM
+                "1:\n\t"
+                STOOK_SECTION_SLOT
+                "leaq " STOOK_SECTION_TEXT(STOOK_LINE_RCU) "(%%r10,%[line]), %%r10\n\t"
+                "movq (%%r10), %%rax\n\t"
+                "testq %%rax, %%rax\n\t"
+                "jz 4b\n\t"
+                "movzwl (%%rax), %%r11d\n\t"
+                "incl %%r11d\n\t"
+                "cmpw " STOOK_SECTION_TEXT(STOOK_SHEAF_CAPACITY) "(%%rax), %%r11w\n\t"
+                "jne 4b\n\t"
+                "movq %[object], " STOOK_SECTION_TEXT(STOOK_SHEAF_OBJECTS) "-8(%%rax,%%r11,8)\n\t"
+                "xorl %%r9d, %%r9d\n\t"
+                "lock cmpxchgq %%r9, (%%r10)\n\t"
+                "2:\n\t"
+                "cmovneq %%r9, %%rax\n\t"
+                "5:\n\t"
+                : "=&a"(sheaf)
+                : STOOK_SECTION_INPUTS(self, area), [line] "r"(line), [object] "r"(object)
+                : STOOK_SECTION_CLOBBERS);
+        return sheaf;
+}
+
+/*
+ * w = *word, v = w + delta. Above STOOK_PRECHARGE_BITS v is as w, or it has too much or not enough;
+ * and as the tag, or it is not this tag's word. Three registers: more would have to be saved by
+ * callers.
+ */
+#ifndef STOOK_SECTION_PRECHARGE_ADD         /* tests break it */
+#define STOOK_SECTION_PRECHARGE_ADD \
+        "movq (%%r10,%[word]), %%r11\n\t" \
+        "leaq (%%r11,%[delta]), %%r9\n\t" \
+        "xorq %%r9, %%r11\n\t" \
+        "shrq $" STOOK_SECTION_TEXT(STOOK_PRECHARGE_BITS) ", %%r11\n\t" \
+        "jnz 4b\n\t" \
+        "movq %%r9, %%r11\n\t" \
+        "xorq %[tag], %%r11\n\t" \
+        "shrq $" STOOK_SECTION_TEXT(STOOK_PRECHARGE_BITS) ", %%r11\n\t" \
+        "jnz 4b\n\t" \
+        "movq %%r9, (%%r10,%[word])\n\t"
+#endif
+
+STOOK_INLINE bool stook_section_precharge_set(uintptr_t word, uint64_t expected, uint64_t desired)
+{
+        struct stook_thread_v1 *self = stook_section_self();
+        char *area = self->rseq;
+        uint64_t done = 1;
+
+        if (STOOK_UNLIKELY(!area))
+                return false;
+        __asm__ volatile(
+                STOOK_SECTION_DESCRIBE(STOOK_SECTION_ZERO("done") STOOK_SECTION_GO("5f"))
+                STOOK_SECTION_ARM
+                "1:\n\t"
+                STOOK_SECTION_SLOT
+                "cmpq %[expected], (%%r10,%[word])\n\t"
+                "jne 4b\n\t"
+                "movq %[desired], (%%r10,%[word])\n\t"
+                "2:\n\t"
+                "5:\n\t"
+                : [done] "+&r"(done)
+                : STOOK_SECTION_INPUTS(self, area), [word] "r"(word), [expected] "r"(expected),
+                  [desired] "r"(desired)
+                : STOOK_SECTION_CLOBBERS);
+        return done;
+}
+
+#endif

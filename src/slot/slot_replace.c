@@ -1,0 +1,267 @@
+/*
+ * Purpose: main makes way: for the spare, by a swap, or for a sheaf that comes from the barn.
+ *
+ * Place: called by slot_miss.c and slot_bulk.c; calls barn.
+ *
+ * No step holds anything but sheaves that this call owns, and each step that changes the slot is
+ * one exchange. So any step may be interrupted, may run on another CPU than the one before, and may
+ * find there any state:
+ *
+ *   main        spare        allocation installs a full F      free installs an empty E
+ *   no sheaves  none         {F, none}                         {E, none}
+ *   no sheaves  any          {F, spare}                        {E, spare}
+ *   empty       none         {F, main}                         {main, E}: not full any more
+ *   empty       any          {F, spare}, main is left          drop E
+ *   some        none         {main, F}                         {main, E}
+ *   some        empty        {main, F}, spare is left          drop E
+ *   some        not empty    drop F                            drop E
+ *   full        none         {main, F}                         {E, main}
+ *   full        not full     as "some"                         {spare, main}, drop E
+ *   full        full         drop F                            {E, spare}, main is left
+ *
+ * F is a full sheaf, or one that a first refill filled in part (barn.h, `brought`). What counts
+ * here is that it has objects.
+ * A main that makes way becomes the spare where the table says so. Only swap_in_spare looks at its
+ * capacity: a main that is smaller than the cache's sheaves are now leaves the slot there.
+ * "No sheaves, any" is what an evacuation and then a returned sheaf make (slot_spare.c).
+ * What is left or dropped goes to the barn, or is flushed. The exchange proves main's size, but not
+ * the spare's. A thread that takes a spare looks at it again once it owns it.
+ *
+ * Invariants:
+ *  I1 every loop is bounded, by LANDINGS_MAX.
+ *  I2 a call that fails has lost nothing: each sheaf it owned went to the barn or its memory's
+ *  pool.
+ *  I3 a sheaf that was got under a generation of `config` is installed under that one or not at
+ *     all. Under an odd one none is installed.
+ * Concurrency: any thread, any instruction, handlers on top of any step.
+ * Failure: false; nothing changed.
+ */
+#include "pages/policy.h"
+#include "slot/slot_replace.h"
+#include "base/inject.h"
+
+#define LANDINGS_MAX 4
+#define NODE         stook_slot_node()
+
+static bool is_zero(const struct stook_sheaf *s)
+{
+        return s == &stook_sheaf_zero;
+}
+
+static struct stook_pair pair(const struct stook_sheaf *main, const struct stook_sheaf *spare)
+{
+        return (struct stook_pair){ .lo = (uintptr_t)main, .hi = (uintptr_t)spare };
+}
+
+/* What main becomes when it makes way: a spare, unless it is the zero-capacity sheaf. */
+static const struct stook_sheaf *as_spare(const struct stook_sheaf *main)
+{
+        return is_zero(main) ? NULL : main;
+}
+
+static bool exchange(struct stook_front *front, struct stook_pair from, struct stook_pair to,
+                     unsigned size, uint32_t generation)
+{
+        if (STOOK_INJECT_EVERY(exchange_fail) ||
+            STOOK_INJECT_EVERY(abort_storm))
+                return false;
+        return stook_slot_ops()->exchange(front->offset, from, to, size, &front->config,
+                                          generation);
+}
+
+static void dispose(struct stook_front *front, struct stook_sheaf *sheaf)
+{
+        if (sheaf)
+                stook_slot_dispose(front, -1, sheaf);
+}
+
+/*
+ * As a rule another CPU wrote the lines of a sheaf that is about to become main. Prefetched, they
+ * all come while the install is under way. Otherwise they would come one after the other, as
+ * objects are taken or put. FETCH_BYTES is a sheaf of 128 objects; in a longer one the CPU has seen
+ * the direction by then.
+ */
+#define FETCH_BYTES ((size_t)1056)
+
+static void fetch_top(const struct stook_sheaf *full)
+{
+        const char *line = (const char *)(full->objects + stook_sheaf_size(full)) - 1;
+
+        __builtin_prefetch(full, 1);
+        for (size_t at = 0; at < FETCH_BYTES && line - at > (const char *)full;
+             at += STOOK_CACHELINE)
+                __builtin_prefetch(line - at);
+}
+
+static void fetch_bottom(const struct stook_sheaf *empty)
+{
+        const char *end = (const char *)(empty->objects + stook_sheaf_capacity(empty));
+        const char *line = (const char *)empty;
+
+        for (size_t at = 0; at < FETCH_BYTES && line + at < end; at += STOOK_CACHELINE)
+                __builtin_prefetch(line + at, 1);
+}
+
+/* ---- the swap ---- */
+
+/*
+ * Main, full or empty, makes way for the spare, by an exchange. The slow call has tried the section
+ * that swaps before (stook_section_swap_pop, stook_section_swap_push). Both are needed. That
+ * section always misses on the locked backend, bulk calls do not try it, and it keeps main on the
+ * slot. Here main leaves the slot if the cache's sheaves have grown since main was made. Otherwise
+ * the slot would keep a small sheaf for ever. Return: main, if it left; the caller disposes of it.
+ * That, and no inlining, is for the depth of the stack.
+ */
+static STOOK_NOINLINE struct stook_sheaf *swap_in_spare(struct stook_front *front,
+                                                        struct stook_pair from, unsigned size,
+                                                        uint32_t generation)
+{
+        struct stook_sheaf *main = stook_main_of(from);
+        unsigned capacity = stook_barns_capacity(front->below);
+        bool outgrown = !is_zero(main) && stook_sheaf_capacity(main) < capacity;
+        const struct stook_sheaf *spare = outgrown ? NULL : as_spare(main);
+
+        if (!exchange(front, from, pair(stook_spare_of(from), spare), size, generation))
+                return NULL;
+        return outgrown ? main : NULL;
+}
+
+/* ---- main is empty ---- */
+
+/*
+ * The table above, middle column. The caller disposes of what is left or dropped, for the depth of
+ * the stack.
+ */
+STOOK_NOINLINE struct stook_sheaf *stook_slot_install_full(struct stook_front *front,
+                                                           struct stook_sheaf *full,
+                                                           uint32_t generation)
+{
+        for (unsigned tries = 0; tries < LANDINGS_MAX; tries++) {
+                struct stook_pair   from = stook_slot_look(front), to;
+                struct stook_sheaf *main = stook_main_of(from), *spare = stook_spare_of(from);
+                struct stook_sheaf *left = NULL;
+                unsigned size = stook_sheaf_size(main);
+
+                if (size == 0 && !spare) {
+                        to = pair(full, as_spare(main));
+                } else if (size == 0) {
+                        to = pair(full, spare);
+                        left = (struct stook_sheaf *)as_spare(main);
+                } else if (!spare || stook_sheaf_size(spare) == 0) {
+                        to = pair(main, full);
+                        left = spare;
+                } else {
+                        break;
+                }
+                if (exchange(front, from, to, size, generation))
+                        return left;
+        }
+        return full;
+}
+
+bool stook_slot_replace_empty(struct stook_front *front, struct stook_pair seen, bool refill)
+{
+        uint32_t generation = stook_slot_generation(front);
+        struct stook_sheaf *full;
+
+        if (generation & 1)
+                return false;
+        if (stook_spare_of(seen) && stook_sheaf_size(stook_spare_of(seen))) {
+                dispose(front, swap_in_spare(front, seen, 0, generation));
+                return true;            /* or another thread was faster: the caller looks again */
+        }
+        /* Here, too, not only in refills and flushes: a program may live on its barns. */
+        stook_pages_step();
+        stook_slot_reap_idle();
+        full = stook_slot_get_full(front, refill);
+        if (!full)
+                return false;
+        fetch_top(full);
+        STOOK_INJECT_CALL(landing, front);
+        dispose(front, stook_slot_install_full(front, full, generation));
+        return true;
+}
+
+/* ---- main is full ---- */
+
+static struct stook_sheaf *new_empty(struct stook_front *front)
+{
+        if (STOOK_INJECT_EVERY(get_fail))
+                return NULL;
+        return stook_barn_get(front->below, NODE, (struct stook_barn_want){
+                .kind = STOOK_WANT_EMPTY, .from = STOOK_FROM_ANY });
+}
+
+struct stook_sheaf *stook_slot_get_empty_for_bulk(struct stook_front *front, bool room_in_slot)
+{
+        return stook_barn_get(front->below, NODE, (struct stook_barn_want){
+                .kind = STOOK_WANT_EMPTY,
+                .from = room_in_slot ? STOOK_FROM_ANY : STOOK_FROM_ANY | STOOK_FROM_IF_ROOM });
+}
+
+/* The table above, right column. As install_full. */
+static STOOK_NOINLINE struct stook_sheaf *install_empty(struct stook_front *front,
+                                                        struct stook_sheaf *empty,
+                                                        uint32_t generation)
+{
+        for (unsigned tries = 0; tries < LANDINGS_MAX; tries++) {
+                struct stook_pair   from = stook_slot_look(front), to;
+                struct stook_sheaf *main = stook_main_of(from), *spare = stook_spare_of(from);
+                struct stook_sheaf *left = NULL;
+                unsigned size = stook_sheaf_size(main);
+
+                if (size < stook_sheaf_capacity(main)) {
+                        if (spare)
+                                break;
+                        to = pair(main, empty);
+                } else if (is_zero(main)) {
+                        to = pair(empty, spare);
+                } else if (!spare) {
+                        to = pair(empty, main);
+                } else if (!stook_sheaf_full(spare)) {
+                        to = pair(spare, main);
+                        left = empty;
+                } else {
+                        to = pair(empty, spare);
+                        left = main;
+                }
+                if (exchange(front, from, to, size, generation))
+                        return left;
+        }
+        return empty;
+}
+
+bool stook_slot_replace_full(struct stook_front *front, struct stook_pair seen, bool bulk)
+{
+        uint32_t generation = stook_slot_generation(front);
+        struct stook_sheaf *main = stook_main_of(seen), *spare = stook_spare_of(seen), *empty;
+        unsigned size = stook_sheaf_size(main);
+
+        if (generation & 1)
+                return false;
+        if (spare && !stook_sheaf_full(spare)) {
+                dispose(front, swap_in_spare(front, seen, size, generation));
+                return true;
+        }
+        empty = bulk ? stook_slot_get_empty_for_bulk(front, is_zero(main) || !spare)
+                     : new_empty(front);
+        if (!empty) {
+                /* No memory for a sheaf: main itself becomes the empty one. */
+                if (bulk || is_zero(main))
+                        return false;
+                if (!exchange(front, seen, pair(&stook_sheaf_zero, spare), size, generation))
+                        return true;
+                stook_barn_flush(front->below, main);
+                empty = main;
+        }
+        fetch_bottom(empty);
+        STOOK_INJECT_CALL(landing, front);
+        dispose(front, install_empty(front, empty, generation));
+        return true;
+}
+
+void stook_slot_reap_before_barn(struct stook_pair seen)
+{
+        if (!stook_spare_of(seen) || stook_sheaf_full(stook_spare_of(seen)))
+                stook_slot_reap_idle();
+}

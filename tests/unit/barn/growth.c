@@ -1,0 +1,150 @@
+/*
+ * What this proves: barn_growth.c I1 and I2. Caches that swing grow. Sheaves of few objects grow by
+ * demand, within a budget that goes by pages and slots.
+ */
+#include "unit/barn/fixture.h"
+
+static void swing(struct fake_cache *c)
+{
+        for (unsigned i = 0; i < 8; i++)
+                stook_barns_flushed(&c->barns);
+        for (unsigned i = 0; i < 8; i++)
+                stook_barns_refilled(&c->barns);
+}
+
+/* Four times as large in one step, twice where a slot would keep too much, then no larger. */
+static void what_swings_grows_in_few_steps(void **state)
+{
+        struct fake_cache *c = make(2, 32, 3, 3);
+
+        (void)state;
+        stook_barns_let_grow(&c->barns);
+        swing(c);
+        assert_int_equal(stook_barns_capacity(&c->barns), 128);
+        swing(c);
+        assert_int_equal(stook_barns_capacity(&c->barns), 512);
+        assert_int_equal(c->barns.full_limit, 3);
+        swing(c);
+        assert_int_equal(stook_barns_capacity(&c->barns), 512);
+        assert_int_equal(c->barns.full_limit, 6);
+        stook_barns_shrink(&c->barns);
+
+        c = make(3, 256, 3, 3);
+        stook_barns_let_grow(&c->barns);
+        swing(c);
+        assert_int_equal(stook_barns_capacity(&c->barns), 512);
+        stook_barns_shrink(&c->barns);
+}
+
+static void few_objects_grow_to_a_dozen(void **state)
+{
+        struct fake_cache *c = make_few(900, 1, 20000);
+
+        (void)state;
+        for (int i = 0; i < 255; i++)
+                stook_barns_swung(&c->barns);
+        assert_int_equal(stook_barns_capacity(&c->barns), 1);
+        stook_barns_swung(&c->barns);
+        assert_int_equal(stook_barns_capacity(&c->barns), 4);
+        /* The same by gets. */
+        for (int i = 0; i < 256; i++) {
+                struct stook_sheaf *full = stook_barn_refill(&c->barns, 0, NULL, 4);
+
+                assert_true(stook_barn_push_full(&c->barns, 0, full));
+                full = stook_barn_get(&c->barns, 0, (struct stook_barn_want){
+                        .kind = STOOK_WANT_FULL, .from = STOOK_FROM_BARN });
+                stook_barn_flush(&c->barns, full);
+                stook_sheaf_delete(full, &c->counters);
+        }
+        assert_int_equal(stook_barns_capacity(&c->barns), 12);
+        stook_barns_shrink(&c->barns);
+        swing_in_slabs(c);
+        assert_int_equal(stook_barns_capacity(&c->barns), 4);
+        swing_in_slabs(c);
+        assert_int_equal(stook_barns_capacity(&c->barns), 12);
+        for (int i = 0; i < 10; i++) {
+                swing_in_slots(c);
+                swing_in_slabs(c);
+        }
+        assert_int_equal(stook_barns_capacity(&c->barns), 12);
+        assert_true(c->barns.full_limit * 12 * 20000ul <= STOOK_BARN_CACHE_BYTES);
+        stook_barns_shrink(&c->barns);
+        assert_int_equal(stook_barns_capacity(&c->barns), 1);
+}
+
+/* A class above 32 KiB. It does not go back to none, for slots may have sheaves of it then. */
+static void a_cache_that_begins_with_none_gets_one(void **state)
+{
+        struct fake_cache *c = make_few(901, 0, 50000);
+        struct fake_cache *never = make(902, 0, 10, 10);
+
+        (void)state;
+        assert_true(stook_barns_begin_with_none(&c->barns));
+        assert_false(stook_barns_begin_with_none(&never->barns));
+        swing_in_slabs(c);
+        assert_int_equal(stook_barns_capacity(&c->barns), 1);
+        assert_false(stook_barns_begin_with_none(&c->barns));
+        swing_in_slots(c);
+        assert_int_equal(stook_barns_capacity(&c->barns), 4);
+        stook_barns_shrink(&c->barns);
+        assert_int_equal(stook_barns_capacity(&c->barns), 1);
+        swing_in_slabs(never);
+        assert_int_equal(stook_barns_capacity(&never->barns), 0);
+}
+
+/* I2: the sum over caches, in one slot, times the slots. */
+static void few_objects_grow_within_a_share_of_the_pages(void **state)
+{
+        static struct fake_cache *c[40];
+        size_t usual = pages_taken;
+
+        (void)state;
+        for (unsigned i = 0; i < 40; i++)
+                c[i] = make_few(910 + i, 1, 30000);
+        pages_taken = (size_t)16 << 20;
+        for (unsigned slots = 0; slots <= 16; slots = slots ? 4 * slots : 1) {
+                size_t sum = 0, limit = pages_taken / 4 / (slots ? slots : 1);
+
+                stook_barn_slots = slots;
+                for (int round = 0; round < 4; round++)
+                        for (unsigned i = 0; i < 40; i++)
+                                swing_in_slots(c[i]);
+                for (unsigned i = 0; i < 40; i++)
+                        sum += 2 * (stook_barns_capacity(&c[i]->barns) - 1) * (size_t)30000;
+                assert_true(sum <= limit);
+                /* It is used: not one more step of a cache would fit. */
+                assert_true(sum + 2 * 8 * 30000 > limit);
+                for (unsigned i = 0; i < 40; i++)
+                        stook_barns_shrink(&c[i]->barns);
+        }
+        /* With little in use, at least 1 MiB; with much, at most what barns may keep. */
+        stook_barn_slots = 1;
+        for (unsigned much = 0; much < 2; much++) {
+                size_t sum = 0, limit = much ? (size_t)2 << 20 : (size_t)1 << 20;
+
+                pages_taken = much ? (size_t)1 << 30 : 0;
+                stook_barn_set_budget(much ? (size_t)2 << 20 : STOOK_BARN_NODE_BYTES);
+                for (int round = 0; round < 4; round++)
+                        for (unsigned i = 0; i < 40; i++)
+                                swing_in_slots(c[i]);
+                for (unsigned i = 0; i < 40; i++)
+                        sum += 2 * (stook_barns_capacity(&c[i]->barns) - 1) * (size_t)30000;
+                assert_in_range(sum, limit - 2 * 8 * 30000, limit);
+                for (unsigned i = 0; i < 40; i++)
+                        stook_barns_shrink(&c[i]->barns);
+        }
+        pages_taken = usual;
+        stook_barn_slots = 0;
+}
+
+int main(void)
+{
+        const struct CMUnitTest all[] = {
+                cmocka_unit_test_setup(what_swings_grows_in_few_steps, setup),
+                cmocka_unit_test_setup(few_objects_grow_to_a_dozen, setup),
+                cmocka_unit_test_setup(a_cache_that_begins_with_none_gets_one, setup),
+                cmocka_unit_test_setup(few_objects_grow_within_a_share_of_the_pages, setup),
+        };
+
+        return cmocka_run_group_tests(all, NULL, NULL);
+}

@@ -1,0 +1,49 @@
+/*
+ * What this proves: memory for metadata is handed out without gaps: what is larger than a page, and
+ * not asked for by whole pages, ends where the next begins. Pages that are asked for are whole. All
+ * of it is zero.
+ */
+#include "pages_env.h"
+#include "pages/meta.h"
+
+static void what_is_larger_than_a_page_leaves_no_gap(void **state)
+{
+        char *first = stook_meta_bump(4160, 0), *second = stook_meta_bump(4160, 0);
+        char *third = stook_meta_bump(65, 0), *last = stook_meta_bump(1, 0);
+
+        (void)state;
+        assert_non_null(first);
+        assert_ptr_equal(second, first + 4160);
+        assert_ptr_equal(third, second + 4160);
+        assert_ptr_equal(last, third + 128);
+}
+
+static void pages_are_whole(void **state)
+{
+        size_t page = stook_os_page_bytes();
+        char *before = stook_meta_bump(64, 0), *pages = stook_meta_bump(page + 1, page);
+        char *after = stook_meta_bump(64, 0);
+
+        (void)state;
+        assert_non_null(before);
+        assert_int_equal((uintptr_t)pages % page, 0);
+        assert_true(after >= pages + 2 * page);
+        for (size_t i = 0; i < 2 * page; i++)
+                assert_int_equal(pages[i], 0);
+}
+
+static int start(void **state)
+{
+        (void)state;
+        return stook_pages_start() ? 0 : -1;
+}
+
+int main(void)
+{
+        const struct CMUnitTest all[] = {
+                cmocka_unit_test(what_is_larger_than_a_page_leaves_no_gap),
+                cmocka_unit_test(pages_are_whole),
+        };
+
+        return cmocka_run_group_tests(all, start, NULL);
+}
