@@ -17,6 +17,7 @@
 #include "gate/gate.h"
 #include "life/fork.h"
 #include "life/options.h"
+#include "life/root.h"
 #include "malloc/malloc.h"
 #include "os/os.h"
 #include "pages/span.h"
@@ -51,6 +52,7 @@ static bool bring_up(void)
                 return false;
         stook_malloc_start();
         stook_options_start_group();
+        stook_root_start();
         return true;
 }
 
