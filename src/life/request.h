@@ -5,7 +5,7 @@
  * that thread (STOOK_MAINTENANCE=1, stook_maintenance_thread) answers no request.
  *
  * How: the command finds `state` NONE or ANSWERED, writes the block with its ticket, writes ASKED
- * into `state`, and waits for ANSWERED with its ticket in `answered`. There is no lock from outside.
+ * into `state`, and waits for ANSWERED with its ticket in `answered`. No lock reaches from outside.
  * So a second command may write over the first one's request. `sum` is over the whole request, and
  * one that does not add up is refused. A command that finds another ticket says so.
  * Invariants:
