@@ -183,9 +183,9 @@ static struct trace_stream *stream_of(struct trace_file *file, uint32_t process,
         struct trace_stream new = { .process = process, .buffer = buffer, .first = TRACE_NO_BLOCK,
                                     .last = TRACE_NO_BLOCK };
 
-        for (size_t i = file->stream_count; i; i--)
-                if (file->streams[i - 1].process == process && file->streams[i - 1].buffer == buffer)
-                        return &file->streams[i - 1];
+        for (size_t i = file->stream_count; i--;)
+                if (file->streams[i].process == process && file->streams[i].buffer == buffer)
+                        return &file->streams[i];
         if (!room_for(&file->streams, file->stream_count, &file->stream_room, sizeof new))
                 return NULL;
         file->streams[file->stream_count] = new;
@@ -207,7 +207,8 @@ static bool add_block(struct trace_file *file, const struct stook_trace_block *h
             !room_for(&file->blocks, file->block_count, &file->block_room, sizeof new))
                 return trace_file_no_memory(file);
         if (stream->last != TRACE_NO_BLOCK) {
-                if (head->sequence <= stream->sequence || head->at_ns < file->blocks[stream->last].at_ns)
+                if (head->sequence <= stream->sequence ||
+                    head->at_ns < file->blocks[stream->last].at_ns)
                         return trace_file_damaged(file, offset, "a block out of its order");
                 file->blocks[stream->last].next = at;
         } else {

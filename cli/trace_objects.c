@@ -23,7 +23,8 @@ struct trace_object *trace_objects_find(struct trace_objects *o, uint32_t proces
 {
         if (!o->places)
                 return NULL;
-        for (size_t i = place_of(o, process, address); o->table[i].used; i = (i + 1) & (o->places - 1))
+        for (size_t i = place_of(o, process, address); o->table[i].used;
+             i = (i + 1) & (o->places - 1))
                 if (is(&o->table[i], process, address))
                         return &o->table[i];
         return NULL;

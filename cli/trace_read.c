@@ -20,7 +20,7 @@ struct raw {
 };
 
 struct reader {
-        uint64_t *words;                /* the block; NULL: not loaded, or the stream is at its end */
+        uint64_t *words;                /* the block; NULL: not loaded, or at the end */
         uint32_t *caches;               /* [CACHE_INDICES]: what the block has named, + 1 */
         uint32_t  block;                /* loaded, or the next one; TRACE_NO_BLOCK: none */
         struct trace_cursor cursor;
@@ -164,7 +164,8 @@ static bool take_event(struct reader *r, unsigned char tag)
         if (!trace_take_number(c, &ns) || !trace_take_difference(c, &r->address))
                 return false;
         raw->from = r->address;
-        if ((tag & STOOK_TRACE_KIND) == STOOK_TRACE_RESIZE && !trace_take_difference(c, &r->address))
+        if ((tag & STOOK_TRACE_KIND) == STOOK_TRACE_RESIZE &&
+            !trace_take_difference(c, &r->address))
                 return false;
         raw->address = r->address;
         raw->at_ns = r->at_ns += ns;

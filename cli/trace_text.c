@@ -19,8 +19,8 @@ static void print_head(const struct trace *trace, FILE *out)
         for (size_t i = 0; i < trace_process_count(trace); i++) {
                 const struct trace_process *p = trace_process(trace, (uint32_t)i);
 
-                fprintf(out, "# process %zu: pid %" PRIu32 ", parent %" PRIu32 ", %s%s\n", i, p->pid,
-                        p->parent, p->program, p->forked ? " (forked)" : "");
+                fprintf(out, "# process %zu: pid %" PRIu32 ", parent %" PRIu32 ", %s%s\n", i,
+                        p->pid, p->parent, p->program, p->forked ? " (forked)" : "");
         }
         fputs("# seconds process thread cpu event object bytes cache\n", out);
 }

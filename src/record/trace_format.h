@@ -27,7 +27,7 @@ struct stook_trace_block {
         uint32_t version;
         uint32_t bytes;                 /* of the block, header included; a multiple of 8 */
         uint64_t checksum;              /* of the block, with 0 here */
-        uint64_t image;                 /* a random number: the process, from its start or fork on */
+        uint64_t image;                 /* a random number for a process, from its start or fork */
         uint32_t pid;
         uint32_t buffer;                /* of the process; its blocks are a stream */
         uint64_t sequence;              /* of the block in its stream: 0, 1, 2, ... */
