@@ -18,7 +18,7 @@
 #include <errno.h>
 #include <stdint.h>
 
-#include "cache/cache.h"
+#include "cache/cache_watch.h"
 #include "evacuate/evacuate.h"
 #include "gate/gate.h"
 #include "os/os.h"
@@ -42,7 +42,8 @@ static int refused(const struct stook_cache *cache, const struct stook_tuning *t
             !is_valid(tuning->barn_empty, STOOK_BARN_LIMIT_MAX))
                 return -EINVAL;
         if (tuning->sheaf_capacity > 0 &&
-            ((cache->flags & STOOK_NO_SHEAVES) || stook_cache_options.tiny))
+            ((cache->flags & STOOK_NO_SHEAVES) || stook_cache_options.tiny ||
+             (cache->watch & STOOK_WATCH_DEBUG)))
                 return -ENOTSUP;
         return 0;
 }
