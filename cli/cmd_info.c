@@ -58,8 +58,8 @@ static const char help[] =
         "m malloc's, n no sheaves, o random order, r RCU, D being destroyed.\n";
 
 enum { OPTION_JSON = OPTION_FIRST, OPTION_PROMETHEUS, OPTION_SORT, OPTION_NAME, OPTION_ALL,
-       OPTION_LONG, OPTION_FRAGMENTATION, OPTION_SLOTS, OPTION_EVERY, OPTION_COUNT, OPTION_SAVE, OPTION_SINCE,
-       OPTION_LIBRARY, OPTION_EXE, OPTION_HELP };
+       OPTION_LONG, OPTION_FRAGMENTATION, OPTION_SLOTS, OPTION_EVERY, OPTION_COUNT,
+       OPTION_SAVE, OPTION_SINCE, OPTION_LIBRARY, OPTION_EXE, OPTION_HELP };
 
 static const struct option long_options[] = {
         { "json", no_argument, NULL, OPTION_JSON },

@@ -6,8 +6,8 @@
  * read stays what it is, and lists only grow. So no read fails, and no walk is led astray. Counts
  * may belong to slightly different moments. A cache that began or ended during the look is left out
  * (`changed`).
- * Failure: a heap that is damaged gives an error, or wrong figures, and nothing worse. Each walk has
- * a bound, and each number that is used as an index is checked.
+ * Failure: a heap that is damaged gives an error, or wrong figures, and nothing worse. Each walk
+ * has a bound, and each number that is used as an index is checked.
  */
 #ifndef STOOK_CLI_HEAP_H
 #define STOOK_CLI_HEAP_H

@@ -13,8 +13,16 @@ static void place(struct heap *h, struct heap_cache *c, uint64_t address, enum h
 {
         struct heap_sheaf *s = address ? heap_sheaf_at(h, address) : NULL;
 
-        if (!s || s->cache != c->cache.index)
+        if (!address || address == (uint64_t)(uintptr_t)h->library->root.sheaf_zero)
                 return;
+        if (!s || s->cache != c->cache.index) {
+                heap_note(h, where == HEAP_BARN ? "V1: a barn has what is no sheaf of its cache"
+                                                : "V1: a slot has what is no sheaf of its cache",
+                          address, c->cache.index);
+                return;
+        }
+        if (s->place != HEAP_ELSEWHERE)
+                heap_note(h, "V1: a sheaf is in two places", address, c->cache.index);
         s->place = (uint8_t)where;
         s->slot_or_node = (uint16_t)slot_or_node;
 }

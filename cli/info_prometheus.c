@@ -21,7 +21,7 @@ struct scrape {
         FILE              *out;
 };
 
-/* A label's value: backslash, quote and newline are escaped; other control characters are not let out. */
+/* A label's value: backslash and quote are escaped, control characters become text. */
 static void write_value(FILE *out, const char *text)
 {
         fputc('"', out);

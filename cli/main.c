@@ -16,6 +16,8 @@ static const struct command {
         const char *purpose;
 } commands[] = {
         { "run", cmd_run, "run a program on Stook's malloc; show what it did with memory" },
+        { "tune", cmd_tune, "change a cache of a running process" },
+        { "check", cmd_check, "is the heap of a running process, or of a core, sound?" },
         { "info", cmd_info, "show the caches of a running process, or of a core" },
         { "record", cmd_record, "print a trace of allocations and frees" },
 };

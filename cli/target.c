@@ -87,7 +87,8 @@ int target_open(struct target *t, const char *command, const char *what, const c
 
         memset(t, 0, sizeof *t);
         t->is_core = !pid;
-        error = pid ? memory_open_process(&t->memory, pid) : memory_open_core(&t->memory, what, exe);
+        error = pid ? memory_open_process(&t->memory, pid)
+                    : memory_open_core(&t->memory, what, exe);
         if (error) {
                 fprintf(stderr, "stook %s: %s\n", command, t->memory.error);
                 memory_close(&t->memory);
