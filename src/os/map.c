@@ -4,8 +4,9 @@
  * Invariants:
  *  I1 a range once handed out by reserve is never unmapped: what leaves it has PROT_NONE mapped
  *     over it in the same call, or the next foreign mmap would land in the hole.
- *  I2 reserved and decommitted ranges are fresh PROT_NONE mappings: nothing was ever written there,
- *     so the kernel leaves them out of core dumps by itself, and they merge with their neighbours.
+ *  I2 reserved and decommitted ranges are fresh PROT_NONE mappings, and excluded from core dumps.
+ *     The kernel would leave them out by itself, because nothing was written there. Debuggers would
+ *     not: gdb writes a core file of all of a reservation. Memory that may be written is in dumps.
  * Concurrency: any thread, any instruction, on ranges the caller owns.
  */
 #include <errno.h>
@@ -62,6 +63,16 @@ static void *map(void *addr, size_t bytes, int prot, int flags)
         return stook_call_failed(at) ? NULL : (void *)at;
 }
 
+/* I2. A refusal costs nothing but larger core files. */
+static void *map_reserved(void *addr, size_t bytes, int flags)
+{
+        void *at = map(addr, bytes, PROT_NONE, RESERVED | flags);
+
+        if (at)
+                CALL_madvise(at, bytes, MADV_DONTDUMP);
+        return at;
+}
+
 void stook_os_unreserve(void *addr, size_t bytes)
 {
         CALL_munmap(addr, bytes);
@@ -74,7 +85,7 @@ void *stook_os_reserve(size_t bytes, size_t align)
 
         if (!bytes || bytes + more < bytes)
                 return NULL;
-        at = map(NULL, bytes + more, PROT_NONE, RESERVED);
+        at = map_reserved(NULL, bytes + more, 0);
         if (!at)
                 return NULL;
         /*
@@ -93,8 +104,11 @@ void *stook_os_reserve(size_t bytes, size_t align)
 
 bool stook_os_enable(void *addr, size_t bytes)
 {
-        return !STOOK_INJECT_FROM(commit_fail_from) &&
-               !CALL_mprotect(addr, bytes, PROT_READ | PROT_WRITE);
+        if (STOOK_INJECT_FROM(commit_fail_from) ||
+            CALL_mprotect(addr, bytes, PROT_READ | PROT_WRITE))
+                return false;
+        CALL_madvise(addr, bytes, MADV_DODUMP);
+        return true;
 }
 
 bool stook_os_commit(void *addr, size_t bytes)
@@ -105,7 +119,7 @@ bool stook_os_commit(void *addr, size_t bytes)
 
 bool stook_os_decommit(void *addr, size_t bytes)
 {
-        return map(addr, bytes, PROT_NONE, RESERVED | MAP_FIXED);
+        return map_reserved(addr, bytes, MAP_FIXED);
 }
 
 bool stook_os_show(void *addr, size_t bytes)
