@@ -18,7 +18,7 @@
 #include <errno.h>
 #include <stdint.h>
 
-#include "cache/cache.h"
+#include "cache/cache_watch.h"
 #include "evacuate/evacuate.h"
 #include "os/os.h"
 
@@ -46,7 +46,8 @@ STOOK_API int stook_cache_tune(struct stook_cache *cache, const struct stook_tun
             !is_valid(tuning->barn_empty, STOOK_BARN_LIMIT_MAX))
                 return -EINVAL;
         if (tuning->sheaf_capacity > 0 &&
-            ((cache->flags & STOOK_NO_SHEAVES) || stook_cache_options.tiny))
+            ((cache->flags & STOOK_NO_SHEAVES) || stook_cache_options.tiny ||
+             (cache->watch & STOOK_WATCH_DEBUG)))
                 return -ENOTSUP;
         barns = &cache->barns;
         error = stook_cache_lock(cache, STOOK_REFUSED("stook_cache_tune"));

@@ -50,6 +50,7 @@ static bool bring_up(void)
             !stook_fork_start())
                 return false;
         stook_malloc_start();
+        stook_malloc_watch();
         stook_options_start_group();
         return true;
 }
