@@ -11,6 +11,7 @@
  */
 #include <errno.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 
 #include "base/compiler.h"
 #include "base/inject.h"
@@ -25,6 +26,11 @@
 #endif
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18
+#endif
+
+#ifndef PR_SET_VMA
+#define PR_SET_VMA           0x53564d41
+#define PR_SET_VMA_ANON_NAME 0
 #endif
 
 /* Edges of a reservation smaller than this share of it stay reserved. */
@@ -63,13 +69,29 @@ static void *map(void *addr, size_t bytes, int prot, int flags)
         return stook_call_failed(at) ? NULL : (void *)at;
 }
 
+static bool named;                      /* written at start, before the first mapping */
+
+void stook_os_name_mappings(void)
+{
+        named = true;
+}
+
+/* Linux 5.17, if it is built with it. What refuses it leaves the mapping without a name. */
+static void name(void *addr, size_t bytes)
+{
+        if (STOOK_UNLIKELY(named))
+                stook_call(SYS_prctl, PR_SET_VMA, PR_SET_VMA_ANON_NAME, addr, bytes, "stook", 0);
+}
+
 /* I2. A refusal costs nothing but larger core files. */
 static void *map_reserved(void *addr, size_t bytes, int flags)
 {
         void *at = map(addr, bytes, PROT_NONE, RESERVED | flags);
 
-        if (at)
+        if (at) {
                 CALL_madvise(at, bytes, MADV_DONTDUMP);
+                name(at, bytes);
+        }
         return at;
 }
 
@@ -113,8 +135,11 @@ bool stook_os_enable(void *addr, size_t bytes)
 
 bool stook_os_commit(void *addr, size_t bytes)
 {
-        return !STOOK_INJECT_FROM(commit_fail_from) &&
-               map(addr, bytes, PROT_READ | PROT_WRITE, COMMITTED | MAP_FIXED);
+        if (STOOK_INJECT_FROM(commit_fail_from) ||
+            !map(addr, bytes, PROT_READ | PROT_WRITE, COMMITTED | MAP_FIXED))
+                return false;
+        name(addr, bytes);
+        return true;
 }
 
 bool stook_os_decommit(void *addr, size_t bytes)

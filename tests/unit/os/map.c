@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -19,6 +20,11 @@
 #include "child.h"
 #include "base/inject.h"
 #include "os/os.h"
+
+#ifndef PR_SET_VMA
+#define PR_SET_VMA           0x53564d41
+#define PR_SET_VMA_ANON_NAME 0
+#endif
 
 #define PAGES 64
 
@@ -134,6 +140,42 @@ static void only_what_may_be_written_is_dumped(void **state)
         assert_int_equal(count, 1);
         assert_int_equal(dontdump, 1);
         stook_os_unreserve(at, PAGES * page);
+}
+
+static bool has_name(const char *at)
+{
+        FILE *maps = fopen("/proc/self/maps", "re");
+        char line[1024];
+        uintptr_t from, to;
+        bool found = false;
+
+        CHECK(maps);
+        while (fgets(line, sizeof(line), maps))
+                if (sscanf(line, "%lx-%lx ", &from, &to) == 2 && from <= (uintptr_t)at &&
+                    (uintptr_t)at < to)
+                        found = strstr(line, "[anon:stook]") != NULL;
+        fclose(maps);
+        return found;
+}
+
+static void name_mappings(void)
+{
+        char *at = stook_os_reserve(PAGES * page, page);
+
+        CHECK(at && stook_os_commit(at, page) && !has_name(at));
+        NEEDS(!prctl(PR_SET_VMA, PR_SET_VMA_ANON_NAME, at, page, "test"));
+        stook_os_name_mappings();
+        at = stook_os_reserve(PAGES * page, page);
+        CHECK(at && has_name(at));
+        CHECK(stook_os_commit(at, page) && has_name(at));
+        CHECK(stook_os_enable(at + page, page) && has_name(at + page));
+        CHECK(stook_os_decommit(at, page) && has_name(at));
+}
+
+static void mappings_have_a_name_if_asked(void **state)
+{
+        (void)state;
+        assert_child_fine(name_mappings);
 }
 
 static void reserve_refuses_the_impossible(void **state)
@@ -380,6 +422,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(reserve_aligns_and_trims),
                 cmocka_unit_test(only_what_may_be_written_is_dumped),
+                cmocka_unit_test(mappings_have_a_name_if_asked),
                 cmocka_unit_test(reserve_refuses_the_impossible),
                 cmocka_unit_test(commit_and_decommit),
                 cmocka_unit_test(purge_says_whether_the_pages_are_zero),
