@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Proves that packaging/stook-gdb.py says what a pointer is, in a live program and in a core file."""
+"""Proves that packaging/stook-gdb.py says what a pointer is, live and in a core file."""
 import os
 import re
 import resource

@@ -13,7 +13,8 @@ if "-DSTOOK_USDT" not in (build / "build.ninja").read_text():
     sys.exit(77)
 
 wanted = {}
-for name, arguments in re.findall(r"^ \*   ([a-z]+_[a-z]+)  +((?:[\w() ]+,?)+?)(?:  |$)", header, re.M):
+LINE = r"^ \*   ([a-z]+_[a-z]+)  +((?:[\w() ]+,?)+?)(?:  |$)"
+for name, arguments in re.findall(LINE, header, re.M):
     wanted[name] = 0 if "none" in arguments else arguments.count(",") + 1
 for library in ("libstook.so", "libstook-malloc.so"):
     if not (build / library).exists():
