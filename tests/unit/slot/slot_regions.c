@@ -1,6 +1,6 @@
 /*
- * What this proves: the lines of a slot are filled before a thread may use them, for each cache that
- * is made and in each slot that gets ready.
+ * What this proves: the lines of a slot are filled before a thread may use them, for each cache
+ * that is made and in each slot that gets ready.
  */
 #include "unit/slot/checks.h"
 #include "slot/slot_regions.h"
