@@ -1,9 +1,9 @@
 /*
- * What this proves: a nolock call waits for no lock, not even for the one that a thread's first call
- * may need: of the regions, where slots get ready. A holder that stands still has it here. Each call
- * is the first of a new thread, which neither is enrolled nor has a slot of the locked backend. A
- * call on top of the holder, as of its signal handler, returns, too. (A lock ends every wait after
- * about a millisecond, so a return alone would prove nothing: sleeps are counted.)
+ * What this proves: a nolock call waits for no lock, not even for the one that a thread's first
+ * call may need: of the regions, where slots get ready. A holder that stands still has it here.
+ * Each call is the first of a new thread, which neither is enrolled nor has a slot of the locked
+ * backend. A call on top of the holder, as of its signal handler, returns, too. (A lock ends every
+ * wait after about a millisecond, so a return alone would prove nothing: sleeps are counted.)
  */
 #include <pthread.h>
 #include <semaphore.h>
