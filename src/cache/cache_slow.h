@@ -25,6 +25,7 @@
 #include <string.h>
 
 #include "base/lock.h"
+#include "base/probe.h"
 #include "cache/cache.h"
 #include "gate/gate.h"
 
@@ -136,6 +137,7 @@ STOOK_INLINE bool stook_slow_is_up(uint64_t how)
 STOOK_INLINE void *stook_slow_answer(uint64_t how, void *object, size_t bytes)
 {
         if (STOOK_UNLIKELY(!object)) {
+                STOOK_PROBE(alloc_fail);
                 if (how & STOOK_HOW_ERRNO)
                         errno = ENOMEM;
         } else if (STOOK_UNLIKELY(how & STOOK_HOW_ZERO)) {
@@ -175,7 +177,10 @@ void stook_free_slow(struct stook_cache *cache, void *object, uint64_t how);
  */
 bool stook_alloc_bulk_slow(struct stook_cache *cache, size_t n, void **objects, uint64_t how);
 
-/* @n objects that are known to be of @cache; the array is left in any order. */
-void stook_free_bulk_slow(struct stook_cache *cache, size_t n, void **objects);
+/*
+ * @n objects that are known to be of @cache; the array is left in any order. errno stays.
+ * @how: STOOK_HOW_NOLOCK or 0.
+ */
+void stook_free_bulk_slow(struct stook_cache *cache, size_t n, void **objects, uint64_t how);
 
 #endif
