@@ -76,7 +76,8 @@ struct heap_slab {
 };
 
 struct heap_part {
-        uint64_t flags, bits;
+        uint64_t flags, bits;           /* a bit is set: the object is free */
+        uint64_t objects;               /* the bits that stand for objects */
 };
 
 struct heap_pages {

@@ -8,17 +8,10 @@
 
 /* ---- slabs ---- */
 
-static uint64_t objects_of_part(const struct heap_slab *s, unsigned p)
-{
-        unsigned n = s->objects - p * STOOK_PART_OBJECTS;
-
-        return n >= STOOK_PART_OBJECTS ? ~UINT64_C(0) : (UINT64_C(1) << n) - 1;
-}
-
 static bool check_part(struct heap *h, const struct heap_slab *s, unsigned p)
 {
         const struct heap_part *part = &h->parts[s->first + p];
-        uint64_t objects = objects_of_part(s, p), free = part->bits & objects;
+        uint64_t objects = part->objects, free = part->bits & objects;
         const char *what = NULL;
 
         if (~part->bits & ~objects)

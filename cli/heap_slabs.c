@@ -44,13 +44,6 @@ static int copy_parts(struct heap *h, const struct stook_span *span, const struc
         return heap_copy(h, slab->parts, parts, slab->part_count * sizeof *parts);
 }
 
-static uint64_t objects_of_part(const struct heap_slab *s, unsigned p)
-{
-        unsigned n = s->objects - p * STOOK_PART_OBJECTS;
-
-        return n >= STOOK_PART_OBJECTS ? ~UINT64_C(0) : (UINT64_C(1) << n) - 1;
-}
-
 static bool is_free(const struct heap *h, const struct heap_slab *s, size_t object)
 {
         return h->parts[s->first + object / STOOK_PART_OBJECTS].bits >>
@@ -111,8 +104,9 @@ static int add_slab(struct heap *h, const struct stook_span *span, uint64_t desc
                 if (!heap_more((void **)&h->parts, h->part_count, sizeof *h->parts))
                         return -ENOMEM;
                 h->parts[h->part_count++] = (struct heap_part){
-                        parts[p].lo & STOOK_PART_FLAGS, parts[p].hi };
-                s->out += (uint16_t)__builtin_popcountll(~parts[p].hi & objects_of_part(s, p));
+                        parts[p].lo & STOOK_PART_FLAGS, parts[p].hi, stook_part_objects(slab, p) };
+                s->out += (uint16_t)__builtin_popcountll(~parts[p].hi &
+                                                         stook_part_objects(slab, p));
         }
         h->slab_count++;
         count_slab(h, c, s);
