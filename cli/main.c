@@ -17,6 +17,7 @@ static const struct command {
 } commands[] = {
         { "run", cmd_run, "run a program on Stook's malloc; show what it did with memory" },
         { "record", cmd_record, "print a trace of allocations and frees" },
+        { "replay", cmd_replay, "make a trace's calls on Stook, with settings of your choice" },
 };
 
 static void print_help(FILE *out)
