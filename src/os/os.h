@@ -180,6 +180,14 @@ void stook_os_env_check_spelling(void);
  */
 bool stook_os_same_stack(uintptr_t address);
 
+/* ---- read_memory.c ---- */
+/*
+ * Copies memory of this process by the kernel. False: not all of it is there, or the system refuses
+ * such calls.
+ */
+bool stook_os_read_memory(void *to, const void *from, size_t bytes);
+
+
 /* ---- random.c, clock.c, futex.c, write.c ---- */
 /* Seeded once from AT_RANDOM, or the clock; any thread. */
 uint64_t stook_os_random(void);
