@@ -187,6 +187,11 @@ bool stook_os_same_stack(uintptr_t address);
  */
 bool stook_os_read_memory(void *to, const void *from, size_t bytes);
 
+/* ---- self.c ---- */
+/* The name of the program, without folders. */
+const char *stook_os_program(void);
+/* The kernel's number of this thread; that of the first one is the process id. */
+uint32_t stook_os_thread_number(void);
 
 /* ---- random.c, clock.c, futex.c, write.c ---- */
 /* Seeded once from AT_RANDOM, or the clock; any thread. */
