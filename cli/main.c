@@ -16,6 +16,7 @@ static const struct command {
         const char *purpose;
 } commands[] = {
         { "run", cmd_run, "run a program on Stook's malloc; show what it did with memory" },
+        { "record", cmd_record, "print a trace of allocations and frees" },
 };
 
 static void print_help(FILE *out)

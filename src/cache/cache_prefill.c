@@ -27,6 +27,7 @@
 
 #include "cache/cache_account.h"
 #include "cache/cache_slow.h"
+#include "cache/cache_watch.h"
 #include "os/os.h"
 #include "pages/pagemap.h"
 #include "report/report.h"
@@ -55,7 +56,7 @@ static bool is_all_of_node(const struct stook_sheaf *sheaf, unsigned node)
 
 static unsigned loan_terms(const struct stook_cache *cache, unsigned flags)
 {
-        unsigned terms = stook_cache_is_accounted(cache) ? STOOK_LOAN_LIBRARY : 0;
+        unsigned terms = stook_cache_is_accounted(cache) || cache->watch ? STOOK_LOAN_LIBRARY : 0;
 
         return flags & STOOK_ZERO ? terms | STOOK_LOAN_LIBRARY | STOOK_LOAN_ZERO : terms;
 }
@@ -247,13 +248,16 @@ STOOK_API size_t stook_sheaf_available(const struct stook_sheaf *sheaf)
 }
 
 /* What the terms of the loan ask for. The call cannot fail, so a charge passes limits. */
-static STOOK_NOINLINE void meet_terms(struct stook_cache *cache, const struct stook_sheaf *sheaf,
-                                      void *object)
+static STOOK_NOINLINE void *meet_terms(struct stook_cache *cache, const struct stook_sheaf *sheaf,
+                                       void *object)
 {
+        if (STOOK_UNLIKELY(cache->watch))
+                object = stook_watch_lent(cache, object);
         if (stook_sheaf_loan_terms(sheaf) & STOOK_LOAN_ZERO)
                 memset(object, 0, stook_slow_bytes(cache));
         if (stook_cache_is_accounted(cache))
                 stook_account_charge(cache, 1, &object, stook_group_current(), STOOK_CHARGE_FORCE);
+        return object;
 }
 
 STOOK_API void *stook_sheaf_alloc(struct stook_cache *cache, struct stook_sheaf *sheaf)
@@ -267,7 +271,7 @@ STOOK_API void *stook_sheaf_alloc(struct stook_cache *cache, struct stook_sheaf 
         object = sheaf->objects[size - 1];
         __atomic_store_n(&sheaf->word, word + STOOK_SHEAF_POP, __ATOMIC_RELAXED);
         if (STOOK_UNLIKELY(stook_sheaf_loan_terms(sheaf) & STOOK_LOAN_LIBRARY))
-                meet_terms(cache, sheaf, object);
+                return meet_terms(cache, sheaf, object);
         return object;
 }
 

@@ -8,6 +8,7 @@
 #include "cache/cache_slow.h"
 
 #include "cache/cache_account.h"
+#include "cache/cache_watch.h"
 #include "os/os.h"
 #include "slot/slot_hot.h"
 #include "slot/slot_node.h"
@@ -143,6 +144,8 @@ void *stook_alloc_slow(struct stook_cache *cache, uint64_t how)
         uint64_t named;
         uint16_t group;
 
+        if (STOOK_UNLIKELY(stook_watch_sees(cache, how)))
+                return stook_watch_alloc(cache, how);
         if (STOOK_UNLIKELY(how & STOOK_HOW_NODE) && !stook_slots_by_node)
                 how = stook_how_without_node(how);
         if (STOOK_LIKELY(!stook_cache_is_accounted(cache)))
@@ -219,7 +222,9 @@ STOOK_INLINE void free_of_group(struct stook_cache *cache, void *object, uint64_
 
 void stook_free_slow(struct stook_cache *cache, void *object, uint64_t how)
 {
-        if (STOOK_LIKELY(!stook_cache_is_accounted(cache)))
+        if (STOOK_UNLIKELY(stook_watch_sees(cache, how)))
+                stook_watch_free(cache, object, how);
+        else if (STOOK_LIKELY(!stook_cache_is_accounted(cache)))
                 free_plain(cache, object, how);
         else
                 free_of_group(cache, object, how & ~(uint64_t)STOOK_HOW_MISSED);
@@ -304,6 +309,8 @@ bool stook_alloc_bulk_slow(struct stook_cache *cache, size_t n, void **objects, 
 {
         bool all;
 
+        if (STOOK_UNLIKELY(cache->watch))
+                return stook_watch_alloc_bulk(cache, n, objects, how);
         if (STOOK_UNLIKELY(how & STOOK_HOW_NOLOCK))
                 stook_lock_raise(0);
         all = alloc_all_charged(cache, n, objects, how);
@@ -319,6 +326,10 @@ bool stook_alloc_bulk_slow(struct stook_cache *cache, size_t n, void **objects, 
 
 void stook_free_bulk_slow(struct stook_cache *cache, size_t n, void **objects)
 {
+        if (STOOK_UNLIKELY(cache->watch)) {
+                stook_watch_free_bulk(cache, n, objects);
+                return;
+        }
         if (stook_cache_is_accounted(cache))
                 stook_account_uncharge(cache, n, objects);
         free_all(cache, n, objects, 0);
