@@ -192,6 +192,27 @@ bool stook_os_same_stack(uintptr_t address);
  */
 bool stook_os_read_memory(void *to, const void *from, size_t bytes);
 
+/* ---- lines.c ---- */
+/*
+ * Calls @each for each line of a file, until it answers true. False: the file cannot be read.
+ */
+bool stook_os_each_line(const char *path, bool (*each)(const char *line, void *data), void *data);
+
+/* ---- helper.c ---- */
+/* Stacks of the two children that execute a helper. */
+struct stook_helper {
+        char outer[8192], inner[8192];
+};
+/*
+ * Executes argv[0] (a path), gives it @request on its standard input, and reads what it answers, at
+ * most @room bytes, until it closes its standard output. Waits @wait_ms at most. Returns bytes of
+ * the answer; 0: none.
+ */
+size_t stook_os_ask_helper(struct stook_helper *helper, char *const *argv, const char *request,
+                           size_t bytes, char *answer, size_t room, unsigned wait_ms);
+/* Adds to a file, which is made if need be, in one write. */
+void stook_os_append(const char *path, const char *text, size_t bytes);
+
 /* ---- self.c ---- */
 /* The name of the program, without folders. */
 const char *stook_os_program(void);

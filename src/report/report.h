@@ -55,6 +55,19 @@ struct stook_report_about {
 STOOK_COLD void stook_report_about(const struct stook_report_about *about);
 STOOK_COLD void stook_report_about_found(const struct stook_report_about *about);
 
+/* ---- report_stack.c, report_json.c ---- */
+/* Where call stacks come from (stack/stack.h). Set once, when the first mode that wants them is. */
+struct stook_report_stack_source {
+        uint32_t (*here)(unsigned skip);
+        unsigned (*frames)(uint32_t id, uintptr_t *frames, unsigned most);
+};
+void stook_report_set_stacks(const struct stook_report_stack_source *source);
+/* At start. The program `stook`, which names the addresses of stacks. NULL: none. */
+void stook_report_set_symbolizer(const char *path);
+const char *stook_report_symbolizer(void);
+/* At start. A file that gets each report as a line of JSON. NULL: none. */
+void stook_report_set_json(const char *path);
+
 /* An invariant of ours does not hold: file-independent label, e.g. "slab I2". Always aborts. */
 STOOK_COLD _Noreturn void stook_report_impossible(const char *label);
 

@@ -39,6 +39,18 @@ void stook_text_pointer(struct stook_text *text, const void *pointer)
         stook_text_number(text, (uintptr_t)pointer, 16);
 }
 
+const char *stook_text_read(const char *text, uintptr_t *number)
+{
+        for (*number = 0;; text++) {
+                if (*text >= '0' && *text <= '9')
+                        *number = *number << 4 | (uintptr_t)(*text - '0');
+                else if (*text >= 'a' && *text <= 'f')
+                        *number = *number << 4 | (uintptr_t)(*text - 'a' + 10);
+                else
+                        return text;
+        }
+}
+
 void stook_text_byte(struct stook_text *text, uint8_t byte)
 {
         stook_text_put(text, "0123456789abcdef"[byte >> 4]);

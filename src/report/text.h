@@ -17,6 +17,8 @@ void stook_text_put(struct stook_text *text, char c);
 void stook_text_words(struct stook_text *text, const char *words);
 void stook_text_number(struct stook_text *text, uint64_t n, unsigned base);
 void stook_text_pointer(struct stook_text *text, const void *pointer);
+/* Reads a hexadecimal number. Returns what follows it. */
+const char *stook_text_read(const char *text, uintptr_t *number);
 /* Two hexadecimal digits. */
 void stook_text_byte(struct stook_text *text, uint8_t byte);
 

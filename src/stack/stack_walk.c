@@ -7,13 +7,14 @@
  * no other thread while it does.
  * Where libc has no backtrace() (musl), the chain of frame pointers is followed. A pointer that
  * leads nowhere ends the walk: the kernel reads the memory (stook_os_read_memory).
- * Place: called by watched allocations and frees, and by reports; calls os.
+ * Place: called by watched allocations and frees, and by reports, which lie below; calls os.
  * Invariants:
  *  I1 backtrace() is called only while `ready` is set, but for the start itself. What the start's
  *     call allocates finds `ready` clear, and has no stack.
  * Failure: no frames.
  */
 #include "os/os.h"
+#include "report/report.h"
 #include "stack/stack.h"
 
 #define SKIP_OWN 1                      /* backtrace() begins in the function that calls it */
@@ -21,6 +22,8 @@
 extern int backtrace(void **frames, int most) __attribute__((weak));
 
 static bool ready;                      /* atomic: I1 */
+
+static const struct stook_report_stack_source source = { stook_stack_here, stook_stack_frames };
 
 bool stook_stack_start(void)
 {
@@ -33,6 +36,7 @@ bool stook_stack_start(void)
         if (backtrace)
                 backtrace(frames, 2);
         __atomic_store_n(&ready, true, __ATOMIC_RELEASE);
+        stook_report_set_stacks(&source);
         return true;
 }
 
