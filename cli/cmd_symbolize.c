@@ -22,10 +22,10 @@ static const char usage[] = "usage: stook symbolize --pid PID <ADDRESSES\n";
 
 static const char help[] =
         "\n"
-        "Reads a line for each call stack, return addresses of the process PID in hexadecimal, the\n"
-        "innermost first. Prints a line for each frame, with function, file and line as far as\n"
-        "debug information has them, and an empty line behind each stack. The library calls it\n"
-        "for its reports.\n";
+        "Reads a line for each call stack, return addresses of the process PID in hexadecimal,\n"
+        "the innermost first. Prints a line for each frame, with function, file and line as far\n"
+        "as debug information has them, and an empty line behind each stack. The library calls\n"
+        "it for its reports.\n";
 
 static void unblock_signals(void)
 {

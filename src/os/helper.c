@@ -11,7 +11,7 @@
  * are blocked until then, so no handler of the program runs in a child. The helper unblocks them.
  * Place: called by report.
  * Concurrency: any thread; at most one call at a time for each struct stook_helper.
- * Failure: no bytes: the helper cannot be executed, or does not answer in time. It is left alone then.
+ * Failure: no bytes: the helper cannot be executed, or does not answer in time.
  */
 #include <poll.h>
 #include <sched.h>

@@ -1,7 +1,7 @@
 /*
- * Purpose: each report as one line of JSON, added to the file that STOOK_REPORT_JSON names. The file
- * is opened for each line, so that no descriptor is kept from the program, and processes may share
- * it. Keys that are not known are left out:
+ * Purpose: each report as one line of JSON, added to the file that STOOK_REPORT_JSON names. The
+ * file is opened for each line, so that no descriptor is kept from the program, and processes may
+ * share it. What is not known is left out:
  *   fault program pid thread text object cache slab offset object_bytes requested_bytes
  *   bad {address expected found}   bytes {address hex}
  *   stack [...]   allocated, freed {thread ms_ago stack [...]}

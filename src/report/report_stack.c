@@ -5,8 +5,8 @@
  * Place: called by report_tell.c; the stacks come from the stack layer, which hands itself in
  * (stook_report_set_stacks), because it lies above this one.
  * Concurrency: any thread, any instruction; the stacks are of the caller's room.
- * Protocol: for each stack a line of hexadecimal addresses; the answer has for each stack a line for
- *  each frame, and an empty line.
+ * Protocol: for each stack a line of hexadecimal addresses; the answer has for each stack a line
+ *  for each frame, and an empty line.
  */
 #include <string.h>
 
