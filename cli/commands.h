@@ -11,5 +11,6 @@
 int cmd_record(int argc, char **argv);
 int cmd_replay(int argc, char **argv);
 int cmd_run(int argc, char **argv);
+int cmd_symbolize(int argc, char **argv);
 
 #endif

@@ -17,6 +17,7 @@
 #include "gate/gate.h"
 #include "life/fork.h"
 #include "life/options.h"
+#include "life/root.h"
 #include "malloc/malloc.h"
 #include "os/os.h"
 #include "pages/span.h"
@@ -52,6 +53,7 @@ static bool bring_up(void)
         stook_malloc_start();
         stook_malloc_watch();
         stook_options_start_group();
+        stook_root_start();
         return true;
 }
 
