@@ -11,7 +11,9 @@
 int cmd_check(int argc, char **argv);
 int cmd_info(int argc, char **argv);
 int cmd_record(int argc, char **argv);
+int cmd_replay(int argc, char **argv);
 int cmd_run(int argc, char **argv);
 int cmd_tune(int argc, char **argv);
+int cmd_symbolize(int argc, char **argv);
 
 #endif
