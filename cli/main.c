@@ -16,7 +16,7 @@ static const struct command {
         const char *purpose;
 } commands[] = {
         { "run", cmd_run, "run a program on Stook's malloc; show what it did with memory" },
-        { "record", cmd_record, "print a trace of allocations and frees" },
+        { "record", cmd_record, "write a trace of a program's allocations and frees; print one" },
 };
 
 static void print_help(FILE *out)

@@ -31,7 +31,7 @@ void stook_observe_free(const struct stook_cache *cache, const void *object)
 
 void stook_observe_free_rcu(const struct stook_cache *cache, const void *object)
 {
-        if (stook_rcu_capacity(&cache->rcu) <= 1 && !cache->rcu.own)
+        if (stook_barns_capacity(&cache->barns) <= 1 && !cache->rcu.own)
                 return;
         if (cache->watch & STOOK_WATCH_RECORD)
                 stook_record_free(object, true);
@@ -51,8 +51,13 @@ void stook_observe_large_free(const void *object)
                 stook_record_free(object, false);
 }
 
-void stook_observe_large_resize(const void *from, const void *to, size_t bytes)
+struct stook_record_buffer *stook_observe_resize_begin(void)
 {
-        if (stook_cache_options.watch & STOOK_WATCH_RECORD)
-                stook_record_resize(from, to, bytes);
+        return stook_cache_options.watch & STOOK_WATCH_RECORD ? stook_record_resize_begin() : NULL;
+}
+
+void stook_observe_resize_end(struct stook_record_buffer *or_null, const void *from,
+                              const void *to, size_t bytes)
+{
+        stook_record_resize_end(or_null, from, to, bytes);
 }

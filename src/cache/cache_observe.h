@@ -31,7 +31,9 @@ void stook_observe_free_rcu(const struct stook_cache *cache, const void *object)
 /* The same for a large object of malloc; only if stook_observes(). */
 void stook_observe_large_alloc(const void *object, size_t bytes);
 void stook_observe_large_free(const void *object);
-/* After it got another size, and perhaps another address. */
-void stook_observe_large_resize(const void *from, const void *to, size_t bytes);
+/* Around a resize, which may move it. @to NULL: it failed. */
+struct stook_record_buffer *stook_observe_resize_begin(void);
+void stook_observe_resize_end(struct stook_record_buffer *or_null, const void *from,
+                              const void *to, size_t bytes);
 
 #endif

@@ -16,6 +16,7 @@
 #include "cache/cache.h"
 #include "gate/gate.h"
 #include "life/fork.h"
+#include "life/observe.h"
 #include "life/options.h"
 #include "malloc/malloc.h"
 #include "os/os.h"
@@ -49,6 +50,7 @@ static bool bring_up(void)
         if (!stook_caches_start(STOOK_PRECHARGE_LINE) || !stook_slots_start() ||
             !stook_fork_start())
                 return false;
+        stook_observe_start();
         stook_malloc_start();
         stook_malloc_watch();
         stook_options_start_group();

@@ -28,7 +28,7 @@ extern char **environ;
 /* Behind the prefix. */
 static const char *const names[] = {
         "CAPACITY", "DECAY_MS", "GROUP_LIMIT", "MAINTENANCE", "MERGE", "ON_FAULT", "RCU_BACKLOG",
-        "SLOTS", "STATS", "STRICT_NUMA", "THP", "TINY", "TOPOLOGY",
+        "RECORD", "SLOTS", "STATS", "STRICT_NUMA", "THP", "TINY", "TOPOLOGY",
 };
 #define NAMES (sizeof(names) / sizeof(names[0]))
 

@@ -139,7 +139,7 @@ static const char *reason(long got)
         case -EBADF:
                 return "it was closed, and cannot be opened again";
         default:
-                return got < 0 ? "it cannot be written" : "no space is left";
+                return got < 0 ? "it cannot be written" : "it takes no more";
         }
 }
 

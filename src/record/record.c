@@ -46,6 +46,23 @@ static void name_cache(struct stook_record_buffer *b, const struct stook_record_
         stook_record_put_name(b, cache->name);
 }
 
+static void put_alloc(struct stook_record_buffer *b, uint64_t ns,
+                      const struct stook_record_cache *cache, const void *object, size_t bytes)
+{
+        stook_record_put_byte(b, STOOK_TRACE_ALLOC);
+        stook_record_put_number(b, ns);
+        stook_record_put_address(b, object);
+        stook_record_put_number(b, cache->index);
+        stook_record_put_number(b, bytes == cache->object_bytes ? 0 : bytes);
+}
+
+static void put_free(struct stook_record_buffer *b, uint64_t ns, const void *object, bool by_rcu)
+{
+        stook_record_put_byte(b, STOOK_TRACE_FREE | (by_rcu ? STOOK_TRACE_BY_RCU : 0));
+        stook_record_put_number(b, ns);
+        stook_record_put_address(b, object);
+}
+
 void stook_record_alloc(const struct stook_record_cache *cache, const void *object, size_t bytes)
 {
         uint64_t ns;
@@ -54,11 +71,7 @@ void stook_record_alloc(const struct stook_record_cache *cache, const void *obje
         if (STOOK_UNLIKELY(!b))
                 return;
         name_cache(b, cache);
-        stook_record_put_byte(b, STOOK_TRACE_ALLOC);
-        stook_record_put_number(b, ns);
-        stook_record_put_address(b, object);
-        stook_record_put_number(b, cache->index);
-        stook_record_put_number(b, bytes == cache->object_bytes ? 0 : bytes);
+        put_alloc(b, ns, cache, object, bytes);
         stook_record_give(b);
 }
 
@@ -69,23 +82,51 @@ void stook_record_free(const void *object, bool by_rcu)
 
         if (STOOK_UNLIKELY(!b))
                 return;
-        stook_record_put_byte(b, STOOK_TRACE_FREE | (by_rcu ? STOOK_TRACE_BY_RCU : 0));
-        stook_record_put_number(b, ns);
-        stook_record_put_address(b, object);
+        put_free(b, ns, object, by_rcu);
         stook_record_give(b);
 }
 
-void stook_record_resize(const void *from, const void *to, size_t bytes)
+/* ---- resizes ---- */
+
+struct stook_record_buffer *stook_record_resize_begin(void)
 {
         uint64_t ns;
         struct stook_record_buffer *b = stook_record_take(&ns);
 
-        if (STOOK_UNLIKELY(!b))
+        if (b)
+                b->held_ns = ns;
+        return b;
+}
+
+/* In place it is one event. Otherwise a free when it began, and an allocation now. */
+static void put_resize(struct stook_record_buffer *b, const void *from, const void *to,
+                       size_t bytes)
+{
+        static const struct stook_record_cache large = { .index = STOOK_TRACE_LARGE };
+        uint64_t now;
+
+        if (from == to) {
+                stook_record_put_byte(b, STOOK_TRACE_RESIZE);
+                stook_record_put_number(b, b->held_ns);
+                stook_record_put_address(b, from);
+                stook_record_put_address(b, to);
+                stook_record_put_number(b, bytes);
                 return;
-        stook_record_put_byte(b, STOOK_TRACE_RESIZE);
-        stook_record_put_number(b, ns);
-        stook_record_put_address(b, from);
-        stook_record_put_address(b, to);
-        stook_record_put_number(b, bytes);
-        stook_record_give(b);
+        }
+        put_free(b, b->held_ns, from, false);
+        now = stook_os_clock_ns();
+        put_alloc(b, now - b->at_ns, &large, to, bytes);
+        b->at_ns = now;
+}
+
+void stook_record_resize_end(struct stook_record_buffer *or_null, const void *from, const void *to,
+                             size_t bytes)
+{
+        if (!or_null)
+                return;
+        if (to)
+                put_resize(or_null, from, to, bytes);
+        else
+                or_null->at_ns -= or_null->held_ns;     /* as before: no event was written */
+        stook_record_give(or_null);
 }

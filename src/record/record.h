@@ -45,7 +45,14 @@ void stook_record_end(void);
 /* @bytes: as wanted. */
 void stook_record_alloc(const struct stook_record_cache *cache, const void *object, size_t bytes);
 void stook_record_free(const void *object, bool by_rcu);
-/* A large object was moved, or became as large as that. */
-void stook_record_resize(const void *from, const void *to, size_t bytes);
+/*
+ * Around a resize of a large object. What it leaves behind may be another thread's before the
+ * resize returns, so the buffer is held from the begin to the end. @or_null: what begin returned.
+ */
+struct stook_record_buffer;
+struct stook_record_buffer *stook_record_resize_begin(void);
+/* @to NULL: it failed. */
+void stook_record_resize_end(struct stook_record_buffer *or_null, const void *from, const void *to,
+                             size_t bytes);
 
 #endif

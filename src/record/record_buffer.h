@@ -18,6 +18,7 @@ struct stook_record_buffer {
         uint32_t bytes;                 /* of the block so far; 0: none is begun */
         uint64_t sequence;              /* blocks written */
         uint64_t begun_ns, at_ns, address; /* of the block; of the last event */
+        uint64_t held_ns;               /* of a resize: from the event before to its begin */
         uint32_t thread, cpu;           /* of the last event; 0: the block has none yet */
         /* `thread` is right for this thread record, until further threads enrol. */
         const void *self;
