@@ -25,9 +25,9 @@ static const char usage[] =
 
 static const char help[] =
         "\n"
-        "Runs PROGRAM with libstook-malloc.so preloaded, and writes down every allocation and free\n"
-        "of it and its children. The exit status is PROGRAM's (128+N for signal N), 126 or 127 if\n"
-        "it cannot be executed or found, 2 if stook cannot do what was asked.\n"
+        "Runs PROGRAM with libstook-malloc.so preloaded, and writes down every allocation and\n"
+        "free of it and its children. The exit status is PROGRAM's (128+N for signal N), 126 or\n"
+        "127 if it cannot be executed or found, 2 if stook cannot do what was asked.\n"
         "\n"
         "options:\n"
         "  -o FILE      the trace (" FILE_DEFAULT "). A file that is no trace is not overwritten\n"
@@ -119,8 +119,8 @@ static void say_result(const char *path, const struct on_drop_in *on)
                 cannot(path, strerror(errno));
         else if (st.st_size || on->check.reach == REACH_YES || on->check.reach == REACH_PARTLY)
                 fprintf(stderr, "stook: %s: a trace of %lld bytes%s\n", path, (long long)st.st_size,
-                        st.st_size ? "" : ": the program never came to the drop-in, or was ended "
-                                          "before it wrote");
+                        st.st_size ? "" :
+                        ": the program never came to the drop-in, or ended before it wrote");
 }
 
 static int record(const struct options *o, const char *path, struct on_drop_in *on)

@@ -226,7 +226,7 @@ int main(void)
     def test_full(self):
         """A limit on the size of files: one line, and the program lives, its signals as before."""
         def limit():
-            resource.setrlimit(resource.RLIMIT_FSIZE, (50000, resource.RLIM_INFINITY))
+            resource.setrlimit(resource.RLIMIT_FSIZE, (100000, resource.RLIM_INFINITY))
         events = self.record("""
 #include <stdio.h>
 #include <stdlib.h>
@@ -239,7 +239,7 @@ int main(void)
         self.assertEqual(self.done.stdout, "done\n")
         path = os.path.join(self.folder, "t.trace")
         self.assertEqual(self.done.stderr, f"stook: {path}: the recording ends here: "
-                         f"it takes no more\nstook: {path}: a trace of 50000 bytes\n")
+                         f"it takes no more\nstook: {path}: a trace of 100000 bytes\n")
         self.assertGreater(len(self.of_size(events, 9001)), 1000)
         self.assertIn("the last block ends early", self.heads[-1])
 
