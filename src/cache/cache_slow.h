@@ -25,6 +25,7 @@
 #include <string.h>
 
 #include "base/lock.h"
+#include "base/probe.h"
 #include "cache/cache.h"
 #include "gate/gate.h"
 
@@ -136,6 +137,7 @@ STOOK_INLINE bool stook_slow_is_up(uint64_t how)
 STOOK_INLINE void *stook_slow_answer(uint64_t how, void *object, size_t bytes)
 {
         if (STOOK_UNLIKELY(!object)) {
+                STOOK_PROBE(alloc_fail);
                 if (how & STOOK_HOW_ERRNO)
                         errno = ENOMEM;
         } else if (STOOK_UNLIKELY(how & STOOK_HOW_ZERO)) {

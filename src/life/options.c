@@ -9,6 +9,7 @@
  *   STOOK_RCU_BACKLOG=BYTES              what may wait for readers; 0: an eighth of all memory
  *   STOOK_MAINTENANCE=0|1                a thread that gives back what an idle process keeps
  *   STOOK_STRICT_NUMA=0|1                ask the task's memory policy for each allocation
+ *   STOOK_MAP_NAMES=0|1                  name mappings "stook" in /proc/PID/maps
  *   STOOK_MERGE=0|1                      share caches of equal geometry: never, always
  */
 #include <stddef.h>
@@ -66,6 +67,8 @@ void stook_options_read(void)
         int64_t decay;
 
         stook_os_env_check_spelling();
+        if (number("STOOK_MAP_NAMES", 1, 0, "0 or 1"))
+                stook_os_name_mappings();
         stook_report_set_policy(choice("STOOK_ON_FAULT", on_fault_names, 2, STOOK_ON_FAULT_ABORT,
                                        "abort or report"));
         thp = choice("STOOK_THP", thp_names, 3, STOOK_THP_SYSTEM, "system, always or never");

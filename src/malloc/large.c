@@ -7,6 +7,7 @@
  * Failure: no memory leaves everything as it was.
  */
 #include <string.h>
+#include "base/probe.h"
 #include "cache/cache_observe.h"
 #include "group/group.h"
 #include "malloc/large.h"
@@ -113,6 +114,7 @@ static void *large_alloc(size_t align, size_t size, bool zeroed)
         if (zeroed && !stook_span_is_zero(span))
                 memset(object, 0, size);
         large_set_kind(span, STOOK_SPAN_LARGE);
+        STOOK_PROBE2(large_alloc, object, size);
         stook_stats_page_tick();
         return object;
 }
@@ -141,6 +143,7 @@ bool stook_large_free(void *object, uint64_t how)
                 return false;
         if (stook_observes())
                 stook_observe_large_free(object);
+        STOOK_PROBE2(large_free, object, span->bytes);
         stook_slow_begin(how);
         large_uncharge(span, span->bytes);
         stook_span_give(span);

@@ -40,6 +40,11 @@ bool stook_os_purge(void *addr, size_t bytes);
  * with any content: copy instead.
  */
 bool stook_os_move(void *from, void *to, size_t bytes);
+/*
+ * At start, before anything is reserved: from here on mappings are named "stook" in
+ * /proc/PID/maps. Each commit takes a second system call (prctl).
+ */
+void stook_os_name_mappings(void);
 enum stook_os_advice {
         STOOK_OS_HUGEPAGE, STOOK_OS_NOHUGEPAGE, STOOK_OS_DONTDUMP, STOOK_OS_WIPEONFORK,
 };
