@@ -1,9 +1,9 @@
 /*
- * What this proves: a nolock call waits for no lock, not even for the one that a thread's first call
- * may need: of the regions, where slots get ready. A holder that stands still has it here. Each call
- * is the first of a new thread, which neither is enrolled nor has a slot of the locked backend. A
- * call on top of the holder, as of its signal handler, returns, too. (A lock ends every wait after
- * about a millisecond, so a return alone would prove nothing: sleeps are counted.)
+ * What this proves: a nolock call waits for no lock, not even for the one that a thread's first
+ * call may need: of the regions, where slots get ready. A holder that stands still has it here.
+ * Each call is the first of a new thread, which neither is enrolled nor has a slot of the locked
+ * backend. A call on top of the holder, as of its signal handler, returns, too. (A lock ends every
+ * wait after about a millisecond, so a return alone would prove nothing: sleeps are counted.)
  */
 #include <pthread.h>
 #include <semaphore.h>
@@ -92,13 +92,15 @@ static unsigned sleeps_of(void (*call)(void))
 static void no_call_waits_for_the_regions(void **state)
 {
         static const struct stook_lock_sleep counting = { count_and_wait, stook_os_futex_wake };
-        void *of_cache, *large = stook_malloc(1 << 20), *other = stook_malloc(100);
+        /* Of malloc: of a size class, and two that are too large for one. */
+        void *of_malloc[] = { stook_malloc(100), stook_malloc(300 << 10), stook_malloc(1 << 20) };
+        void *of_cache;
         pthread_t holder;
 
         (void)state;
         assert_int_equal(stook_slots_ready(), 1);       /* this thread's, of the locked backend */
         of_cache = stook_cache_alloc(cache);
-        assert_true(of_cache && large && other);
+        assert_true(of_cache && of_malloc[0] && of_malloc[1] && of_malloc[2]);
         stook_lock_set_sleep(&counting);
         stook_inject.filling = stand;
         next_slot(1);
@@ -117,12 +119,11 @@ static void no_call_waits_for_the_regions(void **state)
         assert_int_equal(sleeps_of(malloc_nolock), 0);
         assert_non_null(object);
         assert_int_equal(sleeps_of(free_nolock), 0);
-        object = other;
-        assert_int_equal(sleeps_of(free_rcu_nolock), 0);
-        assert_int_equal(answer, 0);
-        object = large;
-        assert_int_equal(sleeps_of(free_rcu_nolock), 0);
-        assert_int_equal(answer, 0);
+        for (unsigned i = 0; i < STOOK_ARRAY_SIZE(of_malloc); i++) {
+                object = of_malloc[i];
+                assert_int_equal(sleeps_of(free_rcu_nolock), 0);
+                assert_int_equal(answer, 0);
+        }
         assert_int_equal(stook_slots_ready(), 1);       /* the lock was needed each time */
 
         /* One that may wait does, which also shows that sleeps are counted. */
