@@ -125,14 +125,15 @@ static void say_result(const char *path, const struct on_drop_in *on)
 
 static int record(const struct options *o, const char *path, struct on_drop_in *on)
 {
-        const struct run_setting settings[] = { { "STOOK_RECORD", path }, { 0 } };
-        struct run_request request = { .argv = o->program, .settings = settings };
+        char variable[PATH_MAX + 16], *variables[] = { variable, NULL };
+        struct run_request request = { .argv = o->program, .variables = variables };
         struct run_result result;
         int error;
 
         on_drop_in_check(on, o->program[0]);
         if (!on_drop_in_compose(on))
                 return STATUS_CANNOT;
+        snprintf(variable, sizeof variable, "STOOK_RECORD=%s", path);
         request.preload = on->preload;
         error = run_program(&request, &result);
         if (error) {

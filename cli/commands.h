@@ -10,5 +10,6 @@
 
 int cmd_record(int argc, char **argv);
 int cmd_run(int argc, char **argv);
+int cmd_symbolize(int argc, char **argv);
 
 #endif

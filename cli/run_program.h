@@ -13,16 +13,12 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-struct run_setting {
-        const char *name, *value;       /* of an environment variable */
-};
-
 struct run_request {
         char      **argv;               /* argv[0] is looked up in PATH */
         const char *preload;            /* value of LD_PRELOAD; NULL: as it is */
         const char *stats_file;         /* value of STOOK_STATS; NULL: not set */
         const char *group_limit;        /* value of STOOK_GROUP_LIMIT; NULL: as it is */
-        const struct run_setting *settings; /* further variables, up to a name NULL; NULL: none */
+        char      **variables;          /* "NAME=VALUE", the last one NULL; NULL: none */
         bool        output_to_null;     /* stdout and stderr */
         bool        input_from_null;
         /* NULL, or called every WATCH_MS while the program runs. */

@@ -55,6 +55,14 @@ _Static_assert(offsetof(struct stook_cache, front.line) == 0, "layout v1");
 
 /* [STOOK_CACHES_MAX], reserved at start, committed as caches are made. */
 extern struct stook_cache *stook_caches STOOK_HIDDEN;
+/* Atomic: highest index ever in use + 1; read by walks without the mutex. */
+extern uint32_t stook_caches_used STOOK_HIDDEN;
+
+/* One more name of a cache. Its memory is an alias for ever. */
+struct stook_alias {
+        struct stook_alias *next;
+        char name[64];
+};
 
 STOOK_INLINE struct stook_cache *stook_cache_at(unsigned index)
 {
@@ -138,6 +146,13 @@ struct stook_cache *stook_registry_next(struct stook_cache *cache);
 /* One more name for a cache. False: no memory. */
 bool stook_registry_add_alias(struct stook_cache *cache, const char *name);
 
+/* ---- cache_tune.c ---- */
+/*
+ * stook_cache_tune() of the living cache of an index that was born as @born; -ENOENT: there is no
+ * such cache, or no more, and nothing is reported. Not in a callback of stook_cache_for_each.
+ */
+int stook_cache_tune_at(unsigned index, uint64_t born, const struct stook_tuning *tuning);
+
 /* ---- cache_destroy.c ---- */
 /*
  * Evacuates slots, empties barns, gives empty slabs back. Registry mutex held. False: membarrier
@@ -167,8 +182,11 @@ void stook_cache_free_double(struct stook_front *front, void *object);
  * cache, and frees after a grace period, meet such objects, and call no layer above.
  */
 struct stook_large_duties {
-        /* Frees the object that begins there. False: no live one does, and nothing was done. */
-        bool (*free)(void *object);
+        /*
+         * Frees the object that begins there. @how: cache_slow.h. False: no live one does, and
+         * nothing was done.
+         */
+        bool (*free)(void *object, uint64_t how);
 };
 extern const struct stook_large_duties stook_large_duties;
 

@@ -56,14 +56,14 @@ bool stook_watch_alloc_bulk(struct stook_cache *cache, size_t n, void **objects,
         while (got < n && (objects[got] = stook_watch_alloc(cache, each)))
                 got++;
         if (got < n)
-                stook_watch_free_bulk(cache, got, objects);
+                stook_watch_free_bulk(cache, got, objects, how & STOOK_HOW_NOLOCK);
         return got == n;
 }
 
-void stook_watch_free_bulk(struct stook_cache *cache, size_t n, void **objects)
+void stook_watch_free_bulk(struct stook_cache *cache, size_t n, void **objects, uint64_t how)
 {
         for (size_t i = 0; i < n; i++)
-                stook_watch_free(cache, objects[i], 0);
+                stook_watch_free(cache, objects[i], how);
 }
 
 void *stook_watch_lent(struct stook_cache *cache, void *object)

@@ -18,6 +18,7 @@
 #include "life/fork.h"
 #include "life/observe.h"
 #include "life/options.h"
+#include "life/root.h"
 #include "malloc/malloc.h"
 #include "os/os.h"
 #include "pages/span.h"
@@ -54,6 +55,7 @@ static bool bring_up(void)
         stook_malloc_start();
         stook_malloc_watch();
         stook_options_start_group();
+        stook_root_start();
         return true;
 }
 

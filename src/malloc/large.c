@@ -153,12 +153,7 @@ bool stook_large_free(void *object, uint64_t how)
         return true;
 }
 
-static bool free_of_cache_layer(void *object)
-{
-        return stook_large_free(object, 0);
-}
-
-const struct stook_large_duties stook_large_duties = { .free = free_of_cache_layer };
+const struct stook_large_duties stook_large_duties = { .free = stook_large_free };
 
 /* @size and a share of it; whole pages that hold @size are no less. */
 static size_t large_padded(size_t size, size_t share)
