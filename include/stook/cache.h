@@ -214,7 +214,7 @@ STOOK_PUBLIC void *stook_cache_alloc_node(struct stook_cache *cache, unsigned fl
  * @object: from this cache; NULL is fine
  * Misuse is a pointer that is no object of this cache, or a second free that is noticed. It is
  * reported with the pointer, the cache, the slab and the offset there. Then the process aborts.
- * With STOOK_ON_FAULT=report the call does nothing instead. errno is preserved.
+ * With STOOK_ON_FAULT=log the call does nothing instead. errno is preserved.
  * Threads: MT-safe, signal-safe.
  */
 STOOK_PUBLIC void stook_cache_free(struct stook_cache *cache, void *object);
@@ -261,6 +261,16 @@ STOOK_PUBLIC int stook_cache_alloc_bulk(struct stook_cache *cache, unsigned flag
  * Threads: MT-safe, signal-safe.
  */
 STOOK_PUBLIC void stook_cache_free_bulk(struct stook_cache *or_null, size_t n, void **objects);
+
+/*
+ * stook_cache_free_bulk_nolock() - stook_cache_free_bulk() for callers that must not block
+ * The arguments are those of stook_cache_free_bulk(); what the call waits for and leaves to others
+ * is as in stook_cache_free_nolock(). For the allocation see STOOK_NOLOCK of
+ * stook_cache_alloc_bulk(). errno is preserved.
+ * Threads: MT-safe, signal-safe.
+ */
+STOOK_PUBLIC void stook_cache_free_bulk_nolock(struct stook_cache *or_null, size_t n,
+                                               void **objects);
 
 /*
  * stook_cache_shrink() - give back what is cached

@@ -6,6 +6,7 @@
 #define STOOK_BARN_INSIDE_H
 
 #include "barn/barn.h"
+#include "base/probe.h"
 
 /* Bytes that a full sheaf keeps from its slabs. */
 STOOK_INLINE uint64_t stook_barn_bytes(const struct stook_barns *barns,
@@ -58,6 +59,7 @@ STOOK_INLINE void stook_barn_drain(struct stook_barns *barns, struct stook_sheaf
         stook_slab_drain(barns->below, size, sheaf->objects);
         stook_sheaf_set_size(sheaf, 0);
         stook_count(barns->counters, STOOK_STAT_sheaf_flush, size);
+        STOOK_PROBE2(sheaf_flush, barns->cache_index, size);
 }
 /* What follows a drain in a flush and in a put: rebalances, and takes the page layer's step. */
 void stook_barn_end_flush(struct stook_barns *barns, unsigned node);

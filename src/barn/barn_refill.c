@@ -8,6 +8,7 @@
  * Concurrency: works on sheaves that the caller owns; no lock held.
  */
 #include "barn/barn_inside.h"
+#include "base/probe.h"
 #include "os/os.h"
 #include "pages/policy.h"
 #include "stat/stats_page_tick.h"
@@ -61,6 +62,7 @@ struct stook_sheaf *stook_barn_refill(struct stook_barns *barns, unsigned node,
         }
         stook_sheaf_set_size(sheaf, size + (unsigned)want);
         stook_count(barns->counters, STOOK_STAT_sheaf_refill, want);
+        STOOK_PROBE3(sheaf_refill, barns->cache_index, want, node);
         if (STOOK_LIKELY(stook_sheaf_full(sheaf)))
                 stook_barns_refilled(barns);
         step();
@@ -75,6 +77,7 @@ void stook_barn_fill(struct stook_barns *barns, unsigned node, struct stook_shea
 
         stook_sheaf_set_size(sheaf, size + (unsigned)got);
         stook_count(barns->counters, STOOK_STAT_sheaf_refill, got);
+        STOOK_PROBE3(sheaf_refill, barns->cache_index, got, node);
         step();
 }
 

@@ -251,6 +251,16 @@ void stook_sheaf_sum_all(struct stook_sheaf_sums *sums, unsigned count);
 void stook_sheaf_for_each(unsigned cache_index,
                           void (*each)(struct stook_sheaf *sheaf, void *data), void *data);
 
+/* Sheaves that were carved together. For readers outside the process (life/root.h), too. */
+struct stook_sheaf_run {
+        struct stook_sheaf_run *next;   /* const once listed */
+        char    *memory;                /* the first sheaf */
+        uint32_t stride;                /* bytes from sheaf to sheaf */
+        uint32_t sheaves;
+};
+/* Atomic: sheaf_pool.c M1. Runs are only ever added, at the head. */
+extern struct stook_sheaf_run *stook_sheaf_runs STOOK_HIDDEN;
+
 /*
  * A capacity of at least @wanted objects (STOOK_SHEAF_CAPACITY_MAX at most) that wastes no memory:
  * a power of two.

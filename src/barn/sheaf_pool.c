@@ -37,19 +37,12 @@
 _Static_assert(WORD_OFFSET + sizeof(struct stook_sheaf) <= STOOK_CACHELINE,
                "the header lies between two sheaves");
 
-struct sheaf_run {
-        struct sheaf_run *next;         /* const once listed */
-        char    *memory;
-        uint32_t stride;                /* bytes from sheaf to sheaf */
-        uint32_t sheaves;
-};
-
 /* I3. Those of nodes that the machine has not are never touched. */
 static struct {
         struct stook_tagged_stack stack STOOK_ALIGNED(STOOK_CACHELINE);
 } idle[STOOK_NODES_MAX][SIZES] STOOK_MOSTLY_UNUSED;
 
-static struct sheaf_run *runs;          /* M1 */
+struct stook_sheaf_run *stook_sheaf_runs;
 
 const struct stook_sheaf stook_sheaf_zero STOOK_ALIGNED(STOOK_CACHELINE) = { 0 };
 
@@ -88,7 +81,7 @@ static struct stook_sheaf *carve(unsigned size, unsigned node)
 {
         size_t stride = ((size_t)1 << (size + SIZE_SHIFT_MIN)) + STOOK_CACHELINE;
         size_t bytes = stride < RUN_BYTES ? RUN_BYTES / stride * stride : stride;
-        struct sheaf_run *run = stook_meta_bump(sizeof(*run), 0);
+        struct stook_sheaf_run *run = stook_meta_bump(sizeof(*run), 0);
         char *memory;
 
         if (!run)
@@ -100,9 +93,9 @@ static struct stook_sheaf *carve(unsigned size, unsigned node)
         run->stride = (uint32_t)stride;
         run->sheaves = (uint32_t)(bytes / stride);
         /* Listed before any of its sheaves can be used: a walk finds all that are. */
-        run->next = __atomic_load_n(&runs, __ATOMIC_RELAXED);
-        while (!__atomic_compare_exchange_n(&runs, &run->next, run, true, __ATOMIC_RELEASE,
-                                            __ATOMIC_RELAXED))
+        run->next = __atomic_load_n(&stook_sheaf_runs, __ATOMIC_RELAXED);
+        while (!__atomic_compare_exchange_n(&stook_sheaf_runs, &run->next, run, true,
+                                            __ATOMIC_RELEASE, __ATOMIC_RELAXED))
                 ;
         for (uint32_t i = run->sheaves - 1; i > 0; i--) {
                 struct stook_sheaf *s = (struct stook_sheaf *)(run->memory + i * stride);
@@ -201,7 +194,9 @@ void stook_sheaf_end_mixed(struct stook_sheaf *s)
 static void walk(void (*each)(struct stook_sheaf *sheaf, unsigned cache_index, void *data),
                  void *data)
 {
-        for (struct sheaf_run *run = __atomic_load_n(&runs, __ATOMIC_ACQUIRE); run; run = run->next)
+        struct stook_sheaf_run *run = __atomic_load_n(&stook_sheaf_runs, __ATOMIC_ACQUIRE);
+
+        for (; run; run = run->next)
                 for (uint32_t i = 0; i < run->sheaves; i++) {
                         char *memory = run->memory + (size_t)i * run->stride;
                         struct stook_sheaf *s = (struct stook_sheaf *)memory;

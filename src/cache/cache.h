@@ -38,8 +38,9 @@ struct stook_cache {
         uint32_t              align;
         uint32_t              state;    /* registry mutex; read racily */
         uint32_t              references; /* registry mutex: merged users */
-        /* Registry mutex: kept for the line of an accounted cache's sheaves; 0: none. */
+        /* Registry mutex: kept for the line of the sheaves, if that is another one; 0: none. */
         uint32_t              second_index;
+        uint32_t              watch;    /* const: enum stook_watch, or'ed; 0: none */
         uint64_t              born;     /* order of creation */
         char                  name[64];
         struct stook_alias   *aliases;  /* registry mutex: names of merged users */
@@ -54,6 +55,14 @@ _Static_assert(offsetof(struct stook_cache, front.line) == 0, "layout v1");
 
 /* [STOOK_CACHES_MAX], reserved at start, committed as caches are made. */
 extern struct stook_cache *stook_caches STOOK_HIDDEN;
+/* Atomic: highest index ever in use + 1; read by walks without the mutex. */
+extern uint32_t stook_caches_used STOOK_HIDDEN;
+
+/* One more name of a cache. Its memory is an alias for ever. */
+struct stook_alias {
+        struct stook_alias *next;
+        char name[64];
+};
 
 STOOK_INLINE struct stook_cache *stook_cache_at(unsigned index)
 {
@@ -74,18 +83,25 @@ struct stook_cache_options {
         int capacity;           /* of every cache that has sheaves at all; -1: by its size */
         bool tiny;              /* no sheaves, no empty slabs kept; overrides capacity */
         int merge;              /* 1: every cache that may; 0: none; -1: those with STOOK_MERGE */
+        uint32_t watch;         /* enum stook_watch: of every cache that is made from now on */
 };
 extern struct stook_cache_options stook_cache_options;
 
 /* ---- cache_create.c ---- */
 /*
- * As stook_cache_create, for malloc's classes; the default does not raise @capacity. @index: the
- * cache there, which is made if there is none. Such a call may run in a handler: it returns NULL,
- * too, if another thread holds the registry. @index 0: any index; waits for the registry.
+ * As stook_cache_create, for malloc's classes; the default does not raise the capacity. With an
+ * index: the cache there, which is made if there is none. Such a call may run in a handler: it
+ * returns NULL, too, if another thread holds the registry. Index 0: any; waits for the registry.
  */
-struct stook_cache *stook_cache_create_at(unsigned index, const char *name, size_t size,
-                                          size_t align, unsigned capacity, unsigned full_limit,
-                                          uint64_t flags);
+struct stook_class_args {
+        unsigned index;
+        const char *name;
+        size_t size, align;
+        unsigned capacity, full_limit;
+        uint64_t flags;
+        uint32_t watch;         /* enum stook_watch */
+};
+struct stook_cache *stook_cache_create_at(const struct stook_class_args *args);
 /* Default sheaf capacity by stride, rounded to the sheaf's memory. */
 unsigned stook_cache_default_capacity(size_t stride);
 
@@ -130,6 +146,13 @@ struct stook_cache *stook_registry_next(struct stook_cache *cache);
 /* One more name for a cache. False: no memory. */
 bool stook_registry_add_alias(struct stook_cache *cache, const char *name);
 
+/* ---- cache_tune.c ---- */
+/*
+ * stook_cache_tune() of the living cache of an index that was born as @born; -ENOENT: there is no
+ * such cache, or no more, and nothing is reported. Not in a callback of stook_cache_for_each.
+ */
+int stook_cache_tune_at(unsigned index, uint64_t born, const struct stook_tuning *tuning);
+
 /* ---- cache_destroy.c ---- */
 /*
  * Evacuates slots, empties barns, gives empty slabs back. Registry mutex held. False: membarrier
@@ -159,8 +182,11 @@ void stook_cache_free_double(struct stook_front *front, void *object);
  * cache, and frees after a grace period, meet such objects, and call no layer above.
  */
 struct stook_large_duties {
-        /* Frees the object that begins there. False: no live one does, and nothing was done. */
-        bool (*free)(void *object);
+        /*
+         * Frees the object that begins there. @how: cache_slow.h. False: no live one does, and
+         * nothing was done.
+         */
+        bool (*free)(void *object, uint64_t how);
 };
 extern const struct stook_large_duties stook_large_duties;
 

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "cache/cache_account.h"
+#include "cache/cache_watch.h"
 #include "gate/gate.h"
 #include "os/os.h"
 #include "slot/slot_node.h"
@@ -104,6 +105,7 @@ struct plan {
         uint32_t slab_objects;
         unsigned full_limit, empty_limit;
         bool     grows;                 /* capacity and limits may change by themselves */
+        uint32_t watch;                 /* enum stook_watch */
         void   (*ctor)(void *object, void *ctor_data);
         void    *ctor_data;
         const struct stook_rcu *rcu;
@@ -111,7 +113,8 @@ struct plan {
 
 static bool has_no_sheaves(const struct plan *plan)
 {
-        return (plan->flags & STOOK_NO_SHEAVES) || stook_cache_options.tiny;
+        return (plan->flags & STOOK_NO_SHEAVES) || stook_cache_options.tiny ||
+               (plan->watch & STOOK_WATCH_DEBUG);
 }
 
 static unsigned capacity_of(const struct plan *plan, size_t stride)
@@ -129,8 +132,8 @@ static unsigned capacity_of(const struct plan *plan, size_t stride)
 }
 
 /*
- * Where the cache's sheaves are: at the line of its index, or, if it is accounted, at the line of a
- * second index (see cache_account.h). Return: 0; -ENFILE; -ENOMEM.
+ * Where the cache's sheaves are: at the line of its index, or, if it is accounted or watched, at
+ * the line of a second index (see cache_account.h). Return: 0; -ENFILE; -ENOMEM.
  */
 static int choose_line(struct stook_cache *cache)
 {
@@ -138,7 +141,7 @@ static int choose_line(struct stook_cache *cache)
         unsigned index = cache->index;
         int error;
 
-        if (stook_cache_is_accounted(cache)) {
+        if (stook_cache_is_accounted(cache) || stook_watch_wants_line(cache->watch)) {
                 error = stook_registry_take(0, &second);
                 if (error)
                         return error;
@@ -178,6 +181,7 @@ static int make(unsigned index, const struct plan *plan, struct stook_cache **ma
         cache->align = (uint32_t)plan->align;
         cache->references = 1;
         cache->second_index = 0;
+        cache->watch = plan->watch;
 
         bytes = plan->size;
         if (plan->flags & STOOK_ACCOUNT)
@@ -245,7 +249,8 @@ static bool may_merge(const struct plan *plan)
         bool asked = plan->flags & STOOK_MERGE;
 
         return (stook_cache_options.merge < 0 ? asked : stook_cache_options.merge) &&
-               !plan->ctor && !plan->at_least && !(plan->flags & FLAGS_ALONE) && !plan->rcu &&
+               !plan->ctor && !plan->at_least && !plan->watch &&
+               !(plan->flags & FLAGS_ALONE) && !plan->rcu &&
                plan->full_limit == STOOK_BARN_FULL && plan->empty_limit == STOOK_BARN_EMPTY;
 }
 
@@ -291,6 +296,7 @@ STOOK_API struct stook_cache *stook_cache_create(const char *name, size_t size,
                 .ctor = args ? args->ctor : NULL,
                 .ctor_data = args ? args->ctor_data : NULL,
                 .rcu = args ? args->rcu : NULL,
+                .watch = stook_watch_wanted(name),
         };
         plan.align = natural_align(size, plan.flags);
         if (args && args->align > plan.align)
@@ -325,24 +331,23 @@ STOOK_API struct stook_cache *stook_cache_create(const char *name, size_t size,
         return error ? NULL : cache;
 }
 
-struct stook_cache *stook_cache_create_at(unsigned index, const char *name, size_t size,
-                                          size_t align, unsigned capacity, unsigned full_limit,
-                                          uint64_t flags)
+struct stook_cache *stook_cache_create_at(const struct stook_class_args *args)
 {
         struct plan plan = {
-                .name = name, .size = size, .align = align, .capacity = (int)capacity,
-                .flags = flags | STOOK_CACHE_OF_MALLOC,
-                .full_limit = full_limit, .empty_limit = STOOK_BARN_EMPTY, .grows = true,
+                .name = args->name, .size = args->size, .align = args->align,
+                .capacity = (int)args->capacity, .flags = args->flags | STOOK_CACHE_OF_MALLOC,
+                .full_limit = args->full_limit, .empty_limit = STOOK_BARN_EMPTY, .grows = true,
+                .watch = args->watch,
         };
         struct stook_cache *cache = NULL;
 
-        if (!index)
+        if (!args->index)
                 stook_registry_wait();
         else if (!stook_registry_try())
                 return NULL;
-        if (index && stook_cache_at(index)->state == STOOK_CACHE_LIVE)
-                cache = stook_cache_at(index);
-        else if (make(index, &plan, &cache))
+        if (args->index && stook_cache_at(args->index)->state == STOOK_CACHE_LIVE)
+                cache = stook_cache_at(args->index);
+        else if (make(args->index, &plan, &cache))
                 cache = NULL;
         stook_registry_unlock();
         return cache;

@@ -27,6 +27,7 @@
 
 #include "cache/cache_account.h"
 #include "cache/cache_slow.h"
+#include "cache/cache_watch.h"
 #include "os/os.h"
 #include "pages/pagemap.h"
 #include "report/report.h"
@@ -55,7 +56,7 @@ static bool is_all_of_node(const struct stook_sheaf *sheaf, unsigned node)
 
 static unsigned loan_terms(const struct stook_cache *cache, unsigned flags)
 {
-        unsigned terms = stook_cache_is_accounted(cache) ? STOOK_LOAN_LIBRARY : 0;
+        unsigned terms = stook_cache_is_accounted(cache) || cache->watch ? STOOK_LOAN_LIBRARY : 0;
 
         return flags & STOOK_ZERO ? terms | STOOK_LOAN_LIBRARY | STOOK_LOAN_ZERO : terms;
 }
@@ -177,23 +178,6 @@ static void give_back(struct stook_cache *cache, struct stook_sheaf *sheaf)
         stook_slot_dispose(&cache->front, -1, sheaf);
 }
 
-STOOK_API struct stook_sheaf *stook_sheaf_prefill(struct stook_cache *cache, unsigned flags,
-                                                  size_t n)
-{
-        struct stook_sheaf *sheaf;
-
-        if (!arguments_good(cache, flags, n)) {
-                errno = EINVAL;
-                return NULL;
-        }
-        stook_slow_begin(flags);
-        sheaf = borrow(cache, n, flags);
-        stook_slow_end(flags);
-        if (!sheaf)
-                errno = ENOMEM;
-        return sheaf;
-}
-
 /* Does a lent sheaf have what is wanted, perhaps after it was filled? *@replace: another might. */
 static bool suffices(struct stook_cache *cache, struct stook_sheaf *sheaf, unsigned flags, size_t n,
                      bool *replace)
@@ -209,36 +193,59 @@ static bool suffices(struct stook_cache *cache, struct stook_sheaf *sheaf, unsig
         return stook_sheaf_size(sheaf) >= n;
 }
 
-static int refill(struct stook_cache *cache, unsigned flags, struct stook_sheaf **at, size_t n)
+/*
+ * From here on *@at has @n objects for the caller. It had a lent sheaf, or NULL, for which there is
+ * a new one. Return: 0; -ENOMEM, and nothing has changed.
+ */
+static int lend(struct stook_cache *cache, unsigned flags, struct stook_sheaf **at, size_t n)
 {
-        struct stook_sheaf *sheaf = *at, *other;
-        bool replace;
+        struct stook_sheaf *had = *at, *other;
+        bool replace = true;
 
-        if (suffices(cache, sheaf, flags, n, &replace)) {
-                stook_sheaf_lend(sheaf, loan_terms(cache, flags));
+        if (had && suffices(cache, had, flags, n, &replace)) {
+                stook_sheaf_lend(had, loan_terms(cache, flags));
                 return 0;
         }
         other = replace ? borrow(cache, n, flags) : NULL;
         if (!other)
                 return -ENOMEM;
-        stook_sheaf_take_back(sheaf);
-        give_back(cache, sheaf);
+        if (had) {
+                stook_sheaf_take_back(had);
+                give_back(cache, had);
+        }
         *at = other;
         return 0;
+}
+
+/* The arguments are good. */
+static int lend_slow(struct stook_cache *cache, unsigned flags, struct stook_sheaf **at, size_t n)
+{
+        int error;
+
+        stook_slow_begin(flags);
+        error = lend(cache, flags, at, n);
+        stook_slow_end(flags);
+        return error;
+}
+
+STOOK_API struct stook_sheaf *stook_sheaf_prefill(struct stook_cache *cache, unsigned flags,
+                                                  size_t n)
+{
+        struct stook_sheaf *sheaf = NULL;
+        int error = arguments_good(cache, flags, n) ? lend_slow(cache, flags, &sheaf, n) : -EINVAL;
+
+        if (error)
+                errno = -error;
+        return sheaf;
 }
 
 STOOK_API int stook_sheaf_refill(struct stook_cache *cache, unsigned flags, struct stook_sheaf **at,
                                  size_t n)
 {
-        int error;
-
         if (!at || !*at || !arguments_good(cache, flags, n) ||
             (*at)->cache_index != cache->index || !stook_sheaf_is_lent(*at))
                 return -EINVAL;
-        stook_slow_begin(flags);
-        error = refill(cache, flags, at, n);
-        stook_slow_end(flags);
-        return error;
+        return lend_slow(cache, flags, at, n);
 }
 
 STOOK_API size_t stook_sheaf_available(const struct stook_sheaf *sheaf)
@@ -247,13 +254,16 @@ STOOK_API size_t stook_sheaf_available(const struct stook_sheaf *sheaf)
 }
 
 /* What the terms of the loan ask for. The call cannot fail, so a charge passes limits. */
-static STOOK_NOINLINE void meet_terms(struct stook_cache *cache, const struct stook_sheaf *sheaf,
-                                      void *object)
+static STOOK_NOINLINE void *meet_terms(struct stook_cache *cache, const struct stook_sheaf *sheaf,
+                                       void *object)
 {
+        if (STOOK_UNLIKELY(cache->watch))
+                object = stook_watch_lent(cache, object);
         if (stook_sheaf_loan_terms(sheaf) & STOOK_LOAN_ZERO)
                 memset(object, 0, stook_slow_bytes(cache));
         if (stook_cache_is_accounted(cache))
                 stook_account_charge(cache, 1, &object, stook_group_current(), STOOK_CHARGE_FORCE);
+        return object;
 }
 
 STOOK_API void *stook_sheaf_alloc(struct stook_cache *cache, struct stook_sheaf *sheaf)
@@ -267,7 +277,7 @@ STOOK_API void *stook_sheaf_alloc(struct stook_cache *cache, struct stook_sheaf 
         object = sheaf->objects[size - 1];
         __atomic_store_n(&sheaf->word, word + STOOK_SHEAF_POP, __ATOMIC_RELAXED);
         if (STOOK_UNLIKELY(stook_sheaf_loan_terms(sheaf) & STOOK_LOAN_LIBRARY))
-                meet_terms(cache, sheaf, object);
+                return meet_terms(cache, sheaf, object);
         return object;
 }
 

@@ -2,9 +2,9 @@
  * Purpose: the table of all caches, their indices, names and order of creation.
  * Place: called by cache_create.c, cache_destroy.c, and by walks over all caches (inspect, life).
  * Invariants:
- *  I1 memory of the table is committed up to `bound`, in steps, and stays.
- *  I2 an index is in exactly one state: never used (>= bound), kept for malloc, idle (on
- *     idle_indices), in the making, or living (on living).
+ *  I1 memory of the table is committed up to stook_caches_used, in steps, and stays.
+ *  I2 an index is in exactly one state: never used (>= stook_caches_used), kept for malloc, idle
+ *     (on idle_indices), in the making, or living (on living).
  * Concurrency: one mutex. It waits, unlike base/lock.h: none of its users may be called from a
  *  handler, and no alloc or free takes it.
  */
@@ -20,15 +20,10 @@
 #include "report/report.h"
 
 struct stook_cache *stook_caches;
+uint32_t stook_caches_used;
 struct stook_shape stook_shapes[STOOK_CACHES_MAX] STOOK_MOSTLY_UNUSED;
 
-struct stook_alias {
-        struct stook_alias *next;
-        char name[64];
-};
-
 static struct stook_mutex mutex = STOOK_MUTEX_INIT(STOOK_RANK_REGISTRY);
-static uint32_t bound;                  /* atomic: read by walks without the mutex */
 static uint32_t first_free_index;       /* const after start */
 static size_t   committed;              /* mutex; bytes of the table */
 static struct stook_list living = { &living, &living };
@@ -104,7 +99,7 @@ bool stook_caches_start(unsigned reserved_indices)
         if (!stook_caches || !commit_through(reserved_indices))
                 return false;
         first_free_index = reserved_indices + 1;
-        __atomic_store_n(&bound, first_free_index, __ATOMIC_RELEASE);
+        __atomic_store_n(&stook_caches_used, first_free_index, __ATOMIC_RELEASE);
         return true;
 }
 
@@ -115,7 +110,7 @@ bool stook_registry_is_class(const struct stook_cache *cache)
 
 unsigned stook_caches_bound(void)
 {
-        return __atomic_load_n(&bound, __ATOMIC_ACQUIRE);
+        return __atomic_load_n(&stook_caches_used, __ATOMIC_ACQUIRE);
 }
 
 int stook_registry_take(unsigned index, struct stook_cache **taken)
@@ -129,7 +124,7 @@ int stook_registry_take(unsigned index, struct stook_cache **taken)
                 bool next = !index;
 
                 if (next)
-                        index = bound;
+                        index = stook_caches_used;
                 if (index >= STOOK_CACHES_MAX)
                         return -ENFILE;
                 if (!commit_through(index))
@@ -137,7 +132,7 @@ int stook_registry_take(unsigned index, struct stook_cache **taken)
                 cache = stook_cache_at(index);
                 cache->index = index;
                 if (next)
-                        __atomic_store_n(&bound, index + 1, __ATOMIC_RELEASE);
+                        __atomic_store_n(&stook_caches_used, index + 1, __ATOMIC_RELEASE);
         }
         __atomic_store_n(&cache->state, STOOK_CACHE_MAKING, __ATOMIC_RELAXED);
         *taken = cache;
@@ -195,7 +190,7 @@ static void rebuild(void)
 {
         stook_list_init(&living);
         stook_list_init(&idle_indices);
-        for (unsigned i = 1; i < bound; i++) {
+        for (unsigned i = 1; i < stook_caches_used; i++) {
                 struct stook_cache *cache = stook_cache_at(i);
 
                 if (cache->state == STOOK_CACHE_LIVE || cache->state == STOOK_CACHE_DYING)

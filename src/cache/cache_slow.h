@@ -25,6 +25,7 @@
 #include <string.h>
 
 #include "base/lock.h"
+#include "base/probe.h"
 #include "cache/cache.h"
 #include "gate/gate.h"
 
@@ -35,6 +36,7 @@ enum {
         STOOK_HOW_THISNODE = STOOK_THISNODE,
         STOOK_HOW_NOWAIT   = STOOK_NOWAIT,
         STOOK_HOW_NOLOCK   = STOOK_NOLOCK,
+        STOOK_HOW_WATCHED  = 1 << 8,    /* cache_watch.c has seen the call already */
         STOOK_HOW_NODE     = 1 << 9,    /* the word says from which node */
         STOOK_HOW_GROUP    = 1 << 10,   /* the word says which group is charged; or this thread's */
         STOOK_HOW_CHARGED  = 1 << 11,   /* that group has been charged already */
@@ -44,6 +46,12 @@ enum {
 };
 /* What every call with flags takes. */
 #define STOOK_HOW_FLAGS (STOOK_HOW_ZERO | STOOK_HOW_THISNODE | STOOK_HOW_NOWAIT | STOOK_HOW_NOLOCK)
+/*
+ * Bits 14 to 31: 1 + the bytes that the caller of malloc asked for, or says that it frees; 0: not
+ * said. Only for calls on watched caches, and cache_watch.c takes it off.
+ */
+#define STOOK_HOW_SIZE_SHIFT  14
+#define STOOK_HOW_SIZE_BITS   18
 #define STOOK_HOW_GROUP_SHIFT 32        /* bits 32 to 47: a group's id; 0: none */
 #define STOOK_HOW_NODE_SHIFT  48        /* bits 48 to 63: a node; -1: that of the CPU in use */
 
@@ -71,6 +79,27 @@ STOOK_INLINE uint64_t stook_how_without_node(uint64_t how)
 STOOK_INLINE int stook_how_node(uint64_t how)
 {
         return (int16_t)(how >> STOOK_HOW_NODE_SHIFT);
+}
+
+/* @size: at most STOOK_OBJECT_MAX. */
+STOOK_INLINE uint64_t stook_how_with_size(uint64_t how, size_t size)
+{
+        return how | (uint64_t)(size + 1) << STOOK_HOW_SIZE_SHIFT;
+}
+
+STOOK_INLINE bool stook_how_has_size(uint64_t how)
+{
+        return (uint32_t)how >> STOOK_HOW_SIZE_SHIFT;
+}
+
+STOOK_INLINE size_t stook_how_size(uint64_t how)
+{
+        return ((uint32_t)how >> STOOK_HOW_SIZE_SHIFT) - 1;
+}
+
+STOOK_INLINE uint64_t stook_how_without_size(uint64_t how)
+{
+        return how & ~(((UINT64_C(1) << STOOK_HOW_SIZE_BITS) - 1) << STOOK_HOW_SIZE_SHIFT);
 }
 
 /* Of a public call: are there no other flags, and can the cache zero objects if they say so? */
@@ -108,6 +137,7 @@ STOOK_INLINE bool stook_slow_is_up(uint64_t how)
 STOOK_INLINE void *stook_slow_answer(uint64_t how, void *object, size_t bytes)
 {
         if (STOOK_UNLIKELY(!object)) {
+                STOOK_PROBE(alloc_fail);
                 if (how & STOOK_HOW_ERRNO)
                         errno = ENOMEM;
         } else if (STOOK_UNLIKELY(how & STOOK_HOW_ZERO)) {
@@ -147,7 +177,10 @@ void stook_free_slow(struct stook_cache *cache, void *object, uint64_t how);
  */
 bool stook_alloc_bulk_slow(struct stook_cache *cache, size_t n, void **objects, uint64_t how);
 
-/* @n objects that are known to be of @cache; the array is left in any order. */
-void stook_free_bulk_slow(struct stook_cache *cache, size_t n, void **objects);
+/*
+ * @n objects that are known to be of @cache; the array is left in any order. errno stays.
+ * @how: STOOK_HOW_NOLOCK or 0.
+ */
+void stook_free_bulk_slow(struct stook_cache *cache, size_t n, void **objects, uint64_t how);
 
 #endif

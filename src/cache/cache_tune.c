@@ -18,8 +18,9 @@
 #include <errno.h>
 #include <stdint.h>
 
-#include "cache/cache.h"
+#include "cache/cache_watch.h"
 #include "evacuate/evacuate.h"
+#include "gate/gate.h"
 #include "os/os.h"
 
 static bool is_valid(int value, int most)
@@ -32,26 +33,29 @@ static unsigned or_as_it_is(int wanted, unsigned now)
         return wanted < 0 ? now : (unsigned)wanted;
 }
 
-STOOK_API int stook_cache_tune(struct stook_cache *cache, const struct stook_tuning *tuning)
+/* 0, or what is wrong with these settings for the cache. */
+static int refused(const struct stook_cache *cache, const struct stook_tuning *tuning)
 {
-        struct stook_barns *barns;
-        unsigned capacity, full, empty;
-        uint32_t config;
-        bool drained;
-        int error;
-
         if (!cache || !tuning || tuning->tuning_size != sizeof(*tuning) ||
             !is_valid(tuning->sheaf_capacity, STOOK_SHEAF_CAPACITY_MAX) ||
             !is_valid(tuning->barn_full, STOOK_BARN_LIMIT_MAX) ||
             !is_valid(tuning->barn_empty, STOOK_BARN_LIMIT_MAX))
                 return -EINVAL;
         if (tuning->sheaf_capacity > 0 &&
-            ((cache->flags & STOOK_NO_SHEAVES) || stook_cache_options.tiny))
+            ((cache->flags & STOOK_NO_SHEAVES) || stook_cache_options.tiny ||
+             (cache->watch & STOOK_WATCH_DEBUG)))
                 return -ENOTSUP;
-        barns = &cache->barns;
-        error = stook_cache_lock(cache, STOOK_REFUSED("stook_cache_tune"));
-        if (error)
-                return error;
+        return 0;
+}
+
+/* Registry mutex held. */
+static int tune(struct stook_cache *cache, const struct stook_tuning *tuning)
+{
+        struct stook_barns *barns = &cache->barns;
+        unsigned capacity, full, empty;
+        uint32_t config;
+        bool drained;
+
         capacity = or_as_it_is(tuning->sheaf_capacity, stook_barns_capacity(barns));
         full = or_as_it_is(tuning->barn_full, barns->full_wanted);
         empty = or_as_it_is(tuning->barn_empty, barns->empty_limit);
@@ -61,8 +65,38 @@ STOOK_API int stook_cache_tune(struct stook_cache *cache, const struct stook_tun
         drained = stook_rcu_cache_evacuate(&cache->rcu);
         drained &= stook_evacuate_cache(&cache->front);
         stook_barn_empty_all(barns);
-        stook_registry_unlock();
         return drained ? 0 : -EBUSY;
+}
+
+STOOK_API int stook_cache_tune(struct stook_cache *cache, const struct stook_tuning *tuning)
+{
+        int error = refused(cache, tuning);
+
+        if (!error)
+                error = stook_cache_lock(cache, STOOK_REFUSED("stook_cache_tune"));
+        if (error)
+                return error;
+        error = tune(cache, tuning);
+        stook_registry_unlock();
+        return error;
+}
+
+int stook_cache_tune_at(unsigned index, uint64_t born, const struct stook_tuning *tuning)
+{
+        struct stook_cache *cache;
+        int error = -ENOENT;
+
+        if (!index || index >= stook_caches_bound())
+                return -ENOENT;
+        cache = stook_cache_at(index);
+        stook_gate_check();
+        stook_registry_wait();
+        if (cache->state == STOOK_CACHE_LIVE && cache->born == born) {
+                error = refused(cache, tuning);
+                error = error ? error : tune(cache, tuning);
+        }
+        stook_registry_unlock();
+        return error;
 }
 
 STOOK_API int stook_cache_reserve(struct stook_cache *cache, size_t n)

@@ -62,6 +62,11 @@ struct stook_group {
 extern uint32_t stook_groups_exist STOOK_HIDDEN;
 extern uint16_t stook_group_of_process STOOK_HIDDEN;     /* written at start; 0: none */
 
+/* All groups, by id. Const once set; NULL: none was made yet. */
+extern struct stook_group *stook_groups STOOK_HIDDEN;
+/* Ids ever used; 0 is none. Written under `lives` (group_life.c), read racily from outside. */
+extern uint32_t stook_groups_bound STOOK_HIDDEN;
+
 /* Id that an allocation of this thread is charged to; 0: none. */
 STOOK_INLINE uint16_t stook_group_current(void)
 {

@@ -20,11 +20,11 @@
 
 uint32_t stook_groups_exist;
 uint16_t stook_group_of_process;
+struct stook_group *stook_groups;
+uint32_t stook_groups_bound = 1;
 
 /* Guards all below, and state and next of groups. */
 static struct stook_lock lives = STOOK_LOCK_INIT(STOOK_RANK_GROUPS);
-static struct stook_group *table;       /* const once set */
-static uint32_t bound = 1;              /* ids ever used; 0 is none */
 static size_t   committed;              /* bytes of the table */
 static uint16_t free_ids, ending;       /* first of each list */
 static int    (*prepare_malloc)(void);
@@ -38,7 +38,7 @@ void stook_group_set_prepare(int (*prepare)(void))
 
 struct stook_group *stook_group_at(uint16_t id)
 {
-        return table + id;
+        return stook_groups + id;
 }
 
 /*
@@ -63,13 +63,15 @@ static bool lock(void)
 static bool commit_through(uint32_t id)
 {
         size_t page = stook_os_page_bytes();
-        size_t need = ((id + 1) * sizeof(*table) + page - 1) / page * page;
+        size_t need = ((id + 1) * sizeof(*stook_groups) + page - 1) / page * page;
 
-        if (!table)
-                table = stook_os_reserve((STOOK_GROUPS_MAX + 1) * sizeof(*table), page);
-        if (!table)
+        if (!stook_groups)
+                stook_groups = stook_os_reserve((STOOK_GROUPS_MAX + 1) * sizeof(*stook_groups),
+                                                page);
+        if (!stook_groups)
                 return false;
-        if (need > committed && !stook_os_commit((char *)table + committed, need - committed))
+        if (need > committed &&
+            !stook_os_commit((char *)stook_groups + committed, need - committed))
                 return false;
         committed = need > committed ? need : committed;
         return true;
@@ -80,14 +82,14 @@ static int take_id(uint16_t *id)
 {
         if (free_ids) {
                 *id = free_ids;
-                free_ids = table[free_ids].next;
+                free_ids = stook_groups[free_ids].next;
                 return 0;
         }
-        if (bound > STOOK_GROUPS_MAX)
+        if (stook_groups_bound > STOOK_GROUPS_MAX)
                 return ENFILE;
-        if (!commit_through(bound))
+        if (!commit_through(stook_groups_bound))
                 return ENOMEM;
-        *id = (uint16_t)bound++;
+        *id = (uint16_t)stook_groups_bound++;
         return 0;
 }
 
@@ -110,7 +112,8 @@ static bool free_ended(void)
 
         while (at) {
                 for (ending = 0; at; at = next) {
-                        struct stook_group *group = table + at, *parent = stook_group_parent(group);
+                        struct stook_group *group = stook_groups + at;
+                        struct stook_group *parent = stook_group_parent(group);
 
                         next = group->next;
                         /* group.h M1 */
@@ -136,7 +139,7 @@ static bool free_ended(void)
 static bool is_ending(uint16_t id, const void *data)
 {
         (void)data;
-        return __atomic_load_n(&table[id].state, __ATOMIC_RELAXED) == STOOK_GROUP_ENDING;
+        return __atomic_load_n(&stook_groups[id].state, __ATOMIC_RELAXED) == STOOK_GROUP_ENDING;
 }
 
 /* No lock held. */
@@ -182,7 +185,7 @@ static int make(const char *name, struct stook_group *parent, uint64_t limit,
                 at_ends = stook_os_thread_end_key(leave);
         error = take_id(&id);
         if (!error) {
-                group = table + id;
+                group = stook_groups + id;
                 __atomic_store_n(&group->parent, parent, __ATOMIC_RELAXED);
                 group->id = id;
                 group->limit = limit ? limit : UINT64_MAX;
@@ -301,7 +304,7 @@ STOOK_API int stook_group_set_limit(struct stook_group *group, uint64_t bytes)
 
 static bool is_below(uint16_t id, const void *data)
 {
-        return stook_group_is_below(table + id, data);
+        return stook_group_is_below(stook_groups + id, data);
 }
 
 STOOK_API uint64_t stook_group_usage(const struct stook_group *group)
@@ -348,8 +351,8 @@ STOOK_API void stook_group_on_limit(struct stook_group *group,
 static void list_again(void)
 {
         free_ids = ending = 0;
-        for (uint32_t id = 1; id < bound; id++) {
-                struct stook_group *group = table + id;
+        for (uint32_t id = 1; id < stook_groups_bound; id++) {
+                struct stook_group *group = stook_groups + id;
 
                 if (group->state == STOOK_GROUP_LIVE && !group->references)
                         group->state = STOOK_GROUP_ENDING;      /* it had taken the last one */

@@ -5,6 +5,8 @@
 #define STOOK_MAINTAIN_H
 
 #include <stddef.h>
+#include <stdint.h>
+#include "base/compiler.h"
 
 /* One round; the library is up. Return: 0: there was nothing to do. */
 unsigned stook_maintain_round(void);
@@ -13,6 +15,8 @@ unsigned stook_maintain_round(void);
  * nor inside malloc.
  */
 void stook_maintenance_revive(void);
+/* Atomic: id of the process that has the thread; 0: none. A forked child has its parent's id. */
+extern uint32_t stook_maintenance_process STOOK_HIDDEN;
 /* stook_trim, after the start of the library. */
 size_t stook_trim_now(size_t keep_bytes);
 

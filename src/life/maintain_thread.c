@@ -10,9 +10,9 @@
  * stook_maintenance_thread starts one there; a child that only allocates has none.
  *
  * Invariants:
- *  I1 at most one thread in a process: `process` is its process id, taken by a compare-and-swap
- *     before the thread is created.
- * Concurrency: `wanted` and `process` are atomic; M1: the release of 0 into `process` when the
+ *  I1 at most one thread in a process: stook_maintenance_process is its process id, taken by a
+ *     compare-and-swap before the thread is created.
+ * Concurrency: `wanted` and stook_maintenance_process are atomic; M1: its release of 0 when the
  *  thread ends pairs with the acquire of the thread that waits for its end.
  * Failure: -EAGAIN, -ENOMEM: no thread could be created; nothing changed.
  */
@@ -22,6 +22,7 @@
 
 #include "gate/gate.h"
 #include "life/maintain.h"
+#include "life/root.h"
 #include "os/os.h"
 #include "pages/policy.h"
 #include <stook/control.h>
@@ -34,12 +35,14 @@
 #define PAUSE_MS_LEAST 10
 #define PAUSE_MS_MOST  1000
 #define BACK_OFF       8
+/* While there is nothing to do, the thread looks for requests (request.h) this often. */
+#define LOOK_MS 500
 /* For the thread's end: a round is milliseconds, unless it trims a large heap. */
 #define STOP_WAITS 10000
 #define MS UINT64_C(1000000)
 
 static uint32_t wanted;                 /* atomic; a futex the thread sleeps on */
-static uint32_t process;                /* atomic: I1, M1; 0: none */
+uint32_t stook_maintenance_process;     /* atomic: I1, M1; 0: none */
 
 static uint64_t pause_ms(void)
 {
@@ -48,19 +51,31 @@ static uint64_t pause_ms(void)
         return ms < PAUSE_MS_LEAST ? PAUSE_MS_LEAST : ms > PAUSE_MS_MOST ? PAUSE_MS_MOST : ms;
 }
 
+/* Sleeps until the next round is due, or the thread is to end. Requests are answered meanwhile. */
+static void sleep_ms(uint64_t ms)
+{
+        while (ms && __atomic_load_n(&wanted, __ATOMIC_RELAXED)) {
+                uint64_t step = ms < LOOK_MS ? ms : LOOK_MS;
+
+                stook_os_futex_wait(&wanted, 1, step * MS);
+                stook_request_answer(&stook_root.request);
+                ms -= step;
+        }
+}
+
 static void *run(void *unused)
 {
         unsigned idle_rounds = 1;
 
         while (__atomic_load_n(&wanted, __ATOMIC_RELAXED)) {
-                stook_os_futex_wait(&wanted, 1, pause_ms() * idle_rounds * MS);
+                sleep_ms(pause_ms() * idle_rounds);
                 if (stook_maintain_round())
                         idle_rounds = 1;
                 else if (idle_rounds < BACK_OFF)
                         idle_rounds *= 2;
         }
-        __atomic_store_n(&process, 0, __ATOMIC_RELEASE);
-        stook_os_futex_wake(&process);
+        __atomic_store_n(&stook_maintenance_process, 0, __ATOMIC_RELEASE);
+        stook_os_futex_wake(&stook_maintenance_process);
         return unused;
 }
 
@@ -86,15 +101,17 @@ static int create(void)
 /* Starts it if this process has none. */
 static int start(void)
 {
-        uint32_t self = stook_os_pid(), seen = __atomic_load_n(&process, __ATOMIC_ACQUIRE);
+        uint32_t self = stook_os_pid();
+        uint32_t seen = __atomic_load_n(&stook_maintenance_process, __ATOMIC_ACQUIRE);
         int error;
 
-        if (seen == self || !__atomic_compare_exchange_n(&process, &seen, self, false,
-                                                         __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+        if (seen == self ||
+            !__atomic_compare_exchange_n(&stook_maintenance_process, &seen, self, false,
+                                         __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
                 return 0;
         error = create();
         if (error)
-                __atomic_store_n(&process, 0, __ATOMIC_RELEASE);
+                __atomic_store_n(&stook_maintenance_process, 0, __ATOMIC_RELEASE);
         return error;
 }
 
@@ -111,9 +128,9 @@ static void stop(void)
         __atomic_store_n(&wanted, 0, __ATOMIC_RELAXED);
         stook_os_futex_wake(&wanted);
         for (unsigned waits = 0; waits < STOP_WAITS; waits++) {
-                if (__atomic_load_n(&process, __ATOMIC_ACQUIRE) != self)
+                if (__atomic_load_n(&stook_maintenance_process, __ATOMIC_ACQUIRE) != self)
                         break;
-                stook_os_futex_wait(&process, self, MS);
+                stook_os_futex_wait(&stook_maintenance_process, self, MS);
                 stook_os_futex_wake(&wanted);
         }
 }

@@ -17,6 +17,7 @@
 #include "gate/gate.h"
 #include "life/fork.h"
 #include "life/options.h"
+#include "life/root.h"
 #include "malloc/malloc.h"
 #include "os/os.h"
 #include "pages/span.h"
@@ -50,7 +51,9 @@ static bool bring_up(void)
             !stook_fork_start())
                 return false;
         stook_malloc_start();
+        stook_malloc_watch();
         stook_options_start_group();
+        stook_root_start();
         return true;
 }
 

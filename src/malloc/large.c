@@ -7,6 +7,7 @@
  * Failure: no memory leaves everything as it was.
  */
 #include <string.h>
+#include "base/probe.h"
 #include "group/group.h"
 #include "malloc/large.h"
 #include "malloc/malloc.h"
@@ -112,6 +113,7 @@ static void *large_alloc(size_t align, size_t size, bool zeroed)
         if (zeroed && !stook_span_is_zero(span))
                 memset(object, 0, size);
         large_set_kind(span, STOOK_SPAN_LARGE);
+        STOOK_PROBE2(large_alloc, object, size);
         stook_stats_page_tick();
         return object;
 }
@@ -136,6 +138,7 @@ bool stook_large_free(void *object, uint64_t how)
         if (!span || !__atomic_compare_exchange_n(&span->kind, &live, (uint8_t)STOOK_SPAN_TAKEN,
                                                   false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
                 return false;
+        STOOK_PROBE2(large_free, object, span->bytes);
         stook_slow_begin(how);
         large_uncharge(span, span->bytes);
         stook_span_give(span);
@@ -145,12 +148,7 @@ bool stook_large_free(void *object, uint64_t how)
         return true;
 }
 
-static bool free_of_cache_layer(void *object)
-{
-        return stook_large_free(object, 0);
-}
-
-const struct stook_large_duties stook_large_duties = { .free = free_of_cache_layer };
+const struct stook_large_duties stook_large_duties = { .free = stook_large_free };
 
 /* @size and a share of it; whole pages that hold @size are no less. */
 static size_t large_padded(size_t size, size_t share)

@@ -52,11 +52,18 @@ STOOK_INLINE unsigned stook_class_for(size_t size)
 /* Objects that a sheaf of a class holds at first; 0: the class begins without sheaves. */
 unsigned stook_class_capacity(unsigned class);
 
+/* The caches of one class. */
+enum stook_class_kind {
+        STOOK_CLASS_PLAIN,              /* at the index of its class */
+        STOOK_CLASS_CHARGED,            /* accounted; with the group's name, objects are as large */
+        STOOK_CLASS_WATCHED,            /* instead of the plain one: malloc_watched.c */
+};
+#define STOOK_CLASS_NAME_BYTES 32
 /*
- * Makes the cache of a class; @charged: the accounted one, whose objects are as large. NULL: no
- * memory, or, if not @charged, another thread holds the registry: the call does not wait for it.
+ * Makes a cache of a class. NULL: no memory; a plain one: or another thread holds the registry, for
+ * which the call does not wait; a watched one: or the class is not to be watched.
  */
-struct stook_cache *stook_class_create(unsigned class, bool charged);
+struct stook_cache *stook_class_create(unsigned class, enum stook_class_kind kind);
 /* Prepares the hot path. Called by life/start. A class gets its cache with its first object. */
 void stook_malloc_start(void);
 
@@ -89,12 +96,25 @@ int stook_malloc_charge(void);
 /* An object charged to @group, which is not 0. */
 void *stook_malloc_charged(size_t size, uint16_t group, uint64_t how);
 
+/* The cache that serves @size in a group. */
+struct stook_cache *stook_charged_class_for(size_t size);
+
+/* ---- malloc_watched.c: classes that are watched (cache/cache_watch.h) ---- */
+/* Const after the start: some class is watched. */
+extern bool stook_malloc_is_watched STOOK_HIDDEN;
+/* At start: makes the caches of watched classes. */
+void stook_malloc_watch(void);
+/* As stook_malloc_slow, of a size up to STOOK_CLASS_MAX; @group 0: none. */
+void *stook_malloc_watched(size_t size, uint16_t group, uint64_t how);
+
 /* ---- malloc_object.c: the slow calls; size 0 counts as 1 ---- */
 /*
  * What the hot path left over. @how: ZERO, NOLOCK, ERRNO. NULL: no memory, over a limit, a size
  * above PTRDIFF_MAX; with NOLOCK also before the library has started, because a start waits.
  */
 void *stook_malloc_slow(size_t size, uint64_t how);
+/* An object of a class that is not watched. */
+void *stook_malloc_class_object(unsigned class, uint64_t how);
 /* With no flags: what assembly calls. */
 void *stook_malloc_object(size_t size);
 /* malloc_aligned.c; @align: a power of two. @how: NOLOCK, ERRNO. */

@@ -24,6 +24,8 @@ void *stook_malloc_aligned(size_t align, size_t size, uint64_t how)
 {
         size_t rounded;
 
+        if (STOOK_UNLIKELY(stook_malloc_is_watched) && size <= STOOK_CLASS_MAX)
+                how = stook_how_with_size(how, size);
         if (align <= 16)
                 return stook_malloc_slow(size, how);
         if (STOOK_UNLIKELY(size > PTRDIFF_MAX))

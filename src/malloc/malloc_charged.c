@@ -22,7 +22,7 @@ int stook_malloc_charge(void)
                 return EDEADLK;
         for (unsigned class = 0; class < STOOK_CLASSES; class++) {
                 if (!charged_class[class])
-                        charged_class[class] = stook_class_create(class, true);
+                        charged_class[class] = stook_class_create(class, STOOK_CLASS_CHARGED);
                 if (!charged_class[class])
                         return ENOMEM;
         }
@@ -33,10 +33,14 @@ int stook_malloc_charge(void)
         return 0;
 }
 
+struct stook_cache *stook_charged_class_for(size_t size)
+{
+        return charged_class[stook_class_for(size + STOOK_ACCOUNT_BYTES)];
+}
+
 void *stook_malloc_charged(size_t size, uint16_t group, uint64_t how)
 {
         if (STOOK_UNLIKELY(size > STOOK_CLASS_MAX - STOOK_ACCOUNT_BYTES))
                 return stook_large_alloc(1, size, how);
-        return stook_alloc_slow(charged_class[stook_class_for(size + STOOK_ACCOUNT_BYTES)],
-                                stook_how_with_group(how, group));
+        return stook_alloc_slow(stook_charged_class_for(size), stook_how_with_group(how, group));
 }

@@ -26,7 +26,7 @@ static STOOK_NOINLINE struct stook_cache *class_cache(unsigned class, uint64_t h
 }
 
 /* Tries the section first, for the hot path may have looked at another line (malloc_charged.c). */
-static STOOK_NOINLINE void *class_object(unsigned class, uint64_t how)
+STOOK_NOINLINE void *stook_malloc_class_object(unsigned class, uint64_t how)
 {
         void *object = stook_slot_pop((class + 1) << STOOK_LINE_SHIFT);
         struct stook_cache *cache;
@@ -61,9 +61,11 @@ void *stook_malloc_slow(size_t size, uint64_t how)
         if (STOOK_UNLIKELY(size > (how & STOOK_HOW_ZERO ? ZEROED_CLASS_MAX : STOOK_CLASS_MAX)))
                 return stook_large_alloc(1, size, how);
         group = charged_to();
+        if (STOOK_UNLIKELY(stook_malloc_is_watched))
+                return stook_malloc_watched(size, group, how);
         if (STOOK_UNLIKELY(group != 0))
                 return stook_malloc_charged(size, group, how);
-        return class_object(stook_class_for(size), how);
+        return stook_malloc_class_object(stook_class_for(size), how);
 }
 
 void *stook_malloc_object(size_t size)

@@ -11,7 +11,9 @@
 #include <string.h>
 #include "barn/barn.h"
 #include "cache/cache_account.h"
+#include "cache/cache_watch.h"
 #include "malloc/malloc.h"
+#include "os/os.h"
 
 /*
  * Four a doubling (Doug Lea's spacing); from 1 KiB on also 9/8 of the power of two, and from 8 KiB
@@ -74,34 +76,67 @@ unsigned stook_class_capacity(unsigned class)
 
 _Static_assert(STOOK_PRECHARGE_LINE == STOOK_CLASSES + 1, "the line behind the classes'");
 
-struct stook_cache *stook_class_create(unsigned class, bool charged)
+static void append(char *name, const char *text)
+{
+        strcpy(name + strlen(name), text);
+}
+
+/* "malloc-64", "malloc-group-64" */
+static void make_name(char name[STOOK_CLASS_NAME_BYTES], unsigned class, bool charged)
+{
+        char digits[12];
+        size_t n = sizeof(digits) - 1;
+
+        digits[n] = '\0';
+        for (size_t left = stook_class_bytes[class]; left; left /= 10)
+                digits[--n] = (char)('0' + left % 10);
+        name[0] = '\0';
+        append(name, charged ? "malloc-group-" : "malloc-");
+        append(name, digits + n);
+}
+
+/*
+ * What aligned requests count on (I1). A stride without anything behind the object has it anyway.
+ */
+static size_t class_align(unsigned class)
+{
+        size_t bytes = stook_class_bytes[class], page = stook_os_page_bytes();
+        size_t align = bytes & -bytes;
+
+        return align < page ? align : page;
+}
+
+struct stook_cache *stook_class_create(unsigned class, enum stook_class_kind kind)
 {
         size_t   bytes = stook_class_bytes[class];
         unsigned capacity = stook_class_capacity(class);
         unsigned full = STOOK_CLASS_BARN_FULL;
-        static const char prefix[] = "malloc-", charged_prefix[] = "malloc-group-";
-        char     name[32], digits[12];
-        size_t   n = sizeof(digits), at;
+        bool     charged = kind == STOOK_CLASS_CHARGED;
+        uint32_t watch = 0;
+        char     name[STOOK_CLASS_NAME_BYTES];
 
-        memcpy(name, charged ? charged_prefix : prefix,
-               charged ? sizeof(charged_prefix) : sizeof(prefix));
-        at = (charged ? sizeof(charged_prefix) : sizeof(prefix)) - 1;
-        for (size_t left = bytes; left; left /= 10)
-                digits[--n] = (char)('0' + left % 10);
-        memcpy(name + at, digits + n, sizeof(digits) - n);
-        name[at + sizeof(digits) - n] = '\0';
-
+        make_name(name, class, charged);
+        if (kind != STOOK_CLASS_PLAIN)
+                watch = stook_watch_wanted(name);
+        if (kind == STOOK_CLASS_WATCHED && !watch)
+                return NULL;
         if (capacity && full > STOOK_BARN_CACHE_BYTES / (capacity * bytes))
                 full = (unsigned)(STOOK_BARN_CACHE_BYTES / (capacity * bytes));
-        if (charged)
-                return stook_cache_create_at(0, name, bytes - STOOK_ACCOUNT_BYTES, 16, capacity,
-                                             full, STOOK_ACCOUNT);
-        return stook_cache_create_at(class + 1, name, bytes, 16, capacity, full, 0);
+        return stook_cache_create_at(&(struct stook_class_args){
+                .index = kind == STOOK_CLASS_PLAIN ? class + 1 : 0,
+                .name = name,
+                .size = charged ? bytes - STOOK_ACCOUNT_BYTES : bytes,
+                .align = watch ? class_align(class) : 16,
+                .capacity = capacity,
+                .full_limit = full,
+                .flags = charged ? STOOK_ACCOUNT : 0,
+                .watch = watch,
+        });
 }
 
 STOOK_COLD struct stook_cache *stook_class_first(unsigned class)
 {
-        return stook_class_create(class, false);
+        return stook_class_create(class, STOOK_CLASS_PLAIN);
 }
 
 void stook_malloc_start(void)

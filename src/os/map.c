@@ -4,12 +4,14 @@
  * Invariants:
  *  I1 a range once handed out by reserve is never unmapped: what leaves it has PROT_NONE mapped
  *     over it in the same call, or the next foreign mmap would land in the hole.
- *  I2 reserved and decommitted ranges are fresh PROT_NONE mappings: nothing was ever written there,
- *     so the kernel leaves them out of core dumps by itself, and they merge with their neighbours.
+ *  I2 reserved and decommitted ranges are fresh PROT_NONE mappings, and excluded from core dumps.
+ *     The kernel would leave them out by itself, because nothing was written there. Debuggers would
+ *     not: gdb writes a core file of all of a reservation. Memory that may be written is in dumps.
  * Concurrency: any thread, any instruction, on ranges the caller owns.
  */
 #include <errno.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 
 #include "base/compiler.h"
 #include "base/inject.h"
@@ -24,6 +26,11 @@
 #endif
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18
+#endif
+
+#ifndef PR_SET_VMA
+#define PR_SET_VMA           0x53564d41
+#define PR_SET_VMA_ANON_NAME 0
 #endif
 
 /* Edges of a reservation smaller than this share of it stay reserved. */
@@ -62,6 +69,32 @@ static void *map(void *addr, size_t bytes, int prot, int flags)
         return stook_call_failed(at) ? NULL : (void *)at;
 }
 
+static bool named;                      /* written at start, before the first mapping */
+
+void stook_os_name_mappings(void)
+{
+        named = true;
+}
+
+/* Linux 5.17, if it is built with it. What refuses it leaves the mapping without a name. */
+static void name(void *addr, size_t bytes)
+{
+        if (STOOK_UNLIKELY(named))
+                stook_call(SYS_prctl, PR_SET_VMA, PR_SET_VMA_ANON_NAME, addr, bytes, "stook", 0);
+}
+
+/* I2. A refusal costs nothing but larger core files. */
+static void *map_reserved(void *addr, size_t bytes, int flags)
+{
+        void *at = map(addr, bytes, PROT_NONE, RESERVED | flags);
+
+        if (at) {
+                CALL_madvise(at, bytes, MADV_DONTDUMP);
+                name(at, bytes);
+        }
+        return at;
+}
+
 void stook_os_unreserve(void *addr, size_t bytes)
 {
         CALL_munmap(addr, bytes);
@@ -74,7 +107,7 @@ void *stook_os_reserve(size_t bytes, size_t align)
 
         if (!bytes || bytes + more < bytes)
                 return NULL;
-        at = map(NULL, bytes + more, PROT_NONE, RESERVED);
+        at = map_reserved(NULL, bytes + more, 0);
         if (!at)
                 return NULL;
         /*
@@ -93,19 +126,25 @@ void *stook_os_reserve(size_t bytes, size_t align)
 
 bool stook_os_enable(void *addr, size_t bytes)
 {
-        return !STOOK_INJECT_FROM(commit_fail_from) &&
-               !CALL_mprotect(addr, bytes, PROT_READ | PROT_WRITE);
+        if (STOOK_INJECT_FROM(commit_fail_from) ||
+            CALL_mprotect(addr, bytes, PROT_READ | PROT_WRITE))
+                return false;
+        CALL_madvise(addr, bytes, MADV_DODUMP);
+        return true;
 }
 
 bool stook_os_commit(void *addr, size_t bytes)
 {
-        return !STOOK_INJECT_FROM(commit_fail_from) &&
-               map(addr, bytes, PROT_READ | PROT_WRITE, COMMITTED | MAP_FIXED);
+        if (STOOK_INJECT_FROM(commit_fail_from) ||
+            !map(addr, bytes, PROT_READ | PROT_WRITE, COMMITTED | MAP_FIXED))
+                return false;
+        name(addr, bytes);
+        return true;
 }
 
 bool stook_os_decommit(void *addr, size_t bytes)
 {
-        return map(addr, bytes, PROT_NONE, RESERVED | MAP_FIXED);
+        return map_reserved(addr, bytes, MAP_FIXED);
 }
 
 bool stook_os_show(void *addr, size_t bytes)

@@ -17,33 +17,17 @@
 #include "pages/range.h"
 #include "pages/span.h"
 
-#define META_RANGES   24
 #define RANGE_FREE    ((size_t)32 << 30)        /* of address space, where nothing binds */
 #define RANGE_LIMITED ((size_t)2 << 20)         /* the first of doubling ones, where limits bind */
 #define STEP           ((size_t)64 << 10)
-/* Descriptors made at once: with the word on them 4 KiB. */
-#define SPAN_BLOCK     31
 
-struct meta_range {
-        uintptr_t base, size;                   /* written at start, or before `state` is 2 */
-        uintptr_t bump;                         /* atomic: I1 */
-        uintptr_t enabled;                      /* M1 */
-        uint32_t  state;                        /* 0 free, 1 being made, 2 usable */
-};
-
-static struct meta_range meta_ranges[META_RANGES];
+struct stook_meta_range stook_meta_ranges[STOOK_META_RANGES];
 static uint32_t newest;                         /* atomic: index of the range to look at first */
 static struct stook_tagged_stack spans;         /* free descriptors, linked through span->link */
 
-struct span_block {
-        struct stook_link link;
-        struct stook_span span[SPAN_BLOCK];
-};
-_Static_assert(sizeof(struct span_block) == 4096,
-               "a block is a page where pages are small, and wastes none where they are not");
-static struct stook_link *span_blocks;          /* atomic: pushed only */
+struct stook_link *stook_span_blocks;
 
-static bool meta_range_make(struct meta_range *r, size_t size)
+static bool meta_range_make(struct stook_meta_range *r, size_t size)
 {
         uint32_t none = 0;
 
@@ -66,7 +50,7 @@ static bool meta_range_make(struct meta_range *r, size_t size)
 }
 
 
-static bool reach(struct meta_range *r, uintptr_t end)
+static bool reach(struct stook_meta_range *r, uintptr_t end)
 {
         uintptr_t have = __atomic_load_n(&r->enabled, __ATOMIC_ACQUIRE), want;
 
@@ -86,7 +70,7 @@ static bool reach(struct meta_range *r, uintptr_t end)
 
 bool stook_meta_start(void)
 {
-        struct meta_range *r = &meta_ranges[0];
+        struct stook_meta_range *r = &stook_meta_ranges[0];
 
         if (stook_ranges_beside()) {
                 r->base = stook_ranges_beside();
@@ -100,7 +84,7 @@ bool stook_meta_start(void)
 
 void *stook_meta_reserve(size_t bytes)
 {
-        struct meta_range *r = &meta_ranges[0];
+        struct stook_meta_range *r = &stook_meta_ranges[0];
         size_t page = stook_os_page_bytes();
         void *at;
 
@@ -116,8 +100,11 @@ void *stook_meta_reserve(size_t bytes)
         return at;
 }
 
-/* 0: this range is used up, or there is no memory for it. */
-static uintptr_t meta_range_bump(struct meta_range *r, size_t bytes, size_t align)
+/*
+ * 0: this range is used up, or there is no memory for it. Not inlined, for the depth of the stack.
+ */
+static STOOK_NOINLINE uintptr_t meta_range_bump(struct stook_meta_range *r, size_t bytes,
+                                                size_t align)
 {
         uintptr_t at = __atomic_load_n(&r->bump, __ATOMIC_RELAXED), start;
 
@@ -140,11 +127,11 @@ void *stook_meta_bump(size_t bytes, size_t align)
         if (align >= page)
                 bytes = (bytes + page - 1) & ~(page - 1);
         for (uint32_t i = __atomic_load_n(&newest, __ATOMIC_RELAXED);; i++) {
-                struct meta_range *r = &meta_ranges[i];
+                struct stook_meta_range *r = &stook_meta_ranges[i];
                 size_t size = stook_ranges_limited() ? RANGE_LIMITED << i : RANGE_FREE;
                 uintptr_t got;
 
-                if (i == META_RANGES)
+                if (i == STOOK_META_RANGES)
                         return NULL;
                 if (__atomic_load_n(&r->state, __ATOMIC_ACQUIRE) != 2) {
                         if (size < bytes * 2)
@@ -162,10 +149,10 @@ void *stook_meta_bump(size_t bytes, size_t align)
                         return NULL;            /* room, but no memory behind it */
                 /* Used up for small things: look at the next one first. */
                 if (bytes < STEP) {
-                        uint32_t was = i;
+                        uint32_t was = i, next = i + 1 < STOOK_META_RANGES ? i + 1 : i;
 
-                        __atomic_compare_exchange_n(&newest, &was, i + 1 < META_RANGES ? i + 1 : i,
-                                                    false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+                        __atomic_compare_exchange_n(&newest, &was, next, false, __ATOMIC_RELAXED,
+                                                    __ATOMIC_RELAXED);
                 }
         }
 }
@@ -176,8 +163,8 @@ struct stook_span *stook_meta_span_new(void)
         struct stook_span *span;
 
         if (!link) {
-                struct span_block *block = stook_meta_bump(sizeof(*block),
-                                                           _Alignof(struct span_block));
+                struct stook_span_block *block = stook_meta_bump(sizeof(*block),
+                                                           _Alignof(struct stook_span_block));
                 struct stook_link *old;
 
                 if (!block)
@@ -186,12 +173,12 @@ struct stook_span *stook_meta_span_new(void)
                  * Listed first: a walk must find all that are in use, whatever becomes of this
                  * thread in between.
                  */
-                old = __atomic_load_n(&span_blocks, __ATOMIC_RELAXED);
+                old = __atomic_load_n(&stook_span_blocks, __ATOMIC_RELAXED);
                 do {
                         block->link.next = old;
-                } while (!__atomic_compare_exchange_n(&span_blocks, &old, &block->link, true,
+                } while (!__atomic_compare_exchange_n(&stook_span_blocks, &old, &block->link, true,
                                                       __ATOMIC_RELEASE, __ATOMIC_RELAXED));
-                for (unsigned i = 1; i < SPAN_BLOCK; i++)
+                for (unsigned i = 1; i < STOOK_SPAN_BLOCK; i++)
                         stook_tagged_stack_push(&spans, &block->span[i].link);
                 return &block->span[0];
         }
@@ -217,11 +204,12 @@ void stook_meta_span_free(struct stook_span *span)
 
 void stook_meta_span_for_each(void (*each)(struct stook_span *span, void *data), void *data)
 {
-        for (struct stook_link *l = __atomic_load_n(&span_blocks, __ATOMIC_ACQUIRE); l;
+        for (struct stook_link *l = __atomic_load_n(&stook_span_blocks, __ATOMIC_ACQUIRE); l;
              l = l->next) {
-                struct span_block *block = stook_container_of(l, struct span_block, link);
+                struct stook_span_block *block = stook_container_of(l, struct stook_span_block,
+                                                                    link);
 
-                for (uint32_t i = 0; i < SPAN_BLOCK; i++)
+                for (uint32_t i = 0; i < STOOK_SPAN_BLOCK; i++)
                         if (block->span[i].kind != STOOK_SPAN_UNUSED)
                                 each(&block->span[i], data);
         }
@@ -231,7 +219,7 @@ size_t stook_meta_bytes(void)
 {
         size_t n = 0;
 
-        for (unsigned i = 0; i < META_RANGES; i++)
-                n += __atomic_load_n(&meta_ranges[i].bump, __ATOMIC_RELAXED);
+        for (unsigned i = 0; i < STOOK_META_RANGES; i++)
+                n += __atomic_load_n(&stook_meta_ranges[i].bump, __ATOMIC_RELAXED);
         return n;
 }

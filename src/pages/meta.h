@@ -11,7 +11,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "base/compiler.h"
 
+struct stook_link;
 struct stook_span;
 
 bool stook_meta_start(void);
@@ -42,5 +44,20 @@ void stook_meta_span_free(struct stook_span *span);
 void stook_meta_span_for_each(void (*each)(struct stook_span *span, void *data), void *data);
 
 size_t stook_meta_bytes(void);
+
+/* ---- what readers outside the process look at (life/root.h) ---- */
+
+#define STOOK_META_RANGES 24
+
+struct stook_meta_range {
+        uintptr_t base, size;           /* written at start, or before `state` is 2 */
+        uintptr_t bump;                 /* atomic: meta.c I1 */
+        uintptr_t enabled;              /* meta.c M1 */
+        uint32_t  state;                /* 0 free, 1 being made, 2 usable */
+};
+extern struct stook_meta_range stook_meta_ranges[STOOK_META_RANGES] STOOK_HIDDEN;
+
+/* Atomic: the newest struct stook_span_block; blocks are pushed, never removed. */
+extern struct stook_link *stook_span_blocks STOOK_HIDDEN;
 
 #endif

@@ -9,6 +9,7 @@
  *  I1 each step that replaces a mapping inside a range sets its policy again.
  * Concurrency: any thread, on parts it owns.
  */
+#include "base/probe.h"
 #include "os/os.h"
 #include "pages/place.h"
 
@@ -30,6 +31,7 @@ void stook_place(uintptr_t start, size_t bytes, unsigned node)
 
 bool stook_place_commit(uintptr_t start, size_t bytes)
 {
+        STOOK_PROBE2(pages_commit, start, bytes);
         return several ? stook_os_enable((void *)start, bytes)
                        : stook_os_commit((void *)start, bytes);
 }

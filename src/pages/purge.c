@@ -22,6 +22,7 @@
  *  meanwhile.
  * Failure: where the system refuses (mlocked pages) the span stays dirty and starts to age anew.
  */
+#include "base/probe.h"
 #include "os/os.h"
 #include "pages/meta.h"
 #include "pages/pages_node.h"
@@ -61,6 +62,7 @@ static size_t drop(struct stook_pages_node *node, struct stook_span *span)
         size_t bytes = span->bytes;
         bool done = stook_os_purge((void *)span->start, bytes);
 
+        STOOK_PROBE3(pages_purge, span->start, bytes, done);
         if (done)
                 span->state = STOOK_SPAN_PURGED;
         else

@@ -85,6 +85,16 @@ struct stook_span {
 
 _Static_assert(sizeof(struct stook_span) == 128, "a descriptor is two cache lines");
 
+/* Descriptors made at once: with the word on them 4 KiB. */
+#define STOOK_SPAN_BLOCK 31
+
+struct stook_span_block {
+        struct stook_link link;         /* const once listed: the block made before it */
+        struct stook_span span[STOOK_SPAN_BLOCK];
+};
+_Static_assert(sizeof(struct stook_span_block) == 4096,
+               "a block is a page where pages are small, and wastes none where they are not");
+
 /* Largest span taken from the bins; above this a mapping of its own. */
 #define STOOK_SPAN_OWN_MAPPING ((size_t)32 << 20)
 

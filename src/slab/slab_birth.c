@@ -20,6 +20,7 @@
 #include <stook/cache.h>
 #include <stook/layout.h>
 
+#include "base/probe.h"
 #include "base/thread.h"
 #include "os/os.h"
 #include "pages/meta.h"
@@ -210,6 +211,7 @@ static struct stook_slab *make_slab(struct stook_slabs *slabs, struct stook_span
                         slab->made[p] = 0;
         }
         stook_pagemap_set_slab(span, slabs->cache_index);               /* B1 */
+        STOOK_PROBE3(slab_new, slabs->cache_index, span->start, span->bytes);
         return slab;
 }
 
@@ -301,6 +303,7 @@ static void unmake_slab(struct stook_slab *slab)
         /* First: see slab_fork.c. */
         __atomic_store_n(&span->kind, STOOK_SPAN_TAKEN, __ATOMIC_RELEASE);
         stook_pagemap_clear_slab(span);                                 /* B1 */
+        STOOK_PROBE3(slab_free, slab->slabs->cache_index, span->start, span->bytes);
         stook_slab_parts_free(slab);
 }
 

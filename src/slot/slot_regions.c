@@ -7,19 +7,20 @@
  * Place: called by slot_enrol.c and section_locked.c when a slot is needed, by cache for a new
  * cache, and by evacuate, statistics and fork, which go over all slots.
  * Invariants:
- *  I1 lines 0..lines-1 of every ready slot are filled. `lines` is a multiple of those in a page.
+ *  I1 lines 0..lines-1 of every ready slot are filled (stook_filled). `lines` is a multiple of
+ *     those in a page.
  *  I2 no thread uses what is not published: a slot beyond `ready` or without its bit, or lines
  *     beyond `lines`. So a fill that failed half-way, or whose thread vanished in a fork, is simply
  *     done again.
  * Concurrency: growing is under one lock, which can refuse. A thread that is refused goes on
  *  without a slot (locked backend, then slabs). So a signal handler on top of a grower waits for no
  *  thread.
- *  M1: release store of ready / locked_filled / lines, after the fill; pairs with their acquire
- *  loads.
+ *  M1: release store of a field of stook_filled, after the fill; pairs with their acquire loads.
  * Failure: no memory: the slot stays not ready, the cache is not made.
  */
 #include "slot/slot_node.h"
 #include "slot/slot_regions.h"
+#include "base/inject.h"
 #include "base/lock.h"
 #include "os/os.h"
 #include "pages/meta.h"
@@ -27,17 +28,14 @@
 #define SLOT_BYTES      ((size_t)1 << STOOK_SLOT_SHIFT)
 #define SLOTS_MAX       8192
 #define LOCKED_MIN      4               /* power of two; so that a few threads rarely meet on one */
-#define LOCKED_MAX      4096
 /* Of a finite address space: what slots may reserve is a sixteenth. */
 #define LIMIT_SHARE     16
 
 struct stook_regions stook_regions;
 
-/* Guards all stores to the next three. */
+/* Guards all stores to stook_filled. */
 static struct stook_lock growing = STOOK_LOCK_INIT(STOOK_RANK_REGIONS);
-static uint32_t ready;                  /* M1; rseq slots */
-static uint32_t lines;                  /* M1; I1 */
-static uint64_t locked_filled[LOCKED_MAX / 64];        /* M1; a bit for each locked slot */
+struct stook_slots_filled stook_filled;
 
 /* What a call that was jumped out of had begun is done again (I2). */
 static bool take_growing(void)
@@ -64,6 +62,7 @@ static bool fill(char *slot, uint32_t from, uint32_t to)
         struct stook_line *line = (struct stook_line *)slot;
         size_t bytes = (size_t)(to - from) << STOOK_LINE_SHIFT;
 
+        STOOK_INJECT_CALL(filling, slot);
         if (!(stook_slots_by_node ? stook_os_enable(line + from, bytes)
                                   : stook_os_commit(line + from, bytes)))
                 return false;
@@ -74,15 +73,14 @@ static bool fill(char *slot, uint32_t from, uint32_t to)
 
 uint32_t stook_regions_ready(uint32_t index)
 {
-        uint32_t bound = __atomic_load_n(&ready, __ATOMIC_ACQUIRE);
+        uint32_t bound = __atomic_load_n(&stook_filled.ready, __ATOMIC_ACQUIRE);
 
         if (index < bound || index >= stook_regions.rseq_slots || !take_growing())
                 return bound;
-        for (bound = ready; bound <= index; bound++) {
-                if (!fill(slot_at(bound), 0, lines))
+        for (bound = stook_filled.ready; bound <= index; bound++) {
+                if (!fill(slot_at(bound), 0, stook_filled.lines))
                         break;
-                __atomic_store_n(&ready, bound + 1, __ATOMIC_RELEASE);
-                __atomic_fetch_add(&stook_barn_slots, 1, __ATOMIC_RELAXED);
+                __atomic_store_n(&stook_filled.ready, bound + 1, __ATOMIC_RELEASE);
         }
         stook_lock_drop(&growing);
         return bound;
@@ -90,7 +88,7 @@ uint32_t stook_regions_ready(uint32_t index)
 
 static bool is_locked_filled(uint32_t slot)
 {
-        return __atomic_load_n(&locked_filled[slot / 64], __ATOMIC_ACQUIRE) >> slot % 64 & 1;
+        return __atomic_load_n(&stook_filled.locked[slot / 64], __ATOMIC_ACQUIRE) >> slot % 64 & 1;
 }
 
 struct stook_slot_head *stook_regions_locked(uint32_t slot)
@@ -102,12 +100,10 @@ struct stook_slot_head *stook_regions_locked(uint32_t slot)
                 return (struct stook_slot_head *)at;
         if (!stook_regions.base || !take_growing())
                 return NULL;
-        filled = is_locked_filled(slot) || fill(at, 0, lines);
-        if (filled && !is_locked_filled(slot)) {
-                __atomic_fetch_or(&locked_filled[slot / 64], UINT64_C(1) << slot % 64,
+        filled = is_locked_filled(slot) || fill(at, 0, stook_filled.lines);
+        if (filled && !is_locked_filled(slot))
+                __atomic_fetch_or(&stook_filled.locked[slot / 64], UINT64_C(1) << slot % 64,
                                   __ATOMIC_RELEASE);
-                __atomic_fetch_add(&stook_barn_slots, 1, __ATOMIC_RELAXED);
-        }
         stook_lock_drop(&growing);
         return filled ? (struct stook_slot_head *)at : NULL;
 }
@@ -115,7 +111,7 @@ struct stook_slot_head *stook_regions_locked(uint32_t slot)
 static bool is_ready(uint32_t slot)
 {
         if (slot < stook_regions.rseq_slots)
-                return slot < __atomic_load_n(&ready, __ATOMIC_ACQUIRE);
+                return slot < __atomic_load_n(&stook_filled.ready, __ATOMIC_ACQUIRE);
         return is_locked_filled(slot - stook_regions.rseq_slots);
 }
 
@@ -126,7 +122,7 @@ bool stook_slots_add_cache(unsigned cache_index)
         static uint32_t never;
 
         want -= want % lines_of_a_page();
-        if (cache_index < __atomic_load_n(&lines, __ATOMIC_ACQUIRE))
+        if (cache_index < __atomic_load_n(&stook_filled.lines, __ATOMIC_ACQUIRE))
                 return true;
         /* A grower holds it for some microseconds; one second means that it never comes back. */
         for (unsigned tries = 0; !take_growing(); tries++) {
@@ -134,19 +130,19 @@ bool stook_slots_add_cache(unsigned cache_index)
                         return false;
                 stook_os_futex_wait(&never, 0, 1000 * 1000);
         }
-        for (slot = 0; slot < bound && lines < want; slot++)
-                if (is_ready(slot) && !fill(slot_at(slot), lines, want))
+        for (slot = 0; slot < bound && stook_filled.lines < want; slot++)
+                if (is_ready(slot) && !fill(slot_at(slot), stook_filled.lines, want))
                         break;
-        if (slot == bound && lines < want)
-                __atomic_store_n(&lines, want, __ATOMIC_RELEASE);
-        want = lines;
+        if (slot == bound && stook_filled.lines < want)
+                __atomic_store_n(&stook_filled.lines, want, __ATOMIC_RELEASE);
+        want = stook_filled.lines;
         stook_lock_drop(&growing);
         return cache_index < want;
 }
 
 uint32_t stook_regions_lines(void)
 {
-        return __atomic_load_n(&lines, __ATOMIC_ACQUIRE);
+        return __atomic_load_n(&stook_filled.lines, __ATOMIC_ACQUIRE);
 }
 
 unsigned stook_slots_bound(void)
@@ -156,10 +152,10 @@ unsigned stook_slots_bound(void)
 
 unsigned stook_slots_ready(void)
 {
-        unsigned n = __atomic_load_n(&ready, __ATOMIC_ACQUIRE);
+        unsigned n = __atomic_load_n(&stook_filled.ready, __ATOMIC_ACQUIRE);
 
-        for (unsigned i = 0; i < STOOK_ARRAY_SIZE(locked_filled); i++) {
-                uint64_t filled = __atomic_load_n(&locked_filled[i], __ATOMIC_RELAXED);
+        for (unsigned i = 0; i < STOOK_ARRAY_SIZE(stook_filled.locked); i++) {
+                uint64_t filled = __atomic_load_n(&stook_filled.locked[i], __ATOMIC_RELAXED);
 
                 n += (unsigned)__builtin_popcountll(filled);
         }
@@ -168,7 +164,7 @@ unsigned stook_slots_ready(void)
 
 struct stook_line *stook_slots_line(unsigned slot, unsigned cache_index)
 {
-        if (!is_ready(slot) || cache_index >= __atomic_load_n(&lines, __ATOMIC_ACQUIRE))
+        if (!is_ready(slot) || cache_index >= stook_regions_lines())
                 return NULL;
         return (struct stook_line *)slot_at(slot) + cache_index;
 }
@@ -284,7 +280,7 @@ bool stook_slots_start(void)
          */
         if (!cpus)
                 allowed = cpus = stook_os_possible_cpus();
-        while (r.locked_slots < allowed && r.locked_slots < LOCKED_MAX)
+        while (r.locked_slots < allowed && r.locked_slots < STOOK_LOCKED_SLOTS_MAX)
                 r.locked_slots *= 2;
         stook_os_rseq_detect();
         /* Without membarrier no slot could ever be evacuated. */
@@ -322,7 +318,7 @@ bool stook_slots_start(void)
                 .by_cpu = stook_slots_by_node && !stook_os_topology_is_fake(),
                 .ready = stook_regions_locked,
         };
-        __atomic_store_n(&lines, lines_of_a_page(), __ATOMIC_RELEASE);
+        __atomic_store_n(&stook_filled.lines, lines_of_a_page(), __ATOMIC_RELEASE);
         return true;
 }
 

@@ -20,6 +20,16 @@ struct stook_regions {
 };
 extern struct stook_regions stook_regions;
 
+#define STOOK_LOCKED_SLOTS_MAX 4096
+
+/* Which slots are ready; slot_regions.c M1. Readers outside the process look there, too. */
+struct stook_slots_filled {
+        uint32_t ready;                 /* slots of rseq's */
+        uint32_t lines;                 /* slot_regions.c I1 */
+        uint64_t locked[STOOK_LOCKED_SLOTS_MAX / 64];   /* a bit for each locked slot */
+};
+extern struct stook_slots_filled stook_filled STOOK_HIDDEN;
+
 /* The slot this thread is on, a hint; 0 where it has none. */
 STOOK_INLINE uint32_t stook_slot_now(void)
 {

@@ -1,0 +1,51 @@
+/*
+ * Purpose: caches whose every allocation and free is looked at: by the debug modes, by recording,
+ * by profiles. `watch` of a cache says by which; 0: none, which costs a slow call one branch.
+ * Place: called by the funnel (cache_slow.c), which calls nothing else of this; and by prefilled
+ * sheaves. Calls the funnel again, for the call itself, with STOOK_HOW_WATCHED.
+ *
+ * A watched cache has no hot path. The line of its index stays empty for ever, as that of an
+ * accounted cache (cache_account.h): inlined calls and malloc's hot paths miss, and the slow call
+ * comes here. A cache that is debugged has no sheaves. Another watched cache has its sheaves at the
+ * line of a second index.
+ * Concurrency: any thread, any instruction. `watch` is const after creation.
+ */
+#ifndef STOOK_CACHE_WATCH_H
+#define STOOK_CACHE_WATCH_H
+
+#include "cache/cache_slow.h"
+
+enum stook_watch {
+        STOOK_WATCH_DEBUG   = 1,        /* the modes of src/debug: no sheaves, never merged */
+        STOOK_WATCH_RECORD  = 2,
+        STOOK_WATCH_PROFILE = 4,
+};
+
+/* What a cache of that name is to be watched by, when it is made. */
+uint32_t stook_watch_wanted(const char *name);
+
+/* Is this a call that has to come here first? */
+STOOK_INLINE bool stook_watch_sees(const struct stook_cache *cache, uint64_t how)
+{
+        return STOOK_UNLIKELY(cache->watch) && !(how & STOOK_HOW_WATCHED);
+}
+
+/* Are the sheaves of a cache at the line of a second index? */
+STOOK_INLINE bool stook_watch_wants_line(uint32_t watch)
+{
+        return watch && !(watch & STOOK_WATCH_DEBUG);
+}
+
+/* As stook_alloc_slow, stook_free_slow and their bulk forms, of a watched cache. */
+void *stook_watch_alloc(struct stook_cache *cache, uint64_t how);
+void stook_watch_free(struct stook_cache *cache, void *object, uint64_t how);
+bool stook_watch_alloc_bulk(struct stook_cache *cache, size_t n, void **objects, uint64_t how);
+void stook_watch_free_bulk(struct stook_cache *cache, size_t n, void **objects, uint64_t how);
+
+/*
+ * @object of a prefilled sheaf goes to its user. The call cannot fail. Return: @object, or another
+ * one instead of it.
+ */
+void *stook_watch_lent(struct stook_cache *cache, void *object);
+
+#endif

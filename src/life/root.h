@@ -1,0 +1,124 @@
+/*
+ * Purpose: where readers outside the process begin (`stook info`, `top`, `check`, `tune`, and
+ * debuggers): one object with the version of the library, its layout, and the addresses of all that
+ * tells about the heap. Such readers copy memory of the process, or read a core. The process does
+ * nothing for them, and may have crashed.
+ *
+ * How it is found: an ELF note of name "Stook", type 1, in each file that has the library in it (a
+ * shared library, a static program). Its 8 bytes are the distance from there to stook_root. Notes
+ * lie behind the program headers in the first page of the file, which is in cores, too. The symbol
+ * stook_root_v1 is for debuggers.
+ *
+ * Place: const data but for `state`, `page_bytes`, `nodes` (start.c) and the request. A reader
+ * reads structures of the library as they are. So it must have been made from the same sources:
+ * `layout` has the size of each structure, and the offset of each field that readers use.
+ *
+ * Why this is safe to read while the process runs:
+ *  I1 the memory of descriptors, sheaves, runs of sheaves, caches, aliases and groups is never
+ *     unmapped, and serves as the same kind of thing for ever, so a stale pointer is never foreign.
+ *  I2 the lists of runs and of blocks of descriptors only grow, at their heads.
+ *  I3 a cache is the same one as long as its state is LIVE and `born` is unchanged.
+ * Everything else that is read may be old by the time that the next word is read.
+ * Concurrency: M1: the release of `state` pairs with a reader's first read: what it says is set.
+ */
+#ifndef STOOK_ROOT_H
+#define STOOK_ROOT_H
+
+#include "barn/sheaf.h"
+#include "cache/cache.h"
+#include "group/group.h"
+#include "life/request.h"
+#include "pages/meta.h"
+#include "pages/span.h"
+#include "slab/slab_state.h"
+#include "slot/slot_remote.h"
+
+#define STOOK_ROOT_MAGIC UINT64_C(0x31746f6f722d6b73)   /* "sk-root1" */
+#define STOOK_ROOT_NOTE  "Stook"
+#define STOOK_ROOT_NOTE_TYPE 1
+
+/* X(structure, field): what readers use. */
+#define STOOK_ROOT_LAYOUT(X) \
+        X(stook_cache, front) X(stook_cache, index) X(stook_cache, flags) \
+        X(stook_cache, object_size) X(stook_cache, align) X(stook_cache, state) \
+        X(stook_cache, references) X(stook_cache, second_index) X(stook_cache, born) \
+        X(stook_cache, name) X(stook_cache, aliases) X(stook_cache, barns) \
+        X(stook_cache, slabs) X(stook_cache, counters) \
+        X(stook_alias, next) X(stook_alias, name) \
+        X(stook_front, offset) X(stook_front, config) X(stook_front, remote) \
+        X(stook_barns, capacity) X(stook_barns, full_limit) X(stook_barns, empty_limit) \
+        X(stook_barns, full_wanted) X(stook_barns, line_index) X(stook_barns, node) \
+        X(stook_barn, full) X(stook_barn, empty) \
+        X(stook_slabs, stride) X(stook_slabs, objects) X(stook_slabs, slab_bytes) \
+        X(stook_slabs, object_size) X(stook_slabs, align) X(stook_slabs, min_partial) \
+        X(stook_slabs, reserved) X(stook_slabs, ctor) X(stook_slabs, random) \
+        X(stook_slabs, give_later) X(stook_slabs, node) \
+        X(stook_slabs_node, partial) X(stook_slabs_node, slabs) \
+        X(stook_counters, n) \
+        X(stook_sheaf, word) X(stook_sheaf, rcu_node) X(stook_sheaf, cache_index) \
+        X(stook_sheaf, capacity) X(stook_sheaf, owned.link) X(stook_sheaf, owned.moved_node) \
+        X(stook_sheaf, objects) \
+        X(stook_sheaf_run, next) X(stook_sheaf_run, memory) X(stook_sheaf_run, stride) \
+        X(stook_sheaf_run, sheaves) \
+        X(stook_line, pair) X(stook_line, rcu_free) \
+        X(stook_remote, sent) X(stook_remote, word) \
+        X(stook_regions, base) X(stook_regions, rseq_slots) X(stook_regions, locked_slots) \
+        X(stook_regions, index_offset) X(stook_regions, nodes) \
+        X(stook_slots_filled, ready) X(stook_slots_filled, lines) \
+        X(stook_slots_filled, locked) \
+        X(stook_span, start) X(stook_span, bytes) X(stook_span, kind) X(stook_span, state) \
+        X(stook_span, node) X(stook_span, own_mapping) X(stook_span, slab) \
+        X(stook_span, pair) \
+        X(stook_span_block, link) X(stook_span_block, span) \
+        X(stook_slab, listed) X(stook_slab, slabs) X(stook_slab, parts) \
+        X(stook_slab, pending) X(stook_slab, objects) X(stook_slab, part_count) \
+        X(stook_slab, node) \
+        X(stook_meta_range, base) X(stook_meta_range, bump) X(stook_meta_range, state) \
+        X(stook_group, parent) X(stook_group, id) X(stook_group, state) \
+        X(stook_group, references) X(stook_group, limit) X(stook_group, name) \
+        X(stook_group, charged) X(stook_group, peak) X(stook_group, limit_events) \
+        X(stook_group, refusals)
+
+/* Size of the structure, offset of the field. */
+#define STOOK_ROOT_LAYOUT_OF(structure, field) \
+        (uint16_t)sizeof(struct structure), (uint16_t)offsetof(struct structure, field),
+
+#define STOOK_ROOT_COUNT_OF(structure, field) + 2
+enum { STOOK_ROOT_LAYOUT_COUNT = 0 STOOK_ROOT_LAYOUT(STOOK_ROOT_COUNT_OF) };
+
+enum stook_root_state { STOOK_ROOT_NOT_STARTED, STOOK_ROOT_STARTED };
+
+/* The first four fields stay as they are in all versions. */
+struct stook_root {
+        uint64_t magic;
+        uint32_t root_bytes;            /* sizeof(struct stook_root) */
+        uint32_t layout_count;          /* STOOK_ROOT_LAYOUT_COUNT */
+        char     version[16];           /* STOOK_VERSION */
+        uint32_t state;                 /* M1; atomic: enum stook_root_state */
+        uint32_t page_bytes;
+        uint32_t nodes;
+        uint32_t counters;              /* STOOK_STAT_COUNT */
+        uint32_t span_block;            /* STOOK_SPAN_BLOCK */
+        uint32_t meta_ranges;           /* STOOK_META_RANGES */
+        struct stook_cache *const *caches;
+        const uint32_t *caches_used;
+        struct stook_sheaf_run *const *sheaf_runs;
+        const struct stook_sheaf *sheaf_zero;
+        struct stook_link *const *span_blocks;
+        const struct stook_meta_range *meta;
+        const struct stook_regions *regions;
+        const struct stook_slots_filled *filled;
+        struct stook_group *const *groups;
+        const uint32_t *groups_used;
+        const uint16_t *group_of_process;
+        const uint32_t *maintenance_process;
+        struct stook_request request;
+        uint16_t layout[STOOK_ROOT_LAYOUT_COUNT];
+};
+
+extern struct stook_root stook_root STOOK_HIDDEN;
+
+/* The library is up: readers find what they need. By the thread that starts it. */
+void stook_root_start(void);
+
+#endif

@@ -1,0 +1,48 @@
+/*
+ * Purpose: malloc where classes are watched: by debug modes, recording or profiles.
+ * Place: called by malloc_object.c, and by life at start; calls cache (cache_slow.h).
+ *
+ * The cache of a watched class is not at the index of its class, but at any other. No cache is ever
+ * made at that index, so the hot paths find its line empty, and every malloc comes here. The page
+ * of an object names its cache, so frees find it. To malloc's hot paths such an object is none of
+ * a class: realloc and usable sizes go the long way, which knows watched caches.
+ * The bytes asked for go along with the call: the watch wants those, not the bytes of the class.
+ * Concurrency: the table is const after the start.
+ */
+#include "cache/cache_account.h"
+#include "cache/cache_watch.h"
+#include "malloc/large.h"
+#include "malloc/malloc.h"
+
+bool stook_malloc_is_watched;
+static struct stook_cache *watched_class[STOOK_CLASSES];        /* NULL: not watched */
+
+void stook_malloc_watch(void)
+{
+        for (unsigned class = 0; class < STOOK_CLASSES; class++) {
+                watched_class[class] = stook_class_create(class, STOOK_CLASS_WATCHED);
+                stook_malloc_is_watched |= watched_class[class] != NULL;
+        }
+        stook_malloc_is_watched |= stook_watch_wanted("malloc-group-") != 0;
+}
+
+static void *of_group(size_t size, uint16_t group, uint64_t how)
+{
+        if (size > STOOK_CLASS_MAX - STOOK_ACCOUNT_BYTES ||
+            !stook_charged_class_for(size)->watch)
+                how = stook_how_without_size(how);
+        return stook_malloc_charged(size, group, how);
+}
+
+void *stook_malloc_watched(size_t size, uint16_t group, uint64_t how)
+{
+        struct stook_cache *cache = watched_class[stook_class_for(size)];
+
+        if (!stook_how_has_size(how))
+                how = stook_how_with_size(how, size);
+        if (group)
+                return of_group(size, group, how);
+        if (cache)
+                return stook_alloc_slow(cache, how);
+        return stook_malloc_class_object(stook_class_for(size), stook_how_without_size(how));
+}

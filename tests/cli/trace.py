@@ -1,0 +1,157 @@
+#!/usr/bin/env python3
+"""Proves: the reader of traces merges processes and buffers by time and gives each living object a
+number of its own; a trace that was cut is read up to there; damage is one line with its position,
+exit status 2, and never a crash, whichever byte is wrong."""
+import os
+import random
+import tempfile
+import unittest
+
+from stook import main, stook
+from trace_file import Block, HEAD
+
+
+class Trace(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.path = os.path.join(self.folder.name, "t.trace")
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def print_out(self, *blocks):
+        with open(self.path, "wb") as f:
+            for block in blocks:
+                f.write(block if isinstance(block, bytes) else block.bytes())
+        return stook("record", "--text", self.path)
+
+    def lines(self, *blocks):
+        done = self.print_out(*blocks)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return [line for line in done.stdout.splitlines() if line[0] != "#"]
+
+    def refused(self, *blocks, says):
+        done = self.print_out(*blocks)
+        self.assertEqual(done.returncode, 2)
+        self.assertEqual(done.stderr, f"stook record: {self.path}: {says}\n")
+
+    def test_order(self):
+        """Two buffers of one process, and another process with the same addresses."""
+        a = Block(at_ns=1000).thread(7, 1).cache(3, "conn").alloc(1000, 0x1000, 3)
+        a.alloc(3000, 0x2000, 3, 60).thread(7, 0).free(9000, 0x1000)
+        b = Block(at_ns=2000, buffer=1).thread(8).alloc(2000, 0x9000, 0, 1 << 20)
+        b.resize(4000, 0x9000, 0x5000, 2 << 20).free(9500, 0x5000)
+        c = Block(at_ns=1500, pid=200, image=2, program="child", forked=True).cache(1, "conn")
+        c.alloc(1500, 0x1000, 1).free(5000, 0x1000, rcu=True).alloc(6000, 0x1000, 1)
+        self.assertEqual(self.lines(a, b, c), [
+            "0.000000000 0 7 1 alloc 0 64 conn",
+            "0.000000500 1 0 0 alloc 1 64 conn",
+            "0.000001000 0 8 0 alloc 2 1048576 large",
+            "0.000002000 0 7 1 alloc 3 60 conn",
+            "0.000003000 0 8 0 resize 2 2097152 large",
+            "0.000004000 1 0 0 free 1 64 conn rcu",
+            "0.000005000 1 0 0 alloc 1 64 conn",
+            "0.000008000 0 7 0 free 0 64 conn",
+            "0.000008500 0 8 0 free 2 2097152 large",
+        ])
+
+    def test_address_again(self):
+        """An address goes from thread to thread: the free is the earlier one, at equal times, too.
+        What the trace never frees is freed when its address comes again."""
+        a = Block(at_ns=10).cache(1, "c").alloc(10, 0x100, 1).free(20, 0x100)
+        b = Block(at_ns=20, buffer=1).cache(1, "c").alloc(20, 0x100, 1).alloc(30, 0x100, 1)
+        self.assertEqual([line.split()[4:] for line in self.lines(a, b)], [
+            ["alloc", "0", "64", "c"], ["free", "0", "64", "c"], ["alloc", "0", "64", "c"],
+            ["free", "0", "64", "c", "implied"], ["alloc", "0", "64", "c"]])
+
+    def test_unknown(self):
+        """Frees of what was there before have no object. A resize begins one."""
+        a = Block(at_ns=1).free(1, 0x10).resize(2, 0x20, 0x30, 99).free(3, 0x30)
+        self.assertEqual([line.split()[4:] for line in self.lines(a)], [
+            ["free", "-", "-", "-"], ["alloc", "0", "99", "large"], ["free", "0", "99", "large"]])
+
+    def test_many_blocks(self):
+        """A stream of several blocks, each with its names; numbers are those that are free."""
+        blocks = []
+        for i in range(5):
+            block = Block(at_ns=1000 * i, sequence=i).cache(1, "c")
+            blocks.append(block.alloc(1000 * i + 1, 0x1000 + 64 * i, 1))
+        last = Block(at_ns=9000, sequence=5).cache(1, "c").free(9000, 0x1040).free(9001, 0x1000)
+        blocks.append(last.alloc(9002, 0x9000, 1).alloc(9003, 0x9040, 1).alloc(9004, 0x9080, 1))
+        self.assertEqual([line.split()[5] for line in self.lines(*blocks)],
+                         ["0", "1", "2", "3", "4", "1", "0", "0", "1", "5"])
+
+    def test_cut(self):
+        """A killed program: a piece of a block at the end is said, and left out."""
+        whole = Block(at_ns=1).cache(1, "c").alloc(1, 0x10, 1)
+        next_one = Block(at_ns=2, sequence=1).cache(1, "c").alloc(2, 0x20, 1).bytes()
+        for cut in (1, HEAD.size - 1, HEAD.size, len(next_one) - 1):
+            done = self.print_out(whole, next_one[:cut])
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertIn("alloc 0 64 c\n", done.stdout)
+            self.assertIn(f"# the last block ends early: {cut} bytes were left out\n", done.stdout)
+        self.refused(next_one[:-1], says="too short: no trace, or not a single whole block")
+
+    def test_missed(self):
+        done = self.print_out(Block(missed=17).free(1, 1))
+        self.assertIn("# 17 events found no buffer and are not there\n", done.stdout)
+
+    def test_damage(self):
+        good = Block(at_ns=1).cache(1, "c").alloc(1, 0x10, 1)
+        size = len(good.bytes())
+        flipped = bytearray(good.bytes())
+        flipped[-9] ^= 1
+        self.refused(b"", says="empty: no trace")
+        self.refused(b"#!/bin/sh\n" * 20, says="not a trace of stook record")
+        self.refused(good.bytes(version=2),
+                     says="damaged at byte 0: a version that this stook does not read")
+        self.refused(good, bytes(flipped),
+                     says=f"damaged at byte {size}: a block's checksum is wrong")
+        self.refused(good, bytes(100), says=f"damaged at byte {size}: no block begins here")
+        self.refused(good, good, says=f"damaged at byte {size}: a block out of its order")
+        done = self.print_out(good, Block(at_ns=2, sequence=1).raw(b"\x07"))
+        self.assertEqual((done.returncode, done.stderr), (2, f"stook record: {self.path}: damaged "
+                         f"at byte {size + 64 + 9}: a record that makes no sense\n"))
+        self.assertIn("alloc 0 64 c\n", done.stdout)
+        for bad in (Block().alloc(1, 1, 9), Block().alloc(1, 1, 9000),
+                    Block().raw(b"\x02" + b"\xff" * 12), Block().cache(0, "c"),
+                    Block().cache(8192, "c"), Block().cache(1, "c" * 65)):
+            self.assertEqual(self.print_out(bad).returncode, 2)
+
+    def test_names(self):
+        """Control characters of a name reach no terminal."""
+        self.assertIn(" c?[2J", self.lines(Block().cache(1, "c\x1b[2J").alloc(1, 8, 1))[0])
+
+    def test_no_file(self):
+        self.assertEqual(stook("record", "--text", "/nonexistent").stderr,
+                         "stook record: /nonexistent: No such file or directory\n")
+        self.assertEqual(stook("record", "--text", "/dev/null").stderr,
+                         "stook record: /dev/null: not a regular file\n")
+        os.mkfifo(self.path)
+        self.assertEqual(stook("record", "--text", self.path).stderr,
+                         f"stook record: {self.path}: not a regular file\n")
+
+    def test_any_byte(self):
+        """Random changes, checksums mended in half of them: status 0 or 2, and one line."""
+        seed = int(os.environ.get("SEED", random.randrange(1 << 32)))
+        print("SEED", seed)
+        rng = random.Random(seed)
+        good = Block(at_ns=5).thread(1).cache(1, "c").cache(2, "d", 100, 112)
+        for i in range(20):
+            good.alloc(10 + i, 0x1000 + 64 * i, 1 + i % 2, i)
+        good.resize(40, 1, 2, 3).free(50, 0x1000, rcu=True)
+        for _ in range(150):
+            block = Block(at_ns=5)
+            block.body = bytearray(good.body)
+            for _ in range(rng.randrange(1, 4)):
+                block.body[rng.randrange(len(block.body))] = rng.randrange(256)
+            data = bytearray(block.bytes())
+            if rng.randrange(2):
+                data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+            done = self.print_out(bytes(data))
+            self.assertIn(done.returncode, (0, 2), (seed, done))
+            self.assertEqual(done.stderr.count("\n"), 1 if done.returncode else 0, (seed, done))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,70 @@
+#!/usr/bin/python3
+"""Proves that packaging/stook-gdb.py says what a pointer is, live and in a core file."""
+import os
+import re
+import resource
+import shutil
+import subprocess
+import sys
+
+source, build = os.environ["STOOK_SOURCE"], os.environ["STOOK_BUILD"]
+program = os.path.join(build, "tests/test-tools_gdb_heap")
+script = os.path.join(source, "packaging/stook-gdb.py")
+# A core file has what may be written, and none of the terabyte that is only reserved.
+CORE_MOST = 256 << 20
+core = os.path.join(build, "tests/gdb-%d.core" % os.getpid())
+
+
+def left_out(why):
+    print("left out:", why)
+    sys.exit(77)
+
+
+def gdb(*commands, files=()):
+    words = ["gdb", "-nx", "-batch", "-iex", "set debuginfod enabled off", *files]
+    for command in ("source " + script,) + commands:
+        words += ["-ex", command]
+    run = subprocess.run(words, capture_output=True, text=True, stdin=subprocess.DEVNULL,
+                         timeout=240, check=False)
+    return run.stdout + run.stderr
+
+
+def expect(text, pattern):
+    if not re.search(pattern, text):
+        sys.exit("not found: %s\nin:\n%s" % (pattern, text))
+
+
+def look(where, text):
+    print("%s:" % where)
+    for pattern in (r"0x\w+ of cache parrot \(72 bytes\), number \d+ in the slab at 0x\w+\nin use",
+                    r"\(72 bytes\), number \d+ in the slab at 0x\w+, 7 bytes into it\nin use",
+                    r"of cache parrot .*\nfree: in the main sheaf, (locked )?slot \d+",
+                    r"of cache parrot .*\nfree: in its slab",
+                    r"large object 0x\w+ of 1048576 bytes, 10 bytes into it",
+                    r"no address of libstook",
+                    r"parrot +72 +\d+ +\d+ +\d+ +\d+ +\d+"):
+        expect(text, pattern)
+        print("  found", pattern)
+
+
+if not shutil.which("gdb"):
+    left_out("there is no gdb")
+if "main" not in gdb("python print('ma' + 'in')"):
+    left_out("this gdb has no Python")
+
+resource.setrlimit(resource.RLIMIT_FSIZE, (CORE_MOST, CORE_MOST))
+questions = ("stook what used", "stook what used + 7", "stook what in_sheaf", "stook what in_slab",
+             "stook what large + 10", "stook what foreign", "stook caches par*")
+live = gdb("break looked_at", "run", *questions, "generate-core-file " + core, "kill",
+           files=(program,))
+if "File size limit" in live or (os.path.exists(core) and os.path.getsize(core) >= CORE_MOST):
+    sys.exit("the core file has more than %d bytes" % CORE_MOST)
+if "ptrace" in live and "Operation not permitted" in live:
+    left_out("the system lets gdb start no program")
+look("a live program", live)
+expect(gdb("stook what"), "name a pointer")
+try:
+    look("a core file", gdb(*questions, files=(program, core)))
+finally:
+    if os.path.exists(core):
+        os.unlink(core)
