@@ -20,7 +20,7 @@ static const struct command {
         { "check", cmd_check, "is the heap of a running process, or of a core, sound?" },
         { "tune", cmd_tune, "change a cache of a running process" },
         { "symbolize", cmd_symbolize, "name the functions and lines of call stacks" },
-        { "record", cmd_record, "print a trace of allocations and frees" },
+        { "record", cmd_record, "write a trace of a program's allocations and frees; print one" },
         { "replay", cmd_replay, "make a trace's calls on Stook, with settings of your choice" },
 };
 
