@@ -263,6 +263,16 @@ STOOK_PUBLIC int stook_cache_alloc_bulk(struct stook_cache *cache, unsigned flag
 STOOK_PUBLIC void stook_cache_free_bulk(struct stook_cache *or_null, size_t n, void **objects);
 
 /*
+ * stook_cache_free_bulk_nolock() - stook_cache_free_bulk() for callers that must not block
+ * The arguments are those of stook_cache_free_bulk(); what the call waits for and leaves to others
+ * is as in stook_cache_free_nolock(). For the allocation see STOOK_NOLOCK of
+ * stook_cache_alloc_bulk(). errno is preserved.
+ * Threads: MT-safe, signal-safe.
+ */
+STOOK_PUBLIC void stook_cache_free_bulk_nolock(struct stook_cache *or_null, size_t n,
+                                               void **objects);
+
+/*
  * stook_cache_shrink() - give back what is cached
  * Empties all slots and barns of the cache, and returns empty slabs to the pages. Other threads
  * may go on using the cache.

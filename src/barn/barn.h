@@ -187,7 +187,10 @@ void stook_barns_set(struct stook_barns *barns, unsigned capacity, unsigned full
                      unsigned empty_limit);
 /* From here on capacity grows by itself, and shrinks to what it is now; to 1 if it is 0 now. */
 void stook_barns_let_grow(struct stook_barns *barns);
-/* Slots that are ready: the slot layer raises it. Atomic, relaxed. */
+/*
+ * Slots that have gone to a barn: CPUs that the process has used. (Ready slots may be many more:
+ * where CPU numbers are indices, all below the highest.) The slot layer raises it. Atomic, relaxed.
+ */
 extern uint32_t stook_barn_slots;
 /* The idle reaper found that objects were taken from a slot's sheaves. */
 void stook_barns_used(struct stook_barns *barns);

@@ -20,9 +20,9 @@
  * Invariants:
  *  I1 what caches have grown by, up to STOOK_SLOT_CACHE_BYTES each, keeps at most
  *     STOOK_SLOT_GROWN_BYTES of objects in a slot. (barn_budget.c bounds what barns keep.)
- *  I2 what sheaves of more than STOOK_SLOT_CACHE_BYTES have grown by keeps, in all slots together,
- *     at most a quarter of the pages that were in use when they grew, or FEW_LEAST; and in a slot
- *     at most what barns of a node may keep.
+ *  I2 what sheaves of more than STOOK_SLOT_CACHE_BYTES have grown by keeps, in all slots that were
+ *     used until they grew, at most a quarter of the pages that were in use then, or FEW_LEAST; and
+ *     in a slot at most what barns of a node may keep.
  * Concurrency: any thread, any instruction. Words are relaxed and each is valid by itself. Two
  *  threads that grow a cache at once grow it once (compare-and-swap of capacity). A reader of an
  *  older capacity makes a sheaf of that capacity. Under a tuner growth is off (at_least is

@@ -182,8 +182,11 @@ void stook_cache_free_double(struct stook_front *front, void *object);
  * cache, and frees after a grace period, meet such objects, and call no layer above.
  */
 struct stook_large_duties {
-        /* Frees the object that begins there. False: no live one does, and nothing was done. */
-        bool (*free)(void *object);
+        /*
+         * Frees the object that begins there. @how: cache_slow.h. False: no live one does, and
+         * nothing was done.
+         */
+        bool (*free)(void *object, uint64_t how);
 };
 extern const struct stook_large_duties stook_large_duties;
 

@@ -3,7 +3,7 @@
  * take goes straight to the slabs, which group it (cache_slow.c).
  * Place: API; calls the slow calls; and malloc, by a table, for large objects, if the caller names
  * no cache.
- * Failure: an allocation gets all or nothing.
+ * Failure: an allocation gets all or nothing. A free never fails; misuse is reported.
  */
 #include <errno.h>
 #include <stdint.h>
@@ -48,28 +48,28 @@ static STOOK_NOINLINE bool owns_all(const struct stook_cache *cache, size_t n, v
         return stook_cache_owns_all(cache, n, objects);
 }
 
-static void free_one_cache(struct stook_cache *cache, size_t n, void **objects)
+static void free_one_cache(struct stook_cache *cache, size_t n, void **objects, uint64_t how)
 {
         if (STOOK_UNLIKELY(!owns_all(cache, n, objects)))
                 n = sort_out(cache, n, objects);
-        stook_free_bulk_slow(cache, n, objects);
+        stook_free_bulk_slow(cache, n, objects, how);
 }
 
 /* An object of no cache: a large one of malloc's, whose size alone does not tell it. */
-static void free_large(void *object)
+static void free_large(void *object, uint64_t how)
 {
-        if (!stook_large_duties.free(object))
+        if (!stook_large_duties.free(object, how))
                 stook_cache_free_misuse(NULL, object);
 }
 
 /* The first object's cache takes all of its kind in the window. Returns how many have gone. */
-static size_t free_first_kind(size_t n, void **objects)
+static size_t free_first_kind(size_t n, void **objects, uint64_t how)
 {
         unsigned index = stook_entry_cache(stook_pagemap_get((uintptr_t)objects[0]));
         size_t same = 1;
 
         if (!index) {
-                free_large(objects[0]);
+                free_large(objects[0], how);
                 return 1;
         }
         for (size_t i = 1; i < n; i++)
@@ -79,20 +79,34 @@ static size_t free_first_kind(size_t n, void **objects)
                         objects[i] = objects[same];
                         objects[same++] = object;
                 }
-        free_one_cache(stook_cache_at(index), same, objects);
+        free_one_cache(stook_cache_at(index), same, objects, how);
         return same;
 }
 
-STOOK_API void stook_cache_free_bulk(struct stook_cache *or_null, size_t n, void **objects)
+static STOOK_NOINLINE void free_all_kinds(size_t n, void **objects, uint64_t how)
 {
-        if (or_null) {
-                free_one_cache(or_null, n, objects);
-                return;
-        }
         while (n) {
-                size_t gone = free_first_kind(n < WINDOW ? n : WINDOW, objects);
+                size_t gone = free_first_kind(n < WINDOW ? n : WINDOW, objects, how);
 
                 objects += gone;
                 n -= gone;
         }
+}
+
+STOOK_INLINE void free_bulk(struct stook_cache *or_null, size_t n, void **objects, uint64_t how)
+{
+        if (or_null)
+                free_one_cache(or_null, n, objects, how);
+        else
+                free_all_kinds(n, objects, how);
+}
+
+STOOK_API void stook_cache_free_bulk(struct stook_cache *or_null, size_t n, void **objects)
+{
+        free_bulk(or_null, n, objects, 0);
+}
+
+STOOK_API void stook_cache_free_bulk_nolock(struct stook_cache *or_null, size_t n, void **objects)
+{
+        free_bulk(or_null, n, objects, STOOK_HOW_NOLOCK);
 }

@@ -178,23 +178,6 @@ static void give_back(struct stook_cache *cache, struct stook_sheaf *sheaf)
         stook_slot_dispose(&cache->front, -1, sheaf);
 }
 
-STOOK_API struct stook_sheaf *stook_sheaf_prefill(struct stook_cache *cache, unsigned flags,
-                                                  size_t n)
-{
-        struct stook_sheaf *sheaf;
-
-        if (!arguments_good(cache, flags, n)) {
-                errno = EINVAL;
-                return NULL;
-        }
-        stook_slow_begin(flags);
-        sheaf = borrow(cache, n, flags);
-        stook_slow_end(flags);
-        if (!sheaf)
-                errno = ENOMEM;
-        return sheaf;
-}
-
 /* Does a lent sheaf have what is wanted, perhaps after it was filled? *@replace: another might. */
 static bool suffices(struct stook_cache *cache, struct stook_sheaf *sheaf, unsigned flags, size_t n,
                      bool *replace)
@@ -210,36 +193,59 @@ static bool suffices(struct stook_cache *cache, struct stook_sheaf *sheaf, unsig
         return stook_sheaf_size(sheaf) >= n;
 }
 
-static int refill(struct stook_cache *cache, unsigned flags, struct stook_sheaf **at, size_t n)
+/*
+ * From here on *@at has @n objects for the caller. It had a lent sheaf, or NULL, for which there is
+ * a new one. Return: 0; -ENOMEM, and nothing has changed.
+ */
+static int lend(struct stook_cache *cache, unsigned flags, struct stook_sheaf **at, size_t n)
 {
-        struct stook_sheaf *sheaf = *at, *other;
-        bool replace;
+        struct stook_sheaf *had = *at, *other;
+        bool replace = true;
 
-        if (suffices(cache, sheaf, flags, n, &replace)) {
-                stook_sheaf_lend(sheaf, loan_terms(cache, flags));
+        if (had && suffices(cache, had, flags, n, &replace)) {
+                stook_sheaf_lend(had, loan_terms(cache, flags));
                 return 0;
         }
         other = replace ? borrow(cache, n, flags) : NULL;
         if (!other)
                 return -ENOMEM;
-        stook_sheaf_take_back(sheaf);
-        give_back(cache, sheaf);
+        if (had) {
+                stook_sheaf_take_back(had);
+                give_back(cache, had);
+        }
         *at = other;
         return 0;
+}
+
+/* The arguments are good. */
+static int lend_slow(struct stook_cache *cache, unsigned flags, struct stook_sheaf **at, size_t n)
+{
+        int error;
+
+        stook_slow_begin(flags);
+        error = lend(cache, flags, at, n);
+        stook_slow_end(flags);
+        return error;
+}
+
+STOOK_API struct stook_sheaf *stook_sheaf_prefill(struct stook_cache *cache, unsigned flags,
+                                                  size_t n)
+{
+        struct stook_sheaf *sheaf = NULL;
+        int error = arguments_good(cache, flags, n) ? lend_slow(cache, flags, &sheaf, n) : -EINVAL;
+
+        if (error)
+                errno = -error;
+        return sheaf;
 }
 
 STOOK_API int stook_sheaf_refill(struct stook_cache *cache, unsigned flags, struct stook_sheaf **at,
                                  size_t n)
 {
-        int error;
-
         if (!at || !*at || !arguments_good(cache, flags, n) ||
             (*at)->cache_index != cache->index || !stook_sheaf_is_lent(*at))
                 return -EINVAL;
-        stook_slow_begin(flags);
-        error = refill(cache, flags, at, n);
-        stook_slow_end(flags);
-        return error;
+        return lend_slow(cache, flags, at, n);
 }
 
 STOOK_API size_t stook_sheaf_available(const struct stook_sheaf *sheaf)

@@ -42,24 +42,59 @@ static STOOK_NOINLINE unsigned node_of(uint64_t how)
         return named < 0 ? stook_os_node_home(stook_slot_node()) : (unsigned)named;
 }
 
+/* Many that slot and barn did not have; all or none. */
+static size_t alloc_from_slabs(struct stook_cache *cache, size_t n, void **objects)
+{
+        size_t got = stook_slab_fill(&cache->slabs, stook_slot_node(), n, objects,
+                                     STOOK_FILL_ASCENDING);
+
+        if (STOOK_LIKELY(got == n)) {
+                stook_count(&cache->counters, STOOK_STAT_alloc_slowpath, n);
+                return n;
+        }
+        /* They are not counted yet: they never were the user's. */
+        stook_slab_drain(&cache->slabs, got, objects);
+        return 0;
+}
+
+static size_t alloc_of_node(struct stook_cache *cache, size_t n, void **objects, uint64_t how)
+{
+        unsigned node = node_of(how);
+        size_t got = 0;
+
+        while (got < n && (objects[got] = stook_slot_alloc_node(&cache->front, node,
+                                                                how & STOOK_HOW_THISNODE)))
+                got++;
+        return got;
+}
+
+/*
+ * What the hot sections do not have: the one way of allocations into the layers below. Returns how
+ * many there were. A slot that is asked for one object gets a sheaf. It is not asked for many: it
+ * has given all of its own. Inlined, with @n known, for the depth of the stack.
+ */
+STOOK_INLINE size_t alloc_below(struct stook_cache *cache, size_t n, void **objects, uint64_t how)
+{
+        size_t got;
+
+        stook_slow_begin(how);
+        if (STOOK_UNLIKELY(how & STOOK_HOW_NODE))
+                got = alloc_of_node(cache, n, objects, how);
+        else if (n > 1)
+                got = alloc_from_slabs(cache, n, objects);
+        else
+                got = (objects[0] = stook_slot_alloc_miss(&cache->front)) != NULL;
+        stook_slow_end(how);
+        return got;
+}
+
 /* An object that is charged to no group yet. Inlined, for the depth of the stack. */
 STOOK_INLINE void *alloc_uncharged(struct stook_cache *cache, uint64_t how)
 {
-        void *object;
+        void *object = STOOK_UNLIKELY(how & STOOK_HOW_NODE) ? NULL : pop_at_hand(cache, how);
 
-        if (STOOK_UNLIKELY(how & STOOK_HOW_NODE)) {
-                stook_slow_begin(how);
-                object = stook_slot_alloc_node(&cache->front, node_of(how),
-                                               how & STOOK_HOW_THISNODE);
-                stook_slow_end(how);
-                return object;
-        }
-        object = pop_at_hand(cache, how);
-        if (STOOK_UNLIKELY(!object)) {
-                stook_slow_begin(how);
-                object = stook_slot_alloc_miss(&cache->front);
-                stook_slow_end(how);
-        }
+        if (STOOK_UNLIKELY(!object) && !alloc_below(cache, 1, &object, how))
+                return NULL;
         return object;
 }
 
@@ -162,16 +197,29 @@ void *stook_alloc_slow(struct stook_cache *cache, uint64_t how)
 
 /* ---- frees ---- */
 
+/*
+ * What the hot sections do not take: the one way of frees into the layers below. As above, a slot
+ * that is given one object gets a sheaf with room, and many go to the slabs.
+ */
+STOOK_INLINE void free_below(struct stook_cache *cache, size_t n, void **objects, uint64_t how)
+{
+        stook_slow_begin(how);
+        if (n > 1) {
+                stook_count(&cache->counters, STOOK_STAT_free_slowpath, n);
+                stook_slab_drain(&cache->slabs, n, objects);
+        } else {
+                stook_slot_free_miss(&cache->front, objects[0], stook_cache_free_double);
+        }
+        stook_slow_end(how);
+}
+
 /* An object that is charged to no group any more. */
 STOOK_INLINE void free_uncharged(struct stook_cache *cache, void *object, uint64_t how)
 {
         if (!was_tried(how) && stook_slot_push(cache->front.offset, object))
                 return;
-        if (STOOK_LIKELY(stook_section_swap_push(line_of(cache), object)))
-                return;
-        stook_slow_begin(how);
-        stook_slot_free_miss(&cache->front, object, stook_cache_free_double);
-        stook_slow_end(how);
+        if (STOOK_UNLIKELY(!stook_section_swap_push(line_of(cache), object)))
+                free_below(cache, 1, &object, how);
 }
 
 static STOOK_NOINLINE void free_plain(struct stook_cache *cache, void *object, uint64_t how)
@@ -232,32 +280,6 @@ void stook_free_slow(struct stook_cache *cache, void *object, uint64_t how)
 
 /* ---- many ---- */
 
-/* Objects of one node, the one that this thread runs on now. Returns how many there were. */
-static STOOK_NOINLINE size_t alloc_of_node(struct stook_cache *cache, size_t n, void **objects)
-{
-        unsigned home = stook_os_node_home(stook_slot_node());
-        size_t got = 0;
-
-        while (got < n && (objects[got] = stook_slot_alloc_node(&cache->front, home, true)))
-                got++;
-        return got;
-}
-
-/* What a slot and its barn do not have comes from the slabs. */
-static bool alloc_rest(struct stook_cache *cache, size_t n, void **objects, size_t got)
-{
-        size_t filled = stook_slab_fill(&cache->slabs, stook_slot_node(), n - got, objects + got,
-                                        STOOK_FILL_ASCENDING);
-
-        if (STOOK_LIKELY(got + filled == n)) {
-                stook_count(&cache->counters, STOOK_STAT_alloc_slowpath, filled);
-                return true;
-        }
-        /* The part of the slabs is not counted yet: it never was the user's. */
-        stook_slab_drain(&cache->slabs, filled, objects + got);
-        return false;
-}
-
 /* Objects that are charged to no group any more. */
 static void free_all(struct stook_cache *cache, size_t n, void **objects, uint64_t how)
 {
@@ -266,32 +288,27 @@ static void free_all(struct stook_cache *cache, size_t n, void **objects, uint64
         if (STOOK_UNLIKELY(stook_slots_by_node))
                 n = stook_slot_free_remote_bulk(&cache->front, n, objects);
         pushed = stook_slot_free_bulk(&cache->front, n, objects);
-        if (pushed == n)
-                return;
-        stook_slow_begin(how);
-        stook_count(&cache->counters, STOOK_STAT_free_slowpath, n - pushed);
-        stook_slab_drain(&cache->slabs, n - pushed, objects + pushed);
-        stook_slow_end(how);
+        if (pushed < n)
+                free_below(cache, n - pushed, objects + pushed, how);
 }
 
 /* All or none, charged to no group yet. */
 static bool alloc_all(struct stook_cache *cache, size_t n, void **objects, uint64_t how)
 {
-        bool one_node = STOOK_UNLIKELY(how & STOOK_HOW_THISNODE) && stook_slots_by_node, all;
-        size_t got = one_node ? 0 : stook_slot_alloc_bulk(&cache->front, n, objects);
+        size_t got = 0;
 
+        if (STOOK_UNLIKELY(how & STOOK_HOW_THISNODE) && stook_slots_by_node)
+                how = stook_how_with_node(how, -1);
+        else
+                got = stook_slot_alloc_bulk(&cache->front, n, objects);
         if (got == n)
                 return true;
         if (STOOK_UNLIKELY(stook_cache_is_destroyed(cache)))
                 return false;
-        stook_slow_begin(how);
-        if (one_node)
-                got = alloc_of_node(cache, n, objects);
-        all = got == n || (!one_node && alloc_rest(cache, n, objects, got));
-        stook_slow_end(how);
-        if (!all)
+        got += alloc_below(cache, n - got, objects + got, how);
+        if (got < n)
                 free_all(cache, got, objects, how);
-        return all;
+        return got == n;
 }
 
 static bool alloc_all_charged(struct stook_cache *cache, size_t n, void **objects, uint64_t how)
@@ -324,13 +341,17 @@ bool stook_alloc_bulk_slow(struct stook_cache *cache, size_t n, void **objects, 
         return true;
 }
 
-void stook_free_bulk_slow(struct stook_cache *cache, size_t n, void **objects)
+void stook_free_bulk_slow(struct stook_cache *cache, size_t n, void **objects, uint64_t how)
 {
         if (STOOK_UNLIKELY(cache->watch)) {
-                stook_watch_free_bulk(cache, n, objects);
+                stook_watch_free_bulk(cache, n, objects, how);
                 return;
         }
+        if (STOOK_UNLIKELY(how & STOOK_HOW_NOLOCK))
+                stook_lock_raise(0);
         if (stook_cache_is_accounted(cache))
                 stook_account_uncharge(cache, n, objects);
-        free_all(cache, n, objects, 0);
+        free_all(cache, n, objects, how);
+        if (STOOK_UNLIKELY(how & STOOK_HOW_NOLOCK))
+                stook_lock_lower();
 }

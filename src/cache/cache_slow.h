@@ -177,7 +177,10 @@ void stook_free_slow(struct stook_cache *cache, void *object, uint64_t how);
  */
 bool stook_alloc_bulk_slow(struct stook_cache *cache, size_t n, void **objects, uint64_t how);
 
-/* @n objects that are known to be of @cache; the array is left in any order. */
-void stook_free_bulk_slow(struct stook_cache *cache, size_t n, void **objects);
+/*
+ * @n objects that are known to be of @cache; the array is left in any order. errno stays.
+ * @how: STOOK_HOW_NOLOCK or 0.
+ */
+void stook_free_bulk_slow(struct stook_cache *cache, size_t n, void **objects, uint64_t how);
 
 #endif

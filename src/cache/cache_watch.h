@@ -40,7 +40,7 @@ STOOK_INLINE bool stook_watch_wants_line(uint32_t watch)
 void *stook_watch_alloc(struct stook_cache *cache, uint64_t how);
 void stook_watch_free(struct stook_cache *cache, void *object, uint64_t how);
 bool stook_watch_alloc_bulk(struct stook_cache *cache, size_t n, void **objects, uint64_t how);
-void stook_watch_free_bulk(struct stook_cache *cache, size_t n, void **objects);
+void stook_watch_free_bulk(struct stook_cache *cache, size_t n, void **objects, uint64_t how);
 
 /*
  * @object of a prefilled sheaf goes to its user. The call cannot fail. Return: @object, or another

@@ -100,8 +100,11 @@ void *stook_meta_reserve(size_t bytes)
         return at;
 }
 
-/* 0: this range is used up, or there is no memory for it. */
-static uintptr_t meta_range_bump(struct stook_meta_range *r, size_t bytes, size_t align)
+/*
+ * 0: this range is used up, or there is no memory for it. Not inlined, for the depth of the stack.
+ */
+static STOOK_NOINLINE uintptr_t meta_range_bump(struct stook_meta_range *r, size_t bytes,
+                                                size_t align)
 {
         uintptr_t at = __atomic_load_n(&r->bump, __ATOMIC_RELAXED), start;
 

@@ -17,7 +17,6 @@
  */
 #include <limits.h>
 
-#include "gate/gate.h"
 #include "rcu/rcu_open.h"
 #include "rcu/rcu_submit.h"
 #include "rcu/rcu_transit.h"
@@ -66,8 +65,7 @@ void stook_rcu_barrier_of(struct stook_rcu_cache *cache)
 
         if (!rcu || !stook_rcu_cache_is_used(cache))
                 return;
-        stook_gate_check();
-        stook_rcu_heal();
+        stook_rcu_check();
         if (!stook_rcu_may_wait(rcu, 1)) {
                 cannot(cache);
                 return;
@@ -155,8 +153,7 @@ STOOK_API void stook_rcu_barrier(void)
         const struct stook_rcu *rcu = stook_rcu_pinned();
         struct tables tables = { .n = 0 };
 
-        stook_gate_check();
-        stook_rcu_heal();
+        stook_rcu_check();
         if (rcu && !stook_rcu_may_wait(rcu, 1)) {
                 cannot(NULL);
                 return;

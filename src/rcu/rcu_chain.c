@@ -9,7 +9,6 @@
  * Concurrency: M1: fence between the push to `waiting` and the try of the turn, and between the end
  *  of the turn and the look at `waiting`: one of the two threads sees the other.
  */
-#include "gate/gate.h"
 #include "rcu/rcu_submit.h"
 #include "rcu/rcu_transit.h"
 #include "slab/slab.h"
@@ -57,11 +56,9 @@ static void done(struct stook_rcu_head *head)
         struct stook_rcu_asked *asked = stook_rcu_turn_asked(head);
         struct stook_rcu_cache *cache = cache_of(asked->turn);
         uint64_t ticket = stook_transit_begin();
-        unsigned place = stook_rcu_inside_begin(STOOK_INSIDE_RCU_CALLBACK,
-                                                __builtin_frame_address(0));
+        unsigned place = stook_rcu_callback_begin(__builtin_frame_address(0));
         struct stook_link *lost;
 
-        stook_gate_check();
         if (stook_rcu_turn_begin(asked, ticket)) {
                 free_batch(cache, asked->batch, &asked->batch);
                 if (stook_rcu_turn_end(asked, ticket))
@@ -73,7 +70,7 @@ static void done(struct stook_rcu_head *head)
                 lost = __atomic_exchange_n(&asked->batch, NULL, __ATOMIC_ACQ_REL);
                 free_batch(cache, lost, &lost);
         }
-        stook_rcu_inside_end(STOOK_INSIDE_RCU_CALLBACK, place);
+        stook_rcu_callback_end(place);
         stook_transit_end(ticket);
 }
 

@@ -13,7 +13,6 @@
  */
 #include <limits.h>
 
-#include "gate/gate.h"
 #include "os/os.h"
 #include "rcu/rcu_open.h"
 #include "rcu/rcu_submit.h"
@@ -98,13 +97,11 @@ static void done(struct stook_rcu_head *head)
 {
         struct stook_rcu_asked *asked = stook_rcu_turn_asked(head);
         uint64_t ticket = stook_transit_begin();
-        unsigned place = stook_rcu_inside_begin(STOOK_INSIDE_RCU_CALLBACK,
-                                                __builtin_frame_address(0));
+        unsigned place = stook_rcu_callback_begin(__builtin_frame_address(0));
 
-        stook_gate_check();
         if (stook_rcu_turn_begin(asked, ticket))
                 next_tick(asked, ticket);
-        stook_rcu_inside_end(STOOK_INSIDE_RCU_CALLBACK, place);
+        stook_rcu_callback_end(place);
         stook_transit_end(ticket);
 }
 

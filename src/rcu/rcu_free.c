@@ -8,7 +8,6 @@
 
 #include "barn/barn.h"
 #include "base/lock.h"
-#include "gate/gate.h"
 #include "rcu/rcu_open.h"
 #include "rcu/rcu_submit.h"
 #include "rcu/rcu_transit.h"
@@ -158,20 +157,12 @@ static int put_elsewhere(struct stook_rcu_cache *cache, void *object, bool noloc
         return 0;
 }
 
-/* What a call does that may call the implementation. */
-static void check(bool nolock)
-{
-        if (nolock)
-                return;
-        stook_gate_check();
-        stook_rcu_heal();
-}
-
 static STOOK_NOINLINE int free_slow(struct stook_rcu_cache *cache, void *object, bool nolock)
 {
         if (!stook_rcu_cache_is_used(cache) && !stook_rcu_cache_use(cache))
                 return -ENOTSUP;
-        check(nolock);
+        if (!nolock)
+                stook_rcu_check();
         return put(cache, object, nolock) ? 0 : put_elsewhere(cache, object, nolock);
 }
 
@@ -206,9 +197,10 @@ int stook_rcu_free_large(void *object, size_t bytes, bool nolock)
 
         if (!stook_rcu_pin(NULL))
                 return -ENOTSUP;
-        check(nolock);
         if (nolock)
                 stook_lock_raise(0);
+        else
+                stook_rcu_check();
         done = bytes < ALONE_BYTES ? put(NULL, object, nolock) : put_alone(NULL, object, nolock);
         if (nolock)
                 stook_lock_lower();

@@ -11,7 +11,7 @@
  * So frames count as on another one where the call runs on the alternate signal stack, where the
  * thread's own storage lies between the two, and where they are far apart.
  *
- * Place: called by the files of this layer, and by life; calls os.
+ * Place: called by the files of this layer, and by life; calls gate, os.
  * Invariants:
  *  I1 a bit of `inside` (base/thread.h) that is set has a place, unless all places were taken.
  *     Then the bit stays set after a jump.
@@ -73,6 +73,19 @@ void stook_rcu_inside_end(uint8_t what, unsigned place)
         __atomic_signal_fence(__ATOMIC_SEQ_CST);
         if (place < PLACES)
                 __atomic_store_n(&places[place].whose, 0, __ATOMIC_RELAXED);
+}
+
+unsigned stook_rcu_callback_begin(const void *frame)
+{
+        unsigned place = stook_rcu_inside_begin(STOOK_INSIDE_RCU_CALLBACK, frame);
+
+        stook_gate_check();
+        return place;
+}
+
+void stook_rcu_callback_end(unsigned place)
+{
+        stook_rcu_inside_end(STOOK_INSIDE_RCU_CALLBACK, place);
 }
 
 static bool is_gone(uintptr_t frame, uintptr_t here)

@@ -27,7 +27,6 @@
  *  taken whole (base/pending_stack.h).
  * Failure: without an implementation spans stay deferred.
  */
-#include "gate/gate.h"
 #include "pages/policy.h"
 #include "pages/span.h"
 #include "rcu/rcu_submit.h"
@@ -70,11 +69,10 @@ static void sheaf_done(struct stook_rcu_head *head)
         struct stook_sheaf *sheaf = stook_sheaf_of_head(head);
         unsigned place;
 
-        place = stook_rcu_inside_begin(STOOK_INSIDE_RCU_CALLBACK, __builtin_frame_address(0));
-        stook_gate_check();
+        place = stook_rcu_callback_begin(__builtin_frame_address(0));
         stook_rcu_unbook(stook_rcu_bytes_of(sheaf));
         free_sheaf(sheaf);
-        stook_rcu_inside_end(STOOK_INSIDE_RCU_CALLBACK, place);
+        stook_rcu_callback_end(place);
 }
 
 static void submit_now(struct stook_sheaf *sheaf)
@@ -123,11 +121,10 @@ static void span_done(struct stook_rcu_head *head)
         struct stook_list *list = (struct stook_list *)head;
         unsigned place;
 
-        place = stook_rcu_inside_begin(STOOK_INSIDE_RCU_CALLBACK, __builtin_frame_address(0));
-        stook_gate_check();
+        place = stook_rcu_callback_begin(__builtin_frame_address(0));
         stook_span_give(stook_container_of(list, struct stook_span, list));
         stook_pages_step();
-        stook_rcu_inside_end(STOOK_INSIDE_RCU_CALLBACK, place);
+        stook_rcu_callback_end(place);
 }
 
 static void submit_spans(void)

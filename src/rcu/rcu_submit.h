@@ -7,6 +7,7 @@
 
 #include "barn/barn.h"
 #include "base/thread.h"
+#include "gate/gate.h"
 #include "rcu/rcu.h"
 
 /* ---- rcu_use.c ---- */
@@ -51,6 +52,12 @@ bool stook_rcu_is_in_call(void);
  */
 unsigned stook_rcu_inside_begin(uint8_t what, const void *frame);
 void stook_rcu_inside_end(uint8_t what, unsigned place);
+/*
+ * Around what a callback of ours does. It is the first thing of the library that a forked child may
+ * run, so it makes the gate's check. @frame and return: as above.
+ */
+unsigned stook_rcu_callback_begin(const void *frame);
+void stook_rcu_callback_end(unsigned place);
 void stook_rcu_heal_slow(void);
 
 /*
@@ -60,6 +67,16 @@ STOOK_INLINE void stook_rcu_heal(void)
 {
         if (STOOK_UNLIKELY(stook_self_is_inside(STOOK_INSIDE_RCU)))
                 stook_rcu_heal_slow();
+}
+
+/*
+ * At the entry of a call that may call the implementation: the gate's check, too. Inlined: both
+ * look at where the stack is.
+ */
+STOOK_INLINE void stook_rcu_check(void)
+{
+        stook_gate_check();
+        stook_rcu_heal();
 }
 
 /* ---- rcu_submit.c: the caller is in transit (rcu_transit.h) up to the chain ---- */

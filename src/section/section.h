@@ -145,7 +145,7 @@ struct stook_slot_head {
         /* The slot's idle reaper (slot/slot_idle.c). Atomic, relaxed, hints. */
         uint32_t reap_calls;            /* steps so far */
         uint32_t reap_due_ms;           /* when the next round is due */
-        uint32_t unused;
+        uint32_t used;                  /* it has gone to a barn, and is counted (barn/barn.h) */
         uint64_t reap_clean_takes;      /* stook_pages_clean_takes() when the last round began */
         /* The next cache's struct stook_barns; 0: no round is under way */
         uintptr_t reap_at;

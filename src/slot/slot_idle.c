@@ -96,6 +96,14 @@ static void reap_cache(struct stook_barns *barns, struct stook_slot_head *own,
         stook_barns_visit_end(barns);
 }
 
+/* The slot goes to a barn, perhaps for the first time. */
+static void note_used(struct stook_slot_head *own)
+{
+        if (STOOK_UNLIKELY(!__atomic_load_n(&own->used, __ATOMIC_RELAXED)) &&
+            !__atomic_exchange_n(&own->used, 1, __ATOMIC_RELAXED))
+                __atomic_fetch_add(&stook_barn_slots, 1, __ATOMIC_RELAXED);
+}
+
 /*
  * Where this slot's look is, or begins now. NULL: none is due. The clock is asked by every
  * CLOCK_EVERYth call only.
@@ -133,6 +141,7 @@ void stook_slot_reap_idle(void)
         own = stook_slot_ops()->own();
         if (!own)
                 return;
+        note_used(own);
         idle.after_ms = stook_pages_decay_ms() / 8 + 1;
         at = round_of(own, &idle);
         if (STOOK_LIKELY(!at))

@@ -81,7 +81,6 @@ uint32_t stook_regions_ready(uint32_t index)
                 if (!fill(slot_at(bound), 0, stook_filled.lines))
                         break;
                 __atomic_store_n(&stook_filled.ready, bound + 1, __ATOMIC_RELEASE);
-                __atomic_fetch_add(&stook_barn_slots, 1, __ATOMIC_RELAXED);
         }
         stook_lock_drop(&growing);
         return bound;
@@ -102,11 +101,9 @@ struct stook_slot_head *stook_regions_locked(uint32_t slot)
         if (!stook_regions.base || !take_growing())
                 return NULL;
         filled = is_locked_filled(slot) || fill(at, 0, stook_filled.lines);
-        if (filled && !is_locked_filled(slot)) {
+        if (filled && !is_locked_filled(slot))
                 __atomic_fetch_or(&stook_filled.locked[slot / 64], UINT64_C(1) << slot % 64,
                                   __ATOMIC_RELEASE);
-                __atomic_fetch_add(&stook_barn_slots, 1, __ATOMIC_RELAXED);
-        }
         stook_lock_drop(&growing);
         return filled ? (struct stook_slot_head *)at : NULL;
 }

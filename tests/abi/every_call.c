@@ -28,6 +28,7 @@ static void test_every_call_is_there(void **state)
                 CALL(stook_cache_free),
                 CALL(stook_cache_alloc_bulk),
                 CALL(stook_cache_free_bulk),
+                CALL(stook_cache_free_bulk_nolock),
                 CALL(stook_cache_shrink),
                 CALL(stook_object_node),
                 CALL(stook_cache_object_size),

@@ -90,16 +90,24 @@ static void caches(void **state)
         reports = 0;
         CALL(stook_cache_free_bulk, cache, 0, NULL);
         stook_cache_free_bulk(NULL, 0, NULL);
+        CALL(stook_cache_free_bulk_nolock, cache, 0, NULL);
+        stook_cache_free_bulk_nolock(NULL, 0, NULL);
         assert_int_equal(reports, 0);
         object = none[1] = stook_cache_alloc(cache);
         assert_non_null(object);
         stook_cache_free_bulk(cache, 2, none);
         assert_int_equal(reports, 1);
         assert_int_equal(last_fault, STOOK_FAULT_FOREIGN);
+        none[0] = NULL;
+        object = none[1] = stook_cache_alloc(cache);
+        assert_non_null(object);
+        stook_cache_free_bulk_nolock(cache, 2, none);
+        assert_int_equal(reports, 2);
+        assert_int_equal(last_fault, STOOK_FAULT_FOREIGN);
 
         stook_cache_free(cache, NULL);
         stook_cache_free_nolock(cache, NULL);
-        assert_int_equal(reports, 1);
+        assert_int_equal(reports, 2);
         assert_int_equal(stook_cache_destroy(cache), 0);
 }
 

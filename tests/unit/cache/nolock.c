@@ -85,8 +85,7 @@ static void work(void)
         }
         assert_int_equal(stook_cache_alloc_bulk(cache, STOOK_NOLOCK, MANY, held), 0);
         all_differ(MANY);
-        for (size_t i = 0; i < MANY; i++)
-                stook_cache_free_nolock(cache, held[i]);
+        stook_cache_free_bulk_nolock(cache, MANY, held);
         for (size_t i = 0; i < MANY; i++)
                 assert_non_null(
                         held[i] = stook_cache_alloc_flags(cache, STOOK_NOLOCK | STOOK_ZERO));
@@ -108,8 +107,10 @@ static void work(void)
                         memset(held[i], 0x5a, sizes[k]);
                 }
                 all_differ(n);
-                for (size_t i = 0; i < n; i++)
+                /* One by one, and as objects of any cache or none. */
+                for (size_t i = 0; i < n / 2; i++)
                         stook_free_nolock(held[i]);
+                stook_cache_free_bulk_nolock(NULL, n - n / 2, held + n / 2);
         }
 }
 
@@ -217,6 +218,8 @@ static void says_so_without_memory(void **state)
         assert_null(stook_malloc_nolock(SIZE_MAX - 4096));
         assert_int_equal(errno, ENOMEM);
         errno = EDOM;
+        stook_cache_free_bulk_nolock(cache, n / 2, held + n - n / 2);
+        n -= n / 2;
         while (n)
                 stook_cache_free_nolock(cache, held[--n]);
         assert_int_equal(errno, EDOM);

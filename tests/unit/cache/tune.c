@@ -21,6 +21,7 @@
 #include "cache/cache.h"
 #include "pages/policy.h"
 #include "pages/span.h"
+#include "slot/slot_regions.h"
 
 #define ARGS(...) \
         (&(struct stook_cache_args){ .args_size = sizeof(struct stook_cache_args), __VA_ARGS__ })
@@ -408,6 +409,53 @@ static void test_grown_sheaves_stay_while_they_are_used(void **state)
         gone(cache);
 }
 
+/* As many as no slot keeps, and back: the slot goes to its barn. */
+static void use_slot(struct stook_cache *cache)
+{
+        static void *objects[3000];
+
+        for (unsigned i = 0; i < 3000; i++)
+                assert_non_null(objects[i] = stook_cache_alloc(cache));
+        for (unsigned i = 0; i < 3000; i++)
+                stook_cache_free(cache, objects[i]);
+}
+
+static bool is_used(unsigned locked_slot)
+{
+        struct stook_slot_head *head = stook_slots_head(stook_regions.rseq_slots + locked_slot);
+
+        return head && head->used;
+}
+
+/* What sheaves grow by is divided among slots that are used, not among those that are ready. */
+static void test_a_slot_counts_when_it_is_used(void **state)
+{
+        struct stook_cache *cache = stook_cache_create("slots", 64, NULL);
+        bool locked = !stook_regions.rseq_slots;
+        unsigned count, more;
+
+        (void)state;
+        use_slot(cache);
+        count = stook_barn_slots;
+        assert_true(count > 0);
+        if (!locked)
+                stook_regions_ready(stook_regions.rseq_slots < 64 ? stook_regions.rseq_slots - 1
+                                                                  : 63);
+        assert_non_null(stook_regions_locked(0));
+        assert_non_null(stook_regions_locked(1));
+        assert_int_equal(stook_barn_slots, count);
+        more = !is_used(0) + !is_used(1);
+        assert_true(more > 0);
+        for (unsigned i = 0; locked && i < 4; i++) {
+                stook_inject.locked_slot = i % 2 + 1;
+                use_slot(cache);
+        }
+        stook_inject.locked_slot = 0;
+        if (locked)
+                assert_int_equal(stook_barn_slots, count + more);
+        gone(cache);
+}
+
 static void test_a_reserve_is_there(void **state)
 {
         static void *objects[5000];
@@ -451,6 +499,7 @@ int main(void)
                 cmocka_unit_test(test_what_swings_stays_above_the_slabs),
                 cmocka_unit_test(test_sheaves_of_few_objects_grow_and_replace_the_smaller_ones),
                 cmocka_unit_test(test_grown_sheaves_stay_while_they_are_used),
+                cmocka_unit_test(test_a_slot_counts_when_it_is_used),
                 cmocka_unit_test(test_a_reserve_is_there),
                 cmocka_unit_test(test_tuned_under_load),
         };
