@@ -162,8 +162,8 @@ static inline void mnode_prefetch(const struct mnode *node)
 /*
  * Which entry is @key's: the number of pivots below it (I2). It has no branch, because where a key
  * goes cannot be predicted. One step of a binary search comes first, then all compares that are
- * left, at once: they do not wait for each other, as those of more steps would. (Measured at 1,000 ranges,
- * each lookup waiting for the one before: 19 ns; four steps 30 ns.)
+ * left, at once: they do not wait for each other, as those of more steps would. (Measured at 1,000
+ * ranges, each lookup waiting for the one before: 19 ns; four steps 30 ns.)
  */
 static inline unsigned mnode_find_wide(const struct mnode *node, uint64_t key)
 {
