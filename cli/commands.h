@@ -9,6 +9,8 @@
 #define STATUS_NOT_FOUND   127  /* as env(1) */
 
 int cmd_record(int argc, char **argv);
+int cmd_replay(int argc, char **argv);
 int cmd_run(int argc, char **argv);
+int cmd_symbolize(int argc, char **argv);
 
 #endif

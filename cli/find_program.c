@@ -52,49 +52,82 @@ int find_program(const char *name, char path[PATH_MAX])
         }
 }
 
-int find_drop_in(char path[PATH_MAX], char *message, size_t message_bytes)
+/* The folder of this command; "": not to be told. */
+static void own_folder(char folder[PATH_MAX])
 {
-        /* Beside the command; where it was installed; in an installation that was moved. */
-        static const char *const places[] = { "%s/" DROP_IN,
-#ifdef STOOK_LIBDIR
-                                              STOOK_LIBDIR "/" DROP_IN,
-#endif
-#ifdef STOOK_LIBDIR_FROM_BINDIR
-                                              "%s/" STOOK_LIBDIR_FROM_BINDIR "/" DROP_IN,
-#endif
-                                              "%s/../lib/" DROP_IN };
-        char folder[PATH_MAX], candidate[2 * PATH_MAX];
-        ssize_t n = readlink("/proc/self/exe", folder, sizeof folder - 1);
+        ssize_t n = readlink("/proc/self/exe", folder, PATH_MAX - 1);
 
         folder[n < 0 ? 0 : n] = 0;
         /* Without /proc: as it was called. */
-        if (n < 0 && realpath((const char *)getauxval(AT_EXECFN), folder))
-                n = (ssize_t)strlen(folder);
-        if (n < 0)
-                n = 0;
+        if (n < 0 && !realpath((const char *)getauxval(AT_EXECFN), folder))
+                folder[0] = 0;
         if (strrchr(folder, '/'))
                 *strrchr(folder, '/') = 0;
-        for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
-                if (places[i][0] == '%') {
-                        if (!n)
-                                continue;
-                        snprintf(candidate, sizeof candidate, "%s%s", folder, places[i] + 2);
-                } else {
-                        snprintf(candidate, sizeof candidate, "%s", places[i]);
-                }
-                if (!realpath(candidate, path))
+}
+
+/* The first of @places that is a file. "%s" in one is this command's folder. */
+static bool find_in(const char *const *places, size_t count, const char *name, const char *folder,
+                    char path[PATH_MAX])
+{
+        char candidate[2 * PATH_MAX];
+
+        for (size_t i = 0; i < count; i++) {
+                const char *place = places[i];
+
+                if (place[0] == '%' && !folder[0])
                         continue;
-                if (strpbrk(path, " :\t\n")) {
-                        snprintf(message, message_bytes,
-                                 "%s: LD_PRELOAD cannot name a file with a space or colon "
-                                 "in its path",
-                                 path);
-                        return -EINVAL;
-                }
-                return 0;
+                snprintf(candidate, sizeof candidate, "%s%s/%s", place[0] == '%' ? folder : "",
+                         place[0] == '%' ? place + 2 : place, name);
+                if (realpath(candidate, path))
+                        return true;
         }
+        return false;
+}
+
+int find_drop_in(char path[PATH_MAX], char *message, size_t message_bytes)
+{
+        /* Beside the command; where it was installed; in an installation that was moved. */
+        static const char *const places[] = { "%s",
+#ifdef STOOK_LIBDIR
+                                              STOOK_LIBDIR,
+#endif
+#ifdef STOOK_LIBDIR_FROM_BINDIR
+                                              "%s/" STOOK_LIBDIR_FROM_BINDIR,
+#endif
+                                              "%s/../lib" };
+        char folder[PATH_MAX];
+
+        own_folder(folder);
+        if (!find_in(places, sizeof places / sizeof places[0], DROP_IN, folder, path)) {
+                snprintf(message, message_bytes,
+                         "there is no %s beside the command (%s) or in its library folder", DROP_IN,
+                         folder[0] ? folder : "which cannot be told without /proc");
+                return -ENOENT;
+        }
+        if (strpbrk(path, " :\t\n")) {
+                snprintf(message, message_bytes,
+                         "%s: LD_PRELOAD cannot name a file with a space or colon in its path",
+                         path);
+                return -EINVAL;
+        }
+        return 0;
+}
+
+bool find_helper(const char *name, char path[PATH_MAX], char *message, size_t message_bytes)
+{
+        static const char *const places[] = { "%s",
+#ifdef STOOK_LIBEXECDIR
+                                              STOOK_LIBEXECDIR "/stook",
+#endif
+                                              "%s/../libexec/stook" };
+        char folder[PATH_MAX];
+
+        own_folder(folder);
+        if (find_in(places, sizeof places / sizeof places[0], name, folder, path) &&
+            !executable(path))
+                return true;
         snprintf(message, message_bytes,
-                 "there is no %s beside the command (%s) or in its library folder", DROP_IN,
-                 n ? folder : "which cannot be told without /proc");
-        return -ENOENT;
+                 "there is no %s beside the command (%s) or in the folder of its helpers", name,
+                 folder[0] ? folder : "which cannot be told without /proc");
+        return false;
 }

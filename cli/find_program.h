@@ -18,4 +18,10 @@ int find_program(const char *name, char path[PATH_MAX]);
  */
 int find_drop_in(char path[PATH_MAX], char *message, size_t message_bytes);
 
+/*
+ * A helper of the command's: beside it (build folder), else where helpers were installed.
+ * False: @message says why.
+ */
+bool find_helper(const char *name, char path[PATH_MAX], char *message, size_t message_bytes);
+
 #endif

@@ -16,7 +16,9 @@ static const struct command {
         const char *purpose;
 } commands[] = {
         { "run", cmd_run, "run a program on Stook's malloc; show what it did with memory" },
+        { "symbolize", cmd_symbolize, "name the functions and lines of call stacks" },
         { "record", cmd_record, "print a trace of allocations and frees" },
+        { "replay", cmd_replay, "make a trace's calls on Stook, with settings of your choice" },
 };
 
 static void print_help(FILE *out)

@@ -80,6 +80,8 @@ static void execute(const struct run_request *request, int tell)
                 error = unsetenv("STOOK_STATS");
         if (!error && request->group_limit)
                 error = setenv("STOOK_GROUP_LIMIT", request->group_limit, 1);
+        for (char **v = request->variables; !error && v && *v; v++)
+                error = putenv(*v);
         if (!error && request->output_to_null)
                 error = !to_null(STDOUT_FILENO, O_WRONLY) || !to_null(STDERR_FILENO, O_WRONLY);
         if (!error && request->input_from_null)

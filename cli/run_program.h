@@ -18,6 +18,7 @@ struct run_request {
         const char *preload;            /* value of LD_PRELOAD; NULL: as it is */
         const char *stats_file;         /* value of STOOK_STATS; NULL: not set */
         const char *group_limit;        /* value of STOOK_GROUP_LIMIT; NULL: as it is */
+        char      **variables;          /* "NAME=VALUE", the last one NULL; NULL: none */
         bool        output_to_null;     /* stdout and stderr */
         bool        input_from_null;
         /* NULL, or called every WATCH_MS while the program runs. */

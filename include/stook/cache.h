@@ -214,7 +214,7 @@ STOOK_PUBLIC void *stook_cache_alloc_node(struct stook_cache *cache, unsigned fl
  * @object: from this cache; NULL is fine
  * Misuse is a pointer that is no object of this cache, or a second free that is noticed. It is
  * reported with the pointer, the cache, the slab and the offset there. Then the process aborts.
- * With STOOK_ON_FAULT=report the call does nothing instead. errno is preserved.
+ * With STOOK_ON_FAULT=log the call does nothing instead. errno is preserved.
  * Threads: MT-safe, signal-safe.
  */
 STOOK_PUBLIC void stook_cache_free(struct stook_cache *cache, void *object);

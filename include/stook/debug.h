@@ -1,8 +1,9 @@
 /*
  * <stook/debug.h> - reports of misuse
  *
- * A report is one line on standard error. Then the process aborts. With STOOK_ON_FAULT=report the
- * process goes on, and the call that was misused has done nothing.
+ * A report is a line on standard error, and indented lines with what else is known. Then the
+ * process aborts. With STOOK_ON_FAULT=log the process goes on, and the call that was misused has
+ * done nothing.
  */
 #ifndef STOOK_DEBUG_H
 #define STOOK_DEBUG_H
@@ -25,6 +26,11 @@ enum stook_fault {
         STOOK_FAULT_CORRUPT,            /* an invariant of the heap does not hold */
         STOOK_FAULT_RCU,                /* a wait for a grace period could never end */
         STOOK_FAULT_DEADLOCK,           /* a call would wait for the call it was made in */
+        STOOK_FAULT_OVERRUN,            /* bytes behind an object were written */
+        STOOK_FAULT_UNDERRUN,           /* bytes before an object were written */
+        STOOK_FAULT_WRITE_AFTER_FREE,   /* an object was written while it was free */
+        STOOK_FAULT_WRONG_SIZE,         /* a free names another size than the allocation */
+        STOOK_FAULT_LEAK,               /* nothing in the program leads to the object any more */
 };
 
 /* What a report says. Pointers are valid during the callback only. */

@@ -9,7 +9,7 @@
  * Threads: all calls are MT-safe and signal-safe, as <stook/cache.h> defines these words.
  * Errors: an allocation returns NULL with errno ENOMEM if there is no memory, a group's limit is
  * met, or the product of its arguments is no size_t. Frees preserve errno. A pointer at which no
- * object of this heap starts is misuse: it is reported, and with STOOK_ON_FAULT=report nothing else
+ * object of this heap starts is misuse: it is reported, and with STOOK_ON_FAULT=log nothing else
  * is done.
  */
 #ifndef STOOK_MALLOC_H

@@ -49,6 +49,8 @@ extern struct stook_inject {
          * may.
          */
         void   (*landing)(struct stook_front *front);
+        /* Called with the lock of the regions held, before lines of a slot are filled. */
+        void   (*filling)(char *slot);
 
         /* Counted by the library. */
         uint32_t evacuate_sleeps; /* sleeps of at most 1 ms for the holder of a locked slot */

@@ -1,6 +1,8 @@
 /*
  * Purpose: see options.h.
- *   STOOK_ON_FAULT=abort|report          what follows a report
+ *   STOOK_ON_FAULT=abort|log|isolate     what follows a report
+ *   STOOK_REPORT_JSON=FILE              each report as a line of JSON, too
+ *   STOOK_SYMBOLIZER=PATH               the command that names functions and lines in reports
  *   STOOK_THP=system|always|never        transparent huge pages for our ranges
  *   STOOK_DECAY_MS=0..3600000            how long free pages stay before they are purged
  *   STOOK_CAPACITY=0..65534              sheaf capacity of all caches
@@ -25,7 +27,7 @@
 #include "report/report.h"
 #include "slot/slot_node.h"
 
-static const char *const on_fault_names[] = { "abort", "report" };
+static const char *const on_fault_names[] = { "abort", "log", "isolate", "report" };
 static const char *const thp_names[] = { "system", "always", "never" };
 static unsigned thp = STOOK_THP_SYSTEM;
 static bool maintenance;
@@ -64,13 +66,18 @@ static int64_t number(const char *variable, int64_t most, int64_t otherwise, con
 
 void stook_options_read(void)
 {
+        unsigned on_fault;
         int64_t decay;
 
         stook_os_env_check_spelling();
         if (number("STOOK_MAP_NAMES", 1, 0, "0 or 1"))
                 stook_os_name_mappings();
-        stook_report_set_policy(choice("STOOK_ON_FAULT", on_fault_names, 2, STOOK_ON_FAULT_ABORT,
-                                       "abort or report"));
+        on_fault = choice("STOOK_ON_FAULT", on_fault_names, 4, STOOK_ON_FAULT_ABORT,
+                          "abort, log or isolate");
+        /* "report" is the old name of log. */
+        stook_report_set_policy(on_fault == 3 ? STOOK_ON_FAULT_LOG : on_fault);
+        stook_report_set_symbolizer(stook_os_env("STOOK_SYMBOLIZER"));
+        stook_report_set_json(stook_os_env("STOOK_REPORT_JSON"));
         thp = choice("STOOK_THP", thp_names, 3, STOOK_THP_SYSTEM, "system, always or never");
         stook_pages_set_thp(thp);
         decay = number("STOOK_DECAY_MS", 3600000, -1, "milliseconds, 0 to 3600000");

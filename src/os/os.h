@@ -185,6 +185,40 @@ void stook_os_env_check_spelling(void);
  */
 bool stook_os_same_stack(uintptr_t address);
 
+/* ---- read_memory.c ---- */
+/*
+ * Copies memory of this process by the kernel. False: not all of it is there, or the system refuses
+ * such calls.
+ */
+bool stook_os_read_memory(void *to, const void *from, size_t bytes);
+
+/* ---- lines.c ---- */
+/*
+ * Calls @each for each line of a file, until it answers true. False: the file cannot be read.
+ */
+bool stook_os_each_line(const char *path, bool (*each)(const char *line, void *data), void *data);
+
+/* ---- helper.c ---- */
+/* Stacks of the two children that execute a helper. */
+struct stook_helper {
+        char outer[8192], inner[8192];
+};
+/*
+ * Executes argv[0] (a path), gives it @request on its standard input, and reads what it answers, at
+ * most @room bytes, until it closes its standard output. Waits @wait_ms at most. Returns bytes of
+ * the answer; 0: none.
+ */
+size_t stook_os_ask_helper(struct stook_helper *helper, char *const *argv, const char *request,
+                           size_t bytes, char *answer, size_t room, unsigned wait_ms);
+/* Adds to a file, which is made if need be, in one write. */
+void stook_os_append(const char *path, const char *text, size_t bytes);
+
+/* ---- self.c ---- */
+/* The name of the program, without folders. */
+const char *stook_os_program(void);
+/* The kernel's number of this thread; that of the first one is the process id. */
+uint32_t stook_os_thread_number(void);
+
 /* ---- random.c, clock.c, futex.c, write.c ---- */
 /* Seeded once from AT_RANDOM, or the clock; any thread. */
 uint64_t stook_os_random(void);

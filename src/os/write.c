@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "os/os.h"
+#include "os/system_call.h"
 
 void stook_os_write(const char *text, size_t bytes)
 {
@@ -23,6 +24,17 @@ void stook_os_write(const char *text, size_t bytes)
                 bytes -= (size_t)n;
         }
         errno = before;
+}
+
+void stook_os_append(const char *path, const char *text, size_t bytes)
+{
+        long fd = stook_call(SYS_openat, AT_FDCWD, path,
+                             O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0600);
+
+        if (stook_call_failed(fd))
+                return;
+        stook_call(SYS_write, fd, text, bytes);
+        stook_call_close((int)fd);
 }
 
 _Noreturn void stook_os_abort(void)

@@ -1,99 +1,21 @@
 /*
- * Purpose: one line about misuse, to stderr and to the program's own hook; then an abort, or not.
+ * Purpose: reports about misuse, to stderr and to the program's own hook; then an abort, or not.
  * Place: called by every layer that notices something; calls os (write, abort).
  * Concurrency: any thread, any instruction. The hook and its data are one pair (base/pair.h), so
  *  that a call never gets the data of another hook.
+ * The first line is made on the stack of the call. What follows it needs a room (report_room.c), of
+ * which there are few: a report that gets none has its first line only.
  */
-#include <stdarg.h>
-
 #include "base/lock.h"
 #include "base/pair.h"
 #include "os/os.h"
 #include "report/report.h"
+#include "report/report_inside.h"
+#include "report/text.h"
 
 static struct stook_pair hook;          /* function, data */
 uint32_t stook_report_policy;
 static uint64_t reports;                /* atomic */
-
-/* ---- format ---- */
-
-struct out {
-        char  *buffer;
-        size_t bytes, room;             /* written; at most, without the 0 at the end */
-};
-
-static void put(struct out *out, char c)
-{
-        if (out->bytes < out->room)
-                out->buffer[out->bytes++] = c;
-}
-
-static void put_text(struct out *out, const char *text)
-{
-        while (*text)
-                put(out, *text++);
-}
-
-static void put_number(struct out *out, uint64_t n, unsigned base)
-{
-        char digits[20];
-        int i = 0;
-
-        do {
-                digits[i++] = "0123456789abcdef"[n % base];
-                n /= base;
-        } while (n);
-        while (i)
-                put(out, digits[--i]);
-}
-
-static void put_pointer(struct out *out, const void *pointer)
-{
-        put_text(out, "0x");
-        put_number(out, (uintptr_t)pointer, 16);
-}
-
-size_t stook_report_format(char *buffer, size_t bytes, const char *format, ...)
-{
-        struct out out = { .buffer = buffer, .room = bytes - 1 };
-        const char *text;
-        va_list args;
-
-        if (!bytes)
-                return 0;
-        va_start(args, format);
-        for (; *format; format++) {
-                if (*format != '%') {
-                        put(&out, *format);
-                        continue;
-                }
-                switch (*++format) {
-                case 's':
-                        text = va_arg(args, const char *);
-                        put_text(&out, text ? text : "(none)");
-                        break;
-                case 'p':
-                        put_pointer(&out, va_arg(args, const void *));
-                        break;
-                case 'u':
-                        put_number(&out, va_arg(args, uint64_t), 10);
-                        break;
-                case 'x':
-                        put_number(&out, va_arg(args, uint64_t), 16);
-                        break;
-                case '\0':
-                        format--;
-                        break;
-                default:
-                        put(&out, *format);
-                }
-        }
-        va_end(args);
-        buffer[out.bytes] = '\0';
-        return out.bytes;
-}
-
-/* ---- reports ---- */
 
 static const char *const words[] = {
         [STOOK_FAULT_FOREIGN] = "foreign pointer",
@@ -105,54 +27,60 @@ static const char *const words[] = {
         [STOOK_FAULT_CORRUPT] = "corrupted",
         [STOOK_FAULT_RCU] = "endless wait",
         [STOOK_FAULT_DEADLOCK] = "deadlock",
+        [STOOK_FAULT_OVERRUN] = "overrun",
+        [STOOK_FAULT_UNDERRUN] = "underrun",
+        [STOOK_FAULT_WRITE_AFTER_FREE] = "write after free",
+        [STOOK_FAULT_WRONG_SIZE] = "wrong size",
+        [STOOK_FAULT_LEAK] = "leak",
 };
 
-static void put_report(struct out *out, const struct stook_report *report, const char *detail)
+const char *stook_report_fault_words(enum stook_fault fault)
 {
-        put_text(out, "stook: ");
-        put_text(out, words[report->fault]);
-        if (report->object) {
-                put_text(out, ": pointer ");
-                put_pointer(out, report->object);
+        return words[fault];
+}
+
+static void put_place(struct stook_text *text, const struct stook_report_about *about)
+{
+        if (!about->cache_name && !about->slab)
+                return;
+        stook_text_words(text, " (");
+        if (about->cache_name) {
+                stook_text_words(text, "cache ");
+                stook_text_words(text, about->cache_name);
         }
-        if (report->cache_name || report->slab) {
-                put_text(out, " (");
-                if (report->cache_name) {
-                        put_text(out, "cache ");
-                        put_text(out, report->cache_name);
-                }
-                if (report->slab) {
-                        put_text(out, report->cache_name ? ", slab " : "slab ");
-                        put_pointer(out, report->slab);
-                        put_text(out, " offset ");
-                        put_number(out, report->offset, 10);
-                }
-                put(out, ')');
+        if (about->slab) {
+                stook_text_words(text, about->cache_name ? ", slab " : "slab ");
+                stook_text_pointer(text, about->slab);
+                stook_text_words(text, " offset ");
+                stook_text_number(text, about->offset, 10);
         }
-        if (detail) {
-                put_text(out, ": ");
-                put_text(out, detail);
+        stook_text_put(text, ')');
+}
+
+static void put_first_line(struct stook_text *text, const struct stook_report_about *about)
+{
+        stook_text_words(text, "stook: ");
+        stook_text_words(text, words[about->fault]);
+        if (about->object) {
+                stook_text_words(text, ": pointer ");
+                stook_text_pointer(text, about->object);
+        }
+        put_place(text, about);
+        if (about->detail) {
+                stook_text_words(text, ": ");
+                stook_text_words(text, about->detail);
         }
 }
 
-STOOK_COLD void stook_report_found(enum stook_fault fault, const void *object,
-                                   const char *cache_name, const void *slab, size_t offset,
-                                   const char *detail)
+static void call_hook(const struct stook_report_about *about, const char *line)
 {
-        /* A cache's name is at most 63 bytes, so is twice that of details. */
-        char text[320];
-        struct out out = { .buffer = text, .room = sizeof(text) - 2 };
         struct stook_report report = {
-                .report_size = sizeof(report), .fault = fault, .text = text, .object = object,
-                .cache_name = cache_name, .slab = slab, .offset = offset,
+                .report_size = sizeof(report), .fault = about->fault, .text = line,
+                .object = about->object, .cache_name = about->cache_name, .slab = about->slab,
+                .offset = about->offset,
         };
         struct stook_pair call = stook_pair_read(&hook);
 
-        __atomic_fetch_add(&reports, 1, __ATOMIC_RELAXED);
-        put_report(&out, &report, detail);
-        text[out.bytes] = '\n';
-        stook_os_write(text, out.bytes + 1);
-        text[out.bytes] = '\0';
         /* Exchanging the pair for itself reads it whole. */
         while (!stook_pair_cas(&hook, &call, call))
                 ;
@@ -165,13 +93,48 @@ STOOK_COLD void stook_report_found(enum stook_fault fault, const void *object,
         }
 }
 
+static void tell(const struct stook_report_about *about, bool found)
+{
+        /* A cache's name is at most 63 bytes, so is twice that of details. */
+        char line[320];
+        struct stook_text text = { .buffer = line, .room = sizeof(line) - 2 };
+
+        __atomic_fetch_add(&reports, 1, __ATOMIC_RELAXED);
+        put_first_line(&text, about);
+        line[text.bytes] = '\n';
+        stook_report_tell(about, line, text.bytes + 1, found);
+        line[text.bytes] = '\0';
+        call_hook(about, line);
+}
+
+STOOK_COLD void stook_report_about_found(const struct stook_report_about *about)
+{
+        tell(about, true);
+}
+
+STOOK_COLD void stook_report_about(const struct stook_report_about *about)
+{
+        tell(about, false);
+        if (!stook_report_goes_on())
+                stook_os_abort();
+}
+
+#define ABOUT \
+        { .fault = fault, .object = object, .cache_name = cache_name, .slab = slab, \
+          .offset = offset, .detail = detail }
+
+STOOK_COLD void stook_report_found(enum stook_fault fault, const void *object,
+                                   const char *cache_name, const void *slab, size_t offset,
+                                   const char *detail)
+{
+        stook_report_about_found(&(struct stook_report_about)ABOUT);
+}
+
 STOOK_COLD void stook_report_fault(enum stook_fault fault, const void *object,
                                    const char *cache_name, const void *slab, size_t offset,
                                    const char *detail)
 {
-        stook_report_found(fault, object, cache_name, slab, offset, detail);
-        if (__atomic_load_n(&stook_report_policy, __ATOMIC_RELAXED) == STOOK_ON_FAULT_ABORT)
-                stook_os_abort();
+        stook_report_about(&(struct stook_report_about)ABOUT);
 }
 
 STOOK_COLD void stook_report_impossible(const char *label)

@@ -1,10 +1,12 @@
 /*
- * Purpose: report misuse: one line on stderr, stable text, without an allocation; then abort, or go
- * on where STOOK_ON_FAULT=report says so.
+ * Purpose: report misuse on stderr: stable text, without an allocation, in one write; then abort,
+ * or go on where STOOK_ON_FAULT=log or isolate says so.
  * Text:  stook: FAULT: pointer 0x... (cache NAME, slab 0x... offset N)[: detail]
  * Parts that are not known (NULL) are left out. FAULT is one of
  *        foreign pointer, pointer to no live object, interior pointer, wrong cache, double free,
- *        objects left, corrupted, endless wait, deadlock
+ *        objects left, corrupted, endless wait, deadlock, overrun, underrun, write after free,
+ *        wrong size, leak
+ * Lines that are indented follow, as far as something is known (report_body.c).
  * Concurrency: any thread, any instruction; each report is one write.
  */
 #ifndef STOOK_REPORT_H
@@ -25,6 +27,47 @@ STOOK_COLD void stook_report_found(enum stook_fault fault, const void *object,
                                    const char *cache_name, const void *slab, size_t offset,
                                    const char *detail);
 
+/* Where a thread allocated or freed an object. */
+struct stook_report_track {
+        uint32_t thread;                /* the system's number; 0: not known */
+        uint32_t stack;                 /* of stook_stack_here (stack/stack.h); 0: not known */
+        uint64_t at_ms;                 /* of stook_os_clock_ms */
+};
+
+/* All that may be known of a misuse. What is not known is 0 or NULL. */
+struct stook_report_about {
+        enum stook_fault fault;
+        const void *object;             /* the pointer that was passed, or that is at fault */
+        const char *cache_name;
+        const void *slab;
+        size_t      offset;             /* of `object` in the slab */
+        size_t      object_bytes;       /* of the cache or class */
+        size_t      requested_bytes;    /* by the program, of this object */
+        const char *detail;
+        const struct stook_report_track *allocated, *freed;
+        const uint8_t *dump;            /* memory to be shown; it may be unmapped */
+        size_t      dump_bytes;
+        const uint8_t *bad;             /* the first byte that is not as expected */
+        uint8_t     expected, found;
+};
+
+/* Reports it, then does as the policy says (stook_report_fault), or always returns. */
+STOOK_COLD void stook_report_about(const struct stook_report_about *about);
+STOOK_COLD void stook_report_about_found(const struct stook_report_about *about);
+
+/* ---- report_stack.c, report_json.c ---- */
+/* Where call stacks come from (stack/stack.h). Set once, when the first mode that wants them is. */
+struct stook_report_stack_source {
+        uint32_t (*here)(unsigned skip);
+        unsigned (*frames)(uint32_t id, uintptr_t *frames, unsigned most);
+};
+void stook_report_set_stacks(const struct stook_report_stack_source *source);
+/* At start. The program `stook`, which names the addresses of stacks. NULL: none. */
+void stook_report_set_symbolizer(const char *path);
+const char *stook_report_symbolizer(void);
+/* At start. A file that gets each report as a line of JSON. NULL: none. */
+void stook_report_set_json(const char *path);
+
 /* An invariant of ours does not hold: file-independent label, e.g. "slab I2". Always aborts. */
 STOOK_COLD _Noreturn void stook_report_impossible(const char *label);
 
@@ -38,7 +81,8 @@ STOOK_COLD _Noreturn void stook_report_rank(const char *held, const char *wanted
 #define stook_assert(cond, label) \
         do { if (STOOK_UNLIKELY(!(cond))) stook_report_impossible(label); } while (0)
 
-enum stook_on_fault { STOOK_ON_FAULT_ABORT, STOOK_ON_FAULT_REPORT };
+/* STOOK_ON_FAULT: LOG goes on. ISOLATE goes on, and the object is never handed out again. */
+enum stook_on_fault { STOOK_ON_FAULT_ABORT, STOOK_ON_FAULT_LOG, STOOK_ON_FAULT_ISOLATE };
 extern uint32_t stook_report_policy STOOK_HIDDEN;        /* atomic, enum stook_on_fault */
 void stook_report_set_policy(enum stook_on_fault policy);
 
@@ -46,6 +90,11 @@ void stook_report_set_policy(enum stook_on_fault policy);
 STOOK_INLINE bool stook_report_goes_on(void)
 {
         return __atomic_load_n(&stook_report_policy, __ATOMIC_RELAXED) != STOOK_ON_FAULT_ABORT;
+}
+
+STOOK_INLINE bool stook_report_isolates(void)
+{
+        return __atomic_load_n(&stook_report_policy, __ATOMIC_RELAXED) == STOOK_ON_FAULT_ISOLATE;
 }
 
 uint64_t stook_report_count(void);

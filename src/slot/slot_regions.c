@@ -20,6 +20,7 @@
  */
 #include "slot/slot_node.h"
 #include "slot/slot_regions.h"
+#include "base/inject.h"
 #include "base/lock.h"
 #include "os/os.h"
 #include "pages/meta.h"
@@ -61,6 +62,7 @@ static bool fill(char *slot, uint32_t from, uint32_t to)
         struct stook_line *line = (struct stook_line *)slot;
         size_t bytes = (size_t)(to - from) << STOOK_LINE_SHIFT;
 
+        STOOK_INJECT_CALL(filling, slot);
         if (!(stook_slots_by_node ? stook_os_enable(line + from, bytes)
                                   : stook_os_commit(line + from, bytes)))
                 return false;

@@ -7,12 +7,9 @@
  * In the child barns are open and can be closed, rounds begin, and no group's id is lost.
  */
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -24,6 +21,7 @@
 #include "group/group.h"
 #include "race/beside.h"
 #include "race/breakpoint.h"
+#include "race/forked.h"
 
 #if !defined(__x86_64__)
 int main(void)
@@ -41,7 +39,7 @@ int main(void)
 static struct stook_cache *cache;
 static struct stook_group *group;
 static const char *path_name = "";
-static unsigned at_instruction, fork_kind;
+static unsigned at_instruction;
 static size_t cases, faults;
 
 static void fault(const char *what)
@@ -107,35 +105,16 @@ static void check_child(void)
         _exit(faults != 0);
 }
 
-static void fork_here(void)
+static void check_child_of_another_thread(void)
 {
-        int status = 0;
-        pid_t pid;
-
-        switch (fork_kind++ % 3) {
-        case 0:
-                pid = _Fork();
-                break;
-        case 1:
-                pid = fork();
-                break;
-        default:
-                pid = (pid_t)syscall(SYS_clone, SIGCHLD, 0, NULL, NULL, 0);
-        }
-        if (!pid) {
-                alarm(30);
-                faults = 0;
-                check_child();
-        }
-        if (pid < 0 || waitpid(pid, &status, 0) != pid || status) {
-                printf("child: status 0x%x\n", (unsigned)status);
-                fault("after a fork beside it");
-        }
+        faults = 0;
+        check_child();
 }
 
 static void act_fork(void)
 {
-        beside_run_whole(fork_here);
+        if (!forked_beside(check_child_of_another_thread))
+                fault("after a fork beside it");
 }
 
 /* The thread's own fork, on top of its call: the child makes the other half of it. */
@@ -144,11 +123,10 @@ static bool is_child;
 static void act_fork_on_top(void)
 {
         pid_t pid = _Fork();
-        int status = 0;
 
         if (!pid) {
                 is_child = true;
-                alarm(30);
+                forked_child_begins();
                 faults = 0;
                 stook_cache_free(cache, stook_cache_alloc(cache));
 #if !STOOK_LOCK_RANKS /* it waits for the registry, on top of a holder of a lock */
@@ -156,7 +134,7 @@ static void act_fork_on_top(void)
 #endif
                 return;
         }
-        if (pid < 0 || waitpid(pid, &status, 0) != pid || status)
+        if (!forked_child_is_well(pid))
                 fault("after a fork on top of it");
 }
 

@@ -20,12 +20,10 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -38,6 +36,7 @@
 #include "os/os.h"
 #include "race/beside.h"
 #include "race/breakpoint.h"
+#include "race/forked.h"
 #include "rcu/rcu_open.h"
 #include "rcu/rcu_submit.h"
 #include "rcu/rcu_transit.h"
@@ -344,7 +343,7 @@ static void in_child(const struct path *path, uint8_t *at, bool jumps)
 {
         pthread_t thread;
 
-        alarm(30);
+        forked_child_begins();
         faults = 0;
         if (!jumps && pthread_create(&thread, NULL, heir, NULL))
                 _exit(2);
@@ -363,38 +362,17 @@ static void in_child(const struct path *path, uint8_t *at, bool jumps)
 
 /* ---- (d) ---- */
 
-static unsigned fork_kind;
-
-static void fork_here(void)
+static void get_on_forked(void)
 {
-        int status = 0;
-        pid_t pid;
-
-        switch (fork_kind++ % 3) {
-        case 0:
-                pid = fork();
-                break;
-        case 1:
-                pid = _Fork();
-                break;
-        default:
-                pid = (pid_t)syscall(SYS_clone, SIGCHLD, 0, NULL, NULL, 0);
-        }
-        if (!pid) {
-                alarm(30);
-                faults = 0;
-                pthread_mutex_init(&serving, NULL);
-                get_on(true);
-        }
-        if (pid < 0 || waitpid(pid, &status, 0) != pid || status) {
-                printf("child: status 0x%x\n", (unsigned)status);
-                fault("after a fork beside it");
-        }
+        faults = 0;
+        pthread_mutex_init(&serving, NULL);
+        get_on(true);
 }
 
 static void act_fork(void)
 {
-        beside_run_whole(fork_here);
+        if (!forked_beside(get_on_forked))
+                fault("after a fork beside it");
 }
 
 static void run_fork(const struct path *path, uint8_t *at)
@@ -411,7 +389,6 @@ static void run_fork(const struct path *path, uint8_t *at)
 
 static void run_end(const struct path *path, uint8_t *at, bool jumps)
 {
-        int status = 0;
         pid_t pid;
 
         path->prepare();
@@ -419,10 +396,8 @@ static void run_end(const struct path *path, uint8_t *at, bool jumps)
         pid = fork();
         if (!pid)
                 in_child(path, at, jumps);
-        if (pid < 0 || waitpid(pid, &status, 0) != pid || status) {
-                printf("child: status 0x%x\n", (unsigned)status);
+        if (!forked_child_is_well(pid))
                 fault(jumps ? "after a jump out of it" : "after the end of its thread");
-        }
         stook_cache_free(cache, object);
         destroy();
 }

@@ -26,12 +26,11 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#include "contract/fake_slab.h"
 #include "evacuate/evacuate.h"
 #include "os/os.h"
-#include "pages/meta.h"
-#include "slot/slot_regions.h"
 #include "section/section_hot.h"
+#include "slot/slot_regions.h"
+#include "unit/slot/fixture.h"
 
 #if !defined(__x86_64__)
 int main(void)
@@ -43,19 +42,11 @@ int main(void)
 
 #define CAPACITY 8
 #define OBJECTS  64
-#define INDEX    3
 #define OFFSET   (INDEX << STOOK_LINE_SHIFT)
-#define ZERO     ((struct stook_sheaf *)&stook_sheaf_zero)
 #define TRAP_FLAG 0x100
 #define STEPS_MAX 512
 
-static struct stook_slabs    slabs = { .cache_index = INDEX, .stride = 64, .object_size = 64 };
-static struct stook_counters counters;
-static struct stook_barns    barns;
-static struct stook_front    front = { .offset = OFFSET, .below = &barns };
-static const struct stook_section_ops *ops = &stook_section_rseq;
-
-static size_t filled_here, cases, aborts, faults;
+static size_t cases, aborts, faults;
 static void  *held[OBJECTS];            /* objects in the hands of operation and handler */
 static size_t holding;
 
@@ -227,12 +218,6 @@ static bool do_replace_empty(void)
         return true;
 }
 
-static void on_double(struct stook_front *f, void *object)
-{
-        (void)f, (void)object;
-        faults++;
-}
-
 static bool do_alloc(void)
 {
         void *o = stook_slot_alloc_miss(&front);
@@ -350,24 +335,11 @@ static void on_trap(int signal, siginfo_t *info, void *context)
 
 /* ---- a case ---- */
 
-static struct stook_sheaf *sheaf_of(int size)
-{
-        struct stook_sheaf *s;
-
-        if (size < 0)
-                return NULL;
-        s = stook_sheaf_new(INDEX, CAPACITY, 0, &counters);
-        stook_slab_fill(&slabs, 0, (size_t)size, s->objects, 0);
-        stook_sheaf_set_size(s, (unsigned)size);
-        filled_here += (size_t)size;
-        return s;
-}
-
+/* Sizes; -1: no sheaf. */
 static void set_up(int main, int spare)
 {
-        struct stook_pair nothing = { (uintptr_t)ZERO, 0 };
-        struct stook_sheaf *m = sheaf_of(main), *s = m ? sheaf_of(spare) : NULL;
-        struct stook_pair to = { (uintptr_t)(m ? m : ZERO), (uintptr_t)s };
+        struct stook_sheaf *m = main < 0 ? ZERO : sheaf_of((unsigned)main);
+        struct stook_sheaf *s = main < 0 || spare < 0 ? NULL : sheaf_of((unsigned)spare);
 
         holding = 0;
         while (holding < 6) {
@@ -376,37 +348,22 @@ static void set_up(int main, int spare)
                 stook_slab_fill(&slabs, 0, 1, &o, 0);
                 hold(o);
         }
-        stook_pair_cas(&stook_slots_line(*stook_section_index(stook_self), INDEX)->pair, &nothing,
-                       to);
-        seen_empty = to;
+        set(m, s);
+        seen_empty = (struct stook_pair){ (uintptr_t)m, (uintptr_t)s };
 }
 
 static void check(const char *name, unsigned k)
 {
-        struct stook_sheaf_sums sums;
-        uint64_t in, out;
+        const char *missing;
 
         stook_slab_drain(&slabs, holding, held);
         holding = 0;
-        stook_evacuate_cache(&front);
-        stook_barn_empty_all(&barns);
-        if (fake_slab_out() || fake_slab_faults)
-                fault(fake_slab_faults ? "an object came back twice" : "an object is lost", name,
-                      k);
-        stook_sheaf_sum(INDEX, &sums);
-        out = sums.pops + stook_counted(&counters, STOOK_STAT_alloc_fastpath) +
-              stook_counted(&counters, STOOK_STAT_sheaf_flush);
-        in = sums.pushes + stook_counted(&counters, STOOK_STAT_free_fastpath) +
-             stook_counted(&counters, STOOK_STAT_sheaf_refill) + filled_here;
-        if (in != out || sums.sheaves)
-                fault("counts do not agree", name, k);
-        if (in != out || sums.sheaves || fake_slab_out() || fake_slab_faults) {
-                if (sums.sheaves)
-                        exit(1);        /* beyond repair */
-                fake_slab_start(OBJECTS);
-                memset(&counters, 0, sizeof(counters));
-                filled_here = 0;
-        }
+        missing = slot_missing();
+        if (!missing)
+                return;
+        fault(missing, name, k);
+        if (!slot_begin(OBJECTS, CAPACITY, 2))
+                exit(1);                /* beyond repair */
 }
 
 struct descriptor {
@@ -519,15 +476,9 @@ static int run_all(uint32_t index_offset)
                 if (CPU_ISSET((size_t)cpu, &set) && cpu != home_cpu)
                         other_cpu = cpu;
         come_home();
-        if (!stook_meta_start() || !stook_slots_start() || !stook_regions.rseq_slots)
+        if (!slot_start(index_offset) || ops != &stook_section_rseq ||
+            !slot_begin(OBJECTS, CAPACITY, 2))
                 return 77;
-        stook_regions.index_offset = index_offset;
-        if (!stook_slots_add_cache(INDEX) || stook_slot_ops() != ops)
-                return 77;
-        fake_slab_start(OBJECTS);
-        stook_barns_init(&barns, &slabs, &counters, CAPACITY, 2, 2);
-
-        front.line = stook_slots_first_line(INDEX);
         text_from = ~(uintptr_t)0;
         for (unsigned i = 0; i < 8; i++) {
                 uintptr_t fn[] = { (uintptr_t)ops->pop,

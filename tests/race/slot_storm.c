@@ -20,31 +20,17 @@
 #include <unistd.h>
 
 #include "base/inject.h"
-#include "contract/fake_slab.h"
 #include "evacuate/evacuate.h"
 #include "os/os.h"
-#include "pages/meta.h"
-#include "slot/slot_hot.h"
+#include "unit/slot/fixture.h"
 
 #define CAPACITY 16
 #define OBJECTS  3000
-#define INDEX    3
 #define WORKERS  5
 #define KEPT     150
 
-static struct stook_slabs    slabs = { .cache_index = INDEX, .stride = 64, .object_size = 64 };
-static struct stook_counters counters;
-static struct stook_barns    barns;
-static struct stook_front    front = { .offset = INDEX << STOOK_LINE_SHIFT, .below = &barns };
-
 static bool   stop;
 static size_t operations, interruptions, evacuations, faults;
-
-static void on_double(struct stook_front *f, void *object)
-{
-        (void)f, (void)object;
-        __atomic_fetch_add(&faults, 1, __ATOMIC_RELAXED);
-}
 
 static void mine(void *object)
 {
@@ -164,15 +150,12 @@ int main(int argc, char **argv)
         struct sigaction sa = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
         struct itimerval often = { { 0, 100 }, { 0, 100 } }, never = { { 0, 0 }, { 0, 0 } };
         pthread_t workers[WORKERS], evacuator, mover;
-        struct stook_sheaf_sums sums;
-        size_t lost;
+        const char *missing;
         bool sound, broken = argc > 2 && !strcmp(argv[2], "no-barrier");
 
-        if (!stook_meta_start() || !stook_slots_start() || !stook_slots_add_cache(INDEX))
+        if (!slot_start(0) || !slot_begin(OBJECTS, CAPACITY, 4))
                 return 1;
-        fake_slab_start(OBJECTS);
-        stook_barns_init(&barns, &slabs, &counters, CAPACITY, 4, 4);
-        if (broken && (stook_os_possible_cpus() < 2 || stook_slot_ops() != &stook_section_rseq)) {
+        if (broken && (stook_os_possible_cpus() < 2 || ops != &stook_section_rseq)) {
                 puts("only sections on two CPUs need the barrier");
                 return 77;
         }
@@ -196,14 +179,10 @@ int main(int argc, char **argv)
         pthread_join(evacuator, NULL);
         pthread_join(mover, NULL);
 
-        stook_evacuate_cache(&front);
-        stook_barn_empty_all(&barns);
-        lost = fake_slab_out();
-        stook_sheaf_sum(INDEX, &sums);
-        printf("%s, %s: %zu operations, %zu signals, %zu evacuations; %zu faults, "
-               "%zu given back twice, %zu lost, %zu sheaves left\n",
+        missing = slot_missing();
+        printf("%s, %s: %zu operations, %zu signals, %zu evacuations; %zu faults; at the end: %s\n",
                stook_slots_backend_name(), stook_slots_index_name(), operations, interruptions,
-               evacuations, faults, fake_slab_faults, lost, (size_t)sums.sheaves);
-        sound = !faults && !fake_slab_faults && !lost && !sums.sheaves && operations && evacuations;
+               evacuations, faults, missing ? missing : "all is back");
+        sound = !faults && !missing && operations && evacuations;
         return sound == broken;
 }

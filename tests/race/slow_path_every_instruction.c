@@ -30,6 +30,7 @@
 #include "base/thread.h"
 #include "os/os.h"
 #include "race/breakpoint.h"
+#include "race/forked.h"
 #include "race/slow_paths.h"
 
 #if !defined(__x86_64__)
@@ -168,39 +169,22 @@ static void act_migrate(void)
 /* ---- (c) ---- */
 
 static bool is_child;
-static unsigned fork_kind;
-
-static pid_t split(void)
-{
-        switch (fork_kind++ % 3) {
-        case 0:
-                return fork();
-        case 1:
-                return _Fork();
-        default:
-                return (pid_t)syscall(SYS_clone, SIGCHLD, 0, NULL, NULL, 0);
-        }
-}
 
 static void act_fork(void)
 {
-        pid_t pid = split();
-        int status = 0;
+        pid_t pid = forked_by_turns();
 
         forks++;
         if (pid == 0) {
                 slow_path_faults = 0;
                 is_child = true;
-                alarm(30);
                 act_pair();
                 use_malloc();
                 act_take_many();
                 return;
         }
-        if (pid < 0 || waitpid(pid, &status, 0) != pid || status) {
-                printf("child: status 0x%x\n", (unsigned)status);
+        if (!forked_child_is_well(pid))
                 slow_path_fault("a child is not whole");
-        }
 }
 
 /* ---- (d) ---- */
@@ -294,7 +278,7 @@ static void run_end(const struct slow_path *path, unsigned k)
         path->prepare();
         pid = fork();
         if (pid == 0) {
-                alarm(30);
+                forked_child_begins();
                 slow_path_faults = 0;
                 if (pthread_create(&thread, NULL, heir, NULL))
                         _exit(255);

@@ -2,14 +2,14 @@
  * What this proves: mistakes that the kernel's sheaves had once, and their relatives here, are not
  * made. Each test bears its number in this list.
  *
- *   1  objects of a refill that fell short are lost            here; tests/contract/landings.c,
+ *   1  objects of a refill that fell short are lost            here; tests/unit/slot/slot_miss.c,
  *                                                              tests/oom/pages.c
- *   2  a barrier of one cache does not wait for callbacks      here; tests/unit/cache/rcu.c
+ *   2  a barrier of one cache does not wait for callbacks      here; tests/unit/rcu/barrier.c
  *   3  a refill waits for the list locks of other nodes        here, on made-up nodes
  *   4  no refill for callers that cannot wait; CPUs of nodes
  *      without memory have no barn                             here, on made-up nodes
  *   5  a flush that could not have the slot did nothing, and
- *      destroy saw objects left                                here; tests/contract/slot.c
+ *      destroy saw objects left                                here; tests/unit/evacuate/evacuate.c
  *                                                              (a holder that never returns)
  *   6  overflow of per-object extension counts                 there are none
  *   7  making a sheaf allocates from a cache, which makes one  here
@@ -23,7 +23,7 @@
  *  13  slower fork and exec, for two layers became one         no mistake, a figure: bench/
  *  14  bulk calls counted wrongly                              here; tests/unit/stat/identities.c
  *  15  objects in sheaves taken for leaks at destroy           here
- *  16  migration while a sheaf is fetched                      tests/contract/landings.c,
+ *  16  migration while a sheaf is fetched                      tests/unit/slot/slot_replace.c,
  *                                                              each landing, and at random
  */
 #include <linux/filter.h>

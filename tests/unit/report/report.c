@@ -1,11 +1,12 @@
 /*
- * What this proves: the text of each report, by one write; the hook gets the same line and the
- * parts; what is not known is left out; abort or not, as told; the formatter never writes beyond
- * its buffer.
+ * What this proves: the text of each report, by one write; the hook gets the first line and the
+ * parts; what is not known is left out; bytes that are not there are not shown; abort or not, as
+ * told; the formatter never writes beyond its buffer.
  */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
@@ -13,7 +14,7 @@
 #include "os/os.h"
 #include "report/report.h"
 
-static char written[1024];
+static char written[8192];
 static unsigned writes;
 static jmp_buf aborted;
 
@@ -26,6 +27,21 @@ void stook_os_write(const char *text, size_t bytes)
 }
 
 void stook_os_abort(void) { longjmp(aborted, 1); }
+const char *stook_os_program(void) { return "a\tname"; }
+uint32_t stook_os_pid(void) { return 1234; }
+uint32_t stook_os_thread_number(void) { return 1235; }
+
+static uintptr_t gone;                  /* from here on memory cannot be read */
+
+bool stook_os_read_memory(void *to, const void *from, size_t bytes)
+{
+        if ((uintptr_t)from + bytes > gone)
+                return false;
+        memcpy(to, from, bytes);
+        return true;
+}
+
+#define PROGRAM "  program a?name (pid 1234), thread 1235\n"
 
 #define CACHE "objects"
 #define AT(n) ((void *)(uintptr_t)(n))
@@ -34,7 +50,8 @@ static int setup(void **unused)
 {
         (void)unused;
         writes = 0;
-        stook_report_set_policy(STOOK_ON_FAULT_REPORT);
+        gone = UINTPTR_MAX;
+        stook_report_set_policy(STOOK_ON_FAULT_LOG);
         stook_on_report(NULL, NULL);
         return 0;
 }
@@ -49,6 +66,13 @@ static void test_texts(void **unused)
                 { STOOK_FAULT_DOUBLE_FREE, "double free" },
                 { STOOK_FAULT_OBJECTS_LEFT, "objects left" },
                 { STOOK_FAULT_CORRUPT, "corrupted" },
+                { STOOK_FAULT_RCU, "endless wait" },
+                { STOOK_FAULT_DEADLOCK, "deadlock" },
+                { STOOK_FAULT_OVERRUN, "overrun" },
+                { STOOK_FAULT_UNDERRUN, "underrun" },
+                { STOOK_FAULT_WRITE_AFTER_FREE, "write after free" },
+                { STOOK_FAULT_WRONG_SIZE, "wrong size" },
+                { STOOK_FAULT_LEAK, "leak" },
         };
         uint64_t before = stook_report_count();
         char text[200];
@@ -61,7 +85,7 @@ static void test_texts(void **unused)
                 strcat(text, table[i].text);
                 strcat(text,
                        ": pointer 0x7f0012345678 (cache objects, slab 0x7f0012345000 "
-                       "offset 1656)\n");
+                       "offset 1656)\n" PROGRAM);
                 assert_string_equal(written, text);
         }
         assert_int_equal(writes, STOOK_ARRAY_SIZE(table));
@@ -72,12 +96,14 @@ static void test_parts_left_out(void **unused)
 {
         (void)unused;
         stook_report_fault(STOOK_FAULT_FOREIGN, AT(0x10), NULL, NULL, 0, NULL);
-        assert_string_equal(written, "stook: foreign pointer: pointer 0x10\n");
+        assert_string_equal(written, "stook: foreign pointer: pointer 0x10\n" PROGRAM);
         stook_report_fault(STOOK_FAULT_FOREIGN, AT(0x10), CACHE, NULL, 0, "why");
-        assert_string_equal(written, "stook: foreign pointer: pointer 0x10 (cache objects): why\n");
+        assert_string_equal(written,
+                            "stook: foreign pointer: pointer 0x10 (cache objects): why\n" PROGRAM);
         stook_report_fault(STOOK_FAULT_NOT_LIVE, AT(0x10), NULL, AT(0x8), 8, NULL);
         assert_string_equal(written,
-                            "stook: pointer to no live object: pointer 0x10 (slab 0x8 offset 8)\n");
+                            "stook: pointer to no live object: pointer 0x10 (slab 0x8 offset 8)\n"
+                            PROGRAM);
         stook_report_found(STOOK_FAULT_OBJECTS_LEFT, NULL, CACHE, NULL, 0, "3 still allocated");
         assert_string_equal(written, "stook: objects left (cache objects): 3 still allocated\n");
 }
@@ -90,9 +116,68 @@ static void test_long_detail_is_cut(void **unused)
         memset(detail, 'x', sizeof(detail) - 1);
         detail[sizeof(detail) - 1] = '\0';
         stook_report_fault(STOOK_FAULT_CORRUPT, AT(1), CACHE, AT(1), 0, detail);
-        assert_int_equal(written[strlen(written) - 1], '\n');
-        assert_true(strlen(written) < 400 && strlen(written) > 300);
-        assert_null(strchr(strchr(written, '\n') + 1, 'x'));
+        assert_true(strchr(written, '\n') - written < 400 && strchr(written, '\n') - written > 300);
+        assert_string_equal(strchr(written, '\n') + 1, PROGRAM);
+}
+
+#define AROUND(at) \
+        .fault = STOOK_FAULT_OVERRUN, .object = (at), .cache_name = CACHE, \
+        .object_bytes = 32, .requested_bytes = 20, .dump = (at), .dump_bytes = 34, \
+        .bad = (at) + 20, .expected = 0xbb, .found = 0x41
+
+/* Bytes in rows, the bad one in brackets; the last row ends where the dump does. */
+static void test_bytes(void **unused)
+{
+        static uint8_t object[64] STOOK_ALIGNED(16);
+        char expected[1000], *at = expected;
+
+        (void)unused;
+        memset(object, 0xbb, sizeof(object));
+        memset(object, 'k', 20);
+        object[20] = 'A';
+        stook_report_about(&(struct stook_report_about){ AROUND(object) });
+        at += sprintf(at,
+                      "stook: overrun: pointer %p (cache objects)\n" PROGRAM
+                      "  the object has 32 bytes, 20 of them requested\n"
+                      "  at %p (20 bytes from its start): expected bb, found 41\n"
+                      "  %p:  6b 6b 6b 6b 6b 6b 6b 6b 6b 6b 6b 6b 6b 6b 6b 6b  kkkkkkkkkkkkkkkk\n"
+                      "  %p:  6b 6b 6b 6b[41]bb bb bb bb bb bb bb bb bb bb bb  kkkkA...........\n"
+                      "  %p:  bb bb                                            ..\n",
+                      (void *)object, (void *)(object + 20), (void *)object, (void *)(object + 16),
+                      (void *)(object + 32));
+        assert_string_equal(written, expected);
+        assert_int_equal(writes, 1);
+        /* The last rows are not there any more. */
+        gone = (uintptr_t)object + 16;
+        stook_report_about(&(struct stook_report_about){ AROUND(object) });
+        assert_non_null(strstr(written, "kkkkkkkkkkkkkkkk\n"));
+        assert_null(strstr(written, "[41]"));
+}
+
+/* A long dump is shown around the bad byte, also at the ends of a row, and before an object. */
+static void test_bytes_around(void **unused)
+{
+        static uint8_t bytes[4096] STOOK_ALIGNED(16);
+        struct stook_report_about about = { AROUND(bytes) };
+        static const struct { unsigned at; const char *row; } table[] = {
+                { 2015, " 00[07] ......" }, { 2016, ": [07]00 " }, { 1, ":  00[07]00" },
+                { 4095, " 00[07] ......" },
+        };
+
+        (void)unused;
+        about.dump_bytes = sizeof(bytes);
+        for (size_t i = 0; i < STOOK_ARRAY_SIZE(table); i++) {
+                memset(bytes, 0, sizeof(bytes));
+                bytes[table[i].at] = 7;
+                about.bad = bytes + table[i].at;
+                stook_report_about(&about);
+                if (!strstr(written, table[i].row))
+                        print_message("%s lacks %s\n", written, table[i].row);
+                assert_non_null(strstr(written, table[i].row));
+        }
+        about.object = bytes + 4096;
+        stook_report_about(&about);
+        assert_non_null(strstr(written, " (1 bytes before its start): expected bb, found 41\n"));
 }
 
 static const void *hook_data;
@@ -146,7 +231,7 @@ static void test_policy(void **unused)
                 stook_report_found(STOOK_FAULT_OBJECTS_LEFT, NULL, CACHE, NULL, 0, NULL);
         /* What was found is told, and that is all. */
         assert_int_equal(aborts, 1);
-        stook_report_set_policy(STOOK_ON_FAULT_REPORT);
+        stook_report_set_policy(STOOK_ON_FAULT_LOG);
         if (setjmp(aborted))
                 aborts++;
         else
@@ -183,6 +268,8 @@ int main(void)
                 cmocka_unit_test_setup(test_texts, setup),
                 cmocka_unit_test_setup(test_parts_left_out, setup),
                 cmocka_unit_test_setup(test_long_detail_is_cut, setup),
+                cmocka_unit_test_setup(test_bytes, setup),
+                cmocka_unit_test_setup(test_bytes_around, setup),
                 cmocka_unit_test_setup(test_hook, setup),
                 cmocka_unit_test_setup(test_policy, setup),
                 cmocka_unit_test_setup(test_format, setup),

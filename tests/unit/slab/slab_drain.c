@@ -380,6 +380,6 @@ int main(void)
         };
 
         fake_start();
-        stook_report_set_policy(STOOK_ON_FAULT_REPORT);
+        stook_report_set_policy(STOOK_ON_FAULT_LOG);
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

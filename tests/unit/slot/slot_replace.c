@@ -8,7 +8,7 @@
  */
 #include <string.h>
 #include "evacuate/evacuate.h"
-#include "one_slot.h"
+#include "unit/slot/checks.h"
 #include "base/inject.h"
 
 /* ---- what an allocation and a free find when they install their sheaf ---- */
@@ -188,7 +188,7 @@ static void a_landing_under_another_configuration(void **state)
         check_nothing_lost();
 }
 
-/* ---- 15.1 trap 16: at random ---- */
+/* ---- at random ---- */
 
 static uint64_t random_state = 88172645463325252;
 
@@ -219,7 +219,7 @@ static void land_anywhere(struct stook_front *f)
         set(main, spare);
 }
 
-static void trap_16_migration_while_a_sheaf_is_fetched(void **state)
+static void migrations_while_a_sheaf_is_fetched(void **state)
 {
         void *held[200];
         unsigned n = 0;
@@ -265,7 +265,7 @@ int main(void)
 {
         struct CMUnitTest tests[64] = {
                 cmocka_unit_test_setup(a_landing_under_another_configuration, start),
-                cmocka_unit_test_setup(trap_16_migration_while_a_sheaf_is_fetched, start),
+                cmocka_unit_test_setup(migrations_while_a_sheaf_is_fetched, start),
         };
         unsigned n = 2;
 

@@ -1,10 +1,11 @@
 /*
- * Proves each step of a slot's misses except the install (landings.c): where an allocation gets its
- * sheaf from, where a free gets its empty one, and what happens when something is not to be had.
- * Each step is a test of that name, made to happen by a hook. The test checks where every sheaf is
- * afterwards, and the counters.
+ * What this proves, of a slot's misses: where an allocation gets its sheaf from, where a free gets
+ * its empty one, and what happens when something is not to be had. Each step is a test of that
+ * name, made to happen by a hook. The test checks where every sheaf is afterwards, and the
+ * counters.
+ * What the install finds in the slot: slot_replace.c.
  */
-#include "one_slot.h"
+#include "unit/slot/checks.h"
 #include "base/inject.h"
 
 /* ---- an allocation that misses ---- */
@@ -16,6 +17,7 @@ static void alloc_no_sheaves(void **state)
         stook_slot_free_miss(&front, stook_slot_alloc_miss(&front), on_double);
         assert_int_equal(counted(STOOK_STAT_alloc_slowpath), 1);
         assert_int_equal(counted(STOOK_STAT_free_slowpath), 1);
+        assert_int_equal(fake_slab_out(), 0);
         check_nothing_lost();
 }
 
@@ -29,6 +31,7 @@ static void alloc_spare_is_swapped_in(void **state)
         assert_ptr_equal(main_now(), spare);
         assert_ptr_equal(spare_now(), main);
         assert_int_equal(counted(STOOK_STAT_barn_get) + counted(STOOK_STAT_barn_get_fail), 0);
+        assert_int_equal(counted(STOOK_STAT_sheaf_refill), 0);
         check_nothing_lost();
 }
 
@@ -104,6 +107,27 @@ static void alloc_the_install_is_refused(void **state)
         assert_true(counted(STOOK_STAT_barn_put) > 1);
         stook_slot_free_miss(&front, object, on_double);
         assert_int_equal(counted(STOOK_STAT_free_slowpath), 1);
+        check_nothing_lost();
+}
+
+static void a_first_allocation_refills(void **state)
+{
+        void *o;
+
+        (void)state;
+        o = stook_slot_alloc_miss(&front);
+        assert_non_null(o);
+        assert_int_equal(stook_sheaf_size(main_now()), CAPACITY - 1);
+        assert_int_equal(counted(STOOK_STAT_sheaf_refill), CAPACITY);
+        assert_int_equal(counted(STOOK_STAT_alloc_slowpath), 0);
+        stook_slot_free_miss(&front, o, on_double);
+        assert_int_equal(stook_sheaf_size(main_now()), CAPACITY);
+        assert_int_equal(counted(STOOK_STAT_free_slowpath), 0);
+        /* A full main refuses, but its top is looked at. */
+        stook_slot_free_miss(&front, o, on_double);
+        assert_int_equal(doubles, 1);
+        doubles = 0;
+        assert_int_equal(stook_sheaf_size(main_now()), CAPACITY);
         check_nothing_lost();
 }
 
@@ -194,12 +218,23 @@ static void free_the_install_is_refused(void **state)
         check_nothing_lost();
 }
 
-/*
- * ---- 2.8: what is not to be had. The slabs' two rows, of their lists' locks, are in
- * tests/unit/slab. ----
- */
+static void a_double_free_is_told(void **state)
+{
+        void *o;
 
-static void row_2_8_the_slot_is_not_to_be_had(void **state)
+        (void)state;
+        set(sheaf_of(2), NULL);
+        o = main_now()->objects[1];
+        stook_slot_free_miss(&front, o, on_double);
+        assert_int_equal(doubles, 1);
+        doubles = 0;
+        assert_int_equal(stook_sheaf_size(main_now()), 2);
+        check_nothing_lost();
+}
+
+/* ---- what is not to be had ---- */
+
+static void the_slot_is_not_to_be_had(void **state)
 {
         void *object;
 
@@ -215,7 +250,7 @@ static void row_2_8_the_slot_is_not_to_be_had(void **state)
         check_nothing_lost();
 }
 
-static void row_2_8_the_barn_is_not_to_be_had(void **state)
+static void the_barn_is_not_to_be_had(void **state)
 {
         void *object;
 
@@ -232,7 +267,7 @@ static void row_2_8_the_barn_is_not_to_be_had(void **state)
         check_nothing_lost();
 }
 
-static void row_2_8_no_memory_for_a_sheaf(void **state)
+static void no_memory_for_a_sheaf(void **state)
 {
         void *object;
 
@@ -250,13 +285,86 @@ static void row_2_8_no_memory_for_a_sheaf(void **state)
         check_nothing_lost();
 }
 
-static void row_2_8_no_memory_for_objects(void **state)
+static void no_memory_for_objects(void **state)
 {
         (void)state;
         fake_slab_fail_after = 0;
         assert_null(stook_slot_alloc_miss(&front));
         assert_int_equal(counted(STOOK_STAT_alloc_slowpath), 0);
         check_nothing_lost();
+}
+
+static void an_odd_configuration_installs_nothing(void **state)
+{
+        void *o;
+
+        (void)state;
+        front.config = 1;
+        o = stook_slot_alloc_miss(&front);
+        assert_non_null(o);
+        stook_slot_free_miss(&front, o, on_double);
+        assert_ptr_equal(main_now(), ZERO);
+        assert_int_equal(counted(STOOK_STAT_alloc_slowpath), 1);
+        assert_int_equal(counted(STOOK_STAT_free_slowpath), 1);
+        check_nothing_lost();
+}
+
+/*
+ * Every n-th of each step refused, n from 1: calls succeed all the same as long as the slabs have
+ * objects.
+ */
+static void refusals_go_down_and_lose_nothing(void **state)
+{
+        uint32_t *hooks[] = { &stook_inject.miss_pop, &stook_inject.miss_push,
+                              &stook_inject.exchange_fail, &stook_inject.get_fail,
+                              &stook_inject.refill_fail, &stook_inject.abort_storm,
+                              &stook_inject.sheaf_fail_every };
+
+        (void)state;
+        for (unsigned h = 0; h < sizeof(hooks) / sizeof(hooks[0]); h++)
+                for (uint32_t n = 1; n <= 5; n++) {
+                        void *out[100];
+
+                        start(NULL);
+                        *hooks[h] = n;
+                        for (int round = 0; round < 3; round++) {
+                                for (unsigned i = 0; i < 100; i++) {
+                                        out[i] = stook_slot_alloc_miss(&front);
+                                        assert_non_null(out[i]);
+                                        assert_int_equal((*fake_slab_stamp(out[i]))++, 0);
+                                }
+                                for (unsigned i = 0; i < 100; i++) {
+                                        --*fake_slab_stamp(out[i]);
+                                        stook_slot_free_miss(&front, out[i], on_double);
+                                }
+                        }
+                        if (n == 1 && hooks[h] != &stook_inject.sheaf_fail_every && h != 1 &&
+                            h != 3)
+                                assert_true(counted(STOOK_STAT_alloc_slowpath) > 0);
+                        check_nothing_lost();
+                }
+}
+
+static void no_memory_is_null_and_loses_nothing(void **state)
+{
+        (void)state;
+        for (long n = 0; n < 3 * CAPACITY; n++) {
+                void *out[3 * CAPACITY];
+                long got = 0;
+
+                start(NULL);
+                fake_slab_fail_after = n;
+                while ((out[got] = stook_slot_alloc_miss(&front)))
+                        got++;
+                /*
+                 * A refill that falls short gives back what it got; the fake counts that against
+                 * the limit.
+                 */
+                assert_true(got <= n);
+                while (got)
+                        stook_slot_free_miss(&front, out[--got], on_double);
+                check_nothing_lost();
+        }
 }
 
 int main(void)
@@ -269,16 +377,21 @@ int main(void)
                 cmocka_unit_test_setup(alloc_a_new_sheaf_or_none, start),
                 cmocka_unit_test_setup(alloc_a_refill_that_falls_short, start),
                 cmocka_unit_test_setup(alloc_the_install_is_refused, start),
+                cmocka_unit_test_setup(a_first_allocation_refills, start),
                 cmocka_unit_test_setup(free_no_spare, start),
                 cmocka_unit_test_setup(free_spare_is_swapped_in, start),
                 cmocka_unit_test_setup(free_both_full_and_the_barn_takes_one, start),
                 cmocka_unit_test_setup(free_both_full_and_so_is_the_barn, start),
                 cmocka_unit_test_setup(free_no_memory_for_an_empty_sheaf, start),
                 cmocka_unit_test_setup(free_the_install_is_refused, start),
-                cmocka_unit_test_setup(row_2_8_the_slot_is_not_to_be_had, start),
-                cmocka_unit_test_setup(row_2_8_the_barn_is_not_to_be_had, start),
-                cmocka_unit_test_setup(row_2_8_no_memory_for_a_sheaf, start),
-                cmocka_unit_test_setup(row_2_8_no_memory_for_objects, start),
+                cmocka_unit_test_setup(a_double_free_is_told, start),
+                cmocka_unit_test_setup(the_slot_is_not_to_be_had, start),
+                cmocka_unit_test_setup(the_barn_is_not_to_be_had, start),
+                cmocka_unit_test_setup(no_memory_for_a_sheaf, start),
+                cmocka_unit_test_setup(no_memory_for_objects, start),
+                cmocka_unit_test_setup(an_odd_configuration_installs_nothing, start),
+                cmocka_unit_test_setup(refusals_go_down_and_lose_nothing, start),
+                cmocka_unit_test_setup(no_memory_is_null_and_loses_nothing, start),
         };
 
         return cmocka_run_group_tests(tests, start_slots, NULL);

@@ -2,127 +2,10 @@
  * What this proves, on a made-up machine of two nodes: a slot takes objects of any node in its hot
  * path, and what leaves it goes towards its home, in each way in which a sheaf leaves: put, lent
  * and returned, freed in bulk, after a grace period. A sheaf of one home goes there whole, one of
- * two is divided. Of what was freed on another node at most two sheaves come out there again. An
- * allocation for a node never gets what happens to lie on the slot. A thread's node is its CPU's,
- * whatever its slot. Nothing is lost, all counts hold; stook_cache_validate looks at each barn.
- * Run with STOOK_TOPOLOGY=nodes=2:slots=8.
+ * two is divided. Of what was freed on another node at most two sheaves come out there again.
+ * Nothing is lost, all counts hold; stook_cache_validate looks at each barn.
  */
-#include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
-#include <stook/stook.h>
-
-#include "base/inject.h"
-#include "cache/cache.h"
-#include "os/os.h"
-#include "slot/slot_hot.h"
-#include "slot/slot_node.h"
-
-#define CAPACITY 64
-#define MANY     1000
-
-static bool locked;
-
-static struct stook_cache_stats stats_of(struct stook_cache *cache)
-{
-        struct stook_cache_stats s = { .stats_size = sizeof(s) };
-
-        assert_int_equal(stook_cache_get_stats(cache, &s), 0);
-        assert_int_equal(s.objects_live, s.alloc_fastpath + s.alloc_slowpath -
-                                         s.free_fastpath - s.free_slowpath - s.free_rcu_sheaf);
-        assert_int_equal(s.objects_cached, s.sheaf_refill + s.free_fastpath + s.free_rcu_sheaf -
-                                           s.alloc_fastpath - s.sheaf_flush);
-        return s;
-}
-
-/* Has this thread run on a node. False: there is no CPU for that here. */
-static bool go_to(unsigned node)
-{
-        cpu_set_t set;
-
-        __atomic_store_n(&stook_inject.locked_slot, node + 1, __ATOMIC_RELAXED);
-        if (!locked) {
-                CPU_ZERO(&set);
-                CPU_SET(node, &set);
-                if (sched_setaffinity(0, sizeof(set), &set))
-                        return false;
-                stook_free(stook_malloc(8));
-        }
-        assert_int_equal(stook_slot_node(), node);
-        return true;
-}
-
-#define NEED_NODE(node) do { if (!go_to(node)) skip(); } while (0)
-
-/* Capacity is as it is: it does not grow. */
-static struct stook_cache *make(const char *name)
-{
-        struct stook_cache_args args = { .args_size = sizeof(args), .sheaf_capacity = CAPACITY,
-                                         .barn_full = 10, .barn_empty = 10 };
-        struct stook_cache *cache = stook_cache_create(name, 64, &args);
-
-        assert_non_null(cache);
-        assert_int_equal(stats_of(cache).sheaf_capacity, CAPACITY);
-        return cache;
-}
-
-static void gone(struct stook_cache *cache)
-{
-        assert_int_equal(stook_cache_validate(cache), 0);
-        assert_int_equal(stats_of(cache).objects_live, 0);
-        assert_int_equal(stook_cache_shrink(cache), 0);
-        assert_int_equal(stats_of(cache).objects_cached, 0);
-        assert_int_equal(stook_cache_destroy(cache), 0);
-}
-
-static void get_of(struct stook_cache *cache, int node, void **objects, size_t n)
-{
-        for (size_t i = 0; i < n; i++) {
-                assert_non_null(objects[i] = stook_cache_alloc_node(cache, STOOK_THISNODE, node));
-                assert_int_equal(stook_object_node(objects[i]), node);
-        }
-}
-
-static size_t how_many_of(int node, void **objects, size_t n)
-{
-        size_t count = 0;
-
-        for (size_t i = 0; i < n; i++)
-                count += stook_object_node(objects[i]) == node;
-        return count;
-}
-
-static void free_all(struct stook_cache *cache, void **objects, size_t n)
-{
-        for (size_t i = 0; i < n; i++)
-                stook_cache_free(cache, objects[i]);
-}
-
-/* In sheaves that wait to be filled with objects of a node. */
-static size_t on_their_way(struct stook_cache *cache, unsigned node)
-{
-        size_t n = 0;
-
-        for (unsigned slot = 0; slot < stook_slots_bound(); slot++) {
-                const struct stook_sheaf *sheaf;
-
-                sheaf = stook_slot_remote_sheaf(&cache->front, slot, node);
-                n += sheaf ? stook_sheaf_size(sheaf) : 0;
-        }
-        return n;
-}
-
-static struct stook_cache_node_stats on_node(struct stook_cache *cache, unsigned node)
-{
-        struct stook_cache_node_stats s = { .stats_size = sizeof(s) };
-
-        assert_int_equal(stook_cache_get_node_stats(cache, node, &s), 0);
-        return s;
-}
+#include "unit/slot/two_nodes.h"
 
 /* The sections that are inlined push it, too. */
 static void any_object_is_pushed(void **state)
@@ -150,26 +33,6 @@ static void any_object_is_pushed(void **state)
         stook_cache_free(cache, other);
         assert_int_equal(on_node(cache, 0).objects_sent_home, 0);
         gone(cache);
-}
-
-static void the_node_is_the_cpus(void **state)
-{
-        unsigned slot[2];
-
-        (void)state;
-        for (unsigned node = 0; node < 2; node++) {
-                const struct stook_slot_head *own;
-
-                NEED_NODE(node);
-                own = stook_slot_ops()->own();
-                for (slot[node] = 0; stook_slots_head(slot[node]) != own;)
-                        slot[node]++;
-        }
-        /* The one thread there is has concurrency id 0 wherever it runs. */
-        if (!locked && stook_os_rseq_has_mm_cid())
-                assert_int_equal(slot[0], slot[1]);
-        else
-                assert_int_not_equal(slot[0], slot[1]);
 }
 
 static void two_sheaves_stay(void **state)
@@ -264,37 +127,6 @@ static void no_memory_to_divide(void **state)
         }
         free_all(cache, object[0], MANY);
         free_all(cache, object[1], MANY);
-        gone(cache);
-}
-
-/* More of another node's lie on the slot than are sent home at once. */
-static void a_node_gets_its_own(void **state)
-{
-        struct stook_cache *cache = make("own");
-        static void *object[CAPACITY / 2], *own[MANY];
-        struct stook_cache_stats s;
-
-        (void)state;
-        NEED_NODE(0);
-        get_of(cache, 0, object, CAPACITY / 2);
-        stook_cache_shrink(cache);
-        NEED_NODE(1);
-        get_of(cache, 1, own, 1);
-        stook_cache_free(cache, own[0]);
-        free_all(cache, object, CAPACITY / 2);
-        s = stats_of(cache);
-        get_of(cache, 1, own, MANY);
-        assert_int_equal(stats_of(cache).alloc_fastpath + stats_of(cache).alloc_slowpath,
-                         s.alloc_fastpath + s.alloc_slowpath + MANY);
-        assert_true(stats_of(cache).alloc_slowpath > s.alloc_slowpath);
-        assert_int_equal(on_their_way(cache, 0), CAPACITY / 2);
-        /* From both nodes in turn, with the other's in the way each time. */
-        for (int i = 0; i < MANY; i++) {
-                get_of(cache, i % 2, object, 1);
-                NEED_NODE((unsigned)(i / 7) % 2);
-                stook_cache_free(cache, object[0]);
-        }
-        free_all(cache, own, MANY);
         gone(cache);
 }
 
@@ -397,16 +229,13 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(any_object_is_pushed),
-                cmocka_unit_test(the_node_is_the_cpus),
                 cmocka_unit_test(two_sheaves_stay),
                 cmocka_unit_test(mixed_sheaves_are_divided),
                 cmocka_unit_test(no_memory_to_divide),
-                cmocka_unit_test(a_node_gets_its_own),
                 cmocka_unit_test(a_lent_sheaf_goes_home),
                 cmocka_unit_test(what_waited_for_readers_goes_home),
                 cmocka_unit_test(bulk_frees_go_home),
         };
 
-        locked = !strcmp(getenv("STOOK_SLOTS"), "locked");
-        return cmocka_run_group_tests(tests, NULL, NULL);
+        return cmocka_run_group_tests(tests, start_two_nodes, NULL);
 }

@@ -4,7 +4,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include "fake_slab.h"
+#include "unit/slot/fake_slab.h"
 #include "base/tagged_stack.h"
 
 struct fake_object {

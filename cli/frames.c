@@ -1,0 +1,145 @@
+/*
+ * Purpose: see frames.h.
+ * Which frames are left out: at the inner end, those of the library, up to the program's call. They
+ * are known by their module, or by their names where the library is linked statically; its static
+ * functions in between have names of their own. At the outer end, those that call main or begin a
+ * thread.
+ */
+#include "frames.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define STATIC_MOST 3                   /* static functions of the library in a row */
+
+static const char *base_name(const char *path)
+{
+        const char *slash = strrchr(path, '/');
+
+        return slash ? slash + 1 : path;
+}
+
+static void note_own(const struct symbol *symbol, void *data)
+{
+        bool *own = data;
+
+        if ((symbol->module && !strncmp(base_name(symbol->module), "libstook", 8)) ||
+            (symbol->function && !strncmp(symbol->function, "stook_", 6)))
+                *own = true;
+}
+
+static bool is_own(struct symbols *symbols, uint64_t address)
+{
+        bool own = false;
+
+        symbols_find(symbols, address, true, note_own, &own);
+        return own;
+}
+
+/* The first frame that is the program's. */
+static size_t skip_own(struct symbols *symbols, const uint64_t *addresses, size_t count)
+{
+        size_t first = 0;
+
+        for (size_t i = 0; i < count && i <= first + STATIC_MOST; i++)
+                if (is_own(symbols, addresses[i]))
+                        first = i + 1;
+        return first < count ? first : 0;
+}
+
+static bool begins_all(const char *function)
+{
+        static const char *const names[] = { "__libc_start_call_main", "__libc_start_main",
+                                             "__libc_start_main_impl", "_start", "start_thread",
+                                             "clone3", "clone", "__clone3", "__clone" };
+
+        for (size_t i = 0; function && i < sizeof names / sizeof names[0]; i++)
+                if (!strcmp(function, names[i]))
+                        return true;
+        return false;
+}
+
+struct writer {
+        FILE    *out;
+        uint64_t address;
+        unsigned count;
+        bool     ended;
+};
+
+/* Names come from files: no control characters. */
+static void put_name(FILE *out, const char *name)
+{
+        for (; *name; name++)
+                fputc((unsigned char)*name < ' ' || *name == 127 ? '?' : *name, out);
+}
+
+static void put_frame(const struct symbol *symbol, void *data)
+{
+        struct writer *writer = data;
+
+        if (writer->ended || (writer->count && begins_all(symbol->function))) {
+                writer->ended = true;
+                return;
+        }
+        if (symbol->function)
+                put_name(writer->out, symbol->function);
+        else
+                fprintf(writer->out, "0x%llx", (unsigned long long)writer->address);
+        if (symbol->function && symbol->file) {
+                fputc(' ', writer->out);
+                put_name(writer->out, symbol->file);
+                fprintf(writer->out, ":%d", symbol->line);
+        } else if (symbol->module) {
+                fputs(" in ", writer->out);
+                put_name(writer->out, base_name(symbol->module));
+                fprintf(writer->out, "+0x%llx", (unsigned long long)symbol->offset);
+        }
+        fputs(symbol->is_inlined ? " (inlined)\n" : "\n", writer->out);
+        writer->count++;
+        writer->ended = symbol->function && !strcmp(symbol->function, "main") &&
+                        !symbol->is_inlined;
+}
+
+int frames_of(struct symbols *symbols, const uint64_t *addresses, size_t count,
+              struct frames *frames)
+{
+        struct writer writer = { 0 };
+        size_t bytes;
+
+        writer.out = open_memstream(&frames->lines, &bytes);
+        if (!writer.out)
+                return -ENOMEM;
+        for (size_t i = skip_own(symbols, addresses, count); i < count && !writer.ended; i++) {
+                writer.address = addresses[i];
+                symbols_find(symbols, addresses[i], true, put_frame, &writer);
+        }
+        frames->count = writer.count;
+        if (!fclose(writer.out))
+                return 0;
+        free(frames->lines);
+        return -ENOMEM;
+}
+
+void frames_release(struct frames *frames)
+{
+        free(frames->lines);
+        frames->lines = NULL;
+}
+
+static bool matches(const char *line, const char *pattern)
+{
+        size_t n = strlen(pattern), function = strcspn(line, " \n");
+
+        if (n && pattern[n - 1] == '*')
+                return function >= n - 1 && !strncmp(line, pattern, n - 1);
+        return function == n && !strncmp(line, pattern, n);
+}
+
+bool frames_have_function(const struct frames *frames, const char *pattern)
+{
+        for (const char *line = frames->lines; *line; line = strchr(line, '\n') + 1)
+                if (matches(line, pattern))
+                        return true;
+        return false;
+}

@@ -1,0 +1,130 @@
+/*
+ * Purpose: replays as JSON; see replay_print.h. Its keys stand in stook-replay(1), and stay.
+ */
+#include <stook/version.h>
+#include "replay_print.h"
+
+static void layers_json(const char *key, const struct replay_layers *l, struct json *j)
+{
+        json_object(j, key);
+        json_count(j, "slot", l->slot);
+        json_count(j, "barn", l->barn);
+        json_count(j, "slabs", l->slabs);
+        json_object_end(j);
+}
+
+static void list_json(const struct replay_list *l, const char *path, struct json *j)
+{
+        json_object(j, "trace");
+        json_string(j, "file", path);
+        json_count(j, "events", l->count);
+        json_count(j, "caches", l->cache_count);
+        json_count(j, "cpus", l->cpu_count);
+        json_count(j, "nanoseconds", l->count ? l->events[l->count - 1].at_ns : 0);
+        json_count(j, "frees_before", l->frees_before);
+        json_count(j, "frees_of_null", l->frees_of_null);
+        json_count(j, "frees_implied", l->frees_implied);
+        json_count(j, "frees_by_rcu", l->frees_by_rcu);
+        json_count(j, "failed_allocations", l->failed);
+        json_count(j, "other_events", l->other_events);
+        json_count(j, "filtered_events", l->filtered);
+        json_count(j, "cut_bytes", l->cut_bytes);
+        json_object_end(j);
+}
+
+static void chosen_json(const char *key, int value, struct json *j)
+{
+        if (value < 0)
+                json_null(j, key);
+        else
+                json_count(j, key, (uint64_t)value);
+}
+
+static void settings_json(const struct replay_result *r, struct json *j)
+{
+        json_object(j, "settings");
+        chosen_json("capacity", r->settings.capacity, j);
+        chosen_json("barn_full", r->settings.barn_full, j);
+        chosen_json("barn_empty", r->settings.barn_empty, j);
+        json_count(j, "slots", r->settings.slots);
+        json_count(j, "nodes", r->settings.nodes);
+        json_string(j, "backend", r->backend);
+        json_object_end(j);
+}
+
+static void cache_json(const struct stook_cache_stats *s, struct json *j)
+{
+        struct replay_layers allocs, frees;
+
+        replay_layers(s, &allocs, &frees);
+        json_object(j, NULL);
+        json_string(j, "name", s->name);
+        json_count(j, "object_size", s->object_size);
+        json_count(j, "stride", s->stride);
+        json_count(j, "sheaf_capacity", s->sheaf_capacity);
+        json_count(j, "slabs", s->slabs);
+        json_count(j, "slab_bytes", s->slabs * s->slab_bytes);
+        json_count(j, "objects_live", s->objects_live);
+        json_count(j, "objects_cached", s->objects_cached);
+        layers_json("allocated_from", &allocs, j);
+        layers_json("freed_to", &frees, j);
+        json_object(j, "counters");
+#define COUNTER(name) json_count(j, #name, s->name);
+        STOOK_COUNTERS(COUNTER)
+#undef COUNTER
+        json_object_end(j);
+        json_object_end(j);
+}
+
+static void sample_json(const char *key, const struct replay_sample *s, bool with_place,
+                        struct json *j)
+{
+        json_object(j, key);
+        if (with_place) {
+                json_count(j, "event", s->event);
+                json_count(j, "at_ns", s->at_ns);
+        }
+        json_count(j, "live_bytes", s->live_bytes);
+        json_count(j, "taken_bytes", s->taken_bytes);
+        json_count(j, "resident_bytes", s->resident_bytes);
+        json_object_end(j);
+}
+
+static void result_json(const struct replay_list *l, const struct replay_result *r, struct json *j)
+{
+        json_object(j, NULL);
+        settings_json(r, j);
+        json_count(j, "calls", r->calls);
+        json_count(j, "failed", r->failed);
+        json_count(j, "live_objects", r->live_objects);
+        json_object(j, "ns_per_call");
+        json_number(j, "min", r->ns_per_call.min);
+        json_number(j, "median", r->ns_per_call.median);
+        json_number(j, "max", r->ns_per_call.max);
+        json_count(j, "runs", r->settings.timed);
+        json_object_end(j);
+        layers_json("allocated_from", &r->allocs, j);
+        layers_json("freed_to", &r->frees, j);
+        sample_json("peak", &r->peak, false, j);
+        json_array(j, "memory");
+        for (size_t i = 0; i < r->sample_count; i++)
+                sample_json(NULL, &r->samples[i], true, j);
+        json_array_end(j);
+        json_array(j, "caches");
+        for (size_t i = 0; i < l->cache_count; i++)
+                cache_json(&r->stats[i], j);
+        json_array_end(j);
+        json_object_end(j);
+}
+
+void replay_json(const struct replay_list *l, const char *path, const struct replay_result *results,
+                 size_t count, struct json *j)
+{
+        json_count(j, "format", 1);
+        json_string(j, "stook_version", STOOK_VERSION);
+        list_json(l, path, j);
+        json_array(j, "replays");
+        for (size_t i = 0; i < count; i++)
+                result_json(l, &results[i], j);
+        json_array_end(j);
+}

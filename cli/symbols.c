@@ -1,0 +1,179 @@
+/*
+ * Purpose: see symbols.h.
+ * The functions inlined at an address are the scopes around it: the innermost scope has the line of
+ * the address, each next one the line of the call that was inlined into it.
+ */
+#include "symbols.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef STOOK_HAVE_DW
+
+#include <dwarf.h>
+#include <elfutils/libdw.h>
+#include <elfutils/libdwfl.h>
+
+struct symbols {
+        Dwfl *dwfl;
+};
+
+bool symbols_are_built_in(void)
+{
+        return true;
+}
+
+struct symbols *symbols_of_process(pid_t pid)
+{
+        static char *no_path;
+        static const Dwfl_Callbacks callbacks = {
+                .find_elf = dwfl_linux_proc_find_elf,
+                .find_debuginfo = dwfl_standard_find_debuginfo,
+                .debuginfo_path = &no_path,
+        };
+        struct symbols *symbols = calloc(1, sizeof *symbols);
+
+        if (!symbols)
+                return NULL;
+        symbols->dwfl = dwfl_begin(&callbacks);
+        if (symbols->dwfl && !dwfl_linux_proc_report(symbols->dwfl, pid) &&
+            !dwfl_report_end(symbols->dwfl, NULL, NULL))
+                return symbols;
+        symbols_release(symbols);
+        return NULL;
+}
+
+void symbols_release(struct symbols *symbols)
+{
+        if (!symbols)
+                return;
+        if (symbols->dwfl)
+                dwfl_end(symbols->dwfl);
+        free(symbols);
+}
+
+static const char *name_of(Dwarf_Die *function)
+{
+        Dwarf_Attribute attribute;
+        const char *name = dwarf_formstring(
+                dwarf_attr_integrate(function, DW_AT_name, &attribute));
+
+        return name ? name : dwarf_diename(function);
+}
+
+/* The file and line of the call that was inlined as @scope. */
+static void find_call(Dwarf_Die *unit, Dwarf_Die *scope, struct symbol *symbol)
+{
+        Dwarf_Attribute attribute;
+        Dwarf_Files *files;
+        Dwarf_Word number;
+        size_t count;
+
+        symbol->file = NULL;
+        symbol->line = 0;
+        if (dwarf_formudata(dwarf_attr(scope, DW_AT_call_file, &attribute), &number) ||
+            dwarf_getsrcfiles(unit, &files, &count) || number >= count)
+                return;
+        symbol->file = dwarf_filesrc(files, number, NULL, NULL);
+        if (!dwarf_formudata(dwarf_attr(scope, DW_AT_call_line, &attribute), &number))
+                symbol->line = (int)number;
+}
+
+static bool is_function(Dwarf_Die *scope)
+{
+        int tag = dwarf_tag(scope);
+
+        return tag == DW_TAG_inlined_subroutine || tag == DW_TAG_subprogram;
+}
+
+/* The function scopes around an address, outwards from @first. Return: functions found. */
+static int walk_scopes(Dwarf_Die *unit, Dwarf_Die *first, struct symbol *symbol,
+                       void (*each)(const struct symbol *symbol, void *data), void *data)
+{
+        Dwarf_Die *scopes = NULL;
+        int count = dwarf_getscopes_die(first, &scopes), found = 0;
+
+        for (int i = 0; i < count; i++) {
+                if (!is_function(&scopes[i]))
+                        continue;
+                symbol->function = name_of(&scopes[i]);
+                symbol->is_inlined = dwarf_tag(&scopes[i]) == DW_TAG_inlined_subroutine;
+                each(symbol, data);
+                found++;
+                if (!symbol->is_inlined)
+                        break;
+                find_call(unit, &scopes[i], symbol);
+        }
+        free(scopes);
+        return found;
+}
+
+/*
+ * Return: functions found. The list that an address has goes on with the scopes of an inlined
+ * function's definition, so only its first function is taken from there.
+ */
+static int find_scopes(Dwfl_Module *module, Dwarf_Addr address, struct symbol *symbol,
+                       void (*each)(const struct symbol *symbol, void *data), void *data)
+{
+        Dwarf_Addr bias = 0;
+        Dwarf_Die *unit = dwfl_module_addrdie(module, address, &bias), *scopes = NULL;
+        int count = unit ? dwarf_getscopes(unit, address - bias, &scopes) : 0, i = 0, found = 0;
+
+        while (i < count && !is_function(&scopes[i]))
+                i++;
+        if (i < count)
+                found = walk_scopes(unit, &scopes[i], symbol, each, data);
+        free(scopes);
+        return found;
+}
+
+void symbols_find(struct symbols *symbols, uint64_t address, bool is_return,
+                  void (*each)(const struct symbol *symbol, void *data), void *data)
+{
+        Dwarf_Addr at = address - is_return, start = 0;
+        Dwfl_Module *module = dwfl_addrmodule(symbols->dwfl, at);
+        struct symbol symbol = { 0 };
+        Dwfl_Line *line;
+        GElf_Off offset;
+        GElf_Sym elf;
+
+        if (module) {
+                symbol.module = dwfl_module_info(module, NULL, &start, NULL, NULL, NULL, NULL,
+                                                 NULL);
+                symbol.offset = address - start;
+                line = dwfl_module_getsrc(module, at);
+                if (line)
+                        symbol.file = dwfl_lineinfo(line, NULL, &symbol.line, NULL, NULL, NULL);
+                if (find_scopes(module, at, &symbol, each, data))
+                        return;
+                symbol.function = dwfl_module_addrinfo(module, at, &offset, &elf, NULL, NULL,
+                                                       NULL);
+        }
+        each(&symbol, data);
+}
+
+#else
+
+bool symbols_are_built_in(void)
+{
+        return false;
+}
+
+struct symbols *symbols_of_process(pid_t pid)
+{
+        (void)pid;
+        return NULL;
+}
+
+void symbols_release(struct symbols *symbols)
+{
+        (void)symbols;
+}
+
+void symbols_find(struct symbols *symbols, uint64_t address, bool is_return,
+                  void (*each)(const struct symbol *symbol, void *data), void *data)
+{
+        (void)symbols, (void)address, (void)is_return, (void)each, (void)data;
+}
+
+#endif

@@ -1,0 +1,38 @@
+/*
+ * Purpose: functions, files and lines of addresses in a process, by its debug information
+ * (elfutils' libdwfl). Without libdw at compile time nothing is found.
+ */
+#ifndef STOOK_CLI_SYMBOLS_H
+#define STOOK_CLI_SYMBOLS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct symbols;
+
+/* Was this command built with libdw? */
+bool symbols_are_built_in(void);
+
+/* The modules of a process, which must not end meanwhile. NULL: they cannot be had. */
+struct symbols *symbols_of_process(pid_t pid);
+void symbols_release(struct symbols *symbols);
+
+/* One function at an address; several where functions were inlined, the innermost first. */
+struct symbol {
+        const char *function;           /* NULL: not known */
+        const char *file;               /* NULL: not known; as the compiler was given it */
+        int         line;
+        const char *module;             /* NULL: no file is mapped there */
+        uint64_t    offset;             /* of the address in the module */
+        bool        is_inlined;         /* into the next one */
+};
+
+/*
+ * Calls @each for each function at @address. A return address is looked up one byte before, where
+ * the call is. Strings are valid during the call.
+ */
+void symbols_find(struct symbols *symbols, uint64_t address, bool is_return,
+                  void (*each)(const struct symbol *symbol, void *data), void *data);
+
+#endif

@@ -1,0 +1,152 @@
+/*
+ * Purpose: have another program answer a question, from a process whose heap may be broken, at any
+ * instruction: a request goes to its standard input, the answer comes from its standard output.
+ * Nothing of libc but clone(), which only makes the call, is used.
+ *
+ * The helper is a child of a child: the child in between ends before this call goes on, so the
+ * helper is none of the program's children. It gives the program no SIGCHLD, and no status to a
+ * wait of the program. (The first process of a PID namespace, and one that is a subreaper, gets it
+ * as it gets all orphans.) Both children borrow this memory, as vfork does, until the helper is
+ * executed: nothing is copied, no atfork handler runs, and this thread waits meanwhile. All signals
+ * are blocked until then, so no handler of the program runs in a child. The helper unblocks them.
+ * Place: called by report.
+ * Concurrency: any thread; at most one call at a time for each struct stook_helper.
+ * Failure: no bytes: the helper cannot be executed, or does not answer in time.
+ */
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "os/os.h"
+#include "os/system_call.h"
+
+#define MASK_BYTES 8                    /* of the kernel's signal sets */
+
+struct start {
+        struct stook_helper *helper;
+        char *const *argv;
+        int   fd;                       /* becomes its standard input and output */
+};
+
+/* The helper, until it is executed. Never returns. */
+static int execute(void *data)
+{
+        static char *const environment[] = { NULL };    /* no LD_PRELOAD */
+        const struct start *start = data;
+
+        stook_call(SYS_dup3, start->fd, STDIN_FILENO, 0);
+        stook_call(SYS_dup3, start->fd, STDOUT_FILENO, 0);
+        stook_call(SYS_close_range, 3, ~0u, 0);
+        stook_call(SYS_execve, start->argv[0], start->argv, environment);
+        for (;;)
+                stook_call(SYS_exit, 127);
+        return 127;                     /* not reached */
+}
+
+#define STACK_TOP(stack) ((void *)(((uintptr_t)(stack) + sizeof(stack)) & ~(uintptr_t)15))
+
+/* The child in between. Signal 0 at its end: it gives no SIGCHLD. */
+static int execute_and_end(void *data)
+{
+        struct start *start = data;
+        int pid = clone(execute, STACK_TOP(start->helper->inner), CLONE_VM | CLONE_VFORK, start);
+
+        for (;;)
+                stook_call(SYS_exit, pid < 0);
+        return 0;
+}
+
+static bool launch(struct start *start)
+{
+        uint64_t all = ~UINT64_C(0), before;
+        int pid, status;
+
+        stook_call(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, MASK_BYTES);
+        pid = clone(execute_and_end, STACK_TOP(start->helper->outer), CLONE_VM | CLONE_VFORK,
+                    start);
+        if (pid > 0)
+                while (stook_call(SYS_wait4, pid, &status, __WALL, NULL) == -EINTR)
+                        ;
+        stook_call(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, MASK_BYTES);
+        return pid > 0 && !status;
+}
+
+/* Ready for @events before @end_ms. */
+static bool is_ready(int fd, short events, uint64_t end_ms)
+{
+        uint64_t now = stook_os_clock_ms();
+
+        while (now < end_ms) {
+                struct pollfd one = { .fd = fd, .events = events };
+                struct timespec left = { .tv_sec = (time_t)((end_ms - now) / 1000),
+                                         .tv_nsec = (long)((end_ms - now) % 1000) * 1000000 };
+                long n = stook_call(SYS_ppoll, &one, 1, &left, NULL, 0);
+
+                if (n > 0)
+                        return true;
+                if (n < 0 && n != -EINTR)
+                        return false;
+                now = stook_os_clock_ms();
+        }
+        return false;
+}
+
+static bool ask(int fd, const char *request, size_t bytes, uint64_t end_ms)
+{
+        while (bytes && is_ready(fd, POLLOUT, end_ms)) {
+                long n = stook_call(SYS_sendto, fd, request, bytes, MSG_NOSIGNAL | MSG_DONTWAIT,
+                                    NULL, 0);
+
+                if (n == -EAGAIN || n == -EINTR)
+                        continue;
+                if (n <= 0)
+                        return false;
+                request += n;
+                bytes -= (size_t)n;
+        }
+        stook_call(SYS_shutdown, fd, SHUT_WR);
+        return !bytes;
+}
+
+static size_t hear(int fd, char *answer, size_t room, uint64_t end_ms)
+{
+        size_t bytes = 0;
+
+        while (bytes < room) {
+                long n;
+
+                if (!is_ready(fd, POLLIN, end_ms))
+                        return 0;
+                n = stook_call(SYS_read, fd, answer + bytes, room - bytes);
+                if (n == -EINTR)
+                        continue;
+                if (n <= 0)
+                        break;
+                bytes += (size_t)n;
+        }
+        return bytes;
+}
+
+size_t stook_os_ask_helper(struct stook_helper *helper, char *const *argv, const char *request,
+                           size_t bytes, char *answer, size_t room, unsigned wait_ms)
+{
+        uint64_t end_ms = stook_os_clock_ms() + wait_ms;
+        int before = errno, fds[2];
+        size_t got = 0;
+
+        if (stook_call_failed(stook_call(SYS_socketpair, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0,
+                                         fds)))
+                return 0;
+        struct start start = { .helper = helper, .argv = argv, .fd = fds[1] };
+        bool up = launch(&start);
+
+        stook_call_close(fds[1]);
+        if (up && ask(fds[0], request, bytes, end_ms))
+                got = hear(fds[0], answer, room, end_ms);
+        stook_call_close(fds[0]);
+        errno = before;
+        return got;
+}

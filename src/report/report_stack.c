@@ -1,0 +1,185 @@
+/*
+ * Purpose: names for the addresses of call stacks. A helper process reads the debug information
+ * (`stook symbolize`, named by STOOK_SYMBOLIZER), so that nothing of this heap is needed. Where it
+ * cannot be had, an address is told by its file and the offset there, from /proc/self/maps.
+ * Place: called by report_tell.c; the stacks come from the stack layer, which hands itself in
+ * (stook_report_set_stacks), because it lies above this one.
+ * Concurrency: any thread, any instruction; the stacks are of the caller's room.
+ * Protocol: for each stack a line of hexadecimal addresses; the answer has for each stack a line
+ *  for each frame, and an empty line.
+ */
+#include <string.h>
+
+#include "os/os.h"
+#include "report/report_inside.h"
+
+#define WAIT_MS     10000               /* large programs have much debug information; arbitrary */
+#define PATH_BYTES  512
+
+static char helper_path[PATH_BYTES];    /* written at start */
+static struct stook_report_stack_source source;
+
+void stook_report_set_symbolizer(const char *path)
+{
+        if (path && strlen(path) < sizeof(helper_path))
+                strcpy(helper_path, path);
+}
+
+const char *stook_report_symbolizer(void)
+{
+        return *helper_path ? helper_path : NULL;
+}
+
+void stook_report_set_stacks(const struct stook_report_stack_source *of)
+{
+        source.frames = of->frames;
+        __atomic_store_n(&source.here, of->here, __ATOMIC_RELEASE);
+}
+
+void stook_report_clear_stacks(struct stook_report_stacks *stacks)
+{
+        memset(stacks->count, 0, sizeof(stacks->count));
+        stacks->lines[0] = '\0';
+}
+
+static void copy_frames(const struct stook_report_about *about, uint32_t (*here)(unsigned skip),
+                        struct stook_report_stacks *stacks)
+{
+        const struct stook_report_track *tracks[] = {
+                [STOOK_REPORT_ALLOCATED] = about->allocated, [STOOK_REPORT_FREED] = about->freed,
+        };
+
+        for (unsigned i = 0; i < STOOK_REPORT_STACKS; i++) {
+                uint32_t id = i == STOOK_REPORT_HERE ? here(0) : tracks[i] ? tracks[i]->stack : 0;
+
+                if (id)
+                        stacks->count[i] = source.frames(id, stacks->frames[i],
+                                                         STOOK_REPORT_FRAMES);
+        }
+}
+
+/* ---- by the helper ---- */
+
+static bool ask_helper(struct stook_report_stacks *stacks)
+{
+        size_t bytes;
+        char pid[16];
+        char *argv[] = { helper_path, "symbolize", "--pid", pid, NULL };
+        struct stook_text text = { .buffer = stacks->request, .room = sizeof(stacks->request) };
+
+        if (!*helper_path)
+                return false;
+        stook_report_format(pid, sizeof(pid), "%u", (uint64_t)stook_os_pid());
+        for (unsigned i = 0; i < STOOK_REPORT_STACKS; i++) {
+                for (unsigned f = 0; f < stacks->count[i]; f++) {
+                        stook_text_number(&text, stacks->frames[i][f], 16);
+                        stook_text_put(&text, ' ');
+                }
+                stook_text_put(&text, '\n');
+        }
+        bytes = stook_os_ask_helper(&stacks->helper, argv, text.buffer, text.bytes, stacks->lines,
+                                    sizeof(stacks->lines) - 1, WAIT_MS);
+        stacks->lines[bytes] = '\0';
+        return bytes;
+}
+
+/* ---- by /proc/self/maps ---- */
+
+struct module {
+        uintptr_t base;                 /* where the file's first byte is mapped */
+        char      path[128];            /* cut */
+};
+
+struct search {
+        uintptr_t     address;
+        struct module module;           /* of the lines so far */
+        bool          found;
+};
+
+/* A line of the file: "START-END PERMISSIONS OFFSET DEVICE INODE    PATH". */
+static bool look(const char *line, void *data)
+{
+        struct search *search = data;
+        uintptr_t start, end, offset;
+        const char *c = stook_text_read(line, &start);
+        size_t n;
+
+        if (*c != '-')
+                return false;
+        c = stook_text_read(c + 1, &end);
+        c = strchr(c + 1, ' ');         /* behind the permissions */
+        if (!c)
+                return false;
+        stook_text_read(c + 1, &offset);
+        c = strchr(c, '/');
+        if (!c)
+                return false;
+        n = strnlen(c, sizeof(search->module.path) - 1);
+        if (!offset || strncmp(search->module.path, c, n)) {
+                search->module.base = start - offset;
+                memcpy(search->module.path, c, n);
+                search->module.path[n] = '\0';
+        }
+        search->found = search->address >= start && search->address < end;
+        return search->found;
+}
+
+static void put_module(struct stook_text *text, uintptr_t address)
+{
+        struct search search = { .address = address - 1 };
+        const char *name;
+
+        stook_text_pointer(text, (const void *)address);
+        stook_os_each_line("/proc/self/maps", look, &search);
+        if (search.found) {
+                name = strrchr(search.module.path, '/') + 1;
+                stook_text_words(text, " in ");
+                stook_text_words(text, name);
+                stook_text_put(text, '+');
+                stook_text_pointer(text, (const void *)(address - search.module.base));
+        }
+        stook_text_put(text, '\n');
+}
+
+static void name_modules(struct stook_report_stacks *stacks)
+{
+        struct stook_text text = { .buffer = stacks->lines, .room = sizeof(stacks->lines) - 1 };
+
+        for (unsigned i = 0; i < STOOK_REPORT_STACKS; i++) {
+                for (unsigned f = 0; f < stacks->count[i]; f++)
+                        put_module(&text, stacks->frames[i][f]);
+                stook_text_put(&text, '\n');
+        }
+        stacks->lines[text.bytes] = '\0';
+}
+
+void stook_report_find_stacks(const struct stook_report_about *about,
+                              struct stook_report_stacks *stacks)
+{
+        uint32_t (*here)(unsigned skip) = __atomic_load_n(&source.here, __ATOMIC_ACQUIRE);
+        unsigned frames = 0;
+
+        if (!here)
+                return;
+        copy_frames(about, here, stacks);
+        for (unsigned i = 0; i < STOOK_REPORT_STACKS; i++)
+                frames += stacks->count[i];
+        if (frames && !ask_helper(stacks))
+                name_modules(stacks);
+}
+
+const char *stook_report_next_line(const char *line)
+{
+        const char *end = strchr(line, '\n');
+
+        return end ? end + 1 : line + strlen(line);
+}
+
+const char *stook_report_stack_lines(const struct stook_report_stacks *stacks, unsigned which)
+{
+        const char *line = stacks->lines;
+
+        for (; which && *line; line = stook_report_next_line(line))
+                which -= *line == '\n';
+        return line;
+}

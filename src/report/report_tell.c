@@ -1,0 +1,142 @@
+/*
+ * Purpose: a whole report in one write: the first line, and what is known besides.
+ *
+ *   stook: overrun: pointer 0x7f0012345000 (cache conn, slab 0x7f0012344000 offset 4096): ...
+ *     program server (pid 71), thread 73
+ *     sizes, the bad byte, bytes              (report_body.c)
+ *     found here, allocated by, freed by      (report_stack.c), with a line for each frame
+ *
+ * The text needs more room than a handler's stack has. There are few rooms, each for one report at
+ * a time. A report that finds none free has its first line only.
+ * Place: called by report.c; calls os.
+ * Concurrency: any thread, any instruction. A room is had by a compare-and-swap, and no call waits
+ *  for one. A thread that never returns from a report (a jump out of a handler on top of it, a fork
+ *  in another thread) keeps its room.
+ */
+#include <string.h>
+
+#include "os/os.h"
+#include "report/report_inside.h"
+
+#define ROOMS      2                    /* a report, and one on top of it in a handler */
+#define TEXT_BYTES 16384
+
+struct room {
+        uint32_t taken;                 /* atomic */
+        char     text[TEXT_BYTES];
+        struct stook_report_stacks stacks;
+};
+static struct room rooms[ROOMS] STOOK_MOSTLY_UNUSED;
+
+static struct room *take_room(void)
+{
+        for (unsigned i = 0; i < ROOMS; i++) {
+                uint32_t none = 0;
+
+                if (__atomic_compare_exchange_n(&rooms[i].taken, &none, 1, false, __ATOMIC_ACQUIRE,
+                                                __ATOMIC_RELAXED))
+                        return &rooms[i];
+        }
+        return NULL;
+}
+
+static void give_room(struct room *room)
+{
+        __atomic_store_n(&room->taken, 0, __ATOMIC_RELEASE);
+}
+
+/* More than the first line says. */
+static bool is_known(const struct stook_report_about *about)
+{
+        return about->object_bytes || about->dump_bytes || about->bad || about->allocated ||
+               about->freed;
+}
+
+static void put_frames(struct stook_text *text, const struct stook_report_stacks *stacks,
+                       unsigned which)
+{
+        const char *line = stook_report_stack_lines(stacks, which), *end;
+
+        for (unsigned i = 0; *line && *line != '\n'; i++, line = end) {
+                end = stook_report_next_line(line);
+                stook_text_words(text, "    #");
+                stook_text_number(text, i, 10);
+                stook_text_put(text, ' ');
+                for (const char *c = line; c < end; c++)
+                        stook_text_put(text, *c);
+        }
+}
+
+static void put_track(struct stook_text *text, const char *what,
+                      const struct stook_report_track *track,
+                      const struct stook_report_stacks *stacks, unsigned which)
+{
+        uint64_t ago_ms;
+
+        if (!track || !track->thread)
+                return;
+        ago_ms = stook_os_clock_ms() - track->at_ms;
+        stook_text_words(text, what);
+        stook_text_number(text, track->thread, 10);
+        stook_text_words(text, ", ");
+        stook_text_number(text, ago_ms / 1000, 10);
+        stook_text_put(text, '.');
+        stook_text_put(text, (char)('0' + ago_ms / 100 % 10));
+        stook_text_words(text, " s ago\n");
+        put_frames(text, stacks, which);
+}
+
+static void put_all(struct stook_text *text, const struct stook_report_about *about,
+                    const struct stook_report_stacks *stacks)
+{
+        stook_report_put_program(text);
+        stook_report_put_object(text, about);
+        stook_report_put_dump(text, about);
+        if (stacks->count[STOOK_REPORT_HERE])
+                stook_text_words(text, "  found here\n");
+        put_frames(text, stacks, STOOK_REPORT_HERE);
+        put_track(text, "  allocated by thread ", about->allocated, stacks,
+                  STOOK_REPORT_ALLOCATED);
+        put_track(text, "  freed by thread ", about->freed, stacks, STOOK_REPORT_FREED);
+}
+
+/* @whole: with what follows the first line. */
+static void tell_in(struct room *room, const struct stook_report_about *about, const char *line,
+                    size_t bytes, uint64_t left, bool whole)
+{
+        struct stook_text text = { .buffer = room->text, .room = sizeof(room->text) - 1 };
+
+        if (left)
+                text.bytes = stook_report_put_left_out(room->text, sizeof(room->text), left);
+        memcpy(room->text + text.bytes, line, bytes);
+        text.bytes += bytes;
+        stook_report_clear_stacks(&room->stacks);
+        if (whole) {
+                stook_report_find_stacks(about, &room->stacks);
+                put_all(&text, about, &room->stacks);
+        }
+        stook_os_write(room->text, text.bytes);
+        text.bytes = 0;
+        if (stook_report_wants_json())
+                stook_report_tell_json(&text, about, line, bytes, &room->stacks);
+}
+
+void stook_report_tell(const struct stook_report_about *about, const char *line, size_t bytes,
+                       bool found)
+{
+        bool whole = !found || is_known(about);
+        struct room *room = NULL;
+        uint64_t left = 0;
+
+        /* A report that ends the process is always written. */
+        if ((found || stook_report_goes_on()) && !stook_report_may_tell(&left))
+                return;
+        if (whole || left || stook_report_wants_json())
+                room = take_room();
+        if (!room) {
+                stook_os_write(line, bytes);
+                return;
+        }
+        tell_in(room, about, line, bytes, left, whole);
+        give_room(room);
+}

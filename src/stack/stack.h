@@ -1,0 +1,64 @@
+/*
+ * Purpose: call stacks by number. A caller keeps 4 bytes for the stack of an allocation; equal
+ * stacks have one number and are stored once (stack_table.c, stack_walk.c).
+ * Place: called by the layers that watch objects, if a mode that wants stacks is on; calls pages
+ * for memory.
+ * Concurrency: any thread, any instruction, but for the start. No lock.
+ * Failure: the number 0, "no stack".
+ */
+#ifndef STOOK_STACK_H
+#define STOOK_STACK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "base/compiler.h"
+
+#define STOOK_STACK_FRAMES_MOST 30      /* of one stack; the outer ones are left out. Arbitrary */
+
+/*
+ * Makes stacks available; until then they are 0. It loads the unwinder of libc, which allocates, so
+ * it is not for handlers and not for the inside of an allocation. False: no memory.
+ */
+bool stook_stack_start(void);
+
+/*
+ * The number of this thread's call stack, from the caller of this function on, without the
+ * innermost @skip frames. 0: not started, no frames, or no memory. Takes about 3 KiB of stack.
+ */
+STOOK_NOINLINE uint32_t stook_stack_here(unsigned skip);
+
+/*
+ * Copies the return addresses of stack @id, innermost first, at most @most. Returns how many; 0 for
+ * a number that is no stack's.
+ */
+unsigned stook_stack_frames(uint32_t id, uintptr_t *frames, unsigned most);
+
+/* ---- stack_table.c; readers in other processes find a stack as stook_stack_frames does ---- */
+
+/*
+ * A stack in the table. Its number is where it lies: block (number / STOOK_STACK_UNITS), and unit
+ * of 16 bytes in that block.
+ */
+struct stook_stack {
+        uint32_t  hash;
+        uint32_t  next;                 /* number of the next one in the bucket; 0: none */
+        uint32_t  count;                /* of frames */
+        uint32_t  unused;
+        uintptr_t frames[];
+};
+#define STOOK_STACK_UNIT        16
+#define STOOK_STACK_BLOCK_BYTES ((size_t)64 << 10)
+#define STOOK_STACK_UNITS       (STOOK_STACK_BLOCK_BYTES / STOOK_STACK_UNIT)
+#define STOOK_STACK_BLOCKS      2048    /* 128 MiB of stacks, then all new ones are 0. Arbitrary */
+
+/* [number / STOOK_STACK_UNITS]: atomic; NULL: none yet. */
+extern char *stook_stack_blocks[STOOK_STACK_BLOCKS] STOOK_HIDDEN;
+
+bool stook_stack_table_start(void);
+/* The number of a stack of @count frames, at most STOOK_STACK_FRAMES_MOST. */
+uint32_t stook_stack_number(const uintptr_t *frames, unsigned count);
+/* Bytes of metadata that hold stacks. */
+size_t stook_stack_bytes(void);
+
+#endif

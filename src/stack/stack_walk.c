@@ -1,0 +1,86 @@
+/*
+ * Purpose: the return addresses of this thread's calls.
+ * glibc's backtrace() reads the tables that compilers write for exceptions, so it needs no frame
+ * pointers. Its first call loads libgcc_s, which allocates; the start makes that call. Later ones
+ * do not allocate. From glibc 2.35 with gcc 12 on they take no lock either, so that handlers may
+ * make them. Before, they take the loader's lock: a thread in dlopen may hold it, which waits for
+ * no other thread while it does.
+ * Where libc has no backtrace() (musl), the chain of frame pointers is followed. A pointer that
+ * leads nowhere ends the walk: the kernel reads the memory (stook_os_read_memory).
+ * Place: called by watched allocations and frees, and by reports, which lie below; calls os.
+ * Invariants:
+ *  I1 backtrace() is called only while `ready` is set, but for the start itself. What the start's
+ *     call allocates finds `ready` clear, and has no stack.
+ * Failure: no frames.
+ */
+#include "os/os.h"
+#include "report/report.h"
+#include "stack/stack.h"
+
+#define SKIP_OWN 1                      /* backtrace() begins in the function that calls it */
+
+extern int backtrace(void **frames, int most) __attribute__((weak));
+
+static bool ready;                      /* atomic: I1 */
+
+static const struct stook_report_stack_source source = { stook_stack_here, stook_stack_frames };
+
+bool stook_stack_start(void)
+{
+        void *frames[2];
+
+        if (__atomic_load_n(&ready, __ATOMIC_RELAXED))
+                return true;
+        if (!stook_stack_table_start())
+                return false;
+        if (backtrace)
+                backtrace(frames, 2);
+        __atomic_store_n(&ready, true, __ATOMIC_RELEASE);
+        stook_report_set_stacks(&source);
+        return true;
+}
+
+/* Both machines: {the caller's frame pointer, return address} where the frame pointer points. */
+struct frame {
+        uintptr_t outer, address;
+};
+
+static STOOK_NOINLINE unsigned follow(uintptr_t at, uintptr_t *frames, unsigned most)
+{
+        struct frame frame;
+        unsigned count = 0;
+
+        while (count < most && at && at % sizeof(void *) == 0 &&
+               stook_os_read_memory(&frame, (const void *)at, sizeof(frame))) {
+                if (!frame.address)
+                        break;
+                frames[count++] = frame.address;
+                if (frame.outer <= at)          /* stacks grow down */
+                        break;
+                at = frame.outer;
+        }
+        return count;
+}
+
+STOOK_NOINLINE uint32_t stook_stack_here(unsigned skip)
+{
+        uintptr_t frames[STOOK_STACK_FRAMES_MOST + 8];
+        unsigned most = STOOK_ARRAY_SIZE(frames), count, from = skip;
+
+        if (!__atomic_load_n(&ready, __ATOMIC_ACQUIRE))
+                return 0;
+        if (backtrace) {
+                int got = backtrace((void **)frames, (int)most);
+
+                count = got > 0 ? (unsigned)got : 0;
+                from += SKIP_OWN;
+        } else {
+                count = follow((uintptr_t)__builtin_frame_address(0), frames, most);
+        }
+        if (from >= count)
+                return 0;
+        count -= from;
+        if (count > STOOK_STACK_FRAMES_MOST)
+                count = STOOK_STACK_FRAMES_MOST;
+        return stook_stack_number(frames + from, count);
+}

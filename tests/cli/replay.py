@@ -1,0 +1,341 @@
+#!/usr/bin/env python3
+"""Proves: a replay makes the calls of its trace, no more and no fewer, and the same ones each time;
+capacity, slots and nodes change what answers them as they should; both inputs are understood, plain
+and packed; a damaged one is a line with its position, exit status 2, and never a crash."""
+import gzip
+import json
+import lzma
+import os
+import random
+import shutil
+import tempfile
+import unittest
+import xml.etree.ElementTree as ElementTree
+
+from stook import main, stook
+from trace_file import Block
+
+
+class Perf:
+    """Lines as perf script prints them."""
+
+    def __init__(self):
+        self.lines = []
+        self.at = 1437523776861
+
+    def event(self, cpu, name, fields):
+        self.at += 1000
+        self.lines.append(f"a [b] c 7/7 [{cpu:03}] {self.at // 10**9}.{self.at % 10**9:09}: "
+                          f"{'kmem:' + name:>24}: call_site=f+0x1 {fields}")
+        return self
+
+    def alloc(self, cpu, address, cache="node", bytes_req=200, bytes_alloc=256):
+        return self.event(cpu, "kmem_cache_alloc",
+                          f"ptr={address:#x} name={cache} bytes_req={bytes_req} "
+                          f"bytes_alloc={bytes_alloc} gfp_flags=GFP_KERNEL node=-1")
+
+    def kmalloc(self, cpu, address, bytes_req, bytes_alloc):
+        return self.event(cpu, "kmalloc", f"ptr={address:#x} bytes_req={bytes_req} "
+                          f"bytes_alloc={bytes_alloc} gfp_flags=GFP_KERNEL|__GFP_ZERO node=-1")
+
+    def free(self, cpu, address, cache="node"):
+        return self.event(cpu, "kmem_cache_free", f"ptr={address:#x} name={cache}")
+
+    def kfree(self, cpu, address):
+        return self.event(cpu, "kfree", f"ptr={address:#x}" if address else "ptr=(nil)")
+
+    def text(self):
+        return "\n".join(self.lines) + "\n"
+
+
+def pairs(n, free_cpu=0):
+    """Objects are allocated on CPU 0, 8 at a time, and freed."""
+    perf = Perf()
+    for i in range(n // 8):
+        for k in range(8):
+            perf.alloc(0, 0x1000 + 256 * k)
+        for k in range(8):
+            perf.free(free_cpu, 0x1000 + 256 * k)
+    return perf
+
+
+class Replay(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.path = os.path.join(self.folder.name, "trace")
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def write(self, content):
+        with open(self.path, "wb") as f:
+            f.write(content.encode() if isinstance(content, str) else content)
+
+    def run_it(self, *options):
+        return stook("replay", "--repeat", "1", *options, self.path)
+
+    def replay(self, content, *options):
+        """What --json has."""
+        self.write(content)
+        done = self.run_it("--json", "-", *options)
+        if "need restartable sequences" in done.stderr:
+            self.skipTest("no restartable sequences here")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return json.loads(done.stdout)
+
+    def one(self, content, *options):
+        return self.replay(content, *options)["replays"][0]
+
+    def refused(self, content, says):
+        self.write(content)
+        done = self.run_it()
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertEqual(done.stderr, f"stook replay: {self.path}: {says}\n")
+
+
+class Input(Replay):
+    def test_what_is_replayed(self):
+        perf = Perf().alloc(0, 0x1000).alloc(0, 0x2000).kmalloc(1, 0x3000, 50, 64)
+        perf.kmalloc(1, 0x10000, 9000, 16384)                   # of the page allocator
+        perf.kfree(0, 0).kfree(1, 0x3000).free(1, 0x2000)
+        perf.free(0, 0xdead000, "other")                        # older than the trace
+        perf.event(0, "kmem_cache_alloc", "ptr=(nil) name=node bytes_req=200 bytes_alloc=256")
+        perf.alloc(0, 0x1000)                                   # its free is not there
+        perf.event(0, "mm_page_free", "page=0x1 pfn=0x2 order=0")
+        text = "# a comment\n" + perf.text() + "\n\tffffffff81 f+0x1 ([kernel])\n"
+        answer = self.replay(text)
+        trace = answer["trace"]
+        self.assertEqual([trace[key] for key in (
+            "events", "caches", "cpus", "frees_before", "frees_of_null", "failed_allocations",
+            "frees_implied", "other_events", "frees_by_rcu", "cut_bytes")],
+            [8, 2, 2, 1, 1, 1, 1, 1, 0, 0])
+        self.assertEqual(trace["nanoseconds"], 9000)
+        caches = {c["name"]: c for c in answer["replays"][0]["caches"]}
+        self.assertEqual(set(caches), {"node", "kmalloc-64"})
+        self.assertEqual(caches["node"]["object_size"], 256)
+        self.assertEqual(caches["node"]["objects_live"], 1)
+        self.assertEqual(sum(caches["node"]["allocated_from"].values()), 3)
+        self.assertEqual(sum(caches["node"]["freed_to"].values()), 2)
+        self.assertEqual(caches["kmalloc-64"]["objects_live"], 0)
+        self.assertEqual(answer["replays"][0]["live_objects"], 2)
+        self.assertEqual(answer["replays"][0]["memory"][-1]["live_bytes"], 200 + 9000)
+
+    def test_old_kernels(self):
+        """No name in kmem_cache_alloc, six digits of time."""
+        text = ("ls 1 [002] 5.000001: kmem:kmem_cache_alloc: (f) call_site=ff ptr=0xff10 "
+                "bytes_req=32 bytes_alloc=32 gfp_flags=GFP_KERNEL\n"
+                "ls 1 [002] 5.000003: kmem:kmem_cache_free: (f) call_site=ff ptr=0xff10\n")
+        answer = self.replay(text)
+        self.assertEqual(answer["trace"]["nanoseconds"], 2000)
+        self.assertEqual([c["name"] for c in answer["replays"][0]["caches"]], ["size-32"])
+
+    def test_packed(self):
+        text = pairs(800).text()
+        plain = self.one(text)["allocated_from"]
+        for pack, program in ((lzma.compress, "xz"), (gzip.compress, "gzip")):
+            if not shutil.which(program):
+                continue
+            whole = pack(text.encode())
+            self.assertEqual(self.one(whole)["allocated_from"], plain)
+            self.write(whole[:-20])
+            done = self.run_it()
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(self.path, done.stderr)
+
+    def test_standard_input(self):
+        self.write(pairs(80).text())
+        with open(self.path) as f:
+            done = stook("replay", "--repeat", "1", "-", stdin=f)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertRegex(done.stdout, r"-: 160 events of 1 cache on 1 CPU")
+
+    def test_of_stook_record(self):
+        a = Block(at_ns=1000).thread(7, 3).cache(3, "conn", 100, 112)
+        for i in range(30):
+            a.alloc(2000 + i, 0x1000 + 112 * i, 3, 90)
+        for i in range(20):
+            a.free(3000 + i, 0x1000 + 112 * i, rcu=i < 5)
+        a.alloc(4000, 0x9000, 0, 1 << 20).resize(5000, 0x9000, 0xa000, 2 << 20).free(6000, 0x77)
+        b = Block(at_ns=1500, buffer=1).thread(8, 1).free(9000, 0xa000)
+        answer = self.replay(a.bytes() + b.bytes() + b.bytes()[:40])
+        self.assertEqual([answer["trace"][key] for key in (
+            "events", "caches", "cpus", "frees_before", "frees_by_rcu", "cut_bytes")],
+            [53, 1, 2, 1, 5, 40])
+        result = answer["replays"][0]
+        self.assertEqual(sum(result["allocated_from"].values()), 30)
+        self.assertEqual(sum(result["freed_to"].values()), 20)
+        self.assertEqual(result["memory"][-1]["live_bytes"], 10 * 90)
+        self.assertEqual(result["peak"]["live_bytes"] >= 2 << 20, True)
+
+    def test_some_caches(self):
+        perf = pairs(80).alloc(0, 0xf000, "other").alloc(0, 0xf100, "bother")
+        answer = self.replay(perf.text(), "--cache", "x,*other")
+        self.assertEqual(answer["trace"]["events"], 2)
+        self.assertEqual(answer["trace"]["filtered_events"], 160)
+        self.assertEqual(len(answer["replays"][0]["caches"]), 2)
+        done = self.run_it("--cache", "none")
+        self.assertEqual((done.returncode, done.stderr), (
+            2, f"stook replay: {self.path}: no event is of such a cache\n"))
+
+
+class Settings(Replay):
+    def test_same_each_time(self):
+        rng = random.Random(12)
+        perf, alive, at = Perf(), [], 0x1000
+        for _ in range(4000):
+            cpu = rng.randrange(6)
+            if alive and rng.random() < 0.48:
+                perf.free(cpu, alive.pop(rng.randrange(len(alive))))
+            else:
+                at += 0x100
+                alive.append(at)
+                perf.alloc(cpu, at, rng.choice("abc"))
+        answers = [self.one(perf.text(), "--slots", "4", "--nodes", "2") for _ in range(2)]
+        counted = [[c["counters"] for c in answer["caches"]] for answer in answers]
+        self.assertEqual(counted[0], counted[1])
+        self.assertEqual(answers[0]["live_objects"], len(alive))
+        self.assertEqual(sum(c["objects_live"] for c in answers[0]["caches"]), len(alive))
+        self.assertEqual([answers[0]["settings"][key] for key in ("slots", "nodes")], [4, 2])
+        self.assertEqual(answers[0]["failed"], 0)
+
+    def test_capacity(self):
+        text = pairs(4000).text()
+        none = self.one(text, "--capacity", "0")
+        self.assertEqual(none["allocated_from"], {"slot": 0, "barn": 0, "slabs": 4000})
+        self.assertEqual(none["freed_to"], {"slot": 0, "barn": 0, "slabs": 4000})
+        some = self.one(text, "--capacity", "16")
+        self.assertEqual(some["caches"][0]["sheaf_capacity"], 16)
+        self.assertGreater(some["allocated_from"]["slot"], 3900)
+
+    def test_slots(self):
+        """What CPU 0 allocates, CPU 1 frees: on one slot they are one."""
+        text = pairs(4000, free_cpu=1).text()
+        apart = self.one(text, "--capacity", "16")
+        together = self.one(text, "--capacity", "16", "--slots", "1")
+        self.assertEqual(apart["settings"]["slots"], 2)
+        self.assertGreater(together["allocated_from"]["slot"], 3990)
+        self.assertLess(apart["allocated_from"]["slot"], 3900)
+        self.assertGreater(apart["freed_to"]["barn"], 100)
+
+    def test_barn(self):
+        """A barn without room for full sheaves sends their objects back to the slabs."""
+        text = pairs(4000, free_cpu=1).text()
+        narrow = self.one(text, "--capacity", "16", "--barn-full", "0")
+        self.assertEqual(narrow["freed_to"]["barn"], 0)
+        self.assertGreater(narrow["freed_to"]["slabs"], 100)
+
+    def test_sweep(self):
+        self.write(pairs(800).text())
+        done = self.run_it("--sweep", "capacity=0,8,64", "--plot", self.path + ".svg", "--json",
+                           self.path + ".json")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        rows = [line.split() for line in done.stdout.splitlines()]
+        self.assertEqual([row[0] for row in rows[-3:]], ["0", "8", "64"])
+        self.assertEqual(rows[-3][1:4], ["0.0%", "0.0%", "100.0%"])
+        with open(self.path + ".json") as f:
+            replays = json.load(f)["replays"]
+        self.assertEqual([r["settings"]["capacity"] for r in replays], [0, 8, 64])
+        svg = ElementTree.parse(self.path + ".svg").getroot()
+        lines = svg.findall("{http://www.w3.org/2000/svg}polyline")
+        self.assertEqual([len(line.get("points").split()) for line in lines], [3] * 5)
+
+    def test_picture_of_memory(self):
+        self.write(pairs(80).text())
+        done = self.run_it("--plot", self.path + ".svg")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        svg = ElementTree.parse(self.path + ".svg").getroot()
+        self.assertEqual(len(svg.findall("{http://www.w3.org/2000/svg}polyline")), 3)
+
+    def test_variables_of_the_user(self):
+        """What the user's environment says is not what the replay was told."""
+        self.write(pairs(80).text())
+        environment = dict(os.environ, STOOK_TINY="1", STOOK_CAPACITY="3", STOOK_SLOTS="x")
+        done = stook("replay", "--repeat", "1", self.path, env=environment)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertRegex(done.stdout, r"node +256 +32 ")
+
+
+class Refusals(Replay):
+    def test_options(self):
+        self.write(pairs(8).text())
+        for options, says in (
+                (["--capacity", "65535"], "capacity takes a number from 0 to 65534, not '65535'"),
+                (["--capacity", "-1"], "capacity takes a number"),
+                (["--slots", "0"], "slots takes a number from 1 to 4096"),
+                (["--nodes", "65"], "nodes takes a number from 1 to 64"),
+                (["--sweep", "repeat=1"], "--sweep takes capacity,"),
+                (["--sweep", "capacity"], "--sweep takes capacity,"),
+                (["--sweep", "capacity=1,x"], "capacity takes a number"),
+                (["--sweep", "capacity=" + "1," * 40 + "1"], "at most 32 values"),
+                (["--walk"], "no option '--walk'"),
+                (["--json"], "no trace given"),
+                (["--json", "/nonexistent/x"], "/nonexistent/x: No such file"),
+                (["--plot", "/dev/full"], "/dev/full: No space left"),
+                ([self.path], "more than one trace")):
+            done = self.run_it(*options)
+            self.assertEqual(done.returncode, 2, options)
+            self.assertIn(says, done.stderr)
+        self.assertIn("no trace given", stook("replay").stderr)
+
+    def test_no_trace(self):
+        self.refused("", "no trace: it has no event")
+        self.refused("hello\nworld\n", "no trace: it has no event")
+        self.refused(b"\x7fELF" + bytes(100), "line 1: no text of perf script: it has null bytes")
+        self.refused("x" * 70000, "line 1: no text of perf script: a line of 64 KiB")
+        self.refused(Perf().free(0, 0x10).text(), "it has nothing to replay")
+        done = stook("replay", "/nonexistent")
+        self.assertEqual((done.returncode, done.stderr), (
+            2, "stook replay: /nonexistent: No such file or directory\n"))
+        self.assertIn("Is a directory", stook("replay", self.folder.name).stderr)
+
+    def test_damaged_lines(self):
+        good = Perf().alloc(3, 0x10).text()
+        for old, new, says in (
+                ("ptr=0x10", "ptr=", "an event without an address (ptr=)"),
+                ("ptr=0x10", "ptr=0x1g", "an event without an address (ptr=)"),
+                ("ptr=0x10", "ptr=0x11112222333344445555", "an event without an address (ptr=)"),
+                ("bytes_req=200", "", "an allocation without its bytes (bytes_req=, bytes_alloc=)"),
+                ("bytes_alloc=256", "bytes_alloc=2x",
+                 "an allocation without its bytes (bytes_req=, bytes_alloc=)"),
+                ("bytes_alloc=256", "bytes_alloc=0",
+                 "an allocation without its bytes (bytes_req=, bytes_alloc=)"),
+                ("bytes_alloc=256", "bytes_alloc=99999999999999",
+                 "an allocation without its bytes (bytes_req=, bytes_alloc=)"),
+                ("[003]", "003", "an event without a CPU (perf script -F "
+                 "comm,pid,cpu,time,event,trace)"),
+                ("1437.", "", "an event without a time (perf script -F "
+                 "comm,pid,cpu,time,event,trace)"),
+                (":", "", None)):
+            bad = good.replace(old, new) if says else good.split("kmem_cache")[0] + "kmem_ca\n"
+            self.refused("#\n" + good + bad, f"line 3: {says or 'an event that is cut off'}")
+
+    def test_any_byte(self):
+        """Random changes of both inputs: status 0 or 2, and one line."""
+        seed = int(os.environ.get("SEED", random.randrange(1 << 32)))
+        print("SEED", seed)
+        rng = random.Random(seed)
+        block = Block(at_ns=5).thread(1, 2).cache(1, "c").cache(2, "d", 100, 112)
+        for i in range(20):
+            address = 0x1000 + 128 * i
+            block.alloc(10 + i * 10, address, 1 + i % 2).free(15 + i * 10, address)
+        block.alloc(500, 0x8000, 0, 1 << 20).resize(501, 0x8000, 0x9000, 2 << 20)
+        perf = pairs(24, free_cpu=1).kmalloc(0, 0x90, 5000, 8192).text().encode()
+        for i in range(80):
+            bad = bytearray(perf if i % 2 else block.body)
+            for _ in range(rng.randrange(1, 5)):
+                bad[rng.randrange(len(bad))] = rng.randrange(256)
+            if rng.random() < 0.3:
+                del bad[rng.randrange(len(bad)):]
+            if not i % 2:
+                whole = Block(at_ns=5)
+                whole.body = bad
+                bad = whole.bytes()
+            self.write(bytes(bad))
+            done = self.run_it()
+            self.assertIn(done.returncode, (0, 2), done)
+            self.assertEqual(done.stderr.count("\n"), 1 if done.returncode else 0, done)
+            self.assertNotIn("signal", done.stderr)
+
+
+if __name__ == "__main__":
+    main()

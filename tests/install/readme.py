@@ -1,0 +1,135 @@
+#!/usr/bin/python3
+"""Proves that README's commands do what README shows, in a copy of the sources, as they stand.
+
+They are the lines of its indented blocks that begin with `$` or with a command of COMMANDS. The
+lines below one are what it prints; numbers that differ from run to run are left out of account. For
+`sudo` and `ldconfig` there are stand-ins: the installation goes to a scratch folder. `make run` and
+`make test` are not repeated here: .ci/run runs them, which is checked.
+"""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+SOURCE = Path(os.environ["STOOK_SOURCE"])
+COMMANDS = ("make", "sudo", "cc")
+IN_CI = ("make run", "make test")
+ABORTED = "Aborted"                     # what a shell says of a program that ended so
+ABORT_STATUS = 134
+
+FREES_TWICE = """
+#include <stdlib.h>
+int main(void)
+{
+        void *volatile object = malloc(100);
+        free(object);
+        free(object);
+        return 0;
+}
+"""
+
+
+def commands(text):
+    """Of the indented blocks: each command with the lines that README shows below it."""
+    found = []
+    fenced = shown = False
+    for line in text.splitlines():
+        fenced ^= line.startswith("```")
+        shown = shown and line.startswith("    ")
+        if fenced or not line.startswith("    "):
+            continue
+        line = line[4:]
+        if line.startswith("$ ") or line.split()[0] in COMMANDS:
+            found.append((line.removeprefix("$ "), []))
+            shown = True
+        elif shown:
+            found[-1][1].append(line)
+    return found
+
+
+def same_every_time(line):
+    """Addresses and process ids are not."""
+    return re.sub(r"pid \d+", "pid N", re.sub(r"0x[0-9a-f]+", "0xN", line))
+
+
+def copy_sources(to):
+    def ignored(folder, names):
+        return [n for n in names if n == ".git" or Path(folder, n, "build.ninja").exists()]
+    shutil.copytree(SOURCE, to, symlinks=True, ignore=ignored)
+
+
+def stand_in(folder, name, text):
+    path = folder / name
+    path.write_text("#!/bin/sh\n" + text)
+    path.chmod(0o755)
+
+
+def environment(work):
+    """What a user's shell would have, and the scratch folder as the place for programs."""
+    prefix = work / "prefix"
+    env = {k: v for k, v in os.environ.items()
+           if not k.startswith(("STOOK_", "MAKE", "MESON")) and
+           k not in ("MFLAGS", "BUILD", "DESTDIR", "LIBDIR", "LD_PRELOAD")}
+    env.update(PREFIX=str(prefix), PATH=f"{work / 'bin'}:{env['PATH']}", LC_ALL="C",
+               PKG_CONFIG_PATH=str(prefix / "lib/pkgconfig"),
+               LD_LIBRARY_PATH=str(prefix / "lib"))     # what ldconfig would see to
+    return env
+
+
+def prepare(work, readme):
+    source = work / "source"
+    copy_sources(source)
+    (work / "bin").mkdir()
+    stand_in(work / "bin", "sudo", 'exec "$@"\n')
+    stand_in(work / "bin", "ldconfig", "")
+    stand_in(work / "bin", "python3", 'exec /usr/bin/python3 "$@"\n')
+    (source / "points.c").write_text(re.search(r"```c\n(.*?)```", readme, re.S).group(1))
+    subprocess.run(["cc", "-O0", "-fno-builtin", "-w", "-o", source / "frees_twice", "-xc", "-"],
+                   input=FREES_TWICE, text=True, check=True)
+    return source
+
+
+def run(command, shown, folder, env):
+    """True: it printed what is shown, if anything is, and ended as it should."""
+    done = subprocess.run(["sh", "-c", "ulimit -c 0\n" + command + "\nexit $?"], cwd=folder,
+                          env=env, text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT)
+    wanted = [same_every_time(line) for line in shown if line != ABORTED]
+    got = [same_every_time(line) for line in done.stdout.splitlines() if ABORTED not in line]
+    status = ABORT_STATUS if ABORTED in shown else 0
+    if done.returncode == status and (not shown or got == wanted):
+        print("ok:", command)
+        return True
+    print(f"README: {command}\n  status {done.returncode}, not {status}" if
+          done.returncode != status else f"README: {command}")
+    print("  shown:", *wanted, "  printed:", *got[-40:], sep="\n    ")
+    return False
+
+
+def is_in_ci(command):
+    goal = command.split("#")[0].strip()
+    script = (SOURCE / ".ci/run").read_text()
+    return goal in IN_CI and re.search(rf"\bmake BUILD=\S+ {goal.split()[1]}\b", script)
+
+
+def main():
+    if not Path("/usr/bin/python3").exists() or not shutil.which("pkg-config"):
+        print("README's commands need /usr/bin/python3 and pkg-config")
+        sys.exit(77)
+    readme = (SOURCE / "README.md").read_text()
+    found = commands(readme)
+    here = [c for c in found if not is_in_ci(c[0])]
+    if len(found) - len(here) != len(IN_CI) or not any(shown for _, shown in here):
+        sys.exit(f"README has other commands than expected: {[c for c, _ in found]}")
+    with tempfile.TemporaryDirectory() as work:
+        source = prepare(Path(work), readme)
+        env = environment(Path(work))
+        good = [run(command, shown, source, env) for command, shown in here]
+    sys.exit(0 if all(good) else 1)
+
+
+if __name__ == "__main__":
+    main()

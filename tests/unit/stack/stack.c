@@ -1,0 +1,179 @@
+/*
+ * What this proves: equal stacks have one number, whichever thread comes first; a number leads back
+ * to its frames; a stack of this thread leads to its callers; before the start, and for what is no
+ * number, there is none; memory that is not there is refused, not touched.
+ */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <cmocka.h>
+
+#include "os/os.h"
+#include "pages/span.h"
+#include "stack/stack.h"
+
+#define THREADS 4
+#define STACKS  3000                    /* several in a bucket, several blocks */
+
+static void test_before_the_start(void **unused)
+{
+        uintptr_t frames[4] = { 1, 2, 3, 4 };
+
+        (void)unused;
+        assert_int_equal(stook_stack_here(0), 0);
+        assert_int_equal(stook_stack_number(frames, 4), 0);
+        assert_int_equal(stook_stack_frames(1, frames, 4), 0);
+        assert_int_equal(stook_stack_bytes(), 0);
+        assert_true(stook_pages_start());
+        assert_true(stook_stack_start());
+        assert_true(stook_stack_start());
+}
+
+static void make(uintptr_t *frames, unsigned *count, unsigned i)
+{
+        *count = 1 + i % STOOK_STACK_FRAMES_MOST;
+        for (unsigned f = 0; f < *count; f++)
+                frames[f] = 0x1000 * (uintptr_t)i + f + 1;
+}
+
+static void test_numbers(void **unused)
+{
+        uintptr_t frames[STOOK_STACK_FRAMES_MOST], seen[STOOK_STACK_FRAMES_MOST];
+        static uint32_t numbers[STACKS];
+        unsigned count;
+
+        (void)unused;
+        for (unsigned i = 0; i < STACKS; i++) {
+                make(frames, &count, i);
+                numbers[i] = stook_stack_number(frames, count);
+                assert_int_not_equal(numbers[i], 0);
+        }
+        for (unsigned i = 0; i < STACKS; i++) {
+                make(frames, &count, i);
+                assert_int_equal(stook_stack_number(frames, count), numbers[i]);
+                assert_int_equal(stook_stack_frames(numbers[i], seen, STOOK_STACK_FRAMES_MOST),
+                                 count);
+                assert_memory_equal(seen, frames, count * sizeof(*frames));
+                assert_int_equal(stook_stack_frames(numbers[i], seen, 1), 1);
+        }
+        assert_int_equal(stook_stack_number(frames, 0), 0);
+        assert_int_equal(stook_stack_number(frames, STOOK_STACK_FRAMES_MOST + 1), 0);
+        assert_int_equal(stook_stack_frames(0, seen, 1), 0);
+        assert_int_equal(stook_stack_frames(UINT32_MAX, seen, 1), 0);
+        assert_true(stook_stack_bytes() > 0);
+}
+
+static uint32_t by_thread[THREADS][STACKS];
+
+static void *number_all(void *row)
+{
+        uintptr_t frames[STOOK_STACK_FRAMES_MOST];
+        uint32_t *numbers = row;
+        unsigned count;
+
+        for (unsigned i = 0; i < STACKS; i++) {
+                make(frames, &count, i + 100 * STACKS);
+                numbers[i] = stook_stack_number(frames, count);
+        }
+        return NULL;
+}
+
+static void test_threads(void **unused)
+{
+        uintptr_t frames[STOOK_STACK_FRAMES_MOST], seen[STOOK_STACK_FRAMES_MOST];
+        pthread_t threads[THREADS];
+        unsigned count;
+
+        (void)unused;
+        for (unsigned t = 0; t < THREADS; t++)
+                assert_int_equal(pthread_create(&threads[t], NULL, number_all, by_thread[t]), 0);
+        for (unsigned t = 0; t < THREADS; t++)
+                pthread_join(threads[t], NULL);
+        for (unsigned i = 0; i < STACKS; i++) {
+                make(frames, &count, i + 100 * STACKS);
+                for (unsigned t = 0; t < THREADS; t++) {
+                        assert_int_equal(stook_stack_frames(by_thread[t][i], seen, count), count);
+                        assert_memory_equal(seen, frames, count * sizeof(*frames));
+                }
+        }
+}
+
+static STOOK_NOINLINE uint32_t inner(unsigned skip)
+{
+        uint32_t number = stook_stack_here(skip);
+
+        __asm__ volatile("" : "+r"(number));    /* no tail call */
+        return number;
+}
+
+static STOOK_NOINLINE uint32_t outer(unsigned skip)
+{
+        uint32_t number = inner(skip);
+
+        __asm__ volatile("" : "+r"(number));
+        return number;
+}
+
+/* Between the begin of a function and the next 400 bytes: its code, whatever the compiler. */
+static void assert_within(uintptr_t address, uintptr_t function)
+{
+        assert_in_range(address, function, function + 400);
+}
+
+static void test_this_thread(void **unused)
+{
+        uintptr_t frames[STOOK_STACK_FRAMES_MOST];
+        uint32_t numbers[2];
+        unsigned count;
+
+        (void)unused;
+        for (volatile unsigned i = 0; i < 2; i++)       /* one call site */
+                numbers[i] = outer(0);
+        if (!numbers[0])
+                skip();                 /* no backtrace(), and no frame pointers */
+        assert_int_equal(numbers[0], numbers[1]);
+        count = stook_stack_frames(numbers[0], frames, STOOK_STACK_FRAMES_MOST);
+        assert_true(count >= 3);
+        assert_within(frames[0], (uintptr_t)inner);
+        assert_within(frames[1], (uintptr_t)outer);
+        assert_true(stook_stack_frames(outer(1), frames, STOOK_STACK_FRAMES_MOST) >= 2);
+        assert_within(frames[0], (uintptr_t)outer);
+        assert_int_equal(stook_stack_here(1000), 0);
+}
+
+static void test_memory_that_is_not_there(void **unused)
+{
+        size_t page = stook_os_page_bytes();
+        char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+                           0);
+        char byte[2] = { 0 };
+
+        (void)unused;
+        assert_ptr_not_equal(pages, MAP_FAILED);
+        munmap(pages + page, page);
+        pages[page - 1] = 7;
+        if (!stook_os_read_memory(byte, pages + page - 1, 1))
+                skip();                 /* the system refuses */
+        assert_int_equal(byte[0], 7);
+        assert_false(stook_os_read_memory(byte, pages + page - 1, 2));
+        assert_false(stook_os_read_memory(byte, NULL, 1));
+        munmap(pages, page);
+}
+
+int main(void)
+{
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_before_the_start),
+                cmocka_unit_test(test_numbers),
+                cmocka_unit_test(test_threads),
+                cmocka_unit_test(test_this_thread),
+                cmocka_unit_test(test_memory_that_is_not_there),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
