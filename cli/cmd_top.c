@@ -10,7 +10,8 @@
 #include "top.h"
 
 static const char usage[] =
-        "usage: stook top [--every SECONDS] [--sort COLUMN] [--name PATTERN] [--library NAME] PID\n";
+        "usage: stook top [--every SECONDS] [--sort COLUMN] [--name PATTERN] [--library NAME]\n"
+        "                 PID\n";
 static const char help[] =
         "\n"
         "Watches the caches of a running process of the same user. The process is only read.\n"

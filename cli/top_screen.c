@@ -29,7 +29,8 @@ struct screen {
 };
 
 static const char keys_line[] =
-        " q quit  c caches  s slots  n nodes  g groups  f fragmentation  <> sort  / name  t totals  h help";
+        " q quit  c caches  s slots  n nodes  g groups  f fragmentation  <> sort  / name  t totals"
+        "  h help";
 
 static const char *const help_lines[] = {
         "c s n g f     the view: caches, slots, nodes and barns, groups, fragmentation",
