@@ -101,6 +101,8 @@ static void report_lent(const struct stook_cache *cache, struct lent lent)
         char detail[112];
 
         stook_report_format(detail, sizeof(detail),
+                            lent.sheaves == 1 ?
+                            "%u prefilled sheaf not returned at destroy, %u objects in it" :
                             "%u prefilled sheaves not returned at destroy, %u objects in them",
                             (uint64_t)lent.sheaves, (uint64_t)lent.objects);
         stook_report_found(STOOK_FAULT_OBJECTS_LEFT, NULL, cache->name, NULL, 0, detail);
