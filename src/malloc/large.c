@@ -8,6 +8,7 @@
  */
 #include <string.h>
 #include "base/probe.h"
+#include "cache/cache_observe.h"
 #include "group/group.h"
 #include "malloc/large.h"
 #include "malloc/malloc.h"
@@ -119,6 +120,8 @@ void *stook_large_alloc(size_t align, size_t size, uint64_t how)
         if (STOOK_LIKELY(size <= PTRDIFF_MAX && align <= PTRDIFF_MAX) && stook_slow_is_up(how)) {
                 stook_slow_begin(how);
                 object = large_alloc(align, size, how & STOOK_HOW_ZERO);
+                if (stook_observes() && object)
+                        stook_observe_large_alloc(object, size);
                 stook_slow_end(how);
         }
         return stook_slow_answer(how & ~(uint64_t)STOOK_HOW_ZERO, object, 0);
@@ -132,6 +135,8 @@ bool stook_large_free(void *object, uint64_t how)
         if (!span || !__atomic_compare_exchange_n(&span->kind, &live, (uint8_t)STOOK_SPAN_TAKEN,
                                                   false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
                 return false;
+        if (stook_observes())
+                stook_observe_large_free(object);
         STOOK_PROBE2(large_free, object, span->bytes);
         stook_slow_begin(how);
         large_uncharge(span, span->bytes);
@@ -177,7 +182,7 @@ static void *large_grow(struct stook_span *span, size_t size, bool exact)
         return (void *)moved->start;
 }
 
-void *stook_large_resize(struct stook_span *span, size_t size)
+static void *large_resize(struct stook_span *span, size_t size)
 {
         void  *object = (void *)span->start;
         size_t bytes = span->bytes;
@@ -212,5 +217,18 @@ void *stook_large_resize(struct stook_span *span, size_t size)
         if (object)
                 most -= stook_span_large_at((uintptr_t)object)->bytes - bytes;
         stook_group_uncharge(group, most);
+        return object;
+}
+
+void *stook_large_resize(struct stook_span *span, size_t size)
+{
+        void *before = (void *)span->start, *object;
+        struct stook_record_buffer *b;
+
+        if (!stook_observes())
+                return large_resize(span, size);
+        b = stook_observe_resize_begin();
+        object = large_resize(span, size);
+        stook_observe_resize_end(b, before, object, size);
         return object;
 }
