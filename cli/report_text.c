@@ -59,7 +59,7 @@ static void when_text(const struct process *p, char *buffer, size_t size)
                 snprintf(buffer, size, "as of %llu ms before %s", (unsigned long long)age,
                          p->end == PROCESS_REPLACED ? "it executed another program" : "its end");
         else
-                snprintf(buffer, size, "%sas of one of its last slow-path calls",
+                snprintf(buffer, size, "%sas of one of its last slow calls",
                          p->end == PROCESS_RUNNING ? "still running, " : "");
 }
 
