@@ -1,9 +1,9 @@
 /*
  * Purpose: what the page layer keeps for each node, shared by the files of this folder only.
- * Place: span.c takes and gives, span_grow.c gets memory, own_mapping.c serves what is large,
- * purge.c gives memory back. All end in stook_pages_insert, the one place where a span enters the
- * bins and is coalesced. A thread that cannot have the lock puts the span on the pending stack; the
- * next holder inserts it.
+ * Place: span.c takes and gives, span_join.c takes from neighbours, span_grow.c gets memory,
+ * own_mapping.c serves what is large, purge.c gives memory back. All end in stook_pages_insert, the
+ * one place where a span enters the bins and is coalesced. A thread that cannot have the lock puts
+ * the span on the pending stack; the next holder inserts it.
  * Invariant: a thread that has a span in its hands, out of the bins and not TAKEN, holds the lock
  *  or has forbidden waits (base/lock.h). A child of fork puts such spans back into the bins. So it
  *  takes none from under the thread that forked in a handler. Functions that are called with such a
@@ -58,6 +58,8 @@ bool stook_pages_lock(struct stook_pages_node *node);
  * into.
  */
 struct stook_span *stook_pages_insert(struct stook_pages_node *node, struct stook_span *span);
+/* Under the lock: the free span in the bins that a page's entry belongs to, if there is one. */
+struct stook_span *stook_pages_free_at(struct stook_pages_node *node, uintptr_t addr);
 /* Under the lock: out of its bin, for the caller. */
 void stook_pages_remove(struct stook_pages_node *node, struct stook_span *span);
 /*
@@ -91,6 +93,20 @@ STOOK_INLINE void stook_pages_count_given(struct stook_pages_node *node, size_t 
 
         stook_swing_tell_high(&node->swing, before);
 }
+
+/* ---- span_join.c ---- */
+/*
+ * Under the lock: the first @more bytes of @after, a free span in the bins, become the end of
+ * @span, which lies before it and is in hands or taken. *@spare: used where @after is larger.
+ */
+void stook_pages_absorb(struct stook_pages_node *node, struct stook_span *span,
+                        struct stook_span *after, size_t more, struct stook_span **spare);
+/*
+ * Under the lock: a dirty free span and so much of its clean neighbours that they are @bytes
+ * together, in hands. NULL: none. *@spare: a descriptor, used where a neighbour is larger.
+ */
+struct stook_span *stook_pages_take_joined(struct stook_pages_node *node, size_t bytes,
+                                           struct stook_span **spare);
 
 /* ---- pages_fork.c ---- */
 /* Under the lock, after stook_lock_inherit: makes the bins anew, from the descriptors. */

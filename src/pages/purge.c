@@ -10,8 +10,11 @@
  *   recurring  what is expected to be taken again: the whole swing once half of it was retaken,
  *              else what was retaken. It is kept for up to RECURS_TIMES the decay time, because to
  *              purge it and fault it in again costs more than all else that an allocation does
- *   allowance  dirty bytes that may stay whatever their age: an eighth of what is in use, or
- *              ALLOWANCE, and the larger of retaken and recurring
+ *   shrinking  less than two thirds of what was in use at most lately (swing.h) are in use: the
+ *              process may be done, and make no more calls
+ *   allowance  dirty bytes that may stay whatever their age: half of what is in use, or an eighth
+ *              in a process that is shrinking, ALLOWANCE at least, and the larger of retaken and
+ *              recurring
  *   owed       clean bytes that were taken while more than the allowance was dirty, in pieces that
  *              did not fit. As much is purged whatever its age, or the process keeps both
  *
@@ -89,15 +92,33 @@ static size_t missed_bytes(const struct stook_pages_node *node)
         return missed > swing ? missed : swing;
 }
 
+static bool is_shrinking(const struct stook_pages_node *node)
+{
+        size_t used = __atomic_load_n(&node->taken_bytes, __ATOMIC_RELAXED);
+
+        return used < stook_swing_most(&node->swing) / 3 * 2;
+}
+
 /*
  * A program that frees and allocates the same megabytes in turn keeps them while it does so. One
- * that is idle after a spike does not.
+ * that is idle after a spike does not. Where objects are replaced, what is freed is taken again,
+ * though in other sizes, so that much of it lies free for a while.
  */
 static size_t allowance(const struct stook_pages_node *node)
 {
-        size_t share = __atomic_load_n(&node->taken_bytes, __ATOMIC_RELAXED) / 8;
+        size_t share = __atomic_load_n(&node->taken_bytes, __ATOMIC_RELAXED) /
+                       (is_shrinking(node) ? 8 : 2);
 
         return (share > ALLOWANCE ? share : ALLOWANCE) + missed_bytes(node);
+}
+
+/*
+ * What a purge leaves: all that may stay. In a process that is shrinking it leaves only what was
+ * missed, because there may be no further call.
+ */
+static size_t left_by_purge(const struct stook_pages_node *node)
+{
+        return is_shrinking(node) ? missed_bytes(node) : allowance(node);
 }
 
 static size_t dirty_bytes(const struct stook_pages_node *node)
@@ -159,7 +180,7 @@ static bool purge_largest(struct stook_pages_node *node)
         }
         big = stook_bins_largest(&node->bins[STOOK_SET_DIRTY]);
         if (big && big->bytes >= worth(node, node->bins[STOOK_SET_DIRTY].bytes, allowance(node)))
-                big = excess(node, big, missed_bytes(node), &spare);
+                big = excess(node, big, left_by_purge(node), &spare);
         else
                 big = NULL;
         stook_lock_forbid_waits();

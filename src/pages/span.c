@@ -46,8 +46,7 @@ static void tag(struct stook_span *span)
         stook_pagemap_set(span->start + span->bytes - STOOK_MAP_PAGE, (uint64_t)(uintptr_t)span);
 }
 
-/* The free span in the bins that a page's entry belongs to, if there is one; under the lock. */
-static struct stook_span *free_at(struct stook_pages_node *node, uintptr_t addr)
+struct stook_span *stook_pages_free_at(struct stook_pages_node *node, uintptr_t addr)
 {
         uint64_t entry = stook_pagemap_get(addr);
         struct stook_span *s = stook_entry_span(entry);
@@ -68,12 +67,12 @@ void stook_pages_remove(struct stook_pages_node *node, struct stook_span *span)
 struct stook_span *stook_pages_insert(struct stook_pages_node *node, struct stook_span *span)
 {
         enum stook_pages_set set = stook_pages_set_of(span);
-        struct stook_span *before = free_at(node, span->start - 1), *after;
+        struct stook_span *before = stook_pages_free_at(node, span->start - 1), *after;
 
         if (before && (before->start + before->bytes != span->start ||
                        stook_pages_set_of(before) != set))
                 before = NULL;
-        after = free_at(node, span->start + span->bytes);
+        after = stook_pages_free_at(node, span->start + span->bytes);
         if (after && (after->start != span->start + span->bytes ||
                       stook_pages_set_of(after) != set))
                 after = NULL;
@@ -220,7 +219,7 @@ static struct stook_span *take_locked(struct stook_pages_node *node, size_t byte
         for (unsigned set = STOOK_SET_DIRTY; !span && set <= STOOK_SET_CLEAN; set++)
                 span = stook_bins_find(&node->bins[set], room);
         if (!span)
-                return NULL;
+                return align == page ? stook_pages_take_joined(node, bytes, &spares[1]) : NULL;
         if (span->state == STOOK_SPAN_PURGED)
                 __atomic_fetch_add(&node->retaken_bytes, bytes, __ATOMIC_RELAXED);
         stook_pages_remove(node, span);
@@ -306,7 +305,7 @@ static void count_fresh(struct stook_pages_node *node, size_t bytes)
 static void hand_out(struct stook_pages_node *node, struct stook_span *span)
 {
         span->list.next = span->list.prev = NULL;
-        memset(span->user, 0, sizeof(span->user));
+        memset(&span->use, 0, sizeof(span->use));
         tag(span);
         /* Last: the child of a fork finds it either free, or taken and in the pagemap. */
         __atomic_store_n(&span->kind, STOOK_SPAN_TAKEN, __ATOMIC_RELEASE);
@@ -484,25 +483,17 @@ void stook_span_give_chain(struct stook_link *first)
 static int grow_into_neighbour(struct stook_pages_node *node, struct stook_span *span, size_t more,
                                struct stook_span **spare)
 {
-        struct stook_span *after, *rest;
+        struct stook_span *after;
 
         if (!stook_pages_lock(node))
                 return -1;
-        after = free_at(node, span->start + span->bytes);
+        after = stook_pages_free_at(node, span->start + span->bytes);
         if (!after || after->start != span->start + span->bytes || after->bytes < more ||
             after->state == STOOK_SPAN_RESERVED) {
                 stook_pages_unlock(node);
                 return 0;
         }
-        if (after->state == STOOK_SPAN_PURGED)
-                __atomic_fetch_add(&node->retaken_bytes, more, __ATOMIC_RELAXED);
-        stook_pages_remove(node, after);
-        if (after->bytes > more) {
-                rest = stook_pages_split(after, more, spare);
-                stook_pages_insert(node, rest);
-        }
-        stook_meta_span_free(after);
-        span->bytes += more;
+        stook_pages_absorb(node, span, after, more, spare);
         tag(span);
         stook_pages_unlock(node);
         return 1;

@@ -39,17 +39,22 @@ STOOK_INLINE void stook_swing_tell_low(struct stook_swing *swing, size_t bytes)
                 __atomic_store_n(&swing->low[0], bytes, __ATOMIC_RELAXED);
 }
 
+/* The most bytes that were in use in both windows. */
+static inline size_t stook_swing_most(const struct stook_swing *swing)
+{
+        size_t now = __atomic_load_n(&swing->high[0], __ATOMIC_RELAXED);
+        size_t before = __atomic_load_n(&swing->high[1], __ATOMIC_RELAXED);
+
+        return now > before ? now : before;
+}
+
 static inline size_t stook_swing_bytes(const struct stook_swing *swing)
 {
-        size_t high[2], low[2];
+        size_t now = __atomic_load_n(&swing->low[0], __ATOMIC_RELAXED);
+        size_t before = __atomic_load_n(&swing->low[1], __ATOMIC_RELAXED);
+        size_t most = stook_swing_most(swing), least = now < before ? now : before;
 
-        for (unsigned i = 0; i < 2; i++) {
-                high[i] = __atomic_load_n(&swing->high[i], __ATOMIC_RELAXED);
-                low[i] = __atomic_load_n(&swing->low[i], __ATOMIC_RELAXED);
-        }
-        high[0] = high[0] > high[1] ? high[0] : high[1];
-        low[0] = low[0] < low[1] ? low[0] : low[1];
-        return high[0] > low[0] ? high[0] - low[0] : 0;
+        return most > least ? most - least : 0;
 }
 
 /* Begins a new window if this one is @window_ms old or older. @bytes are in use now. */
