@@ -13,6 +13,7 @@ int cmd_info(int argc, char **argv);
 int cmd_record(int argc, char **argv);
 int cmd_replay(int argc, char **argv);
 int cmd_run(int argc, char **argv);
+int cmd_top(int argc, char **argv);
 int cmd_tune(int argc, char **argv);
 int cmd_symbolize(int argc, char **argv);
 
