@@ -11,8 +11,8 @@
 
 enum { ALLOCATED, FREED };
 
-/* The frames of this layer, of cache_watch.c and the entry are no news. */
-#define FRAMES_OF_OURS 4
+/* The innermost frames are always those of this file and of cache_watch.c. */
+#define FRAMES_OF_OURS 2
 
 #define OVERWRITTEN "the state behind the object was overwritten"
 #define IN_ITS_SLAB "it is free in its slab already, or was never handed out"
