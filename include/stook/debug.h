@@ -15,6 +15,28 @@
 extern "C" {
 #endif
 
+/*
+ * Debug modes, as cache flags: or'ed into `flags` of struct stook_cache_args, besides those of
+ * <stook/cache.h>. STOOK_DEBUG=LETTERS,CACHE in the environment does the same without a change of
+ * the program: stook-env(7). A cache with a mode has no sheaves, and is never shared. Its objects
+ * take more memory, and every call more time. What is found at fault is reported, and never handed
+ * out again.
+ */
+/* The state of each object, at each step; and the sizes that frees name. */
+#define STOOK_DEBUG_F (UINT64_C(1) << 16)
+/* Red zones of at least 16 bytes before and behind each object. */
+#define STOOK_DEBUG_Z (UINT64_C(1) << 17)
+/* Poison in free objects. Not where a constructor or a reader wants their content. */
+#define STOOK_DEBUG_P (UINT64_C(1) << 18)
+/* Where an object was allocated and freed: thread, time and call stack. */
+#define STOOK_DEBUG_U (UINT64_C(1) << 19)
+/* A line on standard error for each allocation and each free. */
+#define STOOK_DEBUG_T (UINT64_C(1) << 20)
+/* The cache is one of those whose allocations may be made to fail. */
+#define STOOK_DEBUG_A (UINT64_C(1) << 21)
+/* Freed objects wait in a quarantine: 1 MiB of all caches, if STOOK_DEBUG does not say more. */
+#define STOOK_DEBUG_Q (UINT64_C(1) << 22)
+
 /* What is wrong. */
 enum stook_fault {
         STOOK_FAULT_FOREIGN = 1,        /* the pointer is outside all memory of the library */

@@ -36,6 +36,7 @@ enum {
         STOOK_HOW_THISNODE = STOOK_THISNODE,
         STOOK_HOW_NOWAIT   = STOOK_NOWAIT,
         STOOK_HOW_NOLOCK   = STOOK_NOLOCK,
+        STOOK_HOW_READERS  = 1 << 7,    /* a free: by RCU, and readers have left */
         STOOK_HOW_WATCHED  = 1 << 8,    /* cache_watch.c has seen the call already */
         STOOK_HOW_NODE     = 1 << 9,    /* the word says from which node */
         STOOK_HOW_GROUP    = 1 << 10,   /* the word says which group is charged; or this thread's */
@@ -106,7 +107,7 @@ STOOK_INLINE uint64_t stook_how_without_size(uint64_t how)
 STOOK_INLINE bool stook_flags_good(const struct stook_cache *or_null, unsigned flags)
 {
         return or_null && !(flags & ~(unsigned)STOOK_HOW_FLAGS) &&
-               !((flags & STOOK_ZERO) && or_null->slabs.ctor);
+               !((flags & STOOK_ZERO) && or_null->ctor);
 }
 
 /*
