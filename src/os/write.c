@@ -9,6 +9,9 @@
 #include "os/os.h"
 #include "os/system_call.h"
 
+/* Of a descriptor that programs do not count on. Arbitrary. */
+#define KEPT_LEAST 200
+
 void stook_os_write(const char *text, size_t bytes)
 {
         int before = errno;
@@ -24,6 +27,19 @@ void stook_os_write(const char *text, size_t bytes)
                 bytes -= (size_t)n;
         }
         errno = before;
+}
+
+int stook_os_keep_stderr(void)
+{
+        long fd = stook_call(SYS_fcntl, STDERR_FILENO, F_DUPFD_CLOEXEC, KEPT_LEAST);
+
+        return stook_call_failed(fd) ? -1 : (int)fd;
+}
+
+void stook_os_restore_stderr(int kept)
+{
+        if (kept >= 0)
+                stook_call(SYS_dup3, kept, STDERR_FILENO, 0);
 }
 
 void stook_os_append(const char *path, const char *text, size_t bytes)
