@@ -1,18 +1,43 @@
 /*
- * Purpose: `stook record`: a trace as text.
+ * Purpose: `stook record`: runs a program and has its processes write a trace; prints a trace as
+ * text.
  */
+#include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
+#include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include "commands.h"
+#include "on_drop_in.h"
+#include "record/trace_format.h"
 #include "trace_text.h"
 
-static const char usage[] = "usage: stook record --text FILE\n";
+#define FILE_DEFAULT "stook.trace"
+
+static const char usage[] =
+        "usage: stook record [-o FILE] [--] PROGRAM [ARGUMENT...]\n"
+        "       stook record --text FILE\n";
 
 static const char help[] =
         "\n"
+        "Runs PROGRAM with libstook-malloc.so preloaded, and writes down every allocation and\n"
+        "free of it and its children. The exit status is PROGRAM's (128+N for signal N), 126 or\n"
+        "127 if it cannot be executed or found, 2 if stook cannot do what was asked.\n"
+        "\n"
+        "options:\n"
+        "  -o FILE      the trace (" FILE_DEFAULT "). A file that is no trace is not overwritten\n"
         "  --text FILE  print the trace FILE as text, an event a line\n"
         "  --help       show this\n";
+
+struct options {
+        const char *out, *text;
+        char      **program;
+};
 
 static const struct option long_options[] = {
         { "text", required_argument, NULL, 't' },
@@ -20,30 +45,124 @@ static const struct option long_options[] = {
         { 0 }
 };
 
-int cmd_record(int argc, char **argv)
+static int misused(const char *what, const char *word)
 {
-        const char *text = NULL;
+        fprintf(stderr, "stook record: %s%s\n%s", what, word, usage);
+        return STATUS_CANNOT;
+}
+
+/* Return: -1, go on; else the exit status. */
+static int parse(int argc, char **argv, struct options *o)
+{
         int option;
 
         opterr = 0;
-        while ((option = getopt_long(argc, argv, "+:h", long_options, NULL)) != -1) {
+        while ((option = getopt_long(argc, argv, "+:ho:", long_options, NULL)) != -1) {
                 switch (option) {
+                case 'o':
+                        o->out = optarg;
+                        break;
                 case 't':
-                        text = optarg;
+                        o->text = optarg;
                         break;
                 case 'h':
                         fputs(usage, stdout);
                         fputs(help, stdout);
                         return 0;
+                case ':':
+                        return misused("a file is missing after ", argv[optind - 1]);
                 default:
-                        fprintf(stderr, "stook record: '%s' is not understood\n%s",
-                                argv[optind - 1], usage);
-                        return STATUS_CANNOT;
+                        return misused("no option ", argv[optind - 1]);
                 }
         }
-        if (!text || optind != argc) {
-                fputs(usage, stderr);
+        o->program = argv + optind;
+        if (o->text && (o->out || optind != argc))
+                return misused("--text takes one trace, and runs nothing", "");
+        if (!o->text && optind == argc)
+                return misused("no program given", "");
+        return -1;
+}
+
+static int cannot(const char *path, const char *why)
+{
+        fprintf(stderr, "stook record: %s: %s\n", path, why);
+        return STATUS_CANNOT;
+}
+
+/* Empty, and ready for processes to append to. Return: 0, *@whole is free()d; or a status. */
+static int make_file(const char *path, char **whole)
+{
+        int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666);
+        struct stat st;
+        uint64_t magic;
+        int status = 0;
+
+        if (fd < 0)
+                return cannot(path, strerror(errno));
+        if (fstat(fd, &st) || !S_ISREG(st.st_mode))
+                status = cannot(path, "not a regular file");
+        else if (st.st_size && (pread(fd, &magic, sizeof magic, 0) != (ssize_t)sizeof magic ||
+                                magic != STOOK_TRACE_MAGIC))
+                status = cannot(path, "it is there, and is no trace: not overwritten");
+        else if (ftruncate(fd, 0) || !(*whole = realpath(path, NULL)))
+                status = cannot(path, strerror(errno));
+        close(fd);
+        return status;
+}
+
+/* What came of it, on standard error. */
+static void say_result(const char *path, const struct on_drop_in *on)
+{
+        struct stat st;
+
+        if (stat(path, &st))
+                cannot(path, strerror(errno));
+        else if (st.st_size || on->check.reach == REACH_YES || on->check.reach == REACH_PARTLY)
+                fprintf(stderr, "stook: %s: a trace of %lld bytes%s\n", path, (long long)st.st_size,
+                        st.st_size ? "" :
+                        ": the program never came to the drop-in, or ended before it wrote");
+}
+
+static int record(const struct options *o, const char *path, struct on_drop_in *on)
+{
+        char variable[PATH_MAX + 16], *variables[] = { variable, NULL };
+        struct run_request request = { .argv = o->program, .variables = variables };
+        struct run_result result;
+        int error;
+
+        on_drop_in_check(on, o->program[0]);
+        if (!on_drop_in_compose(on))
+                return STATUS_CANNOT;
+        snprintf(variable, sizeof variable, "STOOK_RECORD=%s", path);
+        request.preload = on->preload;
+        error = run_program(&request, &result);
+        if (error) {
+                fprintf(stderr, "stook: cannot run %s: %s\n", o->program[0], strerror(-error));
                 return STATUS_CANNOT;
         }
-        return trace_print(text, stdout, "stook record");
+        if (result.exec_errno)
+                return say_unrunnable(o->program[0], result.exec_errno);
+        say_crash(name_of_program(o->program[0]), &result);
+        say_result(path, on);
+        return result.status;
+}
+
+int cmd_record(int argc, char **argv)
+{
+        struct options o = { 0 };
+        struct on_drop_in on = { .preload = NULL };
+        int status = parse(argc, argv, &o);
+        char *path = NULL;
+
+        if (status >= 0)
+                return status;
+        if (o.text)
+                return trace_print(o.text, stdout, "stook record");
+        run_program_ignore_file_size();
+        status = make_file(o.out ? o.out : FILE_DEFAULT, &path);
+        if (!status)
+                status = record(&o, path, &on);
+        free(on.preload);
+        free(path);
+        return status;
 }

@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include <getopt.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -15,11 +14,11 @@
 #include <stook/version.h>
 #include "commands.h"
 #include "compare.h"
-#include "elf_check.h"
 #include "figures.h"
-#include "find_program.h"
 #include "json.h"
+#include "on_drop_in.h"
 #include "report.h"
+#include "run_debug.h"
 #include "run_program.h"
 
 #define REPEAT_DEFAULT 6                /* the fewest that can show a difference: compare.c */
@@ -30,12 +29,14 @@ struct options {
         bool        stats, compare, keep_output;
         unsigned    repeat;             /* timed runs of each side; 0: none */
         const char *json_path, *group_limit;
+        struct run_debug debug;
         char      **program;            /* argv of what to run */
 };
 
 static const char usage[] =
         "usage: stook run [--stats] [--json FILE] [--compare] [--repeat N]\n"
-        "                 [--group-limit BYTES] [--keep-output] [--] PROGRAM [ARGUMENT...]\n";
+        "                 [--group-limit BYTES] [--keep-output] [--debug MODES] [--on-fault WHAT]\n"
+        "                 [--report-json FILE] [--] PROGRAM [ARGUMENT...]\n";
 
 static const char help[] =
         "\n"
@@ -59,6 +60,14 @@ static const char help[] =
         "                 charge all that malloc gives to a group with this limit (K, M, G, T:\n"
         "                 powers of 1024). Beyond it malloc fails with ENOMEM\n"
         "  --keep-output  show the output of all runs, not of the first one only\n"
+        "  --debug MODES  look for faults: F states, Z red zones, P poison, U stacks that\n"
+        "                 allocated and freed, Q quarantine, T trace; FZPU is a good start.\n"
+        "                 FZP,conn*;U: F, Z, P for caches conn..., U for others (stook-env(7))\n"
+        "  --on-fault abort|log|isolate\n"
+        "                 what follows a report: the end, nothing, or the object is never handed\n"
+        "                 out again\n"
+        "  --report-json FILE\n"
+        "                 add each report to FILE as a line of JSON\n"
         "  --help         show this\n"
         "\n"
         "Standard input: each run reads a file from the same place; from anything else, only the\n"
@@ -68,7 +77,7 @@ static const char help[] =
 /* ---- options ---- */
 
 enum { OPTION_STATS = 256, OPTION_JSON, OPTION_COMPARE, OPTION_REPEAT, OPTION_KEEP_OUTPUT,
-       OPTION_GROUP_LIMIT, OPTION_HELP };
+       OPTION_GROUP_LIMIT, OPTION_DEBUG, OPTION_ON_FAULT, OPTION_REPORT_JSON, OPTION_HELP };
 
 static const struct option long_options[] = {
         { "stats", no_argument, NULL, OPTION_STATS },
@@ -77,6 +86,9 @@ static const struct option long_options[] = {
         { "repeat", required_argument, NULL, OPTION_REPEAT },
         { "keep-output", no_argument, NULL, OPTION_KEEP_OUTPUT },
         { "group-limit", required_argument, NULL, OPTION_GROUP_LIMIT },
+        { "debug", required_argument, NULL, OPTION_DEBUG },
+        { "on-fault", required_argument, NULL, OPTION_ON_FAULT },
+        { "report-json", required_argument, NULL, OPTION_REPORT_JSON },
         { "help", no_argument, NULL, OPTION_HELP },
         { 0 }
 };
@@ -105,6 +117,31 @@ static bool parse_repeat(const char *text, unsigned *repeat)
                 return false;
         *repeat = (unsigned)n;
         return true;
+}
+
+/* An option of run_debug.h. False: its value was refused, by a line. */
+static bool parse_debug(int option, const char *value, struct run_debug *debug)
+{
+        switch (option) {
+        case OPTION_DEBUG:
+                debug->modes = value;
+                if (run_debug_is_modes(value))
+                        return true;
+                fprintf(stderr,
+                        "stook run: --debug takes LETTERS[,CACHE...][;...], letters of FZPUTAO and "
+                        "Q[=BYTES], or -, not '%s'\n", value);
+                return false;
+        case OPTION_ON_FAULT:
+                debug->on_fault = value;
+                if (run_debug_is_on_fault(value))
+                        return true;
+                fprintf(stderr, "stook run: --on-fault takes abort, log or isolate, not '%s'\n",
+                        value);
+                return false;
+        default:
+                debug->report_json = value;
+                return true;
+        }
 }
 
 /* Return: -1, go on; else the exit status. */
@@ -152,6 +189,12 @@ static int parse(int argc, char **argv, struct options *o)
                         }
                         o->group_limit = optarg;
                         break;
+                case OPTION_DEBUG:
+                case OPTION_ON_FAULT:
+                case OPTION_REPORT_JSON:
+                        if (!parse_debug(option, optarg, &o->debug))
+                                return STATUS_CANNOT;
+                        break;
                 case OPTION_HELP:
                 case 'h':
                         fputs(usage, stdout);
@@ -187,9 +230,8 @@ static int parse(int argc, char **argv, struct options *o)
 
 struct session {
         struct options     options;
-        char              *preload;             /* LD_PRELOAD of runs on Stook */
+        struct on_drop_in  on;                  /* runs on Stook */
         off_t              input_at;            /* where standard input began; -1: not a file */
-        struct elf_check   check;
         const char        *no_figures;          /* a note: why there are none; NULL: there are */
         bool               want_figures;
         bool               differed;            /* a timed run ended otherwise than the first */
@@ -201,44 +243,12 @@ struct session {
         const char        *name;                /* the program's, without its folder */
 };
 
-/* Exit status for a program that could not be executed. */
-static int say_unrunnable(const char *program, int error)
-{
-        char path[PATH_MAX], interpreter[PATH_MAX];
-
-        if (error == ENOENT && !find_program(program, path) &&
-            elf_check_interpreter(path, interpreter))
-                fprintf(stderr, "stook: %s: its interpreter, '%s', is not there\n", program,
-                        interpreter);
-        else
-                fprintf(stderr, "stook: %s: %s\n", *program ? program : "''", strerror(error));
-        return error == ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_RUNNABLE;
-}
-
 static const char limit_void[] = "so --group-limit does not hold for it";
 
 static bool limit_is_void(const struct session *s)
 {
         return s->options.group_limit &&
-               (s->check.reach == REACH_NO || s->check.reach == REACH_HARM);
-}
-
-static bool compose_preload(struct session *s)
-{
-        char path[PATH_MAX], message[PATH_MAX + 200];
-        const char *before = getenv("LD_PRELOAD");
-
-        if (s->check.reach == REACH_HARM)
-                return true;
-        if (find_drop_in(path, message, sizeof message)) {
-                fprintf(stderr, "stook: %s\n", message);
-                return false;
-        }
-        if (asprintf(&s->preload, "%s%s%s", path, before && *before ? ":" : "",
-                     before ? before : "") >= 0)
-                return true;
-        fputs("stook: no memory\n", stderr);
-        return false;
+               (s->on.check.reach == REACH_NO || s->on.check.reach == REACH_HARM);
 }
 
 static void do_without_figures(struct session *s, int error)
@@ -257,8 +267,9 @@ static void do_without_figures(struct session *s, int error)
 /* The run whose output is shown. Return: -1, go on; else the exit status. */
 static int first_run(struct session *s)
 {
-        struct run_request request = { .argv = s->options.program, .preload = s->preload,
-                                       .group_limit = s->options.group_limit };
+        struct run_request request = { .argv = s->options.program, .preload = s->on.preload,
+                                       .group_limit = s->options.group_limit,
+                                       .variables = s->options.debug.variables };
         int error;
 
         if (s->want_figures) {
@@ -296,28 +307,14 @@ static int interrupted(const struct run_result *r)
         return asks_to_end(r->signal) ? r->signal : 0;
 }
 
-/* A shell names the signal of programs that it started itself. It does not see this one. */
-static void say_crash(const char *program, const struct run_result *r)
-{
-        switch (r->signal) {
-        case SIGSEGV:
-        case SIGBUS:
-        case SIGABRT:
-        case SIGILL:
-        case SIGFPE:
-        case SIGTRAP:
-        case SIGSYS:
-                fprintf(stderr, "stook: %s: %s\n", program, strsignal(r->signal));
-        }
-}
-
 /* False: no further runs. */
 static bool timed_run(struct session *s, struct side *side, bool on_stook, unsigned number)
 {
         struct run_request request = {
                 .argv = s->options.program,
-                .preload = on_stook ? s->preload : NULL,
+                .preload = on_stook ? s->on.preload : NULL,
                 .group_limit = s->options.group_limit,
+                .variables = on_stook ? s->options.debug.variables : NULL,
                 .output_to_null = !s->options.keep_output,
                 .input_from_null = s->input_at < 0,
         };
@@ -376,7 +373,7 @@ static void say_what_was_timed(const struct session *s)
                         "Each run ended with exit status %d: if that is a failure, it is what "
                         "was timed.\n", s->first.status);
         if (s->comparison.system.count &&
-            (s->check.reach == REACH_NO || s->check.reach == REACH_HARM))
+            (s->on.check.reach == REACH_NO || s->on.check.reach == REACH_HARM))
                 fputs("Both sides ran on the program's own malloc, so this compares nothing: see "
                       "the note above.\n", stderr);
 }
@@ -395,8 +392,8 @@ static void write_json(const struct session *s, FILE *out)
                 json_string(&json, NULL, *word);
         json_array_end(&json);
         json_array(&json, "notes");
-        if (s->check.note[0])
-                json_string(&json, NULL, s->check.note);
+        if (s->on.check.note[0])
+                json_string(&json, NULL, s->on.check.note);
         if (limit_is_void(s))
                 json_string(&json, NULL, limit_void);
         if (s->no_figures)
@@ -410,21 +407,16 @@ static void write_json(const struct session *s, FILE *out)
 
 static int run(struct session *s, FILE *json_file)
 {
-        char path[PATH_MAX];
-        int  status;
+        int status;
 
         if (s->options.repeat && comparison_init(&s->comparison, s->options.repeat)) {
                 fputs("stook: no memory\n", stderr);
                 return STATUS_CANNOT;
         }
-        /* For the notes only: execvp looks the program up itself. */
-        if (!find_program(s->options.program[0], path))
-                elf_check(path, getenv("LD_PRELOAD"), &s->check);
-        if (s->check.note[0])
-                fprintf(stderr, "stook: note: %s\n", s->check.note);
+        on_drop_in_check(&s->on, s->options.program[0]);
         if (limit_is_void(s))
                 fprintf(stderr, "stook: note: %s\n", limit_void);
-        if (!compose_preload(s))
+        if (!on_drop_in_compose(&s->on))
                 return STATUS_CANNOT;
 
         s->input_at = lseek(STDIN_FILENO, 0, SEEK_CUR);
@@ -463,6 +455,10 @@ int cmd_run(int argc, char **argv)
 
         if (status >= 0)
                 return status;
+        if (!run_debug_compose(&s.options.debug)) {
+                fputs("stook: no memory\n", stderr);
+                return STATUS_CANNOT;
+        }
         run_program_ignore_file_size();
         if (s.options.json_path) {
                 bool to_stdout = !strcmp(s.options.json_path, "-");
@@ -475,13 +471,12 @@ int cmd_run(int argc, char **argv)
                 }
         }
         s.want_figures = s.options.stats || json_file || s.options.group_limit;
-        s.name = strrchr(s.options.program[0], '/');
-        s.name = s.name ? s.name + 1 : s.options.program[0];
+        s.name = name_of_program(s.options.program[0]);
         status = run(&s, json_file);
         if (json_file && json_file != stdout)
                 fclose(json_file);
         figures_release(&s.figures);
         comparison_release(&s.comparison);
-        free(s.preload);
+        free(s.on.preload);
         return status;
 }

@@ -24,6 +24,9 @@ extern __thread struct stook_thread_v1 stook_thread
         __attribute__((tls_model("initial-exec"), visibility("hidden")));
 #define stook_self (&stook_thread)
 
+/* Atomic, relaxed: how many threads have enrolled (slot/slot_enrol.c). */
+extern uint32_t stook_threads_enrolled;
+
 /* ---- barred: this thread never enrols, or never again ---- */
 
 STOOK_INLINE bool stook_self_is_barred(void)

@@ -8,6 +8,7 @@
 #include <errno.h>
 
 #include "cache/cache_account.h"
+#include "cache/cache_observe.h"
 #include "cache/object_id.h"
 #include "pages/pagemap.h"
 #include "pages/span.h"
@@ -26,6 +27,8 @@ STOOK_INLINE int free_of_cache(struct stook_cache *cache, void *object, bool nol
                 return -EINVAL;
         if (STOOK_UNLIKELY(!stook_cache_owns(cache, object)))
                 return misuse(cache, object);
+        if (STOOK_UNLIKELY(cache->watch))
+                stook_observe_free_rcu(cache, object);
         return stook_rcu_free(&cache->rcu, object, nolock);
 }
 

@@ -5,6 +5,7 @@
  */
 #include "cache/cache_watch.h"
 
+#include "cache/cache_observe.h"
 #include "os/os.h"
 #include "slot/slot_node.h"
 
@@ -31,13 +32,17 @@ void *stook_watch_alloc(struct stook_cache *cache, uint64_t how)
 {
         void *object = stook_alloc_slow(cache, inner(how));
 
-        if (STOOK_LIKELY(object != NULL) && (how & STOOK_HOW_ZERO))
+        if (STOOK_UNLIKELY(!object))
+                return NULL;
+        if (how & STOOK_HOW_ZERO)
                 memset(object, 0, bytes_of(cache, how));
+        stook_observe_alloc(cache, object, bytes_of(cache, how));
         return object;
 }
 
 void stook_watch_free(struct stook_cache *cache, void *object, uint64_t how)
 {
+        stook_observe_free(cache, object);
         stook_free_slow(cache, object, inner(how));
 }
 
@@ -63,6 +68,6 @@ void stook_watch_free_bulk(struct stook_cache *cache, size_t n, void **objects, 
 
 void *stook_watch_lent(struct stook_cache *cache, void *object)
 {
-        (void)cache;
+        stook_observe_alloc(cache, object, stook_slow_bytes(cache));
         return object;
 }

@@ -16,6 +16,7 @@
 #include "cache/cache.h"
 #include "gate/gate.h"
 #include "life/fork.h"
+#include "life/observe.h"
 #include "life/options.h"
 #include "life/root.h"
 #include "malloc/malloc.h"
@@ -50,6 +51,7 @@ static bool bring_up(void)
         if (!stook_caches_start(STOOK_PRECHARGE_LINE) || !stook_slots_start() ||
             !stook_fork_start())
                 return false;
+        stook_observe_start();
         stook_malloc_start();
         stook_malloc_watch();
         stook_options_start_group();

@@ -8,6 +8,7 @@
  */
 #include <string.h>
 #include "base/probe.h"
+#include "cache/cache_observe.h"
 #include "group/group.h"
 #include "malloc/large.h"
 #include "malloc/malloc.h"
@@ -56,24 +57,18 @@ static void large_set_kind(struct stook_span *span, enum stook_span_kind kind)
         __atomic_store_n(&span->kind, (uint8_t)kind, __ATOMIC_RELEASE);
 }
 
-/* The group a live span is charged to, at span->bytes; 0: none. */
-static uint16_t *large_group(struct stook_span *span)
-{
-        return (uint16_t *)span->user;
-}
-
 static bool large_charge(struct stook_span *span, uint16_t group, unsigned how)
 {
         if (STOOK_UNLIKELY(group != 0) && !stook_group_charge(group, span->bytes, how))
                 return false;
-        *large_group(span) = group;
+        span->use.group = group;
         return true;
 }
 
 static void large_uncharge(struct stook_span *span, size_t bytes)
 {
-        if (STOOK_UNLIKELY(*large_group(span) != 0))
-                stook_group_uncharge(*large_group(span), bytes);
+        if (STOOK_UNLIKELY(span->use.group != 0))
+                stook_group_uncharge(span->use.group, bytes);
 }
 
 /* A span of at least @size bytes. NULL: no memory, or no room for a rounded size. */
@@ -125,6 +120,8 @@ void *stook_large_alloc(size_t align, size_t size, uint64_t how)
         if (STOOK_LIKELY(size <= PTRDIFF_MAX && align <= PTRDIFF_MAX) && stook_slow_is_up(how)) {
                 stook_slow_begin(how);
                 object = large_alloc(align, size, how & STOOK_HOW_ZERO);
+                if (stook_observes() && object)
+                        stook_observe_large_alloc(object, size);
                 stook_slow_end(how);
         }
         return stook_slow_answer(how & ~(uint64_t)STOOK_HOW_ZERO, object, 0);
@@ -138,6 +135,8 @@ bool stook_large_free(void *object, uint64_t how)
         if (!span || !__atomic_compare_exchange_n(&span->kind, &live, (uint8_t)STOOK_SPAN_TAKEN,
                                                   false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
                 return false;
+        if (stook_observes())
+                stook_observe_large_free(object);
         STOOK_PROBE2(large_free, object, span->bytes);
         stook_slow_begin(how);
         large_uncharge(span, span->bytes);
@@ -166,7 +165,7 @@ static size_t large_padded(size_t size, size_t share)
 /* @exact: nothing ahead. NULL: no memory. The span may be another one then. */
 static void *large_grow(struct stook_span *span, size_t size, bool exact)
 {
-        uint16_t group = *large_group(span);
+        uint16_t group = span->use.group;
         size_t padded = exact ? size : large_padded(size, GROWTH_SHARE);
         struct stook_span *moved;
 
@@ -178,12 +177,12 @@ static void *large_grow(struct stook_span *span, size_t size, bool exact)
                 moved = stook_span_move(span, size);
         if (STOOK_UNLIKELY(!moved))
                 return NULL;
-        *large_group(moved) = group;
+        moved->use.group = group;
         large_set_kind(moved, STOOK_SPAN_LARGE);
         return (void *)moved->start;
 }
 
-void *stook_large_resize(struct stook_span *span, size_t size)
+static void *large_resize(struct stook_span *span, size_t size)
 {
         void  *object = (void *)span->start;
         size_t bytes = span->bytes;
@@ -199,7 +198,7 @@ void *stook_large_resize(struct stook_span *span, size_t size)
                 return object;
         }
 
-        uint16_t group = *large_group(span);
+        uint16_t group = span->use.group;
 
         if (STOOK_LIKELY(!group))
                 return large_grow(span, size, false);
@@ -218,5 +217,18 @@ void *stook_large_resize(struct stook_span *span, size_t size)
         if (object)
                 most -= stook_span_large_at((uintptr_t)object)->bytes - bytes;
         stook_group_uncharge(group, most);
+        return object;
+}
+
+void *stook_large_resize(struct stook_span *span, size_t size)
+{
+        void *before = (void *)span->start, *object;
+        struct stook_record_buffer *b;
+
+        if (!stook_observes())
+                return large_resize(span, size);
+        b = stook_observe_resize_begin();
+        object = large_resize(span, size);
+        stook_observe_resize_end(b, before, object, size);
         return object;
 }

@@ -163,6 +163,13 @@ bool stook_os_open_file_part(void *addr, size_t bytes);
 bool stook_os_populate_file_part(void *addr, size_t bytes);
 uint32_t stook_os_pid(void);
 uint32_t stook_os_parent_pid(void);
+uint32_t stook_os_thread_id(void);             /* a system call */
+
+/* ---- trace_file.c: the file that a recording appends to; only for STOOK_RECORD ---- */
+/* Opens or makes it. False: it cannot be, or has content that does not begin with @magic. */
+bool stook_os_trace_open(const char *path, uint64_t magic);
+/* One write at its end. False: it was not taken; the first time, one line on stderr says why. */
+bool stook_os_trace_write(const void *bytes, size_t n);
 
 /* ---- env.c ---- */
 /*
@@ -226,6 +233,8 @@ uint32_t stook_os_thread_number(void);
 /* Seeded once from AT_RANDOM, or the clock; any thread. */
 uint64_t stook_os_random(void);
 uint64_t stook_os_clock_ms(void);               /* monotonic, coarse, by the vDSO */
+uint64_t stook_os_clock_ns(void);               /* the same clock, fine: 20 to 100 ns */
+uint64_t stook_os_real_ns(void);                /* since 1970 */
 void stook_os_futex_wait(uint32_t *word, uint32_t value, uint64_t ns);
 void stook_os_futex_wake(uint32_t *word);
 void stook_os_futex_wake_all(uint32_t *word);

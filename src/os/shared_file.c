@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "os/os.h"
+#include "os/system_call.h"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
@@ -92,4 +93,9 @@ uint32_t stook_os_pid(void)
 uint32_t stook_os_parent_pid(void)
 {
         return (uint32_t)getppid();
+}
+
+uint32_t stook_os_thread_id(void)
+{
+        return (uint32_t)stook_call(SYS_gettid);
 }

@@ -52,8 +52,8 @@ enum stook_trace_kind {
         /* number: cache; number: bytes of its objects; number: bytes from one to the next;
            name: a number of bytes, and the bytes */
         STOOK_TRACE_CACHE,
-        /* number: the parent's pid; number: ns since 1970 at the start; name. The first record of
-           each block */
+        /* number: the parent's pid; number: ns since 1970 at the block's time; name of the
+           program. The first record of each block */
         STOOK_TRACE_PROCESS,
 };
 #define STOOK_TRACE_KIND   0x07

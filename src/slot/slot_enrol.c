@@ -68,6 +68,7 @@ bool stook_slot_enrol(void)
                 }
                 note(area);
                 __atomic_signal_fence(__ATOMIC_RELEASE);
+                __atomic_fetch_add(&stook_threads_enrolled, 1, __ATOMIC_RELAXED);
                 self->rseq = area;
         }
         index = *stook_section_index(self);

@@ -1,0 +1,157 @@
+/*
+ * Purpose: the one file that a recording appends to, also from a forked child and from another
+ * program that continues it.
+ * Place: called by record.
+ * Concurrency: any thread, any instruction. A block is one write; the kernel appends it whole.
+ *
+ * The descriptor has a high number, so that a program that counts on low ones sees no difference.
+ * The program may close it all the same, and open a file of its own at that number. So each write
+ * asks first whether the file is the one that was opened, and opens it again if not.
+ * Failure: false; errno is preserved, and no SIGXFSZ is sent.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "os/os.h"
+#include "os/system_call.h"
+
+#define HIGH_FD 200                     /* arbitrary: above what programs open, below limits */
+#define PATH_BYTES 4096
+
+static char path_of[PATH_BYTES];        /* const after the start, and the next two */
+static dev_t device;
+static ino_t inode;
+static int fd = -1;                     /* atomic */
+
+static bool is_it(int file)
+{
+        struct stat st;
+
+        return file >= 0 && !fstat(file, &st) && st.st_dev == device && st.st_ino == inode;
+}
+
+static int open_high(const char *path, int flags)
+{
+        /* NONBLOCK: a fifo of that name must not hang. */
+        int low = open(path, flags | O_RDWR | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666);
+        int high = low < 0 ? -1 : fcntl(low, F_DUPFD_CLOEXEC, HIGH_FD);
+
+        if (high < 0)
+                return low;
+        close(low);
+        return high;
+}
+
+/* A new file, or one that begins with @magic. */
+static bool is_ours(int file, uint64_t magic)
+{
+        struct stat st;
+        uint64_t found;
+
+        if (file < 0 || fstat(file, &st) || !S_ISREG(st.st_mode))
+                return false;
+        device = st.st_dev;
+        inode = st.st_ino;
+        return !st.st_size || (pread(file, &found, sizeof found, 0) == (ssize_t)sizeof found &&
+                               found == magic);
+}
+
+/* The program may change its folder. */
+static void note_path(const char *path)
+{
+        char link[32], number[12];
+        size_t n = sizeof number - 1;
+        ssize_t bytes;
+
+        number[n] = '\0';
+        for (unsigned left = (unsigned)fd; left || n == sizeof number - 1; left /= 10)
+                number[--n] = (char)('0' + left % 10);
+        strcpy(link, "/proc/self/fd/");
+        strcat(link, number + n);
+        bytes = readlink(link, path_of, sizeof path_of - 1);
+        if (bytes < 0)
+                strncpy(path_of, path, sizeof path_of - 1);
+}
+
+bool stook_os_trace_open(const char *path, uint64_t magic)
+{
+        int before = errno, file = open_high(path, O_CREAT);
+        bool good = is_ours(file, magic);
+
+        if (good) {
+                fd = file;
+                note_path(path);
+        } else if (file >= 0) {
+                close(file);
+        }
+        errno = before;
+        return good;
+}
+
+static int opened(void)
+{
+        int file = __atomic_load_n(&fd, __ATOMIC_RELAXED);
+
+        if (STOOK_LIKELY(is_it(file)))
+                return file;
+        file = open_high(path_of, 0);
+        if (is_it(file)) {
+                __atomic_store_n(&fd, file, __ATOMIC_RELAXED);
+                return file;
+        }
+        if (file >= 0)
+                close(file);
+        return -1;
+}
+
+/* The kernel's set of signals is 8 bytes. Beyond a limit of sizes write fails and sends SIGXFSZ. */
+static long write_quietly(int file, const void *bytes, size_t n)
+{
+        uint64_t too_large = UINT64_C(1) << (SIGXFSZ - 1), before;
+        struct timespec at_once = { 0 };
+        long got;
+
+        if (stook_call(SYS_rt_sigprocmask, SIG_BLOCK, &too_large, &before, 8))
+                return -EINVAL;
+        do
+                got = stook_call(SYS_write, file, bytes, n);
+        while (got == -EINTR);
+        if (got == -EFBIG && !(before & too_large))
+                stook_call(SYS_rt_sigtimedwait, &too_large, NULL, &at_once, 8);
+        stook_call(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, 8);
+        return got;
+}
+
+static const char *reason(long got)
+{
+        switch (got) {
+        case -ENOSPC:
+        case -EDQUOT:
+                return "no space is left";
+        case -EFBIG:
+                return "it would be larger than the limit on files";
+        case -EBADF:
+                return "it was closed, and cannot be opened again";
+        default:
+                return got < 0 ? "it cannot be written" : "it takes no more";
+        }
+}
+
+bool stook_os_trace_write(const void *bytes, size_t n)
+{
+        static uint32_t told;
+        int before = errno, file = opened();
+        long got = file < 0 ? -EBADF : write_quietly(file, bytes, n);
+
+        if (got != (long)n && !__atomic_exchange_n(&told, 1, __ATOMIC_RELAXED))
+                stook_os_env_tell(path_of, strlen(path_of), ": the recording ends here: ",
+                                  reason(got));
+        errno = before;
+        return got == (long)n;
+}

@@ -1,0 +1,132 @@
+/*
+ * Purpose: see record.h: what each event looks like.
+ */
+#include "os/os.h"
+#include "record/record.h"
+#include "record/record_buffer.h"
+
+bool stook_recording;
+
+bool stook_record_start(const char *path)
+{
+        if (!stook_os_trace_open(path, STOOK_TRACE_MAGIC)) {
+                stook_os_env_refuse("STOOK_RECORD", path,
+                                    "the name of a new file, or of a trace to be continued");
+                return false;
+        }
+        if (!stook_record_buffers_start()) {
+                stook_os_env_tell("STOOK_RECORD", sizeof("STOOK_RECORD") - 1,
+                                  ": there is no memory for buffers", "");
+                return false;
+        }
+        __atomic_store_n(&stook_recording, true, __ATOMIC_RELAXED);
+        return true;
+}
+
+void stook_record_end(void)
+{
+        if (!__atomic_load_n(&stook_recording, __ATOMIC_RELAXED))
+                return;
+        stook_record_flush_all();
+        __atomic_store_n(&stook_recording, false, __ATOMIC_RELAXED);
+}
+
+/* Each block names the caches of its events itself. */
+static void name_cache(struct stook_record_buffer *b, const struct stook_record_cache *cache)
+{
+        uint64_t name = cache->born << 32 ^ (b->sequence + 1);
+
+        if (STOOK_LIKELY(b->named[cache->index] == name) || cache->index == STOOK_TRACE_LARGE)
+                return;
+        b->named[cache->index] = name;
+        stook_record_put_byte(b, STOOK_TRACE_CACHE);
+        stook_record_put_number(b, cache->index);
+        stook_record_put_number(b, cache->object_bytes);
+        stook_record_put_number(b, cache->stride);
+        stook_record_put_name(b, cache->name);
+}
+
+static void put_alloc(struct stook_record_buffer *b, uint64_t ns,
+                      const struct stook_record_cache *cache, const void *object, size_t bytes)
+{
+        stook_record_put_byte(b, STOOK_TRACE_ALLOC);
+        stook_record_put_number(b, ns);
+        stook_record_put_address(b, object);
+        stook_record_put_number(b, cache->index);
+        stook_record_put_number(b, bytes == cache->object_bytes ? 0 : bytes);
+}
+
+static void put_free(struct stook_record_buffer *b, uint64_t ns, const void *object, bool by_rcu)
+{
+        stook_record_put_byte(b, STOOK_TRACE_FREE | (by_rcu ? STOOK_TRACE_BY_RCU : 0));
+        stook_record_put_number(b, ns);
+        stook_record_put_address(b, object);
+}
+
+void stook_record_alloc(const struct stook_record_cache *cache, const void *object, size_t bytes)
+{
+        uint64_t ns;
+        struct stook_record_buffer *b = stook_record_take(&ns);
+
+        if (STOOK_UNLIKELY(!b))
+                return;
+        name_cache(b, cache);
+        put_alloc(b, ns, cache, object, bytes);
+        stook_record_give(b);
+}
+
+void stook_record_free(const void *object, bool by_rcu)
+{
+        uint64_t ns;
+        struct stook_record_buffer *b = stook_record_take(&ns);
+
+        if (STOOK_UNLIKELY(!b))
+                return;
+        put_free(b, ns, object, by_rcu);
+        stook_record_give(b);
+}
+
+/* ---- resizes ---- */
+
+struct stook_record_buffer *stook_record_resize_begin(void)
+{
+        uint64_t ns;
+        struct stook_record_buffer *b = stook_record_take(&ns);
+
+        if (b)
+                b->held_ns = ns;
+        return b;
+}
+
+/* In place it is one event. Otherwise a free when it began, and an allocation now. */
+static void put_resize(struct stook_record_buffer *b, const void *from, const void *to,
+                       size_t bytes)
+{
+        static const struct stook_record_cache large = { .index = STOOK_TRACE_LARGE };
+        uint64_t now;
+
+        if (from == to) {
+                stook_record_put_byte(b, STOOK_TRACE_RESIZE);
+                stook_record_put_number(b, b->held_ns);
+                stook_record_put_address(b, from);
+                stook_record_put_address(b, to);
+                stook_record_put_number(b, bytes);
+                return;
+        }
+        put_free(b, b->held_ns, from, false);
+        now = stook_os_clock_ns();
+        put_alloc(b, now - b->at_ns, &large, to, bytes);
+        b->at_ns = now;
+}
+
+void stook_record_resize_end(struct stook_record_buffer *or_null, const void *from, const void *to,
+                             size_t bytes)
+{
+        if (!or_null)
+                return;
+        if (to)
+                put_resize(or_null, from, to, bytes);
+        else
+                or_null->at_ns -= or_null->held_ns;     /* as before: no event was written */
+        stook_record_give(or_null);
+}

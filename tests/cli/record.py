@@ -1,0 +1,273 @@
+#!/usr/bin/env python3
+"""Proves: a trace has each allocation and free of a program and its children, with size, thread and
+identity; forks, threads, handlers, closed descriptors and other folders lose none; what a killed
+program leaves can be read; a full disk ends the recording with one line and not the program."""
+import collections
+import os
+import resource
+import signal
+import subprocess
+import unittest
+
+from stook import Compiled, DROP_IN, main, stook
+
+Event = collections.namedtuple("Event", "at process thread cpu kind object bytes cache more")
+
+
+class Record(Compiled):
+    def read(self, path):
+        done = stook("record", "--text", path)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        events, self.heads = [], []
+        for line in done.stdout.splitlines():
+            words = line.split()
+            if words[0] == "#":
+                self.heads.append(line)
+            else:
+                words += [""] * (9 - len(words))
+                events.append(Event(float(words[0]), *map(int, words[1:4]), *words[4:]))
+        self.assertEqual(sorted(e.at for e in events), [e.at for e in events])
+        self.check(events)
+        return events
+
+    def check(self, events):
+        """Each object is allocated once before it is freed, with one size and cache."""
+        live = {}
+        for e in events:
+            if e.kind == "alloc":
+                self.assertNotIn(e.object, live)
+                live[e.object] = e
+            elif e.object != "-" and e.kind == "free":
+                was = live.pop(e.object)
+                self.assertEqual((was.cache, was.process), (e.cache, e.process))
+                self.assertEqual(e.more, "")
+        return live
+
+    def record(self, source, *args, status=0, **kwargs):
+        program = self.compile("program", source, "-pthread")
+        path = os.path.join(self.folder, "t.trace")
+        done = stook("record", "-o", path, "--", program, *args, **kwargs)
+        self.assertEqual(done.returncode, status, done)
+        self.done = done
+        return self.read(path)
+
+    def of_size(self, events, n):
+        return [(e.kind, e.cache) for e in events if e.bytes == str(n)]
+
+    def test_each_call(self):
+        """The calls of malloc, their sizes and their ends."""
+        events = self.record("""
+#include <malloc.h>
+#include <stdlib.h>
+int main(void)
+{
+        for (int i = 0; i < 1000; i++)
+                free(malloc(1111));
+        free(calloc(3, 777));
+        void *p = realloc(malloc(2001), 4002);
+        free(p);
+        p = aligned_alloc(64, 1301);
+        free(p);
+        p = malloc(1000001);
+        p = realloc(p, 1010002);
+        p = realloc(p, 64000003);
+        free(p);
+        return !malloc(3333);
+}""")
+        self.assertEqual(self.of_size(events, 1111),
+                         [("alloc", "malloc-1152"), ("free", "malloc-1152")] * 1000)
+        self.assertEqual(self.of_size(events, 2331),
+                         [("alloc", "malloc-2560"), ("free", "malloc-2560")])
+        self.assertEqual([k for k, _ in self.of_size(events, 2001)], ["alloc", "free"])
+        self.assertEqual([k for k, _ in self.of_size(events, 4002)], ["alloc", "free"])
+        self.assertEqual([k for k, _ in self.of_size(events, 1301)], ["alloc", "free"])
+        self.assertEqual([k for k, _ in self.of_size(events, 64000003)][-1], "free")
+        self.assertIn(("alloc", "large"), self.of_size(events, 1000001))
+        self.assertEqual([k for k, _ in self.of_size(events, 3333)], ["alloc"])
+
+    THREADS = """
+#include <pthread.h>
+#include <stdlib.h>
+static void *work(void *size)
+{
+        for (int i = 0; i < 300; i++)
+                free(malloc((size_t)size));
+        return malloc((size_t)size + 1);
+}
+int main(void)
+{
+        for (int round = 0; round < 5; round++) {
+                pthread_t t[8];
+                void *left[8];
+                for (size_t i = 0; i < 8; i++)
+                        pthread_create(&t[i], 0, work, (void *)(5000 + 10 * i));
+                for (int i = 0; i < 8; i++) {
+                        pthread_join(t[i], &left[i]);
+                        free(left[i]);
+                }
+        }
+        return 0;
+}"""
+
+    def test_threads(self):
+        """40 threads of which 8 live at once, often with the thread record of another one: every
+        event is there, under the number of its thread."""
+        events = self.record(self.THREADS)
+        for i in range(8):
+            mine = [e for e in events if e.bytes == str(5000 + 10 * i)]
+            self.assertEqual(len(mine), 2 * 5 * 300)
+            self.assertEqual(set(collections.Counter(e.thread for e in mine).values()), {600})
+            left = [e for e in events if e.bytes == str(5001 + 10 * i)]
+            self.assertEqual([e.kind for e in left], ["alloc", "free"] * 5)
+            self.assertEqual(len({e.thread for e in left if e.kind == "free"}), 1)
+            self.assertEqual({e.thread for e in left if e.kind == "alloc"},
+                             {e.thread for e in mine})
+
+    def test_fork(self):
+        """A child has what it does itself, and nothing twice; the parent's objects are not known
+        to it. A program that is executed begins anew, in the same file."""
+        events = self.record("""
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+        void *p = malloc(6001);
+        if (argc > 1) {
+                free(malloc(6004));
+                return 0;
+        }
+        if (!fork()) {
+                free(p);
+                free(malloc(6002));
+                exit(0);
+        }
+        wait(0);
+        free(malloc(6003));
+        if (!fork())
+                execl(argv[0], argv[0], "again", (char *)0);
+        wait(0);
+        free(p);
+        return 0;
+}""")
+        by = collections.defaultdict(list)
+        for e in events:
+            by[e.process].append((e.kind, e.bytes))
+        self.assertEqual(sum("(forked)" in head for head in self.heads), 1, self.heads)
+        parent, child, again = (next(p for p in by if ("alloc", n) in by[p])
+                                for n in ("6003", "6002", "6004"))
+        self.assertEqual(len({parent, child, again}), 3)
+        self.assertEqual([e for e in by[child] if e[1] in ("6001", "6002", "-")],
+                         [("free", "-"), ("alloc", "6002"), ("free", "6002")])
+        self.assertEqual([e for e in by[parent] if e[1][:3] == "600"],
+                         [("alloc", "6001"), ("alloc", "6003"), ("free", "6003"),
+                          ("free", "6001")])
+
+    def test_handlers(self):
+        """Handlers that allocate at any instruction of other calls."""
+        events = self.record("""
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/time.h>
+static volatile int ticks;
+static void tick(int n) { (void)n; free(malloc(7001)); ticks++; }
+int main(void)
+{
+        struct itimerval t = { { 0, 200 }, { 0, 200 } };
+        signal(SIGALRM, tick);
+        setitimer(ITIMER_REAL, &t, 0);
+        for (int i = 0; ticks < 100; i++)
+                free(malloc(7002));
+        t = (struct itimerval){ 0 };
+        setitimer(ITIMER_REAL, &t, 0);
+        return 0;
+}""")
+        kinds = [k for k, _ in self.of_size(events, 7001)]
+        self.assertGreaterEqual(len(kinds), 200)
+        self.assertEqual(kinds, ["alloc", "free"] * (len(kinds) // 2))
+        self.assertNotIn("found no buffer", "".join(self.heads))
+
+    def test_closed(self):
+        """A program that closes all descriptors, opens its own files, and changes its folder."""
+        events = self.record("""
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+        (void)argc;
+        for (int fd = 0; fd < 1024; fd++)
+                close(fd);
+        for (int i = 0; i < 300; i++)
+                open(argv[1], O_RDWR | O_CREAT, 0600);
+        if (chdir("/"))
+                return 1;
+        for (int i = 0; i < 10000; i++)
+                free(malloc(8001));
+        return 0;
+}""", os.path.join(self.folder, "theirs"), cwd=self.folder)
+        self.assertEqual(len(self.of_size(events, 8001)), 20000)
+        self.assertEqual(os.path.getsize(os.path.join(self.folder, "theirs")), 0)
+
+    def test_killed(self):
+        """What was written before a kill is read. The exit status is the program's."""
+        events = self.record("""
+#include <signal.h>
+#include <stdlib.h>
+int main(void)
+{
+        for (int i = 0; i < 20000; i++)
+                free(malloc(9001));
+        raise(SIGKILL);
+        return 0;
+}""", status=128 + signal.SIGKILL)
+        self.assertGreater(len(self.of_size(events, 9001)), 20000)
+
+    def test_full(self):
+        """A limit on the size of files: one line, and the program lives, its signals as before."""
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (100000, resource.RLIM_INFINITY))
+        events = self.record("""
+#include <stdio.h>
+#include <stdlib.h>
+int main(void)
+{
+        for (int i = 0; i < 20000; i++)
+                free(malloc(9001));
+        return puts("done") < 0;
+}""", preexec_fn=limit)
+        self.assertEqual(self.done.stdout, "done\n")
+        path = os.path.join(self.folder, "t.trace")
+        self.assertEqual(self.done.stderr, f"stook: {path}: the recording ends here: "
+                         f"it takes no more\nstook: {path}: a trace of 100000 bytes\n")
+        self.assertGreater(len(self.of_size(events, 9001)), 1000)
+        self.assertIn("the last block ends early", self.heads[-1])
+
+    def test_refused(self):
+        """Files that are no traces are left as they are."""
+        path = os.path.join(self.folder, "precious")
+        with open(path, "w") as f:
+            f.write("precious\n")
+        done = stook("record", "-o", path, "--", "true")
+        self.assertEqual((done.returncode, done.stderr), (2, f"stook record: {path}: it is there, "
+                         "and is no trace: not overwritten\n"))
+        done = subprocess.run(["true"], env={"LD_PRELOAD": DROP_IN, "STOOK_RECORD": path},
+                              capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stderr), (0, f"stook: STOOK_RECORD={path}: takes "
+                         "the name of a new file, or of a trace to be continued\n"))
+        with open(path) as f:
+            self.assertEqual(f.read(), "precious\n")
+        for args, says in ((["-o"], "a file is missing after -o"), (["-x"], "no option -x"),
+                           ([], "no program given"), (["-o", "/nonexistent/x", "true"],
+                           "/nonexistent/x: No such file or directory"),
+                           (["-o", "/dev/null", "true"], "/dev/null: not a regular file"),
+                           (["--text", "a", "b"], "--text takes one trace, and runs nothing")):
+            done = stook("record", *args)
+            self.assertEqual((done.returncode, done.stderr.splitlines()[0]),
+                             (2, "stook record: " + says))
+        self.assertEqual(stook("record", "-o", os.path.join(self.folder, "x"), "--",
+                               "/nonexistent").returncode, 127)
+
+
+if __name__ == "__main__":
+    main()
