@@ -1,6 +1,5 @@
 /*
- * Purpose: see gone.h. The entries are memory of the program's that stays untouched until a cache is
- * destroyed.
+ * Purpose: see gone.h. The entries are memory that stays untouched until a cache is destroyed.
  * Concurrency: M1: the release of `count` pairs with the acquire of stook_gone_count.
  */
 #include <stdbool.h>

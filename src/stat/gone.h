@@ -1,6 +1,7 @@
 /*
- * Purpose: what is remembered of caches that were destroyed, for statistics at the end of a process.
- * Caches of one name and object size share an entry. The last entry takes what finds no place.
+ * Purpose: what is remembered of caches that were destroyed, for statistics at the end of a
+ * process. Caches of one name and object size share an entry. The last entry takes what finds no
+ * place.
  * Place: cache adds, at the end of a destroy; inspect reads.
  * Concurrency: writers hold the registry mutex. Readers hold nothing: an entry is whole before the
  *  count says so (M1), and its numbers are read one by one, relaxed.
