@@ -17,6 +17,7 @@ static const struct command {
 } commands[] = {
         { "run", cmd_run, "run a program on Stook's malloc; show what it did with memory" },
         { "symbolize", cmd_symbolize, "name the functions and lines of call stacks" },
+        { "profile", cmd_profile, "show a heap profile: as text, or as a flame graph" },
         { "record", cmd_record, "write a trace of a program's allocations and frees; print one" },
         { "replay", cmd_replay, "make a trace's calls on Stook, with settings of your choice" },
 };
