@@ -18,6 +18,7 @@
 #include "json.h"
 #include "on_drop_in.h"
 #include "report.h"
+#include "run_debug.h"
 #include "run_program.h"
 
 #define REPEAT_DEFAULT 6                /* the fewest that can show a difference: compare.c */
@@ -28,12 +29,14 @@ struct options {
         bool        stats, compare, keep_output;
         unsigned    repeat;             /* timed runs of each side; 0: none */
         const char *json_path, *group_limit;
+        struct run_debug debug;
         char      **program;            /* argv of what to run */
 };
 
 static const char usage[] =
         "usage: stook run [--stats] [--json FILE] [--compare] [--repeat N]\n"
-        "                 [--group-limit BYTES] [--keep-output] [--] PROGRAM [ARGUMENT...]\n";
+        "                 [--group-limit BYTES] [--keep-output] [--debug MODES] [--on-fault WHAT]\n"
+        "                 [--report-json FILE] [--] PROGRAM [ARGUMENT...]\n";
 
 static const char help[] =
         "\n"
@@ -57,6 +60,14 @@ static const char help[] =
         "                 charge all that malloc gives to a group with this limit (K, M, G, T:\n"
         "                 powers of 1024). Beyond it malloc fails with ENOMEM\n"
         "  --keep-output  show the output of all runs, not of the first one only\n"
+        "  --debug MODES  look for faults: F states, Z red zones, P poison, U stacks that\n"
+        "                 allocated and freed, Q quarantine, T trace; FZPU is a good start.\n"
+        "                 FZP,conn*;U: F, Z, P for caches conn..., U for others (stook-env(7))\n"
+        "  --on-fault abort|log|isolate\n"
+        "                 what follows a report: the end, nothing, or the object is never handed\n"
+        "                 out again\n"
+        "  --report-json FILE\n"
+        "                 add each report to FILE as a line of JSON\n"
         "  --help         show this\n"
         "\n"
         "Standard input: each run reads a file from the same place; from anything else, only the\n"
@@ -66,7 +77,7 @@ static const char help[] =
 /* ---- options ---- */
 
 enum { OPTION_STATS = 256, OPTION_JSON, OPTION_COMPARE, OPTION_REPEAT, OPTION_KEEP_OUTPUT,
-       OPTION_GROUP_LIMIT, OPTION_HELP };
+       OPTION_GROUP_LIMIT, OPTION_DEBUG, OPTION_ON_FAULT, OPTION_REPORT_JSON, OPTION_HELP };
 
 static const struct option long_options[] = {
         { "stats", no_argument, NULL, OPTION_STATS },
@@ -75,6 +86,9 @@ static const struct option long_options[] = {
         { "repeat", required_argument, NULL, OPTION_REPEAT },
         { "keep-output", no_argument, NULL, OPTION_KEEP_OUTPUT },
         { "group-limit", required_argument, NULL, OPTION_GROUP_LIMIT },
+        { "debug", required_argument, NULL, OPTION_DEBUG },
+        { "on-fault", required_argument, NULL, OPTION_ON_FAULT },
+        { "report-json", required_argument, NULL, OPTION_REPORT_JSON },
         { "help", no_argument, NULL, OPTION_HELP },
         { 0 }
 };
@@ -103,6 +117,31 @@ static bool parse_repeat(const char *text, unsigned *repeat)
                 return false;
         *repeat = (unsigned)n;
         return true;
+}
+
+/* An option of run_debug.h. False: its value was refused, by a line. */
+static bool parse_debug(int option, const char *value, struct run_debug *debug)
+{
+        switch (option) {
+        case OPTION_DEBUG:
+                debug->modes = value;
+                if (run_debug_is_modes(value))
+                        return true;
+                fprintf(stderr,
+                        "stook run: --debug takes LETTERS[,CACHE...][;...], letters of FZPUTAO and "
+                        "Q[=BYTES], or -, not '%s'\n", value);
+                return false;
+        case OPTION_ON_FAULT:
+                debug->on_fault = value;
+                if (run_debug_is_on_fault(value))
+                        return true;
+                fprintf(stderr, "stook run: --on-fault takes abort, log or isolate, not '%s'\n",
+                        value);
+                return false;
+        default:
+                debug->report_json = value;
+                return true;
+        }
 }
 
 /* Return: -1, go on; else the exit status. */
@@ -149,6 +188,12 @@ static int parse(int argc, char **argv, struct options *o)
                                 return STATUS_CANNOT;
                         }
                         o->group_limit = optarg;
+                        break;
+                case OPTION_DEBUG:
+                case OPTION_ON_FAULT:
+                case OPTION_REPORT_JSON:
+                        if (!parse_debug(option, optarg, &o->debug))
+                                return STATUS_CANNOT;
                         break;
                 case OPTION_HELP:
                 case 'h':
@@ -223,7 +268,8 @@ static void do_without_figures(struct session *s, int error)
 static int first_run(struct session *s)
 {
         struct run_request request = { .argv = s->options.program, .preload = s->on.preload,
-                                       .group_limit = s->options.group_limit };
+                                       .group_limit = s->options.group_limit,
+                                       .variables = s->options.debug.variables };
         int error;
 
         if (s->want_figures) {
@@ -268,6 +314,7 @@ static bool timed_run(struct session *s, struct side *side, bool on_stook, unsig
                 .argv = s->options.program,
                 .preload = on_stook ? s->on.preload : NULL,
                 .group_limit = s->options.group_limit,
+                .variables = on_stook ? s->options.debug.variables : NULL,
                 .output_to_null = !s->options.keep_output,
                 .input_from_null = s->input_at < 0,
         };
@@ -408,6 +455,10 @@ int cmd_run(int argc, char **argv)
 
         if (status >= 0)
                 return status;
+        if (!run_debug_compose(&s.options.debug)) {
+                fputs("stook: no memory\n", stderr);
+                return STATUS_CANNOT;
+        }
         run_program_ignore_file_size();
         if (s.options.json_path) {
                 bool to_stdout = !strcmp(s.options.json_path, "-");

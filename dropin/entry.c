@@ -88,7 +88,7 @@ static STOOK_NOINLINE void *realloc_by_copy(void *object, size_t size, unsigned 
 
 STOOK_API void *realloc(void *object, size_t size)
 {
-        unsigned index = stook_resize_hot(object, size);
+        unsigned index = stook_resize_hot(object);
         void *other;
 
         if (STOOK_UNLIKELY(!index))
@@ -99,7 +99,8 @@ STOOK_API void *realloc(void *object, size_t size)
          * Behind a charged object its group is named, and this copies in pieces of 16. A thread
          * enters a group by itself, so it is in none during the copy if there was none before.
          */
-        if (STOOK_UNLIKELY(__atomic_load_n(&stook_groups_exist, __ATOMIC_RELAXED)))
+        if (STOOK_UNLIKELY(size - 1 >= STOOK_CLASS_TABLE_MAX ||
+                           __atomic_load_n(&stook_groups_exist, __ATOMIC_RELAXED)))
                 return realloc_miss(object, size);
         other = realloc_by_copy(object, size, index);
         return STOOK_LIKELY(other != NULL) ? other : realloc_miss(object, size);

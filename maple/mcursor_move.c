@@ -6,7 +6,7 @@
  * levels above are in the processor's cache. And there is no way up that could be stale. Invariant:
  * the cursor uses the leaf only while it is surely the one that its keys are in:
  *  - the leaf must not be freed, by the tree's version or by the reader's section (mtree.h);
- *  - with RCU it must not be dead after the slot was read, either (M2 in mnode.h).
+ *  - with RCU it must not be dead after the entry was read, either (M2 in mnode.h).
  */
 #include "mcursor.h"
 
@@ -15,18 +15,19 @@ static void *move_to(struct stook_maple_cursor *cursor, uint64_t key)
 {
         struct stook_maple *tree = cursor->tree;
         struct mplace place;
-        unsigned slot;
+        unsigned index;
 
         if (cursor->node && key >= cursor->min && key <= cursor->max &&
             mtree_same_version(tree, cursor->version)) {
                 place.leaf = cursor->node;
                 place.min = cursor->min;
                 place.max = cursor->max;
-                slot = cursor->slot + 1u;
-                /* Key 0 is only in the first slot; an unused pivot plus 1 is 0, too. */
-                if (!key || slot >= MNODE_SLOTS || mnode_first(place.leaf, slot, place.min) != key)
-                        slot = mnode_find_wide(place.leaf, key);
-                if (MTREE_LIKELY(stook_mplace_read(tree, &place, slot)))
+                index = cursor->index + 1u;
+                /* Key 0 is only in the first entry; an unused pivot plus 1 is 0, too. */
+                if (!key || index >= MNODE_ENTRIES ||
+                    mnode_first(place.leaf, index, place.min) != key)
+                        index = mnode_find_wide(place.leaf, key);
+                if (MTREE_LIKELY(stook_mplace_read(tree, &place, index)))
                         goto found;
         }
         cursor->version = mtree_version_for_walk(tree);
@@ -35,7 +36,7 @@ static void *move_to(struct stook_maple_cursor *cursor, uint64_t key)
         cursor->min = place.min;
         cursor->max = place.max;
 found:
-        cursor->slot = (unsigned char)place.slot;
+        cursor->index = (unsigned char)place.index;
         cursor->first = place.first;
         cursor->last = place.last;
         cursor->status = place.leaf  ? STOOK_MAPLE_CURSOR_ACTIVE :

@@ -39,7 +39,7 @@ static void put_text(struct dump *dump, struct mnode *node, unsigned level, unsi
 
         fprintf(dump->stream, "%*s%s ", (int)depth * 2, "", level ? "node" : "leaf");
         put_range(dump, min, max);
-        fprintf(dump->stream, " at %p: %u of %u\n", (void *)node, count, mnode_shape(kind).slots);
+        fprintf(dump->stream, " at %p: %u of %u\n", (void *)node, count, mnode_shape(kind).entries);
         for (unsigned i = 0; i < count; i++) {
                 uint64_t first = mnode_first(node, i, min), last = mnode_last(node, kind, i, max);
 
@@ -48,13 +48,13 @@ static void put_text(struct dump *dump, struct mnode *node, unsigned level, unsi
                                 fprintf(dump->stream, "%*slargest gap %" PRIu64 "\n",
                                         (int)depth * 2 + 2, "",
                                         node->gaps.gap[i]);
-                        put_text(dump, mnode_slots(node, kind)[i], level - 1, depth + 1, first,
+                        put_text(dump, mnode_entries(node, kind)[i], level - 1, depth + 1, first,
                                  last);
                 } else {
                         fprintf(dump->stream, "%*s", (int)depth * 2 + 2, "");
                         put_range(dump, first, last);
                         fputs(": ", dump->stream);
-                        put_entry(dump, node->wide.slot[i]);
+                        put_entry(dump, node->wide.entry[i]);
                         fputc('\n', dump->stream);
                 }
         }
@@ -74,13 +74,13 @@ static void put_dot(struct dump *dump, struct mnode *node, unsigned level, uint6
                 put_range(dump, mnode_first(node, i, min), mnode_last(node, kind, i, max));
                 fputs("\\n", dump->stream);
                 if (!level)
-                        put_entry(dump, node->wide.slot[i]);
+                        put_entry(dump, node->wide.entry[i]);
                 else if (kind == MNODE_INNER_GAPS)
                         fprintf(dump->stream, "gap %" PRIu64, node->gaps.gap[i]);
         }
         fputs("}}\"];\n", dump->stream);
         for (unsigned i = 0; level && i < count; i++) {
-                struct mnode *child = mnode_slots(node, kind)[i];
+                struct mnode *child = mnode_entries(node, kind)[i];
 
                 fprintf(dump->stream, "  n%p:s%u -> n%p;\n", (void *)node, i, (void *)child);
                 put_dot(dump, child, level - 1, mnode_first(node, i, min),

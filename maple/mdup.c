@@ -2,7 +2,7 @@
  * Purpose: a copy of a tree, node by node.
  *
  * Place: on mreserve.c, which gives all children of a node in one bulk allocation, right into the
- * node's slots.
+ * node's entries.
  * Failure: any allocation may fail. Then all of the copy is given back. No reader has seen it, so
  *  no node waits for readers.
  */
@@ -15,7 +15,7 @@ static void drop(const struct stook_maple *tree, struct mnode *node, unsigned le
         unsigned count = level ? mnode_count(node) : 0;
 
         for (unsigned i = 0; i < count; i++)
-                drop(tree, mnode_slots(node, mtree_kind(tree, level))[i], level - 1);
+                drop(tree, mnode_entries(node, mtree_kind(tree, level))[i], level - 1);
         stook_mnode_free(node);
 }
 
@@ -25,7 +25,7 @@ static int fill(const struct stook_maple *from, struct mnode *node, struct mnode
 {
         enum mnode_kind kind = mtree_kind(from, level);
         unsigned count = mnode_count(node);
-        void **children = mnode_slots(copy, kind);
+        void **children = mnode_entries(copy, kind);
         int error;
 
         memcpy(copy, node, sizeof(*copy));
@@ -33,7 +33,7 @@ static int fill(const struct stook_maple *from, struct mnode *node, struct mnode
                 return 0;
         error = stook_mnode_alloc_bulk(count, children);
         for (unsigned i = 0; i < count && !error; i++) {
-                error = fill(from, mnode_slots(node, kind)[i], children[i], level - 1);
+                error = fill(from, mnode_entries(node, kind)[i], children[i], level - 1);
                 if (!error)
                         continue;
                 for (unsigned j = 0; j < count; j++) {

@@ -2,7 +2,7 @@
  * Purpose: gaps: how large they are, and the lowest or highest one for a number of keys.
  *
  * Place: used by writes, which keep the tracking up to date, and by alloc and empty_area, which
- * search. A gap is one slot of one leaf, never more (I3 of mnode.h). So the largest gap below a
+ * search. A gap is one entry of one leaf, never more (I3 of mnode.h). So the largest gap below a
  * node is the largest of its children's. A search passes over a subtree whose largest gap is too
  * small. At the ends of [min, max] a gap may be large enough but not lie within the limits. So a
  * search enters at most one subtree in vain on each level and side.
@@ -22,12 +22,12 @@ uint64_t stook_mgap_of(const struct stook_maple *tree, struct mnode *node, unsig
         }
         /* Without a branch, because where gaps are cannot be predicted. */
         for (unsigned i = 0; i + 1 < count; i++) {
-                uint64_t gap = node->wide.slot[i] ? 0 : node->wide.pivot[i] - min + 1;
+                uint64_t gap = node->wide.entry[i] ? 0 : node->wide.pivot[i] - min + 1;
 
                 largest = gap > largest ? gap : largest;
                 min = node->wide.pivot[i] + 1;
         }
-        if (!node->wide.slot[count - 1] && max - min + 1 > largest)
+        if (!node->wide.entry[count - 1] && max - min + 1 > largest)
                 largest = max - min + 1;
         return largest;
 }
@@ -51,7 +51,7 @@ static bool fits(struct search *search, uint64_t first, uint64_t last)
         return true;
 }
 
-/* Looks at the slots in the order asked for. So the first one that fits is the result. */
+/* Looks at the entries in the order asked for. So the first one that fits is the result. */
 static bool search_node(struct search *search, struct mnode *node, unsigned level, uint64_t min,
                         uint64_t max)
 {
@@ -69,9 +69,9 @@ static bool search_node(struct search *search, struct mnode *node, unsigned leve
                 bool found = false;
 
                 if (!level)
-                        found = !node->wide.slot[i] && fits(search, first, last);
+                        found = !node->wide.entry[i] && fits(search, first, last);
                 else if (node->gaps.gap[i] >= search->size)
-                        found = search_node(search, node->gaps.slot[i], level - 1, first, last);
+                        found = search_node(search, node->gaps.entry[i], level - 1, first, last);
                 if (found)
                         return true;
         }

@@ -3,7 +3,7 @@
  * speed matters most.
  *
  * Place: on mnode.h. The walk is that of mplace.c, whose argument holds here, too. In a node the
- * slot is the number of pivots below the key. With AVX-512 that is two compares and a count, for
+ * entry is the number of pivots below the key. With AVX-512 that is two compares and a count, for
  * all 15 pivots at once. The walk then has half of the instructions. So the processor gets to the
  * next lookups while this one waits for memory: random lookups take 0.7 of the time among 1,000
  * ranges, and 0.5 among 100,000. The form is chosen when the library is loaded. The wide one is for
@@ -24,9 +24,9 @@ typedef unsigned finder(const struct mnode *node, uint64_t key);
 
 #define ALWAYS static inline __attribute__((always_inline))
 
-ALWAYS struct mnode *step(struct mnode *node, enum mnode_kind kind, unsigned slot)
+ALWAYS struct mnode *step(struct mnode *node, enum mnode_kind kind, unsigned index)
 {
-        struct mnode *child = mnode_slot(node, kind, slot);
+        struct mnode *child = mnode_entry(node, kind, index);
 
         mnode_prefetch(child);
         return child;
@@ -48,7 +48,7 @@ ALWAYS void *walk(const struct stook_maple *tree, uint64_t key, finder *find, fi
         else
                 while (--height)
                         node = step(node, MNODE_INNER, find(node, key));
-        return mnode_slot(node, MNODE_LEAF, find(node, key));
+        return mnode_entry(node, MNODE_LEAF, find(node, key));
 }
 
 static void *load_anywhere(const struct stook_maple *tree, uint64_t key)
@@ -63,7 +63,7 @@ static void *load_anywhere(const struct stook_maple *tree, uint64_t key)
 
 /*
  * The first line has the head, which is no pivot, and pivots 0 to 6. The second line has pivots 7
- * to 14, or, with gaps, pivots 7 and 8 and then slots.
+ * to 14, or, with gaps, pivots 7 and 8 and then entries.
  */
 static inline WIDE unsigned below(const struct mnode *node, uint64_t key, unsigned second_line)
 {

@@ -7,27 +7,29 @@
  * the largest gap below each child. The level comes from the height in the root word. So a walk
  * knows a node's kind before it touches the node.
  *
- * A node has slots, as in the kernel's maple tree: places for entries (leaves: 16) or for children
- * (inner nodes: 16, or 10 with gaps). They are not the slots of src/slot.
+ * A node has entries (the kernel says slots). Those of a leaf are what is stored at its ranges, 16
+ * at most. Those of an inner node are its children, 16 at most, or 10 with gaps.
  *
  * There are no parent pointers. A walk for writing keeps the path. So a node can be replaced
  * without a store to any of its children, and its content depends only on its range.
  *
  * Invariants:
- *  I1 slot i of n ends at pivot[i], for i < n - 1. The last slot ends where the node ends, which
+ *  I1 entry i of n ends at pivot[i], for i < n - 1. The last entry ends where the node ends, which
  *     only the parent tells.
  *  I2 pivot[i] is UINT64_MAX for i >= n - 1. So the number of pivots below a key, over all of them,
- *     is its slot, and min(pivot[i], end of the node) is the end of slot i for every i.
+ *     is the number of its entry, and min(pivot[i], end of the node) is the end of entry i for
+ *     every i.
  *  I3 pivots ascend strictly. Two NULLs are never neighbours, even in two leaves.
- *  I4 a node that is not the root has at least `least` slots; a root above level 0 has at least 2.
+ *  I4 a node that is not the root has at least `least` entries; a root above level 0 has at least
+ *     2.
  * Concurrency: in RCU trees readers walk through nodes without locks. They may read pivots, which
- *  never change after a node was published; slots, by M1; and the head, by M2 (the count in it
+ *  never change after a node was published; entries, by M1; and the head, by M2 (the count in it
  *  never changes either). Gaps are protected by the tree's lock.
- *  M1: the release store of a slot (or of the root) pairs with the acquire load in a walk: the
- *      reader sees the content of the node that the slot points to.
+ *  M1: the release store of an entry (or of the root) pairs with the acquire load in a walk: the
+ *      reader sees the content of the node that the entry points to.
  *  M2: the head becomes DEAD by a release store after the store that unlinked the node. It pairs
  *      with the acquire load in stook_mplace_read(): a reader that finds the node alive has read
- *      slots that were current when the call began.
+ *      entries that were current when the call began.
  */
 #ifndef STOOK_MNODE_H
 #define STOOK_MNODE_H
@@ -37,8 +39,8 @@
 #include <stdint.h>
 
 #define MNODE_BYTES      256
-#define MNODE_SLOTS      16             /* of leaves and plain inner nodes */
-#define MNODE_GAP_SLOTS  10             /* of inner nodes that track gaps */
+#define MNODE_ENTRIES     16            /* of leaves and plain inner nodes */
+#define MNODE_GAP_ENTRIES 10            /* of inner nodes that track gaps */
 /* In head: the node was replaced. The rest of head is then a link of the deferred list. */
 #define MNODE_DEAD       UINT64_C(1)
 
@@ -48,17 +50,17 @@
 enum mnode_kind { MNODE_LEAF, MNODE_INNER, MNODE_INNER_GAPS };
 
 struct mnode {
-        uint64_t head;                  /* atomic M2: slots in use << 1, or DEAD */
+        uint64_t head;                  /* atomic M2: entries in use << 1, or DEAD */
         union {
-                uint64_t pivot[MNODE_GAP_SLOTS - 1];
+                uint64_t pivot[MNODE_GAP_ENTRIES - 1];
                 struct {
-                        uint64_t pivot[MNODE_SLOTS - 1];
-                        void    *slot[MNODE_SLOTS];             /* atomic M1 */
+                        uint64_t pivot[MNODE_ENTRIES - 1];
+                        void    *entry[MNODE_ENTRIES];          /* atomic M1 */
                 } wide;
                 struct {
-                        uint64_t pivot[MNODE_GAP_SLOTS - 1];
-                        void    *slot[MNODE_GAP_SLOTS];         /* atomic M1 */
-                        uint64_t gap[MNODE_GAP_SLOTS];          /* lock */
+                        uint64_t pivot[MNODE_GAP_ENTRIES - 1];
+                        void    *entry[MNODE_GAP_ENTRIES];      /* atomic M1 */
+                        uint64_t gap[MNODE_GAP_ENTRIES];        /* lock */
                 } gaps;
                 char bytes[MNODE_BYTES - 8];
         };
@@ -66,14 +68,14 @@ struct mnode {
 _Static_assert(sizeof(struct mnode) == MNODE_BYTES, "a node is four cache lines");
 
 struct mnode_shape {
-        unsigned char slots, least;
+        unsigned char entries, least;
 };
 
-/* Least fill: slots / 2 - 2; with gaps slots / 2 - 1. */
+/* Least fill: entries / 2 - 2; with gaps entries / 2 - 1. */
 static inline struct mnode_shape mnode_shape(enum mnode_kind kind)
 {
-        return kind == MNODE_INNER_GAPS ? (struct mnode_shape){ MNODE_GAP_SLOTS, 4 }
-                                        : (struct mnode_shape){ MNODE_SLOTS, 6 };
+        return kind == MNODE_INNER_GAPS ? (struct mnode_shape){ MNODE_GAP_ENTRIES, 4 }
+                                        : (struct mnode_shape){ MNODE_ENTRIES, 6 };
 }
 
 static inline uint64_t *mnode_pivots(struct mnode *node)
@@ -81,13 +83,13 @@ static inline uint64_t *mnode_pivots(struct mnode *node)
         return node->wide.pivot;
 }
 
-static inline void **mnode_slots(struct mnode *node, enum mnode_kind kind)
+static inline void **mnode_entries(struct mnode *node, enum mnode_kind kind)
 {
-        return kind == MNODE_INNER_GAPS ? node->gaps.slot : node->wide.slot;
+        return kind == MNODE_INNER_GAPS ? node->gaps.entry : node->wide.entry;
 }
 
 /*
- * Slots in use. The caller knows that the node is alive, or reads a garbled number and finds out
+ * Entries in use. The caller knows that the node is alive, or reads a garbled number and finds out
  * later.
  */
 static inline unsigned mnode_count(const struct mnode *node)
@@ -101,30 +103,30 @@ static inline void mnode_set_count(struct mnode *node, unsigned count)
 }
 
 /* M1 */
-static inline void *mnode_slot(struct mnode *node, enum mnode_kind kind, unsigned i)
+static inline void *mnode_entry(struct mnode *node, enum mnode_kind kind, unsigned i)
 {
-        return __atomic_load_n(mnode_slots(node, kind) + i, __ATOMIC_ACQUIRE);
+        return __atomic_load_n(mnode_entries(node, kind) + i, __ATOMIC_ACQUIRE);
 }
 
 /* M1 */
-static inline void mnode_publish(void **slot, void *what)
+static inline void mnode_publish(void **entry, void *what)
 {
-        __atomic_store_n(slot, what, __ATOMIC_RELEASE);
+        __atomic_store_n(entry, what, __ATOMIC_RELEASE);
 }
 
-/* The end of slot i of a node that ends at @max (I2). */
+/* The end of entry i of a node that ends at @max (I2). */
 static inline uint64_t mnode_last(struct mnode *node, enum mnode_kind kind, unsigned i,
                                   uint64_t max)
 {
         uint64_t pivot;
 
-        if (i + 1u >= mnode_shape(kind).slots)
+        if (i + 1u >= mnode_shape(kind).entries)
                 return max;
         pivot = mnode_pivots(node)[i];
         return pivot < max ? pivot : max;
 }
 
-/* The beginning of slot i of a node that begins at @min. */
+/* The beginning of entry i of a node that begins at @min. */
 static inline uint64_t mnode_first(struct mnode *node, unsigned i, uint64_t min)
 {
         return i ? mnode_pivots(node)[i - 1] + 1 : min;
@@ -158,10 +160,10 @@ static inline void mnode_prefetch(const struct mnode *node)
 }
 
 /*
- * The slot of @key: the number of pivots below it (I2). It has no branch, because where a key goes
- * cannot be predicted. One step of a binary search comes first, then all compares that are left, at
- * once: they do not wait for each other, as those of more steps would. (Measured at 1,000 ranges,
- * each lookup waiting for the one before: 19 ns; four steps 30 ns.)
+ * Which entry is @key's: the number of pivots below it (I2). It has no branch, because where a key
+ * goes cannot be predicted. One step of a binary search comes first, then all compares that are
+ * left, at once: they do not wait for each other, as those of more steps would. (Measured at 1,000
+ * ranges, each lookup waiting for the one before: 19 ns; four steps 30 ns.)
  */
 static inline unsigned mnode_find_wide(const struct mnode *node, uint64_t key)
 {

@@ -6,7 +6,7 @@
  * Concurrency: in RCU trees readers come here in a read section. A walk goes down through nodes
  *  that may be replaced meanwhile. The result is right all the same:
  *  - A node that the walk reaches was current at some moment of the walk, or was replaced after the
- *    walk began. Only current nodes are changed. So a replaced node's slots are as they were when
+ *    walk began. Only current nodes are changed. So a replaced node's entries are as they were when
  *    it was replaced.
  *  - By induction from the root, the entry found is the one that the key had at some moment between
  *    the begin and the end of the walk.
@@ -22,7 +22,7 @@ void stook_mplace_seek(struct stook_maple *tree, uint64_t key, struct mplace *pl
         enum mnode_kind kind = mtree_kind(tree, 1);
         uint64_t min = 0, max = UINT64_MAX;
         struct mnode *node;
-        unsigned slot;
+        unsigned index;
 
         if (!mroot_is_node(root)) {
                 place->leaf = NULL;
@@ -33,30 +33,30 @@ void stook_mplace_seek(struct stook_maple *tree, uint64_t key, struct mplace *pl
         }
         node = mroot_node(root);
         for (unsigned height = mroot_height(root); --height;) {
-                slot = mnode_find(node, kind, key);
-                min = mnode_first(node, slot, min);
-                max = mnode_last(node, kind, slot, max);
-                node = mnode_slot(node, kind, slot);
+                index = mnode_find(node, kind, key);
+                min = mnode_first(node, index, min);
+                max = mnode_last(node, kind, index, max);
+                node = mnode_entry(node, kind, index);
                 mnode_prefetch(node);
         }
-        slot = mnode_find_wide(node, key);
+        index = mnode_find_wide(node, key);
         place->leaf = node;
         place->min = min;
         place->max = max;
-        place->slot = slot;
-        place->first = mnode_first(node, slot, min);
-        place->last = mnode_last(node, MNODE_LEAF, slot, max);
-        place->entry = mnode_slot(node, MNODE_LEAF, slot);
+        place->index = index;
+        place->first = mnode_first(node, index, min);
+        place->last = mnode_last(node, MNODE_LEAF, index, max);
+        place->entry = mnode_entry(node, MNODE_LEAF, index);
 }
 
-bool stook_mplace_read(struct stook_maple *tree, struct mplace *place, unsigned slot)
+bool stook_mplace_read(struct stook_maple *tree, struct mplace *place, unsigned index)
 {
         struct mnode *node = place->leaf;
 
-        place->slot = slot;
-        place->first = mnode_first(node, slot, place->min);
-        place->last = mnode_last(node, MNODE_LEAF, slot, place->max);
-        place->entry = mnode_slot(node, MNODE_LEAF, slot);
-        /* The load of the slot was an acquire, so this load comes after it: M2. */
+        place->index = index;
+        place->first = mnode_first(node, index, place->min);
+        place->last = mnode_last(node, MNODE_LEAF, index, place->max);
+        place->entry = mnode_entry(node, MNODE_LEAF, index);
+        /* The load of the entry was an acquire, so this load comes after it: M2. */
         return !mtree_rcu(tree) || !(__atomic_load_n(&node->head, __ATOMIC_ACQUIRE) & MNODE_DEAD);
 }

@@ -173,7 +173,7 @@ void stook_mnode_drop_subtree(struct stook_maple *tree, struct mnode *node, unsi
 
         if (level)
                 for (unsigned i = 0; i < count; i++)
-                        stook_mnode_drop_subtree(tree, mnode_slots(node, kind)[i], level - 1);
+                        stook_mnode_drop_subtree(tree, mnode_entries(node, kind)[i], level - 1);
         if (mtree_rcu(tree))
                 stook_mnode_retire(tree, node);
         else

@@ -129,12 +129,12 @@ static inline bool mtree_reserved(const void *entry)
         return ((uintptr_t)entry & 3) == 2 && (uintptr_t)entry < 4096;
 }
 
-/* ---- a place: a slot of a leaf, or what stands for it in a tree without nodes ---- */
+/* ---- a place: an entry of a leaf, or what stands for it in a tree without nodes ---- */
 
 struct mplace {
         struct mnode *leaf;             /* NULL: the tree has no node */
         uint64_t min, max;              /* the leaf's */
-        unsigned slot;
+        unsigned index;
         uint64_t first, last;           /* the range's */
         void    *entry;
 };
@@ -143,10 +143,10 @@ struct mplace {
 void stook_mplace_seek(struct stook_maple *tree, uint64_t key, struct mplace *place);
 
 /*
- * Reads slot @slot of the leaf in @place again. False: the leaf was replaced meanwhile (RCU trees),
- * and the content of @place means nothing.
+ * Reads entry @index of the leaf in @place again. False: the leaf was replaced meanwhile (RCU
+ * trees), and the content of @place means nothing.
  */
-bool stook_mplace_read(struct stook_maple *tree, struct mplace *place, unsigned slot);
+bool stook_mplace_read(struct stook_maple *tree, struct mplace *place, unsigned index);
 
 /*
  * For tests, with one thread: loads use wide compares, or do not. Return: they do now; false where

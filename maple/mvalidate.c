@@ -33,7 +33,7 @@ void fault(struct check *check, const struct mnode *node, const char *format, ..
         va_end(args);
 }
 
-/* Fill, order and padding. False: the slots must not be followed. */
+/* Fill, order and padding. False: the entries must not be followed. */
 static bool check_shape(struct check *check, struct mnode *node, unsigned level, uint64_t min,
                         uint64_t max, bool root)
 {
@@ -47,9 +47,9 @@ static bool check_shape(struct check *check, struct mnode *node, unsigned level,
                 fault(check, node, "not aligned");
         if (node->head & MNODE_DEAD)
                 fault(check, node, "dead");
-        if (count < least || count > shape.slots) {
-                fault(check, node, "%u slots on level %u, not %u to %u", count, level, least,
-                      shape.slots);
+        if (count < least || count > shape.entries) {
+                fault(check, node, "%u entries on level %u, not %u to %u", count, level, least,
+                      shape.entries);
                 return false;
         }
         for (unsigned i = 0; i + 1 < count; i++)
@@ -57,7 +57,7 @@ static bool check_shape(struct check *check, struct mnode *node, unsigned level,
                         fault(check, node,
                               "pivot %u is %" PRIu64 ", out of order in [%" PRIu64 ", %" PRIu64 "]",
                               i, pivot[i], min, max);
-        for (unsigned i = count - 1; i + 1 < shape.slots; i++)
+        for (unsigned i = count - 1; i + 1 < shape.entries; i++)
                 if (pivot[i] != UINT64_MAX)
                         fault(check, node, "unused pivot %u is %" PRIu64, i, pivot[i]);
         return check->faults == before;
@@ -73,27 +73,27 @@ static void check_node(struct check *check, struct mnode *node, unsigned level, 
         if (!check_shape(check, node, level, min, max, root))
                 return;
         for (unsigned i = 0; i < count; i++) {
-                void *slot = mnode_slots(node, kind)[i];
+                void *entry = mnode_entries(node, kind)[i];
                 uint64_t first = mnode_first(node, i, min), last = mnode_last(node, kind, i, max);
 
                 if (!level) {
-                        if (!slot && check->after_gap)
+                        if (!entry && check->after_gap)
                                 fault(check, node, "two gaps meet at %" PRIu64, first);
-                        check->after_gap = !slot;
-                        if (mtree_reserved(slot))
-                                fault(check, node, "reserved entry in slot %u", i);
+                        check->after_gap = !entry;
+                        if (mtree_reserved(entry))
+                                fault(check, node, "reserved entry at %u", i);
                         continue;
                 }
-                if (!slot) {
-                        fault(check, node, "no child in slot %u", i);
+                if (!entry) {
+                        fault(check, node, "no child at %u", i);
                         continue;
                 }
-                check_node(check, slot, level - 1, first, last, false);
+                check_node(check, entry, level - 1, first, last, false);
                 if (kind == MNODE_INNER_GAPS &&
-                    node->gaps.gap[i] != stook_mgap_of(check->tree, slot, level - 1, first, last))
+                    node->gaps.gap[i] != stook_mgap_of(check->tree, entry, level - 1, first, last))
                         fault(check, node, "gap %u is %" PRIu64 ", not %" PRIu64, i,
                               node->gaps.gap[i],
-                              stook_mgap_of(check->tree, slot, level - 1, first, last));
+                              stook_mgap_of(check->tree, entry, level - 1, first, last));
         }
 }
 

@@ -1,6 +1,6 @@
 /*
  * Purpose: one write, from the keys to the changed tree, in four parts:
- *   locate  (mwrite_locate.c)  finds the leaves and slots that [first, last] begins and ends in,
+ *   locate  (mwrite_locate.c)  finds the leaves and entries that [first, last] begins and ends in,
  *                              and the ways down to them
  *   plan    (mwrite_plan.c)    finds the class of the write, what will happen on each level, and
  *                              how many nodes that needs; no allocation, no change
@@ -20,7 +20,7 @@
  * a run is too short for one node, the left or right neighbour is taken into it. If it is too long
  * for one node and a sibling has room, the sibling is taken in. So splits are put off, and nodes
  * are fuller. The way up ends
- *   POINTER  when one node takes the place of one: a store to a slot of the level above
+ *   POINTER  when one node takes the place of one: a store to an entry of the level above
  *   SPLICE   when the node above has room and may be changed in place (no RCU)
  *   ROOT     when the run is the whole level: its node is the new root, or two or three get a new
  *            root above them. Trees grow and shrink by this alone.
@@ -29,8 +29,8 @@
  * the nodes that the tree grows by, and none if the tree does not grow. With RCU all new nodes are
  * needed. Either way the bounds of the kernel's table hold. D is the number of levels that change
  * in shape:
- *   exact fit, slot, append 0; node 1 with RCU, else 0; new root 1; store to a tree without nodes 0
- *   or 1; split and rebalance 2 * D + 1; spanning 3 * D + 1; any 3 * height + 1.
+ *   exact fit, same count, append 0; node 1 with RCU, else 0; new root 1; store to a tree without
+ *   nodes 0 or 1; split and rebalance 2 * D + 1; spanning 3 * D + 1; any 3 * height + 1.
  */
 #ifndef STOOK_MWRITE_H
 #define STOOK_MWRITE_H
@@ -40,8 +40,8 @@
 enum mwrite_class {
         MWRITE_NOTHING,                 /* the tree is as asked for already */
         MWRITE_ROOT_STORE,              /* the tree has no node */
-        MWRITE_EXACT_FIT,               /* another entry for a range: one slot, with RCU, too */
-        MWRITE_SLOT,                    /* as many ranges in the leaf as before (with RCU: NODE) */
+        MWRITE_EXACT_FIT,               /* another entry for a range: one store, with RCU, too */
+        MWRITE_SAME_COUNT,              /* as many ranges in the leaf as before (with RCU: NODE) */
         MWRITE_APPEND,                  /* ranges added behind the last one (with RCU: NODE) */
         MWRITE_NODE,                    /* one leaf changes and stays within its limits */
         MWRITE_NEW_ROOT,                /* one range is all there is */
@@ -64,7 +64,7 @@ struct mside {
         struct mnode *node[MNODE_LEVELS];
         /* of the node: the left side's first key, the right side's last */
         uint64_t bound[MNODE_LEVELS];
-        unsigned char at[MNODE_LEVELS]; /* slot of the way in the node */
+        unsigned char at[MNODE_LEVELS]; /* which entry of the node the way takes */
 };
 
 struct mstep {
@@ -128,7 +128,7 @@ struct mnode *stook_mwrite_left_neighbour(struct mwrite *write, unsigned level, 
 struct mnode *stook_mwrite_right_neighbour(struct mwrite *write, unsigned level, bool move,
                                            uint64_t *bound);
 
-/* Slots of the leaf, or of the run of leaves, after the write. */
+/* Entries of the leaf, or of the run of leaves, after the write. */
 unsigned stook_mwrite_leaf_count(const struct mwrite *write);
 
 void stook_mwrite_plan(struct mwrite *write);

@@ -4,9 +4,9 @@
  * that had no node, a changed copy takes its place (1 node).
  *
  * Place: last part of a write (mwrite.h).
- * Concurrency: with RCU the only change in place is that of the entry in a slot, by one store (M1),
- *  for an exact fit. A copy is published by one store, too (M1). Then comes the version, M3 of
- *  mtree.h. Then the leaf that the copy replaces is retired, M2.
+ * Concurrency: with RCU the only change in place is that of an entry, by one store (M1), for an
+ *  exact fit. A copy is published by one store, too (M1). Then comes the version, M3 of mtree.h.
+ *  Then the leaf that the copy replaces is retired, M2.
  */
 #include <string.h>
 #include "mwrite.h"
@@ -32,45 +32,45 @@ void stook_mwrite_gap_up(struct mwrite *write, unsigned level, uint64_t gap)
 }
 
 /*
- * Makes @now what @leaf becomes: the new range and the pieces beside it stand where slots @from to
- * @to were. @now may be @leaf. Else all of it is read from @leaf, so that no load waits for a store
- * just made.
+ * Makes @now what @leaf becomes: the new range and the pieces beside it stand where entries @from
+ * to @to were. @now may be @leaf. Else all of it is read from @leaf, so that no load waits for a
+ * store just made.
  */
 static void splice(const struct mwrite *write, const struct mnode *leaf, struct mnode *now,
                    unsigned from, unsigned to)
 {
-        void *left_entry = leaf->wide.slot[from], *right_entry = leaf->wide.slot[to];
+        void *left_entry = leaf->wide.entry[from], *right_entry = leaf->wide.entry[to];
         unsigned count = mnode_count(leaf), n = write->piece_left + 1u + write->piece_right;
         unsigned tail = count - 1 - to, new_count = from + n + tail, i = from;
         uint64_t old_last = tail ? leaf->wide.pivot[to] : UINT64_MAX;
         uint64_t *pivot = now->wide.pivot;
-        void **slot = now->wide.slot;
+        void **entry = now->wide.entry;
 
         if (now != leaf)
                 mnode_copy(now, leaf);
         if (n != to + 1 - from && tail) {
-                memmove(slot + from + n, leaf->wide.slot + to + 1, tail * sizeof(*slot));
+                memmove(entry + from + n, leaf->wide.entry + to + 1, tail * sizeof(*entry));
                 memmove(pivot + from + n, leaf->wide.pivot + to + 1, (tail - 1) * sizeof(*pivot));
         }
         if (write->piece_left) {
                 pivot[i] = write->first - 1;
-                slot[i++] = left_entry;
+                entry[i++] = left_entry;
         }
-        slot[i] = write->entry;
+        entry[i] = write->entry;
         if (write->piece_right) {
                 pivot[i++] = write->last;
-                slot[i] = right_entry;
+                entry[i] = right_entry;
         }
         if (tail)
                 pivot[i] = old_last;
         for (i = new_count; i < count; i++) {
-                slot[i] = NULL;
+                entry[i] = NULL;
                 pivot[i - 1] = UINT64_MAX;
         }
         mnode_set_count(now, new_count);
 }
 
-/* The root, or the slot of the parent, points to @now. */
+/* The root, or the entry of the parent, points to @now. */
 static void link_leaf(struct mwrite *write, struct mnode *now)
 {
         struct mnode *above = write->left.node[1];
@@ -78,7 +78,7 @@ static void link_leaf(struct mwrite *write, struct mnode *now)
         if (write->height == 1)
                 mtree_set_root(write->tree, mroot_make(now, 1));
         else
-                mnode_publish(mnode_slots(above, mtree_kind(write->tree, 1)) + write->left.at[1],
+                mnode_publish(mnode_entries(above, mtree_kind(write->tree, 1)) + write->left.at[1],
                               now);
 }
 
@@ -88,7 +88,7 @@ void stook_mwrite_leaf(struct mwrite *write, struct mreserve *reserve)
         unsigned at = write->left.at[0];
 
         if (write->class == MWRITE_EXACT_FIT) {
-                mnode_publish(leaf->wide.slot + at, write->entry);
+                mnode_publish(leaf->wide.entry + at, write->entry);
         } else if (write->becomes_word) {
                 now = NULL;
                 mtree_set_root(write->tree, write->word);

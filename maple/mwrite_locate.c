@@ -22,7 +22,7 @@ static struct mnode *stand_in(struct mwrite *write, uintptr_t root)
         if (!root)
                 return (struct mnode *)(uintptr_t)&nothing;
         mnode_copy(leaf, &nothing);
-        leaf->wide.slot[0] = (void *)root;
+        leaf->wide.entry[0] = (void *)root;
         leaf->wide.pivot[0] = 0;
         mnode_set_count(leaf, 2);
         return leaf;
@@ -32,7 +32,7 @@ struct mnode *stook_mwrite_left_neighbour(struct mwrite *write, unsigned level, 
                                           uint64_t *bound)
 {
         struct mside *side = &write->left;
-        unsigned up = level + 1, slot;
+        unsigned up = level + 1, index;
         struct mnode *node;
         uint64_t first;
 
@@ -41,23 +41,23 @@ struct mnode *stook_mwrite_left_neighbour(struct mwrite *write, unsigned level, 
         if (up >= write->height)
                 return NULL;
         node = side->node[up];
-        slot = side->at[up] - 1u;
-        first = mnode_first(node, slot, side->bound[up]);
+        index = side->at[up] - 1u;
+        first = mnode_first(node, index, side->bound[up]);
         if (move)
-                side->at[up] = (unsigned char)slot;
+                side->at[up] = (unsigned char)index;
         for (;;) {
-                node = mnode_slots(node, mtree_kind(write->tree, up))[slot];
+                node = mnode_entries(node, mtree_kind(write->tree, up))[index];
                 if (--up == level) {
                         *bound = first;
                         return node;
                 }
-                slot = mnode_count(node) - 1;
+                index = mnode_count(node) - 1;
                 if (move) {
                         side->node[up] = node;
                         side->bound[up] = first;
-                        side->at[up] = (unsigned char)slot;
+                        side->at[up] = (unsigned char)index;
                 }
-                first = mnode_first(node, slot, first);
+                first = mnode_first(node, index, first);
         }
 }
 
@@ -65,7 +65,7 @@ struct mnode *stook_mwrite_right_neighbour(struct mwrite *write, unsigned level,
                                            uint64_t *bound)
 {
         struct mside *side = &write->right;
-        unsigned up = level + 1, slot;
+        unsigned up = level + 1, index;
         enum mnode_kind kind;
         struct mnode *node;
         uint64_t last;
@@ -75,18 +75,18 @@ struct mnode *stook_mwrite_right_neighbour(struct mwrite *write, unsigned level,
         if (up >= write->height)
                 return NULL;
         node = side->node[up];
-        slot = side->at[up] + 1u;
+        index = side->at[up] + 1u;
         kind = mtree_kind(write->tree, up);
-        last = mnode_last(node, kind, slot, side->bound[up]);
+        last = mnode_last(node, kind, index, side->bound[up]);
         if (move)
-                side->at[up] = (unsigned char)slot;
+                side->at[up] = (unsigned char)index;
         for (;;) {
-                node = mnode_slots(node, kind)[slot];
+                node = mnode_entries(node, kind)[index];
                 if (--up == level) {
                         *bound = last;
                         return node;
                 }
-                slot = 0;
+                index = 0;
                 kind = mtree_kind(write->tree, up);
                 if (move) {
                         side->node[up] = node;
@@ -107,17 +107,17 @@ static void descend(struct mwrite *write, uintptr_t root)
         enum mnode_kind kind = mtree_kind(write->tree, 1);
         struct mnode *node = mroot_node(root);
         uint64_t min = 0, max = UINT64_MAX;
-        unsigned slot;
+        unsigned index;
 
         for (unsigned level = write->height; --level;) {
-                slot = mnode_find(node, kind, write->first);
+                index = mnode_find(node, kind, write->first);
                 left->node[level] = right->node[level] = node;
-                left->at[level] = right->at[level] = (unsigned char)slot;
+                left->at[level] = right->at[level] = (unsigned char)index;
                 left->bound[level] = min;
                 right->bound[level] = max;
-                min = mnode_first(node, slot, min);
-                max = mnode_last(node, kind, slot, max);
-                node = mnode_slots(node, kind)[slot];
+                min = mnode_first(node, index, min);
+                max = mnode_last(node, kind, index, max);
+                node = mnode_entries(node, kind)[index];
                 mnode_prefetch(node);
         }
         left->node[0] = right->node[0] = node;
@@ -128,24 +128,24 @@ static void descend(struct mwrite *write, uintptr_t root)
         node = mroot_node(root);
         max = UINT64_MAX;
         for (unsigned level = write->height; --level;) {
-                slot = mnode_find(node, kind, write->last);
+                index = mnode_find(node, kind, write->last);
                 right->node[level] = node;
-                right->at[level] = (unsigned char)slot;
+                right->at[level] = (unsigned char)index;
                 right->bound[level] = max;
-                max = mnode_last(node, kind, slot, max);
-                node = mnode_slots(node, kind)[slot];
+                max = mnode_last(node, kind, index, max);
+                node = mnode_entries(node, kind)[index];
                 mnode_prefetch(node);
         }
         right->node[0] = node;
         right->bound[0] = max;
 }
 
-static uint64_t slot_first(const struct mwrite *write)
+static uint64_t entry_first(const struct mwrite *write)
 {
         return mnode_first(write->left.node[0], write->left.at[0], write->left.bound[0]);
 }
 
-static uint64_t slot_last(const struct mwrite *write)
+static uint64_t entry_last(const struct mwrite *write)
 {
         return mnode_last(write->right.node[0], MNODE_LEAF, write->right.at[0],
                           write->right.bound[0]);
@@ -153,7 +153,7 @@ static uint64_t slot_last(const struct mwrite *write)
 
 static void *entry_at(const struct mside *side)
 {
-        return side->node[0]->wide.slot[side->at[0]];
+        return side->node[0]->wide.entry[side->at[0]];
 }
 
 /* Widens the write over the gap that `first` is in, or that ends before it. */
@@ -164,15 +164,15 @@ static void widen_left(struct mwrite *write)
         uint64_t bound;
 
         if (entry_at(left)) {
-                if (!write->first || slot_first(write) != write->first)
+                if (!write->first || entry_first(write) != write->first)
                         return;
                 if (left->at[0]) {
-                        if (left->node[0]->wide.slot[left->at[0] - 1])
+                        if (left->node[0]->wide.entry[left->at[0] - 1])
                                 return;
                         left->at[0]--;
                 } else {
                         node = stook_mwrite_left_neighbour(write, 0, false, &bound);
-                        if (!node || node->wide.slot[mnode_count(node) - 1])
+                        if (!node || node->wide.entry[mnode_count(node) - 1])
                                 return;
                         stook_mwrite_left_neighbour(write, 0, true, &bound);
                         left->node[0] = node;
@@ -180,7 +180,7 @@ static void widen_left(struct mwrite *write)
                         left->at[0] = (unsigned char)(mnode_count(node) - 1);
                 }
         }
-        write->first = slot_first(write);
+        write->first = entry_first(write);
 }
 
 static void widen_right(struct mwrite *write)
@@ -190,15 +190,15 @@ static void widen_right(struct mwrite *write)
         uint64_t bound;
 
         if (entry_at(right)) {
-                if (write->last == UINT64_MAX || slot_last(write) != write->last)
+                if (write->last == UINT64_MAX || entry_last(write) != write->last)
                         return;
                 if (right->at[0] + 1u < mnode_count(right->node[0])) {
-                        if (right->node[0]->wide.slot[right->at[0] + 1])
+                        if (right->node[0]->wide.entry[right->at[0] + 1])
                                 return;
                         right->at[0]++;
                 } else {
                         node = stook_mwrite_right_neighbour(write, 0, false, &bound);
-                        if (!node || node->wide.slot[0])
+                        if (!node || node->wide.entry[0])
                                 return;
                         stook_mwrite_right_neighbour(write, 0, true, &bound);
                         right->node[0] = node;
@@ -206,7 +206,7 @@ static void widen_right(struct mwrite *write)
                         right->at[0] = 0;
                 }
         }
-        write->last = slot_last(write);
+        write->last = entry_last(write);
 }
 
 int stook_mwrite_locate(struct mwrite *write, enum mwrite_wish wish)
@@ -225,14 +225,14 @@ int stook_mwrite_locate(struct mwrite *write, enum mwrite_wish wish)
         }
         left->at[0] = (unsigned char)mnode_find_wide(left->node[0], write->first);
         right->at[0] = left->at[0];
-        if (left->node[0] != right->node[0] || slot_last(write) < write->last)
+        if (left->node[0] != right->node[0] || entry_last(write) < write->last)
                 right->at[0] = (unsigned char)mnode_find_wide(right->node[0], write->last);
         if (wish == MWRITE_ERASE) {
                 write->erased = entry_at(left);
                 if (!write->erased)
                         return -ENOENT;
-                write->first = slot_first(write);
-                write->last = slot_last(write);
+                write->first = entry_first(write);
+                write->last = entry_last(write);
         }
         if (wish == MWRITE_INSERT &&
             (entry_at(left) || left->node[0] != right->node[0] || left->at[0] != right->at[0]))
@@ -241,7 +241,7 @@ int stook_mwrite_locate(struct mwrite *write, enum mwrite_wish wish)
                 widen_left(write);
                 widen_right(write);
         }
-        write->piece_left = slot_first(write) < write->first;
-        write->piece_right = slot_last(write) > write->last;
+        write->piece_left = entry_first(write) < write->first;
+        write->piece_right = entry_last(write) > write->last;
         return 0;
 }

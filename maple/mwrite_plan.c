@@ -5,8 +5,8 @@
  * Place: second part of a write (mwrite.h). It reads counts, and changes only the plan, which
  * mwrite_run.c carries out.
  * Invariants:
- *  I1 a node that is made has between `least` and `slots` slots in use, unless it is the root. A
- *     run that is too short takes in a neighbour, which has `least` at least. A run that is too
+ *  I1 a node that is made has between `least` and `entries` of them in use, unless it is the root.
+ *     A run that is too short takes in a neighbour, which has `least` at least. A run that is too
  *     long is cut evenly, or as mwrite_run.c says, each piece with `least` at least.
  *  I2 each replaced node is in dead[] once, after all of its content that stays was taken over.
  *     Nodes and subtrees between the two ways first found are not in dead[], but in span[].
@@ -23,10 +23,10 @@ static enum mwrite_class classify(const struct mwrite *write, unsigned count)
 {
         const struct mside *left = &write->left, *right = &write->right;
         struct mnode *leaf = left->node[0];
-        bool one_slot = leaf == right->node[0] && left->at[0] == right->at[0];
-        bool exact = one_slot && !write->piece_left && !write->piece_right;
+        bool one_entry = leaf == right->node[0] && left->at[0] == right->at[0];
+        bool exact = one_entry && !write->piece_left && !write->piece_right;
 
-        if (exact && leaf->wide.slot[left->at[0]] == write->entry)
+        if (exact && leaf->wide.entry[left->at[0]] == write->entry)
                 return MWRITE_NOTHING;
         if (write->rootless)
                 return MWRITE_ROOT_STORE;
@@ -36,7 +36,7 @@ static enum mwrite_class classify(const struct mwrite *write, unsigned count)
                 return MWRITE_NEW_ROOT;
         if (leaf != right->node[0])
                 return MWRITE_SPANNING;
-        if (count > MNODE_SLOTS)
+        if (count > MNODE_ENTRIES)
                 return MWRITE_SPLIT;
         /* Two ranges may fit the root word. */
         if (count < (write->height > 1 ? mnode_shape(MNODE_LEAF).least : 3u))
@@ -44,7 +44,7 @@ static enum mwrite_class classify(const struct mwrite *write, unsigned count)
         if (mtree_rcu(write->tree))
                 return MWRITE_NODE;
         if (count == mnode_count(leaf))
-                return MWRITE_SLOT;
+                return MWRITE_SAME_COUNT;
         return left->at[0] + 1u == mnode_count(leaf) ? MWRITE_APPEND : MWRITE_NODE;
 }
 
@@ -111,15 +111,15 @@ static void lengthen(struct mwrite *write, unsigned level, unsigned *count)
 }
 
 /*
- * The run is too long for one node. It takes in a sibling if both nodes then have a free slot. The
+ * The run is too long for one node. It takes in a sibling if both nodes then have room. The
  * left one comes first: a program that fills a tree upwards gets fuller nodes that way.
  */
 static void share(struct mwrite *write, unsigned level, unsigned *count)
 {
         enum mnode_kind kind = mtree_kind(write->tree, level);
-        unsigned most = mnode_shape(kind).slots * 2u - 2, at = write->left.at[level + 1];
+        unsigned most = mnode_shape(kind).entries * 2u - 2, at = write->left.at[level + 1];
         struct mnode *above = write->left.node[level + 1];
-        void **siblings = mnode_slots(above, mtree_kind(write->tree, level + 1));
+        void **siblings = mnode_entries(above, mtree_kind(write->tree, level + 1));
 
         if (at && *count + mnode_count(siblings[at - 1]) <= most)
                 take_in_left(write, level, count);
@@ -162,16 +162,16 @@ static bool makes_word(struct mwrite *write, unsigned count)
                 return false;
         if (write->entry) {
                 write->word = (uintptr_t)write->entry;
-                return !write->last && !last->wide.slot[behind] && mroot_can_hold(write->entry);
+                return !write->last && !last->wide.entry[behind] && mroot_can_hold(write->entry);
         }
-        write->word = (uintptr_t)first->wide.slot[0];
-        return write->first == 1 && mroot_can_hold(first->wide.slot[0]);
+        write->word = (uintptr_t)first->wide.entry[0];
+        return write->first == 1 && mroot_can_hold(first->wide.entry[0]);
 }
 
 /* The write is within one leaf, and a leaf or the root word is what becomes of it. */
 static bool stays_leaf(const struct mwrite *write, unsigned count)
 {
-        return write->left.node[0] == write->right.node[0] && count <= MNODE_SLOTS &&
+        return write->left.node[0] == write->right.node[0] && count <= MNODE_ENTRIES &&
                (write->height == 1 || count >= mnode_shape(MNODE_LEAF).least);
 }
 
@@ -206,10 +206,10 @@ static void plan_run(struct mwrite *write, unsigned count)
                         bury(write, right->node[level]);
                 if (count < shape.least)
                         lengthen(write, level, &count);
-                else if (count > shape.slots && left->node[level] == right->node[level] &&
+                else if (count > shape.entries && left->node[level] == right->node[level] &&
                          level + 1 < write->height)
                         share(write, level, &count);
-                step->cuts = (unsigned char)((count + shape.slots - 1) / shape.slots);
+                step->cuts = (unsigned char)((count + shape.entries - 1) / shape.entries);
                 write->top = level;
                 if (whole_level(write, level)) {
                         for (unsigned up = level + 1; up < write->height; up++) {
@@ -235,7 +235,8 @@ static void plan_run(struct mwrite *write, unsigned count)
                         mnode_count(right->node[level + 1]) - 1u - right->at[level + 1];
                 above = mnode_shape(mtree_kind(write->tree, level + 1));
                 if (!mtree_rcu(write->tree) && left->node[level + 1] == right->node[level + 1] &&
-                    count <= above.slots && (count >= above.least || level + 2 == write->height)) {
+                    count <= above.entries &&
+                    (count >= above.least || level + 2 == write->height)) {
                         write->end = MWRITE_SPLICE;
                         return;
                 }

@@ -4,7 +4,7 @@
  * Place: last part of a write (mwrite.h).
  * Invariants:
  *  I1 nothing that readers can reach is changed before the one store that publishes the new nodes:
- *     to the root word, or to one slot. (SPLICE changes a node in place, and is for trees without
+ *     to the root word, or to one entry. (SPLICE changes a node in place, and is for trees without
  *     RCU.)
  *  I2 without RCU a node is used again only after all of its content that stays is in a run.
  * Concurrency: the order is M1 of mnode.h (publication), M3 of mtree.h (the version), M2 of mnode.h
@@ -14,17 +14,17 @@
 #include "mwrite.h"
 
 /*
- * 16 slots of the left leaf, the new range, 16 of the right leaf. Only shorter runs take in a
+ * 16 entries of the left leaf, the new range, 16 of the right leaf. Only shorter runs take in a
  * neighbour (mwrite_plan.c I1).
  */
 #define RUN_MAX 34
 
 struct run {
         unsigned n;
-        unsigned fresh, fresh_end;      /* slots from fresh to below fresh_end are new */
+        unsigned fresh, fresh_end;      /* entries from fresh to below fresh_end are new */
         uint64_t first;                 /* first key */
         uint64_t last[RUN_MAX];
-        void    *slot[RUN_MAX];
+        void    *entry[RUN_MAX];
         uint64_t gap[RUN_MAX];
 };
 
@@ -33,21 +33,21 @@ struct cut {
         uint64_t last, gap;
 };
 
-static void add(struct run *run, uint64_t last, void *slot, uint64_t gap)
+static void add(struct run *run, uint64_t last, void *entry, uint64_t gap)
 {
         run->last[run->n] = last;
-        run->slot[run->n] = slot;
+        run->entry[run->n] = entry;
         run->gap[run->n++] = gap;
 }
 
-/* Slots [from, to) of a node whose last slot ends at @max. */
-static void add_slots(struct run *run, struct mnode *node, enum mnode_kind kind, unsigned from,
+/* Entries [from, to) of a node whose last entry ends at @max. */
+static void add_entries(struct run *run, struct mnode *node, enum mnode_kind kind, unsigned from,
                       unsigned to, uint64_t max)
 {
-        void **slots = mnode_slots(node, kind);
+        void **entries = mnode_entries(node, kind);
 
         for (unsigned i = from; i < to; i++)
-                add(run, mnode_last(node, kind, i, max), slots[i], kind == MNODE_INNER_GAPS ?
+                add(run, mnode_last(node, kind, i, max), entries[i], kind == MNODE_INNER_GAPS ?
                     node->gaps.gap[i] : 0);
 }
 
@@ -61,12 +61,12 @@ static void begin_run(struct mwrite *write, unsigned level, struct run *run)
         run->n = 0;
         run->first = write->left.bound[level];
         if (step->from_left)
-                add_slots(run, step->from_left, kind, 0, mnode_count(step->from_left),
+                add_entries(run, step->from_left, kind, 0, mnode_count(step->from_left),
                           step->left_last);
-        /* These slots never include the node's last one, so its end does not matter. */
-        add_slots(run, left, kind, 0, write->left.at[level], UINT64_MAX);
+        /* These entries never include the node's last one, so its end does not matter. */
+        add_entries(run, left, kind, 0, write->left.at[level], UINT64_MAX);
         if (!level && write->piece_left)
-                add(run, write->first - 1, left->wide.slot[write->left.at[0]], 0);
+                add(run, write->first - 1, left->wide.entry[write->left.at[0]], 0);
         run->fresh = run->n;
 }
 
@@ -82,10 +82,10 @@ static void end_run(struct mwrite *write, unsigned level, struct run *run)
                 max = step->right_first - 1;
         run->fresh_end = run->n;
         if (!level && write->piece_right)
-                add(run, mnode_last(right, kind, at, max), right->wide.slot[at], 0);
-        add_slots(run, right, kind, at + 1, count, max);
+                add(run, mnode_last(right, kind, at, max), right->wide.entry[at], 0);
+        add_entries(run, right, kind, at + 1, count, max);
         if (step->from_right)
-                add_slots(run, step->from_right, kind, 0, mnode_count(step->from_right),
+                add_entries(run, step->from_right, kind, 0, mnode_count(step->from_right),
                           write->right.bound[level]);
 }
 
@@ -103,17 +103,17 @@ static uint64_t make_node(const struct mwrite *write, struct mnode *node, unsign
                           unsigned to, uint64_t first)
 {
         enum mnode_kind kind = mtree_kind(write->tree, level);
-        unsigned slots = mnode_shape(kind).slots, n = to - from;
+        unsigned entries = mnode_shape(kind).entries, n = to - from;
         uint64_t *pivot = mnode_pivots(node), gap = 0;
-        void **slot = mnode_slots(node, kind);
+        void **entry = mnode_entries(node, kind);
 
         memcpy(pivot, run->last + from, (n - 1) * sizeof(*pivot));
-        memset(pivot + n - 1, 0xff, (slots - n) * sizeof(*pivot));
-        memcpy(slot, run->slot + from, n * sizeof(*slot));
-        memset(slot + n, 0, (slots - n) * sizeof(*slot));
+        memset(pivot + n - 1, 0xff, (entries - n) * sizeof(*pivot));
+        memcpy(entry, run->entry + from, n * sizeof(*entry));
+        memset(entry + n, 0, (entries - n) * sizeof(*entry));
         if (kind == MNODE_INNER_GAPS) {
                 memcpy(node->gaps.gap, run->gap + from, n * sizeof(*node->gaps.gap));
-                memset(node->gaps.gap + n, 0, (slots - n) * sizeof(*node->gaps.gap));
+                memset(node->gaps.gap + n, 0, (entries - n) * sizeof(*node->gaps.gap));
         }
         mnode_set_count(node, n);
         if (mtree_gaps(write->tree))
@@ -128,7 +128,8 @@ static uint64_t make_node(const struct mwrite *write, struct mnode *node, unsign
 static unsigned first_cut(const struct mwrite *write, const struct run *run, unsigned cuts,
                           struct mnode_shape shape)
 {
-        unsigned small = run->n - shape.slots > shape.least ? run->n - shape.slots : shape.least;
+        unsigned rest = run->n - shape.entries;
+        unsigned small = rest > shape.least ? rest : shape.least;
 
         if (cuts == 2 && write->entry && run->n - run->fresh_end <= 1)
                 return run->n - small;
@@ -188,7 +189,7 @@ static void finish_pointer(struct mwrite *write, unsigned level, const struct cu
         enum mnode_kind kind = mtree_kind(write->tree, level + 1);
         struct mnode *above = write->left.node[level + 1];
 
-        mnode_publish(mnode_slots(above, kind) + write->left.at[level + 1], cut->node);
+        mnode_publish(mnode_entries(above, kind) + write->left.at[level + 1], cut->node);
         if (mtree_gaps(write->tree))
                 stook_mwrite_gap_up(write, level, cut->gap);
 }
@@ -218,12 +219,12 @@ static void drop_spanned(struct mwrite *write)
                 unsigned end = span->left == span->right ? span->right_at : mnode_count(span->left);
 
                 for (unsigned i = span->left_at + 1u; i < end; i++)
-                        stook_mnode_drop_subtree(write->tree, mnode_slots(span->left, kind)[i],
+                        stook_mnode_drop_subtree(write->tree, mnode_entries(span->left, kind)[i],
                                                  level - 1);
                 if (span->left != span->right)
                         for (unsigned i = 0; i < span->right_at; i++)
                                 stook_mnode_drop_subtree(write->tree,
-                                                         mnode_slots(span->right,
+                                                         mnode_entries(span->right,
                                                                      kind)[i], level - 1);
         }
 }

@@ -318,7 +318,7 @@ struct stook_maple_cursor {
         void    *node;                  /* the leaf; NULL: to be found again */
         uint64_t min, max;              /* the leaf's bounds */
         uint64_t version;
-        unsigned char status, slot;     /* slot: the entry's place in the leaf */
+        unsigned char status, index;    /* index: which of the leaf's entries */
         unsigned char needed;           /* nodes that preallocate found necessary */
         struct stook_sheaf *sheaf;      /* prefilled nodes */
         void    *spare_node;            /* one more */

@@ -57,24 +57,18 @@ static void large_set_kind(struct stook_span *span, enum stook_span_kind kind)
         __atomic_store_n(&span->kind, (uint8_t)kind, __ATOMIC_RELEASE);
 }
 
-/* The group a live span is charged to, at span->bytes; 0: none. */
-static uint16_t *large_group(struct stook_span *span)
-{
-        return (uint16_t *)span->user;
-}
-
 static bool large_charge(struct stook_span *span, uint16_t group, unsigned how)
 {
         if (STOOK_UNLIKELY(group != 0) && !stook_group_charge(group, span->bytes, how))
                 return false;
-        *large_group(span) = group;
+        span->use.group = group;
         return true;
 }
 
 static void large_uncharge(struct stook_span *span, size_t bytes)
 {
-        if (STOOK_UNLIKELY(*large_group(span) != 0))
-                stook_group_uncharge(*large_group(span), bytes);
+        if (STOOK_UNLIKELY(span->use.group != 0))
+                stook_group_uncharge(span->use.group, bytes);
 }
 
 /* A span of at least @size bytes. NULL: no memory, or no room for a rounded size. */
@@ -171,7 +165,7 @@ static size_t large_padded(size_t size, size_t share)
 /* @exact: nothing ahead. NULL: no memory. The span may be another one then. */
 static void *large_grow(struct stook_span *span, size_t size, bool exact)
 {
-        uint16_t group = *large_group(span);
+        uint16_t group = span->use.group;
         size_t padded = exact ? size : large_padded(size, GROWTH_SHARE);
         struct stook_span *moved;
 
@@ -183,7 +177,7 @@ static void *large_grow(struct stook_span *span, size_t size, bool exact)
                 moved = stook_span_move(span, size);
         if (STOOK_UNLIKELY(!moved))
                 return NULL;
-        *large_group(moved) = group;
+        moved->use.group = group;
         large_set_kind(moved, STOOK_SPAN_LARGE);
         return (void *)moved->start;
 }
@@ -204,7 +198,7 @@ static void *large_resize(struct stook_span *span, size_t size)
                 return object;
         }
 
-        uint16_t group = *large_group(span);
+        uint16_t group = span->use.group;
 
         if (STOOK_LIKELY(!group))
                 return large_grow(span, size, false);

@@ -72,20 +72,18 @@ STOOK_INLINE unsigned stook_object_class(const void *object)
 }
 
 /*
- * realloc where the common case holds: a size of the table, and reports that abort. (Where they do
- * not, more is looked at: malloc_resize.c.) Return: as stook_object_class.
+ * realloc where reports abort. (Where they do not, more is looked at: malloc_resize.c.) Return: as
+ * stook_object_class.
  */
-STOOK_INLINE unsigned stook_resize_hot(const void *object, size_t size)
+STOOK_INLINE unsigned stook_resize_hot(const void *object)
 {
-        if (STOOK_UNLIKELY(size - 1 >= STOOK_CLASS_TABLE_MAX || stook_report_goes_on()))
-                return 0;
-        return stook_object_class(object);
+        return STOOK_UNLIKELY(stook_report_goes_on()) ? 0 : stook_object_class(object);
 }
 
-/* Sizes that go up and down do not copy: malloc_resize.c I2. */
+/* Sizes that go up and down do not copy: malloc_resize.c I2. False for size 0. */
 STOOK_INLINE bool stook_resize_stays(size_t size, size_t usable)
 {
-        return size <= usable && (size > usable / 2 || usable <= 16);
+        return size - 1 < usable && (size > usable / 2 || usable <= 16);
 }
 
 /*

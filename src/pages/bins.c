@@ -6,15 +6,9 @@
 #include "pages/bins.h"
 #include "pages/pagemap.h"
 
-struct links {
-        /* prev: the sibling before or, for a first child, the parent. */
-        struct stook_span *child, *next, *prev;
-};
-_Static_assert(sizeof(struct links) <= STOOK_SPAN_USER_BYTES, "bins I2");
-
-static struct links *links(struct stook_span *span)
+static struct stook_span_links *links(struct stook_span *span)
 {
-        return (struct links *)(void *)span->user;
+        return &span->use.links;
 }
 
 static unsigned bin_of(size_t bytes)
@@ -90,7 +84,7 @@ static void recount(struct stook_bins *bins, size_t bytes, size_t spans)
 void stook_bins_insert(struct stook_bins *bins, struct stook_span *span)
 {
         unsigned bin = bin_of(span->bytes);
-        struct links *l = links(span);
+        struct stook_span_links *l = links(span);
 
         l->child = l->next = l->prev = NULL;
         bins->root[bin] = meld(bins->root[bin], span);
@@ -102,7 +96,7 @@ void stook_bins_insert(struct stook_bins *bins, struct stook_span *span)
 void stook_bins_remove(struct stook_bins *bins, struct stook_span *span)
 {
         unsigned bin = bin_of(span->bytes);
-        struct links *l = links(span);
+        struct stook_span_links *l = links(span);
         struct stook_span *below = meld_siblings(l->child);
 
         if (bins->root[bin] == span) {

@@ -4,8 +4,8 @@
  * use stays low and together. Bins: exact up to 64 map pages (256 KiB), then eight to a doubling.
  * Invariants:
  *  I1 bit i of the bitmap is set exactly if root[i] is not NULL.
- *  I2 a span in the bins has kind FREE; the heap's links lie in its `user` bytes, which have no
- *     user then.
+ *  I2 a span in the bins has kind FREE; the heap's links are what it is used for then (`use`,
+ *     span.h).
  * Concurrency: the lock of the node.
  * Source of the heap: M. L. Fredman, R. Sedgewick, D. D. Sleator, R. E. Tarjan, "The pairing heap",
  * 1986.

@@ -305,7 +305,7 @@ static void count_fresh(struct stook_pages_node *node, size_t bytes)
 static void hand_out(struct stook_pages_node *node, struct stook_span *span)
 {
         span->list.next = span->list.prev = NULL;
-        memset(span->user, 0, sizeof(span->user));
+        memset(&span->use, 0, sizeof(span->use));
         tag(span);
         /* Last: the child of a fork finds it either free, or taken and in the pagemap. */
         __atomic_store_n(&span->kind, STOOK_SPAN_TAKEN, __ATOMIC_RELEASE);

@@ -48,9 +48,27 @@ enum stook_span_state {
         STOOK_SPAN_RESERVED,            /* page layer only: address space without memory */
 };
 
-#define STOOK_SPAN_USER_BYTES 32
+struct stook_rcu;
+
+#define STOOK_SPAN_USE_BYTES  32
 #define STOOK_SPAN_SLAB_BYTES 48
 #define STOOK_SPAN_PAIRS      2
+
+/* What is known of a span that is no slab, by what it is. Zeros when it is taken. */
+union stook_span_use {
+        /* FREE: its place in a bin (bins.c). prev: the sibling before, or a first child's parent */
+        struct stook_span_links {
+                struct stook_span *child, *next, *prev;
+        } links;
+        /* LARGE: the group that is charged its bytes, the owner's; 0: none */
+        uint16_t group;
+        /*
+         * It was a slab of a type-stable cache and waits for readers (rcu/rcu_submit.c): by which
+         * implementation; NULL: the process's
+         */
+        const struct stook_rcu *rcu;
+        char bytes[STOOK_SPAN_USE_BYTES];
+};
 
 struct stook_span {
         uintptr_t start;                /* const while taken */
@@ -67,7 +85,7 @@ struct stook_span {
         struct stook_list list;         /* page layer while free; the user's while taken */
         union {
                 struct {
-                        char user[STOOK_SPAN_USER_BYTES];       /* the taker's */
+                        union stook_span_use use;
                         /* Own mapping: bytes of address space, from start. */
                         uintptr_t reserved;
                         /* Own mapping: bytes of it that have memory behind them. */

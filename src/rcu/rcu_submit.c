@@ -104,15 +104,9 @@ void stook_rcu_submit_or_free(struct stook_sheaf *sheaf)
 
 _Static_assert(sizeof(struct stook_list) >= sizeof(struct stook_rcu_head), "a head fits into list");
 
-/* Where the slab's descriptor was: the cache's own implementation. */
-static const struct stook_rcu **own_of(struct stook_span *span)
-{
-        return (const struct stook_rcu **)span->user;
-}
-
 void stook_rcu_give_span(struct stook_rcu_cache *cache, struct stook_span *span)
 {
-        *own_of(span) = cache->own;
+        span->use.rcu = cache->own;
         stook_pending_stack_push(&deferred_spans, &span->link);
 }
 
@@ -133,7 +127,7 @@ static void submit_spans(void)
 
         while (at) {
                 struct stook_span *span = stook_container_of(at, struct stook_span, link);
-                const struct stook_rcu *rcu = *own_of(span) ? *own_of(span) : stook_rcu_pin(NULL);
+                const struct stook_rcu *rcu = span->use.rcu ? span->use.rcu : stook_rcu_pin(NULL);
 
                 at = at->next;
                 if (rcu)

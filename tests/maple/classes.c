@@ -58,7 +58,7 @@ static unsigned table(const struct mwrite *w)
         unsigned levels = w->end == MWRITE_POINTER ? w->top : w->top + 1;
 
         switch (w->class) {
-        case MWRITE_NOTHING: case MWRITE_EXACT_FIT: case MWRITE_APPEND: case MWRITE_SLOT:
+        case MWRITE_NOTHING: case MWRITE_EXACT_FIT: case MWRITE_APPEND: case MWRITE_SAME_COUNT:
                 return 0;
         case MWRITE_NODE:
                 return flags & STOOK_MAPLE_RCU ? 1 : 0;
@@ -251,7 +251,8 @@ int main(void)
                         all_writes();
                 for (height = 1; height <= HEIGHTS; height++)
                         for (unsigned class = MWRITE_EXACT_FIT; class < CLASSES; class++) {
-                                bool in_place = class == MWRITE_SLOT || class == MWRITE_APPEND;
+                                bool in_place = class == MWRITE_SAME_COUNT ||
+                                                class == MWRITE_APPEND;
 
                                 if ((height == 1 &&
                                      (class == MWRITE_SPANNING || class == MWRITE_REBALANCE)) ||

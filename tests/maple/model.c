@@ -254,7 +254,7 @@ static unsigned table(const struct mwrite *w)
         unsigned height = w->rootless ? 0 : w->height;
 
         switch (w->class) {
-        case MWRITE_NOTHING: case MWRITE_EXACT_FIT: case MWRITE_APPEND: case MWRITE_SLOT:
+        case MWRITE_NOTHING: case MWRITE_EXACT_FIT: case MWRITE_APPEND: case MWRITE_SAME_COUNT:
                 return 0;
         case MWRITE_NODE:
                 return flags & STOOK_MAPLE_RCU ? 1 : 0;

@@ -1,7 +1,8 @@
 /*
  * What this proves: the text of each report, by one write; the hook gets the first line and the
- * parts; what is not known is left out; bytes that are not there are not shown; abort or not, as
- * told; the formatter never writes beyond its buffer.
+ * parts; what is not known is left out; bytes that are not there are not shown; stacks by what the
+ * helper answers, else by the map of memory; a line of JSON; so many reports and no more; abort or
+ * not, as told; the formatter never writes beyond its buffer.
  */
 #include <inttypes.h>
 #include <setjmp.h>
@@ -14,7 +15,7 @@
 #include "os/os.h"
 #include "report/report.h"
 
-static char written[8192];
+static char written[20000];
 static unsigned writes;
 static jmp_buf aborted;
 
@@ -31,6 +32,28 @@ const char *stook_os_program(void) { return "a\tname"; }
 uint32_t stook_os_pid(void) { return 1234; }
 uint32_t stook_os_thread_number(void) { return 1235; }
 
+uint64_t stook_os_clock_ms(void) { return 0; }
+
+/* Nothing below here is asked for: no test has a stack, or a file for JSON. */
+void stook_os_append(const char *path, const char *text, size_t bytes)
+{
+        fail_msg("%zu bytes for %s: %s", bytes, path, text);
+}
+
+bool stook_os_each_line(const char *path, bool (*each)(const char *line, void *data), void *data)
+{
+        fail_msg("%s: %d %d", path, each != NULL, data != NULL);
+        return false;
+}
+
+size_t stook_os_ask_helper(struct stook_helper *helper, char *const *argv, const char *request,
+                           size_t bytes, char *answer, size_t room, unsigned wait_ms)
+{
+        fail_msg("%d %s %s %zu %d %zu %u", helper != NULL, argv[0], request, bytes, answer != NULL,
+                 room, wait_ms);
+        return 0;
+}
+
 static uintptr_t gone;                  /* from here on memory cannot be read */
 
 bool stook_os_read_memory(void *to, const void *from, size_t bytes)
@@ -39,6 +62,56 @@ bool stook_os_read_memory(void *to, const void *from, size_t bytes)
                 return false;
         memcpy(to, from, bytes);
         return true;
+}
+
+static uint64_t now_ms = 1000000;
+uint64_t stook_os_clock_ms(void) { return now_ms; }
+
+/* The helper: what it was asked, and its answer; NULL: there is none. */
+static char asked[4096];
+static const char *answer;
+
+size_t stook_os_ask_helper(struct stook_helper *helper, char *const *argv, const char *request,
+                           size_t bytes, char *to, size_t room, unsigned wait_ms)
+{
+        (void)helper;
+        assert_string_equal(argv[0], "/bin/stook");
+        assert_string_equal(argv[3], "1234");
+        assert_true(wait_ms > 0 && bytes < sizeof(asked));
+        memcpy(asked, request, bytes);
+        asked[bytes] = '\0';
+        if (!answer)
+                return 0;
+        assert_true(strlen(answer) <= room);
+        memcpy(to, answer, strlen(answer));
+        return strlen(answer);
+}
+
+bool stook_os_each_line(const char *path, bool (*each)(const char *line, void *data), void *data)
+{
+        static const char *const lines[] = {
+                "1000-2000 r--p 00000000 08:01 12                         /usr/bin/pro gram",
+                "2000-4000 r-xp 00001000 08:01 12                         /usr/bin/pro gram",
+                "4000-5000 rw-p 00000000 00:00 0 ",
+                "8000-9000 r-xp 00000000 08:01 13                         /usr/lib/libx.so",
+                "nonsense",
+        };
+
+        assert_string_equal(path, "/proc/self/maps");
+        for (size_t i = 0; i < STOOK_ARRAY_SIZE(lines); i++)
+                if (each(lines[i], data))
+                        break;
+        return true;
+}
+
+static char json[20000];
+
+void stook_os_append(const char *path, const char *text, size_t bytes)
+{
+        assert_string_equal(path, "/tmp/reports.json");
+        assert_true(bytes < sizeof(json));
+        memcpy(json, text, bytes);
+        json[bytes] = '\0';
 }
 
 #define PROGRAM "  program a?name (pid 1234), thread 1235\n"
@@ -51,6 +124,8 @@ static int setup(void **unused)
         (void)unused;
         writes = 0;
         gone = UINTPTR_MAX;
+        answer = NULL;
+        now_ms += 1000000;
         stook_report_set_policy(STOOK_ON_FAULT_LOG);
         stook_on_report(NULL, NULL);
         return 0;
@@ -180,6 +255,131 @@ static void test_bytes_around(void **unused)
         assert_non_null(strstr(written, " (1 bytes before its start): expected bb, found 41\n"));
 }
 
+static uint32_t here(unsigned skip)
+{
+        (void)skip;
+        return 1;
+}
+
+/* Stack 1: 0x2345 0x8010. Stack 2: 0x1. Stack 3: none. */
+static unsigned frames_of(uint32_t id, uintptr_t *frames, unsigned most)
+{
+        assert_true(most >= 2);
+        frames[0] = id == 1 ? 0x2345 : 1;
+        frames[1] = 0x8010;
+        return 3 - id;
+}
+
+static const struct stook_report_track by_11 = { 11, 2, 0 }, by_12 = { 12, 3, 0 };
+
+static struct stook_report_about tracked(struct stook_report_track tracks[2])
+{
+        tracks[0] = by_11;
+        tracks[1] = by_12;
+        tracks[0].at_ms = now_ms - 61750;
+        tracks[1].at_ms = now_ms - 49;
+        return (struct stook_report_about){ .fault = STOOK_FAULT_DOUBLE_FREE, .object = AT(0x50),
+                                            .cache_name = "\"quoted\"", .slab = AT(0x40),
+                                            .offset = 16, .allocated = &tracks[0],
+                                            .freed = &tracks[1] };
+}
+
+#define TRACKED_LINE "stook: double free: pointer 0x50 (cache \"quoted\", slab 0x40 offset 16)\n"
+
+static void test_stacks(void **unused)
+{
+        static const struct stook_report_stack_source source = { here, frames_of };
+        struct stook_report_track tracks[2];
+        struct stook_report_about about = tracked(tracks);
+
+        (void)unused;
+        stook_report_about(&about);
+        assert_string_equal(written, TRACKED_LINE PROGRAM "  allocated by thread 11, 61.7 s ago\n"
+                                     "  freed by thread 12, 0.0 s ago\n");
+        stook_report_set_stacks(&source);
+        stook_report_about(&about);
+        assert_string_equal(written, TRACKED_LINE PROGRAM "  found here\n"
+                                     "    #0 0x2345 in pro gram+0x1345\n"
+                                     "    #1 0x8010 in libx.so+0x10\n"
+                                     "  allocated by thread 11, 61.7 s ago\n"
+                                     "    #0 0x1\n"
+                                     "  freed by thread 12, 0.0 s ago\n");
+        assert_string_equal(asked, "");         /* no helper is known */
+        stook_report_set_symbolizer("/bin/stook");
+        stook_report_about(&about);
+        assert_string_equal(asked, "2345 8010 \n1 \n\n");
+        assert_non_null(strstr(written, "    #0 0x2345 in pro gram+0x1345\n"));
+        answer = "use a.c:3\nmain a.c:9\n\nmake b.c:1 (inlined)\n\n\n";
+        stook_report_about(&about);
+        assert_string_equal(written, TRACKED_LINE PROGRAM "  found here\n"
+                                     "    #0 use a.c:3\n"
+                                     "    #1 main a.c:9\n"
+                                     "  allocated by thread 11, 61.7 s ago\n"
+                                     "    #0 make b.c:1 (inlined)\n"
+                                     "  freed by thread 12, 0.0 s ago\n");
+        answer = "cut";
+        stook_report_about(&about);
+        assert_non_null(strstr(written, "  found here\n    #0 cut"));
+}
+
+static void test_json(void **unused)
+{
+        struct stook_report_track tracks[2];
+        struct stook_report_about about = tracked(tracks);
+        static uint8_t object[64];
+
+        (void)unused;
+        stook_report_about(&about);
+        assert_string_equal(json, "");          /* none is wanted */
+        stook_report_set_json("/tmp/reports.json");
+        answer = "use a.c:3\nmain a.c:9\n\nmake b.c:1\n\n\n";
+        stook_report_about(&about);
+        assert_string_equal(
+                json,
+                "{\"fault\":\"double free\",\"program\":\"a\\u0009name\",\"pid\":1234,"
+                "\"thread\":1235,\"text\":\"stook: double free: pointer 0x50 (cache "
+                "\\\"quoted\\\", slab 0x40 offset 16)\",\"object\":\"0x50\","
+                "\"cache\":\"\\\"quoted\\\"\",\"slab\":\"0x40\",\"offset\":16,"
+                "\"stack\":[\"use a.c:3\",\"main a.c:9\"],"
+                "\"allocated\":{\"thread\":11,\"ms_ago\":61750,\"stack\":[\"make b.c:1\"]},"
+                "\"freed\":{\"thread\":12,\"ms_ago\":49}}\n");
+        memset(object, 'k', 20);
+        object[20] = 'A';
+        about = (struct stook_report_about){ AROUND(object) };
+        stook_report_about_found(&about);
+        assert_non_null(strstr(json, ",\"object_bytes\":32,\"requested_bytes\":20,\"bad\":{"));
+        assert_non_null(strstr(json, ",\"expected\":187,\"found\":65},\"bytes\":{\"address\":"));
+        assert_non_null(strstr(json, "\"hex\":\"6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b410000"));
+        stook_report_set_json("");
+}
+
+/* A hundred at once, then ten a second; what was left out is said, and nothing is lost. */
+static void test_limit(void **unused)
+{
+        unsigned before;
+
+        (void)unused;
+        for (unsigned i = 0; i < 50000; i++)
+                stook_report_fault(STOOK_FAULT_FOREIGN, AT(0x10), NULL, NULL, 0, NULL);
+        assert_int_equal(writes, 100);
+        now_ms += 100;
+        for (unsigned i = 0; i < 10; i++)
+                stook_report_found(STOOK_FAULT_FOREIGN, AT(0x10), NULL, NULL, 0, NULL);
+        assert_int_equal(writes, 101);
+        assert_string_equal(written, "stook: 49900 reports were left out here\n"
+                                     "stook: foreign pointer: pointer 0x10\n");
+        now_ms += 60 * 60 * 1000;
+        before = writes;
+        for (unsigned i = 0; i < 200; i++)
+                stook_report_found(STOOK_FAULT_FOREIGN, AT(0x10), NULL, NULL, 0, NULL);
+        assert_int_equal(writes - before, 100);
+        /* The last report of a process is written, whatever came before. */
+        stook_report_set_policy(STOOK_ON_FAULT_ABORT);
+        if (!setjmp(aborted))
+                stook_report_fault(STOOK_FAULT_FOREIGN, AT(0x11), NULL, NULL, 0, NULL);
+        assert_non_null(strstr(written, "pointer 0x11\n"));
+}
+
 static const void *hook_data;
 static unsigned hooked;
 
@@ -270,6 +470,9 @@ int main(void)
                 cmocka_unit_test_setup(test_long_detail_is_cut, setup),
                 cmocka_unit_test_setup(test_bytes, setup),
                 cmocka_unit_test_setup(test_bytes_around, setup),
+                cmocka_unit_test_setup(test_stacks, setup),
+                cmocka_unit_test_setup(test_json, setup),
+                cmocka_unit_test_setup(test_limit, setup),
                 cmocka_unit_test_setup(test_hook, setup),
                 cmocka_unit_test_setup(test_policy, setup),
                 cmocka_unit_test_setup(test_format, setup),

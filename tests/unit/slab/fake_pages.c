@@ -96,7 +96,7 @@ void stook_span_give(struct stook_span *span)
         memset(used + at, 0, span->bytes / FAKE_PAGE);
         __atomic_store_n(&span->kind, STOOK_SPAN_FREE, __ATOMIC_RELAXED);
         /* The words are another owner's now. A late access by the old slab finds no slab there. */
-        memset(span->user, 0xee, sizeof(span->user));
+        memset(&span->use, 0xee, sizeof(span->use));
         leave(&old);
 }
 

@@ -1,0 +1,314 @@
+/*
+ * Purpose: `stook tune`: change a cache of a running process. The process does it itself, by its
+ * maintenance thread; src/life/request.h has the protocol.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include "commands.h"
+#include "heap.h"
+#include "option_text.h"
+#include "plain_text.h"
+#include "target.h"
+
+#define WAIT_STEP_NS 20000000
+#define WAIT_STEPS   1500               /* half a minute; the thread looks twice a second */
+
+struct options {
+        const char *what, *cache, *library;
+        int         sheaf_capacity, barn_full, barn_empty;      /* -1: as it is */
+};
+
+static const char usage[] =
+        "usage: stook tune [--library NAME] PID CACHE KEY=VALUE...\n";
+static const char help[] =
+        "\n"
+        "Changes a cache of a running process of the same user, as stook_cache_tune() does. The\n"
+        "process must have a maintenance thread: STOOK_MAINTENANCE=1, or a call of\n"
+        "stook_maintenance_thread(1). CACHE is a name, or NAME@BORN where several caches have it\n"
+        "(`stook info --json` has \"born\").\n"
+        "\n"
+        "keys:\n"
+        "  sheaf_capacity  objects of a sheaf, 0 to 65534; 0: no sheaves\n"
+        "  barn_full       full sheaves that the barn of a node keeps, 0 to 4096\n"
+        "  barn_empty      empty ones\n"
+        "\n"
+        "options:\n"
+        "  --library NAME  the copy of the library in a file with NAME in its path\n"
+        "  --help          show this\n";
+
+enum { OPTION_LIBRARY = OPTION_FIRST, OPTION_HELP };
+
+static const struct option long_options[] = {
+        { "library", required_argument, NULL, OPTION_LIBRARY },
+        { "help", no_argument, NULL, OPTION_HELP },
+        { 0 }
+};
+
+/* ---- arguments ---- */
+
+static bool parse_setting(struct options *o, const char *text)
+{
+        const struct { const char *key; int *value; long most; } keys[] = {
+                { "sheaf_capacity", &o->sheaf_capacity, STOOK_SHEAF_CAPACITY_MAX },
+                { "barn_full", &o->barn_full, STOOK_BARN_LIMIT_MAX },
+                { "barn_empty", &o->barn_empty, STOOK_BARN_LIMIT_MAX },
+        };
+        const char *equals = strchr(text, '=');
+
+        for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+                size_t n = strlen(keys[i].key);
+                char *end;
+                long value;
+
+                if (!equals || (size_t)(equals - text) != n || strncmp(text, keys[i].key, n))
+                        continue;
+                value = strtol(equals + 1, &end, 10);
+                if (end == equals + 1 || *end || value < 0 || value > keys[i].most) {
+                        fprintf(stderr, "stook tune: %s takes 0 to %ld, not '%s'\n", keys[i].key,
+                                keys[i].most, equals + 1);
+                        return false;
+                }
+                *keys[i].value = (int)value;
+                return true;
+        }
+        fprintf(stderr, "stook tune: no setting '%s'; there is: sheaf_capacity=N barn_full=N "
+                "barn_empty=N\n", text);
+        return false;
+}
+
+static int parse(int argc, char **argv, struct options *o)
+{
+        int c;
+
+        opterr = 0;
+        while ((c = getopt_long(argc, argv, "+:h", long_options, NULL)) != -1)
+                switch (c) {
+                case OPTION_LIBRARY:
+                        o->library = optarg;
+                        break;
+                case OPTION_HELP:
+                case 'h':
+                        fputs(usage, stdout);
+                        fputs(help, stdout);
+                        return 0;
+                default:
+                        return option_refuse("tune", c, argv, usage);
+                }
+        if (argc - optind < 3) {
+                fprintf(stderr, "stook tune: a process, a cache and a setting are needed\n%s",
+                        usage);
+                return STATUS_CANNOT;
+        }
+        o->what = argv[optind];
+        o->cache = argv[optind + 1];
+        for (int i = optind + 2; i < argc; i++)
+                if (!parse_setting(o, argv[i]))
+                        return STATUS_CANNOT;
+        return -1;
+}
+
+/* ---- which cache ---- */
+
+static bool is_named(const struct heap_cache *c, const char *name)
+{
+        const char *at = strrchr(name, '@');
+        char born[32];
+        bool named = !strcmp(c->name, name);
+
+        for (unsigned i = 0; i < c->alias_count && !named; i++)
+                named = !strcmp(c->aliases[i], name);
+        if (named || !at)
+                return named;
+        snprintf(born, sizeof born, "%" PRIu64, c->cache.born);
+        return strlen(c->name) == (size_t)(at - name) && !strcmp(at + 1, born) &&
+               !strncmp(c->name, name, (size_t)(at - name));
+}
+
+/* NULL: there is none, or several, and that is said. */
+static const struct heap_cache *find(const struct heap *h, const char *name)
+{
+        const struct heap_cache *found = NULL;
+
+        for (size_t i = 0; i < h->cache_count; i++) {
+                if (!is_named(&h->caches[i], name))
+                        continue;
+                if (found) {
+                        fprintf(stderr, "stook tune: several caches are named '%s': say "
+                                "NAME@BORN, such as '%s@%" PRIu64 "'\n", name, name,
+                                found->cache.born);
+                        return NULL;
+                }
+                found = &h->caches[i];
+        }
+        if (!found)
+                fprintf(stderr, "stook tune: process %u has no cache '%s'\n", h->memory->pid, name);
+        return found;
+}
+
+/* ---- the request ---- */
+
+static uint64_t address_of(const struct library *l, size_t field)
+{
+        return l->address + offsetof(struct stook_root, request) + field;
+}
+
+static int write_state(struct memory *m, const struct library *l, uint32_t state)
+{
+        return m->write(m, address_of(l, offsetof(struct stook_request, state)), &state,
+                        sizeof state);
+}
+
+static int ask(struct memory *m, const struct library *l, const struct heap_cache *c,
+               const struct options *o, struct stook_request *asked)
+{
+        struct timespec now;
+        int error;
+
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        *asked = (struct stook_request){
+                .ticket = (uint64_t)getpid() << 40 ^ (uint64_t)now.tv_sec << 30 ^
+                          (uint64_t)now.tv_nsec,
+                .born = c->cache.born, .process = m->pid, .cache_index = c->cache.index,
+                .sheaf_capacity = o->sheaf_capacity, .barn_full = o->barn_full,
+                .barn_empty = o->barn_empty,
+        };
+        asked->sum = stook_request_sum(asked);
+        error = m->write(m, address_of(l, 0), asked, offsetof(struct stook_request, answered));
+        return error ? error : write_state(m, l, STOOK_REQUEST_ASKED);
+}
+
+/* 0: *@answer is there; -ETIMEDOUT; -EBUSY: another command's request is there; -errno. */
+static int wait_for(struct memory *m, const struct library *l, const struct stook_request *asked,
+                    int *answer)
+{
+        const struct timespec step = { 0, WAIT_STEP_NS };
+        struct stook_request now;
+        int error;
+
+        for (unsigned i = 0; i < WAIT_STEPS; i++) {
+                error = memory_read(m, address_of(l, 0), &now, sizeof now);
+                if (error)
+                        return error;
+                if (now.state == STOOK_REQUEST_ANSWERED && now.answered == asked->ticket) {
+                        *answer = now.answer;
+                        return 0;
+                }
+                if (now.ticket != asked->ticket)
+                        return -EBUSY;
+                nanosleep(&step, NULL);
+        }
+        error = write_state(m, l, STOOK_REQUEST_NONE);
+        return error ? error : -ETIMEDOUT;
+}
+
+static int say(const struct options *o, uint32_t pid, int error, int answer)
+{
+        char name[256];
+
+        plain_text(o->cache, name, sizeof name);
+        if (error == -ETIMEDOUT)
+                fprintf(stderr, "stook tune: process %u did not answer in half a minute; the "
+                        "request is taken back\n", pid);
+        else if (error == -EBUSY || (!error && answer == -EILSEQ))
+                fprintf(stderr, "stook tune: another stook tune asked process %u at the same time; "
+                        "try again\n", pid);
+        else if (error == -ESRCH || error == -EFAULT)
+                fprintf(stderr, "stook tune: process %u is gone\n", pid);
+        else if (error)
+                fprintf(stderr, "stook tune: process %u: %s\n", pid, strerror(-error));
+        else if (answer == -ENOTSUP)
+                fprintf(stderr, "stook tune: cache '%s' was made without sheaves\n", name);
+        else if (answer == -ENOENT)
+                fprintf(stderr, "stook tune: cache '%s' was destroyed meanwhile\n", name);
+        else if (answer == -EBUSY)
+                fprintf(stderr, "stook tune: cache '%s' has the new settings; sheaves with the old "
+                        "ones could not all be emptied\n", name);
+        else if (answer)
+                fprintf(stderr, "stook tune: process %u refused: %s\n", pid, strerror(-answer));
+        else
+                return 0;
+        return error == -ESRCH || error == -EFAULT ? 1 : STATUS_CANNOT;
+}
+
+static int tune(const struct options *o, struct target *t, const struct library *l,
+                const struct heap *h)
+{
+        const struct heap_cache *c = find(h, o->cache);
+        struct stook_request now, asked;
+        int answer = 0, error;
+
+        if (!c)
+                return STATUS_CANNOT;
+        if (h->maintainer != t->memory.pid) {
+                fprintf(stderr, "stook tune: process %u has no maintenance thread that could do "
+                        "it: start it with STOOK_MAINTENANCE=1\n", t->memory.pid);
+                return STATUS_CANNOT;
+        }
+        error = memory_read(&t->memory, address_of(l, 0), &now, sizeof now);
+        if (!error && now.state == STOOK_REQUEST_ASKED && now.process == t->memory.pid)
+                error = -EBUSY;
+        if (!error)
+                error = ask(&t->memory, l, c, o, &asked);
+        if (!error)
+                error = wait_for(&t->memory, l, &asked, &answer);
+        return say(o, t->memory.pid, error, answer);
+}
+
+/* What the cache has now, or will have: the same look again. */
+static int show(const struct options *o, struct target *t, const struct library *l)
+{
+        const struct heap_cache *c;
+        struct heap h;
+        char name[256];
+
+        if (heap_read(&h, &t->memory, l, HEAP_COUNTS))
+                return 0;
+        c = find(&h, o->cache);
+        if (c)
+                printf("%s: sheaf_capacity=%u barn_full=%u barn_empty=%u\n",
+                       plain_text(c->name, name, sizeof name), c->cache.barns.capacity,
+                       c->cache.barns.full_wanted, c->cache.barns.empty_limit);
+        heap_free(&h);
+        return 0;
+}
+
+int cmd_tune(int argc, char **argv)
+{
+        struct options o = { .sheaf_capacity = -1, .barn_full = -1, .barn_empty = -1 };
+        struct library *l;
+        struct target t;
+        struct heap h;
+        int status = parse(argc, argv, &o);
+
+        if (status >= 0)
+                return status;
+        status = target_open(&t, "tune", o.what, NULL, o.library);
+        if (status)
+                return status;
+        l = target_next(&t, NULL);
+        if (!t.memory.write) {
+                fprintf(stderr, "stook tune: %s is a core; only a running process can change\n",
+                        o.what);
+                status = STATUS_CANNOT;
+        } else if (target_next(&t, l)) {
+                fprintf(stderr, "stook tune: process %u has several copies of the library: choose "
+                        "one by --library\n", t.memory.pid);
+                status = STATUS_CANNOT;
+        } else if (heap_read(&h, &t.memory, l, HEAP_COUNTS)) {
+                fprintf(stderr, "stook tune: %u: %s\n", t.memory.pid, h.error);
+                status = 1;
+        } else {
+                status = tune(&o, &t, l, &h);
+                heap_free(&h);
+        }
+        if (!status)
+                status = show(&o, &t, l);
+        target_close(&t);
+        return status;
+}

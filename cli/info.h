@@ -1,0 +1,46 @@
+/*
+ * Purpose: what `stook info` prints of a look at a heap, in three forms.
+ */
+#ifndef STOOK_CLI_INFO_H
+#define STOOK_CLI_INFO_H
+
+#include <stdio.h>
+#include "heap.h"
+#include "json.h"
+
+struct info_view {
+        const char *name;               /* pattern of names (fnmatch), or NULL: all */
+        const char *sort;               /* one of info_sorts, or NULL: by bytes of slabs */
+        bool        all;                /* caches that never had a slab, too */
+        bool        details;            /* each cache at length */
+        bool        shares;             /* slabs by the share of their objects that are out */
+        bool        by_slot;            /* objects in each slot */
+};
+
+/* Names of --sort, NULL at the end. */
+extern const char *const info_sorts[];
+
+/*
+ * The caches of the view, sorted. Return: how many; SIZE_MAX: no memory. The array is the caller's
+ * to free.
+ */
+size_t info_choose(const struct heap *heap, const struct info_view *view,
+                   const struct heap_cache ***chosen);
+
+void info_text(const struct heap *heap, const struct info_view *view, FILE *out);
+/* One object, of an array or (@key) of an object. */
+void info_json(const struct heap *heap, const struct info_view *view, const char *library,
+               struct json *json);
+/*
+ * The text format of Prometheus, version 0.0.4. Metrics of all heaps of a process stand together,
+ * so this takes them all.
+ */
+void info_prometheus(const struct heap *heaps, const char *const *libraries, size_t count,
+                     const struct info_view *view, FILE *out);
+
+/* Letters for what a cache is, as in the kernel's slabinfo where it has them; 16 bytes. */
+const char *info_flags(const struct heap_cache *cache, char letters[16]);
+/* Bytes of slabs, from counts. */
+uint64_t info_slab_bytes(const struct heap_cache *cache);
+
+#endif

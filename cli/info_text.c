@@ -1,0 +1,281 @@
+/*
+ * Purpose: `stook info` as text: slabinfo's columns, totals, and each cache at length; see info.h.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include "info.h"
+#include "plain_text.h"
+#include "table.h"
+
+static const char *const headings[] = {
+        "name", "objects", "objsize", "stride", "space", "slabs/part/barn", "o/s", "pages",
+        "cached", "%fr", "%ef", "flg",
+};
+#define COLUMNS (sizeof headings / sizeof headings[0])
+
+static unsigned percent(uint64_t part, uint64_t all)
+{
+        double share = all ? 100.0 * (double)part / (double)all : 0;
+
+        return share > 100 ? 100 : (unsigned)(share + 0.5);
+}
+
+static struct heap_node sum_of_nodes(const struct heap *h, const struct heap_cache *c)
+{
+        struct heap_node sum = { 0 };
+
+        for (unsigned i = 0; i < h->nodes; i++) {
+                sum.partial += c->node[i].partial;
+                sum.barn_full += c->node[i].barn_full;
+                sum.barn_empty += c->node[i].barn_empty;
+        }
+        return sum;
+}
+
+static void print_row(const struct heap *h, const struct heap_cache *c, struct table *t)
+{
+        const struct stook_cache_stats *s = &c->stats;
+        struct heap_node nodes = sum_of_nodes(h, c);
+        uint64_t bytes = info_slab_bytes(c);
+        char text[256], letters[16];
+
+        table_row(t);
+        table_cell(t, "%.40s", plain_text(c->name, text, sizeof text));
+        table_count(t, s->objects_live);
+        table_count(t, s->object_size);
+        table_count(t, s->stride);
+        table_bytes(t, bytes);
+        table_cell(t, "%" PRIu64 "/%" PRIu64 "/%" PRIu64, s->slabs, nodes.partial,
+                   nodes.barn_full);
+        table_count(t, s->objects_per_slab);
+        table_count(t, s->slab_bytes / h->library->root.page_bytes);
+        table_count(t, s->objects_cached);
+        table_cell(t, "%u", percent(nodes.partial, s->slabs));
+        table_cell(t, "%u", percent(s->objects_live * s->object_size, bytes));
+        table_cell(t, "%s", info_flags(c, letters));
+}
+
+static void print_table(const struct heap *h, const struct heap_cache **caches, size_t n,
+                        FILE *out)
+{
+        struct table t;
+
+        table_init(&t, COLUMNS);
+        table_row(&t);
+        for (size_t i = 0; i < COLUMNS; i++)
+                table_cell(&t, "%s", headings[i]);
+        for (size_t i = 0; i < n; i++)
+                print_row(h, caches[i], &t);
+        table_print(&t, out);
+}
+
+/* ---- fragmentation ---- */
+
+static const char *const share_headings[] = {
+        "slabs with objects out", "slabs", "none", "to 25%", "to 50%", "to 75%", "below 100%",
+        "all", "pinned", "pinned bytes", "free pages",
+};
+#define SHARE_COLUMNS (sizeof share_headings / sizeof share_headings[0])
+
+static void print_shares(const struct heap_cache **caches, size_t n, FILE *out)
+{
+        struct table t;
+        char text[256];
+
+        table_init(&t, SHARE_COLUMNS);
+        table_row(&t);
+        for (size_t i = 0; i < SHARE_COLUMNS; i++)
+                table_cell(&t, "%s", share_headings[i]);
+        for (size_t i = 0; i < n; i++) {
+                const struct heap_cache *c = caches[i];
+
+                if (!c->slabs_seen)
+                        continue;
+                table_row(&t);
+                table_cell(&t, "%.40s", plain_text(c->name, text, sizeof text));
+                table_count(&t, c->slabs_seen);
+                for (unsigned s = 0; s < HEAP_SHARES; s++)
+                        table_count(&t, c->shares[s]);
+                table_count(&t, c->pinned_slabs);
+                table_bytes(&t, c->pinned_bytes);
+                table_count(&t, c->free_pages);
+        }
+        fputc('\n', out);
+        if (t.rows > 1)
+                table_print(&t, out);
+        else
+                fputs("  no slabs\n", out), free(t.cells);
+}
+
+/* ---- totals ---- */
+
+static void print_bytes(FILE *out, const char *what, uint64_t bytes)
+{
+        char text[32];
+
+        fprintf(out, "%s %s", what, bytes_text(bytes, text, sizeof text));
+}
+
+static void print_totals(const struct heap *h, FILE *out)
+{
+        const struct heap_pages *p = &h->pages;
+        uint64_t live = 0, cached = 0, pinned = 0, pages = 0;
+
+        for (size_t i = 0; i < h->cache_count; i++) {
+                const struct heap_cache *c = &h->caches[i];
+
+                live += c->stats.objects_live * c->stats.stride;
+                cached += c->stats.objects_cached * c->stats.stride;
+                pinned += c->pinned_bytes;
+                pages += c->free_pages;
+        }
+        print_bytes(out, "\nslabs", p->slab_bytes);
+        print_bytes(out, ": live objects", live);
+        print_bytes(out, ", cached objects", cached);
+        print_bytes(out, "\nlarge objects", p->large_bytes);
+        fprintf(out, " in %" PRIu64, p->large_objects);
+        print_bytes(out, "; free pages with content", p->free_dirty_bytes);
+        print_bytes(out, ", without", p->free_clean_bytes);
+        print_bytes(out, "; own data", p->metadata_bytes);
+        print_bytes(out, "\ncould go back to the system: free pages", p->free_dirty_bytes);
+        print_bytes(out, ", free pages in slabs", pages * h->library->root.page_bytes);
+        print_bytes(out, ", slabs that only sheaves keep", pinned);
+        fprintf(out, "\nslots: %u ready, one for each %s; nodes: %u; %s\n", h->slots_ready,
+                h->locked ? "hash of a thread (locked backend)" :
+                h->by_cpu ? "CPU" : "concurrency id", h->nodes,
+                h->maintainer && h->maintainer == h->memory->pid ? "has a maintenance thread"
+                                                                 : "no maintenance thread");
+        if (h->changed)
+                fprintf(out, "(%u caches changed meanwhile and are left out)\n", h->changed);
+        if (h->oddity_count)
+                fprintf(out, "(%zu things made no sense: `stook check` says more)\n",
+                        h->oddity_count);
+}
+
+static void print_groups(const struct heap *h, FILE *out)
+{
+        for (size_t i = 0; i < h->group_count; i++) {
+                const struct heap_group *g = &h->groups[i];
+                char name[256], text[32];
+
+                fprintf(out, "group %s (%u", plain_text(g->name, name, sizeof name), g->id);
+                if (g->parent)
+                        fprintf(out, ", in %u", g->parent);
+                fprintf(out, "%s%s):", g->of_process ? ", the process's" : "",
+                        g->ending ? ", ending" : "");
+                print_bytes(out, "", g->charged);
+                fprintf(out, " of %s", g->limit == UINT64_MAX ? "no limit" :
+                        bytes_text(g->limit, text, sizeof text));
+                print_bytes(out, ", at most", g->peak);
+                fprintf(out, "; %" PRIu64 " times at the limit, %" PRIu64 " refusals\n",
+                        g->limit_events, g->refusals);
+        }
+}
+
+/* ---- at length ---- */
+
+static void print_flags(const struct heap_cache *c, FILE *out)
+{
+        static const struct { uint64_t flag; const char *name; } names[] = {
+                { STOOK_HWCACHE_ALIGN, "HWCACHE_ALIGN" },
+                { STOOK_TYPESAFE_BY_RCU, "TYPESAFE_BY_RCU" }, { STOOK_RCU, "RCU" },
+                { STOOK_ACCOUNT, "ACCOUNT" }, { STOOK_MERGE, "MERGE" },
+                { STOOK_NO_SHEAVES, "NO_SHEAVES" }, { STOOK_RANDOM_ORDER, "RANDOM_ORDER" },
+                { STOOK_CACHE_OF_MALLOC, "malloc's" },
+        };
+
+        fputs("  flags:", out);
+        for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+                if (c->cache.flags & names[i].flag)
+                        fprintf(out, " %s", names[i].name);
+        fputc('\n', out);
+}
+
+static void print_nodes(const struct heap *h, const struct heap_cache *c, FILE *out)
+{
+        for (unsigned i = 0; i < h->nodes; i++) {
+                const struct heap_node *n = &c->node[i];
+
+                fprintf(out, "  node %u: slabs %" PRIu64 ", partial %" PRIu64
+                        ", barn: full sheaves %" PRIu64 ", empty %" PRIu64, i, n->slabs,
+                        n->partial, n->barn_full, n->barn_empty);
+                if (h->nodes > 1)
+                        fprintf(out, "; objects that came home %" PRIu64 " in %" PRIu64 " sheaves",
+                                n->objects_sent_home, n->sheaves_sent_home);
+                fputc('\n', out);
+        }
+}
+
+/* As the kernel's files have it: total, then what each CPU has. */
+static void print_slots(const struct heap *h, const struct heap_cache *c, FILE *out)
+{
+        uint64_t total = 0;
+
+        for (unsigned i = 0; i < h->slots; i++)
+                total += c->slot_objects[i];
+        fprintf(out, "  objects in slots: %" PRIu64, total);
+        for (unsigned i = 0; i < h->slots; i++)
+                if (c->slot_objects[i])
+                        fprintf(out, " S%u=%u", i, c->slot_objects[i]);
+        fprintf(out, "; in barns: %" PRIu64 "; in other sheaves: %" PRIu64 "\n", c->barn_objects,
+                c->other_objects);
+}
+
+static void print_details(const struct heap *h, const struct heap_cache *c, FILE *out)
+{
+        const struct stook_cache *k = &c->cache;
+        const struct stook_cache_stats *s = &c->stats;
+        char text[256];
+
+        fprintf(out, "\n%s\n", plain_text(c->name, text, sizeof text));
+        fprintf(out, "  object_size %u, align %u, slab_size %u, objs_per_slab %u, order %u pages\n",
+                k->object_size, k->align, k->slabs.stride, k->slabs.objects,
+                k->slabs.slab_bytes / h->library->root.page_bytes);
+        fprintf(out, "  aliases %u", c->alias_count);
+        for (unsigned i = 0; i < c->alias_count; i++)
+                fprintf(out, " %s", plain_text(c->aliases[i], text, sizeof text));
+        fprintf(out, "; users %u\n", k->references);
+        if (k->slabs.ctor)
+                fprintf(out, "  ctor %#" PRIx64 "\n", (uint64_t)(uintptr_t)k->slabs.ctor);
+        print_flags(c, out);
+        fprintf(out, "  sheaf_capacity %u, barn_full %u, barn_empty %u, min_partial %u, "
+                "reserved slabs %u\n", k->barns.capacity, k->barns.full_limit,
+                k->barns.empty_limit, k->slabs.min_partial, k->slabs.reserved);
+        fprintf(out, "  objects %" PRIu64 " live, %" PRIu64 " in %" PRIu64 " sheaves, %" PRIu64
+                " slabs\n", s->objects_live, s->objects_cached, s->sheaves, s->slabs);
+        print_slots(h, c, out);
+        print_nodes(h, c, out);
+#define PRINT(counter) fprintf(out, "  %-22s %" PRIu64 "\n", #counter, s->counter);
+        STOOK_COUNTERS(PRINT)
+#undef PRINT
+}
+
+void info_text(const struct heap *h, const struct info_view *view, FILE *out)
+{
+        const struct heap_cache **caches;
+        size_t n = info_choose(h, view, &caches);
+
+        if (n == SIZE_MAX)
+                return;
+        if (n)
+                print_table(h, caches, n, out);
+        else
+                fputs(view->name ? "  no cache of that name\n" : "  no caches in use\n", out);
+        if (n && view->shares)
+                print_shares(caches, n, out);
+        for (size_t i = 0; i < n && (view->details || view->by_slot); i++) {
+                char text[256];
+
+                if (view->details) {
+                        print_details(h, caches[i], out);
+                        continue;
+                }
+                fprintf(out, "%s\n", plain_text(caches[i]->name, text, sizeof text));
+                print_slots(h, caches[i], out);
+        }
+        if (h->detail >= HEAP_SLABS)
+                print_totals(h, out);
+        print_groups(h, out);
+        free(caches);
+}

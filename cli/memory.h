@@ -1,0 +1,48 @@
+/*
+ * Purpose: the memory of a process, read from outside: of one that runs, or of one that left a
+ * core. One interface, two sources (memory_process.c, memory_core.c).
+ * Failure: a read gives all bytes or an error. What it gives may be any bytes: the process runs on,
+ * or is damaged. Readers check what they use.
+ */
+#ifndef STOOK_CLI_MEMORY_H
+#define STOOK_CLI_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Where the beginning of a file is mapped. */
+struct memory_image {
+        uint64_t start;
+        char     path[256];             /* as the system names it; any bytes */
+};
+
+struct memory {
+        /* Return: 0; -EFAULT: not (all) there; -ESRCH: the process is gone; -EPERM. */
+        int    (*read)(struct memory *memory, uint64_t address, void *out, size_t bytes);
+        /* NULL for a core. As read. */
+        int    (*write)(struct memory *memory, uint64_t address, const void *bytes, size_t count);
+        void   (*close)(struct memory *memory);
+        void    *source;                /* of memory_*.c */
+        uint32_t pid;                   /* 0: not known */
+        char     program[64];           /* its name; any bytes */
+        struct memory_image *images;    /* those that may be ELF files */
+        size_t   image_count;
+        char     error[256];            /* one line, when an open or a read failed for good */
+};
+
+/* A running process. Return: 0, or -errno with memory->error set. */
+int memory_open_process(struct memory *memory, uint32_t pid);
+/* A core. @exe: the program's file, for what the core leaves out; NULL: none. As above. */
+int memory_open_core(struct memory *memory, const char *path, const char *exe);
+void memory_close(struct memory *memory);
+
+static inline int memory_read(struct memory *memory, uint64_t address, void *out, size_t bytes)
+{
+        return memory->read(memory, address, out, bytes);
+}
+
+/* For the sources. False: no memory. */
+bool memory_add_image(struct memory *memory, uint64_t start, const char *path, size_t length);
+
+#endif

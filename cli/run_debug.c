@@ -1,0 +1,112 @@
+/*
+ * Purpose: see run_debug.h. A misspelt mode is refused here, before the program starts: the library
+ * could only say so, and go on without.
+ */
+#include "run_debug.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LETTERS "FZPUTAOfzputao"
+
+static const char *skip_digits(const char *c)
+{
+        return c + strspn(c, "0123456789");
+}
+
+/* The letters of a block. NULL: one of them is unknown. Otherwise what follows them. */
+static const char *skip_letters(const char *c)
+{
+        if (*c == '-')
+                return c + 1;
+        while (*c && *c != ',' && *c != ';') {
+                const char *digits;
+
+                if (strchr(LETTERS, *c)) {
+                        c++;
+                        continue;
+                }
+                if (*c != 'Q' && *c != 'q')
+                        return NULL;
+                if (*++c != '=')
+                        continue;
+                digits = c + 1;
+                c = skip_digits(digits);
+                if (c == digits || strspn(digits, "0") == (size_t)(c - digits))
+                        return NULL;
+                c += *c && strchr("KMG", *c);
+        }
+        return c;
+}
+
+bool run_debug_is_modes(const char *text)
+{
+        while (*text) {
+                text = skip_letters(text);
+                if (!text)
+                        return false;
+                while (*text == ',') {
+                        size_t name = strcspn(++text, ",;");
+
+                        if (!name)
+                                return false;
+                        text += name;
+                }
+                if (*text && *text++ != ';')
+                        return false;
+        }
+        return true;
+}
+
+bool run_debug_is_on_fault(const char *text)
+{
+        return !strcmp(text, "abort") || !strcmp(text, "log") || !strcmp(text, "isolate");
+}
+
+static bool add(struct run_debug *debug, const char *name, const char *value)
+{
+        char **to = debug->variables;
+
+        while (*to)
+                to++;
+        return !value || asprintf(to, "%s=%s", name, value) >= 0;
+}
+
+/* This command itself, for the names in reports. */
+static const char *self(char *path)
+{
+        ssize_t n = readlink("/proc/self/exe", path, PATH_MAX - 1);
+
+        if (n <= 0)
+                return NULL;
+        path[n] = '\0';
+        return path;
+}
+
+/* The program, or a child of it, may be elsewhere when it reports. */
+static const char *absolute(const char *file, char *path)
+{
+        size_t n;
+
+        if (!file || *file == '/' || !getcwd(path, PATH_MAX))
+                return file;
+        n = strlen(path);
+        if (n + 1 + strlen(file) >= PATH_MAX)
+                return file;
+        path[n] = '/';
+        strcpy(path + n + 1, file);
+        return path;
+}
+
+bool run_debug_compose(struct run_debug *debug)
+{
+        char path[PATH_MAX], json[PATH_MAX];
+
+        return (getenv("STOOK_SYMBOLIZER") || add(debug, "STOOK_SYMBOLIZER", self(path))) &&
+               add(debug, "STOOK_DEBUG", debug->modes) &&
+               add(debug, "STOOK_ON_FAULT", debug->on_fault) &&
+               add(debug, "STOOK_REPORT_JSON", absolute(debug->report_json, json));
+}

@@ -1,0 +1,27 @@
+/*
+ * Purpose: the options of `stook run` that find faults: what they take, and the variables by which
+ * the library gets them.
+ */
+#ifndef STOOK_CLI_RUN_DEBUG_H
+#define STOOK_CLI_RUN_DEBUG_H
+
+#include <stdbool.h>
+
+#define RUN_DEBUG_VARIABLES 8
+
+struct run_debug {
+        const char *modes;              /* --debug; NULL: not given */
+        const char *on_fault;           /* --on-fault */
+        const char *report_json;        /* --report-json */
+        /* "NAME=VALUE", the last one NULL. The strings are for ever: putenv keeps them. */
+        char       *variables[RUN_DEBUG_VARIABLES + 1];
+};
+
+/* Is the text what STOOK_DEBUG takes? (src/debug/debug_options.c) */
+bool run_debug_is_modes(const char *text);
+bool run_debug_is_on_fault(const char *text);
+
+/* Fills `variables`. False: no memory. */
+bool run_debug_compose(struct run_debug *debug);
+
+#endif

@@ -1,0 +1,111 @@
+/*
+ * Purpose: open what a command is to look at; see target.h.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "commands.h"
+#include "plain_text.h"
+#include "target.h"
+
+#define STATUS_GONE 1                   /* there is nothing to look at */
+
+/* 0: @text is no process id. */
+static uint32_t pid_of(const char *text)
+{
+        char *end;
+        unsigned long pid;
+
+        if (text[0] < '0' || text[0] > '9')
+                return 0;
+        errno = 0;
+        pid = strtoul(text, &end, 10);
+        return *end || errno || pid > INT32_MAX ? 0 : (uint32_t)pid;
+}
+
+static const char *file_name(const struct library *l)
+{
+        const char *slash = strrchr(l->image->path, '/');
+
+        return slash ? slash + 1 : l->image->path;
+}
+
+const char *target_name(const struct target *t, const struct library *l, char *out, size_t size)
+{
+        char program[128], file[160];
+
+        snprintf(out, size, "%s%s%s (pid %u), %s", t->is_core ? "core of " : "",
+                 plain_text(t->memory.program, program, sizeof program), "", t->memory.pid,
+                 plain_text(file_name(l), file, sizeof file));
+        return out;
+}
+
+struct library *target_next(struct target *t, const struct library *after)
+{
+        for (unsigned i = after ? (unsigned)(after - t->libraries) + 1 : 0; i < t->count; i++)
+                if (t->libraries[i].readable)
+                        return &t->libraries[i];
+        return NULL;
+}
+
+static void keep_named(struct target *t, const char *part)
+{
+        unsigned kept = 0;
+
+        for (unsigned i = 0; i < t->count; i++)
+                if (strstr(t->libraries[i].image->path, part))
+                        t->libraries[kept++] = t->libraries[i];
+        t->count = kept;
+}
+
+/* None is readable: why. A copy that was never used is told only if there is no other. */
+static void say_why(const struct target *t, const char *command, const char *what,
+                    const char *library)
+{
+        char text[256];
+
+        if (!t->count && library)
+                fprintf(stderr, "stook %s: %s: no file of it with '%s' in its name has Stook\n",
+                        command, what, library);
+        else if (!t->count)
+                fprintf(stderr, "stook %s: %s does not use Stook%s\n", command,
+                        plain_text(what, text, sizeof text),
+                        t->is_core ? ", or the core lacks the program's first page (--exe FILE)"
+                                   : "");
+        for (unsigned i = 0; i < t->count; i++)
+                fprintf(stderr, "stook %s: %s: %s: %s\n", command, what,
+                        plain_text(file_name(&t->libraries[i]), text, sizeof text),
+                        t->libraries[i].refusal);
+}
+
+int target_open(struct target *t, const char *command, const char *what, const char *exe,
+                const char *library)
+{
+        uint32_t pid = pid_of(what);
+        int error;
+
+        memset(t, 0, sizeof *t);
+        t->is_core = !pid;
+        error = pid ? memory_open_process(&t->memory, pid)
+                    : memory_open_core(&t->memory, what, exe);
+        if (error) {
+                fprintf(stderr, "stook %s: %s\n", command, t->memory.error);
+                memory_close(&t->memory);
+                return error == -ESRCH || error == -ENOENT ? STATUS_GONE : STATUS_CANNOT;
+        }
+        t->count = libraries_find(&t->memory, t->libraries);
+        if (library)
+                keep_named(t, library);
+        if (target_next(t, NULL))
+                return 0;
+        say_why(t, command, what, library);
+        target_close(t);
+        return STATUS_GONE;
+}
+
+void target_close(struct target *t)
+{
+        memory_close(&t->memory);
+        t->count = 0;
+}

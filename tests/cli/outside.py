@@ -1,0 +1,455 @@
+#!/usr/bin/env python3
+"""`stook info`, `check` and `tune` look at real processes and cores from outside.
+
+Programs say when they are ready by a line, and wait for the end of their standard input. So nothing
+here depends on how fast a machine is.
+"""
+import json
+import os
+import random
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import stook as s
+
+CACHES = r"""
+#include <stook/stook.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+static void made(void *object, void *data) { (void)data; memset(object, 0, 8); }
+int main(int argc, char **argv)
+{
+        struct stook_cache_args args = { .args_size = sizeof args, .ctor = made };
+        struct stook_cache *conn = stook_cache_create("conn", 200, NULL);
+        struct stook_cache *ctor = stook_cache_create("built", 64, &args);
+        struct stook_cache *odd = stook_cache_create("odd\x1b[31m\"\\\n", 48, NULL);
+        struct stook_group *group = stook_group_create("tenant", NULL, 1 << 20);
+        void *objects[1000];
+        for (int i = 0; i < 1000; i++)
+                objects[i] = stook_cache_alloc(conn);
+        for (int i = 0; i < 400; i++)
+                stook_cache_free(conn, objects[i]);
+        stook_cache_alloc(ctor);
+        if (odd)
+                stook_cache_alloc(odd);
+        stook_group_enter(group);
+        stook_malloc(5000);
+        stook_group_enter(NULL);
+        stook_malloc(1 << 20);
+        if (argc > 1 && !strcmp(argv[1], "abort"))
+                abort();
+        printf("%p\n", objects[399]);           /* free, in a sheaf */
+        puts("ready");
+        fflush(stdout);
+        while (getchar() != EOF)
+                ;
+        return 0;
+}
+"""
+
+
+class Running:
+    """A program that says `ready`; ends with its standard input."""
+
+    def __init__(self, *args, **kwargs):
+        self.process = subprocess.Popen(args, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        text=True, **kwargs)
+        self.said = []
+        while not self.said or self.said[-1] != "ready":
+            line = self.process.stdout.readline()
+            assert line, self.said
+            self.said.append(line.strip())
+        self.pid = str(self.process.pid)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.stdin.close()
+        self.process.stdout.close()
+        self.process.wait()
+
+
+def preloaded(**more):
+    return dict(os.environ, LD_PRELOAD=s.DROP_IN, **more)
+
+
+class Inspect(s.Compiled):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        source = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+        cls.flags = ["-I" + os.path.join(folder, "include") for folder in (source, s.BUILD)]
+
+    def caches(self, *flags, name="caches"):
+        return self.compile(name, CACHES, *self.flags, *flags)
+
+    def shared(self):
+        return self.caches("-L" + s.BUILD, "-Wl,-rpath," + s.BUILD, "-lstook")
+
+    def static(self):
+        return self.caches("-static", os.path.join(s.BUILD, "libstook.a"), name="static")
+
+    def info(self, *args):
+        done = s.stook("info", "--json", *args)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return json.loads(done.stdout)["libraries"]
+
+    # ---- what is shown ----
+
+    def check_caches(self, libraries):
+        self.assertEqual(len(libraries), 1)
+        heap = libraries[0]
+        caches = {c["name"]: c for c in heap["caches"]}
+        conn = caches["conn"]
+        self.assertEqual(conn["objects_live"], 600)
+        self.assertEqual(conn["object_size"], 200)
+        self.assertEqual(conn["counters"]["alloc_fastpath"] + conn["counters"]["alloc_slowpath"],
+                         1000)
+        self.assertEqual(conn["slabs"], conn["counters"]["alloc_slab"]
+                         - conn["counters"]["free_slab"])
+        self.assertEqual(sum(conn["slabs_by_objects_out"].values()), conn["slabs"])
+        cached = sum(slot["objects"] for slot in conn["slots"])
+        cached += conn["objects_in_barns"] + conn["objects_in_other_sheaves"]
+        self.assertEqual(cached, conn["objects_cached"])
+        self.assertTrue(caches["built"]["ctor"])
+        self.assertFalse(conn["ctor"])
+        self.assertEqual(heap["groups"][0]["name"], "tenant")
+        self.assertGreaterEqual(heap["groups"][0]["usage_bytes"], 5000)
+        self.assertEqual(heap["memory"]["large_objects"], 1)
+        self.assertGreaterEqual(heap["memory"]["large_bytes"], 1 << 20)
+
+    def test_shared_library(self):
+        with Running(self.shared()) as p:
+            self.check_caches(self.info(p.pid))
+
+    def test_locked_slots(self):
+        with Running(self.shared(), env=dict(os.environ, STOOK_SLOTS="locked")) as p:
+            libraries = self.info(p.pid)
+            self.check_caches(libraries)
+            self.assertEqual(libraries[0]["slot_index"], "hash")
+
+    def test_several_nodes(self):
+        with Running(self.shared(), env=dict(os.environ, STOOK_TOPOLOGY="nodes=2")) as p:
+            libraries = self.info(p.pid)
+            self.assertEqual(libraries[0]["node_count"], 2)
+            self.check_caches(libraries)
+
+    def test_static_and_stripped(self):
+        path = self.static()
+        subprocess.run(["strip", path], check=True)
+        with Running(path) as p:
+            self.check_caches(self.info(p.pid))
+
+    def test_two_copies(self):
+        with Running(self.shared(), env=preloaded()) as p:
+            done = s.stook("info", p.pid)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertIn("libstook-malloc.so", done.stdout)
+            self.assertIn("conn", done.stdout)
+        with Running(self.shared()) as p:
+            done = s.stook("info", "--library", "no-such", p.pid)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("no-such", done.stderr)
+
+    def test_python(self):
+        program = "import sys; x = [bytes(300) for i in range(5000)]; " \
+                  "print('ready', flush=True); sys.stdin.read()"
+        with Running(sys.executable, "-c", program, env=preloaded(PYTHONMALLOC="malloc")) as p:
+            caches = {c["name"]: c for c in self.info(p.pid)[0]["caches"]}
+            self.assertGreaterEqual(caches["malloc-384"]["objects_live"], 5000)
+
+    def test_redis(self):
+        """A server at work: its caches are shown, and found sound, and it goes on."""
+        if not shutil.which("redis-server") or not shutil.which("redis-benchmark"):
+            self.skipTest("no redis-server")
+        path = os.path.join(self.folder, "redis")
+        server = subprocess.Popen(["redis-server", "--port", "0", "--unixsocket", path,
+                                   "--save", "", "--appendonly", "no"], env=preloaded(),
+                                  stdout=subprocess.DEVNULL, cwd=self.folder)
+        try:
+            end = time.monotonic() + 60
+            while not os.path.exists(path) and time.monotonic() < end:
+                time.sleep(0.05)
+            load = subprocess.Popen(["redis-benchmark", "-s", path, "-q", "-n", "60000", "-t",
+                                     "set,lpush", "-r", "10000", "-d", "200"],
+                                    stdout=subprocess.DEVNULL)
+            while load.poll() is None:
+                done = s.stook("check", str(server.pid))
+                self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
+                heap = self.info(str(server.pid))[0]
+                self.assertGreater(len(heap["caches"]), 5)
+            self.assertEqual(load.returncode, 0)
+        finally:
+            server.kill()
+            server.wait()
+
+    def test_text(self):
+        with Running(self.shared()) as p:
+            done = s.stook("info", "--long", "--slots", "--fragmentation", "--sort", "name", p.pid)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            for word in ("conn", "alloc_fastpath", "aliases 0", "objs_per_slab", "group tenant",
+                         "ctor 0x", "could go back to the system", "S0="):
+                self.assertIn(word, done.stdout)
+            self.assertNotIn("\x1b", done.stdout)
+            named = s.stook("info", "--name", "con*", p.pid).stdout
+            self.assertIn("conn", named)
+            self.assertNotIn("built", named)
+
+    def test_prometheus(self):
+        """Each metric once with HELP and TYPE, then its lines; names and labels as they must be."""
+        with Running(self.shared()) as p:
+            done = s.stook("info", "--prometheus", p.pid)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        seen, current = set(), None
+        line_of = re.compile(r'^([a-z_]+)\{[a-z]+="(?:[^"\\\n]|\\["\\n])*"'
+                             r'(?:,[a-z]+="(?:[^"\\\n]|\\["\\n])*")*\} (\d+|\+Inf)$')
+        for line in done.stdout.splitlines():
+            if line.startswith("# TYPE "):
+                current, kind = line.split()[2:]
+                self.assertNotIn(current, seen)
+                self.assertEqual(kind == "counter", current.endswith("_total"))
+                seen.add(current)
+            elif not line.startswith("# HELP "):
+                match = line_of.match(line)
+                self.assertTrue(match, line)
+                self.assertEqual(match.group(1), current)
+        self.assertIn("stook_cache_alloc_fastpath_total", seen)
+        self.assertIn('cache="conn"', done.stdout)
+
+    def test_since(self):
+        program = "import sys\nprint('ready', flush=True)\nfor line in sys.stdin:\n" \
+                  "    x = [bytes(300) for i in range(5000)]\n    print('ready', flush=True)\n"
+        saved = os.path.join(self.folder, "saved")
+        with Running(sys.executable, "-c", program, env=preloaded(PYTHONMALLOC="malloc")) as p:
+            self.info("--save", saved, p.pid)
+            p.process.stdin.write("\n")
+            p.process.stdin.flush()
+            p.process.stdout.readline()
+            caches = {c["name"]: c["counters"] for c in
+                      self.info("--since", saved, p.pid)[0]["caches"]}
+            whole = {c["name"]: c["counters"] for c in self.info(p.pid)[0]["caches"]}
+            self.assertGreaterEqual(caches["malloc-384"]["alloc_fastpath"], 5000)
+            for name in caches:
+                self.assertLessEqual(caches[name]["alloc_fastpath"],
+                                     whole[name]["alloc_fastpath"])
+            with open(saved, "r+b") as f:
+                f.truncate(20)
+            done = s.stook("info", "--since", saved, p.pid)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn("is not what --save writes", done.stderr)
+
+    # ---- check ----
+
+    def overwrite(self, pid, word, other):
+        """Everywhere in the writable memory of a process. Returns how often."""
+        count = 0
+        with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "r+b", 0) as memory:
+            for line in maps:
+                area, access, rest = line.split(None, 2)
+                start, end = (int(x, 16) for x in area.split("-"))
+                if not access.startswith("rw") or end - start > 1 << 28:
+                    continue
+                memory.seek(start)
+                data = memory.read(end - start)
+                at = data.find(word)
+                while at >= 0:
+                    memory.seek(start + at)
+                    memory.write(other)
+                    count += 1
+                    at = data.find(word, at + 1)
+        return count
+
+    def test_check(self):
+        """A sound heap is said to be; an object that is damaged in a sheaf is named."""
+        with Running(self.static()) as p:
+            done = s.stook("check", p.pid)
+            self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
+            self.assertIn(": sound: ", done.stdout)
+            address = int(p.said[0], 16)
+            self.assertTrue(self.overwrite(p.pid, address.to_bytes(8, "little"),
+                                           (address + 8).to_bytes(8, "little")))
+            done = s.stook("check", p.pid)
+            self.assertEqual((done.returncode, done.stderr), (1, ""), done.stdout)
+            self.assertIn(f"V2: a sheaf has the inside of an object: {address + 8:#x} (cache conn, "
+                          "slab 0x", done.stdout)
+            self.assertRegex(done.stdout, "; sheaf 0x[0-9a-f]+ (main|spare) of slot [0-9]+")
+
+    def test_check_busy(self):
+        """Threads at work all the time: no false fault."""
+        program = "import random, threading, sys\n" \
+                  "def work():\n" \
+                  "    kept = [b''] * 500\n" \
+                  "    while not ended:\n" \
+                  "        kept[random.randrange(500)] = bytes(random.randrange(4000))\n" \
+                  "ended = []\n" \
+                  "threads = [threading.Thread(target=work) for _ in range(4)]\n" \
+                  "[t.start() for t in threads]\n" \
+                  "print('ready', flush=True)\n" \
+                  "sys.stdin.read()\n" \
+                  "ended.append(1)\n"
+        with Running(sys.executable, "-c", program, env=preloaded(PYTHONMALLOC="malloc")) as p:
+            for _ in range(10):
+                done = s.stook("check", p.pid)
+                self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
+
+    def test_check_core(self):
+        done = s.stook("check", self.core(self.shared()))
+        self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
+
+    # ---- tune ----
+
+    def conn(self, pid):
+        return {c["name"]: c for c in self.info(pid)[0]["caches"]}["conn"]
+
+    def test_tune(self):
+        with Running(self.shared(), env=dict(os.environ, STOOK_MAINTENANCE="1")) as p:
+            done = s.stook("tune", p.pid, "conn", "sheaf_capacity=37", "barn_full=3")
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertEqual(done.stdout, "conn: sheaf_capacity=37 barn_full=3 barn_empty=10\n")
+            conn = self.conn(p.pid)
+            self.assertEqual((conn["sheaf_capacity"], conn["barn_full_limit"]), (37, 3))
+            self.assertEqual(conn["objects_live"], 600)
+            self.assertEqual(s.stook("check", p.pid).returncode, 0)
+            done = s.stook("tune", p.pid, f"conn@{conn['born']}", "sheaf_capacity=0")
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.refused(2, "has no cache 'x'", "tune", p.pid, "x", "sheaf_capacity=1")
+
+    def test_tune_refused(self):
+        with Running(self.shared()) as p:
+            before = self.conn(p.pid)["sheaf_capacity"]
+            self.refused(2, "STOOK_MAINTENANCE=1", "tune", p.pid, "conn", "sheaf_capacity=37")
+            self.assertEqual(self.conn(p.pid)["sheaf_capacity"], before)
+        for setting in ("sheaf_capacity=-1", "sheaf_capacity=65535", "barn_full=x", "what=1",
+                        "sheaf_capacity", "sheaf_capacity="):
+            self.refused(2, "sheaf_capacity" if "=" not in setting else "", "tune", "1", "conn",
+                         setting)
+        self.refused(2, "are needed", "tune", "1", "conn")
+        self.refused(1, "there is no process", "tune", "4194304", "conn", "barn_full=1")
+
+    # ---- cores ----
+
+    def core(self, path):
+        """A core of the program as the system writes it, where it writes cores to the folder."""
+        with open("/proc/sys/kernel/core_pattern") as f:
+            pattern = f.read().strip()
+        if pattern.startswith("|") or "/" in pattern:
+            self.skipTest("cores go to " + pattern)
+        folder = tempfile.mkdtemp(dir=self.folder)
+        most = resource.getrlimit(resource.RLIMIT_CORE)[1]
+        subprocess.run([path, "abort"], cwd=folder, stdin=subprocess.DEVNULL,
+                       preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE, (most, most)))
+        cores = os.listdir(folder)
+        if not cores:
+            self.skipTest("the system wrote no core")
+        return os.path.join(folder, cores[0])
+
+    def test_core(self):
+        core = self.core(self.shared())
+        self.check_caches(self.info(core))
+        self.check_caches(self.info("--exe", self.shared(), core))
+
+    def test_core_damaged(self):
+        """Cut off anywhere, or with random bytes: an answer or one line, never a crash."""
+        core = self.core(self.static())
+        with open(core, "rb") as f:
+            whole = f.read()
+        chance = random.Random(12)
+        broken = os.path.join(self.folder, "broken")
+        for i in range(45):
+            data = bytearray(whole)
+            if i % 3 == 0:
+                data = data[:chance.randrange(len(data))]
+            elif i % 3 == 1:
+                for _ in range(chance.randrange(1, 4000)):
+                    data[chance.randrange(len(data))] = chance.randrange(256)
+            else:       # words that look like pointers, moved about
+                for _ in range(2000):
+                    at = chance.randrange(len(data) // 8 - 1) * 8
+                    to = chance.randrange(len(data) // 8 - 1) * 8
+                    data[to:to + 8] = data[at:at + 8]
+            with open(broken, "wb") as f:
+                f.write(data)
+            for command in (["info", "--json"], ["info", "--long", "--fragmentation"], ["check"]):
+                done = s.stook(*command, broken, timeout=120)
+                self.assertIn(done.returncode, (0, 1, 2), (i, command, done.stderr))
+                if done.returncode == 2:
+                    self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+
+    # ---- what cannot be looked at ----
+
+    def refused(self, status, words, *args):
+        done = s.stook(*args)
+        self.assertEqual(done.returncode, status, done.stderr)
+        self.assertEqual(done.stdout, "")
+        self.assertIn(words, done.stderr)
+        self.assertNotIn("\x1b", done.stderr)
+        return done.stderr
+
+    def test_refusals(self):
+        for command in ("info", "check"):
+            self.refused(1, "there is no process", command, "4194304999"[:7])
+            self.refused(2, "is no core", command, "/etc/passwd")
+            self.refused(2, "is no core", command, s.STOOK)
+            self.refused(2, "is no core", command, "/")
+            self.refused(1, "No such file", command, "/nonexistent")
+            self.refused(2, "no process given", command)
+            self.refused(2, "no option '--what'", command, "--what")
+        self.refused(2, "no order 'x'", "info", "--sort", "x", "1")
+        self.refused(2, "seconds", "info", "--every", "0", "1")
+        with Running(sys.executable, "-c",
+                     "import sys; print('ready', flush=True); sys.stdin.read()",
+                     env={k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}) as p:
+            self.refused(1, "does not use Stook", "info", p.pid)
+
+    def test_other_user(self):
+        if os.getuid():
+            self.skipTest("needs root, to become another user")
+        program = "import os, sys; os.setgid(65534); os.setuid(65534); " \
+                  "os.execv(sys.argv[1], sys.argv[1:])"
+        with Running(self.shared()) as p:
+            done = subprocess.run([sys.executable, "-c", program, s.STOOK, "info", p.pid],
+                                  capture_output=True, text=True)
+            if "Permission denied" in done.stderr:
+                self.skipTest("another user cannot reach the build folder")
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn("stook run --stats", done.stderr)
+
+    def test_another_version(self):
+        """A library that says another version in its root is refused by name."""
+        with open(os.path.join(s.BUILD, "libstook.so.0"), "rb") as f:
+            data = bytearray(f.read())
+        at = data.index((0x31746f6f722d6b73).to_bytes(8, "little"))
+        data[at + 16:at + 32] = b"9.8.7".ljust(16, b"\0")
+        with open(os.path.join(self.folder, "libstook.so.0"), "wb") as f:
+            f.write(data)
+        path = self.shared()
+        with Running(path, env=dict(os.environ, LD_PRELOAD=os.path.join(
+                self.folder, "libstook.so.0"))) as p:
+            done = s.stook("info", p.pid)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("it is Stook 9.8.7", done.stderr)
+
+    def test_process_ends(self):
+        with Running(self.shared()) as p:
+            watch = subprocess.Popen([s.STOOK, "info", "--every", "0.05", p.pid],
+                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            watch.stdout.readline()
+        out, error = watch.communicate(timeout=60)
+        self.assertEqual(watch.returncode, 1)
+        self.assertEqual(error.count("\n"), 1)
+        self.assertIn("gone", error)
+
+
+if __name__ == "__main__":
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    s.main()

@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+"""Proves: stook run takes the options that find faults, hands them to the program, and refuses what
+the library would not understand before the program starts; stook symbolize names functions, lines
+and inlined functions of a running process, answers all or nothing, and refuses what it cannot
+read."""
+import os
+import subprocess
+import tempfile
+import unittest
+
+from stook import Compiled, STOOK, main, stook
+
+PROGRAM = r"""
+#include <stdio.h>
+#include <unistd.h>
+
+static inline __attribute__((always_inline)) void *inner(void)
+{
+        void *address;
+
+        __asm__ volatile("call 1f\n1: pop %0" : "=r"(address));
+        return address;
+}
+
+__attribute__((noinline)) void *outer(void)
+{
+        return inner();
+}
+
+int main(void)
+{
+        char c;
+
+        printf("%lx %lx\n", (unsigned long)outer(), (unsigned long)main + 1);
+        fflush(stdout);
+        return (int)read(0, &c, 1);
+}
+"""
+
+
+def has_libdw():
+    done = stook("symbolize", "--pid", str(os.getpid()), input="", stdin=None)
+    return "libdw" not in done.stderr
+
+
+class Options(unittest.TestCase):
+    def test_refused(self):
+        for modes in ("X", "FX", "F,", "F;X", "Q=", "Q=0", "-F", "F,a,,b", "FZPU,a;;,"):
+            done = stook("run", "--debug", modes, "--", "echo", "started")
+            self.assertEqual((done.returncode, done.stdout), (2, ""), modes)
+            self.assertIn("--debug takes LETTERS", done.stderr)
+            self.assertIn(f"'{modes}'", done.stderr)
+        for what in ("", "report", "stop"):
+            done = stook("run", "--on-fault", what, "--", "echo", "started")
+            self.assertEqual((done.returncode, done.stdout), (2, ""), what)
+            self.assertIn("abort, log or isolate", done.stderr)
+
+    def test_handed_over(self):
+        with tempfile.TemporaryDirectory() as folder:
+            done = stook("run", "--on-fault", "log", "--report-json", "x.json", "--", "env",
+                         cwd=folder)
+            self.assertIn("STOOK_ON_FAULT=log\n", done.stdout)
+            self.assertIn(f"STOOK_REPORT_JSON={os.path.realpath(folder)}/x.json\n", done.stdout)
+            self.assertIn(f"STOOK_SYMBOLIZER={os.path.realpath(STOOK)}\n", done.stdout)
+            self.assertNotIn("STOOK_DEBUG", done.stdout)
+
+    def test_reports_as_json(self):
+        """A double free that is reported where the program goes on: a line of JSON for it."""
+        import json
+        script = ("import ctypes; c = ctypes.CDLL(None); c.malloc.restype = ctypes.c_void_p; "
+                  "c.free.argtypes = [ctypes.c_void_p]; p = c.malloc(5000); c.free(p); c.free(p)")
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "x.json")
+            done = stook("run", "--on-fault", "log", "--report-json", path, "--",
+                         "/usr/bin/python3", "-c", script)
+            self.assertEqual(done.returncode, 0, done)
+            self.assertRegex(done.stderr, r"^stook: double free: pointer 0x[0-9a-f]+ .*\n"
+                                          r"  program python3[0-9.]* \(pid \d+\), thread \d+\n")
+            with open(path) as lines:
+                report = json.loads(lines.readline())
+            self.assertEqual(report["fault"], "double free")
+            self.assertIn(report["text"] + "\n", done.stderr)
+
+
+class Symbolize(Compiled):
+    def test_refused(self):
+        for args in ((), ("--pid",), ("--pid", "x"), ("--pid", "0"), ("--pid", "-3"), ("--walk",)):
+            done = stook("symbolize", *args)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), args)
+            self.assertEqual(done.stderr, "usage: stook symbolize --pid PID <ADDRESSES\n")
+        done = stook("symbolize", "--pid", "4194999")           # above the largest there can be
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertRegex(done.stderr, r"^stook symbolize: .*\n$")
+
+    @unittest.skipUnless(os.uname().machine == "x86_64", "the program is for x86-64")
+    def test_names(self):
+        if not has_libdw():
+            self.skipTest("built without libdw")
+        program = self.compile("named", PROGRAM, "-g")
+        with subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              text=True) as p:
+            addresses = p.stdout.readline()
+            done = subprocess.run([STOOK, "symbolize", "--pid", str(p.pid)], text=True,
+                                  input=addresses + "\n1\n", capture_output=True, timeout=60)
+            p.stdin.write("x")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"^inner .*:\d+ \(inlined\)\n"
+                                      r"outer .*:\d+\n"
+                                      r"main .*:\d+\n"
+                                      r"\n\n0x1\n\n$")
+
+
+if __name__ == "__main__":
+    main()
