@@ -65,6 +65,21 @@ STOOK_PUBLIC void stook_on_report(void (*call)(const struct stook_report *report
  */
 STOOK_PUBLIC int stook_cache_validate(struct stook_cache *cache);
 
+/*
+ * stook_validate_all() - check the whole heap while other threads use it
+ * All caches, malloc's too, and the pages, as they are at one moment: in a child that is forked for
+ * it. Each fault found is reported, by the child: a function of stook_on_report() is called there.
+ * Costs a fork() and a walk over the heap; the calling thread waits, others go on. The child ends
+ * by _exit(); its end gives the program a SIGCHLD.
+ * Return: faults found; or
+ *   -EDEADLK called in a callback of stook_cache_for_each(); it is reported
+ *   -EIO     the child ended before it answered
+ *   -EBUSY   another thread was inside a cache's barns
+ *   -ENOMEM, -EAGAIN, -EMFILE, -ENFILE   there is no child, or no pipe to it
+ * Threads: MT-safe, not signal-safe.
+ */
+STOOK_PUBLIC int stook_validate_all(void);
+
 #ifdef __cplusplus
 }
 #endif

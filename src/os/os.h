@@ -219,6 +219,13 @@ bool stook_os_read_memory(void *to, const void *from, size_t bytes);
  */
 bool stook_os_each_line(const char *path, bool (*each)(const char *line, void *data), void *data);
 
+/* ---- child.c ---- */
+/*
+ * Forks; the child calls @ask, and ends. *@answer: what that returned. Return: 0; -errno: no child,
+ * or no pipe; -EIO: the child ended before it answered.
+ */
+int stook_os_ask_child(int (*ask)(void), int *answer);
+
 /* ---- helper.c ---- */
 /* Stacks of the two children that execute a helper. */
 struct stook_helper {

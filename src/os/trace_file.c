@@ -74,7 +74,7 @@ static void note_path(const char *path)
         strcat(link, number + n);
         bytes = readlink(link, path_of, sizeof path_of - 1);
         if (bytes < 0)
-                strncpy(path_of, path, sizeof path_of - 1);
+                memcpy(path_of, path, strnlen(path, sizeof path_of - 1));
 }
 
 bool stook_os_trace_open(const char *path, uint64_t magic)

@@ -32,28 +32,6 @@ const char *stook_os_program(void) { return "a\tname"; }
 uint32_t stook_os_pid(void) { return 1234; }
 uint32_t stook_os_thread_number(void) { return 1235; }
 
-uint64_t stook_os_clock_ms(void) { return 0; }
-
-/* Nothing below here is asked for: no test has a stack, or a file for JSON. */
-void stook_os_append(const char *path, const char *text, size_t bytes)
-{
-        fail_msg("%zu bytes for %s: %s", bytes, path, text);
-}
-
-bool stook_os_each_line(const char *path, bool (*each)(const char *line, void *data), void *data)
-{
-        fail_msg("%s: %d %d", path, each != NULL, data != NULL);
-        return false;
-}
-
-size_t stook_os_ask_helper(struct stook_helper *helper, char *const *argv, const char *request,
-                           size_t bytes, char *answer, size_t room, unsigned wait_ms)
-{
-        fail_msg("%d %s %s %zu %d %zu %u", helper != NULL, argv[0], request, bytes, answer != NULL,
-                 room, wait_ms);
-        return 0;
-}
-
 static uintptr_t gone;                  /* from here on memory cannot be read */
 
 bool stook_os_read_memory(void *to, const void *from, size_t bytes)
