@@ -10,32 +10,29 @@
 #define BESIDE_MIN    ((uint64_t)16 << 20)      /* less beside a group is not told; arbitrary */
 #define SUMMARIES_MAX 20                /* lines, where they are more */
 
+/* At most 100 letters wide: what is left out or rounded is in the JSON. */
 static const char *const headings[] = {
-        "cache", "size", "live", "bytes", "cached", "bytes", "slabs", "slab bytes",
-        "allocated", "slot%", "barn%", "slab%", "refilled", "flushed"
+        "cache", "size", "live", "bytes", "cached", "slabs", "allocs", "slot/barn/slab%", "refills",
+        "flushes"
 };
 #define COLUMNS (sizeof headings / sizeof headings[0])
 static const char *const summary_headings[] = {
-        "program", "pid", "peak resident", "live", "cached", "slab bytes", "large", "allocated",
-        "figures"
+        "program", "pid", "peak", "live", "cached", "slabs", "large", "allocs", "figures"
 };
 #define SUMMARY_COLUMNS (sizeof summary_headings / sizeof summary_headings[0])
 
 static void counters_cells(struct table *t, const struct stook_cache_stats *s, uint64_t live_bytes,
                            uint64_t cached_bytes, uint64_t slab_bytes, const struct shares *shares)
 {
-        table_count(t, s->objects_live);
-        table_bytes(t, live_bytes);
-        table_count(t, s->objects_cached);
-        table_bytes(t, cached_bytes);
-        table_count(t, s->slabs);
-        table_bytes(t, slab_bytes);
-        table_count(t, s->alloc_fastpath + s->alloc_slowpath);
-        table_percent(t, shares->slot);
-        table_percent(t, shares->barn);
-        table_percent(t, shares->slabs);
-        table_count(t, s->sheaf_refill);
-        table_count(t, s->sheaf_flush);
+        table_count_short(t, s->objects_live);
+        table_bytes_short(t, live_bytes);
+        table_bytes_short(t, cached_bytes);
+        table_bytes_short(t, slab_bytes);
+        table_count_short(t, s->alloc_fastpath + s->alloc_slowpath);
+        table_cell(t, "%.0f/%.0f/%.0f", shares->slot * 100, shares->barn * 100,
+                   shares->slabs * 100);
+        table_count_short(t, s->sheaf_refill);
+        table_count_short(t, s->sheaf_flush);
 }
 
 static int by_size(const void *a, const void *b)
@@ -62,8 +59,24 @@ static void when_text(const struct process *p, char *buffer, size_t size)
                 snprintf(buffer, size, "as of %llu ms before %s", (unsigned long long)age,
                          p->end == PROCESS_REPLACED ? "it executed another program" : "its end");
         else
-                snprintf(buffer, size, "%sas of one of its last slow-path calls",
+                snprintf(buffer, size, "%sas of one of its last slow calls",
                          p->end == PROCESS_RUNNING ? "still running, " : "");
+}
+
+/* The same for a column of the summary. */
+static void when_short(const struct process *p, char *buffer, size_t size)
+{
+        uint64_t age;
+
+        if (!p->published)
+                snprintf(buffer, size, "none left");
+        else if (p->exact)
+                snprintf(buffer, size, "at exit");
+        else if (process_age_ms(p, &age))
+                snprintf(buffer, size, "%llu ms before %s", (unsigned long long)age,
+                         p->end == PROCESS_REPLACED ? "exec" : "the end");
+        else
+                snprintf(buffer, size, p->end == PROCESS_RUNNING ? "still running" : "late");
 }
 
 static void print_group(const struct stook_group_stats *g, FILE *out)
@@ -157,7 +170,7 @@ static void print_process(const struct process *p, FILE *out)
         fprintf(out, "objects above 128 KiB: %s",
                 bytes_text(totals.large_bytes, text, sizeof text));
         fprintf(out, "; free pages kept: %s", bytes_text(p->free_dirty_bytes, text, sizeof text));
-        fprintf(out, "; the allocator's own data: %s",
+        fprintf(out, "\nthe allocator's own data: %s",
                 bytes_text(p->metadata_bytes, text, sizeof text));
         fprintf(out, "; backend %s\n", p->backend[0] ? p->backend : "unknown");
         print_group(&p->group, out);
@@ -184,7 +197,7 @@ static void print_summary(const struct figures *f, FILE *out)
 {
         const struct process **order = malloc(f->count * sizeof *order);
         struct table t;
-        char when[120];
+        char when[40];
 
         if (!order)
                 return;
@@ -204,20 +217,21 @@ static void print_summary(const struct figures *f, FILE *out)
                 struct process_totals totals;
 
                 process_totals(p, &totals);
-                when_text(p, when, sizeof when);
+                when_short(p, when, sizeof when);
                 table_row(&t);
                 table_cell(&t, "%s", p->program);
                 table_cell(&t, "%u", p->pid);
                 if (p->peak_bytes)
-                        table_bytes(&t, p->peak_bytes);
+                        table_bytes_short(&t, p->peak_bytes);
                 else
                         table_cell(&t, "-");
-                table_bytes(&t, totals.live_bytes);
-                table_bytes(&t, totals.cached_bytes);
-                table_bytes(&t, totals.slab_bytes);
-                table_bytes(&t, totals.large_bytes);
-                table_count(&t, totals.counters.alloc_fastpath + totals.counters.alloc_slowpath);
-                table_cell(&t, "%s", p->published ? when : "none left");
+                table_bytes_short(&t, totals.live_bytes);
+                table_bytes_short(&t, totals.cached_bytes);
+                table_bytes_short(&t, totals.slab_bytes);
+                table_bytes_short(&t, totals.large_bytes);
+                table_count_short(&t, totals.counters.alloc_fastpath +
+                                      totals.counters.alloc_slowpath);
+                table_cell(&t, "%s", when);
         }
         table_print(&t, out);
         fputs("\nThe biggest:", out);

@@ -1,7 +1,7 @@
 /*
  * Purpose: sheaves filled from the slabs and flushed into them.
  * Place: called by barn.c; by evacuations, slot and cache (prefilled sheaves, destroy, shrink);
- *  calls slab, the page layer's step, and barn_budget.c. Every busy program takes this slow path
+ *  calls slab, the page layer's step, and barn_budget.c. Every busy program comes this way
  *  now and then, with no lock held. So it is also the clock of the page layer's ageing.
  * Invariants:
  *  I1 a refill that gets less than it asked for gives all of it back: nothing is lost.

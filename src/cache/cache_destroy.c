@@ -21,11 +21,11 @@
 bool stook_cache_empty(struct stook_cache *cache)
 {
         bool submitted = stook_rcu_cache_evacuate(&cache->rcu);
-        bool drained = stook_evacuate_cache(&cache->front) && submitted;
+        bool evacuated = stook_evacuate_cache(&cache->front) && submitted;
 
         stook_barn_empty_all(&cache->barns);
         stook_slabs_shrink(&cache->slabs);
-        return drained;
+        return evacuated;
 }
 
 /*
@@ -107,6 +107,8 @@ static void report_lent(const struct stook_cache *cache, struct lent lent)
         char detail[112];
 
         stook_report_format(detail, sizeof(detail),
+                            lent.sheaves == 1 ?
+                            "%u prefilled sheaf not returned at destroy, %u objects in it" :
                             "%u prefilled sheaves not returned at destroy, %u objects in them",
                             (uint64_t)lent.sheaves, (uint64_t)lent.objects);
         stook_report_found(STOOK_FAULT_OBJECTS_LEFT, NULL, cache->name, NULL, 0, detail);
@@ -158,7 +160,7 @@ STOOK_API int stook_cache_destroy(struct stook_cache *cache)
         uint32_t config, reserved;
         struct lent lent = { 0 };
         size_t objects;
-        bool closed, drained;
+        bool closed, evacuated;
 
         if (!cache)
                 return 0;
@@ -185,11 +187,11 @@ STOOK_API int stook_cache_destroy(struct stook_cache *cache)
         __atomic_store_n(&cache->front.config, config | 1, __ATOMIC_SEQ_CST);
         closed = stook_barns_close(&cache->barns);
         stook_watch_end(cache);
-        drained = closed && stook_cache_empty(cache);
-        objects = drained ? stook_slabs_objects_out(&cache->slabs) : 0;
-        if (drained)
+        evacuated = closed && stook_cache_empty(cache);
+        objects = evacuated ? stook_slabs_objects_out(&cache->slabs) : 0;
+        if (evacuated)
                 lent = lent_sheaves(cache);
-        if (drained && !objects && !lent.sheaves) {
+        if (evacuated && !objects && !lent.sheaves) {
                 stook_rcu_cache_end(&cache->rcu);
                 stook_registry_withdraw(cache); /* its barns stay closed until the next use */
                 if (cache->second_index)
@@ -204,7 +206,7 @@ STOOK_API int stook_cache_destroy(struct stook_cache *cache)
         /* cache.h I3: of an even generation sheaves were installed; an odd one had none. */
         __atomic_store_n(&cache->front.config, config & 1 ? config : config + 2, __ATOMIC_RELEASE);
         __atomic_store_n(&cache->state, STOOK_CACHE_LIVE, __ATOMIC_RELEASE);
-        if (!drained)
+        if (!evacuated)
                 stook_report_found(STOOK_FAULT_OBJECTS_LEFT, NULL, cache->name, NULL, 0,
                                    closed ? "slots not emptied at destroy: membarrier is refused, "
                                             "or a thread is stopped in one" :

@@ -8,7 +8,7 @@
  * SIGKILL leave no moment at which its parent could still look.
  * `stook info` reads live processes from outside (life/root.h).
  *
- * When it publishes: at exit, by a destructor, exactly; and at slow-path events, at most every
+ * When it publishes: at exit, by a destructor, exactly; and at slow calls, at most every
  * STOOK_STATS_PAGE_MS or so by the coarse clock, and at the 1st, 2nd, 4th, 8th... of them, so that
  * a process that ends without its destructors is shown as it was a few milliseconds, or half of its
  * events, before.

@@ -304,7 +304,7 @@ static void body_children(void)
               record(1)->birth == STOOK_STATS_BORN_BY_FORK);
         CHECK(record(1)->parent == (uint32_t)getpid() && record(1)->sequence == 0);
 
-        pid = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);   /* by its first slow path */
+        pid = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);   /* by its first slow call */
         if (!pid) {
                 stook_stats_page_tick();
                 stook_stats_page_end();
