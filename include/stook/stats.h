@@ -127,6 +127,20 @@ STOOK_PUBLIC int stook_cache_get_node_stats(const struct stook_cache *cache, uns
 STOOK_PUBLIC int stook_cache_for_each(int (*each)(struct stook_cache *cache, void *data),
                                       void *data);
 
+/*
+ * stook_profile_write() - write the heap profile of this process
+ * The process has one if STOOK_PROFILE was set when it started (see stook-env(7)).
+ * @path: the file, in pprof's format; "%p" in it stands for the process number. It is replaced when
+ *        the new one is whole. NULL: the file that STOOK_PROFILE names.
+ * Return: 0; or
+ *   -ENOTSUP the process has no profile
+ *   -EINVAL  path is empty
+ *   -EBUSY   another thread is writing it, or the call that this handler is on top of
+ *   -ENAMETOOLONG, -ENOMEM, and the errors of openat(2), write(2) and rename(2)
+ * Threads: MT-safe, signal-safe.
+ */
+STOOK_PUBLIC int stook_profile_write(const char *path);
+
 #ifdef __cplusplus
 }
 #endif

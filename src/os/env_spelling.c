@@ -28,7 +28,8 @@ extern char **environ;
 /* Behind the prefix. */
 static const char *const names[] = {
         "CAPACITY", "DEBUG", "DECAY_MS", "GROUP_LIMIT", "MAINTENANCE", "MAP_NAMES", "MERGE",
-        "ON_FAULT", "RCU_BACKLOG", "RECORD", "REPORT_JSON", "SLOTS", "STATS", "STRICT_NUMA",
+        "ON_FAULT", "PROFILE", "RCU_BACKLOG", "RECORD", "REPORT_JSON", "SLOTS", "STATS",
+        "STRICT_NUMA",
         "SYMBOLIZER", "THP", "TINY", "TOPOLOGY",
 };
 #define NAMES (sizeof(names) / sizeof(names[0]))

@@ -3,10 +3,13 @@
  * Failure: what stderr does not take (closed, full and non-blocking) is lost.
  */
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "os/os.h"
+#include "os/system_call.h"
 #include "os/system_call.h"
 
 void stook_os_write(const char *text, size_t bytes)
@@ -35,6 +38,24 @@ void stook_os_append(const char *path, const char *text, size_t bytes)
                 return;
         stook_call(SYS_write, fd, text, bytes);
         stook_call_close((int)fd);
+}
+
+/* The kernel's set of signals is 8 bytes. */
+long stook_call_write_quietly(int fd, const void *bytes, size_t n)
+{
+        uint64_t too_large = UINT64_C(1) << (SIGXFSZ - 1), blocked;
+        struct timespec at_once = { 0 };
+        long got;
+
+        if (stook_call(SYS_rt_sigprocmask, SIG_BLOCK, &too_large, &blocked, 8))
+                return -EINVAL;
+        do
+                got = stook_call(SYS_write, fd, bytes, n);
+        while (got == -EINTR);
+        if (got == -EFBIG && !(blocked & too_large))
+                stook_call(SYS_rt_sigtimedwait, &too_large, NULL, &at_once, 8);
+        stook_call(SYS_rt_sigprocmask, SIG_SETMASK, &blocked, NULL, 8);
+        return got;
 }
 
 _Noreturn void stook_os_abort(void)
