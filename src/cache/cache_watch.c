@@ -28,8 +28,7 @@ bool stook_watch_is_asked(void)
 static uint64_t inner(uint64_t how)
 {
         how = stook_how_without_size(how);
-        how &= ~(uint64_t)(STOOK_HOW_ZERO | STOOK_HOW_MISSED | STOOK_HOW_READERS);
-        return how | STOOK_HOW_WATCHED;
+        return how & ~(uint64_t)(STOOK_HOW_ZERO | STOOK_HOW_MISSED | STOOK_HOW_READERS);
 }
 
 /* The bytes that the caller asked for. */
@@ -61,7 +60,7 @@ void *stook_watch_alloc(struct stook_cache *cache, uint64_t how)
         void *object;
 
         do {
-                object = stook_alloc_slow(cache, inner(how));
+                object = stook_alloc_shown(cache, inner(how));
                 if (STOOK_UNLIKELY(!object))
                         return NULL;
         } while (STOOK_UNLIKELY(!show_allocated(cache, object, bytes)));
@@ -117,7 +116,7 @@ static size_t leave(void *object, uint64_t how)
                 stook_entry_cache(stook_pagemap_get((uintptr_t)object)));
 
         if (stook_debug_leave(&cache->debug, object))
-                stook_free_slow(cache, object, how | STOOK_HOW_WATCHED);
+                stook_free_shown(cache, object, how);
         return cache->slabs.stride;
 }
 
@@ -139,7 +138,7 @@ void stook_watch_free(struct stook_cache *cache, void *object, uint64_t how)
                 return;
         stook_observe_free(cache, object);
         if (freed == STOOK_DEBUG_GOES)
-                stook_free_slow(cache, object, inner(how));
+                stook_free_shown(cache, object, inner(how));
         else
                 stook_quarantine_put(object, cache->slabs.stride, how & STOOK_HOW_NOLOCK, leave);
 }

@@ -2,7 +2,7 @@
  * Purpose: caches whose every allocation and free is looked at: by the debug modes, by recording,
  * by profiles. `watch` of a cache says by which; 0: none, which costs a slow call one branch.
  * Place: called by the funnel (cache_slow.c), which calls nothing else of this; and by prefilled
- * sheaves. Calls the funnel again, for the call itself, with STOOK_HOW_WATCHED.
+ * sheaves. Calls the funnel again, for the call itself.
  *
  * A watched cache has no hot path. The line of its index stays empty for ever, as that of an
  * accounted cache (cache_account.h): inlined calls and malloc's hot paths miss, and the slow call
@@ -28,12 +28,6 @@ enum stook_watch {
 uint32_t stook_watch_wanted(const char *name, uint64_t own, uint64_t *debug);
 /* May a cache be watched, though its maker did not say so? */
 bool stook_watch_is_asked(void);
-
-/* Is this a call that has to come here first? */
-STOOK_INLINE bool stook_watch_sees(const struct stook_cache *cache, uint64_t how)
-{
-        return STOOK_UNLIKELY(cache->watch) && !(how & STOOK_HOW_WATCHED);
-}
 
 /* Are the sheaves of a cache at the line of a second index? */
 STOOK_INLINE bool stook_watch_wants_line(uint32_t watch)
