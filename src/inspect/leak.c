@@ -23,8 +23,7 @@
 
 #define SUPPRESS_BYTES 1024
 
-static bool at_exit;                    /* all written before main */
-static int kept = -1;                   /* a copy of stderr; negative: none */
+static bool at_exit;                    /* both written before main */
 static char suppress[SUPPRESS_BYTES];
 
 const char *stook_leak_suppressions(void)
@@ -72,7 +71,7 @@ static int64_t search(uintptr_t stack, uint32_t pid)
         struct stook_leak leak = { .stack = stack };
         struct stook_leaks leaks;
 
-        stook_os_restore_stderr(kept);
+        stook_os_restore_stderr();
         if (!stook_leaks_start(&leaks) || !stook_leak_mark(&leak))
                 return -EIO;
         collect_all(&leak, &leaks);
@@ -131,7 +130,7 @@ __attribute__((constructor)) static void read_variables(void)
         if (value && strcmp(value, "1") && strcmp(value, "0"))
                 stook_os_env_refuse("STOOK_LEAKS", value, "0 or 1");
         if (at_exit)
-                kept = stook_os_keep_stderr();
+                stook_os_keep_stderr();
         if (functions && strlen(functions) < sizeof(suppress))
                 strcpy(suppress, functions);
 }

@@ -281,9 +281,8 @@ void stook_os_futex_wake_all(uint32_t *word);
  */
 void stook_os_keep_stderr(void);
 void stook_os_write(const char *text, size_t bytes); /* to stderr; loops over short writes */
-/* A copy of stderr that a program does not close by chance; negative: none. And back. */
-int  stook_os_keep_stderr(void);
-void stook_os_restore_stderr(int kept);
+/* Puts that descriptor back in place: in a copy of the process, for a helper that it executes. */
+void stook_os_restore_stderr(void);
 _Noreturn void stook_os_abort(void);
 
 #endif

@@ -13,7 +13,6 @@
 
 #include "os/os.h"
 #include "os/system_call.h"
-#include "os/system_call.h"
 
 /* Const after start: a second descriptor of standard error, and which file that was. */
 static struct {
@@ -47,9 +46,6 @@ void stook_os_keep_stderr(void)
         kept.fd = (int)fd;
 }
 
-/* Of a descriptor that programs do not count on. Arbitrary. */
-#define KEPT_LEAST 200
-
 void stook_os_write(const char *text, size_t bytes)
 {
         int before = errno, fd = STDERR_FILENO;
@@ -71,17 +67,10 @@ void stook_os_write(const char *text, size_t bytes)
         errno = before;
 }
 
-int stook_os_keep_stderr(void)
+void stook_os_restore_stderr(void)
 {
-        long fd = stook_call(SYS_fcntl, STDERR_FILENO, F_DUPFD_CLOEXEC, KEPT_LEAST);
-
-        return stook_call_failed(fd) ? -1 : (int)fd;
-}
-
-void stook_os_restore_stderr(int kept)
-{
-        if (kept >= 0)
-                stook_call(SYS_dup3, kept, STDERR_FILENO, 0);
+        if (is_kept())
+                stook_call(SYS_dup3, kept.fd, STDERR_FILENO, 0);
 }
 
 void stook_os_append(const char *path, const char *text, size_t bytes)
