@@ -1,6 +1,6 @@
 /*
  * Purpose: memory given back to the system: by age, and where fresh memory is taken beside it
- * (stook_pages_step, from slow paths), at once where much was freed (stook_pages_purge_big), and on
+ * (stook_pages_step, from slow calls), at once where much was freed (stook_pages_purge_big), and on
  * request (stook_pages_purge).
  *
  * Words of this file, in bytes of a node:
@@ -28,7 +28,7 @@
 
 #define DECAY_MS     1000               /* as mimalloc's and jemalloc's order of magnitude */
 #define RECURS_TIMES 3                  /* one more than what recurs is known for */
-#define STEP_SPANS   32                 /* purged by one step at most: a slow path waits for it */
+#define STEP_SPANS   32                 /* purged by one step at most: a slow call waits for it */
 /* A free span from here on is purged at once, above the allowance. */
 #define BIG          ((size_t)1 << 20)
 /* The same above twice the allowance: spans between slabs that live on. */

@@ -54,10 +54,11 @@ int main(int argc, char **argv)
                         close(fd);
         if (!strcmp(how, "chroot") && (chroot("/proc/self/fdinfo") || chdir("/")))
                 return 99;
-        if (!strcmp(how, "sleep")) {
+        if (!strcmp(how, "stay")) {
+                char end;
+
                 work();
-                sleep(3);
-                return 0;
+                return write(1, "\n", 1) != 1 || read(0, &end, 1);
         }
         if (!strcmp(how, "fork") || !strcmp(how, "chroot")) {
                 for (int i = 0; i < 3; i++)
@@ -94,6 +95,12 @@ class Figures(Compiled):
         self.assertIsNotNone(data, done)
         self.check_sums(data)
         return done, data
+
+    def check_width(self, text):
+        rows = [line for line in text.splitlines() if line.startswith("  ")]
+        self.assertGreater(len(rows), 2)
+        for row in rows:
+            self.assertLessEqual(len(row), 100, row)
 
     def check_sums(self, data):
         self.assertEqual(data["format"], 1)
@@ -159,6 +166,7 @@ class Figures(Compiled):
         self.assertRegex(done.stderr, r"(?m)^ *%s +%d +%d " %
                          (kept["name"], kept["object_size"], kept["objects_live"]))
         self.assertRegex(done.stderr, r"(?m)^ *total ")
+        self.check_width(done.stderr)
 
     def test_underscore_exit(self):
         done, data = self.run_worker("_exit", options=["--stats"])
@@ -212,9 +220,16 @@ class Figures(Compiled):
         self.assertIn("%d processes" % len(data["processes"]), done.stderr)
         self.assertIn("The biggest:", done.stderr)
         self.assertEqual(done.stderr.count("objects above 128 KiB"), 1)
+        self.check_width(done.stderr)
 
     def test_still_running(self):
-        done, data = figures("sh", "-c", "%s sleep >/dev/null 2>&1 & sleep 0.5" % self.worker)
+        ready, stay = (os.path.join(self.folder, name) for name in ("ready", "stay"))
+        os.mkfifo(ready)
+        os.mkfifo(stay)
+        end = os.open(stay, os.O_RDWR)          # the worker stays until this is closed
+        done, data = figures("sh", "-c", '"$0" stay <"$2" >"$1" 2>/dev/null & read x <"$1"',
+                             self.worker, ready, stay)
+        os.close(end)
         self.check_sums(data)
         ends = {p["program"]: p["end"] for p in data["processes"] if p["program"] == "worker"}
         self.assertEqual(ends, {"worker": "running"})
