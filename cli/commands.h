@@ -10,6 +10,7 @@
 
 int cmd_check(int argc, char **argv);
 int cmd_info(int argc, char **argv);
+int cmd_profile(int argc, char **argv);
 int cmd_record(int argc, char **argv);
 int cmd_replay(int argc, char **argv);
 int cmd_run(int argc, char **argv);

@@ -163,13 +163,27 @@ bool stook_os_open_file_part(void *addr, size_t bytes);
 bool stook_os_populate_file_part(void *addr, size_t bytes);
 uint32_t stook_os_pid(void);
 uint32_t stook_os_parent_pid(void);
-uint32_t stook_os_thread_id(void);             /* a system call */
 
 /* ---- trace_file.c: the file that a recording appends to; only for STOOK_RECORD ---- */
 /* Opens or makes it. False: it cannot be, or has content that does not begin with @magic. */
 bool stook_os_trace_open(const char *path, uint64_t magic);
 /* One write at its end. False: it was not taken; the first time, one line on stderr says why. */
 bool stook_os_trace_write(const void *bytes, size_t n);
+
+/* ---- output.c: a file that takes its name when it is whole ---- */
+#define STOOK_OUTPUT_PATH 1024
+struct stook_output {
+        int    fd, error;
+        size_t bytes;                   /* in the buffer */
+        char   path[STOOK_OUTPUT_PATH], temporary[STOOK_OUTPUT_PATH];
+        char   buffer[4096];
+};
+/* "%p" in @path becomes the process number. Return: 0; -errno. */
+int  stook_output_begin(struct stook_output *o, const char *path);
+/* At most 4096 bytes. */
+void stook_output_put(struct stook_output *o, const void *bytes, size_t n);
+/* @keep false: the file is dropped. Return: 0: it has its name; -errno of the first failure. */
+int  stook_output_end(struct stook_output *o, bool keep);
 
 /* ---- env.c ---- */
 /*
@@ -185,6 +199,9 @@ void stook_os_env_tell(const char *name, size_t n, const char *says, const char 
 /* ---- env_spelling.c ---- */
 /* A line on stderr for each variable whose name looks like that of another one, misspelt. */
 void stook_os_env_check_spelling(void);
+/* Each variable that begins with STOOK_; none in set-user-ID programs. @known: the library's. */
+void stook_os_env_for_each(void (*each)(const char *name, size_t name_bytes, const char *value,
+                                        bool known, void *data), void *data);
 
 /* ---- signal_stack.c ---- */
 /*
@@ -230,6 +247,10 @@ void stook_os_append(const char *path, const char *text, size_t bytes);
 /* ---- self.c ---- */
 /* The name of the program, without folders. */
 const char *stook_os_program(void);
+/*
+ * Is @address code of this library? Not to be told where it is linked into the program: false then.
+ */
+bool stook_os_is_own_code(uintptr_t address);
 /* The kernel's number of this thread; that of the first one is the process id. */
 uint32_t stook_os_thread_number(void);
 
@@ -242,6 +263,11 @@ uint64_t stook_os_real_ns(void);                /* since 1970 */
 void stook_os_futex_wait(uint32_t *word, uint32_t value, uint64_t ns);
 void stook_os_futex_wake(uint32_t *word);
 void stook_os_futex_wake_all(uint32_t *word);
+/*
+ * Has a descriptor of standard error of its own from here on, for stook_os_write when the program
+ * has closed its own: many programs do so at exit.
+ */
+void stook_os_keep_stderr(void);
 void stook_os_write(const char *text, size_t bytes); /* to stderr; loops over short writes */
 _Noreturn void stook_os_abort(void);
 
