@@ -93,6 +93,12 @@ void stook_barn_flush(struct stook_barns *barns, struct stook_sheaf *sheaf)
         stook_barn_end_flush(barns, stook_sheaf_node(sheaf));
 }
 
+void stook_barn_discard(struct stook_barns *barns, struct stook_sheaf *sheaf)
+{
+        stook_barn_flush(barns, sheaf);
+        stook_sheaf_delete(sheaf, barns->counters);
+}
+
 void stook_barn_end_flush(struct stook_barns *barns, unsigned node)
 {
         stook_barn_rebalance(barns, node);

@@ -199,6 +199,9 @@ void stook_os_env_tell(const char *name, size_t n, const char *says, const char 
 /* ---- env_spelling.c ---- */
 /* A line on stderr for each variable whose name looks like that of another one, misspelt. */
 void stook_os_env_check_spelling(void);
+/* Each variable that begins with STOOK_; none in set-user-ID programs. @known: the library's. */
+void stook_os_env_for_each(void (*each)(const char *name, size_t name_bytes, const char *value,
+                                        bool known, void *data), void *data);
 
 /* ---- signal_stack.c ---- */
 /*
@@ -260,6 +263,11 @@ uint64_t stook_os_real_ns(void);                /* since 1970 */
 void stook_os_futex_wait(uint32_t *word, uint32_t value, uint64_t ns);
 void stook_os_futex_wake(uint32_t *word);
 void stook_os_futex_wake_all(uint32_t *word);
+/*
+ * Has a descriptor of standard error of its own from here on, for stook_os_write when the program
+ * has closed its own: many programs do so at exit.
+ */
+void stook_os_keep_stderr(void);
 void stook_os_write(const char *text, size_t bytes); /* to stderr; loops over short writes */
 _Noreturn void stook_os_abort(void);
 

@@ -12,9 +12,8 @@
  *              purge it and fault it in again costs more than all else that an allocation does
  *   shrinking  less than two thirds of what was in use at most lately (swing.h) are in use: the
  *              process may be done, and make no more calls
- *   allowance  dirty bytes that may stay whatever their age: half of what is in use, or an eighth
- *              in a process that is shrinking, ALLOWANCE at least, and the larger of retaken and
- *              recurring
+ *   allowance  dirty bytes that may stay whatever their age: an eighth of what is in use, or
+ *              ALLOWANCE, and the larger of retaken and recurring
  *   owed       clean bytes that were taken while more than the allowance was dirty, in pieces that
  *              did not fit. As much is purged whatever its age, or the process keeps both
  *
@@ -37,6 +36,7 @@
 /* Purged at once by one call, at most: as many as a flush may free, and some of before. */
 #define EXCESS_SPANS     256
 #define ALLOWANCE    ((size_t)1 << 20)  /* dirty memory that is never purged at once */
+#define KEPT_PART    8                  /* of what is in use; docs/PERFORMANCE.md: 2 and 1 */
 
 enum stook_thp stook_pages_thp = STOOK_THP_SYSTEM;
 static uint32_t decay_ms = DECAY_MS;    /* atomic, relaxed */
@@ -101,20 +101,19 @@ static bool is_shrinking(const struct stook_pages_node *node)
 
 /*
  * A program that frees and allocates the same megabytes in turn keeps them while it does so. One
- * that is idle after a spike does not. Where objects are replaced, what is freed is taken again,
- * though in other sizes, so that much of it lies free for a while.
+ * that is idle after a spike does not.
  */
 static size_t allowance(const struct stook_pages_node *node)
 {
-        size_t share = __atomic_load_n(&node->taken_bytes, __ATOMIC_RELAXED) /
-                       (is_shrinking(node) ? 8 : 2);
+        size_t share = __atomic_load_n(&node->taken_bytes, __ATOMIC_RELAXED) / KEPT_PART;
 
         return (share > ALLOWANCE ? share : ALLOWANCE) + missed_bytes(node);
 }
 
 /*
- * What a purge leaves: all that may stay. In a process that is shrinking it leaves only what was
- * missed, because there may be no further call.
+ * What a purge leaves: all that may stay, because objects that are replaced are taken again, though
+ * in other sizes. In a process that is shrinking it leaves only what was missed, because there may
+ * be no further call.
  */
 static size_t left_by_purge(const struct stook_pages_node *node)
 {

@@ -54,10 +54,11 @@ int main(int argc, char **argv)
                         close(fd);
         if (!strcmp(how, "chroot") && (chroot("/proc/self/fdinfo") || chdir("/")))
                 return 99;
-        if (!strcmp(how, "sleep")) {
+        if (!strcmp(how, "stay")) {
+                char end;
+
                 work();
-                sleep(3);
-                return 0;
+                return write(1, "\n", 1) != 1 || read(0, &end, 1);
         }
         if (!strcmp(how, "fork") || !strcmp(how, "chroot")) {
                 for (int i = 0; i < 3; i++)
@@ -222,7 +223,13 @@ class Figures(Compiled):
         self.check_width(done.stderr)
 
     def test_still_running(self):
-        done, data = figures("sh", "-c", "%s sleep >/dev/null 2>&1 & sleep 0.5" % self.worker)
+        ready, stay = (os.path.join(self.folder, name) for name in ("ready", "stay"))
+        os.mkfifo(ready)
+        os.mkfifo(stay)
+        end = os.open(stay, os.O_RDWR)          # the worker stays until this is closed
+        done, data = figures("sh", "-c", '"$0" stay <"$2" >"$1" 2>/dev/null & read x <"$1"',
+                             self.worker, ready, stay)
+        os.close(end)
         self.check_sums(data)
         ends = {p["program"]: p["end"] for p in data["processes"] if p["program"] == "worker"}
         self.assertEqual(ends, {"worker": "running"})

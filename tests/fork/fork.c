@@ -27,6 +27,8 @@
 
 #define THREADS_MAX 64
 #define KINDS 4
+/* Of a child. Many times longer than one takes on a slow and busy machine. */
+#define HANG_SECONDS 60
 
 static const size_t sizes[KINDS] = { 32, 200, 1000, 5000 };
 static struct stook_cache *caches[KINDS];
@@ -113,7 +115,7 @@ static int child(bool threads, enum how again)
         pid_t pid;
         int status;
 
-        alarm(20);
+        alarm(HANG_SECONDS);
         if (use((void *)1))
                 return 2;
         for (int k = 0; k < KINDS; k++)
@@ -235,7 +237,7 @@ static void fork_once(int round)
         pid_t pid = split((enum how)(round % 3));
 
         if (!pid) {
-                alarm(20);
+                alarm(HANG_SECONDS);
                 /*
                  * What it interrupted may hold the registry (a shrink): only signal-safe calls, as
                  * in any handler.
@@ -266,12 +268,11 @@ static void from_handlers(void (*call)(int))
         sigaction(SIGPROF, &action, NULL);
         start_threads();
         setitimer(ITIMER_PROF, &every, NULL);
-        for (int i = 0; i < 600 && __atomic_load_n(&forked, __ATOMIC_RELAXED) < IN_HANDLERS; i++)
+        while (__atomic_load_n(&forked, __ATOMIC_RELAXED) < IN_HANDLERS)
                 nanosleep(&(struct timespec){ .tv_nsec = 50000000 }, NULL);
         setitimer(ITIMER_PROF, &never, NULL);
         stop_threads();
         assert_int_equal(bad, 0);
-        assert_true(forked >= IN_HANDLERS);
 }
 
 static void a_handler_may_fork(void **state)

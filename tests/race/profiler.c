@@ -1,12 +1,14 @@
 /*
- * Proves that a profiler's handler may allocate. SIGPROF comes to each of four busy threads at 10
- * kHz. Its handler allocates 48 and 5,000 bytes, keeps some of them for later handlers, and frees.
+ * Proves that a profiler's handler may allocate. SIGPROF comes to each of four busy threads 100 us
+ * after the last. Its handler allocates 48 and 5,000 bytes, keeps some of them for later handlers,
+ * and frees.
  * No object is handed out twice, every allocation succeeds, and nothing is live at the end.
  * STOOK_PROFILE_SECONDS=60 makes a long run; the default is 2.
  */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,6 +33,7 @@ static uint64_t handled, calls, faults; /* atomic */
 struct mine {
         uint64_t *kept[KEPT];           /* the handler's */
         unsigned at;
+        timer_t timer;
 };
 static __thread struct mine *mine;
 
@@ -63,6 +66,14 @@ static void give(uint64_t *o)
         stook_free(o);
 }
 
+/* The next signal. With a period a slow machine would do nothing but handle them. */
+static bool ask_for_signal(void)
+{
+        struct itimerspec once = { .it_value = { .tv_nsec = PERIOD_NS } };
+
+        return !timer_settime(mine->timer, 0, &once, NULL);
+}
+
 static void on_signal(int signal)
 {
         int saved = errno;
@@ -73,21 +84,20 @@ static void on_signal(int signal)
         give(mine->kept[at]);
         mine->kept[at] = take(mine->at & 2 ? 48 : 5000);
         __atomic_add_fetch(&handled, 1, __ATOMIC_RELAXED);
+        if (!__atomic_load_n(&stop, __ATOMIC_RELAXED))
+                ask_for_signal();
         errno = saved;
 }
 
 static void *busy(void *own)
 {
         struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGPROF };
-        struct itimerspec every = { { 0, PERIOD_NS }, { 0, PERIOD_NS } };
         uint64_t *held[64] = { NULL }, random = (uintptr_t)own, n = 0;
         sigset_t profile;
-        timer_t timer;
 
         mine = own;
         event.sigev_notify_thread_id = (int)syscall(SYS_gettid);
-        if (timer_create(CLOCK_MONOTONIC, &event, &timer) ||
-            timer_settime(timer, 0, &every, NULL)) {
+        if (timer_create(CLOCK_MONOTONIC, &event, &mine->timer) || !ask_for_signal()) {
                 fault();
                 return NULL;
         }
@@ -98,10 +108,10 @@ static void *busy(void *own)
                 give(held[i]);
                 held[i] = take(random >> 50 & 1 ? 48 : 5000);
         }
-        timer_delete(timer);
         sigemptyset(&profile);
         sigaddset(&profile, SIGPROF);
         pthread_sigmask(SIG_BLOCK, &profile, NULL);
+        timer_delete(mine->timer);
         for (unsigned i = 0; i < 64; i++)
                 give(held[i]);
         for (unsigned i = 0; i < KEPT; i++)
@@ -132,6 +142,8 @@ int main(void)
                 if (pthread_create(&threads[i], NULL, busy, &own[i]))
                         return 1;
         sleep(wish && atoi(wish) > 0 ? (unsigned)atoi(wish) : 2);
+        while (!__atomic_load_n(&handled, __ATOMIC_RELAXED))
+                sleep(1);               /* not one yet: a busy machine */
         __atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
         for (unsigned i = 0; i < THREADS; i++)
                 pthread_join(threads[i], NULL);

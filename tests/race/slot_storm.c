@@ -115,7 +115,7 @@ static void *evacuate(void *unused)
 {
         (void)unused;
         while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
-                evacuations += stook_evacuate_cache(&front);
+                __atomic_fetch_add(&evacuations, stook_evacuate_cache(&front), __ATOMIC_RELAXED);
                 usleep(10);
         }
         return NULL;
@@ -144,6 +144,13 @@ static void *move_threads(void *threads)
         return NULL;
 }
 
+static int usable_cpus(void)
+{
+        cpu_set_t set;
+
+        return sched_getaffinity(0, sizeof(set), &set) ? 1 : CPU_COUNT(&set);
+}
+
 int main(int argc, char **argv)
 {
         unsigned seconds = argc > 1 ? (unsigned)atoi(argv[1]) : 4;
@@ -155,7 +162,7 @@ int main(int argc, char **argv)
 
         if (!slot_start(0) || !slot_begin(OBJECTS, CAPACITY, 4))
                 return 1;
-        if (broken && (stook_os_possible_cpus() < 2 || ops != &stook_section_rseq)) {
+        if (broken && (usable_cpus() < 2 || ops != &stook_section_rseq)) {
                 puts("only sections on two CPUs need the barrier");
                 return 77;
         }
@@ -170,7 +177,9 @@ int main(int argc, char **argv)
             pthread_create(&mover, NULL, move_threads, workers))
                 return 1;
         setitimer(ITIMER_PROF, &often, NULL);
-        for (time_t end = time(NULL) + (time_t)seconds; time(NULL) < end && !faults;)
+        for (time_t end = time(NULL) + (time_t)seconds;
+             (time(NULL) < end || !__atomic_load_n(&evacuations, __ATOMIC_RELAXED)) &&
+             !__atomic_load_n(&faults, __ATOMIC_RELAXED);)
                 usleep(10000);
         setitimer(ITIMER_PROF, &never, NULL);
         __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
@@ -183,6 +192,6 @@ int main(int argc, char **argv)
         printf("%s, %s: %zu operations, %zu signals, %zu evacuations; %zu faults; at the end: %s\n",
                stook_slots_backend_name(), stook_slots_index_name(), operations, interruptions,
                evacuations, faults, missing ? missing : "all is back");
-        sound = !faults && !missing && operations && evacuations;
+        sound = !faults && !missing && operations;
         return sound == broken;
 }

@@ -278,10 +278,9 @@ static void one_interrupts_another(void **state)
         (void)state;
         sigaction(SIGPROF, &action, NULL);
         setitimer(ITIMER_PROF, &every, NULL);
-        for (int i = 0; i < 1000 && __atomic_load_n(&interrupted, __ATOMIC_RELAXED) < 200; i++)
-                work();
+        while (__atomic_load_n(&interrupted, __ATOMIC_RELAXED) < 200)
+                work();         /* however coarse the system's clock is */
         setitimer(ITIMER_PROF, &never, NULL);
-        assert_true(interrupted >= 200);
         assert_int_equal(failed, 0);
         assert_int_equal(sleeps, 0);
         is_clean();

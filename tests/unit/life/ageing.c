@@ -13,6 +13,8 @@
 #include <cmocka.h>
 #include "cache/cache.h"
 #include "malloc/malloc.h"
+#include "os/os.h"
+#include "pages/pages_node.h"
 #include "pages/policy.h"
 #include "pages/span.h"
 #include <stook/malloc.h>
@@ -21,9 +23,8 @@
 #define BYTES   1024                    /* 64 MiB of them */
 #define STAYS   512                     /* each 512th stays: one in half a megabyte */
 #define OTHERS  16384                   /* far more than a slot and a barn keep of them */
-#define ROUNDS  2000                    /* of 5 ms: far more than both decay times */
-#define AGE_MS  50                      /* as STOOK_DECAY_MS, which the build sets */
-#define SLOW_MS 8000                    /* longer than a slow machine frees all objects */
+#define ROUNDS  2000                    /* of 5 ms: far more than the decay time */
+#define AGE_MS  50
 #define HOUR_MS 3600000
 
 static void *objects[OBJECTS];
@@ -35,6 +36,20 @@ static size_t free_dirty_bytes(void)
 
         stook_pages_stats(&stats);
         return stats.free_dirty_bytes;
+}
+
+/* From now on memory ages within AGE_MS. What was due in an hour is due at once. */
+static void let_age(void)
+{
+        uint32_t now = (uint32_t)stook_os_clock_ms();
+
+        stook_pages_set_decay_ms(AGE_MS);
+        for (unsigned node = 0; node < stook_os_node_count(); node++)
+                __atomic_store_n(&stook_pages_nodes[node].next_step_ms, now, __ATOMIC_RELAXED);
+        for (unsigned slot = 0; slot < stook_slots_bound(); slot++)
+                if (stook_slots_head(slot))
+                        __atomic_store_n(&stook_slots_head(slot)->reap_due_ms, now,
+                                         __ATOMIC_RELAXED);
 }
 
 /* Sheaves are refilled and flushed. */
@@ -52,7 +67,7 @@ static void test_what_small_objects_left_is_purged(void **state)
         size_t kept;
 
         (void)state;
-        stook_pages_set_decay_ms(SLOW_MS);
+        stook_pages_set_decay_ms(HOUR_MS);
         for (size_t i = 0; i < OBJECTS; i++) {
                 objects[i] = stook_malloc(BYTES);
                 assert_non_null(objects[i]);
@@ -68,7 +83,7 @@ static void test_what_small_objects_left_is_purged(void **state)
         kept = free_dirty_bytes();
         assert_true(kept > (size_t)OBJECTS * BYTES / 64);
         assert_true(kept < (size_t)OBJECTS * BYTES / 4);
-        stook_pages_set_decay_ms(AGE_MS);
+        let_age();
         for (int i = 0; i < ROUNDS && free_dirty_bytes() > kept / 4; i++) {
                 go_on();
                 nanosleep(&pause, NULL);
@@ -120,9 +135,11 @@ static void test_idle_sheaves_are_flushed_by_age(void **state)
 
         (void)state;
         assert_int_equal(cache->object_size, IDLE_BYTES);
+        stook_pages_set_decay_ms(HOUR_MS);
         use_and_leave(4096);
         assert_true(stook_slot_objects(&cache->front) > 0);
         assert_true(stook_slabs_count(&cache->slabs) > 0);
+        let_age();
         for (int i = 0; i < ROUNDS && stook_slabs_count(&cache->slabs); i++) {
                 go_on();
                 nanosleep(&pause, NULL);
@@ -130,6 +147,7 @@ static void test_idle_sheaves_are_flushed_by_age(void **state)
         assert_int_equal(stook_slabs_count(&cache->slabs), 0);
         expect_nothing_out(cache);
         /* And it serves as before. */
+        stook_pages_set_decay_ms(HOUR_MS);
         use_and_leave(4096);
         assert_true(stook_slot_objects(&cache->front) > 0);
 }

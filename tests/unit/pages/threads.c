@@ -184,7 +184,7 @@ static int child(void)
         struct live live[LIVE] = { 0 };
         uint64_t random = 88172645463325252u;
 
-        alarm(20);
+        alarm(60);
         faults = 0;
         stook_inject.lock_refuse_every = 0;
         stook_pages_fork_child(false);

@@ -117,6 +117,12 @@ static void handle(int sig)
         atomic_fetch_add(&handled, 1);
 }
 
+/* Threads have worked, and were interrupted: on a busy machine they may not have run yet. */
+static bool enough(bool signals)
+{
+        return fills > 1000 && (!signals || handled > 100);
+}
+
 static void run(size_t size, bool random, uint32_t refuse, bool signals, long ms)
 {
         pthread_t thread[THREADS];
@@ -128,7 +134,7 @@ static void run(size_t size, bool random, uint32_t refuse, bool signals, long ms
         stook_inject.lock_refuse_every = refuse;
         for (uintptr_t i = 0; i < THREADS; i++)
                 pthread_create(&thread[i], NULL, work, (void *)(i + 1));
-        for (long t = 0; t < ms * 10; t++) {
+        for (long t = 0; t < ms * 10 || !enough(signals); t++) {
                 nanosleep(&(struct timespec){ 0, 100000 }, NULL);
                 for (int i = 0; signals && i < THREADS; i++)
                         pthread_kill(thread[i], SIGUSR1);
@@ -147,7 +153,6 @@ static void run(size_t size, bool random, uint32_t refuse, bool signals, long ms
         stook_slab_drain(slabs, n, left);
         stook_inject.lock_refuse_every = 0;
         assert_int_equal(faults, 0);
-        assert_true(fills > 1000);
         if (!refuse)
                 assert_true(stook_pending_stack_empty_racy(&slabs->node[0].pending));
         assert_int_equal(stook_slabs_validate(slabs), 0);
@@ -179,7 +184,6 @@ static void test_handlers(void **unused)
         run(64, false, 0, true, 400);
         run(4096, false, 0, true, 400);
         run(4096, true, 3, true, 200);
-        assert_true(handled > 100);
 }
 
 int main(void)
