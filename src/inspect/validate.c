@@ -153,6 +153,8 @@ STOOK_API int stook_cache_validate(struct stook_cache *cache)
                 return -EBUSY;
         }
         check.faults = stook_slabs_validate(&cache->slabs);
+        if (cache->debug.flags)
+                check.faults += stook_debug_validate(&cache->debug);
         check_slots(&check);
         for (unsigned node = 0; node < stook_os_node_count(); node++) {
                 check_stack(&check, &cache->barns.node[node].full, true, node);
