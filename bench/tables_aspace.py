@@ -15,7 +15,7 @@ KERNEL_MMAP2 = {"slabs": "-", "cpu-slab-cas": "224,832", "double": "300,541 (+33
                 "sheaves": "220,009 (-2.1 %)"}
 STAGES = ["counters only", "array on the node cache", "bulk calls turned into loops",
           "preallocation replaced by prefill"]
-KERNEL_STAGES = {  # taken from the array, fast path, slow path; given likewise
+KERNEL_STAGES = {  # taken from the array, at once, after a miss; given likewise
     "counters only": (0, 54842, 8142, 0, 32336, 23484),
     "array on the node cache": (11956, 40675, 7308, 12082, 23617, 17956),
     "bulk calls turned into loops": (54673, 4491, 737, 54759, 332, 4723),

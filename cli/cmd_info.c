@@ -55,7 +55,8 @@ static const char help[] =
         "those with free objects, full sheaves in barns; objects and pages of a slab; objects in\n"
         "sheaves; percent of slabs that have free objects, percent of bytes that live objects\n"
         "fill. Flags: * aliases, A aligned to cache lines, c constructor, g charged to groups,\n"
-        "m malloc's, n no sheaves, o random order, r RCU, D being destroyed.\n";
+        "m malloc's, n no sheaves, o random order, r RCU, d debugged, t traced, p profiled,\n"
+        "D being destroyed.\n";
 
 enum { OPTION_JSON = OPTION_FIRST, OPTION_PROMETHEUS, OPTION_SORT, OPTION_NAME, OPTION_ALL,
        OPTION_LONG, OPTION_FRAGMENTATION, OPTION_SLOTS, OPTION_EVERY, OPTION_COUNT,
@@ -223,7 +224,8 @@ static int save(const struct looks *l, const char *path)
         return STATUS_CANNOT;
 }
 
-static void print(const struct options *o, struct target *t, const struct looks *l)
+/* @again: text was printed before. */
+static void print(const struct options *o, struct target *t, const struct looks *l, bool again)
 {
         struct json j;
         char name[512];
@@ -239,10 +241,11 @@ static void print(const struct options *o, struct target *t, const struct looks 
                 json_end(&j);
         } else {
                 for (size_t i = 0; i < l->count; i++) {
-                        printf("%s%s\n", i ? "\n" : "", target_name(t, l->heaps[i].library, name,
-                                                                      sizeof name));
+                        target_name(t, l->heaps[i].library, name, sizeof name);
+                        printf("%s%s\n", i || again ? "\n" : "", name);
                         info_text(&l->heaps[i], &o->view, stdout);
                 }
+                target_print_others(t, stdout);
         }
 }
 
@@ -283,7 +286,7 @@ static int show(const struct options *o, struct target *t, const struct baseline
                         status = save(&l, o->save);
                 for (size_t i = 0; i < l.count; i++)
                         baseline_take_off(b, &l.heaps[i]);
-                print(o, t, &l);
+                print(o, t, &l, n > 0);
                 free_looks(&l);
                 if (fflush(stdout) || ferror(stdout)) {
                         fprintf(stderr, "stook: standard output: %s\n", strerror(errno));

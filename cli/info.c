@@ -4,6 +4,7 @@
 #include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
+#include "cache/cache_watch.h"
 #include "info.h"
 
 uint64_t info_slab_bytes(const struct heap_cache *c)
@@ -137,6 +138,12 @@ const char *info_flags(const struct heap_cache *c, char letters[16])
                 *at++ = 'o';
         if (flags & (STOOK_RCU | STOOK_TYPESAFE_BY_RCU))
                 *at++ = 'r';
+        if (c->cache.watch & STOOK_WATCH_DEBUG)
+                *at++ = 'd';
+        if (c->cache.watch & STOOK_WATCH_RECORD)
+                *at++ = 't';
+        if (c->cache.watch & STOOK_WATCH_PROFILE)
+                *at++ = 'p';
         if (c->cache.state == STOOK_CACHE_DYING)
                 *at++ = 'D';
         *at = 0;

@@ -18,8 +18,10 @@ static const struct command {
         { "run", cmd_run, "run a program on Stook's malloc; show what it did with memory" },
         { "info", cmd_info, "show the caches of a running process, or of a core" },
         { "check", cmd_check, "is the heap of a running process, or of a core, sound?" },
+        { "top", cmd_top, "watch the caches of a running process" },
         { "tune", cmd_tune, "change a cache of a running process" },
         { "symbolize", cmd_symbolize, "name the functions and lines of call stacks" },
+        { "profile", cmd_profile, "show a heap profile: as text, or as a flame graph" },
         { "record", cmd_record, "write a trace of a program's allocations and frees; print one" },
         { "replay", cmd_replay, "make a trace's calls on Stook, with settings of your choice" },
 };

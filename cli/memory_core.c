@@ -349,9 +349,9 @@ int memory_open_core(struct memory *m, const char *path, const char *exe)
         if (!h)
                 return refuse(m, path, -ENOEXEC, "is no core of a 64-bit process of this machine");
         error = read_segments(m, path, h);
-        qsort(c->pieces, c->count, sizeof *c->pieces, by_address);
         if (!error && exe)
                 error = add_exe(m, exe);
-        qsort(c->pieces, c->count, sizeof *c->pieces, by_address);
+        if (c->count)
+                qsort(c->pieces, c->count, sizeof *c->pieces, by_address);
         return error;
 }

@@ -66,6 +66,31 @@ bool run_debug_is_on_fault(const char *text)
         return !strcmp(text, "abort") || !strcmp(text, "log") || !strcmp(text, "isolate");
 }
 
+bool run_debug_is_profile(const char *text)
+{
+        size_t n = strcspn(text, ",");
+
+        if (!n || !strncmp(text, "--", 2))
+                return false;
+        for (text += n; *text == ',';) {
+                const char *digits;
+
+                if (!strncmp(++text, "interval=", 9))
+                        text += 9;
+                else if (!strncmp(text, "signal=", 7))
+                        text += 7;
+                else
+                        return false;
+                digits = text;
+                text = skip_digits(text);
+                if (text == digits || text - digits > 12 ||
+                    strspn(digits, "0") == (size_t)(text - digits))
+                        return false;
+                text += *text && strchr("KM", *text);
+        }
+        return !*text;
+}
+
 static bool add(struct run_debug *debug, const char *name, const char *value)
 {
         char **to = debug->variables;
@@ -101,12 +126,21 @@ static const char *absolute(const char *file, char *path)
         return path;
 }
 
+/* Leaks are grouped by the stacks that mode U keeps. */
+static const char *modes(const struct run_debug *debug)
+{
+        return debug->modes || !debug->leaks ? debug->modes : "U";
+}
+
 bool run_debug_compose(struct run_debug *debug)
 {
         char path[PATH_MAX], json[PATH_MAX];
 
         return (getenv("STOOK_SYMBOLIZER") || add(debug, "STOOK_SYMBOLIZER", self(path))) &&
-               add(debug, "STOOK_DEBUG", debug->modes) &&
+               add(debug, "STOOK_DEBUG", modes(debug)) &&
                add(debug, "STOOK_ON_FAULT", debug->on_fault) &&
-               add(debug, "STOOK_REPORT_JSON", absolute(debug->report_json, json));
+               add(debug, "STOOK_REPORT_JSON", absolute(debug->report_json, json)) &&
+               add(debug, "STOOK_LEAKS", debug->leaks ? "1" : NULL) &&
+               add(debug, "STOOK_SUPPRESS", debug->suppress) &&
+               add(debug, "STOOK_PROFILE", absolute(debug->profile, json));
 }

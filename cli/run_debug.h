@@ -1,6 +1,6 @@
 /*
- * Purpose: the options of `stook run` that find faults: what they take, and the variables by which
- * the library gets them.
+ * Purpose: the options of `stook run` that find faults, and --profile: what they take, and the
+ * variables by which the library gets them.
  */
 #ifndef STOOK_CLI_RUN_DEBUG_H
 #define STOOK_CLI_RUN_DEBUG_H
@@ -13,6 +13,9 @@ struct run_debug {
         const char *modes;              /* --debug; NULL: not given */
         const char *on_fault;           /* --on-fault */
         const char *report_json;        /* --report-json */
+        bool        leaks;              /* --leaks; without --debug it sets mode U */
+        const char *suppress;           /* --suppress */
+        const char *profile;            /* --profile */
         /* "NAME=VALUE", the last one NULL. The strings are for ever: putenv keeps them. */
         char       *variables[RUN_DEBUG_VARIABLES + 1];
 };
@@ -20,6 +23,8 @@ struct run_debug {
 /* Is the text what STOOK_DEBUG takes? (src/debug/debug_options.c) */
 bool run_debug_is_modes(const char *text);
 bool run_debug_is_on_fault(const char *text);
+/* Is it FILE[,interval=BYTES][,signal=NUMBER]? (src/life/observe.c) */
+bool run_debug_is_profile(const char *text);
 
 /* Fills `variables`. False: no memory. */
 bool run_debug_compose(struct run_debug *debug);

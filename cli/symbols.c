@@ -23,7 +23,7 @@ bool symbols_are_built_in(void)
         return true;
 }
 
-struct symbols *symbols_of_process(pid_t pid)
+static struct symbols *new_symbols(void)
 {
         static char *no_path;
         static const Dwfl_Callbacks callbacks = {
@@ -33,14 +33,34 @@ struct symbols *symbols_of_process(pid_t pid)
         };
         struct symbols *symbols = calloc(1, sizeof *symbols);
 
-        if (!symbols)
-                return NULL;
-        symbols->dwfl = dwfl_begin(&callbacks);
-        if (symbols->dwfl && !dwfl_linux_proc_report(symbols->dwfl, pid) &&
-            !dwfl_report_end(symbols->dwfl, NULL, NULL))
+        if (symbols)
+                symbols->dwfl = dwfl_begin(&callbacks);
+        return symbols;
+}
+
+/* @failed: the modules could not be had. */
+static struct symbols *with_modules(struct symbols *symbols, bool failed)
+{
+        if (symbols && !failed && !dwfl_report_end(symbols->dwfl, NULL, NULL))
                 return symbols;
         symbols_release(symbols);
         return NULL;
+}
+
+struct symbols *symbols_of_process(pid_t pid)
+{
+        struct symbols *symbols = new_symbols();
+
+        return with_modules(symbols, !symbols || !symbols->dwfl ||
+                                     dwfl_linux_proc_report(symbols->dwfl, pid));
+}
+
+struct symbols *symbols_of_maps(FILE *maps)
+{
+        struct symbols *symbols = new_symbols();
+
+        return with_modules(symbols, !symbols || !symbols->dwfl ||
+                                     dwfl_linux_proc_maps_report(symbols->dwfl, maps));
 }
 
 void symbols_release(struct symbols *symbols)
@@ -162,6 +182,12 @@ bool symbols_are_built_in(void)
 struct symbols *symbols_of_process(pid_t pid)
 {
         (void)pid;
+        return NULL;
+}
+
+struct symbols *symbols_of_maps(FILE *maps)
+{
+        (void)maps;
         return NULL;
 }
 

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/types.h>
 
 struct symbols;
@@ -16,6 +17,8 @@ bool symbols_are_built_in(void);
 
 /* The modules of a process, which must not end meanwhile. NULL: they cannot be had. */
 struct symbols *symbols_of_process(pid_t pid);
+/* The modules that are mapped as a file of the form of /proc/PID/maps says. NULL: as above. */
+struct symbols *symbols_of_maps(FILE *maps);
 void symbols_release(struct symbols *symbols);
 
 /* One function at an address; several where functions were inlined, the innermost first. */

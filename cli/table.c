@@ -58,6 +58,34 @@ void table_percent(struct table *t, double share)
         table_cell(t, "%.1f%%", share * 100);
 }
 
+static void cell_short(struct table *t, double value, double step)
+{
+        static const char units[] = "KMGTPE";
+        unsigned unit = 0;
+
+        while (value >= step && units[unit + 1]) {
+                value /= step;
+                unit++;
+        }
+        table_cell(t, value < 9.95 ? "%.1f%c" : "%.0f%c", value, units[unit]);
+}
+
+void table_bytes_short(struct table *t, uint64_t bytes)
+{
+        if (bytes < 1024)
+                table_count(t, bytes);
+        else
+                cell_short(t, (double)bytes / 1024, 1024);
+}
+
+void table_count_short(struct table *t, uint64_t count)
+{
+        if (count < 100000)
+                table_count(t, count);
+        else
+                cell_short(t, (double)count / 1000, 1000);
+}
+
 void table_print(struct table *t, FILE *out)
 {
         size_t width[TABLE_COLUMNS_MAX] = { 0 };

@@ -24,6 +24,9 @@ void table_cell(struct table *table, const char *format, ...) __attribute__((for
 void table_bytes(struct table *table, uint64_t bytes);
 void table_count(struct table *table, uint64_t count);
 void table_percent(struct table *table, double share);
+/* Rounded to 5 letters: "17", "1.2K", "450M". Bytes by 1024; counts from 100,000 by 1000. */
+void table_bytes_short(struct table *table, uint64_t bytes);
+void table_count_short(struct table *table, uint64_t count);
 /* First column left, others right. Frees the table. */
 void table_print(struct table *table, FILE *out);
 

@@ -64,8 +64,8 @@ def sheaves_of_slots(cache):
     """(where it is, sheaf) of each sheaf of @cache on a slot."""
     regions = value("stook_regions")
     base, rseq = int(regions["base"]), int(regions["rseq_slots"])
-    ready = int(static("slot_regions.c", "ready"))
-    filled = static("slot_regions.c", "locked_filled")
+    ready = int(value("stook_filled.ready"))
+    filled = value("stook_filled.locked")
     slots = list(range(ready))
     for word in range(filled.type.range()[1] + 1):
         bits = int(filled[word])
@@ -150,7 +150,7 @@ def describe(address):
 # ---- caches ----
 
 def live_caches():
-    bound = int(static("cache_registry.c", "bound"))
+    bound = int(value("stook_caches_used"))
     live = int(value("STOOK_CACHE_LIVE"))
     for index in range(1, bound):
         cache = cache_at(index)

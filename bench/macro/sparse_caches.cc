@@ -33,7 +33,7 @@ int main(int argc, char **argv)
                 memset(object, 1, size);
         }
         answer.add("cache_KiB", (double)(bench::resident_kib() - before) / (double)caches);
-        /* More objects than sheaves hold: the calls reach the slow path, which reaps what idles. */
+        /* More objects than sheaves hold: calls miss, and the slow call reaps what idles. */
         for (long ms = 0; ms < wait; ms += 50) {
                 void *objects[1000];
                 usleep(50000);

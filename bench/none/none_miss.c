@@ -8,7 +8,7 @@
  * many of them, all go to the node's list.
  *
  * Place: none_fast.c calls it; it calls none_slab.c.
- * Concurrency: a CPU's slow paths exclude each other by a trylock. A thread that does not get it,
+ * Concurrency: a CPU's slow calls exclude each other by a trylock. A thread that does not get it,
  *  or moves to another CPU meanwhile, serves one object from the node instead. To change the CPU's
  *  slab, its holder first lets no pop and no push get anywhere (none_slot.h I1); the two stores
  *  that do so are sections on that slot.
@@ -27,7 +27,7 @@ _Noreturn void none_misuse(const void *object)
         abort();
 }
 
-/* ---- a CPU's slow paths ---- */
+/* ---- a CPU's slow calls ---- */
 
 /* This thread's slot, locked. NULL: another thread holds it, or there is no slot for it. */
 static struct none_slot *hold(const struct none_cache *cache)

@@ -29,7 +29,7 @@ struct none_slot {
         char    *base;
         uint64_t key;
         struct stook_span *span;        /* whose objects may be pushed here */
-        uint32_t lock;                  /* atomic: slow paths; only tried */
+        uint32_t lock;                  /* atomic: slow calls; only tried */
         uint32_t partials;
         struct stook_link *partial;     /* slabs with free objects, by their spans' link */
         int64_t precharge

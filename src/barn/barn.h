@@ -174,6 +174,8 @@ void stook_barn_fill(struct stook_barns *barns, unsigned node, struct stook_shea
 void stook_barn_fill_for_put(struct stook_barns *barns, unsigned node, struct stook_sheaf *sheaf);
 /* All objects of a sheaf go into their slabs; then it is empty. Counts sheaf_flush. */
 void stook_barn_flush(struct stook_barns *barns, struct stook_sheaf *sheaf);
+/* Flushes a sheaf that no barn is to have, and deletes it. */
+void stook_barn_discard(struct stook_barns *barns, struct stook_sheaf *sheaf);
 /* Flushes and deletes everything in all barns of the cache. */
 void stook_barn_empty_all(struct stook_barns *barns);
 

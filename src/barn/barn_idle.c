@@ -2,7 +2,7 @@
  * Purpose: reap idle sheaves of barns. Sheaves at the bottom of the stack that no thread needs hold
  * a few objects each of many slabs. So they pin slabs whose other objects have long been freed.
  *
- * Place: called by slot/slot_idle.c from slow paths, and by evacuate/evacuate_idle.c, with no lock
+ * Place: called by slot/slot_idle.c from slow calls, and by evacuate/evacuate_idle.c, with no lock
  * held; calls slab. The full stack's low-water mark says what was not needed: no thread would have
  * missed the sheaves below it since the last reap (as the thread caches in S. Ghemawat, P. Menage,
  * "TCMalloc"). A cache whose objects are freed and no more allocated has its mark at the count. It

@@ -1,7 +1,7 @@
 /*
  * Purpose: sheaves filled from the slabs and flushed into them.
  * Place: called by barn.c; by evacuations, slot and cache (prefilled sheaves, destroy, shrink);
- *  calls slab, the page layer's step, and barn_budget.c. Every busy program takes this slow path
+ *  calls slab, the page layer's step, and barn_budget.c. Every busy program comes this way
  *  now and then, with no lock held. So it is also the clock of the page layer's ageing.
  * Invariants:
  *  I1 a refill that gets less than it asked for gives all of it back: nothing is lost.
@@ -91,6 +91,12 @@ void stook_barn_flush(struct stook_barns *barns, struct stook_sheaf *sheaf)
 {
         stook_barn_drain(barns, sheaf);
         stook_barn_end_flush(barns, stook_sheaf_node(sheaf));
+}
+
+void stook_barn_discard(struct stook_barns *barns, struct stook_sheaf *sheaf)
+{
+        stook_barn_flush(barns, sheaf);
+        stook_sheaf_delete(sheaf, barns->counters);
 }
 
 void stook_barn_end_flush(struct stook_barns *barns, unsigned node)

@@ -28,7 +28,7 @@
  * leaves the word as it found it, or healed, or with what it was jumped out of; the interrupted
  * raise or lower then stores what it had read, and that too is right.
  *
- * stook_lock_heal is called by slow paths at the entry of a call (by stook_gate_check), never
+ * stook_lock_heal is called where a slow call begins (by stook_gate_check), never
  * inside of a step that holds. Claim: on one stack, a call that begins at or above the recorded
  * address shows that the holder's frames are gone. If the holder is still there, each call on top
  * of it begins below:
@@ -186,7 +186,7 @@ STOOK_INLINE void stook_lock_lower(void)
 
 /*
  * Between the two this thread counts as a holder: it waits for no lock (take does what try does),
- * its slow paths leave work that is not the caller's undone (purging), and a child forked on top of
+ * its slow calls leave work that is not the caller's undone (purging), and a child forked on top of
  * it does not repair the heap before the end (life/fork.c). For calls that may not wait; and for
  * steps in which something is in this thread's hands that looks like a vanished thread's to a child
  * that repairs. They nest.
@@ -201,7 +201,7 @@ STOOK_INLINE void stook_lock_allow_waits(void)
         stook_lock_lower();
 }
 
-/* This thread holds a lock or has forbidden waits. Slow paths then leave out optional work. */
+/* This thread holds a lock or has forbidden waits. Slow calls then leave out optional work. */
 STOOK_INLINE bool stook_lock_may_not_wait(void)
 {
         return stook_self->locks_held != 0;

@@ -1,5 +1,5 @@
 /*
- * Purpose: the points of slow paths where tracers look in: static probes (USDT) of the provider
+ * Purpose: the points of slow calls where tracers look in: static probes (USDT) of the provider
  *  `stook`, for bpftrace, perf and SystemTap. A probe is one `nop` and a note in the ELF file that
  *  says where the arguments are.
  * Place: any layer. Without <sys/sdt.h> at build time, and in every place that this header does not

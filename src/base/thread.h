@@ -2,8 +2,8 @@
  * Purpose: the library's one line of thread-local storage, `stook_thread_v1` of <stook/layout.h>,
  * under a name for use inside.
  * Invariants:
- *  I1 all of it but no_index is zero in a new thread: such a thread's first call takes the slow
- *     path.
+ *  I1 all of it but no_index is zero in a new thread: such a thread's first call is a
+ *     slow call.
  *  I2 `ready` is not zero only while the kernel protects this thread's sections: the thread is
  *     registered (cpu_id >= 0) and is not a vfork child.
  *  I3 initial-exec, 64 bytes in all: the library can be dlopened, and no access allocates.

@@ -8,12 +8,14 @@
  */
 #include <errno.h>
 #include <limits.h>
+#include <string.h>
 
-#include "cache/cache.h"
+#include "cache/cache_watch.h"
 #include "evacuate/evacuate.h"
 #include "gate/gate.h"
 #include "pages/span.h"
 #include "report/report.h"
+#include "stat/gone.h"
 
 /* Objects named one by one in the report of a destroy. */
 #define LEFT_NAMED 16
@@ -21,11 +23,11 @@
 bool stook_cache_empty(struct stook_cache *cache)
 {
         bool submitted = stook_rcu_cache_evacuate(&cache->rcu);
-        bool drained = stook_evacuate_cache(&cache->front) && submitted;
+        bool evacuated = stook_evacuate_cache(&cache->front) && submitted;
 
         stook_barn_empty_all(&cache->barns);
         stook_slabs_shrink(&cache->slabs);
-        return drained;
+        return evacuated;
 }
 
 /*
@@ -62,13 +64,19 @@ static bool is_in_lent(const struct left *left, const void *object)
 
 static void name_left(void *object, void *slab, void *data)
 {
+        struct stook_report_about about;
         struct left *left = data;
 
         if (left->named == LEFT_NAMED || is_in_lent(left, object))
                 return;
         left->named++;
-        stook_report_found(STOOK_FAULT_OBJECTS_LEFT, object, left->cache->name, slab,
-                           (uintptr_t)object - (uintptr_t)slab, NULL);
+        about = (struct stook_report_about){
+                .fault = STOOK_FAULT_OBJECTS_LEFT, .object = object,
+                .cache_name = left->cache->name, .slab = slab,
+                .offset = (uintptr_t)object - (uintptr_t)slab,
+        };
+        stook_watch_describe(left->cache, object, &about);
+        stook_report_about_found(&about);
 }
 
 struct lent {
@@ -101,6 +109,8 @@ static void report_lent(const struct stook_cache *cache, struct lent lent)
         char detail[112];
 
         stook_report_format(detail, sizeof(detail),
+                            lent.sheaves == 1 ?
+                            "%u prefilled sheaf not returned at destroy, %u objects in it" :
                             "%u prefilled sheaves not returned at destroy, %u objects in them",
                             (uint64_t)lent.sheaves, (uint64_t)lent.objects);
         stook_report_found(STOOK_FAULT_OBJECTS_LEFT, NULL, cache->name, NULL, 0, detail);
@@ -147,12 +157,32 @@ int stook_cache_lock(struct stook_cache *cache, const char *refusal)
         return -EINVAL;
 }
 
+/* Its sheaves are gone, so the counters have everything (stat/counter.h). */
+static void remember(const struct stook_cache *cache)
+{
+        struct stook_gone gone = {
+                .object_size = stook_cache_object_size(cache),
+                .stride = cache->slabs.stride,
+                .objects_per_slab = cache->slabs.objects,
+                .slab_bytes = cache->slabs.slab_bytes,
+                .slabs_peak = __atomic_load_n(&cache->slabs.slabs_peak, __ATOMIC_RELAXED),
+                .objects_peak = __atomic_load_n(&cache->slabs.objects_peak, __ATOMIC_RELAXED),
+        };
+
+        if (!stook_counted(&cache->counters, STOOK_STAT_alloc_slab))
+                return;
+        for (unsigned i = 0; i < STOOK_STAT_COUNT; i++)
+                gone.counters.n[i] = stook_counted(&cache->counters, i);
+        memcpy(gone.name, cache->name, sizeof(gone.name));
+        stook_gone_add(&gone);
+}
+
 STOOK_API int stook_cache_destroy(struct stook_cache *cache)
 {
         uint32_t config, reserved;
         struct lent lent = { 0 };
         size_t objects;
-        bool closed, drained;
+        bool closed, evacuated;
 
         if (!cache)
                 return 0;
@@ -178,12 +208,14 @@ STOOK_API int stook_cache_destroy(struct stook_cache *cache)
         config = cache->front.config;
         __atomic_store_n(&cache->front.config, config | 1, __ATOMIC_SEQ_CST);
         closed = stook_barns_close(&cache->barns);
-        drained = closed && stook_cache_empty(cache);
-        objects = drained ? stook_slabs_objects_out(&cache->slabs) : 0;
-        if (drained)
+        stook_watch_end(cache);
+        evacuated = closed && stook_cache_empty(cache);
+        objects = evacuated ? stook_slabs_objects_out(&cache->slabs) : 0;
+        if (evacuated)
                 lent = lent_sheaves(cache);
-        if (drained && !objects && !lent.sheaves) {
+        if (evacuated && !objects && !lent.sheaves) {
                 stook_rcu_cache_end(&cache->rcu);
+                remember(cache);
                 stook_registry_withdraw(cache); /* its barns stay closed until the next use */
                 if (cache->second_index)
                         stook_registry_give(stook_cache_at(cache->second_index));
@@ -197,7 +229,7 @@ STOOK_API int stook_cache_destroy(struct stook_cache *cache)
         /* cache.h I3: of an even generation sheaves were installed; an odd one had none. */
         __atomic_store_n(&cache->front.config, config & 1 ? config : config + 2, __ATOMIC_RELEASE);
         __atomic_store_n(&cache->state, STOOK_CACHE_LIVE, __ATOMIC_RELEASE);
-        if (!drained)
+        if (!evacuated)
                 stook_report_found(STOOK_FAULT_OBJECTS_LEFT, NULL, cache->name, NULL, 0,
                                    closed ? "slots not emptied at destroy: membarrier is refused, "
                                             "or a thread is stopped in one" :

@@ -32,7 +32,7 @@ void stook_observe_free_rcu(const struct stook_cache *cache, const void *object)
 void stook_observe_large_alloc(const void *object, size_t bytes);
 void stook_observe_large_free(const void *object);
 /* Around a resize, which may move it. @to NULL: it failed. */
-struct stook_record_buffer *stook_observe_resize_begin(void);
+struct stook_record_buffer *stook_observe_resize_begin(const void *object);
 void stook_observe_resize_end(struct stook_record_buffer *or_null, const void *from,
                               const void *to, size_t bytes);
 

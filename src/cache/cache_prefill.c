@@ -150,8 +150,7 @@ static struct stook_sheaf *borrow(struct stook_cache *cache, size_t n, unsigned 
         if (stook_sheaf_size(sheaf) < n && !is_one_node(flags))
                 fill(cache, sheaf, n);
         if (stook_sheaf_size(sheaf) < n) {
-                stook_barn_flush(barns, sheaf);
-                stook_sheaf_delete(sheaf, &cache->counters);
+                stook_barn_discard(barns, sheaf);
                 return NULL;
         }
         stook_count(&cache->counters, how, 1);
@@ -170,8 +169,7 @@ static void give_back(struct stook_cache *cache, struct stook_sheaf *sheaf)
         }
         stook_count(&cache->counters, STOOK_STAT_sheaf_return_slow, 1);
         if (stook_sheaf_capacity(sheaf) != stook_barns_capacity(barns)) {
-                stook_barn_flush(barns, sheaf);
-                stook_sheaf_delete(sheaf, &cache->counters);
+                stook_barn_discard(barns, sheaf);
                 return;
         }
         stook_barn_fill_for_put(barns, NODE, sheaf);
@@ -257,12 +255,12 @@ STOOK_API size_t stook_sheaf_available(const struct stook_sheaf *sheaf)
 static STOOK_NOINLINE void *meet_terms(struct stook_cache *cache, const struct stook_sheaf *sheaf,
                                        void *object)
 {
+        if (stook_cache_is_accounted(cache))
+                stook_account_charge(cache, 1, &object, stook_group_current(), STOOK_CHARGE_FORCE);
         if (STOOK_UNLIKELY(cache->watch))
                 object = stook_watch_lent(cache, object);
         if (stook_sheaf_loan_terms(sheaf) & STOOK_LOAN_ZERO)
                 memset(object, 0, stook_slow_bytes(cache));
-        if (stook_cache_is_accounted(cache))
-                stook_account_charge(cache, 1, &object, stook_group_current(), STOOK_CHARGE_FORCE);
         return object;
 }
 

@@ -54,7 +54,7 @@ static int tune(struct stook_cache *cache, const struct stook_tuning *tuning)
         struct stook_barns *barns = &cache->barns;
         unsigned capacity, full, empty;
         uint32_t config;
-        bool drained;
+        bool evacuated;
 
         capacity = or_as_it_is(tuning->sheaf_capacity, stook_barns_capacity(barns));
         full = or_as_it_is(tuning->barn_full, barns->full_wanted);
@@ -62,10 +62,10 @@ static int tune(struct stook_cache *cache, const struct stook_tuning *tuning)
         stook_barns_set(barns, capacity, full, empty);
         config = cache->front.config;
         __atomic_store_n(&cache->front.config, ((config + 2) & ~1u) | !capacity, __ATOMIC_SEQ_CST);
-        drained = stook_rcu_cache_evacuate(&cache->rcu);
-        drained &= stook_evacuate_cache(&cache->front);
+        evacuated = stook_rcu_cache_evacuate(&cache->rcu);
+        evacuated &= stook_evacuate_cache(&cache->front);
         stook_barn_empty_all(barns);
-        return drained ? 0 : -EBUSY;
+        return evacuated ? 0 : -EBUSY;
 }
 
 STOOK_API int stook_cache_tune(struct stook_cache *cache, const struct stook_tuning *tuning)

@@ -36,12 +36,6 @@ static struct stook_sheaf *unchain(void)
         return sheaf;
 }
 
-static void flush(struct stook_barns *barns, struct stook_sheaf *sheaf)
-{
-        stook_barn_flush(barns, sheaf);
-        stook_sheaf_delete(sheaf, barns->counters);
-}
-
 static bool has_sheaf(struct stook_pair pair)
 {
         return pair.lo != (uintptr_t)&stook_sheaf_zero || pair.hi;
@@ -126,7 +120,7 @@ static bool evacuate(struct stook_barns *barns, struct take *take)
         if (answer == STOOK_EVACUATE_LOST)
                 detached = NULL;
         while (detached)
-                flush(barns, unchain());
+                stook_barn_discard(barns, unchain());
         return answer == STOOK_EVACUATE_DONE;
 }
 
@@ -171,6 +165,6 @@ void stook_evacuate_fork_mend(void)
                 while (barns && barns->cache_index != sheaf->cache_index)
                         barns = barns->next;
                 if (barns)
-                        flush(barns, sheaf);
+                        stook_barn_discard(barns, sheaf);
         }
 }

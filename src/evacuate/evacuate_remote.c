@@ -28,8 +28,7 @@ void stook_evacuate_remote(struct stook_front *front)
                         sheaf = stook_remote_take(word);
                         if (!sheaf)
                                 continue;
-                        stook_barn_flush(front->below, sheaf);
-                        stook_sheaf_delete(sheaf, front->below->counters);
+                        stook_barn_discard(front->below, sheaf);
                 }
 }
 

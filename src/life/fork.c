@@ -9,7 +9,7 @@
  * evacuated slots are not lost.
  *  - fork(): prepare takes all locks; then nothing is half done and the child only drops them.
  *  - _Fork, a raw clone, or a prepare that could not take every lock: the child resets lock words
- *    and rebuilds lists from what the lock-free words say, before its first slow path.
+ *    and rebuilds lists from what the lock-free words say, before its first slow call.
  * A page with MADV_WIPEONFORK tells a child from its parent: it reads zero in a child until the
  * repair.
  *

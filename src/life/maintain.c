@@ -1,6 +1,6 @@
 /*
  * Purpose: a round of maintenance, for processes that idle, and for slots on which no thread runs.
- * It does what the slow paths of a busy program do step by step, and what they cannot do.
+ * It does what the slow calls of a busy program do step by step, and what they cannot do.
  * Place: API, and maintain_thread.c; calls slot, pages, os. Nothing needs it for correctness.
  *
  * A round reaps this thread's slot and the barns; other nodes' barns; every slot from which nothing

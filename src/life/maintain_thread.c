@@ -29,7 +29,7 @@
 
 #define STACK_BYTES ((size_t)256 << 10) /* thread-local storage of all libraries is in it, too */
 /*
- * Between rounds: an eighth of the decay time, as slow paths have it; up to eight times as long
+ * Between rounds: an eighth of the decay time, as slow calls have it; up to eight times as long
  * while there is nothing to do.
  */
 #define PAUSE_MS_LEAST 10

@@ -1,23 +1,151 @@
 /*
- * Purpose: begins and ends what observes the heap from inside: STOOK_RECORD.
+ * Purpose: see observe.h. Begins traces and heap profiles, and ends them.
  * Place: begun at start, before the first cache is made; ended by the library's destructor. What a
- * process does after that, and what it does before _exit, exec or a kill that buffers still have,
- * is not recorded.
+ * process does after that is in neither. A process that ends by _exit, exec or a kill writes no
+ * profile, and of its trace what buffers still have is lost.
+ * Concurrency: the start has one thread. The signal's handler runs at any instruction.
+ * Failure: a profile that cannot be written is said on standard error.
  */
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+
+#include <stook/stats.h>
 #include "cache/cache_observe.h"
 #include "life/observe.h"
 #include "os/os.h"
+#include "profile/profile.h"
 #include "record/record.h"
+#include "report/report.h"
+#include "stack/stack.h"
+
+#define PATH_BYTES 900
+
+/* Const after start, but for `written`. */
+static struct {
+        char     path[PATH_BYTES];
+        uint64_t interval;
+        int      signal;                /* that has a profile written; 0: none */
+        uint32_t written;               /* atomic: by signals */
+} profile;
+
+/* ---- STOOK_PROFILE ---- */
+
+/* Digits, and K or M behind them. Moves *@text behind it. 0: no such number. */
+static uint64_t number(const char **text)
+{
+        uint64_t n = 0;
+
+        while (**text >= '0' && **text <= '9' && n < UINT64_C(1) << 40)
+                n = n * 10 + (uint64_t)(*(*text)++ - '0');
+        if (**text == 'K' || **text == 'M')
+                n <<= *(*text)++ == 'K' ? 10 : 20;
+        return n;
+}
+
+/* What is behind the file's name. False: something else than there may be. */
+static bool read_terms(const char *text)
+{
+        while (*text == ',') {
+                uint64_t *to = NULL, signal = 0;
+
+                text++;
+                if (!strncmp(text, "interval=", 9)) {
+                        text += 9;
+                        to = &profile.interval;
+                } else if (!strncmp(text, "signal=", 7)) {
+                        text += 7;
+                        to = &signal;
+                }
+                if (!to || !(*to = number(&text)) || signal > 64)
+                        return false;
+                if (to == &signal)
+                        profile.signal = (int)signal;
+        }
+        return !*text;
+}
+
+static bool read_profile(const char *value)
+{
+        size_t n = strcspn(value, ",");
+
+        profile.interval = STOOK_PROFILE_INTERVAL;
+        if (!n || n >= PATH_BYTES || !read_terms(value + n)) {
+                stook_os_env_refuse("STOOK_PROFILE", value,
+                                    "FILE[,interval=BYTES][,signal=NUMBER]");
+                return false;
+        }
+        memcpy(profile.path, value, n);
+        return true;
+}
+
+/* ---- writing ---- */
+
+static void write_profile(const char *path)
+{
+        char text[PATH_BYTES + 100];
+        int error = stook_profile_write_to(path);
+
+        if (!error)
+                return;
+        stook_os_write(text, stook_report_format(text, sizeof text,
+                                                 "stook: %s: no heap profile: error %u\n", path,
+                                                 (uint64_t)-error));
+}
+
+/* FILE.1, FILE.2, ... */
+static void write_next(int number_of_signal)
+{
+        char path[PATH_BYTES + 20];
+
+        (void)number_of_signal;
+        stook_report_format(path, sizeof path, "%s.%u", profile.path,
+                            (uint64_t)__atomic_add_fetch(&profile.written, 1, __ATOMIC_RELAXED));
+        write_profile(path);
+}
+
+STOOK_API int stook_profile_write(const char *path)
+{
+        if (!stook_profile_interval())
+                return -ENOTSUP;
+        if (path && !*path)
+                return -EINVAL;
+        return stook_profile_write_to(path ? path : profile.path);
+}
+
+/* ---- start and end ---- */
 
 void stook_observe_start(void)
 {
-        const char *path = stook_os_env("STOOK_RECORD");
+        const char *record = stook_os_env("STOOK_RECORD"), *value = stook_os_env("STOOK_PROFILE");
 
-        if (path && stook_record_start(path))
+        if (record && stook_record_start(record))
                 stook_cache_options.watch |= STOOK_WATCH_RECORD;
+        if (!value || !read_profile(value))
+                return;
+        if (stook_profile_start(profile.interval))
+                stook_cache_options.watch |= STOOK_WATCH_PROFILE;
+        else
+                stook_os_env_tell("STOOK_PROFILE", sizeof("STOOK_PROFILE") - 1,
+                                  ": there is no memory for it", "");
+}
+
+/* What may allocate. Samples of earlier allocations have no stack. */
+__attribute__((constructor)) static void begin(void)
+{
+        struct sigaction action = { .sa_handler = write_next, .sa_flags = SA_RESTART }, before;
+
+        if (!stook_profile_interval())
+                return;
+        stook_stack_start();
+        if (profile.signal && !sigaction(profile.signal, NULL, &before) &&
+            before.sa_handler == SIG_DFL)
+                sigaction(profile.signal, &action, NULL);
 }
 
 __attribute__((destructor)) static void end(void)
 {
         stook_record_end();
+        if (profile.path[0] && stook_profile_interval())
+                write_profile(profile.path);
 }

@@ -1,5 +1,7 @@
 /*
- * Purpose: starts a recording, if the environment asks for one.
+ * Purpose: starts what observes the heap from inside, if the environment asks for it:
+ *   STOOK_RECORD=FILE                                   a trace (src/record)
+ *   STOOK_PROFILE=FILE[,interval=BYTES][,signal=N]      a heap profile (src/profile)
  */
 #ifndef STOOK_OBSERVE_H
 #define STOOK_OBSERVE_H

@@ -227,7 +227,7 @@ void *stook_large_resize(struct stook_span *span, size_t size)
 
         if (!stook_observes())
                 return large_resize(span, size);
-        b = stook_observe_resize_begin();
+        b = stook_observe_resize_begin(before);
         object = large_resize(span, size);
         stook_observe_resize_end(b, before, object, size);
         return object;

@@ -19,7 +19,7 @@
  * Reserves address space (PROT_NONE, NORESERVE), aligned to @align (a power of two). NULL: refused.
  */
 void *stook_os_reserve(size_t bytes, size_t align);
-/* Gives a whole reservation back. Only for one nothing of which was ever used. */
+/* Gives a whole reservation back. Only for one into which no pointer is left anywhere. */
 void stook_os_unreserve(void *addr, size_t bytes);
 /* Maps fresh zero pages, readable and writable, over a part of a reservation. False: no memory. */
 bool stook_os_commit(void *addr, size_t bytes);
@@ -163,13 +163,27 @@ bool stook_os_open_file_part(void *addr, size_t bytes);
 bool stook_os_populate_file_part(void *addr, size_t bytes);
 uint32_t stook_os_pid(void);
 uint32_t stook_os_parent_pid(void);
-uint32_t stook_os_thread_id(void);             /* a system call */
 
 /* ---- trace_file.c: the file that a recording appends to; only for STOOK_RECORD ---- */
 /* Opens or makes it. False: it cannot be, or has content that does not begin with @magic. */
 bool stook_os_trace_open(const char *path, uint64_t magic);
 /* One write at its end. False: it was not taken; the first time, one line on stderr says why. */
 bool stook_os_trace_write(const void *bytes, size_t n);
+
+/* ---- output.c: a file that takes its name when it is whole ---- */
+#define STOOK_OUTPUT_PATH 1024
+struct stook_output {
+        int    fd, error;
+        size_t bytes;                   /* in the buffer */
+        char   path[STOOK_OUTPUT_PATH], temporary[STOOK_OUTPUT_PATH];
+        char   buffer[4096];
+};
+/* "%p" in @path becomes the process number. Return: 0; -errno. */
+int  stook_output_begin(struct stook_output *o, const char *path);
+/* At most 4096 bytes. */
+void stook_output_put(struct stook_output *o, const void *bytes, size_t n);
+/* @keep false: the file is dropped. Return: 0: it has its name; -errno of the first failure. */
+int  stook_output_end(struct stook_output *o, bool keep);
 
 /* ---- env.c ---- */
 /*
@@ -185,6 +199,9 @@ void stook_os_env_tell(const char *name, size_t n, const char *says, const char 
 /* ---- env_spelling.c ---- */
 /* A line on stderr for each variable whose name looks like that of another one, misspelt. */
 void stook_os_env_check_spelling(void);
+/* Each variable that begins with STOOK_; none in set-user-ID programs. @known: the library's. */
+void stook_os_env_for_each(void (*each)(const char *name, size_t name_bytes, const char *value,
+                                        bool known, void *data), void *data);
 
 /* ---- signal_stack.c ---- */
 /*
@@ -205,6 +222,13 @@ bool stook_os_read_memory(void *to, const void *from, size_t bytes);
  */
 bool stook_os_each_line(const char *path, bool (*each)(const char *line, void *data), void *data);
 
+/* ---- child.c ---- */
+/*
+ * Forks; the child calls @ask, and ends. *@answer: what that returned. Return: 0; -errno: no child,
+ * or no pipe; -EIO: the child ended before it answered.
+ */
+int stook_os_ask_child(int (*ask)(void), int *answer);
+
 /* ---- helper.c ---- */
 /* Stacks of the two children that execute a helper. */
 struct stook_helper {
@@ -217,12 +241,28 @@ struct stook_helper {
  */
 size_t stook_os_ask_helper(struct stook_helper *helper, char *const *argv, const char *request,
                            size_t bytes, char *answer, size_t room, unsigned wait_ms);
+/* ---- process_copy.c ---- */
+/*
+ * A child that is this process as it stands, with this thread alone and all signals blocked, to
+ * look at its memory. Return: in the child 0, in the parent its number; negative: none can be made.
+ * *@pipe: for the child's answer.
+ */
+int stook_os_process_copy(int *pipe);
+/* The child's end. */
+void stook_os_process_copy_end(int to_parent, const void *answer, size_t bytes);
+/* In the parent: waits for it. False: the child gave no such answer. */
+bool stook_os_process_copy_answer(int pid, int from_child, void *answer, size_t bytes);
+
 /* Adds to a file, which is made if need be, in one write. */
 void stook_os_append(const char *path, const char *text, size_t bytes);
 
 /* ---- self.c ---- */
 /* The name of the program, without folders. */
 const char *stook_os_program(void);
+/*
+ * Is @address code of this library? Not to be told where it is linked into the program: false then.
+ */
+bool stook_os_is_own_code(uintptr_t address);
 /* The kernel's number of this thread; that of the first one is the process id. */
 uint32_t stook_os_thread_number(void);
 
@@ -235,7 +275,14 @@ uint64_t stook_os_real_ns(void);                /* since 1970 */
 void stook_os_futex_wait(uint32_t *word, uint32_t value, uint64_t ns);
 void stook_os_futex_wake(uint32_t *word);
 void stook_os_futex_wake_all(uint32_t *word);
+/*
+ * Has a descriptor of standard error of its own from here on, for stook_os_write when the program
+ * has closed its own: many programs do so at exit.
+ */
+void stook_os_keep_stderr(void);
 void stook_os_write(const char *text, size_t bytes); /* to stderr; loops over short writes */
+/* Puts that descriptor back in place: in a copy of the process, for a helper that it executes. */
+void stook_os_restore_stderr(void);
 _Noreturn void stook_os_abort(void);
 
 #endif

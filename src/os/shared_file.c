@@ -11,7 +11,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "os/os.h"
-#include "os/system_call.h"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
@@ -93,9 +92,4 @@ uint32_t stook_os_pid(void)
 uint32_t stook_os_parent_pid(void)
 {
         return (uint32_t)getppid();
-}
-
-uint32_t stook_os_thread_id(void)
-{
-        return (uint32_t)stook_call(SYS_gettid);
 }

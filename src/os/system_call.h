@@ -82,6 +82,9 @@ STOOK_INLINE int stook_call_open(const char *path)
         return (int)stook_call(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
 }
 
+/* Beyond a limit of sizes a write fails, and SIGXFSZ, which is sent then, is taken back. */
+long stook_call_write_quietly(int fd, const void *bytes, size_t n);
+
 STOOK_INLINE void stook_call_close(int fd)
 {
         stook_call(SYS_close, fd);

@@ -11,11 +11,9 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "os/os.h"
@@ -76,7 +74,7 @@ static void note_path(const char *path)
         strcat(link, number + n);
         bytes = readlink(link, path_of, sizeof path_of - 1);
         if (bytes < 0)
-                strncpy(path_of, path, sizeof path_of - 1);
+                memcpy(path_of, path, strnlen(path, sizeof path_of - 1));
 }
 
 bool stook_os_trace_open(const char *path, uint64_t magic)
@@ -110,24 +108,6 @@ static int opened(void)
         return -1;
 }
 
-/* The kernel's set of signals is 8 bytes. Beyond a limit of sizes write fails and sends SIGXFSZ. */
-static long write_quietly(int file, const void *bytes, size_t n)
-{
-        uint64_t too_large = UINT64_C(1) << (SIGXFSZ - 1), before;
-        struct timespec at_once = { 0 };
-        long got;
-
-        if (stook_call(SYS_rt_sigprocmask, SIG_BLOCK, &too_large, &before, 8))
-                return -EINVAL;
-        do
-                got = stook_call(SYS_write, file, bytes, n);
-        while (got == -EINTR);
-        if (got == -EFBIG && !(before & too_large))
-                stook_call(SYS_rt_sigtimedwait, &too_large, NULL, &at_once, 8);
-        stook_call(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, 8);
-        return got;
-}
-
 static const char *reason(long got)
 {
         switch (got) {
@@ -147,7 +127,7 @@ bool stook_os_trace_write(const void *bytes, size_t n)
 {
         static uint32_t told;
         int before = errno, file = opened();
-        long got = file < 0 ? -EBADF : write_quietly(file, bytes, n);
+        long got = file < 0 ? -EBADF : stook_call_write_quietly(file, bytes, n);
 
         if (got != (long)n && !__atomic_exchange_n(&told, 1, __ATOMIC_RELAXED))
                 stook_os_env_tell(path_of, strlen(path_of), ": the recording ends here: ",

@@ -2,7 +2,7 @@
  * Purpose: third stage of the page layer: how long free memory stays with the process. Free spans
  * whose content is of no use are purged by age, at once where far more is free than is in use, and
  * on request. (First stage: pages/source.h. Second: pages/span.h.)
- * Place: slow paths of barn, slot, rcu, malloc and slab call the steps. Life sets the times.
+ * Place: slow calls of barn, slot, rcu, malloc and slab call the steps. Life sets the times.
  * purge.c and swing.h do the work.
  * Concurrency: any thread, any instruction, with no lock held.
  */
@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Purges what has been free longer than STOOK_DECAY_MS, a bounded step. For slow paths. */
+/* Purges what has been free longer than STOOK_DECAY_MS, a bounded step. For slow calls. */
 void stook_pages_step(void);
 /*
  * Purges the largest free spans while far more is free than is worth keeping, on every node. For

@@ -4,8 +4,6 @@
  *  busy: its block is lost, and one buffer less is used.
  *  M1: give's release of `busy` pairs with the acquire in take.
  */
-#include <errno.h>
-
 #include "base/thread.h"
 #include "os/os.h"
 #include "record/record_buffer.h"
@@ -122,7 +120,7 @@ static void begin_block(struct stook_record_buffer *b, uint64_t now)
                                  (mine == first_image ? 0 : STOOK_TRACE_FORKED));
         stook_record_put_number(b, stook_os_parent_pid());
         stook_record_put_number(b, stook_os_real_ns());
-        stook_record_put_name(b, program_invocation_short_name);
+        stook_record_put_name(b, stook_os_program());
 }
 
 static void end_block(struct stook_record_buffer *b)
@@ -177,7 +175,7 @@ static bool is_same_thread(const struct stook_record_buffer *b, uint32_t enrolle
 static void name_thread(struct stook_record_buffer *b)
 {
         uint32_t enrolled = __atomic_load_n(&stook_threads_enrolled, __ATOMIC_RELAXED);
-        uint32_t thread = is_same_thread(b, enrolled) ? b->thread : stook_os_thread_id();
+        uint32_t thread = is_same_thread(b, enrolled) ? b->thread : stook_os_thread_number();
         uint32_t cpu = stook_os_cpu();
 
         b->self = stook_self;

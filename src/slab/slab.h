@@ -50,6 +50,8 @@ struct stook_slabs_args {
         const char *name;                       /* kept: for reports */
         uint32_t  cache_index;                  /* 1..STOOK_CACHES_MAX-1: goes into the pagemap */
         size_t    object_size;
+        size_t    tail_bytes;                   /* of a stride, behind the object: not the user's */
+        bool      keep_first;                   /* the first object of a slab is never handed out */
         size_t    align;                        /* power of two, from 8 to the page size */
         uint32_t  slab_objects;                 /* wanted in a slab; 0: STOOK_SLAB_OBJECTS_FEW */
         bool      random_order;
@@ -84,8 +86,11 @@ struct stook_slabs {
         uint32_t  object_size;
         uint32_t  align;
         uint32_t  min_partial;                  /* listed slabs from which on empty ones go */
+        uint32_t  kept_first;                   /* 1: the first object of a slab is kept back */
         uint32_t  reserved;                     /* atomic, relaxed: slabs that every node keeps */
         uint32_t  cache_index;
+        /* Atomic, racy maxima: most slabs at once, most objects out of them; noted at births. */
+        uint64_t  slabs_peak, objects_peak;
         void    (*ctor)(void *object, void *ctor_data);
         void     *ctor_data;
         /* Random order: a permutation of a part's indices, twice. NULL: lowest address first. */
@@ -103,6 +108,13 @@ struct stook_slabs {
  * Return: 0; -EINVAL: a size or alignment out of bounds; -ENOMEM.
  */
 int stook_slabs_init(struct stook_slabs *slabs, const struct stook_slabs_args *args);
+
+/*
+ * Raises the peaks to what the counters say now. Births call it, and readers of statistics. Between
+ * two births objects come out of slabs that there are. So a peak that no reader saw may lack some,
+ * fewer than a slab has.
+ */
+void stook_slabs_note_peaks(struct stook_slabs *slabs);
 
 /*
  * An empty slab is given back if its node's list is longer than this. So this bounds the list, not
@@ -156,6 +168,9 @@ void stook_slab_drain(struct stook_slabs *slabs, size_t n, void *const *objects)
  */
 bool stook_slab_object_out(struct stook_slabs *slabs, const void *object);
 
+/* Was that object ever handed out, of a cache with a constructor? Racy as above. */
+bool stook_slab_object_made(const struct stook_slabs *slabs, const void *object);
+
 /*
  * Gives empty slabs back and sorts partial lists, fullest first. Takes the locks; not for handlers.
  * Return: slabs left.
@@ -189,6 +204,14 @@ size_t stook_slabs_count(const struct stook_slabs *slabs);
 /* Calls @each for every object that is out of its slab (quiescent). */
 void stook_slabs_for_each_out(struct stook_slabs *slabs,
                               void (*each)(void *object, void *slab, void *data), void *data);
+
+/*
+ * Calls @each for every object that was handed out at least once, of a cache with a constructor;
+ * @out: it is out of its slab (quiescent).
+ */
+void stook_slabs_for_each_made(struct stook_slabs *slabs,
+                               void (*each)(void *object, void *slab, bool out, void *data),
+                               void *data);
 
 /* Checks every slab's parts and list membership; reports. Returns faults. Quiescent. */
 int stook_slabs_validate(struct stook_slabs *slabs);

@@ -1,5 +1,5 @@
 /*
- * Purpose: a cache's counters of slow-path events, named as the kernel's (<stook/stats.h>).
+ * Purpose: a cache's counters of slow calls, named as the kernel's (<stook/stats.h>).
  * alloc_fastpath and free_fastpath hold only what was folded from sheaf memory that left the cache;
  * the rest is in the sheaves' words (barn/sheaf.h).
  * Concurrency: relaxed atomic adds by any thread; sums are exact when quiescent.

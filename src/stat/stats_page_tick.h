@@ -1,6 +1,6 @@
 /*
- * Purpose: the slow paths' tick for the publisher of the heap's figures (inspect/stats_page.c).
- * Place: called by slow paths of slot, cache and malloc with no lock held. The function to call is
+ * Purpose: the slow calls' tick for the publisher of the heap's figures (inspect/stats_page.c).
+ * Place: called by slow calls of slot, cache and malloc with no lock held. The function to call is
  * handed in at start, so no layer includes one above it. Without STOOK_STATS a tick is one load and
  * a branch that is never taken.
  * Concurrency: any thread, any instruction. The hook is written at start and at the end of the

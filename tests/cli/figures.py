@@ -96,6 +96,12 @@ class Figures(Compiled):
         self.check_sums(data)
         return done, data
 
+    def check_width(self, text):
+        rows = [line for line in text.splitlines() if line.startswith("  ")]
+        self.assertGreater(len(rows), 2)
+        for row in rows:
+            self.assertLessEqual(len(row), 100, row)
+
     def check_sums(self, data):
         self.assertEqual(data["format"], 1)
         for p in data["processes"]:
@@ -160,6 +166,7 @@ class Figures(Compiled):
         self.assertRegex(done.stderr, r"(?m)^ *%s +%d +%d " %
                          (kept["name"], kept["object_size"], kept["objects_live"]))
         self.assertRegex(done.stderr, r"(?m)^ *total ")
+        self.check_width(done.stderr)
 
     def test_underscore_exit(self):
         done, data = self.run_worker("_exit", options=["--stats"])
@@ -213,6 +220,7 @@ class Figures(Compiled):
         self.assertIn("%d processes" % len(data["processes"]), done.stderr)
         self.assertIn("The biggest:", done.stderr)
         self.assertEqual(done.stderr.count("objects above 128 KiB"), 1)
+        self.check_width(done.stderr)
 
     def test_still_running(self):
         ready, stay = (os.path.join(self.folder, name) for name in ("ready", "stay"))

@@ -9,10 +9,12 @@ import os
 import random
 import re
 import resource
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 import stook as s
@@ -153,6 +155,7 @@ class Inspect(s.Compiled):
             self.assertEqual((done.returncode, done.stderr), (0, ""))
             self.assertIn("libstook-malloc.so", done.stdout)
             self.assertIn("conn", done.stdout)
+            self.assertRegex(done.stdout, r"also libstook\.so[0-9.]*: it has no caches")
         with Running(self.shared()) as p:
             done = s.stook("info", "--library", "no-such", p.pid)
             self.assertEqual(done.returncode, 1)
@@ -164,6 +167,31 @@ class Inspect(s.Compiled):
         with Running(sys.executable, "-c", program, env=preloaded(PYTHONMALLOC="malloc")) as p:
             caches = {c["name"]: c for c in self.info(p.pid)[0]["caches"]}
             self.assertGreaterEqual(caches["malloc-384"]["objects_live"], 5000)
+
+    def test_redis(self):
+        """A server at work: its caches are shown, and found sound, and it goes on."""
+        if not shutil.which("redis-server") or not shutil.which("redis-benchmark"):
+            self.skipTest("no redis-server")
+        path = os.path.join(self.folder, "redis")
+        server = subprocess.Popen(["redis-server", "--port", "0", "--unixsocket", path,
+                                   "--save", "", "--appendonly", "no"], env=preloaded(),
+                                  stdout=subprocess.DEVNULL, cwd=self.folder)
+        try:
+            end = time.monotonic() + 60
+            while not os.path.exists(path) and time.monotonic() < end:
+                time.sleep(0.05)
+            load = subprocess.Popen(["redis-benchmark", "-s", path, "-q", "-n", "60000", "-t",
+                                     "set,lpush", "-r", "10000", "-d", "200"],
+                                    stdout=subprocess.DEVNULL)
+            while load.poll() is None:
+                done = s.stook("check", str(server.pid))
+                self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
+                heap = self.info(str(server.pid))[0]
+                self.assertGreater(len(heap["caches"]), 5)
+            self.assertEqual(load.returncode, 0)
+        finally:
+            server.kill()
+            server.wait()
 
     def test_text(self):
         with Running(self.shared()) as p:

@@ -1,4 +1,4 @@
-// goes on: stook: objects left (cache victim): 1 prefilled sheaves not returned at destroy, 63 objects in them
+// goes on: stook: objects left (cache victim): 1 prefilled sheaf not returned at destroy, 63 objects in it
 // stook: objects left: pointer 0x* (cache victim, slab 0x* offset 0)
 // stook: objects left: pointer 0x* (cache victim, slab 0x* offset 512)
 // stook: objects left (cache victim): 2 still allocated at destroy

@@ -1,5 +1,6 @@
 /*
- * Proves that each slow path of allocation and free may be interrupted at each of its instructions.
+ * Proves that the slow calls of allocation and free may be interrupted at each of their
+ * instructions.
  *
  * The test steps once through every path of slow_paths.c and slow_paths_slabs.c, for the list of
  * its instructions. Then, for each instruction in turn, it prepares the path again and sets a

@@ -1,6 +1,6 @@
 /*
- * Purpose: calls that take each slow path of allocation and free, and a small heap for them. Tests
- * that interrupt them at every instruction share it.
+ * Purpose: calls that take each way through the slow calls of allocation and free, and a small
+ * heap for them. Tests that interrupt them at every instruction share it.
  *
  * Two caches have objects of 4 KiB, one of them without sheaves, so that sheaves (4 objects) and
  * slabs (16) are soon full or empty. Two more are without sheaves: one has slabs with many parts

@@ -33,7 +33,8 @@ says_missing "without root and sudo"
 
 printf '#!/bin/sh\nexit 0\n' >"$work/bin/meson"
 cp "$work/bin/meson" "$work/bin/ninja"
-chmod +x "$work/bin/meson" "$work/bin/ninja"
+cp "$work/bin/meson" "$work/bin/pkg-config"
+chmod +x "$work/bin/meson" "$work/bin/ninja" "$work/bin/pkg-config"
 if [ -x /usr/bin/python3 ]; then
         PATH=$work/bin CC=cc "$deps" run >"$work/out" 2>&1
         [ ! -s "$work/out" ] ||

@@ -58,6 +58,24 @@ static void a_small_refill_makes_a_small_sheaf(void **state)
         expect_nothing_left(c);
 }
 
+static void a_discarded_sheaf_gives_all_of_it_back(void **state)
+{
+        struct fake_cache *c = make(3, 32, 3, 3);
+        struct stook_sheaf *sheaf = stook_barn_refill(&c->barns, 0, NULL, 20);
+        unsigned size;
+
+        (void)state;
+        assert_non_null(sheaf);
+        size = stook_sheaf_size(sheaf);
+        assert_int_equal(objects_out(), size);
+        stook_barn_discard(&c->barns, sheaf);
+        assert_int_equal(objects_out(), 0);
+        assert_int_equal(stook_counted(&c->counters, STOOK_STAT_sheaf_flush), size);
+        assert_int_equal(stook_counted(&c->counters, STOOK_STAT_sheaf_free),
+                         stook_counted(&c->counters, STOOK_STAT_sheaf_alloc));
+        expect_nothing_left(c);
+}
+
 static void a_fill_takes_what_there_is(void **state)
 {
         struct fake_cache *c = make(1, 12, 10, 10);
@@ -98,6 +116,7 @@ int main(void)
         const struct CMUnitTest all[] = {
                 cmocka_unit_test_setup(a_failed_refill_loses_nothing, setup),
                 cmocka_unit_test_setup(a_small_refill_makes_a_small_sheaf, setup),
+                cmocka_unit_test_setup(a_discarded_sheaf_gives_all_of_it_back, setup),
                 cmocka_unit_test_setup(a_fill_takes_what_there_is, setup),
                 cmocka_unit_test_setup(a_fill_for_put_asks_for_room_first, setup),
         };

@@ -105,7 +105,7 @@ static void a_loan_at_destroy_is_reported_and_the_cache_kept(void **state)
         stook_sheaf_return(cache, full);
         assert_int_equal(stook_cache_destroy(cache), -EBUSY);   /* an empty one is a loan, too */
         assert_non_null(strstr(told_text,
-                               "1 prefilled sheaves not returned at destroy, 0 objects in them"));
+                               "1 prefilled sheaf not returned at destroy, 0 objects in it"));
         assert_ptr_equal(stook_cache_find("lent"), cache);
         stook_sheaf_return(cache, empty);
         full = stook_sheaf_prefill(cache, 0, 3);                /* the cache works as ever */

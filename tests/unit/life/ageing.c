@@ -1,5 +1,5 @@
 /*
- * Proves that memory which small objects have left goes back to the system. The slow paths of a
+ * Proves that memory which small objects have left goes back to the system. The slow calls of a
  * program that goes on do it, without a thread, a trim or a large object. First the memory is kept,
  * for a program that takes it again at once. Sheaves of a class that no thread uses any more give
  * up what they hold, by age and when fresh memory is needed.

@@ -1,5 +1,5 @@
 /*
- * What this proves: rounds of maintenance give back what no slow path would: sheaves of slots on
+ * What this proves: rounds of maintenance give back what no slow call would: sheaves of slots on
  * which nothing runs, by age, and at once where no thread can run any more; free pages of a process
  * that idles; everything when memory is scarce. The thread does it without a call, ends when it is
  * told to, and begins again in a forked child.

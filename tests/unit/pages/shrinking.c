@@ -1,7 +1,7 @@
 /*
- * Proves what purge.c keeps in a process that replaces what it has, and in one that shrinks: half
- * of what is in use while two thirds of the most of lately are, far less below that, and next to
- * nothing at the end, though no further call comes.
+ * Proves what a purge leaves in a process that replaces what it has: all that may lie free, an
+ * eighth of what is in use, and not less because a larger span was freed. In one that shrinks the
+ * span goes whole, and next to nothing is left at the end, though no further call comes.
  */
 #include "pages_env.h"
 #include "pages/pages_node.h"
@@ -24,39 +24,52 @@ static void take(unsigned n)
         memset((void *)spans[n]->start, 1, EACH);
 }
 
-static void what_is_replaced_stays(void **state)
+static void only_the_excess_goes(void **state)
 {
-        size_t missed;
-
         (void)state;
         stook_pages_set_decay_ms(UINT32_MAX / 4);       /* nothing by age, nothing forgotten */
         for (unsigned n = 0; n < SPANS; n++)
                 take(n);
-        for (unsigned round = 0; round < 4; round++) {
-                stook_span_give(spans[0]);
-                stook_span_give(spans[1]);
-                assert_int_equal(dirty(), 2 * EACH);
-                take(0);
-                take(1);
-                assert_int_equal(dirty(), 0);
-        }
-        missed = stook_pages_nodes[0].retaken_bytes;
-        assert_int_equal(missed, 0);
+        stook_span_give(spans[0]);
+        assert_int_equal(dirty(), 7 * EACH / 8);
+        stook_span_give(spans[1]);
+        assert_int_equal(dirty(), 6 * EACH / 8);
         assert_sound();
 }
 
-/* Runs after it: 64 MiB are in use. */
+/* Runs after it: 48 of 64 MiB are in use. Below two thirds the process shrinks. */
 static void what_shrinks_goes(void **state)
 {
         (void)state;
-        stook_span_give(spans[0]);
-        stook_span_give(spans[1]);
-        stook_span_give(spans[2]);
-        assert_in_range(dirty(), 0, 5 * EACH / 8);
-        for (unsigned n = 3; n < SPANS; n++)
+        for (unsigned n = 2; n < SPANS; n++) {
                 stook_span_give(spans[n]);
+                assert_in_range(dirty(), 0, n < SPANS - 1 ? (SPANS - 1 - n) * EACH / 8 : 0);
+        }
         assert_int_equal(stook_pages_taken(0), 0);
-        assert_in_range(dirty(), 0, MIB);
+        assert_sound();
+}
+
+#define PAGES 16384
+#define STAYS 12                        /* one page of so many: what is between them is small */
+
+/* Runs after it: nothing is in use. Without a call that comes later, pieces of any size go. */
+static void the_end_of_a_spike_goes_in_pieces(void **state)
+{
+        static struct stook_span *pages[PAGES];
+        size_t page = stook_os_page_bytes();
+
+        (void)state;
+        stook_pages_purge(0);
+        for (unsigned n = 0; n < PAGES; n++)
+                assert_non_null(pages[n] = stook_span_take(0, page, 0));
+        stook_pages_nodes[0].retaken_bytes = 0;         /* as if nothing was missed */
+        for (unsigned n = 0; n < PAGES; n++)
+                if (n % STAYS)
+                        stook_span_give(pages[n]);
+        assert_true(stook_pages_taken(0) < PAGES * page / 8);
+        assert_in_range(dirty(), 0, 2 * MIB);
+        for (unsigned n = 0; n < PAGES; n += STAYS)
+                stook_span_give(pages[n]);
         assert_sound();
 }
 
@@ -69,8 +82,9 @@ static int start(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(what_is_replaced_stays),
+                cmocka_unit_test(only_the_excess_goes),
                 cmocka_unit_test(what_shrinks_goes),
+                cmocka_unit_test(the_end_of_a_spike_goes_in_pieces),
         };
 
         return cmocka_run_group_tests(tests, start, NULL);

@@ -1,0 +1,123 @@
+/*
+ * Purpose: `stook top`: the heap of a running process, live in the terminal.
+ */
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include "commands.h"
+#include "option_text.h"
+#include "top.h"
+
+static const char usage[] =
+        "usage: stook top [--every SECONDS] [--sort COLUMN] [--name PATTERN] [--library NAME]\n"
+        "                 PID\n";
+static const char help[] =
+        "\n"
+        "Watches the caches of a running process of the same user. The process is only read.\n"
+        "Keys: h shows them all; q ends it.\n"
+        "\n"
+        "options:\n"
+        "  --every SECONDS  between two looks (1)\n"
+        "  --sort COLUMN    by the heading of a column, such as LIVE or ALLOC/s\n"
+        "  --name PATTERN   only caches whose name has it in it, or matches it\n"
+        "  --library NAME   the copy of the library in a file with NAME in its path\n"
+        "  --help           show this\n";
+
+enum { OPTION_EVERY = OPTION_FIRST, OPTION_SORT, OPTION_NAME, OPTION_LIBRARY, OPTION_HELP };
+
+static const struct option long_options[] = {
+        { "every", required_argument, NULL, OPTION_EVERY },
+        { "sort", required_argument, NULL, OPTION_SORT },
+        { "name", required_argument, NULL, OPTION_NAME },
+        { "library", required_argument, NULL, OPTION_LIBRARY },
+        { "help", no_argument, NULL, OPTION_HELP },
+        { 0 }
+};
+
+struct options {
+        const char *what, *library;
+        double      every;
+};
+
+static bool take_sort(const char *heading, struct top_choice *choice)
+{
+        unsigned columns;
+        const char *const *titles = top_titles(TOP_CACHES, false, &columns);
+
+        for (unsigned i = 0; i < columns; i++)
+                if (!strcasecmp(titles[i], heading)) {
+                        choice->sort[TOP_CACHES] = i;
+                        return true;
+                }
+        fprintf(stderr, "stook top: no column '%s'; there is:", heading);
+        for (unsigned i = 0; i < columns; i++)
+                fprintf(stderr, " %s", titles[i]);
+        fputc('\n', stderr);
+        return false;
+}
+
+static int parse(int argc, char **argv, struct options *o, struct top_choice *choice)
+{
+        int c;
+
+        opterr = 0;
+        while ((c = getopt_long(argc, argv, ":h", long_options, NULL)) != -1)
+                switch (c) {
+                case OPTION_EVERY:
+                        if (!option_seconds("top", "--every", optarg, &o->every))
+                                return STATUS_CANNOT;
+                        break;
+                case OPTION_SORT:
+                        if (!take_sort(optarg, choice))
+                                return STATUS_CANNOT;
+                        break;
+                case OPTION_NAME:
+                        snprintf(choice->name, sizeof choice->name, "%s", optarg);
+                        break;
+                case OPTION_LIBRARY:
+                        o->library = optarg;
+                        break;
+                case OPTION_HELP:
+                case 'h':
+                        fputs(usage, stdout);
+                        fputs(help, stdout);
+                        return 0;
+                default:
+                        return option_refuse("top", c, argv, usage);
+                }
+        if (argc - optind != 1) {
+                fprintf(stderr, "stook top: %s\n%s", argc == optind
+                        ? "no process given" : "one process at a time", usage);
+                return STATUS_CANNOT;
+        }
+        o->what = argv[optind];
+        return -1;
+}
+
+int cmd_top(int argc, char **argv)
+{
+        struct options o = { .every = 1 };
+        /* Bytes of slabs, objects, slabs, bytes used, slabs. */
+        struct top_choice choice = { .sort = { 6, 1, 1, 3, 1 } };
+        struct top_state state = { 0 };
+        struct target t;
+        int status = parse(argc, argv, &o, &choice);
+
+        if (status >= 0)
+                return status;
+        status = target_open(&t, "top", o.what, NULL, o.library);
+        if (status)
+                return status;
+        if (t.is_core) {
+                fprintf(stderr, "stook top: %s is a core; `stook info` shows it\n", o.what);
+                status = STATUS_CANNOT;
+        } else {
+                state.target = &t;
+                state.library = target_next(&t, NULL);
+                status = top_run(&state, &choice, o.every);
+                top_free(&state);
+        }
+        target_close(&t);
+        return status;
+}

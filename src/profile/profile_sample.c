@@ -1,0 +1,109 @@
+/*
+ * Purpose: see profile.h: which allocations are sampled, and what each stands for.
+ * A stripe counts bytes down to its next point. The allocation that reaches it is sampled, and
+ * draws the next one. Meanwhile other threads, and handlers, find 0 or less there. Such a call
+ * draws a point for itself alone: because points are independent, it is sampled with the right
+ * probability, and what it took off the stripe does not matter.
+ */
+#include "os/os.h"
+#include "profile/profile_table.h"
+#include "stack/stack.h"
+
+struct stook_profile_stripe stook_profile_stripes[STOOK_PROFILE_STRIPES];
+static uint64_t interval;               /* const after the start; 0: not started */
+
+/* ---- numbers, without libm ---- */
+
+/* The natural logarithm of @x from 0 (excluded) to 1. Its error is below 1e-12. */
+static double logarithm(double x)
+{
+        double power = 0, s, square, sum = 0;
+
+        for (; x < 0.70710678118654752; x *= 2)
+                power++;
+        s = (x - 1) / (x + 1);
+        square = s * s;
+        for (int n = 15; n > 0; n -= 2)
+                sum = sum * square + 1.0 / n;
+        return 2 * s * sum - power * 0.69314718055994531;
+}
+
+/* 1 - exp(-@x), exact for small @x, too. */
+static double share_of(double x)
+{
+        unsigned halved = 0;
+        double sum = 0, term;
+
+        if (x > 40)
+                return 1;
+        for (; x > 0.25; x /= 2)
+                halved++;
+        term = x;
+        for (int n = 2; n < 12; n++) {
+                sum += term;
+                term *= -x / n;
+        }
+        for (; halved; halved--)
+                sum *= 2 - sum;
+        return sum;
+}
+
+/* Bytes to the next point, at least 1. */
+static int64_t draw(void)
+{
+        double uniform = ((double)(stook_os_random() >> 11) + 1) * 0x1p-53;
+        double bytes = -logarithm(uniform) * (double)interval;
+
+        return bytes < 0x1p62 ? (int64_t)bytes + 1 : INT64_C(1) << 62;
+}
+
+/* ---- samples ---- */
+
+bool stook_profile_start(uint64_t bytes)
+{
+        if (!stook_profile_table_start(bytes))
+                return false;
+        interval = bytes;
+        for (unsigned i = 0; i < STOOK_PROFILE_STRIPES; i++)
+                stook_profile_stripes[i].left = draw();
+        return true;
+}
+
+uint64_t stook_profile_interval(void)
+{
+        return interval;
+}
+
+static void count(const void *object, size_t bytes)
+{
+        double stands_for = 1 / share_of((double)bytes / (double)interval);
+        double part = 1 << STOOK_PROFILE_PART_BITS;
+        struct stook_profile_sums parts = {
+                .objects = (uint64_t)(stands_for * part + 0.5),
+                .bytes = (uint64_t)(stands_for * (double)bytes * part + 0.5),
+        };
+        struct stook_profile_bucket *bucket = stook_profile_bucket(stook_stack_here(2));
+
+        if (!bucket) {
+                stook_profile_count_lost();
+                return;
+        }
+        __atomic_fetch_add(&bucket->allocated.objects, parts.objects, __ATOMIC_RELAXED);
+        __atomic_fetch_add(&bucket->allocated.bytes, parts.bytes, __ATOMIC_RELAXED);
+        if (stook_profile_enter(object, bucket, parts))
+                return;
+        stook_profile_count_lost();
+        __atomic_fetch_add(&bucket->freed.objects, parts.objects, __ATOMIC_RELAXED);
+        __atomic_fetch_add(&bucket->freed.bytes, parts.bytes, __ATOMIC_RELAXED);
+}
+
+STOOK_NOINLINE void stook_profile_sample(struct stook_profile_stripe *stripe, int64_t before,
+                                         const void *object, size_t bytes)
+{
+        bool reached = before > 0;
+
+        if (reached)
+                __atomic_store_n(&stripe->left, draw(), __ATOMIC_RELAXED);
+        if (reached || draw() <= (int64_t)bytes)
+                count(object, bytes);
+}

@@ -1,0 +1,334 @@
+#!/usr/bin/env python3
+"""Proves: a heap profile's estimates are those of the program's allocations, within the error of
+samples, for each of its stacks; it is written at the end, on a signal and by a call; forks, threads
+and handlers do not harm it; pprof's schema is kept to; damage is one line, and never a crash."""
+import os
+import random
+import signal
+import subprocess
+import unittest
+import xml.etree.ElementTree
+
+from stook import BUILD, Compiled, DROP_IN, main, stook
+
+MIX = """
+#include <stdlib.h>
+#include <unistd.h>
+#define KEEP __attribute__((noinline))
+KEEP void *small(void) { void *p = malloc(24); __asm__ volatile("" : "+r"(p)); return p; }
+KEEP void *middle(void) { void *p = malloc(1000); __asm__ volatile("" : "+r"(p)); return p; }
+KEEP void *big(void) { void *p = malloc(300000); __asm__ volatile("" : "+r"(p)); return p; }
+KEEP void *churn(void) { void *p = calloc(10, 50); __asm__ volatile("" : "+r"(p)); return p; }
+int main(void)
+{
+        for (int i = 0; i < 200000; i++)
+                if (!small())
+                        return 1;
+        for (int i = 0; i < 8000; i++)
+                if (!middle())
+                        return 1;
+        for (int i = 0; i < 50; i++)
+                if (!big())
+                        return 1;
+        for (int i = 0; i < 40000; i++)
+                free(churn());
+        return 0;
+}"""
+# function: objects, bytes of each, are they in use
+MIX_HAS = {"small": (200000, 24, True), "middle": (8000, 1000, True), "big": (50, 300000, True),
+           "churn": (40000, 500, False)}
+
+
+def varint(data, at):
+    n = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        n |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            return n, at
+
+
+def fields(data):
+    at = 0
+    while at < len(data):
+        tag, at = varint(data, at)
+        value, at = varint(data, at)
+        if tag & 7:
+            assert tag & 7 == 2 and at + value <= len(data)
+            value, at = data[at:at + value], at + value
+        yield tag >> 3, value
+
+
+class Profile(Compiled):
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def folded(self, path, kind):
+        """What each function has, with all that it called."""
+        done = stook("profile", "--folded", "--type", kind, path)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        sums = {}
+        for line in done.stdout.splitlines():
+            stack, value = line.rsplit(" ", 1)
+            for name in set(stack.split(";")):
+                sums[name] = sums.get(name, 0) + int(value)
+        return sums
+
+    def near(self, value, expected, share):
+        self.assertLess(abs(value - expected), share * expected, (value, expected))
+
+    def test_mix(self):
+        """Four stacks of known objects. With one sample in 2 KiB the least of them has 2300
+        samples, so its error is 2 %; 15 % is seven times that."""
+        program = self.compile("mix", MIX, "-g", "-rdynamic")
+        path = self.path("mix.pb")
+        done = stook("run", "--profile", path + ",interval=2K", "--", program)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        kinds = {kind: self.folded(path, kind) for kind in
+                 ("alloc_objects", "alloc_space", "inuse_objects", "inuse_space")}
+        if "main" not in kinds["alloc_space"]:
+            self.skipTest("stook was built without libdw")
+        for name, (count, size, in_use) in MIX_HAS.items():
+            self.near(kinds["alloc_objects"][name], count, 0.15)
+            self.near(kinds["alloc_space"][name], count * size, 0.15)
+            if in_use:
+                self.near(kinds["inuse_objects"][name], count, 0.15)
+                self.near(kinds["inuse_space"][name], count * size, 0.15)
+            else:
+                self.assertNotIn(name, kinds["inuse_space"])
+        top = stook("profile", "--top", "1", path)
+        self.assertRegex(top.stdout, r"(?s)^inuse_space: 2.\.. MiB, by samples of one in 2.0 KiB"
+                         r"\n\n1.\.. MiB, .* %\n        big ")
+
+    def test_each_byte(self):
+        """With an interval of 1 every object is sampled, and counts once."""
+        program = self.compile("exact", """
+#include <stdlib.h>
+int main(void)
+{
+        void *p[1000];
+        for (int i = 0; i < 1000; i++)
+                p[i] = malloc(100);
+        for (int i = 0; i < 400; i++)
+                free(p[i]);
+        p[0] = realloc(malloc(1 << 20), 3 << 20);
+        return !p[0];
+}""", "-g", "-rdynamic")
+        path = self.path("exact.pb")
+        self.assertEqual(stook("run", "--profile", path + ",interval=1", "--", program).stderr, "")
+        if "main" not in self.folded(path, "inuse_objects"):
+            self.skipTest("stook was built without libdw")
+        self.assertEqual(self.folded(path, "alloc_objects")["main"], 1002)
+        self.assertEqual(self.folded(path, "inuse_objects")["main"], 601)
+        self.assertEqual(self.folded(path, "inuse_space")["main"], 600 * 100 + (3 << 20))
+
+    def test_schema(self):
+        """Names of values, numbers of strings, locations and mappings that are there."""
+        program = self.compile("mix", MIX)
+        path = self.path("schema.pb")
+        stook("run", "--profile", path, "--", program)
+        with open(path, "rb") as f:
+            data = list(fields(f.read()))
+        strings = [v.decode() for f, v in data if f == 6]
+        self.assertEqual(strings[0], "")
+        types = [dict(fields(v)) for f, v in data if f == 1]
+        self.assertEqual([(strings[t[1]], strings[t[2]]) for t in types],
+                         [("alloc_objects", "count"), ("alloc_space", "bytes"),
+                          ("inuse_objects", "count"), ("inuse_space", "bytes")])
+        self.assertEqual(strings[dict(data)[14]], "inuse_space")
+        self.assertEqual(dict(data)[12], 524288)
+        mappings = {dict(fields(v))[1]: dict(fields(v)) for f, v in data if f == 3}
+        self.assertIn(program, {strings[m[5]] for m in mappings.values()})
+        locations = {}
+        for f, v in data:
+            if f == 4:
+                where = dict(fields(v))
+                self.assertNotIn(where[1], locations)
+                locations[where[1]] = where
+                if 2 in where:
+                    mapping = mappings[where[2]]
+                    self.assertTrue(mapping[2] <= where[3] < mapping[3])
+        used = 0
+        for f, v in data:
+            if f == 2:
+                sample = dict(fields(v))
+                at = 0
+                while at < len(sample[1]):
+                    location, at = varint(sample[1], at)
+                    self.assertIn(location, locations)
+                    used += 1
+        self.assertGreater(used, 0)
+
+    def test_when(self):
+        """By a call, on a signal, and at the end of each process; a file is whole or not there."""
+        source = """
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int stook_profile_write(const char *path);
+int main(int argc, char **argv)
+{
+        if (argc > 1 && !malloc(100000))
+                return 1;
+        if (stook_profile_write(argv[1]) || stook_profile_write("") != -22)
+                return 2;
+        raise(SIGUSR2);
+        if (!malloc(100000))
+                return 1;
+        raise(SIGUSR2);
+        if (!fork())
+                exit(0);
+        wait(0);
+        return 0;
+}"""
+        program = self.compile("when", source, "-L" + BUILD, "-lstook-malloc",
+                               "-Wl,-rpath," + BUILD)
+        called = self.path("called.pb")
+        folder = self.path("when.d")
+        os.mkdir(folder)
+        done = subprocess.run([program, called], cwd=folder, capture_output=True, text=True,
+                              env={"STOOK_PROFILE": f"p-%p.pb,interval=1,signal={signal.SIGUSR2}"})
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        names = sorted(os.listdir(folder))
+        self.assertEqual(len(names), 4, names)
+        self.assertEqual(sorted(n.split(".", 1)[1] for n in names), ["pb", "pb", "pb.1", "pb.2"])
+        parent = os.path.join(folder, next(n for n in names if n.endswith("pb.1")))
+        size = {end: sum(int(line.rsplit(" ", 1)[1]) for line in
+                         stook("profile", "--folded", parent[:-2] + end).stdout.splitlines())
+                for end in ("", ".1", ".2")}
+        self.assertEqual(size[".2"] - size[".1"], 100000)
+        self.assertEqual(stook("profile", called).returncode, 0)
+        done = subprocess.run([program], capture_output=True, env={})
+        self.assertEqual(done.returncode, 2)            # no profile: -ENOTSUP
+
+    def test_storm(self):
+        """Threads and handlers on all paths, forks meanwhile, every object sampled: nothing is in
+        use at the end but what is."""
+        program = self.compile("storm", """
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+__attribute__((noinline)) void *mine(size_t n)
+{
+        void *p = malloc(n);
+        __asm__ volatile("" : "+r"(p));
+        return p;
+}
+static void tick(int n) { (void)n; free(mine(50)); }
+static void *work(void *x)
+{
+        void *p[16] = { 0 };
+        for (unsigned i = 0; i < 20000; i++) {
+                free(p[i % 16]);
+                p[i % 16] = mine(1 + i % 3000);
+        }
+        for (int i = 0; i < 16; i++)
+                free(p[i]);
+        return x;
+}
+int main(void)
+{
+        struct itimerval t = { { 0, 1000 }, { 0, 1000 } };
+        pthread_t threads[4];
+        struct sigaction action = { .sa_handler = tick, .sa_flags = SA_RESTART };
+        sigaction(SIGALRM, &action, 0);
+        setitimer(ITIMER_REAL, &t, 0);
+        for (int i = 0; i < 4; i++)
+                pthread_create(&threads[i], 0, work, 0);
+        for (int i = 0; i < 5; i++) {
+                pid_t child = fork();
+                if (!child) {
+                        work(0);
+                        _exit(0);
+                }
+                while (waitpid(child, 0, 0) < 0)
+                        ;
+        }
+        for (int i = 0; i < 4; i++)
+                pthread_join(threads[i], 0);
+        t = (struct itimerval){ 0 };
+        setitimer(ITIMER_REAL, &t, 0);
+        return !mine(777);
+}""", "-pthread", "-g", "-rdynamic")
+        path = self.path("storm.pb")
+        done = stook("run", "--profile", path + ",interval=64", "--", program)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        sums = self.folded(path, "inuse_space")
+        if "main" not in sums:
+            self.skipTest("stook was built without libdw")
+        self.assertEqual(sums["mine"], 777)
+        self.assertGreater(self.folded(path, "alloc_objects")["mine"], 80000)
+
+    def test_picture(self):
+        """A flame graph is XML, and the widths of boxes are the shares."""
+        program = self.compile("mix", MIX, "-g", "-rdynamic")
+        path = self.path("picture.pb")
+        stook("run", "--profile", path + ",interval=2K", "--", program)
+        done = stook("profile", "--svg", path)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        root = xml.etree.ElementTree.fromstring(done.stdout)
+        width = {}
+        for group in root.iter("{http://www.w3.org/2000/svg}g"):
+            width[group[0].text.split(":")[0]] = float(group[1].get("width"))
+        self.near(width["all"], 1180, 0.01)
+        if "main" not in width:
+            self.skipTest("stook was built without libdw")
+        self.near(width["big"], 1180 * 15e6 / 27.8e6, 0.15)
+
+    def test_refused(self):
+        for value in ("", ",interval=1", "x,interval=0", "x,interval=1Q", "x,speed=1",
+                      "x,signal=65", "x,signal=1,"):
+            done = subprocess.run(["true"], env={"LD_PRELOAD": DROP_IN, "STOOK_PROFILE": value},
+                                  capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stderr), (0, f"stook: STOOK_PROFILE={value}: "
+                             "takes FILE[,interval=BYTES][,signal=NUMBER]\n"))
+        done = subprocess.run(["true"], env={"LD_PRELOAD": DROP_IN, "STOOK_PROFILE": "/no/x"},
+                              capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stderr),
+                         (0, "stook: /no/x: no heap profile: error 2\n"))
+        for args, says in ((["x", "--", "true"], None), (["x,speed=1", "true"], "--profile takes"),
+                           (["x", "--repeat", "2", "true"], "--profile is for one run")):
+            done = stook("run", "--profile", *args, cwd=self.folder)
+            self.assertEqual(done.returncode, 2 if says else 0)
+            self.assertTrue(done.stderr.startswith("stook run: " + says if says else ""))
+        for args, says in (([], "one heap profile is wanted"), (["-x"], "no option -x"),
+                           (["--svg", "--folded", "x"], "--folded or --svg, not both"),
+                           (["--top", "0", "x"], "--top takes a number"),
+                           (["/nonexistent"], "/nonexistent: No such file"),
+                           (["/dev/null"], "/dev/null: Invalid argument")):
+            done = stook("profile", *args)
+            self.assertEqual(done.returncode, 2)
+            self.assertTrue(done.stderr.startswith("stook profile: " + says), done.stderr)
+
+    def test_damage(self):
+        """Random changes: status 0 or 2, and one line."""
+        seed = int(os.environ.get("SEED", random.randrange(1 << 32)))
+        print("SEED", seed)
+        rng = random.Random(seed)
+        path = self.path("damage.pb")
+        stook("run", "--profile", path, "--", self.compile("mix", MIX))
+        with open(path, "rb") as f:
+            good = f.read()
+        for i in range(100):
+            data = bytearray(good[:rng.randrange(len(good))] if i % 4 == 0 else good)
+            for _ in range(rng.randrange(1, 20) if data else 0):
+                data[rng.randrange(len(data))] = rng.randrange(256)
+            with open(path, "wb") as f:
+                f.write(data)
+            done = stook("profile", rng.choice(["--svg", "--folded", "--top=3"]), path)
+            self.assertIn(done.returncode, (0, 2), (seed, i, done))
+            self.assertEqual(done.stderr.count("\n"), 1 if done.returncode else 0, (seed, i, done))
+        with open(path, "wb") as f:
+            f.write(b"\x1f\x8b" + good)
+        self.assertEqual(stook("profile", path).stderr,
+                         f"stook profile: {path}: compressed: gunzip it first\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,61 @@
+#!/usr/bin/env python3
+"""
+Proves what bench/policies.py writes from what was measured: a row for each setting with medians, a
+dash for what failed, and a curve in which each setting has its letter at its place.
+"""
+
+import os
+import pathlib
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(os.environ["STOOK_SOURCE"]) / "bench"))
+
+import policies                                             # noqa: E402
+
+ABOUT = {"processor": "a processor", "cpus": 2, "kernel": "6", "libc": "glibc 2"}
+
+
+def setting(name, rounds):
+    made = policies.Setting(name, None, {})
+    made.rounds = rounds
+    return made
+
+
+def one_round(faults, kept):
+    values = {cell: faults for cell in policies.PHASES}
+    return values | {"faults": faults, "kept": kept, "silent": 7, "called": 3, "ms": 1.5, "end": 12}
+
+
+class Page(unittest.TestCase):
+    def setUp(self):
+        self.settings = [setting("first", [one_round(f, 50) for f in (0.9, 0.1, 0.2)]),
+                         setting("second", [one_round(0.8, 100)]), setting("third", [])]
+
+    def test_a_row_has_the_medians(self):
+        rows = policies.table(self.settings)
+        cells = [c.strip() for c in rows[2].split("|")[1:-1]]
+        self.assertEqual(cells, ["first"] + ["0.20"] * 6 + ["50", "7", "3", "1.50", "12"])
+        self.assertEqual({row.count("|") for row in rows}, {rows[0].count("|")})
+
+    def test_what_failed_is_a_dash(self):
+        cells = [c.strip() for c in policies.table(self.settings)[4].split("|")[1:-1]]
+        self.assertEqual(cells, ["third"] + ["-"] * 11)
+
+    def test_letters_have_their_places(self):
+        lines = policies.curve([("a", 0, 0), ("b", 10, 4), ("c", 10, 4), ("d", 5, 2)], 20, 8)
+        plot = [line.partition("|")[2] for line in lines[:9]]
+        self.assertEqual(plot[8].index("a"), 0)
+        self.assertEqual(plot[0].index("b"), 20)
+        self.assertEqual(plot[0].index("c"), 21)        # beside the one that has its place
+        self.assertEqual(plot[4].index("d"), 10)
+        self.assertEqual(sum(row.count(letter) for row in plot for letter in "abcd"), 4)
+        self.assertEqual(lines[-4:], ["a  a", "b  b", "c  c", "d  d"])
+
+    def test_the_page_leaves_out_of_the_curve_what_failed(self):
+        text = policies.page(self.settings, ABOUT, 3, 100)
+        self.assertIn("a  first\nb  second\n```\n", text)
+
+
+if __name__ == "__main__":
+    unittest.main()
