@@ -74,7 +74,8 @@ static void write_shape(const struct heap_cache *c, struct json *j)
         json_count(j, "slab_size", k->slabs.stride);
         json_count(j, "objs_per_slab", k->slabs.objects);
         json_count(j, "slab_bytes", k->slabs.slab_bytes);
-        json_bool(j, "ctor", k->slabs.ctor);
+        json_bool(j, "ctor", info_ctor(c));
+        json_string(j, "debug", info_debug(c, letters));
         json_count(j, "sheaf_capacity", k->barns.capacity);
         json_count(j, "barn_full_limit", k->barns.full_limit);
         json_count(j, "barn_empty_limit", k->barns.empty_limit);

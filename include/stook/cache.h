@@ -46,7 +46,10 @@ extern "C" {
 struct stook_cache;
 struct stook_rcu;
 
-/* Cache flags. stook_cache_create() refuses every other bit with ENOTSUP. */
+/*
+ * Cache flags, besides the debug modes of <stook/debug.h>. stook_cache_create() refuses every other
+ * bit with ENOTSUP.
+ */
 
 /* Align objects to cache lines of 64 bytes. Objects of 32 bytes or less share a line. */
 #define STOOK_HWCACHE_ALIGN    (UINT64_C(1) << 0)

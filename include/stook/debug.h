@@ -15,6 +15,28 @@
 extern "C" {
 #endif
 
+/*
+ * Debug modes, as cache flags: or'ed into `flags` of struct stook_cache_args, besides those of
+ * <stook/cache.h>. STOOK_DEBUG=LETTERS,CACHE in the environment does the same without a change of
+ * the program: stook-env(7). A cache with a mode has no sheaves, and is never shared. Its objects
+ * take more memory, and every call more time. What is found at fault is reported, and never handed
+ * out again.
+ */
+/* The state of each object, at each step; and the sizes that frees name. */
+#define STOOK_DEBUG_F (UINT64_C(1) << 16)
+/* Red zones of at least 16 bytes before and behind each object. */
+#define STOOK_DEBUG_Z (UINT64_C(1) << 17)
+/* Poison in free objects. Not where a constructor or a reader wants their content. */
+#define STOOK_DEBUG_P (UINT64_C(1) << 18)
+/* Where an object was allocated and freed: thread, time and call stack. */
+#define STOOK_DEBUG_U (UINT64_C(1) << 19)
+/* A line on standard error for each allocation and each free. */
+#define STOOK_DEBUG_T (UINT64_C(1) << 20)
+/* The cache is one of those whose allocations may be made to fail. */
+#define STOOK_DEBUG_A (UINT64_C(1) << 21)
+/* Freed objects wait in a quarantine: 1 MiB of all caches, if STOOK_DEBUG does not say more. */
+#define STOOK_DEBUG_Q (UINT64_C(1) << 22)
+
 /* What is wrong. */
 enum stook_fault {
         STOOK_FAULT_FOREIGN = 1,        /* the pointer is outside all memory of the library */
@@ -64,6 +86,25 @@ STOOK_PUBLIC void stook_on_report(void (*call)(const struct stook_report *report
  * Threads: MT-safe, not signal-safe.
  */
 STOOK_PUBLIC int stook_cache_validate(struct stook_cache *cache);
+
+/*
+ * stook_leak_check() - report objects that nothing in the program leads to any more
+ * A copy of the process is searched, while other threads go on: data, stacks, thread storage, what
+ * the program mapped, and all objects. A word that could be an address within an object counts as a
+ * pointer to it. What only registers of other threads lead to counts as lost, and so does an object
+ * whose address is kept in another form. Looked at are objects of caches with mode U
+ * (STOOK_DEBUG), and large objects of malloc's. Each group of objects that were allocated by the
+ * same calls is reported on standard error, but for those below functions that STOOK_SUPPRESS
+ * names.
+ * Return: objects that are lost; or
+ *   -ENODATA no cache has mode U
+ *   -EAGAIN  the system makes no process
+ *   -EDEADLK called in a callback of stook_cache_for_each(); it is reported
+ *   -ENOMEM  the library could not be started
+ *   -EIO     the search failed: no memory, or memory cannot be read
+ * Threads: MT-safe, not signal-safe.
+ */
+STOOK_PUBLIC long stook_leak_check(void);
 
 /*
  * stook_validate_all() - check the whole heap while other threads use it

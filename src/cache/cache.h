@@ -19,6 +19,7 @@
 
 #include <stook/cache.h>
 #include "barn/barn.h"
+#include "debug/debug.h"
 #include "rcu/rcu.h"
 #include "slab/slab.h"
 #include "slot/slot.h"
@@ -49,6 +50,9 @@ struct stook_cache {
         struct stook_slabs    slabs;
         struct stook_counters counters;
         struct stook_rcu_cache rcu;
+        /* const: the user's; slabs.ctor may be another one. NULL: none */
+        void                (*ctor)(void *object, void *ctor_data);
+        struct stook_debug    debug;    /* if `watch` says so */
 } STOOK_ALIGNED(STOOK_CACHELINE);
 
 _Static_assert(offsetof(struct stook_cache, front.line) == 0, "layout v1");
@@ -100,6 +104,7 @@ struct stook_class_args {
         unsigned capacity, full_limit;
         uint64_t flags;
         uint32_t watch;         /* enum stook_watch */
+        uint64_t debug;         /* STOOK_DEBUG_* */
 };
 struct stook_cache *stook_cache_create_at(const struct stook_class_args *args);
 /* Default sheaf capacity by stride, rounded to the sheaf's memory. */

@@ -24,7 +24,7 @@ STOOK_API void *stook_cache_zalloc(struct stook_cache *cache)
 {
         void *object;
 
-        if (STOOK_UNLIKELY(!cache || cache->slabs.ctor)) {
+        if (STOOK_UNLIKELY(!cache || cache->ctor)) {
                 errno = EINVAL;
                 return NULL;
         }

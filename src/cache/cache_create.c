@@ -12,12 +12,14 @@
 
 #include "cache/cache_account.h"
 #include "cache/cache_watch.h"
+#include "debug/quarantine.h"
 #include "gate/gate.h"
 #include "os/os.h"
 #include "slot/slot_node.h"
+#include "stack/stack.h"
 
 #define FLAGS_HERE \
-        (STOOK_HWCACHE_ALIGN | STOOK_MERGE | FLAGS_ALONE)
+        (STOOK_HWCACHE_ALIGN | STOOK_MERGE | STOOK_DEBUG_FLAGS | FLAGS_ALONE)
 /* Of caches that are not merged. */
 #define FLAGS_ALONE \
         (STOOK_NO_SHEAVES | STOOK_RANDOM_ORDER | STOOK_RCU | STOOK_ACCOUNT | STOOK_TYPESAFE_BY_RCU)
@@ -106,6 +108,7 @@ struct plan {
         unsigned full_limit, empty_limit;
         bool     grows;                 /* capacity and limits may change by themselves */
         uint32_t watch;                 /* enum stook_watch */
+        uint64_t debug;                 /* STOOK_DEBUG_* */
         void   (*ctor)(void *object, void *ctor_data);
         void    *ctor_data;
         const struct stook_rcu *rcu;
@@ -155,13 +158,79 @@ static int choose_line(struct stook_cache *cache)
         return 0;
 }
 
+/*
+ * Words of this library behind an object: the group's (cache_account.h), then the hidden one of
+ * frees by RCU. Returns where they end.
+ */
+static size_t place_words(const struct plan *plan, uint32_t *hidden_offset)
+{
+        size_t bytes = plan->size;
+
+        if (plan->flags & STOOK_ACCOUNT)
+                bytes = stook_account_offset(plan->size) + STOOK_ACCOUNT_BYTES;
+        if (plan->flags & STOOK_RCU) {
+                *hidden_offset = (uint32_t)stook_account_offset(bytes);
+                bytes = *hidden_offset + sizeof(struct stook_link);
+        }
+        return bytes;
+}
+
+/* Sets what is between and behind the objects of a debugged cache. Returns its bytes. */
+static size_t make_debug(struct stook_cache *cache, const struct plan *plan, size_t bytes,
+                         uint32_t hidden_offset)
+{
+        bool has_words = plan->flags & (STOOK_ACCOUNT | STOOK_RCU);
+
+        if (plan->debug & STOOK_DEBUG_Q)
+                stook_quarantine_start(stook_debug_quarantine_bytes());
+        return stook_debug_init(&cache->debug, &(struct stook_debug_args){
+                .flags = plan->debug,
+                .name = cache->name,
+                .slabs = &cache->slabs,
+                .object_bytes = plan->size,
+                .words = has_words ? stook_account_offset(plan->size) : plan->size,
+                .words_end = bytes,
+                .hidden = hidden_offset,
+                .align = plan->align,
+                .accounted = plan->flags & STOOK_ACCOUNT,
+                .poisons = !plan->ctor && !(plan->flags & STOOK_TYPESAFE_BY_RCU),
+                .ctor = plan->ctor,
+                .ctor_data = plan->ctor_data,
+        });
+}
+
+static int make_slabs(struct stook_cache *cache, const struct plan *plan, uint32_t *hidden_offset)
+{
+        struct stook_slabs_args args = {
+                .name = cache->name,
+                .cache_index = cache->index,
+                .object_size = place_words(plan, hidden_offset),
+                .align = plan->align,
+                .slab_objects = plan->slab_objects,
+                .random_order = plan->flags & STOOK_RANDOM_ORDER,
+                .keep_none = stook_cache_options.tiny,
+                .give_later = plan->flags & STOOK_TYPESAFE_BY_RCU ? stook_cache_give_later : NULL,
+                .ctor = plan->ctor,
+                .ctor_data = plan->ctor_data,
+                .counters = &cache->counters,
+        };
+
+        cache->debug.flags = 0;
+        if (STOOK_UNLIKELY(plan->debug)) {
+                args.tail_bytes = make_debug(cache, plan, args.object_size, *hidden_offset);
+                args.keep_first = true;
+                args.ctor = stook_debug_make;
+                args.ctor_data = &cache->debug;
+        }
+        return stook_slabs_init(&cache->slabs, &args);
+}
+
 /* Registry mutex held. */
 static int make(unsigned index, const struct plan *plan, struct stook_cache **made)
 {
         struct stook_cache *cache;
         uint32_t hidden_offset = 0;
         unsigned capacity;
-        size_t bytes;
         bool grows;
         int error = stook_registry_take(index, &cache);
 
@@ -182,27 +251,9 @@ static int make(unsigned index, const struct plan *plan, struct stook_cache **ma
         cache->references = 1;
         cache->second_index = 0;
         cache->watch = plan->watch;
+        cache->ctor = plan->ctor;
 
-        bytes = plan->size;
-        if (plan->flags & STOOK_ACCOUNT)
-                bytes = stook_account_offset(plan->size) + STOOK_ACCOUNT_BYTES;
-        if (plan->flags & STOOK_RCU) {
-                hidden_offset = (uint32_t)stook_account_offset(bytes);
-                bytes = hidden_offset + sizeof(struct stook_link);
-        }
-        error = stook_slabs_init(&cache->slabs, &(struct stook_slabs_args){
-                .name = cache->name,
-                .cache_index = cache->index,
-                .object_size = bytes,
-                .align = plan->align,
-                .slab_objects = plan->slab_objects,
-                .random_order = plan->flags & STOOK_RANDOM_ORDER,
-                .keep_none = stook_cache_options.tiny,
-                .give_later = plan->flags & STOOK_TYPESAFE_BY_RCU ? stook_cache_give_later : NULL,
-                .ctor = plan->ctor,
-                .ctor_data = plan->ctor_data,
-                .counters = &cache->counters,
-        });
+        error = make_slabs(cache, plan, &hidden_offset);
         if (error)
                 goto give;
         capacity = capacity_of(plan, cache->slabs.stride);
@@ -220,6 +271,7 @@ static int make(unsigned index, const struct plan *plan, struct stook_cache **ma
                 goto give;
         stook_rcu_cache_init(&cache->rcu, &cache->front, plan->rcu, hidden_offset,
                              stook_cache_is_accounted(cache));
+        cache->rcu.debugged = plan->debug;
 
         grows = plan->grows && stook_cache_options.capacity < 0 && !has_no_sheaves(plan);
         if (grows)
@@ -282,6 +334,8 @@ STOOK_API struct stook_cache *stook_cache_create(const char *name, size_t size,
 
         if (args && args->rcu)
                 stook_rcu_find_default_limit();
+        if (args && (args->flags & STOOK_DEBUG_U))
+                stook_stack_start();
 
         struct plan plan = {
                 .name = name,
@@ -296,8 +350,8 @@ STOOK_API struct stook_cache *stook_cache_create(const char *name, size_t size,
                 .ctor = args ? args->ctor : NULL,
                 .ctor_data = args ? args->ctor_data : NULL,
                 .rcu = args ? args->rcu : NULL,
-                .watch = stook_watch_wanted(name),
         };
+        plan.watch = stook_watch_wanted(name, plan.flags & STOOK_DEBUG_FLAGS, &plan.debug);
         plan.align = natural_align(size, plan.flags);
         if (args && args->align > plan.align)
                 plan.align = args->align;
@@ -337,7 +391,7 @@ struct stook_cache *stook_cache_create_at(const struct stook_class_args *args)
                 .name = args->name, .size = args->size, .align = args->align,
                 .capacity = (int)args->capacity, .flags = args->flags | STOOK_CACHE_OF_MALLOC,
                 .full_limit = args->full_limit, .empty_limit = STOOK_BARN_EMPTY, .grows = true,
-                .watch = args->watch,
+                .watch = args->watch, .debug = args->debug,
         };
         struct stook_cache *cache = NULL;
 

@@ -10,7 +10,7 @@
 #include <limits.h>
 #include <string.h>
 
-#include "cache/cache.h"
+#include "cache/cache_watch.h"
 #include "evacuate/evacuate.h"
 #include "gate/gate.h"
 #include "pages/span.h"
@@ -64,13 +64,19 @@ static bool is_in_lent(const struct left *left, const void *object)
 
 static void name_left(void *object, void *slab, void *data)
 {
+        struct stook_report_about about;
         struct left *left = data;
 
         if (left->named == LEFT_NAMED || is_in_lent(left, object))
                 return;
         left->named++;
-        stook_report_found(STOOK_FAULT_OBJECTS_LEFT, object, left->cache->name, slab,
-                           (uintptr_t)object - (uintptr_t)slab, NULL);
+        about = (struct stook_report_about){
+                .fault = STOOK_FAULT_OBJECTS_LEFT, .object = object,
+                .cache_name = left->cache->name, .slab = slab,
+                .offset = (uintptr_t)object - (uintptr_t)slab,
+        };
+        stook_watch_describe(left->cache, object, &about);
+        stook_report_about_found(&about);
 }
 
 struct lent {
@@ -202,6 +208,7 @@ STOOK_API int stook_cache_destroy(struct stook_cache *cache)
         config = cache->front.config;
         __atomic_store_n(&cache->front.config, config | 1, __ATOMIC_SEQ_CST);
         closed = stook_barns_close(&cache->barns);
+        stook_watch_end(cache);
         evacuated = closed && stook_cache_empty(cache);
         objects = evacuated ? stook_slabs_objects_out(&cache->slabs) : 0;
         if (evacuated)

@@ -8,7 +8,7 @@
  */
 #include <errno.h>
 
-#include "cache/cache_slow.h"
+#include "cache/cache_watch.h"
 #include "cache/object_id.h"
 #include "pages/span.h"
 #include "report/report.h"
@@ -19,10 +19,17 @@ static void report(enum stook_fault fault, const struct stook_cache *or_null, ui
                    const void *object, const char *detail)
 {
         const struct stook_span *span = stook_entry_cache(entry) ? stook_entry_span(entry) : NULL;
+        struct stook_report_about about = {
+                .fault = fault, .object = object, .detail = detail,
+                .cache_name = or_null ? or_null->name : NULL,
+        };
 
-        stook_report_fault(fault, object, or_null ? or_null->name : NULL,
-                           span ? (const void *)span->start : NULL,
-                           span ? (uintptr_t)object - span->start : 0, detail);
+        if (span) {
+                about.slab = (const void *)span->start;
+                about.offset = (uintptr_t)object - span->start;
+                stook_watch_describe(stook_cache_at(stook_entry_cache(entry)), object, &about);
+        }
+        stook_report_about(&about);
 }
 
 STOOK_COLD void stook_cache_free_misuse(struct stook_cache *or_null, const void *object)

@@ -255,12 +255,12 @@ STOOK_API size_t stook_sheaf_available(const struct stook_sheaf *sheaf)
 static STOOK_NOINLINE void *meet_terms(struct stook_cache *cache, const struct stook_sheaf *sheaf,
                                        void *object)
 {
+        if (stook_cache_is_accounted(cache))
+                stook_account_charge(cache, 1, &object, stook_group_current(), STOOK_CHARGE_FORCE);
         if (STOOK_UNLIKELY(cache->watch))
                 object = stook_watch_lent(cache, object);
         if (stook_sheaf_loan_terms(sheaf) & STOOK_LOAN_ZERO)
                 memset(object, 0, stook_slow_bytes(cache));
-        if (stook_cache_is_accounted(cache))
-                stook_account_charge(cache, 1, &object, stook_group_current(), STOOK_CHARGE_FORCE);
         return object;
 }
 

@@ -8,7 +8,7 @@
 #include <errno.h>
 
 #include "cache/cache_account.h"
-#include "cache/cache_observe.h"
+#include "cache/cache_watch.h"
 #include "cache/object_id.h"
 #include "pages/pagemap.h"
 #include "pages/span.h"
@@ -28,7 +28,7 @@ STOOK_INLINE int free_of_cache(struct stook_cache *cache, void *object, bool nol
         if (STOOK_UNLIKELY(!stook_cache_owns(cache, object)))
                 return misuse(cache, object);
         if (STOOK_UNLIKELY(cache->watch))
-                stook_observe_free_rcu(cache, object);
+                return stook_watch_free_rcu(cache, object, nolock);
         return stook_rcu_free(&cache->rcu, object, nolock);
 }
 
@@ -78,9 +78,26 @@ STOOK_API void stook_cache_rcu_barrier(struct stook_cache *cache)
 
 /* ---- what src/rcu asks of caches ---- */
 
+/* Frees those of watched caches, to which it matters that readers left. Returns the others. */
+static size_t free_watched(size_t n, void **objects)
+{
+        size_t others = 0;
+
+        for (size_t i = 0; i < n; i++) {
+                uint64_t entry = stook_pagemap_get((uintptr_t)objects[i]);
+                struct stook_cache *cache = stook_cache_at(stook_entry_cache(entry));
+
+                if (stook_entry_cache(entry) && cache->watch)
+                        stook_watch_free(cache, objects[i], STOOK_HOW_READERS);
+                else
+                        objects[others++] = objects[i];
+        }
+        return others;
+}
+
 static void free_mixed(size_t n, void **objects)
 {
-        stook_cache_free_bulk(NULL, n, objects);
+        stook_cache_free_bulk(NULL, free_watched(n, objects), objects);
 }
 
 static void uncharge(struct stook_rcu_cache *rcu, size_t n, void *const *objects)

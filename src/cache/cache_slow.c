@@ -174,13 +174,12 @@ STOOK_INLINE void *alloc_of_group(struct stook_cache *cache, uint64_t how)
                 ? memset(object, 0, stook_slow_bytes(cache)) : object;
 }
 
-void *stook_alloc_slow(struct stook_cache *cache, uint64_t how)
+/* Inlined, so that the call for watched caches costs the others no jump. */
+STOOK_INLINE void *alloc_slow(struct stook_cache *cache, uint64_t how)
 {
         uint64_t named;
         uint16_t group;
 
-        if (STOOK_UNLIKELY(stook_watch_sees(cache, how)))
-                return stook_watch_alloc(cache, how);
         if (STOOK_UNLIKELY(how & STOOK_HOW_NODE) && !stook_slots_by_node)
                 how = stook_how_without_node(how);
         if (STOOK_LIKELY(!stook_cache_is_accounted(cache)))
@@ -193,6 +192,17 @@ void *stook_alloc_slow(struct stook_cache *cache, uint64_t how)
                 return alloc_accounted(cache, how);
         __asm__("" : "+r"(named));              /* or the group is kept in a register beside it */
         return alloc_of_group(cache, named);
+}
+
+void *stook_alloc_slow(struct stook_cache *cache, uint64_t how)
+{
+        return STOOK_UNLIKELY(cache->watch) ? stook_watch_alloc(cache, how)
+                                            : alloc_slow(cache, how);
+}
+
+STOOK_COLD void *stook_alloc_shown(struct stook_cache *cache, uint64_t how)
+{
+        return alloc_slow(cache, how);
 }
 
 /* ---- frees ---- */
@@ -268,14 +278,25 @@ STOOK_INLINE void free_of_group(struct stook_cache *cache, void *object, uint64_
                 free_accounted(cache, object, (uint32_t)named);
 }
 
-void stook_free_slow(struct stook_cache *cache, void *object, uint64_t how)
+STOOK_INLINE void free_slow(struct stook_cache *cache, void *object, uint64_t how)
 {
-        if (STOOK_UNLIKELY(stook_watch_sees(cache, how)))
-                stook_watch_free(cache, object, how);
-        else if (STOOK_LIKELY(!stook_cache_is_accounted(cache)))
+        if (STOOK_LIKELY(!stook_cache_is_accounted(cache)))
                 free_plain(cache, object, how);
         else
                 free_of_group(cache, object, how & ~(uint64_t)STOOK_HOW_MISSED);
+}
+
+void stook_free_slow(struct stook_cache *cache, void *object, uint64_t how)
+{
+        if (STOOK_UNLIKELY(cache->watch))
+                stook_watch_free(cache, object, how);
+        else
+                free_slow(cache, object, how);
+}
+
+STOOK_COLD void stook_free_shown(struct stook_cache *cache, void *object, uint64_t how)
+{
+        free_slow(cache, object, how);
 }
 
 /* ---- many ---- */
@@ -347,11 +368,7 @@ void stook_free_bulk_slow(struct stook_cache *cache, size_t n, void **objects, u
                 stook_watch_free_bulk(cache, n, objects, how);
                 return;
         }
-        if (STOOK_UNLIKELY(how & STOOK_HOW_NOLOCK))
-                stook_lock_raise(0);
         if (stook_cache_is_accounted(cache))
                 stook_account_uncharge(cache, n, objects);
         free_all(cache, n, objects, how);
-        if (STOOK_UNLIKELY(how & STOOK_HOW_NOLOCK))
-                stook_lock_lower();
 }

@@ -36,7 +36,7 @@ enum {
         STOOK_HOW_THISNODE = STOOK_THISNODE,
         STOOK_HOW_NOWAIT   = STOOK_NOWAIT,
         STOOK_HOW_NOLOCK   = STOOK_NOLOCK,
-        STOOK_HOW_WATCHED  = 1 << 8,    /* cache_watch.c has seen the call already */
+        STOOK_HOW_READERS  = 1 << 7,    /* a free: by RCU, and readers have left */
         STOOK_HOW_NODE     = 1 << 9,    /* the word says from which node */
         STOOK_HOW_GROUP    = 1 << 10,   /* the word says which group is charged; or this thread's */
         STOOK_HOW_CHARGED  = 1 << 11,   /* that group has been charged already */
@@ -106,7 +106,7 @@ STOOK_INLINE uint64_t stook_how_without_size(uint64_t how)
 STOOK_INLINE bool stook_flags_good(const struct stook_cache *or_null, unsigned flags)
 {
         return or_null && !(flags & ~(unsigned)STOOK_HOW_FLAGS) &&
-               !((flags & STOOK_ZERO) && or_null->slabs.ctor);
+               !((flags & STOOK_ZERO) && or_null->ctor);
 }
 
 /*
@@ -171,6 +171,10 @@ void *stook_alloc_slow(struct stook_cache *cache, uint64_t how);
 /* @object is known to be one of @cache (object_id.h). A double free is reported. errno stays. */
 void stook_free_slow(struct stook_cache *cache, void *object, uint64_t how);
 
+/* The same of a watched cache, for cache_watch.c, which has seen the call or will. */
+void *stook_alloc_shown(struct stook_cache *cache, uint64_t how);
+void stook_free_shown(struct stook_cache *cache, void *object, uint64_t how);
+
 /*
  * @n objects, charged to the group of this thread; all or none. False: none. errno stays.
  * @how: public flags. STOOK_HOW_THISNODE: all objects are of one node.
@@ -179,7 +183,7 @@ bool stook_alloc_bulk_slow(struct stook_cache *cache, size_t n, void **objects, 
 
 /*
  * @n objects that are known to be of @cache; the array is left in any order. errno stays.
- * @how: STOOK_HOW_NOLOCK or 0.
+ * @how: 0; or STOOK_HOW_NOLOCK, between a raise and a lower (base/lock.h) of the caller.
  */
 void stook_free_bulk_slow(struct stook_cache *cache, size_t n, void **objects, uint64_t how);
 

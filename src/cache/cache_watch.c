@@ -1,25 +1,34 @@
 /*
  * Purpose: see cache_watch.h. Each function makes the call through the funnel, and shows the object
  * to everything that watches the cache: after it was allocated, before it is freed.
- * Failure: as the call itself.
+ * Failure: as the call itself. A debug mode may find the object at fault. Then it is isolated, and
+ * never comes back: an allocation takes another one, a free ends there.
  */
 #include "cache/cache_watch.h"
 
+#include "cache/cache_account.h"
 #include "cache/cache_observe.h"
+#include "debug/quarantine.h"
 #include "os/os.h"
+#include "pages/pagemap.h"
 #include "slot/slot_node.h"
 
-uint32_t stook_watch_wanted(const char *name)
+uint32_t stook_watch_wanted(const char *name, uint64_t own, uint64_t *debug)
 {
-        (void)name;
-        return stook_cache_options.watch;
+        *debug = own | stook_debug_wanted(name);
+        return stook_cache_options.watch | (*debug ? STOOK_WATCH_DEBUG : 0);
+}
+
+bool stook_watch_is_asked(void)
+{
+        return stook_cache_options.watch || stook_debug_is_asked();
 }
 
 /* For the funnel: the objects are zeroed here, and the size is nothing to it. */
 static uint64_t inner(uint64_t how)
 {
-        how = stook_how_without_size(how) & ~(uint64_t)(STOOK_HOW_ZERO | STOOK_HOW_MISSED);
-        return how | STOOK_HOW_WATCHED;
+        how = stook_how_without_size(how);
+        return how & ~(uint64_t)(STOOK_HOW_ZERO | STOOK_HOW_MISSED | STOOK_HOW_READERS);
 }
 
 /* The bytes that the caller asked for. */
@@ -28,22 +37,37 @@ static size_t bytes_of(const struct stook_cache *cache, uint64_t how)
         return stook_how_has_size(how) ? stook_how_size(how) : stook_slow_bytes(cache);
 }
 
-void *stook_watch_alloc(struct stook_cache *cache, uint64_t how)
+static bool is_debugged(const struct stook_cache *cache)
 {
-        void *object = stook_alloc_slow(cache, inner(how));
-
-        if (STOOK_UNLIKELY(!object))
-                return NULL;
-        if (how & STOOK_HOW_ZERO)
-                memset(object, 0, bytes_of(cache, how));
-        stook_observe_alloc(cache, object, bytes_of(cache, how));
-        return object;
+        return cache->debug.flags;
 }
 
-void stook_watch_free(struct stook_cache *cache, void *object, uint64_t how)
+/* ---- allocations ---- */
+
+/* False: the object is isolated. No group is charged for it. */
+static bool show_allocated(struct stook_cache *cache, void *object, size_t bytes)
 {
-        stook_observe_free(cache, object);
-        stook_free_slow(cache, object, inner(how));
+        if (!is_debugged(cache) || stook_debug_alloc(&cache->debug, object, bytes))
+                return true;
+        if (stook_cache_is_accounted(cache))
+                stook_account_uncharge(cache, 1, &object);
+        return false;
+}
+
+void *stook_watch_alloc(struct stook_cache *cache, uint64_t how)
+{
+        size_t bytes = bytes_of(cache, how);
+        void *object;
+
+        do {
+                object = stook_alloc_shown(cache, inner(how));
+                if (STOOK_UNLIKELY(!object))
+                        return NULL;
+        } while (STOOK_UNLIKELY(!show_allocated(cache, object, bytes)));
+        if (how & STOOK_HOW_ZERO)
+                memset(object, 0, bytes);
+        stook_observe_alloc(cache, object, bytes);
+        return object;
 }
 
 bool stook_watch_alloc_bulk(struct stook_cache *cache, size_t n, void **objects, uint64_t how)
@@ -60,14 +84,123 @@ bool stook_watch_alloc_bulk(struct stook_cache *cache, size_t n, void **objects,
         return got == n;
 }
 
+/* There is no other one: the object is made anew, for the call must not fail. */
+static STOOK_COLD void *make_do(struct stook_cache *cache, void *object)
+{
+        void *other = stook_watch_alloc(cache, 0);
+
+        if (other)
+                return other;
+        if (stook_cache_is_accounted(cache))
+                stook_account_charge(cache, 1, &object, stook_group_current(), STOOK_CHARGE_FORCE);
+        stook_debug_make(object, &cache->debug);
+        stook_debug_alloc(&cache->debug, object, stook_slow_bytes(cache));
+        stook_observe_alloc(cache, object, stook_slow_bytes(cache));
+        return object;
+}
+
+void *stook_watch_lent(struct stook_cache *cache, void *object)
+{
+        if (STOOK_UNLIKELY(!show_allocated(cache, object, stook_slow_bytes(cache))))
+                return make_do(cache, object);
+        stook_observe_alloc(cache, object, stook_slow_bytes(cache));
+        return object;
+}
+
+/* ---- frees ---- */
+
+/* For the quarantine: @object leaves it. */
+static size_t leave(void *object, uint64_t how)
+{
+        struct stook_cache *cache = stook_cache_at(
+                stook_entry_cache(stook_pagemap_get((uintptr_t)object)));
+
+        if (stook_debug_leave(&cache->debug, object))
+                stook_free_shown(cache, object, how);
+        return cache->slabs.stride;
+}
+
+static enum stook_debug_freed show_freed(struct stook_cache *cache, void *object, uint64_t how)
+{
+        struct stook_debug_free as = {
+                .has_size = stook_how_has_size(how), .bytes = stook_how_size(how),
+                .waited = how & STOOK_HOW_READERS,
+        };
+
+        return is_debugged(cache) ? stook_debug_free(&cache->debug, object, as) : STOOK_DEBUG_GOES;
+}
+
+void stook_watch_free(struct stook_cache *cache, void *object, uint64_t how)
+{
+        enum stook_debug_freed freed = show_freed(cache, object, how);
+
+        if (freed == STOOK_DEBUG_KEPT)
+                return;
+        stook_observe_free(cache, object);
+        if (freed == STOOK_DEBUG_GOES)
+                stook_free_shown(cache, object, inner(how));
+        else
+                stook_quarantine_put(object, cache->slabs.stride, how & STOOK_HOW_NOLOCK, leave);
+}
+
 void stook_watch_free_bulk(struct stook_cache *cache, size_t n, void **objects, uint64_t how)
 {
         for (size_t i = 0; i < n; i++)
                 stook_watch_free(cache, objects[i], how);
 }
 
-void *stook_watch_lent(struct stook_cache *cache, void *object)
+int stook_watch_free_rcu(struct stook_cache *cache, void *object, bool nolock)
 {
-        stook_observe_alloc(cache, object, stook_slow_bytes(cache));
-        return object;
+        int error;
+
+        if (is_debugged(cache) && !stook_debug_wait(&cache->debug, object))
+                return -EINVAL;
+        stook_observe_free_rcu(cache, object);
+        error = stook_rcu_free(&cache->rcu, object, nolock);
+        if (STOOK_UNLIKELY(error) && is_debugged(cache))
+                stook_debug_wait_undo(&cache->debug, object);
+        return error;
+}
+
+/* ---- sizes ---- */
+
+bool stook_watch_resize(struct stook_cache *cache, void *object, size_t size)
+{
+        return !is_debugged(cache) || stook_debug_resize(&cache->debug, object, size);
+}
+
+size_t stook_watch_usable(const struct stook_cache *cache, const void *object)
+{
+        size_t bytes;
+
+        if (!is_debugged(cache))
+                return stook_slow_bytes(cache);
+        if (!stook_debug_requested(&cache->debug, object, &bytes))
+                return 0;
+        return bytes ? bytes : 1;               /* 0 would say that it is no object */
+}
+
+/* ---- the end of a cache ---- */
+
+static bool is_of(const void *object, const void *cache)
+{
+        unsigned index = stook_entry_cache(stook_pagemap_get((uintptr_t)object));
+
+        return stook_cache_at(index) == cache;
+}
+
+void stook_watch_end(struct stook_cache *cache)
+{
+        if (!is_debugged(cache))
+                return;
+        if (cache->debug.flags & STOOK_DEBUG_Q)
+                stook_quarantine_flush(is_of, cache, leave);
+        stook_debug_end(&cache->debug);
+}
+
+void stook_watch_describe(const struct stook_cache *cache, const void *pointer,
+                          struct stook_report_about *about)
+{
+        if (is_debugged(cache))
+                stook_debug_describe(&cache->debug, pointer, about);
 }

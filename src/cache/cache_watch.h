@@ -2,7 +2,7 @@
  * Purpose: caches whose every allocation and free is looked at: by the debug modes, by recording,
  * by profiles. `watch` of a cache says by which; 0: none, which costs a slow call one branch.
  * Place: called by the funnel (cache_slow.c), which calls nothing else of this; and by prefilled
- * sheaves. Calls the funnel again, for the call itself, with STOOK_HOW_WATCHED.
+ * sheaves. Calls the funnel again, for the call itself.
  *
  * A watched cache has no hot path. The line of its index stays empty for ever, as that of an
  * accounted cache (cache_account.h): inlined calls and malloc's hot paths miss, and the slow call
@@ -21,14 +21,13 @@ enum stook_watch {
         STOOK_WATCH_PROFILE = 4,
 };
 
-/* What a cache of that name is to be watched by, when it is made. */
-uint32_t stook_watch_wanted(const char *name);
-
-/* Is this a call that has to come here first? */
-STOOK_INLINE bool stook_watch_sees(const struct stook_cache *cache, uint64_t how)
-{
-        return STOOK_UNLIKELY(cache->watch) && !(how & STOOK_HOW_WATCHED);
-}
+/*
+ * What a cache of that name is to be watched by, when it is made: enum stook_watch. *@debug: the
+ * debug modes that STOOK_DEBUG asks for it, besides those of its maker, @own.
+ */
+uint32_t stook_watch_wanted(const char *name, uint64_t own, uint64_t *debug);
+/* May a cache be watched, though its maker did not say so? */
+bool stook_watch_is_asked(void);
 
 /* Are the sheaves of a cache at the line of a second index? */
 STOOK_INLINE bool stook_watch_wants_line(uint32_t watch)
@@ -41,6 +40,26 @@ void *stook_watch_alloc(struct stook_cache *cache, uint64_t how);
 void stook_watch_free(struct stook_cache *cache, void *object, uint64_t how);
 bool stook_watch_alloc_bulk(struct stook_cache *cache, size_t n, void **objects, uint64_t how);
 void stook_watch_free_bulk(struct stook_cache *cache, size_t n, void **objects, uint64_t how);
+
+/* As stook_rcu_free. What readers have left comes to stook_watch_free, with STOOK_HOW_READERS. */
+int stook_watch_free_rcu(struct stook_cache *cache, void *object, bool nolock);
+
+/*
+ * Another size for a live object, at most the cache's: what it may use changes. False: it was at
+ * fault, which was reported.
+ */
+bool stook_watch_resize(struct stook_cache *cache, void *object, size_t size);
+/* What the user of an object may use of it; 0: no live object starts there. */
+size_t stook_watch_usable(const struct stook_cache *cache, const void *object);
+
+/*
+ * Before a cache is destroyed: its objects leave the quarantine, and those that were isolated go to
+ * their slabs. Registry mutex held.
+ */
+void stook_watch_end(struct stook_cache *cache);
+/* For a report about @pointer, which lies in a slab of @cache. */
+void stook_watch_describe(const struct stook_cache *cache, const void *pointer,
+                          struct stook_report_about *about);
 
 /*
  * @object of a prefilled sheaf goes to its user. The call cannot fail. Return: @object, or another

@@ -14,6 +14,7 @@
 #include "base/lock.h"
 #include "base/thread.h"
 #include "cache/cache.h"
+#include "debug/debug.h"
 #include "gate/gate.h"
 #include "life/fork.h"
 #include "life/observe.h"
@@ -24,6 +25,7 @@
 #include "pages/span.h"
 #include "report/report.h"
 #include "slot/slot.h"
+#include "stack/stack.h"
 #include <stook/control.h>
 
 #define START_WAITS 2000
@@ -105,7 +107,15 @@ __attribute__((constructor(101))) static void construct(void)
 {
         bool up = stook_gate_open();
 
+        /* The unwinder allocates while it is loaded. Tracks before this have no stacks. */
+        if (up && stook_debug_is_asked())
+                stook_stack_start();
         stook_fork_register();
         if (up && stook_options_maintenance())
                 stook_maintenance_thread(1);
+}
+
+__attribute__((destructor)) static void end(void)
+{
+        stook_debug_tell_unused();
 }

@@ -111,17 +111,22 @@ STOOK_API void stook_free_nolock(void *object)
                 release(object, STOOK_HOW_NOLOCK);
 }
 
+/* Programs get the size wrong, and the pagemap knows. Only watched caches look at it. */
+static STOOK_NOINLINE void free_sized_miss(void *object, size_t size)
+{
+        release(object, stook_malloc_how_freed(object, size));
+}
+
 STOOK_API void stook_free_sized(void *object, size_t size)
 {
-        (void)size;                             /* programs get it wrong: the pagemap knows */
-        stook_free(object);
+        if (STOOK_UNLIKELY(!stook_free_hot(object)))
+                free_sized_miss(object, size);
 }
 
 STOOK_API void stook_free_aligned_sized(void *object, size_t align, size_t size)
 {
         (void)align;
-        (void)size;
-        stook_free(object);
+        stook_free_sized(object, size);
 }
 
 STOOK_API size_t stook_usable_size(const void *object)

@@ -6,6 +6,7 @@
  * Failure: NULL; misuse is reported, after which, if reports do not abort, nothing was done.
  */
 #include "cache/cache_slow.h"
+#include "cache/cache_watch.h"
 #include "cache/object_id.h"
 #include "group/group.h"
 #include "malloc/large.h"
@@ -102,9 +103,12 @@ size_t stook_malloc_usable(const void *object, bool *ours)
         unsigned  index = stook_entry_cache(entry);
 
         *ours = true;
+        if (index && !stook_object_starts(index, stook_entry_offset(entry, addr)))
+                return 0;
         if (index)
-                return stook_object_starts(index, stook_entry_offset(entry, addr))
-                        ? stook_cache_at(index)->object_size : 0;
+                return STOOK_UNLIKELY(stook_cache_at(index)->watch)
+                        ? stook_watch_usable(stook_cache_at(index), object)
+                        : stook_cache_at(index)->object_size;
 
         struct stook_span *span = entry ? stook_span_large_at(addr) : NULL;
 

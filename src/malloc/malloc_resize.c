@@ -12,7 +12,7 @@
  */
 #include <errno.h>
 #include <string.h>
-#include "cache/cache.h"
+#include "cache/cache_watch.h"
 #include "malloc/large.h"
 #include "malloc/malloc.h"
 #include "pages/pagemap.h"
@@ -61,6 +61,27 @@ static void *resize_small(void *object, size_t size, size_t usable)
         void *other = resize_by_copy(object, size, size);
 
         return other ? other : object;                                  /* I1 */
+}
+
+/*
+ * Of a watched cache. The bytes of the object's stride decide where it stays, as above, but it may
+ * use only what was asked for. NULL with *@error EINVAL: it was at fault.
+ */
+static STOOK_NOINLINE void *resize_watched(struct stook_cache *cache, void *object, size_t size,
+                                           size_t usable, int *error)
+{
+        size_t bytes = stook_slow_bytes(cache);
+        void *other = NULL;
+
+        if (size > bytes || (size <= bytes / 2 && bytes > 16)) {
+                other = resize_by_copy(object, size, size < usable ? size : usable);
+                if (other || size > bytes)
+                        return other;
+        }
+        if (stook_watch_resize(cache, object, size))                    /* I1 */
+                return object;
+        *error = EINVAL;
+        return NULL;
 }
 
 static void *resize_large(struct stook_span *span, void *object, size_t size)
@@ -120,10 +141,14 @@ static STOOK_NOINLINE size_t resizable_bytes(void *object, int *error)
 void *stook_malloc_resize(void *object, size_t size, int *error)
 {
         size_t usable = resizable_bytes(object, error);
+        unsigned index;
 
         if (STOOK_UNLIKELY(!usable))
                 return NULL;
-        if (STOOK_LIKELY(stook_entry_cache(stook_pagemap_get((uintptr_t)object)) != 0))
+        index = stook_entry_cache(stook_pagemap_get((uintptr_t)object));
+        if (STOOK_UNLIKELY(index && stook_cache_at(index)->watch))
+                return resize_watched(stook_cache_at(index), object, size, usable, error);
+        if (STOOK_LIKELY(index != 0))
                 return resize_small(object, size, usable);
         return resize_large(stook_span_large_at((uintptr_t)object), object, size);
 }

@@ -13,17 +13,16 @@
 #include "cache/cache_watch.h"
 #include "malloc/large.h"
 #include "malloc/malloc.h"
+#include "pages/pagemap.h"
 
 bool stook_malloc_is_watched;
 static struct stook_cache *watched_class[STOOK_CLASSES];        /* NULL: not watched */
 
 void stook_malloc_watch(void)
 {
-        for (unsigned class = 0; class < STOOK_CLASSES; class++) {
+        stook_malloc_is_watched = stook_watch_is_asked();
+        for (unsigned class = 0; stook_malloc_is_watched && class < STOOK_CLASSES; class++)
                 watched_class[class] = stook_class_create(class, STOOK_CLASS_WATCHED);
-                stook_malloc_is_watched |= watched_class[class] != NULL;
-        }
-        stook_malloc_is_watched |= stook_watch_wanted("malloc-group-") != 0;
 }
 
 static void *of_group(size_t size, uint16_t group, uint64_t how)
@@ -45,4 +44,13 @@ void *stook_malloc_watched(size_t size, uint16_t group, uint64_t how)
         if (cache)
                 return stook_alloc_slow(cache, how);
         return stook_malloc_class_object(stook_class_for(size), stook_how_without_size(how));
+}
+
+uint64_t stook_malloc_how_freed(const void *object, size_t size)
+{
+        unsigned index = stook_entry_cache(stook_pagemap_get((uintptr_t)object));
+
+        if (!index || !stook_cache_at(index)->watch || size > STOOK_CLASS_MAX)
+                return 0;
+        return stook_how_with_size(0, size);
 }

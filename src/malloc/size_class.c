@@ -113,11 +113,12 @@ struct stook_cache *stook_class_create(unsigned class, enum stook_class_kind kin
         unsigned full = STOOK_CLASS_BARN_FULL;
         bool     charged = kind == STOOK_CLASS_CHARGED;
         uint32_t watch = 0;
+        uint64_t debug = 0;
         char     name[STOOK_CLASS_NAME_BYTES];
 
         make_name(name, class, charged);
         if (kind != STOOK_CLASS_PLAIN)
-                watch = stook_watch_wanted(name);
+                watch = stook_watch_wanted(name, 0, &debug);
         if (kind == STOOK_CLASS_WATCHED && !watch)
                 return NULL;
         if (capacity && full > STOOK_BARN_CACHE_BYTES / (capacity * bytes))
@@ -131,6 +132,7 @@ struct stook_cache *stook_class_create(unsigned class, enum stook_class_kind kin
                 .full_limit = full,
                 .flags = charged ? STOOK_ACCOUNT : 0,
                 .watch = watch,
+                .debug = debug,
         });
 }
 

@@ -19,7 +19,7 @@
  * Reserves address space (PROT_NONE, NORESERVE), aligned to @align (a power of two). NULL: refused.
  */
 void *stook_os_reserve(size_t bytes, size_t align);
-/* Gives a whole reservation back. Only for one nothing of which was ever used. */
+/* Gives a whole reservation back. Only for one into which no pointer is left anywhere. */
 void stook_os_unreserve(void *addr, size_t bytes);
 /* Maps fresh zero pages, readable and writable, over a part of a reservation. False: no memory. */
 bool stook_os_commit(void *addr, size_t bytes);
@@ -241,6 +241,18 @@ struct stook_helper {
  */
 size_t stook_os_ask_helper(struct stook_helper *helper, char *const *argv, const char *request,
                            size_t bytes, char *answer, size_t room, unsigned wait_ms);
+/* ---- process_copy.c ---- */
+/*
+ * A child that is this process as it stands, with this thread alone and all signals blocked, to
+ * look at its memory. Return: in the child 0, in the parent its number; negative: none can be made.
+ * *@pipe: for the child's answer.
+ */
+int stook_os_process_copy(int *pipe);
+/* The child's end. */
+void stook_os_process_copy_end(int to_parent, const void *answer, size_t bytes);
+/* In the parent: waits for it. False: the child gave no such answer. */
+bool stook_os_process_copy_answer(int pid, int from_child, void *answer, size_t bytes);
+
 /* Adds to a file, which is made if need be, in one write. */
 void stook_os_append(const char *path, const char *text, size_t bytes);
 
@@ -269,6 +281,8 @@ void stook_os_futex_wake_all(uint32_t *word);
  */
 void stook_os_keep_stderr(void);
 void stook_os_write(const char *text, size_t bytes); /* to stderr; loops over short writes */
+/* Puts that descriptor back in place: in a copy of the process, for a helper that it executes. */
+void stook_os_restore_stderr(void);
 _Noreturn void stook_os_abort(void);
 
 #endif

@@ -13,7 +13,6 @@
 
 #include "os/os.h"
 #include "os/system_call.h"
-#include "os/system_call.h"
 
 /* Const after start: a second descriptor of standard error, and which file that was. */
 static struct {
@@ -66,6 +65,12 @@ void stook_os_write(const char *text, size_t bytes)
                 bytes -= (size_t)n;
         }
         errno = before;
+}
+
+void stook_os_restore_stderr(void)
+{
+        if (is_kept())
+                stook_call(SYS_dup3, kept.fd, STDERR_FILENO, 0);
 }
 
 void stook_os_append(const char *path, const char *text, size_t bytes)

@@ -46,6 +46,7 @@ struct stook_rcu_cache {
         const struct stook_rcu *own;    /* atomic: rcu_use.c M2; NULL: the process's */
         uint32_t hidden_offset;         /* const: of an object's hidden word; 0: it has none */
         bool     accounted;             /* const: its objects may be charged to groups */
+        bool     debugged;              /* const: the layer above wants to see each free */
         struct stook_rcu_chain chain;
 };
 

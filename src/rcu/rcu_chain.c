@@ -37,6 +37,10 @@ static void free_batch(struct stook_rcu_cache *cache, struct stook_link *at,
                         objects[n++] = (char *)at - cache->hidden_offset;
                 __atomic_store_n(left, at, __ATOMIC_RELAXED);
                 stook_rcu_unbook(n * cache->barns->below->stride);
+                if (STOOK_UNLIKELY(cache->debugged)) {
+                        stook_rcu_duties.free_mixed(n, objects);
+                        continue;
+                }
                 if (cache->accounted)
                         stook_rcu_duties.uncharge(cache, n, objects);
                 stook_count(cache->barns->counters, STOOK_STAT_free_slowpath, n);

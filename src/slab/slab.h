@@ -50,6 +50,8 @@ struct stook_slabs_args {
         const char *name;                       /* kept: for reports */
         uint32_t  cache_index;                  /* 1..STOOK_CACHES_MAX-1: goes into the pagemap */
         size_t    object_size;
+        size_t    tail_bytes;                   /* of a stride, behind the object: not the user's */
+        bool      keep_first;                   /* the first object of a slab is never handed out */
         size_t    align;                        /* power of two, from 8 to the page size */
         uint32_t  slab_objects;                 /* wanted in a slab; 0: STOOK_SLAB_OBJECTS_FEW */
         bool      random_order;
@@ -84,6 +86,7 @@ struct stook_slabs {
         uint32_t  object_size;
         uint32_t  align;
         uint32_t  min_partial;                  /* listed slabs from which on empty ones go */
+        uint32_t  kept_first;                   /* 1: the first object of a slab is kept back */
         uint32_t  reserved;                     /* atomic, relaxed: slabs that every node keeps */
         uint32_t  cache_index;
         /* Atomic, racy maxima: most slabs at once, most objects out of them; noted at births. */
@@ -165,6 +168,9 @@ void stook_slab_drain(struct stook_slabs *slabs, size_t n, void *const *objects)
  */
 bool stook_slab_object_out(struct stook_slabs *slabs, const void *object);
 
+/* Was that object ever handed out, of a cache with a constructor? Racy as above. */
+bool stook_slab_object_made(const struct stook_slabs *slabs, const void *object);
+
 /*
  * Gives empty slabs back and sorts partial lists, fullest first. Takes the locks; not for handlers.
  * Return: slabs left.
@@ -198,6 +204,14 @@ size_t stook_slabs_count(const struct stook_slabs *slabs);
 /* Calls @each for every object that is out of its slab (quiescent). */
 void stook_slabs_for_each_out(struct stook_slabs *slabs,
                               void (*each)(void *object, void *slab, void *data), void *data);
+
+/*
+ * Calls @each for every object that was handed out at least once, of a cache with a constructor;
+ * @out: it is out of its slab (quiescent).
+ */
+void stook_slabs_for_each_made(struct stook_slabs *slabs,
+                               void (*each)(void *object, void *slab, bool out, void *data),
+                               void *data);
 
 /* Checks every slab's parts and list membership; reports. Returns faults. Quiescent. */
 int stook_slabs_validate(struct stook_slabs *slabs);

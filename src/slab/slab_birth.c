@@ -57,16 +57,17 @@ static size_t smaller(size_t a, size_t b)
 
 /* ---- geometry ---- */
 
-static size_t choose_bytes(size_t stride, size_t wanted, size_t page)
+static size_t choose_bytes(size_t stride, size_t wanted, size_t objects)
 {
+        size_t page = stook_os_page_bytes();
         size_t least = smaller(stride * wanted, SLAB_BYTES_WANT);
         size_t most, low = wanted > STOOK_SLAB_OBJECTS_FEW ? SLAB_BYTES_LOW :
                            stride < TINY ? 2 * SLAB_BYTES_FEW : SLAB_BYTES_FEW;
 
         if (least < low)
                 least = low;
-        if (least < stride * OBJECTS_LEAST)
-                least = stride * OBJECTS_LEAST;
+        if (least < stride * objects)
+                least = stride * objects;
         least = smaller(round_up(least, page), SLAB_BYTES_MAX);
         most = smaller(2 * least > SLAB_BYTES_TRIED ? 2 * least : SLAB_BYTES_TRIED, SLAB_BYTES_MAX);
         for (size_t share = 16; share > 1; share /= 2)
@@ -84,12 +85,15 @@ static uint32_t log2_floor(size_t n)
 static void choose(struct stook_slabs *slabs, const struct stook_slabs_args *args)
 {
         size_t keep, wanted = args->slab_objects ? args->slab_objects : STOOK_SLAB_OBJECTS_FEW;
+        size_t least = OBJECTS_LEAST + args->keep_first;
 
         slabs->align = (uint32_t)args->align;
         slabs->object_size = (uint32_t)args->object_size;
-        slabs->stride = (uint32_t)round_up(round_up(args->object_size, 8), args->align);
+        slabs->kept_first = args->keep_first;
+        slabs->stride = (uint32_t)round_up(round_up(args->object_size, 8) + args->tail_bytes,
+                                           args->align);
         slabs->magic = UINT64_MAX / slabs->stride + 1;
-        slabs->slab_bytes = (uint32_t)choose_bytes(slabs->stride, wanted, stook_os_page_bytes());
+        slabs->slab_bytes = (uint32_t)choose_bytes(slabs->stride, wanted, least);
         slabs->objects = (uint32_t)smaller(slabs->slab_bytes / slabs->stride,
                                            STOOK_SLAB_OBJECTS_MAX);
         /* As the kernel's min_partial: half of the size's logarithm, 5 to 10. */
@@ -186,6 +190,7 @@ static struct stook_slab *make_slab(struct stook_slabs *slabs, struct stook_span
         slab->slabs = slabs;
         slab->pending = 0;
         slab->given_free = 0;
+        slab->kept_first = (uint8_t)slabs->kept_first;
         if (STOOK_UNLIKELY(span->bytes < slabs->slab_bytes))
                 objects = (uint16_t)(span->bytes / slabs->stride);
         /* Atomic: a late free of what was here before may look at it (slab_state.h S9). */
@@ -219,7 +224,7 @@ static struct stook_slab *make_slab(struct stook_slabs *slabs, struct stook_span
 /* A span for a slab of full size, else for one object. NULL: no memory. */
 static struct stook_span *take_span(struct stook_slabs *slabs, unsigned node)
 {
-        size_t least = round_up(slabs->stride, stook_os_page_bytes());
+        size_t least = round_up(slabs->stride * (1 + slabs->kept_first), stook_os_page_bytes());
         struct stook_span *span = stook_span_take(node, slabs->slab_bytes, 0);
 
         if (STOOK_LIKELY(span != NULL) || least == slabs->slab_bytes)

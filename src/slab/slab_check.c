@@ -21,7 +21,8 @@ bool stook_slab_object_out(struct stook_slabs *slabs, const void *object)
 {
         uint64_t entry = stook_pagemap_get((uintptr_t)object);
         struct stook_slab *slab;
-        uint64_t bits;
+        unsigned p;
+        uint64_t bit;
         uint32_t index;
         bool interior;
 
@@ -31,8 +32,26 @@ bool stook_slab_object_out(struct stook_slabs *slabs, const void *object)
         index = stook_slabs_index(slabs, stook_entry_offset(entry, (uintptr_t)object), &interior);
         if (interior || index >= slab->objects)
                 return false;
-        bits = stook_part_bits(slab, index / STOOK_PART_OBJECTS);
-        return !(bits >> index % STOOK_PART_OBJECTS & 1);
+        p = index / STOOK_PART_OBJECTS;
+        bit = UINT64_C(1) << index % STOOK_PART_OBJECTS;
+        return (stook_part_objects(slab, p) & ~stook_part_bits(slab, p) & bit) != 0;
+}
+
+bool stook_slab_object_made(const struct stook_slabs *slabs, const void *object)
+{
+        uint64_t entry = stook_pagemap_get((uintptr_t)object);
+        const struct stook_slab *slab;
+        uint32_t index;
+        bool interior;
+
+        if (!stook_entry_cache(entry) || stook_entry_cache(entry) != slabs->cache_index)
+                return false;
+        slab = stook_slab_of(stook_entry_span(entry));
+        index = stook_slabs_index(slabs, stook_entry_offset(entry, (uintptr_t)object), &interior);
+        if (interior || index >= slab->objects || !slab->made)
+                return false;
+        return __atomic_load_n(&slab->made[index / STOOK_PART_OBJECTS], __ATOMIC_RELAXED) >>
+                       index % STOOK_PART_OBJECTS & 1;
 }
 
 /* ---- all slabs of a cache ---- */
@@ -42,6 +61,7 @@ struct visit {
         void (*slab)(struct visit *visit, struct stook_slab *slab);
         size_t objects;                 /* objects_out */
         void (*each)(void *object, void *slab, void *data);
+        void (*each_made)(void *object, void *slab, bool out, void *data);
         void  *data;
         int    faults;                  /* validate */
         uint32_t listed;                /* slabs on this node's list, by their parts' flags */
@@ -64,7 +84,7 @@ static void visit_all(struct visit *visit)
 
 static void add_out(struct visit *visit, struct stook_slab *slab)
 {
-        visit->objects += slab->objects - stook_slab_free_objects(slab);
+        visit->objects += slab->objects - slab->kept_first - stook_slab_free_objects(slab);
 }
 
 size_t stook_slabs_objects_out(struct stook_slabs *slabs)
@@ -94,6 +114,32 @@ void stook_slabs_for_each_out(struct stook_slabs *slabs,
                               void (*each)(void *object, void *slab, void *data), void *data)
 {
         struct visit visit = { .slabs = slabs, .slab = name_out, .each = each, .data = data };
+
+        visit_all(&visit);
+}
+
+static void name_made(struct visit *visit, struct stook_slab *slab)
+{
+        size_t stride = slab->slabs->stride;
+        char *base = stook_slab_base(slab);
+
+        for (unsigned p = 0; slab->made && p < slab->part_count; p++) {
+                uint64_t made = __atomic_load_n(&slab->made[p], __ATOMIC_RELAXED);
+                uint64_t free = stook_part_bits(slab, p);
+                char *part = base + p * STOOK_PART_OBJECTS * stride;
+
+                for (; made; made &= made - 1)
+                        visit->each_made(part + (unsigned)__builtin_ctzll(made) * stride, base,
+                                         !(made & -made & free), visit->data);
+        }
+}
+
+void stook_slabs_for_each_made(struct stook_slabs *slabs,
+                               void (*each)(void *object, void *slab, bool out, void *data),
+                               void *data)
+{
+        struct visit visit = { .slabs = slabs, .slab = name_made, .each_made = each,
+                               .data = data };
 
         visit_all(&visit);
 }

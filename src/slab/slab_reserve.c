@@ -38,7 +38,7 @@ static size_t count_free(struct stook_slabs *slabs, struct stook_slabs_node *nod
 int stook_slabs_reserve(struct stook_slabs *slabs, unsigned n_node, size_t n)
 {
         struct stook_slabs_node *node = &slabs->node[n_node];
-        size_t want = (n + slabs->objects - 1) / slabs->objects;
+        size_t each = slabs->objects - slabs->kept_first, want = (n + each - 1) / each;
 
         if (want > UINT32_MAX)
                 return -ENOMEM;
@@ -50,7 +50,7 @@ int stook_slabs_reserve(struct stook_slabs *slabs, unsigned n_node, size_t n)
                 if (!count)
                         return -ENOMEM;
                 for (unsigned i = 0; i < count; i++) {
-                        has += born[i]->objects;
+                        has += born[i]->objects - slabs->kept_first;
                         stook_slab_publish(slabs, born[i], false, false);
                 }
         }

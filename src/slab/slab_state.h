@@ -113,6 +113,7 @@ struct stook_slab {
         uint8_t  node;
         /* Lock: free objects when slab_purge.c gave back pages; 0: objects were taken since. */
         uint16_t given_free;
+        uint8_t  kept_first;            /* 1: the first object is kept back, as if it were none */
 };
 _Static_assert(sizeof(struct stook_slab) <= STOOK_SPAN_SLAB_BYTES,
                "a slab's descriptor lies in its span's");
@@ -145,12 +146,16 @@ STOOK_INLINE char *stook_slab_base(const struct stook_slab *slab)
         return (char *)stook_slab_span(slab)->start;
 }
 
-/* The bits of part @p that stand for objects. The others are always set (S8). */
+/*
+ * The bits of part @p that stand for objects. The others are always set (S8), as is that of an
+ * object that is kept back.
+ */
 STOOK_INLINE uint64_t stook_part_objects(const struct stook_slab *slab, unsigned p)
 {
         uint32_t n = slab->objects - p * STOOK_PART_OBJECTS;
+        uint64_t kept = slab->kept_first & (uint64_t)!p;
 
-        return n >= STOOK_PART_OBJECTS ? ~UINT64_C(0) : (UINT64_C(1) << n) - 1;
+        return (n >= STOOK_PART_OBJECTS ? ~UINT64_C(0) : (UINT64_C(1) << n) - 1) & ~kept;
 }
 
 /*

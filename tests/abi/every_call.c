@@ -78,6 +78,7 @@ static void test_every_call_is_there(void **state)
                 CALL(stook_on_report),
                 CALL(stook_cache_validate),
                 CALL(stook_validate_all),
+                CALL(stook_leak_check),
                 CALL(stook_get_mode),
                 CALL(stook_trim),
                 CALL(stook_maintain),

@@ -137,6 +137,16 @@ class Inspect(s.Compiled):
             self.check_caches(libraries)
             self.assertEqual(libraries[0]["slot_index"], "hash")
 
+    def test_debugged(self):
+        with Running(self.shared(), env=dict(os.environ, STOOK_DEBUG="FZU,conn,built")) as p:
+            libraries = self.info(p.pid)
+            self.check_caches(libraries)
+            debug = {c["name"]: c["debug"] for c in libraries[0]["caches"]}
+            self.assertEqual((debug["conn"], debug["built"]), ("FZU", "FZU"))
+            self.assertEqual(set(debug.values()), {"", "FZU"})
+            done = s.stook("check", p.pid)
+            self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
+
     def test_several_nodes(self):
         with Running(self.shared(), env=dict(os.environ, STOOK_TOPOLOGY="nodes=2")) as p:
             libraries = self.info(p.pid)
@@ -155,6 +165,7 @@ class Inspect(s.Compiled):
             self.assertEqual((done.returncode, done.stderr), (0, ""))
             self.assertIn("libstook-malloc.so", done.stdout)
             self.assertIn("conn", done.stdout)
+            self.assertRegex(done.stdout, r"also libstook\.so[0-9.]*: it has no caches")
         with Running(self.shared()) as p:
             done = s.stook("info", "--library", "no-such", p.pid)
             self.assertEqual(done.returncode, 1)

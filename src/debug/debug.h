@@ -1,0 +1,142 @@
+/*
+ * Purpose: debug modes of a cache: what lies around its objects, and what is checked when they come
+ * and go. STOOK_DEBUG and the flags of <stook/debug.h> choose the modes by letters:
+ *   F  states of objects, and sizes that frees name      U  which threads allocated and freed it
+ *   Z  red zones before and behind an object             T  a line for each allocation and free
+ *   P  poison in free objects                            Q  freed objects wait before reuse
+ *   A  marks the cache for fault injection
+ * Place: called by cache (cache_watch.c), malloc and inspect; calls slab for what is out of a slab,
+ *  stack, pages and report. It knows no cache: a cache has a struct stook_debug in itself.
+ *
+ * An object of such a cache lies at a multiple of the stride, as ever. Behind it, in its stride:
+ *
+ *      object_bytes | words of other layers | red zone | tail | room | red zone of the NEXT object
+ *
+ * The first object of a slab is never handed out (slab.h, keep_first), so each object that is has a
+ * red zone before it. The words of other layers are the group's (cache_account.h) and the hidden
+ * word (src/rcu). The tail has the state.
+ *
+ * States of an object:
+ *   FREE          in its slab, in a prefilled sheaf, or on the way       poison, zones FREE
+ *   LIVE          with a user                                            zones LIVE
+ *   WAITING       freed by RCU, readers may look at it                   zones LIVE
+ *   QUARANTINED   freed, in the quarantine                               poison, zones FREE
+ *   ISOLATED      found at fault; it is never handed out again           as it was found
+ *
+ * Invariants:
+ *  I1 what leaves LIVE does so by a compare-and-swap of the state: of two frees at once one
+ *     succeeds.
+ *  I2 only the thread that made the last change of state writes zones, poison and tracks, until it
+ *     stores the next state or gives the object away.
+ * Concurrency: any thread, any instruction; no lock. M1: the store of a state is a release, its
+ *  load an acquire: a thread that sees LIVE sees the zones. What happens in a slab orders the rest.
+ * Failure: what is found is reported; the object is isolated.
+ */
+#ifndef STOOK_DEBUG_INTERNAL_H
+#define STOOK_DEBUG_INTERNAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stook/debug.h>
+#include "base/compiler.h"
+#include "report/report.h"
+#include "slab/slab.h"
+
+/* Of STOOK_DEBUG only: no mode that makes an object need more pages. */
+#define STOOK_DEBUG_O (UINT64_C(1) << 23)
+/* What a cache may be made with. */
+#define STOOK_DEBUG_FLAGS \
+        (STOOK_DEBUG_F | STOOK_DEBUG_Z | STOOK_DEBUG_P | STOOK_DEBUG_U | STOOK_DEBUG_T | \
+         STOOK_DEBUG_A | STOOK_DEBUG_Q)
+
+/* Of a cache; const after its creation. Offsets are from an object's start. */
+struct stook_debug {
+        uint64_t flags;                 /* STOOK_DEBUG_*; 0: none of this holds */
+        struct stook_slabs *slabs;
+        const char *name;
+        uint32_t object_bytes;          /* the user's */
+        uint32_t words, words_end;      /* words of other layers */
+        uint32_t hidden;                /* the last of these, if it is the hidden one; 0: none */
+        uint32_t tail;
+        uint32_t left;                  /* bytes of the red zone before an object; 0: none */
+        bool     accounted;             /* the first word is the group's */
+        bool     poisons;               /* no constructor and no reader cares for free objects */
+        void   (*ctor)(void *object, void *ctor_data);
+        void    *ctor_data;
+};
+
+struct stook_debug_args {
+        uint64_t flags;                 /* STOOK_DEBUG_* */
+        const char *name;
+        struct stook_slabs *slabs;
+        size_t object_bytes, words, words_end, hidden, align;
+        bool accounted, poisons;
+        void (*ctor)(void *object, void *ctor_data);
+        void *ctor_data;
+};
+
+/* ---- debug_layout.c ---- */
+/* Sets @debug. Returns the bytes that a stride needs behind @words_end (slab.h, tail_bytes). */
+size_t stook_debug_init(struct stook_debug *debug, const struct stook_debug_args *args);
+
+/* ---- debug_object.c ---- */
+/* The constructor of all slabs of a debugged cache: an object is FREE from here on. */
+void stook_debug_make(void *object, void *debug);
+/*
+ * @object goes from its slab to a user that asked for @bytes. False: it is at fault, which
+ * was reported, and isolated.
+ */
+bool stook_debug_alloc(const struct stook_debug *debug, void *object, size_t bytes);
+
+struct stook_debug_free {
+        bool   has_size;                /* the caller names the bytes that it asked for */
+        bool   waited;                  /* readers have left: the object is WAITING */
+        size_t bytes;
+};
+/* What becomes of an object that a user frees. */
+enum stook_debug_freed {
+        STOOK_DEBUG_KEPT,               /* nothing: it is no live object, or at fault */
+        STOOK_DEBUG_GOES,               /* it is FREE, and goes to its slab */
+        STOOK_DEBUG_QUARANTINED,        /* to the quarantine */
+};
+enum stook_debug_freed stook_debug_free(const struct stook_debug *debug, void *object,
+                                        struct stook_debug_free how);
+/* A live object is freed by RCU, so it waits. False: it is none, or at fault; nothing is freed. */
+bool stook_debug_wait(const struct stook_debug *debug, void *object);
+/* The free by RCU was refused: the object is its user's as before. */
+void stook_debug_wait_undo(const struct stook_debug *debug, void *object);
+/* Out of the quarantine. True: it is FREE, and goes to its slab. False: at fault, isolated. */
+bool stook_debug_leave(const struct stook_debug *debug, void *object);
+
+/* The bytes that the user of a live object asked for. False: no live object starts there. */
+bool stook_debug_requested(const struct stook_debug *debug, const void *object, size_t *bytes);
+/* A live object is to have @bytes, at most object_bytes. False: it is none, or at fault. */
+bool stook_debug_resize(const struct stook_debug *debug, void *object, size_t bytes);
+
+/* Isolated objects go to their slabs, made anew: the cache is to be destroyed. Quiescent. */
+void stook_debug_end(const struct stook_debug *debug);
+
+/* ---- debug_check.c ---- */
+/* Checks all objects of the cache; quiescent. Returns faults found, each of which is reported. */
+int stook_debug_validate(const struct stook_debug *debug);
+/*
+ * What is known of the object that @pointer lies in: sizes, and its tracks. For
+ * reports of other layers. @pointer lies in a slab of the cache.
+ */
+void stook_debug_describe(const struct stook_debug *debug, const void *pointer,
+                          struct stook_report_about *about);
+
+/* ---- debug_options.c ---- */
+/* At start: reads STOOK_DEBUG. */
+void stook_debug_read_options(void);
+/* Does STOOK_DEBUG ask for anything? */
+bool stook_debug_is_asked(void);
+/* What it asks for a cache of that name: STOOK_DEBUG_*. */
+uint64_t stook_debug_wanted(const char *name);
+/* At exit: one line for each name in STOOK_DEBUG that no cache had. */
+void stook_debug_tell_unused(void);
+/* Bytes that may wait in the quarantine. */
+uint64_t stook_debug_quarantine_bytes(void);
+
+#endif

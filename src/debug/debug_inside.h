@@ -1,0 +1,73 @@
+/*
+ * Purpose: what the files of src/debug share: the tail of an object, its bytes, and reports.
+ */
+#ifndef STOOK_DEBUG_INSIDE_H
+#define STOOK_DEBUG_INSIDE_H
+
+#include "debug/debug.h"
+
+/* The kernel's bytes, which developers know by sight. */
+#define STOOK_BYTE_FREE    0xbb         /* red zone of a free object */
+#define STOOK_BYTE_LIVE    0xcc         /* of a live one, and what was not asked for */
+#define STOOK_BYTE_POISON  0x6b         /* a free object */
+#define STOOK_BYTE_LAST    0xa5         /* its last byte */
+
+enum stook_debug_state {
+        STOOK_STATE_FREE        = 0x46524545,   /* unlikely in other memory */
+        STOOK_STATE_LIVE        = 0x4c495645,
+        STOOK_STATE_WAITING     = 0x57414954,
+        STOOK_STATE_QUARANTINED = 0x51554152,
+        STOOK_STATE_ISOLATED    = 0x49534f4c,
+};
+
+/* At debug->tail. */
+struct stook_debug_tail {
+        uint32_t state;                 /* atomic: debug.h I1 */
+        uint32_t requested;             /* bytes; I2, as all that follows */
+        uint64_t word;                  /* the group's, when the object was handed out */
+        struct stook_report_track tracks[2];    /* with U: allocated, freed */
+};
+#define STOOK_TAIL_BYTES offsetof(struct stook_debug_tail, tracks)
+
+STOOK_INLINE struct stook_debug_tail *stook_tail(const struct stook_debug *debug,
+                                                 const void *object)
+{
+        return (struct stook_debug_tail *)((uintptr_t)object + debug->tail);
+}
+
+STOOK_INLINE uint32_t stook_debug_state(const struct stook_debug *debug, const void *object)
+{
+        return __atomic_load_n(&stook_tail(debug, object)->state, __ATOMIC_ACQUIRE); /* M1 */
+}
+
+STOOK_INLINE void stook_debug_set_state(const struct stook_debug *debug, void *object,
+                                        enum stook_debug_state state)
+{
+        __atomic_store_n(&stook_tail(debug, object)->state, state, __ATOMIC_RELEASE); /* M1 */
+}
+
+/* A byte that is not as it should be. */
+struct stook_wrong {
+        enum stook_fault fault;
+        const uint8_t *at;
+        uint8_t expected;
+};
+
+/* ---- debug_check.c ---- */
+/* Is a LIVE or WAITING object as it was left? @waiting: RCU may have written its hidden word. */
+bool stook_debug_live_is_whole(const struct stook_debug *debug, const void *object, bool waiting,
+                               struct stook_wrong *wrong);
+/* Is a FREE or QUARANTINED one? */
+bool stook_debug_free_is_whole(const struct stook_debug *debug, const void *object,
+                               struct stook_wrong *wrong);
+/* Writes the red zones around an object of which @bytes are the user's. */
+void stook_debug_fill_zones(const struct stook_debug *debug, void *object, size_t bytes,
+                            uint8_t byte);
+void stook_debug_poison(const struct stook_debug *debug, void *object);
+
+/* Reports. @found: always returns. @wrong, @detail: may be NULL. */
+STOOK_COLD void stook_debug_report(const struct stook_debug *debug, enum stook_fault fault,
+                                   const void *object, const struct stook_wrong *wrong,
+                                   const char *detail, bool found);
+
+#endif

@@ -1,0 +1,59 @@
+/*
+ * Purpose: where the parts of a debugged object lie (debug.h).
+ * Place: called by cache when a cache is made.
+ */
+#include "debug/debug_inside.h"
+#include "os/os.h"
+
+#define ZONE_BYTES 16                   /* the least of a red zone */
+#define ZONE_MOST  32                   /* of the left one, where the stride has room */
+
+static size_t round_up(size_t n, size_t to)
+{
+        return (n + to - 1) & ~(to - 1);
+}
+
+static size_t pages_of(size_t bytes, size_t align)
+{
+        return round_up(round_up(bytes, align), stook_os_page_bytes());
+}
+
+static size_t tail_bytes(uint64_t flags)
+{
+        return flags & STOOK_DEBUG_U ? sizeof(struct stook_debug_tail) : STOOK_TAIL_BYTES;
+}
+
+/* Bytes behind the words, without the room that alignment leaves. */
+static size_t behind(uint64_t flags)
+{
+        return (flags & STOOK_DEBUG_Z ? 2 * ZONE_BYTES : 0) + tail_bytes(flags);
+}
+
+/* O: as the kernel's letter, which drops the modes that need room. */
+static uint64_t without_more_pages(uint64_t flags, size_t words_end, size_t align)
+{
+        if (!(flags & STOOK_DEBUG_O) ||
+            pages_of(words_end + behind(flags), align) == pages_of(words_end, align))
+                return flags;
+        return flags & ~(uint64_t)(STOOK_DEBUG_Z | STOOK_DEBUG_U | STOOK_DEBUG_P);
+}
+
+size_t stook_debug_init(struct stook_debug *debug, const struct stook_debug_args *args)
+{
+        size_t words_end = round_up(args->words_end, 8), stride, room;
+        uint64_t flags = without_more_pages(args->flags, words_end, args->align);
+        bool zones = flags & STOOK_DEBUG_Z;
+
+        *debug = (struct stook_debug){
+                .flags = flags, .slabs = args->slabs, .name = args->name,
+                .object_bytes = (uint32_t)args->object_bytes, .words = (uint32_t)args->words,
+                .words_end = (uint32_t)words_end, .hidden = (uint32_t)args->hidden,
+                .tail = (uint32_t)(words_end + (zones ? ZONE_BYTES : 0)),
+                .accounted = args->accounted, .poisons = args->poisons && (flags & STOOK_DEBUG_P),
+                .ctor = args->ctor, .ctor_data = args->ctor_data,
+        };
+        stride = round_up(words_end + behind(flags), args->align);
+        room = stride - debug->tail - tail_bytes(flags);
+        debug->left = (uint32_t)(!zones ? 0 : room < ZONE_MOST ? room : ZONE_MOST);
+        return behind(flags);
+}

@@ -1,0 +1,257 @@
+/*
+ * Purpose: an object of a debugged cache on its way: made, allocated, freed, resized. Each step
+ * checks what the last one left, and changes the state (debug.h).
+ * Place: called by cache and malloc; what is right and wrong is in debug_check.c.
+ */
+#include <string.h>
+
+#include "debug/debug_inside.h"
+#include "os/os.h"
+#include "stack/stack.h"
+
+enum { ALLOCATED, FREED };
+
+#define OVERWRITTEN "the state behind the object was overwritten"
+#define IN_ITS_SLAB "it is free in its slab already, or was never handed out"
+
+static void track(const struct stook_debug *debug, void *object, int what)
+{
+        if (debug->flags & STOOK_DEBUG_U)
+                stook_tail(debug, object)->tracks[what] = (struct stook_report_track){
+                        .thread = stook_os_thread_number(),
+                        .stack = stook_stack_here(0),
+                        .at_ms = stook_os_clock_ms(),
+                };
+}
+
+static STOOK_COLD void tell_trace(const struct stook_debug *debug, const char *what,
+                                  const void *object, size_t bytes)
+{
+        char text[192];
+        size_t n = stook_report_format(text, sizeof(text), "stook: %s %s %p, %u bytes, thread %u\n",
+                                       what, debug->name, object, (uint64_t)bytes,
+                                       (uint64_t)stook_os_thread_number());
+
+        stook_os_write(text, n);
+}
+
+static void trace(const struct stook_debug *debug, const char *what, const void *object,
+                  size_t bytes)
+{
+        if (STOOK_UNLIKELY(debug->flags & STOOK_DEBUG_T))
+                tell_trace(debug, what, object, bytes);
+}
+
+static uint64_t group_word(const struct stook_debug *debug, const void *object)
+{
+        return debug->accounted ? *(const uint64_t *)((uintptr_t)object + debug->words) : 0;
+}
+
+/* ---- made, allocated ---- */
+
+void stook_debug_make(void *object, void *data)
+{
+        const struct stook_debug *debug = data;
+
+        memset(stook_tail(debug, object), 0,
+               debug->flags & STOOK_DEBUG_U ? sizeof(struct stook_debug_tail) : STOOK_TAIL_BYTES);
+        stook_debug_fill_zones(debug, object, debug->object_bytes, STOOK_BYTE_FREE);
+        stook_debug_poison(debug, object);
+        if (debug->ctor)
+                debug->ctor(object, debug->ctor_data);
+        stook_debug_set_state(debug, object, STOOK_STATE_FREE);
+}
+
+/* A free object that is at fault. It stays out of its slab for ever. */
+static STOOK_COLD bool isolate(const struct stook_debug *debug, void *object,
+                               const struct stook_wrong *wrong, const char *detail)
+{
+        stook_debug_set_state(debug, object, STOOK_STATE_ISOLATED);
+        stook_debug_report(debug, wrong->fault, object, wrong, detail, false);
+        return false;
+}
+
+bool stook_debug_alloc(const struct stook_debug *debug, void *object, size_t bytes)
+{
+        struct stook_debug_tail *tail = stook_tail(debug, object);
+        struct stook_wrong wrong = { .fault = STOOK_FAULT_CORRUPT };
+
+        if (STOOK_UNLIKELY(!stook_debug_free_is_whole(debug, object, &wrong)))
+                return isolate(debug, object, &wrong, "found when the object was to be allocated");
+        if (STOOK_UNLIKELY(stook_debug_state(debug, object) != STOOK_STATE_FREE))
+                return isolate(debug, object, &wrong, OVERWRITTEN);
+        tail->requested = (uint32_t)bytes;
+        tail->word = group_word(debug, object);
+        stook_debug_fill_zones(debug, object, bytes, STOOK_BYTE_LIVE);
+        track(debug, object, ALLOCATED);
+        stook_debug_set_state(debug, object, STOOK_STATE_LIVE);
+        trace(debug, "alloc", object, bytes);
+        return true;
+}
+
+/* ---- freed ---- */
+
+static const char *double_free_detail(uint32_t state)
+{
+        switch (state) {
+        case STOOK_STATE_QUARANTINED:
+                return "it is in the quarantine";
+        case STOOK_STATE_WAITING:
+                return "it was freed by RCU and waits for readers";
+        case STOOK_STATE_ISOLATED:
+                return "it was isolated by an earlier report";
+        default:
+                return "it is free already";
+        }
+}
+
+/* A free of an object in @state, which is none to be freed. */
+static STOOK_COLD void refuse(const struct stook_debug *debug, void *object, uint32_t state)
+{
+        struct stook_wrong wrong;
+
+        switch (state) {
+        case STOOK_STATE_FREE:
+        case STOOK_STATE_WAITING:
+        case STOOK_STATE_QUARANTINED:
+        case STOOK_STATE_ISOLATED:
+                stook_debug_report(debug, STOOK_FAULT_DOUBLE_FREE, object, NULL,
+                                   double_free_detail(state), false);
+                return;
+        }
+        /* Whatever wrote over the state may have come from the object. */
+        if (stook_debug_live_is_whole(debug, object, true, &wrong))
+                wrong = (struct stook_wrong){ .fault = STOOK_FAULT_CORRUPT };
+        isolate(debug, object, &wrong, OVERWRITTEN);
+}
+
+/*
+ * I1: from @from to ISOLATED, which it is until the caller knows better: a second free meanwhile is
+ * refused. False: refused, and reported.
+ */
+static bool begin_free(const struct stook_debug *debug, void *object, uint32_t from)
+{
+        uint32_t state = from;
+
+        /* What is in its slab may have no state yet. */
+        if (STOOK_UNLIKELY(!stook_slab_object_out(debug->slabs, object))) {
+                stook_debug_report(debug, STOOK_FAULT_DOUBLE_FREE, object, NULL,
+                                   IN_ITS_SLAB, false);
+                return false;
+        }
+        if (STOOK_LIKELY(__atomic_compare_exchange_n(&stook_tail(debug, object)->state, &state,
+                                                     STOOK_STATE_ISOLATED, false, __ATOMIC_ACQ_REL,
+                                                     __ATOMIC_RELAXED)))
+                return true;
+        refuse(debug, object, state);
+        return false;
+}
+
+static STOOK_COLD bool refuse_size(const struct stook_debug *debug, void *object, size_t bytes)
+{
+        char detail[96];
+
+        stook_report_format(detail, sizeof(detail), "freed with %u bytes, allocated with %u",
+                            (uint64_t)bytes, (uint64_t)stook_tail(debug, object)->requested);
+        stook_debug_report(debug, STOOK_FAULT_WRONG_SIZE, object, NULL, detail, false);
+        return false;
+}
+
+/* A free begun as above: is the object as it should be? If not, it stays isolated. */
+static bool is_good(const struct stook_debug *debug, void *object, struct stook_debug_free how)
+{
+        struct stook_wrong wrong;
+
+        if (STOOK_UNLIKELY(!stook_debug_live_is_whole(debug, object, how.waited, &wrong)))
+                return isolate(debug, object, &wrong, "found when the object was freed");
+        if (how.has_size && (debug->flags & STOOK_DEBUG_F) &&
+            STOOK_UNLIKELY(how.bytes != stook_tail(debug, object)->requested))
+                return refuse_size(debug, object, how.bytes);
+        return true;
+}
+
+enum stook_debug_freed stook_debug_free(const struct stook_debug *debug, void *object,
+                                        struct stook_debug_free how)
+{
+        bool waits = debug->flags & STOOK_DEBUG_Q;
+
+        if (!begin_free(debug, object, how.waited ? STOOK_STATE_WAITING : STOOK_STATE_LIVE) ||
+            !is_good(debug, object, how))
+                return STOOK_DEBUG_KEPT;
+        if (!how.waited)
+                track(debug, object, FREED);
+        trace(debug, "free", object, stook_tail(debug, object)->requested);
+        stook_debug_poison(debug, object);
+        stook_debug_fill_zones(debug, object, debug->object_bytes, STOOK_BYTE_FREE);
+        stook_debug_set_state(debug, object, waits ? STOOK_STATE_QUARANTINED : STOOK_STATE_FREE);
+        return waits ? STOOK_DEBUG_QUARANTINED : STOOK_DEBUG_GOES;
+}
+
+bool stook_debug_wait(const struct stook_debug *debug, void *object)
+{
+        if (!begin_free(debug, object, STOOK_STATE_LIVE) ||
+            !is_good(debug, object, (struct stook_debug_free){ 0 }))
+                return false;
+        track(debug, object, FREED);
+        stook_debug_set_state(debug, object, STOOK_STATE_WAITING);
+        return true;
+}
+
+void stook_debug_wait_undo(const struct stook_debug *debug, void *object)
+{
+        stook_debug_set_state(debug, object, STOOK_STATE_LIVE);
+}
+
+bool stook_debug_leave(const struct stook_debug *debug, void *object)
+{
+        struct stook_wrong wrong = { .fault = STOOK_FAULT_CORRUPT };
+
+        if (STOOK_UNLIKELY(!stook_debug_free_is_whole(debug, object, &wrong)))
+                return isolate(debug, object, &wrong, "found when the object left the quarantine");
+        if (STOOK_UNLIKELY(stook_debug_state(debug, object) != STOOK_STATE_QUARANTINED))
+                return isolate(debug, object, &wrong, OVERWRITTEN);
+        stook_debug_set_state(debug, object, STOOK_STATE_FREE);
+        return true;
+}
+
+/* ---- sizes ---- */
+
+bool stook_debug_requested(const struct stook_debug *debug, const void *object, size_t *bytes)
+{
+        if (!stook_slab_object_out(debug->slabs, object) ||
+            stook_debug_state(debug, object) != STOOK_STATE_LIVE)
+                return false;
+        *bytes = stook_tail(debug, object)->requested;
+        return true;
+}
+
+bool stook_debug_resize(const struct stook_debug *debug, void *object, size_t bytes)
+{
+        if (!begin_free(debug, object, STOOK_STATE_LIVE) ||
+            !is_good(debug, object, (struct stook_debug_free){ 0 }))
+                return false;
+        stook_tail(debug, object)->requested = (uint32_t)bytes;
+        stook_debug_fill_zones(debug, object, bytes, STOOK_BYTE_LIVE);
+        track(debug, object, ALLOCATED);
+        stook_debug_set_state(debug, object, STOOK_STATE_LIVE);
+        trace(debug, "resize", object, bytes);
+        return true;
+}
+
+/* ---- the end ---- */
+
+static void release_isolated(void *object, void *slab, bool out, void *data)
+{
+        const struct stook_debug *debug = data;
+
+        (void)slab;
+        if (!out || stook_debug_state(debug, object) != STOOK_STATE_ISOLATED)
+                return;
+        stook_debug_make(object, data);
+        stook_slab_drain(debug->slabs, 1, &object);
+}
+
+void stook_debug_end(const struct stook_debug *debug)
+{
+        stook_slabs_for_each_made(debug->slabs, release_isolated, (void *)(uintptr_t)debug);
+}

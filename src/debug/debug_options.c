@@ -1,0 +1,198 @@
+/*
+ * Purpose: STOOK_DEBUG, in the grammar of the kernel's slab_debug:
+ *
+ *      BLOCK[;BLOCK...]        BLOCK: LETTERS[,NAME...]
+ *
+ * LETTERS are of F Z P U T A O, and Q or Q=BYTES[K|M|G]; none of them: FZPU; a single `-`: no mode.
+ * A NAME is a cache's, and may end with `*`. The first block with a name that matches counts. If
+ * none matches, the last block without names does.
+ * Place: called by life at start and at exit, and by cache for each cache that is made.
+ * Concurrency: the text is const after the start. Bits of names that matched are set atomically.
+ * Failure: a text that breaks the grammar is refused by one line, and means nothing.
+ */
+#include <string.h>
+
+#include "debug/debug.h"
+#include "os/os.h"
+
+#define VARIABLE "STOOK_DEBUG"
+#define TEXT_MAX 1024
+#define NAMES_MAX 64                    /* names that are told at exit; arbitrary */
+#define DEFAULT_MODES (STOOK_DEBUG_F | STOOK_DEBUG_Z | STOOK_DEBUG_P | STOOK_DEBUG_U)
+/* Enough for a pause between a free and a late write in most programs. Arbitrary. */
+#define QUARANTINE_BYTES ((uint64_t)1 << 20)
+#define QUARANTINE_MOST  ((uint64_t)1 << 40)
+#define TAKES "LETTERS[,CACHE...][;...], letters of FZPUTAO and Q[=BYTES], or -"
+
+static char text[TEXT_MAX];             /* empty: nothing is asked */
+static uint64_t quarantine = QUARANTINE_BYTES;
+static uint64_t matched;                /* atomic: bit i: name i */
+static uint32_t reader;                 /* the process that read it: children tell nothing */
+
+static const struct {
+        char letter;
+        uint64_t flag;
+} modes[] = {
+        { 'F', STOOK_DEBUG_F }, { 'Z', STOOK_DEBUG_Z }, { 'P', STOOK_DEBUG_P },
+        { 'U', STOOK_DEBUG_U }, { 'T', STOOK_DEBUG_T }, { 'A', STOOK_DEBUG_A },
+        { 'O', STOOK_DEBUG_O }, { 'Q', STOOK_DEBUG_Q },
+};
+
+static uint64_t flag_of(char letter)
+{
+        if (letter >= 'a' && letter <= 'z')
+                letter = (char)(letter - 'a' + 'A');
+        for (size_t i = 0; i < STOOK_ARRAY_SIZE(modes); i++)
+                if (modes[i].letter == letter)
+                        return modes[i].flag;
+        return 0;
+}
+
+static bool ends(char c)
+{
+        return !c || c == ',' || c == ';';
+}
+
+/* "=BYTES" at *@at, which moves behind it. False: no such number. */
+static bool read_bytes(const char **at)
+{
+        static const char suffixes[] = "KMG";
+        const char *c = *at + 1, *suffix;
+        uint64_t n = 0;
+
+        if (*c < '0' || *c > '9')
+                return false;
+        for (; *c >= '0' && *c <= '9'; c++)
+                if ((n = n * 10 + (uint64_t)(*c - '0')) > QUARANTINE_MOST)
+                        return false;
+        suffix = *c ? strchr(suffixes, *c) : NULL;
+        if (suffix) {
+                n <<= 10 * (suffix - suffixes + 1);
+                c++;
+        }
+        if (!n || n > QUARANTINE_MOST)
+                return false;
+        quarantine = n;
+        *at = c;
+        return true;
+}
+
+/* The letters at *@at, which moves behind them. False: one of them is unknown. */
+static bool read_letters(const char **at, uint64_t *flags)
+{
+        const char *first = *at;
+
+        *flags = ends(*first) ? DEFAULT_MODES : 0;
+        if (*first == '-') {
+                ++*at;
+                return ends(**at);
+        }
+        while (!ends(**at)) {
+                uint64_t flag = flag_of(*(*at)++);
+
+                *flags |= flag;
+                if (!flag || (flag == STOOK_DEBUG_Q && **at == '=' && !read_bytes(at)))
+                        return false;
+        }
+        return true;
+}
+
+/* A name at *@at, which moves behind it. Does @name match? */
+static bool read_name(const char **at, const char *name)
+{
+        const char *first = *at;
+        size_t n;
+
+        while (!ends(**at))
+                ++*at;
+        n = (size_t)(*at - first);
+        if (n && first[n - 1] == '*')
+                return !strncmp(first, name, n - 1);
+        return strlen(name) == n && !strncmp(first, name, n);
+}
+
+/*
+ * What the text says of @name; *@fits: the text is by the grammar. @note: a name that matches is
+ * noted.
+ */
+static uint64_t look_up(const char *name, bool note, bool *fits)
+{
+        uint64_t answer = 0, flags;
+        unsigned names = 0;
+        const char *at = text;
+
+        for (*fits = true; *at; at += *at == ';') {
+                bool named = false;
+
+                if (!read_letters(&at, &flags))
+                        return *fits = false;
+                for (; *at == ','; names++, named = true) {
+                        at++;
+                        *fits &= !ends(*at);
+                        if (!read_name(&at, name))
+                                continue;
+                        if (note && names < NAMES_MAX)
+                                __atomic_fetch_or(&matched, UINT64_C(1) << names, __ATOMIC_RELAXED);
+                        return flags;
+                }
+                if (!named)
+                        answer = flags;
+        }
+        return answer;
+}
+
+void stook_debug_read_options(void)
+{
+        const char *value = stook_os_env(VARIABLE);
+        bool fits = true;
+
+        if (!value || !*value)
+                return;
+        if (strlen(value) < sizeof(text))
+                strcpy(text, value);
+        /* No cache has this name: so the whole text is read. */
+        if (*text)
+                look_up("\n", false, &fits);
+        if (!*text || !fits) {
+                *text = '\0';
+                stook_os_env_refuse(VARIABLE, value, TAKES);
+        }
+        reader = stook_os_pid();
+}
+
+bool stook_debug_is_asked(void)
+{
+        return *text;
+}
+
+uint64_t stook_debug_wanted(const char *name)
+{
+        bool fits;
+
+        return *text ? look_up(name, true, &fits) : 0;
+}
+
+uint64_t stook_debug_quarantine_bytes(void)
+{
+        return quarantine;
+}
+
+void stook_debug_tell_unused(void)
+{
+        uint64_t had = __atomic_load_n(&matched, __ATOMIC_RELAXED), flags;
+        const char *at = text;
+
+        if (!*text || reader != stook_os_pid())
+                return;
+        for (unsigned names = 0; *at; at += *at == ';') {
+                read_letters(&at, &flags);
+                for (; *at == ','; names++) {
+                        const char *first = ++at;
+
+                        read_name(&at, "");
+                        if (names < NAMES_MAX && !(had >> names & 1))
+                                stook_os_env_tell(first, (size_t)(at - first),
+                                                  " in " VARIABLE ": no cache had that name", "");
+                }
+        }
+}

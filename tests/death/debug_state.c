@@ -1,0 +1,21 @@
+// aborts: stook: corrupted: pointer 0x* (cache victim, slab 0x* offset 40): the state behind the object was overwritten
+//   the object has 24 bytes
+#include <string.h>
+#include <stook/debug.h>
+
+static struct stook_cache *victim(uint64_t flags)
+{
+        struct stook_cache_args args = { .args_size = sizeof(args), .flags = flags };
+
+        return stook_cache_create("victim", 24, &args);
+}
+
+void misuse(void);
+void misuse(void)
+{
+        struct stook_cache *cache = victim(STOOK_DEBUG_F);
+        char *object = stook_cache_alloc(cache);
+
+        memset(object, 1, 32);          /* without red zones only the state shows it */
+        stook_cache_free(cache, object);
+}
