@@ -93,6 +93,8 @@ static void write_cache(const struct heap *h, const struct heap_cache *c, struct
         json_count(j, "objects_cached", s->objects_cached);
         json_count(j, "sheaves", s->sheaves);
         json_count(j, "slabs", s->slabs);
+        json_count(j, "slabs_peak", s->slabs_peak);
+        json_count(j, "objects_peak", s->objects_peak);
         if (h->detail >= HEAP_OBJECTS)
                 write_shares(c, j);
         write_nodes(h, c, j);

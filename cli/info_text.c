@@ -245,7 +245,8 @@ static void print_details(const struct heap *h, const struct heap_cache *c, FILE
                 "reserved slabs %u\n", k->barns.capacity, k->barns.full_limit,
                 k->barns.empty_limit, k->slabs.min_partial, k->slabs.reserved);
         fprintf(out, "  objects %" PRIu64 " live, %" PRIu64 " in %" PRIu64 " sheaves, %" PRIu64
-                " slabs\n", s->objects_live, s->objects_cached, s->sheaves, s->slabs);
+                " slabs; at most %" PRIu64 " objects, %" PRIu64 " slabs\n", s->objects_live,
+                s->objects_cached, s->sheaves, s->slabs, s->objects_peak, s->slabs_peak);
         print_slots(h, c, out);
         print_nodes(h, c, out);
 #define PRINT(counter) fprintf(out, "  %-22s %" PRIu64 "\n", #counter, s->counter);

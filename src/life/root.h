@@ -52,6 +52,7 @@
         X(stook_barn, full) X(stook_barn, empty) \
         X(stook_slabs, stride) X(stook_slabs, objects) X(stook_slabs, slab_bytes) \
         X(stook_slabs, object_size) X(stook_slabs, align) X(stook_slabs, min_partial) \
+        X(stook_slabs, slabs_peak) X(stook_slabs, objects_peak) \
         X(stook_slabs, reserved) X(stook_slabs, ctor) X(stook_slabs, random) \
         X(stook_slabs, give_later) X(stook_slabs, node) \
         X(stook_slabs_node, partial) X(stook_slabs_node, slabs) \

@@ -120,6 +120,9 @@ class Inspect(s.Compiled):
         cached = sum(slot["objects"] for slot in conn["slots"])
         cached += conn["objects_in_barns"] + conn["objects_in_other_sheaves"]
         self.assertEqual(cached, conn["objects_cached"])
+        # What came since the last slab was made may be missed.
+        self.assertGreater(conn["objects_peak"] + conn["objs_per_slab"], 1000)
+        self.assertGreaterEqual(conn["slabs_peak"], conn["slabs"])
         self.assertTrue(caches["built"]["ctor"])
         self.assertFalse(conn["ctor"])
         self.assertEqual(heap["groups"][0]["name"], "tenant")
