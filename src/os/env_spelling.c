@@ -27,7 +27,7 @@ extern char **environ;
 
 /* Behind the prefix. */
 static const char *const names[] = {
-        "CAPACITY", "DEBUG", "DECAY_MS", "GROUP_LIMIT", "MAINTENANCE", "MAP_NAMES", "MERGE",
+        "CAPACITY", "DEBUG", "FAIL", "DECAY_MS", "GROUP_LIMIT", "MAINTENANCE", "MAP_NAMES", "MERGE",
         "ON_FAULT", "PROFILE", "RCU_BACKLOG", "RECORD", "REPORT_JSON", "SLOTS", "STATS",
         "STRICT_NUMA",
         "SYMBOLIZER", "THP", "TINY", "TOPOLOGY",
