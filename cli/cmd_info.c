@@ -245,6 +245,7 @@ static void print(const struct options *o, struct target *t, const struct looks 
                         printf("%s%s\n", i || again ? "\n" : "", name);
                         info_text(&l->heaps[i], &o->view, stdout);
                 }
+                target_print_others(t, stdout);
         }
 }
 

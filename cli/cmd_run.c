@@ -36,7 +36,8 @@ struct options {
 static const char usage[] =
         "usage: stook run [--stats] [--json FILE] [--compare] [--repeat N]\n"
         "                 [--group-limit BYTES] [--keep-output] [--debug MODES] [--on-fault WHAT]\n"
-        "                 [--report-json FILE] [--profile FILE] [--] PROGRAM [ARGUMENT...]\n";
+        "                 [--report-json FILE] [--leaks] [--suppress FUNCTION[,...]]\n"
+        "                 [--profile FILE] [--] PROGRAM [ARGUMENT...]\n";
 
 static const char help[] =
         "\n"
@@ -68,6 +69,11 @@ static const char help[] =
         "                 out again\n"
         "  --report-json FILE\n"
         "                 add each report to FILE as a line of JSON\n"
+        "  --leaks        at exit, report objects that nothing leads to, by the calls that\n"
+        "                 allocated them\n"
+        "  --suppress FUNCTION[,...]\n"
+        "                 leave out leaks that were allocated below these functions; each may\n"
+        "                 end with *\n"
         "  --profile FILE[,interval=BYTES][,signal=N]\n"
         "                 write a heap profile to FILE at the end (see stook-profile(1))\n"
         "  --help         show this\n"
@@ -79,8 +85,8 @@ static const char help[] =
 /* ---- options ---- */
 
 enum { OPTION_STATS = 256, OPTION_JSON, OPTION_COMPARE, OPTION_REPEAT, OPTION_KEEP_OUTPUT,
-       OPTION_GROUP_LIMIT, OPTION_DEBUG, OPTION_ON_FAULT, OPTION_REPORT_JSON, OPTION_PROFILE,
-       OPTION_HELP };
+       OPTION_GROUP_LIMIT, OPTION_DEBUG, OPTION_ON_FAULT, OPTION_REPORT_JSON, OPTION_LEAKS,
+       OPTION_SUPPRESS, OPTION_PROFILE, OPTION_HELP };
 
 static const struct option long_options[] = {
         { "stats", no_argument, NULL, OPTION_STATS },
@@ -92,6 +98,8 @@ static const struct option long_options[] = {
         { "debug", required_argument, NULL, OPTION_DEBUG },
         { "on-fault", required_argument, NULL, OPTION_ON_FAULT },
         { "report-json", required_argument, NULL, OPTION_REPORT_JSON },
+        { "leaks", no_argument, NULL, OPTION_LEAKS },
+        { "suppress", required_argument, NULL, OPTION_SUPPRESS },
         { "profile", required_argument, NULL, OPTION_PROFILE },
         { "help", no_argument, NULL, OPTION_HELP },
         { 0 }
@@ -149,8 +157,14 @@ static bool parse_debug(int option, const char *value, struct run_debug *debug)
                 fprintf(stderr, "stook run: --profile takes FILE[,interval=BYTES][,signal=N], not "
                         "'%s'\n", value);
                 return false;
-        default:
+        case OPTION_REPORT_JSON:
                 debug->report_json = value;
+                return true;
+        case OPTION_LEAKS:
+                debug->leaks = true;
+                return true;
+        default:
+                debug->suppress = value;
                 return true;
         }
 }
@@ -203,6 +217,8 @@ static int parse(int argc, char **argv, struct options *o)
                 case OPTION_DEBUG:
                 case OPTION_ON_FAULT:
                 case OPTION_REPORT_JSON:
+                case OPTION_LEAKS:
+                case OPTION_SUPPRESS:
                 case OPTION_PROFILE:
                         if (!parse_debug(option, optarg, &o->debug))
                                 return STATUS_CANNOT;

@@ -5,6 +5,7 @@
  * Standard input: a line for each stack, with return addresses in hexadecimal, innermost first.
  * Standard output: for each stack a line for each frame (frames.h), and an empty line. So much only
  * once all of it is known: what reads it takes all or nothing.
+ * With --leaks it prints the report of a search for leaks (leaks.h).
  */
 #include <errno.h>
 #include <getopt.h>
@@ -15,6 +16,7 @@
 #include <unistd.h>
 #include "commands.h"
 #include "frames.h"
+#include "leaks.h"
 
 #define PATIENCE_S 60                   /* the library waits for a shorter time */
 
@@ -36,22 +38,6 @@ static void unblock_signals(void)
         alarm(PATIENCE_S);              /* never left behind */
 }
 
-static size_t read_addresses(char *line, uint64_t *addresses)
-{
-        size_t count = 0;
-        char *end;
-
-        while (count < FRAMES_MOST) {
-                uint64_t address = strtoull(line, &end, 16);
-
-                if (end == line)
-                        break;
-                addresses[count++] = address;
-                line = end;
-        }
-        return count;
-}
-
 static int symbolize(struct symbols *symbols, FILE *out)
 {
         uint64_t addresses[FRAMES_MOST];
@@ -61,7 +47,7 @@ static int symbolize(struct symbols *symbols, FILE *out)
         int error = 0;
 
         while (!error && getline(&line, &room, stdin) >= 0) {
-                error = frames_of(symbols, addresses, read_addresses(line, addresses), &frames);
+                error = frames_of(symbols, addresses, frames_read(line, addresses), &frames);
                 if (error)
                         break;
                 fprintf(out, "%s\n", frames.lines);
@@ -89,11 +75,68 @@ static int answer(struct symbols *symbols)
         return failed ? STATUS_CANNOT : 0;
 }
 
+/* The report goes to standard error, and so many objects to standard output. */
+static int answer_leaks(const struct leaks_request *request)
+{
+        char *text = NULL;
+        size_t bytes = 0;
+        FILE *out = open_memstream(&text, &bytes);
+        long long objects;
+
+        if (!out)
+                return STATUS_CANNOT;
+        objects = leaks_print(request, stdin, out);
+        if (fclose(out) || objects < 0) {
+                free(text);
+                return STATUS_CANNOT;
+        }
+        fwrite(text, 1, bytes, stderr);
+        free(text);
+        printf("%llx\n", (unsigned long long)objects);
+        return fflush(stdout) ? STATUS_CANNOT : 0;
+}
+
+struct options {
+        long pid;
+        bool leaks;
+        struct leaks_request request;
+};
+
+static bool parse(int argc, char **argv, struct options *o)
+{
+        static const struct option long_options[] = {
+                { "pid", required_argument, NULL, 'p' }, { "leaks", no_argument, NULL, 'l' },
+                { "program", required_argument, NULL, 'n' },
+                { "suppress", required_argument, NULL, 's' }, { 0 },
+        };
+        int option;
+        char *end = "";
+
+        opterr = 0;
+        while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
+                switch (option) {
+                case 'p':
+                        o->pid = strtol(optarg, &end, 10);
+                        break;
+                case 'l':
+                        o->leaks = true;
+                        break;
+                case 'n':
+                        o->request.program = optarg;
+                        break;
+                case 's':
+                        o->request.suppress = optarg;
+                        break;
+                default:
+                        return false;
+                }
+        }
+        return o->pid > 0 && !*end && optind == argc;
+}
+
 int cmd_symbolize(int argc, char **argv)
 {
-        struct symbols *symbols;
-        char *end = NULL;
-        long pid = 0;
+        struct options o = { .request.program = "a program" };
         int status;
 
         if (argc == 2 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) {
@@ -102,9 +145,7 @@ int cmd_symbolize(int argc, char **argv)
                 return 0;
         }
         unblock_signals();
-        if (argc == 3 && !strcmp(argv[1], "--pid"))
-                pid = strtol(argv[2], &end, 10);
-        if (pid <= 0 || *end) {
+        if (!parse(argc, argv, &o)) {
                 fputs(usage, stderr);
                 return STATUS_CANNOT;
         }
@@ -112,12 +153,13 @@ int cmd_symbolize(int argc, char **argv)
                 fputs("stook symbolize: this stook was built without libdw (libdw-dev)\n", stderr);
                 return STATUS_CANNOT;
         }
-        symbols = symbols_of_process((pid_t)pid);
-        if (!symbols) {
-                fprintf(stderr, "stook symbolize: process %ld: its modules cannot be read\n", pid);
+        o.request.symbols = symbols_of_process((pid_t)o.pid);
+        if (!o.request.symbols) {
+                fprintf(stderr, "stook symbolize: process %ld: its modules cannot be read\n",
+                        o.pid);
                 return STATUS_CANNOT;
         }
-        status = answer(symbols);
-        symbols_release(symbols);
+        status = o.leaks ? answer_leaks(&o.request) : answer(o.request.symbols);
+        symbols_release(o.request.symbols);
         return status;
 }

@@ -15,7 +15,7 @@
 #include <unistd.h>
 #include "figures.h"
 
-#define RECORDS 20000u /* 3.7 GiB of a sparse file; only used records cost memory */
+#define RECORDS 20000u /* 5 GiB of a sparse file; only used records cost memory */
 #define WATCHED_MAX 512u                /* processes watched at a time: each has a descriptor */
 
 struct figures_watch {
@@ -156,6 +156,13 @@ static bool read_head(const struct figures_file *file, uint64_t index,
                record->birth;
 }
 
+static bool is_sane(const struct stook_stats_snapshot *s)
+{
+        return s->caches <= STOOK_STATS_PAGE_CACHES && s->gone <= STOOK_GONE_MAX &&
+               s->caches + s->gone <= STOOK_STATS_PAGE_CACHES &&
+               s->groups <= STOOK_STATS_PAGE_GROUPS;
+}
+
 /* The last snapshot, whole even if its process is alive. False: none. */
 static bool read_snapshot(const struct figures_file *file, uint64_t index,
                           struct stook_stats_snapshot *snapshot)
@@ -176,7 +183,7 @@ static bool read_snapshot(const struct figures_file *file, uint64_t index,
                 __atomic_thread_fence(__ATOMIC_ACQUIRE);
                 if (!read_at(file, at_sequence, &again, sizeof again))
                         return false;
-                if (again == sequence && snapshot->caches <= STOOK_STATS_PAGE_CACHES)
+                if (again == sequence && is_sane(snapshot))
                         return true;
         }
         return false;
@@ -271,6 +278,41 @@ void figures_file_watch(void *data)
 
 /* ---- what they left ---- */
 
+static int add_gone(struct process *p, const struct stook_stats_snapshot *s)
+{
+        struct gone_caches *grown;
+
+        if (!s->gone)
+                return 0;
+        grown = realloc(p->gone, (p->gone_count + s->gone) * sizeof *grown);
+        if (!grown)
+                return -ENOMEM;
+        p->gone = grown;
+        for (unsigned i = 0; i < s->gone; i++) {
+                struct gone_caches *gone = &grown[p->gone_count++];
+
+                *gone = (struct gone_caches){ s->cache[s->caches + i], s->gone_caches[i] };
+                gone->stats.name[sizeof gone->stats.name - 1] = 0;
+        }
+        return 0;
+}
+
+static void add_groups(struct process *p, const struct stook_stats_snapshot *s)
+{
+        p->groups_more += s->groups_more;
+        for (unsigned i = 0; i < s->groups; i++) {
+                struct stook_group_stats *group = &p->groups[p->group_count];
+
+                if (p->group_count == STOOK_STATS_PAGE_GROUPS) {
+                        p->groups_more++;
+                        continue;
+                }
+                *group = s->group_list[i];
+                group->name[sizeof group->name - 1] = 0;
+                p->group_count++;
+        }
+}
+
 static int add_caches(struct process *p, const struct stook_stats_snapshot *s)
 {
         struct stook_cache_stats *grown;
@@ -284,6 +326,9 @@ static int add_caches(struct process *p, const struct stook_stats_snapshot *s)
         p->caches_more += s->caches_more;
         if (s->group.stats_size && s->group.peak_bytes >= p->group.peak_bytes)
                 p->group = s->group;
+        add_groups(p, s);
+        if (add_gone(p, s))
+                return -ENOMEM;
         if (!s->caches)
                 return 0;
         grown = realloc(p->caches, (p->count + s->caches) * sizeof *grown);
@@ -313,7 +358,7 @@ struct identity {
 static int add_record(struct figures_file *file, uint64_t index, const struct run_result *root,
                       struct figures *figures, struct identity *identities)
 {
-        static struct stook_stats_snapshot snapshot;    /* 90 KiB */
+        static struct stook_stats_snapshot snapshot;    /* 100 KiB */
         struct stook_stats_record record;
         struct process *p, *before;
         const struct figures_watch *w = index < file->watch_count ? &file->watches[index] : NULL;
@@ -345,6 +390,8 @@ static int add_record(struct figures_file *file, uint64_t index, const struct ru
         p->begun_ms = record.begun_ms;
         memcpy(p->program, record.program, sizeof p->program);
         memcpy(p->backend, record.backend, sizeof p->backend);
+        memcpy(p->variables, record.variables, sizeof p->variables);
+        p->variables[sizeof p->variables - 1] = 0;
         p->program[sizeof p->program - 1] = p->backend[sizeof p->backend - 1] = 0;
         if (w) {
                 p->peak_bytes = w->peak_bytes;
@@ -388,8 +435,10 @@ int figures_file_read(struct figures_file *file, const struct run_result *root,
 
 void figures_release(struct figures *figures)
 {
-        for (size_t i = 0; i < figures->count; i++)
+        for (size_t i = 0; i < figures->count; i++) {
                 free(figures->processes[i].caches);
+                free(figures->processes[i].gone);
+        }
         free(figures->processes);
         memset(figures, 0, sizeof *figures);
 }

@@ -38,6 +38,16 @@ struct process {
         uint32_t caches_more;           /* in use, but without a place in the record */
         size_t   count;
         struct stook_cache_stats *caches;
+        size_t   gone_count;            /* caches that were destroyed, by name and size */
+        struct gone_caches {
+                struct stook_cache_stats stats; /* sums; peaks of the highest */
+                uint64_t caches;
+        } *gone;
+        size_t   group_count;
+        struct stook_group_stats groups[STOOK_STATS_PAGE_GROUPS];
+        uint32_t groups_more;           /* without a place */
+        /* Lines: NAME=VALUE of variables that the library reads, NAME of other STOOK_ ones. */
+        char     variables[STOOK_STATS_PAGE_VARIABLES];
 };
 
 struct figures {
@@ -94,6 +104,8 @@ void process_shares(const struct process *process, struct shares *shares);
 
 uint64_t stats_live_bytes(const struct stook_cache_stats *stats);
 uint64_t stats_cached_bytes(const struct stook_cache_stats *stats);
+/* Of its slabs, at most at once. */
+uint64_t stats_peak_bytes(const struct stook_cache_stats *stats);
 
 struct process_totals {
         struct stook_cache_stats counters;      /* sums; sizes are 0 */

@@ -22,6 +22,11 @@ uint64_t stats_cached_bytes(const struct stook_cache_stats *s)
         return s->objects_cached * s->stride;
 }
 
+uint64_t stats_peak_bytes(const struct stook_cache_stats *s)
+{
+        return s->slabs_peak * s->slab_bytes;
+}
+
 static uint64_t at_most(uint64_t value, uint64_t limit)
 {
         return value < limit ? value : limit;

@@ -146,7 +146,7 @@ static const char *value_text(const struct drawing *d, uint64_t value, char *tex
 static void draw_box(const struct drawing *d, const struct flame *node, double x, unsigned level)
 {
         double width = width_of(d, node->value), y = HEAD + (d->depth - 1 - level) * ROW;
-        size_t letters = width > 3 * LETTER ? (size_t)((width - 6) / LETTER) : 0;
+        size_t letters = width > 5 * LETTER ? (size_t)((width - 6) / LETTER) : 0;
         char text[64];
 
         fprintf(d->out, "<g><title>");

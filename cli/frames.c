@@ -13,6 +13,22 @@
 
 #define STATIC_MOST 3                   /* static functions of the library in a row */
 
+size_t frames_read(char *line, uint64_t *addresses)
+{
+        size_t count = 0;
+        char *end;
+
+        while (count < FRAMES_MOST) {
+                uint64_t address = strtoull(line, &end, 16);
+
+                if (end == line)
+                        break;
+                addresses[count++] = address;
+                line = end;
+        }
+        return count;
+}
+
 static const char *base_name(const char *path)
 {
         const char *slash = strrchr(path, '/');

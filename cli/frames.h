@@ -19,6 +19,9 @@ struct frames {
         unsigned count;
 };
 
+/* Reads addresses in hexadecimal. Return: how many, at most FRAMES_MOST. */
+size_t frames_read(char *line, uint64_t *addresses);
+
 /* Return addresses, innermost first. Return: 0, or -ENOMEM. */
 int  frames_of(struct symbols *symbols, const uint64_t *addresses, size_t count,
                struct frames *frames);

@@ -1,6 +1,7 @@
 /*
  * Purpose: what a run left, as JSON. The keys are documented in stook-run(1) and stay.
  */
+#include <string.h>
 #include "report.h"
 
 static void shares_json(const struct shares *s, struct json *j)
@@ -21,11 +22,10 @@ static void counters_json(const struct stook_cache_stats *s, struct json *j)
         json_object_end(j);
 }
 
-static void cache_json(const struct stook_cache_stats *s, struct json *j)
+static void cache_fields(const struct stook_cache_stats *s, struct json *j)
 {
         struct shares shares;
 
-        json_object(j, NULL);
         json_string(j, "name", s->name);
         json_count(j, "object_size", s->object_size);
         json_count(j, "stride", s->stride);
@@ -39,10 +39,32 @@ static void cache_json(const struct stook_cache_stats *s, struct json *j)
         json_count(j, "live_bytes", stats_live_bytes(s));
         json_count(j, "cached_bytes", stats_cached_bytes(s));
         json_count(j, "slab_bytes", s->slabs * s->slab_bytes);
+        json_count(j, "slabs_peak", s->slabs_peak);
+        json_count(j, "objects_peak", s->objects_peak);
+        json_count(j, "peak_bytes", stats_peak_bytes(s));
         stats_shares(s, &shares);
         shares_json(&shares, j);
         counters_json(s, j);
-        json_object_end(j);
+}
+
+static void caches_json(const struct process *p, struct json *j)
+{
+        json_array(j, "caches");
+        for (size_t i = 0; i < p->count; i++) {
+                json_object(j, NULL);
+                cache_fields(&p->caches[i], j);
+                json_object_end(j);
+        }
+        json_array_end(j);
+        json_count(j, "caches_left_out", p->caches_more);
+        json_array(j, "caches_destroyed");
+        for (size_t i = 0; i < p->gone_count; i++) {
+                json_object(j, NULL);
+                json_count(j, "destroyed", p->gone[i].caches);
+                cache_fields(&p->gone[i].stats, j);
+                json_object_end(j);
+        }
+        json_array_end(j);
 }
 
 static void totals_json(const struct process *p, struct json *j)
@@ -66,13 +88,14 @@ static void totals_json(const struct process *p, struct json *j)
         json_object_end(j);
 }
 
-static void group_json(const struct stook_group_stats *g, struct json *j)
+static void group_json(const char *key, const struct stook_group_stats *g, struct json *j)
 {
         if (!g->stats_size) {
-                json_null(j, "group");
+                json_null(j, key);
                 return;
         }
-        json_object(j, "group");
+        json_object(j, key);
+        json_string(j, "name", g->name);
         json_count(j, "limit_bytes", g->limit_bytes);
         json_count(j, "usage_bytes", g->usage_bytes);
         json_count(j, "precharge_bytes", g->precharge_bytes);
@@ -80,6 +103,27 @@ static void group_json(const struct stook_group_stats *g, struct json *j)
         json_count(j, "limit_events", g->limit_events);
         json_count(j, "refusals", g->refusals);
         json_object_end(j);
+}
+
+/* NAME=VALUE lines as an object; the names alone as an array. */
+static void variables_json(const struct process *p, struct json *j)
+{
+        char copy[sizeof p->variables], *rest, *line, *value;
+
+        json_object(j, "settings");
+        memcpy(copy, p->variables, sizeof copy);
+        for (rest = copy; (line = strsep(&rest, "\n"));)
+                if ((value = strchr(line, '='))) {
+                        *value = 0;
+                        json_string(j, line, value + 1);
+                }
+        json_object_end(j);
+        json_array(j, "unknown_variables");
+        memcpy(copy, p->variables, sizeof copy);
+        for (rest = copy; (line = strsep(&rest, "\n"));)
+                if (*line && !strchr(line, '='))
+                        json_string(j, NULL, line);
+        json_array_end(j);
 }
 
 static void process_json(const struct process *p, struct json *j)
@@ -106,6 +150,7 @@ static void process_json(const struct process *p, struct json *j)
                 json_count(j, "peak_resident_bytes", p->peak_bytes);
         else
                 json_null(j, "peak_resident_bytes");
+        variables_json(p, j);
         if (p->published) {
                 json_string(j, "backend", p->backend);
                 json_object(j, "pages");
@@ -115,13 +160,14 @@ static void process_json(const struct process *p, struct json *j)
                 json_count(j, "free_clean_bytes", p->free_clean_bytes);
                 json_count(j, "metadata_bytes", p->metadata_bytes);
                 json_object_end(j);
-                group_json(&p->group, j);
-                totals_json(p, j);
-                json_array(j, "caches");
-                for (size_t i = 0; i < p->count; i++)
-                        cache_json(&p->caches[i], j);
+                group_json("group", &p->group, j);
+                json_array(j, "groups");
+                for (size_t i = 0; i < p->group_count; i++)
+                        group_json(NULL, &p->groups[i], j);
                 json_array_end(j);
-                json_count(j, "caches_left_out", p->caches_more);
+                json_count(j, "groups_left_out", p->groups_more);
+                totals_json(p, j);
+                caches_json(p, j);
         }
         json_object_end(j);
 }

@@ -12,8 +12,8 @@
 
 /* At most 100 letters wide: what is left out or rounded is in the JSON. */
 static const char *const headings[] = {
-        "cache", "size", "live", "bytes", "cached", "slabs", "allocs", "slot/barn/slab%", "refills",
-        "flushes"
+        "cache", "size", "live", "bytes", "cached", "slabs", "peak", "allocs", "slot/barn/slab%",
+        "refills", "flushes"
 };
 #define COLUMNS (sizeof headings / sizeof headings[0])
 static const char *const summary_headings[] = {
@@ -22,17 +22,32 @@ static const char *const summary_headings[] = {
 #define SUMMARY_COLUMNS (sizeof summary_headings / sizeof summary_headings[0])
 
 static void counters_cells(struct table *t, const struct stook_cache_stats *s, uint64_t live_bytes,
-                           uint64_t cached_bytes, uint64_t slab_bytes, const struct shares *shares)
+                           uint64_t cached_bytes, uint64_t slab_bytes, uint64_t peak_bytes,
+                           const struct shares *shares)
 {
         table_count_short(t, s->objects_live);
         table_bytes_short(t, live_bytes);
         table_bytes_short(t, cached_bytes);
         table_bytes_short(t, slab_bytes);
+        if (peak_bytes)
+                table_bytes_short(t, peak_bytes);
+        else
+                table_cell(t, "-");
         table_count_short(t, s->alloc_fastpath + s->alloc_slowpath);
         table_cell(t, "%.0f/%.0f/%.0f", shares->slot * 100, shares->barn * 100,
                    shares->slabs * 100);
         table_count_short(t, s->sheaf_refill);
         table_count_short(t, s->sheaf_flush);
+}
+
+static void cache_cells(struct table *t, const struct stook_cache_stats *s)
+{
+        struct shares shares;
+
+        stats_shares(s, &shares);
+        table_count(t, s->object_size);
+        counters_cells(t, s, stats_live_bytes(s), stats_cached_bytes(s), s->slabs * s->slab_bytes,
+                       stats_peak_bytes(s), &shares);
 }
 
 static int by_size(const void *a, const void *b)
@@ -79,17 +94,46 @@ static void when_short(const struct process *p, char *buffer, size_t size)
                 snprintf(buffer, size, p->end == PROCESS_RUNNING ? "still running" : "late");
 }
 
-static void print_group(const struct stook_group_stats *g, FILE *out)
+static void print_group(const struct stook_group_stats *g, const char *name, FILE *out)
 {
-        char used[32], limit[32], peak[32];
+        char used[32], limit[32] = "no limit", peak[32];
 
         if (!g->stats_size)
                 return;
-        fprintf(out, "group: %s of %s in use, %s at most; %llu %s refused\n",
-                bytes_text(g->usage_bytes, used, sizeof used),
-                bytes_text(g->limit_bytes, limit, sizeof limit),
+        if (g->limit_bytes)
+                bytes_text(g->limit_bytes, limit, sizeof limit);
+        fprintf(out, "group%s%s: %s of %s in use, %s at most; %llu %s refused\n",
+                *name ? " " : "", name, bytes_text(g->usage_bytes, used, sizeof used), limit,
                 bytes_text(g->peak_bytes, peak, sizeof peak), (unsigned long long)g->refusals,
                 g->refusals == 1 ? "allocation was" : "allocations were");
+}
+
+static void print_groups(const struct process *p, FILE *out)
+{
+        print_group(&p->group, "", out);
+        for (size_t i = 0; i < p->group_count; i++)
+                /* The process's own was the first. */
+                if (!p->group.stats_size || strcmp(p->groups[i].name, p->group.name))
+                        print_group(&p->groups[i], p->groups[i].name, out);
+        if (p->groups_more)
+                fprintf(out, "(%u further groups are not shown)\n", p->groups_more);
+}
+
+/* Lines with a '=' (@known), or those without, in a row. */
+static void print_variables(const char *variables, bool known, const char *title, FILE *out)
+{
+        char copy[STOOK_STATS_PAGE_VARIABLES], *rest = copy, *line;
+        unsigned shown = 0;
+
+        snprintf(copy, sizeof copy, "%s", variables);
+        while ((line = strsep(&rest, "\n")))
+                if (*line && known == (strchr(line, '=') != NULL)) {
+                        for (char *c = line; *c; c++)
+                                *c = (unsigned char)*c < ' ' || *c == 127 ? '?' : *c;
+                        fprintf(out, "%s%s", shown++ ? " " : title, line);
+                }
+        if (shown)
+                fputc('\n', out);
 }
 
 void report_group(const struct figures *f, bool after_print, FILE *out)
@@ -150,14 +194,20 @@ static void print_process(const struct process *p, FILE *out)
         for (size_t i = 0; i < COLUMNS; i++)
                 table_cell(&t, "%s", headings[i]);
         for (size_t i = 0; i < p->count; i++) {
-                const struct stook_cache_stats *s = &p->caches[i];
-
-                stats_shares(s, &shares);
                 table_row(&t);
-                table_cell(&t, "%s", s->name);
-                table_count(&t, s->object_size);
-                counters_cells(&t, s, stats_live_bytes(s), stats_cached_bytes(s),
-                               s->slabs * s->slab_bytes, &shares);
+                table_cell(&t, "%s", p->caches[i].name);
+                cache_cells(&t, &p->caches[i]);
+        }
+        for (size_t i = 0; i < p->gone_count; i++) {
+                const struct gone_caches *gone = &p->gone[i];
+
+                table_row(&t);
+                if (gone->caches == 1)
+                        table_cell(&t, "%s (destroyed)", gone->stats.name);
+                else
+                        table_cell(&t, "%s (%llu destroyed)", gone->stats.name,
+                                   (unsigned long long)gone->caches);
+                cache_cells(&t, &gone->stats);
         }
         process_totals(p, &totals);
         process_shares(p, &shares);
@@ -165,7 +215,7 @@ static void print_process(const struct process *p, FILE *out)
         table_cell(&t, "total");
         table_cell(&t, "-");
         counters_cells(&t, &totals.counters, totals.live_bytes, totals.cached_bytes,
-                       totals.slab_bytes, &shares);
+                       totals.slab_bytes, 0, &shares);
         table_print(&t, out);
         fprintf(out, "objects above 128 KiB: %s",
                 bytes_text(totals.large_bytes, text, sizeof text));
@@ -173,7 +223,9 @@ static void print_process(const struct process *p, FILE *out)
         fprintf(out, "\nthe allocator's own data: %s",
                 bytes_text(p->metadata_bytes, text, sizeof text));
         fprintf(out, "; backend %s\n", p->backend[0] ? p->backend : "unknown");
-        print_group(&p->group, out);
+        print_groups(p, out);
+        print_variables(p->variables, true, "settings: ", out);
+        print_variables(p->variables, false, "variables that Stook does not read: ", out);
         if (p->caches_more)
                 fprintf(out, "(%u further caches are not shown)\n", p->caches_more);
 }
@@ -240,6 +292,22 @@ static void print_summary(const struct figures *f, FILE *out)
         free(order);
 }
 
+/* Python's own arenas hold its small objects: the table would show a fraction of its memory. */
+static void say_hidden(const struct figures *f, FILE *out)
+{
+        const char *chosen = getenv("PYTHONMALLOC");
+
+        if (chosen && strncmp(chosen, "malloc", 6) == 0)
+                return;
+        for (size_t i = 0; i < f->count; i++)
+                if (!strncmp(f->processes[i].program, "python", 6)) {
+                        fprintf(out, "stook: note: %s keeps objects of up to 512 bytes in memory "
+                                "that it maps by itself; PYTHONMALLOC=malloc shows them here\n",
+                                f->processes[i].program);
+                        return;
+                }
+}
+
 void report_print(const struct figures *f, const struct run_result *root, const char *program,
                   FILE *out)
 {
@@ -262,6 +330,7 @@ void report_print(const struct figures *f, const struct run_result *root, const 
                         print_process(&f->processes[i], out);
         else
                 print_summary(f, out);
+        say_hidden(f, out);
         if (f->no_room)
                 fprintf(out, "(%llu further processes found no room for their figures)\n",
                         (unsigned long long)f->no_room);

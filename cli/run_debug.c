@@ -126,13 +126,21 @@ static const char *absolute(const char *file, char *path)
         return path;
 }
 
+/* Leaks are grouped by the stacks that mode U keeps. */
+static const char *modes(const struct run_debug *debug)
+{
+        return debug->modes || !debug->leaks ? debug->modes : "U";
+}
+
 bool run_debug_compose(struct run_debug *debug)
 {
         char path[PATH_MAX], json[PATH_MAX];
 
         return (getenv("STOOK_SYMBOLIZER") || add(debug, "STOOK_SYMBOLIZER", self(path))) &&
-               add(debug, "STOOK_DEBUG", debug->modes) &&
+               add(debug, "STOOK_DEBUG", modes(debug)) &&
                add(debug, "STOOK_ON_FAULT", debug->on_fault) &&
                add(debug, "STOOK_REPORT_JSON", absolute(debug->report_json, json)) &&
+               add(debug, "STOOK_LEAKS", debug->leaks ? "1" : NULL) &&
+               add(debug, "STOOK_SUPPRESS", debug->suppress) &&
                add(debug, "STOOK_PROFILE", absolute(debug->profile, json));
 }

@@ -13,6 +13,8 @@ struct run_debug {
         const char *modes;              /* --debug; NULL: not given */
         const char *on_fault;           /* --on-fault */
         const char *report_json;        /* --report-json */
+        bool        leaks;              /* --leaks; without --debug it sets mode U */
+        const char *suppress;           /* --suppress */
         const char *profile;            /* --profile */
         /* "NAME=VALUE", the last one NULL. The strings are for ever: putenv keeps them. */
         char       *variables[RUN_DEBUG_VARIABLES + 1];

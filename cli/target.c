@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "commands.h"
+#include "heap.h"
 #include "plain_text.h"
 #include "target.h"
 
@@ -49,6 +50,17 @@ struct library *target_next(struct target *t, const struct library *after)
         return NULL;
 }
 
+void target_print_others(const struct target *t, FILE *out)
+{
+        char file[160];
+
+        for (unsigned i = 0; i < t->count; i++)
+                if (!t->libraries[i].readable)
+                        fprintf(out, "\nalso %s: %s\n",
+                                plain_text(file_name(&t->libraries[i]), file, sizeof file),
+                                t->libraries[i].refusal);
+}
+
 static void keep_named(struct target *t, const char *part)
 {
         unsigned kept = 0;
@@ -57,6 +69,35 @@ static void keep_named(struct target *t, const char *part)
                 if (strstr(t->libraries[i].image->path, part))
                         t->libraries[kept++] = t->libraries[i];
         t->count = kept;
+}
+
+static unsigned count_readable(const struct target *t)
+{
+        unsigned n = 0;
+
+        for (unsigned i = 0; i < t->count; i++)
+                n += t->libraries[i].readable;
+        return n;
+}
+
+/*
+ * A program that is linked to libstook.so and has the drop-in before it uses the drop-in's copy
+ * alone; the other one has started, and has no cache.
+ */
+static void leave_out_unused(struct target *t)
+{
+        for (unsigned i = 0; i < t->count && count_readable(t) > 1; i++) {
+                struct library *l = &t->libraries[i];
+                struct heap h;
+
+                if (!l->readable || heap_read(&h, &t->memory, l, HEAP_COUNTS))
+                        continue;
+                if (!h.cache_count) {
+                        l->readable = false;
+                        snprintf(l->refusal, sizeof l->refusal, "it has no caches");
+                }
+                heap_free(&h);
+        }
 }
 
 /* None is readable: why. A copy that was never used is told only if there is no other. */
@@ -97,6 +138,7 @@ int target_open(struct target *t, const char *command, const char *what, const c
         t->count = libraries_find(&t->memory, t->libraries);
         if (library)
                 keep_named(t, library);
+        leave_out_unused(t);
         if (target_next(t, NULL))
                 return 0;
         say_why(t, command, what, library);

@@ -5,6 +5,7 @@
 #ifndef STOOK_CLI_TARGET_H
 #define STOOK_CLI_TARGET_H
 
+#include <stdio.h>
 #include "library.h"
 
 struct target {
@@ -24,6 +25,8 @@ int  target_open(struct target *target, const char *command, const char *what, c
 void target_close(struct target *target);
 /* The first readable copy that is not @after; NULL: none. @after NULL: the first one. */
 struct library *target_next(struct target *target, const struct library *after);
+/* A line for each copy that cannot be shown, with the reason. */
+void target_print_others(const struct target *target, FILE *out);
 /* The copy's file without its folders, and the process, for headings. */
 const char *target_name(const struct target *target, const struct library *library, char *out,
                         size_t size);

@@ -3,14 +3,19 @@
  * Numbers are of the whole heap, object caches included: bytes taken by slabs and large objects
  * count as used, objects waiting in sheaves too. `stook run --stats` and <stook/stats.h> say more,
  * exactly.
- * Place: called by programs, seldom; calls pages and life. Not for handlers, but harmless in one.
+ * Place: called by programs, seldom; calls pages, cache and life. Not for handlers, but harmless in
+ * one.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <malloc.h>
 #include <stdio.h>
+#include <string.h>
 #include <stook/control.h>
+#include <stook/stats.h>
 #include "base/compiler.h"
+#include "cache/cache.h"
 #include "gate/gate.h"
 #include "os/os.h"
 #include "pages/span.h"
@@ -92,6 +97,43 @@ STOOK_API void malloc_stats(void)
         stook_os_write(text, bytes);
 }
 
+/* What XML or a terminal would take for something else becomes '_'. */
+static void copy_name(char *to, const char *name, size_t bytes)
+{
+        size_t i = 0;
+
+        for (; name[i] && i < bytes - 1; i++)
+                to[i] = name[i] < ' ' || name[i] > '~' || strchr("<>&\"'", name[i]) ? '_' : name[i];
+        to[i] = 0;
+}
+
+/* No lock is held while a line is written: the stream may allocate. */
+static void print_cache(const struct stook_cache *cache, FILE *out)
+{
+        uint32_t state = __atomic_load_n(&cache->state, __ATOMIC_ACQUIRE);
+        struct stook_cache_stats s = { .stats_size = sizeof(s) };
+        char name[sizeof(s.name)];
+
+        if (state != STOOK_CACHE_LIVE || stook_cache_get_stats(cache, &s) || !s.alloc_slab)
+                return;
+        copy_name(name, s.name, sizeof(name));
+        fprintf(out,
+                "<cache name=\"%s\" size=\"%" PRIu64 "\" live=\"%" PRIu64 "\" cached=\"%" PRIu64
+                "\" slabs=\"%" PRIu64 "\" bytes=\"%" PRIu64 "\" peak=\"%" PRIu64
+                "\" allocated=\"%" PRIu64 "\"/>\n",
+                name, s.object_size, s.objects_live, s.objects_cached, s.slabs,
+                s.slabs * s.slab_bytes, s.slabs_peak * s.slab_bytes,
+                s.alloc_fastpath + s.alloc_slowpath);
+}
+
+static void print_caches(FILE *out)
+{
+        unsigned bound = stook_gate_is_open() ? stook_caches_bound() : 0;
+
+        for (unsigned i = 1; i < bound; i++)
+                print_cache(stook_cache_at(i), out);
+}
+
 int malloc_info(int options, FILE *out);
 STOOK_API int malloc_info(int options, FILE *out)
 {
@@ -105,9 +147,10 @@ STOOK_API int malloc_info(int options, FILE *out)
                 "<malloc version=\"stook-1\">\n"
                 "<taken bytes=\"%zu\"/>\n"
                 "<free spans=\"%zu\" resident=\"%zu\" purged=\"%zu\"/>\n"
-                "<metadata bytes=\"%zu\"/>\n"
-                "</malloc>\n",
+                "<metadata bytes=\"%zu\"/>\n",
                 stats.taken_bytes, stats.free_spans, stats.free_dirty_bytes, stats.free_clean_bytes,
                 stats.metadata_bytes);
+        print_caches(out);
+        fputs("</malloc>\n", out);
         return ferror(out) ? -1 : 0;
 }

@@ -117,6 +117,25 @@ STOOK_PUBLIC uint64_t stook_fail_count(void);
 STOOK_PUBLIC int stook_cache_validate(struct stook_cache *cache);
 
 /*
+ * stook_leak_check() - report objects that nothing in the program leads to any more
+ * A copy of the process is searched, while other threads go on: data, stacks, thread storage, what
+ * the program mapped, and all objects. A word that could be an address within an object counts as a
+ * pointer to it. What only registers of other threads lead to counts as lost, and so does an object
+ * whose address is kept in another form. Looked at are objects of caches with mode U
+ * (STOOK_DEBUG), and large objects of malloc's. Each group of objects that were allocated by the
+ * same calls is reported on standard error, but for those below functions that STOOK_SUPPRESS
+ * names.
+ * Return: objects that are lost; or
+ *   -ENODATA no cache has mode U
+ *   -EAGAIN  the system makes no process
+ *   -EDEADLK called in a callback of stook_cache_for_each(); it is reported
+ *   -ENOMEM  the library could not be started
+ *   -EIO     the search failed: no memory, or memory cannot be read
+ * Threads: MT-safe, not signal-safe.
+ */
+STOOK_PUBLIC long stook_leak_check(void);
+
+/*
  * stook_validate_all() - check the whole heap while other threads use it
  * All caches, malloc's too, and the pages, as they are at one moment: in a child that is forked for
  * it. Each fault found is reported, by the child: a function of stook_on_report() is called there.

@@ -28,6 +28,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stook/cache.h>
 
 #ifdef __cplusplus
@@ -79,6 +80,12 @@ struct stook_cache_stats {
         uint64_t objects_live;          /* in use */
         uint64_t objects_cached;        /* in sheaves: slots and barns */
         uint64_t sheaves;               /* sheaf memory that belongs to the cache */
+        uint64_t slabs_peak;            /* most live slabs at once */
+        /*
+         * most objects at once in use or in sheaves. It is noted when a slab is made and when
+         * statistics are read; what came between the two is missed by less than a slab's objects
+         */
+        uint64_t objects_peak;
 };
 
 /*
@@ -126,6 +133,21 @@ STOOK_PUBLIC int stook_cache_get_node_stats(const struct stook_cache *cache, uns
  */
 STOOK_PUBLIC int stook_cache_for_each(int (*each)(struct stook_cache *cache, void *data),
                                       void *data);
+
+/*
+ * stook_stats_print() - all statistics as text
+ * @out: a stream that is open for writing; it stays the caller's
+ * A table of caches, living and destroyed ones, with their highest use; bytes of pages; groups; and
+ * the STOOK_ variables of the environment. The text is for people and may change. No lock is held
+ * while it is written, so figures of calls under way may be off. STOOK_PRINT=exit, or a signal's
+ * name, prints the same to standard error.
+ * Return: 0; or
+ *   -EINVAL  @out NULL
+ *   -ENOMEM  the library could not start
+ *   -EIO     the stream has an error
+ * Threads: MT-safe, not signal-safe.
+ */
+STOOK_PUBLIC int stook_stats_print(FILE *out);
 
 /*
  * stook_profile_write() - write the heap profile of this process

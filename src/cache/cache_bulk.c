@@ -108,5 +108,7 @@ STOOK_API void stook_cache_free_bulk(struct stook_cache *or_null, size_t n, void
 
 STOOK_API void stook_cache_free_bulk_nolock(struct stook_cache *or_null, size_t n, void **objects)
 {
+        stook_lock_raise(0);                    /* uncharges look for locks, too */
         free_bulk(or_null, n, objects, STOOK_HOW_NOLOCK);
+        stook_lock_lower();
 }

@@ -8,12 +8,14 @@
  */
 #include <errno.h>
 #include <limits.h>
+#include <string.h>
 
 #include "cache/cache_watch.h"
 #include "evacuate/evacuate.h"
 #include "gate/gate.h"
 #include "pages/span.h"
 #include "report/report.h"
+#include "stat/gone.h"
 
 /* Objects named one by one in the report of a destroy. */
 #define LEFT_NAMED 16
@@ -155,6 +157,26 @@ int stook_cache_lock(struct stook_cache *cache, const char *refusal)
         return -EINVAL;
 }
 
+/* Its sheaves are gone, so the counters have everything (stat/counter.h). */
+static void remember(const struct stook_cache *cache)
+{
+        struct stook_gone gone = {
+                .object_size = stook_cache_object_size(cache),
+                .stride = cache->slabs.stride,
+                .objects_per_slab = cache->slabs.objects,
+                .slab_bytes = cache->slabs.slab_bytes,
+                .slabs_peak = __atomic_load_n(&cache->slabs.slabs_peak, __ATOMIC_RELAXED),
+                .objects_peak = __atomic_load_n(&cache->slabs.objects_peak, __ATOMIC_RELAXED),
+        };
+
+        if (!stook_counted(&cache->counters, STOOK_STAT_alloc_slab))
+                return;
+        for (unsigned i = 0; i < STOOK_STAT_COUNT; i++)
+                gone.counters.n[i] = stook_counted(&cache->counters, i);
+        memcpy(gone.name, cache->name, sizeof(gone.name));
+        stook_gone_add(&gone);
+}
+
 STOOK_API int stook_cache_destroy(struct stook_cache *cache)
 {
         uint32_t config, reserved;
@@ -193,6 +215,7 @@ STOOK_API int stook_cache_destroy(struct stook_cache *cache)
                 lent = lent_sheaves(cache);
         if (evacuated && !objects && !lent.sheaves) {
                 stook_rcu_cache_end(&cache->rcu);
+                remember(cache);
                 stook_registry_withdraw(cache); /* its barns stay closed until the next use */
                 if (cache->second_index)
                         stook_registry_give(stook_cache_at(cache->second_index));

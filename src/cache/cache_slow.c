@@ -368,11 +368,7 @@ void stook_free_bulk_slow(struct stook_cache *cache, size_t n, void **objects, u
                 stook_watch_free_bulk(cache, n, objects, how);
                 return;
         }
-        if (STOOK_UNLIKELY(how & STOOK_HOW_NOLOCK))
-                stook_lock_raise(0);
         if (stook_cache_is_accounted(cache))
                 stook_account_uncharge(cache, n, objects);
         free_all(cache, n, objects, how);
-        if (STOOK_UNLIKELY(how & STOOK_HOW_NOLOCK))
-                stook_lock_lower();
 }

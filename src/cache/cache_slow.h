@@ -183,7 +183,7 @@ bool stook_alloc_bulk_slow(struct stook_cache *cache, size_t n, void **objects, 
 
 /*
  * @n objects that are known to be of @cache; the array is left in any order. errno stays.
- * @how: STOOK_HOW_NOLOCK or 0.
+ * @how: 0; or STOOK_HOW_NOLOCK, between a raise and a lower (base/lock.h) of the caller.
  */
 void stook_free_bulk_slow(struct stook_cache *cache, size_t n, void **objects, uint64_t how);
 

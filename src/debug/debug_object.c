@@ -11,9 +11,6 @@
 
 enum { ALLOCATED, FREED };
 
-/* The innermost frames are always those of this file and of cache_watch.c. */
-#define FRAMES_OF_OURS 2
-
 #define OVERWRITTEN "the state behind the object was overwritten"
 #define IN_ITS_SLAB "it is free in its slab already, or was never handed out"
 
@@ -22,7 +19,7 @@ static void track(const struct stook_debug *debug, void *object, int what)
         if (debug->flags & STOOK_DEBUG_U)
                 stook_tail(debug, object)->tracks[what] = (struct stook_report_track){
                         .thread = stook_os_thread_number(),
-                        .stack = stook_stack_here(FRAMES_OF_OURS),
+                        .stack = stook_stack_here(0),
                         .at_ms = stook_os_clock_ms(),
                 };
 }

@@ -35,6 +35,9 @@ void stook_snapshot_cache(const struct stook_cache *cache, const struct stook_sh
         stats->objects_live = allocated > freed ? allocated - freed : 0;
         stats->objects_cached = sums->objects;
         stats->sheaves = sums->sheaves;
+        stook_slabs_note_peaks((struct stook_slabs *)&cache->slabs);
+        stats->slabs_peak = __atomic_load_n(&cache->slabs.slabs_peak, __ATOMIC_RELAXED);
+        stats->objects_peak = __atomic_load_n(&cache->slabs.objects_peak, __ATOMIC_RELAXED);
 }
 
 STOOK_API int stook_cache_get_stats(const struct stook_cache *cache,

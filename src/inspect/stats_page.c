@@ -105,6 +105,44 @@ static bool write_caches(struct stook_stats_snapshot *s, unsigned side)
         return true;
 }
 
+static bool write_gone(struct stook_stats_snapshot *s, unsigned side)
+{
+        unsigned count = stook_gone_count();
+
+        for (unsigned i = 0; i < count; i++) {
+                struct stook_cache_stats *stats = &s->cache[s->caches + s->gone];
+
+                if (s->caches + s->gone == STOOK_STATS_PAGE_CACHES) {
+                        s->caches_more += count - i;
+                        return true;
+                }
+                if (!room(s, side, (size_t)((char *)(stats + 1) - (char *)s)))
+                        return false;
+                s->gone_caches[s->gone++] = stook_gone_get(i, stats);
+        }
+        return true;
+}
+
+static void write_groups(struct stook_stats_snapshot *s)
+{
+        unsigned bound = __atomic_load_n(&stook_groups_bound, __ATOMIC_RELAXED);
+
+        for (unsigned id = 1; id < bound; id++) {
+                struct stook_group_stats *stats = &s->group_list[s->groups];
+
+                if (__atomic_load_n(&stook_group_at((uint16_t)id)->state, __ATOMIC_RELAXED) ==
+                    STOOK_GROUP_FREE)
+                        continue;
+                if (s->groups == STOOK_STATS_PAGE_GROUPS) {
+                        s->groups_more++;
+                        continue;
+                }
+                stats->stats_size = sizeof(*stats);
+                stook_group_get_stats(stook_group_at((uint16_t)id), stats);
+                s->groups++;
+        }
+}
+
 static void write_group(struct stook_stats_snapshot *s)
 {
         uint16_t id = stook_group_of_process;
@@ -123,14 +161,15 @@ static bool write_snapshot(struct stook_stats_record *record, bool final)
 
         if (!room(s, side, offsetof(struct stook_stats_snapshot, cache)))
                 return false;
-        s->caches = s->caches_more = 0;
+        s->caches = s->caches_more = s->gone = s->groups = s->groups_more = 0;
         s->group.stats_size = 0;
         memset(&pages, 0, sizeof pages);
         if (stook_gate_is_open()) {
                 copy_text(record->backend, sizeof record->backend, stook_slots_backend_name());
-                if (!write_caches(s, side))
+                if (!write_caches(s, side) || !write_gone(s, side))
                         return false;
                 write_group(s);
+                write_groups(s);
                 stook_pages_stats(&pages);
         }
         s->taken_bytes = pages.taken_bytes;
@@ -148,6 +187,29 @@ static bool write_snapshot(struct stook_stats_record *record, bool final)
 }
 
 /* ---- a record for this process ---- */
+
+struct lines {
+        char  *text;
+        size_t bytes;
+};
+
+static void add_line(const char *name, size_t n, const char *value, bool known, void *data)
+{
+        struct lines *lines = data;
+        size_t value_bytes = known ? strlen(value) + 1 : 0;
+        char *at = lines->text + lines->bytes;
+
+        if (lines->bytes + n + value_bytes + 2 > STOOK_STATS_PAGE_VARIABLES ||
+            (n == 11 && !memcmp(name, "STOOK_STATS", n)))
+                return;
+        memcpy(at, name, n + value_bytes);
+        lines->bytes += n + value_bytes + 1;
+        for (char *c = at; c < at + n + value_bytes; c++)
+                if (*c == '\n')
+                        *c = '?';
+        at[n + value_bytes] = '\n';
+        at[n + value_bytes + 1] = 0;
+}
 
 /* NULL: none to be had. */
 static struct stook_stats_record *take_record(enum stook_stats_birth birth)
@@ -167,6 +229,7 @@ static struct stook_stats_record *take_record(enum stook_stats_birth birth)
         record->image = getauxval(AT_RANDOM);   /* where, not what: another place in each image */
         record->heap = (uintptr_t)&page;
         copy_text(record->program, sizeof record->program, program_invocation_short_name);
+        stook_os_env_for_each(add_line, &(struct lines){ .text = record->variables });
         __atomic_store_n(&record->birth, birth, __ATOMIC_RELEASE);
         return record;
 }

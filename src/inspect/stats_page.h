@@ -42,13 +42,18 @@
 #include <stdint.h>
 #include <stook/group.h>
 #include <stook/stats.h>
+#include "stat/gone.h"
 
 #define STOOK_STATS_PAGE_MAGIC   UINT64_C(0x3174736b6f6f7473)
-#define STOOK_STATS_PAGE_VERSION 2
+#define STOOK_STATS_PAGE_VERSION 3
 /* Header and records are multiples of this. */
 #define STOOK_STATS_PAGE_UNIT    ((size_t)64 << 10)
 /* Caches in a snapshot; further ones are only counted. */
 #define STOOK_STATS_PAGE_CACHES  256
+/* Groups in a snapshot, the first ones. */
+#define STOOK_STATS_PAGE_GROUPS  16
+/* Bytes of a record for the process's STOOK_ variables; what does not fit is left out. */
+#define STOOK_STATS_PAGE_VARIABLES 1024
 /* Shortest time between snapshots, but for the first ones. */
 #define STOOK_STATS_PAGE_MS      4
 
@@ -67,10 +72,14 @@ struct stook_stats_snapshot {
         uint32_t final;                 /* 1: by the destructor, exact */
         uint32_t caches;                /* in cache[] */
         uint32_t caches_more;           /* in use, but no room for them */
-        uint32_t unused;
+        uint32_t gone;                  /* destroyed ones: behind the others in cache[] */
+        uint32_t groups;                /* in group_list[] */
+        uint32_t groups_more;           /* there are, but no room for them */
         uint64_t taken_bytes;           /* page layer: spans in use, slabs and large objects */
         uint64_t free_dirty_bytes, free_clean_bytes, metadata_bytes, reserved_bytes;
         struct stook_group_stats group; /* of STOOK_GROUP_LIMIT; stats_size 0: none */
+        struct stook_group_stats group_list[STOOK_STATS_PAGE_GROUPS];   /* all groups */
+        uint64_t gone_caches[STOOK_GONE_MAX];   /* how many each of those entries stands for */
         /* Those that ever had a slab. */
         struct stook_cache_stats cache[STOOK_STATS_PAGE_CACHES];
 };
@@ -88,6 +97,8 @@ struct stook_stats_record {
         uint64_t heap;                  /* differs then: two copies of the library in it */
         char     program[48];           /* argv[0] without its folder */
         char     backend[16];
+        /* Lines: NAME=VALUE of those that the library reads, NAME of others. */
+        char     variables[STOOK_STATS_PAGE_VARIABLES];
         uint64_t sequence;              /* M1, I2 */
         struct stook_stats_snapshot snapshot[2];
 };

@@ -146,6 +146,6 @@ __attribute__((constructor)) static void begin(void)
 __attribute__((destructor)) static void end(void)
 {
         stook_record_end();
-        if (stook_profile_interval())
+        if (profile.path[0] && stook_profile_interval())
                 write_profile(profile.path);
 }

@@ -27,10 +27,9 @@ extern char **environ;
 
 /* Behind the prefix. */
 static const char *const names[] = {
-        "CAPACITY", "DEBUG", "FAIL", "DECAY_MS", "GROUP_LIMIT", "MAINTENANCE", "MAP_NAMES", "MERGE",
-        "ON_FAULT", "PROFILE", "RCU_BACKLOG", "RECORD", "REPORT_JSON", "SLOTS", "STATS",
-        "STRICT_NUMA",
-        "SYMBOLIZER", "THP", "TINY", "TOPOLOGY",
+        "CAPACITY", "DEBUG", "DECAY_MS", "FAIL", "GROUP_LIMIT", "LEAKS", "MAINTENANCE",
+        "MAP_NAMES", "MERGE", "ON_FAULT", "PRINT", "PROFILE", "RCU_BACKLOG", "RECORD", "REPORT_JSON", "SLOTS",
+        "STATS", "STRICT_NUMA", "SUPPRESS", "SYMBOLIZER", "THP", "TINY", "TOPOLOGY",
 };
 #define NAMES (sizeof(names) / sizeof(names[0]))
 
@@ -122,6 +121,28 @@ static const char *meant(const char *name, size_t n)
                 }
         }
         return found;
+}
+
+static bool is_known(const char *name, size_t n)
+{
+        for (size_t i = 0; i < NAMES; i++)
+                if (n == strlen(names[i]) && !memcmp(name, names[i], n))
+                        return true;
+        return false;
+}
+
+void stook_os_env_for_each(void (*each)(const char *name, size_t name_bytes, const char *value,
+                                        bool known, void *data), void *data)
+{
+        if (!environ || getauxval(AT_SECURE))
+                return;
+        for (char **e = environ; *e; e++) {
+                size_t n = strcspn(*e, "=");
+
+                if (!strncmp(*e, PREFIX, PREFIX_BYTES) && (*e)[n])
+                        each(*e, n, *e + n + 1, is_known(*e + PREFIX_BYTES, n - PREFIX_BYTES),
+                             data);
+        }
 }
 
 void stook_os_env_check_spelling(void)

@@ -199,6 +199,9 @@ void stook_os_env_tell(const char *name, size_t n, const char *says, const char 
 /* ---- env_spelling.c ---- */
 /* A line on stderr for each variable whose name looks like that of another one, misspelt. */
 void stook_os_env_check_spelling(void);
+/* Each variable that begins with STOOK_; none in set-user-ID programs. @known: the library's. */
+void stook_os_env_for_each(void (*each)(const char *name, size_t name_bytes, const char *value,
+                                        bool known, void *data), void *data);
 
 /* ---- signal_stack.c ---- */
 /*
@@ -238,6 +241,18 @@ struct stook_helper {
  */
 size_t stook_os_ask_helper(struct stook_helper *helper, char *const *argv, const char *request,
                            size_t bytes, char *answer, size_t room, unsigned wait_ms);
+/* ---- process_copy.c ---- */
+/*
+ * A child that is this process as it stands, with this thread alone and all signals blocked, to
+ * look at its memory. Return: in the child 0, in the parent its number; negative: none can be made.
+ * *@pipe: for the child's answer.
+ */
+int stook_os_process_copy(int *pipe);
+/* The child's end. */
+void stook_os_process_copy_end(int to_parent, const void *answer, size_t bytes);
+/* In the parent: waits for it. False: the child gave no such answer. */
+bool stook_os_process_copy_answer(int pid, int from_child, void *answer, size_t bytes);
+
 /* Adds to a file, which is made if need be, in one write. */
 void stook_os_append(const char *path, const char *text, size_t bytes);
 
@@ -264,7 +279,14 @@ uint64_t stook_os_real_ns(void);                /* since 1970 */
 void stook_os_futex_wait(uint32_t *word, uint32_t value, uint64_t ns);
 void stook_os_futex_wake(uint32_t *word);
 void stook_os_futex_wake_all(uint32_t *word);
+/*
+ * Has a descriptor of standard error of its own from here on, for stook_os_write when the program
+ * has closed its own: many programs do so at exit.
+ */
+void stook_os_keep_stderr(void);
 void stook_os_write(const char *text, size_t bytes); /* to stderr; loops over short writes */
+/* Puts that descriptor back in place: in a copy of the process, for a helper that it executes. */
+void stook_os_restore_stderr(void);
 _Noreturn void stook_os_abort(void);
 
 #endif

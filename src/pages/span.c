@@ -473,7 +473,6 @@ void stook_span_give_chain(struct stook_link *first)
                         stook_pages_unlock(node);
         }
         stook_pages_count_given(node, bytes);
-        stook_pages_purge_big(node);
 }
 
 /*

@@ -123,7 +123,11 @@ _Static_assert(sizeof(struct stook_span_block) == 4096,
  */
 struct stook_span *stook_span_take(unsigned node, size_t bytes, size_t align);
 void stook_span_give(struct stook_span *span);
-/* All spans of a chain, linked by `link`: of one node, none with a mapping of its own. */
+/*
+ * All spans of a chain, linked by `link`: of one node, none with a mapping of its own. It purges
+ * nothing: slabs are given where no call may wait. What frees many objects purges when it is done
+ * (stook_pages_purge_excess).
+ */
 void stook_span_give_chain(struct stook_link *first);
 /*
  * stook_span_take_some() - up to @n spans of @bytes each in one hold of the lock

@@ -4,7 +4,7 @@
  *   sample_type   alloc_objects/count, alloc_space/bytes, inuse_objects/count, inuse_space/bytes
  *   sample        for each call stack; addresses are those of the calls, innermost first
  *   mapping       from /proc/self/maps: what is executable, and where each such file begins
- *   location      its number is its address; 1: the stack is not known
+ *   location      its number is its address; 1: the stack is not known; 2: outer calls, left out
  * Place: called by life, at the end of the process, on a signal, and for stook_profile_write().
  * Concurrency: one writer at a time, by a word that is only tried. The sums go on meanwhile.
  * Failure: -errno, and the file that was there before is as it was.
@@ -19,7 +19,8 @@
 
 #define MAPPINGS_MAX  1024              /* more are left out: nearly no program has so many */
 #define MESSAGE_BYTES 768               /* of the longest: a sample, or a string */
-#define UNKNOWN       1                 /* a location */
+#define UNKNOWN       1                 /* locations that are no addresses */
+#define OUTER         2
 
 /* Fields of profile.proto. */
 enum { PROFILE_SAMPLE_TYPE = 1, PROFILE_SAMPLE, PROFILE_MAPPING, PROFILE_LOCATION,
@@ -236,15 +237,16 @@ static bool need_location(uintptr_t address)
         return false;
 }
 
-static void write_unknown_location(void)
+/* A location that has a name instead of an address. */
+static void write_named_location(uint64_t id, const char *name)
 {
         struct message function = { .bytes = 0 }, line = { .bytes = 0 }, location = { .bytes = 0 };
 
-        put_field(&function, FUNCTION_ID, 1);
-        put_field(&function, FUNCTION_NAME, write_string("[no stack]"));
+        put_field(&function, FUNCTION_ID, id);
+        put_field(&function, FUNCTION_NAME, write_string(name));
         write_message(PROFILE_FUNCTION, &function);
-        put_field(&line, LINE_FUNCTION, 1);
-        put_field(&location, LOCATION_ID, UNKNOWN);
+        put_field(&line, LINE_FUNCTION, id);
+        put_field(&location, LOCATION_ID, id);
         put_message(&location, LOCATION_LINE, &line);
         write_message(PROFILE_LOCATION, &location);
 }
@@ -273,6 +275,8 @@ static void put_stack(struct message *sample, uint32_t stack)
         for (unsigned i = from; i < count; i++)
                 if (need_location(frames[i] - 1))
                         put_number(&locations, frames[i] - 1);
+        if (count == STOOK_STACK_FRAMES_MOST)
+                put_number(&locations, OUTER);
         if (!locations.bytes)
                 put_number(&locations, UNKNOWN);
         put_message(sample, SAMPLE_LOCATION, &locations);
@@ -319,7 +323,8 @@ static void write_profile(void)
         write_number(PROFILE_PERIOD, stook_profile_interval());
         write_number(PROFILE_TIME, stook_os_real_ns());
         stook_os_each_line("/proc/self/maps", write_mapping, NULL);
-        write_unknown_location();
+        write_named_location(UNKNOWN, "[no stack]");
+        write_named_location(OUTER, "[outer calls]");
         stook_profile_for_each(write_sample, NULL);
         write_lost();
 }

@@ -141,6 +141,16 @@ static void put_module(struct stook_text *text, uintptr_t address)
         stook_text_put(text, '\n');
 }
 
+void stook_report_put_addresses(struct stook_text *text, const uintptr_t *frames, unsigned count)
+{
+        for (unsigned f = 0; f < count; f++) {
+                stook_text_words(text, "    #");
+                stook_text_number(text, f, 10);
+                stook_text_put(text, ' ');
+                put_module(text, frames[f]);
+        }
+}
+
 static void name_modules(struct stook_report_stacks *stacks)
 {
         struct stook_text text = { .buffer = stacks->lines, .room = sizeof(stacks->lines) - 1 };

@@ -22,4 +22,7 @@ const char *stook_text_read(const char *text, uintptr_t *number);
 /* Two hexadecimal digits. */
 void stook_text_byte(struct stook_text *text, uint8_t byte);
 
+/* report_stack.c: a line for each frame of a call stack, "    #0 0x... in MODULE+0x...". */
+void stook_report_put_addresses(struct stook_text *text, const uintptr_t *frames, unsigned count);
+
 #endif

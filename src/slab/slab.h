@@ -89,6 +89,8 @@ struct stook_slabs {
         uint32_t  kept_first;                   /* 1: the first object of a slab is kept back */
         uint32_t  reserved;                     /* atomic, relaxed: slabs that every node keeps */
         uint32_t  cache_index;
+        /* Atomic, racy maxima: most slabs at once, most objects out of them; noted at births. */
+        uint64_t  slabs_peak, objects_peak;
         void    (*ctor)(void *object, void *ctor_data);
         void     *ctor_data;
         /* Random order: a permutation of a part's indices, twice. NULL: lowest address first. */
@@ -106,6 +108,13 @@ struct stook_slabs {
  * Return: 0; -EINVAL: a size or alignment out of bounds; -ENOMEM.
  */
 int stook_slabs_init(struct stook_slabs *slabs, const struct stook_slabs_args *args);
+
+/*
+ * Raises the peaks to what the counters say now. Births call it, and readers of statistics. Between
+ * two births objects come out of slabs that there are. So a peak that no reader saw may lack some,
+ * fewer than a slab has.
+ */
+void stook_slabs_note_peaks(struct stook_slabs *slabs);
 
 /*
  * An empty slab is given back if its node's list is longer than this. So this bounds the list, not

@@ -172,6 +172,7 @@ int stook_slabs_init(struct stook_slabs *slabs, const struct stook_slabs_args *a
         slabs->counters = args->counters;
         slabs->give_later = args->give_later;
         slabs->random = NULL;
+        slabs->slabs_peak = slabs->objects_peak = 0;
         if (args->random_order && !make_random(slabs))
                 return -ENOMEM;
         return 0;
@@ -234,6 +235,29 @@ static struct stook_span *take_span(struct stook_slabs *slabs, unsigned node)
         return span;
 }
 
+static void raise(uint64_t *peak, uint64_t now)
+{
+        uint64_t before = __atomic_load_n(peak, __ATOMIC_RELAXED);
+
+        /* Counters that were read while another thread counted may seem to be below zero. */
+        while (before < now && (int64_t)now > 0 &&
+               !__atomic_compare_exchange_n(peak, &before, now, true, __ATOMIC_RELAXED,
+                                            __ATOMIC_RELAXED))
+                ;
+}
+
+void stook_slabs_note_peaks(struct stook_slabs *slabs)
+{
+        const struct stook_counters *c = slabs->counters;
+
+        raise(&slabs->slabs_peak, stook_counted(c, STOOK_STAT_alloc_slab) -
+                                  stook_counted(c, STOOK_STAT_free_slab));
+        raise(&slabs->objects_peak, stook_counted(c, STOOK_STAT_alloc_slowpath) +
+                                    stook_counted(c, STOOK_STAT_sheaf_refill) -
+                                    stook_counted(c, STOOK_STAT_free_slowpath) -
+                                    stook_counted(c, STOOK_STAT_sheaf_flush));
+}
+
 unsigned stook_slab_births(struct stook_slabs *slabs, unsigned node, size_t want,
                            struct stook_slab *born[STOOK_SLAB_BIRTHS])
 {
@@ -252,6 +276,7 @@ unsigned stook_slab_births(struct stook_slabs *slabs, unsigned node, size_t want
                 made += born[made] != NULL;
         }
         stook_count(slabs->counters, STOOK_STAT_alloc_slab, made);
+        stook_slabs_note_peaks(slabs);
         return made;
 }
 

@@ -24,7 +24,8 @@ bool stook_stack_start(void);
 
 /*
  * The number of this thread's call stack, from the caller of this function on, without the
- * innermost @skip frames. 0: not started, no frames, or no memory. Takes about 3 KiB of stack.
+ * innermost @skip frames, nor those of a shared libstook. 0: not started, no frames, or no memory.
+ * Takes about 3 KiB of stack.
  */
 STOOK_NOINLINE uint32_t stook_stack_here(unsigned skip);
 

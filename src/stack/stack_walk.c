@@ -13,8 +13,11 @@
  *     call allocates finds `ready` clear, and has no stack.
  * Failure: no frames.
  */
+#include <string.h>
+
 #include "os/os.h"
 #include "report/report.h"
+#include "report/text.h"
 #include "stack/stack.h"
 
 #define SKIP_OWN 1                      /* backtrace() begins in the function that calls it */
@@ -22,8 +25,32 @@
 extern int backtrace(void **frames, int most) __attribute__((weak));
 
 static bool ready;                      /* atomic: I1 */
+static uintptr_t own_start, own_end;    /* written before `ready`: code of this shared library */
 
 static const struct stook_report_stack_source source = { stook_stack_here, stook_stack_frames };
+
+/*
+ * The inner frames are the library's own. A shared library knows them by their addresses; linked
+ * statically it does not, and `stook symbolize` leaves them out by their names.
+ */
+static bool find_own(const char *line, void *unused)
+{
+        uintptr_t start, end, here = (uintptr_t)find_own;
+        const char *c = stook_text_read(line, &start), *name;
+
+        (void)unused;
+        if (*c != '-' || here < start)
+                return false;
+        stook_text_read(c + 1, &end);
+        if (here >= end)
+                return false;
+        name = strrchr(line, '/');
+        if (name && !strncmp(name, "/libstook", 9)) {
+                own_start = start;
+                own_end = end;
+        }
+        return true;
+}
 
 bool stook_stack_start(void)
 {
@@ -35,6 +62,7 @@ bool stook_stack_start(void)
                 return false;
         if (backtrace)
                 backtrace(frames, 2);
+        stook_os_each_line("/proc/self/maps", find_own, NULL);
         __atomic_store_n(&ready, true, __ATOMIC_RELEASE);
         stook_report_set_stacks(&source);
         return true;
@@ -64,7 +92,7 @@ static STOOK_NOINLINE unsigned follow(uintptr_t at, uintptr_t *frames, unsigned 
 
 STOOK_NOINLINE uint32_t stook_stack_here(unsigned skip)
 {
-        uintptr_t frames[STOOK_STACK_FRAMES_MOST + 8];
+        uintptr_t frames[STOOK_STACK_FRAMES_MOST + 16];         /* with our own */
         unsigned most = STOOK_ARRAY_SIZE(frames), count, from = skip;
 
         if (!__atomic_load_n(&ready, __ATOMIC_ACQUIRE))
@@ -77,6 +105,8 @@ STOOK_NOINLINE uint32_t stook_stack_here(unsigned skip)
         } else {
                 count = follow((uintptr_t)__builtin_frame_address(0), frames, most);
         }
+        while (from < count && frames[from] - own_start < own_end - own_start)
+                from++;
         if (from >= count)
                 return 0;
         count -= from;

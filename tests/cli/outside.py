@@ -155,6 +155,7 @@ class Inspect(s.Compiled):
             self.assertEqual((done.returncode, done.stderr), (0, ""))
             self.assertIn("libstook-malloc.so", done.stdout)
             self.assertIn("conn", done.stdout)
+            self.assertRegex(done.stdout, r"also libstook\.so[0-9.]*: it has no caches")
         with Running(self.shared()) as p:
             done = s.stook("info", "--library", "no-such", p.pid)
             self.assertEqual(done.returncode, 1)

@@ -350,7 +350,7 @@ static void test_alignment_and_use_at_every_size(void **state)
 static void test_telling_and_tuning(void **state)
 {
         char  *volatile held = malloc((size_t)3 << 20);
-        char   text[512] = "";
+        static char text[64 << 10];
         FILE  *out = fmemopen(text, sizeof(text), "w");
 
         (void)state;
@@ -371,6 +371,8 @@ static void test_telling_and_tuning(void **state)
         assert_int_equal(errno, EINVAL);
         fclose(out);
         assert_non_null(strstr(text, "<malloc version="));
+        assert_non_null(strstr(text, "<cache name=\"malloc-"));
+        assert_non_null(strstr(text, "</malloc>\n"));
         free(held);
 }
 

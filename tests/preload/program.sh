@@ -78,7 +78,7 @@ run_redis() {
         (on redis-server --port $port --save '' --appendonly no --dir "$work" --bind 127.0.0.1) \
                 >server.log 2>&1 &
         server=$!
-        for _ in $(seq 100); do
+        for _ in $(seq 600); do
                 redis-cli -p $port ping >/dev/null 2>&1 && break
                 sleep 0.1
         done
@@ -163,7 +163,7 @@ run_memcached() {
         local port=$((11311 + RANDOM % 2000)) server status
         (on memcached -u root -l 127.0.0.1 -p $port -t 4) >server.log 2>&1 &
         server=$!
-        for _ in $(seq 50); do
+        for _ in $(seq 600); do
                 memcping --servers=127.0.0.1:$port >/dev/null 2>&1 && break
                 sleep 0.1
         done

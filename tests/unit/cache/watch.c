@@ -13,6 +13,7 @@
 #include <stook/stook.h>
 
 #include "cache/cache_watch.h"
+#include "profile/profile.h"
 #include "slot/slot_hot.h"
 
 #define N 200
@@ -85,6 +86,7 @@ static void use(struct stook_cache *cache)
 static void every_call_works(void **state)
 {
         (void)state;
+        assert_true(stook_profile_start(100));
         for (size_t i = 0; i < sizeof(watches) / sizeof(*watches); i++) {
                 struct stook_cache *plain = create(watches[i], 0);
                 struct stook_cache *accounted = create(watches[i], STOOK_ACCOUNT);

@@ -29,6 +29,7 @@
 #include "inspect/stats_page.h"
 #include "os/os.h"
 #include "pages/span.h"
+#include "stat/gone.h"
 #include "stat/stats_page_tick.h"
 
 /* ---- the heap below ---- */
@@ -79,16 +80,34 @@ const char *stook_slots_backend_name(void)
 }
 
 uint16_t stook_group_of_process;
-static struct stook_group *const a_group = (void *)0x1000;
+static struct stook_group groups[24];   /* their states */
+uint32_t stook_groups_bound = 1;
 
 struct stook_group *stook_group_at(uint16_t id)
 {
-        return id == 7 ? a_group : NULL;
+        return &groups[id];
+}
+
+void stook_slabs_note_peaks(struct stook_slabs *slabs)
+{
+        slabs->slabs_peak = 5;
+}
+
+void stook_os_env_for_each(void (*each)(const char *name, size_t name_bytes, const char *value,
+                                        bool known, void *data), void *data)
+{
+        static char longest[2 * STOOK_STATS_PAGE_VARIABLES] = "STOOK_LONG=";
+
+        each("STOOK_STATS=/x", 11, "/x", true, data);
+        each("STOOK_CAPACITY=1\n2", 14, "1\n2", true, data);
+        memset(longest + 11, 'x', sizeof longest - 12);
+        each(longest, 10, longest + 11, true, data);
+        each("STOOK_OTHER=secret", 11, "secret", false, data);
 }
 
 int stook_group_get_stats(const struct stook_group *group, struct stook_group_stats *stats)
 {
-        if (group != a_group || stats->stats_size != sizeof *stats)
+        if (group < groups || group >= groups + 24 || stats->stats_size != sizeof *stats)
                 return -22;
         stats->usage_bytes = 1111;
         stats->refusals = 22;
@@ -279,6 +298,53 @@ static void body_pace(void)
         stook_stats_page_tick();
         stook_stats_page_end();
         CHECK(r->sequence == 6);
+}
+
+static void body_more(void)
+{
+        struct stook_gone one = { .name = "gone", .object_size = 40, .slab_bytes = 4096,
+                                  .slabs_peak = 3 };
+        const struct stook_stats_snapshot *s;
+
+        stook_stats_page_start();
+        CHECK(!strcmp(record(0)->variables, "STOOK_CAPACITY=1?2\nSTOOK_OTHER\n"));
+        stook_stats_page_tick();
+        CHECK(latest(record(0))->gone == 0 && latest(record(0))->groups == 0);
+        CHECK(latest(record(0))->cache[0].slabs_peak == 5);
+
+        one.counters.n[STOOK_STAT_alloc_slab] = 4;
+        stook_gone_add(&one);
+        one.slabs_peak = 2;
+        stook_gone_add(&one);
+        one.object_size = 48;           /* another one of that name */
+        stook_gone_add(&one);
+        stook_groups_bound = 24;
+        for (unsigned i = 2; i < 24; i++)
+                groups[i].state = STOOK_GROUP_LIVE;
+        stook_stats_page_tick();
+        s = latest(record(0));
+        CHECK(s->caches == 3 && s->gone == 2 && s->gone_caches[0] == 2 && s->gone_caches[1] == 1);
+        CHECK(!strcmp(s->cache[3].name, "gone") && s->cache[3].object_size == 40);
+        CHECK(s->cache[3].slabs_peak == 3 && s->cache[3].alloc_slab == 8);
+        CHECK(s->cache[3].slab_bytes == 4096 && s->cache[4].object_size == 48);
+        CHECK(s->groups == STOOK_STATS_PAGE_GROUPS && s->groups_more == 22 - s->groups);
+        CHECK(s->group_list[0].usage_bytes == 1111);
+        /* Many names: the last entry takes them. */
+        for (unsigned i = 0; i < 2 * STOOK_GONE_MAX; i++) {
+                one.object_size = 1000 + i;
+                stook_gone_add(&one);
+        }
+        stook_stats_page_end();
+        s = latest(record(0));
+        CHECK(s->gone == STOOK_GONE_MAX && s->gone_caches[STOOK_GONE_MAX - 1] ==
+              2 * STOOK_GONE_MAX - (STOOK_GONE_MAX - 3));
+        CHECK(!strcmp(s->cache[3 + STOOK_GONE_MAX - 1].name, "(others)"));
+}
+
+static void test_groups_variables_and_destroyed_caches(void **state)
+{
+        (void)state;
+        in_process(body_more);
 }
 
 static void test_pace_and_end(void **state)
@@ -561,6 +627,8 @@ int main(void)
                 cmocka_unit_test_setup_teardown(test_nothing_without_the_variable, set_up,
                                                 tear_down),
                 cmocka_unit_test_setup_teardown(test_pace_and_end, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_groups_variables_and_destroyed_caches, set_up,
+                                                tear_down),
                 cmocka_unit_test_setup_teardown(test_children_draw_their_own, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_whole_when_killed, set_up_large, tear_down),
                 cmocka_unit_test_setup_teardown(test_more_caches_than_room, set_up, tear_down),

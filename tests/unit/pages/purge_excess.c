@@ -52,6 +52,7 @@ static void give_all(void)
                 for (unsigned i = n; i < end; i++)
                         spans[i]->link.next = i + 1 < end ? &spans[i + 1]->link : NULL;
                 stook_span_give_chain(&spans[n]->link);
+                stook_pages_purge_excess();             /* as slabs do it */
         }
 }
 

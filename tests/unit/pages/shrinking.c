@@ -49,6 +49,30 @@ static void what_shrinks_goes(void **state)
         assert_sound();
 }
 
+#define PAGES 16384
+#define STAYS 12                        /* one page of so many: what is between them is small */
+
+/* Runs after it: nothing is in use. Without a call that comes later, pieces of any size go. */
+static void the_end_of_a_spike_goes_in_pieces(void **state)
+{
+        static struct stook_span *pages[PAGES];
+        size_t page = stook_os_page_bytes();
+
+        (void)state;
+        stook_pages_purge(0);
+        for (unsigned n = 0; n < PAGES; n++)
+                assert_non_null(pages[n] = stook_span_take(0, page, 0));
+        stook_pages_nodes[0].retaken_bytes = 0;         /* as if nothing was missed */
+        for (unsigned n = 0; n < PAGES; n++)
+                if (n % STAYS)
+                        stook_span_give(pages[n]);
+        assert_true(stook_pages_taken(0) < PAGES * page / 8);
+        assert_in_range(dirty(), 0, 2 * MIB);
+        for (unsigned n = 0; n < PAGES; n += STAYS)
+                stook_span_give(pages[n]);
+        assert_sound();
+}
+
 static int start(void **state)
 {
         (void)state;
@@ -60,6 +84,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(only_the_excess_goes),
                 cmocka_unit_test(what_shrinks_goes),
+                cmocka_unit_test(the_end_of_a_spike_goes_in_pieces),
         };
 
         return cmocka_run_group_tests(tests, start, NULL);

@@ -1,0 +1,22 @@
+/*
+ * Purpose: the report of a search for leaks (src/inspect/leak_tell.c), with names.
+ */
+#ifndef STOOK_CLI_LEAKS_H
+#define STOOK_CLI_LEAKS_H
+
+#include <stdio.h>
+#include "symbols.h"
+
+struct leaks_request {
+        struct symbols *symbols;
+        const char     *program;
+        const char     *suppress;       /* FUNCTION[,...], each may end with '*'; NULL: none */
+};
+
+/*
+ * Reads groups from @in: a line "LIVE PID", then "OBJECTS BYTES FRAME..." for each, in hexadecimal.
+ * Prints them to @out. Return: objects that were not suppressed; negative: no groups could be read.
+ */
+long long leaks_print(const struct leaks_request *request, FILE *in, FILE *out);
+
+#endif
