@@ -20,8 +20,10 @@
 #define PROGRESS_EVERY 25               /* runs; arbitrary */
 #define SHOWN_MOST     5                /* numbers of an outcome in the table */
 #define OUTCOMES_MOST  64
+#define VARIABLES_MOST 16
 #define LINES_MOST     40               /* of a stack */
-static const char told[] = "fails on purpose";
+/* The first words of the library's report (src/report/report.c). */
+static const char told[] = "stook: allocation made to fail";
 
 /* What runs came to. Those of one kind are one line of the table. */
 struct outcome {
@@ -62,7 +64,7 @@ static int run(const struct session *s, unsigned n, int errors, struct run_resul
                bool *hung)
 {
         char term[64];
-        char *variables[] = { term, NULL };
+        char *variables[VARIABLES_MOST + 2] = { term };
         struct timer timer = { .result = result,
                                .until_ms = coarse_clock_ms() + s->how->wait_s * UINT64_C(1000) };
         struct run_request request = {
@@ -72,6 +74,8 @@ static int run(const struct session *s, unsigned n, int errors, struct run_resul
         };
         int error;
 
+        for (unsigned i = 0; i < VARIABLES_MOST && s->how->variables[i]; i++)
+                variables[i + 1] = s->how->variables[i];
         snprintf(term, sizeof term, "STOOK_FAIL=interval=%u,times=%d,tell=1", n ? n : 1, n != 0);
         error = run_program(&request, result);
         *hung = timer.hung;

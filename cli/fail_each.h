@@ -1,6 +1,6 @@
 /*
- * Purpose: `stook run --fail-each`: one run of a program for each of its first allocations, in which
- * that one fails; and a table of what came of it.
+ * Purpose: `stook run --fail-each`: one run of a program for each of its first allocations, in
+ * which that one fails; and a table of what came of it.
  */
 #ifndef STOOK_CLI_FAIL_EACH_H
 #define STOOK_CLI_FAIL_EACH_H
@@ -10,6 +10,7 @@
 struct fail_each {
         char      **program;            /* argv */
         const char *preload;            /* LD_PRELOAD of the runs */
+        char *const *variables;         /* of the runs: "NAME=VALUE", the last one NULL */
         unsigned    most;               /* runs */
         unsigned    wait_s;             /* a run that lasts longer hangs, and is killed */
         bool        keep_output;

@@ -195,7 +195,7 @@ static bool read_number(const char **at, unsigned base, uint64_t most, uint64_t 
 
                 if (digit >= base)
                         return *at != first;
-                if (*n > (most - digit) / base)
+                if (digit > most || *n > (most - digit) / base)
                         return false;
                 *n = *n * base + digit;
         }

@@ -3,8 +3,8 @@
  * STOOK_FAIL, or stook_set_fail() of <stook/debug.h>, says which.
  * Place: called by cache (cache_watch.c, prefilled sheaves) and malloc (large objects), for
  *  allocations that may fail; calls os. It knows no cache but by name.
- * Concurrency: any thread, any instruction. Each number is atomic and relaxed. Two calls at once may
- *  come in either order, and each is counted once.
+ * Concurrency: any thread, any instruction. Each number is atomic and relaxed. Two calls at once
+ *  may come in either order, and each is counted once.
  */
 #ifndef STOOK_FAIL_H
 #define STOOK_FAIL_H
