@@ -24,6 +24,7 @@ static const char *const colours[CHART_LINES] = { "#0072b2", "#d55e00", "#009e73
 struct frame {
         double x0, y0, width, height;   /* of the lines' area on the page */
         double x_least, x_most, y_most;
+        double decades;                 /* of a logarithmic scale below y_most; 0: a linear one */
 };
 
 static void text(FILE *out, double x, double y, const char *anchor, const char *colour,
@@ -52,10 +53,8 @@ static double step_of(double most, enum chart_unit unit)
 {
         double wanted = most / 5, power = pow(10, floor(log10(wanted)));
 
-        if (unit == CHART_PERCENT)
-                return 0.2;
         if (unit == CHART_BYTES)
-                return pow(2, ceil(log2(wanted)));
+                return pow(2, ceil(log2(most / 8)));
         if (wanted <= power)
                 return power;
         return wanted <= 2 * power ? 2 * power : wanted <= 5 * power ? 5 * power : 10 * power;
@@ -63,8 +62,8 @@ static double step_of(double most, enum chart_unit unit)
 
 static void value_text(double value, enum chart_unit unit, char *buffer, size_t size)
 {
-        if (unit == CHART_PERCENT)
-                snprintf(buffer, size, "%.0f %%", value * 100);
+        if (unit == CHART_SHARE)
+                snprintf(buffer, size, "%g %%", value * 100);
         else if (unit == CHART_BYTES)
                 bytes_text((uint64_t)value, buffer, size);
         else
@@ -74,12 +73,14 @@ static void value_text(double value, enum chart_unit unit, char *buffer, size_t 
 static struct frame frame_of(unsigned at, const struct chart *c)
 {
         struct frame f = { LEFT, at * HEIGHT + TOP, WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM,
-                           x_value(c, 0), x_value(c, c->points - 1), 0 };
+                           x_value(c, 0), x_value(c, c->points - 1), 0, 0 };
 
         for (unsigned i = 0; i < c->line_count; i++)
                 for (size_t p = 0; p < c->points; p++)
                         f.y_most = fmax(f.y_most, c->lines[i].y[p]);
-        if (c->unit == CHART_PERCENT || f.y_most <= 0)
+        if (c->unit == CHART_SHARE)
+                f.decades = 4;
+        if (f.y_most <= 0 || f.decades)
                 f.y_most = 1;
         if (f.x_most <= f.x_least) {            /* one point stands in the middle */
                 f.x_least -= 1;
@@ -95,22 +96,35 @@ static double x_of(const struct frame *f, double x)
 
 static double y_of(const struct frame *f, double y)
 {
-        return f->y0 + f->height - y / f->y_most * f->height;
+        double height = y / f->y_most;
+
+        if (f->decades)
+                height = y > 0 ? fmax(0, 1 + log10(y / f->y_most) / f->decades) : 0;
+        return f->y0 + f->height - height * f->height;
+}
+
+static void draw_y_mark(FILE *out, const struct frame *f, const struct chart *c, double value,
+                        bool foot)
+{
+        double y = y_of(f, value);
+        char label[32];
+
+        fprintf(out, "<path d=\"M%.1f %.1fh%.1f\" stroke=\"%s\"/>\n", f->x0, y, f->width,
+                foot ? "#444444" : "#dddddd");
+        value_text(value, c->unit, label, sizeof label);
+        text(out, f->x0 - 8, y + 4, "end", "#444444", label);
 }
 
 static void draw_y_axis(FILE *out, const struct frame *f, const struct chart *c)
 {
         double step = step_of(f->y_most, c->unit);
-        char label[32];
 
-        for (unsigned i = 0; i * step <= f->y_most * 1.0001; i++) {
-                double y = y_of(f, i * step);
-
-                fprintf(out, "<path d=\"M%.1f %.1fh%.1f\" stroke=\"%s\"/>\n", f->x0, y, f->width,
-                        i ? "#dddddd" : "#444444");
-                value_text(i * step, c->unit, label, sizeof label);
-                text(out, f->x0 - 8, y + 4, "end", "#444444", label);
-        }
+        if (f->decades)
+                for (unsigned i = 0; i <= f->decades; i++)
+                        draw_y_mark(out, f, c, f->y_most * pow(10, i - f->decades), !i);
+        else
+                for (unsigned i = 0; i * step <= f->y_most * 1.0001; i++)
+                        draw_y_mark(out, f, c, i * step, !i);
 }
 
 static void draw_x_mark(FILE *out, const struct frame *f, double x, const char *label)

@@ -9,7 +9,8 @@
 
 #define CHART_LINES 5                   /* at most in one chart: colours to tell apart */
 
-enum chart_unit { CHART_NUMBER, CHART_PERCENT, CHART_BYTES };
+/* Shares of 1 are drawn on a logarithmic scale from 1/10000 up; smaller ones stand at its foot. */
+enum chart_unit { CHART_NUMBER, CHART_SHARE, CHART_BYTES };
 
 struct chart_line {
         const char   *name;
@@ -19,7 +20,7 @@ struct chart_line {
 struct chart {
         const char     *title;
         const char     *x_title;
-        enum chart_unit unit;           /* of y, which begins at 0 */
+        enum chart_unit unit;           /* of y, which begins at 0 unless it is a share */
         size_t          points;         /* 1 or more */
         const double   *x;              /* rising; NULL: the points are equally far apart */
         const char *const *labels;      /* of the points; NULL: x is a number */

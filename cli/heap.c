@@ -73,6 +73,22 @@ static void copy_stats(struct heap_cache *c)
         s->objects_per_slab = from->slabs.objects;
         s->slab_bytes = from->slabs.slab_bytes;
         s->sheaf_capacity = from->barns.capacity;
+        s->slabs_peak = from->slabs.slabs_peak;
+        s->objects_peak = from->slabs.objects_peak;
+}
+
+static void raise(uint64_t *peak, uint64_t now)
+{
+        if (*peak < now && (int64_t)now > 0)
+                *peak = now;
+}
+
+/* The process notes peaks when a slab is made; there may be more objects by now. */
+static void raise_peaks(struct stook_cache_stats *s)
+{
+        raise(&s->slabs_peak, s->slabs);
+        raise(&s->objects_peak, s->alloc_slowpath + s->sheaf_refill - s->free_slowpath -
+                                s->sheaf_flush);
 }
 
 /* Objects with users, once all counts are there. */
@@ -84,6 +100,7 @@ static void count_live(struct heap *h)
                 uint64_t freed = s->free_fastpath + s->free_slowpath + s->free_rcu_sheaf;
 
                 s->objects_live = allocated > freed ? allocated - freed : 0;
+                raise_peaks(s);
         }
 }
 

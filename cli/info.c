@@ -117,6 +117,29 @@ size_t info_choose(const struct heap *h, const struct info_view *view,
         return n;
 }
 
+uint64_t info_ctor(const struct heap_cache *c)
+{
+        /* A debugged cache has a constructor of its own, which calls the user's. */
+        return (uint64_t)(uintptr_t)(c->cache.debug.flags ? c->cache.debug.ctor
+                                                          : c->cache.slabs.ctor);
+}
+
+const char *info_debug(const struct heap_cache *c, char letters[16])
+{
+        static const struct { uint64_t flag; char letter; } modes[] = {
+                { STOOK_DEBUG_F, 'F' }, { STOOK_DEBUG_Z, 'Z' }, { STOOK_DEBUG_P, 'P' },
+                { STOOK_DEBUG_U, 'U' }, { STOOK_DEBUG_T, 'T' }, { STOOK_DEBUG_A, 'A' },
+                { STOOK_DEBUG_Q, 'Q' },
+        };
+        char *at = letters;
+
+        for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++)
+                if (c->cache.debug.flags & modes[i].flag)
+                        *at++ = modes[i].letter;
+        *at = 0;
+        return letters;
+}
+
 const char *info_flags(const struct heap_cache *c, char letters[16])
 {
         uint64_t flags = c->cache.flags;
@@ -126,7 +149,7 @@ const char *info_flags(const struct heap_cache *c, char letters[16])
                 *at++ = '*';
         if (flags & STOOK_HWCACHE_ALIGN)
                 *at++ = 'A';
-        if (c->cache.slabs.ctor)
+        if (info_ctor(c))
                 *at++ = 'c';
         if (flags & STOOK_ACCOUNT)
                 *at++ = 'g';

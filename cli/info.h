@@ -40,6 +40,10 @@ void info_prometheus(const struct heap *heaps, const char *const *libraries, siz
 
 /* Letters for what a cache is, as in the kernel's slabinfo where it has them; 16 bytes. */
 const char *info_flags(const struct heap_cache *cache, char letters[16]);
+/* The modes of <stook/debug.h>, as in STOOK_DEBUG; "": none. 16 bytes. */
+const char *info_debug(const struct heap_cache *cache, char letters[16]);
+/* Address of the constructor that the user gave; 0: none. */
+uint64_t info_ctor(const struct heap_cache *cache);
 /* Bytes of slabs, from counts. */
 uint64_t info_slab_bytes(const struct heap_cache *cache);
 

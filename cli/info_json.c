@@ -74,7 +74,8 @@ static void write_shape(const struct heap_cache *c, struct json *j)
         json_count(j, "slab_size", k->slabs.stride);
         json_count(j, "objs_per_slab", k->slabs.objects);
         json_count(j, "slab_bytes", k->slabs.slab_bytes);
-        json_bool(j, "ctor", k->slabs.ctor);
+        json_bool(j, "ctor", info_ctor(c));
+        json_string(j, "debug", info_debug(c, letters));
         json_count(j, "sheaf_capacity", k->barns.capacity);
         json_count(j, "barn_full_limit", k->barns.full_limit);
         json_count(j, "barn_empty_limit", k->barns.empty_limit);
@@ -92,6 +93,8 @@ static void write_cache(const struct heap *h, const struct heap_cache *c, struct
         json_count(j, "objects_cached", s->objects_cached);
         json_count(j, "sheaves", s->sheaves);
         json_count(j, "slabs", s->slabs);
+        json_count(j, "slabs_peak", s->slabs_peak);
+        json_count(j, "objects_peak", s->objects_peak);
         if (h->detail >= HEAP_OBJECTS)
                 write_shares(c, j);
         write_nodes(h, c, j);

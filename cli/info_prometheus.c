@@ -90,6 +90,8 @@ VALUE_OF_COUNTER(object_size)
 VALUE_OF_COUNTER(stride)
 VALUE_OF_COUNTER(objects_per_slab)
 VALUE_OF_COUNTER(slabs)
+VALUE_OF_COUNTER(slabs_peak)
+VALUE_OF_COUNTER(objects_peak)
 VALUE_OF_COUNTER(sheaves)
 VALUE_OF_COUNTER(sheaf_capacity)
 
@@ -133,6 +135,10 @@ static void write_sizes(const struct scrape *s)
         write_caches(s, "cache_objects_per_slab", "gauge", "Objects that a slab is cut into.",
                      value_of_objects_per_slab);
         write_caches(s, "cache_slabs", "gauge", "Live slabs.", value_of_slabs);
+        write_caches(s, "cache_slabs_peak", "gauge", "Most live slabs at once.",
+                     value_of_slabs_peak);
+        write_caches(s, "cache_objects_peak", "gauge", "Most objects in use or in sheaves at once.",
+                     value_of_objects_peak);
         write_caches(s, "cache_sheaves", "gauge", "Sheaves of the cache.", value_of_sheaves);
         write_caches(s, "cache_sheaf_capacity", "gauge", "Objects that a new sheaf holds.",
                      value_of_sheaf_capacity);

@@ -226,7 +226,7 @@ static void print_details(const struct heap *h, const struct heap_cache *c, FILE
 {
         const struct stook_cache *k = &c->cache;
         const struct stook_cache_stats *s = &c->stats;
-        char text[256];
+        char text[256], letters[16];
 
         fprintf(out, "\n%s\n", plain_text(c->name, text, sizeof text));
         fprintf(out, "  object_size %u, align %u, slab_size %u, objs_per_slab %u, order %u pages\n",
@@ -236,14 +236,17 @@ static void print_details(const struct heap *h, const struct heap_cache *c, FILE
         for (unsigned i = 0; i < c->alias_count; i++)
                 fprintf(out, " %s", plain_text(c->aliases[i], text, sizeof text));
         fprintf(out, "; users %u\n", k->references);
-        if (k->slabs.ctor)
-                fprintf(out, "  ctor %#" PRIx64 "\n", (uint64_t)(uintptr_t)k->slabs.ctor);
+        if (info_ctor(c))
+                fprintf(out, "  ctor %#" PRIx64 "\n", info_ctor(c));
+        if (k->debug.flags)
+                fprintf(out, "  debug %s\n", info_debug(c, letters));
         print_flags(c, out);
         fprintf(out, "  sheaf_capacity %u, barn_full %u, barn_empty %u, min_partial %u, "
                 "reserved slabs %u\n", k->barns.capacity, k->barns.full_limit,
                 k->barns.empty_limit, k->slabs.min_partial, k->slabs.reserved);
         fprintf(out, "  objects %" PRIu64 " live, %" PRIu64 " in %" PRIu64 " sheaves, %" PRIu64
-                " slabs\n", s->objects_live, s->objects_cached, s->sheaves, s->slabs);
+                " slabs; at most %" PRIu64 " objects, %" PRIu64 " slabs\n", s->objects_live,
+                s->objects_cached, s->sheaves, s->slabs, s->objects_peak, s->slabs_peak);
         print_slots(h, c, out);
         print_nodes(h, c, out);
 #define PRINT(counter) fprintf(out, "  %-22s %" PRIu64 "\n", #counter, s->counter);

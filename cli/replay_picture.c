@@ -31,7 +31,7 @@ void replay_picture(const struct replay_result *r, FILE *out)
 
 /* One value for each result, of each line. */
 struct curves {
-        double *slot, *slab, *ns, *taken, *resident;
+        double *missed, *slabs, *ns, *taken, *resident;
 };
 
 static double share(uint64_t part, const struct replay_layers *l)
@@ -49,8 +49,8 @@ static void fill_curves(const struct curves *c, const struct replay_result *resu
                                                r->allocs.barn + r->frees.barn,
                                                r->allocs.slabs + r->frees.slabs };
 
-                c->slot[i] = share(calls.slot, &calls);
-                c->slab[i] = share(calls.slabs, &calls);
+                c->missed[i] = share(calls.barn + calls.slabs, &calls);
+                c->slabs[i] = share(calls.slabs, &calls);
                 c->ns[i] = r->ns_per_call.median;
                 c->taken[i] = (double)r->peak.taken_bytes;
                 c->resident[i] = (double)r->peak.resident_bytes;
@@ -64,9 +64,9 @@ bool replay_sweep_picture(const struct replay_result *results, const struct repl
         struct curves c = { room, room + sweep->count, room + 2 * sweep->count,
                             room + 3 * sweep->count, room + 4 * sweep->count };
         struct chart calls = {
-                .title = "Allocations and frees, by what answered them", .unit = CHART_PERCENT,
+                .title = "Calls that the slot's own sheaves did not answer", .unit = CHART_SHARE,
                 .x_title = sweep->parameter, .points = sweep->count, .labels = sweep->values,
-                .lines = { { "the slot's sheaves", c.slot }, { "slabs", c.slab } },
+                .lines = { { "barn or slabs", c.missed }, { "slabs", c.slabs } },
                 .line_count = 2,
         };
         struct chart time = {

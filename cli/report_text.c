@@ -12,8 +12,8 @@
 
 /* At most 100 letters wide: what is left out or rounded is in the JSON. */
 static const char *const headings[] = {
-        "cache", "size", "live", "bytes", "cached", "slabs", "peak", "allocs", "slot/barn/slab%",
-        "refills", "flushes"
+        "cache", "size", "live", "bytes", "cached", "slabs", "peak", "allocs", "slot/barn%",
+        "filled", "flushed"
 };
 #define COLUMNS (sizeof headings / sizeof headings[0])
 static const char *const summary_headings[] = {
@@ -34,8 +34,7 @@ static void counters_cells(struct table *t, const struct stook_cache_stats *s, u
         else
                 table_cell(t, "-");
         table_count_short(t, s->alloc_fastpath + s->alloc_slowpath);
-        table_cell(t, "%.0f/%.0f/%.0f", shares->slot * 100, shares->barn * 100,
-                   shares->slabs * 100);
+        table_cell(t, "%.0f/%.0f", shares->slot * 100, shares->barn * 100);
         table_count_short(t, s->sheaf_refill);
         table_count_short(t, s->sheaf_flush);
 }

@@ -117,12 +117,12 @@ unsigned stook_caches_bound(void);      /* highest index ever in use + 1 */
 /* Mutex of create, destroy, find, for_each; a futex lock that waits. Not for handlers. */
 bool stook_registry_lock(const char *refusal) __attribute__((warn_unused_result));
 /*
- * For a caller that has made the fork check. False: this thread holds the mutex, in a callback of
+ * For a caller that has made the gate's check. False: this thread holds the mutex, in a callback of
  * stook_cache_for_each, and would wait for ever. Reported as @refusal.
  */
 bool stook_registry_may_wait(const char *refusal);
 #define STOOK_REFUSED(call) call " in a callback of stook_cache_for_each"
-void stook_registry_wait(void);         /* after the fork check, or within the start */
+void stook_registry_wait(void);         /* after the gate's check, or within the start */
 bool stook_registry_try(void);          /* any instruction; false: a thread holds it */
 void stook_registry_unlock(void);
 /* fork: false: not to be had in a second, or this thread holds it: a handler on top of a holder. */

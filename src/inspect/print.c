@@ -15,6 +15,7 @@
 #include "group/group.h"
 #include "inspect/print.h"
 #include "inspect/snapshot.h"
+#include "life/options.h"
 #include "os/os.h"
 #include "pages/span.h"
 #include "report/report.h"
@@ -180,6 +181,21 @@ static void pages(struct printer *p)
         end_line(p);
 }
 
+/* What is in force, whether or not a variable asked for it. */
+static void mode(struct printer *p)
+{
+        words(p, "slots by ");
+        words(p, stook_slots_index_name());
+        words(p, ", ");
+        number(p, stook_slots_count());
+        words(p, " at most; nodes ");
+        number(p, stook_os_node_count());
+        words(p, "; huge pages: ");
+        words(p, stook_options_thp());
+        words(p, stook_options_maintenance() ? "; with a maintenance thread" : "");
+        end_line(p);
+}
+
 static void groups(struct printer *p)
 {
         struct stook_group_stats stats = { .stats_size = sizeof(stats) };
@@ -231,6 +247,7 @@ void stook_print_stats(void (*put)(const char *text, size_t bytes, void *data), 
         words(&p, stook_gate_is_open() ? stook_slots_backend_name() : "none: not started");
         end_line(&p);
         if (stook_gate_is_open()) {
+                mode(&p);
                 table(&p);
                 pages(&p);
                 groups(&p);

@@ -10,14 +10,18 @@
  *  V5 remote-free sheaves hold some objects, not as many as fit, all of their node.
  *  V4 full stacks hold full sheaves, empty stacks empty ones, and their counts are right.
  *  V6 the barn of a node that has memory holds objects of that node alone.
+ *  V7 no object is in sheaves twice. (Without memory for a list of them this is not looked at.)
+ * A report names the object, its slab and its offset there, if it is one.
  */
 #include <errno.h>
 
 #include "base/tagged_stack.h"
 #include "cache/cache.h"
 #include "gate/gate.h"
+#include "inspect/same_object.h"
 #include "os/os.h"
 #include "pages/pagemap.h"
+#include "pages/span.h"
 #include "report/report.h"
 #include "slot/slot_node.h"
 #include <stook/debug.h>
@@ -26,12 +30,29 @@ struct check {
         struct stook_cache *cache;
         int    faults;
         size_t objects;                 /* in sheaves seen */
+        /* V7: the second walk only copies what sheaves have. NULL: the first walk. */
+        const void **list;
+        size_t listed, room;
 };
 
 static void fault(struct check *check, const void *object, const char *detail)
 {
+        uint64_t entry = stook_pagemap_get((uintptr_t)object);
+        const void *slab = NULL;
+        size_t offset = 0;
+
         check->faults++;
-        stook_report_found(STOOK_FAULT_CORRUPT, object, check->cache->name, NULL, 0, detail);
+        if (stook_entry_cache(entry)) {
+                slab = (const void *)stook_entry_span(entry)->start;
+                offset = stook_entry_offset(entry, (uintptr_t)object);
+        }
+        stook_report_found(STOOK_FAULT_CORRUPT, object, check->cache->name, slab, offset, detail);
+}
+
+static void list_sheaf(struct check *check, const struct stook_sheaf *sheaf)
+{
+        for (unsigned i = 0; i < stook_sheaf_size(sheaf) && check->listed < check->room; i++)
+                check->list[check->listed++] = sheaf->objects[i];
 }
 
 static void check_sheaf(struct check *check, const struct stook_sheaf *sheaf)
@@ -39,6 +60,10 @@ static void check_sheaf(struct check *check, const struct stook_sheaf *sheaf)
         struct stook_cache *cache = check->cache;
         unsigned size = stook_sheaf_size(sheaf);
 
+        if (check->list) {
+                list_sheaf(check, sheaf);
+                return;
+        }
         if (sheaf->cache_index != cache->index) {
                 fault(check, sheaf, "V1: a sheaf of another cache");
                 return;
@@ -136,6 +161,38 @@ static void check_stack(struct check *check, struct stook_tagged_stack *stack, b
                 fault(check, stack, "V4: a barn's count is wrong");
 }
 
+static void check_sheaves(struct check *check)
+{
+        check_slots(check);
+        for (unsigned node = 0; node < stook_os_node_count(); node++) {
+                check_stack(check, &check->cache->barns.node[node].full, true, node);
+                check_stack(check, &check->cache->barns.node[node].empty, false, node);
+        }
+}
+
+static void is_twice(const void *object, void *data)
+{
+        fault(data, object, "V7: a free object is in sheaves twice");
+}
+
+/* All sheaves were found sound, so that the second walk finds what the first one counted. */
+static void check_twice(struct check *check)
+{
+        size_t page = stook_os_page_bytes();
+        size_t bytes = (check->objects * sizeof(void *) + page - 1) / page * page;
+        void *list = check->objects ? stook_os_reserve(bytes, page) : NULL;
+
+        if (!list)
+                return;
+        if (stook_os_commit(list, bytes)) {
+                check->list = list;
+                check->room = check->objects;
+                check_sheaves(check);
+                stook_same_objects(check->list, check->listed, is_twice, check);
+        }
+        stook_os_unreserve(list, bytes);
+}
+
 STOOK_API int stook_cache_validate(struct stook_cache *cache)
 {
         struct check check = { .cache = cache };
@@ -155,13 +212,11 @@ STOOK_API int stook_cache_validate(struct stook_cache *cache)
         check.faults = stook_slabs_validate(&cache->slabs);
         if (cache->debug.flags)
                 check.faults += stook_debug_validate(&cache->debug);
-        check_slots(&check);
-        for (unsigned node = 0; node < stook_os_node_count(); node++) {
-                check_stack(&check, &cache->barns.node[node].full, true, node);
-                check_stack(&check, &cache->barns.node[node].empty, false, node);
-        }
+        check_sheaves(&check);
         if (check.objects > stook_slabs_objects_out(&cache->slabs))
                 fault(&check, NULL, "V3: more objects in sheaves than out of slabs");
+        if (!check.faults)
+                check_twice(&check);
         stook_barns_open(&cache->barns);
         stook_registry_unlock();
         return check.faults;

@@ -140,6 +140,8 @@ size_t stook_os_ask_helper(struct stook_helper *helper, char *const *argv, const
         if (stook_call_failed(stook_call(SYS_socketpair, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0,
                                          fds)))
                 return 0;
+        for (unsigned i = 0; i < 2; i++)
+                fds[i] = stook_call_above_standard(fds[i]);
         struct start start = { .helper = helper, .argv = argv, .fd = fds[1] };
         bool up = launch(&start);
 

@@ -19,7 +19,7 @@
  * Reserves address space (PROT_NONE, NORESERVE), aligned to @align (a power of two). NULL: refused.
  */
 void *stook_os_reserve(size_t bytes, size_t align);
-/* Gives a whole reservation back. Only for one nothing of which was ever used. */
+/* Gives a whole reservation back. Only for one into which no pointer is left anywhere. */
 void stook_os_unreserve(void *addr, size_t bytes);
 /* Maps fresh zero pages, readable and writable, over a part of a reservation. False: no memory. */
 bool stook_os_commit(void *addr, size_t bytes);

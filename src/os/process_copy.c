@@ -21,6 +21,8 @@ int stook_os_process_copy(int *to_parent)
 
         if (stook_call_failed(stook_call(SYS_pipe2, fds, O_CLOEXEC)))
                 return -1;
+        for (unsigned i = 0; i < 2; i++)
+                fds[i] = stook_call_above_standard(fds[i]);
         /* No handler of the program runs in the child. */
         stook_call(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, MASK_BYTES);
         pid = stook_call(SYS_clone, 0, 0, 0, 0, 0);

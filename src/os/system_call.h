@@ -90,4 +90,19 @@ STOOK_INLINE void stook_call_close(int fd)
         stook_call(SYS_close, fd);
 }
 
+/*
+ * The same file under a number above those of the standard ones, which a program may have closed.
+ * Negative: no number is left, and the file is closed.
+ */
+STOOK_INLINE int stook_call_above_standard(int fd)
+{
+        long above;
+
+        if (fd > STDERR_FILENO)
+                return fd;
+        above = stook_call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+        stook_call_close(fd);
+        return (int)above;
+}
+
 #endif

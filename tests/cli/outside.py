@@ -120,6 +120,9 @@ class Inspect(s.Compiled):
         cached = sum(slot["objects"] for slot in conn["slots"])
         cached += conn["objects_in_barns"] + conn["objects_in_other_sheaves"]
         self.assertEqual(cached, conn["objects_cached"])
+        # What came since the last slab was made may be missed.
+        self.assertGreater(conn["objects_peak"] + conn["objs_per_slab"], 1000)
+        self.assertGreaterEqual(conn["slabs_peak"], conn["slabs"])
         self.assertTrue(caches["built"]["ctor"])
         self.assertFalse(conn["ctor"])
         self.assertEqual(heap["groups"][0]["name"], "tenant")
@@ -136,6 +139,16 @@ class Inspect(s.Compiled):
             libraries = self.info(p.pid)
             self.check_caches(libraries)
             self.assertEqual(libraries[0]["slot_index"], "hash")
+
+    def test_debugged(self):
+        with Running(self.shared(), env=dict(os.environ, STOOK_DEBUG="FZU,conn,built")) as p:
+            libraries = self.info(p.pid)
+            self.check_caches(libraries)
+            debug = {c["name"]: c["debug"] for c in libraries[0]["caches"]}
+            self.assertEqual((debug["conn"], debug["built"]), ("FZU", "FZU"))
+            self.assertEqual(set(debug.values()), {"", "FZU"})
+            done = s.stook("check", p.pid)
+            self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
 
     def test_several_nodes(self):
         with Running(self.shared(), env=dict(os.environ, STOOK_TOPOLOGY="nodes=2")) as p:

@@ -59,7 +59,8 @@ class Print(unittest.TestCase):
     def test_exit(self):
         done = preloaded("sort", "/dev/null", STOOK_PRINT="exit", STOOK_CAPACITY="8")
         self.assertEqual((done.returncode, done.stdout), (0, ""))
-        self.assertRegex(done.stderr, r"\Astook: sort \(pid \d+\), backend \w+\ncache ")
+        self.assertRegex(done.stderr, r"\Astook: sort \(pid \d+\), backend \w+\n"
+                         r"slots by \w+, \d+ at most; nodes \d+; huge pages: \w+\ncache ")
         self.assertRegex(done.stderr, r"\nmalloc-\d+ +\d+ ")
         self.assertIn("\nsetting STOOK_CAPACITY=8\n", done.stderr)
 
@@ -78,6 +79,31 @@ class Print(unittest.TestCase):
                         pass
                 out, err = p.communicate("\n", timeout=60)
                 self.assertEqual((p.returncode, out, err), (0, "done\n", ""))
+
+    def test_signal_at_any_instruction(self):
+        """Of a program that allocates all the time. Each signal that was taken printed a table."""
+        program = ("import signal, sys, threading\n"
+                   "end = threading.Event()\n"
+                   "threading.Thread(target=lambda: (sys.stdin.read(), end.set())).start()\n"
+                   "print('ready', flush=True)\n"
+                   "while not end.is_set():\n"
+                   "    kept = [bytes(n) for n in range(0, 3000, 7)]\n"
+                   "print('done', flush=True)\n")
+        with tempfile.TemporaryFile("w+") as err, \
+                subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE,
+                                 stdout=subprocess.PIPE, stderr=err, text=True,
+                                 env={**os.environ, "LD_PRELOAD": DROP_IN, "STOOK_PRINT": "USR2",
+                                      "PYTHONMALLOC": "malloc"}) as p:
+            self.assertEqual(p.stdout.readline(), "ready\n")
+            for _ in range(200):
+                p.send_signal(signal.SIGUSR2)
+            out, _ = p.communicate("\n", timeout=60)
+            err.seek(0)
+            text = err.read()
+        self.assertEqual((p.returncode, out), (0, "done\n"))
+        begun, ended = text.count("stook: python"), text.count("\nsetting STOOK_PRINT=USR2\n")
+        self.assertGreaterEqual(begun, 1)
+        self.assertEqual(begun, ended)
 
     def test_ignored_signal_stays(self):
         """As nohup has it."""

@@ -8,7 +8,9 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -105,6 +107,43 @@ static void finds_a_fault(void **state)
         stook_on_report(NULL, NULL);
 }
 
+static char said[256];
+static const void *slab_said;
+
+static void note(const struct stook_report *report, void *data)
+{
+        (void)data;
+        snprintf(said, sizeof(said), "%s", report->text);
+        slab_said = report->slab;
+}
+
+/* A double free that no call notices: the object lies below another one in its sheaf. */
+static void names_an_object_that_is_in_sheaves_twice(void **state)
+{
+        char *kept = stook_cache_alloc(shared), *object = stook_cache_alloc(shared);
+        struct stook_sheaf *sheaf;
+        void *last;
+        char pointer[32];
+
+        (void)state;
+        stook_cache_free(shared, object);
+        sheaf = a_sheaf_with_objects(shared);
+        assert_non_null(sheaf);
+        assert_true(stook_sheaf_size(sheaf) >= 2);
+        last = sheaf->objects[0];
+        sheaf->objects[0] = sheaf->objects[1];
+        stook_on_report(note, NULL);
+        assert_int_equal(stook_cache_validate(shared), 1);
+        snprintf(pointer, sizeof(pointer), "%p", sheaf->objects[1]);
+        assert_non_null(strstr(said, pointer));
+        assert_non_null(strstr(said, "V7"));
+        assert_non_null(slab_said);
+        sheaf->objects[0] = last;
+        assert_int_equal(stook_cache_validate(shared), 0);
+        stook_on_report(NULL, NULL);
+        stook_cache_free(shared, kept);
+}
+
 static void says_that_there_is_no_child(void **state)
 {
         struct rlimit before, none;
@@ -141,6 +180,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(is_sound_while_threads_work),
                 cmocka_unit_test(finds_a_fault),
+                cmocka_unit_test(names_an_object_that_is_in_sheaves_twice),
                 cmocka_unit_test(says_that_there_is_no_child),
                 cmocka_unit_test(is_refused_in_a_walk),
         };
