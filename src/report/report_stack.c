@@ -15,7 +15,7 @@
 
 #define WAIT_MS     10000               /* large programs have much debug information; arbitrary */
 #define PATH_BYTES  512
-/* Reports whose frames are named: a helper takes 50 ms and more, and all threads wait. Arbitrary. */
+/* Reports whose frames are named: a helper takes 50 ms and more. Arbitrary. */
 #define HELPED_MOST 30
 
 static char helper_path[PATH_BYTES];    /* written at start */
