@@ -51,8 +51,8 @@ def commands(text):
 
 
 def same_every_time(line):
-    """Addresses and process ids are not."""
-    return re.sub(r"pid \d+", "pid N", re.sub(r"0x[0-9a-f]+", "0xN", line))
+    """Addresses and numbers of processes and threads are not."""
+    return re.sub(r"\b(pid|thread) \d+", r"\1 N", re.sub(r"0x[0-9a-f]+", "0xN", line))
 
 
 def copy_sources(to):
