@@ -14,6 +14,8 @@
 #include <stook/version.h>
 #include "commands.h"
 #include "compare.h"
+#include "fail_each.h"
+#include "fail_terms.h"
 #include "figures.h"
 #include "json.h"
 #include "on_drop_in.h"
@@ -23,6 +25,7 @@
 
 #define REPEAT_DEFAULT 6                /* the fewest that can show a difference: compare.c */
 #define REPEAT_MAX     100000
+#define FAIL_WAIT_S    60               /* arbitrary */
 #define GROUP_LIMIT_MAX 16383           /* of K, M, G or T: the largest that the library takes */
 
 struct options {
@@ -30,6 +33,8 @@ struct options {
         unsigned    repeat;             /* timed runs of each side; 0: none */
         const char *json_path, *group_limit;
         struct run_debug debug;
+        const char *fail;               /* --fail, as it was given */
+        unsigned    fail_each, fail_wait_s;     /* runs; 0: without --fail-each */
         char      **program;            /* argv of what to run */
 };
 
@@ -37,7 +42,8 @@ static const char usage[] =
         "usage: stook run [--stats] [--json FILE] [--compare] [--repeat N]\n"
         "                 [--group-limit BYTES] [--keep-output] [--debug MODES] [--on-fault WHAT]\n"
         "                 [--report-json FILE] [--leaks] [--suppress FUNCTION[,...]]\n"
-        "                 [--profile FILE] [--] PROGRAM [ARGUMENT...]\n";
+        "                 [--profile FILE] [--fail TERMS] [--] PROGRAM [ARGUMENT...]\n"
+        "       stook run --fail-each[=N] [--fail-wait SECONDS] [--keep-output] [--] PROGRAM ...\n";
 
 static const char help[] =
         "\n"
@@ -76,6 +82,14 @@ static const char help[] =
         "                 end with *\n"
         "  --profile FILE[,interval=BYTES][,signal=N]\n"
         "                 write a heap profile to FILE at the end (see stook-profile(1))\n"
+        "  --fail TERMS   let allocations fail: interval=N, probability=PERCENT, times=N,\n"
+        "                 space=BYTES, caches=NAME[:NAME...], stack=FUNCTION, tell=1, with\n"
+        "                 commas (stook-env(7))\n"
+        "  --fail-each[=N]\n"
+        "                 run PROGRAM once for each of its first N allocations (100), in which\n"
+        "                 that one fails; print what came of it, and where it crashed\n"
+        "  --fail-wait SECONDS\n"
+        "                 with --fail-each: a run that lasts longer hangs (60)\n"
         "  --help         show this\n"
         "\n"
         "Standard input: each run reads a file from the same place; from anything else, only the\n"
@@ -86,7 +100,8 @@ static const char help[] =
 
 enum { OPTION_STATS = 256, OPTION_JSON, OPTION_COMPARE, OPTION_REPEAT, OPTION_KEEP_OUTPUT,
        OPTION_GROUP_LIMIT, OPTION_DEBUG, OPTION_ON_FAULT, OPTION_REPORT_JSON, OPTION_LEAKS,
-       OPTION_SUPPRESS, OPTION_PROFILE, OPTION_HELP };
+       OPTION_SUPPRESS, OPTION_PROFILE, OPTION_FAIL, OPTION_FAIL_EACH, OPTION_FAIL_WAIT,
+       OPTION_HELP };
 
 static const struct option long_options[] = {
         { "stats", no_argument, NULL, OPTION_STATS },
@@ -101,6 +116,9 @@ static const struct option long_options[] = {
         { "leaks", no_argument, NULL, OPTION_LEAKS },
         { "suppress", required_argument, NULL, OPTION_SUPPRESS },
         { "profile", required_argument, NULL, OPTION_PROFILE },
+        { "fail", required_argument, NULL, OPTION_FAIL },
+        { "fail-each", optional_argument, NULL, OPTION_FAIL_EACH },
+        { "fail-wait", required_argument, NULL, OPTION_FAIL_WAIT },
         { "help", no_argument, NULL, OPTION_HELP },
         { 0 }
 };
@@ -223,6 +241,23 @@ static int parse(int argc, char **argv, struct options *o)
                         if (!parse_debug(option, optarg, &o->debug))
                                 return STATUS_CANNOT;
                         break;
+                case OPTION_FAIL:
+                        o->fail = optarg;
+                        break;
+                case OPTION_FAIL_EACH:
+                        if (!parse_repeat(optarg ? optarg : "100", &o->fail_each)) {
+                                fprintf(stderr, "stook run: --fail-each takes a number from 1 to "
+                                        "%d, not '%s'\n", REPEAT_MAX, optarg);
+                                return STATUS_CANNOT;
+                        }
+                        break;
+                case OPTION_FAIL_WAIT:
+                        if (!parse_repeat(optarg, &o->fail_wait_s)) {
+                                fprintf(stderr, "stook run: --fail-wait takes seconds, 1 to %d, "
+                                        "not '%s'\n", REPEAT_MAX, optarg);
+                                return STATUS_CANNOT;
+                        }
+                        break;
                 case OPTION_HELP:
                 case 'h':
                         fputs(usage, stdout);
@@ -256,6 +291,11 @@ static int parse(int argc, char **argv, struct options *o)
                 return STATUS_CANNOT;
         }
         o->program = argv + optind;
+        if (o->fail_each && (o->fail || o->repeat || o->stats || o->json_path)) {
+                fputs("stook run: --fail-each has a report of its own, and goes with "
+                      "--keep-output,\n  --fail-wait and --debug only\n", stderr);
+                return STATUS_CANNOT;
+        }
         return -1;
 }
 
@@ -480,6 +520,25 @@ static int run(struct session *s, FILE *json_file)
         return status;
 }
 
+static int run_fail_each(struct session *s)
+{
+        const struct options *o = &s->options;
+        struct fail_each how = {
+                .program = o->program, .variables = o->debug.variables, .most = o->fail_each,
+                .wait_s = o->fail_wait_s ? o->fail_wait_s : FAIL_WAIT_S,
+                .keep_output = o->keep_output,
+        };
+        int status = STATUS_CANNOT;
+
+        on_drop_in_check(&s->on, o->program[0]);
+        if (on_drop_in_compose(&s->on)) {
+                how.preload = s->on.preload;
+                status = fail_each(&how);
+        }
+        free(s->on.preload);
+        return status;
+}
+
 int cmd_run(int argc, char **argv)
 {
         struct session s = { 0 };
@@ -488,11 +547,18 @@ int cmd_run(int argc, char **argv)
 
         if (status >= 0)
                 return status;
+        if (s.options.fail) {
+                s.options.debug.fail = fail_terms(s.options.fail, s.options.program[0]);
+                if (!s.options.debug.fail)
+                        return STATUS_CANNOT;
+        }
         if (!run_debug_compose(&s.options.debug)) {
                 fputs("stook: no memory\n", stderr);
                 return STATUS_CANNOT;
         }
         run_program_ignore_file_size();
+        if (s.options.fail_each)
+                return run_fail_each(&s);
         if (s.options.json_path) {
                 bool to_stdout = !strcmp(s.options.json_path, "-");
 

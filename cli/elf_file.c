@@ -221,7 +221,9 @@ static const Elf64_Shdr *section(const struct elf_file *f, uint64_t i)
         return part(f, h->e_shoff + i * sizeof(Elf64_Shdr), sizeof(Elf64_Shdr), 8);
 }
 
-static bool table_defines(const struct elf_file *f, const Elf64_Shdr *table, const char *symbol)
+/* NULL: the table does not define it. */
+static const Elf64_Sym *find_in_table(const struct elf_file *f, const Elf64_Shdr *table,
+                                      const char *symbol)
 {
         const Elf64_Shdr *text = section(f, table->sh_link);
         const Elf64_Sym *s = part(f, table->sh_offset, table->sh_size, 8);
@@ -229,25 +231,43 @@ static bool table_defines(const struct elf_file *f, const Elf64_Shdr *table, con
         size_t bytes = strlen(symbol) + 1;
 
         if (!s || !names)
-                return false;
+                return NULL;
         for (uint64_t i = 0; i < table->sh_size / sizeof *s; i++)
                 if (s[i].st_shndx != SHN_UNDEF && s[i].st_name <= text->sh_size &&
                     text->sh_size - s[i].st_name >= bytes &&
                     !memcmp(names + s[i].st_name, symbol, bytes))
-                        return true;
-        return false;
+                        return s + i;
+        return NULL;
+}
+
+/* In the table of all symbols, or, if the file is stripped, in that of the dynamic linker. */
+static const Elf64_Sym *find_in_tables(const struct elf_file *f, const char *symbol)
+{
+        static const uint32_t types[] = { SHT_SYMTAB, SHT_DYNSYM };
+        const Elf64_Sym *found = NULL;
+        const Elf64_Shdr *s;
+
+        for (size_t t = 0; t < sizeof types / sizeof types[0]; t++)
+                for (uint64_t i = 0; !found && (s = section(f, i)); i++)
+                        if (s->sh_type == types[t])
+                                found = find_in_table(f, s, symbol);
+        return found;
 }
 
 bool elf_file_contains(const struct elf_file *f, const char *symbol)
 {
-        const Elf64_Shdr *s;
+        return elf_file_defines(f, symbol) || find_in_tables(f, symbol);
+}
 
-        if (elf_file_defines(f, symbol))
-                return true;
-        for (uint64_t i = 0; (s = section(f, i)); i++)
-                if (s->sh_type == SHT_SYMTAB && table_defines(f, s, symbol))
-                        return true;
-        return false;
+bool elf_file_function(const struct elf_file *f, const char *name, uint64_t *from, uint64_t *to)
+{
+        const Elf64_Sym *s = find_in_tables(f, name);
+
+        if (!s || ELF64_ST_TYPE(s->st_info) != STT_FUNC || !s->st_size)
+                return false;
+        *from = s->st_value;
+        *to = s->st_value + s->st_size;
+        return true;
 }
 
 const char *elf_file_machine(const struct elf_file *f, char *buffer, size_t bytes)

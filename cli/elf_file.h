@@ -10,6 +10,7 @@
 #include <elf.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct elf_file {
         const unsigned char *bytes;     /* the file, mapped */
@@ -33,6 +34,11 @@ const char *elf_file_soname(const struct elf_file *file);
 bool elf_file_defines(const struct elf_file *file, const char *symbol);
 /* There, or in the table that `strip` takes away. */
 bool elf_file_contains(const struct elf_file *file, const char *symbol);
+/*
+ * The addresses of a function in the file, from its first byte to behind its last one. False: it is
+ * in neither table.
+ */
+bool elf_file_function(const struct elf_file *file, const char *name, uint64_t *from, uint64_t *to);
 const char *elf_file_machine(const struct elf_file *file, char *buffer, size_t bytes);
 
 #endif

@@ -140,6 +140,7 @@ bool run_debug_compose(struct run_debug *debug)
                add(debug, "STOOK_DEBUG", modes(debug)) &&
                add(debug, "STOOK_ON_FAULT", debug->on_fault) &&
                add(debug, "STOOK_REPORT_JSON", absolute(debug->report_json, json)) &&
+               add(debug, "STOOK_FAIL", debug->fail) &&
                add(debug, "STOOK_LEAKS", debug->leaks ? "1" : NULL) &&
                add(debug, "STOOK_SUPPRESS", debug->suppress) &&
                add(debug, "STOOK_PROFILE", absolute(debug->profile, json));

@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#define RUN_DEBUG_VARIABLES 8
+#define RUN_DEBUG_VARIABLES 9
 
 struct run_debug {
         const char *modes;              /* --debug; NULL: not given */
@@ -15,6 +15,7 @@ struct run_debug {
         const char *report_json;        /* --report-json */
         bool        leaks;              /* --leaks; without --debug it sets mode U */
         const char *suppress;           /* --suppress */
+        const char *fail;               /* --fail, as the library takes it */
         const char *profile;            /* --profile */
         /* "NAME=VALUE", the last one NULL. The strings are for ever: putenv keeps them. */
         char       *variables[RUN_DEBUG_VARIABLES + 1];

@@ -82,7 +82,11 @@ static void execute(const struct run_request *request, int tell)
                 error = setenv("STOOK_GROUP_LIMIT", request->group_limit, 1);
         for (char **v = request->variables; !error && v && *v; v++)
                 error = putenv(*v);
-        if (!error && request->output_to_null)
+        if (!error && request->errors_to)
+                error = dup2(request->errors_to, STDERR_FILENO) < 0;
+        if (!error && request->output_to_null && request->errors_to)
+                error = !to_null(STDOUT_FILENO, O_WRONLY);
+        else if (!error && request->output_to_null)
                 error = !to_null(STDOUT_FILENO, O_WRONLY) || !to_null(STDERR_FILENO, O_WRONLY);
         if (!error && request->input_from_null)
                 error = !to_null(STDIN_FILENO, O_RDONLY);

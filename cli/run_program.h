@@ -20,6 +20,7 @@ struct run_request {
         const char *group_limit;        /* value of STOOK_GROUP_LIMIT; NULL: as it is */
         char      **variables;          /* "NAME=VALUE", the last one NULL; NULL: none */
         bool        output_to_null;     /* stdout and stderr */
+        int         errors_to;          /* a descriptor for stderr instead; 0: none */
         bool        input_from_null;
         /* NULL, or called every WATCH_MS while the program runs. */
         void      (*watch)(void *data);

@@ -53,6 +53,7 @@ enum stook_fault {
         STOOK_FAULT_WRITE_AFTER_FREE,   /* an object was written while it was free */
         STOOK_FAULT_WRONG_SIZE,         /* a free names another size than the allocation */
         STOOK_FAULT_LEAK,               /* nothing in the program leads to the object any more */
+        STOOK_FAULT_ON_PURPOSE,         /* no fault: an allocation was made to fail (STOOK_FAIL) */
 };
 
 /* What a report says. Pointers are valid during the callback only. */
@@ -75,6 +76,34 @@ struct stook_report {
  */
 STOOK_PUBLIC void stook_on_report(void (*call)(const struct stook_report *report, void *data),
                                   void *data);
+
+/*
+ * Which allocations are made to fail. They are those of caches with STOOK_DEBUG_A, of caches that
+ * STOOK_FAIL names, and of malloc's large objects if STOOK_FAIL names them. The terms hold in this
+ * order. They are those of the kernel's fault injection.
+ */
+struct stook_fail_terms {
+        size_t   terms_size;            /* sizeof(struct stook_fail_terms) */
+        uint64_t space;                 /* none fails until so many bytes were allocated */
+        uint32_t interval;              /* only each interval-th may fail; at least 1 */
+        uint32_t probability;           /* percent of those that do; 0 to 100 */
+        int64_t  times;                 /* so many fail at most; negative: no limit; 0: none */
+};
+
+/*
+ * stook_set_fail() - choose which allocations fail from now on
+ * @or_null: copied; counting begins anew. NULL: none fails.
+ * Return: 0; -EINVAL: terms_size unknown, interval 0, or a probability above 100.
+ * Threads: MT-safe, signal-safe. An allocation beside the call may see old and new terms.
+ */
+STOOK_PUBLIC int stook_set_fail(const struct stook_fail_terms *or_null);
+
+/*
+ * stook_fail_count() - how many allocations were made to fail
+ * Return: since the start of the process, or of a forked child's parent.
+ * Threads: MT-safe, signal-safe.
+ */
+STOOK_PUBLIC uint64_t stook_fail_count(void);
 
 /*
  * stook_cache_validate() - check all invariants of a cache

@@ -230,8 +230,11 @@ STOOK_API struct stook_sheaf *stook_sheaf_prefill(struct stook_cache *cache, uns
                                                   size_t n)
 {
         struct stook_sheaf *sheaf = NULL;
-        int error = arguments_good(cache, flags, n) ? lend_slow(cache, flags, &sheaf, n) : -EINVAL;
+        int error = -EINVAL;
 
+        if (arguments_good(cache, flags, n))
+                error = stook_watch_fails(cache, n * stook_slow_bytes(cache))
+                        ? -ENOMEM : lend_slow(cache, flags, &sheaf, n);
         if (error)
                 errno = -error;
         return sheaf;

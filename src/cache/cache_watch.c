@@ -8,6 +8,7 @@
 
 #include "cache/cache_account.h"
 #include "cache/cache_observe.h"
+#include "debug/fail.h"
 #include "debug/quarantine.h"
 #include "os/os.h"
 #include "pages/pagemap.h"
@@ -15,13 +16,17 @@
 
 uint32_t stook_watch_wanted(const char *name, uint64_t own, uint64_t *debug)
 {
+        bool fails;
+
         *debug = own | stook_debug_wanted(name);
-        return stook_cache_options.watch | (*debug ? STOOK_WATCH_DEBUG : 0);
+        fails = (*debug & STOOK_DEBUG_A) || stook_fail_wants(name);
+        return stook_cache_options.watch | (*debug ? STOOK_WATCH_DEBUG : 0) |
+               (fails ? STOOK_WATCH_FAIL : 0);
 }
 
 bool stook_watch_is_asked(void)
 {
-        return stook_cache_options.watch || stook_debug_is_asked();
+        return stook_cache_options.watch || stook_debug_is_asked() || stook_fail_is_asked();
 }
 
 /* For the funnel: the objects are zeroed here, and the size is nothing to it. */
@@ -54,11 +59,27 @@ static bool show_allocated(struct stook_cache *cache, void *object, size_t bytes
         return false;
 }
 
+bool stook_watch_fails(const struct stook_cache *cache, size_t bytes)
+{
+        return STOOK_UNLIKELY(cache->watch & STOOK_WATCH_FAIL) &&
+               stook_fail_strikes(cache->name, bytes);
+}
+
+/* As if there were no memory. */
+static STOOK_COLD void *fail_on_purpose(const struct stook_cache *cache, uint64_t how)
+{
+        if (how & STOOK_HOW_CHARGED)
+                stook_group_uncharge(stook_how_group(how), cache->slabs.stride);
+        return stook_slow_answer(how, NULL, 0);
+}
+
 void *stook_watch_alloc(struct stook_cache *cache, uint64_t how)
 {
         size_t bytes = bytes_of(cache, how);
         void *object;
 
+        if (stook_watch_fails(cache, bytes))
+                return fail_on_purpose(cache, how);
         do {
                 object = stook_alloc_shown(cache, inner(how));
                 if (STOOK_UNLIKELY(!object))

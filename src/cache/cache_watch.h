@@ -19,6 +19,7 @@ enum stook_watch {
         STOOK_WATCH_DEBUG   = 1,        /* the modes of src/debug: no sheaves, never merged */
         STOOK_WATCH_RECORD  = 2,
         STOOK_WATCH_PROFILE = 4,
+        STOOK_WATCH_FAIL    = 8,        /* allocations are made to fail (debug/fail.h) */
 };
 
 /*
@@ -34,6 +35,9 @@ STOOK_INLINE bool stook_watch_wants_line(uint32_t watch)
 {
         return watch && !(watch & STOOK_WATCH_DEBUG);
 }
+
+/* Is an allocation of @bytes from the cache to fail, though there is memory? */
+bool stook_watch_fails(const struct stook_cache *cache, size_t bytes);
 
 /* As stook_alloc_slow, stook_free_slow and their bulk forms, of a watched cache. */
 void *stook_watch_alloc(struct stook_cache *cache, uint64_t how);

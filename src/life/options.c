@@ -23,6 +23,7 @@
 #include "barn/barn.h"
 #include "cache/cache.h"
 #include "debug/debug.h"
+#include "debug/fail.h"
 #include "group/group.h"
 #include "life/options.h"
 #include "os/os.h"
@@ -76,6 +77,7 @@ void stook_options_read(void)
         if (number("STOOK_MAP_NAMES", 1, 0, "0 or 1"))
                 stook_os_name_mappings();
         stook_debug_read_options();
+        stook_fail_read_options();
         on_fault = choice("STOOK_ON_FAULT", on_fault_names, 4, STOOK_ON_FAULT_ABORT,
                           "abort, log or isolate");
         /* "report" is the old name of log. */

@@ -16,6 +16,7 @@
 #include "cache/cache.h"
 #include "debug/debug.h"
 #include "gate/gate.h"
+#include "debug/fail.h"
 #include "life/fork.h"
 #include "life/observe.h"
 #include "life/options.h"
@@ -108,7 +109,7 @@ __attribute__((constructor(101))) static void construct(void)
         bool up = stook_gate_open();
 
         /* The unwinder allocates while it is loaded. Tracks before this have no stacks. */
-        if (up && stook_debug_is_asked())
+        if (up && (stook_debug_is_asked() || stook_fail_is_asked()))
                 stook_stack_start();
         stook_fork_register();
         if (up && stook_options_maintenance())

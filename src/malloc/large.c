@@ -8,6 +8,7 @@
  */
 #include <string.h>
 #include "base/probe.h"
+#include "debug/fail.h"
 #include "cache/cache_observe.h"
 #include "group/group.h"
 #include "malloc/large.h"
@@ -117,7 +118,8 @@ void *stook_large_alloc(size_t align, size_t size, uint64_t how)
 {
         void *object = NULL;
 
-        if (STOOK_LIKELY(size <= PTRDIFF_MAX && align <= PTRDIFF_MAX) && stook_slow_is_up(how)) {
+        if (STOOK_LIKELY(size <= PTRDIFF_MAX && align <= PTRDIFF_MAX) && stook_slow_is_up(how) &&
+            STOOK_LIKELY(!stook_fail_strikes_large(size))) {
                 stook_slow_begin(how);
                 object = large_alloc(align, size, how & STOOK_HOW_ZERO);
                 if (stook_observes() && object)

@@ -266,6 +266,10 @@ bool stook_os_is_own_code(uintptr_t address);
 /* The kernel's number of this thread; that of the first one is the process id. */
 uint32_t stook_os_thread_number(void);
 
+/* ---- program.c ---- */
+/* What is added to an address in the program's file, to have the one in memory. */
+uintptr_t stook_os_program_base(void);
+
 /* ---- random.c, clock.c, futex.c, write.c ---- */
 /* Seeded once from AT_RANDOM, or the clock; any thread. */
 uint64_t stook_os_random(void);

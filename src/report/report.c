@@ -32,6 +32,7 @@ static const char *const words[] = {
         [STOOK_FAULT_WRITE_AFTER_FREE] = "write after free",
         [STOOK_FAULT_WRONG_SIZE] = "wrong size",
         [STOOK_FAULT_LEAK] = "leak",
+        [STOOK_FAULT_ON_PURPOSE] = "allocation made to fail",
 };
 
 const char *stook_report_fault_words(enum stook_fault fault)
@@ -110,6 +111,11 @@ static void tell(const struct stook_report_about *about, bool found)
 STOOK_COLD void stook_report_about_found(const struct stook_report_about *about)
 {
         tell(about, true);
+}
+
+STOOK_COLD void stook_report_event(const struct stook_report_about *about)
+{
+        tell(about, false);
 }
 
 STOOK_COLD void stook_report_about(const struct stook_report_about *about)

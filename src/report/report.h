@@ -5,7 +5,7 @@
  * Parts that are not known (NULL) are left out. FAULT is one of
  *        foreign pointer, pointer to no live object, interior pointer, wrong cache, double free,
  *        objects left, corrupted, endless wait, deadlock, overrun, underrun, write after free,
- *        wrong size, leak
+ *        wrong size, leak, allocation made to fail
  * Lines that are indented follow, as far as something is known (report_body.c).
  * Concurrency: any thread, any instruction; each report is one write.
  */
@@ -54,6 +54,8 @@ struct stook_report_about {
 /* Reports it, then does as the policy says (stook_report_fault), or always returns. */
 STOOK_COLD void stook_report_about(const struct stook_report_about *about);
 STOOK_COLD void stook_report_about_found(const struct stook_report_about *about);
+/* Reports what happens here, with this thread's stack; it is no misuse. Always returns. */
+STOOK_COLD void stook_report_event(const struct stook_report_about *about);
 
 /* ---- report_stack.c, report_json.c ---- */
 /* Where call stacks come from (stack/stack.h). Set once, when the first mode that wants them is. */

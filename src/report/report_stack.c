@@ -15,8 +15,11 @@
 
 #define WAIT_MS     10000               /* large programs have much debug information; arbitrary */
 #define PATH_BYTES  512
+/* Reports whose frames are named: a helper takes 50 ms and more. Arbitrary. */
+#define HELPED_MOST 30
 
 static char helper_path[PATH_BYTES];    /* written at start */
+static uint64_t asked;                  /* atomic */
 static struct stook_report_stack_source source;
 
 void stook_report_set_symbolizer(const char *path)
@@ -67,7 +70,7 @@ static bool ask_helper(struct stook_report_stacks *stacks)
         char *argv[] = { helper_path, "symbolize", "--pid", pid, NULL };
         struct stook_text text = { .buffer = stacks->request, .room = sizeof(stacks->request) };
 
-        if (!*helper_path)
+        if (!*helper_path || __atomic_fetch_add(&asked, 1, __ATOMIC_RELAXED) >= HELPED_MOST)
                 return false;
         stook_report_format(pid, sizeof(pid), "%u", (uint64_t)stook_os_pid());
         for (unsigned i = 0; i < STOOK_REPORT_STACKS; i++) {

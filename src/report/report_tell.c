@@ -18,7 +18,7 @@
 #include "os/os.h"
 #include "report/report_inside.h"
 
-#define ROOMS      2                    /* a report, and one on top of it in a handler */
+#define ROOMS      8                    /* threads at once, and handlers on top; arbitrary */
 #define TEXT_BYTES 16384
 
 struct room {
