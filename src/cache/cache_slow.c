@@ -93,8 +93,8 @@ STOOK_INLINE void *alloc_uncharged(struct stook_cache *cache, uint64_t how)
 {
         void *object = STOOK_UNLIKELY(how & STOOK_HOW_NODE) ? NULL : pop_at_hand(cache, how);
 
-        if (STOOK_UNLIKELY(!object) && !alloc_below(cache, 1, &object, how))
-                return NULL;
+        if (STOOK_UNLIKELY(!object))
+                alloc_below(cache, 1, &object, how);    /* none: NULL */
         return object;
 }
 

@@ -136,6 +136,8 @@ bool stook_debug_is_asked(void);
 uint64_t stook_debug_wanted(const char *name);
 /* At exit: one line for each name in STOOK_DEBUG that no cache had. */
 void stook_debug_tell_unused(void);
+/* Is this another process than the one that the library started in? */
+bool stook_debug_is_child(void);
 /* Bytes that may wait in the quarantine. */
 uint64_t stook_debug_quarantine_bytes(void);
 

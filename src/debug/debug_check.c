@@ -229,7 +229,8 @@ static bool state_fits(uint32_t state, bool out)
         case STOOK_STATE_ISOLATED:
                 return out;
         }
-        return false;
+        /* In a child of a fork another thread may have had it in hands, not made yet. */
+        return out && stook_debug_is_child();
 }
 
 static bool is_whole(const struct stook_debug *debug, const void *object, uint32_t state,
@@ -240,10 +241,11 @@ static bool is_whole(const struct stook_debug *debug, const void *object, uint32
         case STOOK_STATE_WAITING:
                 return stook_debug_live_is_whole(debug, object, state == STOOK_STATE_WAITING,
                                                  wrong);
-        case STOOK_STATE_ISOLATED:
-                return true;            /* it was reported */
+        case STOOK_STATE_FREE:
+        case STOOK_STATE_QUARANTINED:
+                return stook_debug_free_is_whole(debug, object, wrong);
         }
-        return stook_debug_free_is_whole(debug, object, wrong);
+        return true;                    /* isolated, or of no state: state_fits tells */
 }
 
 static void check_object(void *object, void *slab, bool out, void *data)

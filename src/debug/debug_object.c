@@ -80,6 +80,8 @@ bool stook_debug_alloc(const struct stook_debug *debug, void *object, size_t byt
                 return isolate(debug, object, &wrong, "found when the object was to be allocated");
         if (STOOK_UNLIKELY(stook_debug_state(debug, object) != STOOK_STATE_FREE))
                 return isolate(debug, object, &wrong, OVERWRITTEN);
+        /* Until it is LIVE: what a fork leaves behind of it in a child is not checked. */
+        stook_debug_set_state(debug, object, STOOK_STATE_ISOLATED);
         tail->requested = (uint32_t)bytes;
         tail->word = group_word(debug, object);
         stook_debug_fill_zones(debug, object, bytes, STOOK_BYTE_LIVE);

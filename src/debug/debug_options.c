@@ -146,6 +146,7 @@ void stook_debug_read_options(void)
         const char *value = stook_os_env(VARIABLE);
         bool fits = true;
 
+        reader = stook_os_pid();
         if (!value || !*value)
                 return;
         if (strlen(value) < sizeof(text))
@@ -157,7 +158,11 @@ void stook_debug_read_options(void)
                 *text = '\0';
                 stook_os_env_refuse(VARIABLE, value, TAKES);
         }
-        reader = stook_os_pid();
+}
+
+bool stook_debug_is_child(void)
+{
+        return reader != stook_os_pid();
 }
 
 bool stook_debug_is_asked(void)
@@ -182,7 +187,7 @@ void stook_debug_tell_unused(void)
         uint64_t had = __atomic_load_n(&matched, __ATOMIC_RELAXED), flags;
         const char *at = text;
 
-        if (!*text || reader != stook_os_pid())
+        if (!*text || stook_debug_is_child())
                 return;
         for (unsigned names = 0; *at; at += *at == ';') {
                 read_letters(&at, &flags);

@@ -265,7 +265,7 @@ static unsigned fullest_first(struct stook_slabs_node *node, struct stook_slab *
         return n;
 }
 
-/* Held. Not inlined: its array is not on the stack while the lock is dropped, or refused. */
+/* Held. */
 static void take_from_node(struct fill *f, struct stook_slab_hold *hold)
 {
         struct stook_slabs_node *node = hold->node;
