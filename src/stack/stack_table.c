@@ -107,11 +107,12 @@ static struct stook_stack *stack_new(unsigned count, uint32_t *number)
 
 uint32_t stook_stack_number(const uintptr_t *frames, unsigned count)
 {
-        uint32_t hash = hash_of(frames, count), *bucket, head, number, end = 0, mine;
+        uint32_t hash, *bucket, head, number, end = 0, mine;
         struct stook_stack *stack;
 
         if (!buckets || !count || count > STOOK_STACK_FRAMES_MOST)
                 return 0;
+        hash = hash_of(frames, count);
         bucket = &buckets[hash % BUCKETS];
         head = __atomic_load_n(bucket, __ATOMIC_ACQUIRE);
         number = find(head, 0, hash, frames, count);
