@@ -197,7 +197,7 @@ static bool add_block(struct trace_file *file, const struct stook_trace_block *h
 {
         struct trace_block_at new = { .offset = offset, .at_ns = head->at_ns, .bytes = head->bytes,
                                       .next = TRACE_NO_BLOCK };
-        uint32_t process, at = (uint32_t)file->block_count;
+        uint32_t process = 0, at = (uint32_t)file->block_count;
         struct trace_stream *stream;
 
         if (!process_of(file, head, offset, &process))
