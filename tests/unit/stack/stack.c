@@ -129,7 +129,7 @@ static void test_this_thread(void **unused)
 {
         uintptr_t frames[STOOK_STACK_FRAMES_MOST];
         uint32_t numbers[2];
-        unsigned count;
+        unsigned count, at;
 
         (void)unused;
         for (volatile unsigned i = 0; i < 2; i++)       /* one call site */
@@ -138,11 +138,13 @@ static void test_this_thread(void **unused)
                 skip();                 /* no backtrace(), and no frame pointers */
         assert_int_equal(numbers[0], numbers[1]);
         count = stook_stack_frames(numbers[0], frames, STOOK_STACK_FRAMES_MOST);
-        assert_true(count >= 3);
-        assert_within(frames[0], (uintptr_t)inner);
-        assert_within(frames[1], (uintptr_t)outer);
-        assert_true(stook_stack_frames(outer(1), frames, STOOK_STACK_FRAMES_MOST) >= 2);
-        assert_within(frames[0], (uintptr_t)outer);
+        assert_true(count >= 4);
+        /* A sanitizer stands between backtrace() and its caller, with a frame of its own. */
+        at = frames[0] - (uintptr_t)inner <= 400 ? 0 : 1;
+        assert_within(frames[at], (uintptr_t)inner);
+        assert_within(frames[at + 1], (uintptr_t)outer);
+        assert_true(stook_stack_frames(outer(1), frames, STOOK_STACK_FRAMES_MOST) >= 3);
+        assert_within(frames[at], (uintptr_t)outer);
         assert_int_equal(stook_stack_here(1000), 0);
 }
 
