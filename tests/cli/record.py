@@ -9,7 +9,9 @@ import signal
 import subprocess
 import unittest
 
-from stook import Compiled, DROP_IN, main, stook
+from stook import BUILD, Compiled, DROP_IN, main, stook
+
+SOURCE = os.environ["STOOK_SOURCE"]
 
 Event = collections.namedtuple("Event", "at process thread cpu kind object bytes cache more")
 
@@ -248,6 +250,42 @@ int main(void)
                          f"it takes no more\nstook: {path}: a trace of 100000 bytes\n")
         self.assertGreater(len(self.of_size(events, 9001)), 1000)
         self.assertIn("the last block ends early", self.heads[-1])
+
+    def test_caches(self):
+        """Caches: each way to allocate and to free is seen, once. What stays in a prefilled sheaf
+        never was the user's."""
+        program = self.compile("caches", """
+#include <stook/group.h>
+#include <stook/sheaf.h>
+int main(void)
+{
+        struct stook_cache_args account = { .args_size = sizeof account, .flags = STOOK_ACCOUNT };
+        struct stook_cache *plain = stook_cache_create("plain", 100, 0);
+        struct stook_cache *charged = stook_cache_create("charged", 200, &account);
+        void *objects[40];
+        struct stook_sheaf *sheaf;
+        stook_cache_free(plain, stook_cache_zalloc(plain));
+        stook_cache_free_nolock(plain, stook_cache_alloc_nolock(plain));
+        if (stook_cache_alloc_bulk(plain, 0, 40, objects))
+                return 1;
+        stook_cache_free_bulk(0, 40, objects);
+        if (stook_cache_alloc_bulk(charged, 0, 40, objects))
+                return 1;
+        stook_cache_free_bulk(charged, 40, objects);
+        stook_cache_free(charged, stook_cache_alloc(charged));
+        sheaf = stook_sheaf_prefill(plain, 0, 10);
+        stook_cache_free(plain, stook_sheaf_alloc(plain, sheaf));
+        stook_sheaf_return(plain, sheaf);
+        return stook_cache_destroy(plain) || stook_cache_destroy(charged);
+}""", "-I" + os.path.join(SOURCE, "include"), "-L" + BUILD, "-lstook", "-Wl,-rpath," + BUILD)
+        path = os.path.join(self.folder, "caches.trace")
+        done = subprocess.run([program], env={"STOOK_RECORD": path}, capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        count = collections.Counter((e.cache, e.kind, e.bytes) for e in self.read(path)
+                                    if e.cache in ("plain", "charged"))
+        self.assertEqual(count, {("plain", "alloc", "100"): 43, ("plain", "free", "100"): 43,
+                                 ("charged", "alloc", "200"): 41,
+                                 ("charged", "free", "200"): 41})
 
     def test_refused(self):
         """Files that are no traces are left as they are."""
