@@ -141,8 +141,8 @@ bool stook_fail_wants(const char *name)
         for (; *at; at = end + (*end == ':')) {
                 size_t n;
 
-                end = strchrnul(at, ':');
-                n = (size_t)(end - at);
+                n = strcspn(at, ":");
+                end = at + n;
                 if (n && at[n - 1] == '*' ? !strncmp(at, name, n - 1)
                                           : strlen(name) == n && !strncmp(at, name, n))
                         return true;
@@ -217,7 +217,7 @@ static bool read_stack(const char **at)
 
 static bool read_names(const char **at)
 {
-        size_t n = (size_t)(strchrnul(*at, ',') - *at);
+        size_t n = strcspn(*at, ",");
 
         if (!n || n >= sizeof(names))
                 return false;

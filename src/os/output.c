@@ -21,9 +21,12 @@ static void append(char *path, size_t *bytes, char c)
 
 static void append_number(char *path, size_t *bytes, uint32_t number)
 {
-        if (number >= 10)
-                append_number(path, bytes, number / 10);
-        append(path, bytes, (char)('0' + number % 10));
+        uint32_t unit = 1;
+
+        while (number / unit >= 10)
+                unit *= 10;
+        for (; unit; unit /= 10)
+                append(path, bytes, (char)('0' + number / unit % 10));
 }
 
 /* "%p" becomes the process number. False: too long. */

@@ -233,6 +233,10 @@ static void figures_and_control(void **state)
         assert_int_equal(stook_cache_get_node_stats(cache, UINT32_MAX, &node), -EINVAL);
         assert_int_equal(CALL(stook_cache_for_each, NULL, NULL), -EINVAL);
         assert_int_equal(CALL(stook_cache_validate, NULL), -EINVAL);
+        assert_int_equal(CALL(stook_profile_write, NULL), -ENOTSUP);    /* none was asked for */
+        assert_int_equal(CALL(stook_stats_print, NULL), -EINVAL);
+        assert_int_equal(CALL(stook_set_fail, NULL), 0);
+        assert_int_equal(CALL(stook_fail_count), 0);
         assert_int_equal(CALL(stook_get_mode, NULL), -EINVAL);
         CALL(stook_on_report, NULL, NULL);
         stook_on_report(on_report, NULL);

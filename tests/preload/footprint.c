@@ -160,14 +160,9 @@ static void test_a_program_that_does_nothing(void **state)
 
 /*
  * The kernel maps files by windows of 64 KiB, and the file begins at any page. What a start touches
- * (src/order.ld) is less than a window with gcc, so it is in two windows at most. clang makes 78
- * KiB of the same functions, and those are in three at most.
+ * (src/order.ld) is a little more than a window, so it is in three windows at most.
  */
-#ifdef __clang__
 #define START_MOST_KIB 192
-#else
-#define START_MOST_KIB 128
-#endif
 
 static void test_code_of_a_start_is_together(void **state)
 {

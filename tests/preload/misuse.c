@@ -146,13 +146,16 @@ static void reported(void (*fault)(void), const char *words)
 {
         char text[4096];
         int  status = outcome(fault, NULL, text, sizeof(text));
-        char *end = strchr(text, '\n');
+        char *line = strchr(text, '\n');
 
         if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGABRT)
                 fail_msg("status 0x%x, not an abort; text: %s", status, text);
         if (strncmp(text, "stook: ", 7) || !strstr(text, words))
                 fail_msg("no report of \"%s\": %s", words, text);
-        assert_true(end && !end[1]);                    /* one line */
+        /* One report: the lines behind its first one are indented. */
+        assert_non_null(line);
+        for (; line && line[1]; line = strchr(line + 1, '\n'))
+                assert_int_equal(line[1], ' ');
 }
 
 static void test_double_frees(void **state)

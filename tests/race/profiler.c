@@ -3,7 +3,7 @@
  * after the last. Its handler allocates 48 and 5,000 bytes, keeps some of them for later handlers,
  * and frees.
  * No object is handed out twice, every allocation succeeds, and nothing is live at the end.
- * STOOK_PROFILE_SECONDS=60 makes a long run; the default is 2.
+ * STOOK_SECONDS=60 makes a long run; the default is 2.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -133,7 +133,7 @@ static uint64_t live(const char *name)
 int main(void)
 {
         struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
-        const char *wish = getenv("STOOK_PROFILE_SECONDS");
+        const char *wish = getenv("STOOK_SECONDS");
         static struct mine own[THREADS];
         pthread_t threads[THREADS];
 
