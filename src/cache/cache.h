@@ -19,7 +19,7 @@
 
 #include <stook/cache.h>
 #include "barn/barn.h"
-#include "debug/debug.h"
+#include "debug/debug_modes.h"
 #include "rcu/rcu.h"
 #include "slab/slab.h"
 #include "slot/slot.h"

@@ -4,7 +4,7 @@
 #ifndef STOOK_DEBUG_INSIDE_H
 #define STOOK_DEBUG_INSIDE_H
 
-#include "debug/debug.h"
+#include "debug/debug_modes.h"
 
 /* The kernel's bytes, which developers know by sight. */
 #define STOOK_BYTE_FREE    0xbb         /* red zone of a free object */

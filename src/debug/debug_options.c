@@ -12,7 +12,7 @@
  */
 #include <string.h>
 
-#include "debug/debug.h"
+#include "debug/debug_modes.h"
 #include "os/os.h"
 
 #define VARIABLE "STOOK_DEBUG"

@@ -22,7 +22,7 @@
 
 #include "barn/barn.h"
 #include "cache/cache.h"
-#include "debug/debug.h"
+#include "debug/debug_modes.h"
 #include "debug/fail.h"
 #include "group/group.h"
 #include "life/options.h"

@@ -14,7 +14,7 @@
 #include "base/lock.h"
 #include "base/thread.h"
 #include "cache/cache.h"
-#include "debug/debug.h"
+#include "debug/debug_modes.h"
 #include "gate/gate.h"
 #include "debug/fail.h"
 #include "life/fork.h"

@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "debug/debug.h"
+#include "debug/debug_modes.h"
 
 #define F STOOK_DEBUG_F
 #define Z STOOK_DEBUG_Z

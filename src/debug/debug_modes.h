@@ -1,4 +1,5 @@
 /*
+ * (The name is not debug.h: C++ libraries have a <debug/debug.h>, and would find this one.)
  * Purpose: debug modes of a cache: what lies around its objects, and what is checked when they come
  * and go. STOOK_DEBUG and the flags of <stook/debug.h> choose the modes by letters:
  *   F  states of objects, and sizes that frees name      U  which threads allocated and freed it
