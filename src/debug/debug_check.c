@@ -3,7 +3,7 @@
  * of those that are not.
  * Place: called by debug_object.c for single objects; by cache and inspect for all objects of a
  *  cache, and for what is known of one.
- * Concurrency: single objects as debug.h I2; all objects: quiescent.
+ * Concurrency: single objects as debug_modes.h I2; all objects: quiescent.
  */
 #include <string.h>
 

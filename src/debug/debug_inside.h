@@ -22,7 +22,7 @@ enum stook_debug_state {
 
 /* At debug->tail. */
 struct stook_debug_tail {
-        uint32_t state;                 /* atomic: debug.h I1 */
+        uint32_t state;                 /* atomic: debug_modes.h I1 */
         uint32_t requested;             /* bytes; I2, as all that follows */
         uint64_t word;                  /* the group's, when the object was handed out */
         struct stook_report_track tracks[2];    /* with U: allocated, freed */

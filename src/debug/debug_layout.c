@@ -1,5 +1,5 @@
 /*
- * Purpose: where the parts of a debugged object lie (debug.h).
+ * Purpose: where the parts of a debugged object lie (debug_modes.h).
  * Place: called by cache when a cache is made.
  */
 #include "debug/debug_inside.h"

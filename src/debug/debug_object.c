@@ -1,6 +1,6 @@
 /*
  * Purpose: an object of a debugged cache on its way: made, allocated, freed, resized. Each step
- * checks what the last one left, and changes the state (debug.h).
+ * checks what the last one left, and changes the state (debug_modes.h).
  * Place: called by cache and malloc; what is right and wrong is in debug_check.c.
  */
 #include <string.h>
