@@ -44,7 +44,8 @@ struct stook_rcu_head {
 /*
  * An RCU implementation. The table lives as long as the process.
  *   call          calls @done(head) after a grace period that begins now. The thread that calls
- *                 @done holds no lock and may wait. Never fails, does not wait.
+ *                 @done holds no lock and may wait. Never fails, does not wait, and returns before
+ *                 @done is called: a @done that asks for another grace period would recurse.
  *   barrier       returns when all callbacks given to `call` before have returned.
  *   read_lock, read_unlock, quiescent
  *                 for users of the table that read (<stook/maple.h>). NULL: nothing to do.
