@@ -129,15 +129,41 @@ static int walk_scopes(Dwarf_Die *unit, Dwarf_Die *first, struct symbol *symbol,
 }
 
 /*
+ * The unit of code at an address; NULL: none is known. Files of clang have no table from addresses
+ * to units (.debug_aranges), so each unit is asked.
+ */
+static Dwarf_Die *unit_at(Dwfl_Module *module, Dwarf_Addr address, Dwarf_Addr *bias)
+{
+        Dwarf_Die *unit = dwfl_module_addrdie(module, address, bias);
+
+        while (!unit || dwarf_haspc(unit, address - *bias) <= 0) {
+                unit = dwfl_module_nextcu(module, unit, bias);
+                if (!unit)
+                        return NULL;
+        }
+        return unit;
+}
+
+/* The file and line of an address. */
+static void find_line(Dwarf_Die *unit, Dwarf_Addr address, struct symbol *symbol)
+{
+        Dwarf_Line *line = unit ? dwarf_getsrc_die(unit, address) : NULL;
+
+        if (!line)
+                return;
+        symbol->file = dwarf_linesrc(line, NULL, NULL);
+        dwarf_lineno(line, &symbol->line);
+}
+
+/*
  * Return: functions found. The list that an address has goes on with the scopes of an inlined
  * function's definition, so only its first function is taken from there.
  */
-static int find_scopes(Dwfl_Module *module, Dwarf_Addr address, struct symbol *symbol,
+static int find_scopes(Dwarf_Die *unit, Dwarf_Addr address, struct symbol *symbol,
                        void (*each)(const struct symbol *symbol, void *data), void *data)
 {
-        Dwarf_Addr bias = 0;
-        Dwarf_Die *unit = dwfl_module_addrdie(module, address, &bias), *scopes = NULL;
-        int count = unit ? dwarf_getscopes(unit, address - bias, &scopes) : 0, i = 0, found = 0;
+        Dwarf_Die *scopes = NULL;
+        int count = unit ? dwarf_getscopes(unit, address, &scopes) : 0, i = 0, found = 0;
 
         while (i < count && !is_function(&scopes[i]))
                 i++;
@@ -153,18 +179,18 @@ void symbols_find(struct symbols *symbols, uint64_t address, bool is_return,
         Dwarf_Addr at = address - is_return, start = 0;
         Dwfl_Module *module = dwfl_addrmodule(symbols->dwfl, at);
         struct symbol symbol = { 0 };
-        Dwfl_Line *line;
+        Dwarf_Addr bias = 0;
+        Dwarf_Die *unit;
         GElf_Off offset;
         GElf_Sym elf;
 
         if (module) {
+                unit = unit_at(module, at, &bias);
                 symbol.module = dwfl_module_info(module, NULL, &start, NULL, NULL, NULL, NULL,
                                                  NULL);
                 symbol.offset = address - start;
-                line = dwfl_module_getsrc(module, at);
-                if (line)
-                        symbol.file = dwfl_lineinfo(line, NULL, &symbol.line, NULL, NULL, NULL);
-                if (find_scopes(module, at, &symbol, each, data))
+                find_line(unit, at - bias, &symbol);
+                if (find_scopes(unit, at - bias, &symbol, each, data))
                         return;
                 symbol.function = dwfl_module_addrinfo(module, at, &offset, &elf, NULL, NULL,
                                                        NULL);

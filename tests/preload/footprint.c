@@ -160,9 +160,14 @@ static void test_a_program_that_does_nothing(void **state)
 
 /*
  * The kernel maps files by windows of 64 KiB, and the file begins at any page. What a start touches
- * (src/order.ld) is a little more than a window, so it is in three windows at most.
+ * (src/order.ld) is a little more than a window with gcc, so it is in three windows at most. clang
+ * inlines otherwise, and what it makes of the start is in five.
  */
+#ifdef __clang__
+#define START_MOST_KIB 320
+#else
 #define START_MOST_KIB 192
+#endif
 
 static void test_code_of_a_start_is_together(void **state)
 {
