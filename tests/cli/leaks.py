@@ -43,6 +43,7 @@ __attribute__((noinline)) static struct node *make(int n)
 __attribute__((noinline)) static void lose_some(int n)
 {
         make(n);
+        __asm__ volatile("");           /* so that the call is not a jump */
 }
 
 static void *run(void *unused)
