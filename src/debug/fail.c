@@ -201,13 +201,24 @@ static bool read_number(const char **at, unsigned base, uint64_t most, uint64_t 
         }
 }
 
+/* Does the text at *@at begin with @word? Then *@at moves behind it. */
+static bool skip(const char **at, const char *word)
+{
+        size_t n = strlen(word);
+
+        if (strncmp(*at, word, n))
+                return false;
+        *at += n;
+        return true;
+}
+
 /* "FROM-TO" at *@at. */
 static bool read_stack(const char **at)
 {
         uint64_t from, to;
         uintptr_t base = stook_os_program_base();
 
-        if (!read_number(at, 16, INT64_MAX, &from) || *(*at)++ != '-' ||
+        if (!read_number(at, 16, INT64_MAX, &from) || !skip(at, "-") ||
             !read_number(at, 16, INT64_MAX, &to) || from >= to)
                 return false;
         stack_from = base + from;
@@ -223,17 +234,6 @@ static bool read_names(const char **at)
                 return false;
         memcpy(names, *at, n);
         names[n] = '\0';
-        *at += n;
-        return true;
-}
-
-/* Does the text at *@at begin with @word? Then *@at moves behind it. */
-static bool skip(const char **at, const char *word)
-{
-        size_t n = strlen(word);
-
-        if (strncmp(*at, word, n))
-                return false;
         *at += n;
         return true;
 }
@@ -276,7 +276,7 @@ void stook_fail_read_options(void)
         do
                 asked = read_term(&at, &to);
         while (asked && *at == ',' && *++at);
-        asked &= !*at;
+        asked = asked && !*at;
         if (!asked) {
                 stook_os_env_refuse(VARIABLE, value, TAKES);
                 return;
