@@ -1,7 +1,7 @@
 /*
- * Proves: figures go to no file but one of ours that STOOK_STATS names: without the variable nothing
- * is done, and what is relative, missing, foreign or short is refused and left alone. Fakes: as in
- * stats_page.c. Each test is a process of its own.
+ * Proves: figures go to no file but one of ours that STOOK_STATS names. Without the variable
+ * nothing is done. A file that is relative, missing, foreign or short is refused and left alone.
+ * Fakes: as in stats_page.c. Each test is a process of its own.
  */
 #include "stat/stats_page_tick.h"
 #include "unit/inspect/stats_page_test.h"
