@@ -15,6 +15,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
+import textwrap
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -29,7 +30,8 @@ class Frame:
     def pattern(self, source):
         at = [i + 1 for i, line in enumerate(source.read_text().splitlines()) if self.text in line]
         assert len(at) >= self.nth, f"{source.name}: {self.text!r} is on {len(at)} lines"
-        return rf" +(#\d+ )?{re.escape(self.function)}\b.*{re.escape(source.name)}:{at[self.nth - 1]}"
+        function, name = re.escape(self.function), re.escape(source.name)
+        return rf" +(#\d+ )?{function}\b.*{name}:{at[self.nth - 1]}\b"
 
 
 class Bug:
@@ -132,7 +134,8 @@ BUGS = [
          r"stook: \d+ runs of accounts", r" +\d+  hung, killed after 10 s"],
         [r"stook: \d+ runs of accounts", r" +\d+  exit status 0", r" +\d+  exit status 1"]),
     Bug("metrics.c", "A label names the user, so that there is a metric for each.", PROFILE,
-        [r"inuse_space: [\d.]+ MiB", r"[\d.]+ MiB, (9[\d.]+|100\.0) %", Frame("metric_new", "calloc("),
+        [r"inuse_space: [\d.]+ MiB", r"[\d.]+ MiB, (9[\d.]+|100\.0) %",
+         Frame("metric_new", "calloc("),
          Frame("metric_of", "metric_new(label)"), Frame("count_request", "metric_of(label)->")],
         [r"inuse_space: (0|[\d.]+ (KiB|B)),"]),
     Bug("thumbnails.c", "One object in eight stays, and keeps the slab of the other seven.", INFO,
@@ -142,7 +145,7 @@ BUGS = [
     Bug("tenants.c", "A thread stays in a tenant's group where the tenant meets its limit.",
         "stook run --stats -- ./{}",
         [r"130 of the server's", r"group small: 2\d\d\.\d KiB of 256\.0 KiB in use.*refused"],
-        [r"500 of the server's", r"group small: .* of 256\.0 KiB in use.*1 allocation was refused"]),
+        [r"500 of the server's", r"group small: .* in use, .*; 1 allocation was refused"]),
 ]
 
 
@@ -230,6 +233,16 @@ program, which waits. [DEBUGGING.md](DEBUGGING.md) explains the reports.
 """
 
 
+CONTINUED = "\n" + 14 * " "
+
+
+def wrapped(line):
+    words = textwrap.TextWrapper(width=99, initial_indent="    ", subsequent_indent=CONTINUED[1:],
+                                 replace_whitespace=False, break_long_words=False,
+                                 break_on_hyphens=False)
+    return words.fill(line) + "\n"
+
+
 def write(path, runner):
     table, parts = [], []
     for bug in BUGS:
@@ -240,7 +253,7 @@ def write(path, runner):
             sys.exit(f"{bug.name}: not found: {missing}")
         table.append(f"| [{bug.name}](../examples/bugs/{bug.source.name}) | {bug.wrong} "
                      f"| `{bug.command}` |\n")
-        shown = "".join(f"    {line.rstrip()}\n" for line in found)
+        shown = "".join(wrapped(line.rstrip()) for line in found)
         shown = shown.replace(f"{HERE}/", "").encode("ascii", "replace").decode()
         parts.append(f"\n## {bug.name}\n\n{bug.wrong}\n\n    $ {bug.command}\n{shown}")
     pathlib.Path(path).write_text(PAGE + "".join(table) + "".join(parts))

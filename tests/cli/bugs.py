@@ -57,6 +57,7 @@ class Bugs(unittest.TestCase):
             self.assertIn(f"../examples/bugs/{bug.source.name}) | {bug.wrong} | `{bug.command}` |",
                           page)
             shown = page.partition(f"\n## {bug.name}\n")[2].partition("\n## ")[0]
+            shown = shown.replace(bugs.CONTINUED, " ")
             text = "".join(line[4:] + "\n" for line in shown.splitlines())
             self.find(bug, bug.expect, text)
 
