@@ -36,7 +36,9 @@
 #define STOOK_SLOT_CACHE_BYTES ((size_t)64 << 10)
 #define STOOK_SLOT_GROWN_BYTES ((size_t)512 << 10)
 
-/* barn_growth.c. Atomic, relaxed; hints, except `at_least` and `room_grows`, which a tuner changes. */
+/*
+ * barn_growth.c. Atomic, relaxed; hints, except `at_least` and `room_grows`, which a tuner changes.
+ */
 struct stook_barn_growth {
         uint32_t at_least;              /* capacity to which it shrinks, or STOOK_BARN_FIXED */
         uint32_t flushed;               /* sheaves flushed for lack of room, and not refilled yet */

@@ -253,7 +253,6 @@ static int make(unsigned index, const struct plan *plan, struct stook_cache **ma
         cache->watch = plan->watch;
         cache->ctor = plan->ctor;
 
-
         error = make_slabs(cache, plan, &hidden_offset);
         if (error)
                 goto give;
