@@ -276,6 +276,8 @@ static int make(unsigned index, const struct plan *plan, struct stook_cache **ma
         grows = plan->grows && stook_cache_options.capacity < 0 && !has_no_sheaves(plan);
         if (grows)
                 stook_barns_let_grow(&cache->barns);
+        else if (plan->grows && capacity)
+                stook_barns_let_room_grow(&cache->barns);
         cache->magic = cache->slabs.magic;
         cache->last_offset = (cache->slabs.objects - 1) * cache->slabs.stride;
         stook_shapes[cache->index] = (struct stook_shape){ cache->magic, cache->last_offset };
