@@ -214,7 +214,8 @@ void stook_huge_own_given(struct stook_pages_node *node, uintptr_t start, size_t
 /* A part of the huge page at @addr is purged. */
 static void break_one(uintptr_t addr)
 {
-        if (!stook_huge_is_advised(addr) || __atomic_load_n(&breaks, __ATOMIC_RELAXED) >= BREAKS_MOST)
+        if (!stook_huge_is_advised(addr) ||
+            __atomic_load_n(&breaks, __ATOMIC_RELAXED) >= BREAKS_MOST)
                 return;
         mark(addr, false);
         __atomic_fetch_add(&breaks, 1, __ATOMIC_RELAXED);
@@ -266,7 +267,7 @@ bool stook_huge_is_mostly_used(struct stook_pages_node *node, const struct stook
 
         if (span->start + span->bytes > to || !stook_huge_is_advised(from))
                 return false;
-        /* The last page of a free span leads to it; pages between first and last may lead nowhere. */
+        /* The last page of a free span leads to it; those before it may lead nowhere. */
         while (at < to && free_bytes < STOOK_HUGE_PAGE / FREE_PART) {
                 const struct stook_span *s = stook_pages_free_at(node, at);
                 uintptr_t end = s ? s->start + s->bytes : 0;

@@ -10,8 +10,8 @@
  * A map has one bit for each 2 MiB that were advised. A purge that takes a part of them clears the
  *  bit, and advises against a huge page there. Otherwise the system would make it whole again in
  *  the background, and what was given back would be resident once more.
- * Concurrency: any thread, without the node's lock, but for stook_huge_is_mostly_used. What is known
- *  and the map's bits are hints: a lost race costs a system call, or a huge page.
+ * Concurrency: any thread, without the node's lock, but for stook_huge_is_mostly_used. The map's
+ *  bits, and what is known, are hints: a lost race costs a system call, or a huge page.
  * Failure: where the system refuses advice, nothing is asked any more.
  */
 #ifndef STOOK_HUGE_H
@@ -45,7 +45,7 @@ bool stook_huge_wanted(struct stook_pages_node *node, size_t bytes);
 /* It grew by these pages. @huge: what stook_huge_wanted said, if it could be done. */
 void stook_huge_grown(struct stook_pages_node *node, size_t request, uintptr_t start, size_t bytes,
                       bool huge);
-/* A mapping of its own gets @more bytes behind its first @have. True: advise huge pages for them. */
+/* A mapping of its own gets @more bytes behind its first @have. True: they should be huge. */
 bool stook_huge_own_wanted(struct stook_pages_node *node, uintptr_t start, size_t have,
                            size_t more);
 /* A mapping of its own is about to be given back. */
