@@ -15,9 +15,9 @@
  * A span with a mapping of its own (above 32 MiB) is not cut. It gets one page of reserved address
  * space behind it, which has no access either; what lies before it is not known.
  * Concurrency: the spans are the caller's.
- * Failure: each mapping with another access is one more of those that the system lets a process
- *  have (vm.max_map_count, 65530), and each guard makes up to two. Where it refuses, the span has no
- *  guards and serves as well. That is counted, and said once.
+ * Failure: the system lets a process have so many mappings (vm.max_map_count, 65530), and each
+ *  guard makes up to two more. Where it refuses, the span has no guards and serves as well. That is
+ *  counted, and said once.
  */
 #include "os/os.h"
 #include "pages/meta.h"

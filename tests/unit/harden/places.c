@@ -154,7 +154,7 @@ static void in_sheaves_and_slabs(void **state)
         end(cache);
 }
 
-/* An object of a slab that was never anyone's. */
+/* An object of a slab that never had a user. */
 static void never_handed_out(void **state)
 {
         struct stook_cache *cache = create(STOOK_NO_SHEAVES);
