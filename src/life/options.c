@@ -2,6 +2,7 @@
  * Purpose: see options.h.
  *   STOOK_ON_FAULT=abort|log|isolate     what follows a report
  *   STOOK_DEBUG=LETTERS[,CACHE...][;...] debug modes: debug/debug_options.c
+ *   STOOK_CHECKER=0|1                    tell Valgrind and ASan which objects are free
  *   STOOK_REPORT_JSON=FILE              each report as a line of JSON, too
  *   STOOK_SYMBOLIZER=PATH               the command that names functions and lines in reports
  *   STOOK_THP=system|always|never        transparent huge pages for our ranges
@@ -26,6 +27,7 @@
 #include "debug/fail.h"
 #include "group/group.h"
 #include "life/options.h"
+#include "os/checker.h"
 #include "os/os.h"
 #include "pages/policy.h"
 #include "report/report.h"
@@ -76,6 +78,7 @@ void stook_options_read(void)
         stook_os_env_check_spelling();
         if (number("STOOK_MAP_NAMES", 1, 0, "0 or 1"))
                 stook_os_name_mappings();
+        stook_checker_detect((int)number("STOOK_CHECKER", 1, -1, "0 or 1"));
         stook_debug_read_options();
         stook_fail_read_options();
         on_fault = choice("STOOK_ON_FAULT", on_fault_names, 4, STOOK_ON_FAULT_ABORT,

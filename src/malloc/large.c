@@ -13,6 +13,7 @@
 #include "group/group.h"
 #include "malloc/large.h"
 #include "malloc/malloc.h"
+#include "os/checker.h"
 #include "os/os.h"
 #include "pages/policy.h"
 #include "slot/slot_node.h"
@@ -98,6 +99,13 @@ static struct stook_span *large_take_charged(size_t align, size_t size)
         return span;
 }
 
+/* The pages may be of a slab that was closed to the program (os/checker.h). */
+static void large_open(const struct stook_span *span)
+{
+        if (stook_checker_is_on())
+                stook_checker_open((void *)span->start, span->bytes);
+}
+
 static void *large_alloc(size_t align, size_t size, bool zeroed)
 {
         struct stook_span *span = large_take_charged(align, size);
@@ -106,6 +114,7 @@ static void *large_alloc(size_t align, size_t size, bool zeroed)
         if (STOOK_UNLIKELY(!span))
                 return NULL;
         object = (void *)span->start;
+        large_open(span);
         if (zeroed && !stook_span_is_zero(span))
                 memset(object, 0, size);
         large_set_kind(span, STOOK_SPAN_LARGE);
@@ -164,6 +173,23 @@ static size_t large_padded(size_t size, size_t share)
         return more > size ? more : size;
 }
 
+/* A checker knows nothing of pages that are moved, so they are copied. */
+static struct stook_span *large_move(struct stook_span *span, size_t size)
+{
+        struct stook_span *moved;
+
+        if (!stook_checker_is_on())
+                return stook_span_move(span, size);
+        moved = large_take(0, size);
+        if (!moved)
+                return NULL;
+        large_open(moved);
+        memcpy((void *)moved->start, (void *)span->start, span->bytes);
+        large_set_kind(span, STOOK_SPAN_TAKEN);
+        stook_span_give(span);
+        return moved;
+}
+
 /* @exact: nothing ahead. NULL: no memory. The span may be another one then. */
 static void *large_grow(struct stook_span *span, size_t size, bool exact)
 {
@@ -171,12 +197,14 @@ static void *large_grow(struct stook_span *span, size_t size, bool exact)
         size_t padded = exact ? size : large_padded(size, GROWTH_SHARE);
         struct stook_span *moved;
 
-        if (stook_span_resize(span, padded) || (padded != size && stook_span_resize(span, size)))
+        if (stook_span_resize(span, padded) || (padded != size && stook_span_resize(span, size))) {
+                large_open(span);
                 return (void *)span->start;
+        }
         padded = exact ? size : large_padded(size, MOVED_SHARE);
-        moved = stook_span_move(span, padded);
+        moved = large_move(span, padded);
         if (!moved && padded != size)
-                moved = stook_span_move(span, size);
+                moved = large_move(span, size);
         if (STOOK_UNLIKELY(!moved))
                 return NULL;
         moved->use.group = group;
