@@ -19,6 +19,7 @@
 #include "figures.h"
 #include "json.h"
 #include "on_drop_in.h"
+#include "option_text.h"
 #include "report.h"
 #include "run_debug.h"
 #include "run_program.h"
@@ -98,7 +99,7 @@ static const char help[] =
 
 /* ---- options ---- */
 
-enum { OPTION_STATS = 256, OPTION_JSON, OPTION_COMPARE, OPTION_REPEAT, OPTION_KEEP_OUTPUT,
+enum { OPTION_STATS = OPTION_FIRST, OPTION_JSON, OPTION_COMPARE, OPTION_REPEAT, OPTION_KEEP_OUTPUT,
        OPTION_GROUP_LIMIT, OPTION_DEBUG, OPTION_ON_FAULT, OPTION_REPORT_JSON, OPTION_LEAKS,
        OPTION_SUPPRESS, OPTION_PROFILE, OPTION_FAIL, OPTION_FAIL_EACH, OPTION_FAIL_WAIT,
        OPTION_HELP };
@@ -134,19 +135,6 @@ static bool is_size(const char *text)
         if (c == text || !n)
                 return false;
         return !*c || (strchr("KMGT", *c) && !c[1] && n <= GROUP_LIMIT_MAX);
-}
-
-static bool parse_repeat(const char *text, unsigned *repeat)
-{
-        char *end;
-        unsigned long n;
-
-        errno = 0;
-        n = strtoul(text, &end, 10);
-        if (errno || *end || text[0] < '0' || text[0] > '9' || !n || n > REPEAT_MAX)
-                return false;
-        *repeat = (unsigned)n;
-        return true;
 }
 
 /* An option of run_debug.h. False: its value was refused, by a line. */
@@ -201,11 +189,9 @@ static int parse(int argc, char **argv, struct options *o)
                         break;
                 case OPTION_JSON:
                         /* "./--x" names such a file. */
-                        if (!strncmp(optarg, "--", 2)) {
-                                fprintf(stderr, "stook run: --json needs a file before '%s'\n%s",
-                                        optarg, usage);
-                                return STATUS_CANNOT;
-                        }
+                        if (!strncmp(optarg, "--", 2))
+                                return option_misused("run", usage,
+                                                      "--json needs a file before '%s'", optarg);
                         o->json_path = optarg;
                         break;
                 case OPTION_COMPARE:
@@ -215,12 +201,8 @@ static int parse(int argc, char **argv, struct options *o)
                         o->keep_output = true;
                         break;
                 case OPTION_REPEAT:
-                        if (!parse_repeat(optarg, &o->repeat)) {
-                                fprintf(stderr,
-                                        "stook run: --repeat takes a number from 1 to %d, "
-                                        "not '%s'\n", REPEAT_MAX, optarg);
+                        if (!option_count("run", "--repeat", optarg, REPEAT_MAX, &o->repeat))
                                 return STATUS_CANNOT;
-                        }
                         break;
                 case OPTION_GROUP_LIMIT:
                         if (!is_size(optarg)) {
@@ -245,44 +227,24 @@ static int parse(int argc, char **argv, struct options *o)
                         o->fail = optarg;
                         break;
                 case OPTION_FAIL_EACH:
-                        if (!parse_repeat(optarg ? optarg : "100", &o->fail_each)) {
-                                fprintf(stderr, "stook run: --fail-each takes a number from 1 to "
-                                        "%d, not '%s'\n", REPEAT_MAX, optarg);
+                        if (!option_count("run", "--fail-each", optarg ? optarg : "100",
+                                          REPEAT_MAX, &o->fail_each))
                                 return STATUS_CANNOT;
-                        }
                         break;
                 case OPTION_FAIL_WAIT:
-                        if (!parse_repeat(optarg, &o->fail_wait_s)) {
-                                fprintf(stderr, "stook run: --fail-wait takes seconds, 1 to %d, "
-                                        "not '%s'\n", REPEAT_MAX, optarg);
+                        if (!option_count("run", "--fail-wait", optarg, REPEAT_MAX,
+                                          &o->fail_wait_s))
                                 return STATUS_CANNOT;
-                        }
                         break;
                 case OPTION_HELP:
                 case 'h':
-                        fputs(usage, stdout);
-                        fputs(help, stdout);
-                        return 0;
-                case ':':
-                        fprintf(stderr, "stook run: %s needs a value\n%s", argv[optind - 1], usage);
-                        return STATUS_CANNOT;
+                        return option_help(usage, help);
                 default:
-                        /* optopt: 0, an unknown long one; a known one with a value; or a letter */
-                        if (optopt >= OPTION_STATS)
-                                fprintf(stderr, "stook run: %s: this option takes no value\n%s",
-                                        argv[optind - 1], usage);
-                        else if (optopt)
-                                fprintf(stderr, "stook run: no option '-%c'\n%s", optopt, usage);
-                        else
-                                fprintf(stderr, "stook run: no option '%s'\n%s", argv[optind - 1],
-                                        usage);
-                        return STATUS_CANNOT;
+                        return option_refuse("run", option, argv, usage);
                 }
         }
-        if (optind == argc) {
-                fprintf(stderr, "stook run: no program given\n%s", usage);
-                return STATUS_CANNOT;
-        }
+        if (optind == argc)
+                return option_misused("run", usage, "no program given");
         if (o->compare && !o->repeat)
                 o->repeat = REPEAT_DEFAULT;
         if (o->debug.profile && o->repeat) {

@@ -259,10 +259,6 @@ void stook_os_append(const char *path, const char *text, size_t bytes);
 /* ---- self.c ---- */
 /* The name of the program, without folders. */
 const char *stook_os_program(void);
-/*
- * Is @address code of this library? Not to be told where it is linked into the program: false then.
- */
-bool stook_os_is_own_code(uintptr_t address);
 /* The kernel's number of this thread; that of the first one is the process id. */
 uint32_t stook_os_thread_number(void);
 

@@ -84,10 +84,16 @@ class Options(unittest.TestCase):
 
 class Symbolize(Compiled):
     def test_refused(self):
-        for args in ((), ("--pid",), ("--pid", "x"), ("--pid", "0"), ("--pid", "-3"), ("--walk",)):
+        needed = "--pid PID is needed"
+        for args, says in (((), needed), (("--pid",), "--pid needs a value"),
+                           (("--pid", "x"), needed), (("--pid", "0"), needed),
+                           (("--pid", "-3"), needed), (("--walk",), "no option '--walk'"),
+                           (("--leaks=1",), "--leaks=1: this option takes no value"),
+                           (("--pid", "1", "2"), "too much: '2'")):
             done = stook("symbolize", *args)
             self.assertEqual((done.returncode, done.stdout), (2, ""), args)
-            self.assertEqual(done.stderr, "usage: stook symbolize --pid PID <ADDRESSES\n")
+            self.assertEqual(done.stderr, f"stook symbolize: {says}\n"
+                             "usage: stook symbolize --pid PID <ADDRESSES\n")
         done = stook("symbolize", "--pid", "4194999")           # above the largest there can be
         self.assertEqual((done.returncode, done.stdout), (2, ""))
         self.assertRegex(done.stderr, r"^stook symbolize: .*\n$")
