@@ -33,7 +33,7 @@ STOOK_INLINE bool stook_checker_is_on(void)
         return STOOK_UNLIKELY(stook_checker != STOOK_CHECKER_NONE);
 }
 
-/* At start. @wanted: 0: tell none; 1: the one that is there; -1: the same, but see checker.c. */
+/* At start. @wanted: 0: none is told; 1: the one that is there; -1: the same, but see checker.c. */
 void stook_checker_detect(int wanted);
 /* Objects will lie there, and what they point to is no leak. */
 void stook_checker_add_roots(const void *at, size_t bytes);
@@ -42,7 +42,7 @@ void stook_checker_add_roots(const void *at, size_t bytes);
 void stook_checker_open(const void *at, size_t bytes);
 void stook_checker_close(const void *at, size_t bytes);
 
-/* An object gets a user: its @bytes are open. @written: they have content that the user may read. */
+/* An object gets a user: its @bytes are open. @written: they have content to be read. */
 void stook_checker_begin(void *object, size_t bytes, bool written);
 /* Its user may use other bytes of it from now on. All lie where it may lie. */
 void stook_checker_resize(void *object, size_t from, size_t to);

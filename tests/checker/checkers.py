@@ -90,15 +90,16 @@ class Memcheck(unittest.TestCase):
     def test_drop_in(self):
         """Valgrind puts its own malloc in place of the drop-in's, unless it is told not to."""
         drop_in = os.path.join(BUILD, "libstook-malloc.so")
-        source = ("#include <stdlib.h>\nint main(void) { volatile char *p = malloc(13); free((void *)"
-                  "p); return p[2] == 77; }\n")
+        source = ("#include <stdlib.h>\nint main(void) { volatile char *p = malloc(13);"
+                  " free((void *)p); return p[2] == 77; }\n")
         if not os.path.exists(drop_in):
             self.skipTest("built without the drop-in")
         with tempfile.TemporaryDirectory() as folder:
             program = os.path.join(folder, "late")
             subprocess.run([*CC, "-fno-builtin", "-w", "-o", program, "-xc", "-"], input=source,
                            text=True, check=True)
-            for options, ours in ([], False), (["--soname-synonyms=somalloc=nouserintercepts"], True):
+            for options, ours in (([], False),
+                                  (["--soname-synonyms=somalloc=nouserintercepts"], True)):
                 done = self.memcheck(program, options=options, LD_PRELOAD=drop_in)
                 self.assertEqual(done.returncode, REPORTED, done)
                 self.assertRegex(done.stderr, "2 bytes inside a block of size 13 free'd")
