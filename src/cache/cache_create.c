@@ -194,7 +194,7 @@ static size_t make_debug(struct stook_cache *cache, const struct plan *plan, siz
                 .hidden = hidden_offset,
                 .align = plan->align,
                 .accounted = plan->flags & STOOK_ACCOUNT,
-                .poisons = !plan->ctor && !(plan->flags & STOOK_TYPESAFE_BY_RCU),
+                .stable = plan->flags & STOOK_TYPESAFE_BY_RCU,
                 .ctor = plan->ctor,
                 .ctor_data = plan->ctor_data,
         });
