@@ -28,6 +28,8 @@ bool stook_os_commit(void *addr, size_t bytes);
  * threads at once.
  */
 bool stook_os_enable(void *addr, size_t bytes);
+/* No access to a part of it any more, until it is enabled; its memory stays. False: refused. */
+bool stook_os_close(void *addr, size_t bytes);
 /* Puts PROT_NONE back over it; the address range stays ours (no hole). False: kept as it was. */
 bool stook_os_decommit(void *addr, size_t bytes);
 /* Makes a part of a reservation readable: zeros, without memory. */
@@ -186,6 +188,8 @@ void stook_output_put(struct stook_output *o, const void *bytes, size_t n);
 int  stook_output_end(struct stook_output *o, bool keep);
 
 /* ---- env.c ---- */
+/* Has the process more rights than its caller: is it set-user-ID, or has it capabilities? */
+bool stook_os_is_secure(void);
 /*
  * Value of a STOOK_* variable, from the initial environment; NULL: not set, or the process is
  * set-user-ID.
@@ -241,6 +245,8 @@ struct stook_helper {
  */
 size_t stook_os_ask_helper(struct stook_helper *helper, char *const *argv, const char *request,
                            size_t bytes, char *answer, size_t room, unsigned wait_ms);
+/* May this process execute the file? */
+bool stook_os_is_executable(const char *path);
 /* ---- process_copy.c ---- */
 /*
  * A child that is this process as it stands, with this thread alone and all signals blocked, to
@@ -275,6 +281,8 @@ uint64_t stook_os_real_ns(void);                /* since 1970 */
 void stook_os_futex_wait(uint32_t *word, uint32_t value, uint64_t ns);
 void stook_os_futex_wake(uint32_t *word);
 void stook_os_futex_wake_all(uint32_t *word);
+/* The word is not zero. False also if it cannot be read: other threads may protect its page. */
+bool stook_os_word_is_set(uint32_t *word);
 /*
  * Has a descriptor of standard error of its own from here on, for stook_os_write when the program
  * has closed its own: many programs do so at exit.

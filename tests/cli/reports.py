@@ -4,11 +4,12 @@ the library would not understand before the program starts; stook symbolize name
 and inlined functions of a running process, answers all or nothing, and refuses what it cannot
 read."""
 import os
+import signal
 import subprocess
 import tempfile
 import unittest
 
-from stook import Compiled, STOOK, main, stook
+from stook import Compiled, DROP_IN, STOOK, main, stook
 
 PROGRAM = r"""
 #include <stdio.h>
@@ -54,6 +55,11 @@ class Options(unittest.TestCase):
             done = stook("run", "--on-fault", what, "--", "echo", "started")
             self.assertEqual((done.returncode, done.stdout), (2, ""), what)
             self.assertIn("abort, log or isolate", done.stderr)
+        for what in ("", "doubles", "double,", ",double", "all,2", "DOUBLE"):
+            done = stook("run", f"--harden={what}", "--", "echo", "started")
+            self.assertEqual((done.returncode, done.stdout), (2, ""), what)
+            self.assertIn("--harden takes 0, 1, all, or double,", done.stderr)
+            self.assertIn(f"'{what}'", done.stderr)
 
     def test_handed_over(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -63,6 +69,11 @@ class Options(unittest.TestCase):
             self.assertIn(f"STOOK_REPORT_JSON={os.path.realpath(folder)}/x.json\n", done.stdout)
             self.assertIn(f"STOOK_SYMBOLIZER={os.path.realpath(STOOK)}\n", done.stdout)
             self.assertNotIn("STOOK_DEBUG", done.stdout)
+            self.assertNotIn("STOOK_HARDEN", done.stdout)
+        for option, value in (("--harden", "1"), ("--harden=all", "all"),
+                              ("--harden=double,zero-free", "double,zero-free")):
+            done = stook("run", option, "--", "env")
+            self.assertIn(f"STOOK_HARDEN={value}\n", done.stdout)
 
     def test_reports_as_json(self):
         """A double free that is reported where the program goes on: a line of JSON for it."""
@@ -80,6 +91,62 @@ class Options(unittest.TestCase):
                 report = json.loads(lines.readline())
             self.assertEqual(report["fault"], "double free")
             self.assertIn(report["text"] + "\n", done.stderr)
+
+
+FREES_TWICE = r"""
+#include <stdlib.h>
+
+__attribute__((noinline)) static int release(void *object, int depth)
+{
+        volatile char frame[200] = { 0 };
+
+        if (depth)
+                return release(object, depth - 1) + frame[0];
+        free(object);
+        free(object);
+        return frame[1];
+}
+
+int main(void)
+{
+        return release(malloc(100), 3);
+}
+"""
+
+
+class Ordinary(Compiled):
+    """Reports of a process without debug modes, not started by stook run."""
+
+    def report(self, **env):
+        program = self.compile("twice", FREES_TWICE, "-g", "-w")
+        env = {**os.environ, "LD_PRELOAD": DROP_IN, **env}
+        done = subprocess.run([program], env=env, capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, -signal.SIGABRT, done.stderr)
+        first, named, rest = done.stderr.split("\n", 2)
+        self.assertRegex(first, r"^stook: double free: pointer 0x")
+        self.assertRegex(named, r"^  program twice \(pid \d+\), thread \d+$")
+        return rest
+
+    def test_stack(self):
+        if not has_libdw():
+            self.skipTest("built without libdw")
+        deeper = r"    #\d release .*:9\n" * 3
+        self.assertRegex(self.report(), r"^  found here\n    #0 release .*:11\n" + deeper +
+                         r"    #4 main .*:17\n$")
+
+    def test_no_symbolizer(self):
+        for none in ("", "/no/such/program"):
+            self.assertEqual(self.report(STOOK_SYMBOLIZER=none), "")
+
+    def test_damaged_requests(self):
+        """What is no walk has no frames; the other stacks are answered."""
+        if not has_libdw():
+            self.skipTest("built without libdw")
+        for line in ("@", "@x", "@0 0", "@ffffffffffff 0 0", "@0 0 0", "@0 0 0 7 0", "@8 0 1 7\n",
+                     "@100 0 1000 7 1000", "@0 0 0 ffff 1"):
+            done = stook("symbolize", "--pid", str(os.getpid()), stdin=None, input=line + "\n")
+            self.assertEqual(done.returncode, 0, line)
+            self.assertRegex(done.stdout, r"^(0x0\n|0x1000\n)?\n+$", line)
 
 
 class Symbolize(Compiled):
