@@ -2,6 +2,8 @@
  * Purpose: see options.h.
  *   STOOK_ON_FAULT=abort|log|isolate     what follows a report
  *   STOOK_DEBUG=LETTERS[,CACHE...][;...] debug modes: debug/debug_options.c
+ *   STOOK_CHECKER=0|1                    tell Valgrind and ASan which objects are free
+ *   STOOK_HARDEN=NAME[,NAME...]         hardening: harden/harden_options.c
  *   STOOK_REPORT_JSON=FILE              each report as a line of JSON, too
  *   STOOK_SYMBOLIZER=PATH               the command that names functions and lines in reports
  *   STOOK_THP=auto|system|always|never   transparent huge pages for our ranges
@@ -25,7 +27,9 @@
 #include "debug/debug_modes.h"
 #include "debug/fail.h"
 #include "group/group.h"
+#include "harden/harden.h"
 #include "life/options.h"
+#include "os/checker.h"
 #include "os/os.h"
 #include "pages/policy.h"
 #include "report/report.h"
@@ -76,8 +80,10 @@ void stook_options_read(void)
         stook_os_env_check_spelling();
         if (number("STOOK_MAP_NAMES", 1, 0, "0 or 1"))
                 stook_os_name_mappings();
+        stook_checker_detect((int)number("STOOK_CHECKER", 1, -1, "0 or 1"));
         stook_debug_read_options();
         stook_fail_read_options();
+        stook_harden_read_options();
         on_fault = choice("STOOK_ON_FAULT", on_fault_names, 4, STOOK_ON_FAULT_ABORT,
                           "abort, log or isolate");
         /* "report" is the old name of log. */

@@ -80,6 +80,9 @@ enum stook_pages_set stook_pages_set_of(const struct stook_span *span);
 struct stook_span *stook_pages_split(struct stook_span *span, size_t bytes,
                                      struct stook_span **spare);
 
+/* The entries of the first and last page of a span that is no slab lead to its descriptor. */
+void stook_pages_tag(struct stook_span *span);
+
 /*
  * @bytes more are with users; @bytes fewer. Each change of taken_bytes goes through these two, so
  * that the swing is told of all of them: those of own mappings, and resizes in place, too.
