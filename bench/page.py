@@ -1,10 +1,10 @@
 """
 bench/page.py - results as one self-contained page of HTML
 
-Purpose: `stook bench --report OUT.html FILE.json ...`. The page loads nothing and runs no script; it
-follows the reader's choice of light or dark, and fits a phone. First what matters: where Stook wins
-and loses, then promised figures, published tables, growth, every workload, history, how to measure
-it again. The newest file is the one told in full; all of them make the history.
+Purpose: `stook bench --report OUT.html FILE.json ...`. The page loads nothing and runs no script;
+it follows the reader's choice of light or dark, and fits a phone. First what matters: where Stook
+wins and loses, then promised figures, published tables, growth, every workload, history, how to
+measure it again. The newest file is the one told in full; all of them make the history.
 Place: after run.py. report.py's parts are used as they are, by a page with the same two calls.
 """
 
@@ -47,7 +47,8 @@ td.good { color: var(--good); font-weight: 600; } td.bad { color: var(--bad); fo
   grid-template-columns: repeat(auto-fit, minmax(min(100%, 28rem), 1fr)); } figure { margin: 0; }
 svg { width: 100%; height: auto; } svg text { fill: var(--ink); font: 12px system-ui, sans-serif; }
 svg text.small { fill: var(--faint); font-size: 11px; } .grid { stroke: var(--rule); }
-.axis { stroke: var(--faint); } .interval { stroke-width: 2; } .line { fill: none; stroke-width: 2; }
+.axis { stroke: var(--faint); } .interval { stroke-width: 2; }
+.line { fill: none; stroke-width: 2; }
 """
 CLASSES = {"ours": "--ours", **{f"peer{n}": f"--p{n}" for n in range(8)},
            "good": "--good", "bad": "--bad", "none": "--faint"}
@@ -136,10 +137,10 @@ def write_wins(page, results):
                  f"{counts[workloads.AHEAD]}, behind in {counts[workloads.BEHIND]}, no difference "
                  f"seen in {counts[workloads.NO_DIFFERENCE]}</div>")
     page.add("</div>")
-    page.say("A ratio is what Stook takes by what the best peer takes, of neighbouring runs, turned "
-             "over where more is better: below 1, Stook is ahead. Bars are 95 % intervals. A difference is told only if there are "
-             "six pairs of runs or more and the interval does not contain 1. The best peer is "
-             "another one in each workload.")
+    page.say("A ratio is what Stook takes by what the best peer takes, of neighbouring runs, "
+             "turned over where more is better: below 1, Stook is ahead. Bars are 95 % intervals. "
+             "A difference is told only if there are six pairs of runs or more and the interval "
+             "does not contain 1. The best peer is another one in each workload.")
     page.add('<div class="plots">')
     for which, name in (("time", "Time"), ("memory", "Memory")):
         rows = ratio_rows(found, which)
@@ -231,8 +232,8 @@ def write_history(page, runs):
     if len(runs) < 2:
         return
     page.heading(2, "History")
-    page.say("Ratios to the best peer of each session, in the order of their dates. Only the ratios "
-             "of one machine can be compared.")
+    page.say("Ratios to the best peer of each session, in the order of their dates. Only the "
+             "ratios of one machine can be compared.")
     ticks = {n + 1: results["machine"]["commit"][:9] for n, (_, results) in enumerate(runs)}
     series = {}
     for n, (_, results) in enumerate(runs):

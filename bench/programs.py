@@ -2,7 +2,8 @@
 bench/programs.py - real programs on each allocator
 
 Purpose: what a change of allocator does to programs that people run: time, processor time, most and
-steady resident memory, page faults. The programs are those that are installed; the others are named.
+steady resident memory, page faults. The programs are those that are installed; the others are
+named.
 Place: run.py runs it as the experiment `programs` of the suite of the same name.
 Figures: seconds and cpu_s of the program and its children; peak_KiB, the most that one of its
 processes had resident, up to 5 ms before its end; steady_KiB, the median of what all of them

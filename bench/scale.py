@@ -19,7 +19,7 @@ AXES = {
     "oversubscribed": [("threads", "ns", "ns of processor time"), ("threads", "peak_KiB", "KiB")],
     "many_caches": [("caches", "ns", "ns for a pair"), ("caches", "cache_KiB", "KiB a cache"),
                     ("caches", "create_us", "us to make one")],
-    "live_set": [("MiB alive", "ns", "ns to replace one")],
+    "heap_size": [("MiB alive", "ns", "ns to replace one")],
 }
 # Rows of bench/patterns that the suites run; patterns.py runs all of them.
 QUICK_ROWS = "^(cfrac/1|larson/2|xmalloc/2|lifo/1|malloc_large/1|threads_short/16)$"
@@ -49,10 +49,10 @@ def many_caches(setting):
                  {f"{n} caches": job(n) for n in steps})
 
 
-def live_set(setting):
+def heap_size(setting):
     """Objects of 64 bytes replaced at random in a live set of 1 to 1,024 MiB."""
     def job(mib):
-        return lambda c: macro([setting.program("live_set"), f"mib={mib}"], c)
+        return lambda c: macro([setting.program("heap_size"), f"mib={mib}"], c)
 
     return cells(setting, preloaded(setting), min(setting.pairs, PAIRS_ENOUGH),
                  {f"{n} MiB": job(n) for n in ((4, 64) if setting.quick
@@ -95,4 +95,4 @@ def slope(found):
             sum((x - x_mean) ** 2 for x in xs))
 
 
-ALL = {e.__name__: e for e in (pattern_rows, oversubscribed, many_caches, live_set)}
+ALL = {e.__name__: e for e in (pattern_rows, oversubscribed, many_caches, heap_size)}

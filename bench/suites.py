@@ -17,15 +17,15 @@ ALL = {**experiments.ALL, **scale.ALL, **programs.ALL}
 SUITES = {
     "micro": ["object_pair", "malloc_pair", "bulk", "pattern_rows", "rcu", "prodcons", "realloc",
               "calloc"],
-    "scale": ["oversubscribed", "many_caches", "live_set", "barn", "remote"],
+    "scale": ["oversubscribed", "many_caches", "heap_size", "barn", "remote"],
     "memory": ["parked", "empty", "spike", "cgroup", "churn", "phases", "random_order",
-               "sparse_caches", "replay", "sizes"],
+               "live_set", "sparse_caches", "replay", "sizes"],
     "tables": ["table11", "table12", "node_counts", "mmap2", "page_fault3", "maple_map"],
     "programs": ["programs"],
 }
 # Of each suite what shows most in a short time; the number is its share of the time.
 QUICK = {"object_pair": 3, "malloc_pair": 5, "pattern_rows": 6, "rcu": 1, "prodcons": 2,
-         "oversubscribed": 3, "many_caches": 1, "live_set": 2, "parked": 1, "random_order": 2,
+         "oversubscribed": 3, "many_caches": 1, "heap_size": 2, "parked": 1, "random_order": 2,
          "table11": 3, "table12": 2, "programs": 6}
 QUICK_SECONDS = 100
 QUICK_PAIRS = 6

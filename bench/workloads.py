@@ -18,7 +18,8 @@ AHEAD, BEHIND = "ahead", "behind"
 
 class Rule:
     """Which metrics of an experiment are a workload's time and memory. `time` is a pattern that
-    finds the cell; `memory` is a name with {cell} in it. Without `time`, `memory` is the pattern."""
+    finds the cell; `memory` is a name with {cell} in it. Without `time`, `memory` is the
+    pattern."""
 
     def __init__(self, experiment, time, memory=None, unit="ns", memory_unit="KiB", ours=OURS,
                  rivals=None, higher=False, what=""):
@@ -46,7 +47,7 @@ RULES = [
     Rule("calloc", r"(seconds)", "resident_KiB", unit="s"),
     Rule("pattern_rows", r"(.+) ns", "{cell} peak_KiB"),
     Rule("oversubscribed", r"(.+) ns", "{cell} peak_KiB"),
-    Rule("live_set", r"(.+) ns", "{cell} peak_KiB"),
+    Rule("heap_size", r"(.+) ns", "{cell} peak_KiB"),
     Rule("churn", r"(ns|seconds)", "peak_KiB", unit="s"),
     Rule("parked", None, r"(per_thread_KiB)"),
     Rule("empty", r"(added_us)", "resident_KiB", unit="us"),
@@ -62,7 +63,7 @@ RULES = [
     Rule("programs", r"(.+) cpu_s", "{cell} peak_KiB", unit="s"),
 ]
 # Experiments that run.py prints as standings, not as a row for each contender.
-PRINTED = ("pattern_rows", "oversubscribed", "live_set", "programs")
+PRINTED = ("pattern_rows", "oversubscribed", "heap_size", "programs")
 
 
 class Side:

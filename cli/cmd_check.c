@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,7 +66,7 @@ static int parse(int argc, char **argv, struct options *o)
         while ((c = getopt_long(argc, argv, ":h", long_options, NULL)) != -1)
                 switch (c) {
                 case OPTION_LOOKS:
-                        if (!option_count("check", "--looks", optarg, &o->looks))
+                        if (!option_count("check", "--looks", optarg, INT_MAX, &o->looks))
                                 return STATUS_CANNOT;
                         if (o->looks > LOOKS_MAX)
                                 o->looks = LOOKS_MAX;
@@ -78,19 +79,12 @@ static int parse(int argc, char **argv, struct options *o)
                         break;
                 case OPTION_HELP:
                 case 'h':
-                        fputs(usage, stdout);
-                        fputs(help, stdout);
-                        return 0;
+                        return option_help(usage, help);
                 default:
                         return option_refuse("check", c, argv, usage);
                 }
-        if (argc - optind != 1) {
-                fprintf(stderr, "stook check: %s\n%s", argc == optind
-                        ? "no process given" : "one process at a time", usage);
-                return STATUS_CANNOT;
-        }
-        o->what = argv[optind];
-        return -1;
+        o->what = option_process("check", argc, argv, usage);
+        return o->what ? -1 : STATUS_CANNOT;
 }
 
 /* ---- faults that stay ---- */

@@ -3,6 +3,7 @@
  */
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -130,7 +131,7 @@ static int take_option(struct options *o, int c, char **argv)
                 fine = option_seconds("info", "--every", optarg, &o->every);
                 break;
         case OPTION_COUNT:
-                fine = option_count("info", "--count", optarg, &o->count);
+                fine = option_count("info", "--count", optarg, INT_MAX, &o->count);
                 break;
         case OPTION_SAVE:
                 o->save = optarg;
@@ -146,9 +147,7 @@ static int take_option(struct options *o, int c, char **argv)
                 break;
         case OPTION_HELP:
         case 'h':
-                fputs(usage, stdout);
-                fputs(help, stdout);
-                return 0;
+                return option_help(usage, help);
         default:
                 return option_refuse("info", c, argv, usage);
         }
@@ -163,13 +162,8 @@ static int parse(int argc, char **argv, struct options *o)
         while ((c = getopt_long(argc, argv, ":h", long_options, NULL)) != -1)
                 if ((status = take_option(o, c, argv)) >= 0)
                         return status;
-        if (argc - optind != 1) {
-                fprintf(stderr, "stook info: %s\n%s", argc == optind
-                        ? "no process given" : "one process at a time", usage);
-                return STATUS_CANNOT;
-        }
-        o->what = argv[optind];
-        return -1;
+        o->what = option_process("info", argc, argv, usage);
+        return o->what ? -1 : STATUS_CANNOT;
 }
 
 /* ---- one look ---- */

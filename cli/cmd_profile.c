@@ -13,11 +13,13 @@
 #include "commands.h"
 #include "flame.h"
 #include "on_drop_in.h"
+#include "option_text.h"
 #include "pprof_read.h"
 #include "symbols.h"
 #include "table.h"
 
 #define TOP_DEFAULT 10
+#define TOP_MOST    1000000              /* arbitrary */
 #define NAMES_MAX   256                 /* functions of a stack; outer ones are left out */
 #define NAME_BYTES  400
 
@@ -63,57 +65,52 @@ struct session {
 
 /* ---- options ---- */
 
-static int misused(const char *what, const char *word)
-{
-        fprintf(stderr, "stook profile: %s%s\n%s", what, word, usage);
-        return STATUS_CANNOT;
-}
+enum { OPTION_TYPE = OPTION_FIRST, OPTION_TOP, OPTION_FOLDED, OPTION_SVG, OPTION_HELP };
 
 static const struct option long_options[] = {
-        { "type", required_argument, NULL, 't' }, { "top", required_argument, NULL, 'n' },
-        { "folded", no_argument, NULL, 'f' },     { "svg", no_argument, NULL, 's' },
-        { "help", no_argument, NULL, 'h' },       { 0 }
+        { "type", required_argument, NULL, OPTION_TYPE },
+        { "top", required_argument, NULL, OPTION_TOP },
+        { "folded", no_argument, NULL, OPTION_FOLDED },
+        { "svg", no_argument, NULL, OPTION_SVG },
+        { "help", no_argument, NULL, OPTION_HELP },
+        { 0 }
 };
 
 /* Return: -1, go on; else the exit status. */
 static int parse(int argc, char **argv, struct options *o)
 {
         int option;
-        char *end;
 
         *o = (struct options){ .type = "inuse_space", .top = TOP_DEFAULT };
         opterr = 0;
         while ((option = getopt_long(argc, argv, "+:h", long_options, NULL)) != -1) {
                 switch (option) {
-                case 't':
+                case OPTION_TYPE:
                         o->type = optarg;
                         break;
-                case 'n':
-                        o->top = (unsigned)strtoul(optarg, &end, 10);
-                        if (*optarg < '0' || *optarg > '9' || *end || !o->top || o->top > 1000000)
-                                return misused("--top takes a number from 1 to 1000000, not ",
-                                               optarg);
+                case OPTION_TOP:
+                        if (!option_count("profile", "--top", optarg, TOP_MOST, &o->top))
+                                return STATUS_CANNOT;
                         break;
-                case 'f':
+                case OPTION_FOLDED:
                         o->folded = true;
                         break;
-                case 's':
+                case OPTION_SVG:
                         o->svg = true;
                         break;
+                case OPTION_HELP:
                 case 'h':
-                        fputs(usage, stdout);
-                        fputs(help, stdout);
-                        return 0;
-                case ':':
-                        return misused("a value is missing after ", argv[optind - 1]);
+                        return option_help(usage, help);
                 default:
-                        return misused("no option ", argv[optind - 1]);
+                        return option_refuse("profile", option, argv, usage);
                 }
         }
         if (optind + 1 != argc)
-                return misused("one heap profile is wanted", "");
+                return option_misused("profile", usage, "one heap profile is wanted");
         o->path = argv[optind];
-        return o->folded && o->svg ? misused("--folded or --svg, not both", "") : -1;
+        if (o->folded && o->svg)
+                return option_misused("profile", usage, "--folded or --svg, not both");
+        return -1;
 }
 
 /* ---- names ---- */

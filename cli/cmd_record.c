@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include "commands.h"
 #include "on_drop_in.h"
+#include "option_text.h"
 #include "record/trace_format.h"
 #include "trace_text.h"
 
@@ -39,17 +40,13 @@ struct options {
         char      **program;
 };
 
+enum { OPTION_TEXT = OPTION_FIRST, OPTION_HELP };
+
 static const struct option long_options[] = {
-        { "text", required_argument, NULL, 't' },
-        { "help", no_argument, NULL, 'h' },
+        { "text", required_argument, NULL, OPTION_TEXT },
+        { "help", no_argument, NULL, OPTION_HELP },
         { 0 }
 };
-
-static int misused(const char *what, const char *word)
-{
-        fprintf(stderr, "stook record: %s%s\n%s", what, word, usage);
-        return STATUS_CANNOT;
-}
 
 /* Return: -1, go on; else the exit status. */
 static int parse(int argc, char **argv, struct options *o)
@@ -62,24 +59,22 @@ static int parse(int argc, char **argv, struct options *o)
                 case 'o':
                         o->out = optarg;
                         break;
-                case 't':
+                case OPTION_TEXT:
                         o->text = optarg;
                         break;
+                case OPTION_HELP:
                 case 'h':
-                        fputs(usage, stdout);
-                        fputs(help, stdout);
-                        return 0;
-                case ':':
-                        return misused("a file is missing after ", argv[optind - 1]);
+                        return option_help(usage, help);
                 default:
-                        return misused("no option ", argv[optind - 1]);
+                        return option_refuse("record", option, argv, usage);
                 }
         }
         o->program = argv + optind;
         if (o->text && (o->out || optind != argc))
-                return misused("--text takes one trace, and runs nothing", "");
+                return option_misused("record", usage,
+                                      "--text takes one trace, and runs nothing");
         if (!o->text && optind == argc)
-                return misused("no program given", "");
+                return option_misused("record", usage, "no program given");
         return -1;
 }
 

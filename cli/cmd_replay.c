@@ -12,6 +12,7 @@
 #include <string.h>
 #include <stook/stook.h>
 #include "commands.h"
+#include "option_text.h"
 #include "replay_print.h"
 
 #define SWEEP_MAX     32                /* values; arbitrary */
@@ -130,8 +131,8 @@ static bool parse_sweep(struct options *o, const char *text)
 
 /* ---- options ---- */
 
-enum { OPTION_PARAMETER = 256, OPTION_CACHE = OPTION_PARAMETER + 16, OPTION_SWEEP, OPTION_JSON,
-       OPTION_PLOT, OPTION_HELP };
+enum { OPTION_PARAMETER = OPTION_FIRST, OPTION_CACHE = OPTION_PARAMETER + 16, OPTION_SWEEP,
+       OPTION_JSON, OPTION_PLOT, OPTION_HELP };
 
 static const struct option long_options[] = {
         { "capacity", required_argument, NULL, OPTION_PARAMETER },
@@ -168,20 +169,6 @@ static bool parse_value(struct options *o, int option)
         }
 }
 
-static int say_option(char **argv, int option)
-{
-        if (option == ':')
-                fprintf(stderr, "stook replay: %s needs a value\n%s", argv[optind - 1], usage);
-        else if (optopt >= OPTION_PARAMETER)
-                fprintf(stderr, "stook replay: %s: this option takes no value\n%s",
-                        argv[optind - 1], usage);
-        else if (optopt)
-                fprintf(stderr, "stook replay: no option '-%c'\n%s", optopt, usage);
-        else
-                fprintf(stderr, "stook replay: no option '%s'\n%s", argv[optind - 1], usage);
-        return STATUS_CANNOT;
-}
-
 /* Return: -1, go on; else the exit status. */
 static int parse(int argc, char **argv, struct options *o)
 {
@@ -190,21 +177,16 @@ static int parse(int argc, char **argv, struct options *o)
         *o = (struct options){ .settings = { -1, -1, -1, 0, 1, TIMED_DEFAULT } };
         opterr = 0;
         while ((option = getopt_long(argc, argv, ":h", long_options, NULL)) != -1) {
-                if (option == OPTION_HELP || option == 'h') {
-                        fputs(usage, stdout);
-                        fputs(help, stdout);
-                        return 0;
-                }
+                if (option == OPTION_HELP || option == 'h')
+                        return option_help(usage, help);
                 if (option == ':' || option == '?')
-                        return say_option(argv, option);
+                        return option_refuse("replay", option, argv, usage);
                 if (!parse_value(o, option))
                         return STATUS_CANNOT;
         }
-        if (optind != argc - 1) {
-                fprintf(stderr, "stook replay: %s\n%s",
-                        optind == argc ? "no trace given" : "more than one trace given", usage);
-                return STATUS_CANNOT;
-        }
+        if (optind != argc - 1)
+                return option_misused("replay", usage, optind == argc
+                                      ? "no trace given" : "more than one trace given");
         o->path = argv[optind];
         return -1;
 }

@@ -19,6 +19,7 @@
 #include "figures.h"
 #include "json.h"
 #include "on_drop_in.h"
+#include "option_text.h"
 #include "report.h"
 #include "run_debug.h"
 #include "run_program.h"
@@ -41,7 +42,8 @@ struct options {
 static const char usage[] =
         "usage: stook run [--stats] [--json FILE] [--compare] [--repeat N]\n"
         "                 [--group-limit BYTES] [--keep-output] [--debug MODES] [--on-fault WHAT]\n"
-        "                 [--report-json FILE] [--leaks] [--suppress FUNCTION[,...]]\n"
+        "                 [--harden[=WHAT]] [--report-json FILE] [--leaks]\n"
+        "                 [--suppress FUNCTION[,...]]\n"
         "                 [--profile FILE] [--fail TERMS] [--] PROGRAM [ARGUMENT...]\n"
         "       stook run --fail-each[=N] [--fail-wait SECONDS] [--keep-output] [--] PROGRAM ...\n";
 
@@ -73,6 +75,10 @@ static const char help[] =
         "  --on-fault abort|log|isolate\n"
         "                 what follows a report: the end, nothing, or the object is never handed\n"
         "                 out again\n"
+        "  --harden[=double,random,guard,zero-free,zero-alloc|all|1]\n"
+        "                 find double frees, hand out objects in random order, guard large\n"
+        "                 objects by pages without access, zero objects; 1, the default, is the\n"
+        "                 first three (stook-env(7))\n"
         "  --report-json FILE\n"
         "                 add each report to FILE as a line of JSON\n"
         "  --leaks        at exit, report objects that nothing leads to, by the calls that\n"
@@ -98,10 +104,10 @@ static const char help[] =
 
 /* ---- options ---- */
 
-enum { OPTION_STATS = 256, OPTION_JSON, OPTION_COMPARE, OPTION_REPEAT, OPTION_KEEP_OUTPUT,
-       OPTION_GROUP_LIMIT, OPTION_DEBUG, OPTION_ON_FAULT, OPTION_REPORT_JSON, OPTION_LEAKS,
-       OPTION_SUPPRESS, OPTION_PROFILE, OPTION_FAIL, OPTION_FAIL_EACH, OPTION_FAIL_WAIT,
-       OPTION_HELP };
+enum { OPTION_STATS = OPTION_FIRST, OPTION_JSON, OPTION_COMPARE, OPTION_REPEAT, OPTION_KEEP_OUTPUT,
+       OPTION_GROUP_LIMIT, OPTION_DEBUG, OPTION_ON_FAULT, OPTION_HARDEN, OPTION_REPORT_JSON,
+       OPTION_LEAKS, OPTION_SUPPRESS, OPTION_PROFILE, OPTION_FAIL, OPTION_FAIL_EACH,
+       OPTION_FAIL_WAIT, OPTION_HELP };
 
 static const struct option long_options[] = {
         { "stats", no_argument, NULL, OPTION_STATS },
@@ -112,6 +118,7 @@ static const struct option long_options[] = {
         { "group-limit", required_argument, NULL, OPTION_GROUP_LIMIT },
         { "debug", required_argument, NULL, OPTION_DEBUG },
         { "on-fault", required_argument, NULL, OPTION_ON_FAULT },
+        { "harden", optional_argument, NULL, OPTION_HARDEN },
         { "report-json", required_argument, NULL, OPTION_REPORT_JSON },
         { "leaks", no_argument, NULL, OPTION_LEAKS },
         { "suppress", required_argument, NULL, OPTION_SUPPRESS },
@@ -136,19 +143,6 @@ static bool is_size(const char *text)
         return !*c || (strchr("KMGT", *c) && !c[1] && n <= GROUP_LIMIT_MAX);
 }
 
-static bool parse_repeat(const char *text, unsigned *repeat)
-{
-        char *end;
-        unsigned long n;
-
-        errno = 0;
-        n = strtoul(text, &end, 10);
-        if (errno || *end || text[0] < '0' || text[0] > '9' || !n || n > REPEAT_MAX)
-                return false;
-        *repeat = (unsigned)n;
-        return true;
-}
-
 /* An option of run_debug.h. False: its value was refused, by a line. */
 static bool parse_debug(int option, const char *value, struct run_debug *debug)
 {
@@ -167,6 +161,13 @@ static bool parse_debug(int option, const char *value, struct run_debug *debug)
                         return true;
                 fprintf(stderr, "stook run: --on-fault takes abort, log or isolate, not '%s'\n",
                         value);
+                return false;
+        case OPTION_HARDEN:
+                debug->harden = value ? value : "1";
+                if (run_debug_is_harden(debug->harden))
+                        return true;
+                fprintf(stderr, "stook run: --harden takes 0, 1, all, or double, random, guard, "
+                        "zero-free, zero-alloc\n  with commas between them, not '%s'\n", value);
                 return false;
         case OPTION_PROFILE:
                 debug->profile = value;
@@ -201,11 +202,9 @@ static int parse(int argc, char **argv, struct options *o)
                         break;
                 case OPTION_JSON:
                         /* "./--x" names such a file. */
-                        if (!strncmp(optarg, "--", 2)) {
-                                fprintf(stderr, "stook run: --json needs a file before '%s'\n%s",
-                                        optarg, usage);
-                                return STATUS_CANNOT;
-                        }
+                        if (!strncmp(optarg, "--", 2))
+                                return option_misused("run", usage,
+                                                      "--json needs a file before '%s'", optarg);
                         o->json_path = optarg;
                         break;
                 case OPTION_COMPARE:
@@ -215,12 +214,8 @@ static int parse(int argc, char **argv, struct options *o)
                         o->keep_output = true;
                         break;
                 case OPTION_REPEAT:
-                        if (!parse_repeat(optarg, &o->repeat)) {
-                                fprintf(stderr,
-                                        "stook run: --repeat takes a number from 1 to %d, "
-                                        "not '%s'\n", REPEAT_MAX, optarg);
+                        if (!option_count("run", "--repeat", optarg, REPEAT_MAX, &o->repeat))
                                 return STATUS_CANNOT;
-                        }
                         break;
                 case OPTION_GROUP_LIMIT:
                         if (!is_size(optarg)) {
@@ -234,6 +229,7 @@ static int parse(int argc, char **argv, struct options *o)
                         break;
                 case OPTION_DEBUG:
                 case OPTION_ON_FAULT:
+                case OPTION_HARDEN:
                 case OPTION_REPORT_JSON:
                 case OPTION_LEAKS:
                 case OPTION_SUPPRESS:
@@ -245,44 +241,24 @@ static int parse(int argc, char **argv, struct options *o)
                         o->fail = optarg;
                         break;
                 case OPTION_FAIL_EACH:
-                        if (!parse_repeat(optarg ? optarg : "100", &o->fail_each)) {
-                                fprintf(stderr, "stook run: --fail-each takes a number from 1 to "
-                                        "%d, not '%s'\n", REPEAT_MAX, optarg);
+                        if (!option_count("run", "--fail-each", optarg ? optarg : "100",
+                                          REPEAT_MAX, &o->fail_each))
                                 return STATUS_CANNOT;
-                        }
                         break;
                 case OPTION_FAIL_WAIT:
-                        if (!parse_repeat(optarg, &o->fail_wait_s)) {
-                                fprintf(stderr, "stook run: --fail-wait takes seconds, 1 to %d, "
-                                        "not '%s'\n", REPEAT_MAX, optarg);
+                        if (!option_count("run", "--fail-wait", optarg, REPEAT_MAX,
+                                          &o->fail_wait_s))
                                 return STATUS_CANNOT;
-                        }
                         break;
                 case OPTION_HELP:
                 case 'h':
-                        fputs(usage, stdout);
-                        fputs(help, stdout);
-                        return 0;
-                case ':':
-                        fprintf(stderr, "stook run: %s needs a value\n%s", argv[optind - 1], usage);
-                        return STATUS_CANNOT;
+                        return option_help(usage, help);
                 default:
-                        /* optopt: 0, an unknown long one; a known one with a value; or a letter */
-                        if (optopt >= OPTION_STATS)
-                                fprintf(stderr, "stook run: %s: this option takes no value\n%s",
-                                        argv[optind - 1], usage);
-                        else if (optopt)
-                                fprintf(stderr, "stook run: no option '-%c'\n%s", optopt, usage);
-                        else
-                                fprintf(stderr, "stook run: no option '%s'\n%s", argv[optind - 1],
-                                        usage);
-                        return STATUS_CANNOT;
+                        return option_refuse("run", option, argv, usage);
                 }
         }
-        if (optind == argc) {
-                fprintf(stderr, "stook run: no program given\n%s", usage);
-                return STATUS_CANNOT;
-        }
+        if (optind == argc)
+                return option_misused("run", usage, "no program given");
         if (o->compare && !o->repeat)
                 o->repeat = REPEAT_DEFAULT;
         if (o->debug.profile && o->repeat) {

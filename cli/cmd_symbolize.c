@@ -17,6 +17,7 @@
 #include "commands.h"
 #include "frames.h"
 #include "leaks.h"
+#include "option_text.h"
 
 #define PATIENCE_S 60                   /* the library waits for a shorter time */
 
@@ -102,36 +103,49 @@ struct options {
         struct leaks_request request;
 };
 
-static bool parse(int argc, char **argv, struct options *o)
+/* Return: -1, go on; else the exit status. */
+static int parse(int argc, char **argv, struct options *o)
 {
+        enum { OPTION_PID = OPTION_FIRST, OPTION_LEAKS, OPTION_PROGRAM, OPTION_SUPPRESS,
+               OPTION_HELP };
         static const struct option long_options[] = {
-                { "pid", required_argument, NULL, 'p' }, { "leaks", no_argument, NULL, 'l' },
-                { "program", required_argument, NULL, 'n' },
-                { "suppress", required_argument, NULL, 's' }, { 0 },
+                { "pid", required_argument, NULL, OPTION_PID },
+                { "leaks", no_argument, NULL, OPTION_LEAKS },
+                { "program", required_argument, NULL, OPTION_PROGRAM },
+                { "suppress", required_argument, NULL, OPTION_SUPPRESS },
+                { "help", no_argument, NULL, OPTION_HELP },
+                { 0 }
         };
         int option;
         char *end = "";
 
         opterr = 0;
-        while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
+        while ((option = getopt_long(argc, argv, ":h", long_options, NULL)) != -1) {
                 switch (option) {
-                case 'p':
+                case OPTION_PID:
                         o->pid = strtol(optarg, &end, 10);
                         break;
-                case 'l':
+                case OPTION_LEAKS:
                         o->leaks = true;
                         break;
-                case 'n':
+                case OPTION_PROGRAM:
                         o->request.program = optarg;
                         break;
-                case 's':
+                case OPTION_SUPPRESS:
                         o->request.suppress = optarg;
                         break;
+                case OPTION_HELP:
+                case 'h':
+                        return option_help(usage, help);
                 default:
-                        return false;
+                        return option_refuse("symbolize", option, argv, usage);
                 }
         }
-        return o->pid > 0 && !*end && optind == argc;
+        if (o->pid <= 0 || *end)
+                return option_misused("symbolize", usage, "--pid PID is needed");
+        if (optind != argc)
+                return option_misused("symbolize", usage, "too much: '%s'", argv[optind]);
+        return -1;
 }
 
 int cmd_symbolize(int argc, char **argv)
@@ -139,16 +153,10 @@ int cmd_symbolize(int argc, char **argv)
         struct options o = { .request.program = "a program" };
         int status;
 
-        if (argc == 2 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) {
-                fputs(usage, stdout);
-                fputs(help, stdout);
-                return 0;
-        }
         unblock_signals();
-        if (!parse(argc, argv, &o)) {
-                fputs(usage, stderr);
-                return STATUS_CANNOT;
-        }
+        status = parse(argc, argv, &o);
+        if (status >= 0)
+                return status;
         if (!symbols_are_built_in()) {
                 fputs("stook symbolize: this stook was built without libdw (libdw-dev)\n", stderr);
                 return STATUS_CANNOT;

@@ -80,19 +80,12 @@ static int parse(int argc, char **argv, struct options *o, struct top_choice *ch
                         break;
                 case OPTION_HELP:
                 case 'h':
-                        fputs(usage, stdout);
-                        fputs(help, stdout);
-                        return 0;
+                        return option_help(usage, help);
                 default:
                         return option_refuse("top", c, argv, usage);
                 }
-        if (argc - optind != 1) {
-                fprintf(stderr, "stook top: %s\n%s", argc == optind
-                        ? "no process given" : "one process at a time", usage);
-                return STATUS_CANNOT;
-        }
-        o->what = argv[optind];
-        return -1;
+        o->what = option_process("top", argc, argv, usage);
+        return o->what ? -1 : STATUS_CANNOT;
 }
 
 int cmd_top(int argc, char **argv)

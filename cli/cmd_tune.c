@@ -94,17 +94,12 @@ static int parse(int argc, char **argv, struct options *o)
                         break;
                 case OPTION_HELP:
                 case 'h':
-                        fputs(usage, stdout);
-                        fputs(help, stdout);
-                        return 0;
+                        return option_help(usage, help);
                 default:
                         return option_refuse("tune", c, argv, usage);
                 }
-        if (argc - optind < 3) {
-                fprintf(stderr, "stook tune: a process, a cache and a setting are needed\n%s",
-                        usage);
-                return STATUS_CANNOT;
-        }
+        if (argc - optind < 3)
+                return option_misused("tune", usage, "a process, a cache and a setting are needed");
         o->what = argv[optind];
         o->cache = argv[optind + 1];
         for (int i = optind + 2; i < argc; i++)

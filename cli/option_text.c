@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include "commands.h"
@@ -16,15 +17,41 @@ int option_refuse(const char *command, int answer, char **argv, const char *usag
         const char *option = argv[optind - 1];
 
         if (answer == ':')
-                fprintf(stderr, "stook %s: %s needs a value\n%s", command, option, usage);
-        else if (optopt >= OPTION_FIRST)
-                fprintf(stderr, "stook %s: %s: this option takes no value\n%s", command, option,
-                        usage);
-        else if (optopt)
-                fprintf(stderr, "stook %s: no option '-%c'\n%s", command, optopt, usage);
-        else
-                fprintf(stderr, "stook %s: no option '%s'\n%s", command, option, usage);
+                return option_misused(command, usage, "%s needs a value", option);
+        /* optopt: a known long one with a value; a letter; or 0, an unknown long one */
+        if (optopt >= OPTION_FIRST)
+                return option_misused(command, usage, "%s: this option takes no value", option);
+        if (optopt)
+                return option_misused(command, usage, "no option '-%c'", optopt);
+        return option_misused(command, usage, "no option '%s'", option);
+}
+
+int option_misused(const char *command, const char *usage, const char *format, ...)
+{
+        va_list values;
+
+        fprintf(stderr, "stook %s: ", command);
+        va_start(values, format);
+        vfprintf(stderr, format, values);
+        va_end(values);
+        fprintf(stderr, "\n%s", usage);
         return STATUS_CANNOT;
+}
+
+int option_help(const char *usage, const char *help)
+{
+        fputs(usage, stdout);
+        fputs(help, stdout);
+        return 0;
+}
+
+const char *option_process(const char *command, int argc, char **argv, const char *usage)
+{
+        if (argc - optind == 1)
+                return argv[optind];
+        option_misused(command, usage,
+                       argc == optind ? "no process given" : "one process at a time");
+        return NULL;
 }
 
 bool option_seconds(const char *command, const char *option, const char *text, double *seconds)
@@ -39,7 +66,8 @@ bool option_seconds(const char *command, const char *option, const char *text, d
         return false;
 }
 
-bool option_count(const char *command, const char *option, const char *text, unsigned *count)
+bool option_count(const char *command, const char *option, const char *text, unsigned most,
+                  unsigned *count)
 {
         char *end;
         unsigned long n;
@@ -47,9 +75,13 @@ bool option_count(const char *command, const char *option, const char *text, uns
         errno = 0;
         n = strtoul(text, &end, 10);
         *count = (unsigned)n;
-        if (text[0] >= '0' && text[0] <= '9' && !*end && !errno && n >= 1 && n <= INT_MAX)
+        if (text[0] >= '0' && text[0] <= '9' && !*end && !errno && n >= 1 && n <= most)
                 return true;
-        fprintf(stderr, "stook %s: %s takes a number of at least 1, not '%s'\n", command, option,
-                text);
+        if (most == INT_MAX)
+                fprintf(stderr, "stook %s: %s takes a number of at least 1, not '%s'\n", command,
+                        option, text);
+        else
+                fprintf(stderr, "stook %s: %s takes a number from 1 to %u, not '%s'\n", command,
+                        option, most, text);
         return false;
 }

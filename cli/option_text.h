@@ -1,6 +1,6 @@
 /*
- * Purpose: what all commands say of an option that they do not take. Options with a long name have
- * values from OPTION_FIRST on.
+ * Purpose: what all commands say of options and arguments that they do not take. Each line begins
+ * with "stook COMMAND: ". Options with a long name have values from OPTION_FIRST on.
  */
 #ifndef STOOK_CLI_OPTION_TEXT_H
 #define STOOK_CLI_OPTION_TEXT_H
@@ -14,10 +14,19 @@
  * Return: STATUS_CANNOT.
  */
 int option_refuse(const char *command, int answer, char **argv, const char *usage);
+/* Arguments that make no sense: why, as for printf, and the usage. Return: STATUS_CANNOT. */
+int option_misused(const char *command, const char *usage, const char *format, ...)
+        __attribute__((format(printf, 3, 4)));
+/* What the command shows when asked for it. Return: 0, the exit status. */
+int option_help(const char *usage, const char *help);
+
+/* The only argument behind the options, a process. NULL, and said: there are none, or several. */
+const char *option_process(const char *command, int argc, char **argv, const char *usage);
 
 /* A positive number of seconds, with a fraction. False, and said: it is none. */
 bool option_seconds(const char *command, const char *option, const char *text, double *seconds);
-/* A whole number of at least 1. False, and said: it is none. */
-bool option_count(const char *command, const char *option, const char *text, unsigned *count);
+/* A whole number from 1 to @most, which is at most INT_MAX. False, and said: it is none. */
+bool option_count(const char *command, const char *option, const char *text, unsigned most,
+                  unsigned *count);
 
 #endif

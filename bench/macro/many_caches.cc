@@ -51,11 +51,12 @@ int main(int argc, char **argv)
         for (long i = 0; i < caches; i++)
                 burst_of(cache[i], burst);
         long rounds = pairs / burst / caches + 1;
+        double made = (double)(rounds * caches * burst);
         start = bench::processor_ns();
         for (long n = 0; n < rounds; n++)
                 for (long i = 0; i < caches; i++)
                         burst_of(cache[i], burst);
-        answer.add("ns", (double)(bench::processor_ns() - start) / (double)(rounds * caches * burst));
+        answer.add("ns", (double)(bench::processor_ns() - start) / made);
         answer.add("cache_KiB", (double)(bench::resident_kib() - before) / (double)caches);
         start = bench::processor_ns();
         for (long i = 0; i < caches; i++)

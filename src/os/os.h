@@ -28,6 +28,8 @@ bool stook_os_commit(void *addr, size_t bytes);
  * threads at once.
  */
 bool stook_os_enable(void *addr, size_t bytes);
+/* No access to a part of it any more, until it is enabled; its memory stays. False: refused. */
+bool stook_os_close(void *addr, size_t bytes);
 /* Puts PROT_NONE back over it; the address range stays ours (no hole). False: kept as it was. */
 bool stook_os_decommit(void *addr, size_t bytes);
 /* Makes a part of a reservation readable: zeros, without memory. */
@@ -259,10 +261,6 @@ void stook_os_append(const char *path, const char *text, size_t bytes);
 /* ---- self.c ---- */
 /* The name of the program, without folders. */
 const char *stook_os_program(void);
-/*
- * Is @address code of this library? Not to be told where it is linked into the program: false then.
- */
-bool stook_os_is_own_code(uintptr_t address);
 /* The kernel's number of this thread; that of the first one is the process id. */
 uint32_t stook_os_thread_number(void);
 
@@ -279,6 +277,8 @@ uint64_t stook_os_real_ns(void);                /* since 1970 */
 void stook_os_futex_wait(uint32_t *word, uint32_t value, uint64_t ns);
 void stook_os_futex_wake(uint32_t *word);
 void stook_os_futex_wake_all(uint32_t *word);
+/* The word is not zero. False also if it cannot be read: other threads may protect its page. */
+bool stook_os_word_is_set(uint32_t *word);
 /*
  * Has a descriptor of standard error of its own from here on, for stook_os_write when the program
  * has closed its own: many programs do so at exit.

@@ -267,12 +267,10 @@ static uint64_t whole(const uint64_t *parts, const uint64_t *less)
 static void put_stack(struct message *sample, uint32_t stack)
 {
         uintptr_t frames[STOOK_STACK_FRAMES_MOST];
-        unsigned count = stook_stack_frames(stack, frames, STOOK_STACK_FRAMES_MOST), from = 0;
+        unsigned count = stook_stack_frames(stack, frames, STOOK_STACK_FRAMES_MOST);
         struct message locations = { .bytes = 0 };
 
-        while (from < count && stook_os_is_own_code(frames[from]))
-                from++;
-        for (unsigned i = from; i < count; i++)
+        for (unsigned i = 0; i < count; i++)
                 if (need_location(frames[i] - 1))
                         put_number(&locations, frames[i] - 1);
         if (count == STOOK_STACK_FRAMES_MOST)

@@ -305,7 +305,7 @@ int main(void)
             done = stook("run", "--profile", *args, cwd=self.folder)
             self.assertEqual(done.returncode, 2 if says else 0)
             self.assertTrue(done.stderr.startswith("stook run: " + says if says else ""))
-        for args, says in (([], "one heap profile is wanted"), (["-x"], "no option -x"),
+        for args, says in (([], "one heap profile is wanted"), (["-x"], "no option '-x'"),
                            (["--svg", "--folded", "x"], "--folded or --svg, not both"),
                            (["--top", "0", "x"], "--top takes a number"),
                            (["/nonexistent"], "/nonexistent: No such file"),

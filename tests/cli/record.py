@@ -301,7 +301,7 @@ int main(void)
                          "the name of a new file, or of a trace to be continued\n"))
         with open(path) as f:
             self.assertEqual(f.read(), "precious\n")
-        for args, says in ((["-o"], "a file is missing after -o"), (["-x"], "no option -x"),
+        for args, says in ((["-o"], "-o needs a value"), (["-x"], "no option '-x'"),
                            ([], "no program given"), (["-o", "/nonexistent/x", "true"],
                            "/nonexistent/x: No such file or directory"),
                            (["-o", "/dev/null", "true"], "/dev/null: not a regular file"),

@@ -54,6 +54,11 @@ class Options(unittest.TestCase):
             done = stook("run", "--on-fault", what, "--", "echo", "started")
             self.assertEqual((done.returncode, done.stdout), (2, ""), what)
             self.assertIn("abort, log or isolate", done.stderr)
+        for what in ("", "doubles", "double,", ",double", "all,2", "DOUBLE"):
+            done = stook("run", f"--harden={what}", "--", "echo", "started")
+            self.assertEqual((done.returncode, done.stdout), (2, ""), what)
+            self.assertIn("--harden takes 0, 1, all, or double,", done.stderr)
+            self.assertIn(f"'{what}'", done.stderr)
 
     def test_handed_over(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -63,6 +68,11 @@ class Options(unittest.TestCase):
             self.assertIn(f"STOOK_REPORT_JSON={os.path.realpath(folder)}/x.json\n", done.stdout)
             self.assertIn(f"STOOK_SYMBOLIZER={os.path.realpath(STOOK)}\n", done.stdout)
             self.assertNotIn("STOOK_DEBUG", done.stdout)
+            self.assertNotIn("STOOK_HARDEN", done.stdout)
+        for option, value in (("--harden", "1"), ("--harden=all", "all"),
+                              ("--harden=double,zero-free", "double,zero-free")):
+            done = stook("run", option, "--", "env")
+            self.assertIn(f"STOOK_HARDEN={value}\n", done.stdout)
 
     def test_reports_as_json(self):
         """A double free that is reported where the program goes on: a line of JSON for it."""
@@ -84,10 +94,16 @@ class Options(unittest.TestCase):
 
 class Symbolize(Compiled):
     def test_refused(self):
-        for args in ((), ("--pid",), ("--pid", "x"), ("--pid", "0"), ("--pid", "-3"), ("--walk",)):
+        needed = "--pid PID is needed"
+        for args, says in (((), needed), (("--pid",), "--pid needs a value"),
+                           (("--pid", "x"), needed), (("--pid", "0"), needed),
+                           (("--pid", "-3"), needed), (("--walk",), "no option '--walk'"),
+                           (("--leaks=1",), "--leaks=1: this option takes no value"),
+                           (("--pid", "1", "2"), "too much: '2'")):
             done = stook("symbolize", *args)
             self.assertEqual((done.returncode, done.stdout), (2, ""), args)
-            self.assertEqual(done.stderr, "usage: stook symbolize --pid PID <ADDRESSES\n")
+            self.assertEqual(done.stderr, f"stook symbolize: {says}\n"
+                             "usage: stook symbolize --pid PID <ADDRESSES\n")
         done = stook("symbolize", "--pid", "4194999")           # above the largest there can be
         self.assertEqual((done.returncode, done.stdout), (2, ""))
         self.assertRegex(done.stderr, r"^stook symbolize: .*\n$")

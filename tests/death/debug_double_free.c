@@ -1,15 +1,7 @@
 // aborts: stook: double free: pointer 0x* (cache victim, slab 0x* offset 40): it is free in its slab already, or was never handed out
 //   the object has 24 bytes
-#include <stook/debug.h>
+#include "debug.h"
 
-static struct stook_cache *victim(uint64_t flags)
-{
-        struct stook_cache_args args = { .args_size = sizeof(args), .flags = flags };
-
-        return stook_cache_create("victim", 24, &args);
-}
-
-void misuse(void);
 void misuse(void)
 {
         struct stook_cache *cache = victim(STOOK_DEBUG_F);

@@ -5,16 +5,8 @@
 //   0x*:  cc cc cc cc cc cc cc cc 00 00 00 00 00 00 00 00  ................
 //   0x*:  00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00  ................
 //   0x*: [01]cc cc cc cc cc cc cc cc cc cc cc cc cc cc cc  ................
-#include <stook/debug.h>
+#include "debug.h"
 
-static struct stook_cache *victim(uint64_t flags)
-{
-        struct stook_cache_args args = { .args_size = sizeof(args), .flags = flags };
-
-        return stook_cache_create("victim", 24, &args);
-}
-
-void misuse(void);
 void misuse(void)
 {
         struct stook_cache *cache = victim(STOOK_DEBUG_Z);

@@ -5,18 +5,8 @@
 //   0x*:  bb bb bb bb bb bb bb bb 6b 6b 6b 6b 6b 6b 6b 6b  ........kkkkkkkk
 //   0x*:  6b 6b 6b 6b 6b 6b 6b 6b 6b 6b 6b 6b 6b 6b 6b[78] kkkkkkkkkkkkkkkx
 //   0x*:  bb bb bb bb bb bb bb bb bb bb bb bb bb bb bb bb  ................
-#include <stook/debug.h>
+#include "debug.h"
 
-#define FZPQ (STOOK_DEBUG_F | STOOK_DEBUG_Z | STOOK_DEBUG_P | STOOK_DEBUG_Q)
-
-static struct stook_cache *victim(uint64_t flags)
-{
-        struct stook_cache_args args = { .args_size = sizeof(args), .flags = flags };
-
-        return stook_cache_create("victim", 24, &args);
-}
-
-void misuse(void);
 void misuse(void)
 {
         struct stook_cache *cache = victim(FZPQ);

@@ -3,16 +3,8 @@
 //   at 0x* (3 bytes from its start): expected 6b, found 78
 //   0x*:                          6b 6b 6b[78]6b 6b 6b 6b          kkkxkkkk
 //   0x*:  6b 6b 6b 6b 6b 6b 6b 6b 6b 6b 6b 6b 6b 6b 6b a5  kkkkkkkkkkkkkkk.
-#include <stook/debug.h>
+#include "debug.h"
 
-static struct stook_cache *victim(uint64_t flags)
-{
-        struct stook_cache_args args = { .args_size = sizeof(args), .flags = flags };
-
-        return stook_cache_create("victim", 24, &args);
-}
-
-void misuse(void);
 void misuse(void)
 {
         struct stook_cache *cache = victim(STOOK_DEBUG_P);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """
-Proves what `stook bench` says of measurements: intervals and verdicts on known samples, the order of
-turns, shares of time, what a result file holds, what --compare calls a change, and that a page
+Proves what `stook bench` says of measurements: intervals and verdicts on known samples, the order
+of turns, shares of time, what a result file holds, what --compare calls a change, and that a page
 parses, loads nothing and has every workload. Nothing is measured here.
 """
 
