@@ -551,6 +551,12 @@ def phases(setting):
     return rounds(setting, preloaded(setting), min(setting.pairs, 5), once)
 
 
+def live_set(setting):
+    """1 GiB of 1 KiB objects: first touch, accesses at random, and what frees at random leave."""
+    return rounds(setting, preloaded(setting), min(setting.pairs, 3),
+                  lambda contender: macro([setting.program("live_set")], contender))
+
+
 # What is printed; everything is in the result file. None: all metrics without a space in their
 # name.
 SHOWN = {
@@ -569,10 +575,11 @@ SHOWN = {
     "spike": ["small after_percent", "small idle_percent", "small busy_percent",
               "mix idle_percent", "large idle_percent"],
     "phases": [f"{name} {metric}" for name in PHASES for metric in ("faults", "us", "pause_MiB")],
+    "live_set": ["touch_ns", "access_ns", "faults", "peak_MiB", "old_MiB", "end_MiB"],
     "empty": ["added_us", "resident_KiB", "core_KiB", "mlockall_KiB"],
 }
 
 ALL = {e.__name__: e for e in (object_pair, malloc_pair, bulk, table11, table12, barn, remote,
                                mmap2, page_fault3, node_counts, maple_map, rcu, prodcons, parked,
                                empty, spike, cgroup, realloc, calloc, churn, phases, random_order,
-                               sparse_caches, replay, sizes)}
+                               live_set, sparse_caches, replay, sizes)}

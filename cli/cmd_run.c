@@ -42,7 +42,8 @@ struct options {
 static const char usage[] =
         "usage: stook run [--stats] [--json FILE] [--compare] [--repeat N]\n"
         "                 [--group-limit BYTES] [--keep-output] [--debug MODES] [--on-fault WHAT]\n"
-        "                 [--report-json FILE] [--leaks] [--suppress FUNCTION[,...]]\n"
+        "                 [--harden[=WHAT]] [--report-json FILE] [--leaks]\n"
+        "                 [--suppress FUNCTION[,...]]\n"
         "                 [--profile FILE] [--fail TERMS] [--] PROGRAM [ARGUMENT...]\n"
         "       stook run --fail-each[=N] [--fail-wait SECONDS] [--keep-output] [--] PROGRAM ...\n";
 
@@ -74,6 +75,10 @@ static const char help[] =
         "  --on-fault abort|log|isolate\n"
         "                 what follows a report: the end, nothing, or the object is never handed\n"
         "                 out again\n"
+        "  --harden[=double,random,guard,zero-free,zero-alloc|all|1]\n"
+        "                 find double frees, hand out objects in random order, guard large\n"
+        "                 objects by pages without access, zero objects; 1, the default, is the\n"
+        "                 first three (stook-env(7))\n"
         "  --report-json FILE\n"
         "                 add each report to FILE as a line of JSON\n"
         "  --leaks        at exit, report objects that nothing leads to, by the calls that\n"
@@ -100,9 +105,9 @@ static const char help[] =
 /* ---- options ---- */
 
 enum { OPTION_STATS = OPTION_FIRST, OPTION_JSON, OPTION_COMPARE, OPTION_REPEAT, OPTION_KEEP_OUTPUT,
-       OPTION_GROUP_LIMIT, OPTION_DEBUG, OPTION_ON_FAULT, OPTION_REPORT_JSON, OPTION_LEAKS,
-       OPTION_SUPPRESS, OPTION_PROFILE, OPTION_FAIL, OPTION_FAIL_EACH, OPTION_FAIL_WAIT,
-       OPTION_HELP };
+       OPTION_GROUP_LIMIT, OPTION_DEBUG, OPTION_ON_FAULT, OPTION_HARDEN, OPTION_REPORT_JSON,
+       OPTION_LEAKS, OPTION_SUPPRESS, OPTION_PROFILE, OPTION_FAIL, OPTION_FAIL_EACH,
+       OPTION_FAIL_WAIT, OPTION_HELP };
 
 static const struct option long_options[] = {
         { "stats", no_argument, NULL, OPTION_STATS },
@@ -113,6 +118,7 @@ static const struct option long_options[] = {
         { "group-limit", required_argument, NULL, OPTION_GROUP_LIMIT },
         { "debug", required_argument, NULL, OPTION_DEBUG },
         { "on-fault", required_argument, NULL, OPTION_ON_FAULT },
+        { "harden", optional_argument, NULL, OPTION_HARDEN },
         { "report-json", required_argument, NULL, OPTION_REPORT_JSON },
         { "leaks", no_argument, NULL, OPTION_LEAKS },
         { "suppress", required_argument, NULL, OPTION_SUPPRESS },
@@ -155,6 +161,13 @@ static bool parse_debug(int option, const char *value, struct run_debug *debug)
                         return true;
                 fprintf(stderr, "stook run: --on-fault takes abort, log or isolate, not '%s'\n",
                         value);
+                return false;
+        case OPTION_HARDEN:
+                debug->harden = value ? value : "1";
+                if (run_debug_is_harden(debug->harden))
+                        return true;
+                fprintf(stderr, "stook run: --harden takes 0, 1, all, or double, random, guard, "
+                        "zero-free, zero-alloc\n  with commas between them, not '%s'\n", value);
                 return false;
         case OPTION_PROFILE:
                 debug->profile = value;
@@ -216,6 +229,7 @@ static int parse(int argc, char **argv, struct options *o)
                         break;
                 case OPTION_DEBUG:
                 case OPTION_ON_FAULT:
+                case OPTION_HARDEN:
                 case OPTION_REPORT_JSON:
                 case OPTION_LEAKS:
                 case OPTION_SUPPRESS:

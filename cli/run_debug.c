@@ -66,6 +66,24 @@ bool run_debug_is_on_fault(const char *text)
         return !strcmp(text, "abort") || !strcmp(text, "log") || !strcmp(text, "isolate");
 }
 
+bool run_debug_is_harden(const char *text)
+{
+        static const char *const names[] = { "double", "random", "guard", "zero-free",
+                                             "zero-alloc", "all", "1", "0" };
+
+        for (;; text++) {
+                size_t n = strcspn(text, ","), i = 0, count = sizeof names / sizeof *names;
+
+                while (i < count && (strlen(names[i]) != n || memcmp(names[i], text, n) != 0))
+                        i++;
+                if (i == count)
+                        return false;
+                text += n;
+                if (!*text)
+                        return true;
+        }
+}
+
 bool run_debug_is_profile(const char *text)
 {
         size_t n = strcspn(text, ",");
@@ -139,6 +157,7 @@ bool run_debug_compose(struct run_debug *debug)
         return (getenv("STOOK_SYMBOLIZER") || add(debug, "STOOK_SYMBOLIZER", self(path))) &&
                add(debug, "STOOK_DEBUG", modes(debug)) &&
                add(debug, "STOOK_ON_FAULT", debug->on_fault) &&
+               add(debug, "STOOK_HARDEN", debug->harden) &&
                add(debug, "STOOK_REPORT_JSON", absolute(debug->report_json, json)) &&
                add(debug, "STOOK_FAIL", debug->fail) &&
                add(debug, "STOOK_LEAKS", debug->leaks ? "1" : NULL) &&

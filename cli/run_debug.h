@@ -7,11 +7,12 @@
 
 #include <stdbool.h>
 
-#define RUN_DEBUG_VARIABLES 9
+#define RUN_DEBUG_VARIABLES 10
 
 struct run_debug {
         const char *modes;              /* --debug; NULL: not given */
         const char *on_fault;           /* --on-fault */
+        const char *harden;             /* --harden */
         const char *report_json;        /* --report-json */
         bool        leaks;              /* --leaks; without --debug it sets mode U */
         const char *suppress;           /* --suppress */
@@ -24,6 +25,8 @@ struct run_debug {
 /* Is the text what STOOK_DEBUG takes? (src/debug/debug_options.c) */
 bool run_debug_is_modes(const char *text);
 bool run_debug_is_on_fault(const char *text);
+/* Is it what STOOK_HARDEN takes? (src/harden/harden_options.c) */
+bool run_debug_is_harden(const char *text);
 /* Is it FILE[,interval=BYTES][,signal=NUMBER]? (src/life/observe.c) */
 bool run_debug_is_profile(const char *text);
 

@@ -36,7 +36,9 @@
 #define STOOK_SLOT_CACHE_BYTES ((size_t)64 << 10)
 #define STOOK_SLOT_GROWN_BYTES ((size_t)512 << 10)
 
-/* barn_growth.c. Atomic, relaxed; hints, except `at_least`, which a tuner changes. */
+/*
+ * barn_growth.c. Atomic, relaxed; hints, except `at_least` and `room_grows`, which a tuner changes.
+ */
 struct stook_barn_growth {
         uint32_t at_least;              /* capacity to which it shrinks, or STOOK_BARN_FIXED */
         uint32_t flushed;               /* sheaves flushed for lack of room, and not refilled yet */
@@ -44,6 +46,7 @@ struct stook_barn_growth {
         uint32_t grown_bytes;           /* taken by its growth from the budget of all caches */
         uint32_t few_bytes;             /* taken from the budget of sheaves of few objects */
         uint32_t used;                  /* the idle reaper found a slot's sheaves in use */
+        uint32_t room_grows;            /* full_limit changes by itself; a tuner clears it */
 };
 #define STOOK_BARN_FIXED UINT32_MAX     /* capacity does not change by itself */
 
@@ -189,6 +192,8 @@ void stook_barns_set(struct stook_barns *barns, unsigned capacity, unsigned full
                      unsigned empty_limit);
 /* From here on capacity grows by itself, and shrinks to what it is now; to 1 if it is 0 now. */
 void stook_barns_let_grow(struct stook_barns *barns);
+/* The same of the full sheaves that a barn keeps; capacity stays. */
+void stook_barns_let_room_grow(struct stook_barns *barns);
 /*
  * Slots that have gone to a barn: CPUs that the process has used. (Ready slots may be many more:
  * where CPU numbers are indices, all below the highest.) The slot layer raises it. Atomic, relaxed.

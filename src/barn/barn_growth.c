@@ -25,8 +25,9 @@
  *     in a slot at most what barns of a node may keep.
  * Concurrency: any thread, any instruction. Words are relaxed and each is valid by itself. Two
  *  threads that grow a cache at once grow it once (compare-and-swap of capacity). A reader of an
- *  older capacity makes a sheaf of that capacity. Under a tuner growth is off (at_least is
- *  STOOK_BARN_FIXED).
+ *  older capacity makes a sheaf of that capacity. Under a tuner growth is off. Where a user fixed
+ *  the capacity of all caches (STOOK_CAPACITY) at_least is STOOK_BARN_FIXED, and only the room of
+ *  barns grows.
  */
 #include "barn/barn_inside.h"
 #include "os/os.h"
@@ -88,11 +89,18 @@ void stook_barns_set(struct stook_barns *barns, unsigned capacity, unsigned full
         __atomic_store_n(&barns->empty_limit, smaller(empty_limit, STOOK_BARN_LIMIT_MAX),
                          __ATOMIC_RELAXED);
         __atomic_store_n(&barns->growth.at_least, STOOK_BARN_FIXED, __ATOMIC_RELAXED);
+        __atomic_store_n(&barns->growth.room_grows, 0, __ATOMIC_RELAXED);
 }
 
 void stook_barns_let_grow(struct stook_barns *barns)
 {
         __atomic_store_n(&barns->growth.at_least, stook_barns_capacity(barns), __ATOMIC_RELAXED);
+        stook_barns_let_room_grow(barns);
+}
+
+void stook_barns_let_room_grow(struct stook_barns *barns)
+{
+        __atomic_store_n(&barns->growth.room_grows, 1, __ATOMIC_RELAXED);
 }
 
 /* I2, in one slot. */
@@ -173,9 +181,14 @@ static bool grows(const struct stook_barns *barns)
         return __atomic_load_n(&barns->growth.at_least, __ATOMIC_RELAXED) != STOOK_BARN_FIXED;
 }
 
+static bool room_grows(const struct stook_barns *barns)
+{
+        return __atomic_load_n(&barns->growth.room_grows, __ATOMIC_RELAXED);
+}
+
 void stook_barns_flushed(struct stook_barns *barns)
 {
-        if (grows(barns))
+        if (room_grows(barns))
                 __atomic_fetch_add(&barns->growth.flushed, 1, __ATOMIC_RELAXED);
 }
 
@@ -203,7 +216,7 @@ void stook_barns_refilled(struct stook_barns *barns)
         if (!count_swing(barns))
                 return;
         __atomic_store_n(&growth->flushed, 0, __ATOMIC_RELAXED);
-        if (!grows(barns) || enlarge(barns) || !limit)
+        if (!room_grows(barns) || (grows(barns) && enlarge(barns)) || !limit)
                 return;
         __atomic_store_n(&barns->full_limit,
                          full_limit_of(barns, stook_barns_capacity(barns), 2 * limit),
@@ -234,14 +247,16 @@ void stook_barns_shrink(struct stook_barns *barns)
 {
         uint32_t at_least = __atomic_load_n(&barns->growth.at_least, __ATOMIC_RELAXED);
 
-        if (at_least == STOOK_BARN_FIXED)
+        if (!room_grows(barns))
                 return;
         __atomic_store_n(&barns->growth.swings, 0, __ATOMIC_RELAXED);
         __atomic_store_n(&barns->growth.flushed, 0, __ATOMIC_RELAXED);
+        if (!grows(barns))
+                at_least = stook_barns_capacity(barns);
+        __atomic_store_n(&barns->full_limit, full_limit_of(barns, at_least, barns->full_wanted),
+                         __ATOMIC_RELAXED);
         if (stook_barns_capacity(barns) == at_least)
                 return;
         __atomic_store_n(&barns->capacity, at_least, __ATOMIC_RELAXED);
-        __atomic_store_n(&barns->full_limit, full_limit_of(barns, at_least, barns->full_wanted),
-                         __ATOMIC_RELAXED);
         give_back(barns);
 }

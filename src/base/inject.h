@@ -32,6 +32,7 @@ extern struct stook_inject {
         /* The n-th call from now fails, and each later one: the field stays 1. 0: none. */
         long     span_fail_from;        /* a span is taken */
         long     commit_fail_from;      /* pages are committed */
+        long     close_fail_from;       /* a page is to have no access */
 
         /* Other than 0: what a step does differently. */
         uint32_t no_barrier;            /* evacuation has no barrier; a test must notice */

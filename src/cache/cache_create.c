@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "cache/cache_account.h"
+#include "cache/cache_harden.h"
 #include "cache/cache_watch.h"
 #include "debug/quarantine.h"
 #include "gate/gate.h"
@@ -207,7 +208,7 @@ static int make_slabs(struct stook_cache *cache, const struct plan *plan, uint32
                 .object_size = place_words(plan, hidden_offset),
                 .align = plan->align,
                 .slab_objects = plan->slab_objects,
-                .random_order = plan->flags & STOOK_RANDOM_ORDER,
+                .random_order = cache->flags & STOOK_RANDOM_ORDER,
                 .keep_none = stook_cache_options.tiny,
                 .give_later = plan->flags & STOOK_TYPESAFE_BY_RCU ? stook_cache_give_later : NULL,
                 .ctor = plan->ctor,
@@ -245,7 +246,8 @@ static int make(unsigned index, const struct plan *plan, struct stook_cache **ma
         memset(&cache->counters, 0, sizeof(cache->counters));
         memset(cache->name, 0, sizeof(cache->name));
         strcpy(cache->name, plan->name);
-        cache->flags = plan->flags;
+        cache->flags = plan->flags |
+                       (stook_is_hardened(STOOK_HARDEN_RANDOM) ? STOOK_RANDOM_ORDER : 0);
         cache->object_size = (uint32_t)plan->size;
         cache->align = (uint32_t)plan->align;
         cache->references = 1;
@@ -271,11 +273,14 @@ static int make(unsigned index, const struct plan *plan, struct stook_cache **ma
                 goto give;
         stook_rcu_cache_init(&cache->rcu, &cache->front, plan->rcu, hidden_offset,
                              stook_cache_is_accounted(cache));
-        cache->rcu.debugged = plan->debug;
+        cache->rcu.watched = plan->debug ||
+                             stook_cache_hardened_by(cache, STOOK_HARDEN_ZERO_FREE);
 
         grows = plan->grows && stook_cache_options.capacity < 0 && !has_no_sheaves(plan);
         if (grows)
                 stook_barns_let_grow(&cache->barns);
+        else if (plan->grows && capacity)
+                stook_barns_let_room_grow(&cache->barns);
         cache->magic = cache->slabs.magic;
         cache->last_offset = (cache->slabs.objects - 1) * cache->slabs.stride;
         stook_shapes[cache->index] = (struct stook_shape){ cache->magic, cache->last_offset };

@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 
+#include "cache/cache_harden.h"
 #include "cache/cache_watch.h"
 #include "cache/object_id.h"
 #include "pages/span.h"
@@ -62,7 +63,8 @@ STOOK_COLD void stook_cache_free_misuse(struct stook_cache *or_null, const void 
                 stook_report_format(detail, sizeof(detail), "it belongs to cache %s", cache->name);
                 report(STOOK_FAULT_WRONG_CACHE, named, entry, object, detail);
         } else {
-                report(STOOK_FAULT_DOUBLE_FREE, named, entry, object, NULL);
+                report(STOOK_FAULT_DOUBLE_FREE, named, entry, object,
+                       stook_cache_harden_where(cache, object));
         }
 }
 

@@ -8,6 +8,7 @@
 #include <errno.h>
 
 #include "cache/cache_account.h"
+#include "cache/cache_harden.h"
 #include "cache/cache_watch.h"
 #include "cache/object_id.h"
 #include "pages/pagemap.h"
@@ -105,7 +106,16 @@ static void uncharge(struct stook_rcu_cache *rcu, size_t n, void *const *objects
         stook_account_uncharge(stook_container_of(rcu, struct stook_cache, rcu), n, objects);
 }
 
-const struct stook_rcu_duties stook_rcu_duties = { free_mixed, uncharge };
+/* Only hardening comes here: caches with debug modes have no sheaves. */
+static void left(struct stook_rcu_cache *rcu, size_t n, void *const *objects)
+{
+        struct stook_cache *cache = stook_container_of(rcu, struct stook_cache, rcu);
+
+        for (size_t i = 0; i < n; i++)
+                stook_cache_harden_free(cache, objects[i], STOOK_HOW_READERS);
+}
+
+const struct stook_rcu_duties stook_rcu_duties = { free_mixed, uncharge, left };
 
 void stook_cache_give_later(struct stook_slabs *slabs, struct stook_span *span)
 {

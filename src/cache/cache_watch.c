@@ -7,6 +7,7 @@
 #include "cache/cache_watch.h"
 
 #include "cache/cache_account.h"
+#include "cache/cache_harden.h"
 #include "cache/cache_observe.h"
 #include "debug/fail.h"
 #include "debug/quarantine.h"
@@ -16,17 +17,19 @@
 
 uint32_t stook_watch_wanted(const char *name, uint64_t own, uint64_t *debug)
 {
-        bool fails;
+        bool fails, hardened;
 
         *debug = own | stook_debug_wanted(name);
         fails = (*debug & STOOK_DEBUG_A) || stook_fail_wants(name);
+        hardened = !*debug && stook_is_hardened(STOOK_HARDEN_OBJECTS);
         return stook_cache_options.watch | (*debug ? STOOK_WATCH_DEBUG : 0) |
-               (fails ? STOOK_WATCH_FAIL : 0);
+               (fails ? STOOK_WATCH_FAIL : 0) | (hardened ? STOOK_WATCH_HARDEN : 0);
 }
 
 bool stook_watch_is_asked(void)
 {
-        return stook_cache_options.watch || stook_debug_is_asked() || stook_fail_is_asked();
+        return stook_cache_options.watch || stook_debug_is_asked() || stook_fail_is_asked() ||
+               stook_is_hardened(STOOK_HARDEN_OBJECTS);
 }
 
 /* For the funnel: the objects are zeroed here, and the size is nothing to it. */
@@ -52,11 +55,26 @@ static bool is_debugged(const struct stook_cache *cache)
 /* False: the object is isolated. No group is charged for it. */
 static bool show_allocated(struct stook_cache *cache, void *object, size_t bytes)
 {
-        if (!is_debugged(cache) || stook_debug_alloc(&cache->debug, object, bytes))
+        bool good = true;
+
+        if (stook_cache_is_hardened(cache))
+                good = stook_cache_harden_alloc(cache, object);
+        else if (is_debugged(cache))
+                good = stook_debug_alloc(&cache->debug, object, bytes);
+        if (good)
                 return true;
         if (stook_cache_is_accounted(cache))
                 stook_account_uncharge(cache, 1, &object);
         return false;
+}
+
+/* Hardening zeroes all that a user may use, whatever was asked for. */
+static void zero(const struct stook_cache *cache, void *object, size_t bytes, bool asked)
+{
+        if (stook_cache_hardened_by(cache, STOOK_HARDEN_ZERO_ALLOC))
+                memset(object, 0, stook_slow_bytes(cache));
+        else if (asked)
+                memset(object, 0, bytes);
 }
 
 bool stook_watch_fails(const struct stook_cache *cache, size_t bytes)
@@ -85,8 +103,7 @@ void *stook_watch_alloc(struct stook_cache *cache, uint64_t how)
                 if (STOOK_UNLIKELY(!object))
                         return NULL;
         } while (STOOK_UNLIKELY(!show_allocated(cache, object, bytes)));
-        if (how & STOOK_HOW_ZERO)
-                memset(object, 0, bytes);
+        zero(cache, object, bytes, how & STOOK_HOW_ZERO);
         stook_observe_alloc(cache, object, bytes);
         return object;
 }
@@ -114,8 +131,10 @@ static STOOK_COLD void *make_do(struct stook_cache *cache, void *object)
                 return other;
         if (stook_cache_is_accounted(cache))
                 stook_account_charge(cache, 1, &object, stook_group_current(), STOOK_CHARGE_FORCE);
-        stook_debug_make(object, &cache->debug);
-        stook_debug_alloc(&cache->debug, object, stook_slow_bytes(cache));
+        if (is_debugged(cache)) {
+                stook_debug_make(object, &cache->debug);
+                stook_debug_alloc(&cache->debug, object, stook_slow_bytes(cache));
+        }
         stook_observe_alloc(cache, object, stook_slow_bytes(cache));
         return object;
 }
@@ -124,6 +143,7 @@ void *stook_watch_lent(struct stook_cache *cache, void *object)
 {
         if (STOOK_UNLIKELY(!show_allocated(cache, object, stook_slow_bytes(cache))))
                 return make_do(cache, object);
+        zero(cache, object, 0, false);
         stook_observe_alloc(cache, object, stook_slow_bytes(cache));
         return object;
 }
@@ -148,6 +168,9 @@ static enum stook_debug_freed show_freed(struct stook_cache *cache, void *object
                 .waited = how & STOOK_HOW_READERS,
         };
 
+        if (stook_cache_is_hardened(cache))
+                return stook_cache_harden_free(cache, object, how) ? STOOK_DEBUG_GOES
+                                                                   : STOOK_DEBUG_KEPT;
         return is_debugged(cache) ? stook_debug_free(&cache->debug, object, as) : STOOK_DEBUG_GOES;
 }
 
@@ -170,16 +193,25 @@ void stook_watch_free_bulk(struct stook_cache *cache, size_t n, void **objects, 
                 stook_watch_free(cache, objects[i], how);
 }
 
+static bool show_waiting(struct stook_cache *cache, void *object)
+{
+        if (stook_cache_is_hardened(cache))
+                return stook_cache_harden_wait(cache, object);
+        return !is_debugged(cache) || stook_debug_wait(&cache->debug, object);
+}
+
 int stook_watch_free_rcu(struct stook_cache *cache, void *object, bool nolock)
 {
         int error;
 
-        if (is_debugged(cache) && !stook_debug_wait(&cache->debug, object))
+        if (!show_waiting(cache, object))
                 return -EINVAL;
         stook_observe_free_rcu(cache, object);
         error = stook_rcu_free(&cache->rcu, object, nolock);
         if (STOOK_UNLIKELY(error) && is_debugged(cache))
                 stook_debug_wait_undo(&cache->debug, object);
+        else if (STOOK_UNLIKELY(error) && stook_cache_is_hardened(cache))
+                stook_cache_harden_alloc(cache, object);
         return error;
 }
 
@@ -194,6 +226,9 @@ size_t stook_watch_usable(const struct stook_cache *cache, const void *object)
 {
         size_t bytes;
 
+        if (stook_cache_is_hardened(cache) && stook_is_hardened(STOOK_HARDEN_DOUBLE) &&
+            !stook_harden_has_user(object))
+                return 0;
         if (!is_debugged(cache))
                 return stook_slow_bytes(cache);
         if (!stook_debug_requested(&cache->debug, object, &bytes))

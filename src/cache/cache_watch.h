@@ -1,6 +1,7 @@
 /*
  * Purpose: caches whose every allocation and free is looked at: by the debug modes, by recording,
- * by profiles. `watch` of a cache says by which; 0: none, which costs a slow call one branch.
+ * by profiles, by hardening. `watch` of a cache says by which; 0: none, which costs a slow call one
+ * branch.
  * Place: called by the funnel (cache_slow.c), which calls nothing else of this; and by prefilled
  * sheaves. Calls the funnel again, for the call itself.
  *
@@ -20,6 +21,7 @@ enum stook_watch {
         STOOK_WATCH_RECORD  = 2,
         STOOK_WATCH_PROFILE = 4,
         STOOK_WATCH_FAIL    = 8,        /* allocations are made to fail (debug/fail.h) */
+        STOOK_WATCH_HARDEN  = 32,       /* cache_harden.h; never together with DEBUG */
 };
 
 /*

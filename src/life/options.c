@@ -2,9 +2,10 @@
  * Purpose: see options.h.
  *   STOOK_ON_FAULT=abort|log|isolate     what follows a report
  *   STOOK_DEBUG=LETTERS[,CACHE...][;...] debug modes: debug/debug_options.c
+ *   STOOK_HARDEN=NAME[,NAME...]         hardening: harden/harden_options.c
  *   STOOK_REPORT_JSON=FILE              each report as a line of JSON, too
  *   STOOK_SYMBOLIZER=PATH               the command that names functions and lines in reports
- *   STOOK_THP=system|always|never        transparent huge pages for our ranges
+ *   STOOK_THP=auto|system|always|never   transparent huge pages for our ranges
  *   STOOK_DECAY_MS=0..3600000            how long free pages stay before they are purged
  *   STOOK_CAPACITY=0..65534              sheaf capacity of all caches
  *   STOOK_TINY=0|1                       no sheaves, no empty slabs kept: least memory
@@ -25,6 +26,7 @@
 #include "debug/debug_modes.h"
 #include "debug/fail.h"
 #include "group/group.h"
+#include "harden/harden.h"
 #include "life/options.h"
 #include "os/os.h"
 #include "pages/policy.h"
@@ -32,8 +34,8 @@
 #include "slot/slot_node.h"
 
 static const char *const on_fault_names[] = { "abort", "log", "isolate", "report" };
-static const char *const thp_names[] = { "system", "always", "never" };
-static unsigned thp = STOOK_THP_SYSTEM;
+static const char *const thp_names[] = { "auto", "system", "always", "never" };
+static unsigned thp = STOOK_THP_AUTO;
 static bool maintenance;
 
 /* The index of the variable's value among @names; @otherwise if it is not set or none of them. */
@@ -78,13 +80,15 @@ void stook_options_read(void)
                 stook_os_name_mappings();
         stook_debug_read_options();
         stook_fail_read_options();
+        stook_harden_read_options();
         on_fault = choice("STOOK_ON_FAULT", on_fault_names, 4, STOOK_ON_FAULT_ABORT,
                           "abort, log or isolate");
         /* "report" is the old name of log. */
         stook_report_set_policy(on_fault == 3 ? STOOK_ON_FAULT_LOG : on_fault);
         stook_report_set_symbolizer(stook_os_env("STOOK_SYMBOLIZER"));
         stook_report_set_json(stook_os_env("STOOK_REPORT_JSON"));
-        thp = choice("STOOK_THP", thp_names, 3, STOOK_THP_SYSTEM, "system, always or never");
+        thp = choice("STOOK_THP", thp_names, 4, STOOK_THP_AUTO,
+                     "auto, system, always or never");
         stook_pages_set_thp(thp);
         decay = number("STOOK_DECAY_MS", 3600000, -1, "milliseconds, 0 to 3600000");
         if (decay >= 0)

@@ -11,6 +11,7 @@
 #include "debug/fail.h"
 #include "cache/cache_observe.h"
 #include "group/group.h"
+#include "harden/harden.h"
 #include "malloc/large.h"
 #include "malloc/malloc.h"
 #include "os/os.h"
@@ -46,7 +47,9 @@ static size_t large_rounded(size_t size)
 {
         size_t step;
 
-        if (size <= STOOK_CLASS_MAX || size > STOOK_SPAN_OWN_MAPPING)
+        /* A guard is behind the last page that was asked for. */
+        if (size <= STOOK_CLASS_MAX || size > STOOK_SPAN_OWN_MAPPING ||
+            stook_is_hardened(STOOK_HARDEN_GUARD))
                 return size;
         step = (size_t)1 << (63 - (unsigned)__builtin_clzl(size) - SIZES_LOG);
         return (size + step - 1) & ~(step - 1);
@@ -77,10 +80,20 @@ static struct stook_span *large_take(size_t align, size_t size)
 {
         unsigned node = stook_os_node_home(stook_slot_node());
         size_t rounded = large_rounded(size);
-        struct stook_span *span = stook_span_take(node, rounded, align);
+        struct stook_span *span;
+
+        if (stook_is_hardened(STOOK_HARDEN_GUARD))
+                return stook_span_take_guarded(node, size, align);
+        span = stook_span_take(node, rounded, align);
 
         return STOOK_LIKELY(span != NULL) || rounded == size ? span
                 : stook_span_take(node, size, align);
+}
+
+/* To the exact size, if it is not of that size already. */
+static bool large_trim(struct stook_span *span, size_t size)
+{
+        return span->use.guarded || stook_span_resize(span, size);
 }
 
 /* A span that is charged to the group of this thread. Near the limit the exact size is tried. */
@@ -91,11 +104,20 @@ static struct stook_span *large_take_charged(size_t align, size_t size)
         if (STOOK_UNLIKELY(!span))
                 return NULL;
         if (STOOK_UNLIKELY(!large_charge(span, stook_group_current(), STOOK_CHARGE_TRY)) &&
-            (!stook_span_resize(span, size) || !large_charge(span, stook_group_current(), 0))) {
-                stook_span_give(span);
+            (!large_trim(span, size) || !large_charge(span, stook_group_current(), 0))) {
+                stook_span_give_guarded(span);
                 return NULL;
         }
         return span;
+}
+
+/* Hardening zeroes all that the user may use. */
+static void large_zero(const struct stook_span *span, size_t size, bool asked)
+{
+        bool whole = stook_is_hardened(STOOK_HARDEN_ZERO_ALLOC);
+
+        if ((asked || whole) && !stook_span_is_zero(span))
+                memset((void *)span->start, 0, whole ? span->bytes : size);
 }
 
 static void *large_alloc(size_t align, size_t size, bool zeroed)
@@ -106,8 +128,7 @@ static void *large_alloc(size_t align, size_t size, bool zeroed)
         if (STOOK_UNLIKELY(!span))
                 return NULL;
         object = (void *)span->start;
-        if (zeroed && !stook_span_is_zero(span))
-                memset(object, 0, size);
+        large_zero(span, size, zeroed);
         large_set_kind(span, STOOK_SPAN_LARGE);
         STOOK_PROBE2(large_alloc, object, size);
         stook_stats_page_tick();
@@ -142,7 +163,10 @@ bool stook_large_free(void *object, uint64_t how)
         STOOK_PROBE2(large_free, object, span->bytes);
         stook_slow_begin(how);
         large_uncharge(span, span->bytes);
-        stook_span_give(span);
+        /* Nothing of a mapping of its own is left to the next object. */
+        if (stook_is_hardened(STOOK_HARDEN_ZERO_FREE) && !span->own_mapping)
+                memset(object, 0, span->bytes);
+        stook_span_give_guarded(span);
         stook_pages_step();
         stook_stats_page_tick();
         stook_slow_end(how);
@@ -184,6 +208,11 @@ static void *large_grow(struct stook_span *span, size_t size, bool exact)
         return (void *)moved->start;
 }
 
+static bool is_worth_shrinking(size_t bytes, size_t size)
+{
+        return bytes - size > bytes / SHRINK_SHARE || bytes - size >= SHRINK_BYTES;
+}
+
 static void *large_resize(struct stook_span *span, size_t size)
 {
         void  *object = (void *)span->start;
@@ -194,7 +223,7 @@ static void *large_resize(struct stook_span *span, size_t size)
         stook_slow_begin(0);
 
         if (size <= bytes) {
-                if (bytes - size > bytes / SHRINK_SHARE || bytes - size >= SHRINK_BYTES)
+                if (is_worth_shrinking(bytes, size))
                         stook_span_resize(span, size);  /* refused: it stays as large as it is */
                 large_uncharge(span, bytes - span->bytes);
                 return object;
@@ -222,11 +251,33 @@ static void *large_resize(struct stook_span *span, size_t size)
         return object;
 }
 
+/* What changes the ends of an object, or leaves its bytes behind, is not done to these. */
+#define STOOK_HARDEN_LARGE \
+        (STOOK_HARDEN_GUARD | STOOK_HARDEN_ZERO_FREE | STOOK_HARDEN_ZERO_ALLOC)
+
+/* Another object with the first bytes of this one. Shrinking never fails. */
+static void *large_replace(struct stook_span *span, size_t size)
+{
+        void *object = (void *)span->start, *other;
+        size_t bytes = span->bytes;
+
+        if (size <= bytes && !is_worth_shrinking(bytes, size))
+                return object;
+        other = stook_large_alloc(1, size, 0);
+        if (!other)
+                return size <= bytes ? object : NULL;
+        memcpy(other, object, size < bytes ? size : bytes);
+        stook_large_free(object, 0);
+        return other;
+}
+
 void *stook_large_resize(struct stook_span *span, size_t size)
 {
         void *before = (void *)span->start, *object;
         struct stook_record_buffer *b;
 
+        if (stook_is_hardened(STOOK_HARDEN_LARGE))
+                return large_replace(span, size);
         if (!stook_observes())
                 return large_resize(span, size);
         b = stook_observe_resize_begin(before);

@@ -1,8 +1,10 @@
 /*
- * Purpose: sleep while a word has a value, for a bounded time; wake one sleeper.
+ * Purpose: sleep while a word has a value, for a bounded time; wake one sleeper; compare a word
+ *  that may be unreadable.
  * Concurrency: any thread, any instruction. A wait may end early (signal, spurious wake): callers
  *  look again.
  */
+#include <errno.h>
 #include <limits.h>
 #include <time.h>
 
@@ -11,6 +13,7 @@
 
 #define FUTEX_WAIT_PRIVATE (0 | 128)
 #define FUTEX_WAKE_PRIVATE (1 | 128)
+#define FUTEX_CMP_REQUEUE_PRIVATE (4 | 128)
 
 void stook_os_futex_wait(uint32_t *word, uint32_t value, uint64_t ns)
 {
@@ -28,4 +31,10 @@ void stook_os_futex_wake(uint32_t *word)
 void stook_os_futex_wake_all(uint32_t *word)
 {
         stook_call(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}
+
+/* It wakes no thread and moves none: all it does is the comparison, with 0. */
+bool stook_os_word_is_set(uint32_t *word)
+{
+        return stook_call(SYS_futex, word, FUTEX_CMP_REQUEUE_PRIVATE, 0, 0, word, 0) == -EAGAIN;
 }

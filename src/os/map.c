@@ -142,6 +142,11 @@ bool stook_os_commit(void *addr, size_t bytes)
         return true;
 }
 
+bool stook_os_close(void *addr, size_t bytes)
+{
+        return !STOOK_INJECT_FROM(close_fail_from) && !CALL_mprotect(addr, bytes, PROT_NONE);
+}
+
 bool stook_os_decommit(void *addr, size_t bytes)
 {
         return map_reserved(addr, bytes, MAP_FIXED);

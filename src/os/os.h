@@ -28,6 +28,8 @@ bool stook_os_commit(void *addr, size_t bytes);
  * threads at once.
  */
 bool stook_os_enable(void *addr, size_t bytes);
+/* No access to a part of it any more, until it is enabled; its memory stays. False: refused. */
+bool stook_os_close(void *addr, size_t bytes);
 /* Puts PROT_NONE back over it; the address range stays ours (no hole). False: kept as it was. */
 bool stook_os_decommit(void *addr, size_t bytes);
 /* Makes a part of a reservation readable: zeros, without memory. */
@@ -275,6 +277,8 @@ uint64_t stook_os_real_ns(void);                /* since 1970 */
 void stook_os_futex_wait(uint32_t *word, uint32_t value, uint64_t ns);
 void stook_os_futex_wake(uint32_t *word);
 void stook_os_futex_wake_all(uint32_t *word);
+/* The word is not zero. False also if it cannot be read: other threads may protect its page. */
+bool stook_os_word_is_set(uint32_t *word);
 /*
  * Has a descriptor of standard error of its own from here on, for stook_os_write when the program
  * has closed its own: many programs do so at exit.

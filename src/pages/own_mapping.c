@@ -44,13 +44,15 @@ static size_t pages_up(size_t bytes)
 static bool commit_to(struct stook_pages_node *node, struct stook_span *span, size_t bytes)
 {
         size_t more;
+        bool huge;
 
         if (bytes <= span->committed)
                 return true;
         more = bytes - span->committed;
+        huge = stook_huge_own_wanted(node, span->start, span->committed, more);
         if (!stook_place_commit(span->start + span->committed, more))
                 return false;
-        if (stook_pages_thp == STOOK_THP_ALWAYS)
+        if (huge)
                 stook_os_advise((void *)(span->start + span->committed), more, STOOK_OS_HUGEPAGE);
         span->committed = bytes;
         __atomic_fetch_add(&node->committed_bytes, more, __ATOMIC_RELAXED);
@@ -147,6 +149,7 @@ void stook_own_give(struct stook_pages_node *node, struct stook_span *span)
 {
         stook_lock_forbid_waits();
         __atomic_store_n(&span->kind, STOOK_SPAN_MOVING, __ATOMIC_RELAXED);
+        stook_huge_own_given(node, span->start, span->bytes);
         unmake(node, span);
         stook_lock_allow_waits();
 }

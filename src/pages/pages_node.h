@@ -15,6 +15,7 @@
 #include "base/lock.h"
 #include "base/pending_stack.h"
 #include "pages/bins.h"
+#include "pages/huge.h"
 #include "pages/policy.h"
 #include "pages/source.h"
 #include "pages/swing.h"
@@ -43,6 +44,7 @@ struct stook_pages_node {
         size_t fresh_bytes;
         /* Atomic, relaxed: when stook_pages_step looks again. */
         uint32_t next_step_ms;
+        struct stook_huge huge;
 } STOOK_ALIGNED(STOOK_CACHELINE);
 
 extern struct stook_pages_node stook_pages_nodes[];
@@ -75,6 +77,9 @@ enum stook_pages_set stook_pages_set_of(const struct stook_span *span);
  */
 struct stook_span *stook_pages_split(struct stook_span *span, size_t bytes,
                                      struct stook_span **spare);
+
+/* The entries of the first and last page of a span that is no slab lead to its descriptor. */
+void stook_pages_tag(struct stook_span *span);
 
 /*
  * @bytes more are with users; @bytes fewer. Each change of taken_bytes goes through these two, so
@@ -112,7 +117,7 @@ struct stook_span *stook_pages_take_joined(struct stook_pages_node *node, size_t
 /* Under the lock, after stook_lock_inherit: makes the bins anew, from the descriptors. */
 void stook_pages_rebuild(struct stook_pages_node *node);
 
-/* ---- purge.c ---- */
+/* ---- purge.c; stook_pages_thp: huge.c ---- */
 /*
  * Called after a give, without the lock: purges the largest free spans, or their ends, while more
  * dirty memory lies free than the allowance.

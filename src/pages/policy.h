@@ -34,7 +34,8 @@ uint32_t stook_pages_decay_ms(void);
 uint32_t stook_pages_clean_takes(void);
 void stook_pages_set_decay_ms(uint32_t ms);
 
-enum stook_thp { STOOK_THP_SYSTEM, STOOK_THP_ALWAYS, STOOK_THP_NEVER };
+/* Huge pages: by need (pages/huge.h), as the system sets them, wherever memory is got, never. */
+enum stook_thp { STOOK_THP_AUTO, STOOK_THP_SYSTEM, STOOK_THP_ALWAYS, STOOK_THP_NEVER };
 void stook_pages_set_thp(enum stook_thp policy);
 
 #endif

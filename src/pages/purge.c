@@ -44,7 +44,6 @@
 #define ALLOWANCE    ((size_t)1 << 20)  /* dirty memory that is never purged at once */
 #define KEPT_PART    8                  /* of what is in use; docs/PERFORMANCE.md: 2 and 1 */
 
-enum stook_thp stook_pages_thp = STOOK_THP_SYSTEM;
 static uint32_t decay_ms = DECAY_MS;    /* atomic, relaxed */
 
 void stook_pages_set_decay_ms(uint32_t ms)
@@ -57,17 +56,14 @@ uint32_t stook_pages_decay_ms(void)
         return __atomic_load_n(&decay_ms, __ATOMIC_RELAXED);
 }
 
-void stook_pages_set_thp(enum stook_thp policy)
-{
-        stook_pages_thp = policy;
-}
-
 /* Drops the content of @span, which this thread owns, and releases it. Return: bytes purged. */
 static size_t drop(struct stook_pages_node *node, struct stook_span *span)
 {
         size_t bytes = span->bytes;
-        bool done = stook_os_purge((void *)span->start, bytes);
+        bool done;
 
+        stook_huge_purge(node, span->start, bytes);
+        done = stook_os_purge((void *)span->start, bytes);
         STOOK_PROBE3(pages_purge, span->start, bytes, done);
         if (done)
                 span->state = STOOK_SPAN_PURGED;
@@ -75,6 +71,25 @@ static size_t drop(struct stook_pages_node *node, struct stook_span *span)
                 span->dirty_since_ms = (uint32_t)stook_os_clock_ms();
         stook_pages_insert_or_pend(node, span);
         return done ? bytes : 0;
+}
+
+/*
+ * Under the lock; @span is in hands. Behind it, in the same huge page, lies memory that was never
+ * handed out. A fault made it resident with the rest, so it is purged with the rest.
+ */
+static void join_untouched(struct stook_pages_node *node, struct stook_span *span,
+                           struct stook_span **spare)
+{
+        uintptr_t end = span->start + span->bytes;
+        size_t room = -end & (STOOK_HUGE_PAGE - 1);
+        struct stook_span *after;
+
+        if (!room || !stook_huge_any() || !*spare)
+                return;
+        after = stook_pages_free_at(node, end);
+        if (after && after->start == end && after->state == STOOK_SPAN_ZERO)
+                stook_pages_absorb(node, span, after, after->bytes < room ? after->bytes : room,
+                                   spare);
 }
 
 /*
@@ -192,6 +207,8 @@ static bool purge_largest(struct stook_pages_node *node)
                 big = excess(node, big, left_by_purge(node), &spare);
         else
                 big = NULL;
+        if (big)
+                join_untouched(node, big, &spare);
         stook_lock_forbid_waits();
         stook_pages_unlock(node);
         purged = big && drop(node, big);
@@ -259,6 +276,26 @@ static bool is_due(struct stook_pages_node *node, uint32_t now, uint32_t decay)
 }
 
 /*
+ * Under the lock: the span that is dirty for longest; NULL: none. Old ones in huge pages that are
+ * mostly in use begin to age anew, while the process does not shrink.
+ */
+static struct stook_span *first_aged(struct stook_pages_node *node, uint32_t now, uint32_t decay)
+{
+        for (unsigned i = 0; i < STEP_SPANS && !stook_list_empty(&node->aged); i++) {
+                struct stook_span *span = stook_container_of(node->aged.next, struct stook_span,
+                                                             list);
+
+                if (now - span->dirty_since_ms < decay || is_shrinking(node) ||
+                    !stook_huge_is_mostly_used(node, span))
+                        return span;
+                span->dirty_since_ms = now;
+                stook_list_remove(&span->list);
+                stook_list_add_tail(&node->aged, &span->list);
+        }
+        return NULL;
+}
+
+/*
  * Under the lock: takes the span that is to be dropped now out of the bins. NULL: none. What recurs
  * is dropped only after RECURS_TIMES the decay time: else phases that are a decay time apart would
  * be faulted in each time. Memory ceases to recur after two decay times (swing.h), but those
@@ -267,13 +304,12 @@ static bool is_due(struct stook_pages_node *node, uint32_t now, uint32_t decay)
 static struct stook_span *take_oldest(struct stook_pages_node *node, uint32_t now, uint32_t decay,
                                       struct stook_span **spare)
 {
-        struct stook_span *oldest;
+        struct stook_span *oldest = first_aged(node, now, decay);
         uint32_t age;
         size_t keep;
 
-        if (stook_list_empty(&node->aged))
+        if (!oldest)
                 return NULL;
-        oldest = stook_container_of(node->aged.next, struct stook_span, list);
         if (owes(node)) {
                 stook_pages_remove(node, oldest);
                 return oldest;
@@ -291,10 +327,12 @@ static unsigned drop_oldest(struct stook_pages_node *node, uint32_t now, uint32_
         unsigned i;
 
         for (i = 0; i < STEP_SPANS; i++) {
-                struct stook_span *oldest, *spare = recurring(node) ? stook_meta_span_new() : NULL;
+                struct stook_span *oldest, *spare = stook_meta_span_new();
                 bool locked = stook_pages_lock(node);
 
                 oldest = locked ? take_oldest(node, now, decay, &spare) : NULL;
+                if (oldest)
+                        join_untouched(node, oldest, &spare);
                 stook_lock_forbid_waits();
                 if (locked)
                         stook_pages_unlock(node);
@@ -349,37 +387,44 @@ unsigned stook_pages_age(void)
         return all;
 }
 
+/*
+ * Purges the largest free span if more than @keep bytes are dirty. *@tried: its bytes; 0: none.
+ * Return: bytes purged.
+ */
+static size_t purge_beyond(struct stook_pages_node *node, size_t keep, size_t *tried)
+{
+        struct stook_span *spare = stook_meta_span_new(), *span = NULL;
+        bool locked = stook_pages_lock(node);
+        size_t purged = 0;
+
+        if (locked && node->bins[STOOK_SET_DIRTY].bytes > keep)
+                span = stook_bins_largest(&node->bins[STOOK_SET_DIRTY]);
+        if (span) {
+                stook_pages_remove(node, span);
+                join_untouched(node, span, &spare);
+        }
+        stook_lock_forbid_waits();
+        if (locked)
+                stook_pages_unlock(node);
+        *tried = span ? span->bytes : 0;
+        if (span)
+                purged = drop(node, span);
+        stook_lock_allow_waits();
+        if (spare)
+                stook_meta_span_free(spare);
+        return purged;
+}
+
 size_t stook_pages_purge(size_t keep_bytes)
 {
         size_t purged = 0;
 
         for (unsigned n = 0; n < stook_os_node_count(); n++) {
-                struct stook_pages_node *node = &stook_pages_nodes[n];
-                size_t refused = 0;
+                size_t tried, got;
 
-                for (;;) {
-                        struct stook_span *span = NULL;
-                        size_t got, bytes;
-
-                        if (!stook_pages_lock(node))
-                                break;
-                        if (node->bins[STOOK_SET_DIRTY].bytes > keep_bytes + refused)
-                                span = stook_bins_largest(&node->bins[STOOK_SET_DIRTY]);
-                        if (span)
-                                stook_pages_remove(node, span);
-                        stook_lock_forbid_waits();
-                        stook_pages_unlock(node);
-                        bytes = span ? span->bytes : 0;
-                        got = span ? drop(node, span) : 0;
-                        stook_lock_allow_waits();
-                        if (!span)
-                                break;
-                        purged += got;
-                        if (!got) {
-                                refused += bytes;
-                                break;  /* mlocked: the next would be refused, too */
-                        }
-                }
+                do
+                        purged += got = purge_beyond(&stook_pages_nodes[n], keep_bytes, &tried);
+                while (tried && got);   /* mlocked: the next would be refused, too */
         }
         return purged;
 }

@@ -39,8 +39,7 @@ enum stook_pages_set stook_pages_set_of(const struct stook_span *span)
         }
 }
 
-/* The entries of the first and last page of a span that is no slab lead to its descriptor. */
-static void tag(struct stook_span *span)
+void stook_pages_tag(struct stook_span *span)
 {
         stook_pagemap_set(span->start, (uint64_t)(uintptr_t)span);
         stook_pagemap_set(span->start + span->bytes - STOOK_MAP_PAGE, (uint64_t)(uintptr_t)span);
@@ -99,7 +98,7 @@ struct stook_span *stook_pages_insert(struct stook_pages_node *node, struct stoo
                 before->bytes += bytes;
                 span = before;
         }
-        tag(span);
+        stook_pages_tag(span);
         stook_bins_insert(&node->bins[set], span);
         if (set == STOOK_SET_DIRTY)
                 stook_list_add_tail(&node->aged, &span->list);
@@ -306,7 +305,7 @@ static void hand_out(struct stook_pages_node *node, struct stook_span *span)
 {
         span->list.next = span->list.prev = NULL;
         memset(&span->use, 0, sizeof(span->use));
-        tag(span);
+        stook_pages_tag(span);
         /* Last: the child of a fork finds it either free, or taken and in the pagemap. */
         __atomic_store_n(&span->kind, STOOK_SPAN_TAKEN, __ATOMIC_RELEASE);
         stook_pages_count_taken(node, span->bytes);
@@ -493,7 +492,7 @@ static int grow_into_neighbour(struct stook_pages_node *node, struct stook_span 
                 return 0;
         }
         stook_pages_absorb(node, span, after, more, spare);
-        tag(span);
+        stook_pages_tag(span);
         stook_pages_unlock(node);
         return 1;
 }
@@ -511,7 +510,7 @@ static bool resize(struct stook_pages_node *node, struct stook_span *span, size_
                 rest->state = STOOK_SPAN_DIRTY;
                 rest->dirty_since_ms = (uint32_t)stook_os_clock_ms();
                 rest->own_mapping = 0;
-                tag(span);
+                stook_pages_tag(span);
                 stook_pages_count_given(node, rest->bytes);
                 stook_pages_insert_or_pend(node, rest);
                 stook_lock_allow_waits();

@@ -60,8 +60,11 @@ union stook_span_use {
         struct stook_span_links {
                 struct stook_span *child, *next, *prev;
         } links;
-        /* LARGE: the group that is charged its bytes, the owner's; 0: none */
-        uint16_t group;
+        /* LARGE, the owner's */
+        struct {
+                uint16_t group;         /* that is charged its bytes; 0: none */
+                uint8_t  guarded;       /* 1: between the two spans of its guards (guard.c) */
+        };
         /*
          * It was a slab of a type-stable cache and waits for readers (rcu/rcu_submit.c): by which
          * implementation; NULL: the process's
@@ -151,6 +154,16 @@ bool stook_span_resize(struct stook_span *span, size_t bytes);
  * success @span is given back. NULL: no memory, @span is as it was. In own_mapping.c.
  */
 struct stook_span *stook_span_move(struct stook_span *span, size_t bytes);
+
+/*
+ * ---- guard.c ----
+ * As stook_span_take: no page before the span, and none behind it, may be read or written. Such a
+ * span is neither resized nor moved. stook_span_give_guarded takes any span.
+ */
+struct stook_span *stook_span_take_guarded(unsigned node, size_t bytes, size_t align);
+void stook_span_give_guarded(struct stook_span *span);
+/* Pages that the system did not protect. */
+uint64_t stook_guards_refused(void);
 
 /* Writable memory that reads as zeros needs no memset. */
 static inline bool stook_span_is_zero(const struct stook_span *span)

@@ -13,8 +13,6 @@
 
 #define GROW_LEAST ((size_t)256 << 10)
 #define GROW_MOST  ((size_t)32 << 20)
-/* Growth is in whole huge pages once it is that large. */
-#define HUGE_PAGE  ((size_t)2 << 20)
 
 static struct stook_span *describe(struct stook_pages_node *node, uintptr_t start, size_t bytes,
                                    enum stook_span_state state, struct stook_span **spare)
@@ -87,29 +85,35 @@ struct stook_span *stook_pages_reserve(struct stook_pages_node *node, size_t byt
         return span;
 }
 
-/*
- * How much to get where @bytes are needed, and *@align for it. Where huge pages are asked for, and
- * growth is in whole ones, it begins at the boundary of a huge page. If two growths shared one, its
- * first part would be touched before the second is there, and it would never become huge. Elsewhere
- * growth is not aligned so: a huge page would make memory resident that is not in use.
- */
-static size_t growth(struct stook_pages_node *node, size_t bytes, size_t *align)
+/* How much to get where @bytes are needed: some ahead of use; whole huge pages if it is much. */
+static size_t growth(struct stook_pages_node *node, size_t bytes)
 {
         size_t ahead = __atomic_load_n(&node->taken_bytes, __ATOMIC_RELAXED) / 8;
 
         ahead = ahead < GROW_LEAST ? GROW_LEAST : ahead > GROW_MOST ? GROW_MOST : ahead;
-        ahead = ahead >= HUGE_PAGE ? ahead & ~(HUGE_PAGE - 1) : GROW_LEAST;
-        bytes = bytes < ahead ? ahead : bytes;
-        if (stook_pages_thp != STOOK_THP_ALWAYS || ahead < HUGE_PAGE)
-                return bytes;
-        *align = *align < HUGE_PAGE ? HUGE_PAGE : *align;
-        return (bytes + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1);
+        ahead = ahead >= STOOK_HUGE_PAGE ? ahead & ~(STOOK_HUGE_PAGE - 1) : GROW_LEAST;
+        return bytes < ahead ? ahead : bytes;
+}
+
+/*
+ * Where growth asks for huge pages, it begins and ends at their boundaries. If two growths shared
+ * one, its first part would be touched before the second is there, and it would never become huge.
+ * Elsewhere growth is not aligned so: a huge page would make memory resident that is not in use.
+ */
+static bool align_to_huge(struct stook_pages_node *node, size_t bytes, size_t *want, size_t *align)
+{
+        if (*want < STOOK_HUGE_PAGE || !stook_huge_wanted(node, bytes))
+                return false;
+        *align = *align < STOOK_HUGE_PAGE ? STOOK_HUGE_PAGE : *align;
+        *want = (*want + STOOK_HUGE_PAGE - 1) & ~(STOOK_HUGE_PAGE - 1);
+        return true;
 }
 
 struct stook_span *stook_pages_grow(struct stook_pages_node *node, size_t bytes, size_t align,
                                     bool least)
 {
-        size_t aligned = align, want = least ? bytes : growth(node, bytes, &aligned);
+        size_t aligned = align, want = least ? bytes : growth(node, bytes);
+        bool huge = !least && align_to_huge(node, bytes, &want, &aligned);
         struct stook_span *span;
 
         for (;;) {
@@ -122,12 +126,10 @@ struct stook_span *stook_pages_grow(struct stook_pages_node *node, size_t bytes,
                         return NULL;
                 want = bytes;                   /* memory is scarce: exactly what is needed */
                 aligned = align;
+                huge = false;
         }
         span->state = STOOK_SPAN_ZERO;
         __atomic_fetch_add(&node->committed_bytes, span->bytes, __ATOMIC_RELAXED);
-        if (stook_pages_thp == STOOK_THP_ALWAYS)
-                stook_os_advise((void *)span->start, span->bytes, STOOK_OS_HUGEPAGE);
-        else if (stook_pages_thp == STOOK_THP_NEVER)
-                stook_os_advise((void *)span->start, span->bytes, STOOK_OS_NOHUGEPAGE);
+        stook_huge_grown(node, bytes, span->start, span->bytes, huge);
         return span;
 }

@@ -46,7 +46,7 @@ struct stook_rcu_cache {
         const struct stook_rcu *own;    /* atomic: rcu_use.c M2; NULL: the process's */
         uint32_t hidden_offset;         /* const: of an object's hidden word; 0: it has none */
         bool     accounted;             /* const: its objects may be charged to groups */
-        bool     debugged;              /* const: the layer above wants to see each free */
+        bool     watched;               /* const: the layer above wants to see each free */
         struct stook_rcu_chain chain;
 };
 
@@ -59,6 +59,8 @@ struct stook_rcu_duties {
         void (*free_mixed)(size_t n, void **objects);
         /* Takes the charge off @n objects of an accounted cache that are about to become free. */
         void (*uncharge)(struct stook_rcu_cache *cache, size_t n, void *const *objects);
+        /* Of a watched cache: readers have left @n objects that are about to become free. */
+        void (*left)(struct stook_rcu_cache *cache, size_t n, void *const *objects);
 };
 extern const struct stook_rcu_duties stook_rcu_duties;
 

@@ -37,7 +37,7 @@ static void free_batch(struct stook_rcu_cache *cache, struct stook_link *at,
                         objects[n++] = (char *)at - cache->hidden_offset;
                 __atomic_store_n(left, at, __ATOMIC_RELAXED);
                 stook_rcu_unbook(n * cache->barns->below->stride);
-                if (STOOK_UNLIKELY(cache->debugged)) {
+                if (STOOK_UNLIKELY(cache->watched)) {
                         stook_rcu_duties.free_mixed(n, objects);
                         continue;
                 }

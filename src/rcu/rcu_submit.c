@@ -52,6 +52,8 @@ static void recycle(struct stook_sheaf *sheaf)
 
         if (cache->accounted)
                 stook_rcu_duties.uncharge(cache, stook_sheaf_size(sheaf), sheaf->objects);
+        if (STOOK_UNLIKELY(cache->watched))
+                stook_rcu_duties.left(cache, stook_sheaf_size(sheaf), sheaf->objects);
         stook_sheaf_end_rcu(sheaf, cache->barns->counters);
         stook_slot_dispose(cache->front, (int)stook_sheaf_node(sheaf), sheaf);
 }

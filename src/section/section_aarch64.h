@@ -331,9 +331,7 @@ STOOK_INLINE struct stook_sheaf *stook_section_rcu_fill(uintptr_t line, void *ob
 #define STOOK_SECTION_PRECHARGE_ADD \
         "ldr x14, [x15, %[word]]\n\t" \
         "add x13, x14, %[delta]\n\t" \
-        "eor x14, x14, x13\n\t" \
-        "eor x16, x13, %[tag]\n\t" \
-        "orr x14, x14, x16\n\t" \
+        "eor x14, x13, %[tag]\n\t" \
         "lsr x14, x14, #" STOOK_SECTION_TEXT(STOOK_PRECHARGE_BITS) "\n\t" \
         "cbnz x14, 4b\n\t" \
         "str x13, [x15, %[word]]\n\t"

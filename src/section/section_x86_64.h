@@ -341,17 +341,14 @@ STOOK_INLINE struct stook_sheaf *stook_section_rcu_fill(uintptr_t line, void *ob
 }
 
 /*
- * w = *word, v = w + delta. Above STOOK_PRECHARGE_BITS v is as w, or it has too much or not enough;
- * and as the tag, or it is not this tag's word. Three registers: more would have to be saved by
- * callers.
+ * w = *word, v = w + delta. From STOOK_PRECHARGE_BITS up v must be as the tag. So must w be then:
+ * there the bits below the id are 0 in every word, and a delta is below 2^31. A carry out of the
+ * lower bits would leave one of them set. Three registers: more would have to be saved by callers.
  */
 #ifndef STOOK_SECTION_PRECHARGE_ADD         /* tests break it */
 #define STOOK_SECTION_PRECHARGE_ADD \
-        "movq (%%r10,%[word]), %%r11\n\t" \
-        "leaq (%%r11,%[delta]), %%r9\n\t" \
-        "xorq %%r9, %%r11\n\t" \
-        "shrq $" STOOK_SECTION_TEXT(STOOK_PRECHARGE_BITS) ", %%r11\n\t" \
-        "jnz 4b\n\t" \
+        "movq (%%r10,%[word]), %%r9\n\t" \
+        "addq %[delta], %%r9\n\t" \
         "movq %%r9, %%r11\n\t" \
         "xorq %[tag], %%r11\n\t" \
         "shrq $" STOOK_SECTION_TEXT(STOOK_PRECHARGE_BITS) ", %%r11\n\t" \

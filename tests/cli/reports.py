@@ -54,6 +54,11 @@ class Options(unittest.TestCase):
             done = stook("run", "--on-fault", what, "--", "echo", "started")
             self.assertEqual((done.returncode, done.stdout), (2, ""), what)
             self.assertIn("abort, log or isolate", done.stderr)
+        for what in ("", "doubles", "double,", ",double", "all,2", "DOUBLE"):
+            done = stook("run", f"--harden={what}", "--", "echo", "started")
+            self.assertEqual((done.returncode, done.stdout), (2, ""), what)
+            self.assertIn("--harden takes 0, 1, all, or double,", done.stderr)
+            self.assertIn(f"'{what}'", done.stderr)
 
     def test_handed_over(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -63,6 +68,11 @@ class Options(unittest.TestCase):
             self.assertIn(f"STOOK_REPORT_JSON={os.path.realpath(folder)}/x.json\n", done.stdout)
             self.assertIn(f"STOOK_SYMBOLIZER={os.path.realpath(STOOK)}\n", done.stdout)
             self.assertNotIn("STOOK_DEBUG", done.stdout)
+            self.assertNotIn("STOOK_HARDEN", done.stdout)
+        for option, value in (("--harden", "1"), ("--harden=all", "all"),
+                              ("--harden=double,zero-free", "double,zero-free")):
+            done = stook("run", option, "--", "env")
+            self.assertIn(f"STOOK_HARDEN={value}\n", done.stdout)
 
     def test_reports_as_json(self):
         """A double free that is reported where the program goes on: a line of JSON for it."""

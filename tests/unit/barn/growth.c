@@ -36,6 +36,32 @@ static void what_swings_grows_in_few_steps(void **state)
         stook_barns_shrink(&c->barns);
 }
 
+/* STOOK_CAPACITY: sheaves stay as they are. What is missed goes to the barn's room. */
+static void room_alone_grows_where_capacity_is_fixed(void **state)
+{
+        struct fake_cache *c = make(4, 32, 10, 10);
+
+        (void)state;
+        swing(c);
+        assert_int_equal(c->barns.full_limit, 10);      /* a tuner's: nothing grows */
+        stook_barns_let_room_grow(&c->barns);
+        swing(c);
+        assert_int_equal(stook_barns_capacity(&c->barns), 32);
+        assert_int_equal(c->barns.full_limit, 20);
+        for (int i = 0; i < 20; i++)
+                swing(c);
+        assert_int_equal(stook_barns_capacity(&c->barns), 32);
+        assert_true(c->barns.full_limit * 32 * c->slabs.stride <= STOOK_BARN_CACHE_BYTES);
+        assert_true(c->barns.full_limit >= 40);
+        stook_barns_shrink(&c->barns);
+        assert_int_equal(stook_barns_capacity(&c->barns), 32);
+        assert_int_equal(c->barns.full_limit, 10);
+        swing(c);
+        stook_barns_set(&c->barns, 32, 10, 10);
+        swing(c);
+        assert_int_equal(c->barns.full_limit, 10);
+}
+
 static void few_objects_grow_to_a_dozen(void **state)
 {
         struct fake_cache *c = make_few(900, 1, 20000);
@@ -141,6 +167,7 @@ int main(void)
 {
         const struct CMUnitTest all[] = {
                 cmocka_unit_test_setup(what_swings_grows_in_few_steps, setup),
+                cmocka_unit_test_setup(room_alone_grows_where_capacity_is_fixed, setup),
                 cmocka_unit_test_setup(few_objects_grow_to_a_dozen, setup),
                 cmocka_unit_test_setup(a_cache_that_begins_with_none_gets_one, setup),
                 cmocka_unit_test_setup(few_objects_grow_within_a_share_of_the_pages, setup),

@@ -94,6 +94,7 @@ static void options_are_obeyed(void **state)
         option("STOOK_MERGE", "0", "merged=0");
         option("STOOK_MAP_NAMES", "1", "capacity=64");
         option("STOOK_THP", "never", "thp=never");
+        option("STOOK_THP", "system", "thp=system");
         option("STOOK_THP", "always", "thp=always");
         option("STOOK_SLOTS", "locked", "backend=locked");
         option("STOOK_DECAY_MS", "0", "capacity=64");
@@ -111,7 +112,7 @@ static void nonsense_is_refused(void **state)
         nonsense("STOOK_TINY", "2", "capacity=64");
         nonsense("STOOK_MERGE", "2", "merged=0");
         nonsense("STOOK_MAP_NAMES", "yes", "capacity=64");
-        nonsense("STOOK_THP", "sometimes", "thp=system");
+        nonsense("STOOK_THP", "sometimes", "thp=auto");
         nonsense("STOOK_SLOTS", "fast", "capacity=64");
         nonsense("STOOK_DECAY_MS", "1h", "capacity=64");
         nonsense("STOOK_ON_FAULT", "ignore", "capacity=64");

@@ -136,7 +136,7 @@ static void growth_is_in_whole_huge_pages(void **state)
         }
         while (n)
                 stook_span_give(spans[--n]);
-        stook_pages_set_thp(STOOK_THP_SYSTEM);
+        stook_pages_set_thp(STOOK_THP_AUTO);
         assert_sound();
 }
 

@@ -1,6 +1,6 @@
 /*
  * What this proves, of the operations of section/section.h on either backend: each at every size of
- * a sheaf, with exact counts in the sheaf's word.
+ * a sheaf, with exact counts in the sheaf's word; a precharge at its bounds.
  */
 #include <string.h>
 #include "unit/slot/checks.h"
@@ -149,6 +149,59 @@ static void exchange_proves_pair_size_and_configuration(void **state)
         check_nothing_lost();
 }
 
+/* Group 5's place is group 1's, too. */
+#define PRECHARGE_AT (uint32_t)((STOOK_PRECHARGE_LINE << STOOK_LINE_SHIFT) + \
+                                offsetof(struct stook_precharge_line, word[1]))
+#define GROUP(id) ((uint64_t)(id) << 32)
+
+static void set_precharge(uint64_t to)
+{
+        bool done = false;
+
+        for (int i = 0; i < 100 && !done; i++)
+                done = ops->precharge_set(PRECHARGE_AT, ops->precharge_look(PRECHARGE_AT), to);
+        assert_true(done);
+}
+
+/* @from: the word before. True: it is @from + @delta now; false: as it was. */
+static bool charges(uint64_t from, uint64_t tag, int64_t delta)
+{
+        bool done = false;
+
+        set_precharge(from);
+        for (int i = 0; i < 100 && !done; i++)
+                done = ops->precharge_add(PRECHARGE_AT, tag, delta);
+        assert_int_equal(ops->precharge_look(PRECHARGE_AT), done ? from + (uint64_t)delta : from);
+        return done;
+}
+
+static void a_precharge_keeps_its_group_and_its_bounds(void **state)
+{
+        const uint64_t most = STOOK_PRECHARGE_MAX, frozen = STOOK_PRECHARGE_FROZEN;
+        const int64_t far = 3 * (int64_t)most;
+
+        (void)state;
+        assert_true(charges(GROUP(5), GROUP(5), 1));
+        assert_true(charges(GROUP(5) | 1, GROUP(5), -1));
+        assert_true(charges(GROUP(5), GROUP(5), (int64_t)most));
+        assert_true(charges(GROUP(5) | most, GROUP(5), -(int64_t)most));
+        assert_true(charges(GROUP(UINT16_MAX) | 7, GROUP(UINT16_MAX), -7));
+
+        assert_false(charges(GROUP(5), GROUP(5), -1));
+        assert_false(charges(GROUP(5) | most, GROUP(5), 1));
+        assert_false(charges(GROUP(5) | 100, GROUP(5), -far));
+        assert_false(charges(GROUP(5) | 100, GROUP(5), far));
+        assert_false(charges(GROUP(1) | 100, GROUP(5), 1));
+        assert_false(charges(GROUP(4) | most, GROUP(5), 1));
+        assert_false(charges(GROUP(5), GROUP(4), -1));
+        assert_false(charges(GROUP(6), GROUP(5), -far));
+        assert_false(charges(0, GROUP(5), 1));
+        assert_false(charges(0, GROUP(1), -1));
+        assert_false(charges(frozen | GROUP(5) | 100, GROUP(5), 1));
+        assert_false(charges(frozen | GROUP(5) | most, GROUP(5), 1));
+        set_precharge(0);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -157,6 +210,7 @@ int main(void)
                 cmocka_unit_test_setup(batches_at_every_size, start),
                 cmocka_unit_test_setup(pop_if_takes_only_what_was_seen, start),
                 cmocka_unit_test_setup(exchange_proves_pair_size_and_configuration, start),
+                cmocka_unit_test_setup(a_precharge_keeps_its_group_and_its_bounds, start),
         };
 
         return cmocka_run_group_tests(tests, start_slots, NULL);

@@ -1,0 +1,56 @@
+/*
+ * Purpose: hardening, which STOOK_HARDEN asks for: what is asked, and which objects have users.
+ *   double      a free of an object that has no user is found, wherever the object lies
+ *   random      the slabs of every cache hand out objects in random order
+ *   guard       a page without access before and behind each large object
+ *   zero-free   objects are zeroed when they are freed
+ *   zero-alloc  objects are zeroed when they are allocated
+ * Place: read by life at start; cache (cache_harden.c) and malloc (large.c) do what it asks. Calls
+ *  pages for the memory of the bits.
+ *
+ * An object has a user from an allocation until the free, or the free by RCU. One bit for each 8
+ * bytes of address space says so: no two objects begin in the same 8. The bits lie far from the
+ * objects, so a late write does not reach them, and they are the same in a sheaf, a barn and a
+ * slab. So a free needs no search.
+ * Invariants:
+ *  I1 a bit is changed by one atomic instruction, by the allocation that has just got the object or
+ *     by the free that ends its life. Of two frees at once one finds the bit.
+ *  I2 where there is no memory for bits there are none for ever, and every call is believed.
+ * Concurrency: any thread, any instruction; no lock. `stook_hardened` is const after the start.
+ */
+#ifndef STOOK_HARDEN_H
+#define STOOK_HARDEN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "base/compiler.h"
+
+enum stook_harden {
+        STOOK_HARDEN_DOUBLE     = 1,
+        STOOK_HARDEN_RANDOM     = 2,
+        STOOK_HARDEN_GUARD      = 4,
+        STOOK_HARDEN_ZERO_FREE  = 8,
+        STOOK_HARDEN_ZERO_ALLOC = 16,
+};
+
+extern uint32_t stook_hardened STOOK_HIDDEN;    /* enum stook_harden, or'ed */
+
+STOOK_INLINE bool stook_is_hardened(uint32_t by)
+{
+        return STOOK_UNLIKELY(stook_hardened & by);
+}
+
+/* ---- harden_options.c ---- */
+/* At start: reads STOOK_HARDEN. */
+void stook_harden_read_options(void);
+/* enum stook_harden, or'ed; -1: the text names something else. */
+int stook_harden_parse(const char *text);
+
+/* ---- harden_users.c ---- */
+/* An allocation has got the object. False: it has a user already. */
+bool stook_harden_user_begins(const void *object);
+/* A free. False: the object has no user. */
+bool stook_harden_user_ends(const void *object);
+bool stook_harden_has_user(const void *object);
+
+#endif

@@ -1,0 +1,120 @@
+/*
+ * Purpose: spans between two pages without access, so that a program that writes beyond either end
+ * stops at that instruction. A span with guards is cut out of a larger one:
+ *
+ *      front (one page, or the alignment)      the span       behind (one page)
+ *      its last page without access                           without access
+ *
+ * All three are taken spans with descriptors of their own. So lookups, statistics and readers
+ * outside find the span as any other.
+ * Place: called by malloc for large objects; calls the second stage for the larger span.
+ * Invariants:
+ *  I1 the cut is complete before a page loses its access. So a child of a fork that does not have
+ *     this thread never finds such a page in a free span.
+ *  I2 a page that does not get its access back is never given: its span stays taken for ever.
+ * A span with a mapping of its own (above 32 MiB) is not cut. It gets one page of reserved address
+ * space behind it, which has no access either; what lies before it is not known.
+ * Concurrency: the spans are the caller's.
+ * Failure: the system lets a process have so many mappings (vm.max_map_count, 65530), and each
+ *  guard makes up to two more. Where it refuses, the span has no guards and serves as well. That is
+ *  counted, and said once.
+ */
+#include "os/os.h"
+#include "pages/meta.h"
+#include "pages/pagemap.h"
+#include "pages/pages_node.h"
+
+static uint64_t refused;                /* atomic: guards that the system refused */
+
+static STOOK_COLD void count_refused(void)
+{
+        static const char words[] = "stook: the system refuses guard pages (vm.max_map_count); "
+                                    "further large objects may have none\n";
+
+        if (!__atomic_fetch_add(&refused, 1, __ATOMIC_RELAXED))
+                stook_os_write(words, sizeof(words) - 1);
+}
+
+uint64_t stook_guards_refused(void)
+{
+        return __atomic_load_n(&refused, __ATOMIC_RELAXED);
+}
+
+/* The last page of the span before, or the first of the span behind. */
+static void close_page(uintptr_t page)
+{
+        if (!stook_os_close((void *)page, stook_os_page_bytes()))
+                count_refused();
+}
+
+/* Takes [front, middle, behind] out of @whole; the middle one is returned. @spares: two. */
+static struct stook_span *cut_three(struct stook_span *whole, size_t lead, size_t bytes,
+                                    struct stook_span *spares[2])
+{
+        struct stook_span *middle = stook_pages_split(whole, lead, &spares[0]);
+        struct stook_span *behind = stook_pages_split(middle, bytes, &spares[1]);
+
+        stook_pages_tag(behind);
+        stook_pages_tag(middle);
+        stook_pages_tag(whole);
+        __atomic_store_n(&behind->kind, STOOK_SPAN_TAKEN, __ATOMIC_RELEASE);
+        __atomic_store_n(&middle->kind, STOOK_SPAN_TAKEN, __ATOMIC_RELEASE);
+        return middle;
+}
+
+/* NULL: no memory. */
+static struct stook_span *take_cut(unsigned node, size_t lead, size_t bytes, size_t align)
+{
+        size_t page = stook_os_page_bytes();
+        struct stook_span *spares[2] = { stook_meta_span_new(), stook_meta_span_new() };
+        struct stook_span *span = NULL;
+
+        if (spares[0] && spares[1])
+                span = stook_span_take(node, lead + bytes + page, align);
+        if (span) {
+                stook_lock_forbid_waits();      /* this thread owns three spans */
+                span = cut_three(span, lead, bytes, spares);
+                span->use.guarded = 1;
+                close_page(span->start - page);
+                close_page(span->start + bytes);
+                stook_lock_allow_waits();
+        }
+        for (unsigned i = 0; i < 2; i++)
+                if (spares[i])
+                        stook_meta_span_free(spares[i]);
+        return span;
+}
+
+struct stook_span *stook_span_take_guarded(unsigned node, size_t bytes, size_t align)
+{
+        size_t page = stook_os_page_bytes(), lead = align > page ? align : page;
+
+        if (!bytes || bytes > PTRDIFF_MAX - lead - 2 * page)
+                return NULL;
+        bytes = (bytes + page - 1) & ~(page - 1);
+        if (lead + bytes + page <= STOOK_SPAN_OWN_MAPPING)
+                return take_cut(node, lead, bytes, align);
+        return stook_own_take(&stook_pages_nodes[node], bytes, lead, page);
+}
+
+static void give_open(struct stook_span *span, uintptr_t page)
+{
+        if (stook_os_enable((void *)page, stook_os_page_bytes()))
+                stook_span_give(span);
+}
+
+void stook_span_give_guarded(struct stook_span *span)
+{
+        size_t page = stook_os_page_bytes();
+        struct stook_span *front, *behind;
+
+        if (!span->use.guarded) {
+                stook_span_give(span);
+                return;
+        }
+        front = stook_entry_span(stook_pagemap_get(span->start - page));
+        behind = stook_entry_span(stook_pagemap_get(span->start + span->bytes));
+        give_open(front, span->start - page);
+        give_open(behind, span->start + span->bytes);
+        stook_span_give(span);
+}

@@ -1,0 +1,283 @@
+/*
+ * Purpose: huge pages, see huge.h.
+ */
+#include "os/os.h"
+#include "pages/huge.h"
+#include "pages/pagemap.h"
+#include "pages/pages_node.h"
+
+/*
+ * By default, from so much in use on, by kind. A huge page that is got for small requests is
+ * resident before all of it is in use: 2 MiB at most, below a thirtieth. Memory is looked at from
+ * the half of it on.
+ */
+static const size_t used_least[STOOK_HUGE_KINDS] = {
+        [STOOK_HUGE_SMALL] = (size_t)64 << 20,
+        [STOOK_HUGE_LARGE] = (size_t)32 << 20,
+};
+#define LOOKS      16                   /* pages looked at, of what was got before */
+#define LOOKS_USED 14                   /* so many were written where memory is dense */
+#define ONE_IN     8                    /* not advised, so that there is something to look at */
+#define FREE_PART  8                    /* a huge page with less of it free is mostly used */
+/*
+ * Advice against one huge page parts a mapping in three. The system allows 65,530 mappings; half of
+ * them are left to the program.
+ */
+#define BREAKS_MOST 16384
+#define MAP_RANGE  ((size_t)1 << 40)    /* the largest range; what lies beyond has small pages */
+#define PAGES_BITS 28                   /* of stook_huge_kind.last: pages; above: page number */
+
+enum stook_thp stook_pages_thp = STOOK_THP_AUTO;
+
+static uint64_t advised[MAP_RANGE / STOOK_HUGE_PAGE / 64] STOOK_MOSTLY_UNUSED;
+static uint32_t breaks;                 /* atomic, relaxed: more were broken than made whole */
+static uint32_t refused;                /* atomic, relaxed: 1: the system has no huge pages */
+static uint32_t any;                    /* atomic, relaxed: 1: some were asked for */
+
+void stook_pages_set_thp(enum stook_thp policy)
+{
+        stook_pages_thp = policy;
+}
+
+/* ---- the map ---- */
+
+static uintptr_t down(uintptr_t addr)
+{
+        return addr & ~(uintptr_t)(STOOK_HUGE_PAGE - 1);
+}
+
+static uintptr_t up(uintptr_t addr)
+{
+        return down(addr + STOOK_HUGE_PAGE - 1);
+}
+
+/* The word of an address's bit; NULL: there is none. */
+static uint64_t *word_of(uintptr_t addr, uint64_t *bit)
+{
+        size_t n = (addr - stook_range.base) / STOOK_HUGE_PAGE;
+
+        *bit = UINT64_C(1) << n % 64;
+        return n < MAP_RANGE / STOOK_HUGE_PAGE ? &advised[n / 64] : NULL;
+}
+
+bool stook_huge_is_advised(uintptr_t addr)
+{
+        uint64_t bit, *word = word_of(addr, &bit);
+
+        return word && __atomic_load_n(word, __ATOMIC_RELAXED) & bit;
+}
+
+static void mark(uintptr_t addr, bool huge)
+{
+        uint64_t bit, *word = word_of(addr, &bit);
+
+        if (word && huge)
+                __atomic_fetch_or(word, bit, __ATOMIC_RELAXED);
+        else if (word)
+                __atomic_fetch_and(word, ~bit, __ATOMIC_RELAXED);
+}
+
+static void advise(uintptr_t start, uintptr_t end)
+{
+        if (!stook_os_advise((void *)start, end - start, STOOK_OS_HUGEPAGE)) {
+                __atomic_store_n(&refused, 1, __ATOMIC_RELAXED);
+                return;
+        }
+        __atomic_store_n(&any, 1, __ATOMIC_RELAXED);
+        for (; start < end; start += STOOK_HUGE_PAGE)
+                mark(start, true);
+}
+
+bool stook_huge_any(void)
+{
+        return __atomic_load_n(&any, __ATOMIC_RELAXED);
+}
+
+/* ---- what is asked for ---- */
+
+/*
+ * Pages that were never written are all zero; so are some others, and then there are fewer huge
+ * pages. (mincore would tell which are resident, but filters of system calls may kill for it.)
+ */
+static bool is_written(uintptr_t page)
+{
+        static const uint16_t at[] = { 0, 2532, 972, 3504 };
+
+        for (unsigned i = 0; i < sizeof(at) / sizeof(*at); i++)
+                if (stook_os_word_is_set((uint32_t *)(page + at[i])))
+                        return true;
+        return false;
+}
+
+/* The looks lie irregularly, or objects of one size would all be looked at in one place. */
+static bool is_dense(uintptr_t start, size_t bytes)
+{
+        size_t page = stook_os_page_bytes(), pages = bytes / page;
+        unsigned used = 0;
+
+        for (uint32_t i = 1; i <= LOOKS; i++) {
+                uint64_t at = (uint64_t)(uint32_t)(i * 2654435769u) * pages >> 32;
+
+                used += is_written(start + at * page);
+                if (used + LOOKS - i < LOOKS_USED)
+                        return false;
+        }
+        return true;
+}
+
+static bool is_auto(const struct stook_pages_node *node, size_t least)
+{
+        return stook_pages_thp == STOOK_THP_AUTO && !stook_ranges_limited() &&
+               !__atomic_load_n(&refused, __ATOMIC_RELAXED) &&
+               __atomic_load_n(&node->taken_bytes, __ATOMIC_RELAXED) >= least;
+}
+
+static struct stook_huge_kind *kind_of(struct stook_pages_node *node, size_t bytes)
+{
+        return &node->huge.kind[bytes < STOOK_HUGE_PAGE ? STOOK_HUGE_SMALL : STOOK_HUGE_LARGE];
+}
+
+/* One in ONE_IN requests says no. */
+static bool is_dense_kind(struct stook_huge_kind *kind)
+{
+        return __atomic_add_fetch(&kind->asked, 1, __ATOMIC_RELAXED) % ONE_IN &&
+               __atomic_load_n(&kind->found, __ATOMIC_RELAXED) == STOOK_HUGE_DENSE;
+}
+
+static void learn(struct stook_huge_kind *kind, uintptr_t start, size_t bytes)
+{
+        uint32_t found = is_dense(start, bytes) ? STOOK_HUGE_DENSE : STOOK_HUGE_SPARSE;
+
+        __atomic_store_n(&kind->found, found, __ATOMIC_RELAXED);
+}
+
+/* Looks at the last memory of its kind that was not advised, once. */
+static void look(struct stook_huge_kind *kind)
+{
+        uint64_t last = __atomic_exchange_n(&kind->last, 0, __ATOMIC_RELAXED);
+        size_t page = stook_os_page_bytes();
+
+        if (last)
+                learn(kind, (last >> PAGES_BITS) * page,
+                      (last & ((UINT64_C(1) << PAGES_BITS) - 1)) * page);
+}
+
+bool stook_huge_wanted(struct stook_pages_node *node, size_t bytes)
+{
+        struct stook_huge_kind *kind = kind_of(node, bytes);
+        size_t least = used_least[kind - node->huge.kind];
+
+        if (stook_pages_thp == STOOK_THP_ALWAYS)
+                return true;
+        if (!is_auto(node, least / 2))
+                return false;
+        look(kind);
+        return is_auto(node, least) && is_dense_kind(kind);
+}
+
+void stook_huge_grown(struct stook_pages_node *node, size_t request, uintptr_t start, size_t bytes,
+                      bool huge)
+{
+        size_t page = stook_os_page_bytes();
+
+        if (stook_pages_thp == STOOK_THP_NEVER)
+                stook_os_advise((void *)start, bytes, STOOK_OS_NOHUGEPAGE);
+        else if (huge && start % STOOK_HUGE_PAGE == 0 && bytes % STOOK_HUGE_PAGE == 0)
+                advise(start, start + bytes);
+        else if (huge)
+                stook_os_advise((void *)start, bytes, STOOK_OS_HUGEPAGE);
+        else if (bytes / page >> PAGES_BITS == 0)
+                __atomic_store_n(&kind_of(node, request)->last,
+                                 (uint64_t)(start / page) << PAGES_BITS | bytes / page,
+                                 __ATOMIC_RELAXED);
+}
+
+bool stook_huge_own_wanted(struct stook_pages_node *node, uintptr_t start, size_t have, size_t more)
+{
+        struct stook_huge_kind *kind = &node->huge.kind[STOOK_HUGE_LARGE];
+
+        if (stook_pages_thp == STOOK_THP_ALWAYS)
+                return true;
+        if (!is_auto(node, 0) || more < STOOK_HUGE_PAGE)
+                return false;
+        return have ? is_dense(start, have) : is_dense_kind(kind);
+}
+
+void stook_huge_own_given(struct stook_pages_node *node, uintptr_t start, size_t bytes)
+{
+        if (is_auto(node, 0) && bytes)
+                learn(&node->huge.kind[STOOK_HUGE_LARGE], start, bytes);
+}
+
+/* ---- what a purge breaks ---- */
+
+/* A part of the huge page at @addr is purged. */
+static void break_one(uintptr_t addr)
+{
+        if (!stook_huge_is_advised(addr) ||
+            __atomic_load_n(&breaks, __ATOMIC_RELAXED) >= BREAKS_MOST)
+                return;
+        mark(addr, false);
+        __atomic_fetch_add(&breaks, 1, __ATOMIC_RELAXED);
+        stook_os_advise((void *)addr, STOOK_HUGE_PAGE, STOOK_OS_NOHUGEPAGE);
+}
+
+/* Memory without content may be used by requests of any kind. */
+static bool is_for_any(const struct stook_pages_node *node)
+{
+        unsigned found[3] = { 0 };
+
+        for (unsigned i = 0; i < STOOK_HUGE_KINDS; i++)
+                found[__atomic_load_n(&node->huge.kind[i].found, __ATOMIC_RELAXED)]++;
+        return found[STOOK_HUGE_DENSE] && !found[STOOK_HUGE_SPARSE];
+}
+
+/* These huge pages are purged whole. Those that were broken, or were small, come back huge. */
+static void make_whole(uintptr_t start, uintptr_t end)
+{
+        uint32_t have = __atomic_load_n(&breaks, __ATOMIC_RELAXED), made = 0;
+
+        for (uintptr_t at = start; at < end; at += STOOK_HUGE_PAGE)
+                made += !stook_huge_is_advised(at);
+        if (!made)
+                return;
+        advise(start, end);
+        __atomic_compare_exchange_n(&breaks, &have, have > made ? have - made : 0, false,
+                                    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
+void stook_huge_purge(struct stook_pages_node *node, uintptr_t start, size_t bytes)
+{
+        uintptr_t end = start + bytes, first = up(start), last = down(end);
+
+        if (stook_pages_thp != STOOK_THP_AUTO && stook_pages_thp != STOOK_THP_ALWAYS)
+                return;
+        if (start < first)
+                break_one(down(start));
+        if (last < end && (last >= first || last > start))
+                break_one(last);
+        if (first < last && is_auto(node, used_least[STOOK_HUGE_LARGE]) && is_for_any(node))
+                make_whole(first, last);
+}
+
+bool stook_huge_is_mostly_used(struct stook_pages_node *node, const struct stook_span *span)
+{
+        uintptr_t from = down(span->start), to = from + STOOK_HUGE_PAGE, at = from;
+        size_t free_bytes = 0;
+
+        if (span->start + span->bytes > to || !stook_huge_is_advised(from))
+                return false;
+        /* The last page of a free span leads to it; those before it may lead nowhere. */
+        while (at < to && free_bytes < STOOK_HUGE_PAGE / FREE_PART) {
+                const struct stook_span *s = stook_pages_free_at(node, at);
+                uintptr_t end = s ? s->start + s->bytes : 0;
+
+                if (!s || at < s->start || at >= end) {
+                        at += STOOK_MAP_PAGE;
+                        continue;
+                }
+                free_bytes += (end < to ? end : to) - (s->start > from ? s->start : from);
+                at = end;
+        }
+        return free_bytes < STOOK_HUGE_PAGE / FREE_PART;
+}

@@ -1,0 +1,11 @@
+// aborts: stook: double free: pointer 0x* (cache malloc-64, slab 0x* offset 0): it is free in the main sheaf of a slot
+#include "harden.h"
+
+void misuse(void);
+void misuse(void)
+{
+        void *object = stook_malloc(50);
+
+        stook_free(object);
+        object = stook_realloc(object, 60);
+}

@@ -1,0 +1,14 @@
+// aborts: stook: double free: pointer 0x* (cache victim, slab 0x* offset 0): it is free in its slab already, or was never handed out
+#include "harden.h"
+
+void misuse(void);
+void misuse(void)
+{
+        struct stook_cache_args args = { .args_size = sizeof(args), .flags = STOOK_NO_SHEAVES };
+        struct stook_cache *cache = stook_cache_create("victim", 64, &args);
+        void *object = stook_cache_alloc(cache), *other = stook_cache_alloc(cache);
+
+        (void)other;
+        stook_cache_free(cache, object);
+        stook_cache_free(cache, object);
+}

@@ -1,0 +1,244 @@
+/*
+ * Proves when huge pages are asked for, and which of them a purge breaks: memory that was written
+ * before lets later memory be huge, memory that was not does not; a purge of a part is told, and
+ * memory that is purged whole comes back huge; small free parts of huge pages in use stay. What
+ * the system makes of the advice is not looked at.
+ */
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include "pages_env.h"
+#include "pages/pages_node.h"
+
+#define MIB   ((size_t)1 << 20)
+#define SPANS 512
+#define PIECE ((size_t)300 << 10)
+
+static struct stook_pages_node *node = &stook_pages_nodes[0];
+static struct stook_span *spans[SPANS];
+static unsigned taken;
+
+static struct stook_span *take(size_t bytes, bool written)
+{
+        struct stook_span *span = stook_span_take(0, bytes, 0);
+
+        assert_non_null(span);
+        span->kind = STOOK_SPAN_LARGE;
+        if (written)
+                memset((void *)span->start, 7, bytes);
+        return span;
+}
+
+static void take_pieces(size_t until, bool written)
+{
+        while (stook_pages_taken(0) < until) {
+                assert_true(taken < SPANS);
+                spans[taken++] = take(PIECE, written);
+        }
+}
+
+static unsigned advised_pieces(void)
+{
+        unsigned n = 0;
+
+        for (unsigned i = 0; i < taken; i++)
+                n += stook_huge_is_advised(spans[i]->start);
+        return n;
+}
+
+static void give_all(void)
+{
+        while (taken)
+                stook_span_give(spans[--taken]);
+        assert_sound();
+}
+
+static uint32_t found(unsigned kind)
+{
+        return node->huge.kind[kind].found;
+}
+
+static void what_is_not_written_stays_small(void **state)
+{
+        (void)state;
+        take_pieces(100 * MIB, false);
+        assert_int_equal(found(STOOK_HUGE_SMALL), STOOK_HUGE_SPARSE);
+        assert_int_equal(advised_pieces(), 0);
+        give_all();
+}
+
+static void a_small_process_asks_for_none(void **state)
+{
+        (void)state;
+        take_pieces(24 * MIB, true);
+        assert_int_equal(found(STOOK_HUGE_SMALL), STOOK_HUGE_UNKNOWN);
+        assert_int_equal(advised_pieces(), 0);
+        give_all();
+}
+
+static void what_is_written_becomes_huge(void **state)
+{
+        (void)state;
+        take_pieces(100 * MIB, true);
+        assert_int_equal(found(STOOK_HUGE_SMALL), STOOK_HUGE_DENSE);
+        assert_in_range(advised_pieces(), 8 * MIB / PIECE, taken);
+        give_all();
+}
+
+/* In huge pages, however large the process is. */
+static struct stook_span *huge_span(size_t bytes)
+{
+        struct stook_span *span;
+
+        stook_pages_set_thp(STOOK_THP_ALWAYS);
+        span = take(bytes, false);
+        stook_pages_set_thp(STOOK_THP_AUTO);
+        assert_int_equal(span->start % (2 * MIB), 0);
+        assert_true(stook_huge_is_advised(span->start));
+        return span;
+}
+
+static void give_part(struct stook_span *span, size_t left)
+{
+        assert_true(stook_span_resize(span, left));
+}
+
+static void a_purge_of_a_part_breaks_one(void **state)
+{
+        struct stook_span *span = huge_span(16 * MIB);
+        uintptr_t start = span->start;
+
+        (void)state;
+        give_part(span, 15 * MIB + (512 << 10));
+        assert_true(stook_huge_is_advised(start + 14 * MIB));
+        assert_int_equal(stook_pages_purge(0), 512 << 10);
+        assert_false(stook_huge_is_advised(start + 14 * MIB));
+        for (size_t at = 0; at < 14 * MIB; at += 2 * MIB)
+                assert_true(stook_huge_is_advised(start + at));
+        stook_span_give(span);
+        assert_sound();
+}
+
+static void what_is_purged_whole_becomes_huge_again(void **state)
+{
+        struct stook_span *used = huge_span(30 * MIB), *more = huge_span(10 * MIB);
+        struct stook_span *span = huge_span(6 * MIB), *behind = huge_span(2 * MIB);
+        uintptr_t start = span->start;
+
+        (void)state;
+        give_part(span, 3 * MIB);
+        stook_pages_purge(0);
+        assert_false(stook_huge_is_advised(start + 2 * MIB));
+        node->huge.kind[STOOK_HUGE_LARGE].found = STOOK_HUGE_DENSE;
+        node->huge.kind[STOOK_HUGE_SMALL].found = STOOK_HUGE_UNKNOWN;
+        assert_true(stook_span_resize(span, 6 * MIB));
+        stook_span_give(span);
+        stook_pages_purge(0);
+        assert_true(stook_huge_is_advised(start + 2 * MIB));
+        stook_span_give(behind);
+        stook_span_give(more);
+        stook_span_give(used);
+        assert_sound();
+}
+
+/* What a fault makes resident is purged, though it was never handed out. */
+static void untouched_memory_goes_with_the_rest(void **state)
+{
+        struct stook_span *span = huge_span(5 * MIB);
+
+        (void)state;
+        assert_int_equal(span->state, STOOK_SPAN_ZERO);
+        stook_pages_set_decay_ms(3600000);
+        give_part(span, 4 * MIB);
+        assert_int_equal(stook_pages_purge(0), 2 * MIB);
+        stook_pages_set_decay_ms(1000);
+        stook_span_give(span);
+        assert_sound();
+}
+
+static size_t dirty(void)
+{
+        return node->bins[STOOK_SET_DIRTY].bytes;
+}
+
+static void small_parts_of_what_is_in_use_stay(void **state)
+{
+        struct stook_span *span = huge_span(16 * MIB);
+
+        (void)state;
+        stook_pages_set_decay_ms(0);            /* all that is dirty is old */
+        give_part(span, 16 * MIB - (128 << 10));
+        stook_pages_age();
+        assert_int_equal(dirty(), 128 << 10);
+        assert_true(stook_huge_is_advised(span->start + 14 * MIB));
+        give_part(span, 16 * MIB - (384 << 10));
+        stook_pages_age();
+        assert_int_equal(dirty(), 0);
+        assert_false(stook_huge_is_advised(span->start + 14 * MIB));
+        stook_pages_set_decay_ms(1000);
+        stook_span_give(span);
+        assert_sound();
+}
+
+static void own_mappings_are_looked_at(void **state)
+{
+        struct stook_span *span = take(40 * MIB, false);
+
+        (void)state;
+        assert_true(span->own_mapping);
+        stook_span_give(span);
+        assert_int_equal(found(STOOK_HUGE_LARGE), STOOK_HUGE_SPARSE);
+        span = take(40 * MIB, true);
+        stook_span_give(span);
+        assert_int_equal(found(STOOK_HUGE_LARGE), STOOK_HUGE_DENSE);
+}
+
+/* False: the system has no huge pages, and refuses the advice. */
+static bool has_huge_pages(void)
+{
+        void *at = mmap(NULL, 4 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        bool has = at != MAP_FAILED && !madvise(at, 4 * MIB, MADV_HUGEPAGE);
+
+        if (at != MAP_FAILED)
+                munmap(at, 4 * MIB);
+        return has && stook_os_page_bytes() == 4096;
+}
+
+/* Each in a process of its own: what was got before counts. */
+static int alone(const struct CMUnitTest *test)
+{
+        pid_t child;
+        int status;
+
+        fflush(NULL);
+        child = fork();
+        if (!child) {
+                int failed = 1;
+
+                if (stook_pages_start())
+                        failed = _cmocka_run_group_tests(test->name, test, 1, NULL, NULL);
+                exit(failed != 0);
+        }
+        return child < 0 || waitpid(child, &status, 0) != child || status;
+}
+
+int main(void)
+{
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(a_small_process_asks_for_none),
+                cmocka_unit_test(what_is_not_written_stays_small),
+                cmocka_unit_test(what_is_written_becomes_huge),
+                cmocka_unit_test(own_mappings_are_looked_at),
+                cmocka_unit_test(untouched_memory_goes_with_the_rest),
+                cmocka_unit_test(a_purge_of_a_part_breaks_one),
+                cmocka_unit_test(what_is_purged_whole_becomes_huge_again),
+                cmocka_unit_test(small_parts_of_what_is_in_use_stay),
+        };
+        int failed = 0;
+
+        if (!has_huge_pages())
+                return 77;
+        for (unsigned i = 0; i < sizeof(tests) / sizeof(*tests); i++)
+                failed |= alone(&tests[i]);
+        return failed;
+}
