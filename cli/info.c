@@ -129,7 +129,7 @@ const char *info_debug(const struct heap_cache *c, char letters[16])
         static const struct { uint64_t flag; char letter; } modes[] = {
                 { STOOK_DEBUG_F, 'F' }, { STOOK_DEBUG_Z, 'Z' }, { STOOK_DEBUG_P, 'P' },
                 { STOOK_DEBUG_U, 'U' }, { STOOK_DEBUG_T, 'T' }, { STOOK_DEBUG_A, 'A' },
-                { STOOK_DEBUG_Q, 'Q' },
+                { STOOK_DEBUG_Q, 'Q' }, { STOOK_DEBUG_V, 'V' },
         };
         char *at = letters;
 

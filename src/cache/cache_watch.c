@@ -11,6 +11,7 @@
 #include "cache/cache_observe.h"
 #include "debug/fail.h"
 #include "debug/quarantine.h"
+#include "os/checker.h"
 #include "os/os.h"
 #include "pages/pagemap.h"
 #include "slot/slot_node.h"
@@ -20,6 +21,8 @@ uint32_t stook_watch_wanted(const char *name, uint64_t own, uint64_t *debug)
         bool fails, hardened;
 
         *debug = own | stook_debug_wanted(name);
+        if (!*debug && stook_checker_is_on())
+                *debug = STOOK_DEBUG_CHECKED;
         fails = (*debug & STOOK_DEBUG_A) || stook_fail_wants(name);
         hardened = !*debug && stook_is_hardened(STOOK_HARDEN_OBJECTS);
         return stook_cache_options.watch | (*debug ? STOOK_WATCH_DEBUG : 0) |
@@ -29,7 +32,7 @@ uint32_t stook_watch_wanted(const char *name, uint64_t own, uint64_t *debug)
 bool stook_watch_is_asked(void)
 {
         return stook_cache_options.watch || stook_debug_is_asked() || stook_fail_is_asked() ||
-               stook_is_hardened(STOOK_HARDEN_OBJECTS);
+               stook_checker_is_on() || stook_is_hardened(STOOK_HARDEN_OBJECTS);
 }
 
 /* For the funnel: the objects are zeroed here, and the size is nothing to it. */
@@ -181,10 +184,14 @@ void stook_watch_free(struct stook_cache *cache, void *object, uint64_t how)
         if (freed == STOOK_DEBUG_KEPT)
                 return;
         stook_observe_free(cache, object);
-        if (freed == STOOK_DEBUG_GOES)
+        if (freed == STOOK_DEBUG_GOES) {
                 stook_free_shown(cache, object, inner(how));
-        else
-                stook_quarantine_put(object, cache->slabs.stride, how & STOOK_HOW_NOLOCK, leave);
+                return;
+        }
+        /* A program under a checker has the limits that it has without. */
+        if ((cache->debug.flags & STOOK_DEBUG_V) && stook_cache_is_accounted(cache))
+                stook_account_uncharge(cache, 1, &object);
+        stook_quarantine_put(object, cache->slabs.stride, how & STOOK_HOW_NOLOCK, leave);
 }
 
 void stook_watch_free_bulk(struct stook_cache *cache, size_t n, void **objects, uint64_t how)

@@ -184,7 +184,8 @@ STOOK_COLD void stook_debug_report(const struct stook_debug *debug, enum stook_f
         about.slab = slab_of(object, &about.offset);
         if (stook_slab_object_made(debug->slabs, object))
                 add_tracks(debug, object, &about);
-        if (wrong && wrong->at) {
+        /* What is closed may not be looked at. */
+        if (wrong && wrong->at && !(debug->flags & STOOK_DEBUG_V)) {
                 about.bad = wrong->at;
                 about.expected = wrong->expected;
                 about.found = *wrong->at;

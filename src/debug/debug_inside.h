@@ -65,6 +65,15 @@ void stook_debug_fill_zones(const struct stook_debug *debug, void *object, size_
                             uint8_t byte);
 void stook_debug_poison(const struct stook_debug *debug, void *object);
 
+/* ---- debug_checker.c: what a memory checker is told, if there is one ---- */
+/* Before an object is made: its stride is open, for a slab may lie where closed bytes were. */
+void stook_debug_open(const struct stook_debug *debug, void *object);
+/* It was made: closed is what no user may use, and no layer touches. */
+void stook_debug_close(const struct stook_debug *debug, void *object);
+void stook_debug_tell_alloc(const struct stook_debug *debug, void *object);
+void stook_debug_tell_resize(const struct stook_debug *debug, void *object, size_t to);
+void stook_debug_tell_free(const struct stook_debug *debug, void *object);
+
 /* Reports. @found: always returns. @wrong, @detail: may be NULL. */
 STOOK_COLD void stook_debug_report(const struct stook_debug *debug, enum stook_fault fault,
                                    const void *object, const struct stook_wrong *wrong,

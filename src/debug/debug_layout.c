@@ -23,10 +23,16 @@ static size_t tail_bytes(uint64_t flags)
         return flags & STOOK_DEBUG_U ? sizeof(struct stook_debug_tail) : STOOK_TAIL_BYTES;
 }
 
+/* Those of V have no content: they are closed. */
+static bool has_zones(uint64_t flags)
+{
+        return flags & (STOOK_DEBUG_Z | STOOK_DEBUG_V);
+}
+
 /* Bytes behind the words, without the room that alignment leaves. */
 static size_t behind(uint64_t flags)
 {
-        return (flags & STOOK_DEBUG_Z ? 2 * ZONE_BYTES : 0) + tail_bytes(flags);
+        return (has_zones(flags) ? 2 * ZONE_BYTES : 0) + tail_bytes(flags);
 }
 
 /* O: as the kernel's letter, which drops the modes that need room. */
@@ -42,14 +48,16 @@ size_t stook_debug_init(struct stook_debug *debug, const struct stook_debug_args
 {
         size_t words_end = round_up(args->words_end, 8), stride, room;
         uint64_t flags = without_more_pages(args->flags, words_end, args->align);
-        bool zones = flags & STOOK_DEBUG_Z;
+        bool zones = has_zones(flags);
 
         *debug = (struct stook_debug){
                 .flags = flags, .slabs = args->slabs, .name = args->name,
                 .object_bytes = (uint32_t)args->object_bytes, .words = (uint32_t)args->words,
                 .words_end = (uint32_t)words_end, .hidden = (uint32_t)args->hidden,
                 .tail = (uint32_t)(words_end + (zones ? ZONE_BYTES : 0)),
-                .accounted = args->accounted, .poisons = args->poisons && (flags & STOOK_DEBUG_P),
+                .accounted = args->accounted,
+                .poisons = (flags & STOOK_DEBUG_P) && !args->stable && !args->ctor,
+                .closes = (flags & STOOK_DEBUG_V) && !args->stable,
                 .ctor = args->ctor, .ctor_data = args->ctor_data,
         };
         stride = round_up(words_end + behind(flags), args->align);

@@ -5,7 +5,7 @@
  *   F  states of objects, and sizes that frees name      U  which threads allocated and freed it
  *   Z  red zones before and behind an object             T  a line for each allocation and free
  *   P  poison in free objects                            Q  freed objects wait before reuse
- *   A  marks the cache for fault injection
+ *   A  marks the cache for fault injection               V  a memory checker is told: of others
  * Place: called by cache (cache_watch.c), malloc and inspect; calls slab for what is out of a slab,
  *  stack, pages and report. It knows no cache: a cache has a struct stook_debug in itself.
  *
@@ -46,6 +46,10 @@
 
 /* Of STOOK_DEBUG only: no mode that makes an object need more pages. */
 #define STOOK_DEBUG_O (UINT64_C(1) << 23)
+/* A memory checker is told of each object (os/checker.h). Of caches that have no other mode. */
+#define STOOK_DEBUG_V (UINT64_C(1) << 24)
+/* With it: a late use finds no new user, and sizes are known. */
+#define STOOK_DEBUG_CHECKED (STOOK_DEBUG_V | STOOK_DEBUG_Q | STOOK_DEBUG_F)
 /* What a cache may be made with. */
 #define STOOK_DEBUG_FLAGS \
         (STOOK_DEBUG_F | STOOK_DEBUG_Z | STOOK_DEBUG_P | STOOK_DEBUG_U | STOOK_DEBUG_T | \
@@ -63,6 +67,7 @@ struct stook_debug {
         uint32_t left;                  /* bytes of the red zone before an object; 0: none */
         bool     accounted;             /* the first word is the group's */
         bool     poisons;               /* no constructor and no reader cares for free objects */
+        bool     closes;                /* with V: free objects are closed to the program */
         void   (*ctor)(void *object, void *ctor_data);
         void    *ctor_data;
 };
@@ -72,7 +77,8 @@ struct stook_debug_args {
         const char *name;
         struct stook_slabs *slabs;
         size_t object_bytes, words, words_end, hidden, align;
-        bool accounted, poisons;
+        bool accounted;
+        bool stable;                    /* readers look at free objects */
         void (*ctor)(void *object, void *ctor_data);
         void *ctor_data;
 };

@@ -53,12 +53,14 @@ void stook_debug_make(void *object, void *data)
 {
         const struct stook_debug *debug = data;
 
+        stook_debug_open(debug, object);
         memset(stook_tail(debug, object), 0,
                debug->flags & STOOK_DEBUG_U ? sizeof(struct stook_debug_tail) : STOOK_TAIL_BYTES);
         stook_debug_fill_zones(debug, object, debug->object_bytes, STOOK_BYTE_FREE);
         stook_debug_poison(debug, object);
         if (debug->ctor)
                 debug->ctor(object, debug->ctor_data);
+        stook_debug_close(debug, object);
         stook_debug_set_state(debug, object, STOOK_STATE_FREE);
 }
 
@@ -86,6 +88,7 @@ bool stook_debug_alloc(const struct stook_debug *debug, void *object, size_t byt
         tail->word = group_word(debug, object);
         stook_debug_fill_zones(debug, object, bytes, STOOK_BYTE_LIVE);
         track(debug, object, ALLOCATED);
+        stook_debug_tell_alloc(debug, object);
         stook_debug_set_state(debug, object, STOOK_STATE_LIVE);
         trace(debug, "alloc", object, bytes);
         return true;
@@ -183,6 +186,7 @@ enum stook_debug_freed stook_debug_free(const struct stook_debug *debug, void *o
         if (!how.waited)
                 track(debug, object, FREED);
         trace(debug, "free", object, stook_tail(debug, object)->requested);
+        stook_debug_tell_free(debug, object);
         stook_debug_poison(debug, object);
         stook_debug_fill_zones(debug, object, debug->object_bytes, STOOK_BYTE_FREE);
         stook_debug_set_state(debug, object, waits ? STOOK_STATE_QUARANTINED : STOOK_STATE_FREE);
@@ -232,6 +236,7 @@ bool stook_debug_resize(const struct stook_debug *debug, void *object, size_t by
         if (!begin_free(debug, object, STOOK_STATE_LIVE) ||
             !is_good(debug, object, (struct stook_debug_free){ 0 }))
                 return false;
+        stook_debug_tell_resize(debug, object, bytes);
         stook_tail(debug, object)->requested = (uint32_t)bytes;
         stook_debug_fill_zones(debug, object, bytes, STOOK_BYTE_LIVE);
         track(debug, object, ALLOCATED);

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "debug/debug_modes.h"
+#include "os/checker.h"
 #include "os/os.h"
 
 #define VARIABLE "STOOK_DEBUG"
@@ -21,11 +22,13 @@
 #define DEFAULT_MODES (STOOK_DEBUG_F | STOOK_DEBUG_Z | STOOK_DEBUG_P | STOOK_DEBUG_U)
 /* Enough for a pause between a free and a late write in most programs. Arbitrary. */
 #define QUARANTINE_BYTES ((uint64_t)1 << 20)
+/* Memory checkers have as much for malloc's objects, or more. */
+#define QUARANTINE_CHECKED ((uint64_t)16 << 20)
 #define QUARANTINE_MOST  ((uint64_t)1 << 40)
 #define TAKES "LETTERS[,CACHE...][;...], letters of FZPUTAO and Q[=BYTES], or -"
 
 static char text[TEXT_MAX];             /* empty: nothing is asked */
-static uint64_t quarantine = QUARANTINE_BYTES;
+static uint64_t quarantine;             /* 0: the text does not say */
 static uint64_t matched;                /* atomic: bit i: name i */
 static uint32_t reader;                 /* the process that read it: children tell nothing */
 
@@ -179,7 +182,9 @@ uint64_t stook_debug_wanted(const char *name)
 
 uint64_t stook_debug_quarantine_bytes(void)
 {
-        return quarantine;
+        if (quarantine)
+                return quarantine;
+        return stook_checker_is_on() ? QUARANTINE_CHECKED : QUARANTINE_BYTES;
 }
 
 void stook_debug_tell_unused(void)

@@ -2,6 +2,7 @@
  * Purpose: see options.h.
  *   STOOK_ON_FAULT=abort|log|isolate     what follows a report
  *   STOOK_DEBUG=LETTERS[,CACHE...][;...] debug modes: debug/debug_options.c
+ *   STOOK_CHECKER=0|1                    tell Valgrind and ASan which objects are free
  *   STOOK_HARDEN=NAME[,NAME...]         hardening: harden/harden_options.c
  *   STOOK_REPORT_JSON=FILE              each report as a line of JSON, too
  *   STOOK_SYMBOLIZER=PATH               the command that names functions and lines in reports
@@ -28,6 +29,7 @@
 #include "group/group.h"
 #include "harden/harden.h"
 #include "life/options.h"
+#include "os/checker.h"
 #include "os/os.h"
 #include "pages/policy.h"
 #include "report/report.h"
@@ -78,6 +80,7 @@ void stook_options_read(void)
         stook_os_env_check_spelling();
         if (number("STOOK_MAP_NAMES", 1, 0, "0 or 1"))
                 stook_os_name_mappings();
+        stook_checker_detect((int)number("STOOK_CHECKER", 1, -1, "0 or 1"));
         stook_debug_read_options();
         stook_fail_read_options();
         stook_harden_read_options();

@@ -14,6 +14,7 @@
 #include "harden/harden.h"
 #include "malloc/large.h"
 #include "malloc/malloc.h"
+#include "os/checker.h"
 #include "os/os.h"
 #include "pages/policy.h"
 #include "slot/slot_node.h"
@@ -111,6 +112,13 @@ static struct stook_span *large_take_charged(size_t align, size_t size)
         return span;
 }
 
+/* The pages may be of a slab that was closed to the program (os/checker.h). */
+static void large_open(const struct stook_span *span)
+{
+        if (stook_checker_is_on())
+                stook_checker_open((void *)span->start, span->bytes);
+}
+
 /* Hardening zeroes all that the user may use. */
 static void large_zero(const struct stook_span *span, size_t size, bool asked)
 {
@@ -128,6 +136,7 @@ static void *large_alloc(size_t align, size_t size, bool zeroed)
         if (STOOK_UNLIKELY(!span))
                 return NULL;
         object = (void *)span->start;
+        large_open(span);
         large_zero(span, size, zeroed);
         large_set_kind(span, STOOK_SPAN_LARGE);
         STOOK_PROBE2(large_alloc, object, size);
@@ -276,7 +285,8 @@ void *stook_large_resize(struct stook_span *span, size_t size)
         void *before = (void *)span->start, *object;
         struct stook_record_buffer *b;
 
-        if (stook_is_hardened(STOOK_HARDEN_LARGE))
+        /* A checker knows nothing of pages that are moved, and closed ones may lie behind. */
+        if (stook_is_hardened(STOOK_HARDEN_LARGE) || stook_checker_is_on())
                 return large_replace(span, size);
         if (!stook_observes())
                 return large_resize(span, size);

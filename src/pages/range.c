@@ -3,6 +3,7 @@
  */
 #include "pages/range.h"
 #include "base/compiler.h"
+#include "os/checker.h"
 #include "os/os.h"
 #include "pages/place.h"
 
@@ -76,6 +77,7 @@ static void publish(struct stook_range_record *r, uintptr_t base, size_t size, u
         __atomic_store_n(&r->frontier, round_up(RANGE_SKEW, stook_os_page_bytes()),
                          __ATOMIC_RELAXED);
         __atomic_store_n(&r->state, STATE_READY, __ATOMIC_RELEASE);             /* M1 */
+        stook_checker_add_roots((const void *)base, size);
 }
 
 /*

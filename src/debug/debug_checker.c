@@ -1,0 +1,70 @@
+/*
+ * Purpose: tells a memory checker of others (os/checker.h) what becomes of the objects of a cache
+ * with the mode V. All caches without another mode have it where there is a checker. So a use after
+ * free, an overrun and a leak are found by Valgrind and by ASan, as with their own malloc.
+ * Place: called by debug_object.c at each step of an object.
+ *
+ * Closed are: the red zones, what the user did not ask for, and a free object. Open are the words
+ * of other layers and the tail, for the library goes to them at any time. An object of a
+ * type-stable cache stays open for ever: readers look at it when it is free.
+ * Concurrency: as debug_modes.h I2. What has no user yet, or none any more, is closed before a new
+ *  user has it.
+ */
+#include "debug/debug_inside.h"
+#include "os/checker.h"
+
+static bool tells(const struct stook_debug *debug)
+{
+        return STOOK_UNLIKELY(debug->flags & STOOK_DEBUG_V);
+}
+
+static void close_between(const void *object, size_t from, size_t to)
+{
+        stook_checker_close((const char *)object + from, to - from);
+}
+
+void stook_debug_open(const struct stook_debug *debug, void *object)
+{
+        if (stook_checker_is_on())
+                stook_checker_open((char *)object - debug->left, debug->slabs->stride);
+}
+
+void stook_debug_close(const struct stook_debug *debug, void *object)
+{
+        if (!tells(debug))
+                return;
+        stook_checker_close((char *)object - debug->left, debug->left);
+        if (debug->closes)
+                close_between(object, 0, debug->words);
+        close_between(object, debug->words_end, debug->tail);
+        close_between(object, debug->tail + STOOK_TAIL_BYTES, debug->slabs->stride);
+}
+
+/* Of a malloc of no bytes one may be used. */
+static size_t usable(size_t requested)
+{
+        return requested ? requested : 1;
+}
+
+static size_t usable_now(const struct stook_debug *debug, const void *object)
+{
+        return usable(stook_tail(debug, object)->requested);
+}
+
+void stook_debug_tell_alloc(const struct stook_debug *debug, void *object)
+{
+        if (tells(debug) && debug->closes)
+                stook_checker_begin(object, usable_now(debug, object), debug->ctor);
+}
+
+void stook_debug_tell_resize(const struct stook_debug *debug, void *object, size_t to)
+{
+        if (tells(debug) && debug->closes)
+                stook_checker_resize(object, usable_now(debug, object), usable(to));
+}
+
+void stook_debug_tell_free(const struct stook_debug *debug, void *object)
+{
+        if (tells(debug) && debug->closes)
+                stook_checker_end(object, usable_now(debug, object));
+}
