@@ -36,7 +36,7 @@ bool stook_recent_put(struct stook_pages_node *node, struct stook_span *span)
                 return false;
         stook_lock_forbid_waits();
         __atomic_store_n(&span->kind, STOOK_SPAN_MOVING, __ATOMIC_RELAXED);
-        before = __atomic_exchange_n(&node->recent, word, __ATOMIC_ACQ_REL);
+        before = __atomic_exchange_n(&node->recent, word, __ATOMIC_ACQ_REL);    /* M1 */
         if (before)
                 stook_pages_insert_or_pend(node, span_of(before));
         stook_lock_allow_waits();
@@ -53,7 +53,7 @@ struct stook_span *stook_recent_take(struct stook_pages_node *node, size_t bytes
                 stook_recent_flush(node);
                 return NULL;
         }
-        /* If the word came back meanwhile, it means the same again. */
+        /* M1. If the word came back meanwhile, it means the same again. */
         return __atomic_compare_exchange_n(&node->recent, &word, 0, false, __ATOMIC_ACQUIRE,
                                            __ATOMIC_RELAXED)
                        ? span_of(word) : NULL;
@@ -66,7 +66,7 @@ bool stook_recent_flush(struct stook_pages_node *node)
         if (!__atomic_load_n(&node->recent, __ATOMIC_RELAXED))
                 return false;
         stook_lock_forbid_waits();
-        word = __atomic_exchange_n(&node->recent, 0, __ATOMIC_ACQUIRE);
+        word = __atomic_exchange_n(&node->recent, 0, __ATOMIC_ACQUIRE);         /* M1 */
         if (word)
                 stook_pages_insert_or_pend(node, span_of(word));
         stook_lock_allow_waits();

@@ -10,8 +10,8 @@
  *  the descriptors, if it has to make the bins anew (pages_fork.c).
  *  I2 it is one that may stay by the allowance (purge.c) when it is put: below 1 MiB, and nothing
  *  that a give would have purged.
- * Concurrency: one word for each node. To change it is to own what was in it. Its release in put
- *  pairs with the acquire in take and flush.
+ * Concurrency: one word for each node. To change it is to own what was in it. M1: its release
+ *  in put pairs with the acquire in take, flush and the next put.
  */
 #ifndef STOOK_RECENT_H
 #define STOOK_RECENT_H
