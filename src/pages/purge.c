@@ -12,8 +12,9 @@
  *              purge it and fault it in again costs more than all else that an allocation does
  *   shrinking  less than two thirds of what was in use at most lately (swing.h) are in use: the
  *              process may be done, and make no more calls
- *   allowance  dirty bytes that may stay whatever their age: an eighth of what is in use, or
- *              ALLOWANCE, and the larger of retaken and recurring
+ *   allowance  dirty bytes that may stay until they are old: an eighth of what is in use, or
+ *              ALLOWANCE, and the larger of retaken and recurring. In a process that does not
+ *              shrink, and writes large objects (density.h), it is as much as is in use
  *   owed       clean bytes that were taken while more than the allowance was dirty, in pieces that
  *              did not fit. As much is purged whatever its age, or the process keeps both
  *
@@ -25,6 +26,7 @@
 #include "os/os.h"
 #include "pages/meta.h"
 #include "pages/pages_node.h"
+#include "pages/recent.h"
 
 #define DECAY_MS     1000               /* as mimalloc's and jemalloc's order of magnitude */
 #define RECURS_TIMES 3                  /* one more than what recurs is known for */
@@ -42,7 +44,7 @@
  */
 #define SPIKE_END_PART 8
 #define ALLOWANCE    ((size_t)1 << 20)  /* dirty memory that is never purged at once */
-#define KEPT_PART    8                  /* of what is in use; docs/PERFORMANCE.md: 2 and 1 */
+#define KEPT_PART    8                  /* of what is in use */
 
 static uint32_t decay_ms = DECAY_MS;    /* atomic, relaxed */
 
@@ -74,11 +76,11 @@ static size_t drop(struct stook_pages_node *node, struct stook_span *span)
 }
 
 /*
- * Under the lock; @span is in hands. Behind it, in the same huge page, lies memory that was never
- * handed out. A fault made it resident with the rest, so it is purged with the rest.
+ * Under the lock; @span is in hands. Behind it, in the same huge page, may lie memory without
+ * content. A fault of the huge page made it resident with the rest, so it is purged with the rest.
  */
-static void join_untouched(struct stook_pages_node *node, struct stook_span *span,
-                           struct stook_span **spare)
+static void join_clean(struct stook_pages_node *node, struct stook_span *span,
+                       struct stook_span **spare)
 {
         uintptr_t end = span->start + span->bytes;
         size_t room = -end & (STOOK_HUGE_PAGE - 1);
@@ -87,7 +89,7 @@ static void join_untouched(struct stook_pages_node *node, struct stook_span *spa
         if (!room || !stook_huge_any() || !*spare)
                 return;
         after = stook_pages_free_at(node, end);
-        if (after && after->start == end && after->state == STOOK_SPAN_ZERO)
+        if (after && after->start == end && stook_pages_set_of(after) == STOOK_SET_CLEAN)
                 stook_pages_absorb(node, span, after, after->bytes < room ? after->bytes : room,
                                    spare);
 }
@@ -121,13 +123,24 @@ static bool is_shrinking(const struct stook_pages_node *node)
 }
 
 /*
+ * Large objects that are replaced by others of other sizes leave free parts that fit nothing if
+ * much is purged. Fresh memory is then taken beside them. What is written in part is not worth it.
+ */
+static bool keeps_large(const struct stook_pages_node *node)
+{
+        return stook_density_found(&node->density[STOOK_DENSITY_LARGE]) == STOOK_DENSE &&
+               !is_shrinking(node);
+}
+
+/*
  * A program that frees and allocates the same megabytes in turn keeps them while it does so. One
  * that is idle after a spike does not.
  */
 static size_t allowance(const struct stook_pages_node *node)
 {
-        size_t share = __atomic_load_n(&node->taken_bytes, __ATOMIC_RELAXED) / KEPT_PART;
+        size_t share = __atomic_load_n(&node->taken_bytes, __ATOMIC_RELAXED);
 
+        share = keeps_large(node) ? share : share / KEPT_PART;
         return (share > ALLOWANCE ? share : ALLOWANCE) + missed_bytes(node);
 }
 
@@ -144,6 +157,11 @@ static size_t left_by_purge(const struct stook_pages_node *node)
 static size_t dirty_bytes(const struct stook_pages_node *node)
 {
         return __atomic_load_n(&node->bins[STOOK_SET_DIRTY].bytes, __ATOMIC_RELAXED);
+}
+
+bool stook_pages_may_keep(const struct stook_pages_node *node, size_t bytes)
+{
+        return dirty_bytes(node) + bytes <= allowance(node);
 }
 
 /*
@@ -208,7 +226,7 @@ static bool purge_largest(struct stook_pages_node *node)
         else
                 big = NULL;
         if (big)
-                join_untouched(node, big, &spare);
+                join_clean(node, big, &spare);
         stook_lock_forbid_waits();
         stook_pages_unlock(node);
         purged = big && drop(node, big);
@@ -332,7 +350,7 @@ static unsigned drop_oldest(struct stook_pages_node *node, uint32_t now, uint32_
 
                 oldest = locked ? take_oldest(node, now, decay, &spare) : NULL;
                 if (oldest)
-                        join_untouched(node, oldest, &spare);
+                        join_clean(node, oldest, &spare);
                 stook_lock_forbid_waits();
                 if (locked)
                         stook_pages_unlock(node);
@@ -360,11 +378,16 @@ void stook_pages_step(void)
                 uint32_t now;
 
                 if (!__atomic_load_n(&node->bins[STOOK_SET_DIRTY].spans, __ATOMIC_RELAXED) &&
-                    !__atomic_load_n(&node->retaken_bytes, __ATOMIC_RELAXED))
+                    !__atomic_load_n(&node->retaken_bytes, __ATOMIC_RELAXED) &&
+                    !stook_recent_bytes(node))
                         continue;
                 now = (uint32_t)stook_os_clock_ms();
-                if (is_due(node, now, decay) || owes(node))
+                if (is_due(node, now, decay)) {
+                        stook_recent_flush(node);
                         drop_oldest(node, now, decay);
+                } else if (owes(node)) {
+                        drop_oldest(node, now, decay);
+                }
         }
 }
 
@@ -377,6 +400,7 @@ unsigned stook_pages_age(void)
                 unsigned tried;
 
                 (void)is_due(&stook_pages_nodes[n], now, decay);
+                stook_recent_flush(&stook_pages_nodes[n]);
                 /* A span that the system refuses to purge gets age zero, so this loop ends. */
                 do
                         all += tried = drop_oldest(&stook_pages_nodes[n], now, decay);
@@ -401,7 +425,7 @@ static size_t purge_beyond(struct stook_pages_node *node, size_t keep, size_t *t
                 span = stook_bins_largest(&node->bins[STOOK_SET_DIRTY]);
         if (span) {
                 stook_pages_remove(node, span);
-                join_untouched(node, span, &spare);
+                join_clean(node, span, &spare);
         }
         stook_lock_forbid_waits();
         if (locked)
@@ -422,6 +446,7 @@ size_t stook_pages_purge(size_t keep_bytes)
         for (unsigned n = 0; n < stook_os_node_count(); n++) {
                 size_t tried, got;
 
+                stook_recent_flush(&stook_pages_nodes[n]);
                 do
                         purged += got = purge_beyond(&stook_pages_nodes[n], keep_bytes, &tried);
                 while (tried && got);   /* mlocked: the next would be refused, too */
