@@ -1,80 +1,113 @@
-#!/usr/bin/env python3
 """
-bench/compare.py - two result files side by side
+bench/compare.py - what changed between two sessions, beyond noise
 
-Purpose: shows what changed between two runs of run.py: figures first, then every measurement of
-Stook whose intervals do not overlap. Absolute times of different machines, or of a machine that was
-busy, mean nothing: compare ratios.
-
-Use: compare.py BEFORE.json AFTER.json [--all]
+Purpose: `stook bench --compare`. What is compared is Stook's ratio to a rival of the same session,
+where there is one: the speed of the machine cancels out. Something changed if both have at least
+six rounds and their 95 % intervals have no point in common. Where there is no rival, values
+themselves are compared, and only on the same processor.
+Place: run.py calls it with two result files, or with one and what it has just measured.
 """
 
-import argparse
-import json
-import pathlib
-import sys
+from contenders import OURS, PLAIN
+from interval import PAIRS_ENOUGH, are_apart, ratios, summary
+from text import number
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-
-from interval import summary                # noqa: E402
-from run import number, print_table, say    # noqa: E402
+# What is Stook's in an experiment: all other contenders are rivals.
+OURS_TOO = ("inline", "inline-static", "inline-unloadable", "cache", "sheaves", "sheaves-32",
+            "after", "free_rcu", "stook-cache", "maple", "maple-external")
 
 
-def figure_rows(before, after):
-    old = {f["figure"]: f for f in before["figures"]}
-    rows = [["figure", "before", "after", "at least", "before", "after"]]
-    for new in after["figures"]:
-        was = old.get(new["figure"])
-        rows.append([new["figure"], f"{number(was['median'])} {was['unit']}" if was else "-",
-                     f"{number(new['median'])} {new['unit']}", number(new["at_least"]),
-                     was["verdict"] if was else "-", new["verdict"]])
-    return rows
+def is_ours(name):
+    return name == OURS or name in OURS_TOO
 
 
-def measurement_rows(before, after, everything):
-    rows = [["measurement", "before", "after", "change"]]
-    for experiment, table in after["results"].items():
-        for contender, metrics in table.items():
-            for metric, values in metrics.items():
-                new = summary(values)
-                old = summary(before["results"].get(experiment, {}).get(contender, {})
-                              .get(metric, []))
-                if not new or not old:
-                    continue
-                apart = new["low"] > old["high"] or new["high"] < old["low"]
-                if not everything and not apart:
-                    continue
-                change = (f"{100 * (new['median'] / old['median'] - 1):+.1f} %" if old["median"]
-                          else "-")
-                rows.append([f"{experiment} {contender} {metric}", number(old["median"]),
-                             number(new["median"]), change])
-    return rows
+def reference_of(old, new):
+    """The rival that both sessions have: glibc, or else the first by name; None if there is
+    none."""
+    both = sorted(n for n in old if n in new and not is_ours(n))
+    return PLAIN if PLAIN in both else both[0] if both else None
 
 
-def main():
-    parser = argparse.ArgumentParser(description="Compare two result files of run.py.")
-    parser.add_argument("before", type=pathlib.Path)
-    parser.add_argument("after", type=pathlib.Path)
-    parser.add_argument("--all", action="store_true",
-                        help="also what did not change beyond its spread")
-    asked = parser.parse_args()
-    try:
-        before, after = json.loads(asked.before.read_text()), json.loads(asked.after.read_text())
-    except (OSError, ValueError) as why:
-        print(f"compare.py: {why}", file=sys.stderr)
-        return 2
-    for name, run in (("before", before), ("after", after)):
+def measured(table, contender, metric, reference):
+    """Summary of the ratios to the reference, or of the values; None if there is nothing."""
+    values = table.get(contender, {}).get(metric, [])
+    if reference is None:
+        return summary(values)
+    return summary(ratios(values, table[reference].get(metric, [])))
+
+
+class Change:
+    """One measurement of Stook's in both sessions. `too_few`: rounds to say anything."""
+
+    def __init__(self, experiment, contender, metric, against, old, new):
+        self.experiment, self.contender, self.metric = experiment, contender, metric
+        self.against, self.old, self.new = against, old, new
+        self.too_few = min(old["n"], new["n"]) < PAIRS_ENOUGH
+        self.apart = are_apart(old, new)
+
+    def percent(self):
+        return 100 * (self.new["median"] / self.old["median"] - 1) if self.old["median"] else 0
+
+    def row(self):
+        def text(s):
+            return f"{number(s['median'])} ({number(s['low'])} .. {number(s['high'])})"
+
+        return [f"{self.experiment} {self.metric}", self.contender,
+                f"/ {self.against}" if self.against else "itself", text(self.old), text(self.new),
+                f"{self.percent():+.1f} %"]
+
+
+def changes(old, new):
+    """Every measurement that both result files have, as Change; values without a rival only where
+    the processor is the same."""
+    same = old["machine"]["processor"] == new["machine"]["processor"]
+    for experiment, after in new["results"].items():
+        before = old["results"].get(experiment, {})
+        for contender in after:
+            if not is_ours(contender) or contender not in before:
+                continue
+            reference = reference_of(before, after)
+            if reference is None and not same:
+                continue
+            for metric in after[contender]:
+                was = measured(before, contender, metric, reference)
+                now = measured(after, contender, metric, reference)
+                if was and now:
+                    yield Change(experiment, contender, metric, reference, was, now)
+
+
+HEAD = ["measurement", "Stook's", "against", "before (95 %)", "now (95 %)", "change"]
+
+
+def verdict_changes(old, new):
+    """Rows of promised figures whose verdict is another."""
+    was = {f["figure"]: f for f in old.get("figures", [])}
+    return [[f["figure"], was[f["figure"]]["verdict"], f["verdict"]]
+            for f in new.get("figures", [])
+            if f["figure"] in was and was[f["figure"]]["verdict"] != f["verdict"]]
+
+
+def print_comparison(old, new, say, print_table, everything=False):
+    """Returns how many measurements changed beyond noise."""
+    for name, run in (("before", old), ("now", new)):
         m = run["machine"]
-        say(f"{name}: {m['commit']}, {m['processor']}, Linux {m['kernel']}, {m['date']}, "
+        say(f"{name}: commit {m['commit']}, {m['processor']}, Linux {m['kernel']}, {m['date']}, "
             f"{run['pairs']} rounds")
-    if before["machine"]["processor"] != after["machine"]["processor"]:
-        say("different processors: only ratios can be compared")
+    if old["machine"]["processor"] != new["machine"]["processor"]:
+        say("different processors: only ratios to a rival of the same session are compared")
+    found = list(changes(old, new))
+    apart = [c for c in found if c.apart]
+    shown = found if everything else apart
     say()
-    print_table(figure_rows(before, after), 6)
-    say()
-    print_table(measurement_rows(before, after, asked.all), 4)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    if shown:
+        print_table([HEAD] + [c.row() for c in
+                              sorted(shown, key=lambda c: -abs(c.percent()))], len(HEAD))
+        say()
+    few = sum(c.too_few for c in found)
+    say(f"{len(apart)} of {len(found)} measurements changed beyond noise" +
+        (f"; {few} have fewer than {PAIRS_ENOUGH} rounds, which can show no difference" if few
+         else "") + ".")
+    if verdicts := verdict_changes(old, new):
+        say("\nverdicts that are others now")
+        print_table([["figure", "before", "now"]] + verdicts, 3)
+    return len(apart)

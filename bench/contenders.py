@@ -4,7 +4,7 @@ bench/contenders.py - the allocators that take part
 Purpose: finds the libraries that can be preloaded (Stook's, the peers built by peers/build.py,
 Debian's packages where a peer was not built) and makes sure that the one asked for is the one that
 runs.
-Place: used by run.py and experiments.py.
+Place: used by run.py and by all that measures.
 """
 
 import os
@@ -50,11 +50,11 @@ class Contender:
             return False
 
 
-def preloaded(build, peers, chosen=None):
+def preloaded(build, peers, chosen=None, drop_in=None):
     """All contenders that can be preloaded, Stook first. `chosen`: names, or None for all there
-    are."""
+    are. `drop_in`: Stook's library, if it is not in the build folder."""
     found = {}
-    ours = build / "libstook-malloc.so"
+    ours = drop_in or build / "libstook-malloc.so"
     if ours.exists():
         found[OURS] = Contender(OURS, ours)
     found[PLAIN] = Contender(PLAIN)

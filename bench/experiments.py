@@ -16,106 +16,54 @@ import resource
 import signal
 import subprocess
 import tempfile
+import time
 
 import tables_aspace
 from contenders import OURS, PLAIN, Contender
-
-PROGRAM_SECONDS = 300
-
-
-class Failed(Exception):
-    """A program gave no answer, and why."""
+from engine import Failed, Progress, checked, in_turn, macro, micro, run
+from interval import PAIRS_ENOUGH
 
 
 class Setting:
-    """Where programs lie and how long to measure."""
+    """Where programs lie and how long to measure. `end`: the time of time.monotonic() from which on
+    an experiment makes no further round, or None."""
 
-    def __init__(self, build, peers, pairs, quick, chosen, contenders, say):
+    def __init__(self, build, peers, pairs, quick, chosen, contenders, say, show=False):
         self.build, self.peers, self.pairs, self.quick = build, peers, pairs, quick
-        self.chosen, self.contenders, self.say = chosen, contenders, say
+        self.chosen, self.contenders, self.say, self.show = chosen, contenders, say, show
+        self.doing, self.end, self.left_out = "", None, {}
 
     def program(self, name):
         return self.build / "bench" / name
 
-
-def run(command, contender, before_exec=None):
-    """Runs one program; returns its standard output. Failed if it ends otherwise than with status
-    0."""
-    try:
-        done = subprocess.run([str(c) for c in command], env=contender.environment(),
-                              capture_output=True, text=True, timeout=PROGRAM_SECONDS,
-                              preexec_fn=before_exec)
-    except subprocess.TimeoutExpired:
-        raise Failed(f"no answer after {PROGRAM_SECONDS} s") from None
-    except FileNotFoundError:
-        raise Failed(f"{command[0]} is not built "
-                     "(`ninja bench-programs` in the build folder)") from None
-    except OSError as why:
-        raise Failed(str(why)) from None
-    if done.returncode < 0:
-        raise Failed("ended by " + signal.Signals(-done.returncode).name)
-    if done.returncode:
-        raise Failed(f"exit status {done.returncode}: {done.stderr.strip()[-200:]}")
-    return done.stdout
+    def is_late(self):
+        return self.end is not None and time.monotonic() > self.end
 
 
-def checked(answer, contender):
-    source = answer.pop("malloc_from", None)
-    if source is not None and not contender.is_behind(source):
-        raise Failed(f"malloc came from {source}")
-    return answer
-
-
-def macro(command, contender, before_exec=None):
-    """The answer of a program of bench/macro."""
-    text = run(command, contender, before_exec)
-    try:
-        return checked(json.loads(text), contender)
-    except ValueError:
-        raise Failed("no JSON in the answer: " + text[:100]) from None
-
-
-def micro(command, contender, seconds, name_of=lambda name: name):
-    """Times (ns) and counters of a Google Benchmark program: {"pair/64": 2.5, "pair/64
-    resident_KiB": ...}."""
-    text = run(list(command) + ["--benchmark_format=json", f"--benchmark_min_time={seconds}"],
-               contender)
-    report = json.loads(text)
-    checked(report["context"], contender)
-    metrics = {}
-    for b in report["benchmarks"]:
-        if b.get("error_occurred"):
-            continue
-        # Processor time leaves out what other processes took; manual times are wall time of the
-        # part that counts.
-        manual = b["name"].endswith("/manual_time")
-        name = name_of(b["run_name"].replace("/manual_time", "").replace("/iterations:20", "")
-                       .replace("/iterations:3", ""))
-        metrics[name] = (b["real_time" if manual else "cpu_time"] *
-                         {"ns": 1, "us": 1e3, "ms": 1e6}[b["time_unit"]])
-        for counter in ("resident_KiB", "held_KiB", "cached_KiB"):
-            if counter in b:
-                metrics[f"{name} {counter}"] = b[counter]
-    return metrics
-
-
-def rounds(setting, contenders, count, once):
+def rounds(setting, contenders, count, once, what=""):
     """once(contender) -> metrics, `count` times for each contender in turn; failures are told once
     each."""
-    table = {c.name: [] for c in contenders}
-    told = set()
-    for i in range(count):
-        for contender in contenders if i % 2 == 0 else reversed(contenders):
-            try:
-                table[contender.name].append(once(contender))
-            except Failed as why:
-                table[contender.name].append({})
-                if (contender.name, str(why)) not in told:
-                    told.add((contender.name, str(why)))
-                    setting.say(f"  {contender.name}: {why}")
-    names = {c: sorted({m for answer in answers for m in answer}) for c, answers in table.items()}
-    return {c: {m: [a.get(m) for a in answers] for m in names[c]}
-            for c, answers in table.items() if names[c]}
+    doing = " ".join(filter(None, (setting.doing, what)))
+    progress = Progress(doing, count * len(contenders), quiet=0) if setting.show else None
+    return in_turn(contenders, count, once, setting.say, progress, setting.is_late)
+
+
+def cells(setting, contenders, count, jobs):
+    """A table of several cells, {cell: once}: metrics are named "CELL METRIC". Where time is
+    short, each cell has its part of it; when it is over, the remaining cells are left out."""
+    table, end = {}, setting.end
+    for i, (cell, once) in enumerate(jobs.items()):
+        if i and end is not None and time.monotonic() > end:
+            setting.left_out[f"{setting.doing.split(', ')[-1]} {cell}"] = "no time was left"
+            continue
+        if end is not None:
+            now = time.monotonic()
+            setting.end = now + max(end - now, 0) / (len(jobs) - i)
+        for name, answers in rounds(setting, contenders, count, once, cell).items():
+            for metric, values in answers.items():
+                table.setdefault(name, {})[f"{cell} {metric}"] = values
+    setting.end = end
+    return table
 
 
 def preloaded(setting, only=None):
@@ -151,41 +99,39 @@ def memory_cells(setting):
     """What random_order runs: {name: options}. No cell holds more than 512 MiB."""
     if setting.quick:
         return {f"{size} B x 100,000 random": [f"size={size}", "objects=100000", "rounds=3"]
-                for size in (64, 256, 1024)}
-    cells = {}
+                for size in (64, 1024)}
+    found = {}
     for size in (16, 64, 256, 1024, 8192):
         for n in (10_000, 100_000, 1_000_000, 4_000_000):
             if size * n <= 512 << 20:
-                cells[f"{size} B x {n:,} random"] = [f"size={size}", f"objects={n}", "rounds=3"]
+                found[f"{size} B x {n:,} random"] = [f"size={size}", f"objects={n}", "rounds=3"]
     for size in (64, 1024):
         how = [f"size={size}", "objects=100000"]
-        cells[f"{size} B x 100,000 lifo"] = [*how, "order=lifo"]
-        cells[f"{size} B x 100,000 fifo"] = [*how, "order=fifo"]
-        cells[f"{size} B x 100,000 random, by another thread"] = [*how, "by=other"]
-    cells["256 B x 100,000 random, 1,000 kept"] = ["size=256", "objects=100000", "kept=1000"]
-    return cells
+        found[f"{size} B x 100,000 lifo"] = [*how, "order=lifo"]
+        found[f"{size} B x 100,000 fifo"] = [*how, "order=fifo"]
+        found[f"{size} B x 100,000 random, by another thread"] = [*how, "by=other"]
+    found["256 B x 100,000 random, 1,000 kept"] = ["size=256", "objects=100000", "kept=1000"]
+    return found
 
 
 def random_order(setting):
     """A large live set freed in random order: frees, allocations after them, what stays."""
-    table = {}
     cache = Contender(OURS + "-cache")
-    contenders = [cache, *preloaded(setting)]
-    for cell, options in memory_cells(setting).items():
-        def once(contender, options=options):
+
+    def job(options):
+        def once(contender):
             program = "random_order-cache" if contender is cache else "random_order"
             return macro([setting.program(program), *options], contender)
+        return once
 
-        for name, answers in rounds(setting, contenders, min(setting.pairs, 5), once).items():
-            for metric, values in answers.items():
-                table.setdefault(name, {})[f"{cell} {metric}"] = values
-    return table
+    return cells(setting, [cache, *preloaded(setting)], min(setting.pairs, PAIRS_ENOUGH),
+                 {cell: job(options) for cell, options in memory_cells(setting).items()})
 
 
 def sparse_caches(setting):
     """1,000 object caches of which one object is used: resident for each."""
     options = ["caches=200"] if setting.quick else []
-    return rounds(setting, [Contender(OURS + "-cache")], min(setting.pairs, 3),
+    return rounds(setting, [Contender(OURS + "-cache")], min(setting.pairs, PAIRS_ENOUGH),
                   lambda c: macro([setting.program("sparse_caches"), *options], c))
 
 
@@ -194,15 +140,12 @@ RECORDED = pathlib.Path(__file__).resolve().parent / "data"
 
 def of_programs(setting, options_of):
     """Answers of bench/replay for each recorded program: "PROGRAM METRIC"."""
-    table = {}
-    for path in sorted(RECORDED.glob("*.tsv")):
+    def job(path):
         command = [setting.program("replay"), *options_of(path)]
-        answers = rounds(setting, preloaded(setting), min(setting.pairs, 5),
-                         lambda c, command=command: macro(command, c))
-        for name, metrics in answers.items():
-            for metric, values in metrics.items():
-                table.setdefault(name, {})[f"{path.stem} {metric}"] = values
-    return table
+        return lambda c: macro(command, c)
+
+    return cells(setting, preloaded(setting), min(setting.pairs, PAIRS_ENOUGH),
+                 {path.stem: job(path) for path in sorted(RECORDED.glob("*.tsv"))})
 
 
 def replay(setting):
@@ -225,8 +168,10 @@ def sizes(setting):
 def malloc_pair(setting):
     """malloc and free preloaded: pairs, batches, mixes, on top of a live set of 64 MiB."""
     seconds = 0.02 if setting.quick else 0.1
+    few = "--benchmark_filter=^(pair/64|batch64/64|pair_mix|batch64_mix|live_64MiB)"
     return rounds(setting, preloaded(setting), setting.pairs,
-                  lambda c: micro([setting.program("malloc_pair")], c, seconds))
+                  lambda c: micro([setting.program("malloc_pair")] + [few] * setting.quick, c,
+                                  seconds))
 
 
 def bulk(setting):
@@ -241,7 +186,7 @@ def table11(setting):
     """Sheaves beside the kernel's older front end, allocating and freeing in batches (table
     1.1)."""
     program = setting.program("table11")
-    pairs = "pairs=200000" if setting.quick else "pairs=1000000"
+    pairs = "pairs=50000" if setting.quick else "pairs=1000000"
     fronts = {"none-cas": "none-cas", "none-rseq": "none-rseq", "glibc": "malloc",
               "sheaves": "sheaves", "sheaves-32": "sheaves"}
     contenders = [Contender(name, extra={"STOOK_CAPACITY": "32"} if name == "sheaves-32" else {})
@@ -264,7 +209,7 @@ def table11(setting):
 
 def table12(setting):
     """Bulk allocation beside building each slab's free list and walking it (table 1.2)."""
-    options = ["mb=64", "rounds=1"] if setting.quick else ["mb=256", "rounds=2"]
+    options = ["mb=16", "rounds=1"] if setting.quick else ["mb=256", "rounds=2"]
     return rounds(setting, [Contender("before"), Contender("after")], setting.pairs,
                   lambda c: macro([setting.program("table12"), "side=" + c.name] + options, c))
 
@@ -387,7 +332,7 @@ def prodcons(setting):
 
 def parked(setting):
     """256 parked threads."""
-    return rounds(setting, preloaded(setting), min(setting.pairs, 3),
+    return rounds(setting, preloaded(setting), min(setting.pairs, PAIRS_ENOUGH),
                   lambda c: macro([setting.program("parked"),
                                    "threads=" + ("64" if setting.quick else "256")], c))
 
@@ -428,7 +373,7 @@ def empty(setting):
                                                             "added_high_us")})
         return metrics
 
-    return rounds(setting, preloaded(setting), min(setting.pairs, 3), once)
+    return rounds(setting, preloaded(setting), min(setting.pairs, PAIRS_ENOUGH), once)
 
 
 def spike(setting):
@@ -508,7 +453,7 @@ def cgroup(setting):
         finally:
             group.close()
 
-    return rounds(setting, preloaded(setting), min(setting.pairs, 3), once)
+    return rounds(setting, preloaded(setting), min(setting.pairs, PAIRS_ENOUGH), once)
 
 
 def realloc(setting):
@@ -521,13 +466,13 @@ def realloc(setting):
 
 def calloc(setting):
     """A fresh zeroed object of 1 GiB."""
-    return rounds(setting, preloaded(setting), min(setting.pairs, 3),
+    return rounds(setting, preloaded(setting), min(setting.pairs, PAIRS_ENOUGH),
                   lambda c: macro([setting.program("large"), "calloc"], c))
 
 
 def churn(setting):
     """Values whose sizes drift from 100 bytes to 10 KiB and back."""
-    return rounds(setting, preloaded(setting), min(setting.pairs, 5),
+    return rounds(setting, preloaded(setting), min(setting.pairs, PAIRS_ENOUGH),
                   lambda c: macro([setting.program("churn")] +
                                   (["mib=16", "steps=10"] if setting.quick else []), c))
 
@@ -548,12 +493,12 @@ def phases(setting):
             answer = macro([setting.program("phases")] + options.split() + ["wait=0"], contender)
             metrics.update({f"{name} {key}": answer[key] for key in ("faults", "us", "pause_MiB")})
         return metrics
-    return rounds(setting, preloaded(setting), min(setting.pairs, 5), once)
+    return rounds(setting, preloaded(setting), min(setting.pairs, PAIRS_ENOUGH), once)
 
 
 def live_set(setting):
     """1 GiB of 1 KiB objects: first touch, accesses at random, and what frees at random leave."""
-    return rounds(setting, preloaded(setting), min(setting.pairs, 3),
+    return rounds(setting, preloaded(setting), min(setting.pairs, PAIRS_ENOUGH),
                   lambda contender: macro([setting.program("live_set")], contender))
 
 

@@ -4,13 +4,13 @@ bench/figures.py - what was promised, and whether it holds
 Purpose: each line names a figure that Stook must reach ("at least") and one it aims at ("goal"),
 the measurement it is read from, and against which contender. A comparison is the ratio of
 neighbouring runs; it passes when the worse end of its 95 % interval passes, misses when the median
-misses, and is unclear in between.
+misses, and is unclear in between, and with fewer than six pairs.
 Place: run.py prints the verdicts; compare.py reads them from the result files.
 """
 
 from contenders import OURS
 import tables
-from interval import ratios, summary
+from interval import PAIRS_ENOUGH, ratios, summary
 
 
 def best_of(table, names, metric, higher=False):
@@ -78,6 +78,8 @@ class Line:
     def verdict(self, measured, limit):
         if limit is None:
             return ""
+        if self.rivals and measured["n"] < PAIRS_ENOUGH:
+            return "unclear"
         sign = -1 if self.higher else 1
         worse = measured["low"] if self.higher else measured["high"]
         if sign * worse <= sign * limit:

@@ -33,6 +33,14 @@ inline uint64_t now_ns()
         return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+/* Processor time of all threads of this process: leaves out what other processes took. */
+inline uint64_t processor_ns()
+{
+        struct timespec t;
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+        return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
 /* The compiler may neither drop the pointer nor keep memory in registers across this. */
 template <typename T> inline void keep(T &value)
 {

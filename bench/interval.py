@@ -1,15 +1,20 @@
 """
-bench/interval.py - medians, and how sure one may be of them
+bench/interval.py - medians, how sure one may be of them, and what may be said
 
 Purpose: all figures are compared by ratios of neighbouring runs (A B A B ...), so that a slow
 minute of the machine hits both. The interval of the median is the one of order statistics: it
 assumes nothing about how noise is distributed. With ten pairs the 2nd and 9th smallest ratio
 enclose the median with 97.9 %, with thirty the 10th and 21st with 95.7 %; below six pairs no
-interval reaches 95 %, and the smallest and largest are given.
+interval reaches 95 %, and the smallest and largest are given. Such an interval excludes 1 exactly
+where the sign test finds a difference.
+Place: whatever is said of two contenders is said by standing(). cli/compare.c has the same rule.
 """
 
 import math
 import statistics
+
+PAIRS_ENOUGH = 6
+LESS, MORE, NO_DIFFERENCE = "less", "more", "no difference seen"
 
 
 def median(values):
@@ -43,3 +48,28 @@ def summary(values):
         return None
     low, high = bounds(have)
     return {"median": median(have), "low": low, "high": high, "n": len(have)}
+
+
+def says(ratio):
+    """What a ratio's summary allows to say: a difference needs six pairs, and an interval without
+    1."""
+    if ratio["n"] < PAIRS_ENOUGH or ratio["low"] <= 1 <= ratio["high"]:
+        return NO_DIFFERENCE
+    return LESS if ratio["high"] < 1 else MORE
+
+
+def standing(ours, theirs):
+    """Summary of the ratios ours / theirs, and what it says; None without a pair."""
+    ratio = summary(ratios(ours, theirs))
+    return ratio and {**ratio, "says": says(ratio)}
+
+
+def are_apart(old, new):
+    """Whether two summaries of different sessions differ beyond noise: both have six rounds, and
+    their intervals have no point in common."""
+    enough = min(old["n"], new["n"]) >= PAIRS_ENOUGH
+    return enough and (new["low"] > old["high"] or new["high"] < old["low"])
+
+
+def geometric_mean(values):
+    return math.exp(sum(math.log(v) for v in values) / len(values)) if values else None

@@ -19,13 +19,11 @@ Use: patterns.py [--list] [--filter REGEX] [--rounds N] [--with NAME=LIBRARY] [-
 import argparse
 import datetime
 import json
-import math
 import os
 import pathlib
 import re
 import subprocess
 import sys
-import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
@@ -34,11 +32,16 @@ sys.path.insert(0, str(HERE / "peers"))
 import build as peer_build                                  # noqa: E402
 import patterns_plot                                        # noqa: E402
 from contenders import OURS, PACKAGED, PLAIN, Contender, preloaded  # noqa: E402
-from experiments import Failed, macro                       # noqa: E402
-from interval import median                                 # noqa: E402
-from run import end_quietly, known_peers, machine, print_table, say  # noqa: E402
+from engine import Failed, Progress, macro, turn            # noqa: E402
+from interval import geometric_mean, median                 # noqa: E402
+from machine import machine, title                          # noqa: E402
+from text import end_quietly, print_table, say              # noqa: E402
 
 MEMORY_FLOOR_KIB = 1024         # arbitrary: below it, memory is what the library itself needs
+
+
+def known_peers():
+    return [*peer_build.PEERS, *PACKAGED]
 
 
 def tell(text, end="\n"):
@@ -71,24 +74,6 @@ def rows_of(chosen, threads):
     return [r for r in rows if re.search(chosen, r.name) and (not threads or r.threads in threads)]
 
 
-class Progress:
-    """A line on standard error: written over on a terminal, elsewhere forty lines in all."""
-
-    def __init__(self, runs):
-        self.runs, self.done, self.start = runs, 0, time.monotonic()
-        self.terminal = sys.stderr.isatty()
-
-    def step(self, what):
-        self.done += 1
-        spent = time.monotonic() - self.start
-        left = spent / self.done * (self.runs - self.done)
-        text = f"{self.done}/{self.runs} runs, {spent:.0f} s, about {left:.0f} s left: {what}"
-        if self.terminal:
-            tell(f"\r\033[K{text}", end="" if self.done < self.runs else "\n")
-        elif self.done % max(self.runs // 40, 1) == 0:
-            tell(text)
-
-
 def measure(program, rows, contenders, asked):
     """{row: {contender: [answer or None]}}, one for each round; a slow minute falls into one."""
     results = {r.name: {c.name: [] for c in contenders} for r in rows}
@@ -100,10 +85,11 @@ def measure(program, rows, contenders, asked):
 
 
 def measure_into(results, program, rows, contenders, asked):
-    progress, told = Progress(asked.rounds * len(rows) * len(contenders)), set()
+    progress, told = Progress("patterns", asked.rounds * len(rows) * len(contenders)), set()
     for n in range(asked.rounds):
         for row in rows:
-            for contender in contenders if n % 2 == 0 else reversed(contenders):
+            for contender in turn(contenders, n):
+                progress.step(f"round {n + 1}, {row.name}, {contender.name}")
                 command = [program, row.pattern, f"threads={row.threads}", f"seed={asked.seed}",
                            f"percent={asked.percent}", f"repeat={asked.repeat}"]
                 try:
@@ -114,7 +100,7 @@ def measure_into(results, program, rows, contenders, asked):
                         told.add((row.name, contender.name))
                         tell(f"\n{row.name}, {contender.name}: {why}")
                 results[row.name][contender.name].append(answer)
-                progress.step(f"round {n + 1}, {row.name}, {contender.name}")
+    progress.clear()
 
 
 METRICS = {"ns": min, "first_ns": min, "wall_ns": min, "peak_KiB": median, "end_KiB": median}
@@ -147,10 +133,6 @@ def standing(name, by_contender, more):
                                        for c in more if c in values},
                            "all": {c: v[metric] for c, v in values.items()}}
     return {"row": name, "metrics": metrics}
-
-
-def geometric_mean(values):
-    return math.exp(sum(math.log(v) for v in values) / len(values)) if values else None
 
 
 def means(standings, more):
@@ -277,9 +259,8 @@ def main():
         return 0
     os.environ.pop("LD_PRELOAD", None)
     contenders = take_part(asked)
-    about = machine()
-    say(f"{about['processor']}, {about['cpus']} CPUs, Linux {about['kernel']}, {about['libc']}, "
-        f"commit {about['commit']}, load {about['load']:.2f}")
+    about = machine(asked.build.resolve())
+    say(title(about))
     say(f"preloaded: {', '.join(c.name for c in contenders)}; "
         f"{asked.rounds} rounds of {asked.repeat} repeats\n")
     results = measure(asked.program, asked.rows, contenders, asked)

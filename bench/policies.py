@@ -26,8 +26,10 @@ sys.path.insert(0, str(HERE))
 sys.path.insert(0, str(HERE / "peers"))
 
 from contenders import OURS, PACKAGED, PLAIN, Contender, preloaded  # noqa: E402
-from experiments import PHASES, Failed, macro               # noqa: E402
-from run import end_quietly, machine                        # noqa: E402
+from engine import Failed, macro, turn                      # noqa: E402
+from experiments import PHASES                              # noqa: E402
+from machine import machine                                 # noqa: E402
+from text import end_quietly                                # noqa: E402
 
 DEFAULT = "as it is"
 # Name: environment. Decay times in ms; 0 purges all that lies free at each step that is due.
@@ -90,7 +92,7 @@ def measure_once(contender, programs, wait):
 
 def measure(settings, programs, rounds, wait):
     for n in range(rounds):
-        for s in settings if n % 2 == 0 else reversed(settings):
+        for s in turn(settings, n):
             print(f"round {n + 1} of {rounds}: {s.name}", file=sys.stderr, flush=True)
             try:
                 s.rounds.append(measure_once(s.contender, programs, wait))

@@ -1,37 +1,31 @@
-#!/usr/bin/env python3
 """
-bench/report.py - write docs/BENCHMARKS.md from results
+bench/report.py - results as Markdown: docs/BENCHMARKS.md, and README's table
 
-Purpose: turns the JSON files that run.py and patterns.py leave into one page. What the page says is
-in these files, so it is never written by hand.
-Place: after run.py and patterns.py. The results that the page is made of are in docs/figures. The
-test tools/benchmarks compares the page with them.
-
-Use: report.py [--out FILE] RESULTS.json ...        (standard output without --out)
-     bench/report.py --out docs/BENCHMARKS.md docs/figures/*.json
+Purpose: turns result files of `stook bench` into one page. What the page says is in these files, so
+it is never written by hand.
+Place: `stook bench --report OUT.md FILE.json ...`. The results that docs/BENCHMARKS.md is made of
+are in docs/figures. The test tools/benchmarks compares the page with them. page.py writes HTML from
+the same parts.
 """
 
-import argparse
-import json
-import pathlib
-import sys
-
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
-sys.path.insert(0, str(HERE / "peers"))
-
-import experiments                                          # noqa: E402
-import tables                                               # noqa: E402
-from run import measurement_rows, number, verdict_rows      # noqa: E402
+import suites
+import tables
+import workloads
+from text import measurement_rows, number, verdict_rows
 
 HEAD = """# Benchmarks
 
-This page is written by `bench/report.py` from the results in `docs/figures`; do not edit it. What
-the experiments are, and how they are measured, is in `bench/README.md`. What was measured at other
+This page is written by `stook bench` from the results in `docs/figures`; do not edit it. What the
+experiments are, and how they are measured, is in `bench/README.md`. What was measured at other
 times is in [PERFORMANCE.md](PERFORMANCE.md).
 
-    bench/report.py --out docs/BENCHMARKS.md docs/figures/*.json
+    stook bench --report docs/BENCHMARKS.md docs/figures/*.json
 """
+FIGURES_HEAD = "| 64-byte objects | Stook | best peer | ratio | experiment |"
+
+
+class NoPlace(Exception):
+    """Why the table cannot be written into a file."""
 
 
 class Page:
@@ -43,6 +37,9 @@ class Page:
     def say(self, text=""):
         self.lines.append(text.strip())
         self.lines.append("")
+
+    def heading(self, level, text):
+        self.say("#" * level + " " + text)
 
     def table(self, rows, columns):
         def line(cells):
@@ -58,78 +55,101 @@ class Page:
         return "\n".join(self.lines) + "\n"
 
 
-def about(page, results, amount):
+def about(results):
+    """What was measured where, as sentences."""
     m = results["machine"]
-    page.say(f"{m['date'][:10]}, {m['processor']}, {m['cpus']} CPUs, Linux {m['kernel']}, "
-             f"{m['libc']}, commit {m['commit']},")
-    page.lines.pop()
-    page.say(f"load {m['load']:.2f} before and {m['load_after']:.2f} after; {amount}.")
-    if max(m["load"], m["load_after"]) > 0.5:
-        page.say("Other programs ran meanwhile: times are noisy, and verdicts may change.")
-    if results.get("command"):
-        page.lines += ["    " + results["command"].replace(" --peers", " \\\n        --peers"), ""]
-
-
-def write_run(page, results):
+    how = ", ".join(m[key] for key in ("compiler", "backend") if m.get(key))
     short = ", a short run: it shows that everything works" if results["quick"] else ""
-    about(page, results, f"{results['pairs']} interleaved rounds{short}")
-    for name, why in results["left_out"].items():
-        page.say(f"Left out: {name}: {why}")
+    yield (f"{m['date'][:10]}, {m['processor']}, {m['cpus']} CPUs, Linux {m['kernel']}, "
+           f"{m['libc']}, {how + ', ' if how else ''}commit {m['commit']}, load {m['load']:.2f} "
+           f"before and {m['load_after']:.2f} after; at most {results['pairs']} interleaved rounds"
+           f"{short}.")
+    if max(m["load"], m["load_after"]) > 0.5:
+        yield "Other programs ran meanwhile: times are noisy, and verdicts may change."
+
+
+def write_wins(page, results):
+    found = workloads.all_of(results)
+    if not found:
+        return
+    page.heading(3, "Wins and losses")
+    page.say(workloads.sentence(found, "time", "Time"))
+    page.say(workloads.sentence(found, "memory", "Memory"))
+    page.say("A ratio is what Stook takes by what the best peer takes, of neighbouring runs; "
+             "where more is better, it is turned over: below 1, Stook is ahead. A difference needs "
+             "six pairs and an interval without 1.")
+    page.table(workloads.rows(found), len(workloads.HEAD))
+
+
+def write_experiments(page, results):
     for name, table in results["results"].items():
-        page.say(f"### {name}")
-        what = experiments.ALL[name].__doc__ if name in experiments.ALL else ""
-        page.say(" ".join(what.split()))
+        page.heading(3, name)
+        if name in suites.ALL:
+            page.say(" ".join(suites.ALL[name].__doc__.split()))
         if name in tables.PRINTED:
             tables.PRINTED[name](table, page.say, page.table)
-        elif table:
-            rows = measurement_rows(table, experiments.SHOWN.get(name))
+        elif table and name not in workloads.PRINTED:
+            rows = measurement_rows(table, suites.experiments.SHOWN.get(name))
             page.table(rows, len(rows[0]))
+
+
+def write_run(page, name, results):
+    page.heading(2, name.replace("-", " ").capitalize())
+    for text in about(results):
+        page.say(text)
+    if results.get("command"):
+        page.lines += ["    " + results["command"].replace(" --peers", " \\\n        --peers"), ""]
+    for left, why in results["left_out"].items():
+        page.say(f"Left out: {left}: {why}")
+    write_wins(page, results)
     if results["figures"]:
-        page.say("### Figures")
+        page.heading(3, "Figures")
         page.say("Ratios of neighbouring runs. A figure passes if the worse end of its interval "
                  "passes.")
         page.table(verdict_rows(results["figures"]), 10)
+    write_experiments(page, results)
 
 
-def write_patterns(page, results):
-    about(page, results, f"{results['rounds']} interleaved rounds of {results['repeat']} repeats")
-    names = {"ns": "processor time", "first_ns": "processor time, first repeat",
-             "peak_KiB": "peak memory", "end_KiB": "memory at the end"}
-    page.say("Geometric means of Stook's figure by that of the peers; above 1, Stook takes more.")
-    rows = [["threads", "figure", "to the best", "to the median", "rows", "behind the best in"]]
-    for group, metrics in results["means"].items():
-        rows += [[group, names[metric], number(m["to_best"]), number(m["to_median"]),
-                  str(m["rows"]), str(m["worse"])] for metric, m in metrics.items()]
-    page.table(rows, 6)
-    rows = [["pattern/threads", "ns", "best", "", "ratio", "peak MiB", "best", "", "ratio"]]
-    for s in results["standings"]:
-        time, peak = s["metrics"]["ns"], s["metrics"]["peak_KiB"]
-        rows.append([s["row"], number(time["ours"]), number(time["best"]), time["best_peer"],
-                     number(time["to_best"]), number(peak["ours"] / 1024),
-                     number(peak["best"] / 1024), peak["best_peer"], number(peak["to_best"])])
-    page.table(rows, 9)
-
-
-def main():
-    parser = argparse.ArgumentParser(description="Write docs/BENCHMARKS.md from results.")
-    parser.add_argument("files", nargs="+", type=pathlib.Path, metavar="RESULTS.json")
-    parser.add_argument("--out", type=pathlib.Path, metavar="FILE", help="page (standard output)")
-    asked = parser.parse_args()
+def markdown(runs):
+    """The page of [(name, results)]."""
     page = Page()
     page.lines += HEAD.splitlines() + [""]
-    for path in asked.files:
-        try:
-            results = json.loads(path.read_text())
-            page.say(f"## {path.stem.replace('-', ' ').capitalize()}")
-            (write_patterns if "standings" in results else write_run)(page, results)
-        except (OSError, ValueError, KeyError) as why:
-            parser.error(f"{path}: no results of run.py or patterns.py: {why!r}")
-    if asked.out:
-        asked.out.write_text(page.text())
-    else:
-        sys.stdout.write(page.text())
-    return 0
+    for name, results in runs:
+        write_run(page, name, results)
+    return page.text()
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+# README's rows: text, experiment, metric, ours, rivals, what theirs is called.
+README_ROWS = [
+    ("object cache, inlined", "object_pair", "pair"),
+    ("malloc and free, preloaded", "malloc_pair", "pair/64"),
+    ("the same, sizes mixed", "malloc_pair", "pair_mix"),
+    ("64 MiB alive, replaced at random", "malloc_pair", "live_64MiB"),
+    ("freed by another thread, objects a us", "prodcons", "64"),
+    ("freed by RCU, on the thread that frees", "rcu", "free"),
+]
+
+
+def readme_rows(runs):
+    """The table of README, from the newest results that have each row."""
+    lines = [FIGURES_HEAD, "|---|---|---|---|---|"]
+    for text, experiment, cell in README_ROWS:
+        found = [w for _, results in runs for w in workloads.all_of(results)
+                 if (w.experiment, w.cell) == (experiment, cell) and w.time]
+        if found:
+            s = found[-1].time
+            low, high = s.cost_bounds()
+            lines.append(f"| {text} | {number(s.ours['median'])} | "
+                         f"{s.rival}: {number(s.all[s.rival]['median'])} | {s.cost():.2f} "
+                         f"({low:.2f} to {high:.2f}) | `{experiment}` |")
+    return lines
+
+
+def readme(old, runs):
+    """README with its table of figures replaced."""
+    lines = old.splitlines()
+    if FIGURES_HEAD not in lines:
+        raise NoPlace("it has no table that begins with " + FIGURES_HEAD)
+    first = lines.index(FIGURES_HEAD)
+    last = next((i for i in range(first, len(lines)) if not lines[i].startswith("|")), len(lines))
+    return "\n".join(lines[:first] + readme_rows(runs) + lines[last:]) + "\n"

@@ -1,15 +1,12 @@
 #!/usr/bin/env python3
 """
-bench/run.py - measure Stook beside other allocators
+bench/run.py - `stook bench`: measure Stook beside other allocators
 
-Purpose: builds the peers, runs the experiments, and prints for each promised figure what was
-measured, how sure that is, and whether it holds. Everything measured goes to a JSON file, which
-compare.py reads.
-Place: `make bench` runs it with what lies in the build folder; README.md says how to read its
-tables.
-
-Use: run.py [--list] [--quick] [--only NAMES] [--pairs N] [--peers NAMES] [--no-build] [--build
-FOLDER] [--out FILE]
+Purpose: runs the suites, and prints for each promised figure what was measured, how sure that is,
+and whether it holds. Everything measured goes to a JSON file. Of such files it tells what changed
+between two, and writes the page of results.
+Place: `stook bench` and `make bench` run it with what lies in the build folder; README.md says how
+to read its tables, stook-bench(1) lists its options.
 """
 
 import argparse
@@ -17,9 +14,6 @@ import datetime
 import json
 import os
 import pathlib
-import platform
-import signal
-import subprocess
 import sys
 import time
 
@@ -28,128 +22,70 @@ sys.path.insert(0, str(HERE))
 sys.path.insert(0, str(HERE / "peers"))
 
 import build as peer_build  # noqa: E402
+import compare              # noqa: E402
 import experiments          # noqa: E402
 import figures              # noqa: E402
+import page                 # noqa: E402
 import plot                 # noqa: E402
+import report               # noqa: E402
+import suites               # noqa: E402
 import tables               # noqa: E402
-from contenders import OURS, PACKAGED, PLAIN, preloaded  # noqa: E402
-from interval import summary            # noqa: E402
+import workloads            # noqa: E402
+from contenders import OURS, PACKAGED, PLAIN, preloaded            # noqa: E402
+from engine import Failed                                          # noqa: E402
+from interval import PAIRS_ENOUGH                                  # noqa: E402
+from machine import machine, title                                 # noqa: E402
+from text import end_quietly, print_measurements, print_table, say, verdict_rows  # noqa: E402
+
+FORMAT = 1
+PAIRS = 10
 
 
-def say(text=""):
-    print(text, flush=True)
-
-
-def machine():
-    """What the numbers depend on."""
-    model = "unknown processor"
-    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            model = line.split(":", 1)[1].strip()
-            break
-    try:
-        commit = subprocess.run(["git", "-C", str(HERE), "describe", "--always", "--dirty",
-                                 "--abbrev=12"],
-                                capture_output=True, text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        commit = "unknown"
-    thp = pathlib.Path("/sys/kernel/mm/transparent_hugepage/enabled")
-    return {
-        "processor": model,
-        "cpus": len(os.sched_getaffinity(0)),
-        "memory_MiB": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") >> 20,
-        "kernel": platform.release(),
-        "libc": " ".join(platform.libc_ver()),
-        "huge_pages": thp.read_text().strip() if thp.exists() else "none",
-        "commit": commit,
-        "load": os.getloadavg()[0],
-        "date": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
-    }
-
-
-def number(value):
-    if value is None:
-        return "-"
-    if value == 0 or 0.01 <= abs(value) < 100:
-        return f"{value:.2f}"
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
-
-
-def print_table(rows, columns):
-    widths = [max(len(row[i]) for row in rows) for i in range(columns)]
-    for row in rows:
-        say("  " + "  ".join(cell.ljust(widths[i]) if i == 0 else cell.rjust(widths[i])
-                             for i, cell in enumerate(row)).rstrip())
-
-
-def measurement_rows(table, shown):
-    """A row for each contender (for each metric where there is one contender): median and half the
-    interval's width."""
-    metrics = shown or sorted({m for answers in table.values() for m in answers if " " not in m})
-    metrics = [m for m in metrics if any(m in answers for answers in table.values())]
-    rows = [[""] + metrics]
-    for contender, answers in table.items():
-        row = [contender]
-        for metric in metrics:
-            s = summary(answers.get(metric, []))
-            if s is None:
-                row.append("-")
-            elif s["n"] < 2 or s["high"] == s["low"]:
-                row.append(number(s["median"]))
-            else:
-                row.append(f"{number(s['median'])} ±{number((s['high'] - s['low']) / 2)}")
-        rows.append(row)
-    return [list(row) for row in zip(*rows)] if len(table) == 1 else rows
-
-
-def print_measurements(table, shown):
-    rows = measurement_rows(table, shown)
-    print_table(rows, len(rows[0]))
-
-
-def verdict_rows(verdicts):
-    rows = [["figure", "Stook", "against", "", "measured", "95 %", "at least", "", "goal", ""]]
-    for v in verdicts:
-        unit = v["unit"]
-        against = [v["rival"], number(v["rival_value"])] if "rival" in v else ["", ""]
-        sign = ">=" if v["higher"] else "<="
-        interval = f"{number(v['low'])} .. {number(v['high'])}" if v["n"] > 1 else "one run"
-        limits = []
-        for limit, verdict in ((v["at_least"], v["verdict"]), (v["goal"], v["goal_verdict"])):
-            limits += ["" if limit is None else f"{sign} {number(limit)}", verdict]
-        rows.append([v["figure"], number(v["value"]), *against,
-                     f"{number(v['median'])} {unit}", interval, *limits])
-    return rows
-
-
-def print_verdicts(verdicts):
-    print_table(verdict_rows(verdicts), 10)
-
-
-def command_of(asked, standard_pairs):
+def command_of(asked):
     """The command that measures this again; where things lie on this machine is left out."""
-    words = ["bench/run.py"] + (["--quick"] if asked.quick else [])
-    words += [f"--only {asked.only}"] if asked.only else []
-    words += [f"--pairs {asked.pairs}"] if asked.pairs != standard_pairs else []
+    words = ["stook bench"] + (["--quick"] if asked.quick else [])
+    words += [f"--suite {','.join(asked.suite)}"] if asked.suite else []
+    words += [f"--only {','.join(asked.only)}"] if asked.only else []
+    words += [f"--pairs {asked.pairs}"] if asked.pairs != standard_pairs(asked) else []
     words += [f"--peers {asked.peers}"] if asked.peers else []
     return " ".join(words)
 
 
-def measure(setting, names):
-    results = {}
-    for name in names:
-        experiment = experiments.ALL[name]
-        say(f"{name}: {' '.join(experiment.__doc__.split())}")
-        start = time.monotonic()
-        try:
-            results[name] = experiment(setting)
-            if name in tables.PRINTED:
-                tables.PRINTED[name](results[name], say, print_table)
-            else:
-                print_measurements(results[name], experiments.SHOWN.get(name))
-        except experiments.Failed as why:
-            say(f"  left out: {why}")
+def standard_pairs(asked):
+    return suites.QUICK_PAIRS if asked.quick else PAIRS
+
+
+def measure_one(setting, name):
+    experiment = suites.ALL[name]
+    say(f"{name}: {' '.join(experiment.__doc__.split())}")
+    start = time.monotonic()
+    try:
+        table = experiment(setting)
+        if name in tables.PRINTED:
+            tables.PRINTED[name](table, say, print_table)
+        elif name in workloads.PRINTED:
+            workloads.print_standings(name, table, say, print_table)
+        else:
+            print_measurements(table, experiments.SHOWN.get(name))
+        return table
+    except Failed as why:
+        say(f"  left out: {why}")
+        setting.left_out[name] = str(why)
+        return None
+    finally:
         say(f"  ({time.monotonic() - start:.0f} s)\n")
+
+
+def measure(setting, names, seconds):
+    results = {}
+    for n, (name, end) in enumerate(suites.ends(names, seconds)):
+        if n and end is not None and time.monotonic() >= end:
+            setting.left_out[name] = "no time was left"
+            say(f"{name}: left out: no time was left\n")
+            continue
+        setting.doing, setting.end = f"{n + 1} of {len(names)}, {name}", end
+        if (table := measure_one(setting, name)) is not None:
+            results[name] = table
     return results
 
 
@@ -158,112 +94,207 @@ def known_peers():
 
 
 def print_list():
-    width = max(len(name) for name in experiments.ALL)
-    for name, experiment in experiments.ALL.items():
-        say(f"{name:{width}}  {' '.join(experiment.__doc__.split())}")
+    width = max(len(name) for name in suites.ALL)
+    for suite, names in suites.SUITES.items():
+        say(f"suite {suite}")
+        for name in names:
+            quick = "" if name not in suites.QUICK else " (--quick)"
+            say(f"  {name:{width}}  {' '.join(suites.ALL[name].__doc__.split())}{quick}")
     say(f"\npeers: {', '.join(known_peers())}; beside {OURS} and {PLAIN}, which always take part")
 
 
+def parser_of():
+    parser = argparse.ArgumentParser(
+        prog="stook bench", description="Measure Stook beside other allocators.")
+    add = parser.add_argument
+    add("--suite", metavar="NAMES", help=f"suites, with commas: {', '.join(suites.SUITES)} (all)")
+    add("--quick", action="store_true",
+        help="some experiments of each suite, shorter, in less than two minutes")
+    add("--only", metavar="NAMES", help="experiments, with commas (--list names them)")
+    add("--pairs", type=int, metavar="N",
+        help=f"interleaved rounds ({PAIRS}; {suites.QUICK_PAIRS} with --quick); with fewer than "
+             f"{PAIRS_ENOUGH} no difference is told")
+    add("--seconds", type=int, metavar="N",
+        help="rounds end when so much time has passed, and their number is what it is")
+    add("--peers", metavar="NAMES",
+        help="peers, with commas; \"none\" for none; tcmalloc is built only if named here")
+    add("--no-build", action="store_true",
+        help="take the peers that are there, build none; so does --quick")
+    add("--list", action="store_true", help="name the experiments and peers there are, and end")
+    add("--out", type=pathlib.Path, metavar="FILE", help="results (bench/results/DATE.json)")
+    add("--compare", nargs="+", metavar="FILE",
+        help="OLD.json: after the run, tell what changed since then beyond noise; OLD.json "
+             "NEW.json: without a run")
+    add("--all", action="store_true", help="with --compare: also what did not change")
+    add("--report", nargs="+", metavar="FILE",
+        help="OUT.html FILE.json ...: write the page of these results; OUT.md: as Markdown; "
+             "README.md: its table of figures")
+    add("--build", type=pathlib.Path, help="build folder (build)")
+    add("--drop-in", type=pathlib.Path, help=argparse.SUPPRESS)
+    return parser
+
+
+def words(text):
+    return [word for word in text.split(",") if word] if text else []
+
+
 def arguments():
-    parser = argparse.ArgumentParser(description="Measure Stook beside other allocators.")
-    parser.add_argument("--build", type=pathlib.Path, default=HERE.parent / "build",
-                        help="build folder (build)")
-    parser.add_argument("--quick", action="store_true",
-                        help="small and short: shows that everything works, no more")
-    parser.add_argument("--only", metavar="NAMES",
-                        help="experiments, with commas (all; --list names them)")
-    parser.add_argument("--list", action="store_true",
-                        help="name the experiments and peers there are, and end")
-    parser.add_argument("--pairs", type=int, metavar="N",
-                        help="interleaved rounds (10; 3 with --quick)")
-    parser.add_argument("--peers", metavar="NAMES",
-                        help="peers, with commas; \"none\" for none; "
-                        "tcmalloc is built only if named here")
-    parser.add_argument("--no-build", action="store_true",
-                        help="take the peers that are there, build none")
-    parser.add_argument("--out", type=pathlib.Path, metavar="FILE",
-                        help="results (bench/results/DATE.json)")
+    parser = parser_of()
     asked = parser.parse_args()
-    if asked.list:
-        print_list()
-        sys.exit(0)
-    asked.names = asked.only.split(",") if asked.only else list(experiments.ALL)
-    unknown = [name for name in asked.names if name not in experiments.ALL]
-    if unknown:
-        parser.error(f"no such experiment: {', '.join(unknown)} (--list names them)")
+    asked.suite, asked.only = words(asked.suite), words(asked.only)
+    asked.installed = asked.build is None and asked.drop_in is not None
+    asked.build = (asked.build or HERE.parent / "build").resolve()
     if asked.pairs is None:
-        asked.pairs = 3 if asked.quick else 10
-    if asked.pairs < 1:
-        parser.error("--pairs takes 1 or more")
-    asked.chosen = None if asked.peers is None else [
-        p for p in asked.peers.split(",") if p != "none"]
+        asked.pairs = standard_pairs(asked)
+    if asked.pairs < 1 or (asked.seconds is not None and asked.seconds < 1):
+        parser.error("--pairs and --seconds take 1 or more")
+    asked.chosen = None if asked.peers is None else [p for p in words(asked.peers) if p != "none"]
     unknown = [p for p in asked.chosen or () if p not in known_peers()]
     if unknown:
         parser.error(f"no such peer: {', '.join(unknown)}; "
                      f"there are {', '.join(known_peers())}, and none")
-    if not any(f.is_file() and os.access(f, os.X_OK) for f in (asked.build / "bench").glob("*")):
+    if asked.compare and len(asked.compare) > 2:
+        parser.error("--compare takes OLD.json, or OLD.json and NEW.json")
+    if asked.report and len(asked.report) < 2:
+        parser.error("--report takes the page to write, then one or more result files")
+    try:
+        asked.names = suites.chosen(asked.suite, asked.only, asked.quick)
+    except ValueError as why:
+        parser.error(str(why))
+    return parser, asked
+
+
+def load(parser, path):
+    """A result file; one clear line if it is none."""
+    try:
+        results = json.loads(pathlib.Path(path).read_text())
+        if results.get("format", FORMAT) > FORMAT:
+            parser.error(f"{path}: written by a newer stook bench (format {results['format']})")
+        for key in ("machine", "pairs", "results", "figures"):
+            results[key]
+        return results
+    except (AttributeError, KeyError, TypeError):
+        parser.error(f"{path}: no results of stook bench")
+    except (OSError, ValueError) as why:
+        parser.error(f"{path}: {getattr(why, 'strerror', None) or 'no JSON'}")
+
+
+def only_what_is_built(parser, asked):
+    """Where no benchmark programs are, real programs can be measured all the same."""
+    if any(f.is_file() and os.access(f, os.X_OK) for f in (asked.build / "bench").glob("*")):
+        return
+    if asked.drop_in and not asked.only and asked.suite in ([], ["programs"]):
+        asked.names = ["programs"]
+        if not asked.suite:
+            say("the suite programs only: the others need `make bench` in the source folder")
+    elif asked.names != ["programs"] or not asked.drop_in:
         parser.error(f"no benchmarks are built in {asked.build}: `make bench` builds and runs all; "
                      f"to build only: `meson configure {asked.build} -Dbench=enabled && "
                      f"ninja -C {asked.build} bench-programs`")
-    return asked
 
 
-def main():
-    asked = arguments()
+def peers_of(asked):
+    """Builds the peers, where that is asked for. {peer: why it is left out}."""
+    wanted = peer_build.DEFAULT if asked.chosen is None else \
+        [p for p in asked.chosen if p in peer_build.PEERS]
+    if "maple_map" in asked.names:
+        wanted = [*wanted, *peer_build.PROGRAMS]
+    if not (asked.no_build or asked.quick or asked.installed):
+        return peer_build.build_all(wanted, asked.build / "peers", say)
+    return {name: "not built here (tools/peers builds it; it needs cargo)" for name in wanted
+            if name in peer_build.PEERS and
+            not (asked.build / "peers" / "lib" / f"{name}.so").exists()}
+
+
+def session(parser, asked):
+    """Measures what was asked for; the results as they go to the file."""
     os.environ.pop("LD_PRELOAD", None)
-    build = asked.build.resolve()
-    peers = build / "peers"
-    about = machine()
-    say(f"{about['processor']}, {about['cpus']} CPUs, Linux {about['kernel']}, {about['libc']}, "
-        f"commit {about['commit']}, load {about['load']:.2f}")
+    only_what_is_built(parser, asked)
+    about = machine(asked.build)
+    say(title(about))
     if about["load"] > 0.5:
         say("something else is running: times will be noisy")
-    left_out = {}
-    if not asked.no_build:
-        wanted = peer_build.DEFAULT if asked.chosen is None else \
-            [p for p in asked.chosen if p in peer_build.PEERS]
-        if "maple_map" in asked.names:
-            wanted = [*wanted, *peer_build.PROGRAMS]
-        left_out = peer_build.build_all(wanted, peers, say)
-    contenders = preloaded(build, peers, asked.chosen)
+    left_out = peers_of(asked)
+    for name, why in left_out.items():
+        say(f"left out: {name}: {why}")
+    contenders = preloaded(asked.build, asked.build / "peers", asked.chosen, asked.drop_in)
     if OURS not in contenders:
         say("libstook-malloc.so is not built: peers only")
     say("preloaded: " + ", ".join(contenders) + f"; {asked.pairs} rounds\n")
+    setting = experiments.Setting(asked.build, asked.build / "peers", asked.pairs, asked.quick,
+                                  asked.chosen, contenders, say, sys.stderr.isatty())
+    setting.left_out = left_out
+    seconds = asked.seconds or (suites.QUICK_SECONDS if asked.quick else None)
+    results = measure(setting, asked.names, seconds)
+    about["load_after"] = os.getloadavg()[0]
+    return {"format": FORMAT, "machine": about, "pairs": asked.pairs, "quick": asked.quick,
+            "command": command_of(asked), "left_out": left_out, "figures": figures.judge(results),
+            "results": results}
 
-    setting = experiments.Setting(build, peers, asked.pairs, asked.quick, asked.chosen,
-                                  contenders, say)
-    results = measure(setting, asked.names)
-    verdicts = figures.judge(results)
-    if verdicts:
+
+def run_and_write(parser, asked):
+    old = load(parser, asked.compare[0]) if asked.compare else None
+    if old and not (asked.only or asked.suite):
+        asked.names = [name for name in old["results"] if name in suites.ALL] or asked.names
+    results = session(parser, asked)
+    if results["figures"]:
         say("Figures (ratios of neighbouring runs; "
             "a figure passes when the worse end of its interval passes)")
-        print_verdicts(verdicts)
-
+        print_table(verdict_rows(results["figures"]), 10)
+        say()
+    workloads.print_summary(results, say)
     stamp = datetime.datetime.now().strftime("%Y%m%d-%H%M%S")
-    out = asked.out or HERE / "results" / f"{stamp}.json"
+    folder = pathlib.Path.cwd() if asked.installed else HERE / "results"
+    out = asked.out or folder / f"{stamp}.json"
     out.parent.mkdir(parents=True, exist_ok=True)
-    about["load_after"] = os.getloadavg()[0]
-    out.write_text(json.dumps({"machine": about, "pairs": asked.pairs, "quick": asked.quick,
-                               "left_out": left_out,
-                               "command": command_of(asked, 3 if asked.quick else 10),
-                               "figures": verdicts, "results": results}, indent=1))
+    out.write_text(json.dumps(results, indent=1))
     picture = out.with_suffix(".svg")
-    why_not = plot.draw(results, picture)
+    why_not = plot.draw(results["results"], picture)
     say(f"\nresults: {out}" + (f" (no picture: {why_not})" if why_not else f", picture: {picture}"))
-    return 0
+    if old:
+        say()
+        compare.print_comparison(old, results, say, print_table, asked.all)
 
 
-def end_quietly(program):
-    """Runs it; where standard output is a pipe that its reader closed (`| head`), ends as SIGPIPE
-    would end it."""
+def write_report(parser, asked):
+    out = pathlib.Path(asked.report[0])
+    files = [pathlib.Path(path) for path in asked.report[1:]]
+    if out.suffix not in (".html", ".md"):
+        parser.error(f"--report writes .html or .md, not {out}")
+    runs = []
+    for path in files:
+        try:
+            patterns = json.loads(path.read_text())
+        except (OSError, ValueError):
+            patterns = {}
+        if "standings" in patterns:
+            parser.error(f"{path}: bench/patterns.py wrote it; `stook bench --only pattern_rows` "
+                         "measures the same for a report")
+        runs.append((path.stem, load(parser, path)))
     try:
-        status = program()
-        sys.stdout.flush()
-        return status
-    except BrokenPipeError:
-        # At its end Python flushes standard output once more.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 128 + signal.SIGPIPE
+        if out.name == "README.md":
+            text = report.readme(out.read_text(), runs)
+        elif out.suffix == ".md":
+            text = report.markdown(runs)
+        else:
+            text = page.html(runs)
+        out.write_text(text)
+    except (OSError, report.NoPlace) as why:
+        parser.error(f"{out}: {getattr(why, 'strerror', None) or why}")
+
+
+def main():
+    parser, asked = arguments()
+    if asked.list:
+        print_list()
+    elif asked.report:
+        write_report(parser, asked)
+    elif asked.compare and len(asked.compare) == 2:
+        old, new = (load(parser, path) for path in asked.compare)
+        compare.print_comparison(old, new, say, print_table, asked.all)
+    else:
+        run_and_write(parser, asked)
+    return 0
 
 
 if __name__ == "__main__":

@@ -4,13 +4,13 @@ bench/tables.py - tables 1.1 and 1.2 in the layout of the kernel's
 Purpose: the two tables that the kernel work published, with what was measured here in the kernel's
 places, its gain beside each of ours, and whether that is reached. A gain is 1 - ours / theirs of
 neighbouring runs, so it is given with the 95 % interval of its median (interval.py); it is reached
-when the worse end of that interval reaches it.
+when the worse end of that interval reaches it, and unclear with fewer than six pairs.
 Place: run.py prints them; figures.py takes the kernel's gains from here.
 """
 
 import tables_aspace
 import tables_memory
-from interval import ratios, summary
+from interval import PAIRS_ENOUGH, ratios, summary
 
 # Per cent, from the kernel work: 64-byte objects, capacity 32; "none" is SLUB's older front end.
 GAINS_11 = {"1": 17.2, "10": 15.3, "100": 31.0, "1000": 30.2, "10 shuffled": 12.6,
@@ -34,6 +34,7 @@ class Cell:
         if self.known:
             self.ours, self.theirs = summary(ours)["median"], summary(theirs)["median"]
             r = summary(pairs)
+            self.enough = r["n"] >= PAIRS_ENOUGH
             self.gain, self.low, self.high = (100 * (1 - r[k]) for k in ("median", "high", "low"))
 
     def gain_text(self):
@@ -42,6 +43,8 @@ class Cell:
     def verdict(self, least):
         if not self.known:
             return "-"
+        if not self.enough:
+            return "unclear"
         return "reached" if self.low >= least else "unclear" if self.gain >= least else "missed"
 
 

@@ -8,6 +8,7 @@
 #define STATUS_NOT_RUNNABLE 126 /* as env(1): the program was found but cannot be executed */
 #define STATUS_NOT_FOUND   127  /* as env(1) */
 
+int cmd_bench(int argc, char **argv);
 int cmd_check(int argc, char **argv);
 int cmd_info(int argc, char **argv);
 int cmd_profile(int argc, char **argv);

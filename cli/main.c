@@ -24,6 +24,7 @@ static const struct command {
         { "profile", cmd_profile, "show a heap profile: as text, or as a flame graph" },
         { "record", cmd_record, "write a trace of a program's allocations and frees; print one" },
         { "replay", cmd_replay, "make a trace's calls on Stook, with settings of your choice" },
+        { "bench", cmd_bench, "measure Stook beside other allocators; show what was measured" },
 };
 
 static void print_help(FILE *out)

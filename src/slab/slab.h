@@ -157,8 +157,8 @@ size_t stook_slab_fill(struct stook_slabs *slabs, unsigned node, size_t n, void 
 
 /*
  * stook_slab_drain() - objects back into their slabs
- * Grouped by part, one compare-and-swap for each group. A pointer that is not an object of this
- * cache, or is free already, is reported (report/) and left out.
+ * Those that follow each other in one part go by one compare-and-swap. A pointer that is not an
+ * object of this cache, or is free already, is reported (report/) and left out.
  */
 void stook_slab_drain(struct stook_slabs *slabs, size_t n, void *const *objects);
 

@@ -3,11 +3,11 @@
  * Place: called by barn (puts, flushes, single objects), cache (bulk), slot (objects of one node)
  * and rcu (chains).
  *
- * A drain goes through the array in runs. It prefetches the pagemap entries of all objects of a
- * run. Then it bundles the objects by the part they lie in, and prefetches a part's descriptor with
- * the first object of its bundle. So the misses of a run overlap. At the end it puts each bundle
- * into its part by one compare-and-swap. This is one of the bits alone if the part has free objects
- * before, and some objects out afterwards.
+ * A drain goes through the array in runs. It looks up where each object of a run lies, and
+ * prefetches the part's descriptor. So the misses of a run overlap. Then it goes through the run
+ * again. Objects that follow each other and lie in one part are a bundle, which is put into its
+ * part by one compare-and-swap. This is one of the bits alone if the part has free objects before,
+ * and some objects out afterwards.
  *
  * Invariants:
  *  D1 A bit is set only if the pagemap and the slab's geometry say that an object of this cache
@@ -24,27 +24,30 @@
 #include "report/report.h"
 #include "slab/slab_inside.h"
 
+/* Objects that are looked up together: more than a CPU has misses under way. */
+#define RUN 32
+
 /*
- * Objects that are looked up together. The stack has room for so many (tools/check-stack); with 32
- * frees in random order cost the same.
+ * Where an object lies, in one word: index in its slab << 48 | address of the span's descriptor. 0:
+ * it is no object of the cache.
  */
-#define RUN    20
-#define TABLE  32                       /* power of two */
+typedef uint64_t place;
+#define PLACE_INDEX_SHIFT 48
+#define PLACE_BIT_MASK    ((uint64_t)(STOOK_PART_OBJECTS - 1) << PLACE_INDEX_SHIFT)
+_Static_assert(STOOK_ENTRY_SPAN_MASK >> PLACE_INDEX_SHIFT == 0 &&
+               STOOK_SLAB_OBJECTS_MAX <= 1 << (64 - PLACE_INDEX_SHIFT),
+               "an index fits above a descriptor's address");
 
 struct drain {
         struct stook_slabs *slabs;
-        void *const *objects;                           /* of this run */
         struct stook_slabs_node *claimed_node;
         uint64_t entry;                         /* the cache's part of the pagemap entries */
-        unsigned bundles, claims;
+        unsigned claims;
         bool     near;                          /* slabs have their parts in their descriptors */
-        stook_part_key key[RUN];                        /* by bundle: its part */
         union {
-                uint64_t bits;                          /* by bundle: its objects */
-                stook_part_key claim;                   /* by claim: at most one for each bundle */
+                place place;                    /* by object */
+                stook_part_key claim;           /* by claim, over places that are done with */
         } at[RUN];
-        uint8_t  first[RUN];                            /* by bundle: one of its objects */
-        uint8_t  table[TABLE];                          /* by hash of the part: the latest bundle */
 };
 
 /* ---- misuse ---- */
@@ -125,133 +128,120 @@ static STOOK_COLD void refuse_interior(struct drain *d, const void *object,
         refuse(d->slabs, STOOK_FAULT_INTERIOR, object, slab, detail);
 }
 
-static STOOK_COLD void refuse_bundle(struct drain *d, unsigned bundle,
-                                     enum stook_free_answer answer, uint64_t mask)
+/* Return: the bits that may be tried again. */
+static STOOK_COLD uint64_t refuse_bundle(struct drain *d, stook_part_key key, const void *object,
+                                         enum stook_free_answer answer, uint64_t bits,
+                                         uint64_t refused)
 {
-        const void *object = d->objects[d->first[bundle]];
-        struct stook_slab *slab = stook_key_slab(d->key[bundle]);
-
         if (answer == STOOK_FREE_TWICE) {
-                refuse_twice(d->slabs, slab, stook_key_part(d->key[bundle]), mask);
-                d->at[bundle].bits &= ~mask;
-                return;
+                refuse_twice(d->slabs, stook_key_slab(key), stook_key_part(key), refused);
+                return bits & ~refused;
         }
         if (answer == STOOK_FREE_BEHIND)
-                refuse_interior(d, object, slab, BEHIND);
+                refuse_interior(d, object, stook_key_slab(key), BEHIND);
         else
                 refuse(d->slabs, STOOK_FAULT_NOT_LIVE, object, NULL, "its slab is gone");
-        d->at[bundle].bits = 0;
+        return 0;
 }
 
 /*
  * From any state of the part. Not inline: its stack is free again when the calls that need much
  * stack come.
  */
-static STOOK_NOINLINE enum stook_free_answer free_any(struct drain *d, unsigned bundle,
-                                                      uint64_t *mask)
+static STOOK_NOINLINE enum stook_free_answer free_any(const struct drain *d, stook_part_key key,
+                                                      uint64_t *mask, const void *object)
 {
-        stook_part_key key = d->key[bundle];
-
-        return stook_part_free(d->slabs, stook_key_slab(key), stook_key_part(key), mask,
-                               d->objects[d->first[bundle]]);
+        return stook_part_free(d->slabs, stook_key_slab(key), stook_key_part(key), mask, object);
 }
 
-STOOK_INLINE bool free_some(struct drain *d, unsigned bundle)
+/* Not from the most frequent state. @object: one of the bundle's. */
+static STOOK_NOINLINE void put_any(struct drain *d, stook_part_key key, uint64_t bits,
+                                   const void *object)
 {
-        stook_part_key key = d->key[bundle];
-
-        return d->near && stook_part_free_some(stook_key_slab(key), stook_key_part(key),
-                                               d->at[bundle].bits, d->objects[d->first[bundle]],
-                                               d->entry | stook_key_span(key));
-}
-
-STOOK_INLINE void put(struct drain *d, unsigned bundle)
-{
-        if (STOOK_LIKELY(free_some(d, bundle)))
-                return;
-        while (d->at[bundle].bits) {
-                uint64_t mask = d->at[bundle].bits;
-                enum stook_free_answer answer = free_any(d, bundle, &mask);
+        while (bits) {
+                uint64_t mask = bits;
+                enum stook_free_answer answer = free_any(d, key, &mask, object);
 
                 if (STOOK_LIKELY(answer == STOOK_FREED))
                         return;
                 if (answer == STOOK_FREED_CLAIMED) {
-                        gather_claim(d, d->key[bundle]);
+                        gather_claim(d, key);
                         return;
                 }
-                refuse_bundle(d, bundle, answer, mask);
+                bits = refuse_bundle(d, key, object, answer, bits, mask);
         }
 }
 
-/*
- * The bundle of part @key; object @i is its first one if the bundle is new. Only the latest bundle
- * at a place of the table is found again. So a part may have two bundles in a run. Then it costs
- * one more compare-and-swap, and the second bundle finds the bits that the first one set.
- */
-STOOK_INLINE unsigned bundle_of(struct drain *d, size_t i, stook_part_key key)
+STOOK_INLINE void put(struct drain *d, place place, uint64_t bits, const void *object)
 {
-        uint8_t *place = &d->table[(key / sizeof(struct stook_span) + key) % TABLE];
-        unsigned bundle = *place;
+        uintptr_t span = place & STOOK_ENTRY_SPAN_MASK;
+        unsigned p = (unsigned)(place >> PLACE_INDEX_SHIFT) / STOOK_PART_OBJECTS;
 
-        if (bundle < d->bundles && d->key[bundle] == key)
-                return bundle;
-        bundle = d->bundles++;
-        *place = (uint8_t)bundle;
-        d->key[bundle] = key;
-        d->at[bundle].bits = 0;
-        d->first[bundle] = (uint8_t)i;
-        __builtin_prefetch(&stook_key_slab(key)->parts, 1);
-        return bundle;
+        if (STOOK_UNLIKELY(!d->near ||
+                           !stook_part_free_some(stook_slab_of((struct stook_span *)span), p, bits,
+                                                 object, d->entry | span)))
+                put_any(d, span | p, bits, object);
 }
 
 /* ---- runs ---- */
 
-/*
- * Puts object @i into its bundle, if an object of the cache begins there. *@last: the bundle that
- * the previous object went to; objects that lie together are often freed together.
- */
-STOOK_INLINE void look_up(struct drain *d, size_t i, unsigned *last)
+/* If no object of the cache begins at @object, that is reported. */
+STOOK_INLINE place look_up(struct drain *d, const void *object)
 {
-        struct stook_slabs *slabs = d->slabs;
-        uintptr_t addr = (uintptr_t)d->objects[i];
+        const struct stook_slabs *slabs = d->slabs;
+        uintptr_t addr = (uintptr_t)object;
         uint64_t entry = stook_pagemap_get(addr);
-        stook_part_key key;
-        uint64_t bit;
+        struct stook_span *span = stook_entry_span(entry);
         uint32_t index;
         bool interior;
 
         if (STOOK_UNLIKELY(stook_entry_cache(entry) != slabs->cache_index)) {
-                refuse_stranger(slabs, d->objects[i], entry);
-                return;
+                refuse_stranger(slabs, object, entry);
+                return 0;
         }
         index = stook_slabs_index(slabs, stook_entry_offset(entry, addr), &interior);
         if (STOOK_UNLIKELY(interior || index >= slabs->objects)) {
-                refuse_interior(d, d->objects[i], stook_slab_of(stook_entry_span(entry)),
-                                interior ? NULL : BEHIND);
-                return;
+                refuse_interior(d, object, stook_slab_of(span), interior ? NULL : BEHIND);
+                return 0;
         }
-        key = (uintptr_t)stook_entry_span(entry) | index / STOOK_PART_OBJECTS;
-        bit = UINT64_C(1) << index % STOOK_PART_OBJECTS;
-        if (d->key[*last] != key)
-                *last = bundle_of(d, i, key);
-        if (STOOK_UNLIKELY(d->at[*last].bits & bit))
-                refuse_twice(d->slabs, stook_key_slab(key), stook_key_part(key), bit);
-        d->at[*last].bits |= bit;
+        __builtin_prefetch(&stook_slab_of(span)->parts, 1);
+        return (uint64_t)index << PLACE_INDEX_SHIFT | (uintptr_t)span;
 }
 
-static void drain_run(struct drain *d, size_t n)
+static STOOK_COLD void refuse_again(struct drain *d, place place, uint64_t bit)
 {
-        unsigned last = 0;
+        refuse_twice(d->slabs, stook_slab_of((struct stook_span *)(place & STOOK_ENTRY_SPAN_MASK)),
+                     (unsigned)(place >> PLACE_INDEX_SHIFT) / STOOK_PART_OBJECTS, bit);
+}
 
-        d->bundles = 0;
-        d->key[0] = 0;                                  /* no bundle yet */
-        memset(d->table, 0, sizeof(d->table));
+/* Objects of one part that follow each other: their @bits. Return: the first object behind them. */
+STOOK_INLINE size_t bundle(struct drain *d, size_t i, size_t n, uint64_t *bits)
+{
+        place first = d->at[i].place, next = first;
+
+        *bits = 0;
+        do {
+                uint64_t bit = UINT64_C(1) << (next >> PLACE_INDEX_SHIFT) % STOOK_PART_OBJECTS;
+
+                if (STOOK_UNLIKELY(*bits & bit))
+                        refuse_again(d, next, bit);
+                *bits |= bit;
+        } while (++i < n && !(((next = d->at[i].place) ^ first) & ~PLACE_BIT_MASK));
+        return i;
+}
+
+static void drain_run(struct drain *d, size_t n, void *const *objects)
+{
         for (size_t i = 0; i < n; i++)
-                stook_pagemap_prefetch((uintptr_t)d->objects[i]);
-        for (size_t i = 0; i < n; i++)
-                look_up(d, i, &last);
-        for (unsigned bundle = 0; bundle < d->bundles; bundle++)
-                put(d, bundle);
+                d->at[i].place = look_up(d, objects[i]);
+        for (size_t i = 0, next; i < n; i = next) {
+                place place = d->at[i].place;
+                uint64_t bits;
+
+                next = bundle(d, i, n, &bits);
+                if (STOOK_LIKELY(place))
+                        put(d, place, bits, objects[i]);
+        }
         settle_claims(d);
 }
 
@@ -260,16 +250,15 @@ void stook_slab_drain(struct stook_slabs *slabs, size_t n, void *const *objects)
         struct drain d;
 
         d.slabs = slabs;
-        d.objects = objects;
         d.claimed_node = NULL;
         d.claims = 0;
         d.entry = (uint64_t)slabs->cache_index << STOOK_ENTRY_CACHE_SHIFT;
         d.near = stook_slabs_parts_are_near(slabs);
         /* slab_partial.c P4. A free that finds a lock taken uses pending, so it need not wait. */
         stook_lock_forbid_waits();
-        for (; n > RUN; n -= RUN, d.objects += RUN)
-                drain_run(&d, RUN);
-        drain_run(&d, n);
+        for (; n > RUN; n -= RUN, objects += RUN)
+                drain_run(&d, RUN, objects);
+        drain_run(&d, n, objects);
         stook_lock_allow_waits();
         stook_pages_purge_excess();
 }

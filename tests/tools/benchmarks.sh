@@ -1,9 +1,9 @@
 #!/bin/sh
-# Proves that docs/BENCHMARKS.md is what bench/report.py writes from the results in docs/figures.
+# Proves that docs/BENCHMARKS.md is what `stook bench` writes from the results in docs/figures.
 set -eu
 
 cd "$STOOK_SOURCE"
-work=$(mktemp)
-trap 'rm -f "$work"' EXIT
-PYTHONDONTWRITEBYTECODE=1 bench/report.py --out "$work" docs/figures/*.json
-diff -u docs/BENCHMARKS.md "$work"
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+PYTHONDONTWRITEBYTECODE=1 bench/run.py --report "$folder/page.md" docs/figures/*.json
+diff -u docs/BENCHMARKS.md "$folder/page.md"

@@ -1,0 +1,150 @@
+"""
+bench/engine.py - runs contenders in turn
+
+Purpose: the one place that decides in which order contenders run, what of a program's answer
+counts, and how far a measurement has come. A table is {contender: {metric: [a value for each
+round]}}. A contender that failed in a round has None there, so that the rounds of two contenders
+stay neighbours.
+Place: experiments.py, scale.py, programs.py, patterns.py and policies.py measure with it.
+interval.py compares what it returns.
+"""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+PROGRAM_SECONDS = 300
+
+
+class Failed(Exception):
+    """A program gave no answer, and why."""
+
+
+def run(command, contender, before_exec=None, seconds=PROGRAM_SECONDS):
+    """Runs one program; returns its standard output. Failed if it ends otherwise than with status
+    0."""
+    try:
+        done = subprocess.run([str(c) for c in command], env=contender.environment(),
+                              capture_output=True, text=True, timeout=seconds,
+                              preexec_fn=before_exec)
+    except subprocess.TimeoutExpired:
+        raise Failed(f"no answer after {seconds} s") from None
+    except FileNotFoundError:
+        raise Failed(f"{command[0]} is not built "
+                     "(`ninja bench-programs` in the build folder)") from None
+    except OSError as why:
+        raise Failed(str(why)) from None
+    if done.returncode < 0:
+        raise Failed("ended by " + signal.Signals(-done.returncode).name)
+    if done.returncode:
+        raise Failed(f"exit status {done.returncode}: {done.stderr.strip()[-200:]}")
+    return done.stdout
+
+
+def checked(answer, contender):
+    """The answer, if its malloc was the contender's."""
+    source = answer.pop("malloc_from", None)
+    if source is not None and not contender.is_behind(source):
+        raise Failed(f"malloc came from {source}")
+    return answer
+
+
+def macro(command, contender, before_exec=None):
+    """The answer of a program of bench/macro."""
+    text = run(command, contender, before_exec)
+    try:
+        return checked(json.loads(text), contender)
+    except ValueError:
+        raise Failed("no JSON in the answer: " + text[:100]) from None
+
+
+def micro(command, contender, seconds, name_of=lambda name: name):
+    """Times (ns) and counters of a Google Benchmark program: {"pair/64": 2.5, "pair/64
+    resident_KiB": ...}."""
+    text = run(list(command) + ["--benchmark_format=json", f"--benchmark_min_time={seconds}"],
+               contender)
+    report = json.loads(text)
+    checked(report["context"], contender)
+    metrics = {}
+    for b in report["benchmarks"]:
+        if b.get("error_occurred"):
+            continue
+        # Processor time leaves out what other processes took; manual times are wall time of the
+        # part that counts.
+        manual = b["name"].endswith("/manual_time")
+        name = name_of(b["run_name"].replace("/manual_time", "").replace("/iterations:20", "")
+                       .replace("/iterations:3", ""))
+        metrics[name] = (b["real_time" if manual else "cpu_time"] *
+                         {"ns": 1, "us": 1e3, "ms": 1e6}[b["time_unit"]])
+        for counter in ("resident_KiB", "held_KiB", "cached_KiB"):
+            if counter in b:
+                metrics[f"{name} {counter}"] = b[counter]
+    return metrics
+
+
+def turn(contenders, n):
+    """The order of round n: A B C, then C B A, so that none is always the later one."""
+    return contenders if n % 2 == 0 else list(reversed(contenders))
+
+
+class Progress:
+    """A line on standard error: written over on a terminal; elsewhere a line in `quiet` steps."""
+
+    def __init__(self, what, steps, stream=None, quiet=40):
+        self.what, self.steps, self.done = what, steps, 0
+        self.start, self.stream = time.monotonic(), stream or sys.stderr
+        self.terminal, self.every = self.stream.isatty(), max(steps // quiet, 1) if quiet else 0
+
+    def step(self, text):
+        """Tells that the next step begins."""
+        spent = time.monotonic() - self.start
+        left = f", about {spent / self.done * (self.steps - self.done):.0f} s left" \
+            if self.done else ""
+        line = f"{self.what}: {self.done}/{self.steps} runs, {spent:.0f} s{left}: {text}"
+        if self.terminal:
+            self.stream.write(f"\r\033[K{line[:110]}")
+            self.stream.flush()
+        elif self.every and self.done and self.done % self.every == 0:
+            print(line, file=self.stream, flush=True)
+        self.done += 1
+
+    def clear(self):
+        """Takes the line off a terminal."""
+        if self.terminal:
+            self.stream.write("\r\033[K")
+            self.stream.flush()
+
+
+def as_table(answers):
+    """{contender: {metric: [value or None]}} of {contender: [{metric: value}]}; without contenders
+    that gave nothing."""
+    names = {c: sorted({m for answer in of for m in answer}) for c, of in answers.items()}
+    return {c: {m: [answer.get(m) for answer in of] for m in names[c]}
+            for c, of in answers.items() if names[c]}
+
+
+def in_turn(contenders, count, once, say=print, progress=None, is_late=lambda: False):
+    """once(contender) -> {metric: value}, in `count` rounds; fewer if is_late() says so between two
+    of them. What failed is told once each."""
+    answers, told = {c.name: [] for c in contenders}, set()
+    for n in range(count):
+        if n and is_late():
+            break
+        for contender in turn(contenders, n):
+            if progress:
+                progress.step(f"round {n + 1} of {count}, {contender.name}")
+            try:
+                answer = once(contender)
+            except Failed as why:
+                answer = {}
+                if (contender.name, str(why)) not in told:
+                    told.add((contender.name, str(why)))
+                    if progress:
+                        progress.clear()
+                    say(f"  {contender.name}: {why}")
+            answers[contender.name].append(answer)
+    if progress:
+        progress.clear()
+    return as_table(answers)

@@ -1,0 +1,283 @@
+"""
+bench/page.py - results as one self-contained page of HTML
+
+Purpose: `stook bench --report OUT.html FILE.json ...`. The page loads nothing and runs no script;
+it follows the reader's choice of light or dark, and fits a phone. First what matters: where Stook
+wins and loses, then promised figures, published tables, growth, every workload, history, how to
+measure it again. The newest file is the one told in full; all of them make the history.
+Place: after run.py. report.py's parts are used as they are, by a page with the same two calls.
+"""
+
+import html as markup
+
+import report
+import scale
+import suites
+import svg
+import tables
+import workloads
+from compare import is_ours
+from contenders import OURS
+from text import measurement_rows, verdict_rows
+
+STYLE = """
+:root { color-scheme: light dark; --paper: #fff; --ink: #1b1f24; --faint: #6a737d; --rule: #d8dee4;
+  --band: #f6f8fa; --good: #1a7f37; --bad: #b42318; --ours: #1a7f37; --p0: #57606a; --p1: #8250df;
+  --p2: #bf5700; --p3: #0969da; --p4: #bf3989; --p5: #7d6b00; --p6: #087990; --p7: #a40e26; }
+@media (prefers-color-scheme: dark) { :root { --paper: #0d1117; --ink: #e6edf3; --faint: #8d96a0;
+  --rule: #30363d; --band: #161b22; --good: #3fb950; --bad: #ff7b72; --ours: #3fb950; --p0: #9aa4af;
+  --p1: #bc8cff; --p2: #f0883e; --p3: #58a6ff; --p4: #f778ba; --p5: #d4b106; --p6: #39c5cf;
+  --p7: #ff8f8f; } }
+* { box-sizing: border-box; }
+body { background: var(--paper); color: var(--ink); margin: 0 auto; max-width: 76rem;
+  padding: 1rem clamp(.8rem, 3vw, 2.5rem) 4rem; font: 16px/1.5 system-ui, sans-serif; }
+h1, h2, h3 { line-height: 1.2; } h2 { margin-top: 2.8rem; border-bottom: 1px solid var(--rule); }
+nav a { margin-right: 1rem; } a { color: var(--p3); }
+p.note, .small, figcaption { color: var(--faint); font-size: .875rem; }
+.scroll { overflow-x: auto; margin: .8rem 0; } pre { overflow-x: auto; background: var(--band);
+  padding: .6rem .8rem; border-radius: 6px; font-size: .85rem; }
+table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums; }
+th, td { padding: .25rem .6rem; border-bottom: 1px solid var(--rule); white-space: nowrap;
+  text-align: right; } th:first-child, td:first-child { text-align: left; }
+tr:nth-child(even) td { background: var(--band); }
+td.good { color: var(--good); font-weight: 600; } td.bad { color: var(--bad); font-weight: 600; }
+.sums { display: grid; grid-template-columns: repeat(auto-fit, minmax(15rem, 1fr)); gap: 1rem; }
+.sums div { background: var(--band); border-radius: 8px; padding: .8rem 1rem; }
+.sums b { font-size: 1.6rem; display: block; } .plots { display: grid; gap: 1.5rem;
+  grid-template-columns: repeat(auto-fit, minmax(min(100%, 28rem), 1fr)); } figure { margin: 0; }
+svg { width: 100%; height: auto; } svg text { fill: var(--ink); font: 12px system-ui, sans-serif; }
+svg text.small { fill: var(--faint); font-size: 11px; } .grid { stroke: var(--rule); }
+.axis { stroke: var(--faint); } .interval { stroke-width: 2; }
+.line { fill: none; stroke-width: 2; }
+"""
+CLASSES = {"ours": "--ours", **{f"peer{n}": f"--p{n}" for n in range(8)},
+           "good": "--good", "bad": "--bad", "none": "--faint"}
+STYLE += "".join(f"circle.{name} {{ fill: var({colour}); }} line.{name}, polyline.{name} "
+                 f"{{ stroke: var({colour}); }}\n" for name, colour in CLASSES.items())
+GOOD = {"pass", "reached", workloads.AHEAD}
+BAD = {"miss", "missed", workloads.BEHIND}
+MARK = {workloads.AHEAD: "good", workloads.BEHIND: "bad"}
+PUBLISHED = {
+    "table11": "Table 1.1: sheaves against the front end before them",
+    "table12": "Table 1.2: bulk refill without building a free list",
+    "node_counts": "Table 1.3: maple nodes from sheaves",
+    "mmap2": "Table 1.4: mapping and unmapping",
+    "page_fault3": "Table 1.5: page faults of threads",
+    "random_order": "Table 1.6: what sheaves were said to lose: memory after frees in random order",
+}
+
+
+def escaped(text):
+    return markup.escape(str(text), quote=True)
+
+
+class Page:
+    """HTML, with the calls that report.Page has, too."""
+
+    def __init__(self):
+        self.parts, self.sections = [], []
+
+    def add(self, text):
+        self.parts.append(text)
+
+    def say(self, text=""):
+        self.add(f"<p>{escaped(text.strip())}</p>")
+
+    def heading(self, level, text):
+        name = "".join(c if c.isalnum() else "-" for c in text.lower())
+        if level == 2:
+            self.sections.append((name, text))
+        self.add(f'<h{level} id="{escaped(name)}">{escaped(text)}</h{level}>')
+
+    def table(self, rows, columns):
+        rows = [list(row)[:columns] for row in rows]
+        self.add('<div class="scroll"><table><thead><tr>' +
+                 "".join(f"<th>{escaped(c)}</th>" for c in rows[0]) + "</tr></thead><tbody>")
+        for row in rows[1:]:
+            self.add("<tr>" + "".join(cell(c) for c in row) + "</tr>")
+        self.add("</tbody></table></div>")
+
+    def figure(self, picture, caption):
+        if picture:
+            self.add(f"<figure>{picture}<figcaption>{escaped(caption)}</figcaption></figure>")
+
+
+def cell(text):
+    kind = "good" if text in GOOD else "bad" if text in BAD else ""
+    return f'<td class="{kind}">{escaped(text)}</td>' if kind else f"<td>{escaped(text)}</td>"
+
+
+def plural(n, word):
+    return f"{n} {word}" + ("" if n == 1 else "s")
+
+
+# ---- sections ----
+
+def ratio_rows(found, which):
+    """Rows for svg.ratios: losses first, then what shows no difference, then wins."""
+    order = {workloads.BEHIND: 0, workloads.NO_DIFFERENCE: 1, workloads.AHEAD: 2}
+    sides = sorted(workloads.sides(found, which),
+                   key=lambda pair: (order[pair[1].says], -pair[1].cost()))
+    return [(w.name(), s.cost(), *s.cost_bounds(), MARK.get(s.says, "none")) for w, s in sides]
+
+
+def write_wins(page, results):
+    found = workloads.all_of(results)
+    page.heading(2, "Wins and losses")
+    if not found:
+        page.say("No workload was measured on Stook and a peer.")
+        return
+    page.add('<div class="sums">')
+    for which, name in (("time", "Time"), ("memory", "Memory")):
+        counts, mean = workloads.count(found, which)
+        if mean is None:
+            continue
+        page.add(f"<div>{name}, against the best peer of each workload<b>{mean:.2f}</b>"
+                 f"geometric mean of {plural(sum(counts.values()), 'ratio')}: ahead in "
+                 f"{counts[workloads.AHEAD]}, behind in {counts[workloads.BEHIND]}, no difference "
+                 f"seen in {counts[workloads.NO_DIFFERENCE]}</div>")
+    page.add("</div>")
+    page.say("A ratio is what Stook takes by what the best peer takes, of neighbouring runs, "
+             "turned over where more is better: below 1, Stook is ahead. Bars are 95 % intervals. "
+             "A difference is told only if there are six pairs of runs or more and the interval "
+             "does not contain 1. The best peer is another one in each workload.")
+    page.add('<div class="plots">')
+    for which, name in (("time", "Time"), ("memory", "Memory")):
+        rows = ratio_rows(found, which)
+        if rows:
+            page.figure(svg.ratios(name, rows), f"{name}: Stook by the best peer")
+    page.add("</div>")
+
+
+def write_figures(page, results):
+    if not results["figures"]:
+        return
+    page.heading(2, "Promised figures")
+    verdicts = [f["verdict"] for f in results["figures"]]
+    page.say(f"{verdicts.count('pass')} pass, {verdicts.count('unclear')} are unclear, "
+             f"{verdicts.count('miss')} miss. A figure passes if the worse end of its interval "
+             "does.")
+    page.table(verdict_rows(results["figures"]), 10)
+
+
+def write_published(page, results):
+    page.heading(2, "Published tables")
+    page.say("The tables of the kernel work, with ours in their places. A cell is reached if the "
+             "worse end of its interval reaches what was published.")
+    missing = []
+    for name, title in PUBLISHED.items():
+        if table := results["results"].get(name):
+            page.heading(3, f"{title} ({name})")
+            tables.PRINTED[name](table, page.say, page.table)
+        else:
+            missing.append(f"{title} ({name})")
+    if missing:
+        page.say("Not measured in this session: " + "; ".join(missing) + ".")
+
+
+def kinds_of(names):
+    """{contender: class}: ours is green, peers have one colour each in all plots of an
+    experiment."""
+    ordered = sorted(names, key=lambda n: (not is_ours(n) and not n.startswith(OURS), n))
+    return {n: "ours" if is_ours(n) or n.startswith(OURS) else f"peer{i % 8}"
+            for i, n in enumerate(ordered)}
+
+
+def write_growth(page, results):
+    plots = []
+    for name, axes in scale.AXES.items():
+        table = results["results"].get(name, {})
+        kinds = kinds_of(table)
+        for step, metric, unit in axes:
+            series = {c: (kinds[c], [(x, s["median"], s["low"], s["high"]) for x, s in found])
+                      for c in kinds if (found := scale.points(table, c, metric))}
+            slopes = [f"{c} {b:+.2f}" for c in series
+                      if (b := scale.slope(scale.points(table, c, metric))) is not None]
+            caption = f"{name}. Exponents of growth (0: flat): {', '.join(slopes)}"
+            plots.append((svg.lines(f"{name}, {metric}", series, step, unit), caption))
+    if any(picture for picture, _ in plots):
+        page.heading(2, "Growth")
+        page.add('<div class="plots">')
+        for picture, caption in plots:
+            page.figure(picture, caption)
+        page.add("</div>")
+
+
+def write_workloads(page, results):
+    found = workloads.all_of(results)
+    page.heading(2, "Every workload")
+    if found:
+        page.table(workloads.rows(found), len(workloads.HEAD))
+    for name, table in results["results"].items():
+        if name in PUBLISHED or not table:
+            continue
+        page.add(f"<details><summary>{escaped(name)}: "
+                 f"{escaped(' '.join(doc_of(name).split()))}</summary>")
+        if name in tables.PRINTED:
+            tables.PRINTED[name](table, page.say, page.table)
+        else:
+            metrics = sorted({m for answers in table.values() for m in answers})
+            rows = [list(row) for row in zip(*measurement_rows(table, metrics))] \
+                if len(table) > 1 else measurement_rows(table, metrics)
+            page.table(rows, len(rows[0]))
+        page.add("</details>")
+
+
+def doc_of(name):
+    return suites.ALL[name].__doc__ if name in suites.ALL else ""
+
+
+def write_history(page, runs):
+    """Ratios to the best peer, over sessions."""
+    if len(runs) < 2:
+        return
+    page.heading(2, "History")
+    page.say("Ratios to the best peer of each session, in the order of their dates. Only the "
+             "ratios of one machine can be compared.")
+    ticks = {n + 1: results["machine"]["commit"][:9] for n, (_, results) in enumerate(runs)}
+    series = {}
+    for n, (_, results) in enumerate(runs):
+        for w, side in workloads.sides(workloads.all_of(results), "time"):
+            low, high = side.cost_bounds()
+            series.setdefault(w.experiment, {}).setdefault(w.name(), []).append(
+                (n + 1, side.cost(), low, high))
+    page.add('<div class="plots">')
+    for experiment, of in series.items():
+        for first in range(0, len(of), 6):
+            some = dict(list(of.items())[first:first + 6])
+            shown = {name: (f"peer{i}", found) for i, (name, found) in enumerate(some.items())}
+            page.figure(svg.lines(f"{experiment} over sessions", shown, "commit",
+                                  "ratio to the best peer", False, ticks), experiment)
+    page.add("</div>")
+
+
+def write_how(page, runs):
+    page.heading(2, "How to measure this again")
+    for name, results in reversed(runs):
+        page.heading(3, name)
+        for text in report.about(results):
+            page.say(text)
+        page.add(f"<pre>{escaped(results.get('command', ''))}</pre>")
+        for left, why in results["left_out"].items():
+            page.say(f"Left out: {left}: {why}")
+
+
+def html(runs):
+    """The page of [(name, results)]."""
+    runs = sorted(runs, key=lambda run: run[1]["machine"]["date"])
+    name, newest = runs[-1]
+    page = Page()
+    write_wins(page, newest)
+    write_figures(page, newest)
+    write_published(page, newest)
+    write_growth(page, newest)
+    write_workloads(page, newest)
+    write_history(page, runs)
+    write_how(page, runs)
+    links = "".join(f'<a href="#{escaped(n)}">{escaped(text)}</a> ' for n, text in page.sections)
+    intro = "".join(f'<p class="note">{escaped(text)}</p>' for text in report.about(newest))
+    return ('<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+            '<meta name="viewport" content="width=device-width, initial-scale=1">'
+            f"<title>Stook benchmarks: {escaped(name)}</title><style>{STYLE}</style></head><body>"
+            f"<h1>Stook beside other allocators</h1>{intro}<nav>{links}</nav>\n" +
+            "\n".join(page.parts) + "\n</body></html>\n")

@@ -1,0 +1,65 @@
+"""
+bench/suites.py - which experiments make up a suite, and how long each may take
+
+Purpose: `stook bench` has five suites. --quick runs some experiments of each, in six rounds where
+time allows: with fewer nothing can be said of a difference. Time is shared out, so that it ends in
+less than two minutes on a slow machine, too.
+Place: run.py runs what chosen() returns.
+"""
+
+import time
+
+import experiments
+import programs
+import scale
+
+ALL = {**experiments.ALL, **scale.ALL, **programs.ALL}
+SUITES = {
+    "micro": ["object_pair", "malloc_pair", "bulk", "pattern_rows", "rcu", "prodcons", "realloc",
+              "calloc"],
+    "scale": ["oversubscribed", "many_caches", "heap_size", "barn", "remote"],
+    "memory": ["parked", "empty", "spike", "cgroup", "churn", "phases", "random_order",
+               "live_set", "sparse_caches", "replay", "sizes"],
+    "tables": ["table11", "table12", "node_counts", "mmap2", "page_fault3", "maple_map"],
+    "programs": ["programs"],
+}
+# Of each suite what shows most in a short time; the number is its share of the time.
+QUICK = {"object_pair": 3, "malloc_pair": 5, "pattern_rows": 6, "rcu": 1, "prodcons": 2,
+         "oversubscribed": 3, "many_caches": 1, "heap_size": 2, "parked": 1, "random_order": 2,
+         "table11": 3, "table12": 2, "programs": 6}
+QUICK_SECONDS = 100
+QUICK_PAIRS = 6
+
+
+def suite_of(experiment):
+    return next((suite for suite, names in SUITES.items() if experiment in names), "")
+
+
+def chosen(suites, only, quick):
+    """Names of experiments in the order in which they run. ValueError names what there is not."""
+    names = [name for suite in suites or SUITES for name in SUITES.get(suite, [])
+             if not quick or name in QUICK]
+    unknown = [suite for suite in suites or () if suite not in SUITES]
+    if unknown:
+        raise ValueError(f"no such suite: {', '.join(unknown)}; there are {', '.join(SUITES)}")
+    if only:
+        unknown = [name for name in only if name not in ALL]
+        if unknown:
+            raise ValueError(f"no such experiment: {', '.join(unknown)} (--list names them)")
+        names = [name for name in only if not suites or suite_of(name) in suites]
+    if not names:
+        raise ValueError("the suites that were chosen have none of these experiments")
+    return names
+
+
+def ends(names, seconds, now=time.monotonic):
+    """For each experiment, as its turn comes: (name, the time at which it makes no further round).
+    What one leaves over, the later ones have. Without `seconds` there is no such time."""
+    start = now()
+    for i, name in enumerate(names):
+        if not seconds:
+            yield name, None
+            continue
+        rest = max(seconds - (now() - start), 0)
+        share = QUICK.get(name, 2) / sum(QUICK.get(n, 2) for n in names[i:])
+        yield name, now() + rest * share

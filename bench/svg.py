@@ -1,0 +1,125 @@
+"""
+bench/svg.py - plots as SVG
+
+Purpose: two plots for the page of results: ratios with their intervals, a line for each workload;
+and lines over a step (threads, caches, commits), both axes logarithmic where that is asked.
+Place: page.py puts them into HTML. Colours are classes (`ours`, `peer0` ...): the page's style
+sheet has them for light and for dark.
+"""
+
+import html
+import math
+
+LEFT, ROW, WIDTH = 300, 22, 760
+
+
+def escaped(text):
+    return html.escape(str(text), quote=True)
+
+
+def picture(width, height, title, parts):
+    return (f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{escaped(title)}" '
+            f'style="max-width:{width}px"><title>{escaped(title)}</title>' + "".join(parts) +
+            "</svg>")
+
+
+def text(x, y, words, anchor="start", kind=""):
+    return (f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" class="{kind}">'
+            f'{escaped(words)}</text>')
+
+
+def line(x1, y1, x2, y2, kind):
+    return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" class="{kind}"/>'
+
+
+def short(value):
+    return f"{value:g}" if value < 10000 else f"{value:.0e}".replace("e+0", "e")
+
+
+def ratios(title, rows, least=0.25, most=4.0):
+    """A plot of [(name, median, low, high, class)] on a logarithmic axis; what lies beyond its ends
+    is drawn at them, as an arrow."""
+    def place(value):
+        inside = min(max(value, least), most)
+        return LEFT + (WIDTH - LEFT - 60) * math.log(inside / least) / math.log(most / least)
+
+    height = ROW * len(rows) + 46
+    parts = []
+    for tick in (0.25, 0.5, 1, 2, 4):
+        kind = "axis" if tick == 1 else "grid"
+        parts += [line(place(tick), 20, place(tick), height - 24, kind),
+                  text(place(tick), height - 8, f"{tick:g}", "middle", "small")]
+    parts += [text(place(0.5), 14, "Stook takes less", "middle", "small"),
+              text(place(2), 14, "more", "middle", "small")]
+    for i, (name, median, low, high, kind) in enumerate(rows):
+        y = 20 + ROW * i + ROW / 2
+        parts += [text(LEFT - 8, y + 4, name, "end", "label"),
+                  line(place(low), y, place(high), y, f"interval {kind}"),
+                  f'<circle cx="{place(median):.1f}" cy="{y:.1f}" r="4.5" class="{kind}"/>',
+                  text(WIDTH - 4, y + 4, f"{median:.2f}", "end", "small")]
+    return picture(WIDTH, height, title, parts)
+
+
+class Axis:
+    """Places of values between two ends, on a logarithmic or an even scale."""
+
+    def __init__(self, values, first, last, logarithmic):
+        self.logarithmic = logarithmic and min(values) > 0
+        self.low, self.high = min(values), max(values)
+        if not self.logarithmic:
+            self.low = min(self.low, 0)
+        if self.low == self.high:
+            self.high = self.low * 2 or 1
+        self.first, self.last = first, last
+
+    def place(self, value):
+        if self.logarithmic:
+            part = math.log(value / self.low) / math.log(self.high / self.low)
+        else:
+            part = (value - self.low) / (self.high - self.low)
+        return self.first + (self.last - self.first) * part
+
+    def ticks(self):
+        if not self.logarithmic:
+            step = 10 ** math.floor(math.log10(self.high - self.low))
+            if (self.high - self.low) / step < 3:
+                step /= 2
+            first = math.ceil(self.low / step)
+            return [n * step for n in range(first, int(self.high / step) + 1)]
+        found = [10.0 ** n for n in range(math.floor(math.log10(self.low)),
+                                          math.ceil(math.log10(self.high)) + 1)]
+        inside = [t for t in found if self.low <= t <= self.high]
+        return inside if len(inside) > 1 else [self.low, self.high]
+
+
+def lines(title, series, x_name, y_name, logarithmic=True, x_ticks=None):
+    """A plot of {name: (class, [(x, median, low, high)])}; x_ticks: {x: text}, or the steps."""
+    points = [p for _, found in series.values() for p in found]
+    if not points:
+        return ""
+    width, top, bottom, left = 520, 30, 250, 70
+    x = Axis([p[0] for p in points], left, width - 20, logarithmic)
+    y = Axis([v for p in points for v in p[1:]], bottom, top, logarithmic)
+    parts = [text(left, 16, y_name, "start", "small"),
+             text(width - 20, bottom + 36, x_name, "end", "small"),
+             line(left, bottom, width - 20, bottom, "axis"), line(left, top, left, bottom, "axis")]
+    for tick in y.ticks():
+        parts += [line(left, y.place(tick), width - 20, y.place(tick), "grid"),
+                  text(left - 6, y.place(tick) + 4, short(tick), "end", "small")]
+    for value in x_ticks or sorted({p[0] for p in points}):
+        name = x_ticks[value] if x_ticks else short(value)
+        parts.append(text(x.place(value), bottom + 18, name, "middle", "small"))
+    for n, (name, (kind, found)) in enumerate(series.items()):
+        way = " ".join(f"{x.place(p[0]):.1f},{y.place(p[1]):.1f}" for p in found)
+        parts.append(f'<polyline points="{way}" class="line {kind}"><title>{escaped(name)}</title>'
+                     "</polyline>")
+        for p in found:
+            at = x.place(p[0])
+            parts += [line(at, y.place(p[2]), at, y.place(p[3]), f"interval {kind}"),
+                      f'<circle cx="{at:.1f}" cy="{y.place(p[1]):.1f}" r="3" class="{kind}">'
+                      f"<title>{escaped(name)}: {p[1]:.4g}</title></circle>"]
+        row, column = divmod(n, 3)
+        parts += [f'<circle cx="{left + 150 * column}" cy="{bottom + 54 + 18 * row}" r="5" '
+                  f'class="{kind}"/>',
+                  text(left + 150 * column + 10, bottom + 58 + 18 * row, name, "start", "small")]
+    return picture(width, bottom + 62 + 18 * ((len(series) + 2) // 3), title, parts)

@@ -1,0 +1,88 @@
+"""
+bench/text.py - numbers and tables as text
+
+Purpose: how a number looks, the rows of a table of measurements and of one of verdicts, and tables
+in columns on a terminal.
+Place: run.py prints with it; report.py and page.py put the same rows into Markdown and HTML.
+"""
+
+import os
+import signal
+import sys
+
+from interval import summary
+
+
+def say(text=""):
+    print(text, flush=True)
+
+
+def end_quietly(program):
+    """Runs it; where standard output is a pipe that its reader closed (`| head`), ends as SIGPIPE
+    would end it."""
+    try:
+        status = program()
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:
+        # At its end Python flushes standard output once more.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
+
+
+def number(value):
+    if value is None:
+        return "-"
+    if value == 0 or 0.01 <= abs(value) < 100:
+        return f"{value:.2f}"
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def print_table(rows, columns):
+    widths = [max(len(row[i]) for row in rows) for i in range(columns)]
+    for row in rows:
+        say("  " + "  ".join(cell.ljust(widths[i]) if i == 0 else cell.rjust(widths[i])
+                             for i, cell in enumerate(row)).rstrip())
+
+
+def measurement_rows(table, shown):
+    """A row for each contender (for each metric where there is one contender): median and half the
+    interval's width."""
+    metrics = shown or sorted({m for answers in table.values() for m in answers if " " not in m})
+    metrics = [m for m in metrics if any(m in answers for answers in table.values())]
+    rows = [[""] + metrics]
+    for contender, answers in table.items():
+        row = [contender]
+        for metric in metrics:
+            s = summary(answers.get(metric, []))
+            if s is None:
+                row.append("-")
+            elif s["n"] < 2 or s["high"] == s["low"]:
+                row.append(number(s["median"]))
+            else:
+                row.append(f"{number(s['median'])} ±{number((s['high'] - s['low']) / 2)}")
+        rows.append(row)
+    return [list(row) for row in zip(*rows)] if len(table) == 1 else rows
+
+
+def print_measurements(table, shown):
+    rows = measurement_rows(table, shown)
+    print_table(rows, len(rows[0]))
+
+
+def interval_text(s):
+    return f"{number(s['low'])} .. {number(s['high'])}" if s["n"] > 1 else "one run"
+
+
+def verdict_rows(verdicts):
+    rows = [["figure", "Stook", "against", "", "measured", "95 %", "at least", "", "goal", ""]]
+    for v in verdicts:
+        unit = v["unit"]
+        against = [v["rival"], number(v["rival_value"])] if "rival" in v else ["", ""]
+        sign = ">=" if v["higher"] else "<="
+        limits = []
+        for limit, verdict in ((v["at_least"], v["verdict"]), (v["goal"], v["goal_verdict"])):
+            limits += ["" if limit is None else f"{sign} {number(limit)}", verdict]
+        rows.append([v["figure"], number(v["value"]), *against,
+                     f"{number(v['median'])} {unit}", interval_text(v), *limits])
+    return rows

@@ -1,0 +1,180 @@
+"""
+bench/workloads.py - where Stook wins, and where it loses
+
+Purpose: a workload is a cell of an experiment in which Stook and rivals do the same. It has a time,
+a size in memory, or both. Stook stands against the rival with the best median, by the ratios of
+neighbouring runs; interval.py decides what may be said.
+Place: run.py prints the sum of it, report.py and page.py tell all.
+"""
+
+import re
+
+from contenders import OURS
+from interval import LESS, MORE, NO_DIFFERENCE, geometric_mean, standing, summary
+from text import number
+
+AHEAD, BEHIND = "ahead", "behind"
+
+
+class Rule:
+    """Which metrics of an experiment are a workload's time and memory. `time` is a pattern that
+    finds the cell; `memory` is a name with {cell} in it. Without `time`, `memory` is the
+    pattern."""
+
+    def __init__(self, experiment, time, memory=None, unit="ns", memory_unit="KiB", ours=OURS,
+                 rivals=None, higher=False, what=""):
+        self.experiment, self.time, self.memory, self.unit = experiment, time, memory, unit
+        self.memory_unit, self.ours, self.higher, self.what = memory_unit, ours, higher, what
+        self.rivals = rivals or (lambda name: name != self.ours)
+
+
+def begins(*prefixes):
+    return lambda name: name.startswith(prefixes)
+
+
+def peers(name):
+    return not name.startswith(OURS)
+
+
+RULES = [
+    Rule("object_pair", r"(pair|batch/\d+)", "{cell} resident_KiB", ours="inline",
+         rivals=begins("static-", "preloaded-"), what="inlined, against malloc"),
+    Rule("malloc_pair", r"([\w/]+)", "{cell} held_KiB"),
+    Rule("rcu", r"(free)", ours="free_rcu", rivals=begins("call_rcu")),
+    Rule("prodcons", r"(.+) objects_per_cpu_us", "{cell} resident_KiB", unit="objects/us",
+         higher=True),
+    Rule("realloc", r"(seconds)", "peak_KiB", unit="s"),
+    Rule("calloc", r"(seconds)", "resident_KiB", unit="s"),
+    Rule("pattern_rows", r"(.+) ns", "{cell} peak_KiB"),
+    Rule("oversubscribed", r"(.+) ns", "{cell} peak_KiB"),
+    Rule("heap_size", r"(.+) ns", "{cell} peak_KiB"),
+    Rule("churn", r"(ns|seconds)", "peak_KiB", unit="s"),
+    Rule("parked", None, r"(per_thread_KiB)"),
+    Rule("empty", r"(added_us)", "resident_KiB", unit="us"),
+    Rule("spike", None, r"(\w+) idle_KiB"),
+    Rule("cgroup", None, r"(group_peak_KiB)"),
+    Rule("random_order", r"(.+) free_ns", "{cell} left_MiB", memory_unit="MiB", rivals=peers,
+         what="free"),
+    Rule("random_order", r"(.+) again_ns", rivals=peers, what="allocate again"),
+    Rule("replay", r"(.+) ns_per_event", "{cell} peak_KiB"),
+    Rule("sizes", r"(.+) ns_per_event", "{cell} peak_KiB"),
+    Rule("maple_map", r"(.+) lookup_ns", "{cell} bytes", ours="maple-external",
+         memory_unit="bytes an entry", rivals=begins("std", "btree", "rangemap"), what="lookup"),
+    Rule("programs", r"(.+) cpu_s", "{cell} peak_KiB", unit="s"),
+]
+# Experiments that run.py prints as standings, not as a row for each contender.
+PRINTED = ("pattern_rows", "oversubscribed", "heap_size", "programs")
+
+
+class Side:
+    """Ours beside the best rival in one metric."""
+
+    def __init__(self, ours, rival, all_of, ratio, unit, higher):
+        self.ours, self.rival, self.all, self.unit = ours, rival, all_of, unit
+        self.ratio, self.higher = ratio, higher
+        better, worse = (MORE, LESS) if higher else (LESS, MORE)
+        self.says = {better: AHEAD, worse: BEHIND}.get(ratio["says"], NO_DIFFERENCE)
+
+    def cost(self):
+        """The ratio's median, turned over where more is better: below 1, Stook is ahead."""
+        return 1 / self.ratio["median"] if self.higher else self.ratio["median"]
+
+    def cost_bounds(self):
+        low, high = self.ratio["low"], self.ratio["high"]
+        return (1 / high if high else 0, 1 / low if low else 0) if self.higher else (low, high)
+
+
+class Workload:
+    def __init__(self, rule, cell, time, memory):
+        self.experiment, self.cell, self.what = rule.experiment, cell, rule.what
+        self.time, self.memory = time, memory
+
+    def name(self):
+        return " ".join(filter(None, (self.experiment, self.cell,
+                                      f"({self.what})" if self.what else "")))
+
+
+def side_of(table, rule, metric, unit, higher=False):
+    """Side, or None if ours or all rivals are missing."""
+    ours = table.get(rule.ours, {}).get(metric, [])
+    values = {name: s for name, answers in table.items()
+              if (s := summary(answers.get(metric, [])))}
+    rivals = [n for n in values if n != rule.ours and rule.rivals(n)]
+    if rule.ours not in values or not rivals:
+        return None
+    best = (max if higher else min)(rivals, key=lambda n: values[n]["median"])
+    ratio = standing(ours, table[best][metric])
+    if not ratio or ratio["median"] <= 0:
+        return None
+    shown = {n: s for n, s in values.items() if n == rule.ours or n in rivals}
+    return Side(values[rule.ours], best, shown, ratio, unit, higher)
+
+
+def of_rule(rule, table):
+    pattern = re.compile(rule.time or rule.memory)
+    for metric in table.get(rule.ours, {}):
+        found = pattern.fullmatch(metric)
+        if not found:
+            continue
+        cell = found.group(1)
+        time = side_of(table, rule, metric, rule.unit, rule.higher) if rule.time else None
+        name = metric if not rule.time else (rule.memory or "").format(cell=cell)
+        memory = side_of(table, rule, name, rule.memory_unit) if name else None
+        if time or memory:
+            yield Workload(rule, cell, time, memory)
+
+
+def all_of(results):
+    """Every workload of a result file, in the order of the rules."""
+    return [w for rule in RULES for w in of_rule(rule, results["results"].get(rule.experiment, {}))]
+
+
+def sides(workloads, which):
+    return [(w, side) for w in workloads if (side := getattr(w, which))]
+
+
+def count(workloads, which):
+    """{says: number} and the geometric mean of the costs."""
+    found = [side for _, side in sides(workloads, which)]
+    return ({word: sum(s.says == word for s in found) for word in (AHEAD, BEHIND, NO_DIFFERENCE)},
+            geometric_mean([s.cost() for s in found]))
+
+
+def sentence(workloads, which, subject):
+    counts, mean = count(workloads, which)
+    if mean is None:
+        return f"{subject}: nothing was measured beside a peer."
+    return (f"{subject}: ahead of the best peer in {counts[AHEAD]} of {sum(counts.values())} "
+            f"workloads, behind in {counts[BEHIND]}, no difference seen in "
+            f"{counts[NO_DIFFERENCE]}; geometric mean of the ratios {mean:.2f}.")
+
+
+def print_summary(results, say):
+    found = all_of(results)
+    if found:
+        say(sentence(found, "time", "Time"))
+        say(sentence(found, "memory", "Memory"))
+
+
+def side_cells(side):
+    if side is None:
+        return ["", "", "", "", ""]
+    low, high = side.cost_bounds()
+    return [number(side.ours["median"]), f"{side.rival}: {number(side.all[side.rival]['median'])}",
+            f"{side.cost():.2f}", f"{low:.2f} .. {high:.2f}", side.says]
+
+
+HEAD = ["workload", "Stook", "best peer", "ratio", "95 %", "time",
+        "Stook", "best peer", "ratio", "95 %", "memory"]
+
+
+def rows(workloads):
+    return [HEAD] + [[w.name(), *side_cells(w.time), *side_cells(w.memory)] for w in workloads]
+
+
+def print_standings(name, table, say, print_table):
+    found = [w for w in all_of({"results": {name: table}})]
+    if found:
+        print_table(rows(found), len(HEAD))
+    else:
+        say("  nothing was measured on Stook and a peer")
