@@ -1,6 +1,6 @@
 /*
- * Purpose: see large_debug.h. Of each object a struct stook_debug is made anew, from its span: where
- * its tail is, and how many bytes were asked for.
+ * Purpose: see large_debug.h. Of each object a struct stook_debug is made anew, from its span:
+ * where its tail is, and how many bytes were asked for.
  */
 #include "malloc/large_debug.h"
 
@@ -44,7 +44,8 @@ void stook_large_debug_alloc(struct stook_span *span, size_t requested)
         stook_debug_alloc_large(&debug, object_of(span), debug.object_bytes);
 }
 
-enum stook_debug_freed stook_large_debug_free(struct stook_span *span, struct stook_debug_free how)
+enum stook_debug_freed stook_large_debug_free(struct stook_span *span,
+                                              struct stook_debug_free how)
 {
         struct stook_debug debug = debug_of(span);
 
