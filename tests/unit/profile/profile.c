@@ -23,7 +23,8 @@
 #define SIZE    100                     /* so large that each has a point for sure */
 #define OBJECTS 500
 #define THREADS 4
-#define ADDRESS(thread, i) ((void *)(0x100000000 * (uintptr_t)((thread) + 1) + 128 * (uintptr_t)(i)))
+#define ADDRESS(thread, i) \
+        ((void *)(0x100000000 * (uintptr_t)((thread) + 1) + 128 * (uintptr_t)(i)))
 
 struct sums {
         uint64_t objects, bytes, objects_in_use, bytes_in_use, stacks;
