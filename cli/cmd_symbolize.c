@@ -2,7 +2,8 @@
  * Purpose: `stook symbolize --pid PID`: names for the addresses of call stacks of a process. The
  * library executes it for its reports (src/report/report_stack.c), so that nothing of a heap that
  * may be broken is needed.
- * Standard input: a line for each stack, with return addresses in hexadecimal, innermost first.
+ * Standard input: a line for each stack, with return addresses in hexadecimal, innermost first; or
+ * the registers of a call and a copy of its stack (src/report/report_stack.c).
  * Standard output: for each stack a line for each frame (frames.h), and an empty line. So much only
  * once all of it is known: what reads it takes all or nothing.
  * With --leaks it prints the report of a search for leaks (leaks.h).
@@ -20,6 +21,7 @@
 #include "option_text.h"
 
 #define PATIENCE_S 60                   /* the library waits for a shorter time */
+#define STACK_MOST (1 << 20)            /* bytes of a stack; the library sends less */
 
 static const char usage[] = "usage: stook symbolize --pid PID <ADDRESSES\n";
 
@@ -39,7 +41,45 @@ static void unblock_signals(void)
         alarm(PATIENCE_S);              /* never left behind */
 }
 
-static int symbolize(struct symbols *symbols, FILE *out)
+/* "@BYTES FROM PC REGISTER VALUE ...", all hexadecimal. */
+static bool read_call(char *line, struct symbols_call *call)
+{
+        uint64_t numbers[FRAMES_MOST];
+        size_t count = frames_read(line + 1, numbers);
+
+        call->count = 0;
+        if (count < 3 || count % 2 == 0 || numbers[0] > STACK_MOST)
+                return false;
+        call->bytes = numbers[0];
+        call->stack = numbers[1];
+        call->pc = numbers[2];
+        for (size_t i = 3; i < count; i += 2) {
+                if (call->count == sizeof call->registers / sizeof call->registers[0])
+                        return false;
+                call->registers[call->count].number = (unsigned)numbers[i];
+                call->registers[call->count++].value = numbers[i + 1];
+        }
+        call->copy = malloc(call->bytes + 1);
+        return call->copy;
+}
+
+/* Return: how many addresses, of a line that has them, or of a call that is to be walked. */
+static size_t read_stack(struct symbols *symbols, pid_t pid, char *line, uint64_t *addresses)
+{
+        struct symbols_call call;
+        size_t count = 0;
+
+        if (*line != '@')
+                return frames_read(line, addresses);
+        if (!read_call(line, &call))
+                return 0;
+        if (fread(call.copy, 1, call.bytes, stdin) == call.bytes)
+                count = symbols_walk(symbols, pid, &call, addresses, FRAMES_MOST);
+        free(call.copy);
+        return count;
+}
+
+static int symbolize(struct symbols *symbols, pid_t pid, FILE *out)
 {
         uint64_t addresses[FRAMES_MOST];
         struct frames frames;
@@ -48,7 +88,8 @@ static int symbolize(struct symbols *symbols, FILE *out)
         int error = 0;
 
         while (!error && getline(&line, &room, stdin) >= 0) {
-                error = frames_of(symbols, addresses, frames_read(line, addresses), &frames);
+                error = frames_of(symbols, addresses, read_stack(symbols, pid, line, addresses),
+                                  &frames);
                 if (error)
                         break;
                 fprintf(out, "%s\n", frames.lines);
@@ -59,7 +100,7 @@ static int symbolize(struct symbols *symbols, FILE *out)
 }
 
 /* Everything, or nothing. */
-static int answer(struct symbols *symbols)
+static int answer(struct symbols *symbols, pid_t pid)
 {
         char *text = NULL;
         size_t bytes = 0;
@@ -68,7 +109,7 @@ static int answer(struct symbols *symbols)
 
         if (!out)
                 return STATUS_CANNOT;
-        failed = symbolize(symbols, out);
+        failed = symbolize(symbols, pid, out);
         failed |= fclose(out) != 0;
         if (!failed)
                 failed = fwrite(text, 1, bytes, stdout) != bytes || fflush(stdout);
@@ -167,7 +208,7 @@ int cmd_symbolize(int argc, char **argv)
                         o.pid);
                 return STATUS_CANNOT;
         }
-        status = o.leaks ? answer_leaks(&o.request) : answer(o.request.symbols);
+        status = o.leaks ? answer_leaks(&o.request) : answer(o.request.symbols, (pid_t)o.pid);
         symbols_release(o.request.symbols);
         return status;
 }

@@ -3,7 +3,7 @@
  * The functions inlined at an address are the scopes around it: the innermost scope has the line of
  * the address, each next one the line of the call that was inlined into it.
  */
-#include "symbols.h"
+#include "symbols_inside.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,10 +13,6 @@
 #include <dwarf.h>
 #include <elfutils/libdw.h>
 #include <elfutils/libdwfl.h>
-
-struct symbols {
-        Dwfl *dwfl;
-};
 
 bool symbols_are_built_in(void)
 {

@@ -38,4 +38,23 @@ struct symbol {
 void symbols_find(struct symbols *symbols, uint64_t address, bool is_return,
                   void (*each)(const struct symbol *symbol, void *data), void *data);
 
+/* The innermost call of a thread, and a copy of its stack from there on. */
+struct symbols_call {
+        uint64_t pc, stack;             /* `stack`: where the bytes were */
+        unsigned count;
+        struct {
+                unsigned number;        /* DWARF's */
+                uint64_t value;
+        } registers[32];
+        size_t   bytes;
+        char    *copy;
+};
+
+/*
+ * symbols_walk.c: the return addresses of a call and of its callers, innermost first, by the tables
+ * of the files that are mapped. Return: how many, at most @most.
+ */
+size_t symbols_walk(struct symbols *symbols, pid_t pid, const struct symbols_call *call,
+                    uint64_t *addresses, size_t most);
+
 #endif

@@ -42,6 +42,8 @@ struct stook_cache {
         /* Registry mutex: kept for the line of the sheaves, if that is another one; 0: none. */
         uint32_t              second_index;
         uint32_t              watch;    /* const: enum stook_watch, or'ed; 0: none */
+        int64_t               charge;   /* const: see below */
+        uint32_t              account_offset; /* const: from an object to its word, if accounted */
         uint64_t              born;     /* order of creation */
         char                  name[64];
         struct stook_alias   *aliases;  /* registry mutex: names of merged users */
@@ -56,6 +58,12 @@ struct stook_cache {
 } STOOK_ALIGNED(STOOK_CACHELINE);
 
 _Static_assert(offsetof(struct stook_cache, front.line) == 0, "layout v1");
+
+/*
+ * What a slow call looks at first, `charge`: the bytes that an object of an accounted cache is
+ * charged; below 0: the cache is watched, accounted or not; 0: neither.
+ */
+#define STOOK_CHARGE_WATCHED (-1)
 
 /* [STOOK_CACHES_MAX], reserved at start, committed as caches are made. */
 extern struct stook_cache *stook_caches STOOK_HIDDEN;

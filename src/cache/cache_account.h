@@ -35,7 +35,7 @@ STOOK_INLINE bool stook_cache_is_accounted(const struct stook_cache *cache)
 
 STOOK_INLINE uint64_t *stook_account_word(const struct stook_cache *cache, const void *object)
 {
-        return (uint64_t *)((char *)(uintptr_t)object + stook_account_offset(cache->object_size));
+        return (uint64_t *)((char *)(uintptr_t)object + cache->account_offset);
 }
 
 /* The word of an object that no group is charged for. */

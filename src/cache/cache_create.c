@@ -226,6 +226,13 @@ static int make_slabs(struct stook_cache *cache, const struct plan *plan, uint32
         return stook_slabs_init(&cache->slabs, &args);
 }
 
+static int64_t charge_of(const struct stook_cache *cache)
+{
+        if (cache->watch)
+                return STOOK_CHARGE_WATCHED;
+        return stook_cache_is_accounted(cache) ? cache->slabs.stride : 0;
+}
+
 /* Registry mutex held. */
 static int make(unsigned index, const struct plan *plan, struct stook_cache **made)
 {
@@ -258,6 +265,8 @@ static int make(unsigned index, const struct plan *plan, struct stook_cache **ma
         error = make_slabs(cache, plan, &hidden_offset);
         if (error)
                 goto give;
+        cache->account_offset = (uint32_t)stook_account_offset(plan->size);
+        cache->charge = charge_of(cache);
         capacity = capacity_of(plan, cache->slabs.stride);
         error = stook_barns_init(&cache->barns, &cache->slabs, &cache->counters, capacity,
                                  plan->full_limit, plan->empty_limit);

@@ -20,7 +20,10 @@ static uintptr_t line_of(const struct stook_cache *cache)
         return (uintptr_t)stook_sections.slots + cache->front.offset;
 }
 
-/* Has the hot path tried this very section? Not if the index is in another field of the area. */
+/*
+ * Has the hot path tried this very section, or the slow call of an accounted cache? Not if the
+ * index is in another field of the area.
+ */
 static bool was_tried(uint64_t how)
 {
         return (how & STOOK_HOW_MISSED) && stook_sections.area;
@@ -174,16 +177,14 @@ STOOK_INLINE void *alloc_of_group(struct stook_cache *cache, uint64_t how)
                 ? memset(object, 0, stook_slow_bytes(cache)) : object;
 }
 
-/* Inlined, so that the call for watched caches costs the others no jump. */
-STOOK_INLINE void *alloc_slow(struct stook_cache *cache, uint64_t how)
+/* From an accounted cache, by any call. */
+static STOOK_NOINLINE void *alloc_by_group(struct stook_cache *cache, uint64_t how)
 {
         uint64_t named;
         uint16_t group;
 
         if (STOOK_UNLIKELY(how & STOOK_HOW_NODE) && !stook_slots_by_node)
                 how = stook_how_without_node(how);
-        if (STOOK_LIKELY(!stook_cache_is_accounted(cache)))
-                return alloc_plain(cache, how);
         how &= ~(uint64_t)STOOK_HOW_MISSED;     /* the sheaves are at another line */
         named = how & STOOK_HOW_GROUP ? how : stook_how_with_group(how, stook_self->group);
         group = stook_how_group(named);
@@ -194,15 +195,52 @@ STOOK_INLINE void *alloc_slow(struct stook_cache *cache, uint64_t how)
         return alloc_of_group(cache, named);
 }
 
+/*
+ * By the commonest call, stook_cache_alloc, in as few instructions as can be. The thread is in a
+ * group, as a rule.
+ */
+#define HOW_COMMON (STOOK_HOW_ERRNO | STOOK_HOW_MISSED)
+
+STOOK_INLINE void *alloc_by_thread(struct stook_cache *cache)
+{
+        uint64_t group = stook_self->group, tag = group << 32;
+        void *object;
+
+        if (STOOK_UNLIKELY(group - 1 >= STOOK_GROUP_NONE - 1))
+                return alloc_accounted(cache, STOOK_HOW_ERRNO);
+        __asm__("" : "+r"(tag));                /* or the group is kept in a register beside it */
+        object = stook_section_charge_pop_v1(&cache->front.offset,
+                                             stook_precharge_word((uint16_t)group), tag,
+                                             &cache->charge);
+        if (STOOK_UNLIKELY((uintptr_t)object <= (uintptr_t)STOOK_CHARGED_ONLY))
+                return alloc_accounted(cache, tag | STOOK_HOW_GROUP | STOOK_HOW_ERRNO |
+                                              (object ? STOOK_HOW_CHARGED | STOOK_HOW_MISSED : 0));
+        *stook_account_word(cache, object) = stook_account_tag(object) | tag >> 32;
+        return object;
+}
+
+/* From a cache that is neither watched nor accounted. */
+STOOK_INLINE void *alloc_straight(struct stook_cache *cache, uint64_t how)
+{
+        if (STOOK_UNLIKELY(how & STOOK_HOW_NODE) && !stook_slots_by_node)
+                how = stook_how_without_node(how);
+        return alloc_plain(cache, how);
+}
+
 void *stook_alloc_slow(struct stook_cache *cache, uint64_t how)
 {
-        return STOOK_UNLIKELY(cache->watch) ? stook_watch_alloc(cache, how)
-                                            : alloc_slow(cache, how);
+        if (STOOK_LIKELY(!cache->charge))
+                return alloc_straight(cache, how);
+        if (STOOK_UNLIKELY(cache->charge < 0))
+                return stook_watch_alloc(cache, how);
+        return STOOK_LIKELY(how == HOW_COMMON) ? alloc_by_thread(cache)
+                                               : alloc_by_group(cache, how);
 }
 
 STOOK_COLD void *stook_alloc_shown(struct stook_cache *cache, uint64_t how)
 {
-        return alloc_slow(cache, how);
+        return stook_cache_is_accounted(cache) ? alloc_by_group(cache, how)
+                                               : alloc_straight(cache, how);
 }
 
 /* ---- frees ---- */
@@ -254,49 +292,46 @@ static STOOK_NOINLINE void free_accounted(struct stook_cache *cache, void *objec
                 stook_lock_lower();
 }
 
-/* @how names no group: the word behind the object does. */
-STOOK_INLINE void free_of_group(struct stook_cache *cache, void *object, uint64_t how)
+/* To an accounted cache. The word behind the object says which group was charged. */
+STOOK_INLINE void free_by_word(struct stook_cache *cache, void *object, uint64_t how)
 {
         uint64_t *word = stook_account_word(cache, object);
-        uint64_t id = *word ^ stook_account_tag(object), named;
+        uint64_t group = *word ^ stook_account_tag(object), tag = group << 32;
+        enum stook_uncharged answer;
 
-        if (STOOK_UNLIKELY(id > UINT16_MAX)) {
-                free_accounted(cache, object, how);
+        if (STOOK_UNLIKELY(group - 1 >= UINT16_MAX)) {  /* none, or it was overwritten */
+                free_accounted(cache, object, how & ~(uint64_t)STOOK_HOW_MISSED);
                 return;
         }
         *word = stook_account_tag(object);
-        if (STOOK_UNLIKELY(!id)) {
-                free_accounted(cache, object, how);
-                return;
-        }
-        named = stook_how_with_group(how, (uint16_t)id);
-        __asm__("" : "+r"(named));              /* as above */
-        if (STOOK_UNLIKELY(!stook_section_precharge_add_v1(stook_precharge_word((uint16_t)id),
-                                                           named, cache->slabs.stride)))
-                free_accounted(cache, object, named);
-        else if (STOOK_UNLIKELY(stook_section_push_v1(line_of(cache), object) != STOOK_PUSH_DONE))
-                free_accounted(cache, object, (uint32_t)named);
-}
-
-STOOK_INLINE void free_slow(struct stook_cache *cache, void *object, uint64_t how)
-{
-        if (STOOK_LIKELY(!stook_cache_is_accounted(cache)))
-                free_plain(cache, object, how);
-        else
-                free_of_group(cache, object, how & ~(uint64_t)STOOK_HOW_MISSED);
+        __asm__("" : "+r"(tag));                /* as above */
+        answer = stook_section_uncharge_push_v1(&cache->front.offset,
+                                                stook_precharge_word((uint16_t)group), tag,
+                                                &cache->charge, object);
+        if (STOOK_UNLIKELY(answer != STOOK_UNCHARGED_PUSHED))
+                free_accounted(cache, object,
+                               answer == STOOK_UNCHARGED ? how | STOOK_HOW_MISSED :
+                               (how & ~(uint64_t)STOOK_HOW_MISSED) | STOOK_HOW_GROUP | tag);
 }
 
 void stook_free_slow(struct stook_cache *cache, void *object, uint64_t how)
 {
-        if (STOOK_UNLIKELY(cache->watch))
-                stook_watch_free(cache, object, how);
+        if (STOOK_LIKELY(!cache->charge))
+                free_plain(cache, object, how);
+        else if (STOOK_LIKELY(cache->charge > 0))
+                free_by_word(cache, object, how);
         else
-                free_slow(cache, object, how);
+                stook_watch_free(cache, object, how);
 }
 
 STOOK_COLD void stook_free_shown(struct stook_cache *cache, void *object, uint64_t how)
 {
-        free_slow(cache, object, how);
+        if (stook_cache_is_accounted(cache))
+                free_accounted(cache, object,
+                               stook_how_with_group(how & ~(uint64_t)STOOK_HOW_MISSED,
+                                                    stook_account_unmark(cache, object)));
+        else
+                free_plain(cache, object, how);
 }
 
 /* ---- many ---- */

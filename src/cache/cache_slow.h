@@ -41,7 +41,7 @@ enum {
         STOOK_HOW_GROUP    = 1 << 10,   /* the word says which group is charged; or this thread's */
         STOOK_HOW_CHARGED  = 1 << 11,   /* that group has been charged already */
         STOOK_HOW_ERRNO    = 1 << 12,   /* a failure sets errno to ENOMEM; else errno stays */
-        STOOK_HOW_MISSED   = 1 << 13,   /* the section at front.line has just missed */
+        STOOK_HOW_MISSED   = 1 << 13,   /* the section at the line of the sheaves has just missed */
         STOOK_HOW_LAST     = STOOK_HOW_MISSED,
 };
 /* What every call with flags takes. */

@@ -92,14 +92,14 @@ static bool ask_helper(const struct stook_text *text, uint32_t pid, uint64_t *ob
 {
         static struct stook_helper helper STOOK_MOSTLY_UNUSED;
         const char *suppress = stook_leak_suppressions();
-        char number[16], answer[24];
-        char *argv[] = { (char *)(uintptr_t)stook_report_symbolizer(), "symbolize", "--pid", number,
-                         "--leaks", "--program", (char *)(uintptr_t)stook_os_program(),
+        char number[16], answer[24], path[STOOK_REPORT_PATH];
+        char *argv[] = { path, "symbolize", "--pid", number, "--leaks", "--program",
+                         (char *)(uintptr_t)stook_os_program(),
                          suppress ? "--suppress" : NULL, (char *)(uintptr_t)suppress, NULL };
         size_t bytes;
         uintptr_t n;
 
-        if (!argv[0])
+        if (!stook_report_symbolizer(path))
                 return false;
         stook_report_format(number, sizeof(number), "%u", (uint64_t)pid);
         bytes = stook_os_ask_helper(&helper, argv, text->buffer, text->bytes, answer,

@@ -16,11 +16,16 @@
 
 extern char **environ;
 
+bool stook_os_is_secure(void)
+{
+        return getauxval(AT_SECURE);
+}
+
 const char *stook_os_env(const char *name)
 {
         size_t n = strlen(name);
 
-        if (!environ || getauxval(AT_SECURE))
+        if (!environ || stook_os_is_secure())
                 return NULL;
         for (char **e = environ; *e; e++)
                 if (!strncmp(*e, name, n) && (*e)[n] == '=')

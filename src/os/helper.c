@@ -13,12 +13,14 @@
  * Concurrency: any thread; at most one call at a time for each struct stook_helper.
  * Failure: no bytes: the helper cannot be executed, or does not answer in time.
  */
+#include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "os/os.h"
 #include "os/system_call.h"
@@ -151,4 +153,9 @@ size_t stook_os_ask_helper(struct stook_helper *helper, char *const *argv, const
         stook_call_close(fds[0]);
         errno = before;
         return got;
+}
+
+bool stook_os_is_executable(const char *path)
+{
+        return !stook_call_failed(stook_call(SYS_faccessat, AT_FDCWD, path, X_OK));
 }

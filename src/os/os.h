@@ -188,6 +188,8 @@ void stook_output_put(struct stook_output *o, const void *bytes, size_t n);
 int  stook_output_end(struct stook_output *o, bool keep);
 
 /* ---- env.c ---- */
+/* Has the process more rights than its caller: is it set-user-ID, or has it capabilities? */
+bool stook_os_is_secure(void);
 /*
  * Value of a STOOK_* variable, from the initial environment; NULL: not set, or the process is
  * set-user-ID.
@@ -243,6 +245,8 @@ struct stook_helper {
  */
 size_t stook_os_ask_helper(struct stook_helper *helper, char *const *argv, const char *request,
                            size_t bytes, char *answer, size_t room, unsigned wait_ms);
+/* May this process execute the file? */
+bool stook_os_is_executable(const char *path);
 /* ---- process_copy.c ---- */
 /*
  * A child that is this process as it stands, with this thread alone and all signals blocked, to
@@ -257,6 +261,10 @@ bool stook_os_process_copy_answer(int pid, int from_child, void *answer, size_t 
 
 /* Adds to a file, which is made if need be, in one write. */
 void stook_os_append(const char *path, const char *text, size_t bytes);
+
+/* ---- program_memory.c ---- */
+/* Does @address lie in a file of the program, in its data, or on the stack of its first thread? */
+bool stook_os_is_program_memory(const void *address);
 
 /* ---- self.c ---- */
 /* The name of the program, without folders. */

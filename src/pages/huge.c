@@ -9,14 +9,12 @@
 /*
  * By default, from so much in use on, by kind. A huge page that is got for small requests is
  * resident before all of it is in use: 2 MiB at most, below a thirtieth. Memory is looked at from
- * the half of it on.
+ * half of it on.
  */
-static const size_t used_least[STOOK_HUGE_KINDS] = {
-        [STOOK_HUGE_SMALL] = (size_t)64 << 20,
-        [STOOK_HUGE_LARGE] = (size_t)32 << 20,
+static const size_t used_least[STOOK_DENSITY_KINDS] = {
+        [STOOK_DENSITY_SMALL] = (size_t)64 << 20,
+        [STOOK_DENSITY_LARGE] = (size_t)32 << 20,
 };
-#define LOOKS      16                   /* pages looked at, of what was got before */
-#define LOOKS_USED 14                   /* so many were written where memory is dense */
 #define ONE_IN     8                    /* not advised, so that there is something to look at */
 #define FREE_PART  8                    /* a huge page with less of it free is mostly used */
 /*
@@ -25,7 +23,6 @@ static const size_t used_least[STOOK_HUGE_KINDS] = {
  */
 #define BREAKS_MOST 16384
 #define MAP_RANGE  ((size_t)1 << 40)    /* the largest range; what lies beyond has small pages */
-#define PAGES_BITS 28                   /* of stook_huge_kind.last: pages; above: page number */
 
 enum stook_thp stook_pages_thp = STOOK_THP_AUTO;
 
@@ -95,118 +92,56 @@ bool stook_huge_any(void)
 
 /* ---- what is asked for ---- */
 
-/*
- * Pages that were never written are all zero; so are some others, and then there are fewer huge
- * pages. (mincore would tell which are resident, but filters of system calls may kill for it.)
- */
-static bool is_written(uintptr_t page)
+static bool is_used(const struct stook_pages_node *node, size_t least)
 {
-        static const uint16_t at[] = { 0, 2532, 972, 3504 };
-
-        for (unsigned i = 0; i < sizeof(at) / sizeof(*at); i++)
-                if (stook_os_word_is_set((uint32_t *)(page + at[i])))
-                        return true;
-        return false;
+        return __atomic_load_n(&node->taken_bytes, __ATOMIC_RELAXED) >= least;
 }
 
-/* The looks lie irregularly, or objects of one size would all be looked at in one place. */
-static bool is_dense(uintptr_t start, size_t bytes)
-{
-        size_t page = stook_os_page_bytes(), pages = bytes / page;
-        unsigned used = 0;
-
-        for (uint32_t i = 1; i <= LOOKS; i++) {
-                uint64_t at = (uint64_t)(uint32_t)(i * 2654435769u) * pages >> 32;
-
-                used += is_written(start + at * page);
-                if (used + LOOKS - i < LOOKS_USED)
-                        return false;
-        }
-        return true;
-}
-
-static bool is_auto(const struct stook_pages_node *node, size_t least)
+static bool is_auto(void)
 {
         return stook_pages_thp == STOOK_THP_AUTO && !stook_ranges_limited() &&
-               !__atomic_load_n(&refused, __ATOMIC_RELAXED) &&
-               __atomic_load_n(&node->taken_bytes, __ATOMIC_RELAXED) >= least;
-}
-
-static struct stook_huge_kind *kind_of(struct stook_pages_node *node, size_t bytes)
-{
-        return &node->huge.kind[bytes < STOOK_HUGE_PAGE ? STOOK_HUGE_SMALL : STOOK_HUGE_LARGE];
+               !__atomic_load_n(&refused, __ATOMIC_RELAXED);
 }
 
 /* One in ONE_IN requests says no. */
-static bool is_dense_kind(struct stook_huge_kind *kind)
+static bool is_dense(struct stook_pages_node *node, enum stook_density_kind kind)
 {
-        return __atomic_add_fetch(&kind->asked, 1, __ATOMIC_RELAXED) % ONE_IN &&
-               __atomic_load_n(&kind->found, __ATOMIC_RELAXED) == STOOK_HUGE_DENSE;
-}
-
-static void learn(struct stook_huge_kind *kind, uintptr_t start, size_t bytes)
-{
-        uint32_t found = is_dense(start, bytes) ? STOOK_HUGE_DENSE : STOOK_HUGE_SPARSE;
-
-        __atomic_store_n(&kind->found, found, __ATOMIC_RELAXED);
-}
-
-/* Looks at the last memory of its kind that was not advised, once. */
-static void look(struct stook_huge_kind *kind)
-{
-        uint64_t last = __atomic_exchange_n(&kind->last, 0, __ATOMIC_RELAXED);
-        size_t page = stook_os_page_bytes();
-
-        if (last)
-                learn(kind, (last >> PAGES_BITS) * page,
-                      (last & ((UINT64_C(1) << PAGES_BITS) - 1)) * page);
+        return __atomic_add_fetch(&node->huge.asked[kind], 1, __ATOMIC_RELAXED) % ONE_IN &&
+               stook_density_found(&node->density[kind]) == STOOK_DENSE;
 }
 
 bool stook_huge_wanted(struct stook_pages_node *node, size_t bytes)
 {
-        struct stook_huge_kind *kind = kind_of(node, bytes);
-        size_t least = used_least[kind - node->huge.kind];
+        enum stook_density_kind kind = stook_density_kind_of(bytes);
 
         if (stook_pages_thp == STOOK_THP_ALWAYS)
                 return true;
-        if (!is_auto(node, least / 2))
+        if (!is_used(node, used_least[kind] / 2))
                 return false;
-        look(kind);
-        return is_auto(node, least) && is_dense_kind(kind);
+        stook_density_look(&node->density[kind]);
+        return is_auto() && is_used(node, used_least[kind]) && is_dense(node, kind);
 }
 
 void stook_huge_grown(struct stook_pages_node *node, size_t request, uintptr_t start, size_t bytes,
                       bool huge)
 {
-        size_t page = stook_os_page_bytes();
-
         if (stook_pages_thp == STOOK_THP_NEVER)
                 stook_os_advise((void *)start, bytes, STOOK_OS_NOHUGEPAGE);
-        else if (huge && start % STOOK_HUGE_PAGE == 0 && bytes % STOOK_HUGE_PAGE == 0)
+        if (!huge)
+                stook_density_tell(&node->density[stook_density_kind_of(request)], start, bytes);
+        else if (start % STOOK_HUGE_PAGE == 0 && bytes % STOOK_HUGE_PAGE == 0)
                 advise(start, start + bytes);
-        else if (huge)
+        else
                 stook_os_advise((void *)start, bytes, STOOK_OS_HUGEPAGE);
-        else if (bytes / page >> PAGES_BITS == 0)
-                __atomic_store_n(&kind_of(node, request)->last,
-                                 (uint64_t)(start / page) << PAGES_BITS | bytes / page,
-                                 __ATOMIC_RELAXED);
 }
 
 bool stook_huge_own_wanted(struct stook_pages_node *node, uintptr_t start, size_t have, size_t more)
 {
-        struct stook_huge_kind *kind = &node->huge.kind[STOOK_HUGE_LARGE];
-
         if (stook_pages_thp == STOOK_THP_ALWAYS)
                 return true;
-        if (!is_auto(node, 0) || more < STOOK_HUGE_PAGE)
+        if (!is_auto() || more < STOOK_HUGE_PAGE)
                 return false;
-        return have ? is_dense(start, have) : is_dense_kind(kind);
-}
-
-void stook_huge_own_given(struct stook_pages_node *node, uintptr_t start, size_t bytes)
-{
-        if (is_auto(node, 0) && bytes)
-                learn(&node->huge.kind[STOOK_HUGE_LARGE], start, bytes);
+        return have ? stook_density_is_dense(start, have) : is_dense(node, STOOK_DENSITY_LARGE);
 }
 
 /* ---- what a purge breaks ---- */
@@ -225,11 +160,11 @@ static void break_one(uintptr_t addr)
 /* Memory without content may be used by requests of any kind. */
 static bool is_for_any(const struct stook_pages_node *node)
 {
-        unsigned found[3] = { 0 };
+        unsigned found[STOOK_DENSITY_FOUND] = { 0 };
 
-        for (unsigned i = 0; i < STOOK_HUGE_KINDS; i++)
-                found[__atomic_load_n(&node->huge.kind[i].found, __ATOMIC_RELAXED)]++;
-        return found[STOOK_HUGE_DENSE] && !found[STOOK_HUGE_SPARSE];
+        for (unsigned i = 0; i < STOOK_DENSITY_KINDS; i++)
+                found[stook_density_found(&node->density[i])]++;
+        return found[STOOK_DENSE] && !found[STOOK_SPARSE];
 }
 
 /* These huge pages are purged whole. Those that were broken, or were small, come back huge. */
@@ -256,7 +191,8 @@ void stook_huge_purge(struct stook_pages_node *node, uintptr_t start, size_t byt
                 break_one(down(start));
         if (last < end && (last >= first || last > start))
                 break_one(last);
-        if (first < last && is_auto(node, used_least[STOOK_HUGE_LARGE]) && is_for_any(node))
+        if (first < last && is_auto() && is_used(node, used_least[STOOK_DENSITY_LARGE]) &&
+            is_for_any(node))
                 make_whole(first, last);
 }
 

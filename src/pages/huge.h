@@ -4,9 +4,7 @@
  *  tells what it is about to drop. Behind it: the system's advice for mappings.
  * How: a huge page is faulted in and cleared as a whole, so it makes memory resident that a program
  *  may never touch. By default the library asks for them only where the process is large, and only
- *  after it looked at memory it got before: at a few pages of it, whether they were written. The
- *  answer is kept apart for requests below a huge page (slabs, most of all) and from there on,
- *  because large objects are often touched in part.
+ *  if the memory that requests of the same kind got before was written (density.h).
  * A map has one bit for each 2 MiB that were advised. A purge that takes a part of them clears the
  *  bit, and advises against a huge page there. Otherwise the system would make it whole again in
  *  the background, and what was given back would be resident once more.
@@ -20,24 +18,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "pages/density.h"
 
 #define STOOK_HUGE_PAGE ((size_t)2 << 20)
 
 struct stook_pages_node;
 struct stook_span;
 
-/* What is known of the memory that requests of one kind got. */
-struct stook_huge_kind {
-        uint64_t last;                  /* atomic, relaxed: the last that was not advised: where */
-        uint32_t asked;                 /* atomic, relaxed: how often memory was wanted */
-        uint32_t found;                 /* atomic, relaxed: what was seen: STOOK_HUGE_DENSE, ... */
-};
-
-enum { STOOK_HUGE_UNKNOWN, STOOK_HUGE_DENSE, STOOK_HUGE_SPARSE };
-enum { STOOK_HUGE_SMALL, STOOK_HUGE_LARGE, STOOK_HUGE_KINDS };
-
 struct stook_huge {
-        struct stook_huge_kind kind[STOOK_HUGE_KINDS];
+        uint32_t asked[STOOK_DENSITY_KINDS];    /* atomic, relaxed: how often memory was wanted */
 };
 
 /* @node grows for a request of @bytes. True: by whole huge pages. */
@@ -48,8 +37,6 @@ void stook_huge_grown(struct stook_pages_node *node, size_t request, uintptr_t s
 /* A mapping of its own gets @more bytes behind its first @have. True: they should be huge. */
 bool stook_huge_own_wanted(struct stook_pages_node *node, uintptr_t start, size_t have,
                            size_t more);
-/* A mapping of its own is about to be given back. */
-void stook_huge_own_given(struct stook_pages_node *node, uintptr_t start, size_t bytes);
 /* Huge pages were asked for since the start. */
 bool stook_huge_any(void);
 /* Huge pages are asked for at @addr, and none of it was purged apart. */

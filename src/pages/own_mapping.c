@@ -149,7 +149,9 @@ void stook_own_give(struct stook_pages_node *node, struct stook_span *span)
 {
         stook_lock_forbid_waits();
         __atomic_store_n(&span->kind, STOOK_SPAN_MOVING, __ATOMIC_RELAXED);
-        stook_huge_own_given(node, span->start, span->bytes);
+        if (!stook_ranges_limited())
+                stook_density_look_at(&node->density[STOOK_DENSITY_LARGE], span->start,
+                                      span->bytes);
         unmake(node, span);
         stook_lock_allow_waits();
 }

@@ -15,6 +15,7 @@
 #include "base/lock.h"
 #include "base/pending_stack.h"
 #include "pages/bins.h"
+#include "pages/density.h"
 #include "pages/huge.h"
 #include "pages/policy.h"
 #include "pages/source.h"
@@ -44,6 +45,7 @@ struct stook_pages_node {
         size_t fresh_bytes;
         /* Atomic, relaxed: when stook_pages_step looks again. */
         uint32_t next_step_ms;
+        struct stook_density density[STOOK_DENSITY_KINDS];
         struct stook_huge huge;
 } STOOK_ALIGNED(STOOK_CACHELINE);
 
@@ -100,6 +102,9 @@ STOOK_INLINE void stook_pages_count_given(struct stook_pages_node *node, size_t 
 }
 
 /* ---- span_join.c ---- */
+/* @bytes of @span are about to be used. If they were purged, that was in vain. */
+void stook_pages_count_retaken(struct stook_pages_node *node, const struct stook_span *span,
+                               size_t bytes);
 /*
  * Under the lock: the first @more bytes of @after, a free span in the bins, become the end of
  * @span, which lies before it and is in hands or taken. *@spare: used where @after is larger.

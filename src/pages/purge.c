@@ -12,8 +12,9 @@
  *              purge it and fault it in again costs more than all else that an allocation does
  *   shrinking  less than two thirds of what was in use at most lately (swing.h) are in use: the
  *              process may be done, and make no more calls
- *   allowance  dirty bytes that may stay whatever their age: an eighth of what is in use, or
- *              ALLOWANCE, and the larger of retaken and recurring
+ *   allowance  dirty bytes that may stay until they are old: an eighth of what is in use, or
+ *              ALLOWANCE, and the larger of retaken and recurring. In a process that does not
+ *              shrink, and writes large objects (density.h), it is as much as is in use
  *   owed       clean bytes that were taken while more than the allowance was dirty, in pieces that
  *              did not fit. As much is purged whatever its age, or the process keeps both
  *
@@ -42,7 +43,7 @@
  */
 #define SPIKE_END_PART 8
 #define ALLOWANCE    ((size_t)1 << 20)  /* dirty memory that is never purged at once */
-#define KEPT_PART    8                  /* of what is in use; docs/PERFORMANCE.md: 2 and 1 */
+#define KEPT_PART    8                  /* of what is in use */
 
 static uint32_t decay_ms = DECAY_MS;    /* atomic, relaxed */
 
@@ -74,11 +75,11 @@ static size_t drop(struct stook_pages_node *node, struct stook_span *span)
 }
 
 /*
- * Under the lock; @span is in hands. Behind it, in the same huge page, lies memory that was never
- * handed out. A fault made it resident with the rest, so it is purged with the rest.
+ * Under the lock; @span is in hands. Behind it, in the same huge page, may lie memory without
+ * content. A fault of the huge page made it resident with the rest, so it is purged with the rest.
  */
-static void join_untouched(struct stook_pages_node *node, struct stook_span *span,
-                           struct stook_span **spare)
+static void join_clean(struct stook_pages_node *node, struct stook_span *span,
+                       struct stook_span **spare)
 {
         uintptr_t end = span->start + span->bytes;
         size_t room = -end & (STOOK_HUGE_PAGE - 1);
@@ -87,7 +88,7 @@ static void join_untouched(struct stook_pages_node *node, struct stook_span *spa
         if (!room || !stook_huge_any() || !*spare)
                 return;
         after = stook_pages_free_at(node, end);
-        if (after && after->start == end && after->state == STOOK_SPAN_ZERO)
+        if (after && after->start == end && stook_pages_set_of(after) == STOOK_SET_CLEAN)
                 stook_pages_absorb(node, span, after, after->bytes < room ? after->bytes : room,
                                    spare);
 }
@@ -121,13 +122,24 @@ static bool is_shrinking(const struct stook_pages_node *node)
 }
 
 /*
+ * Large objects that are replaced by others of other sizes leave free parts that fit nothing if
+ * much is purged. Fresh memory is then taken beside them. What is written in part is not worth it.
+ */
+static bool keeps_large(const struct stook_pages_node *node)
+{
+        return stook_density_found(&node->density[STOOK_DENSITY_LARGE]) == STOOK_DENSE &&
+               !is_shrinking(node);
+}
+
+/*
  * A program that frees and allocates the same megabytes in turn keeps them while it does so. One
  * that is idle after a spike does not.
  */
 static size_t allowance(const struct stook_pages_node *node)
 {
-        size_t share = __atomic_load_n(&node->taken_bytes, __ATOMIC_RELAXED) / KEPT_PART;
+        size_t share = __atomic_load_n(&node->taken_bytes, __ATOMIC_RELAXED);
 
+        share = keeps_large(node) ? share : share / KEPT_PART;
         return (share > ALLOWANCE ? share : ALLOWANCE) + missed_bytes(node);
 }
 
@@ -208,7 +220,7 @@ static bool purge_largest(struct stook_pages_node *node)
         else
                 big = NULL;
         if (big)
-                join_untouched(node, big, &spare);
+                join_clean(node, big, &spare);
         stook_lock_forbid_waits();
         stook_pages_unlock(node);
         purged = big && drop(node, big);
@@ -332,7 +344,7 @@ static unsigned drop_oldest(struct stook_pages_node *node, uint32_t now, uint32_
 
                 oldest = locked ? take_oldest(node, now, decay, &spare) : NULL;
                 if (oldest)
-                        join_untouched(node, oldest, &spare);
+                        join_clean(node, oldest, &spare);
                 stook_lock_forbid_waits();
                 if (locked)
                         stook_pages_unlock(node);
@@ -401,7 +413,7 @@ static size_t purge_beyond(struct stook_pages_node *node, size_t keep, size_t *t
                 span = stook_bins_largest(&node->bins[STOOK_SET_DIRTY]);
         if (span) {
                 stook_pages_remove(node, span);
-                join_untouched(node, span, &spare);
+                join_clean(node, span, &spare);
         }
         stook_lock_forbid_waits();
         if (locked)

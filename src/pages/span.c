@@ -491,6 +491,7 @@ static int grow_into_neighbour(struct stook_pages_node *node, struct stook_span 
                 stook_pages_unlock(node);
                 return 0;
         }
+        stook_pages_count_retaken(node, after, more);
         stook_pages_absorb(node, span, after, more, spare);
         stook_pages_tag(span);
         stook_pages_unlock(node);

@@ -14,8 +14,8 @@
 
 #define LOOKS 16                        /* arbitrary; a take that would grow the node does them */
 
-static void count_retaken(struct stook_pages_node *node, const struct stook_span *span,
-                          size_t bytes)
+void stook_pages_count_retaken(struct stook_pages_node *node, const struct stook_span *span,
+                               size_t bytes)
 {
         if (span->state == STOOK_SPAN_PURGED)
                 __atomic_fetch_add(&node->retaken_bytes, bytes, __ATOMIC_RELAXED);
@@ -24,7 +24,6 @@ static void count_retaken(struct stook_pages_node *node, const struct stook_span
 void stook_pages_absorb(struct stook_pages_node *node, struct stook_span *span,
                         struct stook_span *after, size_t more, struct stook_span **spare)
 {
-        count_retaken(node, after, more);
         stook_pages_remove(node, after);
         if (after->bytes > more)
                 stook_pages_insert(node, stook_pages_split(after, more, spare));
@@ -41,7 +40,7 @@ static struct stook_span *absorb_before(struct stook_pages_node *node, struct st
         struct stook_span *front = before;
         size_t bytes = span->bytes;
 
-        count_retaken(node, before, more);
+        stook_pages_count_retaken(node, before, more);
         stook_pages_remove(node, before);
         if (before->bytes > more) {
                 front = stook_pages_split(before, before->bytes - more, spare);
@@ -73,8 +72,10 @@ static struct stook_span *join(struct stook_pages_node *node, struct stook_span 
                 return NULL;
         end = end < missing ? end : missing;
         stook_pages_remove(node, span);
-        if (end)
+        if (end) {
+                stook_pages_count_retaken(node, after, end);
                 stook_pages_absorb(node, span, after, end, spare);
+        }
         if (missing > end)
                 span = absorb_before(node, span, before, missing - end, spare);
         return span;

@@ -64,11 +64,19 @@ struct stook_report_stack_source {
         unsigned (*frames)(uint32_t id, uintptr_t *frames, unsigned most);
 };
 void stook_report_set_stacks(const struct stook_report_stack_source *source);
-/* At start. The program `stook`, which names the addresses of stacks. NULL: none. */
-void stook_report_set_symbolizer(const char *path);
-const char *stook_report_symbolizer(void);
+/* ---- symbolizer.c ---- */
+#define STOOK_REPORT_PATH 512
+/* At start. The program `stook`, which names the addresses of stacks. NULL: found; "": none. */
+void stook_report_set_symbolizer(const char *or_null);
+/* Its path, in STOOK_REPORT_PATH bytes. False: there is none. */
+bool stook_report_symbolizer(char *path);
 /* At start. A file that gets each report as a line of JSON. NULL: none. */
 void stook_report_set_json(const char *path);
+
+/*
+ * Reports of this process name another one: it is a copy of that one, made to look at its memory.
+ */
+void stook_report_speak_for(uint32_t pid, uint32_t thread);
 
 /* An invariant of ours does not hold: file-independent label, e.g. "slab I2". Always aborts. */
 STOOK_COLD _Noreturn void stook_report_impossible(const char *label);

@@ -25,7 +25,10 @@ bool stook_report_may_tell(uint64_t *left);
 /* The line that says so. Returns its bytes, with the newline. */
 size_t stook_report_put_left_out(char *line, size_t room, uint64_t left);
 
-/* report_body.c: the indented lines but for stacks. */
+/* report_body.c: the process and the thread that a report names. */
+uint32_t stook_report_pid(void);
+uint32_t stook_report_thread(void);
+/* The indented lines but for stacks. */
 void stook_report_put_program(struct stook_text *text);
 void stook_report_put_object(struct stook_text *text, const struct stook_report_about *about);
 void stook_report_put_dump(struct stook_text *text, const struct stook_report_about *about);
@@ -33,12 +36,15 @@ void stook_report_put_dump(struct stook_text *text, const struct stook_report_ab
 /* ---- report_stack.c ---- */
 enum { STOOK_REPORT_HERE, STOOK_REPORT_ALLOCATED, STOOK_REPORT_FREED, STOOK_REPORT_STACKS };
 #define STOOK_REPORT_FRAMES 30          /* as STOOK_STACK_FRAMES_MOST */
+#define STOOK_REPORT_STACK  32768       /* bytes that are copied; outer calls are not. Arbitrary */
 
 /* The stacks of a report, and the lines that name their frames. */
 struct stook_report_stacks {
         unsigned  count[STOOK_REPORT_STACKS];
         uintptr_t frames[STOOK_REPORT_STACKS][STOOK_REPORT_FRAMES];
-        char      request[STOOK_REPORT_STACKS * (STOOK_REPORT_FRAMES * 17 + 1)];
+        char      stack[STOOK_REPORT_STACK];
+        char      request[STOOK_REPORT_STACK +
+                          STOOK_REPORT_STACKS * (STOOK_REPORT_FRAMES * 17 + 1)];
         char      lines[8192];          /* a line for each frame; an empty one behind each stack */
         struct stook_helper helper;
 };

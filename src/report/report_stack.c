@@ -1,37 +1,30 @@
 /*
  * Purpose: names for the addresses of call stacks. A helper process reads the debug information
- * (`stook symbolize`, named by STOOK_SYMBOLIZER), so that nothing of this heap is needed. Where it
- * cannot be had, an address is told by its file and the offset there, from /proc/self/maps.
- * Place: called by report_tell.c; the stacks come from the stack layer, which hands itself in
- * (stook_report_set_stacks), because it lies above this one.
+ * (`stook symbolize`), so that nothing of this heap is needed. Where it cannot be had, an address
+ * is told by its file and the offset there, from /proc/self/maps.
+ * The stacks come from the stack layer, which hands itself in (stook_report_set_stacks), because it
+ * lies above this one. It does so where a mode wants stacks. In all other processes the unwinder is
+ * not loaded, and a report is no place to load it. There the helper gets this call's registers and
+ * a copy of its stack, and finds the callers itself.
+ * Place: called by report_tell.c.
  * Concurrency: any thread, any instruction; the stacks are of the caller's room.
- * Protocol: for each stack a line of hexadecimal addresses; the answer has for each stack a line
- *  for each frame, and an empty line.
+ * Protocol: for each stack a line of hexadecimal addresses. Or, for one that the helper is to walk,
+ *  a line "@BYTES FROM PC REGISTER VALUE ...", registers by DWARF's numbers, and behind the line so
+ *  many bytes of memory from FROM on. The answer has for each stack a line for each frame, and an
+ *  empty line.
  */
 #include <string.h>
 
 #include "os/os.h"
+#include "os/registers.h"
 #include "report/report_inside.h"
 
 #define WAIT_MS     10000               /* large programs have much debug information; arbitrary */
-#define PATH_BYTES  512
 /* Reports whose frames are named: a helper takes 50 ms and more. Arbitrary. */
 #define HELPED_MOST 30
 
-static char helper_path[PATH_BYTES];    /* written at start */
 static uint64_t asked;                  /* atomic */
 static struct stook_report_stack_source source;
-
-void stook_report_set_symbolizer(const char *path)
-{
-        if (path && strlen(path) < sizeof(helper_path))
-                strcpy(helper_path, path);
-}
-
-const char *stook_report_symbolizer(void)
-{
-        return *helper_path ? helper_path : NULL;
-}
 
 void stook_report_set_stacks(const struct stook_report_stack_source *of)
 {
@@ -63,22 +56,74 @@ static void copy_frames(const struct stook_report_about *about, uint32_t (*here)
 
 /* ---- by the helper ---- */
 
-static bool ask_helper(struct stook_report_stacks *stacks)
+static void put_hex(struct stook_text *text, uint64_t n)
+{
+        stook_text_number(text, n, 16);
+        stook_text_put(text, ' ');
+}
+
+static void put_addresses(struct stook_text *text, const struct stook_report_stacks *stacks,
+                          unsigned which)
+{
+        for (unsigned f = 0; f < stacks->count[which]; f++)
+                put_hex(text, stacks->frames[which][f]);
+        stook_text_put(text, '\n');
+}
+
+/* Copies this stack from @from on, page by page, as far as it is there and as fits. */
+static size_t copy_stack(char *to, size_t room, uintptr_t from)
+{
+        size_t bytes = 0, page = stook_os_page_bytes();
+
+        while (bytes < room) {
+                size_t n = page - (from + bytes) % page;
+
+                n = n < room - bytes ? n : room - bytes;
+                if (!stook_os_read_memory(to + bytes, (const void *)(from + bytes), n))
+                        break;
+                bytes += n;
+        }
+        return bytes;
+}
+
+/* This call's stack, for the helper to walk. */
+static void put_walk(struct stook_text *text, const struct stook_registers *here,
+                     struct stook_report_stacks *stacks)
+{
+        static const uint8_t kept[] = STOOK_REGISTERS_KEPT;
+        uintptr_t from = here->value[STOOK_REGISTER_STACK];
+        size_t bytes = copy_stack(stacks->stack, sizeof(stacks->stack), from);
+
+        stook_text_put(text, '@');
+        put_hex(text, bytes);
+        put_hex(text, from);
+        put_hex(text, here->value[STOOK_REGISTER_PC]);
+        for (unsigned i = 0; i < sizeof(kept); i++) {
+                put_hex(text, kept[i]);
+                put_hex(text, here->value[kept[i]]);
+        }
+        stook_text_put(text, '\n');
+        memcpy(text->buffer + text->bytes, stacks->stack, bytes);
+        text->bytes += bytes;
+}
+
+/* @here: the helper is to walk this stack; NULL: its frames are known. */
+static bool ask_helper(struct stook_report_stacks *stacks, const struct stook_registers *here)
 {
         size_t bytes;
-        char pid[16];
-        char *argv[] = { helper_path, "symbolize", "--pid", pid, NULL };
+        char pid[16], path[STOOK_REPORT_PATH];
+        char *argv[] = { path, "symbolize", "--pid", pid, NULL };
         struct stook_text text = { .buffer = stacks->request, .room = sizeof(stacks->request) };
 
-        if (!*helper_path || __atomic_fetch_add(&asked, 1, __ATOMIC_RELAXED) >= HELPED_MOST)
+        if (!stook_report_symbolizer(path) ||
+            __atomic_fetch_add(&asked, 1, __ATOMIC_RELAXED) >= HELPED_MOST)
                 return false;
         stook_report_format(pid, sizeof(pid), "%u", (uint64_t)stook_os_pid());
         for (unsigned i = 0; i < STOOK_REPORT_STACKS; i++) {
-                for (unsigned f = 0; f < stacks->count[i]; f++) {
-                        stook_text_number(&text, stacks->frames[i][f], 16);
-                        stook_text_put(&text, ' ');
-                }
-                stook_text_put(&text, '\n');
+                if (here && i == STOOK_REPORT_HERE)
+                        put_walk(&text, here, stacks);
+                else
+                        put_addresses(&text, stacks, i);
         }
         bytes = stook_os_ask_helper(&stacks->helper, argv, text.buffer, text.bytes, stacks->lines,
                                     sizeof(stacks->lines) - 1, WAIT_MS);
@@ -170,14 +215,18 @@ void stook_report_find_stacks(const struct stook_report_about *about,
                               struct stook_report_stacks *stacks)
 {
         uint32_t (*here)(unsigned skip) = __atomic_load_n(&source.here, __ATOMIC_ACQUIRE);
+        struct stook_registers registers;
         unsigned frames = 0;
 
-        if (!here)
+        if (!here) {
+                stook_registers_here(&registers);
+                ask_helper(stacks, &registers);
                 return;
+        }
         copy_frames(about, here, stacks);
         for (unsigned i = 0; i < STOOK_REPORT_STACKS; i++)
                 frames += stacks->count[i];
-        if (frames && !ask_helper(stacks))
+        if (frames && !ask_helper(stacks, NULL))
                 name_modules(stacks);
 }
 

@@ -89,10 +89,12 @@ static void put_track(struct stook_text *text, const char *what,
 static void put_all(struct stook_text *text, const struct stook_report_about *about,
                     const struct stook_report_stacks *stacks)
 {
+        const char *here = stook_report_stack_lines(stacks, STOOK_REPORT_HERE);
+
         stook_report_put_program(text);
         stook_report_put_object(text, about);
         stook_report_put_dump(text, about);
-        if (stacks->count[STOOK_REPORT_HERE])
+        if (*here && *here != '\n')
                 stook_text_words(text, "  found here\n");
         put_frames(text, stacks, STOOK_REPORT_HERE);
         put_track(text, "  allocated by thread ", about->allocated, stacks,

@@ -9,6 +9,13 @@
 #define STOOK_SECTION_PRECHARGE_H
 
 #include "section/section_hot.h"
+
+enum stook_uncharged {
+        STOOK_UNCHARGED_PUSHED,
+        STOOK_UNCHARGED,                /* but the push missed, or found a double free */
+        STOOK_STILL_CHARGED,            /* nothing changed */
+};
+
 #if defined(__x86_64__)
 #include "section/section_x86_64.h"
 #elif defined(__aarch64__)
@@ -57,5 +64,38 @@ STOOK_INLINE bool stook_section_precharge_add_v1(uintptr_t word, uint64_t tag, i
 miss:
         return false;
 }
+
+/*
+ * Charge, then pop, where the slot index is the concurrency id: what an accounted cache does with
+ * each object. @offset: of the line of its sheaves, in slot 0; @delta: bytes. NULL: nothing
+ * changed. STOOK_CHARGED_ONLY: the bytes are charged, and the pop missed.
+ */
+#define STOOK_CHARGED_ONLY ((void *)1)
+
+#ifndef STOOK_SECTION_CHARGED
+STOOK_INLINE void *stook_section_charge_pop_v1(const uint32_t *offset, uintptr_t word, uint64_t tag,
+                                               const int64_t *delta)
+{
+        void *object;
+
+        if (STOOK_UNLIKELY(!stook_section_precharge_add_v1(word, tag, -*delta)))
+                return NULL;
+        object = stook_section_pop_v1((uintptr_t)stook_sections.slots + *offset);
+        return STOOK_LIKELY(object != NULL) ? object : STOOK_CHARGED_ONLY;
+}
+
+/* Uncharge, then push. */
+STOOK_INLINE enum stook_uncharged stook_section_uncharge_push_v1(const uint32_t *offset,
+                                                                 uintptr_t word, uint64_t tag,
+                                                                 const int64_t *delta, void *object)
+{
+        uintptr_t line = (uintptr_t)stook_sections.slots + *offset;
+
+        if (STOOK_UNLIKELY(!stook_section_precharge_add_v1(word, tag, *delta)))
+                return STOOK_STILL_CHARGED;
+        return STOOK_LIKELY(stook_section_push_v1(line, object) == STOOK_PUSH_DONE) ?
+                STOOK_UNCHARGED_PUSHED : STOOK_UNCHARGED;
+}
+#endif
 
 #endif

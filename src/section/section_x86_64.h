@@ -341,20 +341,87 @@ STOOK_INLINE struct stook_sheaf *stook_section_rcu_fill(uintptr_t line, void *ob
 }
 
 /*
- * w = *word, v = w + delta. From STOOK_PRECHARGE_BITS up v must be as the tag. So must w be then:
- * there the bits below the id are 0 in every word, and a delta is below 2^31. A carry out of the
- * lower bits would leave one of them set. Three registers: more would have to be saved by callers.
+ * w = *word, v = w + delta, or - for "subq". From STOOK_PRECHARGE_BITS up v must be as the tag. So
+ * must w be then: there the bits below the id are 0 in every word, and a delta is below 2^31. A
+ * carry out of the lower bits would leave one of them set.
  */
-#ifndef STOOK_SECTION_PRECHARGE_ADD         /* tests break it */
-#define STOOK_SECTION_PRECHARGE_ADD \
+#ifndef STOOK_SECTION_PRECHARGE         /* tests break it */
+#define STOOK_SECTION_PRECHARGE(by) \
         "movq (%%r10,%[word]), %%r9\n\t" \
-        "addq %[delta], %%r9\n\t" \
+        by " %[delta], %%r9\n\t" \
         "movq %%r9, %%r11\n\t" \
         "xorq %[tag], %%r11\n\t" \
         "shrq $" STOOK_SECTION_TEXT(STOOK_PRECHARGE_BITS) ", %%r11\n\t" \
         "jnz 4b\n\t" \
         "movq %%r9, (%%r10,%[word])\n\t"
 #endif
+#define STOOK_SECTION_PRECHARGE_ADD STOOK_SECTION_PRECHARGE("addq")
+
+/*
+ * Two sections behind each other, in as few registers as they need: a function with these and a
+ * cache saves none. As STOOK_SECTION_LOAD, but the line is that at @offset in slot 0.
+ */
+#define STOOK_SECTION_CHARGED 1
+#define STOOK_SECTION_LOAD_AT \
+        "movl %[offset], %%r9d\n\t" \
+        "addq %[slots], %%r9\n\t" \
+        "movq (%%r10,%%r9), %%r9\n\t" \
+        "movq (%%r9), %%r10\n\t" \
+        "movzwl %%r10w, %%r11d\n\t"
+#define STOOK_SECTION_CHARGED_INPUTS \
+        [self] "r"(stook_section_self()), [area] "r"(STOOK_SECTION_AREA), [word] "r"(word), \
+        [tag] "r"(tag), [delta] "m"(*delta), [offset] "m"(*offset), \
+        [slots] "m"(stook_sections.slots)
+
+/* Contract: section_precharge.h. */
+STOOK_INLINE void *stook_section_charge_pop_v1(const uint32_t *offset, uintptr_t word, uint64_t tag,
+                                               const int64_t *delta)
+{
+        void *object;
+
+        __asm__ volatile(
+                STOOK_SECTION_DESCRIBE(STOOK_SECTION_ZERO("object") STOOK_SECTION_GO("5f"))
+                STOOK_SECTION_BEGIN
+                STOOK_SECTION_PRECHARGE("subq")
+                "2:\n\t"
+                STOOK_SECTION_DESCRIBE("movl $1, %k[object]\n\t" STOOK_SECTION_GO("5f"))
+                STOOK_SECTION_BEGIN
+                STOOK_SECTION_LOAD_AT
+                STOOK_SECTION_POP_CHECK
+                STOOK_SECTION_POP
+                "2:\n\t"
+                "5:\n\t"
+                : [object] "=&r"(object)
+                : STOOK_SECTION_CHARGED_INPUTS
+                : STOOK_SECTION_CLOBBERS);
+        return object;
+}
+
+STOOK_INLINE enum stook_uncharged stook_section_uncharge_push_v1(const uint32_t *offset,
+                                                                 uintptr_t word, uint64_t tag,
+                                                                 const int64_t *delta, void *object)
+{
+        __asm__ goto(
+                STOOK_SECTION_DESCRIBE(STOOK_SECTION_GO("%l[charged]"))
+                STOOK_SECTION_BEGIN
+                STOOK_SECTION_PRECHARGE("addq")
+                "2:\n\t"
+                STOOK_SECTION_DESCRIBE(STOOK_SECTION_GO("%l[twice]"))
+                STOOK_SECTION_BEGIN
+                STOOK_SECTION_LOAD_AT
+                STOOK_SECTION_PUSH_CHECK
+                STOOK_SECTION_PUSH
+                "2:\n\t"
+                :
+                : STOOK_SECTION_CHARGED_INPUTS, [object] "r"(object)
+                : STOOK_SECTION_CLOBBERS
+                : charged, twice);
+        return STOOK_UNCHARGED_PUSHED;
+charged:
+        return STOOK_STILL_CHARGED;
+twice:                                          /* or a miss: the same to the caller */
+        return STOOK_UNCHARGED;
+}
 
 STOOK_INLINE bool stook_section_precharge_set(uintptr_t word, uint64_t expected, uint64_t desired)
 {

@@ -4,11 +4,12 @@ the library would not understand before the program starts; stook symbolize name
 and inlined functions of a running process, answers all or nothing, and refuses what it cannot
 read."""
 import os
+import signal
 import subprocess
 import tempfile
 import unittest
 
-from stook import Compiled, STOOK, main, stook
+from stook import Compiled, DROP_IN, STOOK, main, stook
 
 PROGRAM = r"""
 #include <stdio.h>
@@ -90,6 +91,62 @@ class Options(unittest.TestCase):
                 report = json.loads(lines.readline())
             self.assertEqual(report["fault"], "double free")
             self.assertIn(report["text"] + "\n", done.stderr)
+
+
+FREES_TWICE = r"""
+#include <stdlib.h>
+
+__attribute__((noinline)) static int release(void *object, int depth)
+{
+        volatile char frame[200] = { 0 };
+
+        if (depth)
+                return release(object, depth - 1) + frame[0];
+        free(object);
+        free(object);
+        return frame[1];
+}
+
+int main(void)
+{
+        return release(malloc(100), 3);
+}
+"""
+
+
+class Ordinary(Compiled):
+    """Reports of a process without debug modes, not started by stook run."""
+
+    def report(self, **env):
+        program = self.compile("twice", FREES_TWICE, "-g", "-w")
+        env = {**os.environ, "LD_PRELOAD": DROP_IN, **env}
+        done = subprocess.run([program], env=env, capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, -signal.SIGABRT, done.stderr)
+        first, named, rest = done.stderr.split("\n", 2)
+        self.assertRegex(first, r"^stook: double free: pointer 0x")
+        self.assertRegex(named, r"^  program twice \(pid \d+\), thread \d+$")
+        return rest
+
+    def test_stack(self):
+        if not has_libdw():
+            self.skipTest("built without libdw")
+        deeper = r"    #\d release .*:9\n" * 3
+        self.assertRegex(self.report(), r"^  found here\n    #0 release .*:11\n" + deeper +
+                         r"    #4 main .*:17\n$")
+
+    def test_no_symbolizer(self):
+        for none in ("", "/no/such/program"):
+            self.assertEqual(self.report(STOOK_SYMBOLIZER=none), "")
+
+    def test_damaged_requests(self):
+        """What is no walk has no frames; the other stacks are answered."""
+        if not has_libdw():
+            self.skipTest("built without libdw")
+        for line in ("@", "@x", "@0 0", "@ffffffffffff 0 0", "@0 0 0", "@0 0 0 7 0", "@8 0 1 7\n",
+                     "@100 0 1000 7 1000", "@0 0 0 ffff 1"):
+            done = stook("symbolize", "--pid", str(os.getpid()), stdin=None, input=line + "\n")
+            self.assertEqual(done.returncode, 0, line)
+            self.assertRegex(done.stdout, r"^(0x0\n|0x1000\n)?\n+$", line)
 
 
 class Symbolize(Compiled):

@@ -87,8 +87,9 @@ def prepare(work, readme):
     stand_in(work / "bin", "ldconfig", "")
     stand_in(work / "bin", "python3", 'exec /usr/bin/python3 "$@"\n')
     (source / "points.c").write_text(re.search(r"```c\n(.*?)```", readme, re.S).group(1))
-    subprocess.run(["cc", "-O0", "-fno-builtin", "-w", "-o", source / "frees_twice", "-xc", "-"],
-                   input=FREES_TWICE, text=True, check=True)
+    (source / "frees_twice.c").write_text(FREES_TWICE)
+    subprocess.run(["cc", "-g", f"-fdebug-prefix-map={source}=.", "-O0", "-fno-builtin", "-w",
+                    "-o", "frees_twice", "frees_twice.c"], cwd=source, check=True)
     return source
 
 

@@ -73,26 +73,27 @@ PROGRAM
         )
 }
 
+# Servers listen on sockets in $work: a port may be taken, by another run of this test, too.
 run_redis() {
-        local port=$((16379 + RANDOM % 2000)) server status
-        (on redis-server --port $port --save '' --appendonly no --dir "$work" --bind 127.0.0.1) \
+        local socket=$work/socket server status
+        (on redis-server --port 0 --unixsocket "$socket" --save '' --appendonly no --dir "$work") \
                 >server.log 2>&1 &
         server=$!
         for _ in $(seq 600); do
-                redis-cli -p $port ping >/dev/null 2>&1 && break
+                redis-cli -s "$socket" ping >/dev/null 2>&1 && break
                 sleep 0.1
         done
         mapped $server
-        redis-benchmark -p $port -n 20000 -c 50 -t set,get,lpush,lrange_100 -d 200 -q \
+        redis-benchmark -s "$socket" -n 20000 -c 50 -t set,get,lpush,lrange_100 -d 200 -q \
                 >bench.log 2>&1 ||
                 { cat bench.log server.log >&2; return 1; }
-        redis-cli -p $port eval 'for i = 1, 20000 do '\
+        redis-cli -s "$socket" eval 'for i = 1, 20000 do '\
 'redis.call("hset", "h" .. i % 100, "f" .. i, string.rep("x", i % 300)) '\
 'end return redis.call("dbsize")' 0
-        redis-cli -p $port debug digest 2>&1 | cut -c1-20
-        redis-cli -p $port hlen h7
-        redis-cli -p $port memory purge
-        redis-cli -p $port shutdown nosave >/dev/null 2>&1
+        redis-cli -s "$socket" debug digest 2>&1 | cut -c1-20
+        redis-cli -s "$socket" hlen h7
+        redis-cli -s "$socket" memory purge
+        redis-cli -s "$socket" shutdown nosave >/dev/null 2>&1
         wait $server
         status=$?
         [ $status = 0 ] || cat server.log >&2
@@ -160,17 +161,18 @@ run_stress_ng() {
 
 # memcached, nginx: threads and event loops.
 run_memcached() {
-        local port=$((11311 + RANDOM % 2000)) server status
-        (on memcached -u root -l 127.0.0.1 -p $port -t 4) >server.log 2>&1 &
+        local socket=$work/socket server status
+        (on memcached -u root -s "$socket" -t 4) >server.log 2>&1 &
         server=$!
         for _ in $(seq 600); do
-                memcping --servers=127.0.0.1:$port >/dev/null 2>&1 && break
+                memcping --servers="$socket" >/dev/null 2>&1 && break
                 sleep 0.1
         done
         mapped $server
-        memcslap --servers=127.0.0.1:$port --concurrency=8 --execute-number=2000 \
-                --test=set >/dev/null
+        memcslap --servers="$socket" --concurrency=8 --execute-number=2000 \
+                --test=set >slap.log
         status=$?
+        grep -o 'set *[0-9]* keys' slap.log     # it ends with 0 whatever was refused
         kill -TERM $server
         wait $server
         echo "memcslap $status"

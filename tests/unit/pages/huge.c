@@ -55,14 +55,14 @@ static void give_all(void)
 
 static uint32_t found(unsigned kind)
 {
-        return node->huge.kind[kind].found;
+        return node->density[kind].found;
 }
 
 static void what_is_not_written_stays_small(void **state)
 {
         (void)state;
         take_pieces(100 * MIB, false);
-        assert_int_equal(found(STOOK_HUGE_SMALL), STOOK_HUGE_SPARSE);
+        assert_int_equal(found(STOOK_DENSITY_SMALL), STOOK_SPARSE);
         assert_int_equal(advised_pieces(), 0);
         give_all();
 }
@@ -71,7 +71,7 @@ static void a_small_process_asks_for_none(void **state)
 {
         (void)state;
         take_pieces(24 * MIB, true);
-        assert_int_equal(found(STOOK_HUGE_SMALL), STOOK_HUGE_UNKNOWN);
+        assert_int_equal(found(STOOK_DENSITY_SMALL), STOOK_DENSITY_UNKNOWN);
         assert_int_equal(advised_pieces(), 0);
         give_all();
 }
@@ -80,7 +80,7 @@ static void what_is_written_becomes_huge(void **state)
 {
         (void)state;
         take_pieces(100 * MIB, true);
-        assert_int_equal(found(STOOK_HUGE_SMALL), STOOK_HUGE_DENSE);
+        assert_int_equal(found(STOOK_DENSITY_SMALL), STOOK_DENSE);
         assert_in_range(advised_pieces(), 8 * MIB / PIECE, taken);
         give_all();
 }
@@ -129,8 +129,8 @@ static void what_is_purged_whole_becomes_huge_again(void **state)
         give_part(span, 3 * MIB);
         stook_pages_purge(0);
         assert_false(stook_huge_is_advised(start + 2 * MIB));
-        node->huge.kind[STOOK_HUGE_LARGE].found = STOOK_HUGE_DENSE;
-        node->huge.kind[STOOK_HUGE_SMALL].found = STOOK_HUGE_UNKNOWN;
+        node->density[STOOK_DENSITY_LARGE].found = STOOK_DENSE;
+        node->density[STOOK_DENSITY_SMALL].found = STOOK_DENSITY_UNKNOWN;
         assert_true(stook_span_resize(span, 6 * MIB));
         stook_span_give(span);
         stook_pages_purge(0);
@@ -187,10 +187,10 @@ static void own_mappings_are_looked_at(void **state)
         (void)state;
         assert_true(span->own_mapping);
         stook_span_give(span);
-        assert_int_equal(found(STOOK_HUGE_LARGE), STOOK_HUGE_SPARSE);
+        assert_int_equal(found(STOOK_DENSITY_LARGE), STOOK_SPARSE);
         span = take(40 * MIB, true);
         stook_span_give(span);
-        assert_int_equal(found(STOOK_HUGE_LARGE), STOOK_HUGE_DENSE);
+        assert_int_equal(found(STOOK_DENSITY_LARGE), STOOK_DENSE);
 }
 
 /* False: the system has no huge pages, and refuses the advice. */

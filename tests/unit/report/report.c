@@ -13,7 +13,8 @@
 #include <cmocka.h>
 
 #include "os/os.h"
-#include "report/report.h"
+#include "report/install_paths.h"
+#include "report/report_inside.h"
 
 static char written[20000];
 static unsigned writes;
@@ -45,19 +46,30 @@ bool stook_os_read_memory(void *to, const void *from, size_t bytes)
 static uint64_t now_ms = 1000000;
 uint64_t stook_os_clock_ms(void) { return now_ms; }
 
+size_t stook_os_page_bytes(void) { return 4096; }
+
+/* Which file may be executed: the command, where the library was configured to be installed. */
+static const char *command;
+static bool secure;
+bool stook_os_is_executable(const char *path) { return command && !strcmp(path, command); }
+bool stook_os_is_secure(void) { return secure; }
+
 /* The helper: what it was asked, and its answer; NULL: there is none. */
-static char asked[4096];
+static char asked[STOOK_REPORT_STACK + 4096];
+static size_t asked_bytes;
+static char helper[STOOK_REPORT_PATH];
 static const char *answer;
 
-size_t stook_os_ask_helper(struct stook_helper *helper, char *const *argv, const char *request,
+size_t stook_os_ask_helper(struct stook_helper *unused, char *const *argv, const char *request,
                            size_t bytes, char *to, size_t room, unsigned wait_ms)
 {
-        (void)helper;
-        assert_string_equal(argv[0], "/bin/stook");
+        (void)unused;
+        strcpy(helper, argv[0]);
         assert_string_equal(argv[3], "1234");
         assert_true(wait_ms > 0 && bytes < sizeof(asked));
         memcpy(asked, request, bytes);
         asked[bytes] = '\0';
+        asked_bytes = bytes;
         if (!answer)
                 return 0;
         assert_true(strlen(answer) <= room);
@@ -101,6 +113,8 @@ static int setup(void **unused)
 {
         (void)unused;
         writes = 0;
+        asked_bytes = 0;
+        asked[0] = '\0';
         gone = UINTPTR_MAX;
         answer = NULL;
         now_ms += 1000000;
@@ -261,6 +275,54 @@ static struct stook_report_about tracked(struct stook_report_track tracks[2])
 }
 
 #define TRACKED_LINE "stook: double free: pointer 0x50 (cache \"quoted\", slab 0x40 offset 16)\n"
+
+/* Where no mode has loaded the unwinder, the helper gets the registers and the stack. */
+static void test_walk(void **unused)
+{
+        const char mark[] = "a word of this stack";
+        unsigned long bytes, from, pc, number, value;
+        char *line;
+
+        (void)unused;
+        stook_report_fault(STOOK_FAULT_FOREIGN, AT(0x10), NULL, NULL, 0, NULL);
+        assert_int_equal(asked_bytes, 0);       /* the command is nowhere */
+        assert_null(strstr(written, "found here"));
+        command = STOOK_INSTALLED_COMMAND;
+        gone = ((uintptr_t)mark | 4095) + 1;    /* the stack is copied up to there */
+        answer = "use a.c:3\nmain a.c:9\n\n\n\n";
+        stook_report_fault(STOOK_FAULT_FOREIGN, AT(0x10), NULL, NULL, 0, NULL);
+        assert_string_equal(helper, STOOK_INSTALLED_COMMAND);
+        assert_string_equal(written, "stook: foreign pointer: pointer 0x10\n" PROGRAM
+                                     "  found here\n    #0 use a.c:3\n    #1 main a.c:9\n");
+        assert_int_equal(sscanf(asked, "@%lx %lx %lx %lx %lx", &bytes, &from, &pc, &number, &value),
+                         5);
+        line = memchr(asked, '\n', asked_bytes);
+        assert_int_equal(from + bytes, gone);
+        assert_int_equal(line + 1 + bytes + 2 - asked, asked_bytes);
+        assert_true((uintptr_t)mark - from < bytes);
+        assert_memory_equal(line + 1 + ((uintptr_t)mark - from), mark, sizeof(mark));
+}
+
+static void test_which_symbolizer(void **unused)
+{
+        char path[STOOK_REPORT_PATH];
+
+        (void)unused;
+        command = NULL;
+        assert_false(stook_report_symbolizer(path));
+        command = STOOK_INSTALLED_COMMAND;
+        secure = true;
+        assert_false(stook_report_symbolizer(path));
+        secure = false;
+        assert_true(stook_report_symbolizer(path));
+        assert_string_equal(path, STOOK_INSTALLED_COMMAND);
+        stook_report_set_symbolizer("");
+        assert_false(stook_report_symbolizer(path));
+        stook_report_set_symbolizer("/bin/stook");
+        assert_true(stook_report_symbolizer(path));
+        assert_string_equal(path, "/bin/stook");
+        stook_report_set_symbolizer("");        /* for the tests that follow */
+}
 
 static void test_stacks(void **unused)
 {
@@ -446,6 +508,8 @@ int main(void)
                 cmocka_unit_test_setup(test_long_detail_is_cut, setup),
                 cmocka_unit_test_setup(test_bytes, setup),
                 cmocka_unit_test_setup(test_bytes_around, setup),
+                cmocka_unit_test_setup(test_walk, setup),
+                cmocka_unit_test_setup(test_which_symbolizer, setup),
                 cmocka_unit_test_setup(test_stacks, setup),
                 cmocka_unit_test_setup(test_json, setup),
                 cmocka_unit_test_setup(test_limit, setup),

@@ -1,0 +1,48 @@
+/*
+ * Purpose: was the memory that requests got written? Large objects are often touched in part, so
+ * pages that are kept for them, or that come in huge ones, may be pages too many. Where objects are
+ * written as a whole, they are worth it.
+ * Place: span_grow.c and own_mapping.c tell what they get and give back. huge.c and purge.c ask.
+ * How: when a node grows, a few pages of what the last growth of this kind got are looked at. Pages
+ *  that are all zero count as not written; a few words of each are compared. Requests below a huge
+ *  page (slabs, most of all) are one kind, those from there on the other.
+ * Concurrency: any thread, without the node's lock; all is relaxed. What is known is a hint. Users'
+ *  threads may write or protect the words at the same time, so the system compares them.
+ */
+#ifndef STOOK_DENSITY_H
+#define STOOK_DENSITY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define STOOK_DENSITY_LARGE_LEAST ((size_t)2 << 20)
+
+enum stook_density_kind { STOOK_DENSITY_SMALL, STOOK_DENSITY_LARGE, STOOK_DENSITY_KINDS };
+enum stook_density_found { STOOK_DENSITY_UNKNOWN, STOOK_DENSE, STOOK_SPARSE, STOOK_DENSITY_FOUND };
+
+struct stook_density {
+        uint64_t last;                  /* atomic: the last memory of this kind that tells: where */
+        uint32_t found;                 /* atomic: enum stook_density_found */
+};
+
+static inline enum stook_density_kind stook_density_kind_of(size_t bytes)
+{
+        return bytes < STOOK_DENSITY_LARGE_LEAST ? STOOK_DENSITY_SMALL : STOOK_DENSITY_LARGE;
+}
+
+static inline enum stook_density_found stook_density_found(const struct stook_density *density)
+{
+        return __atomic_load_n(&density->found, __ATOMIC_RELAXED);
+}
+
+/* Memory that was just got, and will tell at the next look. */
+void stook_density_tell(struct stook_density *density, uintptr_t start, size_t bytes);
+/* Looks at what was told last, once. */
+void stook_density_look(struct stook_density *density);
+/* Looks at this memory, which is committed. */
+void stook_density_look_at(struct stook_density *density, uintptr_t start, size_t bytes);
+/* These committed pages were written, with few exceptions. */
+bool stook_density_is_dense(uintptr_t start, size_t bytes);
+
+#endif
