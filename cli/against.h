@@ -10,7 +10,7 @@
 
 struct against {
         const char *name;               /* the library's, without its folder */
-        char       *preload;            /* LD_PRELOAD of its runs, with the present one; free() it */
+        char       *preload;            /* LD_PRELOAD of its runs; free() it */
 };
 
 /* @library: a path, or a name that the dynamic linker finds. False: a line said why not. */
