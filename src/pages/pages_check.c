@@ -5,6 +5,7 @@
 #include "pages/meta.h"
 #include "pages/pagemap.h"
 #include "pages/pages_node.h"
+#include "pages/recent.h"
 
 void stook_pages_stats(struct stook_pages_stats *stats)
 {
@@ -19,7 +20,8 @@ void stook_pages_stats(struct stook_pages_stats *stats)
                 stats->taken_bytes += __atomic_load_n(&node->taken_bytes, __ATOMIC_RELAXED);
                 stats->committed_bytes += __atomic_load_n(&node->committed_bytes, __ATOMIC_RELAXED);
                 stats->free_dirty_bytes += __atomic_load_n(&node->bins[STOOK_SET_DIRTY].bytes,
-                                                           __ATOMIC_RELAXED);
+                                                           __ATOMIC_RELAXED) +
+                                           stook_recent_bytes(node);
                 stats->free_clean_bytes += __atomic_load_n(&node->bins[STOOK_SET_CLEAN].bytes,
                                                            __ATOMIC_RELAXED);
                 for (unsigned set = 0; set < STOOK_SETS; set++)

@@ -98,6 +98,7 @@ void stook_pages_fork_child(bool whole)
                 stook_lock_reset(&node->lock);
                 init(node);
                 stook_pending_stack_take_all(&node->pending);
+                node->recent = 0;
         }
         if (whole)
                 return;

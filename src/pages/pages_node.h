@@ -45,6 +45,9 @@ struct stook_pages_node {
         size_t fresh_bytes;
         /* Atomic, relaxed: when stook_pages_step looks again. */
         uint32_t next_step_ms;
+        /* Atomic: the large object that was freed last (recent.c), or 0. */
+        uint64_t recent;
+        size_t asked_bytes;             /* atomic, relaxed: the last request of 128 KiB or more */
         struct stook_density density[STOOK_DENSITY_KINDS];
         struct stook_huge huge;
 } STOOK_ALIGNED(STOOK_CACHELINE);
@@ -128,6 +131,8 @@ void stook_pages_rebuild(struct stook_pages_node *node);
  * dirty memory lies free than the allowance.
  */
 void stook_pages_purge_big(struct stook_pages_node *node);
+/* @bytes more may be dirty until they are old. Racy. */
+bool stook_pages_may_keep(const struct stook_pages_node *node, size_t bytes);
 /*
  * @bytes without content were handed out. Where more than the allowance lies free, as much is
  * dropped later.

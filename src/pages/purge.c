@@ -26,6 +26,7 @@
 #include "os/os.h"
 #include "pages/meta.h"
 #include "pages/pages_node.h"
+#include "pages/recent.h"
 
 #define DECAY_MS     1000               /* as mimalloc's and jemalloc's order of magnitude */
 #define RECURS_TIMES 3                  /* one more than what recurs is known for */
@@ -156,6 +157,11 @@ static size_t left_by_purge(const struct stook_pages_node *node)
 static size_t dirty_bytes(const struct stook_pages_node *node)
 {
         return __atomic_load_n(&node->bins[STOOK_SET_DIRTY].bytes, __ATOMIC_RELAXED);
+}
+
+bool stook_pages_may_keep(const struct stook_pages_node *node, size_t bytes)
+{
+        return dirty_bytes(node) + bytes <= allowance(node);
 }
 
 /*
@@ -372,11 +378,16 @@ void stook_pages_step(void)
                 uint32_t now;
 
                 if (!__atomic_load_n(&node->bins[STOOK_SET_DIRTY].spans, __ATOMIC_RELAXED) &&
-                    !__atomic_load_n(&node->retaken_bytes, __ATOMIC_RELAXED))
+                    !__atomic_load_n(&node->retaken_bytes, __ATOMIC_RELAXED) &&
+                    !stook_recent_bytes(node))
                         continue;
                 now = (uint32_t)stook_os_clock_ms();
-                if (is_due(node, now, decay) || owes(node))
+                if (is_due(node, now, decay)) {
+                        stook_recent_flush(node);
                         drop_oldest(node, now, decay);
+                } else if (owes(node)) {
+                        drop_oldest(node, now, decay);
+                }
         }
 }
 
@@ -389,6 +400,7 @@ unsigned stook_pages_age(void)
                 unsigned tried;
 
                 (void)is_due(&stook_pages_nodes[n], now, decay);
+                stook_recent_flush(&stook_pages_nodes[n]);
                 /* A span that the system refuses to purge gets age zero, so this loop ends. */
                 do
                         all += tried = drop_oldest(&stook_pages_nodes[n], now, decay);
@@ -434,6 +446,7 @@ size_t stook_pages_purge(size_t keep_bytes)
         for (unsigned n = 0; n < stook_os_node_count(); n++) {
                 size_t tried, got;
 
+                stook_recent_flush(&stook_pages_nodes[n]);
                 do
                         purged += got = purge_beyond(&stook_pages_nodes[n], keep_bytes, &tried);
                 while (tried && got);   /* mlocked: the next would be refused, too */

@@ -10,6 +10,7 @@
 #include "pages/meta.h"
 #include "pages/pagemap.h"
 #include "pages/pages_node.h"
+#include "pages/recent.h"
 
 /* As many as there are nodes are used. */
 struct stook_pages_node stook_pages_nodes[STOOK_NODES_MAX] STOOK_MOSTLY_UNUSED;
@@ -301,11 +302,11 @@ static void count_fresh(struct stook_pages_node *node, size_t bytes)
         __atomic_fetch_add(&clean_takes, 1, __ATOMIC_RELAXED);
 }
 
-static void hand_out(struct stook_pages_node *node, struct stook_span *span)
+/* The map leads to @span already. */
+static void hand_out_tagged(struct stook_pages_node *node, struct stook_span *span)
 {
         span->list.next = span->list.prev = NULL;
         memset(&span->use, 0, sizeof(span->use));
-        stook_pages_tag(span);
         /* Last: the child of a fork finds it either free, or taken and in the pagemap. */
         __atomic_store_n(&span->kind, STOOK_SPAN_TAKEN, __ATOMIC_RELEASE);
         stook_pages_count_taken(node, span->bytes);
@@ -313,6 +314,12 @@ static void hand_out(struct stook_pages_node *node, struct stook_span *span)
                 count_fresh(node, span->bytes);
                 stook_pages_owe(node, span->bytes);
         }
+}
+
+static void hand_out(struct stook_pages_node *node, struct stook_span *span)
+{
+        stook_pages_tag(span);
+        hand_out_tagged(node, span);
 }
 
 static struct stook_span *take(struct stook_pages_node *node, size_t bytes, size_t align,
@@ -328,6 +335,10 @@ static struct stook_span *take(struct stook_pages_node *node, size_t bytes, size
         } else {
                 span = take_pending(node, bytes, align, spares);
         }
+        if (!span && locked && stook_recent_flush(node) && stook_pages_lock(node)) {
+                span = take_locked(node, bytes, align, spares);
+                stook_pages_unlock(node);
+        }
         if (!span && (span = stook_pages_grow(node, bytes, align, false))) {
                 span = cut(span, bytes, align, spares, left);
                 for (unsigned i = 0; i < 2; i++)
@@ -336,6 +347,18 @@ static struct stook_span *take(struct stook_pages_node *node, size_t bytes, size
         }
         if (span)
                 hand_out(node, span);
+        stook_lock_allow_waits();
+        return span;
+}
+
+static struct stook_span *take_recent(struct stook_pages_node *node, size_t bytes)
+{
+        struct stook_span *span;
+
+        stook_lock_forbid_waits();      /* this thread owns a span from here on */
+        span = stook_recent_take(node, bytes);
+        if (span)
+                hand_out_tagged(node, span);
         stook_lock_allow_waits();
         return span;
 }
@@ -357,6 +380,8 @@ struct stook_span *stook_span_take(unsigned node_index, size_t bytes, size_t ali
                 return span;
         }
 
+        if (bytes >= STOOK_RECENT_LEAST && align == page && (span = take_recent(node, bytes)))
+                return span;
         spares[0] = align > page ? stook_meta_span_new() : NULL;
         spares[1] = stook_meta_span_new();
         if (spares[1] && (align == page || spares[0]))
@@ -438,6 +463,8 @@ void stook_span_give(struct stook_span *span)
         span->state = STOOK_SPAN_DIRTY;
         span->dirty_since_ms = (uint32_t)stook_os_clock_ms();
         span->list.next = NULL;
+        if (stook_recent_put(node, span))
+                return;
         stook_pages_insert_or_pend(node, span);
         stook_pages_purge_big(node);
 }

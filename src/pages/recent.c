@@ -1,0 +1,74 @@
+/*
+ * Purpose: the large object that was freed last, see recent.h.
+ */
+#include "pages/pages_node.h"
+#include "pages/recent.h"
+
+#define MOST  ((size_t)1 << 20)         /* from here on a give may purge at once */
+/* The word: the descriptor's address, and above it the span's size in pages of 4 KiB. */
+#define SIZE_SHIFT 48
+#define PAGE_SHIFT 12
+
+_Static_assert(MOST >> PAGE_SHIFT < 1 << (64 - SIZE_SHIFT), "a size fits above an address");
+
+static uint64_t word_of(const struct stook_span *span)
+{
+        return (uint64_t)(uintptr_t)span | (uint64_t)(span->bytes >> PAGE_SHIFT) << SIZE_SHIFT;
+}
+
+static struct stook_span *span_of(uint64_t word)
+{
+        return (struct stook_span *)(uintptr_t)(word & ((UINT64_C(1) << SIZE_SHIFT) - 1));
+}
+
+size_t stook_recent_bytes(const struct stook_pages_node *node)
+{
+        return (__atomic_load_n(&node->recent, __ATOMIC_RELAXED) >> SIZE_SHIFT) << PAGE_SHIFT;
+}
+
+bool stook_recent_put(struct stook_pages_node *node, struct stook_span *span)
+{
+        uint64_t before, word = word_of(span);
+
+        if (__atomic_load_n(&node->asked_bytes, __ATOMIC_RELAXED) != span->bytes ||
+            span->bytes >= MOST || span_of(word) != span ||
+            !stook_pages_may_keep(node, span->bytes))
+                return false;
+        stook_lock_forbid_waits();
+        __atomic_store_n(&span->kind, STOOK_SPAN_MOVING, __ATOMIC_RELAXED);
+        before = __atomic_exchange_n(&node->recent, word, __ATOMIC_ACQ_REL);    /* M1 */
+        if (before)
+                stook_pages_insert_or_pend(node, span_of(before));
+        stook_lock_allow_waits();
+        return true;
+}
+
+struct stook_span *stook_recent_take(struct stook_pages_node *node, size_t bytes)
+{
+        uint64_t word = __atomic_load_n(&node->recent, __ATOMIC_RELAXED);
+
+        if (__atomic_load_n(&node->asked_bytes, __ATOMIC_RELAXED) != bytes)
+                __atomic_store_n(&node->asked_bytes, bytes, __ATOMIC_RELAXED);
+        if (word >> SIZE_SHIFT != bytes >> PAGE_SHIFT) {
+                stook_recent_flush(node);
+                return NULL;
+        }
+        /* M1. If the word came back meanwhile, it means the same again. */
+        return __atomic_compare_exchange_n(&node->recent, &word, 0, false, __ATOMIC_ACQUIRE,
+                                           __ATOMIC_RELAXED)
+                       ? span_of(word) : NULL;
+}
+
+bool stook_recent_flush(struct stook_pages_node *node)
+{
+        uint64_t word;
+
+        if (!__atomic_load_n(&node->recent, __ATOMIC_RELAXED))
+                return false;
+        stook_lock_forbid_waits();
+        word = __atomic_exchange_n(&node->recent, 0, __ATOMIC_ACQUIRE);         /* M1 */
+        if (word)
+                stook_pages_insert_or_pend(node, span_of(word));
+        stook_lock_allow_waits();
+        return word;
+}
