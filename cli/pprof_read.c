@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "pprof_read.h"
+#include "packed.h"
 
 #define FILE_MOST ((off_t)1 << 30)
 
@@ -263,19 +264,10 @@ static int by_id(const void *a, const void *b)
         return (x->id > y->id) - (x->id < y->id);
 }
 
-static const char *fault_of(const unsigned char *bytes, size_t n)
-{
-        if (!n)
-                return "empty: no heap profile";
-        if (n > 1 && bytes[0] == 0x1f && bytes[1] == 0x8b)
-                return "compressed: gunzip it first";
-        return NULL;
-}
-
 static const char *parse(struct pprof *p, const unsigned char *bytes, size_t n)
 {
         struct part m = { bytes, bytes + n };
-        const char *fault = fault_of(bytes, n);
+        const char *fault = n ? NULL : "empty: no heap profile";
         struct field f;
         int got = 0;
 
@@ -312,6 +304,50 @@ static unsigned char *read_all(int fd, size_t *bytes)
         return text;
 }
 
+/* What a program unpacks, at most FILE_MOST bytes. NULL: errno. */
+static unsigned char *read_unpacked(FILE *in, size_t *bytes)
+{
+        size_t room = 1 << 16;
+        unsigned char *text = malloc(room), *more;
+
+        *bytes = 0;
+        while (text && !feof(in) && !ferror(in)) {
+                *bytes += fread(text + *bytes, 1, room - *bytes, in);
+                if (*bytes < room)
+                        continue;
+                errno = EFBIG;
+                more = room < FILE_MOST ? realloc(text, room *= 2) : NULL;
+                if (!more)
+                        free(text);
+                text = more;
+        }
+        return text;
+}
+
+/* pprof's files are packed by gzip as a rule; ours are not. */
+static unsigned char *unpack(const char *path, size_t *n, char *message, size_t bytes)
+{
+        int fd = open(path, O_RDONLY | O_CLOEXEC);
+        pid_t pid;
+        FILE *in = fd < 0 ? NULL : packed_open("gzip", fd, &pid);
+        unsigned char *text = in ? read_unpacked(in, n) : NULL;
+
+        if (!text)
+                snprintf(message, bytes, "%s: %s", path, strerror(errno));
+        if (in && !packed_close(in, pid, "gzip", path, text ? message : NULL, bytes)) {
+                free(text);
+                text = NULL;
+        }
+        return text;
+}
+
+static bool is_packed(const unsigned char *text, size_t n)
+{
+        const char *program = packed_by((const char *)text, n);
+
+        return program && !strcmp(program, "gzip");
+}
+
 bool pprof_read(struct pprof *p, const char *path, char *message, size_t bytes)
 {
         int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
@@ -321,6 +357,14 @@ bool pprof_read(struct pprof *p, const char *path, char *message, size_t bytes)
 
         memset(p, 0, sizeof *p);
         text = fd < 0 ? NULL : read_all(fd, &n);
+        if (text && is_packed(text, n)) {
+                free(text);
+                close(fd);
+                fd = -1;
+                text = unpack(path, &n, message, bytes);
+                if (!text)
+                        return false;
+        }
         fault = text ? parse(p, text, n) : strerror(errno);
         if (fault)
                 snprintf(message, bytes, "%s: %s", path, fault);

@@ -1,83 +1,31 @@
 /*
- * Purpose: which input a file is, told by its first bytes; packed ones come through a pipe from the
- * program that unpacks them.
+ * Purpose: which input a file is, told by its first bytes; packed ones are unpacked (packed.h).
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
+#include "packed.h"
 #include "record/trace_format.h"
 #include "replay_read.h"
 
-static const struct packed {
-        const char *program;
-        size_t      bytes;
-        const char *begins;
-} packed[] = {
-        { "xz", 6, "\xfd" "7zXZ\0" },
-        { "gzip", 2, "\x1f\x8b" },
-        { "zstd", 4, "\x28\xb5\x2f\xfd" },
-};
-
-static const struct packed *packed_by(const char *begin, size_t bytes)
-{
-        for (size_t i = 0; i < sizeof packed / sizeof packed[0]; i++)
-                if (bytes >= packed[i].bytes && !memcmp(begin, packed[i].begins, packed[i].bytes))
-                        return &packed[i];
-        return NULL;
-}
-
-/* `PROGRAM -dc` of @fd, which it takes. Return: its output, with *pid; NULL: errno. */
-static FILE *unpack(const char *program, int fd, pid_t *pid)
-{
-        int ends[2];
-        FILE *in;
-
-        *pid = -1;
-        if (!pipe2(ends, O_CLOEXEC)) {
-                *pid = fork();
-                if (!*pid) {
-                        if (dup2(fd, STDIN_FILENO) >= 0 && dup2(ends[1], STDOUT_FILENO) >= 0)
-                                execlp(program, program, "-dc", (char *)NULL);
-                        _exit(127);
-                }
-                close(ends[1]);
-                if (*pid < 0)
-                        close(ends[0]);
-        }
-        close(fd);
-        if (*pid < 0)
-                return NULL;
-        in = fdopen(ends[0], "r");
-        if (!in)
-                close(ends[0]);
-        return in;
-}
-
-static bool read_packed(struct replay_list *list, const struct packed *by, int fd,
-                        const char *path, char *message, size_t bytes)
+static bool read_packed(struct replay_list *list, const char *program, int fd, const char *path,
+                        char *message, size_t bytes)
 {
         pid_t pid;
-        FILE *in = unpack(by->program, fd, &pid);
-        bool fine = in && replay_read_perf(list, in, path, message, bytes);
-        int status = 0;
+        FILE *in = packed_open(program, fd, &pid);
+        bool fine;
 
-        if (!in)
+        if (!in) {
                 snprintf(message, bytes, "%s: %s", path, strerror(errno));
-        else
-                fclose(in);
-        while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
-                ;
-        if (fine && status) {
-                snprintf(message, bytes, WIFEXITED(status) && WEXITSTATUS(status) == 127 ?
-                         "%s: it is packed, and there is no %s to unpack it" :
-                         "%s: %s cannot unpack it", path, by->program);
                 return false;
         }
-        return fine;
+        fine = replay_read_perf(list, in, path, message, bytes);
+        if (!fine)
+                message = NULL;
+        return packed_close(in, pid, program, path, message, bytes) && fine;
 }
 
 static bool read_plain(struct replay_list *list, int fd, const char *path, char *message,
@@ -99,13 +47,13 @@ static bool read_opened(struct replay_list *list, int fd, const char *path, char
                         size_t bytes)
 {
         const uint64_t magic = STOOK_TRACE_MAGIC;
-        const struct packed *by;
+        const char *program;
         char begin[8];
         ssize_t n = pread(fd, begin, sizeof begin, 0);  /* of a pipe: nothing */
 
-        by = n > 0 ? packed_by(begin, (size_t)n) : NULL;
-        if (by)
-                return read_packed(list, by, fd, path, message, bytes);
+        program = n > 0 ? packed_by(begin, (size_t)n) : NULL;
+        if (program)
+                return read_packed(list, program, fd, path, message, bytes);
         if (n == (ssize_t)sizeof begin && !memcmp(begin, &magic, sizeof begin)) {
                 close(fd);
                 return replay_read_trace(list, path, message, bytes);

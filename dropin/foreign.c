@@ -7,6 +7,7 @@
  *  I1 the constructor looks up free, realloc and malloc_usable_size once, after the library is up:
  *     dlsym itself allocates, from us. Until then frees go to __libc_free. Where libc has none,
  *     such a free does nothing.
+ *     Under STOOK_DEBUG a pointer to the program's own data or stack is reported, not passed on.
  *  I2 pointers inside our ranges never come here: if nothing lives there, that is reported, not
  *     passed on.
  * Concurrency: only the constructor writes the table, in one thread; all threads read it.
@@ -16,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "cache/cache.h"
+#include "debug/debug_modes.h"
 #include "foreign.h"
 #include "gate/gate.h"
 #include "os/os.h"
@@ -51,6 +53,8 @@ void stook_foreign_free(void *object)
         if (!looked_up()) {
                 if (__libc_free)
                         __libc_free(object);
+        } else if (stook_debug_is_asked() && stook_os_is_program_memory(object)) {
+                stook_cache_free_misuse(NULL, object);
         } else if (next.free) {
                 next.free(object);
         } else {

@@ -8,14 +8,14 @@
  *  I2 count is exact in each pair, up to 65,535. All callers have limits far below, except
  *     metadata, which does not read the count.
  * Concurrency: any thread, any instruction. M1: push releases (its element's fields) to pop's
- *  acquire.
+ *  acquire, except while the process has one thread (base/alone.h).
  * Source: R. K. Treiber, "Coping with Parallelism", 1986; tag after the IBM System/370 "free-list"
  * scheme.
  */
 #ifndef STOOK_TAGGED_STACK_H
 #define STOOK_TAGGED_STACK_H
 
-#include "base/pair.h"
+#include "base/alone.h"
 
 /*
  * What a lost compare-and-swap does besides trying again: nothing; bench/micro/barn.cc counts here.
@@ -49,7 +49,7 @@ STOOK_INLINE void stook_tagged_stack_push(struct stook_tagged_stack *s, struct s
                 __atomic_store_n(&e->next, (struct stook_link *)old.lo, __ATOMIC_RELAXED);
                 new.lo = (uintptr_t)e;
                 new.hi = old.hi + (1u << 16) + 1;
-                if (stook_pair_cas(&s->head, &old, new))
+                if (stook_two_words_cas(&s->head, &old, new))
                         return;
                 STOOK_TAGGED_STACK_RETRY();
         }
@@ -66,7 +66,7 @@ STOOK_INLINE struct stook_link *stook_tagged_stack_pop(struct stook_tagged_stack
                 new.lo = (uintptr_t)__atomic_load_n(&((struct stook_link *)old.lo)->next,
                                                     __ATOMIC_RELAXED);
                 new.hi = old.hi + (1u << 16) - 1;
-                if (stook_pair_cas(&s->head, &old, new))
+                if (stook_two_words_cas(&s->head, &old, new))
                         return (struct stook_link *)old.lo;
                 STOOK_TAGGED_STACK_RETRY();
         }

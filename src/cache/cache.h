@@ -200,6 +200,8 @@ struct stook_large_duties {
          * nothing was done.
          */
         bool (*free)(void *object, uint64_t how);
+        /* It leaves the quarantine. Returns its bytes. */
+        size_t (*leave)(void *object, uint64_t how);
 };
 extern const struct stook_large_duties stook_large_duties;
 

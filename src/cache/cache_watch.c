@@ -156,12 +156,19 @@ void *stook_watch_lent(struct stook_cache *cache, void *object)
 /* For the quarantine: @object leaves it. */
 static size_t leave(void *object, uint64_t how)
 {
-        struct stook_cache *cache = stook_cache_at(
-                stook_entry_cache(stook_pagemap_get((uintptr_t)object)));
+        unsigned index = stook_entry_cache(stook_pagemap_get((uintptr_t)object));
+        struct stook_cache *cache = stook_cache_at(index);
 
+        if (!index)
+                return stook_large_duties.leave(object, how);
         if (stook_debug_leave(&cache->debug, object))
                 stook_free_shown(cache, object, how);
         return cache->slabs.stride;
+}
+
+void stook_watch_quarantine(void *object, size_t bytes, uint64_t how)
+{
+        stook_quarantine_put(object, bytes, how & STOOK_HOW_NOLOCK, leave);
 }
 
 static enum stook_debug_freed show_freed(struct stook_cache *cache, void *object, uint64_t how)
@@ -191,7 +198,7 @@ void stook_watch_free(struct stook_cache *cache, void *object, uint64_t how)
         /* A program under a checker has the limits that it has without. */
         if ((cache->debug.flags & STOOK_DEBUG_V) && stook_cache_is_accounted(cache))
                 stook_account_uncharge(cache, 1, &object);
-        stook_quarantine_put(object, cache->slabs.stride, how & STOOK_HOW_NOLOCK, leave);
+        stook_watch_quarantine(object, cache->slabs.stride, how);
 }
 
 void stook_watch_free_bulk(struct stook_cache *cache, size_t n, void **objects, uint64_t how)

@@ -67,6 +67,9 @@ void stook_watch_end(struct stook_cache *cache);
 void stook_watch_describe(const struct stook_cache *cache, const void *pointer,
                           struct stook_report_about *about);
 
+/* @object of a cache, or a large one, waits as @bytes in the quarantine. @how: of its free. */
+void stook_watch_quarantine(void *object, size_t bytes, uint64_t how);
+
 /*
  * @object of a prefilled sheaf goes to its user. The call cannot fail. Return: @object, or another
  * one instead of it.

@@ -31,16 +31,16 @@ static const uint8_t *first_other(const uint8_t *at, size_t bytes, uint8_t byte)
 
 /* The pieces of the red zone behind an object, around the words of other layers. */
 struct piece {
-        uint32_t from, to;
+        size_t from, to;
 };
 
 /* @bytes are the user's. @hidden: the hidden word is a part of the zone. */
 static void right_zone(const struct stook_debug *debug, size_t bytes, bool hidden,
                        struct piece pieces[2])
 {
-        uint32_t again = hidden && debug->hidden ? debug->hidden : debug->words_end;
+        size_t again = hidden && debug->hidden ? debug->hidden : debug->words_end;
 
-        pieces[0] = (struct piece){ (uint32_t)bytes, debug->words };
+        pieces[0] = (struct piece){ bytes, debug->words };
         pieces[1] = (struct piece){ again, debug->tail };
 }
 
@@ -76,7 +76,7 @@ static bool zones_are_whole(const struct stook_debug *debug, const void *object,
                 return true;
         right_zone(debug, bytes, hidden, pieces);
         for (unsigned i = 0; i < 2; i++) {
-                uint32_t n = pieces[i].to - pieces[i].from;
+                size_t n = pieces[i].to - pieces[i].from;
 
                 if (is_wrong(wrong, STOOK_FAULT_OVERRUN,
                              first_other(start + pieces[i].from, n, byte), byte))
@@ -102,7 +102,7 @@ static bool word_is_whole(const struct stook_debug *debug, const void *object,
 bool stook_debug_live_is_whole(const struct stook_debug *debug, const void *object, bool waiting,
                                struct stook_wrong *wrong)
 {
-        size_t bytes = stook_tail(debug, object)->requested;
+        size_t bytes = stook_debug_bytes(debug, object);
 
         /* Whatever wrote over the tail wrote over the zone before it. */
         if (bytes > debug->object_bytes)
@@ -113,24 +113,34 @@ bool stook_debug_live_is_whole(const struct stook_debug *debug, const void *obje
 
 /* ---- poison ---- */
 
+/* A large object may be huge, and its pages may never have been touched. Arbitrary. */
+#define POISON_MOST ((size_t)1 << 20)
+
+static size_t poisoned_bytes(const struct stook_debug *debug)
+{
+        return debug->object_bytes < POISON_MOST ? debug->object_bytes : POISON_MOST;
+}
+
 void stook_debug_poison(const struct stook_debug *debug, void *object)
 {
         uint8_t *start = object;
+        size_t bytes;
 
         if (!debug->poisons)
                 return;
-        memset(start, STOOK_BYTE_POISON, debug->object_bytes - 1);
-        start[debug->object_bytes - 1] = STOOK_BYTE_LAST;
+        bytes = poisoned_bytes(debug);
+        memset(start, STOOK_BYTE_POISON, bytes - 1);
+        start[bytes - 1] = STOOK_BYTE_LAST;
 }
 
 bool stook_debug_free_is_whole(const struct stook_debug *debug, const void *object,
                                struct stook_wrong *wrong)
 {
-        const uint8_t *start = object, *last = start + debug->object_bytes - 1;
+        const uint8_t *start = object, *last = start + poisoned_bytes(debug) - 1;
 
         if (debug->poisons) {
                 if (is_wrong(wrong, STOOK_FAULT_WRITE_AFTER_FREE,
-                             first_other(start, debug->object_bytes - 1, STOOK_BYTE_POISON),
+                             first_other(start, (size_t)(last - start), STOOK_BYTE_POISON),
                              STOOK_BYTE_POISON))
                         return false;
                 if (*last != STOOK_BYTE_LAST)
@@ -154,8 +164,8 @@ static void add_tracks(const struct stook_debug *debug, const void *object,
         const struct stook_debug_tail *tail = stook_tail(debug, object);
 
         about->object_bytes = debug->object_bytes;
-        if (tail->requested <= debug->object_bytes)
-                about->requested_bytes = tail->requested;
+        if (stook_debug_bytes(debug, object) <= debug->object_bytes)
+                about->requested_bytes = stook_debug_bytes(debug, object);
         if (!(debug->flags & STOOK_DEBUG_U))
                 return;
         about->allocated = or_null(&tail->tracks[0]);
@@ -182,7 +192,7 @@ STOOK_COLD void stook_debug_report(const struct stook_debug *debug, enum stook_f
         };
 
         about.slab = slab_of(object, &about.offset);
-        if (stook_slab_object_made(debug->slabs, object))
+        if (!debug->slabs || stook_slab_object_made(debug->slabs, object))
                 add_tracks(debug, object, &about);
         /* What is closed may not be looked at. */
         if (wrong && wrong->at && !(debug->flags & STOOK_DEBUG_V)) {
@@ -202,12 +212,16 @@ void stook_debug_describe(const struct stook_debug *debug, const void *pointer,
                           struct stook_report_about *about)
 {
         uint64_t entry = stook_pagemap_get((uintptr_t)pointer);
-        uint32_t offset = stook_entry_offset(entry, (uintptr_t)pointer);
+        uint32_t offset;
+        const char *object = (const char *)stook_entry_span(entry)->start;
         bool interior;
-        uint32_t index = stook_slabs_index(debug->slabs, offset, &interior);
-        const char *base = (const char *)stook_entry_span(entry)->start;
-        const char *object = base + (size_t)index * debug->slabs->stride;
 
+        if (!debug->slabs) {
+                add_tracks(debug, object, about);
+                return;
+        }
+        offset = stook_entry_offset(entry, (uintptr_t)pointer);
+        object += (size_t)stook_slabs_index(debug->slabs, offset, &interior) * debug->slabs->stride;
         if (stook_slab_object_made(debug->slabs, object))
                 add_tracks(debug, object, about);
 }

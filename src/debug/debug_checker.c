@@ -40,6 +40,12 @@ void stook_debug_close(const struct stook_debug *debug, void *object)
         close_between(object, debug->tail + STOOK_TAIL_BYTES, debug->slabs->stride);
 }
 
+void stook_debug_close_large(const struct stook_debug *debug, void *object)
+{
+        if (tells(debug))
+                close_between(object, 0, debug->tail);
+}
+
 /* Of a malloc of no bytes one may be used. */
 static size_t usable(size_t requested)
 {
@@ -48,7 +54,7 @@ static size_t usable(size_t requested)
 
 static size_t usable_now(const struct stook_debug *debug, const void *object)
 {
-        return usable(stook_tail(debug, object)->requested);
+        return usable(stook_debug_bytes(debug, object));
 }
 
 void stook_debug_tell_alloc(const struct stook_debug *debug, void *object)

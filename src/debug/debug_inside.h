@@ -24,7 +24,7 @@ enum stook_debug_state {
 struct stook_debug_tail {
         uint32_t state;                 /* atomic: debug_modes.h I1 */
         uint32_t requested;             /* bytes; I2, as all that follows */
-        uint64_t word;                  /* the group's, when the object was handed out */
+        uint64_t word;                  /* the group's, when it was handed out; large: requested */
         struct stook_report_track tracks[2];    /* with U: allocated, freed */
 };
 #define STOOK_TAIL_BYTES offsetof(struct stook_debug_tail, tracks)
@@ -33,6 +33,22 @@ STOOK_INLINE struct stook_debug_tail *stook_tail(const struct stook_debug *debug
                                                  const void *object)
 {
         return (struct stook_debug_tail *)((uintptr_t)object + debug->tail);
+}
+
+/* What the user of an object asked for. */
+STOOK_INLINE size_t stook_debug_bytes(const struct stook_debug *debug, const void *object)
+{
+        const struct stook_debug_tail *tail = stook_tail(debug, object);
+
+        return debug->slabs ? tail->requested : tail->word;
+}
+
+STOOK_INLINE void stook_debug_set_bytes(const struct stook_debug *debug, void *object, size_t bytes)
+{
+        if (debug->slabs)
+                stook_tail(debug, object)->requested = (uint32_t)bytes;
+        else
+                stook_tail(debug, object)->word = bytes;
 }
 
 STOOK_INLINE uint32_t stook_debug_state(const struct stook_debug *debug, const void *object)
@@ -70,6 +86,8 @@ void stook_debug_poison(const struct stook_debug *debug, void *object);
 void stook_debug_open(const struct stook_debug *debug, void *object);
 /* It was made: closed is what no user may use, and no layer touches. */
 void stook_debug_close(const struct stook_debug *debug, void *object);
+/* The same for a large object, all of which is open before. */
+void stook_debug_close_large(const struct stook_debug *debug, void *object);
 void stook_debug_tell_alloc(const struct stook_debug *debug, void *object);
 void stook_debug_tell_resize(const struct stook_debug *debug, void *object, size_t to);
 void stook_debug_tell_free(const struct stook_debug *debug, void *object);

@@ -52,9 +52,9 @@ size_t stook_debug_init(struct stook_debug *debug, const struct stook_debug_args
 
         *debug = (struct stook_debug){
                 .flags = flags, .slabs = args->slabs, .name = args->name,
-                .object_bytes = (uint32_t)args->object_bytes, .words = (uint32_t)args->words,
-                .words_end = (uint32_t)words_end, .hidden = (uint32_t)args->hidden,
-                .tail = (uint32_t)(words_end + (zones ? ZONE_BYTES : 0)),
+                .object_bytes = args->object_bytes, .words = args->words,
+                .words_end = words_end, .hidden = args->hidden,
+                .tail = words_end + (zones ? ZONE_BYTES : 0),
                 .accounted = args->accounted,
                 .poisons = (flags & STOOK_DEBUG_P) && !args->stable && !args->ctor,
                 .closes = (flags & STOOK_DEBUG_V) && !args->stable,
@@ -64,4 +64,24 @@ size_t stook_debug_init(struct stook_debug *debug, const struct stook_debug_args
         room = stride - debug->tail - tail_bytes(flags);
         debug->left = (uint32_t)(!zones ? 0 : room < ZONE_MOST ? room : ZONE_MOST);
         return behind(flags);
+}
+
+size_t stook_debug_large_room(uint64_t flags)
+{
+        return flags ? ZONE_BYTES + tail_bytes(flags) : 0;
+}
+
+void stook_debug_init_large(struct stook_debug *debug, uint64_t flags, const void *made,
+                            size_t requested, size_t bytes)
+{
+        size_t tail = bytes - tail_bytes(flags);
+
+        *debug = (struct stook_debug){
+                .flags = flags, .name = STOOK_DEBUG_LARGE, .words = tail, .words_end = tail,
+                .tail = tail, .poisons = flags & STOOK_DEBUG_P, .closes = flags & STOOK_DEBUG_V,
+        };
+        if (made)
+                requested = stook_debug_bytes(debug, made);
+        /* If the tail was written over, the state says so. */
+        debug->object_bytes = !requested ? 1 : requested < tail ? requested : tail;
 }

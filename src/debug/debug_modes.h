@@ -50,6 +50,8 @@
 #define STOOK_DEBUG_V (UINT64_C(1) << 24)
 /* With it: a late use finds no new user, and sizes are known. */
 #define STOOK_DEBUG_CHECKED (STOOK_DEBUG_V | STOOK_DEBUG_Q | STOOK_DEBUG_F)
+/* The name of large objects, as of a cache. */
+#define STOOK_DEBUG_LARGE "malloc-large"
 /* What a cache may be made with. */
 #define STOOK_DEBUG_FLAGS \
         (STOOK_DEBUG_F | STOOK_DEBUG_Z | STOOK_DEBUG_P | STOOK_DEBUG_U | STOOK_DEBUG_T | \
@@ -58,12 +60,12 @@
 /* Of a cache; const after its creation. Offsets are from an object's start. */
 struct stook_debug {
         uint64_t flags;                 /* STOOK_DEBUG_*; 0: none of this holds */
-        struct stook_slabs *slabs;
+        struct stook_slabs *slabs;      /* NULL: this is of one large object of malloc alone */
         const char *name;
-        uint32_t object_bytes;          /* the user's */
-        uint32_t words, words_end;      /* words of other layers */
-        uint32_t hidden;                /* the last of these, if it is the hidden one; 0: none */
-        uint32_t tail;
+        size_t   object_bytes;          /* the user's; of a large object: what was asked for */
+        size_t   words, words_end;      /* words of other layers */
+        size_t   hidden;                /* the last of these, if it is the hidden one; 0: none */
+        size_t   tail;
         uint32_t left;                  /* bytes of the red zone before an object; 0: none */
         bool     accounted;             /* the first word is the group's */
         bool     poisons;               /* no constructor and no reader cares for free objects */
@@ -87,6 +89,15 @@ struct stook_debug_args {
 /* Sets @debug. Returns the bytes that a stride needs behind @words_end (slab.h, tail_bytes). */
 size_t stook_debug_init(struct stook_debug *debug, const struct stook_debug_args *args);
 
+/*
+ * Sets @debug for a large object: of @bytes in all, the tail at their end. Without @made the object
+ * has no tail yet, and @requested bytes of it are the user's.
+ */
+void stook_debug_init_large(struct stook_debug *debug, uint64_t flags, const void *made,
+                            size_t requested, size_t bytes);
+/* Bytes that a large object needs behind what is asked for. */
+size_t stook_debug_large_room(uint64_t flags);
+
 /* ---- debug_object.c ---- */
 /* The constructor of all slabs of a debugged cache: an object is FREE from here on. */
 void stook_debug_make(void *object, void *debug);
@@ -95,6 +106,9 @@ void stook_debug_make(void *object, void *debug);
  * was reported, and isolated.
  */
 bool stook_debug_alloc(const struct stook_debug *debug, void *object, size_t bytes);
+
+/* The same of a large object that has no tail yet: nothing is known of its bytes. */
+void stook_debug_alloc_large(const struct stook_debug *debug, void *object, size_t bytes);
 
 struct stook_debug_free {
         bool   has_size;                /* the caller names the bytes that it asked for */

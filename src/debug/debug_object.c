@@ -73,9 +73,19 @@ static STOOK_COLD bool isolate(const struct stook_debug *debug, void *object,
         return false;
 }
 
+static void hand_out(const struct stook_debug *debug, void *object, size_t bytes)
+{
+        stook_tail(debug, object)->word = group_word(debug, object);
+        stook_debug_set_bytes(debug, object, bytes);
+        stook_debug_fill_zones(debug, object, bytes, STOOK_BYTE_LIVE);
+        track(debug, object, ALLOCATED);
+        stook_debug_tell_alloc(debug, object);
+        stook_debug_set_state(debug, object, STOOK_STATE_LIVE);
+        trace(debug, "alloc", object, bytes);
+}
+
 bool stook_debug_alloc(const struct stook_debug *debug, void *object, size_t bytes)
 {
-        struct stook_debug_tail *tail = stook_tail(debug, object);
         struct stook_wrong wrong = { .fault = STOOK_FAULT_CORRUPT };
 
         if (STOOK_UNLIKELY(!stook_debug_free_is_whole(debug, object, &wrong)))
@@ -84,14 +94,16 @@ bool stook_debug_alloc(const struct stook_debug *debug, void *object, size_t byt
                 return isolate(debug, object, &wrong, OVERWRITTEN);
         /* Until it is LIVE: what a fork leaves behind of it in a child is not checked. */
         stook_debug_set_state(debug, object, STOOK_STATE_ISOLATED);
-        tail->requested = (uint32_t)bytes;
-        tail->word = group_word(debug, object);
-        stook_debug_fill_zones(debug, object, bytes, STOOK_BYTE_LIVE);
-        track(debug, object, ALLOCATED);
-        stook_debug_tell_alloc(debug, object);
-        stook_debug_set_state(debug, object, STOOK_STATE_LIVE);
-        trace(debug, "alloc", object, bytes);
+        hand_out(debug, object, bytes);
         return true;
+}
+
+void stook_debug_alloc_large(const struct stook_debug *debug, void *object, size_t bytes)
+{
+        memset(stook_tail(debug, object), 0,
+               debug->flags & STOOK_DEBUG_U ? sizeof(struct stook_debug_tail) : STOOK_TAIL_BYTES);
+        stook_debug_close_large(debug, object);
+        hand_out(debug, object, bytes);
 }
 
 /* ---- freed ---- */
@@ -139,7 +151,7 @@ static bool begin_free(const struct stook_debug *debug, void *object, uint32_t f
         uint32_t state = from;
 
         /* What is in its slab may have no state yet. */
-        if (STOOK_UNLIKELY(!stook_slab_object_out(debug->slabs, object))) {
+        if (STOOK_UNLIKELY(debug->slabs && !stook_slab_object_out(debug->slabs, object))) {
                 stook_debug_report(debug, STOOK_FAULT_DOUBLE_FREE, object, NULL,
                                    IN_ITS_SLAB, false);
                 return false;
@@ -157,7 +169,7 @@ static STOOK_COLD bool refuse_size(const struct stook_debug *debug, void *object
         char detail[96];
 
         stook_report_format(detail, sizeof(detail), "freed with %u bytes, allocated with %u",
-                            (uint64_t)bytes, (uint64_t)stook_tail(debug, object)->requested);
+                            (uint64_t)bytes, (uint64_t)stook_debug_bytes(debug, object));
         stook_debug_report(debug, STOOK_FAULT_WRONG_SIZE, object, NULL, detail, false);
         return false;
 }
@@ -170,7 +182,7 @@ static bool is_good(const struct stook_debug *debug, void *object, struct stook_
         if (STOOK_UNLIKELY(!stook_debug_live_is_whole(debug, object, how.waited, &wrong)))
                 return isolate(debug, object, &wrong, "found when the object was freed");
         if (how.has_size && (debug->flags & STOOK_DEBUG_F) &&
-            STOOK_UNLIKELY(how.bytes != stook_tail(debug, object)->requested))
+            STOOK_UNLIKELY(how.bytes != stook_debug_bytes(debug, object)))
                 return refuse_size(debug, object, how.bytes);
         return true;
 }
@@ -185,7 +197,7 @@ enum stook_debug_freed stook_debug_free(const struct stook_debug *debug, void *o
                 return STOOK_DEBUG_KEPT;
         if (!how.waited)
                 track(debug, object, FREED);
-        trace(debug, "free", object, stook_tail(debug, object)->requested);
+        trace(debug, "free", object, stook_debug_bytes(debug, object));
         stook_debug_tell_free(debug, object);
         stook_debug_poison(debug, object);
         stook_debug_fill_zones(debug, object, debug->object_bytes, STOOK_BYTE_FREE);
@@ -224,10 +236,10 @@ bool stook_debug_leave(const struct stook_debug *debug, void *object)
 
 bool stook_debug_requested(const struct stook_debug *debug, const void *object, size_t *bytes)
 {
-        if (!stook_slab_object_out(debug->slabs, object) ||
+        if ((debug->slabs && !stook_slab_object_out(debug->slabs, object)) ||
             stook_debug_state(debug, object) != STOOK_STATE_LIVE)
                 return false;
-        *bytes = stook_tail(debug, object)->requested;
+        *bytes = stook_debug_bytes(debug, object);
         return true;
 }
 
@@ -237,7 +249,7 @@ bool stook_debug_resize(const struct stook_debug *debug, void *object, size_t by
             !is_good(debug, object, (struct stook_debug_free){ 0 }))
                 return false;
         stook_debug_tell_resize(debug, object, bytes);
-        stook_tail(debug, object)->requested = (uint32_t)bytes;
+        stook_debug_set_bytes(debug, object, bytes);
         stook_debug_fill_zones(debug, object, bytes, STOOK_BYTE_LIVE);
         track(debug, object, ALLOCATED);
         stook_debug_set_state(debug, object, STOOK_STATE_LIVE);

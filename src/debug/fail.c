@@ -275,7 +275,7 @@ void stook_fail_read_options(void)
                 return;
         do
                 asked = read_term(&at, &to);
-        while (asked && *at == ',' && *++at);
+        while (asked && *at == ',' && ++at);
         asked = asked && !*at;
         if (!asked) {
                 stook_os_env_refuse(VARIABLE, value, TAKES);

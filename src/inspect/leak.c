@@ -61,7 +61,7 @@ static void collect_all(const struct stook_leak *leak, struct stook_leaks *leaks
         for (size_t i = 0; i < leak->larges; i++) {
                 leaks->live++;
                 if (!leak->large[i].reached)
-                        stook_leaks_add(leaks, 0, leak->large[i].bytes);
+                        stook_leaks_add(leaks, leak->large[i].stack, leak->large[i].bytes);
         }
 }
 

@@ -14,6 +14,7 @@ struct stook_debug_tail;
 /* A live object of malloc's that is a span of its own. */
 struct stook_leak_large {
         uintptr_t start, bytes;
+        uint32_t  stack;                /* that allocated it; 0: not known */
         bool      reached, scanned;
 };
 

@@ -19,6 +19,7 @@
 #include "cache/cache.h"
 #include "debug/debug_inside.h"
 #include "inspect/leak.h"
+#include "malloc/large_debug.h"
 #include "os/os.h"
 #include "pages/meta.h"
 #include "pages/pagemap.h"
@@ -202,11 +203,17 @@ static void follow_objects(struct stook_leak *leak)
 
 /* ---- large objects ---- */
 
+/* One of the quarantine is none. */
+static bool is_live_large(const struct stook_span *span)
+{
+        return span->kind == STOOK_SPAN_LARGE && stook_large_usable(span);
+}
+
 static void count_large(struct stook_span *span, void *data)
 {
         struct stook_leak *leak = data;
 
-        leak->larges += span->kind == STOOK_SPAN_LARGE;
+        leak->larges += is_live_large(span);
 }
 
 static void note_large(struct stook_span *span, void *data)
@@ -214,12 +221,15 @@ static void note_large(struct stook_span *span, void *data)
         struct stook_leak *leak = data;
         size_t at = leak->larges;
 
-        if (span->kind != STOOK_SPAN_LARGE)
+        if (!is_live_large(span))
                 return;
         /* Sorted as they come: spans mostly come by address. */
         for (; at && leak->large[at - 1].start > span->start; at--)
                 leak->large[at] = leak->large[at - 1];
-        leak->large[at] = (struct stook_leak_large){ .start = span->start, .bytes = span->bytes };
+        leak->large[at] = (struct stook_leak_large){
+                .start = span->start, .bytes = stook_large_usable(span),
+                .stack = stook_large_stack(span),
+        };
         leak->larges++;
 }
 

@@ -13,6 +13,7 @@
 #include "group/group.h"
 #include "harden/harden.h"
 #include "malloc/large.h"
+#include "malloc/large_debug.h"
 #include "malloc/malloc.h"
 #include "os/checker.h"
 #include "os/os.h"
@@ -80,7 +81,8 @@ static void large_uncharge(struct stook_span *span, size_t bytes)
 static struct stook_span *large_take(size_t align, size_t size)
 {
         unsigned node = stook_os_node_home(stook_slot_node());
-        size_t rounded = large_rounded(size);
+        /* Red zones are filled: they are as small as can be. */
+        size_t rounded = STOOK_UNLIKELY(stook_large_debug) ? size : large_rounded(size);
         struct stook_span *span;
 
         if (stook_is_hardened(STOOK_HARDEN_GUARD))
@@ -128,16 +130,27 @@ static void large_zero(const struct stook_span *span, size_t size, bool asked)
                 memset((void *)span->start, 0, whole ? span->bytes : size);
 }
 
-static void *large_alloc(size_t align, size_t size, bool zeroed)
+static STOOK_NOINLINE void large_debug_alloc(struct stook_span *span, size_t size, uint64_t how)
 {
-        struct stook_span *span = large_take_charged(align, size);
+        size_t requested = stook_how_has_size(how) ? stook_how_size(how) : size;
+
+        stook_large_debug_alloc(span, requested);
+        if (stook_checker_is_on() && (how & STOOK_HOW_ZERO))
+                stook_checker_open((void *)span->start, requested);     /* it was zeroed */
+}
+
+static void *large_alloc(size_t align, size_t size, uint64_t how)
+{
+        struct stook_span *span = large_take_charged(align, size + stook_large_debug_room());
         void *object;
 
         if (STOOK_UNLIKELY(!span))
                 return NULL;
         object = (void *)span->start;
         large_open(span);
-        large_zero(span, size, zeroed);
+        large_zero(span, size, how & STOOK_HOW_ZERO);
+        if (STOOK_UNLIKELY(stook_large_debug))
+                large_debug_alloc(span, size, how);
         large_set_kind(span, STOOK_SPAN_LARGE);
         STOOK_PROBE2(large_alloc, object, size);
         stook_stats_page_tick();
@@ -151,7 +164,7 @@ void *stook_large_alloc(size_t align, size_t size, uint64_t how)
         if (STOOK_LIKELY(size <= PTRDIFF_MAX && align <= PTRDIFF_MAX) && stook_slow_is_up(how) &&
             STOOK_LIKELY(!stook_fail_strikes_large(size))) {
                 stook_slow_begin(how);
-                object = large_alloc(align, size, how & STOOK_HOW_ZERO);
+                object = large_alloc(align, size, how);
                 if (stook_observes() && object)
                         stook_observe_large_alloc(object, size);
                 stook_slow_end(how);
@@ -159,30 +172,102 @@ void *stook_large_alloc(size_t align, size_t size, uint64_t how)
         return stook_slow_answer(how & ~(uint64_t)STOOK_HOW_ZERO, object, 0);
 }
 
-bool stook_large_free(void *object, uint64_t how)
+/* False: another call ended it (I1). */
+static bool large_end(struct stook_span *span)
 {
-        struct stook_span *span = stook_span_large_at((uintptr_t)object);
         uint8_t live = STOOK_SPAN_LARGE;
 
-        if (!span || !__atomic_compare_exchange_n(&span->kind, &live, (uint8_t)STOOK_SPAN_TAKEN,
-                                                  false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-                return false;
+        return __atomic_compare_exchange_n(&span->kind, &live, (uint8_t)STOOK_SPAN_TAKEN,
+                                           false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+static void large_observe_free(const void *object)
+{
         if (stook_observes())
                 stook_observe_large_free(object);
+}
+
+/* It was ended. */
+static void large_give(struct stook_span *span, uint64_t how)
+{
+        void *object = (void *)span->start;
+
         STOOK_PROBE2(large_free, object, span->bytes);
         stook_slow_begin(how);
         large_uncharge(span, span->bytes);
         /* Nothing of a mapping of its own is left to the next object. */
-        if (stook_is_hardened(STOOK_HARDEN_ZERO_FREE) && !span->own_mapping)
+        if (stook_is_hardened(STOOK_HARDEN_ZERO_FREE) && !span->own_mapping) {
+                large_open(span);
                 memset(object, 0, span->bytes);
+        }
         stook_span_give_guarded(span);
         stook_pages_step();
         stook_stats_page_tick();
         stook_slow_end(how);
+}
+
+/* With debug modes. What is no live object is reported, and that is all. */
+static STOOK_NOINLINE void large_free_debugged(struct stook_span *span, uint64_t how,
+                                               struct stook_debug_free as)
+{
+        enum stook_debug_freed freed = stook_large_debug_free(span, as);
+
+        if (freed == STOOK_DEBUG_KEPT)
+                return;
+        large_observe_free((void *)span->start);
+        if (freed == STOOK_DEBUG_GOES) {
+                if (large_end(span))
+                        large_give(span, how);
+                return;
+        }
+        /* As cache_watch.c: a program under a checker has the limits that it has without. */
+        if (stook_large_debug & STOOK_DEBUG_V) {
+                large_uncharge(span, span->bytes);
+                span->use.group = 0;
+        }
+        stook_watch_quarantine((void *)span->start, span->bytes, how);
+}
+
+static size_t large_leave(void *object, uint64_t how)
+{
+        struct stook_span *span = stook_span_large_at((uintptr_t)object);
+        size_t bytes = span->bytes;
+
+        if (stook_large_debug_leave(span) && large_end(span))
+                large_give(span, how);
+        return bytes;
+}
+
+bool stook_large_free(void *object, uint64_t how)
+{
+        struct stook_span *span = stook_span_large_at((uintptr_t)object);
+
+        if (!span)
+                return false;
+        if (STOOK_UNLIKELY(stook_large_debug)) {
+                large_free_debugged(span, how, (struct stook_debug_free){ 0 });
+                return true;
+        }
+        if (!large_end(span))
+                return false;
+        large_observe_free(object);
+        large_give(span, how);
         return true;
 }
 
-const struct stook_large_duties stook_large_duties = { .free = stook_large_free };
+bool stook_large_free_sized(void *object, size_t size)
+{
+        struct stook_span *span = stook_large_debug ? stook_span_large_at((uintptr_t)object) : NULL;
+
+        if (span)
+                large_free_debugged(span, 0, (struct stook_debug_free){
+                        .has_size = true, .bytes = size });
+        return span;
+}
+
+const struct stook_large_duties stook_large_duties = {
+        .free = stook_large_free, .leave = large_leave,
+};
 
 /* @size and a share of it; whole pages that hold @size are no less. */
 static size_t large_padded(size_t size, size_t share)
@@ -264,17 +349,24 @@ static void *large_resize(struct stook_span *span, size_t size)
 #define STOOK_HARDEN_LARGE \
         (STOOK_HARDEN_GUARD | STOOK_HARDEN_ZERO_FREE | STOOK_HARDEN_ZERO_ALLOC)
 
+static void *large_stays(struct stook_span *span, size_t size)
+{
+        if (STOOK_UNLIKELY(stook_large_debug) && !stook_large_debug_resize(span, size))
+                return NULL;
+        return (void *)span->start;
+}
+
 /* Another object with the first bytes of this one. Shrinking never fails. */
 static void *large_replace(struct stook_span *span, size_t size)
 {
         void *object = (void *)span->start, *other;
-        size_t bytes = span->bytes;
+        size_t bytes = stook_large_usable(span);
 
         if (size <= bytes && !is_worth_shrinking(bytes, size))
-                return object;
+                return large_stays(span, size);
         other = stook_large_alloc(1, size, 0);
         if (!other)
-                return size <= bytes ? object : NULL;
+                return size <= bytes ? large_stays(span, size) : NULL;
         memcpy(other, object, size < bytes ? size : bytes);
         stook_large_free(object, 0);
         return other;
@@ -285,8 +377,8 @@ void *stook_large_resize(struct stook_span *span, size_t size)
         void *before = (void *)span->start, *object;
         struct stook_record_buffer *b;
 
-        /* A checker knows nothing of pages that are moved, and closed ones may lie behind. */
-        if (stook_is_hardened(STOOK_HARDEN_LARGE) || stook_checker_is_on())
+        /* With debug modes its end is the tail's. */
+        if (stook_is_hardened(STOOK_HARDEN_LARGE) || STOOK_UNLIKELY(stook_large_debug))
                 return large_replace(span, size);
         if (!stook_observes())
                 return large_resize(span, size);

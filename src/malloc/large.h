@@ -25,6 +25,12 @@ void *stook_large_alloc(size_t align, size_t size, uint64_t how);
 bool stook_large_free(void *object, uint64_t how);
 
 /*
+ * The same where large objects have debug modes, for a user that names the bytes that it asked for.
+ * False: they have none, or no object begins there.
+ */
+bool stook_large_free_sized(void *object, size_t size);
+
+/*
  * @size: above half of the span's bytes, or above STOOK_CLASS_MAX. NULL: no memory, nothing
  * changed.
  */

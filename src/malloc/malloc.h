@@ -106,8 +106,8 @@ extern bool stook_malloc_is_watched STOOK_HIDDEN;
 void stook_malloc_watch(void);
 /* As stook_malloc_slow, of a size up to STOOK_CLASS_MAX; @group 0: none. */
 void *stook_malloc_watched(size_t size, uint16_t group, uint64_t how);
-/* How to free @object, of which its user says that it asked for @size. */
-uint64_t stook_malloc_how_freed(const void *object, size_t size);
+/* As stook_malloc_free_object, for a user that says that it asked for @size. */
+bool stook_malloc_free_sized(void *object, size_t size);
 
 /* ---- malloc_object.c: the slow calls; size 0 counts as 1 ---- */
 /*

@@ -114,7 +114,8 @@ STOOK_API void stook_free_nolock(void *object)
 /* Programs get the size wrong, and the pagemap knows. Only watched caches look at it. */
 static STOOK_NOINLINE void free_sized_miss(void *object, size_t size)
 {
-        release(object, stook_malloc_how_freed(object, size));
+        if (!stook_malloc_free_sized(object, size))
+                stook_cache_free_misuse(NULL, object);
 }
 
 STOOK_API void stook_free_sized(void *object, size_t size)

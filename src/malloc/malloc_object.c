@@ -10,6 +10,7 @@
 #include "cache/object_id.h"
 #include "group/group.h"
 #include "malloc/large.h"
+#include "malloc/large_debug.h"
 #include "malloc/malloc.h"
 #include "slot/slot_hot.h"
 
@@ -113,7 +114,7 @@ size_t stook_malloc_usable(const void *object, bool *ours)
         struct stook_span *span = entry ? stook_span_large_at(addr) : NULL;
 
         if (span)
-                return span->bytes;
+                return stook_large_usable(span);
         *ours = stook_pagemap_ours(addr);
         return 0;
 }

@@ -84,9 +84,9 @@ static STOOK_NOINLINE void *resize_watched(struct stook_cache *cache, void *obje
         return NULL;
 }
 
-static void *resize_large(struct stook_span *span, void *object, size_t size)
+static void *resize_large(struct stook_span *span, void *object, size_t size, size_t usable)
 {
-        if (size > STOOK_CLASS_MAX || size > span->bytes / 2)
+        if (size > STOOK_CLASS_MAX || size > usable / 2)
                 return stook_large_resize(span, size);
 
         void *other = resize_by_copy(object, size, size);
@@ -150,5 +150,5 @@ void *stook_malloc_resize(void *object, size_t size, int *error)
                 return resize_watched(stook_cache_at(index), object, size, usable, error);
         if (STOOK_LIKELY(index != 0))
                 return resize_small(object, size, usable);
-        return resize_large(stook_span_large_at((uintptr_t)object), object, size);
+        return resize_large(stook_span_large_at((uintptr_t)object), object, size, usable);
 }

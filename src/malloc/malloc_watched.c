@@ -12,6 +12,7 @@
 #include "cache/cache_account.h"
 #include "cache/cache_watch.h"
 #include "malloc/large.h"
+#include "malloc/large_debug.h"
 #include "malloc/malloc.h"
 #include "pages/pagemap.h"
 
@@ -21,6 +22,7 @@ static struct stook_cache *watched_class[STOOK_CLASSES];        /* NULL: not wat
 void stook_malloc_watch(void)
 {
         stook_malloc_is_watched = stook_watch_is_asked();
+        stook_large_debug_start();
         for (unsigned class = 0; stook_malloc_is_watched && class < STOOK_CLASSES; class++)
                 watched_class[class] = stook_class_create(class, STOOK_CLASS_WATCHED);
 }
@@ -46,11 +48,18 @@ void *stook_malloc_watched(size_t size, uint16_t group, uint64_t how)
         return stook_malloc_class_object(stook_class_for(size), stook_how_without_size(how));
 }
 
-uint64_t stook_malloc_how_freed(const void *object, size_t size)
+/* How to free @object, of which its user says that it asked for @size. */
+static uint64_t how_freed(const void *object, size_t size)
 {
         unsigned index = stook_entry_cache(stook_pagemap_get((uintptr_t)object));
 
         if (!index || !stook_cache_at(index)->watch || size > STOOK_CLASS_MAX)
                 return 0;
         return stook_how_with_size(0, size);
+}
+
+bool stook_malloc_free_sized(void *object, size_t size)
+{
+        return stook_large_free_sized(object, size) ||
+               stook_malloc_free_object(object, how_freed(object, size));
 }

@@ -262,6 +262,10 @@ bool stook_os_process_copy_answer(int pid, int from_child, void *answer, size_t 
 /* Adds to a file, which is made if need be, in one write. */
 void stook_os_append(const char *path, const char *text, size_t bytes);
 
+/* ---- program_memory.c ---- */
+/* Does @address lie in a file of the program, in its data, or on the stack of its first thread? */
+bool stook_os_is_program_memory(const void *address);
+
 /* ---- self.c ---- */
 /* The name of the program, without folders. */
 const char *stook_os_program(void);

@@ -11,8 +11,12 @@ _Static_assert(_Alignof(struct stook_span) == 128,
 
 static uint64_t *entry_of(uintptr_t addr)
 {
-        struct stook_range_record *r = stook_range_of(addr);
+        uintptr_t off = addr - stook_range.base;
+        struct stook_range_record *r;
 
+        if (STOOK_LIKELY(off < __atomic_load_n(&stook_range.bytes, __ATOMIC_RELAXED)))
+                return &stook_range.entries[off >> STOOK_MAP_SHIFT];
+        r = stook_range_of(addr);
         if (!r || addr - r->base >= __atomic_load_n(&r->bytes, __ATOMIC_ACQUIRE))
                 return NULL;
         return &r->entries[(addr - r->base) >> STOOK_MAP_SHIFT];

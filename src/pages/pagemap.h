@@ -56,9 +56,10 @@ uint64_t stook_pagemap_lookup_piece(uintptr_t addr);
 
 /* The nodes' ranges, into which the huge range is cut. Const after start. */
 extern struct stook_node_ranges {
-        uint32_t shift;                         /* each is 1 << shift bytes */
+        uint32_t shift;                         /* each is 1 << shift bytes; or _UNCUT */
         uint8_t  node[STOOK_NODES_MAX];         /* of each in turn, by address */
 } stook_node_ranges;
+#define STOOK_NODES_UNCUT 63                    /* there are no such parts */
 
 unsigned stook_address_node_of_piece(uintptr_t addr);
 

@@ -17,7 +17,6 @@
 #define PIECE_LEAST   ((size_t)2 << 20)
 #define RANGE_ALIGN   ((size_t)2 << 20)         /* huge pages */
 #define PLACE_STEP    ((size_t)1 << 30)         /* address space given a policy at once */
-#define WHOLE         63                        /* shift of a range that is not cut */
 /* Bytes of map made writable at once: 32 MiB of range. */
 #define MAP_STEP      ((size_t)64 << 10)
 /*
@@ -32,7 +31,7 @@
 #define STATE_READY   2u
 
 struct stook_range stook_range;
-struct stook_node_ranges stook_node_ranges = { .shift = WHOLE };
+struct stook_node_ranges stook_node_ranges = { .shift = STOOK_NODES_UNCUT };
 
 static struct stook_range_record ranges[STOOK_RANGES_MAX];
 static uint32_t ranges_used;                    /* atomic: slots of `ranges` ever claimed */
@@ -215,7 +214,7 @@ static bool map_reach(struct stook_range_record *r, uintptr_t end)
                 if (__atomic_compare_exchange_n(&r->bytes, &have, want, true, __ATOMIC_RELEASE,
                                                 __ATOMIC_ACQUIRE))
                         break;
-        if (r == &ranges[0] && stook_node_ranges.shift == WHOLE) {
+        if (r == &ranges[0] && stook_node_ranges.shift == STOOK_NODES_UNCUT) {
                 uintptr_t fast = __atomic_load_n(&stook_range.bytes, __ATOMIC_RELAXED);
 
                 while (fast < want)

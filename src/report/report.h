@@ -73,6 +73,11 @@ bool stook_report_symbolizer(char *path);
 /* At start. A file that gets each report as a line of JSON. NULL: none. */
 void stook_report_set_json(const char *path);
 
+/*
+ * Reports of this process name another one: it is a copy of that one, made to look at its memory.
+ */
+void stook_report_speak_for(uint32_t pid, uint32_t thread);
+
 /* An invariant of ours does not hold: file-independent label, e.g. "slab I2". Always aborts. */
 STOOK_COLD _Noreturn void stook_report_impossible(const char *label);
 

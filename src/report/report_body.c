@@ -21,15 +21,33 @@ static bool is_plain(char c)
         return c >= ' ' && c <= '~';
 }
 
+static uint32_t named_pid, named_thread;        /* of the process that this is a copy of; else 0 */
+
+void stook_report_speak_for(uint32_t pid, uint32_t thread)
+{
+        named_pid = pid;
+        named_thread = thread;
+}
+
+uint32_t stook_report_pid(void)
+{
+        return named_pid ? named_pid : stook_os_pid();
+}
+
+uint32_t stook_report_thread(void)
+{
+        return named_pid ? named_thread : stook_os_thread_number();
+}
+
 void stook_report_put_program(struct stook_text *text)
 {
         stook_text_words(text, "  program ");
         for (const char *c = stook_os_program(); *c; c++)
                 stook_text_put(text, is_plain(*c) ? *c : '?');
         stook_text_words(text, " (pid ");
-        stook_text_number(text, stook_os_pid(), 10);
+        stook_text_number(text, stook_report_pid(), 10);
         stook_text_words(text, "), thread ");
-        stook_text_number(text, stook_os_thread_number(), 10);
+        stook_text_number(text, stook_report_thread(), 10);
         stook_text_put(text, '\n');
 }
 

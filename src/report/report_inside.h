@@ -25,7 +25,10 @@ bool stook_report_may_tell(uint64_t *left);
 /* The line that says so. Returns its bytes, with the newline. */
 size_t stook_report_put_left_out(char *line, size_t room, uint64_t left);
 
-/* report_body.c: the indented lines but for stacks. */
+/* report_body.c: the process and the thread that a report names. */
+uint32_t stook_report_pid(void);
+uint32_t stook_report_thread(void);
+/* The indented lines but for stacks. */
 void stook_report_put_program(struct stook_text *text);
 void stook_report_put_object(struct stook_text *text, const struct stook_report_about *about);
 void stook_report_put_dump(struct stook_text *text, const struct stook_report_about *about);

@@ -158,8 +158,8 @@ void stook_report_tell_json(struct stook_text *text, const struct stook_report_a
         stook_text_put(text, '{');
         put_words(text, "fault", stook_report_fault_words(about->fault));
         put_words(text, "program", stook_os_program());
-        put_count(text, "pid", stook_os_pid());
-        put_count(text, "thread", stook_os_thread_number());
+        put_count(text, "pid", stook_report_pid());
+        put_count(text, "thread", stook_report_thread());
         put_key(text, "text");
         put_string(text, line, line + bytes - 1);
         put_address(text, "object", about->object);

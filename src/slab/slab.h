@@ -137,8 +137,10 @@ static inline uint32_t stook_slabs_index(const struct stook_slabs *slabs, uint32
          * D. Lemire, O. Kaser, N. Kurz, "Faster remainder by direct computation", 2019: exact for
          * 32-bit values.
          */
-        *interior = offset * slabs->magic > slabs->magic - 1;
-        return (uint32_t)(((unsigned __int128)slabs->magic * offset) >> 64);
+        unsigned __int128 product = (unsigned __int128)slabs->magic * offset;
+
+        *interior = (uint64_t)product > slabs->magic - 1;
+        return (uint32_t)(product >> 64);
 }
 
 /* Order of the pointers a fill writes. */

@@ -196,7 +196,7 @@ static struct stook_slab *make_slab(struct stook_slabs *slabs, struct stook_span
         /* Atomic: a late free of what was here before may look at it (slab_state.h S9). */
         __atomic_store_n(&slab->objects, objects, __ATOMIC_RELAXED);
         slab->part_count = (uint8_t)((slab->objects + STOOK_PART_OBJECTS - 1) / STOOK_PART_OBJECTS);
-        slab->node = span->node;
+        __atomic_store_n(&slab->node, span->node, __ATOMIC_RELAXED);     /* atomic: as above */
         if (!stook_slab_parts_new(slab, slabs->ctor != NULL)) {
                 stook_span_give(span);
                 return NULL;

@@ -28,6 +28,12 @@
 #define RUN 32
 
 /*
+ * In slabs of so many objects, every fourth free or more claims its part. Arbitrary. Then the first
+ * line of the descriptor is wanted, too.
+ */
+#define FEW 8
+
+/*
  * Where an object lies, in one word: index in its slab << 48 | address of the span's descriptor. 0:
  * it is no object of the cache.
  */
@@ -44,6 +50,7 @@ struct drain {
         uint64_t entry;                         /* the cache's part of the pagemap entries */
         unsigned claims;
         bool     near;                          /* slabs have their parts in their descriptors */
+        bool     few;                           /* slabs have few objects */
         union {
                 place place;                    /* by object */
                 stook_part_key claim;           /* by claim, over places that are done with */
@@ -190,13 +197,13 @@ STOOK_INLINE place look_up(struct drain *d, const void *object)
 {
         const struct stook_slabs *slabs = d->slabs;
         uintptr_t addr = (uintptr_t)object;
-        uint64_t entry = stook_pagemap_get(addr);
+        uint64_t entry = stook_pagemap_get(addr) ^ d->entry;
         struct stook_span *span = stook_entry_span(entry);
         uint32_t index;
         bool interior;
 
-        if (STOOK_UNLIKELY(stook_entry_cache(entry) != slabs->cache_index)) {
-                refuse_stranger(slabs, object, entry);
+        if (STOOK_UNLIKELY(stook_entry_cache(entry) != 0)) {
+                refuse_stranger(slabs, object, entry ^ d->entry);
                 return 0;
         }
         index = stook_slabs_index(slabs, stook_entry_offset(entry, addr), &interior);
@@ -205,6 +212,8 @@ STOOK_INLINE place look_up(struct drain *d, const void *object)
                 return 0;
         }
         __builtin_prefetch(&stook_slab_of(span)->parts, 1);
+        if (d->few)
+                __builtin_prefetch(span, 1);
         return (uint64_t)index << PLACE_INDEX_SHIFT | (uintptr_t)span;
 }
 
@@ -214,19 +223,22 @@ static STOOK_COLD void refuse_again(struct drain *d, place place, uint64_t bit)
                      (unsigned)(place >> PLACE_INDEX_SHIFT) / STOOK_PART_OBJECTS, bit);
 }
 
+STOOK_INLINE uint64_t bit_of(place place)
+{
+        return UINT64_C(1) << (place >> PLACE_INDEX_SHIFT) % STOOK_PART_OBJECTS;
+}
+
 /* Objects of one part that follow each other: their @bits. Return: the first object behind them. */
 STOOK_INLINE size_t bundle(struct drain *d, size_t i, size_t n, uint64_t *bits)
 {
-        place first = d->at[i].place, next = first;
+        place first = d->at[i].place, next;
 
-        *bits = 0;
-        do {
-                uint64_t bit = UINT64_C(1) << (next >> PLACE_INDEX_SHIFT) % STOOK_PART_OBJECTS;
-
-                if (STOOK_UNLIKELY(*bits & bit))
-                        refuse_again(d, next, bit);
-                *bits |= bit;
-        } while (++i < n && !(((next = d->at[i].place) ^ first) & ~PLACE_BIT_MASK));
+        *bits = bit_of(first);
+        while (++i < n && !(((next = d->at[i].place) ^ first) & ~PLACE_BIT_MASK)) {
+                if (STOOK_UNLIKELY(*bits & bit_of(next)))
+                        refuse_again(d, next, bit_of(next));
+                *bits |= bit_of(next);
+        }
         return i;
 }
 
@@ -253,6 +265,7 @@ void stook_slab_drain(struct stook_slabs *slabs, size_t n, void *const *objects)
         d.claimed_node = NULL;
         d.claims = 0;
         d.entry = (uint64_t)slabs->cache_index << STOOK_ENTRY_CACHE_SHIFT;
+        d.few = slabs->objects <= FEW;
         d.near = stook_slabs_parts_are_near(slabs);
         /* slab_partial.c P4. A free that finds a lock taken uses pending, so it need not wait. */
         stook_lock_forbid_waits();

@@ -23,6 +23,7 @@
  *  fence, try of the lock (P2).
  */
 #include "base/thread.h"
+#include "os/os.h"
 #include "slab/slab_inside.h"
 
 /* ---- the lock ---- */
@@ -71,8 +72,11 @@ void stook_slab_unhold(struct stook_slab_hold *hold)
 
 bool stook_slabs_surplus(const struct stook_slabs *slabs, unsigned node)
 {
-        uint32_t partial = __atomic_load_n(&slabs->node[node].partial, __ATOMIC_RELAXED);
+        uint32_t partial;
 
+        if (STOOK_UNLIKELY(node >= stook_os_node_count()))
+                return false;
+        partial = __atomic_load_n(&slabs->node[node].partial, __ATOMIC_RELAXED);
         return partial > stook_slabs_listed_kept(slabs);
 }
 

@@ -237,15 +237,14 @@ STOOK_INLINE bool stook_slab_is_entry(const void *object, uint64_t entry)
         return (stook_pagemap_get((uintptr_t)object) & ~STOOK_ENTRY_PAGE_MASK) == entry;
 }
 
-/* Racily: the node's list is longer than stook_slabs_listed_kept. */
+/* Racily: the node's list is longer than stook_slabs_listed_kept. False: @node is none. */
 bool stook_slabs_surplus(const struct stook_slabs *slabs, unsigned node);
 
 /*
  * Sets the bits *@mask of part @p of a slab of @slabs, to which the pagemap entry of @object, any
  * of those objects, led (S7). After FREED the slab is not to be touched (S2). Where
- * the parts lie in the descriptor, only its second cache line is touched, unless all of the part's
- * objects are free now. Then the span's node is read, which is a node in any life of the
- * descriptor. The slab's copy of it may be another user's byte if the free is a wrong one.
+ * the parts lie in the descriptor, only its second cache line is touched. If the free is a wrong
+ * one, the node that is read there may be another user's byte. Then the compare-and-swap fails.
  */
 STOOK_INLINE enum stook_free_answer stook_part_free(const struct stook_slabs *slabs,
                                                     struct stook_slab *slab, unsigned p,
@@ -276,7 +275,7 @@ STOOK_INLINE enum stook_free_answer stook_part_free(const struct stook_slabs *sl
                 if (!stook_part_flags(old))
                         new.lo |= STOOK_PART_CLAIM;
                 else if (STOOK_UNLIKELY(!~new.hi) && stook_part_flags(old) == STOOK_PART_LISTED &&
-                         stook_slabs_surplus(slabs, stook_slab_span(slab)->node))
+                         stook_slabs_surplus(slabs, __atomic_load_n(&slab->node, __ATOMIC_RELAXED)))
                         new.lo |= STOOK_PART_CLAIM;
         } while (!stook_part_cas(slabs, &parts[p], &old, new));
         return STOOK_LIKELY(new.lo == old.lo) ? STOOK_FREED : STOOK_FREED_CLAIMED;

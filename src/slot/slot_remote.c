@@ -105,25 +105,31 @@ static bool put_back(struct stook_front *front, uintptr_t *word, struct stook_sh
 
 #define SEVERAL UINT_MAX
 
+/* The bits in which the places of @n objects, at least one, differ from the first one's. */
+STOOK_INLINE uintptr_t differences(size_t n, void *const *objects)
+{
+        uintptr_t base = stook_range.base, first = (uintptr_t)objects[0] - base, even = 0, odd = 0;
+
+        for (size_t i = 1; i < n; i += 2) {
+                even |= ((uintptr_t)objects[i - 1] - base) ^ first;
+                odd |= ((uintptr_t)objects[i] - base) ^ first;
+        }
+        return even | odd | (((uintptr_t)objects[n - 1] - base) ^ first);
+}
+
 /*
  * The home of @n objects, at least one; SEVERAL: they have not the same. About a cycle for each:
- * nothing is decided for one, what differs from the first is gathered. That tells it all where they
- * lie in the first range, part by part.
+ * nothing is decided for one, what differs from the first is gathered. That tells it all where the
+ * first lies in the range that is cut into parts for nodes: no difference above a part's size means
+ * that all lie in its part.
  */
 static unsigned home_of_all(size_t n, void *const *objects)
 {
-        uintptr_t base = stook_range.base;
-        uintptr_t last = __atomic_load_n(&stook_range.bytes, __ATOMIC_RELAXED) - 1;
-        uintptr_t first = (uintptr_t)objects[0] - base, differs = 0, outside = 0;
         unsigned home = stook_address_node((uintptr_t)objects[0]);
 
-        for (size_t i = 0; i < n; i++) {
-                uintptr_t off = (uintptr_t)objects[i] - base;
-
-                differs |= off ^ first;
-                outside |= (last - off) | off;          /* the highest bit: not in the range */
-        }
-        if (STOOK_LIKELY(!(differs >> stook_node_ranges.shift) && !(outside >> 63)))
+        if (STOOK_LIKELY(stook_node_ranges.shift != STOOK_NODES_UNCUT &&
+                         (uintptr_t)objects[0] - stook_range.base < STOOK_RANGE_BYTES &&
+                         !(differences(n, objects) >> stook_node_ranges.shift)))
                 return home;
         for (size_t i = 1; i < n; i++)
                 if (stook_address_node((uintptr_t)objects[i]) != home)

@@ -18,10 +18,10 @@ FAULT = os.path.join(BUILD, "tests/test-checker_fault")
 CLEAN = os.path.join(BUILD, "tests/test-checker_clean")
 # Found where the access happens. Of double frees the library has a report of its own.
 FAULTS = ("read-after-free", "read-later", "write-after-free", "overrun", "underrun",
-          "overrun-of-malloc", "overrun-of-realloc", "read-bulk", "read-of-sheaf")
+          "overrun-of-malloc", "overrun-of-realloc", "overrun-of-large", "read-of-large",
+          "read-bulk", "read-of-sheaf")
 # They have no fault, and do not look at how caches are built.
-OTHERS = ("tests/test-abi_every_call", "examples/example-cache", "examples/example-malloc",
-          "examples/example-group", "examples/example-inline", "examples/example-maple")
+OTHERS = ("tests/test-abi_every_call", "examples/example-malloc", "examples/example-maple")
 REPORTED = 23
 
 

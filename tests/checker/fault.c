@@ -84,6 +84,19 @@ static void overrun_of_realloc(void)
         look(object + 90);
 }
 
+static void overrun_of_large(void)
+{
+        ((volatile char *)stook_malloc(200000))[200000] = 1;
+}
+
+static void read_of_large(void)
+{
+        char *object = stook_calloc(1, 200000);
+
+        stook_free(object);
+        look(object + 100000);
+}
+
 static void read_bulk(void)
 {
         void *objects[8], *first;
@@ -169,7 +182,9 @@ static const struct {
         { "read-after-free", read_after_free }, { "read-later", read_later },
         { "write-after-free", write_after_free }, { "overrun", overrun },
         { "underrun", underrun }, { "overrun-of-malloc", overrun_of_malloc },
-        { "overrun-of-realloc", overrun_of_realloc }, { "read-bulk", read_bulk },
+        { "overrun-of-realloc", overrun_of_realloc },
+        { "overrun-of-large", overrun_of_large }, { "read-of-large", read_of_large },
+        { "read-bulk", read_bulk },
         { "read-of-sheaf", read_of_sheaf }, { "double-free", double_free },
         { "uninitialised", uninitialised }, { "leak", leak },
         { "keeps", keeps }, { "loses", loses },

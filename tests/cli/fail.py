@@ -90,6 +90,15 @@ class Fail(unittest.TestCase):
         self.assertEqual(done.returncode, 0)
         self.assertIn("stook: allocation made to fail (cache large): number 1\n", done.stderr)
 
+    def test_the_library_refuses_the_same(self):
+        for terms in ("nonsense", "interval=0", "interval=3,", "tell=2", ",", "interval=3,,tell=1"):
+            env = {**os.environ, "LD_PRELOAD": str(BUILD / "libstook-malloc.so"),
+                   "STOOK_FAIL": terms}
+            done = subprocess.run([self.program], env=env, capture_output=True, text=True,
+                                  timeout=60)
+            self.assertEqual(done.returncode, 0, terms)
+            self.assertIn(f"stook: STOOK_FAIL={terms}: takes probability=", done.stderr)
+
     def test_refusals(self):
         for term in ("nonsense", "interval=0", "probability=101", "times=", "caches=", "tell=2",
                      "interval=3,", "stack=no_such_function"):

@@ -2,6 +2,7 @@
 """Proves: a heap profile's estimates are those of the program's allocations, within the error of
 samples, for each of its stacks; it is written at the end, on a signal and by a call; forks, threads
 and handlers do not harm it; pprof's schema is kept to; damage is one line, and never a crash."""
+import gzip
 import os
 import random
 import signal
@@ -335,7 +336,24 @@ int main(void)
         with open(path, "wb") as f:
             f.write(b"\x1f\x8b" + good)
         self.assertEqual(stook("profile", path).stderr,
-                         f"stook profile: {path}: compressed: gunzip it first\n")
+                         f"stook profile: {path}: gzip cannot unpack it\n")
+        with open(path, "wb") as f:
+            f.write(gzip.compress(good)[:-20])
+        self.assertEqual(stook("profile", path).returncode, 2)
+
+    def test_packed(self):
+        """A file that gzip packed, as pprof's own are, reads as the file itself."""
+        path = self.path("packed.pb")
+        stook("run", "--profile", path, "--", self.compile("mix", MIX))
+        plain = stook("profile", path)
+        self.assertEqual(plain.returncode, 0, plain)
+        with open(path, "rb") as f:
+            text = f.read()
+        with open(path + ".gz", "wb") as f:
+            f.write(gzip.compress(text))
+        packed = stook("profile", path + ".gz")
+        self.assertEqual((packed.returncode, packed.stdout, packed.stderr),
+                         (0, plain.stdout, ""))
 
 
 if __name__ == "__main__":

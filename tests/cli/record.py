@@ -16,6 +16,47 @@ SOURCE = os.environ["STOOK_SOURCE"]
 Event = collections.namedtuple("Event", "at process thread cpu kind object bytes cache more")
 
 
+FREES_BY_RCU = r"""
+#include <stook/stook.h>
+
+static struct { struct stook_rcu_head *head; void (*done)(struct stook_rcu_head *); } waiting[64];
+static unsigned count;
+
+static void call(struct stook_rcu_head *head, void (*done)(struct stook_rcu_head *head))
+{
+        waiting[count].head = head;
+        waiting[count++].done = done;
+}
+
+static void barrier(void)
+{
+        for (unsigned n = count, i = 0; i < n; i++)
+                waiting[i].done(waiting[i].head);
+        count = 0;
+}
+
+int main(void)
+{
+        static const struct stook_rcu rcu = { .ops_size = sizeof rcu, .call = call,
+                                              .barrier = barrier };
+        struct stook_cache *cache = stook_cache_create("route", 64, NULL);
+        void *objects[5];
+
+        if (!cache || stook_rcu_use(&rcu))
+                return 1;
+        for (int i = 0; i < 5; i++)
+                objects[i] = stook_cache_alloc(cache);
+        for (int i = 0; i < 3; i++)
+                if (stook_cache_free_rcu(cache, objects[i]))
+                        return 2;
+        stook_cache_rcu_barrier(cache);
+        stook_cache_free(cache, objects[3]);
+        stook_cache_free(cache, objects[4]);
+        return 0;
+}
+"""
+
+
 class Record(Compiled):
     def read(self, path):
         done = stook("record", "--text", path)
@@ -42,7 +83,7 @@ class Record(Compiled):
             elif e.object != "-" and e.kind == "free":
                 was = live.pop(e.object)
                 self.assertEqual((was.cache, was.process), (e.cache, e.process))
-                self.assertEqual(e.more, "")
+                self.assertIn(e.more, ("", "rcu"))
         return live
 
     def record(self, source, *args, status=0, **kwargs):
@@ -55,6 +96,19 @@ class Record(Compiled):
 
     def of_size(self, events, n):
         return [(e.kind, e.cache) for e in events if e.bytes == str(n)]
+
+    def test_frees_by_rcu(self):
+        """They are there when they are given to the library, and say that they waited."""
+        folders = [os.path.join(f, "include") for f in (SOURCE, BUILD)]
+        program = self.compile("rcu", FREES_BY_RCU, *["-I" + f for f in folders], "-L" + BUILD,
+                               "-Wl,-rpath," + BUILD, "-lstook")
+        path = os.path.join(self.folder, "rcu.trace")
+        done = stook("record", "-o", path, "--", program)
+        self.assertEqual(done.returncode, 0, done)
+        events = [e for e in self.read(path) if e.cache == "route"]
+        self.assertEqual([(e.kind, e.more) for e in events],
+                         [("alloc", "")] * 5 + [("free", "rcu")] * 3 + [("free", "")] * 2)
+        self.assertEqual([e.object for e in events[5:]], [e.object for e in events[:5]])
 
     def test_each_call(self):
         """The calls of malloc, their sizes and their ends."""

@@ -1,0 +1,65 @@
+/*
+ * Purpose: at exit, a check of all objects of caches with red zones or poison. A damage is found
+ * where its object is freed, allocated or leaves the quarantine. Without this, one whose object no
+ * call touches again would not be found.
+ * A child that has this memory as it stands makes the check (os/process_copy.c), so other threads
+ * may go on: an object in the hands of one is in no state that is checked (debug_object.c). Reports
+ * speak of the program, and do not end it; its exit status stays.
+ * Place: a destructor.
+ * Failure: no child, no check.
+ */
+#include "cache/cache.h"
+#include "debug/debug_modes.h"
+#include "gate/gate.h"
+#include "os/os.h"
+#include "report/report.h"
+
+static bool has_bytes_to_check(const struct stook_cache *cache)
+{
+        return cache->debug.flags & (STOOK_DEBUG_Z | STOOK_DEBUG_P);
+}
+
+static bool is_any_to_check(void)
+{
+        struct stook_cache *cache = NULL;
+
+        while ((cache = stook_registry_next(cache)))
+                if (has_bytes_to_check(cache))
+                        return true;
+        return false;
+}
+
+/* In the child. */
+static int check_all(void)
+{
+        struct stook_cache *cache = NULL;
+        int faults = 0;
+
+        while ((cache = stook_registry_next(cache)))
+                if (has_bytes_to_check(cache))
+                        faults += stook_debug_validate(&cache->debug);
+        return faults;
+}
+
+__attribute__((constructor)) static void begin(void)
+{
+        if (stook_debug_is_asked())
+                stook_os_keep_stderr();         /* the program may close it before its end */
+}
+
+__attribute__((destructor)) static void end(void)
+{
+        uint32_t program = stook_os_pid(), thread = stook_os_thread_number();
+        int pid, pipe, faults;
+
+        if (!stook_gate_is_open() || !is_any_to_check())
+                return;
+        pid = stook_os_process_copy(&pipe);
+        if (!pid) {
+                stook_report_speak_for(program, thread);
+                faults = check_all();
+                stook_os_process_copy_end(pipe, &faults, sizeof(faults));
+        }
+        if (pid > 0)
+                stook_os_process_copy_answer(pid, pipe, &faults, sizeof(faults));
+}
