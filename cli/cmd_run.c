@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 #include <stook/version.h>
+#include "against.h"
 #include "commands.h"
 #include "compare.h"
 #include "fail_each.h"
@@ -32,6 +33,7 @@
 struct options {
         bool        stats, compare, keep_output;
         unsigned    repeat;             /* timed runs of each side; 0: none */
+        const char *against;            /* a library; it implies compare. NULL: system malloc */
         const char *json_path, *group_limit;
         struct run_debug debug;
         const char *fail;               /* --fail, as it was given */
@@ -40,7 +42,7 @@ struct options {
 };
 
 static const char usage[] =
-        "usage: stook run [--stats] [--json FILE] [--compare] [--repeat N]\n"
+        "usage: stook run [--stats] [--json FILE] [--compare] [--against LIBRARY] [--repeat N]\n"
         "                 [--group-limit BYTES] [--keep-output] [--debug MODES] [--on-fault WHAT]\n"
         "                 [--harden[=WHAT]] [--report-json FILE] [--leaks]\n"
         "                 [--suppress FUNCTION[,...]]\n"
@@ -64,6 +66,9 @@ static const char help[] =
         "                 output)\n"
         "  --compare      run PROGRAM on the system malloc, too, in turn, and print time and\n"
         "                 memory side by side\n"
+        "  --against LIBRARY\n"
+        "                 the same with this allocator's library preloaded, in place of the\n"
+        "                 system malloc\n"
         "  --repeat N     timed runs of each side (6 with --compare); the first run is not timed\n"
         "  --group-limit BYTES\n"
         "                 charge all that malloc gives to a group with this limit (K, M, G, T:\n"
@@ -107,12 +112,13 @@ static const char help[] =
 enum { OPTION_STATS = OPTION_FIRST, OPTION_JSON, OPTION_COMPARE, OPTION_REPEAT, OPTION_KEEP_OUTPUT,
        OPTION_GROUP_LIMIT, OPTION_DEBUG, OPTION_ON_FAULT, OPTION_HARDEN, OPTION_REPORT_JSON,
        OPTION_LEAKS, OPTION_SUPPRESS, OPTION_PROFILE, OPTION_FAIL, OPTION_FAIL_EACH,
-       OPTION_FAIL_WAIT, OPTION_HELP };
+       OPTION_FAIL_WAIT, OPTION_AGAINST, OPTION_HELP };
 
 static const struct option long_options[] = {
         { "stats", no_argument, NULL, OPTION_STATS },
         { "json", required_argument, NULL, OPTION_JSON },
         { "compare", no_argument, NULL, OPTION_COMPARE },
+        { "against", required_argument, NULL, OPTION_AGAINST },
         { "repeat", required_argument, NULL, OPTION_REPEAT },
         { "keep-output", no_argument, NULL, OPTION_KEEP_OUTPUT },
         { "group-limit", required_argument, NULL, OPTION_GROUP_LIMIT },
@@ -210,6 +216,10 @@ static int parse(int argc, char **argv, struct options *o)
                 case OPTION_COMPARE:
                         o->compare = true;
                         break;
+                case OPTION_AGAINST:
+                        o->compare = true;
+                        o->against = optarg;
+                        break;
                 case OPTION_KEEP_OUTPUT:
                         o->keep_output = true;
                         break;
@@ -280,6 +290,7 @@ static int parse(int argc, char **argv, struct options *o)
 struct session {
         struct options     options;
         struct on_drop_in  on;                  /* runs on Stook */
+        struct against     against;             /* what the other runs are on; else all zero */
         off_t              input_at;            /* where standard input began; -1: not a file */
         const char        *no_figures;          /* a note: why there are none; NULL: there are */
         bool               want_figures;
@@ -361,7 +372,7 @@ static bool timed_run(struct session *s, struct side *side, bool on_stook, unsig
 {
         struct run_request request = {
                 .argv = s->options.program,
-                .preload = on_stook ? s->on.preload : NULL,
+                .preload = on_stook ? s->on.preload : s->against.preload,
                 .group_limit = s->options.group_limit,
                 .variables = on_stook ? s->options.debug.variables : NULL,
                 .output_to_null = !s->options.keep_output,
@@ -394,15 +405,15 @@ static bool timed_run(struct session *s, struct side *side, bool on_stook, unsig
 static void timed_runs(struct session *s)
 {
         for (unsigned i = 0; i < s->options.repeat; i++) {
-                /* The system's goes first in every second pair. */
-                bool system_first = s->options.compare && i % 2;
+                /* The rival's goes first in every second pair. */
+                bool rival_first = s->options.compare && i % 2;
 
-                if (system_first && !timed_run(s, &s->comparison.system, false, i + 1))
+                if (rival_first && !timed_run(s, &s->comparison.rival, false, i + 1))
                         return;
                 if (!timed_run(s, &s->comparison.stook, true, i + 1))
                         return;
-                if (s->options.compare && !system_first &&
-                    !timed_run(s, &s->comparison.system, false, i + 1))
+                if (s->options.compare && !rival_first &&
+                    !timed_run(s, &s->comparison.rival, false, i + 1))
                         return;
         }
 }
@@ -421,7 +432,7 @@ static void say_what_was_timed(const struct session *s)
                 fprintf(stderr,
                         "Each run ended with exit status %d: if that is a failure, it is what "
                         "was timed.\n", s->first.status);
-        if (s->comparison.system.count &&
+        if (s->comparison.rival.count &&
             (s->on.check.reach == REACH_NO || s->on.check.reach == REACH_HARM))
                 fputs("Both sides ran on the program's own malloc, so this compares nothing: see "
                       "the note above.\n", stderr);
@@ -458,7 +469,8 @@ static int run(struct session *s, FILE *json_file)
 {
         int status;
 
-        if (s->options.repeat && comparison_init(&s->comparison, s->options.repeat)) {
+        if (s->options.repeat &&
+            comparison_init(&s->comparison, s->options.repeat, s->against.name)) {
                 fputs("stook: no memory\n", stderr);
                 return STATUS_CANNOT;
         }
@@ -535,6 +547,8 @@ int cmd_run(int argc, char **argv)
         run_program_ignore_file_size();
         if (s.options.fail_each)
                 return run_fail_each(&s);
+        if (s.options.against && !against_find(s.options.against, &s.against))
+                return STATUS_CANNOT;
         if (s.options.json_path) {
                 bool to_stdout = !strcmp(s.options.json_path, "-");
 
@@ -552,6 +566,7 @@ int cmd_run(int argc, char **argv)
                 fclose(json_file);
         figures_release(&s.figures);
         comparison_release(&s.comparison);
+        free(s.against.preload);
         free(s.on.preload);
         return status;
 }

@@ -2,13 +2,14 @@
  * Purpose: spreads, ratios and what they mean in words; see compare.h.
  */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include "compare.h"
 #include "table.h"
 
-#define CHANCE_ENOUGH 0.05              /* convention */
-#define PAIRS_ENOUGH  6                 /* all on one side: 2 / 2^6 is 3 %, 2 / 2^5 would be 6 % */
+#define TAIL_ENOUGH  0.025              /* convention: 95 % lie between two such tails */
+#define PAIRS_ENOUGH 6                  /* all on one side: 2 / 2^6 is 3 %, 2 / 2^5 would be 6 % */
 
 static const struct {
         const char *text, *key;
@@ -29,12 +30,13 @@ static int side_init(struct side *side, const char *name, unsigned repeat)
         return 0;
 }
 
-int comparison_init(struct comparison *c, unsigned repeat)
+int comparison_init(struct comparison *c, unsigned repeat, const char *rival)
 {
         memset(c, 0, sizeof *c);
         c->room = repeat;
+        c->the = rival ? "" : "the ";
         if (!side_init(&c->stook, "Stook", repeat) &&
-            !side_init(&c->system, "system malloc", repeat))
+            !side_init(&c->rival, rival ? rival : "system malloc", repeat))
                 return 0;
         comparison_release(c);
         return -ENOMEM;
@@ -44,7 +46,7 @@ void comparison_release(struct comparison *c)
 {
         for (unsigned m = 0; m < MEASURES; m++) {
                 free(c->stook.runs[m]);
-                free(c->system.runs[m]);
+                free(c->rival.runs[m]);
         }
         memset(c, 0, sizeof *c);
 }
@@ -82,16 +84,16 @@ struct spread spread_of(const double *values, unsigned count)
 
 bool comparison_ratio(const struct comparison *c, enum measure m, struct spread *ratio)
 {
-        unsigned pairs = c->stook.count < c->system.count ? c->stook.count : c->system.count;
-        double below = spread_of(c->system.runs[m], pairs).median;
+        unsigned pairs = c->stook.count < c->rival.count ? c->stook.count : c->rival.count;
+        double below = spread_of(c->rival.runs[m], pairs).median;
 
         if (!pairs || below <= 0)
                 return false;
         ratio->median = spread_of(c->stook.runs[m], pairs).median / below;
         for (unsigned i = 0; i < pairs; i++) {
-                double r = c->stook.runs[m][i] / c->system.runs[m][i];
+                double r = c->stook.runs[m][i] / c->rival.runs[m][i];
 
-                if (!(c->system.runs[m][i] > 0))
+                if (!(c->rival.runs[m][i] > 0))
                         return false;
                 if (!i || r < ratio->min)
                         ratio->min = r;
@@ -137,74 +139,90 @@ static double sign_test(unsigned less, unsigned more)
         return 2 * lower < all ? 2 * lower / all : 1;
 }
 
+/*
+ * How many ratios lie outside the interval at each end: the narrowest pair of order statistics that
+ * encloses the median with 95 %. exp and lgamma, for 2^-n alone is 0 from some thousand pairs on.
+ */
+static unsigned outside(unsigned n)
+{
+        double   tail = 0;
+        unsigned below = 0;
+
+        for (; below < n / 2; below++) {
+                tail += exp(lgamma(n + 1.0) - lgamma(below + 1.0) - lgamma(n - below + 1.0) -
+                            n * log(2));
+                if (tail > TAIL_ENOUGH)
+                        break;
+        }
+        return below ? below - 1 : 0;
+}
+
+/* The interval of the ratios, and what it says. False: no memory. */
+static bool judge(const struct comparison *c, enum measure m, struct signs *signs)
+{
+        unsigned n = signs->pairs, k = outside(n);
+        double  *ratios = malloc(n * sizeof *ratios);
+
+        if (!ratios)
+                return false;
+        for (unsigned i = 0; i < n; i++)
+                ratios[i] = c->stook.runs[m][i] / c->rival.runs[m][i];
+        qsort(ratios, n, sizeof *ratios, ascending);
+        signs->ratio = (ratios[(n - 1) / 2] + ratios[n / 2]) / 2;
+        signs->low = ratios[k];
+        signs->high = ratios[n - 1 - k];
+        signs->verdict = n < PAIRS_ENOUGH || (signs->low <= 1 && signs->high >= 1) ?
+                VERDICT_NO_DIFFERENCE : signs->high < 1 ? VERDICT_LESS : VERDICT_MORE;
+        free(ratios);
+        return true;
+}
+
 bool comparison_signs(const struct comparison *c, enum measure m, struct signs *signs)
 {
         struct spread unused;
-        unsigned pairs = c->stook.count < c->system.count ? c->stook.count : c->system.count;
+        unsigned pairs = c->stook.count < c->rival.count ? c->stook.count : c->rival.count;
 
         if (!comparison_ratio(c, m, &unused))
                 return false;
         signs->less = signs->more = 0;
         signs->pairs = pairs;
         for (unsigned i = 0; i < pairs; i++) {
-                signs->less += c->stook.runs[m][i] < c->system.runs[m][i];
-                signs->more += c->stook.runs[m][i] > c->system.runs[m][i];
+                signs->less += c->stook.runs[m][i] < c->rival.runs[m][i];
+                signs->more += c->stook.runs[m][i] > c->rival.runs[m][i];
         }
         signs->chance = sign_test(signs->less, signs->more);
-        return true;
+        return judge(c, m, signs);
 }
 
-/* "; less in 6 of 6 pairs of runs (0.81 to 0.94), 3 % likely by chance." */
-static void say_signs(const struct signs *s, const struct spread *r, FILE *out)
-{
-        bool less = s->less != s->more ? s->less > s->more : r->median < 1;
-        double percent = s->chance * 100;
-
-        if (s->pairs == 1) {
-                fputs(" (one pair of runs only: no spread is known).\n", out);
-                return;
-        }
-        if (!s->less && !s->more) {
-                fprintf(out, "; equal in all %u pairs of runs.\n", s->pairs);
-                return;
-        }
-        fprintf(out, "; %s in %u of %u pairs of runs (%.2f to %.2f), ", less ? "less" : "more",
-                less ? s->less : s->more, s->pairs, r->min, r->max);
-        if (percent < 0.1)
-                fputs("under 0.1 % likely by chance", out);
-        else
-                fprintf(out, "%.*f %% likely by chance", percent < 1, percent);
-        if (s->chance <= CHANCE_ENOUGH)
-                fputs(".\n", out);
-        else if (s->less + s->more < PAIRS_ENOUGH)
-                fprintf(out, ": fewer than %d pairs cannot show a difference.\n", PAIRS_ENOUGH);
-        else
-                fputs(": they show no difference.\n", out);
-}
-
-/* "It took 12 % less time on Stook than on the system malloc" and what the pairs say to that. */
+/*
+ * "Time: 12 % less on Stook than on the system malloc (ratio 0.88, 95 % interval 0.85 to 0.91 of 6
+ * pairs of runs)", or what keeps it from being said.
+ */
 static void sentence(const struct comparison *c, enum measure m, const char *subject,
                      const char *less, const char *more, FILE *out)
 {
-        struct spread r;
-        struct signs signs;
-        double percent;
+        struct signs s;
 
-        if (!comparison_ratio(c, m, &r) || !comparison_signs(c, m, &signs))
+        if (!comparison_signs(c, m, &s))
                 return;
-        percent = (r.median < 1 ? 1 - r.median : r.median - 1) * 100;
         fprintf(out, "%s ", subject);
-        if (percent < 0.5)
-                fputs("the same on both, within half a percent", out);
+        if (s.verdict == VERDICT_NO_DIFFERENCE)
+                fputs("no difference seen", out);
         else
-                fprintf(out, "%.0f %% %s on Stook than on the system malloc", percent,
-                        r.median < 1 ? less : more);
-        say_signs(&signs, &r, out);
+                fprintf(out, "%.*f %% %s on Stook than on %s%s", fabs(s.ratio - 1) < 0.095,
+                        fabs(s.ratio - 1) * 100, s.verdict == VERDICT_LESS ? less : more, c->the,
+                        c->rival.name);
+        if (s.pairs < PAIRS_ENOUGH)
+                fprintf(out, ": fewer than %d pairs of runs cannot show one (ratio %.2f).\n",
+                        PAIRS_ENOUGH, s.ratio);
+        else
+                fprintf(out, " (ratio %.2f, 95 %% interval %.2f to %.2f of %u pairs of runs).\n",
+                        s.ratio, s.low, s.high, s.pairs);
 }
 
 void comparison_print(const struct comparison *c, const char *program, FILE *out)
 {
-        bool both = c->system.count > 0;
+        bool both = c->rival.count > 0;
         struct table t;
 
         if (!c->stook.count)
@@ -217,7 +235,7 @@ void comparison_print(const struct comparison *c, const char *program, FILE *out
         table_cell(&t, "median");
         table_cell(&t, "max");
         if (both) {
-                table_cell(&t, "| %s: min", c->system.name);
+                table_cell(&t, "| %s: min", c->rival.name);
                 table_cell(&t, "median");
                 table_cell(&t, "max");
                 table_cell(&t, "| ratio");
@@ -231,7 +249,7 @@ void comparison_print(const struct comparison *c, const char *program, FILE *out
                 spread_cells(&t, &c->stook, m);
                 if (!both)
                         continue;
-                spread_cells(&t, &c->system, m);
+                spread_cells(&t, &c->rival, m);
                 if (!comparison_ratio(c, m, &ratio))
                         continue;
                 table_cell(&t, "%.3f", ratio.median);
@@ -242,18 +260,20 @@ void comparison_print(const struct comparison *c, const char *program, FILE *out
         fprintf(out, "\n%s ran %u %s on Stook", program, c->stook.count,
                 c->stook.count == 1 ? "time" : "times");
         if (both)
-                fprintf(out, " and %u on the system malloc, in turn", c->system.count);
+                fprintf(out, " and %u on %s%s, in turn", c->rival.count, c->the, c->rival.name);
         fputs(", after one run that was not timed.\n", out);
         if (both) {
-                sentence(c, MEASURE_WALL, "It took", "less time", "more time", out);
-                sentence(c, MEASURE_CPU, "Its processor time was", "less", "more", out);
-                sentence(c, MEASURE_PEAK, "Its peak memory was", "less", "more", out);
-                if (c->stook.count > 1 && c->system.count > 1)
-                        fputs("Likely by chance: how often equal allocators would give pairs at "
-                              "least so one-sided (sign test); up to 5 % counts as a difference.\n",
-                              out);
+                sentence(c, MEASURE_WALL, "Time:", "less", "more", out);
+                sentence(c, MEASURE_CPU, "Processor time:", "less", "more", out);
+                sentence(c, MEASURE_PEAK, "Peak memory:", "less", "more", out);
         }
 }
+
+static const char *const verdicts[] = {
+        [VERDICT_NO_DIFFERENCE] = "no difference seen",
+        [VERDICT_LESS] = "less",
+        [VERDICT_MORE] = "more",
+};
 
 static void side_json(const struct side *side, const char *key, struct json *json)
 {
@@ -275,12 +295,13 @@ void comparison_json(const struct comparison *c, struct json *json)
         json_object(json, "timed");
         json_count(json, "runs", c->stook.count);
         side_json(&c->stook, "stook", json);
-        if (c->system.count) {
-                side_json(&c->system, "system", json);
+        if (c->rival.count) {
+                side_json(&c->rival, "system", json);
+                json_string(json, "against", c->rival.name);
                 json_object(json, "ratio");
                 for (enum measure m = 0; m < MEASURES; m++) {
                         struct spread r;
-                        struct signs signs;
+                        struct signs signs = { 0 };
 
                         if (!comparison_ratio(c, m, &r)) {
                                 json_null(json, measures[m].key);
@@ -294,6 +315,10 @@ void comparison_json(const struct comparison *c, struct json *json)
                         json_count(json, "pairs_less", signs.less);
                         json_count(json, "pairs_more", signs.more);
                         json_number(json, "chance", signs.chance);
+                        json_number(json, "of_pairs", signs.ratio);
+                        json_number(json, "low", signs.low);
+                        json_number(json, "high", signs.high);
+                        json_string(json, "verdict", verdicts[signs.verdict]);
                         json_object_end(json);
                 }
                 json_object_end(json);

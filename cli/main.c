@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 #include <stook/version.h>
+#include "against.h"
 #include "commands.h"
 
 static const struct command {
@@ -25,13 +26,15 @@ static const struct command {
         { "record", cmd_record, "write a trace of a program's allocations and frees; print one" },
         { "replay", cmd_replay, "make a trace's calls on Stook, with settings of your choice" },
         { "bench", cmd_bench, "measure Stook beside other allocators; show what was measured" },
+        { "malloc-from", cmd_malloc_from, NULL },       /* asked by this command itself */
 };
 
 static void print_help(FILE *out)
 {
         fputs("usage: stook COMMAND [ARGUMENTS]\n\ncommands:\n", out);
         for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
-                fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].purpose);
+                if (commands[i].purpose)
+                        fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].purpose);
         fputs("\noptions:\n"
               "  --help     show this\n"
               "  --version  show the version\n"
@@ -92,7 +95,8 @@ int main(int argc, char **argv)
         }
         fprintf(stderr, "stook: no command '%s'; there is:", name);
         for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
-                fprintf(stderr, " %s", commands[i].name);
+                if (commands[i].purpose)
+                        fprintf(stderr, " %s", commands[i].name);
         fputs(" (see stook --help)\n", stderr);
         return STATUS_CANNOT;
 }

@@ -165,36 +165,93 @@ int main(void)
         return !memset(malloc(n), 1, n);
 }
 ''')
-        too_few = ": fewer than 6 pairs cannot show a difference"
-        for pairs, chance, verdict in ((1, 1, None), (2, 1 / 2, "50 %" + too_few),
-                                       (3, 1 / 4, "25 %" + too_few), (5, 1 / 16, "6 %" + too_few),
-                                       (6, 1 / 32, "3 %"), (9, 1 / 256, "0.4 %"),
-                                       (12, 2 / 4096, "under 0.1 %")):
+        for pairs, chance in ((1, 1), (3, 1 / 4), (5, 1 / 16), (6, 1 / 32), (12, 2 / 4096)):
             done, data = figures(path, options=["--compare", "--repeat", str(pairs)])
             peak = data["timed"]["ratio"]["peak_resident_bytes"]
             self.assertEqual((peak["pairs_less"], peak["pairs_more"]), (pairs, 0))
             self.assertAlmostEqual(peak["chance"], chance, places=6)
-            said = [line for line in done.stderr.splitlines() if line.startswith("Its peak memory")]
-            if verdict:
-                percent, mark, rest = verdict.partition(" %")
-                verdict = percent + mark + " likely by chance" + rest
-                self.assertRegex(said[0], r"^Its peak memory was \d+ %% less on Stook than on the "
-                                          r"system malloc; less in %d of %d pairs of runs "
-                                          r"\(.*\), %s\.$" % (pairs, pairs, verdict))
+            self.assertEqual(peak["verdict"], "less" if pairs >= 6 else "no difference seen")
+            said = [line for line in done.stderr.splitlines() if line.startswith("Peak memory:")]
+            if pairs >= 6:
+                self.assertRegex(said[0], r"^Peak memory: \d+ %% less on Stook than on the system "
+                                          r"malloc \(ratio 0\.\d\d, 95 %% interval .* of %d pairs "
+                                          r"of runs\)\.$" % pairs)
             else:
-                self.assertIn("one pair of runs only", said[0])
+                self.assertRegex(said[0], r"^Peak memory: no difference seen: fewer than 6 pairs "
+                                          r"of runs cannot show one \(ratio 0\.\d\d\)\.$")
 
     def test_sentences_follow_from_the_pairs(self):
         done, data = figures("true", options=["--compare", "--repeat", "8"])
-        for key, start in (("wall_s", "It took"), ("cpu_s", "Its processor time"),
-                           ("peak_resident_bytes", "Its peak")):
+        for key, start in (("wall_s", "Time:"), ("cpu_s", "Processor time:"),
+                           ("peak_resident_bytes", "Peak memory:")):
             ratio = data["timed"]["ratio"][key]
             said = [line for line in done.stderr.splitlines() if line.startswith(start)][0]
-            less, more = ratio["pairs_less"], ratio["pairs_more"]
-            if less != more:
-                word = "less" if less > more else "more"
-                self.assertIn("; %s in %d of 8 pairs" % (word, max(less, more)), said)
-            self.assertEqual(said.endswith("likely by chance."), ratio["chance"] <= 0.05, said)
+            pairs = sorted(a / b for a, b in zip(data["timed"]["stook"][key],
+                                                 data["timed"]["system"][key]))
+            # Of eight pairs, the interval is from the least to the greatest.
+            self.assertAlmostEqual(ratio["low"] / pairs[0], 1, places=3)
+            self.assertAlmostEqual(ratio["high"] / pairs[-1], 1, places=3)
+            self.assertAlmostEqual(ratio["of_pairs"] / statistics.median(pairs), 1, places=3)
+            verdict = "less" if ratio["high"] < 1 else "more" if ratio["low"] > 1 else \
+                "no difference seen"
+            self.assertEqual(ratio["verdict"], verdict)
+            self.assertIn(verdict, said)
+            self.assertEqual(verdict != "no difference seen", ratio["chance"] <= 0.05, said)
+
+    def test_the_interval_is_that_of_order_statistics(self):
+        done, data = figures("true", options=["--compare", "--repeat", "12"])
+        for key in ("wall_s", "cpu_s"):
+            ratio = data["timed"]["ratio"][key]
+            pairs = sorted(a / b for a, b in zip(data["timed"]["stook"][key],
+                                                 data["timed"]["system"][key]))
+            self.assertAlmostEqual(ratio["low"] / pairs[2], 1, places=3)
+            self.assertAlmostEqual(ratio["high"] / pairs[9], 1, places=3)
+
+    def test_against_another_allocator(self):
+        library = os.path.join(self.folder, "libother.so")
+        source = r"""
+#include <stddef.h>
+static char memory[8 << 20];
+static size_t used;
+void *malloc(size_t n)
+{
+        size_t at = used;
+        used += (n + 31) & ~(size_t)15;
+        *(size_t *)(memory + at) = n;
+        return used < sizeof memory ? memory + at + 16 : NULL;
+}
+void free(void *p) { (void)p; }
+void *calloc(size_t n, size_t m) { return malloc(n * m); }
+void *realloc(void *p, size_t n)
+{
+        char *from = p, *to = malloc(n);
+        if (p)
+                for (size_t i = 0, old = ((size_t *)p)[-2]; to && i < old && i < n; i++)
+                        to[i] = from[i];
+        return to;
+}
+"""
+        built = self.compile("libother.so", source, "-shared", "-fPIC")
+        self.assertEqual(built, library)
+        done, data = figures(self.program, self.log, options=["--against", library, "--repeat",
+                                                              "2"])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.runs(), ["stook+figures", "stook", "system", "system", "stook"])
+        self.assertEqual(data["timed"]["against"], "libother.so")
+        self.assertIn("libother.so: min", done.stderr)
+        self.assertIn("and 2 on libother.so, in turn", done.stderr)
+
+    def test_against_nothing_is_refused_by_a_line(self):
+        text = os.path.join(self.folder, "text")
+        with open(text, "w") as f:
+            f.write("no library\n")
+        empty = self.compile("libempty.so", "int f(void) { return 0; }", "-shared", "-fPIC")
+        for library in ("/nonexistent.so", text, empty, "libnone-such.so", "", "a b", "x:y",
+                        self.folder):
+            done = stook("run", "--against", library, "true")
+            self.assertEqual((done.returncode, done.stdout), (2, ""), library)
+            self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+            self.assertIn("--against", done.stderr)
 
     def test_nothing_to_compare_is_said(self):
         path = self.compile("static", "int main(void) { return 0; }", "-static")

@@ -1,7 +1,7 @@
 /*
  * Proves realloc against a naive model: after any sequence of sizes across classes and spans each
  * object holds the bytes it should, no two overlap, and in place means in place. Prints its seed;
- * an argument replays one.
+ * STEPS and SEED as arguments replay it.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,9 +15,10 @@
 #include <stook/malloc.h>
 
 #define OBJECTS 64
-#define STEPS 30000
+#define STEPS 30000                     /* without arguments */
 
 static uint64_t seed, random_state;
+static unsigned long steps;
 
 static uint64_t next_random(void)
 {
@@ -66,7 +67,7 @@ static void test_model(void **state)
         static struct { unsigned char *object; size_t size; unsigned tag; } held[OBJECTS];
 
         (void)state;
-        for (unsigned step = 0; step < STEPS; step++) {
+        for (unsigned long step = 0; step < steps; step++) {
                 unsigned i = (unsigned)(next_random() % OBJECTS);
                 size_t   size = random_size();
 
@@ -75,7 +76,7 @@ static void test_model(void **state)
                                 check(held[i].object, held[i].tag, held[i].size);
                         stook_free(held[i].object);
                         held[i].object = stook_malloc(size);
-                        held[i].tag = step;
+                        held[i].tag = (unsigned)step;
                         held[i].size = 0;
                 } else {
                         held[i].object = stook_realloc(held[i].object, size);
@@ -176,7 +177,8 @@ int main(int argc, char **argv)
                 cmocka_unit_test(test_shrinking_a_span_in_place),
         };
 
-        seed = argc > 1 ? strtoull(argv[1], NULL, 0) : (uint64_t)time(NULL);
+        steps = argc > 1 ? strtoul(argv[1], NULL, 0) : STEPS;
+        seed = argc > 2 ? strtoull(argv[2], NULL, 0) : (uint64_t)time(NULL);
         random_state = seed;
         fprintf(stderr, "SEED %llu\n", (unsigned long long)seed);
         return cmocka_run_group_tests(tests, NULL, NULL);
