@@ -32,7 +32,9 @@ def line(x1, y1, x2, y2, kind):
 
 
 def short(value):
-    return f"{value:.3g}" if value < 1000 else f"{value:.0f}" if value < 10000 else f"{value:.0e}".replace("e+0", "e")
+    if value >= 10000:
+        return f"{value:.0e}".replace("e+0", "e")
+    return f"{value:.0f}" if value >= 1000 else f"{value:.3g}"
 
 
 LEAST, MOST = 0.25, 4.0
