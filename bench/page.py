@@ -254,7 +254,7 @@ def write_history(page, runs):
     for n, (_, results) in enumerate(runs):
         for w, side in workloads.sides(workloads.all_of(results), "time"):
             low, high = side.cost_bounds()
-            series.setdefault(w.experiment, {}).setdefault(w.name(), []).append(
+            series.setdefault(w.experiment, {}).setdefault(w.short_name(), []).append(
                 (n + 1, side.cost(), low, high))
     page.add('<div class="plots">')
     for experiment, of in series.items():

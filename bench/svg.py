@@ -32,7 +32,9 @@ def line(x1, y1, x2, y2, kind):
 
 
 def short(value):
-    return f"{value:g}" if value < 10000 else f"{value:.0e}".replace("e+0", "e")
+    if value >= 10000:
+        return f"{value:.0e}".replace("e+0", "e")
+    return f"{value:.0f}" if value >= 1000 else f"{value:.3g}"
 
 
 LEAST, MOST = 0.25, 4.0
@@ -111,7 +113,9 @@ def lines(title, series, x_name, y_name, logarithmic=True, x_ticks=None):
                   text(left - 6, y.place(tick) + 4, short(tick), "end", "small")]
     for value in x_ticks or sorted({p[0] for p in points}):
         name = x_ticks[value] if x_ticks else short(value)
-        parts.append(text(x.place(value), bottom + 18, name, "middle", "small"))
+        anchor = "end" if x_ticks and value == x.high else "middle"
+        parts.append(text(x.place(value), bottom + 18, name, anchor, "small"))
+    columns = 3 if max(map(len, series)) < 22 else 1
     for n, (name, (kind, found)) in enumerate(series.items()):
         way = " ".join(f"{x.place(p[0]):.1f},{y.place(p[1]):.1f}" for p in found)
         parts.append(f'<polyline points="{way}" class="line {kind}"><title>{escaped(name)}</title>'
@@ -121,8 +125,8 @@ def lines(title, series, x_name, y_name, logarithmic=True, x_ticks=None):
             parts += [line(at, y.place(p[2]), at, y.place(p[3]), f"interval {kind}"),
                       f'<circle cx="{at:.1f}" cy="{y.place(p[1]):.1f}" r="3" class="{kind}">'
                       f"<title>{escaped(name)}: {p[1]:.4g}</title></circle>"]
-        row, column = divmod(n, 3)
+        row, column = divmod(n, columns)
         parts += [f'<circle cx="{left + 150 * column}" cy="{bottom + 54 + 18 * row}" r="5" '
                   f'class="{kind}"/>',
                   text(left + 150 * column + 10, bottom + 58 + 18 * row, name, "start", "small")]
-    return picture(width, bottom + 62 + 18 * ((len(series) + 2) // 3), title, parts)
+    return picture(width, bottom + 62 + 18 * -(-len(series) // columns), title, parts)
