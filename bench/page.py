@@ -45,7 +45,14 @@ td.good { color: var(--good); font-weight: 600; } td.bad { color: var(--bad); fo
 .sums div { background: var(--band); border-radius: 8px; padding: .8rem 1rem; }
 .sums b { font-size: 1.6rem; display: block; } .plots { display: grid; gap: 1.5rem;
   grid-template-columns: repeat(auto-fit, minmax(min(100%, 28rem), 1fr)); } figure { margin: 0; }
-svg { width: 100%; height: auto; } svg text { fill: var(--ink); font: 12px system-ui, sans-serif; }
+.ratio { display: grid; grid-template-columns: 21rem 1fr 3.5rem; gap: .2rem .8rem;
+  align-items: center; font-size: .85rem; padding: .1rem 0; border-bottom: 1px solid var(--rule); }
+.ratio b { text-align: right; font-variant-numeric: tabular-nums; font-weight: 600; }
+@media (max-width: 44rem) { .ratio { grid-template-columns: 1fr 3.5rem; }
+  .ratio > span:first-child { grid-column: 1 / -1; } figure { overflow-x: auto; }
+  svg.plot { min-width: 30rem; } }
+svg.strip { width: 100%; height: 20px; } svg.plot { width: 100%; height: auto; }
+svg text { fill: var(--ink); font: 12px system-ui, sans-serif; }
 svg text.small { fill: var(--faint); font-size: 11px; } .grid { stroke: var(--rule); }
 .axis { stroke: var(--faint); } .interval { stroke-width: 2; }
 .line { fill: none; stroke-width: 2; }
@@ -121,6 +128,18 @@ def ratio_rows(found, which):
     return [(w.name(), s.cost(), *s.cost_bounds(), MARK.get(s.says, "none")) for w, s in sides]
 
 
+def write_ratios(page, title, rows):
+    if not rows:
+        return
+    page.heading(3, f"{title}: Stook by the best peer")
+    page.add('<div class="ratio"><span class="small">losses first</span>' + svg.scale() +
+             "<b></b></div>")
+    for name, median, low, high, kind in rows:
+        strip = svg.ratio(f"{name}: {median:.2f} ({low:.2f} to {high:.2f})", median, low, high,
+                          kind)
+        page.add(f'<div class="ratio"><span>{escaped(name)}</span>{strip}<b>{median:.2f}</b></div>')
+
+
 def write_wins(page, results):
     found = workloads.all_of(results)
     page.heading(2, "Wins and losses")
@@ -141,12 +160,8 @@ def write_wins(page, results):
              "turned over where more is better: below 1, Stook is ahead. Bars are 95 % intervals. "
              "A difference is told only if there are six pairs of runs or more and the interval "
              "does not contain 1. The best peer is another one in each workload.")
-    page.add('<div class="plots">')
     for which, name in (("time", "Time"), ("memory", "Memory")):
-        rows = ratio_rows(found, which)
-        if rows:
-            page.figure(svg.ratios(name, rows), f"{name}: Stook by the best peer")
-    page.add("</div>")
+        write_ratios(page, name, ratio_rows(found, which))
 
 
 def write_figures(page, results):
@@ -239,7 +254,7 @@ def write_history(page, runs):
     for n, (_, results) in enumerate(runs):
         for w, side in workloads.sides(workloads.all_of(results), "time"):
             low, high = side.cost_bounds()
-            series.setdefault(w.experiment, {}).setdefault(w.name(), []).append(
+            series.setdefault(w.experiment, {}).setdefault(w.short_name(), []).append(
                 (n + 1, side.cost(), low, high))
     page.add('<div class="plots">')
     for experiment, of in series.items():

@@ -1,7 +1,7 @@
 """
 bench/svg.py - plots as SVG
 
-Purpose: two plots for the page of results: ratios with their intervals, a line for each workload;
+Purpose: two plots for the page of results: a ratio with its interval, a strip for each workload;
 and lines over a step (threads, caches, commits), both axes logarithmic where that is asked.
 Place: page.py puts them into HTML. Colours are classes (`ours`, `peer0` ...): the page's style
 sheet has them for light and for dark.
@@ -10,16 +10,15 @@ sheet has them for light and for dark.
 import html
 import math
 
-LEFT, ROW, WIDTH = 300, 22, 760
-
 
 def escaped(text):
     return html.escape(str(text), quote=True)
 
 
 def picture(width, height, title, parts):
-    return (f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{escaped(title)}" '
-            f'style="max-width:{width}px"><title>{escaped(title)}</title>' + "".join(parts) +
+    return (f'<svg class="plot" viewBox="0 0 {width} {height}" role="img" '
+            f'aria-label="{escaped(title)}" style="max-width:{width}px">'
+            f"<title>{escaped(title)}</title>" + "".join(parts) +
             "</svg>")
 
 
@@ -33,31 +32,37 @@ def line(x1, y1, x2, y2, kind):
 
 
 def short(value):
-    return f"{value:g}" if value < 10000 else f"{value:.0e}".replace("e+0", "e")
+    if value >= 10000:
+        return f"{value:.0e}".replace("e+0", "e")
+    return f"{value:.0f}" if value >= 1000 else f"{value:.3g}"
 
 
-def ratios(title, rows, least=0.25, most=4.0):
-    """A plot of [(name, median, low, high, class)] on a logarithmic axis; what lies beyond its ends
-    is drawn at them, as an arrow."""
-    def place(value):
-        inside = min(max(value, least), most)
-        return LEFT + (WIDTH - LEFT - 60) * math.log(inside / least) / math.log(most / least)
+LEAST, MOST = 0.25, 4.0
+TICKS = (0.25, 0.5, 1, 2, 4)
 
-    height = ROW * len(rows) + 46
-    parts = []
-    for tick in (0.25, 0.5, 1, 2, 4):
-        kind = "axis" if tick == 1 else "grid"
-        parts += [line(place(tick), 20, place(tick), height - 24, kind),
-                  text(place(tick), height - 8, f"{tick:g}", "middle", "small")]
-    parts += [text(place(0.5), 14, "Stook takes less", "middle", "small"),
-              text(place(2), 14, "more", "middle", "small")]
-    for i, (name, median, low, high, kind) in enumerate(rows):
-        y = 20 + ROW * i + ROW / 2
-        parts += [text(LEFT - 8, y + 4, name, "end", "label"),
-                  line(place(low), y, place(high), y, f"interval {kind}"),
-                  f'<circle cx="{place(median):.1f}" cy="{y:.1f}" r="4.5" class="{kind}"/>',
-                  text(WIDTH - 4, y + 4, f"{median:.2f}", "end", "small")]
-    return picture(WIDTH, height, title, parts)
+
+def share(value):
+    """Where a ratio is in a strip: a share of its width, so that a strip fits any screen. What lies
+    beyond an end is drawn at it."""
+    inside = min(max(value, LEAST), MOST)
+    return f"{3 + 94 * math.log(inside / LEAST) / math.log(MOST / LEAST):.2f}%"
+
+
+def scale():
+    """The strip of numbers above those of ratio()."""
+    return ('<svg class="strip" height="20">' + "".join(
+        f'<text x="{share(tick)}" y="14" text-anchor="middle" class="small">{tick:g}</text>'
+        for tick in TICKS) + "</svg>")
+
+
+def ratio(title, median, low, high, kind):
+    """A strip for one ratio with its interval, on a logarithmic axis."""
+    ticks = "".join(f'<line x1="{share(tick)}" y1="0" x2="{share(tick)}" y2="20" '
+                    f'class="{"axis" if tick == 1 else "grid"}"/>' for tick in TICKS)
+    return (f'<svg class="strip" role="img" aria-label="{escaped(title)}" height="20">'
+            f"<title>{escaped(title)}</title>{ticks}"
+            f'<line x1="{share(low)}" y1="10" x2="{share(high)}" y2="10" class="interval {kind}"/>'
+            f'<circle cx="{share(median)}" cy="10" r="4.5" class="{kind}"/></svg>')
 
 
 class Axis:
@@ -108,7 +113,9 @@ def lines(title, series, x_name, y_name, logarithmic=True, x_ticks=None):
                   text(left - 6, y.place(tick) + 4, short(tick), "end", "small")]
     for value in x_ticks or sorted({p[0] for p in points}):
         name = x_ticks[value] if x_ticks else short(value)
-        parts.append(text(x.place(value), bottom + 18, name, "middle", "small"))
+        anchor = "end" if x_ticks and value == x.high else "middle"
+        parts.append(text(x.place(value), bottom + 18, name, anchor, "small"))
+    columns = 3 if max(map(len, series)) < 22 else 1
     for n, (name, (kind, found)) in enumerate(series.items()):
         way = " ".join(f"{x.place(p[0]):.1f},{y.place(p[1]):.1f}" for p in found)
         parts.append(f'<polyline points="{way}" class="line {kind}"><title>{escaped(name)}</title>'
@@ -118,8 +125,8 @@ def lines(title, series, x_name, y_name, logarithmic=True, x_ticks=None):
             parts += [line(at, y.place(p[2]), at, y.place(p[3]), f"interval {kind}"),
                       f'<circle cx="{at:.1f}" cy="{y.place(p[1]):.1f}" r="3" class="{kind}">'
                       f"<title>{escaped(name)}: {p[1]:.4g}</title></circle>"]
-        row, column = divmod(n, 3)
+        row, column = divmod(n, columns)
         parts += [f'<circle cx="{left + 150 * column}" cy="{bottom + 54 + 18 * row}" r="5" '
                   f'class="{kind}"/>',
                   text(left + 150 * column + 10, bottom + 58 + 18 * row, name, "start", "small")]
-    return picture(width, bottom + 62 + 18 * ((len(series) + 2) // 3), title, parts)
+    return picture(width, bottom + 62 + 18 * -(-len(series) // columns), title, parts)

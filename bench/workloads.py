@@ -89,9 +89,12 @@ class Workload:
         self.experiment, self.cell, self.what = rule.experiment, cell, rule.what
         self.time, self.memory = time, memory
 
+    def short_name(self):
+        """Without its experiment."""
+        return self.cell + (f" ({self.what})" if self.what else "")
+
     def name(self):
-        return " ".join(filter(None, (self.experiment, self.cell,
-                                      f"({self.what})" if self.what else "")))
+        return f"{self.experiment} {self.short_name()}"
 
 
 def side_of(table, rule, metric, unit, higher=False):

@@ -120,6 +120,7 @@ static void write_memory(const struct heap *h, struct json *j)
         json_count(j, "free_spans", p->free_spans);
         json_count(j, "largest_free_bytes", p->largest_free_bytes);
         json_count(j, "metadata_bytes", p->metadata_bytes);
+        json_count(j, "process_huge_bytes", memory_huge_bytes(h->memory));
         json_object_end(j);
 }
 

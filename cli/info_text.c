@@ -120,7 +120,7 @@ static void print_bytes(FILE *out, const char *what, uint64_t bytes)
 static void print_totals(const struct heap *h, FILE *out)
 {
         const struct heap_pages *p = &h->pages;
-        uint64_t live = 0, cached = 0, pinned = 0, pages = 0;
+        uint64_t live = 0, cached = 0, pinned = 0, pages = 0, huge = memory_huge_bytes(h->memory);
 
         for (size_t i = 0; i < h->cache_count; i++) {
                 const struct heap_cache *c = &h->caches[i];
@@ -138,6 +138,8 @@ static void print_totals(const struct heap *h, FILE *out)
         print_bytes(out, "; free pages with content", p->free_dirty_bytes);
         print_bytes(out, ", without", p->free_clean_bytes);
         print_bytes(out, "; own data", p->metadata_bytes);
+        if (huge)
+                print_bytes(out, "\nhuge pages of the process", huge);
         print_bytes(out, "\ncould go back to the system: free pages", p->free_dirty_bytes);
         print_bytes(out, ", free pages in slabs", pages * h->library->root.page_bytes);
         print_bytes(out, ", slabs that only sheaves keep", pinned);

@@ -36,6 +36,8 @@ int memory_open_process(struct memory *memory, uint32_t pid);
 /* A core. @exe: the program's file, for what the core leaves out; NULL: none. As above. */
 int memory_open_core(struct memory *memory, const char *path, const char *exe);
 void memory_close(struct memory *memory);
+/* Bytes of the whole process that are in huge pages now; 0 also if the system does not tell. */
+uint64_t memory_huge_bytes(const struct memory *memory);
 
 static inline int memory_read(struct memory *memory, uint64_t address, void *out, size_t bytes)
 {

@@ -45,6 +45,20 @@ static FILE *open_proc(uint32_t pid, const char *name)
         return fopen(path, "re");
 }
 
+uint64_t memory_huge_bytes(const struct memory *m)
+{
+        FILE *f = m->read == read_process ? open_proc(m->pid, "smaps_rollup") : NULL;
+        unsigned long long kib = 0;
+        char line[256];
+
+        while (f && fgets(line, sizeof line, f))
+                if (sscanf(line, "AnonHugePages: %llu kB", &kib) == 1)
+                        break;
+        if (f)
+                fclose(f);
+        return kib << 10;
+}
+
 static void read_name(struct memory *m)
 {
         FILE *f = open_proc(m->pid, "comm");

@@ -12,11 +12,11 @@
 #ifdef STOOK_MEMCHECK
 #include <valgrind/memcheck.h>
 #else
-#define VALGRIND_MAKE_MEM_DEFINED(at, bytes)   0
-#define VALGRIND_MAKE_MEM_NOACCESS(at, bytes)  ((void)0)
-#define VALGRIND_MALLOCLIKE_BLOCK(at, bytes, zone, written) ((void)0)
-#define VALGRIND_RESIZEINPLACE_BLOCK(at, from, to, zone) ((void)0)
-#define VALGRIND_FREELIKE_BLOCK(at, zone)      ((void)0)
+#define VALGRIND_MAKE_MEM_DEFINED(at, bytes)                ((void)(at), 0)
+#define VALGRIND_MAKE_MEM_NOACCESS(at, bytes)               ((void)(at))
+#define VALGRIND_MALLOCLIKE_BLOCK(at, bytes, zone, written) ((void)(at), (void)(written))
+#define VALGRIND_RESIZEINPLACE_BLOCK(at, from, to, zone)    ((void)(at))
+#define VALGRIND_FREELIKE_BLOCK(at, zone)                   ((void)(at))
 #endif
 
 #ifndef __has_feature

@@ -129,6 +129,7 @@ class Inspect(s.Compiled):
         self.assertGreaterEqual(heap["groups"][0]["usage_bytes"], 5000)
         self.assertEqual(heap["memory"]["large_objects"], 1)
         self.assertGreaterEqual(heap["memory"]["large_bytes"], 1 << 20)
+        self.assertEqual(heap["memory"]["process_huge_bytes"] % 1024, 0)
 
     def test_shared_library(self):
         with Running(self.shared()) as p:

@@ -31,7 +31,7 @@ static bool write_to(const char *path, const char *format, unsigned number)
         return written;
 }
 
-/* An ordinary user is root in a name space of his own. Without a number there, none makes files. */
+/* An ordinary user is root in a new name space. Without a number there, no user makes files. */
 static bool be_root_apart(void)
 {
         unsigned user = geteuid(), group = getegid();

@@ -141,8 +141,46 @@ static void test_double_free_in_one_array(void **unused)
 }
 
 /*
+ * Objects of two slabs in turn: none follows another one of its part. The first of each finds its
+ * slab full, the last leaves it empty, and a stranger among them changes nothing.
+ */
+static void test_parts_in_turn(void **unused)
+{
+        struct stook_slabs *near = fake_source(5, 2000, 8, false, NULL, NULL);
+        void *o[128], *turn[129], *base;
+        size_t each = near->objects, n = 0;
+        unsigned reports;
+
+        (void)unused;
+        assert_in_range(each, 2, 64);
+        near->min_partial = 0;
+        assert_int_equal(stook_slab_fill(near, 0, 2 * each, o, 0), 2 * each);
+        for (size_t i = 0; i < each - 1; i++) {
+                turn[n++] = o[i];
+                turn[n++] = o[each + i];
+                if (i == 0)
+                        turn[n++] = (char *)o[0] + 1;
+        }
+        stook_slab_drain(near, n, turn);
+        fake_report(&reports);
+        assert_int_equal(reports, 1);
+        assert_int_equal(stook_slabs_objects_out(near), 2);
+        assert_int_equal(stook_slabs_validate(near), 0);
+        assert_int_equal(stook_slabs_count(near), 2);
+        base = base_of(o[0]);
+        turn[0] = o[each - 1];
+        turn[1] = o[0];                                         /* free already */
+        turn[2] = o[2 * each - 1];
+        stook_slab_drain(near, 3, turn);
+        expect("stook: double free" IN_SLAB, o[0], base, TWICE);
+        assert_int_equal(stook_slabs_objects_out(near), 0);
+        assert_int_equal(stook_slabs_count(near), 0);
+        fake_source_end(near);
+}
+
+/*
  * The second free of an object comes when the group with the first is in its slab already: objects
- * of many slabs in between take all places of the table.
+ * of many slabs lie in between.
  */
 static void test_double_free_far_apart(void **unused)
 {
@@ -367,6 +405,7 @@ int main(void)
                 TEST(test_double_free_near),
                 TEST(test_double_free_in_one_array),
                 TEST(test_no_false_alarm),
+                TEST(test_parts_in_turn),
                 TEST(test_double_free_far_apart),
                 TEST(test_slab_is_gone),
                 TEST(test_twice_in_two_groups),
