@@ -40,8 +40,11 @@ def has_memcheck():
 @unittest.skipUnless(has_memcheck(), "no valgrind, or no valgrind/memcheck.h")
 class Memcheck(unittest.TestCase):
     def memcheck(self, *command, options=(), **environment):
-        return run("valgrind", "-q", f"--error-exitcode={REPORTED}", *options, *command,
+        done = run("valgrind", "-q", f"--error-exitcode={REPORTED}", *options, *command,
                    **environment)
+        # It may not understand the debug information of a newer compiler, and says so.
+        done.stderr = re.sub(r"(?m)^(--\d+-- |### |get_Form).*\n", "", done.stderr)
+        return done
 
     def reports_in(self, text):
         """{function of the fault: first line of the report}"""
@@ -138,7 +141,8 @@ class Asan(unittest.TestCase):
             done = self.asan(self.fault, fault)
             self.assertEqual(done.returncode, REPORTED, (fault, done))
             self.assertIn("AddressSanitizer: use-after-poison", done.stderr)
-            self.assertRegex(done.stderr, r"(?m)^    #\d+ .* in %s " % fault.replace("-", "_"))
+            if " in main " in done.stderr:              # it has a symbolizer
+                self.assertIn(" in %s " % fault.replace("-", "_"), done.stderr)
 
     def test_double_free(self):
         done = self.asan(self.fault, "double-free")
