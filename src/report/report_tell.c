@@ -6,43 +6,36 @@
  *     sizes, the bad byte, bytes              (report_body.c)
  *     found here, allocated by, freed by      (report_stack.c), with a line for each frame
  *
- * The text needs more room than a handler's stack has. There are few rooms, each for one report at
- * a time. A report that finds none free has its first line only.
+ * The text needs more room than a handler's stack has. Each report maps a room, and unmaps it. A
+ * report whose room is refused has its first line only.
  * Place: called by report.c; calls os.
- * Concurrency: any thread, any instruction. A room is had by a compare-and-swap, and no call waits
- *  for one. A thread that never returns from a report (a jump out of a handler on top of it, a fork
- *  in another thread) keeps its room.
+ * Concurrency: any thread, any instruction: a room belongs to one call. A thread that never returns
+ *  from a report (a jump out of a handler on top of it, a fork in another thread) leaves its room
+ *  mapped.
  */
 #include <string.h>
 
 #include "os/os.h"
 #include "report/report_inside.h"
 
-#define ROOMS      8                    /* threads at once, and handlers on top; arbitrary */
 #define TEXT_BYTES 16384
+#define ROOM_BYTES (128u << 10)         /* a multiple of every system's page size */
 
 struct room {
-        uint32_t taken;                 /* atomic */
-        char     text[TEXT_BYTES];
+        char text[TEXT_BYTES];
         struct stook_report_stacks stacks;
 };
-static struct room rooms[ROOMS] STOOK_MOSTLY_UNUSED;
+_Static_assert(sizeof(struct room) <= ROOM_BYTES, "a report fits its room");
 
-static struct room *take_room(void)
+static struct room *map_room(void)
 {
-        for (unsigned i = 0; i < ROOMS; i++) {
-                uint32_t none = 0;
+        void *room = stook_os_reserve(ROOM_BYTES, stook_os_page_bytes());
 
-                if (__atomic_compare_exchange_n(&rooms[i].taken, &none, 1, false, __ATOMIC_ACQUIRE,
-                                                __ATOMIC_RELAXED))
-                        return &rooms[i];
+        if (room && !stook_os_commit(room, ROOM_BYTES)) {
+                stook_os_unreserve(room, ROOM_BYTES);
+                room = NULL;
         }
-        return NULL;
-}
-
-static void give_room(struct room *room)
-{
-        __atomic_store_n(&room->taken, 0, __ATOMIC_RELEASE);
+        return room;
 }
 
 /* More than the first line says. */
@@ -134,11 +127,11 @@ void stook_report_tell(const struct stook_report_about *about, const char *line,
         if ((found || stook_report_goes_on()) && !stook_report_may_tell(&left))
                 return;
         if (whole || left || stook_report_wants_json())
-                room = take_room();
+                room = map_room();
         if (!room) {
                 stook_os_write(line, bytes);
                 return;
         }
         tell_in(room, about, line, bytes, left, whole);
-        give_room(room);
+        stook_os_unreserve(room, ROOM_BYTES);
 }

@@ -48,6 +48,31 @@ uint64_t stook_os_clock_ms(void) { return now_ms; }
 
 size_t stook_os_page_bytes(void) { return 4096; }
 
+/* Rooms for reports: how many are mapped, and what the system refuses. */
+static unsigned rooms;
+static bool     refuses_reserve, refuses_commit;
+
+void *stook_os_reserve(size_t bytes, size_t align)
+{
+        void *room = refuses_reserve ? NULL : aligned_alloc(align, bytes);
+
+        rooms += room != NULL;
+        return room;
+}
+
+bool stook_os_commit(void *addr, size_t bytes)
+{
+        memset(addr, 0, bytes);
+        return !refuses_commit;
+}
+
+void stook_os_unreserve(void *addr, size_t bytes)
+{
+        assert_true(bytes && rooms);
+        rooms--;
+        free(addr);
+}
+
 /* Which file may be executed: the command, where the library was configured to be installed. */
 static const char *command;
 static bool secure;
@@ -173,6 +198,24 @@ static void test_parts_left_out(void **unused)
                             PROGRAM);
         stook_report_found(STOOK_FAULT_OBJECTS_LEFT, NULL, CACHE, NULL, 0, "3 still allocated");
         assert_string_equal(written, "stook: objects left (cache objects): 3 still allocated\n");
+}
+
+static void test_without_memory(void **unused)
+{
+        static bool *const refuses[] = { &refuses_reserve, &refuses_commit };
+
+        (void)unused;
+        for (size_t i = 0; i < STOOK_ARRAY_SIZE(refuses); i++) {
+                *refuses[i] = true;
+                stook_report_fault(STOOK_FAULT_FOREIGN, AT(0x10), CACHE, NULL, 0, NULL);
+                *refuses[i] = false;
+                assert_string_equal(written,
+                                    "stook: foreign pointer: pointer 0x10 (cache objects)\n");
+        }
+        stook_report_fault(STOOK_FAULT_FOREIGN, AT(0x10), CACHE, NULL, 0, NULL);
+        assert_string_equal(written,
+                            "stook: foreign pointer: pointer 0x10 (cache objects)\n" PROGRAM);
+        assert_int_equal(rooms, 0);
 }
 
 static void test_long_detail_is_cut(void **unused)
@@ -505,6 +548,7 @@ int main(void)
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup(test_texts, setup),
                 cmocka_unit_test_setup(test_parts_left_out, setup),
+                cmocka_unit_test_setup(test_without_memory, setup),
                 cmocka_unit_test_setup(test_long_detail_is_cut, setup),
                 cmocka_unit_test_setup(test_bytes, setup),
                 cmocka_unit_test_setup(test_bytes_around, setup),
