@@ -44,6 +44,12 @@ void stook_drop_in_free_miss(void *object)
                 stook_foreign_free(object);
 }
 
+void stook_drop_in_free_sized_miss(void *object, size_t size)
+{
+        if (!stook_malloc_free_sized(object, size))
+                stook_foreign_free(object);
+}
+
 void *stook_drop_in_calloc_miss(size_t n, size_t size)
 {
         size_t bytes;

@@ -23,6 +23,7 @@ void stook_hot_free_known(void *object, size_t unused, size_t index_by_8);
  * or a slot that has no room.
  */
 void  stook_drop_in_free_miss(void *object);
+void  stook_drop_in_free_sized_miss(void *object, size_t size);
 void *stook_drop_in_calloc_miss(size_t n, size_t size);
 void *stook_aligned_alloc_miss(size_t align, size_t size);
 void *stook_memalign_miss(size_t align, size_t size);

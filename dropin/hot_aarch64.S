@@ -37,6 +37,7 @@
         .hidden stook_new_nothrow_miss
         .hidden stook_new_array_nothrow_miss
         .hidden stook_drop_in_free_miss
+        .hidden stook_drop_in_free_sized_miss
 
 /* A section from label 1 to label 2 that goes to \miss when aborted; its descriptor is label 3. */
 .macro DESCRIBE miss
@@ -160,17 +161,11 @@
         ret
 .endm
 
-        .text
-        ENTRY malloc
-        ALLOC stook_malloc_miss
-        END malloc
-
-        .hidden stook_hot_object
-        ENTRY stook_hot_object
-        ALLOC stook_malloc_object
-        END stook_hot_object
-
-        ENTRY free
+/*
+ * x0 goes onto main of its cache. x1 stays as it is for \miss. \known: x0 and the cache's index * 8
+ * in x2 have been looked at.
+ */
+.macro FREE miss, known
         adrp x9, stook_range
         add x9, x9, #:lo12:stook_range
         ldp x10, x11, [x9]
@@ -192,11 +187,11 @@
         b.hs 4f                         /* not the start of an object */
         cmp w10, w14
         b.hi 4f                         /* behind the last one */
-.Lknown:                                /* looked at already: x0 and x2 as here */
+\known:
         adrp x12, stook_sections + SLOTS
         ldr x12, [x12, #:lo12:stook_sections + SLOTS]
         add x12, x12, x2, lsl #3        /* a line is 64 bytes */
-        DESCRIBE stook_drop_in_free_miss
+        DESCRIBE \miss
         SLOT
         LOAD
         ldr w16, [x14, #BOUND]
@@ -210,6 +205,20 @@
         add x15, x15, #1
         str x15, [x14]
 2:      ret
+.endm
+
+        .text
+        ENTRY malloc
+        ALLOC stook_malloc_miss
+        END malloc
+
+        .hidden stook_hot_object
+        ENTRY stook_hot_object
+        ALLOC stook_malloc_object
+        END stook_hot_object
+
+        ENTRY free
+        FREE stook_drop_in_free_miss, .Lknown
         END free
 
         .hidden stook_hot_free_known
@@ -266,8 +275,11 @@
         ret
         END posix_memalign
 
+        ENTRY free_sized
+        FREE stook_drop_in_free_sized_miss, .Lsized
+        END free_sized
+
         ALIAS cfree, free
-        ALIAS free_sized, free
         ALIAS free_aligned_sized, free
 
         ENTRY _Znwm
@@ -304,8 +316,8 @@
 
         ALIAS _ZdlPv, free
         ALIAS _ZdaPv, free
-        ALIAS _ZdlPvm, free
-        ALIAS _ZdaPvm, free
+        ALIAS _ZdlPvm, free_sized
+        ALIAS _ZdaPvm, free_sized
         ALIAS _ZdlPvSt11align_val_t, free
         ALIAS _ZdaPvSt11align_val_t, free
         ALIAS _ZdlPvmSt11align_val_t, free

@@ -4,8 +4,8 @@
  * a third more instructions. A section in C returns its result in a variable, and C tests the
  * variable although the section has branched already. An asm goto could jump instead, but gcc 12
  * miscompiles one that has outputs. operator new is malloc with a miss of its own, which knows what
- * the language asks for (new_delete.c). Every delete, and every other name of free, is free itself:
- * size and alignment are not looked at.
+ * the language asks for (new_delete.c). Every delete, and every other name of free, is free itself.
+ * Those with a size have a copy of it whose miss knows the size; no alignment is looked at.
  * Place: misses go to the functions of hot.h, which look at everything again.
  * Invariants: those of <stook/section.h>: rseq_cs is the only field of the kernel's area that is
  *  written; one commit, the last instruction of the section; the signature right before the abort
@@ -46,6 +46,7 @@
         .hidden stook_new_nothrow_miss
         .hidden stook_new_array_nothrow_miss
         .hidden stook_drop_in_free_miss
+        .hidden stook_drop_in_free_sized_miss
 
 /* A section from label 1 to label 2 that goes to \miss when aborted; its descriptor is label 3. */
 .macro DESCRIBE miss
@@ -237,6 +238,78 @@
         .size \name, . - \name
 .endm
 
+/*
+ * rdi goes onto main of its cache; to \full where that has no room. rsi stays as it is for \miss.
+ * \known: rdi and the cache's index * 8 in rdx have been looked at.
+ */
+.macro FREE miss, full, known
+        movq %rdi, %rax
+        subq stook_range(%rip), %rax
+        cmpq 8+stook_range(%rip), %rax
+        jae \miss                               /* NULL and foreign pointers, too */
+        movq 16+stook_range(%rip), %rdx
+        shrq $12, %rax
+        leaq stook_shapes(%rip), %rcx
+        movl %edi, %r8d
+        movq (%rdx,%rax,8), %rax                /* the entry */
+        movq %rax, %rdx
+        shrq $48, %rdx                  /* cache index * 8: bits 48-50 are zero. 0: a miss */
+        shll $12, %eax
+        andl $0xfff, %r8d
+        andl $0x7f000, %eax
+        orl %r8d, %eax                          /* offset in the slab */
+        cmpl %eax, 8(%rcx,%rdx,2)
+        jb \miss                                /* behind the last object */
+        movq (%rcx,%rdx,2), %rcx
+        imulq %rcx, %rax
+        cmpq %rcx, %rax
+        jae \miss                               /* not the start of one */
+\known:
+        DESCRIBE \miss
+        SLOT \miss
+        addq 16+stook_sections(%rip), %r10
+        movq (%r10,%rdx,8), %r9                 /* main: a line is 64 bytes */
+        PUSH \miss, \full
+        ret
+.endm
+
+/*
+ * Main is full. It and a spare that is not change places, and the push is tried once more. rdx: the
+ * cache's index * 8; the line in slot 0 goes on in r9.
+ */
+.macro SWAP_PUSH name, miss
+        .type \name, @function
+        .p2align 6
+\name:
+        .cfi_startproc
+        leaq (,%rdx,8), %r9
+        addq 16+stook_sections(%rip), %r9
+        pushq %rbx
+        .cfi_adjust_cfa_offset 8
+        .cfi_rel_offset %rbx, 0
+        SWAP_BEGIN \name\()_miss
+        movzwl (%rax), %r11d
+        testl %r11d, %r11d
+        jz \name\()_miss                        /* the sheaf without room, too */
+        cmpl BOUND(%rax), %r11d
+        jb \name\()_miss
+        cmpq %rdi, OBJECTS - 8(%rax,%r11,8)
+        je \name\()_miss                        /* free already */
+        movzwl (%rdx), %r11d
+        cmpl BOUND(%rdx), %r11d
+        jae \name\()_miss
+        SWAP_END \miss
+        DESCRIBE \miss
+        SLOT \miss
+        movq (%r10,%r9), %r9
+        PUSH \miss, \miss
+        ret
+\name\()_miss:
+        SWAP_MISS \miss
+        .cfi_endproc
+        .size \name, . - \name
+.endm
+
         .text
         ENTRY malloc
         ALLOC stook_malloc_miss, malloc_swap
@@ -249,70 +322,9 @@
         END stook_hot_object
 
         ENTRY free
-        movq %rdi, %rax
-        subq stook_range(%rip), %rax
-        cmpq 8+stook_range(%rip), %rax
-        jae stook_drop_in_free_miss             /* NULL and foreign pointers, too */
-        movq 16+stook_range(%rip), %rdx
-        shrq $12, %rax
-        leaq stook_shapes(%rip), %rcx
-        movl %edi, %esi
-        movq (%rdx,%rax,8), %rax                /* the entry */
-        movq %rax, %rdx
-        shrq $48, %rdx                  /* cache index * 8: bits 48-50 are zero. 0: a miss */
-        shll $12, %eax
-        andl $0xfff, %esi
-        andl $0x7f000, %eax
-        orl %esi, %eax                          /* offset in the slab */
-        cmpl %eax, 8(%rcx,%rdx,2)
-        jb stook_drop_in_free_miss              /* behind the last object */
-        movq (%rcx,%rdx,2), %rcx
-        imulq %rcx, %rax
-        cmpq %rcx, %rax
-        jae stook_drop_in_free_miss             /* not the start of one */
-.Lknown:                                        /* looked at already: rdi and rdx as here */
-        DESCRIBE stook_drop_in_free_miss
-        SLOT stook_drop_in_free_miss
-        addq 16+stook_sections(%rip), %r10
-        movq (%r10,%rdx,8), %r9                 /* main: a line is 64 bytes */
-        PUSH stook_drop_in_free_miss, free_swap
-        ret
+        FREE stook_drop_in_free_miss, free_swap, .Lknown
         END free
-
-/*
- * Main is full. It and a spare that is not change places, and the push is tried once more. rdx: the
- * cache's index * 8; the line in slot 0 goes on in r9.
- */
-        .type free_swap, @function
-        .p2align 6
-free_swap:
-        .cfi_startproc
-        leaq (,%rdx,8), %r9
-        addq 16+stook_sections(%rip), %r9
-        pushq %rbx
-        .cfi_adjust_cfa_offset 8
-        .cfi_rel_offset %rbx, 0
-        SWAP_BEGIN free_swap_miss
-        movzwl (%rax), %r11d
-        testl %r11d, %r11d
-        jz free_swap_miss                       /* the sheaf without room, too */
-        cmpl BOUND(%rax), %r11d
-        jb free_swap_miss
-        cmpq %rdi, OBJECTS - 8(%rax,%r11,8)
-        je free_swap_miss                       /* free already */
-        movzwl (%rdx), %r11d
-        cmpl BOUND(%rdx), %r11d
-        jae free_swap_miss
-        SWAP_END stook_drop_in_free_miss
-        DESCRIBE stook_drop_in_free_miss
-        SLOT stook_drop_in_free_miss
-        movq (%r10,%r9), %r9
-        PUSH stook_drop_in_free_miss, stook_drop_in_free_miss
-        ret
-free_swap_miss:
-        SWAP_MISS stook_drop_in_free_miss
-        .cfi_endproc
-        .size free_swap, . - free_swap
+        SWAP_PUSH free_swap, stook_drop_in_free_miss
 
         .hidden stook_hot_free_known
         ENTRY stook_hot_free_known
@@ -371,8 +383,13 @@ free_swap_miss:
         ret
         END posix_memalign
 
+        /* The common case is free's; a miss knows the size. */
+        ENTRY free_sized
+        FREE stook_drop_in_free_sized_miss, free_sized_swap, .Lsized
+        END free_sized
+        SWAP_PUSH free_sized_swap, stook_drop_in_free_sized_miss
+
         ALIAS cfree, free
-        ALIAS free_sized, free
         ALIAS free_aligned_sized, free
 
         ENTRY _Znwm
@@ -410,8 +427,8 @@ free_swap_miss:
 
         ALIAS _ZdlPv, free
         ALIAS _ZdaPv, free
-        ALIAS _ZdlPvm, free
-        ALIAS _ZdaPvm, free
+        ALIAS _ZdlPvm, free_sized
+        ALIAS _ZdaPvm, free_sized
         ALIAS _ZdlPvSt11align_val_t, free
         ALIAS _ZdaPvSt11align_val_t, free
         ALIAS _ZdlPvmSt11align_val_t, free
