@@ -109,7 +109,9 @@ __attribute__((noinline)) static int release(void *object, int depth)
 
 int main(void)
 {
-        return release(malloc(100), 3);
+        volatile int done = release(malloc(100), 3);    /* no tail call */
+
+        return done;
 }
 """
 

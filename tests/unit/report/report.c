@@ -35,11 +35,16 @@ uint32_t stook_os_thread_number(void) { return 1235; }
 
 static uintptr_t gone;                  /* from here on memory cannot be read */
 
+/* All of a stack may be read: also what AddressSanitizer keeps from the program. */
+__attribute__((no_sanitize("address")))
 bool stook_os_read_memory(void *to, const void *from, size_t bytes)
 {
+        const volatile char *there = from;
+
         if ((uintptr_t)from + bytes > gone)
                 return false;
-        memcpy(to, from, bytes);
+        for (size_t i = 0; i < bytes; i++)
+                ((volatile char *)to)[i] = there[i];
         return true;
 }
 
