@@ -86,6 +86,13 @@
 #include "base/pair.h"
 #include "base/thread.h"
 
+/* What an uncharge with a push behind it (section_precharge.h) found. */
+enum stook_uncharged {
+        STOOK_UNCHARGED_PUSHED,
+        STOOK_UNCHARGED,                /* but the push missed, or found a double free */
+        STOOK_STILL_CHARGED,            /* nothing changed */
+};
+
 /*
  * How sections find their way; the same in every thread.
  *   area   bytes from the thread record to the kernel's area, where the kernel writes the index at

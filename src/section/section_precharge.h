@@ -10,12 +10,6 @@
 
 #include "section/section_hot.h"
 
-enum stook_uncharged {
-        STOOK_UNCHARGED_PUSHED,
-        STOOK_UNCHARGED,                /* but the push missed, or found a double free */
-        STOOK_STILL_CHARGED,            /* nothing changed */
-};
-
 #if defined(__x86_64__)
 #include "section/section_x86_64.h"
 #elif defined(__aarch64__)
