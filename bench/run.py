@@ -103,8 +103,14 @@ def print_list():
     say(f"\npeers: {', '.join(known_peers())}; beside {OURS} and {PLAIN}, which always take part")
 
 
+class Parser(argparse.ArgumentParser):
+    def error(self, message):
+        self.exit(2, f"{self.prog}: {message} (see stook bench --help)\n" if message.startswith(
+            ("unrecognized", "argument ", "ambiguous")) else f"{self.prog}: {message}\n")
+
+
 def parser_of():
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="stook bench", description="Measure Stook beside other allocators.")
     add = parser.add_argument
     add("--suite", metavar="NAMES", help=f"suites, with commas: {', '.join(suites.SUITES)} (all)")
@@ -143,6 +149,8 @@ def arguments():
     asked = parser.parse_args()
     asked.suite, asked.only = words(asked.suite), words(asked.only)
     asked.installed = asked.build is None and asked.drop_in is not None
+    if asked.build and not asked.build.is_dir():
+        parser.error(f"--build {asked.build}: no such folder")
     asked.build = (asked.build or HERE.parent / "build").resolve()
     if asked.pairs is None:
         asked.pairs = standard_pairs(asked)
@@ -232,10 +240,28 @@ def session(parser, asked):
             "results": results}
 
 
+def place_of_results(parser, asked):
+    """The file for the results; where it cannot be written that is said before minutes pass."""
+    stamp = datetime.datetime.now().strftime("%Y%m%d-%H%M%S")
+    folder = pathlib.Path.cwd() if asked.installed else HERE / "results"
+    out = asked.out or folder / f"{stamp}.json"
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        was_there = out.exists()
+        with out.open("a"):
+            pass
+        if not was_there:
+            out.unlink()
+    except OSError as why:
+        parser.error(f"{out}: {why.strerror}")
+    return out
+
+
 def run_and_write(parser, asked):
     old = load(parser, asked.compare[0]) if asked.compare else None
     if old and not (asked.only or asked.suite):
         asked.names = [name for name in old["results"] if name in suites.ALL] or asked.names
+    out = place_of_results(parser, asked)
     results = session(parser, asked)
     if results["figures"]:
         say("Figures (ratios of neighbouring runs; "
@@ -243,11 +269,10 @@ def run_and_write(parser, asked):
         print_table(verdict_rows(results["figures"]), 10)
         say()
     workloads.print_summary(results, say)
-    stamp = datetime.datetime.now().strftime("%Y%m%d-%H%M%S")
-    folder = pathlib.Path.cwd() if asked.installed else HERE / "results"
-    out = asked.out or folder / f"{stamp}.json"
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(json.dumps(results, indent=1))
+    try:
+        out.write_text(json.dumps(results, indent=1))
+    except OSError as why:
+        parser.error(f"{out}: {why.strerror}")
     picture = out.with_suffix(".svg")
     why_not = plot.draw(results["results"], picture)
     say(f"\nresults: {out}" + (f" (no picture: {why_not})" if why_not else f", picture: {picture}"))

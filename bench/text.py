@@ -19,15 +19,23 @@ def say(text=""):
 
 def end_quietly(program):
     """Runs it; where standard output is a pipe that its reader closed (`| head`), ends as SIGPIPE
-    would end it."""
+    would end it. Output that cannot be written, and an interrupt (Ctrl-C), are told in a line."""
     try:
         status = program()
         sys.stdout.flush()
         return status
-    except BrokenPipeError:
+    except OSError as why:
+        if why.filename is not None:
+            raise
         # At its end Python flushes standard output once more.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 128 + signal.SIGPIPE
+        if isinstance(why, BrokenPipeError):
+            return 128 + signal.SIGPIPE
+        print(f"standard output: {why.strerror}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("\ninterrupted", file=sys.stderr)
+        return 128 + signal.SIGINT
 
 
 def number(value):

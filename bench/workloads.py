@@ -7,6 +7,7 @@ neighbouring runs; interval.py decides what may be said.
 Place: run.py prints the sum of it, report.py and page.py tell all.
 """
 
+import math
 import re
 
 from contenders import OURS
@@ -81,7 +82,9 @@ class Side:
 
     def cost_bounds(self):
         low, high = self.ratio["low"], self.ratio["high"]
-        return (1 / high if high else 0, 1 / low if low else 0) if self.higher else (low, high)
+        if not self.higher:
+            return low, high
+        return 1 / high, 1 / low if low else math.inf   # the median is above 0, and so is high
 
 
 class Workload:

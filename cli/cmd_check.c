@@ -254,5 +254,5 @@ int cmd_check(int argc, char **argv)
                 heap_free(&h);
         }
         target_close(&t);
-        return status;
+        return option_printed("check", status);
 }

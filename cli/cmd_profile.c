@@ -15,6 +15,7 @@
 #include "on_drop_in.h"
 #include "option_text.h"
 #include "pprof_read.h"
+#include "plain_text.h"
 #include "symbols.h"
 #include "table.h"
 
@@ -374,7 +375,7 @@ static void release(struct session *s)
 int cmd_profile(int argc, char **argv)
 {
         struct session s = { .symbols = NULL };
-        char message[PATH_MAX + 100];
+        char message[PATH_MAX + 100], plain[4 * sizeof message];
         int status = parse(argc, argv, &s.options);
 
         if (status >= 0)
@@ -382,7 +383,8 @@ int cmd_profile(int argc, char **argv)
         if (pprof_read(&s.profile, s.options.path, message, sizeof message)) {
                 status = show(&s);
         } else {
-                fprintf(stderr, "stook profile: %s\n", message);
+                fprintf(stderr, "stook profile: %s\n",
+                        plain_text(message, plain, sizeof plain));
                 status = STATUS_CANNOT;
         }
         release(&s);

@@ -118,7 +118,7 @@ static void say_result(const char *path, const struct on_drop_in *on)
                         ": the program never came to the drop-in, or ended before it wrote");
 }
 
-static int record(const struct options *o, const char *path, struct on_drop_in *on)
+static int record(const struct options *o, const char *path, bool is_new, struct on_drop_in *on)
 {
         char variable[PATH_MAX + 16], *variables[] = { variable, NULL };
         struct run_request request = { .argv = o->program, .variables = variables };
@@ -135,8 +135,11 @@ static int record(const struct options *o, const char *path, struct on_drop_in *
                 fprintf(stderr, "stook: cannot run %s: %s\n", o->program[0], strerror(-error));
                 return STATUS_CANNOT;
         }
-        if (result.exec_errno)
+        if (result.exec_errno) {
+                if (is_new)
+                        unlink(path);
                 return say_unrunnable(o->program[0], result.exec_errno);
+        }
         say_crash(name_of_program(o->program[0]), &result);
         say_result(path, on);
         return result.status;
@@ -148,15 +151,19 @@ int cmd_record(int argc, char **argv)
         struct on_drop_in on = { .preload = NULL };
         int status = parse(argc, argv, &o);
         char *path = NULL;
+        bool is_new;
 
         if (status >= 0)
                 return status;
         if (o.text)
                 return trace_print(o.text, stdout, "stook record");
         run_program_ignore_file_size();
-        status = make_file(o.out ? o.out : FILE_DEFAULT, &path);
+        if (!o.out)
+                o.out = FILE_DEFAULT;
+        is_new = access(o.out, F_OK) != 0;
+        status = make_file(o.out, &path);
         if (!status)
-                status = record(&o, path, &on);
+                status = record(&o, path, is_new, &on);
         free(on.preload);
         free(path);
         return status;

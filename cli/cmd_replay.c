@@ -13,6 +13,7 @@
 #include <stook/stook.h>
 #include "commands.h"
 #include "option_text.h"
+#include "plain_text.h"
 #include "replay_print.h"
 
 #define SWEEP_MAX     32                /* values; arbitrary */
@@ -305,7 +306,7 @@ int cmd_replay(int argc, char **argv)
 {
         struct replay_list list;
         struct options o;
-        char message[PATH_MAX + 200];
+        char message[PATH_MAX + 200], plain[4 * sizeof message];
         int status = parse(argc, argv, &o);
 
         if (status >= 0) {
@@ -313,7 +314,8 @@ int cmd_replay(int argc, char **argv)
                 return status;
         }
         if (!replay_list_read(&list, o.path, message, sizeof message)) {
-                fprintf(stderr, "stook replay: %s\n", message);
+                fprintf(stderr, "stook replay: %s\n",
+                        plain_text(message, plain, sizeof plain));
                 free(o.sweep_text);
                 return STATUS_CANNOT;
         }

@@ -305,5 +305,5 @@ int cmd_tune(int argc, char **argv)
         if (!status)
                 status = show(&o, &t, l);
         target_close(&t);
-        return status;
+        return status ? status : option_printed("tune", 0);
 }

@@ -2,7 +2,6 @@
  * Purpose: the stook command: finds the subcommand and hands over.
  * Exit status: the subcommand's; 2: could not do what was asked.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 #include <stook/version.h>
 #include "against.h"
 #include "commands.h"
+#include "option_text.h"
 
 static const struct command {
         const char *name;
@@ -41,15 +41,6 @@ static void print_help(FILE *out)
               "\n`stook COMMAND --help` explains a command.\n", out);
 }
 
-/* A status, unless what was printed did not get out. */
-static int printed(void)
-{
-        if (!fflush(stdout) && !ferror(stdout))
-                return 0;
-        fprintf(stderr, "stook: standard output: %s\n", strerror(errno));
-        return STATUS_CANNOT;
-}
-
 /*
  * No file of ours may get the number of a standard one that is closed, or messages would be written
  * into it. What takes the place fails as a closed one does, and is closed for the program.
@@ -79,11 +70,11 @@ int main(int argc, char **argv)
         }
         if (!strcmp(name, "--help") || !strcmp(name, "-h") || !strcmp(name, "help")) {
                 print_help(stdout);
-                return printed();
+                return option_printed(NULL, 0);
         }
         if (!strcmp(name, "--version")) {
                 puts("stook " STOOK_VERSION);
-                return printed();
+                return option_printed(NULL, 0);
         }
         for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
                 if (!strcmp(name, commands[i].name))

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include "commands.h"
 #include "option_text.h"
 
@@ -42,7 +43,16 @@ int option_help(const char *usage, const char *help)
 {
         fputs(usage, stdout);
         fputs(help, stdout);
-        return 0;
+        return option_printed(NULL, 0);
+}
+
+int option_printed(const char *command, int status)
+{
+        if (!fflush(stdout) && !ferror(stdout))
+                return status;
+        fprintf(stderr, "stook%s%s: standard output: %s\n", command ? " " : "",
+                command ? command : "", strerror(errno));
+        return STATUS_CANNOT;
 }
 
 const char *option_process(const char *command, int argc, char **argv, const char *usage)

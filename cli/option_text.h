@@ -17,8 +17,10 @@ int option_refuse(const char *command, int answer, char **argv, const char *usag
 /* Arguments that make no sense: why, as for printf, and the usage. Return: STATUS_CANNOT. */
 int option_misused(const char *command, const char *usage, const char *format, ...)
         __attribute__((format(printf, 3, 4)));
-/* What the command shows when asked for it. Return: 0, the exit status. */
+/* What the command shows when asked for it. Return: the exit status. */
 int option_help(const char *usage, const char *help);
+/* After all was printed. Return: @status; or STATUS_CANNOT, and said: it did not all get out. */
+int option_printed(const char *command, int status);
 
 /* The only argument behind the options, a process. NULL, and said: there are none, or several. */
 const char *option_process(const char *command, int argc, char **argv, const char *usage);

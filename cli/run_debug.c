@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #define LETTERS "FZPUTAOfzputao"
+#define SIGNAL_MOST 64
 
 static const char *skip_digits(const char *c)
 {
@@ -91,20 +92,19 @@ bool run_debug_is_profile(const char *text)
         if (!n || !strncmp(text, "--", 2))
                 return false;
         for (text += n; *text == ',';) {
+                bool is_signal = !strncmp(++text, "signal=", 7);
                 const char *digits;
 
-                if (!strncmp(++text, "interval=", 9))
-                        text += 9;
-                else if (!strncmp(text, "signal=", 7))
-                        text += 7;
-                else
+                if (!is_signal && strncmp(text, "interval=", 9))
                         return false;
-                digits = text;
+                digits = text += is_signal ? 7 : 9;
                 text = skip_digits(text);
                 if (text == digits || text - digits > 12 ||
                     strspn(digits, "0") == (size_t)(text - digits))
                         return false;
-                text += *text && strchr("KM", *text);
+                if (is_signal && atol(digits) > SIGNAL_MOST)
+                        return false;
+                text += !is_signal && *text && strchr("KM", *text);
         }
         return !*text;
 }

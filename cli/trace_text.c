@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <string.h>
 #include "commands.h"
+#include "plain_text.h"
 #include "trace_read.h"
 #include "trace_text.h"
 
@@ -55,24 +56,25 @@ static void print_end(const struct trace *trace, FILE *out)
 
 int trace_print(const char *path, FILE *out, const char *command)
 {
-        char message[PATH_MAX + 200];
+        char message[PATH_MAX + 200], plain[4 * sizeof message];
         struct trace *trace = trace_open(path, message, sizeof message);
         struct trace_event event;
         int got;
 
         if (!trace) {
-                fprintf(stderr, "%s: %s\n", command, message);
+                fprintf(stderr, "%s: %s\n", command, plain_text(message, plain, sizeof plain));
                 return STATUS_CANNOT;
         }
         print_head(trace, out);
         while ((got = trace_next(trace, &event)) > 0 && !ferror(out))
                 print_event(trace, &event, out);
         if (got < 0)
-                fprintf(stderr, "%s: %s\n", command, trace_message(trace));
+                fprintf(stderr, "%s: %s\n", command,
+                        plain_text(trace_message(trace), plain, sizeof plain));
         else
                 print_end(trace, out);
         trace_close(trace);
-        if (!got && (fflush(out) || ferror(out))) {
+        if (got >= 0 && (fflush(out) || ferror(out))) {
                 fprintf(stderr, "%s: output: %s\n", command, strerror(errno));
                 got = -1;
         }

@@ -1,10 +1,11 @@
 /*
  * Purpose: operator new of C++ where the common case does not hold, in C: the drop-in needs no C++
  * library. (Left to the C++ library new would work, too, by calling malloc: slower by two calls.)
- * Every operator delete is free (hot_x86_64.S, hot_aarch64.S).
+ * Every operator delete is free, or free_sized (hot_x86_64.S, hot_aarch64.S).
  * Place: called by the hot paths; failures go to the next definition (foreign.c).
  * Invariants:
- *  I1 a sized or aligned delete frees by the pointer alone: programs get the size wrong.
+ *  I1 a sized or aligned delete goes by the pointer alone: programs get the size wrong. Debug mode
+ *     F reports one that names another size.
  *  I2 a throwing new never returns NULL. An exception of the next definition passes through frames
  *     of this file and of foreign.c, which hold nothing: both are compiled with unwind tables.
  */

@@ -85,12 +85,17 @@ static void write_profile(const char *path)
 {
         char text[PATH_BYTES + 100];
         int error = stook_profile_write_to(path);
+        size_t n;
 
         if (!error)
                 return;
-        stook_os_write(text, stook_report_format(text, sizeof text,
-                                                 "stook: %s: no heap profile: error %u\n", path,
-                                                 (uint64_t)-error));
+        if (error == -EEXIST)
+                n = stook_report_format(text, sizeof text, "stook: %s: no heap profile: it is "
+                                        "there, and is no regular file\n", path);
+        else
+                n = stook_report_format(text, sizeof text, "stook: %s: no heap profile: error "
+                                        "%u\n", path, (uint64_t)-error);
+        stook_os_write(text, n);
 }
 
 /* FILE.1, FILE.2, ... */

@@ -349,7 +349,7 @@ static void *large_resize(struct stook_span *span, size_t size)
 #define STOOK_HARDEN_LARGE \
         (STOOK_HARDEN_GUARD | STOOK_HARDEN_ZERO_FREE | STOOK_HARDEN_ZERO_ALLOC)
 
-static void *large_stays(struct stook_span *span, size_t size)
+void *stook_large_stays(struct stook_span *span, size_t size)
 {
         if (STOOK_UNLIKELY(stook_large_debug) && !stook_large_debug_resize(span, size))
                 return NULL;
@@ -363,10 +363,10 @@ static void *large_replace(struct stook_span *span, size_t size)
         size_t bytes = stook_large_usable(span);
 
         if (size <= bytes && !is_worth_shrinking(bytes, size))
-                return large_stays(span, size);
+                return stook_large_stays(span, size);
         other = stook_large_alloc(1, size, 0);
         if (!other)
-                return size <= bytes ? large_stays(span, size) : NULL;
+                return size <= bytes ? stook_large_stays(span, size) : NULL;
         memcpy(other, object, size < bytes ? size : bytes);
         stook_large_free(object, 0);
         return other;

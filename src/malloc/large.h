@@ -35,5 +35,10 @@ bool stook_large_free_sized(void *object, size_t size);
  * changed.
  */
 void *stook_large_resize(struct stook_span *span, size_t size);
+/*
+ * Where there is no memory for less: the object stays, of a size that it holds. NULL: it was at
+ * fault.
+ */
+void *stook_large_stays(struct stook_span *span, size_t size);
 
 #endif

@@ -91,7 +91,7 @@ static void *resize_large(struct stook_span *span, void *object, size_t size, si
 
         void *other = resize_by_copy(object, size, size);
 
-        return other ? other : object;                                  /* I1 */
+        return other ? other : stook_large_stays(span, size);           /* I1 */
 }
 
 /*

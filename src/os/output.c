@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "os/os.h"
 #include "os/system_call.h"
@@ -50,10 +51,26 @@ static bool make_paths(struct stook_output *o, const char *path)
         return true;
 }
 
+/* Its name would go to the new file: a device, a pipe or a link that is there stays what it is. */
+static bool may_be_replaced(const char *path)
+{
+        struct stat st;
+        bool there = !lstat(path, &st);
+
+        return !there || S_ISREG(st.st_mode);
+}
+
 int stook_output_begin(struct stook_output *o, const char *path)
 {
+        int before = errno;
+        bool may;
+
         if (!make_paths(o, path))
                 return -ENAMETOOLONG;
+        may = may_be_replaced(o->path);
+        errno = before;
+        if (!may)
+                return -EEXIST;
         o->bytes = 0;
         o->error = 0;
         o->fd = (int)stook_call(SYS_openat, AT_FDCWD, o->temporary,

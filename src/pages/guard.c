@@ -12,23 +12,32 @@
  *  I1 the cut is complete before a page loses its access. So a child of a fork that does not have
  *     this thread never finds such a page in a free span.
  *  I2 a page that does not get its access back is never given: its span stays taken for ever.
+ *  I3 at most GUARDED_MOST spans have guards at a time. A process may have so many mappings
+ *     (vm.max_map_count, 65530). At the end of them not only guards are refused: the program cannot
+ *     map a file or start a thread, and a range cannot grow.
  * A span with a mapping of its own (above 32 MiB) is not cut. It gets one page of reserved address
  * space behind it, which has no access either; what lies before it is not known.
  * Concurrency: the spans are the caller's.
- * Failure: the system lets a process have so many mappings (vm.max_map_count, 65530), and each
- *  guard makes up to two more. Where it refuses, the span has no guards and serves as well. That is
- *  counted, and said once.
+ * Failure: beyond I3, or where the system refuses, the span has no guards and serves as well. That
+ *  is counted, and said once.
  */
 #include "os/os.h"
 #include "pages/meta.h"
 #include "pages/pagemap.h"
 #include "pages/pages_node.h"
 
-static uint64_t refused;                /* atomic: guards that the system refused */
+/*
+ * I3. A span makes four mappings more at most: its own, both guards, and free memory beside it,
+ * which was written and does not merge any more. So half of them are left to the program.
+ */
+#define GUARDED_MOST 8192
+
+static uint64_t refused;                /* atomic: pages that are no guards and should be */
+static uint32_t guarded;                /* atomic: spans with guards: I3 */
 
 static STOOK_COLD void count_refused(void)
 {
-        static const char words[] = "stook: the system refuses guard pages (vm.max_map_count); "
+        static const char words[] = "stook: no more guard pages (vm.max_map_count); "
                                     "further large objects may have none\n";
 
         if (!__atomic_fetch_add(&refused, 1, __ATOMIC_RELAXED))
@@ -62,6 +71,20 @@ static struct stook_span *cut_three(struct stook_span *whole, size_t lead, size_
         return middle;
 }
 
+/* I3. */
+static bool count_guarded(void)
+{
+        if (__atomic_add_fetch(&guarded, 1, __ATOMIC_RELAXED) <= GUARDED_MOST)
+                return true;
+        __atomic_fetch_sub(&guarded, 1, __ATOMIC_RELAXED);
+        return false;
+}
+
+static void uncount_guarded(void)
+{
+        __atomic_fetch_sub(&guarded, 1, __ATOMIC_RELAXED);
+}
+
 /* NULL: no memory. */
 static struct stook_span *take_cut(unsigned node, size_t lead, size_t bytes, size_t align)
 {
@@ -88,13 +111,21 @@ static struct stook_span *take_cut(unsigned node, size_t lead, size_t bytes, siz
 struct stook_span *stook_span_take_guarded(unsigned node, size_t bytes, size_t align)
 {
         size_t page = stook_os_page_bytes(), lead = align > page ? align : page;
+        struct stook_span *span;
 
         if (!bytes || bytes > PTRDIFF_MAX - lead - 2 * page)
                 return NULL;
         bytes = (bytes + page - 1) & ~(page - 1);
-        if (lead + bytes + page <= STOOK_SPAN_OWN_MAPPING)
-                return take_cut(node, lead, bytes, align);
-        return stook_own_take(&stook_pages_nodes[node], bytes, lead, page);
+        if (lead + bytes + page > STOOK_SPAN_OWN_MAPPING)
+                return stook_own_take(&stook_pages_nodes[node], bytes, lead, page);
+        if (!count_guarded()) {
+                count_refused();
+                return stook_span_take(node, bytes, align);
+        }
+        span = take_cut(node, lead, bytes, align);
+        if (!span)
+                uncount_guarded();
+        return span;
 }
 
 static void give_open(struct stook_span *span, uintptr_t page)
@@ -117,4 +148,5 @@ void stook_span_give_guarded(struct stook_span *span)
         give_open(front, span->start - page);
         give_open(behind, span->start + span->bytes);
         stook_span_give(span);
+        uncount_guarded();
 }

@@ -162,7 +162,7 @@ struct stook_span *stook_span_move(struct stook_span *span, size_t bytes);
  */
 struct stook_span *stook_span_take_guarded(unsigned node, size_t bytes, size_t align);
 void stook_span_give_guarded(struct stook_span *span);
-/* Pages that the system did not protect. */
+/* Pages that should be guards and are none. */
 uint64_t stook_guards_refused(void);
 
 /* Writable memory that reads as zeros needs no memset. */

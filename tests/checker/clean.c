@@ -134,6 +134,18 @@ static void *sizes(void *seed)
         return NULL;
 }
 
+/* From here on the policy of huge pages looks whether memory was written. */
+static void many_large(void)
+{
+        enum { MANY = 60 };
+        static char *objects[MANY];
+
+        for (unsigned i = 0; i < MANY; i++)
+                CHECK(objects[i] = stook_malloc(((size_t)1 << 20) - 8));
+        for (unsigned i = 0; i < MANY; i++)
+                stook_free(objects[i]);
+}
+
 /* ---- caches ---- */
 
 static void construct(void *object, void *data)
@@ -285,6 +297,7 @@ int main(void)
         CHECK(!pthread_create(&thread, NULL, sizes, (void *)1));
         sizes((void *)2);
         CHECK(!pthread_join(thread, NULL));
+        many_large();
         constructed();
         type_stable();
         freed_by_rcu(0);

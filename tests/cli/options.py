@@ -29,8 +29,8 @@ class Options(unittest.TestCase):
 
     def test_output_that_cannot_be_written(self):
         with open("/dev/full", "w") as full:
-            for option in ("--help", "--version"):
-                done = subprocess.run([STOOK, option], stdout=full, stderr=subprocess.PIPE,
+            for words in (["--help"], ["--version"], ["run", "--help"], ["check", "--help"]):
+                done = subprocess.run([STOOK, *words], stdout=full, stderr=subprocess.PIPE,
                                       text=True)
                 self.assertEqual(done.returncode, 2)
                 self.assertIn("No space left", done.stderr)

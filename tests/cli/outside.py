@@ -289,6 +289,11 @@ class Inspect(s.Compiled):
             done = s.stook("check", p.pid)
             self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
             self.assertIn(": sound: ", done.stdout)
+            with open("/dev/full", "w") as full:
+                done = subprocess.run([s.STOOK, "check", str(p.pid)], stdout=full,
+                                      stderr=subprocess.PIPE, text=True)
+            self.assertEqual((done.returncode, done.stderr),
+                             (2, "stook check: standard output: No space left on device\n"))
             address = int(p.said[0], 16)
             self.assertTrue(self.overwrite(p.pid, address.to_bytes(8, "little"),
                                            (address + 8).to_bytes(8, "little")))

@@ -6,6 +6,7 @@ import gzip
 import os
 import random
 import signal
+import stat
 import subprocess
 import unittest
 import xml.etree.ElementTree
@@ -302,6 +303,8 @@ int main(void)
         self.assertEqual((done.returncode, done.stderr),
                          (0, "stook: /no/x: no heap profile: error 2\n"))
         for args, says in ((["x", "--", "true"], None), (["x,speed=1", "true"], "--profile takes"),
+                           (["x,signal=65", "true"], "--profile takes"),
+                           (["x,signal=1K", "true"], "--profile takes"),
                            (["x", "--repeat", "2", "true"], "--profile is for one run")):
             done = stook("run", "--profile", *args, cwd=self.folder)
             self.assertEqual(done.returncode, 2 if says else 0)
@@ -314,6 +317,25 @@ int main(void)
             done = stook("profile", *args)
             self.assertEqual(done.returncode, 2)
             self.assertTrue(done.stderr.startswith("stook profile: " + says), done.stderr)
+        self.assertEqual(stook("profile", "/no/a\n\33[1m").stderr,
+                         "stook profile: /no/a\\x0a\\x1b[1m: No such file or directory\n")
+
+    def test_only_files_are_replaced(self):
+        """A new file takes a file's name, but never that of a device, a pipe or a link."""
+        target, link, fifo = self.path("target"), self.path("link"), self.path("fifo")
+        with open(target, "w") as f:
+            f.write("old")
+        os.symlink(target, link)
+        os.mkfifo(fifo)
+        for path in (link, fifo):
+            done = stook("run", "--profile", path, "--", "true")
+            self.assertEqual((done.returncode, done.stderr),
+                             (0, f"stook: {path}: no heap profile: it is there, and is no regular "
+                              "file\n"))
+        self.assertTrue(os.path.islink(link) and stat.S_ISFIFO(os.lstat(fifo).st_mode))
+        self.assertEqual([n for n in os.listdir(self.folder) if ".part-" in n], [])
+        self.assertEqual(stook("run", "--profile", target, "--", "true").returncode, 0)
+        self.assertEqual(stook("profile", target).returncode, 0)
 
     def test_damage(self):
         """Random changes: status 0 or 2, and one line."""

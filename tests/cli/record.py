@@ -363,8 +363,9 @@ int main(void)
             done = stook("record", *args)
             self.assertEqual((done.returncode, done.stderr.splitlines()[0]),
                              (2, "stook record: " + says))
-        self.assertEqual(stook("record", "-o", os.path.join(self.folder, "x"), "--",
-                               "/nonexistent").returncode, 127)
+        path = os.path.join(self.folder, "x")
+        self.assertEqual(stook("record", "-o", path, "--", "/nonexistent").returncode, 127)
+        self.assertFalse(os.path.exists(path))
 
 
 if __name__ == "__main__":

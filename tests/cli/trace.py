@@ -4,10 +4,11 @@ number of its own; a trace that was cut is read up to there; damage is one line 
 exit status 2, and never a crash, whichever byte is wrong."""
 import os
 import random
+import subprocess
 import tempfile
 import unittest
 
-from stook import main, stook
+from stook import STOOK, main, stook
 from trace_file import Block, HEAD
 
 
@@ -121,6 +122,18 @@ class Trace(unittest.TestCase):
     def test_names(self):
         """Control characters of a name reach no terminal."""
         self.assertIn(" c?[2J", self.lines(Block().cache(1, "c\x1b[2J").alloc(1, 8, 1))[0])
+
+    def test_no_room(self):
+        """The text is more than the buffer of standard output."""
+        block = Block().cache(1, "c")
+        for i in range(2000):
+            block.alloc(i, i * 64, 1)
+        self.print_out(block)
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([STOOK, "record", "--text", self.path], stdout=full,
+                                  stderr=subprocess.PIPE, text=True)
+        self.assertEqual((done.returncode, done.stderr),
+                         (2, "stook record: output: No space left on device\n"))
 
     def test_no_file(self):
         self.assertEqual(stook("record", "--text", "/nonexistent").stderr,

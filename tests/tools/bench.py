@@ -227,6 +227,16 @@ class Workloads(unittest.TestCase):
         low, high = more_is_better.time.cost_bounds()
         self.assertLessEqual(low, high)
 
+    def test_a_rate_may_have_been_nothing(self):
+        """Where more is better, a round of 0 has no bound above, and pages can be drawn."""
+        results = session(n=6)
+        rates = results["results"]["prodcons"]["stook"]["64 objects_per_cpu_us"]
+        rates[0] = rates[1] = 0
+        found = {w.name(): w for w in workloads.all_of(results)}["prodcons 64"].time
+        self.assertEqual(found.cost_bounds()[1], math.inf)
+        self.assertIn(".. inf |", report.markdown([("one", results)]))
+        self.assertIn("prodcons 64", page.html([("one", results), ("two", results)]))
+
     def test_few_rounds_say_nothing(self):
         self.assertEqual({w.time.says for w in workloads.all_of(session(n=5))},
                          {interval.NO_DIFFERENCE})
@@ -407,11 +417,20 @@ class Command(unittest.TestCase):
                           ["--compare", folder / "newer.json", folder / "good.json"],
                           ["--compare", "a", "b", "c"], ["--report", folder / "x.html"],
                           ["--report", folder / "x.pdf", folder / "good.json"],
-                          ["--report", folder / "no" / "x.html", folder / "good.json"]):
+                          ["--report", folder / "no" / "x.html", folder / "good.json"],
+                          ["--build", folder / "none"], ["--walk"],
+                          ["--build", folder, "--out", folder / "good.json" / "x.json"]):
                 done = self.bench(*words)
                 self.assertEqual(done.returncode, 2, words)
-                self.assertRegex(done.stderr.splitlines()[-1], "^stook bench: error: .", words)
+                self.assertRegex(done.stderr, "^stook bench: .*\n$", words)
                 self.assertNotIn("Traceback", done.stderr)
+
+    def test_output_that_cannot_be_written(self):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([sys.executable, "-B", BENCH / "run.py", "--list"], stdout=full,
+                                  stderr=subprocess.PIPE, text=True, timeout=100)
+        self.assertEqual((done.returncode, done.stderr),
+                         (2, "standard output: No space left on device\n"))
 
     def test_pages_are_written(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
+#include <stook/debug.h>
 #include <stook/stook.h>
 
 #include "cache/cache.h"
@@ -161,6 +162,34 @@ static void frees_of_what_is_free(void **state)
         expect(STOOK_FAULT_WRONG_SIZE);
 }
 
+/* Of any size: it is at most that large from then on, wherever it lies. */
+static void shrinking_without_memory(void **state)
+{
+        static const size_t sizes[][2] = {
+                { 1000, 100 }, { 40000, 530 }, { 200000, 530 }, { 5000000, 140000 },
+        };
+
+        const struct stook_fail_terms all = {
+                .terms_size = sizeof(all), .interval = 1, .probability = 100, .times = -1,
+        };
+
+        (void)state;
+        for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+                char *object = stook_malloc(sizes[i][0]);
+                size_t size = sizes[i][1];
+
+                assert_non_null(object);
+                assert_int_equal(stook_set_fail(&all), 0);
+                object = stook_realloc(object, size);
+                assert_int_equal(stook_set_fail(NULL), 0);
+                assert_non_null(object);
+                assert_int_equal(stook_usable_size(object), size);
+                memset(object, 1, size);
+                stook_free_sized(object, size);
+        }
+        assert_int_equal(reports, 0);
+}
+
 static void objects_of_groups(void **state)
 {
         struct stook_group *group = stook_group_create("debugged", NULL, 1 << 20), *before;
@@ -199,6 +228,7 @@ int main(void)
                 cmocka_unit_test(another_size),
                 cmocka_unit_test(an_overrun_by_one_byte),
                 cmocka_unit_test(frees_of_what_is_free),
+                cmocka_unit_test(shrinking_without_memory),
                 cmocka_unit_test(objects_of_groups),
         };
 

@@ -145,9 +145,35 @@ static void a_child_frees_what_its_parent_guarded(void **state)
         stook_free(object);
 }
 
+/* Far fewer than the mappings of a process: it needs some, and the pages do. */
+static void there_are_so_many(void **state)
+{
+        enum { MOST = 8192, MORE = 100 };
+        static char *objects[MOST + MORE];
+        size_t size = STOOK_CLASS_MAX + 1;
+
+        (void)state;
+        for (int i = 0; i < MOST + MORE; i++)
+                assert_non_null(objects[i] = stook_malloc(size));
+        assert_false(is_readable(objects[MOST - 1] - 1));
+        assert_int_equal(stook_guards_refused(), MORE);
+        assert_true(is_readable(objects[MOST] + stook_usable_size(objects[MOST]) - 1));
+        for (int i = MOST; i < MOST + MORE; i++)
+                stook_free(objects[i]);
+        /* One less makes room for one. */
+        stook_free(objects[0]);
+        objects[0] = stook_malloc(size);
+        expect_guarded(objects[0], size);
+        assert_int_equal(stook_guards_refused(), MORE);
+        for (int i = 0; i < MOST; i++)
+                stook_free(objects[i]);
+        assert_int_equal(stook_pages_validate(NULL), 0);
+}
+
 /* Last: it counts refusals. */
 static void objects_serve_without_guards(void **state)
 {
+        uint64_t before = stook_guards_refused();
         char *object, *other;
 
         (void)state;
@@ -157,7 +183,7 @@ static void objects_serve_without_guards(void **state)
         stook_inject.close_fail_from = 0;
         assert_non_null(object);
         assert_non_null(other);
-        assert_int_equal(stook_guards_refused(), 3);
+        assert_int_equal(stook_guards_refused(), before + 3);
         assert_false(is_readable(object - 1));
         memset(object, 1, 300000);
         memset(other, 1, 300000);
@@ -178,6 +204,7 @@ int main(void)
                 cmocka_unit_test(objects_that_change_size_have_guards),
                 cmocka_unit_test(pages_serve_again),
                 cmocka_unit_test(a_child_frees_what_its_parent_guarded),
+                cmocka_unit_test(there_are_so_many),
                 cmocka_unit_test(objects_serve_without_guards),
         };
 
