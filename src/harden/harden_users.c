@@ -10,6 +10,9 @@
  * Concurrency: M1: the release of a pointer in a step pairs with the acquire of the next walk: the
  *  memory behind it reads as zeros. A thread that loses the race for a pointer leaves its memory
  *  unused.
+ *  A bit is changed by one atomic instruction, so of two frees of one object at once one finds it.
+ *  The release of a free pairs with the acquire of the next allocation of the object, and that of
+ *  an allocation with the next free's.
  * Failure: without memory a pointer becomes NONE for ever (I2).
  */
 #include <stddef.h>
