@@ -57,7 +57,8 @@ class Account:
         """What is wrong now."""
         inside, pops = self.m.contents()
         if inside is None or pops != self.popped or \
-                sorted([*inside, *self.mine, *self.theirs]) != sorted({*self.objects, MINE, THEIRS}):
+                sorted([*inside, *self.mine, *self.theirs]) != \
+                sorted({*self.objects, MINE, THEIRS}):
             return "an object is lost, or in two places"
         if any(word >> PRECHARGE_BITS != self.word >> PRECHARGE_BITS for word in self.words()):
             return "a word is of another group, or out of its bounds"

@@ -1,8 +1,8 @@
 """
 tools/sections/machine.py - an emulated CPU with two slots, and the code that runs on it
 
-Purpose: builds the sections of one machine, the library's and the drop-in's, into one small program,
-and runs it instruction by instruction: whole, or interrupted after k of them.
+Purpose: builds the sections of one machine, the library's and the drop-in's, into one small
+program, and runs it instruction by instruction: whole, or interrupted after k of them.
 Place: used by tools/check-sections, runs.py and charge.py.
 """
 import os

@@ -1,7 +1,7 @@
 """
 tools/sections/mutants.py - sections with one mistake each
 
-Purpose: what the emulator must notice. A check that finds nothing there would find nothing anywhere.
+Purpose: what the emulator must notice. A check that finds nothing there finds nothing anywhere.
 Place: used by tools/check-sections.
 """
 
