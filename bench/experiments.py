@@ -70,8 +70,13 @@ def preloaded(setting, only=None):
     return [c for n, c in setting.contenders.items() if only is None or n in only]
 
 
+# Pools of objects of one size: the program's name, and the package that it is built from.
+POOLS = {"pool-dpdk": "libdpdk-dev", "pool-boost": "libboost-dev",
+         "pool-boost-private": "libboost-dev"}
+
+
 def object_pair(setting):
-    """Pair and batches of 64-byte objects: object cache, private array, and peers linked
+    """Pair and batches of 64-byte objects: object cache, private array, pools, and peers linked
     statically."""
     seconds = 0.02 if setting.quick else 0.1
     programs = {name: setting.program("object_pair-" + name)
@@ -80,6 +85,11 @@ def object_pair(setting):
         peer = path.name.removeprefix("pair-")
         if setting.chosen is None or peer in setting.chosen:
             programs["static-" + peer] = path
+    for pool in POOLS:
+        if setting.chosen is None or pool in setting.chosen:
+            programs[pool] = setting.program("object_pair-" + pool)
+            if not programs[pool].exists():
+                setting.left_out[pool] = f"not built: needs {POOLS[pool]}"
     programs = {name: path for name, path in programs.items() if path.exists()}
     contenders = [Contender(name, extra={"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
                             if "tcmalloc" in name else {})

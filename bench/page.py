@@ -8,7 +8,6 @@ measure it again. The newest file is the one told in full; all of them make the 
 Place: after run.py. report.py's parts are used as they are, by a page with the same two calls.
 """
 
-import math
 import html as markup
 
 import published
@@ -264,7 +263,6 @@ def write_history(page, runs):
     for n, (_, results) in enumerate(runs):
         for w, side in workloads.sides(workloads.all_of(results), "time"):
             low, high = side.cost_bounds()
-            high = high if math.isfinite(high) else side.cost()
             series.setdefault(w.experiment, {}).setdefault(w.short_name(), []).append(
                 (n + 1, side.cost(), low, high))
     page.add('<div class="plots">')

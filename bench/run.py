@@ -91,7 +91,7 @@ def measure(setting, names, seconds):
 
 
 def known_peers():
-    return [*peer_build.PEERS, *PACKAGED]
+    return [*peer_build.PEERS, *PACKAGED, *experiments.POOLS]
 
 
 def print_list():
@@ -247,7 +247,8 @@ def place_of_results(parser, asked):
     folder = pathlib.Path.cwd() if asked.installed else HERE / "results"
     out = asked.out or folder / f"{stamp}.json"
     try:
-        out.parent.mkdir(parents=True, exist_ok=True)
+        if not asked.out:
+            folder.mkdir(exist_ok=True)
         was_there = out.exists()
         with out.open("a"):
             pass
