@@ -2,8 +2,8 @@
 bench/published.py - each published figure beside ours, with a verdict
 
 Purpose: one row for each cell of the kernel work's tables: what was published, what was measured
-here, and one word. A comparison is taken from the ratios of neighbouring runs with the 95 % interval
-of their median (interval.py). A count is the same in each run, and needs no interval.
+here, and one word. A comparison is taken from the ratios of neighbouring runs, with the 95 %
+interval of their median (interval.py). A count is the same in each run, and needs no interval.
 Place: run.py puts the rows into the result file, under "published"; report.py and page.py print
 them. tables*.py have the tables in the kernel's layout.
 
