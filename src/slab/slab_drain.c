@@ -200,7 +200,7 @@ static STOOK_COLD void refuse_lookup(struct drain *d, const void *object, uint64
 }
 
 /* Pass one: where the objects of a run lie. */
-static void look_up(struct drain *d, size_t n, void *const *objects)
+static STOOK_NOINLINE void look_up(struct drain *d, size_t n, void *const *objects)
 {
         /* Copies stay in registers. */
         const struct stook_range range = stook_pagemap_range();
@@ -258,7 +258,7 @@ STOOK_INLINE size_t bundle(struct drain *d, struct stook_free_some *by, size_t i
 }
 
 /* Pass two. */
-static void put(struct drain *d, size_t n, void *const *objects)
+static STOOK_NOINLINE void put(struct drain *d, size_t n, void *const *objects)
 {
         struct stook_free_some by = { d->entry, d->slabs->slab_bytes, stook_is_alone() };
         const bool near = d->near;
@@ -281,14 +281,8 @@ static void put(struct drain *d, size_t n, void *const *objects)
         }
 }
 
-static void drain_run(struct drain *d, size_t n, void *const *objects)
-{
-        look_up(d, n, objects);
-        put(d, n, objects);
-        settle_claims(d);
-}
-
-void stook_slab_drain(struct stook_slabs *slabs, size_t n, void *const *objects)
+/* Not inline: its stack is free again when pages are given back. */
+static STOOK_NOINLINE void drain(struct stook_slabs *slabs, size_t n, void *const *objects)
 {
         struct drain d;
 
@@ -300,11 +294,19 @@ void stook_slab_drain(struct stook_slabs *slabs, size_t n, void *const *objects)
         d.near = stook_slabs_parts_are_near(slabs);
         for (unsigned p = 0; p < STOOK_SPAN_PAIRS; p++)
                 d.objects[p] = stook_objects_of_part(slabs->objects, slabs->kept_first, p);
+        for (size_t run; n; n -= run, objects += run) {
+                run = n < RUN ? n : RUN;
+                look_up(&d, run, objects);
+                put(&d, run, objects);
+                settle_claims(&d);
+        }
+}
+
+void stook_slab_drain(struct stook_slabs *slabs, size_t n, void *const *objects)
+{
         /* slab_partial.c P4. A free that finds a lock taken uses pending, so it need not wait. */
         stook_lock_forbid_waits();
-        for (; n > RUN; n -= RUN, objects += RUN)
-                drain_run(&d, RUN, objects);
-        drain_run(&d, n, objects);
+        drain(slabs, n, objects);
         stook_lock_allow_waits();
         stook_pages_purge_excess();
 }
