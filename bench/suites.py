@@ -17,7 +17,7 @@ ALL = {**experiments.ALL, **scale.ALL, **programs.ALL}
 SUITES = {
     "micro": ["object_pair", "malloc_pair", "bulk", "pattern_rows", "rcu", "prodcons", "realloc",
               "calloc"],
-    "scale": ["oversubscribed", "many_caches", "heap_size", "barn", "remote"],
+    "scale": ["oversubscribed", "many_caches", "slots", "nodes", "heap_size", "barn", "remote"],
     "memory": ["parked", "empty", "spike", "cgroup", "churn", "phases", "random_order",
                "live_set", "sparse_caches", "replay", "sizes"],
     "tables": ["table11", "table12", "node_counts", "mmap2", "page_fault3", "maple_map"],
