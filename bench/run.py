@@ -27,6 +27,7 @@ import experiments          # noqa: E402
 import figures              # noqa: E402
 import page                 # noqa: E402
 import plot                 # noqa: E402
+import published            # noqa: E402
 import report               # noqa: E402
 import suites               # noqa: E402
 import tables               # noqa: E402
@@ -237,7 +238,7 @@ def session(parser, asked):
     about["load_after"] = os.getloadavg()[0]
     return {"format": FORMAT, "machine": about, "pairs": asked.pairs, "quick": asked.quick,
             "command": command_of(asked), "left_out": left_out, "figures": figures.judge(results),
-            "results": results}
+            "published": published.judge(results), "results": results}
 
 
 def place_of_results(parser, asked):
@@ -268,6 +269,10 @@ def run_and_write(parser, asked):
         say("Figures (ratios of neighbouring runs; "
             "a figure passes when the worse end of its interval passes)")
         print_table(verdict_rows(results["figures"]), 10)
+        say()
+    if results["published"]:
+        say(f"Published tables: {published.counted(results['published'])}")
+        print_table(published.table_rows(results["published"]), len(published.HEAD))
         say()
     workloads.print_summary(results, say)
     try:
