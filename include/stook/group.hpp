@@ -79,7 +79,7 @@ public:
                 return handle_;
         }
 
-        /* An object of a cache made with STOOK_ACCOUNT, charged to this group; nullptr with errno. */
+        /* An object of a cache made with STOOK_ACCOUNT, charged here; nullptr with errno. */
         [[nodiscard]] void *try_alloc(cache &from, unsigned flags = 0) noexcept
         {
                 return stook_cache_alloc_group(from.handle(), flags, handle_);

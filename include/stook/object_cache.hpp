@@ -128,7 +128,7 @@ public:
                 return build(raw_.alloc(), std::forward<Args>(args)...);
         }
 
-        /* The same; nullptr with errno if there is no memory. What T's constructor throws, goes on. */
+        /* The same; nullptr with errno without memory. What T's constructor throws, goes on. */
         template <class... Args>
         [[nodiscard]] T *try_construct(Args &&...args)
                 noexcept(std::is_nothrow_constructible_v<T, Args...>)

@@ -8,8 +8,8 @@
  *      for (auto [first, last, region] : map.read())   // in order; the guard ends with the loop
  *              print(first, last, *region);
  *
- * It is a tree of <stook/maple.h>, which says what a range, a gap and an entry are. The map does not
- * own the entries. It cannot be copied or moved.
+ * It is a tree of <stook/maple.h>, which says what ranges, gaps and entries are. The map does
+ * not own its entries. It cannot be copied or moved.
  *
  * Threads: the calls of the map itself take the map's lock, each for itself. A guard keeps out
  * writers for as long as it lives: reader and writer below. A map made with an RCU implementation

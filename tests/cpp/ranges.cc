@@ -112,9 +112,10 @@ void walks()
         for (const auto &r : m.read())
                 CHECK(!r.entry);
         for (int i = 0; i < 50; i++) {
+                auto first = static_cast<std::uint64_t>(i) * 100;
+
                 entries[i].number = i;
-                m.store(static_cast<std::uint64_t>(i) * 100, static_cast<std::uint64_t>(i) * 100 + 9,
-                        &entries[i]);
+                m.store(first, first + 9, &entries[i]);
         }
         for (auto [first, last, e] : m.read()) {
                 CHECK(first == met * 100 && last == first + 9);
