@@ -115,8 +115,9 @@ PROMISES = [
     Promise("the field's patterns, time / best peer of each row", field_rows("ns", 1.03, 1.0)),
     Promise("the field's patterns, peak memory / best peer of each row",
             field_rows("peak_KiB", 1.0, 1.0)),
-    Promise("a cache without sheaves: cost of the unused sheaf code",
-            elsewhere="table 1.1 of the suite `tables`"),
+    Promise("a cache without sheaves / a build without their code", [
+        Line(f"B = {cell}", "table11", cell, 1.024, 1.0, only("slabs-alone"), ours="no-sheaves")
+        for cell in tables.GAINS_11]),
     Promise("bulk allocation, an object, from sheaves", [
         Line(f"{size} B", "bulk", f"warm_alloc/size:{size}/batch:{batch}", 2.0, 1.0, ours=CACHE,
              unit="ns") for size, batch in SIZES]),
@@ -144,9 +145,9 @@ PROMISES = [
     Promise("memory after that test / best peer", [
         Line(cell, "prodcons", f"{cell} resident_KiB", 1.0, 0.7, others)
         for cell in ("64", "mix")]),
-    Promise("page_fault3: faults of each of two threads / of one", [
-        Line("2 threads", "page_fault3", "2 faults", 0.95, 1.0, only("sheaves"), ours="sheaves",
-             higher=True, rival_metric="1 faults")]),
+    Promise("page_fault3 that allocates: faults of each of two threads / of one", [
+        Line("2 threads", "page_fault3_alloc", "2 faults", 0.95, 1.0, only("sheaves"),
+             ours="sheaves", higher=True, rival_metric="1 faults")]),
     Promise("64 threads on one barn: retries for 1,000 gets and puts", [
         Line("64 threads", "barn", "retries_per_1000_barn_calls", 10, 1, ours="64 threads",
              unit="")]),
@@ -188,6 +189,10 @@ PROMISES = [
     Promise("forks while threads allocate: clean", elsewhere="tests of the suite fork"),
     Promise("free by RCU, the thread that frees / call_rcu for each object", [
         Line("free", "rcu", "free", 0.2, 0.1, only("call_rcu"), ours="free_rcu")]),
+    Promise("sheaves recycled after free by RCU", [
+        Line(text, "rcu", metric, 50, 90, ours="free_rcu", unit="%", higher=True)
+        for text, metric in (("all at once", "recycled_percent"),
+                             ("one by one", "replace recycled_percent"))]),
     Promise("maple tree / the kernel's in user space",
             elsewhere="maple_map measures it beside other maps; the kernel's is no part of this"),
     Promise("real programs, processor time / best peer", program_rows("cpu_s", 1.0, 0.95)),

@@ -27,6 +27,7 @@ import experiments          # noqa: E402
 import figures              # noqa: E402
 import page                 # noqa: E402
 import plot                 # noqa: E402
+import published            # noqa: E402
 import report               # noqa: E402
 import suites               # noqa: E402
 import tables               # noqa: E402
@@ -79,7 +80,8 @@ def measure_one(setting, name):
 
 def measure(setting, names, seconds):
     results = {}
-    for n, (name, end) in enumerate(suites.ends(names, seconds)):
+    shares = suites.QUICK if setting.few else suites.SHARES
+    for n, (name, end) in enumerate(suites.ends(names, seconds, shares=shares)):
         if n and end is not None and time.monotonic() >= end:
             setting.left_out[name] = "no time was left"
             say(f"{name}: left out: no time was left\n")
@@ -235,7 +237,7 @@ def session(parser, asked):
     say("preloaded: " + ", ".join(contenders) + f"; {asked.pairs} rounds\n")
     setting = experiments.Setting(asked.build, asked.build / "peers", asked.pairs,
                                   asked.quick or asked.short, asked.chosen, contenders, say,
-                                  sys.stderr.isatty())
+                                  sys.stderr.isatty(), asked.quick)
     setting.left_out = left_out
     seconds = asked.seconds or (suites.QUICK_SECONDS if asked.quick else None)
     results = measure(setting, asked.names, seconds)
@@ -243,7 +245,7 @@ def session(parser, asked):
     return {"format": FORMAT, "machine": about, "pairs": asked.pairs, "quick": asked.quick,
             "short": asked.short,
             "command": command_of(asked), "left_out": left_out, "figures": figures.judge(results),
-            "results": results}
+            "published": published.judge(results), "results": results}
 
 
 def place_of_results(parser, asked):
@@ -274,6 +276,10 @@ def run_and_write(parser, asked):
         say("Figures (ratios of neighbouring runs; "
             "a figure passes when the worse end of its interval passes)")
         print_table(verdict_rows(results["figures"]), 10)
+        say()
+    if results["published"]:
+        say(f"Published tables: {published.counted(results['published'])}")
+        print_table(published.table_rows(results["published"]), len(published.HEAD))
         say()
     workloads.print_summary(results, say)
     try:

@@ -35,6 +35,8 @@ STEPS = {
 LARGE_MIB = 1024    # above it, on glibc and Stook alone, three times: filling takes the time
 # Rows of bench/patterns that the suites run; patterns.py runs all of them.
 QUICK_ROWS = "^(cfrac/1|larson/2|xmalloc/2|lifo/1|malloc_large/1|threads_short/16)$"
+SHORT_ROWS = ("^(larson|xmalloc|alloc_test|cfrac|espresso|glibc_|mstress|rptest|cache_|"
+              "malloc_large|sh6|sh8).*/[12]$")
 
 
 def oversubscribed(setting):
@@ -117,7 +119,8 @@ def heap_size(setting):
 
 def pattern_rows(setting):
     """Patterns of allocation by which the field judges allocators (bench/patterns)."""
-    rows = patterns.rows_of(QUICK_ROWS if setting.quick else "", [])
+    chosen = QUICK_ROWS if setting.few else SHORT_ROWS if setting.quick else ""
+    rows = patterns.rows_of(chosen, [])
     percent, repeat = (20, 1) if setting.quick else (100, 3)
 
     def job(row):
