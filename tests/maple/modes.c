@@ -1,8 +1,8 @@
 /*
  * What this proves: what a tree and a cursor can be told beforehand holds. Nodes for a known number
- * of entries are enough, whatever the tree and the gaps; RCU can be switched while the tree lives;
- * a registered lock is asked, and a write without it ends the process; a cursor that is moved within
- * its leaf keeps it; what is printed of a cursor is so; wrong arguments are refused.
+ * of entries are enough, whatever the tree and the gaps. RCU can be switched while the tree lives.
+ * A registered lock is asked, and a write without it ends the process. A cursor that is moved
+ * within its leaf keeps it. What is printed of a cursor is so. Wrong arguments are refused.
  */
 #include <errno.h>
 #include <setjmp.h>
