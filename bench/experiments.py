@@ -25,11 +25,13 @@ from interval import PAIRS_ENOUGH
 
 
 class Setting:
-    """Where programs lie and how long to measure. `end`: the time of time.monotonic() from which on
-    an experiment makes no further round, or None."""
+    """Where programs lie and how long to measure. `quick`: programs are short. `few`: even where a
+    figure is promised of the long ones. `end`: the time of time.monotonic() from which on an
+    experiment makes no further round, or None."""
 
-    def __init__(self, build, peers, pairs, quick, chosen, contenders, say, show=False):
+    def __init__(self, build, peers, pairs, quick, chosen, contenders, say, show=False, few=None):
         self.build, self.peers, self.pairs, self.quick = build, peers, pairs, quick
+        self.few = quick if few is None else few
         self.chosen, self.contenders, self.say, self.show = chosen, contenders, say, show
         self.doing, self.end, self.left_out = "", None, {}
 
@@ -107,9 +109,12 @@ def object_pair(setting):
 
 def memory_cells(setting):
     """What random_order runs: {name: options}. No cell holds more than 512 MiB."""
-    if setting.quick:
+    if setting.few:
         return {f"{size} B x 100,000 random": [f"size={size}", "objects=100000", "rounds=3"]
                 for size in (64, 1024)}
+    if setting.quick:
+        return {f"{size} B x {n:,} random": [f"size={size}", f"objects={n}", "rounds=3"]
+                for size, n in ((64, 1_000_000), (256, 100_000), (1024, 100_000))}
     found = {}
     for size in (16, 64, 256, 1024, 8192):
         for n in (10_000, 100_000, 1_000_000, 4_000_000):
@@ -140,7 +145,7 @@ def random_order(setting):
 
 def sparse_caches(setting):
     """1,000 object caches of which one object is used: resident for each."""
-    options = ["caches=200"] if setting.quick else []
+    options = ["caches=200"] if setting.few else []
     return rounds(setting, [Contender(OURS + "-cache")], min(setting.pairs, PAIRS_ENOUGH),
                   lambda c: macro([setting.program("sparse_caches"), *options], c))
 
@@ -192,75 +197,6 @@ def bulk(setting):
                   lambda c: micro(command, c, 0.02))
 
 
-def table11(setting):
-    """Sheaves beside the kernel's older front end, allocating and freeing in batches (table
-    1.1)."""
-    program = setting.program("table11")
-    pairs = "pairs=50000" if setting.quick else "pairs=1000000"
-    fronts = {"none-cas": "none-cas", "none-rseq": "none-rseq", "glibc": "malloc",
-              "sheaves": "sheaves", "sheaves-32": "sheaves"}
-    contenders = [Contender(name, extra={"STOOK_CAPACITY": "32"} if name == "sheaves-32" else {})
-                  for name in fronts]
-
-    def once(contender):
-        front = fronts[contender.name]
-        metrics = macro([program, "front=" + front, pairs], contender)
-        if front != "malloc":
-            try:
-                charged = macro([program, f"front={front}-charged", pairs], contender)
-                metrics.update({f"{name} accounted": value for name, value in charged.items()})
-            except Failed as why:
-                if "status 2" not in str(why):          # 2: this library has no groups
-                    raise
-        return metrics
-
-    return rounds(setting, contenders, setting.pairs, once)
-
-
-def table12(setting):
-    """Bulk allocation beside building each slab's free list and walking it (table 1.2)."""
-    options = ["mb=16", "rounds=1"] if setting.quick else ["mb=256", "rounds=2"]
-    return rounds(setting, [Contender("before"), Contender("after")], setting.pairs,
-                  lambda c: macro([setting.program("table12"), "side=" + c.name] + options, c))
-
-
-def aspace(setting, work, threads):
-    """Answers of bench/aspace for each front end, as "THREADS METRIC"."""
-    seconds = "seconds=1"
-
-    def once(contender):
-        metrics = {}
-        for n in threads:
-            answer = macro([setting.program("aspace"), "work=" + work, "front=" + contender.name,
-                            f"threads={n}", seconds], contender)
-            metrics.update({f"{n} {k}": v for k, v in answer.items()})
-        return metrics
-
-    return rounds(setting, [Contender(front) for front in tables_aspace.FRONTS], setting.pairs,
-                  once)
-
-
-def mmap2(setting):
-    """Mapping and unmapping in an address space of one's own, on six front ends (table 1.4)."""
-    return aspace(setting, "mmap2", [1, 2] if setting.quick else tables_aspace.THREADS)
-
-
-def page_fault3(setting):
-    """Page faults of threads in one address space, on six front ends (table 1.5)."""
-    return aspace(setting, "page_fault3", [1, 2] if setting.quick else tables_aspace.THREADS)
-
-
-def node_counts(setting):
-    """Tree nodes allocated while a recorded program maps and unmaps, in four stages (table 1.3)."""
-    calls = "file=" + str(pathlib.Path(__file__).resolve().parent.parent /
-                          "examples/address_space/python3.ops")
-    how = dict(zip(tables_aspace.STAGES,
-                   (("cpu-slab", 1), ("double", 1), ("double", 2), ("double", 0))))
-    return rounds(setting, [Contender(stage) for stage in tables_aspace.STAGES], 1,
-                  lambda c: macro([setting.program("aspace"), "work=replay", "seconds=0", calls,
-                                   "front=" + how[c.name][0], f"prealloc={how[c.name][1]}"], c))
-
-
 def maple_map(setting):
     """The maple tree beside std::map, absl::btree_map and Rust's maps: stores, lookups, lookups
     beside a writer."""
@@ -282,14 +218,6 @@ def maple_map(setting):
         return metrics
 
     return rounds(setting, [Contender(name) for name in programs], setting.pairs, once)
-
-
-def rcu(setting):
-    """Frees that wait for readers: by sheaf, and by a call_rcu of liburcu for each object."""
-    options = ["objects=20000", "rounds=5"] if setting.quick else ["objects=100000", "rounds=9"]
-    ways = ["call_rcu_malloc", "call_rcu", "free_rcu"]
-    return rounds(setting, [Contender(way) for way in ways], setting.pairs,
-                  lambda c: macro([setting.program("rcu"), "way=" + c.name] + options, c))
 
 
 def barn(setting):
@@ -344,7 +272,7 @@ def parked(setting):
     """256 parked threads."""
     return rounds(setting, preloaded(setting), min(setting.pairs, PAIRS_ENOUGH),
                   lambda c: macro([setting.program("parked"),
-                                   "threads=" + ("64" if setting.quick else "256")], c))
+                                   "threads=" + ("64" if setting.few else "256")], c))
 
 
 def empty(setting):
@@ -389,11 +317,11 @@ def empty(setting):
 def spike(setting):
     """1 GiB allocated and freed, then idle. Contenders run side by side: only memory is looked
     at."""
-    wait, mib = (2, 256) if setting.quick else (10, 1024)
+    wait, mib = (2, 256) if setting.few else (10, 1024)
     table = {}
     jobs = [(c, name, size) for name, size in (("small", 64), ("mix", 0), ("large", 1 << 20))
             for c in preloaded(setting)]
-    at_once = max(1, min(4, os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") //
+    at_once = max(1, min(6, os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") //
                          (3 << 30)))
     for first in range(0, len(jobs), at_once):
         running = [(c, name, subprocess.Popen([setting.program("spike"), f"size={size}",
@@ -471,7 +399,7 @@ def realloc(setting):
     only = (OURS, PLAIN) if setting.chosen is None else None
     return rounds(setting, preloaded(setting, only), min(setting.pairs, 10),
                   lambda c: macro([setting.program("large"), "realloc",
-                                   "mib=" + ("64" if setting.quick else "1024")], c))
+                                   "mib=" + ("64" if setting.few else "1024")], c))
 
 
 def calloc(setting):
@@ -499,7 +427,7 @@ def phases(setting):
     """Work in phases, all freed in each pause: faults, against what is kept meanwhile."""
     def once(contender):
         metrics = {}
-        for name, options in PHASES.items():
+        for name, options in list(PHASES.items())[:2 if setting.quick else None]:
             answer = macro([setting.program("phases")] + options.split() + ["wait=0"], contender)
             metrics.update({f"{name} {key}": answer[key] for key in ("faults", "us", "pause_MiB")})
         return metrics
@@ -520,7 +448,6 @@ SHOWN = {
     "object_pair": ["pair", "batch/10", "batch/64", "batch/1000", "batch/1000 cached_KiB",
                     "batch/1000 resident_KiB"],
     # tables.py prints them
-    "table11": [], "table12": [], "mmap2": [], "page_fault3": [], "node_counts": [],
     "maple_map": [], "random_order": [], "replay": [], "sizes": [],
     "remote": ["objects_per_cpu_us", "objects_per_us"] +
               [f"{n}, {c} % {what}" for n, c in EXCHANGES
@@ -534,7 +461,6 @@ SHOWN = {
     "empty": ["added_us", "resident_KiB", "core_KiB", "mlockall_KiB"],
 }
 
-ALL = {e.__name__: e for e in (object_pair, malloc_pair, bulk, table11, table12, barn, remote,
-                               mmap2, page_fault3, node_counts, maple_map, rcu, prodcons, parked,
-                               empty, spike, cgroup, realloc, calloc, churn, phases, random_order,
-                               live_set, sparse_caches, replay, sizes)}
+ALL = {e.__name__: e for e in (object_pair, malloc_pair, bulk, barn, remote, maple_map,
+                               prodcons, parked, empty, spike, cgroup, realloc, calloc, churn,
+                               phases, random_order, live_set, sparse_caches, replay, sizes)}
