@@ -4,6 +4,7 @@
 #   make run        a real program on real data, on stook and on the system's malloc
 #   make test       all tests                   make bench      benchmarks beside other allocators
 #   make install    PREFIX (/usr/local), LIBDIR (lib), DESTDIR
+#   make uninstall  removes what the last `make install` from this build folder put there
 #   make clean      removes the build folder
 
 BUILD  ?= build
@@ -11,7 +12,7 @@ PREFIX ?= /usr/local
 LIBDIR ?= lib
 DESTDIR ?=
 
-.PHONY: build run test bench install clean
+.PHONY: build run test bench install uninstall clean
 .NOTPARALLEL:
 
 build: $(BUILD)/build.ninja
@@ -42,6 +43,10 @@ install: build
 	meson configure $(BUILD) -Dprefix=$(abspath $(PREFIX)) -Dlibdir=$(LIBDIR)
 	ninja -C $(BUILD) products
 	DESTDIR=$(abspath $(DESTDIR)) meson install -C $(BUILD) --no-rebuild
+	@tools/found-by-pkg-config $(abspath $(PREFIX)) $(LIBDIR) "$(DESTDIR)"
+
+uninstall:
+	tools/uninstall $(BUILD)
 
 clean:
 	rm -rf $(BUILD)

@@ -70,8 +70,13 @@ def preloaded(setting, only=None):
     return [c for n, c in setting.contenders.items() if only is None or n in only]
 
 
+# Pools of objects of one size: the program's name, and the package that it is built from.
+POOLS = {"pool-dpdk": "libdpdk-dev", "pool-boost": "libboost-dev",
+         "pool-boost-private": "libboost-dev"}
+
+
 def object_pair(setting):
-    """Pair and batches of 64-byte objects: object cache, private array, and peers linked
+    """Pair and batches of 64-byte objects: object cache, private array, pools, and peers linked
     statically."""
     seconds = 0.02 if setting.quick else 0.1
     programs = {name: setting.program("object_pair-" + name)
@@ -80,6 +85,11 @@ def object_pair(setting):
         peer = path.name.removeprefix("pair-")
         if setting.chosen is None or peer in setting.chosen:
             programs["static-" + peer] = path
+    for pool in POOLS:
+        if setting.chosen is None or pool in setting.chosen:
+            programs[pool] = setting.program("object_pair-" + pool)
+            if not programs[pool].exists():
+                setting.left_out[pool] = f"not built: needs {POOLS[pool]}"
     programs = {name: path for name, path in programs.items() if path.exists()}
     contenders = [Contender(name, extra={"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
                             if "tcmalloc" in name else {})
@@ -182,75 +192,6 @@ def bulk(setting):
                   lambda c: micro(command, c, 0.02))
 
 
-def table11(setting):
-    """Sheaves beside the kernel's older front end, allocating and freeing in batches (table
-    1.1)."""
-    program = setting.program("table11")
-    pairs = "pairs=50000" if setting.quick else "pairs=1000000"
-    fronts = {"none-cas": "none-cas", "none-rseq": "none-rseq", "glibc": "malloc",
-              "sheaves": "sheaves", "sheaves-32": "sheaves"}
-    contenders = [Contender(name, extra={"STOOK_CAPACITY": "32"} if name == "sheaves-32" else {})
-                  for name in fronts]
-
-    def once(contender):
-        front = fronts[contender.name]
-        metrics = macro([program, "front=" + front, pairs], contender)
-        if front != "malloc":
-            try:
-                charged = macro([program, f"front={front}-charged", pairs], contender)
-                metrics.update({f"{name} accounted": value for name, value in charged.items()})
-            except Failed as why:
-                if "status 2" not in str(why):          # 2: this library has no groups
-                    raise
-        return metrics
-
-    return rounds(setting, contenders, setting.pairs, once)
-
-
-def table12(setting):
-    """Bulk allocation beside building each slab's free list and walking it (table 1.2)."""
-    options = ["mb=16", "rounds=1"] if setting.quick else ["mb=256", "rounds=2"]
-    return rounds(setting, [Contender("before"), Contender("after")], setting.pairs,
-                  lambda c: macro([setting.program("table12"), "side=" + c.name] + options, c))
-
-
-def aspace(setting, work, threads):
-    """Answers of bench/aspace for each front end, as "THREADS METRIC"."""
-    seconds = "seconds=1"
-
-    def once(contender):
-        metrics = {}
-        for n in threads:
-            answer = macro([setting.program("aspace"), "work=" + work, "front=" + contender.name,
-                            f"threads={n}", seconds], contender)
-            metrics.update({f"{n} {k}": v for k, v in answer.items()})
-        return metrics
-
-    return rounds(setting, [Contender(front) for front in tables_aspace.FRONTS], setting.pairs,
-                  once)
-
-
-def mmap2(setting):
-    """Mapping and unmapping in an address space of one's own, on six front ends (table 1.4)."""
-    return aspace(setting, "mmap2", [1, 2] if setting.quick else tables_aspace.THREADS)
-
-
-def page_fault3(setting):
-    """Page faults of threads in one address space, on six front ends (table 1.5)."""
-    return aspace(setting, "page_fault3", [1, 2] if setting.quick else tables_aspace.THREADS)
-
-
-def node_counts(setting):
-    """Tree nodes allocated while a recorded program maps and unmaps, in four stages (table 1.3)."""
-    calls = "file=" + str(pathlib.Path(__file__).resolve().parent.parent /
-                          "examples/address_space/python3.ops")
-    how = dict(zip(tables_aspace.STAGES,
-                   (("cpu-slab", 1), ("double", 1), ("double", 2), ("double", 0))))
-    return rounds(setting, [Contender(stage) for stage in tables_aspace.STAGES], 1,
-                  lambda c: macro([setting.program("aspace"), "work=replay", "seconds=0", calls,
-                                   "front=" + how[c.name][0], f"prealloc={how[c.name][1]}"], c))
-
-
 def maple_map(setting):
     """The maple tree beside std::map, absl::btree_map and Rust's maps: stores, lookups, lookups
     beside a writer."""
@@ -272,14 +213,6 @@ def maple_map(setting):
         return metrics
 
     return rounds(setting, [Contender(name) for name in programs], setting.pairs, once)
-
-
-def rcu(setting):
-    """Frees that wait for readers: by sheaf, and by a call_rcu of liburcu for each object."""
-    options = ["objects=20000", "rounds=5"] if setting.quick else ["objects=100000", "rounds=9"]
-    ways = ["call_rcu_malloc", "call_rcu", "free_rcu"]
-    return rounds(setting, [Contender(way) for way in ways], setting.pairs,
-                  lambda c: macro([setting.program("rcu"), "way=" + c.name] + options, c))
 
 
 def barn(setting):
@@ -510,7 +443,6 @@ SHOWN = {
     "object_pair": ["pair", "batch/10", "batch/64", "batch/1000", "batch/1000 cached_KiB",
                     "batch/1000 resident_KiB"],
     # tables.py prints them
-    "table11": [], "table12": [], "mmap2": [], "page_fault3": [], "node_counts": [],
     "maple_map": [], "random_order": [], "replay": [], "sizes": [],
     "remote": ["objects_per_cpu_us", "objects_per_us"] +
               [f"{n}, {c} % {what}" for n, c in EXCHANGES
@@ -524,7 +456,6 @@ SHOWN = {
     "empty": ["added_us", "resident_KiB", "core_KiB", "mlockall_KiB"],
 }
 
-ALL = {e.__name__: e for e in (object_pair, malloc_pair, bulk, table11, table12, barn, remote,
-                               mmap2, page_fault3, node_counts, maple_map, rcu, prodcons, parked,
-                               empty, spike, cgroup, realloc, calloc, churn, phases, random_order,
-                               live_set, sparse_caches, replay, sizes)}
+ALL = {e.__name__: e for e in (object_pair, malloc_pair, bulk, barn, remote, maple_map,
+                               prodcons, parked, empty, spike, cgroup, realloc, calloc, churn,
+                               phases, random_order, live_set, sparse_caches, replay, sizes)}

@@ -10,7 +10,7 @@ Place: run.py prints the verdicts; compare.py reads them from the result files.
 
 from contenders import OURS
 import tables
-from interval import PAIRS_ENOUGH, ratios, summary
+from interval import PAIRS_ENOUGH, measured_rates, ratios, summary
 
 
 def best_of(table, names, metric, higher=False):
@@ -65,7 +65,8 @@ class Line:
             if rival is None:
                 return None
             theirs = table[rival][self.rival_metric]
-            pairs = ratios(ours, theirs)
+            pairs = ratios(*map(measured_rates, (ours, theirs))) if self.higher else \
+                ratios(ours, theirs)
             if not pairs:
                 return None
             measured = summary(pairs)

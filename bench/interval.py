@@ -41,6 +41,11 @@ def ratios(ours, theirs):
     return [a / b for a, b in zip(ours, theirs) if a is not None and b]
 
 
+def measured_rates(values):
+    """Rates, without those of 0: nothing was done in that round, so nothing was measured."""
+    return [v or None for v in values]
+
+
 def summary(values):
     """Median, bounds and number of what was measured."""
     have = [v for v in values if v is not None]

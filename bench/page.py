@@ -8,9 +8,9 @@ measure it again. The newest file is the one told in full; all of them make the 
 Place: after run.py. report.py's parts are used as they are, by a page with the same two calls.
 """
 
-import math
 import html as markup
 
+import published
 import report
 import scale
 import suites
@@ -69,8 +69,13 @@ PUBLISHED = {
     "table11": "Table 1.1: sheaves against the front end before them",
     "table12": "Table 1.2: bulk refill without building a free list",
     "node_counts": "Table 1.3: maple nodes from sheaves",
-    "mmap2": "Table 1.4: mapping and unmapping",
+    "phone": "Beside table 1.3: a page mapped, read, unmapped",
+    "mmap2_processes": "Table 1.4: mapping and unmapping, by processes",
+    "mmap2": "Table 1.4: the same by threads",
     "page_fault3": "Table 1.5: page faults of threads",
+    "page_fault3_alloc": "Table 1.5: page faults that allocate",
+    "contention": "Beside table 1.5: contention counted",
+    "locality": "Table 1.6: what sheaves were said to lose: pages touched, slabs kept",
     "random_order": "Table 1.6: what sheaves were said to lose: memory after frees in random order",
 }
 
@@ -180,6 +185,9 @@ def write_published(page, results):
     page.heading(2, "Published tables")
     page.say("The tables of the kernel work, with ours in their places. A cell is reached if the "
              "worse end of its interval reaches what was published.")
+    if rows := published.judge(results["results"]):
+        page.say(published.counted(rows) + ".")
+        page.table(published.table_rows(rows), len(published.HEAD))
     missing = []
     for name, title in PUBLISHED.items():
         if table := results["results"].get(name):
@@ -255,7 +263,6 @@ def write_history(page, runs):
     for n, (_, results) in enumerate(runs):
         for w, side in workloads.sides(workloads.all_of(results), "time"):
             low, high = side.cost_bounds()
-            high = high if math.isfinite(high) else side.cost()
             series.setdefault(w.experiment, {}).setdefault(w.short_name(), []).append(
                 (n + 1, side.cost(), low, high))
     page.add('<div class="plots">')

@@ -8,6 +8,7 @@ are in docs/figures. The test tools/benchmarks compares the page with them. page
 the same parts.
 """
 
+import published
 import suites
 import tables
 import workloads
@@ -81,6 +82,17 @@ def write_wins(page, results):
     page.table(workloads.rows(found), len(workloads.HEAD))
 
 
+def write_published(page, results):
+    rows = published.judge(results["results"])
+    if not rows:
+        return
+    page.heading(3, "Published tables, cell by cell")
+    page.say("The kernel work's figures, ours, and one word: reached, if the worse end of the "
+             "interval reaches what was published; unclear, if only the median does; missed. "
+             f"Here: {published.counted(rows)}.")
+    page.table(published.table_rows(rows), len(published.HEAD))
+
+
 def write_experiments(page, results):
     for name, table in results["results"].items():
         page.heading(3, name)
@@ -107,6 +119,7 @@ def write_run(page, name, results):
         page.say("Ratios of neighbouring runs. A figure passes if the worse end of its interval "
                  "passes.")
         page.table(verdict_rows(results["figures"]), 10)
+    write_published(page, results)
     write_experiments(page, results)
 
 

@@ -27,6 +27,7 @@ import experiments          # noqa: E402
 import figures              # noqa: E402
 import page                 # noqa: E402
 import plot                 # noqa: E402
+import published            # noqa: E402
 import report               # noqa: E402
 import suites               # noqa: E402
 import tables               # noqa: E402
@@ -90,7 +91,7 @@ def measure(setting, names, seconds):
 
 
 def known_peers():
-    return [*peer_build.PEERS, *PACKAGED]
+    return [*peer_build.PEERS, *PACKAGED, *experiments.POOLS]
 
 
 def print_list():
@@ -237,7 +238,7 @@ def session(parser, asked):
     about["load_after"] = os.getloadavg()[0]
     return {"format": FORMAT, "machine": about, "pairs": asked.pairs, "quick": asked.quick,
             "command": command_of(asked), "left_out": left_out, "figures": figures.judge(results),
-            "results": results}
+            "published": published.judge(results), "results": results}
 
 
 def place_of_results(parser, asked):
@@ -246,7 +247,8 @@ def place_of_results(parser, asked):
     folder = pathlib.Path.cwd() if asked.installed else HERE / "results"
     out = asked.out or folder / f"{stamp}.json"
     try:
-        out.parent.mkdir(parents=True, exist_ok=True)
+        if not asked.out:
+            folder.mkdir(exist_ok=True)
         was_there = out.exists()
         with out.open("a"):
             pass
@@ -267,6 +269,10 @@ def run_and_write(parser, asked):
         say("Figures (ratios of neighbouring runs; "
             "a figure passes when the worse end of its interval passes)")
         print_table(verdict_rows(results["figures"]), 10)
+        say()
+    if results["published"]:
+        say(f"Published tables: {published.counted(results['published'])}")
+        print_table(published.table_rows(results["published"]), len(published.HEAD))
         say()
     workloads.print_summary(results, say)
     try:

@@ -10,17 +10,19 @@ Place: run.py runs what chosen() returns.
 import time
 
 import experiments
+import kernel_tables
 import programs
 import scale
 
-ALL = {**experiments.ALL, **scale.ALL, **programs.ALL}
+ALL = {**experiments.ALL, **kernel_tables.ALL, **scale.ALL, **programs.ALL}
 SUITES = {
     "micro": ["object_pair", "malloc_pair", "bulk", "pattern_rows", "rcu", "prodcons", "realloc",
               "calloc"],
     "scale": ["oversubscribed", "many_caches", "heap_size", "barn", "remote"],
     "memory": ["parked", "empty", "spike", "cgroup", "churn", "phases", "random_order",
                "live_set", "sparse_caches", "replay", "sizes"],
-    "tables": ["table11", "table12", "node_counts", "mmap2", "page_fault3", "maple_map"],
+    "tables": ["table11", "table12", "node_counts", "phone", "mmap2", "mmap2_processes",
+               "page_fault3", "page_fault3_alloc", "locality", "contention", "maple_map"],
     "programs": ["programs"],
 }
 # Of each suite what shows most in a short time; the number is its share of the time.

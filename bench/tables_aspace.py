@@ -9,12 +9,29 @@ Place: run.py prints them by way of tables.PRINTED.
 from interval import ratios, summary
 
 FRONTS = ["slabs", "cpu-slab-cas", "cpu-slab", "array", "double", "sheaves"]
+SPINNING = "sheaves, spinning barn"     # bench/aspace/spin_stack.h
+# The kernel's: before sheaves, sheaves above per-CPU slabs (cached twice), without them.
+PUBLISHED_FRONTS = ["cpu-slab-cas", "double", "sheaves"]
 THREADS = [1, 2, 4, 8, 16]
+PROCESSES = [1, 2, 8, 16]
 # Operations a second and process, and what the double cache and sheaves alone gained (192 CPUs).
 KERNEL_MMAP2 = {"slabs": "-", "cpu-slab-cas": "224,832", "double": "300,541 (+33.7 %)",
                 "sheaves": "220,009 (-2.1 %)"}
-STAGES = ["counters only", "array on the node cache", "bulk calls turned into loops",
-          "preallocation replaced by prefill"]
+# Stage: front end, and enum front_preallocation of bench/aspace/front.h. On Stook's own sheaves:
+STAGES = {
+    "counters only": ("slabs", 1),
+    "array on the node cache": ("sheaves", 1),
+    "bulk calls turned into loops": ("sheaves", 2),
+    "preallocation replaced by prefill": ("sheaves", 0),
+    "prefill of the CPU's own sheaf": ("sheaves", 3),
+}
+# On a slab for each CPU, and arrays above it, as the kernel had them.
+OLDER_STAGES = {
+    "older: counters only": ("cpu-slab", 1),
+    "older: array on the node cache": ("double", 1),
+    "older: bulk calls turned into loops": ("double", 2),
+    "older: preallocation replaced by prefill": ("double", 0),
+}
 KERNEL_STAGES = {  # taken from the array, at once, after a miss; given likewise
     "counters only": (0, 54842, 8142, 0, 32336, 23484),
     "array on the node cache": (11956, 40675, 7308, 12082, 23617, 17956),
@@ -54,16 +71,39 @@ def resident(table, front):
     return f"{kib[0] / 1024:,.0f} .. {kib[-1] / 1024:,.0f}" if kib else "-"
 
 
-def print_mmap2(table, say, print_table):
-    rows = [["front end"] + [f"{t} threads" for t in THREADS] +
-            ["sheaves gain, 1 thread", "2 threads", "resident MiB", "kernel, a process"]]
+def print_pairs(table, steps, what, say, print_table):
+    """Steps: numbers of threads, or of processes."""
+    rows = [["front end"] + [f"{t} {what}" for t in steps] +
+            [f"sheaves gain, {t} {what}" for t in steps[:2]] +
+            ["resident MiB", "kernel, a process"]]
     for front in FRONTS:
+        if front not in table:
+            continue
         gains = ["", ""] if front == "sheaves" else [
-            against(table, "sheaves", front, f"{t} pairs") for t in (1, 2)]
-        rows.append([front] + [number(median(table, front, f"{t} pairs")) for t in THREADS] +
+            against(table, "sheaves", front, f"{t} pairs") for t in steps[:2]]
+        rows.append([front] + [number(median(table, front, f"{t} pairs")) for t in steps] +
                     gains + [resident(table, front), KERNEL_MMAP2.get(front, "-")])
+    print_table(rows, len(rows[0]))
+
+
+def print_mmap2(table, say, print_table):
     say("  maps and unmaps of 128 MiB, pairs a second and thread, "
         "each thread with an address space of its own")
+    print_pairs(table, THREADS, "threads", say, print_table)
+
+
+def print_mmap2_processes(table, say, print_table):
+    say("  the same by processes, pairs a second and process; cpu-slab-cas: before sheaves; "
+        "double: sheaves above per-CPU slabs; sheaves: without them")
+    print_pairs(table, PROCESSES, "processes", say, print_table)
+
+
+def print_phone(table, say, print_table):
+    rows = [["front end", "loops a second", "sheaves gain (kernel: +1.8 %)"]]
+    for front in PUBLISHED_FRONTS:
+        rows.append([front, number(median(table, front, "1 loops")),
+                     "" if front == "sheaves" else against(table, "sheaves", front, "1 loops")])
+    say("  one thread maps a page, reads it, unmaps it")
     print_table(rows, len(rows[0]))
 
 
@@ -78,37 +118,67 @@ def flatness(table, front):
 def print_page_fault3(table, say, print_table):
     rows = [["front end"] + [f"{t} threads" for t in THREADS] +
             ["a thread, 1 to 2", "resident MiB"]]
-    for front in FRONTS:
+    for front in table:
         rows.append([front] + [number(median(table, front, f"{t} faults")) for t in THREADS] +
                     [flatness(table, front), resident(table, front)])
     say("  page faults a second and thread, all threads in one address space "
         "(kernel, 1 to 256 threads of an EPYC: 2,410,188 -> 2,151,474)")
     print_table(rows, len(rows[0]))
-    retries = [median(table, "sheaves", f"{t} retries_per_1000_barn_calls") for t in THREADS]
-    if all(r is not None for r in retries):
-        say(f"  of 1,000 gets and puts at the barn were tried again at most {max(retries):,.1f}")
+    for front in ("sheaves", SPINNING):
+        retries = [median(table, front, f"{t} retries_per_1000_barn_calls") for t in THREADS]
+        retries = [r for r in retries if r is not None]
+        if retries:
+            say(f"  {front}: of 1,000 gets and puts at the barn "
+                f"{'waited' if front == SPINNING else 'were tried again'} at most "
+                f"{max(retries):,.1f}")
+
+
+def with_shares(table):
+    """node_counts with two more figures of each stage: which share of the nodes came from sheaves,
+    and how many there were, by those of the stage of loops."""
+    def added(stage):
+        taken, alone, loops = (median(table, *of) for of in (
+            (stage, "taken"), (stage, "taken_alone"), ("bulk calls turned into loops", "taken")))
+        shares = {}
+        if taken is not None and alone is not None and taken + alone:
+            shares["from_sheaves"] = [taken / (taken + alone)]
+        if taken is not None and loops:
+            shares["of_loops"] = [taken / loops]
+        return shares
+
+    return {stage: {**answers, **added(stage)} for stage, answers in (table or {}).items()}
 
 
 def print_stages(table, say, print_table):
-    rows = [["stage", "nodes allocated", "from the array", "from behind", "given to the array",
-             "to behind", "kernel: array + fast + slow"]]
-    for stage in STAGES:
-        taken, behind, given, given_behind = (median(table, stage, m) for m in
-                                              ("taken", "taken_behind", "given", "given_behind"))
-        if taken is None:
-            continue
-        k = KERNEL_STAGES[stage]
-        # Behind an array, objects come and go by halves of it; they count once, where the user got
-        # them.
-        rows.append([stage, number(taken or behind), number(taken), number(behind), number(given),
-                     number(given_behind),
-                     f"{sum(k[:3]):,} = {k[0]:,} + {k[1]:,} + {k[2]:,}"])
-    say("  tree nodes allocated while one recorded program's calls are replayed once")
-    print_table(rows, len(rows[0]))
-    worst, exact = (median(table, s, "taken") for s in STAGES[2:])
-    if worst and exact:
-        say(f"  with prefill {exact / worst:.2f} of the allocations of "
-            f"worst-case preallocation (to reach: a third)")
+    """Behind sheaves and arrays, objects come and go in batches; those count at the sheaf or array
+    that hands them out, and once more here."""
+    head = ["stage", "from sheaves", "of these prefilled", "one by one from slabs",
+            "refilled from slabs", "given to sheaves", "one by one to slabs", "flushed to slabs",
+            "kernel: from the array + fast + slow", "given: array + fast + slow"]
+    for stages, text in ((STAGES, "on Stook, sheaves of 32"),
+                         (OLDER_STAGES, "on a slab for each CPU, and arrays of 32 above it")):
+        rows = [head]
+        for stage in stages:
+            if stage not in table:
+                continue
+            n = {m: median(table, stage, m) for m in table[stage]}
+            older = n.get("taken_alone") is None or stage in OLDER_STAGES
+            lone_in = None if older else n["taken_alone"]
+            lone_out = None if older else n["given_alone"]
+            k = KERNEL_STAGES.get(stage.removeprefix("older: "))
+            rows.append([stage, number(n["taken"]), "-" if older else number(n["lent"]),
+                         number(lone_in), number(n["taken_behind"] - (lone_in or 0)),
+                         number(n["given"]), number(lone_out),
+                         number(n["given_behind"] - (lone_out or 0)),
+                         *(" + ".join(f"{v:,}" for v in part) if k else "-"
+                           for part in ((k or ())[:3], (k or ())[3:]))])
+        if len(rows) > 1:
+            say(f"  tree nodes while one recorded program's calls are replayed once, {text}")
+            print_table(rows, len(head))
+    shares = with_shares(table)
+    for stage in ("preallocation replaced by prefill", "prefill of the CPU's own sheaf"):
+        if of_loops := median(shares, stage, "of_loops"):
+            say(f"  {stage}: {of_loops:.2f} of the allocations of loops (kernel: 0.27)")
 
 
 def figure(value):
@@ -142,5 +212,6 @@ def print_maple_map(table, say, print_table):
         print_table(rows, len(rows[0]))
 
 
-PRINTED = {"maple_map": print_maple_map, "mmap2": print_mmap2, "page_fault3": print_page_fault3,
-           "node_counts": print_stages}
+PRINTED = {"maple_map": print_maple_map, "mmap2": print_mmap2, "phone": print_phone,
+           "mmap2_processes": print_mmap2_processes, "page_fault3": print_page_fault3,
+           "page_fault3_alloc": print_page_fault3, "node_counts": print_stages}

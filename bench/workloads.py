@@ -7,11 +7,11 @@ neighbouring runs; interval.py decides what may be said.
 Place: run.py prints the sum of it, report.py and page.py tell all.
 """
 
-import math
 import re
 
 from contenders import OURS
-from interval import LESS, MORE, NO_DIFFERENCE, geometric_mean, standing, summary
+from interval import (LESS, MORE, NO_DIFFERENCE, geometric_mean, measured_rates, standing,
+                      summary)
 from text import number
 
 AHEAD, BEHIND = "ahead", "behind"
@@ -40,6 +40,8 @@ def peers(name):
 RULES = [
     Rule("object_pair", r"(pair|batch/\d+)", "{cell} resident_KiB", ours="inline",
          rivals=begins("static-", "preloaded-"), what="inlined, against malloc"),
+    Rule("object_pair", r"(pair|batch/\d+)", ours="inline", what="inlined, against pools",
+         rivals=lambda name: name in ("pool-dpdk", "pool-boost")),     # safe in several threads
     Rule("malloc_pair", r"([\w/]+)", "{cell} held_KiB"),
     Rule("rcu", r"(free)", ours="free_rcu", rivals=begins("call_rcu")),
     Rule("prodcons", r"(.+) objects_per_cpu_us", "{cell} resident_KiB", unit="objects/us",
@@ -82,9 +84,7 @@ class Side:
 
     def cost_bounds(self):
         low, high = self.ratio["low"], self.ratio["high"]
-        if not self.higher:
-            return low, high
-        return 1 / high, 1 / low if low else math.inf   # the median is above 0, and so is high
+        return (1 / high, 1 / low) if self.higher else (low, high)
 
 
 class Workload:
@@ -102,6 +102,8 @@ class Workload:
 
 def side_of(table, rule, metric, unit, higher=False):
     """Side, or None if ours or all rivals are missing."""
+    table = {name: {metric: measured_rates(answers[metric]) if higher else answers[metric]}
+             for name, answers in table.items() if metric in answers}
     ours = table.get(rule.ours, {}).get(metric, [])
     values = {name: s for name, answers in table.items()
               if (s := summary(answers.get(metric, [])))}

@@ -10,99 +10,162 @@
  */
 #include "mcursor.h"
 
-/* The range that @key is in; first and last become its bounds. */
-static void *move_to(struct stook_maple_cursor *cursor, uint64_t key)
+#define ALWAYS static inline __attribute__((always_inline))
+
+/* The leaf may be read: it is the one that the cursor found, and has not been freed. */
+static inline bool has_leaf(const struct stook_maple_cursor *cursor)
+{
+        return cursor->node && mtree_same_version(cursor->tree, cursor->version);
+}
+
+/* The cursor stands on what @place has. */
+static inline void *stand_on(struct stook_maple_cursor *cursor, const struct mplace *place)
+{
+        cursor->index = (unsigned char)place->index;
+        cursor->first = place->first;
+        cursor->last = place->last;
+        cursor->status = place->leaf  ? STOOK_MAPLE_CURSOR_ACTIVE :
+                         place->entry ? STOOK_MAPLE_CURSOR_ROOT : STOOK_MAPLE_CURSOR_NONE;
+        return place->entry;
+}
+
+enum way { NO_WAY, UP, DOWN };
+
+/*
+ * The range that @key is in; first and last become its bounds. @ahead: the way that the cursor
+ * goes; the leaf beside its new one is asked for.
+ */
+static __attribute__((noinline))
+void *move_to(struct stook_maple_cursor *cursor, uint64_t key, enum way ahead)
 {
         struct stook_maple *tree = cursor->tree;
         struct mplace place;
-        unsigned index;
 
-        if (cursor->node && key >= cursor->min && key <= cursor->max &&
-            mtree_same_version(tree, cursor->version)) {
+        if (key >= cursor->min && key <= cursor->max && has_leaf(cursor)) {
                 place.leaf = cursor->node;
                 place.min = cursor->min;
                 place.max = cursor->max;
-                index = cursor->index + 1u;
-                /* Key 0 is only in the first entry; an unused pivot plus 1 is 0, too. */
-                if (!key || index >= MNODE_ENTRIES ||
-                    mnode_first(place.leaf, index, place.min) != key)
-                        index = mnode_find_wide(place.leaf, key);
-                if (MTREE_LIKELY(stook_mplace_read(tree, &place, index)))
-                        goto found;
+                mplace_read(&place, mnode_find_wide(place.leaf, key));
+                if (mnode_alive(place.leaf))
+                        return stand_on(cursor, &place);
         }
         cursor->version = mtree_version_for_walk(tree);
         stook_mplace_seek(tree, key, &place);
         cursor->node = place.leaf;
         cursor->min = place.min;
         cursor->max = place.max;
-found:
-        cursor->index = (unsigned char)place.index;
-        cursor->first = place.first;
-        cursor->last = place.last;
-        cursor->status = place.leaf  ? STOOK_MAPLE_CURSOR_ACTIVE :
-                         place.entry ? STOOK_MAPLE_CURSOR_ROOT : STOOK_MAPLE_CURSOR_NONE;
-        return place.entry;
+        if (ahead != NO_WAY && place.leaf)
+                mplace_prefetch(tree, &place, ahead == UP);
+        return stand_on(cursor, &place);
 }
 
-static void *ended(struct stook_maple_cursor *cursor, enum stook_maple_status status)
+/*
+ * The range above the cursor's, if the leaf has it, else by move_to(). The cursor is at `index` if
+ * that entry ends where the cursor's range does. Then this is not the leaf's last entry, unless
+ * `last` is the last key of all: unused pivots are (I2 of mnode.h).
+ */
+ALWAYS void *step_up(struct stook_maple_cursor *cursor)
+{
+        struct mnode *leaf = cursor->node;
+        unsigned index = cursor->index + 1u;
+        uint64_t last;
+        void *entry;
+
+        if (cursor->status == STOOK_MAPLE_CURSOR_ACTIVE && has_leaf(cursor) &&
+            index < MNODE_ENTRIES && leaf->wide.pivot[index - 1] == cursor->last) {
+                last = mnode_last(leaf, MNODE_LEAF, index, cursor->max);
+                entry = mnode_entry(leaf, MNODE_LEAF, index);
+                if (MTREE_LIKELY(mnode_alive(leaf))) {
+                        cursor->index = (unsigned char)index;
+                        cursor->first = cursor->last + 1;
+                        cursor->last = last;
+                        return entry;
+                }
+        }
+        return move_to(cursor, cursor->last + 1, UP);
+}
+
+/* The range below the cursor's. The cursor is at `index` if the entry before ends below it. */
+ALWAYS void *step_down(struct stook_maple_cursor *cursor)
+{
+        struct mnode *leaf = cursor->node;
+        unsigned index = cursor->index;
+        uint64_t last = cursor->first - 1, first;
+        void *entry;
+
+        if (cursor->status == STOOK_MAPLE_CURSOR_ACTIVE && has_leaf(cursor) && index &&
+            leaf->wide.pivot[index - 1] == last) {
+                first = mnode_first(leaf, index - 1, cursor->min);
+                entry = mnode_entry(leaf, MNODE_LEAF, index - 1);
+                if (MTREE_LIKELY(mnode_alive(leaf))) {
+                        cursor->index = (unsigned char)(index - 1);
+                        cursor->first = first;
+                        cursor->last = last;
+                        return entry;
+                }
+        }
+        return move_to(cursor, last, DOWN);
+}
+
+static __attribute__((noinline))
+void *ended(struct stook_maple_cursor *cursor, enum stook_maple_status status)
 {
         cursor->status = (unsigned char)(mtree_root(cursor->tree) ? status :
                                          STOOK_MAPLE_CURSOR_NONE);
         return NULL;
 }
 
-static bool nowhere(const struct stook_maple_cursor *cursor)
+static inline bool nowhere(const struct stook_maple_cursor *cursor)
 {
         return cursor->status == STOOK_MAPLE_CURSOR_START ||
                cursor->status == STOOK_MAPLE_CURSOR_ERROR;
 }
 
-/* @here: a cursor that is nowhere may find the range at `first`, too. @gaps: finds gaps, too. */
-static void *upwards(struct stook_maple_cursor *cursor, uint64_t max, bool here, bool gaps)
+/*
+ * @here: a cursor that is nowhere may find the range at `first`, too; else it begins beside that.
+ * @gaps: finds gaps, too.
+ */
+ALWAYS void *upwards(struct stook_maple_cursor *cursor, uint64_t max, bool here, bool gaps)
 {
-        bool begin = nowhere(cursor);
         void *entry;
 
-        if (begin ? cursor->first > max : cursor->last >= max)
-                return ended(cursor, STOOK_MAPLE_CURSOR_OVERFLOW);
-        entry = move_to(cursor, begin ? cursor->first : cursor->last + 1);
-        if (begin && !here) {
-                if (cursor->last >= max)
+        if (MTREE_UNLIKELY(nowhere(cursor))) {
+                if (cursor->first > max)
                         return ended(cursor, STOOK_MAPLE_CURSOR_OVERFLOW);
-                entry = move_to(cursor, cursor->last + 1);
+                entry = move_to(cursor, cursor->first, NO_WAY);
+                if (here && (entry || gaps))
+                        return entry;
         }
-        while (!entry && !gaps) {
-                if (cursor->last >= max)
+        do {
+                if (MTREE_UNLIKELY(cursor->last >= max))
                         return ended(cursor, STOOK_MAPLE_CURSOR_OVERFLOW);
-                entry = move_to(cursor, cursor->last + 1);
-        }
+                entry = step_up(cursor);
+        } while (!entry && !gaps);
         return entry;
 }
 
-static void *downwards(struct stook_maple_cursor *cursor, uint64_t min, bool here, bool gaps)
+ALWAYS void *downwards(struct stook_maple_cursor *cursor, uint64_t min, bool here, bool gaps)
 {
-        bool begin = nowhere(cursor);
         void *entry;
 
-        if (begin ? cursor->first < min : cursor->first <= min)
-                return ended(cursor, STOOK_MAPLE_CURSOR_UNDERFLOW);
-        entry = move_to(cursor, begin ? cursor->first : cursor->first - 1);
-        if (begin && !here) {
-                if (cursor->first <= min)
+        if (MTREE_UNLIKELY(nowhere(cursor))) {
+                if (cursor->first < min)
                         return ended(cursor, STOOK_MAPLE_CURSOR_UNDERFLOW);
-                entry = move_to(cursor, cursor->first - 1);
+                entry = move_to(cursor, cursor->first, NO_WAY);
+                if (here && (entry || gaps))
+                        return entry;
         }
-        while (!entry && !gaps) {
-                if (cursor->first <= min)
+        do {
+                if (MTREE_UNLIKELY(cursor->first <= min))
                         return ended(cursor, STOOK_MAPLE_CURSOR_UNDERFLOW);
-                entry = move_to(cursor, cursor->first - 1);
-        }
+                entry = step_down(cursor);
+        } while (!entry && !gaps);
         return entry;
 }
 
 STOOK_PUBLIC void *stook_maple_cursor_walk(struct stook_maple_cursor *cursor)
 {
-        return move_to(cursor, cursor->first);
+        return move_to(cursor, cursor->first, NO_WAY);
 }
 
 STOOK_PUBLIC void *stook_maple_cursor_find(struct stook_maple_cursor *cursor, uint64_t max)

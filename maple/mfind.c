@@ -1,33 +1,52 @@
 /*
  * Purpose: the simple calls that look for the next or the previous entry.
  *
- * Place: on walks from the root (mplace.c). There is at most one walk for each leaf that is passed.
- * Two gaps never meet, so a call makes two walks at most.
+ * Place: on walks from the root (mplace.c). A step within a leaf needs no walk. Two gaps never
+ * meet, so a call makes two walks at most.
  * Concurrency: readers of RCU trees come here in a read section. The walks leave out no key, and
  *  see each key as it is at some moment of the call. So they find a range that is there all the
  *  time.
  */
 #include "mtree.h"
 
-/* The first entry at or after @key that begins at or before @max. */
-static bool upwards(struct stook_maple *tree, uint64_t key, uint64_t max, struct mplace *place)
+/*
+ * The range above a place: the next one of the leaf, or that of a new walk. The leaf may have been
+ * replaced since the walk found it. Then its entries are as they were when it was replaced, within
+ * this call.
+ */
+static inline void up(struct stook_maple *tree, struct mplace *place)
 {
-        stook_mplace_seek(tree, key, place);
+        if (place->leaf && place->last < place->max)
+                mplace_read(place, place->index + 1);
+        else
+                stook_mplace_seek(tree, place->last + 1, place);
+}
+
+static inline void down(struct stook_maple *tree, struct mplace *place)
+{
+        if (place->leaf && place->index)
+                mplace_read(place, place->index - 1);
+        else
+                stook_mplace_seek(tree, place->first - 1, place);
+}
+
+/* From a range on: the first entry that begins at or before @max. False: none. */
+static inline bool upwards(struct stook_maple *tree, uint64_t max, struct mplace *place)
+{
         while (!place->entry) {
                 if (place->last >= max)
                         return false;
-                stook_mplace_seek(tree, place->last + 1, place);
+                up(tree, place);
         }
         return true;
 }
 
-static bool downwards(struct stook_maple *tree, uint64_t key, uint64_t min, struct mplace *place)
+static inline bool downwards(struct stook_maple *tree, uint64_t min, struct mplace *place)
 {
-        stook_mplace_seek(tree, key, place);
         while (!place->entry) {
                 if (place->first <= min)
                         return false;
-                stook_mplace_seek(tree, place->first - 1, place);
+                down(tree, place);
         }
         return true;
 }
@@ -40,7 +59,8 @@ STOOK_PUBLIC void *stook_maple_find(struct stook_maple *tree, uint64_t *key, uin
         if (*key > max)
                 return NULL;
         entered = stook_mtree_enter_reader(tree);
-        found = upwards(tree, *key, max, &place);
+        stook_mplace_seek(tree, *key, &place);
+        found = upwards(tree, max, &place);
         stook_mtree_leave(tree, entered);
         if (!found)
                 return NULL;
@@ -60,7 +80,11 @@ STOOK_PUBLIC void *stook_maple_next(struct stook_maple *tree, uint64_t key, uint
         bool found;
 
         stook_mplace_seek(tree, key, &place);
-        found = place.last < max && upwards(tree, place.last + 1, max, &place);
+        found = place.last < max;
+        if (found) {
+                up(tree, &place);
+                found = upwards(tree, max, &place);
+        }
         stook_mtree_leave(tree, entered);
         return found ? place.entry : NULL;
 }
@@ -72,7 +96,11 @@ STOOK_PUBLIC void *stook_maple_prev(struct stook_maple *tree, uint64_t key, uint
         bool found;
 
         stook_mplace_seek(tree, key, &place);
-        found = place.first > min && downwards(tree, place.first - 1, min, &place);
+        found = place.first > min;
+        if (found) {
+                down(tree, &place);
+                found = downwards(tree, min, &place);
+        }
         stook_mtree_leave(tree, entered);
         return found ? place.entry : NULL;
 }

@@ -51,29 +51,90 @@ static bool fits(struct search *search, uint64_t first, uint64_t last)
         return true;
 }
 
-/* Looks at the entries in the order asked for. So the first one that fits is the result. */
-static bool search_node(struct search *search, struct mnode *node, unsigned level, uint64_t min,
+/* A subtree below entry @i of an inner node, which spans [*min, *max]. */
+static inline struct mnode *child(struct mnode *node, unsigned i, uint64_t *min, uint64_t *max)
+{
+        struct mnode *below = node->gaps.entry[i];
+
+        mnode_prefetch(below);
+        mnode_narrow(node, MNODE_INNER_GAPS, i, min, max);
+        return below;
+}
+
+/*
+ * Entries are looked at in the order asked for, so the first one that fits is the result. The
+ * limits are looked for in the nodes that they cut, and in no others.
+ */
+static bool search_leaf_up(struct search *search, struct mnode *leaf, uint64_t min, uint64_t max)
+{
+        unsigned count = mnode_count(leaf), i = 0;
+
+        if (search->min > min)
+                i = mnode_find_wide(leaf, search->min);
+        for (; i < count; i++)
+                if (!leaf->wide.entry[i] &&
+                    fits(search, mnode_first(leaf, i, min), mnode_last(leaf, MNODE_LEAF, i, max)))
+                        return true;
+        return false;
+}
+
+static bool search_up(struct search *search, struct mnode *node, unsigned level, uint64_t min,
+                      uint64_t max)
+{
+        unsigned count = mnode_count(node), i = 0;
+
+        if (!level)
+                return search_leaf_up(search, node, min, max);
+        if (search->min > min)
+                i = mnode_find_gaps(node, search->min);
+        for (; i < count; i++) {
+                uint64_t first = min, last = max;
+                struct mnode *below;
+
+                if (node->gaps.gap[i] < search->size)
+                        continue;
+                below = child(node, i, &first, &last);
+                if (search_up(search, below, level - 1, first, last))
+                        return true;
+                if (last >= search->max)
+                        return false;
+        }
+        return false;
+}
+
+static bool search_leaf_down(struct search *search, struct mnode *leaf, uint64_t min, uint64_t max)
+{
+        unsigned i = mnode_count(leaf);
+
+        if (search->max < max)
+                i = mnode_find_wide(leaf, search->max) + 1;
+        while (i--)
+                if (!leaf->wide.entry[i] &&
+                    fits(search, mnode_first(leaf, i, min), mnode_last(leaf, MNODE_LEAF, i, max)))
+                        return true;
+        return false;
+}
+
+static bool search_down(struct search *search, struct mnode *node, unsigned level, uint64_t min,
                         uint64_t max)
 {
-        enum mnode_kind kind = level ? MNODE_INNER_GAPS : MNODE_LEAF;
-        unsigned from = mnode_find(node, kind, search->min);
-        unsigned to = mnode_find(node, kind, search->max);
+        unsigned i = mnode_count(node);
 
-        if (search->min < min)
-                from = 0;
-        if (search->max > max)
-                to = mnode_count(node) - 1;
-        for (unsigned n = 0; n <= to - from; n++) {
-                unsigned i = search->highest ? to - n : from + n;
-                uint64_t first = mnode_first(node, i, min), last = mnode_last(node, kind, i, max);
-                bool found = false;
+        if (!level)
+                return search_leaf_down(search, node, min, max);
+        if (search->max < max)
+                i = mnode_find_gaps(node, search->max) + 1;
+        while (i--) {
+                uint64_t first = min, last = max;
+                struct mnode *below;
 
-                if (!level)
-                        found = !node->wide.entry[i] && fits(search, first, last);
-                else if (node->gaps.gap[i] >= search->size)
-                        found = search_node(search, node->gaps.entry[i], level - 1, first, last);
-                if (found)
+                if (node->gaps.gap[i] < search->size)
+                        continue;
+                below = child(node, i, &first, &last);
+                if (search_down(search, below, level - 1, first, last))
                         return true;
+                if (first <= search->min)
+                        return false;
         }
         return false;
 }
@@ -84,8 +145,9 @@ static bool search(struct stook_maple *tree, struct search *search, uint64_t *fi
         bool found;
 
         if (mroot_is_node(root))
-                found = search_node(search, mroot_node(root), mroot_height(root) - 1, 0,
-                                    UINT64_MAX);
+                found = (search->highest ? search_down : search_up)(search, mroot_node(root),
+                                                                    mroot_height(root) - 1, 0,
+                                                                    UINT64_MAX);
         else
                 found = fits(search, root ? 1 : 0, UINT64_MAX);
         if (found)

@@ -28,7 +28,7 @@
  *  M1: the release store of an entry (or of the root) pairs with the acquire load in a walk: the
  *      reader sees the content of the node that the entry points to.
  *  M2: the head becomes DEAD by a release store after the store that unlinked the node. It pairs
- *      with the acquire load in stook_mplace_read(): a reader that finds the node alive has read
+ *      with the acquire load in mnode_alive(): a reader that finds the node alive has read
  *      entries that were current when the call began.
  */
 #ifndef STOOK_MNODE_H
@@ -102,6 +102,12 @@ static inline void mnode_set_count(struct mnode *node, unsigned count)
         __atomic_store_n(&node->head, (uint64_t)count << 1, __ATOMIC_RELAXED);
 }
 
+/* M2. The load of an entry was an acquire, so this load comes after it. */
+static inline bool mnode_alive(const struct mnode *node)
+{
+        return !(__atomic_load_n(&node->head, __ATOMIC_ACQUIRE) & MNODE_DEAD);
+}
+
 /* M1 */
 static inline void *mnode_entry(struct mnode *node, enum mnode_kind kind, unsigned i)
 {
@@ -130,6 +136,23 @@ static inline uint64_t mnode_last(struct mnode *node, enum mnode_kind kind, unsi
 static inline uint64_t mnode_first(struct mnode *node, unsigned i, uint64_t min)
 {
         return i ? mnode_pivots(node)[i - 1] + 1 : min;
+}
+
+/*
+ * Narrows [min, max], which the node spans, to its entry @index. It has no branch, because where a
+ * key goes cannot be predicted. For the first entry it reads the head in place of a pivot, for the
+ * last one the word behind the pivots, and then takes neither.
+ */
+static inline void mnode_narrow(const struct mnode *node, enum mnode_kind kind, unsigned index,
+                                uint64_t *min, uint64_t *max)
+{
+        const uint64_t *words = (const uint64_t *)node;
+        uint64_t before = __atomic_load_n(words + index, __ATOMIC_RELAXED);
+        uint64_t end = __atomic_load_n(words + index + 1, __ATOMIC_RELAXED);
+
+        end = index + 1u < mnode_shape(kind).entries ? end : UINT64_MAX;
+        *min = index ? before + 1 : *min;
+        *max = end < *max ? end : *max;
 }
 
 /*

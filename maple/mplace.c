@@ -16,47 +16,42 @@
  */
 #include "mtree.h"
 
+/* Goes down one level: from a node that spans [place->min, place->max] to the child with @key. */
+static inline __attribute__((always_inline))
+struct mnode *step(struct mnode *node, enum mnode_kind kind, uint64_t key, struct mplace *place)
+{
+        unsigned index = mnode_find(node, kind, key);
+        struct mnode *child = mnode_entry(node, kind, index);
+
+        mnode_prefetch(child);
+        mnode_narrow(node, kind, index, &place->min, &place->max);
+        place->above = node;
+        place->at = index;
+        return child;
+}
+
 void stook_mplace_seek(struct stook_maple *tree, uint64_t key, struct mplace *place)
 {
         uintptr_t root = mtree_root(tree);
-        enum mnode_kind kind = mtree_kind(tree, 1);
-        uint64_t min = 0, max = UINT64_MAX;
         struct mnode *node;
-        unsigned index;
 
         if (!mroot_is_node(root)) {
-                place->leaf = NULL;
+                place->leaf = place->above = NULL;
                 place->first = root && key ? 1 : 0;
                 place->last = root && !key ? 0 : UINT64_MAX;
                 place->entry = key ? NULL : (void *)root;
                 return;
         }
         node = mroot_node(root);
-        for (unsigned height = mroot_height(root); --height;) {
-                index = mnode_find(node, kind, key);
-                min = mnode_first(node, index, min);
-                max = mnode_last(node, kind, index, max);
-                node = mnode_entry(node, kind, index);
-                mnode_prefetch(node);
-        }
-        index = mnode_find_wide(node, key);
+        place->above = NULL;
+        place->min = 0;
+        place->max = UINT64_MAX;
+        if (mtree_gaps(tree))
+                for (unsigned height = mroot_height(root); --height;)
+                        node = step(node, MNODE_INNER_GAPS, key, place);
+        else
+                for (unsigned height = mroot_height(root); --height;)
+                        node = step(node, MNODE_INNER, key, place);
         place->leaf = node;
-        place->min = min;
-        place->max = max;
-        place->index = index;
-        place->first = mnode_first(node, index, min);
-        place->last = mnode_last(node, MNODE_LEAF, index, max);
-        place->entry = mnode_entry(node, MNODE_LEAF, index);
-}
-
-bool stook_mplace_read(struct stook_maple *tree, struct mplace *place, unsigned index)
-{
-        struct mnode *node = place->leaf;
-
-        place->index = index;
-        place->first = mnode_first(node, index, place->min);
-        place->last = mnode_last(node, MNODE_LEAF, index, place->max);
-        place->entry = mnode_entry(node, MNODE_LEAF, index);
-        /* The load of the entry was an acquire, so this load comes after it: M2. */
-        return !mtree_rcu(tree) || !(__atomic_load_n(&node->head, __ATOMIC_ACQUIRE) & MNODE_DEAD);
+        mplace_read(place, mnode_find_wide(node, key));
 }

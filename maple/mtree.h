@@ -133,6 +133,8 @@ static inline bool mtree_reserved(const void *entry)
 
 struct mplace {
         struct mnode *leaf;             /* NULL: the tree has no node */
+        struct mnode *above;            /* the node that a walk came from to the leaf, or NULL */
+        unsigned at;                    /* which of its entries the leaf is */
         uint64_t min, max;              /* the leaf's */
         unsigned index;
         uint64_t first, last;           /* the range's */
@@ -143,10 +145,27 @@ struct mplace {
 void stook_mplace_seek(struct stook_maple *tree, uint64_t key, struct mplace *place);
 
 /*
- * Reads entry @index of the leaf in @place again. False: the leaf was replaced meanwhile (RCU
- * trees), and the content of @place means nothing.
+ * After a walk: asks for the leaf above, or below, of the same parent. A program that goes on that
+ * way does not wait for it. (Unused entries are NULL, and asking for that does nothing.)
  */
-bool stook_mplace_read(struct stook_maple *tree, struct mplace *place, unsigned index);
+static inline void mplace_prefetch(const struct stook_maple *tree, const struct mplace *place,
+                                   bool upwards)
+{
+        unsigned at = upwards ? place->at + 1 : place->at - 1;
+        enum mnode_kind kind = mtree_kind(tree, 1);
+
+        if (place->above && at < mnode_shape(kind).entries)
+                mnode_prefetch(mnode_entry(place->above, kind, at));
+}
+
+/* Reads entry @index of the leaf in @place, whose bounds are there already. */
+static inline void mplace_read(struct mplace *place, unsigned index)
+{
+        place->index = index;
+        place->first = mnode_first(place->leaf, index, place->min);
+        place->last = mnode_last(place->leaf, MNODE_LEAF, index, place->max);
+        place->entry = mnode_entry(place->leaf, MNODE_LEAF, index);
+}
 
 /*
  * For tests, with one thread: loads use wide compares, or do not. Return: they do now; false where

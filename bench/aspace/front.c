@@ -22,7 +22,7 @@ static enum front front = SHEAVES;
 static enum front_preallocation preallocation = FRONT_EXACT;
 static _Thread_local unsigned height;
 
-#define KINDS     2
+#define KINDS     3
 #define ARRAY_MAX 32
 #define BATCH     128
 
@@ -34,7 +34,8 @@ struct front_cache {
         struct front_counts counts;     /* of DOUBLE and the older ones; one thread */
 };
 
-static struct front_cache *node_cache, *area_cache;
+static struct front_cache *node_cache, *area_cache, *page_cache;
+static _Thread_local uint64_t lent;     /* nodes taken from prefilled sheaves */
 
 /* A thread's arrays (DOUBLE). */
 static _Thread_local struct array {
@@ -194,8 +195,14 @@ static void take_worst(struct front_cache *c)
         unsigned n = 3 * height;
         void *objects[64];
 
-        if (preallocation == FRONT_EXACT || !c->nodes || n > 64)
+        if (preallocation == FRONT_EXACT || preallocation == FRONT_OWN_SHEAF || !c->nodes ||
+            n > 64)
                 return;
+        if (c->cache && preallocation == FRONT_WORST_BULK) {
+                if (!stook_cache_alloc_bulk(c->cache, 0, n, objects))
+                        stook_cache_free_bulk(c->cache, n, objects);
+                return;
+        }
         for (unsigned i = 0; i < n; i++)
                 objects[i] = preallocation == FRONT_WORST_LOOP || c->cache ? take(c) : none_take(c);
         for (unsigned i = 0; i < n; i++)
@@ -287,13 +294,31 @@ struct made {
         void *objects[100];
 };
 
+/* A sheaf on loan is the library's; what stands for one is a struct made. */
+static bool is_lent(const struct front_cache *c)
+{
+        return c->cache && preallocation != FRONT_OWN_SHEAF;
+}
+
+/* Taken and put back: then the CPU's own sheaf has them, for as long as this thread is alone. */
+static int fill_own_sheaf(struct front_cache *c, struct made *m, size_t n)
+{
+        int error = stook_cache_alloc_bulk(c->cache, 0, n, m->objects);
+
+        if (!error) {
+                stook_cache_free_bulk(c->cache, n, m->objects);
+                m->n = (unsigned)n;
+        }
+        return error;
+}
+
 struct stook_sheaf *front_sheaf_prefill(struct stook_cache *cache, unsigned flags, size_t n)
 {
         struct front_cache *c = of(cache);
         struct stook_sheaf *sheaf = NULL;
 
         take_worst(c);
-        if (c->cache)
+        if (is_lent(c))
                 return stook_sheaf_prefill(c->cache, flags, n);
         struct made *m = malloc(sizeof(*m));
         if (m)
@@ -312,10 +337,12 @@ int front_sheaf_refill(struct stook_cache *cache, unsigned flags, struct stook_s
         struct front_cache *c = of(cache);
         struct made *m = (struct made *)*sheaf;
 
-        if (c->cache)
+        if (is_lent(c))
                 return stook_sheaf_refill(c->cache, flags, sheaf, n);
         if (n > sizeof(m->objects) / sizeof(m->objects[0]))
                 return -ENOMEM;
+        if (c->cache)
+                return fill_own_sheaf(c, m, n);
         while (m->n < n) {
                 m->objects[m->n] = take(c);
                 if (!m->objects[m->n])
@@ -327,15 +354,19 @@ int front_sheaf_refill(struct stook_cache *cache, unsigned flags, struct stook_s
 
 size_t front_sheaf_available(const struct stook_sheaf *sheaf)
 {
-        return front <= SLABS ? stook_sheaf_available(sheaf) : ((const struct made *)sheaf)->n;
+        return is_lent(node_cache) ? stook_sheaf_available(sheaf) : ((const struct made *)sheaf)->n;
 }
 
 void *front_sheaf_alloc(struct stook_cache *cache, struct stook_sheaf *sheaf)
 {
         struct made *m = (struct made *)sheaf;
 
-        if (of(cache)->cache)
+        if (is_lent(of(cache))) {
+                lent += of(cache)->nodes;
                 return stook_sheaf_alloc(of(cache)->cache, sheaf);
+        }
+        if (of(cache)->cache)
+                return m->n && m->n-- ? stook_cache_alloc(of(cache)->cache) : NULL;
         return m->n ? m->objects[--m->n] : NULL;
 }
 
@@ -343,11 +374,11 @@ void front_sheaf_return(struct stook_cache *cache, struct stook_sheaf *sheaf)
 {
         struct made *m = (struct made *)sheaf;
 
-        if (of(cache)->cache) {
+        if (is_lent(of(cache))) {
                 stook_sheaf_return(of(cache)->cache, sheaf);
                 return;
         }
-        while (m->n)
+        while (m->n && !of(cache)->cache)
                 give(of(cache), m->objects[--m->n]);
         free(m);
 }
@@ -363,14 +394,18 @@ struct front_counts front_counts(void)
                 return node_cache->counts;
         if (stook_cache_get_stats(node_cache->cache, &s))
                 return none;
-        return (struct front_counts){ s.alloc_fastpath, s.alloc_slowpath + s.sheaf_refill,
+        return (struct front_counts){ s.alloc_fastpath,
+                                      s.alloc_slowpath + s.sheaf_refill,
                                       s.free_fastpath + s.free_rcu_sheaf,
-                                      s.free_slowpath + s.sheaf_flush };
+                                      s.free_slowpath + s.sheaf_flush,
+                                      s.alloc_slowpath,
+                                      s.free_slowpath,
+                                      lent };
 }
 
 uint64_t front_barn_calls(void)
 {
-        struct front_cache *all[] = { node_cache, area_cache };
+        struct front_cache *all[] = { node_cache, area_cache, page_cache };
         uint64_t sum = 0;
 
         for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
@@ -380,6 +415,29 @@ uint64_t front_barn_calls(void)
                         sum += s.barn_get + s.barn_put;
         }
         return sum;
+}
+
+/* ---- what page faults allocate ---- */
+
+bool front_pages_create(size_t object_bytes)
+{
+        page_cache = of(front_cache_create("page", object_bytes, NULL));
+        return page_cache != NULL;
+}
+
+void *front_page_take(void)
+{
+        return take(page_cache);
+}
+
+void front_pages_give(size_t n, void **objects)
+{
+        if (page_cache->cache) {
+                stook_cache_free_bulk(page_cache->cache, n, objects);
+                return;
+        }
+        for (size_t i = 0; i < n; i++)
+                give(page_cache, objects[i]);
 }
 
 /* ---- areas ---- */

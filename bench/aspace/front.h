@@ -17,6 +17,7 @@
 #define FRONT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -30,14 +31,38 @@ bool front_choose(const char *name);
  * How nodes for a write are got ready: what it needs; or, as the kernel did before 6.13, what any
  * write could need.
  */
-enum front_preallocation { FRONT_EXACT, FRONT_WORST_BULK, FRONT_WORST_LOOP };
+enum front_preallocation {
+        FRONT_EXACT,
+        FRONT_WORST_BULK,       /* by one call, which goes past an array where there is one */
+        FRONT_WORST_LOOP,       /* by as many calls as nodes */
+        /*
+         * Sheaves only: what it needs is brought into the CPU's own sheaf, and the write takes it
+         * from there. A write that finds less, for another thread was there, goes to the slabs.
+         */
+        FRONT_OWN_SHEAF,
+};
 void front_preallocate(enum front_preallocation how);
 /* Of the tree that is written to next, for the worst case. */
 void front_height(unsigned height);
 
-/* Nodes so far: taken from the array or sheaf, from what is behind it; given back likewise. */
-struct front_counts { uint64_t taken, taken_behind, given, given_behind; };
+/*
+ * Nodes so far. taken, given: at the array or sheaf; *_behind: at what is behind it, one by one and
+ * by batches together. Of sheaves also: *_alone: those of `behind` that came or went one by one;
+ * lent: those of `taken` that came from a prefilled sheaf.
+ */
+struct front_counts {
+        uint64_t taken, taken_behind, given, given_behind;
+        uint64_t taken_alone, given_alone, lent;
+};
 struct front_counts front_counts(void);
+
+/*
+ * Objects that a page fault allocates: one; and many back at once, as an unmap gives them. NULL: no
+ * memory.
+ */
+bool  front_pages_create(size_t object_bytes);
+void *front_page_take(void);
+void  front_pages_give(size_t n, void **objects);
 
 /* Sheaves that went to a barn or came from one so far; 0 with the older front ends. */
 uint64_t front_barn_calls(void);

@@ -6,8 +6,11 @@
  *   CONTENDER_CACHE      an object cache, called out of line through the dynamic linker
  *   CONTENDER_INLINE     an object cache through <stook/inline.h>
  *   CONTENDER_MALLOC     malloc and free of whatever is preloaded
- *   CONTENDER_MIMALLOC, CONTENDER_JEMALLOC, CONTENDER_SNMALLOC, CONTENDER_TCMALLOC
- *                        a peer's fastest calls, linked statically (built by bench/peers/build.py)
+ *   CONTENDER_DPDK       DPDK's mempool, inlined, with its cache of a thread
+ *   CONTENDER_BOOST      Boost's singleton_pool, which locks for each call
+ *   CONTENDER_BOOST_PRIVATE  Boost's pool, for one thread alone
+ *   CONTENDER_MIMALLOC, CONTENDER_JEMALLOC, CONTENDER_SNMALLOC, CONTENDER_TCMALLOC,
+ *   CONTENDER_RPMALLOC   a peer's fastest calls, linked statically (built by bench/peers/build.py)
  * Each defines take(), give() and cached_bytes(). Peers are declared by hand from their documented
  * interfaces: no header of theirs is needed.
  */
@@ -90,6 +93,95 @@ static double cached_bytes()
                                                     : (double)(stats.objects_cached * stats.stride);
 }
 
+#elif defined(CONTENDER_DPDK)
+
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_mempool.h>
+
+static struct rte_mempool *mempool;
+
+/* Without huge pages, devices, or files of its own: any user can run it. */
+static void start_dpdk()
+{
+        static char argument[][16] = {"bench", "--no-huge",      "--no-shconf", "--no-pci", "-m",
+                                      "64",    "--no-telemetry", "--log-level", "error",    "-l",
+                                      ""};
+        constexpr int count = (int)(sizeof(argument) / sizeof(*argument));
+        char *arguments[count + 1] = {};
+        snprintf(argument[count - 1], sizeof(argument[0]), "%d", sched_getcpu());
+        for (int i = 0; i < count; i++)
+                arguments[i] = argument[i];
+        if (rte_eal_init(count, arguments) < 0) {
+                fprintf(stderr, "DPDK does not start: %s\n", rte_strerror(rte_errno));
+                exit(2);
+        }
+}
+
+static void prepare()
+{
+        start_dpdk();
+        mempool = rte_mempool_create("bench-64", 65535, object_bytes, RTE_MEMPOOL_CACHE_MAX_SIZE, 0,
+                                     nullptr, nullptr, nullptr, nullptr, SOCKET_ID_ANY, 0);
+        if (!mempool) {
+                fprintf(stderr, "rte_mempool_create: %s\n", rte_strerror(rte_errno));
+                exit(2);
+        }
+}
+
+static inline void *take()
+{
+        void *object;
+        return __builtin_expect(rte_mempool_get(mempool, &object) == 0, 1) ? object : nullptr;
+}
+
+static inline void give(void *object)
+{
+        rte_mempool_put(mempool, object);
+}
+
+static double cached_bytes()
+{
+        return -1;
+}
+
+#elif defined(CONTENDER_BOOST) || defined(CONTENDER_BOOST_PRIVATE)
+
+#include <boost/pool/pool.hpp>
+#include <boost/pool/singleton_pool.hpp>
+
+#if defined(CONTENDER_BOOST)
+struct pool_tag {};
+typedef boost::singleton_pool<pool_tag, object_bytes> objects;
+#else
+struct objects {
+        static boost::pool<> &pool()
+        {
+                static boost::pool<> only(object_bytes);
+                return only;
+        }
+        static void *malloc() { return pool().malloc(); }
+        static void free(void *object) { pool().free(object); }
+};
+#endif
+
+static void prepare() {}
+
+static inline void *take()
+{
+        return objects::malloc();
+}
+
+static inline void give(void *object)
+{
+        objects::free(object);
+}
+
+static double cached_bytes()
+{
+        return -1;
+}
+
 #else
 
 #if defined(CONTENDER_MIMALLOC)
@@ -111,6 +203,11 @@ extern "C" void *TCMallocInternalMalloc(size_t size);
 extern "C" void TCMallocInternalFreeSized(void *object, size_t size);
 #define TAKE() TCMallocInternalMalloc(object_bytes)
 #define GIVE(object) TCMallocInternalFreeSized(object, object_bytes)
+#elif defined(CONTENDER_RPMALLOC)
+extern "C" void *rpmalloc(size_t size);
+extern "C" void rpfree(void *object);
+#define TAKE() rpmalloc(object_bytes)
+#define GIVE(object) rpfree(object)
 #elif defined(CONTENDER_MALLOC)
 #define TAKE() malloc(object_bytes)
 #define GIVE(object) free(object)

@@ -9,6 +9,8 @@
  *   sheaves              a cache as it comes, or by STOOK_CAPACITY, called out of line
  *   none-cas, none-rseq  bench/none
  *   malloc               the C library's
+ *   no-sheaves           a cache with STOOK_NO_SHEAVES: what does the unused sheaf code cost it?
+ *   slabs-alone          bench/none/slabs_alone.h: the same slabs without that code
  * The first three have forms with -charged behind the name, for the accounted columns of the table.
  * There objects are charged to a group of the library's, or by bench/none/none_charge.c. A process
  * measures all cells one after the other, and run.py interleaves the front ends.
@@ -29,6 +31,7 @@
 
 #include "../harness.h"
 #include "../none/none.h"
+#include "../none/slabs_alone.h"
 #include "../tsc.h"
 
 static constexpr size_t object_bytes = 64, iterations = 11;
@@ -44,6 +47,24 @@ struct sheaves {
         void *take() { return stook_cache_alloc(cache); }
         void give(void *object) { stook_cache_free(cache, object); }
         bool end() { return stook_cache_destroy(cache) == 0; }
+};
+
+/* The answers' difference is what the sheaf code costs where no sheaves are. */
+struct no_sheaves : sheaves {
+        struct stook_cache_args args = {};
+        struct stook_cache_args *without()
+        {
+                args.args_size = sizeof(args);
+                args.flags = STOOK_NO_SHEAVES;
+                return &args;
+        }
+        explicit no_sheaves(long) : sheaves(without()) {}
+};
+
+struct slabs_alone : no_sheaves {
+        explicit slabs_alone(long) : no_sheaves(0) {}
+        void *take() { return slabs_alone_alloc(cache); }
+        void give(void *object) { slabs_alone_free(cache, object); }
 };
 
 #if defined(STOOK_GROUP_H)
@@ -189,6 +210,10 @@ int main(int argc, char **argv)
 
         if (!strcmp(front, "sheaves"))
                 return measure<sheaves>(slab_bytes, pairs, only);
+        if (!strcmp(front, "no-sheaves"))
+                return measure<no_sheaves>(slab_bytes, pairs, only);
+        if (!strcmp(front, "slabs-alone"))
+                return measure<slabs_alone>(slab_bytes, pairs, only);
         if (!strcmp(front, "none-cas"))
                 return measure<none<none_cas_alloc, none_cas_free>>(slab_bytes, pairs, only);
         if (!strcmp(front, "none-rseq"))
@@ -207,6 +232,7 @@ int main(int argc, char **argv)
         if (!strcmp(front, "sheaves-charged"))
                 return measure<sheaves_charged>(slab_bytes, pairs, only);
 #endif
-        fprintf(stderr, "front=sheaves, none-cas, none-rseq (-charged: accounted) or malloc\n");
+        fprintf(stderr, "front=sheaves, none-cas, none-rseq (-charged: accounted), malloc, "
+                        "no-sheaves or slabs-alone\n");
         return 2;
 }

@@ -202,6 +202,40 @@ void rptest(worker &w)
         drop_list(waiting[w.me % lists].exchange(nullptr, std::memory_order_acq_rel));
 }
 
+/* A list turned round: it is freed in the order in which it was allocated. */
+char *reversed(char *list)
+{
+        char *turned = nullptr;
+        while (list) {
+                char *next = link_of(list);
+                link_of(list) = turned;
+                turned = list;
+                list = next;
+        }
+        return turned;
+}
+
+/* Runs of one size, small ones more often, each freed by the worker that finds it: every other one
+ * last first. */
+void sh8(worker &w)
+{
+        constexpr size_t run = 50;
+        for (size_t n = w.share(20000); n > 0; n--, w.ops += run) {
+                size_t size = 16 + w.random.below(1 + w.random.below(500));
+                char *list = nullptr;
+                for (size_t i = 0; i < run; i++) {
+                        char *object = make(size);
+                        link_of(object) = list;
+                        list = object;
+                }
+                list = waiting[w.random.below(lists)].exchange(list, std::memory_order_acq_rel);
+                drop_list(n % 2 ? list : reversed(list));
+        }
+        w.all->meet();
+        for (size_t i = w.me; i < lists; i += w.all->threads)
+                drop_list(waiting[i].exchange(nullptr, std::memory_order_acq_rel));
+}
+
 void *drop_all(void *argument)
 {
         drop_table(*(worker *)argument);
@@ -278,6 +312,8 @@ pattern_list handed_patterns()
                  "lists of 16 to 64 objects, some large, handed between short threads"},
                 {"rptest", usual, 0, nullptr, rptest, nullptr,
                  "16 to 16,000 bytes; half is left to the next thread"},
+                {"sh8", usual, 0, nullptr, sh8, nullptr,
+                 "runs of one size up to 516 bytes, freed by the next thread in either order"},
                 {"freed_by_other", usual, 500000, nullptr, freed_by_other, nullptr,
                  "500,000 of 64 bytes, freed by a new thread"},
                 {"threads_short", usual, 0, nullptr, threads_short, nullptr,

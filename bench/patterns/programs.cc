@@ -149,6 +149,33 @@ void inverse_square(worker &w)
                 drop(left);
 }
 
+/*
+ * Blocks of one size are put on top of the table, one size after the other, small ones more often.
+ * When it is full, its upper half is freed last first; of what is below, every second run is freed
+ * in the order of its allocation.
+ */
+void two_orders(worker &w)
+{
+        constexpr size_t run = 50;
+        size_t top = 0, room = w.entries / run * run;
+        for (size_t n = w.share(20000); n > 0 && room > 0; n--, w.ops += run) {
+                size_t size = 8 + w.random.below(1 + w.random.below(1000));
+                for (size_t i = 0; i < run; i++)
+                        w.table[top++] = make(size);
+                if (top < room)
+                        continue;
+                for (; top > room / 2; w.table[top] = nullptr)
+                        drop(w.table[--top]);
+                for (size_t first = 0; first < top; first += 2 * run) {
+                        for (size_t i = first; i < std::min(first + run, top); i++)
+                                drop(w.table[i]);
+                        std::fill_n(w.table + first, std::min(run, top - first), nullptr);
+                }
+                top = (size_t)(std::remove(w.table, w.table + top, nullptr) - w.table);
+                std::fill_n(w.table + top, w.entries - top, nullptr);
+        }
+}
+
 } // namespace
 
 pattern_list program_patterns()
@@ -164,6 +191,8 @@ pattern_list program_patterns()
                  "25 to 1,600 blocks of one size, freed in order; 16 to 1,024 bytes"},
                 {"glibc_thread", usual, 0, nullptr, inverse_square, nullptr,
                  "1,024 of each thread's own, 16 bytes to 32 KiB, replaced at random"},
+                {"sh6", usual, 20000, nullptr, two_orders, drop_table,
+                 "runs of one size up to 1,008 bytes, freed last first, others first first"},
         };
         return {all, sizeof(all) / sizeof(*all)};
 }

@@ -3,11 +3,12 @@
 bench/peers/build.py - fetch and build the allocators Stook is compared with
 
 Purpose: the newest releases of other allocators come from crates.io, where packages carry their
-sources. Each is built by cargo in the build folder; the archive it leaves is then linked twice:
-whole into lib/NAME.so, to be preloaded, and into bin/pair-NAME, object_pair.cc with the peer's
-fastest calls linked statically. Rust's ordered maps are a program, bin/rust_maps. No source and no
-binary of a peer is in this repository, only the Cargo.toml that names it (and the program's own
-main.rs).
+sources. Each is built in the build folder, by cargo as its package says, or, where the package
+leaves out what a preload needs, by the C compiler from the package's sources. The archive is then
+linked twice: whole into lib/NAME.so, to be preloaded, and into bin/pair-NAME, object_pair.cc with
+the peer's fastest calls linked statically. Rust's ordered maps are a program, bin/rust_maps. No
+source and no binary of a peer is in this repository, only the Cargo.toml that names it (and the
+program's own main.rs).
 Place: started by bench/run.py; never by a test.
 Failure: a peer that cannot be built is left out with a word. Nothing here fails a build.
 
@@ -15,6 +16,7 @@ Use: build.py [--into build/peers] [NAME ...]
 """
 
 import argparse
+import json
 import os
 import pathlib
 import shutil
@@ -31,8 +33,22 @@ TCMALLOC_NAMES = {"malloc": "Malloc", "free": "Free", "calloc": "Calloc", "reall
                   "posix_memalign": "PosixMemalign", "valloc": "Valloc", "pvalloc": "Pvalloc",
                   "malloc_usable_size": "MallocSize"}
 
-# name: (archive cargo leaves in some out/ folder, macro for contender.h, {libc name: the peer's
-# name})
+
+
+class Compiled:
+    """An archive that is made of sources in a crate, by the C compiler. What `macros_in` names is a
+    file of the crate with lines NAME=VALUE, each given to the compiler."""
+
+    def __init__(self, crate, folder, files, flags, macros_in=None):
+        self.crate, self.folder, self.files, self.flags = crate, folder, files, flags
+        self.macros_in = macros_in
+
+
+# gcc 12 knows these words of C23 under their older names only.
+C23 = ["-std=gnu2x", "-Dalignas=_Alignas", "-Dthread_local=_Thread_local",
+       "-Dstatic_assert=_Static_assert"]
+# name: (archive cargo leaves in some out/ folder, or Compiled; macro for contender.h; {libc name:
+# the peer's name})
 PEERS = {
     "mimalloc3": ("libmimalloc.a", "CONTENDER_MIMALLOC", {}),
     "mimalloc2": ("libmimalloc.a", "CONTENDER_MIMALLOC", {}),
@@ -41,8 +57,15 @@ PEERS = {
     "jemalloc": ("lib/libjemalloc_pic.a", "CONTENDER_JEMALLOC", {}),
     "tcmalloc": ("libtcmalloc.a", "CONTENDER_TCMALLOC",
                  {name: "TCMallocInternal" + theirs for name, theirs in TCMALLOC_NAMES.items()}),
+    # With these two it starts and ends its threads by itself, as its own library to preload does.
+    "rpmalloc": (Compiled("rpmalloc-sys", "rpmalloc/rpmalloc", ["rpmalloc.c"],
+                          ["-std=gnu11", "-funroll-loops", "-DNDEBUG", "-DENABLE_PRELOAD=1",
+                           "-DENABLE_OVERRIDE=1"]), "CONTENDER_RPMALLOC", {}),
+    "hardened": (Compiled("hardened-malloc-sys", "vendor/hardened-malloc",
+                          ["chacha.c", "h_malloc.c", "memory.c", "pages.c", "random.c", "util.c"],
+                          C23, "config-default.conf"), "CONTENDER_MALLOC", {}),
 }
-DEFAULT = ("mimalloc3", "mimalloc2", "snmalloc", "jemalloc")
+DEFAULT = ("mimalloc3", "mimalloc2", "snmalloc", "jemalloc", "rpmalloc", "hardened")
 # Not allocators, but programs of their own: bin/NAME.
 PROGRAMS = ("rust_maps",)
 
@@ -60,7 +83,45 @@ def run(command, log, cwd=None):
         raise LeftOut(f"`{command[0]}` failed, see {log}")
 
 
-def archive_of(name, target):
+def crate_folder(crate, at, log):
+    """Where cargo has put the sources of a crate that the recipe names."""
+    with open(log, "ab") as out:
+        done = subprocess.run(["cargo", "metadata", "--format-version", "1"], cwd=at,
+                              stdout=subprocess.PIPE, stderr=out)
+    try:
+        packages = json.loads(done.stdout)["packages"]
+        return pathlib.Path(next(p["manifest_path"] for p in packages
+                                 if p["name"] == crate)).parent
+    except (ValueError, KeyError, StopIteration):
+        raise LeftOut(f"cargo could not fetch {crate}, see {log}") from None
+
+
+def compiled(how, at, target, log):
+    """Compiles the sources of a crate; returns the archive."""
+    crate = crate_folder(how.crate, at, log)
+    folder = crate / how.folder
+    target.mkdir(parents=True, exist_ok=True)
+    macros = []
+    if how.macros_in:
+        lines = (crate / how.macros_in).read_text().splitlines()
+        macros = ["-D" + line for line in lines if "=" in line and line[0] != "#"]
+    objects = []
+    for file in how.files:
+        objects.append(target / f"{file}.o")
+        run(["gcc", "-O3", "-g", "-fPIC", "-fvisibility=hidden", "-D_GNU_SOURCE", *how.flags,
+             *macros, f"-I{folder}", f"-I{folder / 'include'}", "-c", folder / file, "-o",
+             objects[-1]], log)
+    archive = target / "peer.a"
+    archive.unlink(missing_ok=True)
+    run(["ar", "rcs", archive, *objects], log)
+    return archive
+
+
+def archive_of(name, at, target, log):
+    """Builds what is linked; returns the archive."""
+    if isinstance(PEERS[name][0], Compiled):
+        return compiled(PEERS[name][0], at, target, log)
+    run(["cargo", "build", "--release", "--target-dir", target], log, cwd=at)
     found = sorted(target.glob("release/build/*/out/" + PEERS[name][0]),
                    key=lambda p: p.stat().st_mtime)
     if not found:
@@ -99,7 +160,7 @@ def build(name, into):
     fresh = preload.exists() and preload.stat().st_mtime > recipe
     if fresh and pair.exists() and pair.stat().st_mtime > max(p.stat().st_mtime for p in sources):
         return False
-    if not shutil.which("cargo"):
+    if not shutil.which("cargo"):   # it fetches what is compiled here, too
         raise LeftOut("there is no cargo; Debian packages are used where they are installed")
     for folder in ("lib", "bin", "log", "source"):
         (into / folder).mkdir(parents=True, exist_ok=True)
@@ -109,9 +170,8 @@ def build(name, into):
     # Copied, so that Cargo.lock and the like are never written into the source tree.
     crate = into / "source" / name
     shutil.copytree(HERE / name, crate, dirs_exist_ok=True)
-    target = into / "target" / name
-    run(["cargo", "build", "--release", "--target-dir", target], log, cwd=crate)
-    archive, macro, names = archive_of(name, target), PEERS[name][1], PEERS[name][2]
+    archive = archive_of(name, crate, into / "target" / name, log)
+    macro, names = PEERS[name][1], PEERS[name][2]
     # The linker gives the peer's functions libc's names: no extra jump, as in its own drop-in.
     as_libc = [f"-Wl,--defsym={ours}={theirs}" for ours, theirs in names.items()]
     run(["g++", "-shared", "-o", preload, "-Wl,--whole-archive", archive, "-Wl,--no-whole-archive",

@@ -18,7 +18,8 @@ refused() {
                 -Wl,-z,now -Wl,-z,nodelete -Wl,--version-script="$work/all.sym" \
                 -o "$work/libstook.so" "$work/wrong.c"
         cp "$STOOK_BUILD"/libstook.a "$STOOK_BUILD"/libstook-malloc.so \
-                "$STOOK_BUILD"/libstook-maple.so "$STOOK_BUILD"/libstook-maple.a "$work"
+                "$STOOK_BUILD"/libstook-maple.so "$STOOK_BUILD"/libstook-maple.a \
+                "$STOOK_BUILD"/libstook-malloc.a "$work"
         if "$STOOK_SOURCE/tools/check-symbols" "$work" >"$work/out"; then
                 echo "not refused: $1"
                 exit 1

@@ -1,12 +1,14 @@
 #!/bin/sh
 # Proves that an installed tree is complete, and that a stranger's program builds and runs on it: by
-# pkg-config, shared and static; by CMake; with each header alone, as C and as C++.
+# pkg-config, shared and static; by CMake, which refuses components that do not exist; with each
+# header alone, as C and as C++. And that tools/uninstall leaves of it what is not of it.
 set -eu
 unset LD_LIBRARY_PATH                           # Meson's would show the build folder
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 DESTDIR=$work/root meson install -C "$STOOK_BUILD" --no-rebuild --quiet
+cp "$STOOK_BUILD/meson-logs/install-log.txt" "$work"
 prefix=$work/root$(meson introspect --buildoptions "$STOOK_BUILD" |
         /usr/bin/python3 -c 'import json, sys
 print([o["value"] for o in json.load(sys.stdin) if o["name"] == "prefix"][0])')
@@ -18,6 +20,7 @@ libdir=$(dirname "$(one libstook.so)")
 one libstook.a >/dev/null
 one libstook.so.0 >/dev/null
 one libstook-malloc.so >/dev/null
+one libstook-malloc.a >/dev/null
 one libstook-maple.so.0 >/dev/null
 one libstook-maple.a >/dev/null
 one stook >/dev/null
@@ -28,7 +31,7 @@ fi
 for page in "$STOOK_SOURCE"/man/*.[1-9]; do
         one "$(basename "$page")" >/dev/null
 done
-for header in "$STOOK_SOURCE"/include/stook/*.h; do
+for header in "$STOOK_SOURCE"/include/stook/*.h "$STOOK_SOURCE"/include/stook/*.hpp; do
         one "$(basename "$header")" >/dev/null
 done
 
@@ -42,6 +45,37 @@ grep -q '^a point at (0, 0)$' "$work/out"
 # shellcheck disable=SC2046
 $cc -o "$work/static" "$STOOK_SOURCE/examples/points.c" $(pc --cflags stook) "$libdir/libstook.a"
 "$work/static" | cmp - "$work/out"
+
+# The drop-in, linked instead of preloaded.
+cat >"$work/malloc.c" <<'EOF'
+#include <stook/malloc.h>
+#include <stdlib.h>
+#include <string.h>
+int main(void)
+{
+        void *ours = malloc(100);
+        char *libcs = strdup("libc's own calls of malloc, too");
+        return !stook_owns(ours) || !stook_owns(libcs);
+}
+EOF
+# shellcheck disable=SC2046
+$cc -o "$work/malloc" "$work/malloc.c" $(pc --cflags --libs stook-malloc)
+LD_LIBRARY_PATH=$libdir "$work/malloc"
+echo 'int main(void) { return 0; }' >"$work/empty.c"
+if $cc -static -o "$work/empty" "$work/empty.c" 2>/dev/null; then
+        # shellcheck disable=SC2046
+        $cc -static -o "$work/malloc-static" "$work/malloc.c" \
+                $(pc --static --cflags --libs stook-malloc) 2>"$work/ld.log" ||
+                { cat "$work/ld.log"; exit 1; }
+        "$work/malloc-static"
+else
+        echo "no static C library here; wholly static programs are not tried"
+fi
+# The same archives in a program that is otherwise a dynamic one.
+# shellcheck disable=SC2046
+$cc -o "$work/malloc-inside" "$work/malloc.c" $(pc --cflags stook) \
+        "$libdir/libstook-malloc.a" "$libdir/libstook.a"
+"$work/malloc-inside"
 
 if [ -e "$STOOK_BUILD/libstook-urcu.so" ]; then
         printf '%s\n' '#include <stook/rcu.h>' \
@@ -108,6 +142,10 @@ EOF
         c++ -std=c++17 -Wall -Wextra -Werror -pedantic-errors -o "$work/loops" "$work/loops.cc" \
                 $(pc --cflags --libs stook-maple)
         LD_LIBRARY_PATH=$libdir "$work/loops"
+        # shellcheck disable=SC2046
+        c++ -std=c++17 -pthread -o "$work/cpp" "$STOOK_SOURCE/examples/cpp.cc" \
+                $(pc --cflags --libs stook-maple)
+        LD_LIBRARY_PATH=$libdir "$work/cpp" >"$work/cpp.out"
 fi
 
 for header in "$prefix"/include/stook/*.h; do
@@ -124,42 +162,72 @@ for header in "$prefix"/include/stook/*.h; do
         fi
 done
 
+# The list of what was installed lies in the build folder, which other tests use: in a copy of it.
+uninstalled() {
+        mkdir -p "$work/log/meson-logs"
+        cp "$work/install-log.txt" "$work/log/meson-logs"
+        touch "$prefix/include/stook/other.h"
+        "$STOOK_SOURCE/tools/uninstall" "$work/log"
+        left=$(find "$work/root" ! -type d)
+        [ "$left" = "$prefix/include/stook/other.h" ] || { echo "left: $left"; exit 1; }
+        rm "$left"
+        if "$STOOK_SOURCE/tools/uninstall" "$work/log" 2>/dev/null; then
+                echo "uninstalled twice"
+                exit 1
+        fi
+}
+
 if ! command -v cmake >/dev/null; then
         echo "cmake is not installed; its package is not tried"
+        uninstalled
         exit 0
 fi
 mkdir "$work/consumer"
-cp "$STOOK_SOURCE/examples/points.c" "$work/maple.c" "$work/consumer"
-cat >"$work/consumer/CMakeLists.txt" <<'EOF'
-cmake_minimum_required(VERSION 3.13)
-project(consumer C)
-find_package(stook 0.1 REQUIRED)
-add_executable(shared points.c)
-target_link_libraries(shared stook::stook)
-add_executable(static points.c)
-target_link_libraries(static stook::static)
-add_executable(maple maple.c)
-target_link_libraries(maple stook::maple)
-EOF
+cp "$STOOK_SOURCE/examples/points.c" "$work/maple.c" "$work/malloc.c" "$work/consumer"
+# PROGRAM:TARGET:SOURCE
+programs="shared:stook:points static:static:points maple:maple:maple
+        maple-static:maple_static:maple malloc:malloc:malloc malloc-static:malloc_static:malloc"
+components="static maple malloc"
 if [ -e "$work/urcu.c" ]; then
         cp "$work/urcu.c" "$work/consumer"
-        cat >>"$work/consumer/CMakeLists.txt" <<'EOF'
-add_executable(urcu urcu.c)
-target_link_libraries(urcu stook::urcu)
-EOF
+        programs="$programs urcu:urcu:urcu urcu-static:urcu_static:urcu"
+        components="$components urcu"
 fi
-cmake -S "$work/consumer" -B "$work/consumer/build" -DCMAKE_PREFIX_PATH="$prefix" \
-        >"$work/cmake.log" || { cat "$work/cmake.log"; exit 1; }
+project() {
+        printf 'cmake_minimum_required(VERSION 3.13)\nproject(consumer C)\n%s\n' "$1"
+        for program in $2; do
+                name=${program%%:*} rest=${program#*:}
+                printf 'add_executable(%s %s.c)\ntarget_link_libraries(%s stook::%s)\n' \
+                        "$name" "${rest#*:}" "$name" "${rest%:*}"
+        done
+}
+configure() {
+        cmake -S "$work/consumer" -B "$work/consumer/$1" -DCMAKE_PREFIX_PATH="$prefix" \
+                >"$work/cmake.log" 2>&1
+}
+project "find_package(stook 0.1 REQUIRED COMPONENTS $components)" "$programs" \
+        >"$work/consumer/CMakeLists.txt"
+configure build || { cat "$work/cmake.log"; exit 1; }
 cmake --build "$work/consumer/build" >"$work/cmake.log" || { cat "$work/cmake.log"; exit 1; }
-"$work/consumer/build/shared" | cmp - "$work/out"
-"$work/consumer/build/static" | cmp - "$work/out"
-LD_LIBRARY_PATH=$libdir "$work/consumer/build/maple"
-[ ! -e "$work/urcu.c" ] || LD_LIBRARY_PATH=$libdir "$work/consumer/build/urcu"
+for program in $programs; do
+        LD_LIBRARY_PATH=$libdir "$work/consumer/build/${program%%:*}" >"$work/printed" ||
+                { echo "CMake: $program failed"; exit 1; }
+        case $program in
+        *:points) cmp "$work/printed" "$work/out" ;;
+        esac
+done
 
-# A release that this one cannot stand in for is refused.
-sed -i 's/stook 0.1 /stook 99.0 /' "$work/consumer/CMakeLists.txt"
-if cmake -S "$work/consumer" -B "$work/consumer/build2" -DCMAKE_PREFIX_PATH="$prefix" \
-        >"$work/cmake.log" 2>&1; then
-        echo "find_package(stook 99.0) was satisfied"
-        exit 1
-fi
+# A release that this one cannot stand in for is refused, and a component that there is not.
+refused() {
+        project "find_package(stook $1)" "" >"$work/consumer/CMakeLists.txt"
+        if configure "$2"; then echo "find_package(stook $1) was satisfied"; exit 1; fi
+        grep -q "$3" "$work/cmake.log" || { cat "$work/cmake.log"; exit 1; }
+}
+refused "99.0 REQUIRED" build2 "version"
+refused "0.1 REQUIRED COMPONENTS maple peach" build3 "stook has no component peach"
+project "find_package(stook 0.1 OPTIONAL_COMPONENTS peach)
+if(NOT stook_FOUND OR stook_peach_FOUND)
+  message(FATAL_ERROR \"an optional component\")
+endif()" "" >"$work/consumer/CMakeLists.txt"
+configure build4 || { cat "$work/cmake.log"; exit 1; }
+uninstalled

@@ -74,8 +74,9 @@ def environment(work):
            if not k.startswith(("STOOK_", "MAKE", "MESON")) and
            k not in ("MFLAGS", "BUILD", "DESTDIR", "LIBDIR", "LD_PRELOAD")}
     env.update(PREFIX=str(prefix), PATH=f"{work / 'bin'}:{env['PATH']}", LC_ALL="C",
-               PKG_CONFIG_PATH=str(prefix / "lib/pkgconfig"),
-               LD_LIBRARY_PATH=str(prefix / "lib"))     # what ldconfig would see to
+               PKG_CONFIG_PATH=str(prefix / "lib/pkgconfig"))
+    # The program finds its library there by its own run path.
+    env.pop("LD_LIBRARY_PATH", None)
     return env
 
 
