@@ -17,7 +17,7 @@
  *  M1: a thread queues by a releasing compare-and-swap, and a thread takes the queue by an
  *     acquiring exchange: the grace period begins after all that happened before the call.
  *  M2: a thread that queues raises `events`, releasing, and then wakes. The serving thread reads
- *     `events`, acquiring, before it looks at the queue, and sleeps only while it is as it was read.
+ *     `events`, acquiring, before it looks at the queue, and sleeps while it is as read.
  * Failure: without a thread, callbacks wait for the next call, which tries again, or for a barrier.
  *  If the system refuses membarrier later on, no grace period ends any more: reported once.
  */

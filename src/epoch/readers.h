@@ -11,7 +11,7 @@
  *
  * Claim: a section that may see what was unpublished before the wait is waited for. Say the wait
  * reads a record's word after its barrier.
- *  - It finds 0, or the word of an earlier section, though a section is about to begin or has begun.
+ *  - It finds 0, or the word of an earlier section, though a section begins or has begun.
  *    Then the store of that section's word is behind the barrier in the reader's order. So are the
  *    section's loads: they find what was published before the wait.
  *  - It finds this epoch or a later one. The reader loaded it, acquiring, after the wait stored it,

@@ -5,8 +5,8 @@
  * Two readers have two sections each. A section loads the epoch and stores it into the reader's
  * word, which goes through a buffer of one store. Then it reads the pointer, and looks at what the
  * pointer leads to. The end of a section is a store of 0 through the same buffer, behind the other.
- * A writer replaces the pointer twice, and reuses the old object after a grace period: a membarrier,
- * which empties the buffers, a new epoch, and a look at each word until it is 0 or not earlier.
+ * A writer replaces the pointer twice, and reuses the old object after a grace period: a membarrier
+ * that empties the buffers, a new epoch, and a look at each word until it is 0 or not earlier.
  * Buffers are emptied at any time, in order: a store waits until the one before it is out. The
  * object that is reused first is published again, so that a section that lasts too long is told
  * from one that began anew.
