@@ -12,9 +12,8 @@
  *  I1 the cut is complete before a page loses its access. So a child of a fork that does not have
  *     this thread never finds such a page in a free span.
  *  I2 a page that does not get its access back is never given: its span stays taken for ever.
- *  I3 at most GUARDED_MOST spans have guards at a time. A process may have so many mappings
- *     (vm.max_map_count, 65530). At the end of them not only guards are refused: the program cannot
- *     map a file or start a thread, and a range cannot grow.
+ *  I3 each span with guards is booked in the bound of mappings (mappings.h): at most 8192 at a
+ *     time, and fewer while huge pages are parted.
  * A span with a mapping of its own (above 32 MiB) is not cut. It gets one page of reserved address
  * space behind it, which has no access either; what lies before it is not known.
  * Concurrency: the spans are the caller's.
@@ -22,18 +21,12 @@
  *  is counted, and said once.
  */
 #include "os/os.h"
+#include "pages/mappings.h"
 #include "pages/meta.h"
 #include "pages/pagemap.h"
 #include "pages/pages_node.h"
 
-/*
- * I3. A span makes four mappings more at most: its own, both guards, and free memory beside it,
- * which was written and does not merge any more. So half of them are left to the program.
- */
-#define GUARDED_MOST 8192
-
 static uint64_t refused;                /* atomic: pages that are no guards and should be */
-static uint32_t guarded;                /* atomic: spans with guards: I3 */
 
 static STOOK_COLD void count_refused(void)
 {
@@ -71,20 +64,6 @@ static struct stook_span *cut_three(struct stook_span *whole, size_t lead, size_
         return middle;
 }
 
-/* I3. */
-static bool count_guarded(void)
-{
-        if (__atomic_add_fetch(&guarded, 1, __ATOMIC_RELAXED) <= GUARDED_MOST)
-                return true;
-        __atomic_fetch_sub(&guarded, 1, __ATOMIC_RELAXED);
-        return false;
-}
-
-static void uncount_guarded(void)
-{
-        __atomic_fetch_sub(&guarded, 1, __ATOMIC_RELAXED);
-}
-
 /* NULL: no memory. */
 static struct stook_span *take_cut(unsigned node, size_t lead, size_t bytes, size_t align)
 {
@@ -118,13 +97,13 @@ struct stook_span *stook_span_take_guarded(unsigned node, size_t bytes, size_t a
         bytes = (bytes + page - 1) & ~(page - 1);
         if (lead + bytes + page > STOOK_SPAN_OWN_MAPPING)
                 return stook_own_take(&stook_pages_nodes[node], bytes, lead, page);
-        if (!count_guarded()) {
+        if (!stook_mappings_book(STOOK_MAPPINGS_GUARDED)) {
                 count_refused();
                 return stook_span_take(node, bytes, align);
         }
         span = take_cut(node, lead, bytes, align);
         if (!span)
-                uncount_guarded();
+                stook_mappings_unbook(STOOK_MAPPINGS_GUARDED);
         return span;
 }
 
@@ -148,5 +127,5 @@ void stook_span_give_guarded(struct stook_span *span)
         give_open(front, span->start - page);
         give_open(behind, span->start + span->bytes);
         stook_span_give(span);
-        uncount_guarded();
+        stook_mappings_unbook(STOOK_MAPPINGS_GUARDED);
 }

@@ -3,6 +3,7 @@
  */
 #include "os/os.h"
 #include "pages/huge.h"
+#include "pages/mappings.h"
 #include "pages/pagemap.h"
 #include "pages/pages_node.h"
 
@@ -17,17 +18,12 @@ static const size_t used_least[STOOK_DENSITY_KINDS] = {
 };
 #define ONE_IN     8                    /* not advised, so that there is something to look at */
 #define FREE_PART  8                    /* a huge page with less of it free is mostly used */
-/*
- * Advice against one huge page parts a mapping in three. The system allows 65,530 mappings; half of
- * them are left to the program.
- */
-#define BREAKS_MOST 16384
 #define MAP_RANGE  ((size_t)1 << 40)    /* the largest range; what lies beyond has small pages */
 
 enum stook_thp stook_pages_thp = STOOK_THP_AUTO;
 
 static uint64_t advised[MAP_RANGE / STOOK_HUGE_PAGE / 64] STOOK_MOSTLY_UNUSED;
-static uint32_t breaks;                 /* atomic, relaxed: more were broken than made whole */
+static uint32_t breaks;                 /* atomic: more were broken than made whole; all booked */
 static uint32_t refused;                /* atomic, relaxed: 1: the system has no huge pages */
 static uint32_t any;                    /* atomic, relaxed: 1: some were asked for */
 
@@ -149,8 +145,7 @@ bool stook_huge_own_wanted(struct stook_pages_node *node, uintptr_t start, size_
 /* A part of the huge page at @addr is purged. */
 static void break_one(uintptr_t addr)
 {
-        if (!stook_huge_is_advised(addr) ||
-            __atomic_load_n(&breaks, __ATOMIC_RELAXED) >= BREAKS_MOST)
+        if (!stook_huge_is_advised(addr) || !stook_mappings_book(STOOK_MAPPINGS_BREAK))
                 return;
         mark(addr, false);
         __atomic_fetch_add(&breaks, 1, __ATOMIC_RELAXED);
@@ -177,8 +172,10 @@ static void make_whole(uintptr_t start, uintptr_t end)
         if (!made)
                 return;
         advise(start, end);
-        __atomic_compare_exchange_n(&breaks, &have, have > made ? have - made : 0, false,
-                                    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+        made = made < have ? made : have;
+        if (__atomic_compare_exchange_n(&breaks, &have, have - made, false, __ATOMIC_RELAXED,
+                                        __ATOMIC_RELAXED))
+                stook_mappings_unbook(made * STOOK_MAPPINGS_BREAK);
 }
 
 void stook_huge_purge(struct stook_pages_node *node, uintptr_t start, size_t bytes)

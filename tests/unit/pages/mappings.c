@@ -1,0 +1,176 @@
+/*
+ * Proves that guards and parted huge pages share one bound of mappings (pages/mappings.h): each
+ * takes from what the other leaves, what is refused serves without, and all comes back.
+ */
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include "pages_env.h"
+#include "pages/mappings.h"
+#include "pages/pages_node.h"
+
+#define MIB ((size_t)1 << 20)
+
+static struct stook_pages_node *node = &stook_pages_nodes[0];
+
+/* All but so many are taken. */
+static void leave(unsigned mappings)
+{
+        assert_true(stook_mappings_book(STOOK_MAPPINGS_MOST - mappings));
+}
+
+/* As many as were taken by leave(); then none is booked. */
+static void end_of_leave(unsigned mappings)
+{
+        stook_mappings_unbook(STOOK_MAPPINGS_MOST - mappings);
+        assert_true(stook_mappings_book(STOOK_MAPPINGS_MOST));
+        assert_false(stook_mappings_book(1));
+        stook_mappings_unbook(STOOK_MAPPINGS_MOST);
+}
+
+static struct stook_span *guarded(void)
+{
+        struct stook_span *span = stook_span_take_guarded(0, 256 << 10, 0);
+
+        assert_non_null(span);
+        span->kind = STOOK_SPAN_LARGE;
+        return span;
+}
+
+/* In huge pages, which are parted or not as it is purged. */
+static struct stook_span *huge(size_t bytes)
+{
+        struct stook_span *span;
+
+        stook_pages_set_thp(STOOK_THP_ALWAYS);
+        span = stook_span_take(0, bytes, 0);
+        stook_pages_set_thp(STOOK_THP_AUTO);
+        assert_non_null(span);
+        span->kind = STOOK_SPAN_LARGE;
+        assert_true(stook_huge_is_advised(span->start));
+        return span;
+}
+
+/* True: the huge page at the end of @span, of which half a MiB is purged, was parted. */
+static bool part_end(struct stook_span *span)
+{
+        uintptr_t last = span->start + span->bytes - 2 * MIB;
+
+        stook_pages_purge(0);
+        assert_true(stook_huge_is_advised(last));
+        assert_true(stook_span_resize(span, span->bytes - (512 << 10)));
+        assert_int_equal(stook_pages_purge(0), 512 << 10);
+        return !stook_huge_is_advised(last);
+}
+
+static void guards_take_what_is_left(void **state)
+{
+        uint64_t before = stook_guards_refused();
+        struct stook_span *one, *other;
+
+        (void)state;
+        leave(STOOK_MAPPINGS_GUARDED + STOOK_MAPPINGS_BREAK);
+        one = guarded();
+        assert_true(one->use.guarded);
+        assert_int_equal(stook_guards_refused(), before);
+        other = guarded();
+        assert_false(other->use.guarded);
+        assert_int_equal(stook_guards_refused(), before + 1);
+        stook_span_give_guarded(one);
+        one = guarded();
+        assert_true(one->use.guarded);
+        stook_span_give_guarded(one);
+        stook_span_give_guarded(other);
+        end_of_leave(STOOK_MAPPINGS_GUARDED + STOOK_MAPPINGS_BREAK);
+        assert_sound();
+}
+
+static void parted_huge_pages_leave_less_to_guards(void **state)
+{
+        struct stook_span *first = huge(8 * MIB), *second = huge(8 * MIB), *span;
+
+        (void)state;
+        leave(STOOK_MAPPINGS_GUARDED);
+        assert_true(part_end(first));
+        span = guarded();
+        assert_false(span->use.guarded);
+        stook_span_give_guarded(span);
+        assert_true(part_end(second));
+        stook_span_give(first);
+        stook_span_give(second);
+        assert_sound();
+}
+
+static void guards_leave_less_to_huge_pages(void **state)
+{
+        struct stook_span *used = huge(30 * MIB), *more = huge(10 * MIB);
+        struct stook_span *span = huge(8 * MIB), *behind = huge(2 * MIB), *one;
+        uintptr_t start = span->start;
+
+        (void)state;
+        leave(STOOK_MAPPINGS_GUARDED);
+        one = guarded();
+        assert_true(one->use.guarded);
+        assert_false(part_end(span));
+        stook_span_give_guarded(one);
+        assert_true(stook_span_resize(span, span->bytes - (64 << 10)));
+        stook_pages_purge(0);
+        assert_false(stook_huge_is_advised(start + 6 * MIB));
+        /* What is whole again gives its mappings back. */
+        node->density[STOOK_DENSITY_LARGE].found = STOOK_DENSE;
+        node->density[STOOK_DENSITY_SMALL].found = STOOK_DENSITY_UNKNOWN;
+        assert_true(stook_span_resize(span, 8 * MIB));
+        stook_span_give(span);
+        stook_pages_purge(0);
+        assert_true(stook_huge_is_advised(start + 6 * MIB));
+        end_of_leave(STOOK_MAPPINGS_GUARDED);
+        stook_span_give(behind);
+        stook_span_give(more);
+        stook_span_give(used);
+        assert_sound();
+}
+
+/* False: the system has no huge pages, and refuses the advice. */
+static bool has_huge_pages(void)
+{
+        void *at = mmap(NULL, 4 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        bool has = at != MAP_FAILED && !madvise(at, 4 * MIB, MADV_HUGEPAGE);
+
+        if (at != MAP_FAILED)
+                munmap(at, 4 * MIB);
+        return has && stook_os_page_bytes() == 4096;
+}
+
+/* Each in a process of its own: what was parted before counts. */
+static int alone(const struct CMUnitTest *test)
+{
+        pid_t child;
+        int status;
+
+        fflush(NULL);
+        child = fork();
+        if (!child) {
+                int failed = 1;
+
+                if (stook_pages_start())
+                        failed = _cmocka_run_group_tests(test->name, test, 1, NULL, NULL);
+                exit(failed != 0);
+        }
+        return child < 0 || waitpid(child, &status, 0) != child || status;
+}
+
+int main(void)
+{
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(guards_take_what_is_left),
+                /* Of these the system needs huge pages. */
+                cmocka_unit_test(guards_leave_less_to_huge_pages),
+                cmocka_unit_test(parted_huge_pages_leave_less_to_guards),
+        };
+        unsigned last = has_huge_pages() ? sizeof(tests) / sizeof(*tests) : 1;
+        int failed = 0;
+
+        for (unsigned i = 0; i < last; i++)
+                failed |= alone(&tests[i]);
+        return failed;
+}

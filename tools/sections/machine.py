@@ -1,0 +1,249 @@
+"""
+tools/sections/machine.py - an emulated CPU with two slots, and the code that runs on it
+
+Purpose: builds the sections of one machine, the library's and the drop-in's, into one small
+program, and runs it instruction by instruction: whole, or interrupted after k of them.
+Place: used by tools/check-sections, runs.py and charge.py.
+"""
+import os
+import re
+import struct
+import subprocess
+import sys
+
+import unicorn as un
+from unicorn import x86_const as x86, arm64_const as a64
+from elftools.elf.elffile import ELFFile
+
+SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+SELF, AREA, SLOTS, SHEAF, STACK, END = 0x400000, 0x1000, 0x1000000, 0x500000, 0x700000, 0x7f0000
+SLOT_BYTES, CAPACITY, WORD_BASE = 1 << 19, 6, 5
+# <stook/layout.h>
+READY_AT, RSEQ_AT, CS_AT, CID_AT, OBJECTS_AT, CAPACITY_AT = 0, 16, 8, 24, 32, 8
+SPARE_AT, RCU_AT, ROOM_AT = 8, 16, 14                                   # slot/slot.h, barn/sheaf.h
+LINE_BYTES, RANGE, ENTRIES, ENTRY = 64, 0x10000000, 0x20000000, 1 << 51         # pages/pagemap.h
+GIVEN, AFTER, CONFIG, GIVEN_WORDS = 0x40a000, 0x40b000, 0x40c000, 6
+# A precharge (src/section/section.h), its group, and the bytes that an object is charged.
+PRECHARGE, GROUP, DELTA, PRECHARGE_BITS, FROZEN = SLOTS + 0x100, 7, 96, 17, 1 << 63
+CODE = """
+#include <stdint.h>
+#define STOOK_SECTION_SELF ((struct stook_thread_v1 *)%#x)
+#define STOOK_SECTION_AREA ((intptr_t)%#x)
+#define STOOK_NEVER_UNLOADED 1
+#include <stook/section.h>
+void *emu_pop(void) { return stook_section_pop_v1(%#x); }
+long emu_push(void *o) { return stook_section_push_v1(%#x, o); }
+""" % (SELF, AREA, SLOTS, SLOTS)
+OWN = """
+#include "base/thread.h"
+#undef stook_self
+#define stook_self ((struct stook_thread_v1 *)%#x)
+#include "section/section_precharge.h"
+struct stook_sections stook_sections = { .index = %#x, .area = %#x, .slots = (char *)%#x };
+static volatile uint64_t *const after = (void *)%#x;
+void *emu_rcu_push(void *o) { void *r = stook_section_rcu_push(%#x, o); \
+after[0] = (uintptr_t)o; return r; }
+void *emu_rcu_fill(void *o) { void *r = stook_section_rcu_fill(%#x, o); \
+after[0] = (uintptr_t)o; return r; }
+long emu_exchange(const uint64_t *in)
+{
+        uint64_t a = in[0], b = in[1], c = in[2], d = in[3], e = in[4], g = in[5];
+        bool done = stook_section_exchange(%#x, (struct stook_pair){ a, b }, \
+(struct stook_pair){ c, d }, (unsigned)e,
+                                           (const uint32_t *)%#x, (uint32_t)g);
+        after[0] = a, after[1] = b, after[2] = c, after[3] = d, after[4] = e, after[5] = g;
+        return done;
+}
+static const uint32_t line = %#x;
+static const int64_t delta = %d;
+static const uintptr_t precharge = %#x;
+static const uint64_t tag = (uint64_t)%d << 32;
+void *emu_charge_pop(void) { return stook_section_charge_pop_v1(&line, precharge, tag, &delta); }
+long emu_uncharge_push(void *o)
+{
+        return stook_section_uncharge_push_v1(&line, precharge, tag, &delta, o);
+}
+long emu_precharge_add(void) { return stook_section_precharge_add(precharge, tag, -delta); }
+long emu_precharge_set(uint64_t from)
+{
+        return stook_section_precharge_set(precharge, from, from + delta);
+}
+""" % (SELF, AREA + CID_AT, AREA, SLOTS - LINE_BYTES, AFTER, SLOTS, SLOTS, SLOTS, CONFIG,
+       LINE_BYTES, DELTA, PRECHARGE, GROUP)
+# The drop-in's malloc and free, with what they look at: objects of 64 bytes, of the cache of index
+# 1, whose line is where the other sections' is. Every address below RANGE is of its only slab's
+# first page.
+HOT = """
+#include <stddef.h>
+#include <stook/layout.h>
+#define MISSED 0x4d495353
+__thread struct stook_thread_v1 stook_thread __attribute__((visibility("hidden")));
+struct { uintptr_t base, bytes; uint64_t *entries; } stook_range = { 0, %#x, (uint64_t *)%#x };
+struct { uint64_t magic, last_offset; } stook_shapes[2] = { { 0, 0 }, { (uint64_t)1 << 58, 4032 } };
+uintptr_t stook_class_line[257] = { [4] = %#x };
+void *stook_malloc_miss(size_t size) { (void)size; return NULL; }
+long stook_drop_in_free_miss(void *object) { (void)object; return MISSED; }
+void *malloc(size_t size);
+long hot_free(void *object) __asm__("free");    /* what it leaves in the register is not MISSED */
+void *emu_malloc(void) { return malloc(64); }
+long emu_free(void *object) { return hot_free(object) != MISSED; }
+""" % (RANGE, ENTRIES, SLOTS)
+MACHINES = {
+    "x86-64": (["gcc"], lambda: un.Uc(un.UC_ARCH_X86, un.UC_MODE_64),
+               x86.UC_X86_REG_RIP, x86.UC_X86_REG_RSP,
+               x86.UC_X86_REG_RDI, x86.UC_X86_REG_RAX,
+               {"pop": 21, "push": 22, "malloc": 27, "free": 50}),
+    "aarch64": (["aarch64-linux-gnu-gcc"], lambda: un.Uc(un.UC_ARCH_ARM64, un.UC_MODE_ARM),
+                a64.UC_ARM64_REG_PC, a64.UC_ARM64_REG_SP,
+                a64.UC_ARM64_REG_X0, a64.UC_ARM64_REG_X0,
+                {"pop": 22, "push": 27, "malloc": 36, "free": 63}),
+}
+
+
+class Machine:
+    def __init__(self, name, work, flags=(), protected=True, instead=None, mutant=True,
+                 hot_instead=None):
+        cc, make, self.pc, self.sp, self.arg, self.answer, self.limits = MACHINES[name]
+        self.name, self.protected, self.mutant, exe = (name, protected, mutant,
+                                                       os.path.join(work, "sections"))
+        hot = "hot_%s.S" % name.replace("-", "_")
+        with open(os.path.join(SOURCE, "dropin", hot)) as f:
+            text = f.read()
+        if hot_instead:
+            if text.count(hot_instead[0]) != 1:
+                sys.exit("check-sections: %s: no place for a mutant: %s" % (hot, hot_instead[0]))
+            text = text.replace(*hot_instead)
+        with open(os.path.join(work, hot), "w") as f:
+            f.write(text)
+        subprocess.run(cc + ["-c", os.path.join(work, hot), "-o", os.path.join(work, "hot.o")],
+                       check=True)
+        with open(os.path.join(work, "hot.c"), "w") as f:
+            f.write(HOT)
+            for miss in set(re.findall(r"\.hidden (stook_\w+)", text)):
+                if miss not in HOT and miss + ":" not in text and "ENTRY " + miss not in text:
+                    f.write("void %s(void);\nvoid %s(void) { }\n" % (miss, miss)
+                            if miss != "stook_sections" else "")
+        header = "section/section_%s.h" % name.replace("-", "_")
+        with open(os.path.join(SOURCE, "src", header)) as f:
+            text = f.read()
+        if instead:
+            if text.count(instead[0]) != 1:
+                sys.exit("check-sections: %s: no place for a mutant: %s" % (header, instead[0]))
+            text = text.replace(*instead)
+        os.makedirs(os.path.join(work, "section"), exist_ok=True)
+        with open(os.path.join(work, header), "w") as f:
+            f.write(text)
+        with open(os.path.join(work, "own.c"), "w") as f:
+            f.write(OWN)
+        subprocess.run(cc + ["-O2", "-static", "-nostdlib", "-no-pie", "-fno-pie", "-ffreestanding",
+                             "-fcf-protection=none" if name == "x86-64" else "-O2",
+                             "-I" + SOURCE + "/include", "-include", "stdint.h", *flags,
+                             "-I" + work, "-I" + SOURCE + "/src", "-D_GNU_SOURCE",
+                             "-mcx16" if name == "x86-64" else "-O2",
+                             "-Wl,-e,emu_pop,-Ttext=0x10000,--build-id=none,"
+                             "--unresolved-symbols=ignore-all", "-x", "c", "-",
+                             os.path.join(work, "own.c"), os.path.join(work, "hot.c"), "-x", "none",
+                             os.path.join(work, "hot.o"), "-o", exe],
+                       input=CODE, text=True, check=True, capture_output=True)
+        elf = ELFFile(open(exe, "rb"))
+        self.symbols = {s.name: s["st_value"]
+                        for s in elf.get_section_by_name(".symtab").iter_symbols()}
+        self.u = make()
+        for at, size in ((0x0, 0x200000), (SELF, 0x10000), (SHEAF, 0x10000), (STACK, 0x100000),
+                         (SLOTS, 2 * SLOT_BYTES)):
+            self.u.mem_map(at, size)
+        for part in elf.iter_segments():
+            if part["p_type"] == "PT_LOAD" and part["p_vaddr"] + part["p_memsz"] < 0x200000:
+                self.u.mem_write(part["p_vaddr"], part.data())
+        self.u.mem_map(ENTRIES, RANGE >> 9)
+        self.u.mem_write(ENTRIES, struct.pack("<Q", ENTRY) * (RANGE >> 12))
+        tls = next(part for part in elf.iter_segments() if part["p_type"] == "PT_TLS")
+        up = lambda n: (n + tls["p_align"] - 1) & -tls["p_align"]
+        if name == "x86-64":    # where the thread record is, from what the thread pointer points to
+            self.u.reg_write(x86.UC_X86_REG_FS_BASE,
+                             SELF + up(tls["p_memsz"]) - self.symbols["stook_thread"])
+        else:
+            self.u.reg_write(a64.UC_ARM64_REG_TPIDR_EL0,
+                             SELF - up(16) - self.symbols["stook_thread"])
+
+    def word(self, at):
+        return struct.unpack("<Q", self.u.mem_read(at, 8))[0]
+
+    def put(self, at, value, form="<Q"):
+        self.u.mem_write(at, struct.pack(form, value))
+
+    def prepare(self, sizes):
+        """Two slots with a sheaf each; returns the objects that are in them."""
+        self.put(SELF + READY_AT, 2, "<I")
+        self.put(SELF + RSEQ_AT, SELF + AREA)
+        self.put(SELF + AREA + CS_AT, 0)
+        self.put(SELF + AREA + CID_AT, 0, "<I")
+        for slot, size in enumerate(sizes):
+            sheaf = SHEAF + slot * 0x1000
+            self.put(SLOTS + slot * SLOT_BYTES, sheaf)
+            self.put(sheaf, WORD_BASE << 16 | size)
+            self.put(sheaf + CAPACITY_AT, CAPACITY, "<I")
+            for i in range(16):
+                self.put(sheaf + OBJECTS_AT + 8 * i, self.object(slot, i) if i < size else 0)
+        return {self.object(slot, i) for slot, size in enumerate(sizes) for i in range(size)}
+
+    @staticmethod
+    def object(slot, i):
+        return 0xabc0000 + slot * 0x1000 + i * 0x40
+
+    def start(self, op, value, stack):
+        if self.name == "x86-64":
+            self.put(stack, END)
+        else:
+            self.u.reg_write(a64.UC_ARM64_REG_LR, END)
+        self.u.reg_write(self.sp, stack)
+        self.u.reg_write(self.arg, value)
+        return self.symbols["emu_" + op]
+
+    def go(self, pc, count=0):
+        self.u.ctl_flush_tb()
+        self.u.emu_start(pc, END, count=count)
+        return self.u.reg_read(self.pc)
+
+    def whole(self, op, value):
+        self.go(self.start(op, value, STACK + 0x8000))
+        return self.u.reg_read(self.answer)
+
+    def length(self, op, value):
+        pc, n = self.start(op, value, STACK + 0x8000), 0
+        while pc != END:
+            pc, n = self.go(pc, 1), n + 1
+        return n
+
+    def interrupted(self, op, value, k, then, aborts=True):
+        """k instructions of op, then then(), then the rest. None: op was over before. Not aborts:
+        then() is on another CPU."""
+        pc = self.start(op, value, STACK + 0x4000)
+        if k:
+            pc = self.go(pc, k)
+        if pc == END:
+            return None
+        context, cs = self.u.context_save(), self.word(SELF + AREA + CS_AT)
+        noted = self.u.mem_read(AFTER, 8 * GIVEN_WORDS)         # its own, not what then() is given
+        then()
+        self.u.mem_write(AFTER, bytes(noted))
+        self.u.context_restore(context)
+        # what the kernel does at the switch: the descriptor it finds there
+        if cs and aborts and self.protected:
+            _, start, size, abort = struct.unpack("<QQQQ", self.u.mem_read(cs, 32))
+            self.put(SELF + AREA + CS_AT, 0)
+            if pc - start < size and pc >= start:
+                pc = abort
+        self.go(pc)
+        return self.u.reg_read(self.answer)
+
+    def contents(self):
+        out, pops = [], 0
+        for slot in range(2):
+            sheaf = SHEAF + slot * 0x1000
+            word = self.word(sheaf)
+            pops += (word >> 16) - WORD_BASE
+            if word & 0xffff > CAPACITY:
+                return None, 0
+            out += [self.word(sheaf + OBJECTS_AT + 8 * i) for i in range(word & 0xffff)]
+        return out, pops

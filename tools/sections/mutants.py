@@ -1,0 +1,88 @@
+"""
+tools/sections/mutants.py - sections with one mistake each
+
+Purpose: what the emulator must notice. A check that finds nothing there finds nothing anywhere.
+Place: used by tools/check-sections.
+"""
+
+MUTANTS = {     # what a test must notice; by machine where the text differs
+    "no look at the size": {"x86-64": '-DSTOOK_SECTION_POP_CHECK="cmpq $-1,%%r11;"',
+                            "aarch64": '-DSTOOK_SECTION_POP_CHECK=""'},
+    "commit before the object": {"x86-64": '-DSTOOK_SECTION_PUSH="incq %%r10;movq %%r10,(%%r9);'
+                                           'movq %[object],32(%%r9,%%r11,8);cmpq %%r9,%%r9;'
+                                           'jne %l[twice];"',
+                                 "aarch64": '-DSTOOK_SECTION_PUSH="add x15,x15,#1;str x15,[x14];'
+                                            'add x16,x14,x13,lsl #3;str %[object],[x16,#32];'
+                                            'cmp x16,x16;b.ne %l[twice];"'},
+}
+OWN_MUTANTS = {         # by machine: text of src/section/section_*.h, and what is there instead
+    "rcu_push fills the sheaf": {
+        "x86-64": ('"jae 6b', '"ja 6b'), "aarch64": ('"b.hs 6b', '"b.hi 6b')},
+    "rcu_push commits before the object": {
+        "x86-64": ('"movq %[object], " STOOK_SECTION_TEXT(STOOK_SHEAF_OBJECTS) '
+                   '"-8(%%r9,%%r11,8)\\n\\t"\n'
+                   '                "incq %%r10\\n\\t"\n'
+                   '                "movq %%r10, (%%r9)\\n\\t"\n',
+                   '"incq %%r10\\n\\tmovq %%r10, (%%r9)\\n\\t"\n'
+                   '"movq %[object], " STOOK_SECTION_TEXT(STOOK_SHEAF_OBJECTS) '
+                   '"-8(%%r9,%%r11,8)\\n\\t"\n'),
+        "aarch64": ('"str %[object], [x16, #" STOOK_SECTION_TEXT(STOOK_SHEAF_OBJECTS) '
+                    '" - 8]\\n\\t"\n'
+                    '                "add x15, x15, #1\\n\\t"\n'
+                    '                "str x15, [x14]\\n\\t"\n',
+                    '"add x15, x15, #1\\n\\tstr x15, [x14]\\n\\t"\n'
+                    '"str %[object], [x16, #" STOOK_SECTION_TEXT(STOOK_SHEAF_OBJECTS) '
+                    '" - 8]\\n\\t"\n')},
+    "rcu_fill stores where it must compare": {
+        "x86-64": ('"lock cmpxchgq %%r9, (%%r10)\\n\\t"',
+                   '"cmpq %%rax, (%%r10)\\n\\tmovq %%r9, (%%r10)\\n\\t"'),
+        "aarch64": ('"stlxr %w[failed], xzr, [x15]\\n\\t"',
+                    '"mov %w[failed], #0\\n\\tstr xzr, [x15]\\n\\t"')},
+    "rcu_fill takes a sheaf with more room": {
+        "x86-64": ('(%%rax), %%r11w\\n\\t"\n                "jne 4b\\n\\t"',
+                   '(%%rax), %%r11w\\n\\t"'),
+        "aarch64": ('"ldrh w16, [%[sheaf], #" STOOK_SECTION_TEXT(STOOK_SHEAF_CAPACITY) "]\\n\\t"\n'
+                    '                "cmp w13, w16\\n\\t"\n                "b.ne 4b\\n\\t"', '""')},
+    "exchange without a look at the size": {
+        "x86-64": ('STOOK_SECTION_EXCHANGE_CHECK\n                "lock', '"lock'),
+        "aarch64": ('STOOK_SECTION_EXCHANGE_CHECK\n                "ldaxp', '"ldaxp')},
+    "exchange without a look at the configuration": {
+        "x86-64": ('"cmpl %[generation], (%[config])\\n\\t"\n                "jne 4b\\n\\t"', '""'),
+        "aarch64": ('"cmp w16, %w[generation]\\n\\t"\n                "b.ne 4b\\n\\t"', '""')},
+}
+CHARGE_MUTANTS = {      # the same, of charges; the compiler makes some of them out of C on aarch64
+    "charge without a look at group and bounds": {
+        "x86-64": ('"jnz 4b\\n\\t" \\\n        "movq %%r9, (%%r10,%[word])',
+                   '"movq %%r9, (%%r10,%[word])'),
+        "aarch64": ('"cbnz x14, 4b\\n\\t" \\\n        "str x13', '"str x13')},
+    "charge commits before its look": {
+        "x86-64": ('"jnz 4b\\n\\t" \\\n        "movq %%r9, (%%r10,%[word])',
+                   '"movq %%r9, (%%r10,%[word])\\n\\tjnz 4b'),
+        "aarch64": ('"cbnz x14, 4b\\n\\t" \\\n        "str x13, [x15, %[word]]',
+                    '"str x13, [x15, %[word]]\\n\\tcbnz x14, 4b')},
+    "an abort behind the charge denies it": {
+        "x86-64": ('STOOK_SECTION_DESCRIBE("movl $1, %k[object]',
+                   'STOOK_SECTION_DESCRIBE("xorl %k[object], %k[object]')},
+    "precharge_set without a comparison": {
+        "x86-64": ('"jne 4b\\n\\t"\n                "movq %[desired]', '"movq %[desired]'),
+        "aarch64": ('"b.ne 4b\\n\\t"\n                "str %[desired]', '"str %[desired]')},
+}
+HOT_MUTANTS = {         # the same in dropin/hot_*.S
+    "malloc without a look at the size": {
+        "x86-64": ("        testl %r11d, %r11d\n        jz \\empty\n", ""),
+        "aarch64": ("        cbz x13, 4b\n", "")},
+    "free commits before the object": {
+        "x86-64": ("        movq %rdi, OBJECTS(%r9,%r11,8)\n        incq %r10\n"
+                   "        movq %r10, (%r9)\n",
+                   "        incq %r10\n        movq %r10, (%r9)\n"
+                   "        movq %rdi, OBJECTS(%r9,%r11,8)\n"),
+        "aarch64": ("        str x0, [x16, #OBJECTS]\n        add x15, x15, #1\n"
+                    "        str x15, [x14]\n",
+                    "        add x15, x15, #1\n        str x15, [x14]\n"
+                    "        str x0, [x16, #OBJECTS]\n")},
+    "free does not know when it is full": {
+        "x86-64": ("        cmpl BOUND(%r9), %r11d\n", "        cmpl $-1, %r11d\n"),
+        "aarch64": ("        cmp w13, w16\n        b.hs 4b\n"
+                    "        add x16, x14, x13, lsl #3\n        ldr x17",
+                    "        add x16, x14, x13, lsl #3\n        ldr x17")},
+}
