@@ -31,7 +31,7 @@ fi
 for page in "$STOOK_SOURCE"/man/*.[1-9]; do
         one "$(basename "$page")" >/dev/null
 done
-for header in "$STOOK_SOURCE"/include/stook/*.h; do
+for header in "$STOOK_SOURCE"/include/stook/*.h "$STOOK_SOURCE"/include/stook/*.hpp; do
         one "$(basename "$header")" >/dev/null
 done
 
@@ -142,6 +142,10 @@ EOF
         c++ -std=c++17 -Wall -Wextra -Werror -pedantic-errors -o "$work/loops" "$work/loops.cc" \
                 $(pc --cflags --libs stook-maple)
         LD_LIBRARY_PATH=$libdir "$work/loops"
+        # shellcheck disable=SC2046
+        c++ -std=c++17 -pthread -o "$work/cpp" "$STOOK_SOURCE/examples/cpp.cc" \
+                $(pc --cflags --libs stook-maple)
+        LD_LIBRARY_PATH=$libdir "$work/cpp" >"$work/cpp.out"
 fi
 
 for header in "$prefix"/include/stook/*.h; do

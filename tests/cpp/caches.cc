@@ -1,0 +1,248 @@
+/*
+ * Proves that caches, sheaves and objects of one type end when their owners do: after moves, after
+ * constructors that throw, and when there is no memory. A cache in use is kept.
+ */
+#include "check.hpp"
+#include <array>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace
+{
+
+/* Counts those that live, and throws when told to. */
+struct counted {
+        static int alive;
+        static bool refuses;
+        int number;
+        std::string text;
+
+        explicit counted(int n = 0) : number(n), text(100, 'x')
+        {
+                if (refuses)
+                        throw std::runtime_error("refused");
+                alive++;
+        }
+
+        counted(const counted &) = delete;
+        counted &operator=(const counted &) = delete;
+
+        ~counted()
+        {
+                alive--;
+        }
+};
+
+int counted::alive;
+bool counted::refuses;
+
+struct alignas(256) wide {
+        char bytes[300];
+};
+
+struct plain {
+        int a, b;
+};
+
+std::uint64_t live(const stook::cache &of)
+{
+        return of.stats().objects_live;
+}
+
+template <class Error, class Call> bool throws(Call call)
+{
+        try {
+                call();
+        } catch (const Error &) {
+                return true;
+        }
+        return false;
+}
+
+void owners_move()
+{
+        stook::cache empty, first("first", 40);
+        stook_cache *handle = first.handle();
+
+        CHECK(!empty && first && handle == stook_cache_find("first"));
+        empty = std::move(first);
+        CHECK(!first && empty.handle() == handle && empty.object_size() == 40);
+
+        stook::cache second(std::move(empty));
+        void *object = second.alloc();
+
+        CHECK(object && stook_object_cache(object) == handle && live(second) == 1);
+        second.free(object);
+        second.free(nullptr);
+        second = stook::cache("other", 64);
+        CHECK(!stook_cache_find("first") && stook_cache_find("other"));
+        second = stook::cache();
+        CHECK(!stook_cache_find("other"));
+
+        stook::cache taken(stook_cache_create("taken", 16, nullptr));
+        stook_cache *given = taken.release();
+
+        CHECK(!taken && !stook_cache_destroy(given));
+}
+
+void errors_are_told()
+{
+        std::error_code error;
+        stook::cache none("", 40, {}, error);
+
+        CHECK(!none && error == std::errc::invalid_argument);
+        none = stook::cache("huge", stook::object_max + 1, {}, error);
+        CHECK(!none && error == std::errc::argument_list_too_long);
+        CHECK(throws<std::system_error>([] { stook::cache("", 40); }));
+        none = stook::cache("good", 40, {}, error);
+        CHECK(none && !error);
+        CHECK(throws<std::system_error>([] { (void)stook::cache().stats(); }));
+        static_assert(stook::object_max == STOOK_OBJECT_MAX, "the same in both languages");
+
+        stook::cache failing("failing", 40, may_fail());
+        void *objects[4];
+
+        {
+                no_memory from_here;
+
+                CHECK(throws<std::bad_alloc>([&] { (void)failing.alloc(); }));
+                CHECK(throws<std::bad_alloc>([&] { (void)failing.alloc(STOOK_ZERO); }));
+                errno = 0;
+                CHECK(!failing.try_alloc() && errno == ENOMEM);
+                CHECK(failing.alloc_bulk(4, objects) == std::errc::not_enough_memory);
+                CHECK(throws<std::bad_alloc>([&] { stook::sheaf(failing, 4); }));
+        }
+        CHECK(!failing.alloc_bulk(4, objects) && live(failing) == 4);
+        failing.free_bulk(4, objects);
+        CHECK(live(failing) == 0);
+}
+
+void in_use_is_kept()
+{
+        stook::cache used("used", 48);
+        void *object = used.alloc();
+
+        CHECK(used.destroy() == std::errc::device_or_resource_busy && used);
+        used.free(object);
+        CHECK(!used.destroy() && !used);
+        CHECK(!used.destroy());
+}
+
+void settings_are_passed()
+{
+        stook_cache_args args{};
+        stook_tuning tuning{};
+
+        args.align = 128;
+        args.sheaf_capacity = 200;
+        stook::cache set("set", 100, args);
+
+        CHECK(set.stats().sheaf_capacity >= 200 && set.stats().stride % 128 == 0);
+        tuning.sheaf_capacity = 30;
+        tuning.barn_full = tuning.barn_empty = -1;
+        CHECK(!set.tune(tuning) && set.stats().sheaf_capacity == 30);
+        CHECK(!set.reserve(100) && set.shrink() >= 1 && !set.reserve(0) && set.shrink() == 0);
+}
+
+void sheaves_hold_what_they_promise()
+{
+        stook::cache from("from", 64, may_fail());
+        stook::sheaf sheaf(from, 20);
+        std::set<void *> objects;
+
+        CHECK(sheaf && sheaf.available() >= 20);
+        {
+                no_memory from_here;
+                stook::sheaf moved(std::move(sheaf));
+
+                CHECK(!sheaf && sheaf.available() == 0);
+                while (moved.available())
+                        CHECK(objects.insert(moved.alloc()).second);
+                CHECK(!moved.alloc() && objects.size() >= 20);
+                sheaf = std::move(moved);
+        }
+        CHECK(!sheaf.refill(5, STOOK_ZERO) && sheaf.available() >= 5);
+        for (void *object : objects)
+                from.free(object);
+        sheaf.reset();
+        CHECK(!sheaf && live(from) == 0);
+}
+
+void objects_are_constructed_and_destroyed()
+{
+        stook::object_cache<counted> things("counted", may_fail());
+        counted *one = things.construct(1);
+
+        CHECK(one->number == 1 && counted::alive == 1 && live(things.raw()) == 1);
+        {
+                auto two = things.make_unique(2);
+                stook::unique_object<counted> empty;
+
+                empty = std::move(two);
+                CHECK(empty->number == 2 && counted::alive == 2);
+                std::shared_ptr<counted> shared = things.make_unique(3);
+                CHECK(counted::alive == 3 && live(things.raw()) == 3);
+        }
+        things.destroy(one);
+        things.destroy(nullptr);
+        CHECK(counted::alive == 0 && live(things.raw()) == 0);
+
+        no_memory from_here;
+        CHECK(throws<std::bad_alloc>([&] { (void)things.construct(4); }));
+        CHECK(!things.try_construct(4) && !things.try_make_unique(4) && counted::alive == 0);
+}
+
+void throwing_constructors_lose_nothing()
+{
+        stook::object_cache<counted> things("throwing");
+        stook::object_sheaf<counted> ready(things, 3);
+        std::size_t before = ready.available();
+
+        counted::refuses = true;
+        CHECK(throws<std::runtime_error>([&] { (void)things.construct(1); }));
+        CHECK(throws<std::runtime_error>([&] { (void)things.try_construct(1); }));
+        CHECK(throws<std::runtime_error>([&] { (void)things.make_unique(1); }));
+        CHECK(throws<std::runtime_error>([&] { (void)ready.construct(1); }));
+        counted::refuses = false;
+        CHECK(counted::alive == 0 && live(things.raw()) == 0 && ready.available() == before - 1);
+        counted *last = ready.construct(7);
+        CHECK(last->number == 7 && counted::alive == 1);
+        things.destroy(last);
+        ready.reset();
+        CHECK(!things.raw().destroy());
+}
+
+void types_are_aligned()
+{
+        stook::object_cache<wide> wides("wide");
+        stook::object_cache<plain> plains("plain");
+        stook::object_sheaf<plain> ready(plains, 2);
+        std::array<stook::unique_object<wide>, 20> many;
+
+        for (auto &w : many) {
+                w = wides.make_unique();
+                CHECK(reinterpret_cast<std::uintptr_t>(w.get()) % alignof(wide) == 0);
+        }
+        static_assert(noexcept(ready.construct()), "a plain type cannot throw");
+        static_assert(!noexcept(std::declval<stook::object_sheaf<counted> &>().construct()),
+                      "this one can");
+        plains.destroy(ready.construct());
+        CHECK(live(plains.raw()) == 0);
+}
+
+} // namespace
+
+int main()
+{
+        owners_move();
+        errors_are_told();
+        in_use_is_kept();
+        settings_are_passed();
+        sheaves_hold_what_they_promise();
+        objects_are_constructed_and_destroyed();
+        throwing_constructors_lose_nothing();
+        types_are_aligned();
+        return 0;
+}
