@@ -25,11 +25,13 @@ from interval import PAIRS_ENOUGH
 
 
 class Setting:
-    """Where programs lie and how long to measure. `end`: the time of time.monotonic() from which on
-    an experiment makes no further round, or None."""
+    """Where programs lie and how long to measure. `quick`: programs are short. `few`: even where a
+    figure is promised of the long ones. `end`: the time of time.monotonic() from which on an
+    experiment makes no further round, or None."""
 
-    def __init__(self, build, peers, pairs, quick, chosen, contenders, say, show=False):
+    def __init__(self, build, peers, pairs, quick, chosen, contenders, say, show=False, few=None):
         self.build, self.peers, self.pairs, self.quick = build, peers, pairs, quick
+        self.few = quick if few is None else few
         self.chosen, self.contenders, self.say, self.show = chosen, contenders, say, show
         self.doing, self.end, self.left_out = "", None, {}
 
@@ -107,9 +109,12 @@ def object_pair(setting):
 
 def memory_cells(setting):
     """What random_order runs: {name: options}. No cell holds more than 512 MiB."""
-    if setting.quick:
+    if setting.few:
         return {f"{size} B x 100,000 random": [f"size={size}", "objects=100000", "rounds=3"]
                 for size in (64, 1024)}
+    if setting.quick:
+        return {f"{size} B x {n:,} random": [f"size={size}", f"objects={n}", "rounds=3"]
+                for size, n in ((64, 1_000_000), (256, 100_000), (1024, 100_000))}
     found = {}
     for size in (16, 64, 256, 1024, 8192):
         for n in (10_000, 100_000, 1_000_000, 4_000_000):
@@ -140,7 +145,7 @@ def random_order(setting):
 
 def sparse_caches(setting):
     """1,000 object caches of which one object is used: resident for each."""
-    options = ["caches=200"] if setting.quick else []
+    options = ["caches=200"] if setting.few else []
     return rounds(setting, [Contender(OURS + "-cache")], min(setting.pairs, PAIRS_ENOUGH),
                   lambda c: macro([setting.program("sparse_caches"), *options], c))
 
@@ -267,7 +272,7 @@ def parked(setting):
     """256 parked threads."""
     return rounds(setting, preloaded(setting), min(setting.pairs, PAIRS_ENOUGH),
                   lambda c: macro([setting.program("parked"),
-                                   "threads=" + ("64" if setting.quick else "256")], c))
+                                   "threads=" + ("64" if setting.few else "256")], c))
 
 
 def empty(setting):
@@ -312,11 +317,11 @@ def empty(setting):
 def spike(setting):
     """1 GiB allocated and freed, then idle. Contenders run side by side: only memory is looked
     at."""
-    wait, mib = (2, 256) if setting.quick else (10, 1024)
+    wait, mib = (2, 256) if setting.few else (10, 1024)
     table = {}
     jobs = [(c, name, size) for name, size in (("small", 64), ("mix", 0), ("large", 1 << 20))
             for c in preloaded(setting)]
-    at_once = max(1, min(4, os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") //
+    at_once = max(1, min(6, os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") //
                          (3 << 30)))
     for first in range(0, len(jobs), at_once):
         running = [(c, name, subprocess.Popen([setting.program("spike"), f"size={size}",
@@ -394,7 +399,7 @@ def realloc(setting):
     only = (OURS, PLAIN) if setting.chosen is None else None
     return rounds(setting, preloaded(setting, only), min(setting.pairs, 10),
                   lambda c: macro([setting.program("large"), "realloc",
-                                   "mib=" + ("64" if setting.quick else "1024")], c))
+                                   "mib=" + ("64" if setting.few else "1024")], c))
 
 
 def calloc(setting):
@@ -422,7 +427,7 @@ def phases(setting):
     """Work in phases, all freed in each pause: faults, against what is kept meanwhile."""
     def once(contender):
         metrics = {}
-        for name, options in PHASES.items():
+        for name, options in list(PHASES.items())[:2 if setting.quick else None]:
             answer = macro([setting.program("phases")] + options.split() + ["wait=0"], contender)
             metrics.update({f"{name} {key}": answer[key] for key in ("faults", "us", "pause_MiB")})
         return metrics

@@ -24,7 +24,7 @@ def table11(setting):
     """Sheaves of 32 objects, and as they come, beside the kernel's older front end, allocating and
     freeing in batches; and what unused sheaf code costs (table 1.1)."""
     program = setting.program("table11")
-    pairs = "pairs=50000" if setting.quick else "pairs=1000000"
+    pairs = "pairs=50000" if setting.few else "pairs=200000" if setting.quick else "pairs=1000000"
     # Without sheaves a pair takes twenty times as long.
     few = "pairs=10000" if setting.quick else "pairs=100000"
     fronts = {"none-cas": "none-cas", "none-rseq": "none-rseq", "glibc": "malloc",

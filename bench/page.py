@@ -3,13 +3,14 @@ bench/page.py - results as one self-contained page of HTML
 
 Purpose: `stook bench --report OUT.html FILE.json ...`. The page loads nothing and runs no script;
 it follows the reader's choice of light or dark, and fits a phone. First what matters: where Stook
-wins and loses, then promised figures, published tables, growth, every workload, history, how to
+wins and loses, then what was promised, published tables, growth, history, every workload, how to
 measure it again. The newest file is the one told in full; all of them make the history.
 Place: after run.py. report.py's parts are used as they are, by a page with the same two calls.
 """
 
 import html as markup
 
+import promises
 import published
 import report
 import scale
@@ -57,6 +58,7 @@ svg text { fill: var(--ink); font: 12px system-ui, sans-serif; }
 svg text.small { fill: var(--faint); font-size: 11px; } .grid { stroke: var(--rule); }
 .axis { stroke: var(--faint); } .interval { stroke-width: 2; }
 .line { fill: none; stroke-width: 2; }
+svg.spark { width: 120px; height: 24px; display: block; }
 """
 CLASSES = {"ours": "--ours", **{f"peer{n}": f"--p{n}" for n in range(8)},
            "good": "--good", "bad": "--bad", "none": "--faint"}
@@ -173,12 +175,18 @@ def write_wins(page, results):
 def write_figures(page, results):
     if not results["figures"]:
         return
-    page.heading(2, "Promised figures")
+    page.heading(2, "Figures one by one")
     verdicts = [f["verdict"] for f in results["figures"]]
     page.say(f"{verdicts.count('pass')} pass, {verdicts.count('unclear')} are unclear, "
              f"{verdicts.count('miss')} miss. A figure passes if the worse end of its interval "
              "does.")
     page.table(verdict_rows(results["figures"]), 10)
+
+
+def write_promises(page, runs):
+    page.heading(2, "Where Stook must be")
+    page.say(promises.sentence(runs))
+    page.table(promises.rows(runs), len(promises.HEAD))
 
 
 def write_published(page, results):
@@ -208,23 +216,45 @@ def kinds_of(names):
 
 
 def write_growth(page, results):
-    plots = []
-    for name, axes in scale.AXES.items():
+    pictures = [*growth_plots(results), *step_plots(results)]
+    if not pictures:
+        return
+    page.heading(2, "Growth")
+    page.say("How costs grow: the exponent b of the curve step^b that fits best. 0 is flat, 1 "
+             "grows as the step does.")
+    page.table(scale.growth_rows(results), 7)
+    page.add('<div class="plots">')
+    for picture, caption in pictures:
+        page.figure(picture, caption)
+    page.add("</div>")
+
+
+def plotted(kind, found, by=1):
+    return kind, [(x, s["median"] / by, s["low"] / by, s["high"] / by) for x, s in found]
+
+
+def growth_plots(results):
+    """A plot for each cost, with a line for each contender."""
+    for name, of in scale.AXES.items():
         table = results["results"].get(name, {})
         kinds = kinds_of(table)
-        for step, metric, unit in axes:
-            series = {c: (kinds[c], [(x, s["median"], s["low"], s["high"]) for x, s in found])
-                      for c in kinds if (found := scale.points(table, c, metric))}
-            slopes = [f"{c} {b:+.2f}" for c in series
-                      if (b := scale.slope(scale.points(table, c, metric))) is not None]
-            caption = f"{name}. Exponents of growth (0: flat): {', '.join(slopes)}"
-            plots.append((svg.lines(f"{name}, {metric}", series, step, unit), caption))
-    if any(picture for picture, _ in plots):
-        page.heading(2, "Growth")
-        page.add('<div class="plots">')
-        for picture, caption in plots:
-            page.figure(picture, caption)
-        page.add("</div>")
+        for what, metric, unit in of:
+            lines = scale.series_of(name, table, metric)
+            series = {c: plotted(kinds[c], found) for c, found in lines.items()}
+            if series:
+                yield svg.lines(f"{name}, {metric}", series, what, unit), f"{name}, {metric}"
+
+
+def step_plots(results):
+    """A plot for each experiment of Stook's alone, with a line for each cost, beside its first."""
+    for name, (what, metrics) in scale.STEPS.items():
+        table, series = results["results"].get(name, {}), {}
+        for n, metric in enumerate(metrics):
+            for found in scale.series_of(name, table, metric).values():
+                series[metric] = plotted(f"peer{n}", found, found[0][1]["median"])
+        if series:
+            yield svg.lines(name, series, what, "times that of the first step"), \
+                f"{name}: Stook's costs by those of its first step"
 
 
 def write_workloads(page, results):
@@ -258,21 +288,28 @@ def write_history(page, runs):
     page.heading(2, "History")
     page.say("Ratios to the best peer of each session, in the order of their dates. Only the "
              "ratios of one machine can be compared.")
-    ticks = {n + 1: results["machine"]["commit"][:9] for n, (_, results) in enumerate(runs)}
-    series = {}
+    for which, name in (("time", "Time"), ("memory", "Memory")):
+        rows = history_rows(runs, which)
+        if not rows:
+            continue
+        page.heading(3, f"{name} over sessions")
+        page.add('<div class="scroll"><table class="history"><thead><tr><th>workload</th>'
+                 "<th></th>" + "".join(f"<th>{escaped(results['machine']['commit'][:9])}</th>"
+                                       for _, results in runs) + "</tr></thead><tbody>")
+        for name, costs in rows:
+            page.add(f"<tr><td>{escaped(name)}</td><td>{svg.spark(name, costs)}</td>" +
+                     "".join(f"<td>{cost:.2f}</td>" if cost else "<td></td>" for cost in costs) +
+                     "</tr>")
+        page.add("</tbody></table></div>")
+
+
+def history_rows(runs, which):
+    """A line for each workload that two sessions or more have: [(name, [ratio or None])]."""
+    found = {}
     for n, (_, results) in enumerate(runs):
-        for w, side in workloads.sides(workloads.all_of(results), "time"):
-            low, high = side.cost_bounds()
-            series.setdefault(w.experiment, {}).setdefault(w.short_name(), []).append(
-                (n + 1, side.cost(), low, high))
-    page.add('<div class="plots">')
-    for experiment, of in series.items():
-        for first in range(0, len(of), 6):
-            some = dict(list(of.items())[first:first + 6])
-            shown = {name: (f"peer{i}", found) for i, (name, found) in enumerate(some.items())}
-            page.figure(svg.lines(f"{experiment} over sessions", shown, "commit",
-                                  "ratio to the best peer", False, ticks), experiment)
-    page.add("</div>")
+        for w, side in workloads.sides(workloads.all_of(results), which):
+            found.setdefault(w.name(), [None] * len(runs))[n] = side.cost()
+    return [(name, costs) for name, costs in found.items() if sum(map(bool, costs)) > 1]
 
 
 def write_how(page, runs):
@@ -287,16 +324,16 @@ def write_how(page, runs):
 
 
 def html(runs):
-    """The page of [(name, results)]."""
-    runs = sorted(runs, key=lambda run: run[1]["machine"]["date"])
+    """The page of [(name, results)], oldest first."""
     name, newest = runs[-1]
     page = Page()
     write_wins(page, newest)
-    write_figures(page, newest)
+    write_promises(page, runs)
     write_published(page, newest)
     write_growth(page, newest)
-    write_workloads(page, newest)
     write_history(page, runs)
+    write_workloads(page, newest)
+    write_figures(page, newest)
     write_how(page, runs)
     links = "".join(f'<a href="#{escaped(n)}">{escaped(text)}</a> ' for n, text in page.sections)
     intro = "".join(f'<p class="note">{escaped(text)}</p>' for text in report.about(newest))

@@ -367,7 +367,7 @@ def is_missing(program):
 
 def programs(setting):
     """Real programs: time, peak and steady resident memory, faults."""
-    wanted = [p for p in PROGRAMS if not setting.quick or p.name in QUICK]
+    wanted = [p for p in PROGRAMS if not setting.few or p.name in QUICK]
     for program in wanted:
         if missing := is_missing(program):
             setting.left_out[f"program {program.name}"] = f"not installed: {missing}"

@@ -8,7 +8,9 @@ are in docs/figures. The test tools/benchmarks compares the page with them. page
 the same parts.
 """
 
+import promises
 import published
+import scale
 import suites
 import tables
 import workloads
@@ -20,7 +22,7 @@ This page is written by `stook bench` from the results in `docs/figures`; do not
 experiments are, and how they are measured, is in `bench/README.md`. What was measured at other
 times is in [PERFORMANCE.md](PERFORMANCE.md).
 
-    stook bench --report docs/BENCHMARKS.md docs/figures/*.json
+    stook bench --report docs/BENCHMARKS.md docs/figures
 """
 FIGURES_HEAD = "| 64-byte objects | Stook | best peer | ratio | experiment |"
 
@@ -60,7 +62,8 @@ def about(results):
     """What was measured where, as sentences."""
     m = results["machine"]
     how = ", ".join(m[key] for key in ("compiler", "backend") if m.get(key))
-    short = ", a short run: it shows that everything works" if results["quick"] else ""
+    short = ", a short run: it shows that everything works" if results["quick"] else \
+        ", with short programs" if results.get("short") else ""
     yield (f"{m['date'][:10]}, {m['processor']}, {m['cpus']} CPUs, Linux {m['kernel']}, "
            f"{m['libc']}, {how + ', ' if how else ''}commit {m['commit']}, load {m['load']:.2f} "
            f"before and {m['load_after']:.2f} after; at most {results['pairs']} interleaved rounds"
@@ -114,6 +117,11 @@ def write_run(page, name, results):
     for left, why in results["left_out"].items():
         page.say(f"Left out: {left}: {why}")
     write_wins(page, results)
+    if len(rows := scale.growth_rows(results)) > 1:
+        page.heading(3, "Growth")
+        page.say("How costs grow: the exponent b of the curve step^b that fits best. 0 is flat, 1 "
+                 "grows as the step does.")
+        page.table(rows, 7)
     if results["figures"]:
         page.heading(3, "Figures")
         page.say("Ratios of neighbouring runs. A figure passes if the worse end of its interval "
@@ -124,15 +132,22 @@ def write_run(page, name, results):
 
 
 def markdown(runs):
-    """The page of [(name, results)]."""
+    """The page of [(name, results)], oldest first."""
     page = Page()
     page.lines += HEAD.splitlines() + [""]
-    for name, results in runs:
+    page.heading(2, "Where Stook must be")
+    page.say(promises.sentence(runs))
+    page.say("Of each promise: how many measurements judge it, the worst of them, and its verdict, "
+             "of the newest results that have it.")
+    page.table(promises.rows(runs), len(promises.HEAD))
+    for name, results in reversed(runs):
         write_run(page, name, results)
     return page.text()
 
 
-# README's rows: text, experiment, metric, ours, rivals, what theirs is called.
+# README's rows: text, rule, cell. Without a rule, the workload of that experiment and cell.
+BEFORE_SHEAVES = workloads.Rule("table11", r"(\S+)", ours="sheaves", unit="cycles",
+                                rivals=lambda name: name == "none-cas")
 README_ROWS = [
     ("object cache, inlined", "object_pair", "pair"),
     ("malloc and free, preloaded", "malloc_pair", "pair/64"),
@@ -140,29 +155,55 @@ README_ROWS = [
     ("64 MiB alive, replaced at random", "malloc_pair", "live_64MiB"),
     ("freed by another thread, objects a us", "prodcons", "64"),
     ("freed by RCU, on the thread that frees", "rcu", "free"),
+    ("lookup among 100,000 ranges", "maple_map", "100,000 ranges"),
+    ("1,000,000 pairs, SLUB before sheaves, cycles", "table11", "1"),
 ]
+
+
+def newest_side(runs, experiment, cell):
+    """(results, Side) of the newest results that have this workload's time, or None."""
+    for _, results in reversed(runs):
+        found = list(workloads.of_rule(BEFORE_SHEAVES, results["results"].get(experiment, {}))) \
+            if experiment == BEFORE_SHEAVES.experiment else workloads.all_of(results)
+        for w in found:
+            if (w.experiment, w.cell) == (experiment, cell) and w.time:
+                return results, w.time
+    return None
+
+
+def readme_place(results):
+    """Where and how README's rows were measured."""
+    m = results["machine"]
+    return [f"{m['processor']}, {m['cpus']} virtual CPUs, Linux {m['kernel'].split('-')[0]}, "
+            f"load {m['load']:.1f} before and {m['load_after']:.1f} after; ns of",
+            "processor time, medians; ratios with their 95 % intervals. "
+            "`stook bench --only EXPERIMENT`",
+            "repeats a row; all: [BENCHMARKS](docs/BENCHMARKS.md); what was tried: "
+            "[PERFORMANCE](docs/PERFORMANCE.md).", ""]
 
 
 def readme_rows(runs):
     """The table of README, from the newest results that have each row."""
-    lines = [FIGURES_HEAD, "|---|---|---|---|---|"]
+    lines, place = [FIGURES_HEAD, "|---|---|---|---|---|"], []
     for text, experiment, cell in README_ROWS:
-        found = [w for _, results in runs for w in workloads.all_of(results)
-                 if (w.experiment, w.cell) == (experiment, cell) and w.time]
-        if found:
-            s = found[-1].time
+        if found := newest_side(runs, experiment, cell):
+            results, s = found
+            place = place or readme_place(results)
             low, high = s.cost_bounds()
             lines.append(f"| {text} | {number(s.ours['median'])} | "
                          f"{s.rival}: {number(s.all[s.rival]['median'])} | {s.cost():.2f} "
                          f"({low:.2f} to {high:.2f}) | `{experiment}` |")
-    return lines
+    return place, lines
 
 
 def readme(old, runs):
-    """README with its table of figures replaced."""
+    """README with its table of figures replaced, and the paragraph before it."""
     lines = old.splitlines()
     if FIGURES_HEAD not in lines:
         raise NoPlace("it has no table that begins with " + FIGURES_HEAD)
     first = lines.index(FIGURES_HEAD)
     last = next((i for i in range(first, len(lines)) if not lines[i].startswith("|")), len(lines))
-    return "\n".join(lines[:first] + readme_rows(runs) + lines[last:]) + "\n"
+    place, table = readme_rows(runs)
+    above = next((i + 1 for i in range(first - 1, -1, -1) if lines[i].startswith("#")), first)
+    before = lines[:above] + [""] + place if place else lines[:first]
+    return "\n".join(before + table + lines[last:]) + "\n"

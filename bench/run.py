@@ -44,16 +44,17 @@ PAIRS = 10
 
 def command_of(asked):
     """The command that measures this again; where things lie on this machine is left out."""
-    words = ["stook bench"] + (["--quick"] if asked.quick else [])
+    words = ["stook bench"] + ["--" + word for word in ("quick", "short") if getattr(asked, word)]
     words += [f"--suite {','.join(asked.suite)}"] if asked.suite else []
     words += [f"--only {','.join(asked.only)}"] if asked.only else []
+    words += [f"--seconds {asked.seconds}"] if asked.seconds else []
     words += [f"--pairs {asked.pairs}"] if asked.pairs != standard_pairs(asked) else []
     words += [f"--peers {asked.peers}"] if asked.peers else []
     return " ".join(words)
 
 
 def standard_pairs(asked):
-    return suites.QUICK_PAIRS if asked.quick else PAIRS
+    return suites.QUICK_PAIRS if asked.quick or asked.short else PAIRS
 
 
 def measure_one(setting, name):
@@ -79,7 +80,8 @@ def measure_one(setting, name):
 
 def measure(setting, names, seconds):
     results = {}
-    for n, (name, end) in enumerate(suites.ends(names, seconds)):
+    shares = suites.QUICK if setting.few else suites.SHARES
+    for n, (name, end) in enumerate(suites.ends(names, seconds, shares=shares)):
         if n and end is not None and time.monotonic() >= end:
             setting.left_out[name] = "no time was left"
             say(f"{name}: left out: no time was left\n")
@@ -117,6 +119,9 @@ def parser_of():
     add("--suite", metavar="NAMES", help=f"suites, with commas: {', '.join(suites.SUITES)} (all)")
     add("--quick", action="store_true",
         help="some experiments of each suite, shorter, in less than two minutes")
+    add("--short", action="store_true",
+        help="every experiment, each as short as with --quick; with --seconds 1200, six rounds of "
+             "most")
     add("--only", metavar="NAMES", help="experiments, with commas (--list names them)")
     add("--pairs", type=int, metavar="N",
         help=f"interleaved rounds ({PAIRS}; {suites.QUICK_PAIRS} with --quick); with fewer than "
@@ -134,8 +139,8 @@ def parser_of():
              "NEW.json: without a run")
     add("--all", action="store_true", help="with --compare: also what did not change")
     add("--report", nargs="+", metavar="FILE",
-        help="OUT.html FILE.json ...: write the page of these results; OUT.md: as Markdown; "
-             "README.md: its table of figures")
+        help="OUT.html FILE.json ...: write the page of these results, or of those in a folder; "
+             "OUT.md: as Markdown; README.md: its table of figures")
     add("--build", type=pathlib.Path, help="build folder (build)")
     add("--drop-in", type=pathlib.Path, help=argparse.SUPPRESS)
     return parser
@@ -230,13 +235,15 @@ def session(parser, asked):
     if OURS not in contenders:
         say("libstook-malloc.so is not built: peers only")
     say("preloaded: " + ", ".join(contenders) + f"; {asked.pairs} rounds\n")
-    setting = experiments.Setting(asked.build, asked.build / "peers", asked.pairs, asked.quick,
-                                  asked.chosen, contenders, say, sys.stderr.isatty())
+    setting = experiments.Setting(asked.build, asked.build / "peers", asked.pairs,
+                                  asked.quick or asked.short, asked.chosen, contenders, say,
+                                  sys.stderr.isatty(), asked.quick)
     setting.left_out = left_out
     seconds = asked.seconds or (suites.QUICK_SECONDS if asked.quick else None)
     results = measure(setting, asked.names, seconds)
     about["load_after"] = os.getloadavg()[0]
     return {"format": FORMAT, "machine": about, "pairs": asked.pairs, "quick": asked.quick,
+            "short": asked.short,
             "command": command_of(asked), "left_out": left_out, "figures": figures.judge(results),
             "published": published.judge(results), "results": results}
 
@@ -289,7 +296,10 @@ def run_and_write(parser, asked):
 
 def write_report(parser, asked):
     out = pathlib.Path(asked.report[0])
-    files = [pathlib.Path(path) for path in asked.report[1:]]
+    files = [file for path in map(pathlib.Path, asked.report[1:])
+             for file in (sorted(path.glob("*.json")) if path.is_dir() else [path])]
+    if not files:
+        parser.error(f"{' '.join(asked.report[1:])}: no result files there")
     if out.suffix not in (".html", ".md"):
         parser.error(f"--report writes .html or .md, not {out}")
     runs = []
@@ -302,6 +312,7 @@ def write_report(parser, asked):
             parser.error(f"{path}: bench/patterns.py wrote it; `stook bench --only pattern_rows` "
                          "measures the same for a report")
         runs.append((path.stem, load(parser, path)))
+    runs.sort(key=lambda run: run[1]["machine"]["date"])
     try:
         if out.name == "README.md":
             text = report.readme(out.read_text(), runs)

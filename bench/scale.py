@@ -1,18 +1,23 @@
 """
-bench/scale.py - what grows with threads, with caches, with the heap
+bench/scale.py - what grows with threads, slots, nodes, caches, with the heap
 
-Purpose: experiments whose cells are steps of one quantity. AXES names, for each, what is plotted:
-page.py draws a line for each contender, and slope() says in one number how its cost grows.
+Purpose: experiments in which one quantity grows by steps. AXES names, for each, what is plotted:
+page.py draws a line for each contender, and slope() says in one number how its cost grows. In the
+experiments of STEPS, Stook at each step is a contender of its own, so steps run in turn; there is
+a line for each of its metrics.
 Place: run.py runs these like those of experiments.py.
 """
 
 import math
+import pathlib
+import re
 
 import patterns
-from contenders import OURS, Contender
-from engine import macro
-from experiments import cells, preloaded
+from contenders import OURS, PLAIN, Contender
+from engine import Failed, macro, micro
+from experiments import cells, preloaded, rounds
 from interval import PAIRS_ENOUGH, summary
+from text import number
 
 # Experiment: [(what is plotted, its metric, unit), ...]; the first word of a cell is the step.
 AXES = {
@@ -21,13 +26,22 @@ AXES = {
                     ("caches", "create_us", "us to make one")],
     "heap_size": [("MiB alive", "ns", "ns to replace one")],
 }
+# Experiment: (what grows, the metrics that are plotted); the first word of a contender is the step.
+STEPS = {
+    "slots": ("slots", ["ns", "create_us", "stats_us", "shrink_us", "destroy_us", "cache_KiB"]),
+    "nodes": ("nodes", ["pair/64", "batch64/64", "pair_mix", "batch64_mix", "live_64MiB"]),
+    "barn": ("threads", ["objects_per_cpu_us"]),
+}
+LARGE_MIB = 1024    # above it, on glibc and Stook alone, three times: filling takes the time
 # Rows of bench/patterns that the suites run; patterns.py runs all of them.
 QUICK_ROWS = "^(cfrac/1|larson/2|xmalloc/2|lifo/1|malloc_large/1|threads_short/16)$"
+SHORT_ROWS = ("^(larson|xmalloc|alloc_test|cfrac|espresso|glibc_|mstress|rptest|cache_|"
+              "malloc_large|sh6|sh8).*/[12]$")
 
 
 def oversubscribed(setting):
     """1 to 2,000 threads that allocate on few processors, the same work in all."""
-    steps = (64, 1000) if setting.quick else (1, 2, 4, 16, 64, 256, 1000, 2000)
+    steps = (64, 1000) if setting.quick else (1, 2, 4, 8, 16, 32, 64, 256, 1000, 2000)
     operations = 100_000 if setting.quick else 400_000
 
     def job(threads):
@@ -40,7 +54,7 @@ def oversubscribed(setting):
 
 def many_caches(setting):
     """One to thousands of object caches, used in turn."""
-    steps = (10, 1000) if setting.quick else (1, 10, 100, 1000, 4000, 8000)
+    steps = (10, 1000) if setting.quick else (1, 10, 100, 1000, 4000, 8000, 10_000)
 
     def job(caches):
         return lambda c: macro([setting.program("many_caches"), f"caches={caches}"], c)
@@ -49,19 +63,64 @@ def many_caches(setting):
                  {f"{n} caches": job(n) for n in steps})
 
 
+def stepped(setting, what, steps, once):
+    """A table of Stook's alone: each step is a contender, by the environment it runs in."""
+    ours = setting.contenders.get(OURS)
+    contenders = [Contender(f"{n} {what}", ours and ours.library, {"STOOK_TOPOLOGY": how})
+                  for n, how in steps.items()]
+    return rounds(setting, contenders, min(setting.pairs, 10), once)
+
+
+def slots(setting):
+    """Object caches where there are up to 4,096 slots: a pair, making, reading, shrinking and
+    destroying one, memory."""
+    steps = (16, 1024) if setting.quick else (2, 16, 64, 256, 1024, 4096)
+
+    def once(contender):
+        plain = Contender(contender.name, extra=contender.extra)    # it is linked to libstook
+        return macro([setting.program("many_caches"), "caches=200", "pairs=100000"], plain)
+
+    return stepped(setting, "slots", {n: f"nodes=1:slots={n}" for n in steps}, once)
+
+
+def nodes(setting):
+    """malloc and free on 1 to 16 made-up nodes: pairs, batches, mixes, 64 MiB alive."""
+    if OURS not in setting.contenders:
+        raise Failed("libstook-malloc.so is not built")
+    some = "|".join(STEPS["nodes"][1])
+    command = [setting.program("malloc_pair"), f"--benchmark_filter=^({some})$"]
+    return stepped(setting, "nodes", {n: f"nodes={n}" for n in (1, 2, 4, 8, 16)},
+                   lambda c: micro(command, c, 0.02 if setting.quick else 0.1))
+
+
+def available_mib():
+    found = re.search(r"^MemAvailable:\s+(\d+)", pathlib.Path("/proc/meminfo").read_text(), re.M)
+    return int(found.group(1)) >> 10 if found else 0
+
+
 def heap_size(setting):
-    """Objects of 64 bytes replaced at random in a live set of 1 to 1,024 MiB."""
+    """Objects of 64 bytes replaced at random in a live set of 1 MiB to 16 GiB: as much as half of
+    the memory that is free."""
     def job(mib):
         return lambda c: macro([setting.program("heap_size"), f"mib={mib}"], c)
 
-    return cells(setting, preloaded(setting), min(setting.pairs, PAIRS_ENOUGH),
-                 {f"{n} MiB": job(n) for n in ((4, 64) if setting.quick
-                                               else (1, 4, 16, 64, 256, 1024))})
+    steps = (4, 64) if setting.quick else (1, 4, 16, 64, 256, 1024)
+    table = cells(setting, preloaded(setting), min(setting.pairs, PAIRS_ENOUGH),
+                  {f"{n} MiB": job(n) for n in steps if n <= LARGE_MIB})
+    large = [] if setting.quick else [n for n in (4096, 8192, 16384)]
+    for n in [n for n in large if n > available_mib() // 2]:
+        large.remove(n)
+        setting.left_out[f"heap_size {n} MiB"] = "more than half of the memory that is free"
+    more = cells(setting, preloaded(setting, (OURS, PLAIN)), 3, {f"{n} MiB": job(n) for n in large})
+    for name, answers in more.items():
+        table.setdefault(name, {}).update(answers)
+    return table
 
 
 def pattern_rows(setting):
     """Patterns of allocation by which the field judges allocators (bench/patterns)."""
-    rows = patterns.rows_of(QUICK_ROWS if setting.quick else "", [])
+    chosen = QUICK_ROWS if setting.few else SHORT_ROWS if setting.quick else ""
+    rows = patterns.rows_of(chosen, [])
     percent, repeat = (20, 1) if setting.quick else (100, 3)
 
     def job(row):
@@ -83,6 +142,42 @@ def points(table, contender, metric):
     return sorted(found, key=lambda point: point[0])
 
 
+def series_of(name, table, metric):
+    """{line: [(step, summary)]} of an experiment: a line for each contender, or, of an experiment
+    of STEPS, one for Stook."""
+    if name not in STEPS:
+        return {c: found for c in table if (found := points(table, c, metric))}
+    found = sorted((float(step.split()[0]), s) for step, answers in table.items()
+                   if (s := summary(answers.get(metric, []))) and s["median"] > 0)
+    return {OURS: found} if found else {}
+
+
+def axes():
+    """(experiment, what grows, metric, unit) of all that is plotted."""
+    for name, of in AXES.items():
+        yield from ((name, *axis) for axis in of)
+    for name, (what, metrics) in STEPS.items():
+        yield from ((name, what, metric, "") for metric in metrics)
+
+
+def growth_rows(results):
+    """A table of slopes: what grows, from where to where, Stook's cost there, its exponent and
+    those of the peers."""
+    table_rows = [["experiment", "cost", "steps", "Stook, first", "last", "exponent", "peers'"]]
+    for name, what, metric, _ in axes():
+        lines = series_of(name, results["results"].get(name, {}), metric)
+        ours = next((line for line in lines if line.startswith(OURS)), None)
+        if ours is None or (b := slope(lines[ours])) is None:
+            continue
+        first, last = lines[ours][0], lines[ours][-1]
+        peers = [f"{line} {exponent:+.2f}" for line in lines if line != ours
+                 if (exponent := slope(lines[line])) is not None]
+        table_rows.append([name, metric, f"{first[0]:,.0f} to {last[0]:,.0f} {what}",
+                           number(first[1]["median"]), number(last[1]["median"]), f"{b:+.2f}",
+                           ", ".join(peers)])
+    return table_rows
+
+
 def slope(found):
     """The exponent b of cost = a * step^b that fits best; 0: flat, 1: grows as the step does. None
     where there are not two steps."""
@@ -95,4 +190,4 @@ def slope(found):
             sum((x - x_mean) ** 2 for x in xs))
 
 
-ALL = {e.__name__: e for e in (pattern_rows, oversubscribed, many_caches, heap_size)}
+ALL = {e.__name__: e for e in (pattern_rows, oversubscribed, many_caches, heap_size, slots, nodes)}

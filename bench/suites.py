@@ -18,7 +18,7 @@ ALL = {**experiments.ALL, **kernel_tables.ALL, **scale.ALL, **programs.ALL}
 SUITES = {
     "micro": ["object_pair", "malloc_pair", "bulk", "pattern_rows", "rcu", "prodcons", "realloc",
               "calloc"],
-    "scale": ["oversubscribed", "many_caches", "heap_size", "barn", "remote"],
+    "scale": ["oversubscribed", "many_caches", "slots", "nodes", "heap_size", "barn", "remote"],
     "memory": ["parked", "empty", "spike", "cgroup", "churn", "phases", "random_order",
                "live_set", "sparse_caches", "replay", "sizes"],
     "tables": ["table11", "table12", "node_counts", "phone", "mmap2", "mmap2_processes",
@@ -30,6 +30,12 @@ QUICK = {"object_pair": 3, "malloc_pair": 5, "pattern_rows": 6, "rcu": 1, "prodc
          "oversubscribed": 3, "many_caches": 1, "heap_size": 2, "parked": 1, "random_order": 2,
          "table11": 3, "table12": 2, "programs": 6}
 QUICK_SECONDS = 100
+# What else takes more or less than 2 where time is shared out among all.
+SHARES = {"object_pair": 4, "malloc_pair": 6, "bulk": 1, "pattern_rows": 14, "prodcons": 5,
+          "realloc": 2, "calloc": 1, "oversubscribed": 4, "nodes": 4, "heap_size": 4, "spike": 6,
+          "churn": 4, "phases": 3, "random_order": 4, "live_set": 3, "sparse_caches": 1,
+          "replay": 5, "sizes": 4, "table11": 6, "table12": 3, "mmap2": 3, "page_fault3": 3,
+          "maple_map": 4, "programs": 14}
 QUICK_PAIRS = 6
 
 
@@ -54,7 +60,7 @@ def chosen(suites, only, quick):
     return names
 
 
-def ends(names, seconds, now=time.monotonic):
+def ends(names, seconds, now=time.monotonic, shares=QUICK):
     """For each experiment, as its turn comes: (name, the time at which it makes no further round).
     What one leaves over, the later ones have. Without `seconds` there is no such time."""
     start = now()
@@ -63,5 +69,5 @@ def ends(names, seconds, now=time.monotonic):
             yield name, None
             continue
         rest = max(seconds - (now() - start), 0)
-        share = QUICK.get(name, 2) / sum(QUICK.get(n, 2) for n in names[i:])
+        share = shares.get(name, 2) / sum(shares.get(n, 2) for n in names[i:])
         yield name, now() + rest * share

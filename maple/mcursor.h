@@ -13,4 +13,11 @@ static inline void mcursor_leave(struct stook_maple_cursor *cursor, enum stook_m
         cursor->status = (unsigned char)status;
 }
 
+/* The next call begins at `first`, and not beside [first, last]. */
+static inline bool mcursor_nowhere(const struct stook_maple_cursor *cursor)
+{
+        return cursor->status == STOOK_MAPLE_CURSOR_START ||
+               cursor->status == STOOK_MAPLE_CURSOR_ERROR;
+}
+
 #endif

@@ -115,32 +115,26 @@ void *ended(struct stook_maple_cursor *cursor, enum stook_maple_status status)
         return NULL;
 }
 
-static inline bool nowhere(const struct stook_maple_cursor *cursor)
-{
-        return cursor->status == STOOK_MAPLE_CURSOR_START ||
-               cursor->status == STOOK_MAPLE_CURSOR_ERROR;
-}
-
 /*
  * @here: a cursor that is nowhere may find the range at `first`, too; else it begins beside that.
- * @gaps: finds gaps, too.
+ * @gaps: finds gaps and placeholders, too.
  */
 ALWAYS void *upwards(struct stook_maple_cursor *cursor, uint64_t max, bool here, bool gaps)
 {
         void *entry;
 
-        if (MTREE_UNLIKELY(nowhere(cursor))) {
+        if (MTREE_UNLIKELY(mcursor_nowhere(cursor))) {
                 if (cursor->first > max)
                         return ended(cursor, STOOK_MAPLE_CURSOR_OVERFLOW);
                 entry = move_to(cursor, cursor->first, NO_WAY);
-                if (here && (entry || gaps))
+                if (here && (gaps || mtree_seen(entry)))
                         return entry;
         }
         do {
                 if (MTREE_UNLIKELY(cursor->last >= max))
                         return ended(cursor, STOOK_MAPLE_CURSOR_OVERFLOW);
                 entry = step_up(cursor);
-        } while (!entry && !gaps);
+        } while (!gaps && !mtree_seen(entry));
         return entry;
 }
 
@@ -148,18 +142,18 @@ ALWAYS void *downwards(struct stook_maple_cursor *cursor, uint64_t min, bool her
 {
         void *entry;
 
-        if (MTREE_UNLIKELY(nowhere(cursor))) {
+        if (MTREE_UNLIKELY(mcursor_nowhere(cursor))) {
                 if (cursor->first < min)
                         return ended(cursor, STOOK_MAPLE_CURSOR_UNDERFLOW);
                 entry = move_to(cursor, cursor->first, NO_WAY);
-                if (here && (entry || gaps))
+                if (here && (gaps || mtree_seen(entry)))
                         return entry;
         }
         do {
                 if (MTREE_UNLIKELY(cursor->first <= min))
                         return ended(cursor, STOOK_MAPLE_CURSOR_UNDERFLOW);
                 entry = step_down(cursor);
-        } while (!entry && !gaps);
+        } while (!gaps && !mtree_seen(entry));
         return entry;
 }
 
@@ -217,9 +211,17 @@ STOOK_PUBLIC void stook_maple_cursor_set(struct stook_maple_cursor *cursor, uint
         cursor->last = last;
 }
 
+STOOK_PUBLIC void stook_maple_cursor_move(struct stook_maple_cursor *cursor, uint64_t first,
+                                          uint64_t last)
+{
+        cursor->status = STOOK_MAPLE_CURSOR_START;
+        cursor->first = first;
+        cursor->last = last;
+}
+
 STOOK_PUBLIC void stook_maple_cursor_pause(struct stook_maple_cursor *cursor)
 {
-        if (nowhere(cursor))
+        if (mcursor_nowhere(cursor))
                 cursor->node = NULL;
         else
                 mcursor_leave(cursor, STOOK_MAPLE_CURSOR_PAUSE);

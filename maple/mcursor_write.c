@@ -1,8 +1,9 @@
 /*
- * Purpose: cursors that change: store, preallocate, erase, empty_area.
+ * Purpose: cursors that change: store, replace, preallocate, expect, erase.
  *
- * Place: on mwrite.h and mgap.c. The caller holds the lock.
- * The cursor's reserve of nodes lies in its own fields. What a write leaves of it is given back.
+ * Place: on mwrite.h. The caller holds the lock.
+ * The cursor's reserve of nodes lies in its own fields. What a write leaves of it is given back,
+ * except what is expected to be needed.
  */
 #include <errno.h>
 #include <stddef.h>
@@ -16,11 +17,21 @@
 #define CURSOR_AT(field)  offsetof(struct stook_maple_cursor, field)
 #define RESERVE_AT(field) offsetof(struct mreserve, field)
 _Static_assert(CURSOR_AT(spare_node) - CURSOR_AT(sheaf) == RESERVE_AT(one) - RESERVE_AT(sheaf) &&
-               !RESERVE_AT(sheaf), "two fields of a cursor are a struct mreserve");
+               CURSOR_AT(expected) - CURSOR_AT(sheaf) == RESERVE_AT(list) - RESERVE_AT(sheaf) &&
+               CURSOR_AT(expected_left) - CURSOR_AT(sheaf) ==
+               RESERVE_AT(listed) - RESERVE_AT(sheaf) && !RESERVE_AT(sheaf),
+               "four fields of a cursor are a struct mreserve");
 
 static struct mreserve *reserve_of(struct stook_maple_cursor *cursor)
 {
         return (struct mreserve *)&cursor->sheaf;
+}
+
+static void give_back(struct stook_maple_cursor *cursor)
+{
+        if (cursor->spare_node || cursor->sheaf)
+                stook_mreserve_return(reserve_of(cursor));
+        cursor->needed = 0;
 }
 
 /*
@@ -28,12 +39,12 @@ static struct mreserve *reserve_of(struct stook_maple_cursor *cursor)
  */
 static int written(struct stook_maple_cursor *cursor, int error)
 {
-        stook_maple_cursor_finish(cursor);
+        give_back(cursor);
         mcursor_leave(cursor, error ? STOOK_MAPLE_CURSOR_ERROR : STOOK_MAPLE_CURSOR_ACTIVE);
         return error;
 }
 
-STOOK_PUBLIC int stook_maple_cursor_store(struct stook_maple_cursor *cursor, void *entry)
+static inline int store(struct stook_maple_cursor *cursor, void *entry, void **old)
 {
         struct mwrite write;
         int error = stook_mwrite_prepare(&write, cursor->tree, cursor->first, cursor->last, entry,
@@ -43,7 +54,46 @@ STOOK_PUBLIC int stook_maple_cursor_store(struct stook_maple_cursor *cursor, voi
                 error = stook_mreserve_fill(reserve_of(cursor), write.nodes);
         if (!error)
                 stook_mwrite_commit(&write, reserve_of(cursor));
+        if (!error && old)
+                *old = write.old;
         return written(cursor, error);
+}
+
+STOOK_PUBLIC int stook_maple_cursor_store(struct stook_maple_cursor *cursor, void *entry)
+{
+        return store(cursor, entry, NULL);
+}
+
+STOOK_PUBLIC int stook_maple_cursor_replace(struct stook_maple_cursor *cursor, void *entry,
+                                            void **old)
+{
+        return store(cursor, entry, old);
+}
+
+/*
+ * Each of @n stores adds a gap and an entry at most, at the upper end of the last leaf. A leaf that
+ * overflows is cut into one of 11 entries and one of 6 (first_cut() in mwrite_run.c), or shares
+ * with its neighbour. So the next cut comes 11 entries later or more. It adds one entry to the
+ * level above, where the same holds; with gaps a node of 10 is cut into 7 and 4. On each level the
+ * first cut may come at once.
+ */
+static uint64_t nodes_for(const struct stook_maple *tree, uint64_t n)
+{
+        unsigned height = stook_maple_height(tree);
+        uint64_t added = 2 * n + 1, nodes = 1;  /* the first leaf */
+
+        for (unsigned level = 0; level < height || added > 1; level++) {
+                added = added / (level && mtree_gaps(tree) ? 7 : 11) + 1;
+                nodes += added;
+        }
+        return nodes + 1;                       /* a new root */
+}
+
+STOOK_PUBLIC int stook_maple_cursor_expect(struct stook_maple_cursor *cursor, uint64_t n)
+{
+        if (n > UINT64_C(1) << 30 || mtree_rcu(cursor->tree))
+                return -EINVAL;
+        return stook_mreserve_list(reserve_of(cursor), nodes_for(cursor->tree, n));
 }
 
 STOOK_PUBLIC int stook_maple_cursor_preallocate(struct stook_maple_cursor *cursor, void *entry)
@@ -81,9 +131,8 @@ STOOK_PUBLIC unsigned stook_maple_cursor_preallocated(const struct stook_maple_c
 
 STOOK_PUBLIC void stook_maple_cursor_finish(struct stook_maple_cursor *cursor)
 {
-        if (cursor->spare_node || cursor->sheaf)
-                stook_mreserve_return(reserve_of(cursor));
-        cursor->needed = 0;
+        give_back(cursor);
+        stook_mreserve_unlist(reserve_of(cursor), 0);
 }
 
 STOOK_PUBLIC void *stook_maple_cursor_erase(struct stook_maple_cursor *cursor)
@@ -98,36 +147,4 @@ STOOK_PUBLIC void *stook_maple_cursor_erase(struct stook_maple_cursor *cursor)
                 return entry;
         errno = -error;
         return NULL;
-}
-
-static int empty_area(struct stook_maple_cursor *cursor, uint64_t min, uint64_t max, uint64_t size,
-                      bool highest)
-{
-        struct stook_maple *tree = cursor->tree;
-        uint64_t first;
-        bool found;
-
-        stook_mtree_check_holder(tree);
-        if (!mtree_gaps(tree) || !size || min > max)
-                return -EINVAL;
-        found = highest ? stook_mgap_highest(tree, min, max, size, &first)
-                        : stook_mgap_lowest(tree, min, max, size, &first);
-        if (!found)
-                return -EBUSY;
-        mcursor_leave(cursor, STOOK_MAPLE_CURSOR_ACTIVE);
-        cursor->first = first;
-        cursor->last = first + (size - 1);
-        return 0;
-}
-
-STOOK_PUBLIC int stook_maple_cursor_empty_area(struct stook_maple_cursor *cursor, uint64_t min,
-                                               uint64_t max, uint64_t size)
-{
-        return empty_area(cursor, min, max, size, false);
-}
-
-STOOK_PUBLIC int stook_maple_cursor_empty_area_rev(struct stook_maple_cursor *cursor, uint64_t min,
-                                                   uint64_t max, uint64_t size)
-{
-        return empty_area(cursor, min, max, size, true);
 }

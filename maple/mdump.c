@@ -1,10 +1,11 @@
 /*
- * Purpose: prints a tree, as indented text or as a graph for Graphviz.
+ * Purpose: prints a tree, as indented text or as a graph for Graphviz; and a cursor.
  *
  * Place: for people. The tree's lock is held while the tree is printed.
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <stook/sheaf.h>
 #include "mtree.h"
 
 struct dump {
@@ -25,7 +26,9 @@ static void put_range(struct dump *dump, uint64_t first, uint64_t last)
 
 static void put_entry(struct dump *dump, const void *entry)
 {
-        if (entry)
+        if (entry == STOOK_MAPLE_PLACEHOLDER)
+                fputs("placeholder", dump->stream);
+        else if (entry)
                 fprintf(dump->stream, "%p", entry);
         else
                 fputs("gap", dump->stream);
@@ -124,5 +127,41 @@ STOOK_PUBLIC int stook_maple_dump(struct stook_maple *tree, FILE *stream,
         if (dump.dot)
                 fputs("}\n", stream);
         stook_mtree_leave(tree, entered);
+        return ferror(stream) ? -EIO : 0;
+}
+
+static const char *name_of(unsigned status)
+{
+        static const char *const names[] = {
+                [STOOK_MAPLE_CURSOR_START] = "start",
+                [STOOK_MAPLE_CURSOR_ACTIVE] = "active",
+                [STOOK_MAPLE_CURSOR_ROOT] = "root",
+                [STOOK_MAPLE_CURSOR_NONE] = "none",
+                [STOOK_MAPLE_CURSOR_PAUSE] = "pause",
+                [STOOK_MAPLE_CURSOR_OVERFLOW] = "overflow",
+                [STOOK_MAPLE_CURSOR_UNDERFLOW] = "underflow",
+                [STOOK_MAPLE_CURSOR_ERROR] = "error",
+        };
+
+        return status < sizeof(names) / sizeof(*names) ? names[status] : "unknown";
+}
+
+/* Nothing of the leaf is read: it may be gone. */
+STOOK_PUBLIC int stook_maple_cursor_dump(const struct stook_maple_cursor *cursor, FILE *stream)
+{
+        struct dump dump = { cursor->tree, stream, false };
+        size_t in_sheaf = cursor->sheaf ? stook_sheaf_available(cursor->sheaf) : 0;
+
+        fprintf(stream, "cursor in tree %p: %s, range ", (void *)cursor->tree,
+                name_of(cursor->status));
+        put_range(&dump, cursor->first, cursor->last);
+        if (cursor->node) {
+                fputs("; leaf ", stream);
+                put_range(&dump, cursor->min, cursor->max);
+                fprintf(stream, " at %p, entry %u%s", (void *)cursor->node, cursor->index,
+                        mtree_same_version(cursor->tree, cursor->version) ? "" : ", overtaken");
+        }
+        fprintf(stream, "; nodes held: %zu preallocated, %" PRIu64 " expected\n",
+                in_sheaf + !!cursor->spare_node, cursor->expected_left);
         return ferror(stream) ? -EIO : 0;
 }

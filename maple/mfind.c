@@ -1,8 +1,8 @@
 /*
- * Purpose: the simple calls that look for the next or the previous entry.
+ * Purpose: the simple calls that look for an entry and its range, the next entry, the previous one.
  *
  * Place: on walks from the root (mplace.c). A step within a leaf needs no walk. Two gaps never
- * meet, so a call makes two walks at most.
+ * meet, so a call that meets no placeholders makes two walks at most.
  * Concurrency: readers of RCU trees come here in a read section. The walks leave out no key, and
  *  see each key as it is at some moment of the call. So they find a range that is there all the
  *  time.
@@ -33,7 +33,7 @@ static inline void down(struct stook_maple *tree, struct mplace *place)
 /* From a range on: the first entry that begins at or before @max. False: none. */
 static inline bool upwards(struct stook_maple *tree, uint64_t max, struct mplace *place)
 {
-        while (!place->entry) {
+        while (!mtree_seen(place->entry)) {
                 if (place->last >= max)
                         return false;
                 up(tree, place);
@@ -43,12 +43,39 @@ static inline bool upwards(struct stook_maple *tree, uint64_t max, struct mplace
 
 static inline bool downwards(struct stook_maple *tree, uint64_t min, struct mplace *place)
 {
-        while (!place->entry) {
+        while (!mtree_seen(place->entry)) {
                 if (place->first <= min)
                         return false;
                 down(tree, place);
         }
         return true;
+}
+
+STOOK_PUBLIC void *stook_maple_load_range(struct stook_maple *tree, uint64_t key, uint64_t *first,
+                                          uint64_t *last)
+{
+        bool entered = stook_mtree_enter_reader(tree);
+        struct mplace place;
+
+        stook_mplace_seek(tree, key, &place);
+        stook_mtree_leave(tree, entered);
+        *first = place.first;
+        *last = place.last;
+        return mtree_seen(place.entry) ? place.entry : NULL;
+}
+
+/* Where a gap ends, an entry or the key space does (I3 of mnode.h). */
+STOOK_PUBLIC bool stook_maple_overlaps(struct stook_maple *tree, uint64_t first, uint64_t last)
+{
+        struct mplace place;
+        bool entered;
+
+        if (last < first)
+                return false;
+        entered = stook_mtree_enter_reader(tree);
+        stook_mplace_seek(tree, first, &place);
+        stook_mtree_leave(tree, entered);
+        return place.entry || place.last < last;
 }
 
 STOOK_PUBLIC void *stook_maple_find(struct stook_maple *tree, uint64_t *key, uint64_t max)

@@ -37,6 +37,7 @@ ALWAYS void *walk(const struct stook_maple *tree, uint64_t key, finder *find, fi
         uintptr_t root = mtree_root(tree);
         struct mnode *node;
         unsigned height;
+        void *entry;
 
         if (MTREE_UNLIKELY(!mroot_is_node(root)))
                 return key == 0 ? (void *)root : NULL;
@@ -48,7 +49,8 @@ ALWAYS void *walk(const struct stook_maple *tree, uint64_t key, finder *find, fi
         else
                 while (--height)
                         node = step(node, MNODE_INNER, find(node, key));
-        return mnode_entry(node, MNODE_LEAF, find(node, key));
+        entry = mnode_entry(node, MNODE_LEAF, find(node, key));
+        return mtree_seen(entry) ? entry : NULL;
 }
 
 static void *load_anywhere(const struct stook_maple *tree, uint64_t key)
@@ -127,7 +129,7 @@ STOOK_PUBLIC void *stook_maple_load(struct stook_maple *tree, uint64_t key)
         bool entered;
         void *entry;
 
-        if (MTREE_LIKELY(tree->flags & (STOOK_MAPLE_RCU | STOOK_MAPLE_EXTERNAL_LOCK)))
+        if (MTREE_LIKELY(mtree_flags(tree) & (STOOK_MAPLE_RCU | STOOK_MAPLE_EXTERNAL_LOCK)))
                 return load(tree, key);
         entered = stook_mtree_enter(tree);
         entry = load(tree, key);

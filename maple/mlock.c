@@ -1,5 +1,5 @@
 /*
- * Purpose: a tree's own lock, and the beginning and end of a tree's life.
+ * Purpose: a tree's lock, the beginning and end of a tree's life, and RCU switched on and off.
  *
  * Concurrency: holder is the address of a thread-local byte, or NULL. Only the holder stores its
  *  own address and takes it away again. So a thread that compares it with its own address gets an
@@ -8,15 +8,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include "mtree.h"
+#include "mreserve.h"
 
 static __thread char self;
 __thread unsigned stook_mtree_locked;
-
-static bool has_lock(const struct stook_maple *tree)
-{
-        return !(tree->flags & STOOK_MAPLE_EXTERNAL_LOCK);
-}
 
 static bool held(const struct stook_maple *tree)
 {
@@ -25,7 +20,7 @@ static bool held(const struct stook_maple *tree)
 
 STOOK_PUBLIC void stook_maple_lock(struct stook_maple *tree)
 {
-        if (!has_lock(tree))
+        if (!mtree_own_lock(tree))
                 return;
         pthread_mutex_lock(&tree->lock);
         __atomic_store_n(&tree->holder, &self, __ATOMIC_RELAXED);
@@ -34,7 +29,7 @@ STOOK_PUBLIC void stook_maple_lock(struct stook_maple *tree)
 
 STOOK_PUBLIC void stook_maple_unlock(struct stook_maple *tree)
 {
-        if (!has_lock(tree))
+        if (!mtree_own_lock(tree))
                 return;
         stook_mtree_check_holder(tree);
         __atomic_store_n(&tree->holder, NULL, __ATOMIC_RELAXED);
@@ -44,7 +39,7 @@ STOOK_PUBLIC void stook_maple_unlock(struct stook_maple *tree)
 
 bool stook_mtree_enter(struct stook_maple *tree)
 {
-        if (!has_lock(tree) || held(tree))
+        if (!mtree_own_lock(tree) || held(tree))
                 return false;
         stook_maple_lock(tree);
         return true;
@@ -61,19 +56,37 @@ bool stook_mtree_enter_reader(struct stook_maple *tree)
         return !mtree_rcu(tree) && stook_mtree_enter(tree);
 }
 
+static bool allowed(const struct stook_maple *tree)
+{
+        if (!mtree_own_lock(tree))
+                return !tree->held || tree->held(tree->external);
+#ifndef NDEBUG
+        return held(tree);
+#else
+        return true;
+#endif
+}
+
 void stook_mtree_check_holder(const struct stook_maple *tree)
 {
-#ifndef NDEBUG
         static const char text[] = "stook: maple tree: a write without the tree's lock held\n";
 
-        if (!has_lock(tree) || held(tree))
+        if (MTREE_LIKELY(allowed(tree)))
                 return;
         if (write(2, text, sizeof(text) - 1) < 0)
                 abort();
         abort();
-#else
-        (void)tree;
-#endif
+}
+
+STOOK_PUBLIC int stook_maple_set_external_lock(struct stook_maple *tree,
+                                               bool (*held_by_caller)(const void *lock),
+                                               const void *lock)
+{
+        if (mtree_own_lock(tree))
+                return -EINVAL;
+        tree->held = held_by_caller;
+        tree->external = lock;
+        return 0;
 }
 
 STOOK_PUBLIC int stook_maple_init(struct stook_maple *tree, unsigned flags)
@@ -97,6 +110,28 @@ STOOK_PUBLIC void stook_maple_destroy(struct stook_maple *tree)
                 stook_mnode_drop_subtree(tree, mroot_node(root), mroot_height(root) - 1);
         stook_mnode_retire_rest(tree);
         stook_mtree_leave(tree, entered);
+}
+
+/*
+ * The version changes, so that no cursor that was used under the lock trusts its leaf. A cursor of
+ * a reader would: its holder paused it.
+ */
+STOOK_PUBLIC int stook_maple_set_rcu(struct stook_maple *tree, bool on)
+{
+        bool entered = stook_mtree_enter(tree);
+        unsigned others = mtree_flags(tree) & ~STOOK_MAPLE_RCU;
+        int error = 0;
+
+        stook_mtree_check_holder(tree);
+        if (on)
+                error = stook_mnode_can_retire();
+        if (!error) {
+                __atomic_store_n(&tree->flags, others | (on ? STOOK_MAPLE_RCU : 0),
+                                 __ATOMIC_RELEASE);
+                mtree_written(tree);
+        }
+        stook_mtree_leave(tree, entered);
+        return error;
 }
 
 STOOK_PUBLIC bool stook_maple_empty(const struct stook_maple *tree)

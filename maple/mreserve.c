@@ -10,6 +10,7 @@
  *  written to, and when the tree is destroyed.
  */
 #include <errno.h>
+#include <limits.h>
 #include <sched.h>
 #include <stook/cache.h>
 #include <stook/rcu.h>
@@ -55,6 +56,8 @@ int stook_mreserve_fill(struct mreserve *reserve, unsigned n)
         from = cache();
         if (!from)
                 goto none;
+        n -= (unsigned)reserve->listed;
+        have -= (unsigned)reserve->listed;
         if (n - have == 1 && !reserve->one) {
                 reserve->one = stook_cache_alloc(from);
                 if (!reserve->one)
@@ -73,6 +76,15 @@ none:
         return -ENOMEM;
 }
 
+static struct mnode *pop(struct mreserve *reserve)
+{
+        struct mnode *node = reserve->list;
+
+        reserve->list = (void *)(uintptr_t)node->head;
+        reserve->listed--;
+        return node;
+}
+
 struct mnode *stook_mreserve_take(struct mreserve *reserve)
 {
         struct mnode *node = reserve->one;
@@ -81,6 +93,8 @@ struct mnode *stook_mreserve_take(struct mreserve *reserve)
                 reserve->one = NULL;
                 return node;
         }
+        if (reserve->listed)
+                return pop(reserve);
         return stook_sheaf_alloc(node_cache, reserve->sheaf);
 }
 
@@ -90,7 +104,9 @@ unsigned stook_mreserve_left(const struct mreserve *reserve)
 
         if (reserve->sheaf)
                 in_sheaf = (unsigned)stook_sheaf_available(reserve->sheaf);
-        return !!reserve->one + in_sheaf;
+        in_sheaf += !!reserve->one;
+        return reserve->listed > UINT_MAX - in_sheaf ? UINT_MAX
+                                                     : in_sheaf + (unsigned)reserve->listed;
 }
 
 void stook_mreserve_return(struct mreserve *reserve)
@@ -99,7 +115,36 @@ void stook_mreserve_return(struct mreserve *reserve)
                 stook_cache_free(node_cache, reserve->one);
         if (reserve->sheaf)
                 stook_sheaf_return(node_cache, reserve->sheaf);
-        *reserve = (struct mreserve){ NULL, NULL };
+        reserve->sheaf = NULL;
+        reserve->one = NULL;
+}
+
+int stook_mreserve_list(struct mreserve *reserve, uint64_t n)
+{
+        uint64_t before = reserve->listed;
+        void *nodes[64];
+
+        while (reserve->listed < n) {
+                uint64_t rest = n - reserve->listed, room = sizeof(nodes) / sizeof(*nodes);
+                unsigned some = (unsigned)(rest < room ? rest : room);
+
+                if (stook_mnode_alloc_bulk(some, nodes)) {
+                        stook_mreserve_unlist(reserve, before);
+                        return -ENOMEM;
+                }
+                for (unsigned i = 0; i < some; i++) {
+                        ((struct mnode *)nodes[i])->head = (uintptr_t)reserve->list;
+                        reserve->list = nodes[i];
+                }
+                reserve->listed += some;
+        }
+        return 0;
+}
+
+void stook_mreserve_unlist(struct mreserve *reserve, uint64_t keep)
+{
+        while (reserve->listed > keep)
+                stook_cache_free(node_cache, pop(reserve));
 }
 
 int stook_mnode_alloc_bulk(unsigned n, void **nodes)
@@ -116,7 +161,7 @@ void stook_mnode_free(struct mnode *node)
 
 int stook_mnode_can_retire(void)
 {
-        struct mreserve probe = { NULL, NULL };
+        struct mreserve probe = { .sheaf = NULL };
         int error;
 
         if (MTREE_LIKELY(__atomic_load_n(&rcu_chosen, __ATOMIC_RELAXED)))

@@ -46,7 +46,7 @@ void stook_mwrite_commit(struct mwrite *write, struct mreserve *reserve)
 /* Commits what was prepared. The caller holds the lock. */
 static int finish(struct mwrite *write)
 {
-        struct mreserve reserve = { NULL, NULL };
+        struct mreserve reserve = { .sheaf = NULL };
         int error;
 
         if (write->nodes) {
@@ -97,7 +97,7 @@ STOOK_PUBLIC void *stook_maple_erase(struct stook_maple *tree, uint64_t key)
                 error = finish(&write);
         stook_mtree_leave(tree, entered);
         if (!error)
-                return write.erased;
+                return write.old;
         if (error != -ENOENT)
                 errno = -error;
         return NULL;

@@ -60,14 +60,29 @@ static inline void mtree_set_root(struct stook_maple *tree, uintptr_t root)
 
 /* ---- flags ---- */
 
+/*
+ * M4: the release store in stook_maple_set_rcu() pairs with this acquire load: a reader that
+ *     takes no lock sees what writers changed in place before RCU was switched on.
+ */
+static inline unsigned mtree_flags(const struct stook_maple *tree)
+{
+        return __atomic_load_n(&tree->flags, __ATOMIC_ACQUIRE);
+}
+
+/* Other flags than RCU do not change. */
 static inline bool mtree_gaps(const struct stook_maple *tree)
 {
-        return tree->flags & STOOK_MAPLE_GAPS;
+        return __atomic_load_n(&tree->flags, __ATOMIC_RELAXED) & STOOK_MAPLE_GAPS;
 }
 
 static inline bool mtree_rcu(const struct stook_maple *tree)
 {
-        return tree->flags & STOOK_MAPLE_RCU;
+        return mtree_flags(tree) & STOOK_MAPLE_RCU;
+}
+
+static inline bool mtree_own_lock(const struct stook_maple *tree)
+{
+        return !(__atomic_load_n(&tree->flags, __ATOMIC_RELAXED) & STOOK_MAPLE_EXTERNAL_LOCK);
 }
 
 static inline enum mnode_kind mtree_kind(const struct stook_maple *tree, unsigned level)
@@ -108,9 +123,9 @@ static inline uint64_t mtree_version(const struct stook_maple *tree)
 /* The version that a cursor remembers when it is about to walk down. */
 static inline uint64_t mtree_version_for_walk(const struct stook_maple *tree)
 {
-        bool own = !(tree->flags & STOOK_MAPLE_EXTERNAL_LOCK);
+        bool reader = mtree_rcu(tree) && mtree_own_lock(tree) && !stook_mtree_locked;
 
-        return mtree_rcu(tree) && own && !stook_mtree_locked ? MTREE_SECTION : mtree_version(tree);
+        return reader ? MTREE_SECTION : mtree_version(tree);
 }
 
 static inline bool mtree_same_version(const struct stook_maple *tree, uint64_t version)
@@ -124,9 +139,18 @@ static inline void mtree_written(struct stook_maple *tree)
         __atomic_store_n(&tree->version, tree->version + 1, __ATOMIC_RELEASE);
 }
 
+/* ---- entries ---- */
+
 static inline bool mtree_reserved(const void *entry)
 {
-        return ((uintptr_t)entry & 3) == 2 && (uintptr_t)entry < 4096;
+        return ((uintptr_t)entry & 3) == 2 && (uintptr_t)entry < 4096 &&
+               entry != STOOK_MAPLE_PLACEHOLDER;
+}
+
+/* Neither a gap nor a placeholder: one test, since the placeholder is a single bit. */
+static inline bool mtree_seen(const void *entry)
+{
+        return (uintptr_t)entry & ~(uintptr_t)STOOK_MAPLE_PLACEHOLDER;
 }
 
 /* ---- a place: an entry of a leaf, or what stands for it in a tree without nodes ---- */
@@ -146,16 +170,19 @@ void stook_mplace_seek(struct stook_maple *tree, uint64_t key, struct mplace *pl
 
 /*
  * After a walk: asks for the leaf above, or below, of the same parent. A program that goes on that
- * way does not wait for it. (Unused entries are NULL, and asking for that does nothing.)
+ * way does not wait for it.
  */
 static inline void mplace_prefetch(const struct stook_maple *tree, const struct mplace *place,
                                    bool upwards)
 {
         unsigned at = upwards ? place->at + 1 : place->at - 1;
         enum mnode_kind kind = mtree_kind(tree, 1);
+        struct mnode *beside = NULL;
 
         if (place->above && at < mnode_shape(kind).entries)
-                mnode_prefetch(mnode_entry(place->above, kind, at));
+                beside = mnode_entry(place->above, kind, at);
+        if (beside)
+                mnode_prefetch(beside);
 }
 
 /* Reads entry @index of the leaf in @place, whose bounds are there already. */
@@ -184,8 +211,8 @@ void stook_mtree_leave(struct stook_maple *tree, bool entered);
 /* For reads, which take no lock in RCU trees. */
 bool stook_mtree_enter_reader(struct stook_maple *tree);
 /*
- * In builds with assertions: ends the process if a tree with a lock of its own is about to be
- * changed by a thread that does not hold it.
+ * Ends the process if a tree is about to be changed by a thread that does not hold the lock that
+ * was registered; in builds with assertions also if that is the tree's own lock.
  */
 void stook_mtree_check_holder(const struct stook_maple *tree);
 
@@ -202,6 +229,14 @@ bool stook_mgap_lowest(struct stook_maple *tree, uint64_t min, uint64_t max, uin
                        uint64_t *first);
 bool stook_mgap_highest(struct stook_maple *tree, uint64_t min, uint64_t max, uint64_t size,
                         uint64_t *first);
+
+/*
+ * What alloc_cyclic stores at. Return: 0; 1: the search wrapped around; -EBUSY. lo <= hi.
+ */
+int stook_mfit_cyclic(struct stook_maple *tree, uint64_t lo, uint64_t hi, uint64_t next,
+                      uint64_t *key);
+/* Notes that @key was stored at. */
+void stook_mfit_cyclic_stored(struct stook_maple *tree, uint64_t key);
 
 /* ---- nodes given back ---- */
 

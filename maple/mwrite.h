@@ -85,7 +85,7 @@ struct mwrite {
         struct stook_maple *tree;
         uint64_t first, last;           /* of a NULL entry: with the gaps beside it */
         void    *entry;
-        void    *erased;                /* ERASE: the entry that was there */
+        void    *old;                   /* the entry that was at `first` */
         unsigned height;                /* of a tree without a node: 1 */
         enum mwrite_class class;
         enum mwrite_end end;

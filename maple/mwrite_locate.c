@@ -227,9 +227,9 @@ int stook_mwrite_locate(struct mwrite *write, enum mwrite_wish wish)
         right->at[0] = left->at[0];
         if (left->node[0] != right->node[0] || entry_last(write) < write->last)
                 right->at[0] = (unsigned char)mnode_find_wide(right->node[0], write->last);
+        write->old = entry_at(left);
         if (wish == MWRITE_ERASE) {
-                write->erased = entry_at(left);
-                if (!write->erased)
+                if (!write->old)
                         return -ENOENT;
                 write->first = entry_first(write);
                 write->last = entry_last(write);

@@ -5,10 +5,12 @@
  * of objects, one cache after the other, and gives them back in the same order. The number of pairs
  * is the same for each number of caches.
  * Answer: ns, processor time for an allocation and its free; create_us, time to make a cache;
- * cache_KiB, resident for each cache after the work; destroy_us.
+ * cache_KiB, resident for each cache after the work; stats_us, shrink_us and destroy_us, time to
+ * read the figures of a cache, to give back what it keeps, and to destroy it.
  * Options: caches=N (1000), size=BYTES (64), pairs=N (200000), burst=N (8) objects at a time.
  */
 #include <stook/cache.h>
+#include <stook/stats.h>
 
 #include "../harness.h"
 
@@ -28,6 +30,32 @@ static void burst_of(struct stook_cache *of, long burst)
                 stook_cache_free(of, object[i]);
 }
 
+/* Microseconds of processor time for each cache. */
+template <typename Work> static double each_us(long caches, Work work)
+{
+        uint64_t start = bench::processor_ns();
+        for (long i = 0; i < caches; i++)
+                work(cache[i]);
+        return (double)(bench::processor_ns() - start) / 1e3 / (double)caches;
+}
+
+static void read_stats(struct stook_cache *of)
+{
+        struct stook_cache_stats stats = {};
+        stats.stats_size = sizeof(stats);
+        if (stook_cache_get_stats(of, &stats) != 0)
+                abort();
+}
+
+static void make(struct stook_cache *&into, size_t size)
+{
+        into = stook_cache_create("bench-many", size, nullptr);
+        if (!into) {
+                perror("stook_cache_create");
+                exit(1);
+        }
+}
+
 int main(int argc, char **argv)
 {
         long caches = bench::option(argc, argv, "caches", 1000);
@@ -40,13 +68,8 @@ int main(int argc, char **argv)
         bench::answer answer;
         long before = bench::resident_kib();
         uint64_t start = bench::processor_ns();
-        for (long i = 0; i < caches; i++) {
-                cache[i] = stook_cache_create("bench-many", size, nullptr);
-                if (!cache[i]) {
-                        perror("stook_cache_create");
-                        return 1;
-                }
-        }
+        for (long i = 0; i < caches; i++)
+                make(cache[i], size);
         answer.add("create_us", (double)(bench::processor_ns() - start) / 1e3 / (double)caches);
         for (long i = 0; i < caches; i++)
                 burst_of(cache[i], burst);
@@ -58,9 +81,8 @@ int main(int argc, char **argv)
                         burst_of(cache[i], burst);
         answer.add("ns", (double)(bench::processor_ns() - start) / made);
         answer.add("cache_KiB", (double)(bench::resident_kib() - before) / (double)caches);
-        start = bench::processor_ns();
-        for (long i = 0; i < caches; i++)
-                stook_cache_destroy(cache[i]);
-        answer.add("destroy_us", (double)(bench::processor_ns() - start) / 1e3 / (double)caches);
+        answer.add("stats_us", each_us(caches, read_stats));
+        answer.add("shrink_us", each_us(caches, stook_cache_shrink));
+        answer.add("destroy_us", each_us(caches, stook_cache_destroy));
         return 0;
 }

@@ -50,7 +50,8 @@
  *
  * The tree's own lock knows its holder: a thread may make simple calls while it holds the lock.
  * A cursor must not write to a tree with a lock of its own without holding that lock. Such a write
- * ends the process if the library was built with assertions.
+ * ends the process if the library was built with assertions. A lock of the caller's can be
+ * registered, and is then checked in every build (stook_maple_set_external_lock()).
  * No call here is signal-safe.
  *
  * What readers of an RCU tree see (they take no lock, store nothing, and never wait or start over
@@ -67,7 +68,8 @@
  *  - Nodes that were replaced are freed by stook_cache_free_rcu().
  *
  * Errors: writes return 0 or -errno. After any failure the tree is as it was. Pointers whose two
- * low bits are 10 and that are below 4096 are reserved and refused (-EINVAL).
+ * low bits are 10 and that are below 4096 are reserved and refused (-EINVAL), except the
+ * placeholder.
  * Sources: the maple tree of Liam R. Howlett and Matthew Wilcox (Linux 6.1 on), from its
  * documentation; the code is Stook's.
  */
@@ -86,19 +88,30 @@ extern "C" {
 
 struct stook_sheaf;
 
-/* Flags of a tree, for its whole life. */
+/* Flags of a tree, for its whole life; STOOK_MAPLE_RCU until stook_maple_set_rcu(). */
 #define STOOK_MAPLE_GAPS          1u    /* keep track of gaps: for alloc and empty_area */
 #define STOOK_MAPLE_RCU           2u    /* readers without locks */
 #define STOOK_MAPLE_EXTERNAL_LOCK 4u    /* the caller locks; no call takes a lock */
+
+/*
+ * An entry that takes its range and that readers do not see. It is stored and erased as others are.
+ *   as for a gap     load, load_range, find, find_after, next, prev; the cursors' find, next and
+ *                    their reverses
+ *   as for an entry  insert, overlaps, alloc, empty_area; erase and cursor_replace return it; the
+ *                    cursors' walk and range calls return it
+ */
+#define STOOK_MAPLE_PLACEHOLDER ((void *)(uintptr_t)2)
 
 /*
  * A tree. Embed it. Its fields are the library's. It must not be copied or moved while in use.
  */
 struct stook_maple {
         uintptr_t root;                 /* atomic: readers begin here */
-        unsigned  flags;                /* const: STOOK_MAPLE_* */
+        unsigned  flags;                /* atomic: STOOK_MAPLE_*; stored under the lock */
         unsigned  wrapped;              /* lock: alloc_cyclic handed out the last key */
-        uint64_t  spare[8];
+        bool    (*held)(const void *lock);  /* const while others use the tree; or NULL */
+        const void *external;           /* the same: what it is asked about */
+        uint64_t  spare[6];
         uint64_t  version;              /* atomic: writes so far; stored under the lock */
         void     *deferred;             /* lock: nodes that the cache could not take yet */
         const void *holder;             /* atomic: the thread that has the lock */
@@ -106,7 +119,8 @@ struct stook_maple {
 };
 
 #define STOOK_MAPLE_INIT(flags) \
-        { 0, (flags), 0, { 0, 0, 0, 0, 0, 0, 0, 0 }, 0, NULL, NULL, PTHREAD_MUTEX_INITIALIZER }
+        { 0, (flags), 0, NULL, NULL, { 0, 0, 0, 0, 0, 0 }, 0, NULL, NULL, \
+          PTHREAD_MUTEX_INITIALIZER }
 
 /*
  * stook_maple_init() - what STOOK_MAPLE_INIT does, for a tree that is not static
@@ -130,10 +144,46 @@ STOOK_PUBLIC void stook_maple_destroy(struct stook_maple *tree);
 STOOK_PUBLIC void stook_maple_lock(struct stook_maple *tree);
 STOOK_PUBLIC void stook_maple_unlock(struct stook_maple *tree);
 
+/*
+ * stook_maple_set_external_lock() - register the lock of a tree with STOOK_MAPLE_EXTERNAL_LOCK
+ * @held: tells whether the calling thread holds @lock. It must not use the tree. NULL: forget the
+ *        lock.
+ * From then on a write, or an empty_area, without the lock ends the process with a line on standard
+ * error. Without a registered lock nothing is checked. No other thread uses the tree during the
+ * call.
+ * Return: 0; -EINVAL: the tree has a lock of its own.
+ */
+STOOK_PUBLIC int stook_maple_set_external_lock(struct stook_maple *tree,
+                                               bool (*held)(const void *lock), const void *lock);
+
+/*
+ * stook_maple_set_rcu() - switch STOOK_MAPLE_RCU on or off
+ * A tree without readers is written to faster without: fill it first, then switch RCU on.
+ * Takes the lock; with an external one the caller holds it. On: from the return on other threads
+ * may read in read sections. Off: no thread is in a call that reads without the lock, or begins one
+ * before it is on again. Cursors of readers are paused. What was preallocated for the other
+ * state may not be enough.
+ * Return: 0; -ENOTSUP, -ENOMEM, for on: as stook_maple_store().
+ */
+STOOK_PUBLIC int stook_maple_set_rcu(struct stook_maple *tree, bool on);
+
 /* ---- simple calls ---- */
 
-/* stook_maple_load() - the entry whose range has @key in it; NULL: a gap */
+/* stook_maple_load() - the entry whose range has @key in it; NULL: a gap, a placeholder */
 STOOK_PUBLIC void *stook_maple_load(struct stook_maple *tree, uint64_t key);
+
+/*
+ * stook_maple_load_range() - the same, with the bounds
+ * @first, @last: out: the range of the entry, of the gap, or of the placeholder
+ */
+STOOK_PUBLIC void *stook_maple_load_range(struct stook_maple *tree, uint64_t key, uint64_t *first,
+                                          uint64_t *last);
+
+/*
+ * stook_maple_overlaps() - whether any key of [first, last] has an entry, placeholders included
+ * Return: so; false: all of it is a gap, or last < first.
+ */
+STOOK_PUBLIC bool stook_maple_overlaps(struct stook_maple *tree, uint64_t first, uint64_t last);
 
 /*
  * stook_maple_store() - map [first, last] to an entry, over whatever is there
@@ -191,6 +241,19 @@ STOOK_PUBLIC int stook_maple_alloc_cyclic(struct stook_maple *tree, void *entry,
                                           uint64_t hi, uint64_t *next, uint64_t *start);
 
 /*
+ * stook_maple_empty_area() - the lowest gap of @size keys within [min, max]; nothing is stored
+ * stook_maple_empty_area_rev() - the highest
+ * Takes the lock, in RCU trees, too. Another thread may store there as soon as it is let go, unless
+ * the caller holds it.
+ * @start: out: the first key of the gap's lowest, or highest, @size keys
+ * Return: 0; -EBUSY: there is none; -EINVAL: size 0, min > max, or a tree without STOOK_MAPLE_GAPS.
+ */
+STOOK_PUBLIC int stook_maple_empty_area(struct stook_maple *tree, uint64_t size, uint64_t min,
+                                        uint64_t max, uint64_t *start);
+STOOK_PUBLIC int stook_maple_empty_area_rev(struct stook_maple *tree, uint64_t size, uint64_t min,
+                                            uint64_t max, uint64_t *start);
+
+/*
  * stook_maple_find() - the first entry at or after *key, and not after max
  * stook_maple_find_after() - the same, but NULL when *key is 0: for loops
  * @key: in: where to begin; out: the last key of the entry's range, plus 1, which is 0 at the end
@@ -235,7 +298,7 @@ STOOK_PUBLIC void *stook_maple_prev(struct stook_maple *tree, uint64_t key, uint
  */
 STOOK_PUBLIC int stook_maple_dup(struct stook_maple *from, struct stook_maple *to);
 
-/* stook_maple_empty() - whether a tree has no entry */
+/* stook_maple_empty() - whether a tree has no entry, and no placeholder */
 STOOK_PUBLIC bool stook_maple_empty(const struct stook_maple *tree);
 
 /* stook_maple_height() - levels of nodes; 0 for a tree without a node */
@@ -322,12 +385,14 @@ struct stook_maple_cursor {
         unsigned char needed;           /* nodes that preallocate found necessary */
         struct stook_sheaf *sheaf;      /* prefilled nodes */
         void    *spare_node;            /* one more */
-        uint64_t spare[8];
+        void    *expected;              /* nodes for stook_maple_cursor_expect(), a list */
+        uint64_t expected_left;         /* how many */
+        uint64_t spare[6];
 };
 
 #define STOOK_MAPLE_CURSOR_INIT(tree, first, last) \
         { (tree), (first), (last), NULL, 0, 0, 0, STOOK_MAPLE_CURSOR_START, 0, 0, NULL, NULL, \
-          { 0, 0, 0, 0, 0, 0, 0, 0 } }
+          NULL, 0, { 0, 0, 0, 0, 0, 0 } }
 #define STOOK_MAPLE_CURSOR(name, tree, first, last) \
         struct stook_maple_cursor name = STOOK_MAPLE_CURSOR_INIT(tree, first, last)
 
@@ -339,6 +404,15 @@ STOOK_PUBLIC void stook_maple_cursor_set(struct stook_maple_cursor *cursor, uint
                                          uint64_t last);
 
 /*
+ * stook_maple_cursor_move() - move a cursor that may stay in its leaf
+ * Does what stook_maple_cursor_set() does, and the cursor remembers its leaf. So the next call that
+ * looks needs no walk from the root if `first` is in that leaf. A reader moves a cursor within one
+ * read section.
+ */
+STOOK_PUBLIC void stook_maple_cursor_move(struct stook_maple_cursor *cursor, uint64_t first,
+                                          uint64_t last);
+
+/*
  * stook_maple_cursor_pause() - to be called before a read section ends in the middle of a walk
  * Before a lock is released it may be left out.
  */
@@ -348,7 +422,7 @@ STOOK_PUBLIC void stook_maple_cursor_pause(struct stook_maple_cursor *cursor);
 STOOK_PUBLIC void stook_maple_cursor_reset(struct stook_maple_cursor *cursor);
 
 /*
- * stook_maple_cursor_finish() - give back what was preallocated
+ * stook_maple_cursor_finish() - give back what was preallocated, or expected
  * Every preallocation needs it, or a store. The cursor may be used again.
  */
 STOOK_PUBLIC void stook_maple_cursor_finish(struct stook_maple_cursor *cursor);
@@ -356,6 +430,13 @@ STOOK_PUBLIC void stook_maple_cursor_finish(struct stook_maple_cursor *cursor);
 /* stook_maple_cursor_status() - where a cursor stands */
 STOOK_PUBLIC enum stook_maple_status
 stook_maple_cursor_status(const struct stook_maple_cursor *cursor);
+
+/*
+ * stook_maple_cursor_dump() - write where a cursor stands, and what it holds, to a stream
+ * For people. It does not look at the tree's nodes.
+ * Return: 0; -EIO: the stream has an error.
+ */
+STOOK_PUBLIC int stook_maple_cursor_dump(const struct stook_maple_cursor *cursor, FILE *stream);
 
 /*
  * stook_maple_cursor_walk() - the entry at first
@@ -377,6 +458,25 @@ STOOK_PUBLIC void *stook_maple_cursor_erase(struct stook_maple_cursor *cursor);
  * Return: as stook_maple_store().
  */
 STOOK_PUBLIC int stook_maple_cursor_store(struct stook_maple_cursor *cursor, void *entry);
+
+/*
+ * stook_maple_cursor_replace() - stook_maple_cursor_store() that tells what was there
+ * @old: out: the entry that `first` had; NULL: a gap. Untouched on failure.
+ */
+STOOK_PUBLIC int stook_maple_cursor_replace(struct stook_maple_cursor *cursor, void *entry,
+                                            void **old);
+
+/*
+ * stook_maple_cursor_expect() - get all nodes that loading a known number of entries needs
+ * @n: how many; at most 2^30
+ * Then n calls of stook_maple_cursor_store() cannot fail for want of memory, if each stores an
+ * entry above all that is in the tree. There may be gaps between them. Stores in another order take
+ * from the same nodes, and may need more.
+ * The cursor holds the nodes until stook_maple_cursor_finish(), which gives the rest back.
+ * Return: 0; -ENOMEM: no memory, and the cursor holds what it held before; -EINVAL: n too large, or
+ * an RCU tree: its stores replace nodes. Switch RCU on after the load (stook_maple_set_rcu()).
+ */
+STOOK_PUBLIC int stook_maple_cursor_expect(struct stook_maple_cursor *cursor, uint64_t n);
 
 /*
  * stook_maple_cursor_preallocate() - get all nodes that storing @entry in [first, last] needs at
@@ -445,6 +545,26 @@ STOOK_PUBLIC int stook_maple_cursor_empty_area(struct stook_maple_cursor *cursor
                                                uint64_t max, uint64_t size);
 STOOK_PUBLIC int stook_maple_cursor_empty_area_rev(struct stook_maple_cursor *cursor, uint64_t min,
                                                    uint64_t max, uint64_t size);
+
+/*
+ * stook_maple_cursor_empty_area_next() - go on with the search, upwards
+ * stook_maple_cursor_empty_area_prev() - downwards
+ * The lowest place of @size keys above `last`, up to max; the highest below `first`, down to min.
+ * (From START and ERROR: from `first` on.) For callers that found a place and cannot use it.
+ * Return: as stook_maple_cursor_empty_area(); on failure the cursor stays where it is.
+ */
+STOOK_PUBLIC int stook_maple_cursor_empty_area_next(struct stook_maple_cursor *cursor,
+                                                    uint64_t max, uint64_t size);
+STOOK_PUBLIC int stook_maple_cursor_empty_area_prev(struct stook_maple_cursor *cursor,
+                                                    uint64_t min, uint64_t size);
+
+/*
+ * stook_maple_cursor_alloc_cyclic() - stook_maple_alloc_cyclic() by a cursor
+ * The caller holds the lock, in RCU trees, too. On success [first, last] is the key found.
+ * Return: as stook_maple_alloc_cyclic().
+ */
+STOOK_PUBLIC int stook_maple_cursor_alloc_cyclic(struct stook_maple_cursor *cursor, void *entry,
+                                                 uint64_t lo, uint64_t hi, uint64_t *next);
 
 /*
  * stook_maple_cursor_for_each() - entries in order, up to max

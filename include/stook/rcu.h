@@ -6,8 +6,8 @@
  * passed. Then the object is free. Objects wait in sheaves. One grace period is asked for once for
  * a whole sheaf, and a sheaf that was full goes to the barn afterwards as it is.
  *
- * The core contains no RCU implementation. The program names one as a table of functions: one of
- * liburcu's flavours below, which are in libstook-urcu, or its own.
+ * The program names the RCU implementation as a table of functions: stook_rcu_epoch, which is in
+ * libstook itself; one of liburcu's flavours, which are in libstook-urcu; or its own.
  *
  *      stook_rcu_use(&stook_urcu_memb);
  *      ...
@@ -63,6 +63,43 @@ struct stook_rcu {
         void (*quiescent)(void);
         int  (*may_wait)(void);
 };
+
+/*
+ * An implementation of the library's own. Threads need no registration. A read section is
+ * stook_epoch_read_lock() to stook_epoch_read_unlock(): a load and a store each, and sections nest,
+ * 65,535 deep at most. A thread's first section takes a record of 64 bytes, which another thread
+ * uses after its end. A grace period costs its thread a membarrier, and a look at each record.
+ * Where membarrier is refused, sections have a fence each. If it is refused after the first reader
+ * came, no grace period ends any more: that is reported, and what waits stays allocated.
+ *
+ * Callbacks run in a thread named stook-rcu, which the first `call` or `barrier` makes, with all
+ * signals blocked. It begins a grace period when 64 callbacks wait, or after 10 ms. Barriers do not
+ * depend on it. After a fork the child goes on with what waited in its parent. What another thread
+ * was just calling back is lost after _Fork() or clone().
+ * `call` is signal-safe once that thread was made.
+ */
+extern STOOK_PUBLIC const struct stook_rcu stook_rcu_epoch;
+
+/*
+ * stook_epoch_read_lock(), stook_epoch_read_unlock() - a read section of stook_rcu_epoch
+ * A grace period that begins inside the section ends after it. Both are called by one thread. An
+ * unlock without a lock is misuse, and reported; so is the end of a thread inside a section.
+ * Threads: signal-safe. A child of fork(2) or _Fork() is inside of what its thread was inside of.
+ */
+STOOK_PUBLIC void stook_epoch_read_lock(void);
+STOOK_PUBLIC void stook_epoch_read_unlock(void);
+
+/*
+ * stook_epoch_synchronize() - wait for a grace period of stook_rcu_epoch
+ * Callbacks that waited before the call have returned, too.
+ * Return: 0; or
+ *   -EDEADLK  called inside a read section or a callback, which is misuse: reported, and returned
+ *             only where reports do not abort
+ *   -ENOTSUP  the system refuses membarrier since the first reader came
+ *   -ENOMEM   the library could not start
+ * Threads: not signal-safe.
+ */
+STOOK_PUBLIC int stook_epoch_synchronize(void);
 
 /*
  * liburcu's flavours, in libstook-urcu: link with -lstook-urcu (pkg-config stook-urcu, CMake
@@ -124,6 +161,21 @@ STOOK_PUBLIC int stook_cache_free_rcu(struct stook_cache *cache, void *object);
  * Threads: signal-safe.
  */
 STOOK_PUBLIC int stook_cache_free_rcu_nolock(struct stook_cache *cache, void *object);
+
+/*
+ * stook_cache_free_rcu_bulk() - give n objects back once their readers have left
+ * @n: objects; 0 does nothing
+ * @objects: n pointers to objects of @cache; NULL among them is fine. Whole sheaves are filled from
+ *           the array. May be NULL only if n is 0. Its content is unspecified after success.
+ * Return: 0: the library owns all of them. On failure those that it owns are NULL in the array, and
+ * the caller still owns the others
+ *   -ENOTSUP, -EAGAIN, -EINVAL  as stook_cache_free_rcu(). After -EAGAIN the call goes on with no
+ *             further object.
+ *   -EINVAL  also: objects NULL and n not 0
+ * errno is preserved.
+ * Threads: signal-safe if the table's `call` is.
+ */
+STOOK_PUBLIC int stook_cache_free_rcu_bulk(struct stook_cache *cache, size_t n, void **objects);
 
 /*
  * stook_free_rcu(), stook_free_rcu_nolock() - the same for an object of <stook/malloc.h> or of any

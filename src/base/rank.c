@@ -8,6 +8,8 @@
 
 static const char *const names[STOOK_RANKS] = {
         [STOOK_RANK_LOCK] = "a lock",
+        [STOOK_RANK_SERVING] = "RCU serving",
+        [STOOK_RANK_CALLING] = "RCU calling",
         [STOOK_RANK_REGISTRY] = "registry",
         [STOOK_RANK_EVACUATE] = "evacuation",
         [STOOK_RANK_GROUPS] = "groups",
@@ -20,9 +22,12 @@ static const char *const names[STOOK_RANKS] = {
 static __thread uint32_t held[STOOK_RANKS];
 static void (*report)(const char *held, const char *wanted);    /* atomic, relaxed */
 
+#define LAST_LEVEL STOOK_RANKS
+
+/* Mutexes have a level each, in the order of their ranks. */
 static unsigned level(enum stook_rank rank)
 {
-        return rank == STOOK_RANK_REGISTRY ? 1 : rank == STOOK_RANK_EVACUATE ? 2 : 3;
+        return rank >= STOOK_RANK_SERVING && rank <= STOOK_RANK_EVACUATE ? rank : LAST_LEVEL;
 }
 
 void stook_rank_set_report(void (*to)(const char *held, const char *wanted))
@@ -57,7 +62,7 @@ void stook_rank_let_go(enum stook_rank rank)
 void stook_rank_hold_no_lock(void)
 {
         for (unsigned rank = 0; rank < STOOK_RANKS; rank++)
-                if (level(rank) == 3)
+                if (level(rank) == LAST_LEVEL)
                         held[rank] = 0;
 }
 

@@ -3,9 +3,9 @@
  * has a rank. A take that waits checks it against the ranks that this thread holds, and ends the
  * process if one of those is not lower.
  *
- * The order (docs/CONCURRENCY.md, Locks): the registry's mutex, that of evacuations, then one
- * struct stook_lock. Each struct stook_lock has the same level: its holder waits for no lock
- * (base/lock.h I1).
+ * The order (docs/CONCURRENCY.md, Locks): the two mutexes of the library's own RCU, the registry's,
+ * that of evacuations, then one struct stook_lock. Each struct stook_lock has the same level: its
+ * holder waits for no lock (base/lock.h I1).
  * Tries are exempt: a caller that does not wait cannot deadlock. What was had by a try counts as
  * held.
  *
@@ -24,8 +24,10 @@
 /* A thread that waits for a rank holds none of the same level, nor of a later one. */
 enum stook_rank {
         STOOK_RANK_LOCK,                /* a struct stook_lock that says no more: the last level */
-        STOOK_RANK_REGISTRY,            /* first level: cache/cache_registry.c */
-        STOOK_RANK_EVACUATE,            /* second level: evacuate/evacuate.c */
+        STOOK_RANK_SERVING,             /* first level: epoch/epoch.c */
+        STOOK_RANK_CALLING,             /* second level: epoch/epoch.c */
+        STOOK_RANK_REGISTRY,            /* third level: cache/cache_registry.c */
+        STOOK_RANK_EVACUATE,            /* fourth level: evacuate/evacuate.c */
         STOOK_RANK_GROUPS,              /* these are of the last level, too */
         STOOK_RANK_REGIONS,
         STOOK_RANK_PARTIAL_LIST,

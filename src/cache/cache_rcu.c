@@ -43,6 +43,38 @@ STOOK_API int stook_cache_free_rcu_nolock(struct stook_cache *cache, void *objec
         return free_of_cache(cache, object, true);
 }
 
+/* One by one; those that the library owns then are NULL. Return: 0, or the first error. */
+static int free_each(struct stook_cache *cache, size_t n, void **objects)
+{
+        int error = 0, answer = 0;
+
+        for (size_t i = 0; i < n && answer != -EAGAIN; i++) {
+                if (!objects[i])
+                        continue;
+                answer = free_of_cache(cache, objects[i], false);
+                if (!answer)
+                        objects[i] = NULL;
+                else if (!error)
+                        error = answer;
+        }
+        return error;
+}
+
+STOOK_API int stook_cache_free_rcu_bulk(struct stook_cache *cache, size_t n, void **objects)
+{
+        size_t done = 0;
+        int error;
+
+        if (!cache || (!objects && n))
+                return -EINVAL;
+        if (!cache->watch && stook_cache_owns_all(cache, n, objects))
+                done = stook_rcu_free_sheaves(&cache->rcu, n, objects);
+        error = free_each(cache, n - done, objects + done);
+        if (error && done)
+                memset(objects, 0, done * sizeof(*objects));
+        return error;
+}
+
 /* @entry: of the object; of no cache. */
 static STOOK_NOINLINE int free_large(void *object, uint64_t entry, bool nolock)
 {

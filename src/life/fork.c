@@ -24,6 +24,7 @@
 #include "base/lock.h"
 #include "base/thread.h"
 #include "cache/cache.h"
+#include "epoch/epoch.h"
 #include "gate/gate.h"
 #include "group/group.h"
 #include "life/fork.h"
@@ -96,8 +97,9 @@ static void drop_slabs_before(struct stook_cache *end)
 }
 
 /*
- * Order: registry, the slabs of each cache by age, pages. That may be more locks than the count of
- * held ones reaches to (255, base/lock.h). It began at none, so it ends at none.
+ * Order: callbacks of the RCU, registry, the slabs of each cache by age, pages. That may be more
+ * locks than the count of held ones reaches to (255, base/lock.h). It began at none, so it ends at
+ * none.
  */
 static void prepare(void)
 {
@@ -106,7 +108,10 @@ static void prepare(void)
         if (!stook_gate_is_open())
                 return;
         stook_gate_check();
-        if (stook_self->locks_held || !stook_registry_fork_prepare())
+        if (stook_self->locks_held)
+                return;
+        stook_epoch_fork_prepare();
+        if (!stook_registry_fork_prepare())
                 return;
         while ((cache = stook_registry_next(cache)))
                 if (!take_slabs(&cache->slabs))
@@ -128,13 +133,14 @@ static bool prepared_by_me(void)
 
 static void parent(void)
 {
-        if (!prepared_by_me())
-                return;
-        prepared = false;
-        stook_pages_fork_parent();
-        drop_slabs_before(NULL);
-        stook_registry_unlock();
-        stook_lock_hold_none();
+        if (prepared_by_me()) {
+                prepared = false;
+                stook_pages_fork_parent();
+                drop_slabs_before(NULL);
+                stook_registry_unlock();
+                stook_lock_hold_none();
+        }
+        stook_epoch_fork_parent();
 }
 
 /* The child's only thread. @whole: prepare had all locks. */
@@ -143,6 +149,7 @@ static void repair(bool whole)
         prepared = false;
         stook_slots_fork_child();
         stook_evacuate_fork_child();
+        stook_epoch_fork_child();
         stook_rcu_fork_child();
         stook_group_fork_child();
         stook_pages_fork_child(whole);
@@ -166,10 +173,8 @@ static void repair(bool whole)
         stook_evacuate_fork_mend();
 }
 
-static void child(void)
+static void repair_after_fork(void)
 {
-        if (!stook_gate_is_open())
-                return;
         if (prepared_by_me()) {
                 repair(true);
                 stook_lock_hold_none();
@@ -183,6 +188,15 @@ static void child(void)
         if (!wiped)
                 *stook_gate_heap = STOOK_HEAP_FORKED;
         stook_gate_check();
+}
+
+static void child(void)
+{
+        if (!stook_gate_is_open())
+                return;
+        repair_after_fork();
+        if (!stook_self->locks_held)
+                stook_epoch_fork_revive();
 }
 
 /* Another thread of the child repairs; or this is a handler on top of the repair, and returns. */

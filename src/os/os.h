@@ -142,6 +142,9 @@ char *stook_os_rseq_area(void);
 /* ---- membarrier.c ---- */
 bool stook_os_membarrier_register(void);        /* PRIVATE_EXPEDITED_RSEQ; false: locked mode */
 bool stook_os_membarrier(void);                 /* one round; false: refused now */
+/* The same, for memory alone: a full fence on every CPU that runs this process. */
+bool stook_os_membarrier_register_memory(void);
+bool stook_os_membarrier_memory(void);
 
 /* ---- pressure.c: is memory scarce? For calls now and then; reads files ---- */
 /*
@@ -271,6 +274,8 @@ bool stook_os_is_program_memory(const void *address);
 const char *stook_os_program(void);
 /* The kernel's number of this thread; that of the first one is the process id. */
 uint32_t stook_os_thread_number(void);
+/* At most 15 bytes, for this thread, in /proc and debuggers. */
+void stook_os_name_thread(const char *name);
 
 /* ---- program.c ---- */
 /* What is added to an address in the program's file, to have the one in memory. */

@@ -3,6 +3,7 @@
  * Concurrency: any thread, any instruction.
  */
 #include <errno.h>
+#include <sys/prctl.h>
 
 #include "os/os.h"
 #include "os/system_call.h"
@@ -21,4 +22,9 @@ const char *stook_os_program(void)
 uint32_t stook_os_thread_number(void)
 {
         return (uint32_t)stook_call(SYS_gettid);
+}
+
+void stook_os_name_thread(const char *name)
+{
+        stook_call(SYS_prctl, PR_SET_NAME, name, 0, 0, 0);
 }

@@ -1,6 +1,6 @@
 /*
  * Purpose: be called when a thread ends, without memory for that.
- * Place: called by rseq_register.c, and by group.
+ * Place: called by rseq_register.c, by group and by epoch.
  * Concurrency: keys are made by one thread; armed by any, in handlers too: a store into the
  *  thread's own memory.
  * Failure: no key, or a value of a key that would need memory: the caller does without.

@@ -91,7 +91,7 @@ static size_t growth(struct stook_pages_node *node, size_t bytes)
         size_t ahead = __atomic_load_n(&node->taken_bytes, __ATOMIC_RELAXED) / 8;
 
         ahead = ahead < GROW_LEAST ? GROW_LEAST : ahead > GROW_MOST ? GROW_MOST : ahead;
-        ahead &= ~((ahead >= STOOK_HUGE_PAGE ? STOOK_HUGE_PAGE : GROW_LEAST) - 1);
+        ahead = ahead >= STOOK_HUGE_PAGE ? ahead & ~(STOOK_HUGE_PAGE - 1) : GROW_LEAST;
         return bytes < ahead ? ahead : bytes;
 }
 

@@ -86,6 +86,11 @@ void stook_rcu_cache_end(struct stook_rcu_cache *cache);
  * Signal-safe with @nolock.
  */
 int stook_rcu_free(struct stook_rcu_cache *cache, void *object, bool nolock);
+/*
+ * Of @n objects that are known to be of the cache, the first so many are put into sheaves that they
+ * fill, and submitted. Returns how many. The others are for stook_rcu_free.
+ */
+size_t stook_rcu_free_sheaves(struct stook_rcu_cache *cache, size_t n, void *const *objects);
 /* stook_rcu_free() for a large object of malloc of @bytes. */
 int stook_rcu_free_large(void *object, size_t bytes, bool nolock);
 

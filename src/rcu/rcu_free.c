@@ -5,6 +5,7 @@
  * Failure: -EAGAIN, and the object stays the caller's. Never for objects with a hidden word.
  */
 #include <errno.h>
+#include <string.h>
 
 #include "barn/barn.h"
 #include "base/lock.h"
@@ -189,6 +190,39 @@ int stook_rcu_free(struct stook_rcu_cache *cache, void *object, bool nolock)
 {
         return STOOK_UNLIKELY(nolock) ? free_nolock(cache, object)
                                       : free_here(cache, object, false);
+}
+
+/* The sheaf is full, or has all of @n. Returns how many it has. */
+static unsigned fill_sheaf(struct stook_sheaf *sheaf, size_t n, void *const *objects)
+{
+        unsigned capacity = stook_sheaf_capacity(sheaf);
+        unsigned filled = n < capacity ? (unsigned)n : capacity;
+
+        memcpy(sheaf->objects, objects, filled * sizeof(*objects));
+        __atomic_store_n(&sheaf->word, sheaf->word + filled, __ATOMIC_RELAXED);
+        return filled;
+}
+
+size_t stook_rcu_free_sheaves(struct stook_rcu_cache *cache, size_t n, void *const *objects)
+{
+        size_t done = 0;
+
+        if (!stook_rcu_cache_is_used(cache) && !stook_rcu_cache_use(cache))
+                return 0;
+        stook_rcu_check();
+        while (uses_rcu_sheaf(cache) && n - done >= stook_rcu_capacity(cache) &&
+               stook_rcu_has_room(cache, false)) {
+                struct stook_sheaf *sheaf = new_sheaf(cache);
+                uint64_t ticket;
+
+                if (!sheaf)
+                        break;
+                ticket = stook_transit_begin();
+                done += fill_sheaf(sheaf, n - done, objects + done);
+                stook_rcu_submit_or_defer(sheaf, false);
+                stook_transit_end(ticket);
+        }
+        return done;
 }
 
 int stook_rcu_free_large(void *object, size_t bytes, bool nolock)

@@ -76,7 +76,7 @@ static void test_bad_input(void **state)
         three(STOOK_MAPLE_GAPS);
         assert_int_equal(stook_maple_store(&tree, 5, 4, A), -EINVAL);
         assert_int_equal(stook_maple_store(&tree, 4, 5, reserved), -EINVAL);
-        assert_int_equal(stook_maple_store(&tree, 4, 5, (void *)(uintptr_t)2), -EINVAL);
+        assert_int_equal(stook_maple_store(&tree, 4, 5, (void *)(uintptr_t)6), -EINVAL);
         assert_int_equal(stook_maple_insert(&tree, 5, 4, A), -EINVAL);
         assert_int_equal(stook_maple_insert(&tree, 4, 5, NULL), -EINVAL);
         assert_int_equal(stook_maple_insert(&tree, 4, 5, reserved), -EINVAL);
@@ -541,7 +541,7 @@ static void test_validate_finds(void **state)
                 node = (uint64_t *)node[10];    /* down to the first leaf */
         memcpy(kept, node, sizeof(kept));
         DAMAGE(node[16] = 0);                   /* two gaps meet */
-        DAMAGE(node[16] = 2);                   /* a reserved entry */
+        DAMAGE(node[16] = 6);                   /* a reserved entry */
 }
 
 int main(void)

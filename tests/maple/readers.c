@@ -234,6 +234,16 @@ static void *writer(void *arg)
         return NULL;
 }
 
+static void nothing(void)
+{
+}
+
+static void choose_epoch(void)
+{
+        rcu = &stook_rcu_epoch;
+        enrol = leave = nothing;
+}
+
 #ifdef HAVE_URCU
 static void choose(const char *name)
 {
@@ -256,7 +266,9 @@ int main(int argc, char **argv)
         pthread_t readers[READERS], writers[WRITERS];
         struct stook_cache *nodes;
 
-        if (argc > 1 && strcmp(argv[1], "small")) {
+        if (argc > 1 && !strcmp(argv[1], "epoch")) {
+                choose_epoch();
+        } else if (argc > 1 && strcmp(argv[1], "small")) {
 #ifdef HAVE_URCU
                 choose(argv[1]);
 #else

@@ -33,6 +33,7 @@ import figures                                              # noqa: E402
 import interval                                             # noqa: E402
 import machine                                              # noqa: E402
 import page                                                 # noqa: E402
+import promises                                             # noqa: E402
 import report                                               # noqa: E402
 import run                                                  # noqa: E402
 import scale                                                # noqa: E402
@@ -253,6 +254,70 @@ class Workloads(unittest.TestCase):
         self.assertIsNone(scale.slope(found[:1]))
 
 
+    def test_growth_of_steps(self):
+        """In `slots`, each step is a contender."""
+        table = {f"{n} slots": {"ns": times(3), "create_us": times(n)} for n in (2, 16, 4096)}
+        results = {**session(), "results": {"slots": table}}
+        rows = scale.growth_rows(results)
+        self.assertEqual([(row[1], row[2], row[5]) for row in rows[1:]],
+                         [("ns", "2 to 4,096 slots", "+0.00"),
+                          ("create_us", "2 to 4,096 slots", "+1.00")])
+
+    def test_growth_names_peers(self):
+        rows = scale.growth_rows(session())
+        self.assertEqual([row[-1] for row in rows[1:]], ["glibc +1.00"] * 2)
+
+
+class Promises(unittest.TestCase):
+    def line(self, results, text):
+        found = [row for row in promises.rows([("x", {"results": results})]) if row[0] == text]
+        self.assertEqual(len(found), 1)
+        return dict(zip(("promise", "count", "worst", "rival", "measured", "interval", "least",
+                         "verdict", "goal", "goal_verdict"), found[0]))
+
+    def test_the_worst_counts(self):
+        results = {"table12": {"before": {}, "after": {}}}
+        for cell in tables.DROPS_12:
+            results["table12"]["before"]["%d %s" % cell] = [10] * 6
+            results["table12"]["after"]["%d %s" % cell] = [1] * 6
+        name = "table 1.2, 12 cells: after / before"
+        line = self.line(results, name)
+        self.assertEqual((line["count"], line["verdict"]), ("12, 12 pass", "pass"))
+        results["table12"]["after"]["64 random"] = [9] * 6
+        line = self.line(results, name)
+        self.assertEqual((line["count"], line["worst"], line["verdict"]),
+                         ("12, 11 pass", "64 B random", "miss"))
+        results["table12"]["after"]["64 random"] = [1] * 5 + [None]
+        self.assertEqual(self.line(results, name)["verdict"], "unclear")
+
+    def test_rows_of_the_field_are_judged(self):
+        table = {name: {f"larson/{n} ns": [cost] * 6 for n in (1, 2)}
+                 for name, cost in (("stook", 1.02), ("glibc", 1.0))}
+        table["stook"]["grow/1 ns"], table["glibc"]["grow/1 ns"] = [5] * 6, [1] * 6
+        line = self.line({"pattern_rows": table},
+                         "the field's patterns, time / best peer of each row")
+        self.assertEqual((line["count"], line["verdict"], line["goal_verdict"]),
+                         ("2, 2 pass", "pass", "miss"))
+
+    def test_what_is_not_measured_says_so(self):
+        rows = promises.rows([("empty", {"results": {}})])
+        self.assertEqual({row[7] for row in rows[1:]}, {promises.NOT_MEASURED})
+        self.assertIn("0 of ", promises.sentence([("empty", {"results": {}})]))
+
+    def test_the_newest_results_count(self):
+        def runs(*resident):
+            return [(str(r), {"results": {"parked": {"stook": {"per_thread_KiB": [r] * 6}}}
+                              if r else {"results": {}}}) for r in resident]
+
+        self.assertEqual([row[4] for row in promises.rows(runs(30, 10))
+                          if row[0].startswith("resident for each")], ["10.00 KiB"])
+
+    def test_promises_name_experiments(self):
+        for promise in promises.PROMISES:
+            for line in promise.lines if not callable(promise.lines) else ():
+                self.assertIn(line.experiment, suites.ALL)
+
+
 class Compared(unittest.TestCase):
     def said(self, old, new, everything=False):
         lines, rows = [], []
@@ -349,8 +414,8 @@ class Page(unittest.TestCase):
             self.assertIn(workload.name(), words)
         for name in results["results"]:
             self.assertIn(name, words)
-        for section in ("Wins and losses", "Promised figures", "Published tables", "Growth",
-                        "Every workload", "How to measure this again"):
+        for section in ("Wins and losses", "Where Stook must be", "Published tables", "Growth",
+                        "Figures one by one", "Every workload", "How to measure this again"):
             self.assertIn(section, words)
         self.assertIn("there is no cargo", words)
 
@@ -376,6 +441,15 @@ class Page(unittest.TestCase):
             self.assertEqual("history" in parsed.ids, there)
             self.assertEqual("fedcba987" in parsed.words, there)
 
+    def test_history_has_a_line_for_each_workload(self):
+        runs = [("a", session()), ("b", session(ours=4)), ("c", {**session(), "results": {}})]
+        rows = dict(page.history_rows(runs, "time"))
+        self.assertEqual(len(rows), len(workloads.all_of(session())))
+        first, second, third = rows["pattern_rows lifo/1"]
+        self.assertAlmostEqual(first * 4, second)
+        self.assertIsNone(third)
+        self.assertEqual(page.history_rows(runs[:1], "time"), [])
+
     def test_results_of_little_make_a_page(self):
         empty = {**session(), "results": {}, "figures": []}
         self.parsed([("empty", empty)])
@@ -389,9 +463,10 @@ class Page(unittest.TestCase):
 
     def test_readme(self):
         results = session()
-        old = "# x\n\n" + report.FIGURES_HEAD + "\n|---|\n| old |\n\nrest\n"
+        old = "# x\n\nold words\n\n" + report.FIGURES_HEAD + "\n|---|\n| old |\n\nrest\n"
         new = report.readme(old, [("one", results)])
-        self.assertNotIn("| old |", new)
+        self.assertNotIn("old", new)
+        self.assertTrue(new.startswith("# x\n\na <processor>, 2 virtual CPUs"))
         self.assertIn("\n\nrest\n", new)
         self.assertRegex(new, r"freed by another thread.*\| 9\.\d+ \| glibc: 3\.\d+ \| 0\.33")
         with self.assertRaises(report.NoPlace):
@@ -448,6 +523,12 @@ class Command(unittest.TestCase):
                 done = self.bench("--report", folder / name, folder / "one.json")
                 self.assertEqual((done.returncode, done.stderr), (0, ""))
                 self.assertIn("pattern_rows lifo/1", (folder / name).read_text())
+            (folder / "empty").mkdir()
+            of_folder = self.bench("--report", folder / "page.html", folder)
+            self.assertEqual((of_folder.returncode, of_folder.stderr), (0, ""))
+            none = self.bench("--report", folder / "page.html", folder / "empty")
+            self.assertEqual((none.returncode, none.stderr),
+                             (2, f"stook bench: {folder / 'empty'}: no result files there\n"))
 
     def test_two_files_are_compared(self):
         with tempfile.TemporaryDirectory() as folder:

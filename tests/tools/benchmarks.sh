@@ -5,5 +5,5 @@ set -eu
 cd "$STOOK_SOURCE"
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-PYTHONDONTWRITEBYTECODE=1 bench/run.py --report "$folder/page.md" docs/figures/*.json
+PYTHONDONTWRITEBYTECODE=1 bench/run.py --report "$folder/page.md" docs/figures
 diff -u docs/BENCHMARKS.md "$folder/page.md"

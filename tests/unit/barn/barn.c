@@ -160,7 +160,7 @@ static void objects_go_past_the_sheaves(void **state)
         assert_int_equal(stook_counted(&c->counters, STOOK_STAT_alloc_slowpath), 1);
         assert_int_equal(stook_counted(&c->counters, STOOK_STAT_free_slowpath), 1);
         /* Such calls are swings of a cache that begins with no sheaves. */
-        for (int i = 0; i < 256 && !stook_barns_capacity(&c->barns); i++) {
+        for (int i = 0; i < 64 && !stook_barns_capacity(&c->barns); i++) {
                 object = stook_barn_get_object(&c->barns, 0);
                 stook_barn_put_object(&c->barns, object);
         }

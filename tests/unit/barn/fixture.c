@@ -150,13 +150,13 @@ struct fake_cache *make_few(unsigned index, unsigned capacity, uint32_t stride)
 
 void swing_in_slots(struct fake_cache *c)
 {
-        for (int i = 0; i < 256; i++)
+        for (int i = 0; i < 64; i++)
                 stook_barns_swung(&c->barns);
 }
 
 void swing_in_slabs(struct fake_cache *c)
 {
-        for (int i = 0; i < 256; i++) {
+        for (int i = 0; i < 64; i++) {
                 stook_barns_flushed(&c->barns);
                 stook_barns_refilled(&c->barns);
         }

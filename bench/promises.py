@@ -1,0 +1,235 @@
+"""
+bench/promises.py - where Stook must be, line by line
+
+Purpose: each promise is a line of the list of what Stook must reach. It is judged by one or more
+measurements (figures.Line), of which the worst counts; what no workload measures says so, and where
+else it is looked at.
+Place: report.py and page.py write the table, of the newest results that have each promise.
+"""
+
+import tables
+from contenders import OURS
+from figures import SETS, SIZES, Line, only, others, starting, those_of
+from text import interval_text, number
+
+NOT_MEASURED = "not measured"
+ORDER = ("miss", "unclear", "pass", "")
+# Patterns that the field judges allocators by; a row of pattern_rows is PATTERN/THREADS.
+FIELD = ("larson", "xmalloc", "alloc_test", "cfrac", "espresso", "glibc_simple", "glibc_thread",
+         "mstress", "rptest", "cache_scratch", "cache_thrash", "malloc_large", "sh6", "sh8")
+CACHE = OURS + "-cache"
+
+
+class Promise:
+    """`lines`: what judges it, or a function of the results that tells. `elsewhere`: where it is
+    looked at if no benchmark does."""
+
+    def __init__(self, text, lines=(), elsewhere=""):
+        self.text, self.lines, self.elsewhere = text, lines, elsewhere
+
+    def judged(self, results):
+        """The verdicts of its lines, the worst first."""
+        lines = self.lines(results) if callable(self.lines) else self.lines
+        found = [verdict for line in lines if (verdict := line.judge(results))]
+        return sorted(found, key=lambda v: (ORDER.index(v["verdict"]), -strain(v)))
+
+
+def strain(verdict):
+    """How much of its limit a measurement takes; more is worse."""
+    limit = verdict["at_least"]
+    if limit is None or not verdict["median"]:
+        return 0
+    share = limit / verdict["median"] if verdict["higher"] else \
+        verdict["median"] / limit if limit else verdict["median"]
+    return share
+
+
+def field_rows(metric, least, goal):
+    """A line for each row of the field's patterns that was measured."""
+    def lines(results):
+        names = results.get("pattern_rows", {}).get(OURS, {})
+        return [Line(name.removesuffix(" " + metric), "pattern_rows", name, least, goal, others)
+                for name in names
+                if name.endswith(" " + metric) and name.split("/")[0] in FIELD]
+    return lines
+
+
+def program_rows(metric, least, goal, rivals=others, names=None):
+    """A line for each real program that was measured."""
+    def lines(results):
+        found = results.get("programs", {}).get(OURS, {})
+        return [Line(name.removesuffix(" " + metric), "programs", name, least, goal, rivals)
+                for name in found
+                if name.endswith(" " + metric) and (not names or name.split()[0] in names)]
+    return lines
+
+
+def pairs_of_nodes(results):
+    """Each pair that was measured on two made-up nodes and on one."""
+    return [Line(metric, "nodes", metric, 1.15, 1.05, only("1 nodes"), ours="2 nodes")
+            for metric in results.get("nodes", {}).get("2 nodes", {})]
+
+
+def cells_11(ours):
+    for gains, suffix in ((tables.GAINS_11, ""), (tables.GAINS_11_ACCOUNTED, " accounted")):
+        for cell, gain in gains.items():
+            yield Line(f"B = {cell}{suffix}", "table11", cell + suffix, 1 - gain / 100,
+                       1 - max(2 * gain, 15) / 100, only("none-cas"), ours=ours)
+
+
+def grown_11():
+    """A gain of 64 % is kept, of 29 % where objects are accounted."""
+    for gains, suffix, least in ((tables.GAINS_11, "", 0.36),
+                                 (tables.GAINS_11_ACCOUNTED, " accounted", 0.71)):
+        for cell in gains:
+            yield Line(f"B = {cell}{suffix}", "table11", cell + suffix, least, least,
+                       only("none-cas"), ours="sheaves")
+
+
+PACKAGED = those_of("gperftools", "mimalloc2", "jemalloc", "glibc")
+PROMISES = [
+    Promise("object-cache pair, 64 B, inlined / best peer's fastest static call", [
+        Line("pair", "object_pair", "pair", 0.60, 0.50, starting("static-"), ours="inline")]),
+    Promise("the same / a plain private array", [
+        Line("pair", "object_pair", "pair", 2.1, 1.8, only("array"), ours="inline")]),
+    Promise("batches of 64, inlined / the private array", [
+        Line("batch", "object_pair", "batch/64", 2.4, 2.0, only("array"), ours="inline")]),
+    Promise("the same pair out of line / best peer preloaded", [
+        Line("pair", "object_pair", "pair", 1.05, 0.95, starting("preloaded-"), ours="cache")]),
+    Promise("drop-in pair, one size / best peer", [
+        Line(f"{size} B", "malloc_pair", f"pair/{size}", 1.0, 0.95, others)
+        for size in (16, 64, 512, 4096)]),
+    Promise("drop-in pair, mixed sizes / best peer", [
+        Line("pair", "malloc_pair", "pair_mix", 1.25, 1.0, others)]),
+    Promise("drop-in batches of 64, mixed sizes / best peer", [
+        Line("batch", "malloc_pair", "batch64_mix", 1.05, 1.0, others)]),
+    Promise("drop-in with 64 MiB alive / best peer", [
+        Line("64 MiB", "malloc_pair", "live_64MiB", 1.0, 0.92, others)]),
+    Promise("free of a large live set in random order / jemalloc", [
+        Line(cell, "random_order", f"{cell} free_ns", 1.0, 0.7, those_of("jemalloc"))
+        for cell in SETS]),
+    Promise("allocation after it / mimalloc", [
+        Line(cell, "random_order", f"{cell} again_ns", 1.5, 1.0, those_of("mimalloc"))
+        for cell in SETS]),
+    Promise("two nodes / one, every pair", pairs_of_nodes),
+    Promise("the field's patterns, time / best peer of each row", field_rows("ns", 1.03, 1.0)),
+    Promise("the field's patterns, peak memory / best peer of each row",
+            field_rows("peak_KiB", 1.0, 1.0)),
+    Promise("a cache without sheaves / a build without their code", [
+        Line(f"B = {cell}", "table11", cell, 1.024, 1.0, only("slabs-alone"), ours="no-sheaves")
+        for cell in tables.GAINS_11]),
+    Promise("bulk allocation, an object, from sheaves", [
+        Line(f"{size} B", "bulk", f"warm_alloc/size:{size}/batch:{batch}", 2.0, 1.0, ours=CACHE,
+             unit="ns") for size, batch in SIZES]),
+    Promise("bulk allocation / storing the pointers", [
+        Line(f"{size} B", "bulk", f"warm_alloc/size:{size}/batch:{batch}", None, 1.5, only(CACHE),
+             ours=CACHE, rival_metric=f"store_alloc/size:{size}/batch:{batch}")
+        for size, batch in SIZES]),
+    Promise("table 1.1 at capacity 32, 14 cells / none", list(cells_11("sheaves-32"))),
+    Promise("table 1.1, grown sheaves, 14 cells / none", list(grown_11())),
+    Promise("table 1.2, 12 cells: after / before", [
+        Line(f"{size} B {order}", "table12", f"{size} {order}", 1 - drop / 100, 0.2,
+             only("before"), ours="after") for (size, order), drop in tables.DROPS_12.items()]),
+    Promise("resident for each parked thread", [
+        Line("thread", "parked", "per_thread_KiB", 18, 12, unit="KiB")]),
+    Promise("one object in each of 1,000 caches of 600 B, a cache", [
+        Line("cache", "sparse_caches", "cache_KiB", 5, 4.7, ours=CACHE, unit="KiB")]),
+    Promise("100,000 x 256 B freed in random order: left", [
+        Line("malloc", "random_order", "256 B x 100,000 random left_MiB", 5, 2, unit="MiB")]),
+    Promise("producer to consumer, objects / best packaged peer", [
+        Line(cell, "prodcons", f"{cell} objects_per_cpu_us", 1.5, 3.0, PACKAGED, higher=True)
+        for cell in ("64", "mix")]),
+    Promise("producer to consumer, objects / snmalloc", [
+        Line(cell, "prodcons", f"{cell} objects_per_cpu_us", 1.0, 1.2, only("snmalloc"),
+             higher=True) for cell in ("64", "mix")]),
+    Promise("memory after that test / best peer", [
+        Line(cell, "prodcons", f"{cell} resident_KiB", 1.0, 0.7, others)
+        for cell in ("64", "mix")]),
+    Promise("page_fault3 that allocates: faults of each of two threads / of one", [
+        Line("2 threads", "page_fault3_alloc", "2 faults", 0.95, 1.0, only("sheaves"),
+             ours="sheaves", higher=True, rival_metric="1 faults")]),
+    Promise("64 threads on one barn: retries for 1,000 gets and puts", [
+        Line("64 threads", "barn", "retries_per_1000_barn_calls", 10, 1, ours="64 threads",
+             unit="")]),
+    Promise("mmap2: sheaves / none", [
+        Line(f"{n} threads", "mmap2", f"{n} pairs", 1.34, 1.6, only("cpu-slab-cas"),
+             ours="sheaves", higher=True) for n in (1, 2)]),
+    Promise("mmap2: sheaves / the double cache", [
+        Line(f"{n} threads", "mmap2", f"{n} pairs", 1.0, 1.0, only("double"), ours="sheaves",
+             higher=True) for n in (1, 2)]),
+    Promise("empty program: resident beyond plain", [
+        Line("resident", "empty", "resident_KiB", 300, 200, unit="KiB")]),
+    Promise("empty program: time beyond plain", [
+        Line("time", "empty", "added_us", 150, 100, unit="us")]),
+    Promise("empty program: core beyond plain", [
+        Line("core", "empty", "core_KiB", 4096, 512, unit="KiB")]),
+    Promise("empty program: mlockall beyond plain", [
+        Line("mlockall", "empty", "mlockall_KiB", 2048, 1024, unit="KiB")]),
+    Promise("1 GiB spike freed: left after 10 s idle", [
+        Line(cell, "spike", f"{cell} idle_percent", 5, 1, unit="%")
+        for cell in ("small", "mix", "large")]),
+    Promise("128 threads, every size class, in a group of 64 MiB: killed", [
+        Line("killed", "cgroup", "killed", 0, 0, unit="")]),
+    Promise("the same: peak of the group", [
+        Line("peak", "cgroup", "group_peak_KiB", 8192, 6144, unit="KiB")]),
+    Promise("realloc in 4 KiB steps to 1 GiB: time / glibc", [
+        Line("time", "realloc", "seconds", 0.5, 0.5, only("glibc"))]),
+    Promise("the same: peak / glibc", [
+        Line("peak", "realloc", "peak_KiB", 1.0, 1.0, only("glibc"))]),
+    Promise("fresh calloc of 1 GiB: resident", [
+        Line("resident", "calloc", "resident_KiB", 156, 64, unit="KiB")]),
+    Promise("drifting sizes, 100 B to 10 KiB: peak / best peer", [
+        Line("peak", "churn", "peak_KiB", 1.0, 0.9, others)]),
+    Promise("python: peak / glibc", program_rows("peak_KiB", 1.12, 1.05, only("glibc"),
+                                                 ("python",))),
+    Promise("sqlite: peak / glibc", program_rows("peak_KiB", 1.09, 1.05, only("glibc"),
+                                                 ("sqlite",))),
+    Promise("signal handler allocating at 10 kHz: no fault",
+            elsewhere="tests of the suite race, instruction by instruction in tests/proof"),
+    Promise("forks while threads allocate: clean", elsewhere="tests of the suite fork"),
+    Promise("free by RCU, the thread that frees / call_rcu for each object", [
+        Line("free", "rcu", "free", 0.2, 0.1, only("call_rcu"), ours="free_rcu")]),
+    Promise("sheaves recycled after free by RCU", [
+        Line(text, "rcu", metric, 50, 90, ours="free_rcu", unit="%", higher=True)
+        for text, metric in (("all at once", "recycled_percent"),
+                             ("one by one", "replace recycled_percent"))]),
+    Promise("maple tree / the kernel's in user space",
+            elsewhere="maple_map measures it beside other maps; the kernel's is no part of this"),
+    Promise("real programs, processor time / best peer", program_rows("cpu_s", 1.0, 0.95)),
+    Promise("real programs, peak memory / best peer", program_rows("peak_KiB", 1.0, 0.95)),
+]
+
+HEAD = ["promise", "worst of", "", "against", "measured", "95 %", "at least", "", "goal", ""]
+
+
+def limits(verdict):
+    sign = ">=" if verdict["higher"] else "<="
+    for limit, word in (("at_least", "verdict"), ("goal", "goal_verdict")):
+        value = verdict[limit]
+        yield "" if value is None else f"{sign} {number(value)}"
+        yield verdict[word]
+
+
+def row(promise, runs):
+    """Of the newest results that measure it."""
+    for _, results in reversed(runs):
+        if found := promise.judged(results["results"]):
+            worst = found[0]
+            passed = sum(v["verdict"] == "pass" for v in found)
+            count = "1" if len(found) == 1 else f"{len(found)}, {passed} pass"
+            return [promise.text, count, worst["figure"] if len(found) > 1 else "",
+                    worst.get("rival", ""), f"{number(worst['median'])} {worst['unit']}".strip(),
+                    interval_text(worst), *limits(worst)]
+    return [promise.text, "", "", "", promise.elsewhere, "", "", NOT_MEASURED, "", ""]
+
+
+def rows(runs):
+    """The table, of [(name, results)], oldest first."""
+    return [HEAD] + [row(promise, runs) for promise in PROMISES]
+
+
+def sentence(runs):
+    words = [line[7] for line in rows(runs)[1:]]
+    return (f"{words.count('pass')} of {len(words)} promises pass, {words.count('unclear')} are "
+            f"unclear, {words.count('miss')} miss, {words.count(NOT_MEASURED)} are not measured by "
+            "these benchmarks. The worst measurement of a promise counts.")

@@ -1,0 +1,329 @@
+/*
+ * Purpose: see epoch.h: callbacks wait in a queue. A thread takes the queue, waits for readers
+ * (readers.h), and calls them. It is made by the first callback or barrier, and blocks all signals.
+ * A grace period begins as soon as enough callbacks wait, or some time after the first.
+ *
+ * A barrier does not wait for that thread: it takes the queue, and serves it, itself. So it takes a
+ * grace period and no longer, also where no thread can be had.
+ *
+ * Place: API; calls readers.c, gate, os.
+ * Invariants:
+ *  I1 a callback is in the queue, in `batch`, or being called by the thread that holds `calling`.
+ *     It gets into the queue by one instruction.
+ *  I2 `batch` is changed by the holder of both mutexes. The holder of `serving` alone waits for
+ *     readers. So a thread that forks waits for `calling`, never for readers.
+ *  I3 a thread that waits for `serving` or for readers is no reader.
+ * Concurrency:
+ *  M1: a thread queues by a releasing compare-and-swap, and a thread takes the queue by an
+ *     acquiring exchange: the grace period begins after all that happened before the call.
+ *  M2: a thread that queues raises `events`, releasing, and then wakes. The serving thread reads
+ *     `events`, acquiring, before it looks at the queue, and sleeps while it is as read.
+ * Failure: without a thread, callbacks wait for the next call, which tries again, or for a barrier.
+ *  If the system refuses membarrier later on, no grace period ends any more: reported once.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+
+#include "base/mutex.h"
+#include "base/thread.h"
+#include "epoch/epoch.h"
+#include "epoch/readers.h"
+#include "gate/gate.h"
+#include "os/os.h"
+#include "report/report.h"
+#include <stook/rcu.h>
+
+#define ENOUGH    64                    /* callbacks that are worth a grace period; arbitrary */
+#define GATHER_NS 10000000              /* for so many, at most; arbitrary */
+#define LONG_NS   1000000000            /* the thread looks again by itself; arbitrary */
+#define REFUSED_NS 1000000000           /* between tries while membarrier is refused; arbitrary */
+#define FORK_TRIES 1000                 /* a tenth of a millisecond each; arbitrary */
+#define FORK_PAUSE_NS 100000
+
+/* A head while it waits. Stores are atomic: a head may lie where stale readers look (sheaf.h). */
+struct callback {
+        struct callback *next;
+        void (*done)(struct stook_rcu_head *);
+};
+_Static_assert(sizeof(struct stook_rcu_head) >= sizeof(struct callback), "two words");
+
+static struct callback *last;           /* atomic: M1: the queue, from its end */
+static struct callback *batch;          /* I2: taken off the queue; the oldest first */
+static uint32_t waiting;                /* atomic, a hint: callbacks since the queue was taken */
+static uint32_t events;                 /* atomic: M2; a futex the thread sleeps on */
+static uint32_t runs;                   /* atomic: the thread exists, or is being made */
+static uint32_t told;                   /* atomic: that membarrier is refused */
+static uintptr_t worker;                /* atomic: stook_self of the thread */
+static struct stook_mutex serving = STOOK_MUTEX_INIT(STOOK_RANK_SERVING);
+static struct stook_mutex calling = STOOK_MUTEX_INIT(STOOK_RANK_CALLING);
+static bool kept_still;                 /* `calling`: it is held around a fork */
+
+/* ---- the queue ---- */
+
+/* True: it was empty. */
+static bool queue(struct callback *callback)
+{
+        struct callback *before = __atomic_load_n(&last, __ATOMIC_RELAXED);
+
+        do
+                __atomic_store_n(&callback->next, before, __ATOMIC_RELAXED);
+        while (!__atomic_compare_exchange_n(&last, &before, callback, true, __ATOMIC_RELEASE,
+                                            __ATOMIC_RELAXED));         /* M1 */
+        return !before;
+}
+
+/* Behind what is in the batch, in the order in which they came. Holds both mutexes. */
+static void take_queue(void)
+{
+        struct callback *at, *first = NULL, **end = &batch;
+
+        __atomic_store_n(&waiting, 0, __ATOMIC_RELAXED);
+        at = __atomic_exchange_n(&last, NULL, __ATOMIC_ACQUIRE);        /* M1 */
+        while (at) {
+                struct callback *before = at->next;
+
+                __atomic_store_n(&at->next, first, __ATOMIC_RELAXED);
+                first = at;
+                at = before;
+        }
+        while (*end)
+                end = &(*end)->next;
+        __atomic_store_n(end, first, __ATOMIC_RELAXED);
+}
+
+static bool has_work(void)
+{
+        return __atomic_load_n(&last, __ATOMIC_RELAXED) ||
+               __atomic_load_n(&batch, __ATOMIC_RELAXED);
+}
+
+/* ---- serving ---- */
+
+static void call_batch(void)
+{
+        for (;;) {
+                struct callback *callback;
+
+                stook_mutex_lock(&calling);
+                callback = batch;
+                if (callback) {
+                        __atomic_store_n(&batch, callback->next, __ATOMIC_RELAXED);
+                        callback->done((struct stook_rcu_head *)callback);
+                }
+                stook_mutex_unlock(&calling);
+                if (!callback)
+                        return;
+        }
+}
+
+static STOOK_COLD void tell_refused(void)
+{
+        if (!__atomic_exchange_n(&told, 1, __ATOMIC_RELAXED))
+                stook_report_found(STOOK_FAULT_RCU, NULL, NULL, NULL, 0,
+                                   "membarrier is refused since readers began: "
+                                   "no grace period ends any more");
+}
+
+/* One grace period, then what was queued before it. False: there is none to be had. */
+static bool serve(void)
+{
+        bool over;
+
+        stook_mutex_lock(&serving);
+        stook_mutex_lock(&calling);
+        take_queue();
+        stook_mutex_unlock(&calling);
+        over = stook_readers_wait();
+        if (over)
+                call_batch();
+        stook_mutex_unlock(&serving);
+        if (!over)
+                tell_refused();
+        return over;
+}
+
+/* Until a callback waits; and then for more of them. */
+static void wait_for_work(void)
+{
+        uint64_t end;
+
+        for (;;) {
+                uint32_t seen = __atomic_load_n(&events, __ATOMIC_ACQUIRE);     /* M2 */
+
+                if (has_work())
+                        break;
+                stook_os_futex_wait(&events, seen, LONG_NS);
+        }
+        end = stook_os_clock_ns() + GATHER_NS;
+        for (;;) {
+                uint32_t seen = __atomic_load_n(&events, __ATOMIC_ACQUIRE);     /* M2 */
+                uint64_t now = stook_os_clock_ns();
+
+                if (__atomic_load_n(&waiting, __ATOMIC_RELAXED) >= ENOUGH || now >= end)
+                        return;
+                stook_os_futex_wait(&events, seen, end - now);
+        }
+}
+
+static void *work(void *unused)
+{
+        static uint32_t never;
+
+        (void)unused;
+        __atomic_store_n(&worker, (uintptr_t)stook_self, __ATOMIC_RELAXED);
+        stook_os_name_thread("stook-rcu");
+        for (;;) {
+                wait_for_work();
+                if (!serve())
+                        stook_os_futex_wait(&never, 0, REFUSED_NS);
+        }
+        return NULL;
+}
+
+static int create(void)
+{
+        pthread_attr_t attributes;
+        pthread_t thread;
+        sigset_t all, before;
+        int error = pthread_attr_init(&attributes);
+
+        if (error)
+                return error;
+        pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before);
+        error = pthread_create(&thread, &attributes, work, NULL);
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+        pthread_attr_destroy(&attributes);
+        return error;
+}
+
+static STOOK_NOINLINE void start(void)
+{
+        if (!__atomic_exchange_n(&runs, 1, __ATOMIC_RELAXED) && create())
+                __atomic_store_n(&runs, 0, __ATOMIC_RELAXED);
+}
+
+static void start_if_needed(void)
+{
+        if (STOOK_UNLIKELY(!__atomic_load_n(&runs, __ATOMIC_RELAXED)))
+                start();
+}
+
+/* ---- the table ---- */
+
+static void call(struct stook_rcu_head *head, void (*done)(struct stook_rcu_head *head))
+{
+        struct callback *callback = (struct callback *)head;
+        bool was_empty;
+        uint32_t now;
+
+        stook_gate_check();
+        __atomic_store_n(&callback->done, done, __ATOMIC_RELAXED);
+        was_empty = queue(callback);
+        now = __atomic_add_fetch(&waiting, 1, __ATOMIC_RELAXED);
+        if (was_empty || now == ENOUGH) {
+                __atomic_fetch_add(&events, 1, __ATOMIC_RELEASE);       /* M2 */
+                stook_os_futex_wake(&events);
+        }
+        start_if_needed();
+}
+
+/* A call that holds `serving` waits for readers, or calls a callback. */
+static bool would_wait_for_itself(void)
+{
+        return stook_mutex_is_mine(&serving) || stook_readers_is_inside();
+}
+
+static int may_wait(void)
+{
+        return would_wait_for_itself() ? 0 : 2;
+}
+
+static STOOK_COLD void misuse(const char *what)
+{
+        stook_report_fault(STOOK_FAULT_RCU, NULL, NULL, NULL, 0, what);
+}
+
+STOOK_API int stook_epoch_synchronize(void)
+{
+        if (!stook_gate_open())
+                return -ENOMEM;
+        stook_gate_check();
+        if (would_wait_for_itself()) {
+                misuse("stook_epoch_synchronize inside a read section or a callback");
+                return -EDEADLK;
+        }
+        return serve() ? 0 : -ENOTSUP;
+}
+
+static void barrier(void)
+{
+        stook_epoch_synchronize();
+        start_if_needed();
+}
+
+STOOK_API void stook_epoch_read_lock(void)
+{
+        stook_readers_begin();
+}
+
+STOOK_API void stook_epoch_read_unlock(void)
+{
+        if (STOOK_UNLIKELY(!stook_readers_end()))
+                misuse("stook_epoch_read_unlock outside of a read section");
+}
+
+__attribute__((visibility("default"))) const struct stook_rcu stook_rcu_epoch = {
+        .ops_size = sizeof(struct stook_rcu),
+        .call = call,
+        .barrier = barrier,
+        .read_lock = stook_epoch_read_lock,
+        .read_unlock = stook_epoch_read_unlock,
+        .may_wait = may_wait,
+};
+
+/* ---- fork ---- */
+
+void stook_epoch_fork_prepare(void)
+{
+        static uint32_t never;
+
+        if (stook_mutex_is_mine(&calling))
+                return;
+        for (unsigned i = 0; i < FORK_TRIES; i++) {
+                if (stook_mutex_try(&calling)) {
+                        kept_still = true;
+                        return;
+                }
+                stook_os_futex_wait(&never, 0, FORK_PAUSE_NS);
+        }
+}
+
+void stook_epoch_fork_parent(void)
+{
+        if (!stook_mutex_is_mine(&calling) || !kept_still)
+                return;
+        kept_still = false;
+        stook_mutex_unlock(&calling);
+}
+
+/* A callback of this thread, or a handler on top of one, goes on: it keeps what it holds. */
+void stook_epoch_fork_child(void)
+{
+        stook_readers_fork_child();
+        __atomic_store_n(&runs, __atomic_load_n(&worker, __ATOMIC_RELAXED) == (uintptr_t)stook_self,
+                         __ATOMIC_RELAXED);
+        if (!stook_mutex_is_mine(&serving))
+                stook_mutex_reset(&serving);
+        if (!stook_mutex_is_mine(&calling) || kept_still)
+                stook_mutex_reset(&calling);
+        kept_still = false;
+}
+
+void stook_epoch_fork_revive(void)
+{
+        if (has_work())
+                start_if_needed();
+}
