@@ -1,5 +1,5 @@
 //! Finds libstook and tells the linker: in the folder `STOOK_LIB_DIR`, or by pkg-config.
-//! `STOOK_STATIC=1` links the static libraries. `STOOK_CFLAGS` holds the compiler's flags for
+//! `STOOK_LIB_STATIC=1` links the static libraries. `STOOK_CFLAGS` holds the compiler's flags for
 //! Stook's headers, which tests need where pkg-config does not know them.
 
 use std::env;
@@ -37,7 +37,9 @@ fn libraries() -> Vec<&'static str> {
 }
 
 fn main() {
-    for name in ["STOOK_LIB_DIR", "STOOK_STATIC", "STOOK_CFLAGS", "PKG_CONFIG", "PKG_CONFIG_PATH"] {
+    for name in
+        ["STOOK_LIB_DIR", "STOOK_LIB_STATIC", "STOOK_CFLAGS", "PKG_CONFIG", "PKG_CONFIG_PATH"]
+    {
         println!("cargo:rerun-if-env-changed={name}");
     }
     let dir = match env::var("STOOK_LIB_DIR") {
@@ -46,10 +48,10 @@ fn main() {
             fail(&format!("no libstook: set STOOK_LIB_DIR to its folder, or install it ({why})"))
         }),
     };
-    let kind = match env::var("STOOK_STATIC").as_deref() {
+    let kind = match env::var("STOOK_LIB_STATIC").as_deref() {
         Ok("1") => "static",
         Ok("0") | Err(_) => "dylib",
-        Ok(other) => fail(&format!("STOOK_STATIC is 0 or 1, not {other}")),
+        Ok(other) => fail(&format!("STOOK_LIB_STATIC is 0 or 1, not {other}")),
     };
     println!("cargo:rustc-link-search=native={dir}");
     for library in libraries() {

@@ -5,7 +5,7 @@
 //! `tests/header.rs` compares each declaration with the headers.
 //!
 //! The library is found by pkg-config, or in the folder that `STOOK_LIB_DIR` names.
-//! `STOOK_STATIC=1` links `libstook.a`.
+//! `STOOK_LIB_STATIC=1` links `libstook.a`.
 #![no_std]
 #![allow(non_camel_case_types)]
 

@@ -1,6 +1,7 @@
 //! Proves that range maps find and walk what a plain list of ranges has, drop each value once, and
 //! that readers under RCU see whole values beside writers.
 #![cfg(feature = "maple")]
+#![deny(unsafe_op_in_unsafe_fn)]
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -89,7 +90,7 @@ static SECTIONS: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
     static SECTION: std::cell::RefCell<Vec<std::sync::RwLockReadGuard<'static, ()>>> =
-        std::cell::RefCell::new(Vec::new());
+        const { std::cell::RefCell::new(Vec::new()) };
 }
 
 unsafe extern "C" fn call(head: *mut stook_rcu_head, done: Option<stook_rcu_done>) {
