@@ -198,9 +198,9 @@ def bulk(setting):
 
 
 def maple_map(setting):
-    """The maple tree beside std::map, absl::btree_map and Rust's maps: stores, lookups, lookups
-    beside a writer."""
-    programs = dict.fromkeys(("maple", "maple-external", "std", "btree"),
+    """The maple tree beside std::map, absl::btree_map and Rust's maps: stores, lookups, walks,
+    lookups beside a writer."""
+    programs = dict.fromkeys(("maple", "maple-external", "maple-gaps", "std", "btree"),
                              setting.program("maple_map"))
     rust = setting.peers / "bin" / "rust_maps"
     if rust.exists():

@@ -194,20 +194,18 @@ PROMISES = [
         for text, metric in (("all at once", "recycled_percent"),
                              ("one by one", "replace recycled_percent"))]),
     Promise("maple tree / the kernel's in user space",
-            elsewhere="maple_map measures it beside other maps; the kernel's is no part of this"),
+            elsewhere="maple_map measures it beside other maps"),
     Promise("real programs, processor time / best peer", program_rows("cpu_s", 1.0, 0.95)),
     Promise("real programs, peak memory / best peer", program_rows("peak_KiB", 1.0, 0.95)),
 ]
 
-HEAD = ["promise", "worst of", "", "against", "measured", "95 %", "at least", "", "goal", ""]
+HEAD = ["promise", "verdict", "measured", "95 %", "at least", "goal", "", "judged by", "the worst",
+        "against"]
 
 
-def limits(verdict):
-    sign = ">=" if verdict["higher"] else "<="
-    for limit, word in (("at_least", "verdict"), ("goal", "goal_verdict")):
-        value = verdict[limit]
-        yield "" if value is None else f"{sign} {number(value)}"
-        yield verdict[word]
+def limit_text(verdict, limit):
+    value = verdict[limit]
+    return "" if value is None else (">= " if verdict["higher"] else "<= ") + number(value)
 
 
 def row(promise, runs):
@@ -217,10 +215,12 @@ def row(promise, runs):
             worst = found[0]
             passed = sum(v["verdict"] == "pass" for v in found)
             count = "1" if len(found) == 1 else f"{len(found)}, {passed} pass"
-            return [promise.text, count, worst["figure"] if len(found) > 1 else "",
-                    worst.get("rival", ""), f"{number(worst['median'])} {worst['unit']}".strip(),
-                    interval_text(worst), *limits(worst)]
-    return [promise.text, "", "", "", promise.elsewhere, "", "", NOT_MEASURED, "", ""]
+            return [promise.text, worst["verdict"], f"{number(worst['median'])} {worst['unit']}",
+                    interval_text(worst), limit_text(worst, "at_least"),
+                    limit_text(worst, "goal"), worst["goal_verdict"], count,
+                    worst["figure"] if len(found) > 1 else "", worst.get("rival", "")]
+    where = f" ({promise.elsewhere})" if promise.elsewhere else ""
+    return [promise.text + where, NOT_MEASURED] + [""] * (len(HEAD) - 2)
 
 
 def rows(runs):
@@ -229,7 +229,7 @@ def rows(runs):
 
 
 def sentence(runs):
-    words = [line[7] for line in rows(runs)[1:]]
+    words = [line[1] for line in rows(runs)[1:]]
     return (f"{words.count('pass')} of {len(words)} promises pass, {words.count('unclear')} are "
             f"unclear, {words.count('miss')} miss, {words.count(NOT_MEASURED)} are not measured by "
             "these benchmarks. The worst measurement of a promise counts.")

@@ -8,6 +8,8 @@ are in docs/figures. The test tools/benchmarks compares the page with them. page
 the same parts.
 """
 
+import textwrap
+
 import promises
 import published
 import scale
@@ -174,12 +176,10 @@ def newest_side(runs, experiment, cell):
 def readme_place(results):
     """Where and how README's rows were measured."""
     m = results["machine"]
-    return [f"{m['processor']}, {m['cpus']} virtual CPUs, Linux {m['kernel'].split('-')[0]}, "
-            f"load {m['load']:.1f} before and {m['load_after']:.1f} after; ns of",
-            "processor time, medians; ratios with their 95 % intervals. "
-            "`stook bench --only EXPERIMENT`",
-            "repeats a row; all: [BENCHMARKS](docs/BENCHMARKS.md); what was tried: "
-            "[PERFORMANCE](docs/PERFORMANCE.md).", ""]
+    text = (f"{m['processor']}, {m['cpus']} CPUs, Linux {m['kernel'].split('-')[0]}, load "
+            f"{m['load']:.1f} to {m['load_after']:.1f}; ns of processor time, ratios with 95 % "
+            "intervals. `stook bench --only EXPERIMENT` repeats a row.")
+    return [*textwrap.wrap(text, 100), ""]
 
 
 def readme_rows(runs):

@@ -188,24 +188,28 @@ def figure(value):
 def print_maple_map(table, say, print_table):
     """Columns of times have the ratio to the tree in the same form: with RCU for btree and std,
     too, which have none."""
-    maps = [name for name in ("maple", "maple-external", "std", "btree", "btreemap", "rangemap")
+    maps = [name for name in ("maple", "maple-external", "maple-gaps", "std", "btree", "btreemap",
+                              "rangemap")
             if name in table]
     for kind in MAPLE_KINDS:
         if median(table, "maple", f"{kind} store_ns") is None:
             continue
         say(f"  {kind}")
         rows = [["map", "store, ns", "replace, ns", "lookup, ns", "lookup against the tree",
-                 "the same, external lock", "bytes an entry", "in nodes", "cached", "slack",
+                 "the same, external lock", "a step up, ns", "down, ns", "lowest room, ns",
+                 "highest room, ns", "bytes an entry", "in nodes", "cached", "slack",
                  "lookups a us beside a writer", "its writes a us"]]
         for name in maps:
             mine = name.startswith("maple")
             cells = {m: figure(median(table, name, f"{kind} {m}")) for m in
-                     ("store_ns", "replace_ns", "lookup_ns", "bytes", "node_bytes", "cached_bytes",
-                      "slack_bytes", "beside_per_us", "beside_writes_per_us")}
+                     ("store_ns", "replace_ns", "lookup_ns", "up_ns", "down_ns", "room_ns",
+                      "room_rev_ns", "bytes", "node_bytes", "cached_bytes", "slack_bytes",
+                      "beside_per_us", "beside_writes_per_us")}
             rows.append([name, cells["store_ns"], cells["replace_ns"], cells["lookup_ns"]] +
                         ["" if mine else against(table, name, tree, f"{kind} lookup_ns")
                          for tree in ("maple", "maple-external")] +
-                        [cells["bytes"]] +
+                        [cells[m] for m in
+                         ("up_ns", "down_ns", "room_ns", "room_rev_ns", "bytes")] +
                         [cells[m] if mine else ""
                          for m in ("node_bytes", "cached_bytes", "slack_bytes")] +
                         [cells["beside_per_us"], cells["beside_writes_per_us"]])

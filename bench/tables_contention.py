@@ -18,9 +18,12 @@ from interval import summary
 THREADS = (1, 2, 4, 8, 16)
 CPUS = 192
 # Options of bench/contention.
-KINDS = {"own": ["objects=2000", "rounds=20"],
-         "crossing": ["objects=2000", "rounds=20", "crossing=1"]}
-TEXTS = {"own": "each thread frees its own objects", "crossing": "each frees its neighbour's"}
+KINDS = {"own": ["objects=20000", "rounds=12"],
+         "own, 32": ["capacity=32", "objects=2000", "rounds=25"],
+         "crossing, 32": ["capacity=32", "objects=2000", "rounds=25", "crossing=1"]}
+TEXTS = {"own": "each thread frees its own 20,000 objects; sheaves as they come",
+         "own, 32": "each thread frees its own 2,000 objects; sheaves of 32",
+         "crossing, 32": "each frees its neighbour's 2,000; sheaves of 32"}
 # Name: (how often one was met, of how many visits).
 MEETINGS = {"barn, retries": ("barn_retries", "barn_calls"),
             "slab lists, lock taken": ("list_busy", "list_asked"),

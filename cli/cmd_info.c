@@ -162,6 +162,8 @@ static int parse(int argc, char **argv, struct options *o)
         while ((c = getopt_long(argc, argv, ":h", long_options, NULL)) != -1)
                 if ((status = take_option(o, c, argv)) >= 0)
                         return status;
+        if (o->count && o->every == 0)
+                return option_misused("info", usage, "--count goes with --every only");
         o->what = option_process("info", argc, argv, usage);
         return o->what ? -1 : STATUS_CANNOT;
 }

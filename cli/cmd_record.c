@@ -160,6 +160,10 @@ int cmd_record(int argc, char **argv)
         run_program_ignore_file_size();
         if (!o.out)
                 o.out = FILE_DEFAULT;
+        /* An older trace must not be emptied for nothing. */
+        status = say_if_unrunnable(o.program[0]);
+        if (status)
+                return status;
         is_new = access(o.out, F_OK) != 0;
         status = make_file(o.out, &path);
         if (!status)

@@ -184,7 +184,7 @@ static bool parse_debug(int option, const char *value, struct run_debug *debug)
                 return false;
         case OPTION_REPORT_JSON:
                 debug->report_json = value;
-                return true;
+                return run_debug_can_add_to(value);
         case OPTION_LEAKS:
                 debug->leaks = true;
                 return true;
@@ -269,6 +269,10 @@ static int parse(int argc, char **argv, struct options *o)
         }
         if (optind == argc)
                 return option_misused("run", usage, "no program given");
+        if (o->debug.suppress && !o->debug.leaks)
+                return option_misused("run", usage, "--suppress goes with --leaks only");
+        if (o->fail_wait_s && !o->fail_each)
+                return option_misused("run", usage, "--fail-wait goes with --fail-each only");
         if (o->compare && !o->repeat)
                 o->repeat = REPEAT_DEFAULT;
         if (o->debug.profile && o->repeat) {

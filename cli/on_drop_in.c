@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "commands.h"
 #include "find_program.h"
 #include "on_drop_in.h"
@@ -52,6 +53,16 @@ int say_unrunnable(const char *program, int error)
         else
                 fprintf(stderr, "stook: %s: %s\n", *program ? program : "''", strerror(error));
         return error == ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_RUNNABLE;
+}
+
+int say_if_unrunnable(const char *program)
+{
+        char path[PATH_MAX], interpreter[PATH_MAX];
+        int error = *program ? find_program(program, path) : -ENOENT;
+
+        if (!error && elf_check_interpreter(path, interpreter) && access(interpreter, F_OK))
+                error = -errno;
+        return error ? say_unrunnable(program, -error) : 0;
 }
 
 void say_crash(const char *program, const struct run_result *r)

@@ -22,6 +22,8 @@ bool on_drop_in_compose(struct on_drop_in *on);
 
 /* Says why the program could not be executed. Return: the exit status for that. */
 int  say_unrunnable(const char *program, int error);
+/* The same beforehand, where the run would spoil something. Return: 0, it can; the exit status. */
+int  say_if_unrunnable(const char *program);
 /* A shell names the signal of programs that it started itself. It does not see this one. */
 void say_crash(const char *program, const struct run_result *result);
 /* A program without its folder. */

@@ -4,6 +4,8 @@
  */
 #include "run_debug.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +14,7 @@
 
 #define LETTERS "FZPUTAOfzputao"
 #define SIGNAL_MOST 64
+#define REPORT_PATH_BYTES 512           /* with its end: PATH_BYTES in src/report/report_json.c */
 
 static const char *skip_digits(const char *c)
 {
@@ -109,6 +112,47 @@ bool run_debug_is_profile(const char *text)
         return !*text;
 }
 
+/* The program, or a child of it, may be elsewhere when it reports. */
+static const char *absolute(const char *file, char *path)
+{
+        size_t n;
+
+        if (!file || *file == '/' || !getcwd(path, PATH_MAX))
+                return file;
+        n = strlen(path);
+        if (n + 1 + strlen(file) >= PATH_MAX)
+                return file;
+        path[n] = '/';
+        strcpy(path + n + 1, file);
+        return path;
+}
+
+/* 0, or errno. A file that was not there is not left. */
+static int try_to_add(const char *file)
+{
+        bool is_new = access(file, F_OK) != 0;
+        int fd = open(file, O_WRONLY | O_APPEND | O_CREAT | O_NOCTTY | O_NONBLOCK | O_CLOEXEC,
+                      0666);
+
+        if (fd < 0)
+                return errno == ENXIO ? 0 : errno;      /* a FIFO: its reader may come */
+        close(fd);
+        if (is_new)
+                unlink(file);
+        return 0;
+}
+
+bool run_debug_can_add_to(const char *file)
+{
+        char path[PATH_MAX];
+        int error = strlen(absolute(file, path)) >= REPORT_PATH_BYTES ? ENAMETOOLONG
+                                                                      : try_to_add(file);
+
+        if (error)
+                fprintf(stderr, "stook run: --report-json '%s': %s\n", file, strerror(error));
+        return !error;
+}
+
 static bool add(struct run_debug *debug, const char *name, const char *value)
 {
         char **to = debug->variables;
@@ -126,21 +170,6 @@ static const char *self(char *path)
         if (n <= 0)
                 return NULL;
         path[n] = '\0';
-        return path;
-}
-
-/* The program, or a child of it, may be elsewhere when it reports. */
-static const char *absolute(const char *file, char *path)
-{
-        size_t n;
-
-        if (!file || *file == '/' || !getcwd(path, PATH_MAX))
-                return file;
-        n = strlen(path);
-        if (n + 1 + strlen(file) >= PATH_MAX)
-                return file;
-        path[n] = '/';
-        strcpy(path + n + 1, file);
         return path;
 }
 

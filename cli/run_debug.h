@@ -27,6 +27,8 @@ bool run_debug_is_modes(const char *text);
 bool run_debug_is_on_fault(const char *text);
 /* Is it what STOOK_HARDEN takes? (src/harden/harden_options.c) */
 bool run_debug_is_harden(const char *text);
+/* Can lines be added to the file, which need not be there? False, and said: they cannot. */
+bool run_debug_can_add_to(const char *file);
 /* Is it FILE[,interval=BYTES][,signal=NUMBER]? (src/life/observe.c) */
 bool run_debug_is_profile(const char *text);
 

@@ -12,8 +12,10 @@
  * Answer, for 1,000 objects allocated and freed: barn_calls, barn_retries; list_asked, list_busy,
  * list_refused: of the lock of the slab lists; bins_asked ...: of the page bins' lock;
  * word_retries: of a slab's words.
- * Options: threads=2, objects=2000 of each thread's set, size=64, rounds=20 of each thread,
- * crossing=0 (1: a thread frees what its neighbour allocated).
+ * Options: threads=2, objects=2000 of each thread's set, size=64, rounds=20 of each thread, of
+ * which the first warm=5 are not counted (sheaves grow, slabs are made), crossing=0 (1: a thread
+ * frees what its neighbour allocated), capacity=N of sheaves that do not grow then: each batch goes
+ * to the slabs, as with the kernel's 32.
  */
 #include <atomic>
 #include <string>
@@ -47,7 +49,25 @@ static void meet(size_t threads, size_t meeting)
                 sched_yield();
 }
 
-static void run(size_t self, std::vector<set> &sets, size_t rounds, bool crossing)
+static stook_cache_stats stats()
+{
+        struct stook_cache_stats s = {};
+        s.stats_size = sizeof(s);
+        stook_cache_get_stats(cache, &s);
+        return s;
+}
+
+/* What was counted while the threads warmed up. */
+static stook_cache_stats before;
+
+static void begin_to_count()
+{
+        before = stats();
+        stook_bench_lists = stook_bench_bins = {};
+        stook_bench_retries = 0;
+}
+
+static void run(size_t self, std::vector<set> &sets, size_t rounds, size_t warm, bool crossing)
 {
         bench::rng r(self + 1);
         size_t threads = sets.size(), meeting = 0;
@@ -56,6 +76,12 @@ static void run(size_t self, std::vector<set> &sets, size_t rounds, bool crossin
         bench::pin_to((int)(self % std::thread::hardware_concurrency()));
         meet(threads, ++meeting);
         for (size_t round = 0; round < rounds; round++) {
+                if (round == warm) {
+                        meet(threads, ++meeting);
+                        if (!self)
+                                begin_to_count();
+                        meet(threads, ++meeting);
+                }
                 for (void *&o : mine.objects)
                         if (!(o = stook_cache_alloc(cache)))
                                 exit(1);
@@ -82,13 +108,19 @@ static void add_lock(bench::answer &answer, const char *name, const stook_bench_
 
 int main(int argc, char **argv)
 {
+        const char *capacity = bench::text_option(argc, argv, "capacity", nullptr);
+        if (capacity && !getenv("STOOK_CAPACITY")) {    /* read at start: it starts again */
+                setenv("STOOK_CAPACITY", capacity, 1);
+                execv("/proc/self/exe", argv);
+        }
         size_t threads = (size_t)bench::option(argc, argv, "threads", 2);
         size_t objects = (size_t)bench::option(argc, argv, "objects", 2000);
         size_t rounds = (size_t)bench::option(argc, argv, "rounds", 20);
+        size_t warm = (size_t)bench::option(argc, argv, "warm", 5);
         size_t size = (size_t)bench::option(argc, argv, "size", 64);
         bool crossing = bench::option(argc, argv, "crossing", 0) != 0;
 
-        if (!threads || !objects || !rounds) {
+        if (!threads || !objects || rounds <= warm) {
                 fprintf(stderr, "contention: bad options\n");
                 return 2;
         }
@@ -103,23 +135,22 @@ int main(int argc, char **argv)
                 for (uint32_t i = 0; i < objects; i++)
                         s.order.push_back(i);
         }
-        stook_bench_lists = stook_bench_bins = {};
-        stook_bench_retries = 0;
         std::vector<std::thread> running;
         for (size_t i = 0; i < threads; i++)
-                running.emplace_back(run, i, std::ref(sets), rounds, crossing);
+                running.emplace_back(run, i, std::ref(sets), rounds, warm, crossing);
         for (std::thread &t : running)
                 t.join();
-        struct stook_cache_stats stats = {};
-        stats.stats_size = sizeof(stats);
-        stook_cache_get_stats(cache, &stats);
-        double per = 1000.0 / (double)(threads * objects * rounds);
+        struct stook_cache_stats now = stats();
+        double per = 1000.0 / (double)(threads * objects * (rounds - warm));
         bench::answer answer;
-        answer.add("barn_calls", (double)(stats.barn_get + stats.barn_put) * per);
+        answer.add("barn_calls",
+                   (double)(now.barn_get + now.barn_put - before.barn_get - before.barn_put) * per);
         answer.add("barn_retries", (double)stook_bench_retries * per);
-        answer.add("slab_objects", (double)(stats.sheaf_refill + stats.sheaf_flush) * per);
+        answer.add("slab_objects", (double)(now.sheaf_refill + now.sheaf_flush -
+                                            before.sheaf_refill - before.sheaf_flush) * per);
         add_lock(answer, "list", stook_bench_lists, per);
         add_lock(answer, "bins", stook_bench_bins, per);
-        answer.add("word_retries", (double)stats.cmpxchg_double_fail * per);
+        answer.add("word_retries",
+                   (double)(now.cmpxchg_double_fail - before.cmpxchg_double_fail) * per);
         return stook_cache_destroy(cache) == 0 ? 0 : 1;
 }

@@ -2,19 +2,24 @@
  * bench/micro/maple_map.cc - the maple tree beside ordered maps, one of them in a process
  *
  * Purpose: the time to store ranges, to replace them, to look up any key inside them, and to look
- * up in one thread while another one stores.
+ * up in one thread while another one stores; a step of a walk over all ranges, up and down; and, in
+ * trees that track gaps, a search for room.
  * How: map= names the contender:
  *   maple           with RCU and a lock of its own
  *   maple-external  without RCU, the caller locks, as for a std::map
+ *   maple-gaps      the same, and the tree keeps track of gaps
  *   std             std::map by first key
  *   btree           absl::btree_map
  * n ranges of 1 to 16 keys are stored in random order, or in order with order=1. With gaps=1 there
  * are gaps of up to 15 keys between them. Gaps take room in a maple tree and none in a map. Then a
  * third as many ranges are erased and stored again. A lookup takes a random key. It must find the
- * range of the key, or none. "beside": one thread looks up for half a second while another stores
+ * range of the key, or none. A walk goes over the whole map as often as makes a million steps. A
+ * search for room looks for the lowest gap, or the highest, of 1 to 15 keys from a random key on.
+ * "beside": one thread looks up for half a second while another stores
  * and erases without pause. The maple tree's readers take no lock (RCU). Those of the others share
  * a reader-writer lock with the writer.
- * Answer: "store_ns", "replace_ns" (a write), "lookup_ns", "beside_per_us" lookups,
+ * Answer: "store_ns", "replace_ns" (a write), "lookup_ns", "up_ns" and "down_ns" (a step),
+ * "room_ns" and "room_rev_ns" (a search; maple-gaps with gaps=1), "beside_per_us" lookups,
  * "beside_writes_per_us". Bytes for an entry once nothing waits for readers: "bytes" resident, and
  * of these "node_bytes" in the tree, "cached_bytes" in sheaves, and "slack_bytes" free in slabs
  * that have other objects in use.
@@ -23,6 +28,7 @@
 #include <algorithm>
 #include <atomic>
 #include <map>
+#include <numeric>
 #include <thread>
 #include <vector>
 
@@ -89,6 +95,28 @@ template <unsigned flags> struct maple {
         }
         void enter_writer() { lock.write(); }
         void leave_writer() { lock.leave(); }
+        uint64_t sum(bool up)
+        {
+                STOOK_MAPLE_CURSOR(cursor, &tree, up ? 0 : UINT64_MAX, UINT64_MAX);
+                void *entry;
+                uint64_t sum = 0;
+
+                if (up)
+                        stook_maple_cursor_for_each(&cursor, entry, UINT64_MAX)
+                                sum += cursor.last + (uintptr_t)entry;
+                else
+                        stook_maple_cursor_for_each_rev(&cursor, entry, 0)
+                                sum += cursor.last + (uintptr_t)entry;
+                return sum;
+        }
+        uint64_t room(uint64_t from, uint64_t size, bool up)
+        {
+                STOOK_MAPLE_CURSOR(cursor, &tree, 0, 0);
+                int error = up ? stook_maple_cursor_empty_area(&cursor, from, UINT64_MAX, size)
+                               : stook_maple_cursor_empty_area_rev(&cursor, 0, from, size);
+
+                return error ? 0 : cursor.first;
+        }
         void settle() { stook_rcu_barrier(); stook_trim(0); }
         struct sizes sizes()
         {
@@ -118,6 +146,16 @@ template <typename Map> struct ordered {
         void leave_reader() { lock.leave(); }
         void enter_writer() { lock.write(); }
         void leave_writer() { lock.leave(); }
+        static uint64_t add(uint64_t sum, const typename Map::value_type &one)
+        {
+                return sum + one.second.last + (uintptr_t)one.second.entry;
+        }
+        uint64_t sum(bool up)
+        {
+                return up ? std::accumulate(map.begin(), map.end(), (uint64_t)0, add)
+                          : std::accumulate(map.rbegin(), map.rend(), (uint64_t)0, add);
+        }
+        uint64_t room(uint64_t, uint64_t, bool) { return 0; }
         void settle() { malloc_trim(0); }
         struct sizes sizes() { return {0, 0, 0}; }
 };
@@ -160,7 +198,7 @@ static void beside(Map &map, std::vector<range> &ranges, uint64_t keys, bench::a
 
 struct options {
         size_t n, lookups;
-        bool gaps, in_order, beside;
+        bool gaps, in_order, beside, room;
 };
 
 static std::vector<range> make_ranges(const options &o, bench::rng &r, uint64_t *keys)
@@ -196,6 +234,37 @@ template <typename Map> static bool look_up(Map &map, size_t lookups, uint64_t k
         return found >= lookups / 4;
 }
 
+/* The first walk warms up; all of them give the same sum. */
+template <typename Map> static bool walk(Map &map, size_t n, bool up, bench::answer &answer)
+{
+        map.enter_reader();
+        uint64_t wanted = map.sum(!up), found = map.sum(up);
+        size_t rounds = n < 1000000 ? 1000000 / n : 1;
+        uint64_t start = bench::now_ns();
+
+        for (size_t i = 0; i < rounds; i++)
+                found |= map.sum(up) ^ wanted;
+        answer.add(up ? "up_ns" : "down_ns", (double)(bench::now_ns() - start) /
+                   (double)(rounds * n));
+        map.leave_reader();
+        return found == wanted;
+}
+
+template <typename Map>
+static void look_for_room(Map &map, uint64_t keys, bench::rng &r, bench::answer &answer)
+{
+        for (bool up : {true, false}) {
+                const size_t searches = 500000;
+                uint64_t start = bench::now_ns(), sum = 0;
+
+                for (size_t i = 0; i < searches; i++)
+                        sum += map.room(r.next() % keys, 1 + r.below(15), up);
+                bench::keep(sum);
+                answer.add(up ? "room_ns" : "room_rev_ns",
+                           (double)(bench::now_ns() - start) / (double)searches);
+        }
+}
+
 template <typename Map> static int measure(const options &o)
 {
         bench::rng r(1);
@@ -228,6 +297,10 @@ template <typename Map> static int measure(const options &o)
         if (!look_up(map, o.lookups, keys, r))
                 return 1;
         answer.add("lookup_ns", (double)(bench::now_ns() - start) / (double)o.lookups);
+        if (!walk(map, o.n, true, answer) || !walk(map, o.n, false, answer))
+                return 1;
+        if (o.room)
+                look_for_room(map, keys, r, answer);
         if (o.beside)
                 beside(map, ranges, keys, answer);
         return 0;
@@ -247,6 +320,10 @@ int main(int argc, char **argv)
                 return measure<maple<STOOK_MAPLE_RCU>>(o);
         if (!strcmp(map, "maple-external"))
                 return measure<maple<STOOK_MAPLE_EXTERNAL_LOCK>>(o);
+        o.room = o.gaps;
+        if (!strcmp(map, "maple-gaps"))
+                return measure<maple<STOOK_MAPLE_EXTERNAL_LOCK | STOOK_MAPLE_GAPS>>(o);
+        o.room = false;
         if (!strcmp(map, "std"))
                 return measure<ordered<std::map<uint64_t, value>>>(o);
         if (!strcmp(map, "btree"))

@@ -131,7 +131,10 @@ struct stook_cache_args {
  *           above STOOK_OBJECT_MAX, but with the hidden words of STOOK_RCU and STOOK_ACCOUNT
  *   E2BIG   size above STOOK_OBJECT_MAX
  *   ENOTSUP an unknown flag
- *   ENFILE  STOOK_CACHES_MAX caches exist; one made with STOOK_ACCOUNT counts twice
+ *   ENFILE  STOOK_CACHES_MAX caches exist; one made with STOOK_ACCOUNT counts twice. A cache
+ *           without constructor, with default args and flags or with STOOK_HWCACHE_ALIGN then
+ *           shares one of the same geometry that has none either, as if both had STOOK_MERGE, and
+ *           only fails where there is none. Nothing is shared under STOOK_HARDEN or STOOK_MERGE=0
  *   ENOMEM  no memory
  *   EDEADLK called in a callback of stook_cache_for_each(). All calls below that take the list
  *           of caches fail so there, and the call is reported.

@@ -41,11 +41,16 @@ STOOK_INLINE bool stook_is_alone(void)
                *(const volatile char *)&__libc_single_threaded;
 }
 
-/* Replaces *@word by @desired if it equals @expected. Acquire-release where other threads are. */
-STOOK_INLINE bool stook_word_cas(uint64_t *word, uint64_t expected, uint64_t desired)
+/*
+ * Replaces *@word by @desired if it equals @expected. Acquire-release where other threads are.
+ * @alone: stook_is_alone() said so, and this thread has called no code since that is not the
+ * library's.
+ */
+STOOK_INLINE bool stook_word_cas(uint64_t *word, uint64_t expected, uint64_t desired, bool alone)
 {
+        (void)alone;
 #if STOOK_ALONE_IS_CHEAPER
-        if (stook_is_alone()) {
+        if (alone) {
                 bool done;
 
                 __asm__ volatile("cmpxchg %[desired], %[word]"

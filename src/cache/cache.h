@@ -16,6 +16,8 @@
 
 /* A flag of ours: one of malloc's caches, which is never destroyed. */
 #define STOOK_CACHE_OF_MALLOC (UINT64_C(1) << 63)
+/* Where no index is left, others of the same geometry may share it (cache_create.c). */
+#define STOOK_CACHE_PLAIN     (UINT64_C(1) << 62)
 
 #include <stook/cache.h>
 #include "barn/barn.h"

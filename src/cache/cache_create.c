@@ -310,27 +310,77 @@ give:
 
 /* ---- merging ---- */
 
+/* Nothing but its geometry, which is made of size and alignment, tells it from others. */
+static bool is_plain(const struct plan *plan)
+{
+        return !plan->ctor && !plan->at_least && !plan->watch && !(plan->flags & FLAGS_ALONE) &&
+               !plan->rcu && plan->full_limit == STOOK_BARN_FULL &&
+               plan->empty_limit == STOOK_BARN_EMPTY;
+}
+
 static bool may_merge(const struct plan *plan)
 {
         bool asked = plan->flags & STOOK_MERGE;
 
         return (stook_cache_options.merge < 0 ? asked : stook_cache_options.merge) &&
-               !plan->ctor && !plan->at_least && !plan->watch &&
-               !(plan->flags & FLAGS_ALONE) && !plan->rcu &&
-               plan->full_limit == STOOK_BARN_FULL && plan->empty_limit == STOOK_BARN_EMPTY;
+               is_plain(plan);
 }
 
-/* A living cache of the same geometry that agreed to be shared. */
-static struct stook_cache *merge_target(const struct plan *plan)
+/* A living cache of the same geometry that has this flag. */
+static struct stook_cache *same_geometry(const struct plan *plan, uint64_t flag)
 {
         size_t stride = (plan->size + plan->align - 1) & ~(plan->align - 1);
         struct stook_cache *cache = NULL;
 
         while ((cache = stook_registry_next(cache)))
-                if ((cache->flags & STOOK_MERGE) && cache->slabs.stride == stride &&
+                if ((cache->flags & flag) && cache->slabs.stride == stride &&
                     cache->align % plan->align == 0)
                         return cache;
         return NULL;
+}
+
+/*
+ * No index is left. A plain cache then shares one, as if both had asked for it. Not where hardening
+ * is on, for there a cache keeps its objects apart from those of others; and not where STOOK_MERGE
+ * says that none is shared.
+ */
+static struct stook_cache *last_resort(const struct plan *plan)
+{
+        if (!(plan->flags & STOOK_CACHE_PLAIN) || !stook_cache_options.merge ||
+            stook_is_hardened(~0u))
+                return NULL;
+        return same_geometry(plan, STOOK_CACHE_PLAIN);
+}
+
+/* One more user of @cache. 0; -ENOMEM. */
+static int share(struct stook_cache *cache, const struct plan *plan)
+{
+        if (!stook_registry_add_alias(cache, plan->name))
+                return -ENOMEM;
+        cache->references++;
+        if (cache->object_size < plan->size)
+                __atomic_store_n(&cache->object_size, (uint32_t)plan->size, __ATOMIC_RELAXED);
+        return 0;
+}
+
+/* Registry mutex held. */
+static int share_or_make(const struct plan *plan, struct stook_cache **result)
+{
+        struct stook_cache *cache = NULL;
+        int error = 0;
+
+        if (plan->flags & STOOK_MERGE)
+                cache = same_geometry(plan, STOOK_MERGE);
+        if (!cache) {
+                error = make(0, plan, result);
+                if (error != -ENFILE)
+                        return error;
+                cache = last_resort(plan);
+        }
+        if (cache)
+                error = share(cache, plan);
+        *result = cache;
+        return error;
 }
 
 STOOK_API struct stook_cache *stook_cache_create(const char *name, size_t size,
@@ -375,24 +425,12 @@ STOOK_API struct stook_cache *stook_cache_create(const char *name, size_t size,
                 plan.flags |= STOOK_MERGE;
         else
                 plan.flags &= ~STOOK_MERGE;
+        if (is_plain(&plan))
+                plan.flags |= STOOK_CACHE_PLAIN;
 
         if (!stook_registry_lock(STOOK_REFUSED("stook_cache_create")))
                 return (errno = EDEADLK, NULL);
-        if (plan.flags & STOOK_MERGE)
-                cache = merge_target(&plan);
-        if (cache) {
-                if (stook_registry_add_alias(cache, name)) {
-                        cache->references++;
-                        if (cache->object_size < size)
-                                __atomic_store_n(&cache->object_size, (uint32_t)size,
-                                                 __ATOMIC_RELAXED);
-                } else {
-                        cache = NULL;
-                        error = -ENOMEM;
-                }
-        } else {
-                error = make(0, &plan, &cache);
-        }
+        error = share_or_make(&plan, &cache);
         stook_registry_unlock();
         if (error)
                 errno = -error;

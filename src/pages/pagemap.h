@@ -94,13 +94,25 @@ STOOK_INLINE uint64_t stook_pagemap_get(uintptr_t addr)
         return stook_pagemap_lookup_piece(addr);
 }
 
-/* Fetches the line of an address's entry, for a lookup soon. */
-STOOK_INLINE void stook_pagemap_prefetch(uintptr_t addr)
+/*
+ * For a loop of lookups: the first range as it is now, in variables of the caller. The range grows
+ * only, so an old copy just has more addresses looked up in the table of ranges.
+ */
+STOOK_INLINE struct stook_range stook_pagemap_range(void)
 {
-        uintptr_t off = addr - stook_range.base;
+        return (struct stook_range){ stook_range.base,
+                                     __atomic_load_n(&stook_range.bytes, __ATOMIC_RELAXED),
+                                     stook_range.entries };
+}
 
-        if (STOOK_LIKELY(off < __atomic_load_n(&stook_range.bytes, __ATOMIC_RELAXED)))
-                __builtin_prefetch(&stook_range.entries[off >> STOOK_MAP_SHIFT]);
+/* As stook_pagemap_get. */
+STOOK_INLINE uint64_t stook_pagemap_get_in(const struct stook_range *range, uintptr_t addr)
+{
+        uintptr_t off = addr - range->base;
+
+        if (STOOK_LIKELY(off < range->bytes))
+                return __atomic_load_n(&range->entries[off >> STOOK_MAP_SHIFT], __ATOMIC_RELAXED);
+        return stook_pagemap_lookup_piece(addr);
 }
 
 STOOK_INLINE unsigned stook_entry_cache(uint64_t entry)

@@ -127,20 +127,26 @@ static inline uint32_t stook_slabs_listed_kept(const struct stook_slabs *slabs)
         return reserved > slabs->min_partial ? reserved : slabs->min_partial;
 }
 
+/* stook_slabs_index, for loops: @magic is the cache's. */
+static inline uint32_t stook_index_by_magic(uint64_t magic, uint32_t offset, bool *interior)
+{
+        /*
+         * D. Lemire, O. Kaser, N. Kurz, "Faster remainder by direct computation", 2019: exact for
+         * 32-bit values.
+         */
+        unsigned __int128 product = (unsigned __int128)magic * offset;
+
+        *interior = magic * offset >= magic;
+        return (uint32_t)(product >> 64);
+}
+
 /*
  * Index of the object at @offset in its slab; *@interior says whether it is not an object's start.
  */
 static inline uint32_t stook_slabs_index(const struct stook_slabs *slabs, uint32_t offset,
                                          bool *interior)
 {
-        /*
-         * D. Lemire, O. Kaser, N. Kurz, "Faster remainder by direct computation", 2019: exact for
-         * 32-bit values.
-         */
-        unsigned __int128 product = (unsigned __int128)slabs->magic * offset;
-
-        *interior = (uint64_t)product > slabs->magic - 1;
-        return (uint32_t)(product >> 64);
+        return stook_index_by_magic(slabs->magic, offset, interior);
 }
 
 /* Order of the pointers a fill writes. */

@@ -193,10 +193,13 @@ static struct stook_slab *make_slab(struct stook_slabs *slabs, struct stook_span
         slab->kept_first = (uint8_t)slabs->kept_first;
         if (STOOK_UNLIKELY(span->bytes < slabs->slab_bytes))
                 objects = (uint16_t)(span->bytes / slabs->stride);
+        slab->objects = objects;
         /* Atomic: a late free of what was here before may look at it (slab_state.h S9). */
-        __atomic_store_n(&slab->objects, objects, __ATOMIC_RELAXED);
+        __atomic_store_n(&slab->key, stook_slab_key(slabs->cache_index, span->start,
+                                                    span->bytes < slabs->slab_bytes),
+                         __ATOMIC_RELAXED);
         slab->part_count = (uint8_t)((slab->objects + STOOK_PART_OBJECTS - 1) / STOOK_PART_OBJECTS);
-        __atomic_store_n(&slab->node, span->node, __ATOMIC_RELAXED);     /* atomic: as above */
+        __atomic_store_n(&slab->node, span->node, __ATOMIC_RELAXED);     /* likewise */
         if (!stook_slab_parts_new(slab, slabs->ctor != NULL)) {
                 stook_span_give(span);
                 return NULL;
@@ -204,8 +207,11 @@ static struct stook_slab *make_slab(struct stook_slabs *slabs, struct stook_span
         for (unsigned p = 0; p < slab->part_count; p++) {
                 struct stook_pair *part = &slab->parts[p];
 
-                /* Atomic: a thread that is late in popping this block may still read its link. */
-                __atomic_store_n(&part->hi, ~UINT64_C(0), __ATOMIC_RELAXED);
+                /*
+                 * Atomic: a thread that is late in popping this block may still read its link.
+                 * Release: what reads these bits sees the key.
+                 */
+                __atomic_store_n(&part->hi, ~UINT64_C(0), __ATOMIC_RELEASE);
                 /*
                  * S7: a thread that reads this life's generation sees that the last life's pagemap
                  * entry is gone.
@@ -213,8 +219,8 @@ static struct stook_slab *make_slab(struct stook_slabs *slabs, struct stook_span
                 __atomic_store_n(&part->lo, (((part->lo & ~STOOK_PART_FLAGS) +
                                               STOOK_PART_GENERATION) | STOOK_PART_CLAIM),
                                  __ATOMIC_RELEASE);
-                if (slab->made)
-                        slab->made[p] = 0;
+                if (slab->made_at)
+                        stook_slab_made(slab)[p] = 0;
         }
         stook_pagemap_set_slab(span, slabs->cache_index);               /* B1 */
         STOOK_PROBE3(slab_new, slabs->cache_index, span->start, span->bytes);

@@ -41,6 +41,7 @@ bool stook_slab_object_made(const struct stook_slabs *slabs, const void *object)
 {
         uint64_t entry = stook_pagemap_get((uintptr_t)object);
         const struct stook_slab *slab;
+        const uint64_t *made;
         uint32_t index;
         bool interior;
 
@@ -48,9 +49,10 @@ bool stook_slab_object_made(const struct stook_slabs *slabs, const void *object)
                 return false;
         slab = stook_slab_of(stook_entry_span(entry));
         index = stook_slabs_index(slabs, stook_entry_offset(entry, (uintptr_t)object), &interior);
-        if (interior || index >= slab->objects || !slab->made)
+        made = stook_slab_made(slab);
+        if (interior || index >= slab->objects || !made)
                 return false;
-        return __atomic_load_n(&slab->made[index / STOOK_PART_OBJECTS], __ATOMIC_RELAXED) >>
+        return __atomic_load_n(&made[index / STOOK_PART_OBJECTS], __ATOMIC_RELAXED) >>
                        index % STOOK_PART_OBJECTS & 1;
 }
 
@@ -123,8 +125,8 @@ static void name_made(struct visit *visit, struct stook_slab *slab)
         size_t stride = slab->slabs->stride;
         char *base = stook_slab_base(slab);
 
-        for (unsigned p = 0; slab->made && p < slab->part_count; p++) {
-                uint64_t made = __atomic_load_n(&slab->made[p], __ATOMIC_RELAXED);
+        for (unsigned p = 0; stook_slab_made(slab) && p < slab->part_count; p++) {
+                uint64_t made = __atomic_load_n(&stook_slab_made(slab)[p], __ATOMIC_RELAXED);
                 uint64_t free = stook_part_bits(slab, p);
                 char *part = base + p * STOOK_PART_OBJECTS * stride;
 

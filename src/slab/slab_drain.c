@@ -34,12 +34,14 @@
 #define FEW 8
 
 /*
- * Where an object lies, in one word: index in its slab << 48 | address of the span's descriptor. 0:
- * it is no object of the cache.
+ * Where an object lies, in one word: index in its slab << 48 | address of the span's descriptor.
+ * Odd: it is no object of the cache, and this place is equal to no other of the run.
  */
 typedef uint64_t place;
 #define PLACE_INDEX_SHIFT 48
 #define PLACE_BIT_MASK    ((uint64_t)(STOOK_PART_OBJECTS - 1) << PLACE_INDEX_SHIFT)
+#define NO_PLACE(i)       ((place)(2 * (i) + 1))
+_Static_assert(NO_PLACE(RUN) < _Alignof(struct stook_span), "no place has a descriptor's address");
 _Static_assert(STOOK_ENTRY_SPAN_MASK >> PLACE_INDEX_SHIFT == 0 &&
                STOOK_SLAB_OBJECTS_MAX <= 1 << (64 - PLACE_INDEX_SHIFT),
                "an index fits above a descriptor's address");
@@ -51,10 +53,12 @@ struct drain {
         unsigned claims;
         bool     near;                          /* slabs have their parts in their descriptors */
         bool     few;                           /* slabs have few objects */
+        /* Near, in a slab of full size: bits that stand for objects, of each part. */
+        uint64_t objects[STOOK_SPAN_PAIRS];
         union {
-                place place;                    /* by object */
+                place place;                    /* by object; one behind the last */
                 stook_part_key claim;           /* by claim, over places that are done with */
-        } at[RUN];
+        } at[RUN + 1];
 };
 
 /* ---- misuse ---- */
@@ -179,42 +183,51 @@ static STOOK_NOINLINE void put_any(struct drain *d, stook_part_key key, uint64_t
         }
 }
 
-STOOK_INLINE void put(struct drain *d, place place, uint64_t bits, const void *object)
-{
-        uintptr_t span = place & STOOK_ENTRY_SPAN_MASK;
-        unsigned p = (unsigned)(place >> PLACE_INDEX_SHIFT) / STOOK_PART_OBJECTS;
-
-        if (STOOK_UNLIKELY(!d->near ||
-                           !stook_part_free_some(stook_slab_of((struct stook_span *)span), p, bits,
-                                                 object, d->entry | span)))
-                put_any(d, span | p, bits, object);
-}
-
 /* ---- runs ---- */
 
-/* If no object of the cache begins at @object, that is reported. */
-STOOK_INLINE place look_up(struct drain *d, const void *object)
+/* What is looked up is no object of the cache: @entry is the pagemap's. */
+static STOOK_COLD void refuse_lookup(struct drain *d, const void *object, uint64_t entry)
 {
-        const struct stook_slabs *slabs = d->slabs;
-        uintptr_t addr = (uintptr_t)object;
-        uint64_t entry = stook_pagemap_get(addr) ^ d->entry;
-        struct stook_span *span = stook_entry_span(entry);
-        uint32_t index;
         bool interior;
 
-        if (STOOK_UNLIKELY(stook_entry_cache(entry) != 0)) {
-                refuse_stranger(slabs, object, entry ^ d->entry);
-                return 0;
+        if (stook_entry_cache(entry ^ d->entry)) {
+                refuse_stranger(d->slabs, object, entry);
+                return;
         }
-        index = stook_slabs_index(slabs, stook_entry_offset(entry, addr), &interior);
-        if (STOOK_UNLIKELY(interior || index >= slabs->objects)) {
-                refuse_interior(d, object, stook_slab_of(span), interior ? NULL : BEHIND);
-                return 0;
+        stook_slabs_index(d->slabs, stook_entry_offset(entry, (uintptr_t)object), &interior);
+        refuse_interior(d, object, stook_slab_of(stook_entry_span(entry)),
+                        interior ? NULL : BEHIND);
+}
+
+/* Pass one: where the objects of a run lie. */
+static STOOK_NOINLINE void look_up(struct drain *d, size_t n, void *const *objects)
+{
+        /* Copies stay in registers. */
+        const struct stook_range range = stook_pagemap_range();
+        const uint64_t ours = d->entry, magic = d->slabs->magic;
+        const uint32_t count = d->slabs->objects;
+        const bool few = d->few;
+
+        for (size_t i = 0; i < n; i++) {
+                uintptr_t addr = (uintptr_t)objects[i];
+                uint64_t entry = stook_pagemap_get_in(&range, addr) ^ ours;
+                struct stook_span *span = stook_entry_span(entry);
+                bool interior;
+                uint32_t index = stook_index_by_magic(magic, stook_entry_offset(entry, addr),
+                                                      &interior);
+
+                if (STOOK_UNLIKELY(stook_entry_cache(entry)) || STOOK_UNLIKELY(interior) ||
+                    STOOK_UNLIKELY(index >= count)) {
+                        refuse_lookup(d, objects[i], entry ^ ours);
+                        d->at[i].place = NO_PLACE(i);
+                        continue;
+                }
+                __builtin_prefetch(&stook_slab_of(span)->parts, 1);
+                if (few)
+                        __builtin_prefetch(span, 1);
+                d->at[i].place = (uint64_t)index << PLACE_INDEX_SHIFT | (uintptr_t)span;
         }
-        __builtin_prefetch(&stook_slab_of(span)->parts, 1);
-        if (d->few)
-                __builtin_prefetch(span, 1);
-        return (uint64_t)index << PLACE_INDEX_SHIFT | (uintptr_t)span;
+        d->at[n].place = NO_PLACE(n);
 }
 
 static STOOK_COLD void refuse_again(struct drain *d, place place, uint64_t bit)
@@ -229,35 +242,47 @@ STOOK_INLINE uint64_t bit_of(place place)
 }
 
 /* Objects of one part that follow each other: their @bits. Return: the first object behind them. */
-STOOK_INLINE size_t bundle(struct drain *d, size_t i, size_t n, uint64_t *bits)
+STOOK_INLINE size_t bundle(struct drain *d, struct stook_free_some *by, size_t i, uint64_t *bits)
 {
         place first = d->at[i].place, next;
 
         *bits = bit_of(first);
-        while (++i < n && !(((next = d->at[i].place) ^ first) & ~PLACE_BIT_MASK)) {
-                if (STOOK_UNLIKELY(*bits & bit_of(next)))
+        while (!(((next = d->at[++i].place) ^ first) & ~PLACE_BIT_MASK)) {
+                if (STOOK_UNLIKELY(*bits & bit_of(next))) {
                         refuse_again(d, next, bit_of(next));
+                        by->alone = stook_is_alone();   /* a report may call foreign code */
+                }
                 *bits |= bit_of(next);
         }
         return i;
 }
 
-static void drain_run(struct drain *d, size_t n, void *const *objects)
+/* Pass two. */
+static STOOK_NOINLINE void put(struct drain *d, size_t n, void *const *objects)
 {
-        for (size_t i = 0; i < n; i++)
-                d->at[i].place = look_up(d, objects[i]);
+        struct stook_free_some by = { d->entry, d->slabs->slab_bytes, stook_is_alone() };
+        const bool near = d->near;
+
         for (size_t i = 0, next; i < n; i = next) {
                 place place = d->at[i].place;
+                uintptr_t span = place & STOOK_ENTRY_SPAN_MASK;
+                unsigned p = (unsigned)(place >> PLACE_INDEX_SHIFT) / STOOK_PART_OBJECTS;
                 uint64_t bits;
 
-                next = bundle(d, i, n, &bits);
-                if (STOOK_LIKELY(place))
-                        put(d, place, bits, objects[i]);
+                next = bundle(d, &by, i, &bits);
+                if (STOOK_UNLIKELY(place & 1))
+                        continue;
+                if (STOOK_LIKELY(near &&
+                                 stook_part_free_some(&by, stook_slab_of((struct stook_span *)span),
+                                                      p, d->objects[p], bits, objects[i])))
+                        continue;
+                put_any(d, span | p, bits, objects[i]);
+                by.alone = stook_is_alone();            /* likewise */
         }
-        settle_claims(d);
 }
 
-void stook_slab_drain(struct stook_slabs *slabs, size_t n, void *const *objects)
+/* Not inline: its stack is free again when pages are given back. */
+static STOOK_NOINLINE void drain(struct stook_slabs *slabs, size_t n, void *const *objects)
 {
         struct drain d;
 
@@ -267,11 +292,21 @@ void stook_slab_drain(struct stook_slabs *slabs, size_t n, void *const *objects)
         d.entry = (uint64_t)slabs->cache_index << STOOK_ENTRY_CACHE_SHIFT;
         d.few = slabs->objects <= FEW;
         d.near = stook_slabs_parts_are_near(slabs);
+        for (unsigned p = 0; p < STOOK_SPAN_PAIRS; p++)
+                d.objects[p] = stook_objects_of_part(slabs->objects, slabs->kept_first, p);
+        for (size_t run; n; n -= run, objects += run) {
+                run = n < RUN ? n : RUN;
+                look_up(&d, run, objects);
+                put(&d, run, objects);
+                settle_claims(&d);
+        }
+}
+
+void stook_slab_drain(struct stook_slabs *slabs, size_t n, void *const *objects)
+{
         /* slab_partial.c P4. A free that finds a lock taken uses pending, so it need not wait. */
         stook_lock_forbid_waits();
-        for (; n > RUN; n -= RUN, objects += RUN)
-                drain_run(&d, RUN, objects);
-        drain_run(&d, n, objects);
+        drain(slabs, n, objects);
         stook_lock_allow_waits();
         stook_pages_purge_excess();
 }

@@ -154,7 +154,8 @@ static STOOK_NOINLINE void write_random(const struct fill *f, unsigned i, void *
 static STOOK_NOINLINE void construct(struct stook_slabs *slabs, struct stook_slab *slab, unsigned p,
                                      uint64_t bits, uintptr_t base)
 {
-        uint64_t made = __atomic_fetch_or(&slab->made[p], bits, __ATOMIC_RELAXED);       /* F3 */
+        uint64_t made = __atomic_fetch_or(&stook_slab_made(slab)[p], bits,
+                                          __ATOMIC_RELAXED);                    /* F3 */
         uintptr_t stride = slabs->stride;
         uint32_t held = stook_lock_pin();       /* the constructor may allocate, or jump */
 

@@ -135,7 +135,7 @@ STOOK_INLINE bool stook_slabs_parts_are_near(const struct stook_slabs *slabs)
         return slabs->objects <= STOOK_SPAN_PAIRS * STOOK_PART_OBJECTS && !slabs->ctor;
 }
 
-/* Sets @slab->parts and @slab->made by its part_count. False: no memory. */
+/* Sets @slab->parts and @slab->made_at by its part_count. False: no memory. */
 bool stook_slab_parts_new(struct stook_slab *slab, bool made);
 void stook_slab_parts_free(struct stook_slab *slab);
 

@@ -34,7 +34,7 @@ bool stook_slab_parts_new(struct stook_slab *slab, bool made)
         size_t bytes = sizeof(struct stook_pair) + (made ? sizeof(uint64_t) : 0);
         struct stook_link *link;
 
-        slab->made = NULL;
+        slab->made_at = 0;
         slab->parts = stook_slab_span(slab)->pair;
         if (slab->part_count <= STOOK_SPAN_PAIRS && !made)
                 return true;
@@ -44,13 +44,13 @@ bool stook_slab_parts_new(struct stook_slab *slab, bool made)
         else
                 slab->parts = stook_meta_bump(room * bytes, 0);
         if (made)
-                slab->made = (uint64_t *)(slab->parts + room);
+                slab->made_at = (uint8_t)room;
         return slab->parts != NULL;
 }
 
 void stook_slab_parts_free(struct stook_slab *slab)
 {
         if (slab->parts != stook_slab_span(slab)->pair)
-                stook_tagged_stack_push(&blocks[slab->made != NULL][size_of(slab->part_count)],
+                stook_tagged_stack_push(&blocks[slab->made_at != 0][size_of(slab->part_count)],
                                         (struct stook_link *)&slab->parts->hi);
 }

@@ -133,8 +133,9 @@ static void give_again(struct stook_slabs *slabs, struct gift *gift)
                         continue;
                 object += (p * STOOK_PART_OBJECTS + (unsigned)__builtin_ctzll(mask)) *
                           (size_t)slabs->stride;
-                if (slab->made)
-                        __atomic_fetch_and(&slab->made[p], ~mask, __ATOMIC_RELAXED);     /* G2 */
+                if (stook_slab_made(slab))
+                        __atomic_fetch_and(&stook_slab_made(slab)[p], ~mask,
+                                           __ATOMIC_RELAXED);                   /* G2 */
                 if (stook_part_free(slabs, slab, p, &mask, object) == STOOK_FREED_CLAIMED)
                         claims |= UINT64_C(1) << p;
         }

@@ -65,11 +65,14 @@
  *     leaves it mixed may compare and change the bits alone. At that instant the part is listed or
  *     claimed (S4), and so it stays. All other steps compare the bits, too, and fail. Nothing else
  *     is needed: the objects that are being freed keep the slab alive, and with it the generation.
- *     S7 then says less of a double free or a late free. Such a free may have read the bits, and
- *     looked at the pagemap, before its slab was released. It may find the same bits in a later
- *     life of the descriptor. There it frees an object that is out, as a double free does whose
- *     object was handed out again. The parts must lie in the descriptor for this: a free block of
- *     slab_parts.c keeps its stack link in the word of the bits.
+ *     In place of the second look at the pagemap (S7, step 4) it compares the descriptor's key,
+ *     which is written before the bits of a life and lies in the same cache line. In a released
+ *     slab all bits are set, so the free is refused, whatever the key's place serves by then.
+ *     S7 then says less of a double free or a late free. Such a free may have read the bits and the
+ *     key before its slab was released. It may find the same bits in a later life of the
+ *     descriptor. There it frees an object that is out, as a double free does whose object was
+ *     handed out again. The parts must lie in the descriptor for this: a free block of slab_parts.c
+ *     keeps its stack link in the word of the bits.
  * Concurrency: M1: every change of a part is acquire-release, except while the process has one
  *  thread (base/alone.h). So what the last user did to an object comes before its free, and all use
  *  of a slab's objects comes before the release of the slab.
@@ -107,13 +110,18 @@ struct stook_slab {
         struct stook_slabs *slabs;
         struct stook_pair *parts;       /* the span's own two, or a block of slab_parts.c */
         uint64_t pending;               /* atomic: bit p: the claim of part p is on pending */
-        uint64_t *made;                 /* NULL: no constructor. Bits of constructed objects */
+        /*
+         * Atomic: slab_birth.c writes it, before the bits (release). What frees by the bits alone
+         * reads it, after the bits (acquire): stook_slab_key.
+         */
+        uint64_t key;
         uint16_t objects;
         uint8_t  part_count;
         uint8_t  node;
         /* Lock: free objects when slab_purge.c gave back pages; 0: objects were taken since. */
         uint16_t given_free;
         uint8_t  kept_first;            /* 1: the first object is kept back, as if it were none */
+        uint8_t  made_at;               /* pairs before the bits of constructed objects; 0: none */
 };
 _Static_assert(sizeof(struct stook_slab) <= STOOK_SPAN_SLAB_BYTES,
                "a slab's descriptor lies in its span's");
@@ -127,6 +135,29 @@ STOOK_INLINE struct stook_span *stook_slab_span(const struct stook_slab *slab)
 {
         return stook_container_of((char (*)[STOOK_SPAN_SLAB_BYTES])(uintptr_t)slab,
                                   struct stook_span, slab);
+}
+
+/*
+ * The bits of constructed objects, a word for each part. They lie behind the parts. NULL: the cache
+ * has no constructor.
+ */
+STOOK_INLINE uint64_t *stook_slab_made(const struct stook_slab *slab)
+{
+        return slab->made_at ? (uint64_t *)(slab->parts + slab->made_at) : NULL;
+}
+
+/*
+ * Tells in one comparison whether an address lies in this slab, and the slab is of full size and of
+ * that cache:
+ *      address + (index of the cache << STOOK_ENTRY_CACHE_SHIFT) - key < bytes of a slab
+ * An address has no bit from 48 on, so a difference in the upper bits is never below a slab's size.
+ */
+#define STOOK_SLAB_KEY_SMALLER (UINT64_C(1) << (STOOK_ENTRY_CACHE_SHIFT - 1))
+
+STOOK_INLINE uint64_t stook_slab_key(unsigned cache_index, uintptr_t start, bool smaller)
+{
+        return ((uint64_t)cache_index << STOOK_ENTRY_CACHE_SHIFT) + start +
+               (smaller ? STOOK_SLAB_KEY_SMALLER : 0);
 }
 
 /* The slab at @e, which is an element of a node's list. */
@@ -146,16 +177,22 @@ STOOK_INLINE char *stook_slab_base(const struct stook_slab *slab)
         return (char *)stook_slab_span(slab)->start;
 }
 
+/* Bits of part @p, which the slab has, in a slab of @objects of which @kept_first are kept back. */
+STOOK_INLINE uint64_t stook_objects_of_part(uint32_t objects, uint32_t kept_first, unsigned p)
+{
+        uint32_t n = objects - p * STOOK_PART_OBJECTS;
+        uint64_t kept = kept_first & (uint64_t)!p;
+
+        return (n >= STOOK_PART_OBJECTS ? ~UINT64_C(0) : (UINT64_C(1) << n) - 1) & ~kept;
+}
+
 /*
  * The bits of part @p that stand for objects. The others are always set (S8), as is that of an
  * object that is kept back.
  */
 STOOK_INLINE uint64_t stook_part_objects(const struct stook_slab *slab, unsigned p)
 {
-        uint32_t n = slab->objects - p * STOOK_PART_OBJECTS;
-        uint64_t kept = slab->kept_first & (uint64_t)!p;
-
-        return (n >= STOOK_PART_OBJECTS ? ~UINT64_C(0) : (UINT64_C(1) << n) - 1) & ~kept;
+        return stook_objects_of_part(slab->objects, slab->kept_first, p);
 }
 
 /*
@@ -281,23 +318,34 @@ STOOK_INLINE enum stook_free_answer stook_part_free(const struct stook_slabs *sl
         return STOOK_LIKELY(new.lo == old.lo) ? STOOK_FREED : STOOK_FREED_CLAIMED;
 }
 
+/* What frees by the bits alone go by, many times in a row. */
+struct stook_free_some {
+        uint64_t entry;                 /* the cache's part of pagemap entries */
+        uint32_t slab_bytes;            /* of a slab of full size */
+        bool     alone;                 /* as for stook_word_cas */
+};
+
 /*
  * The same for the most frequent case (S9): some objects of the part are free, and @mask leaves
- * some out. @slab has its parts in its descriptor; @entry is the pagemap's, without the page
- * number. False: nothing changed, stook_part_free finds out why.
+ * some out. The pagemap entry of @object led to @slab before. @slab has its parts in its descriptor
+ * and is of full size. @objects: the bits of the part that stand for objects then. False: nothing
+ * changed, stook_part_free finds out why.
  */
-STOOK_INLINE bool stook_part_free_some(struct stook_slab *slab, unsigned p, uint64_t mask,
-                                       const void *object, uint64_t entry)
+STOOK_INLINE bool stook_part_free_some(const struct stook_free_some *by, struct stook_slab *slab,
+                                       unsigned p, uint64_t objects, uint64_t mask,
+                                       const void *object)
 {
         uint64_t *bits = &stook_slab_span(slab)->pair[p].hi;
-        uint64_t old = __atomic_load_n(bits, __ATOMIC_ACQUIRE), free = old;
-        int n = __atomic_load_n(&slab->objects, __ATOMIC_RELAXED) - (int)(p * STOOK_PART_OBJECTS);
+        uint64_t old = __atomic_load_n(bits, __ATOMIC_ACQUIRE);
 
-        if (n < STOOK_PART_OBJECTS)                     /* bits without an object do not count */
-                free = n > 0 ? old & ((UINT64_C(1) << n) - 1) : 0;
-        if (!free || (old & mask) || !~(old | mask) || !stook_slab_is_entry(object, entry))
+        if (STOOK_UNLIKELY(!(old & objects)) || STOOK_UNLIKELY(old & mask) ||
+            STOOK_UNLIKELY(!~(old | mask)))
                 return false;
-        return stook_word_cas(bits, old, old | mask);
+        if (STOOK_UNLIKELY((uintptr_t)object + by->entry -
+                                   __atomic_load_n(&slab->key, __ATOMIC_RELAXED) >=
+                           by->slab_bytes))
+                return false;
+        return stook_word_cas(bits, old, old | mask, by->alone);
 }
 
 /* ---- take ---- */

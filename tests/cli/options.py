@@ -72,8 +72,31 @@ class Options(unittest.TestCase):
             self.assertFalse(os.path.exists(option))
         self.refused("run", "--json", "/nonexistent/x.json", "true",
                      says="--json '/nonexistent/x.json': No such file")
+        self.refused("run", "--report-json", "/nonexistent/x.json", "true",
+                     says="--report-json '/nonexistent/x.json': No such file")
+        self.refused("run", "--report-json", "/", "true", says="--report-json '/': Is a directory")
+        self.refused("run", "--report-json", "x/" * 250 + "yz12345678901", "true",
+                     says="File name too long")
         for number in ("0", "-1", "x", "", "3x", "99999999999999999999"):
             self.refused("run", "--repeat", number, "true", says="--repeat takes a number")
+
+    def test_options_that_mean_nothing_alone(self):
+        self.refused("run", "--suppress", "main", "true", says="--suppress goes with --leaks only")
+        self.refused("run", "--fail-wait", "3", "true",
+                     says="--fail-wait goes with --fail-each only")
+        self.refused("info", "--count", "3", str(os.getpid()),
+                     says="--count goes with --every only")
+
+    def test_no_report_leaves_no_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            new, old = os.path.join(folder, "new"), os.path.join(folder, "old")
+            with open(old, "w") as f:
+                f.write("{}\n")
+            for path in (new, old):
+                self.assertEqual(stook("run", "--report-json", path, "true").returncode, 0)
+            self.assertEqual(os.listdir(folder), ["old"])
+            with open(old) as f:
+                self.assertEqual(f.read(), "{}\n")
 
     def test_options_of_the_program_are_its_own(self):
         for separator in ([], ["--"]):

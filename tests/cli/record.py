@@ -367,6 +367,23 @@ int main(void)
         self.assertEqual(stook("record", "-o", path, "--", "/nonexistent").returncode, 127)
         self.assertFalse(os.path.exists(path))
 
+    def test_an_old_trace_stays_if_nothing_runs(self):
+        path, script = os.path.join(self.folder, "old"), os.path.join(self.folder, "script")
+        self.assertEqual(stook("record", "-o", path, "--", "ls", self.folder).returncode, 0)
+        with open(path, "rb") as f:
+            before = f.read()
+        self.assertTrue(before)
+        with open(script, "w") as f:
+            f.write("#!/nonexistent/interpreter\n")
+        os.chmod(script, 0o755)
+        for program, status in (("/nonexistent", 127), ("", 127), (script, 127),
+                                (self.folder, 126)):
+            done = stook("record", "-o", path, "--", program)
+            self.assertEqual(done.returncode, status, program)
+            self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+            with open(path, "rb") as f:
+                self.assertEqual(f.read(), before, program)
+
 
 if __name__ == "__main__":
     main()

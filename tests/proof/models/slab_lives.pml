@@ -11,10 +11,11 @@
  * free began to look.
  * Shown: a compare-and-swap that succeeds changes the part of the slab that the object lies in,
  * while it lives.
- * NEAR=1: the cell lies in D, and serves it alone. There are three objects, one freer of each, and,
- * with WRONG=1, a wrong one. Where some objects are free and the freed one leaves some out, only
- * the bits are compared (S9). Shown: the same as long as no free is wrong; and of a wrong one, that
- * it changes the part of some slab that lives.
+ * NEAR=1: the cell lies in D, and serves it alone. So does the key, which tells where D's slab was
+ * born. There are three objects, one freer of each, and, with WRONG=1, a wrong one. Where some
+ * objects are free and the freed one leaves some out, the key is looked at, and only the bits are
+ * compared (S9). Shown: the same as long as no free is wrong; and of a wrong one, that it changes
+ * the part of some slab that lives.
  *
  * check: holds
  * check: holds -DNEAR=1
@@ -62,12 +63,13 @@ byte user[2] = NOTHING;                 /* ghost: the descriptor that a cell ser
 byte parts = A;                         /* of D: its cell */
 /* The pagemap, at the object's page: it is of D, of this cache. */
 bool entry = true;
+bool key = true;                        /* in D: its last slab was born at the object's page */
 byte done;
 bool empty_slab;
 
 proctype freer(byte mask) {
         byte cell, g, b;
-        bool r, ok;
+        bool r, ok, k;
 
 end_look:
         entry;                          /* looked up. Without an entry nothing would be freed */
@@ -75,9 +77,9 @@ end_look:
         if :: !entry -> goto gone :: else fi;
 #if NEAR
         b = bits[cell];
+        k = key;
         if
-        :: !entry -> goto gone
-        :: entry && !(b & mask) && (b | mask) != ALL && b ->
+        :: k && !(b & mask) && (b | mask) != ALL && b ->
                 d_step {
                         if
                         :: bits[cell] == b ->
@@ -157,7 +159,11 @@ release:        released[c] = true;
                 n++;
                 c = 0;
                 goto next_life
-birth:          bits[c] = ALL;
+birth:
+#if NEAR
+                if :: key = true :: key = false fi;
+#endif
+                bits[c] = ALL;
                 d_step {
                         released[c] = false;
 #if BREAK != 1
@@ -165,12 +171,14 @@ birth:          bits[c] = ALL;
 #endif
                 };
                 if
-                :: user[1 - c] != D -> atomic { user[c] = D; parts = c }; bits[c] = 0; entry = true
+                :: user[1 - c] != D && key -> atomic { user[c] = D; parts = c }; bits[c] = 0;
+                        entry = true
                 /* Elsewhere. */
-                :: user[1 - c] != D -> atomic { user[c] = D; parts = c }; bits[c] = 0;
 #if NEAR
-                :: atomic { user[c] = D; parts = c }; bits[c] = 2;      /* elsewhere, one is free */
+                :: !key -> atomic { user[c] = D; parts = c }; bits[c] = 0
+                :: !key -> atomic { user[c] = D; parts = c }; bits[c] = 2       /* one is free */
 #else
+                :: user[1 - c] != D -> atomic { user[c] = D; parts = c }; bits[c] = 0
                 :: user[1 - c] != E -> user[c] = E; bits[c] = 0
 #endif
                 fi;

@@ -26,7 +26,7 @@ static void add(uint64_t n)
 {
         uint64_t old = __atomic_load_n(&word, __ATOMIC_RELAXED);
 
-        while (!stook_word_cas(&word, old, old + n))
+        while (!stook_word_cas(&word, old, old + n, stook_is_alone()))
                 old = __atomic_load_n(&word, __ATOMIC_RELAXED);
 }
 
@@ -35,9 +35,9 @@ static void test_answers(void **unused)
         uint64_t w[3] = { 1, 2, 3 };
 
         (void)unused;
-        assert_true(stook_word_cas(&w[1], 2, UINT64_MAX));
-        assert_false(stook_word_cas(&w[1], 2, 7));
-        assert_false(stook_word_cas(&w[1], (uint32_t)UINT64_MAX, 7));
+        assert_true(stook_word_cas(&w[1], 2, UINT64_MAX, stook_is_alone()));
+        assert_false(stook_word_cas(&w[1], 2, 7, stook_is_alone()));
+        assert_false(stook_word_cas(&w[1], (uint32_t)UINT64_MAX, 7, stook_is_alone()));
         assert_true(w[0] == 1 && w[1] == UINT64_MAX && w[2] == 3);
 }
 

@@ -505,28 +505,6 @@ static void find_returns_the_oldest(void **state)
         assert_int_equal(stook_cache_destroy(c), 0);
 }
 
-static void many_caches(void **state)
-{
-        static struct stook_cache *caches[STOOK_CACHES_MAX];
-        unsigned n = 0;
-
-        (void)state;
-        errno = 0;
-        while (n < STOOK_CACHES_MAX && (caches[n] = stook_cache_create("many", 8 + n % 100, NULL)))
-                n++;
-        assert_in_range(n, 4096, STOOK_CACHES_MAX - 1);
-        assert_int_equal(errno, ENFILE);
-        for (unsigned i = 0; i < n; i += 97) {
-                void *object = stook_cache_alloc(caches[i]);
-
-                assert_non_null(object);
-                assert_ptr_equal(stook_object_cache(object), caches[i]);
-                stook_cache_free(caches[i], object);
-        }
-        for (unsigned i = 0; i < n; i++)
-                assert_int_equal(stook_cache_destroy(caches[i]), 0);
-}
-
 static void stats_check_their_arguments(void **state)
 {
         struct stook_cache *cache = stook_cache_create("stats", 64, NULL);
@@ -591,7 +569,6 @@ int main(void)
                 cmocka_unit_test(shrink_gives_slabs_back),
                 cmocka_unit_test(merging_is_on_request),
                 cmocka_unit_test(find_returns_the_oldest),
-                cmocka_unit_test(many_caches),
                 cmocka_unit_test(stats_check_their_arguments),
                 cmocka_unit_test(counts_are_exact),
         };

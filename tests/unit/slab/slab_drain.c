@@ -178,6 +178,45 @@ static void test_parts_in_turn(void **unused)
         fake_source_end(near);
 }
 
+/* Two that are none of the cache's, one behind the other, are each refused. */
+static void test_strangers_side_by_side(void **unused)
+{
+        void *o[2], *bad[4];
+        unsigned reports;
+
+        (void)unused;
+        stook_slab_fill(slabs, 0, 2, o, 0);
+        bad[0] = (char *)o[0] + 1;
+        bad[1] = (char *)o[0] + 2;
+        bad[2] = o[1];
+        bad[3] = fake_arena - 1;
+        drain(4, bad);
+        fake_report(&reports);
+        assert_int_equal(reports, 3);
+        assert_int_equal(stook_slabs_objects_out(slabs), 1);
+        drain(1, o);
+}
+
+/* A slab of which only the object that is kept back is at home is full: a free must list it. */
+static void test_full_with_one_kept_back(void **unused)
+{
+        struct stook_slabs *near = fake_source(5, 2000, 8, false, NULL, NULL);
+        void *o[128];
+        size_t n;
+
+        (void)unused;
+        near->kept_first = 1;
+        n = near->objects - (size_t)1;
+        assert_in_range(n, 2, 63);
+        assert_int_equal(stook_slab_fill(near, 0, n, o, 0), n);
+        assert_int_equal(near->node[0].partial, 0);
+        stook_slab_drain(near, 1, o);
+        assert_int_equal(near->node[0].partial, 1);
+        assert_int_equal(stook_slabs_validate(near), 0);
+        stook_slab_drain(near, n - 1, o + 1);
+        fake_source_end(near);
+}
+
 /*
  * The second free of an object comes when the group with the first is in its slab already: objects
  * of many slabs lie in between.
@@ -406,6 +445,8 @@ int main(void)
                 TEST(test_double_free_in_one_array),
                 TEST(test_no_false_alarm),
                 TEST(test_parts_in_turn),
+                TEST(test_strangers_side_by_side),
+                TEST(test_full_with_one_kept_back),
                 TEST(test_double_free_far_apart),
                 TEST(test_slab_is_gone),
                 TEST(test_twice_in_two_groups),

@@ -224,39 +224,49 @@ static void test_free_answers(void **unused)
 static void test_free_some(void **unused)
 {
         static const uint64_t flags[] = { CLAIM, LISTED, LISTED | CLAIM };
+        struct stook_free_some by = { (uint64_t)slabs->cache_index << STOOK_ENTRY_CACHE_SHIFT,
+                                      slabs->slab_bytes, stook_is_alone() };
+        struct stook_free_some foreign = by;
         struct stook_slab *slab;
         struct stook_pair before;
-        uint64_t entry, mask = 1;
+        uint64_t mask = 1, all = 0xffff;
 
         (void)unused;
         fill(16);
         slab = slab_of(objects[0]);
-        entry = stook_pagemap_get((uintptr_t)objects[0]) & ~STOOK_ENTRY_PAGE_MASK;
+        foreign.entry += UINT64_C(1) << STOOK_ENTRY_CACHE_SHIFT;
         before = slab->parts[0];
-        assert_false(stook_part_free_some(slab, 0, 6, objects[1], entry));      /* it was full */
+        assert_false(stook_part_free_some(&by, slab, 0, all, 6, objects[1]));   /* it was full */
         assert_memory_equal(&before, &slab->parts[0], sizeof(before));
         assert_int_equal(stook_part_free(slabs, slab, 0, &mask, objects[0]), STOOK_FREED_CLAIMED);
         for (unsigned i = 0; i < 3; i++) {
+                mask = UINT64_C(6) << 2 * i;
                 set_flags(slab, 0, flags[i]);
                 before = slab->parts[0];
-                assert_true(stook_part_free_some(slab, 0, UINT64_C(6) << 2 * i, objects[1], entry));
+                assert_true(stook_part_free_some(&by, slab, 0, all, mask, objects[1]));
                 assert_int_equal(slab->parts[0].lo, before.lo);
-                assert_int_equal(slab->parts[0].hi, before.hi | UINT64_C(6) << 2 * i);
+                assert_int_equal(slab->parts[0].hi, before.hi | mask);
         }
         before = slab->parts[0];
         assert_int_equal(before.hi, 0x7f | ~UINT64_C(0xffff));
-        assert_false(stook_part_free_some(slab, 0, 0x8040, objects[6], entry)); /* twice */
-        assert_false(stook_part_free_some(slab, 0, 0xff80, objects[7], entry)); /* all free then */
-        assert_false(stook_part_free_some(slab, 0, 0x80, objects[7], entry ^ 128));     /* gone */
-        assert_false(stook_part_free_some(slab, 0, 0x80, fake_arena - 1, entry));
+        assert_false(stook_part_free_some(&by, slab, 0, all, 0x8040, objects[6]));      /* twice */
+        assert_false(stook_part_free_some(&by, slab, 0, all, 0xff80, objects[7]));      /* all */
+        assert_false(stook_part_free_some(&by, slab, 0, all & ~0x7f, 0x80, objects[7]));
+        assert_false(stook_part_free_some(&foreign, slab, 0, all, 0x80, objects[7]));
+        assert_false(stook_part_free_some(&by, slab, 0, all, 0x80, stook_slab_base(slab) - 1));
+        assert_false(stook_part_free_some(&by, slab, 0, all, 0x80,
+                                          stook_slab_base(slab) + slabs->slab_bytes));
+        slab->key += STOOK_SLAB_KEY_SMALLER;
+        assert_false(stook_part_free_some(&by, slab, 0, all, 0x80, objects[7]));
+        slab->key -= STOOK_SLAB_KEY_SMALLER;
         assert_memory_equal(&before, &slab->parts[0], sizeof(before));
-        assert_false(stook_part_free_some(slab, 1, 0x80, objects[7], entry));   /* no such part */
+        assert_true(stook_part_free_some(&by, slab, 0, all, 0x80, objects[7]));
         set_flags(slab, 0, CLAIM);
         stook_lock_forbid_waits();
         stook_slab_settle_parts(slabs, &slabs->node[0], slab, 1, false);
         stook_lock_allow_waits();
-        expect(slab, 0, 0x7f, LISTED);
-        drain(7, 9);
+        expect(slab, 0, 0xff, LISTED);
+        drain(8, 8);
 }
 
 /* The generation outlives a slab, in descriptors and in blocks. */

@@ -41,6 +41,12 @@ trait Map: Default + Send + Sync {
     fn store(&mut self, r: &Range, entry: usize);
     fn erase(&mut self, r: &Range);
     fn lookup(&self, key: u64) -> Option<usize>;
+    /// The sum of all ends and entries, upwards or downwards.
+    fn sum(&self, up: bool) -> u64;
+}
+
+fn add(sum: u64, last: u64, entry: usize) -> u64 {
+    sum.wrapping_add(last).wrapping_add(entry as u64)
 }
 
 impl Map for BTreeMap<u64, (u64, usize)> {
@@ -54,6 +60,13 @@ impl Map for BTreeMap<u64, (u64, usize)> {
         let (_, &(last, entry)) = self.range(..=key).next_back()?;
         (key <= last).then_some(entry)
     }
+    fn sum(&self, up: bool) -> u64 {
+        if up {
+            self.values().fold(0, |sum, &(last, entry)| add(sum, last, entry))
+        } else {
+            self.values().rev().fold(0, |sum, &(last, entry)| add(sum, last, entry))
+        }
+    }
 }
 
 impl Map for RangeMap<u64, usize> {
@@ -65,6 +78,13 @@ impl Map for RangeMap<u64, usize> {
     }
     fn lookup(&self, key: u64) -> Option<usize> {
         self.get(&key).copied()
+    }
+    fn sum(&self, up: bool) -> u64 {
+        if up {
+            self.iter().fold(0, |sum, (range, &entry)| add(sum, range.end, entry))
+        } else {
+            self.iter().rev().fold(0, |sum, (range, &entry)| add(sum, range.end, entry))
+        }
     }
 }
 
@@ -88,6 +108,18 @@ fn number(key: &str, otherwise: usize) -> usize {
 
 fn ns_each(start: Instant, n: usize) -> f64 {
     start.elapsed().as_nanos() as f64 / n as f64
+}
+
+/// A step of a walk over the whole map, in ns. The first walk warms up.
+fn walk_ns<M: Map>(map: &M, n: usize, up: bool) -> f64 {
+    let wanted = std::hint::black_box(map.sum(!up));
+    let rounds = if n < 1_000_000 { 1_000_000 / n } else { 1 };
+    assert_eq!(map.sum(up), wanted);
+    let start = Instant::now();
+    for _ in 0..rounds {
+        assert_eq!(std::hint::black_box(map).sum(up), wanted);
+    }
+    ns_each(start, rounds * n)
 }
 
 fn beside<M: Map>(map: M, ranges: &[Range], keys: u64) -> (f64, f64) {
@@ -163,11 +195,12 @@ fn measure<M: Map>() {
     }
     let lookup_ns = ns_each(start, lookups.max(1));
     assert!(found >= lookups / 4);
+    let (up_ns, down_ns) = (walk_ns(&map, n, true), walk_ns(&map, n, false));
     let (reads, writes) =
         if number("beside", 1) != 0 { beside(map, &ranges, keys) } else { (0.0, 0.0) };
     println!(
         "{{\"store_ns\": {store_ns}, \"bytes\": {bytes}, \"replace_ns\": {replace_ns}, \
-         \"lookup_ns\": {lookup_ns}, \
+         \"lookup_ns\": {lookup_ns}, \"up_ns\": {up_ns}, \"down_ns\": {down_ns}, \
          \"beside_per_us\": {reads}, \"beside_writes_per_us\": {writes}}}"
     );
 }

@@ -1,0 +1,100 @@
+/*
+ * Proves that there is no end of plain caches: beyond the last index one shares a cache of the same
+ * geometry, its objects are whole, and the others still fail. Nothing is shared where that was not
+ * wanted.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+#include <stook/stook.h>
+
+#include "cache/cache.h"
+#include "harden/harden.h"
+
+#define MANY 100000
+
+static size_t many_size(unsigned n)
+{
+        return 8 + n % 100;
+}
+
+/* More than there are indices. The last ones share those of the first; each has its objects. */
+static void many_caches(void **state)
+{
+        static struct stook_cache *caches[MANY];
+        static void *objects[MANY];
+        struct stook_cache_args of_its_own = { .args_size = sizeof(of_its_own),
+                                               .flags = STOOK_NO_SHEAVES };
+        unsigned shared = 0;
+
+        (void)state;
+        for (unsigned i = 0; i < MANY; i++) {
+                caches[i] = stook_cache_create("many", many_size(i), NULL);
+                assert_non_null(caches[i]);
+                if (i % 97 == 0 && stook_cache_object_size(caches[i]) != many_size(i))
+                        shared++;       /* larger: another user's size */
+        }
+        assert_true(shared);
+        errno = 0;
+        assert_null(stook_cache_create("alone", 64, &of_its_own));
+        assert_int_equal(errno, ENFILE);
+        errno = 0;
+        assert_null(stook_cache_create("no such geometry", STOOK_OBJECT_MAX, NULL));
+        assert_int_equal(errno, ENFILE);
+        for (unsigned i = 0; i < MANY; i += 97) {
+                objects[i] = stook_cache_alloc(caches[i]);
+                assert_non_null(objects[i]);
+                memset(objects[i], (int)i, many_size(i));
+                assert_ptr_equal(stook_object_cache(objects[i]), caches[i]);
+        }
+        for (unsigned i = 0; i < MANY; i += 97) {
+                assert_int_equal(*(unsigned char *)objects[i], i & 0xff);
+                assert_int_equal(((unsigned char *)objects[i])[many_size(i) - 1], i & 0xff);
+                stook_cache_free(caches[i], objects[i]);
+        }
+        for (unsigned i = 0; i < MANY; i++)
+                assert_int_equal(stook_cache_destroy(caches[i]), 0);
+        assert_null(stook_cache_find("many"));
+        caches[0] = stook_cache_create("alone", 64, &of_its_own);
+        assert_non_null(caches[0]);
+        assert_int_equal(stook_cache_destroy(caches[0]), 0);
+}
+
+/* A program that asked for no sharing, or for hardening, gets none. */
+static void no_caches_are_shared_where_none_may_be(void **state)
+{
+        static struct stook_cache *caches[STOOK_CACHES_MAX];
+        int merge = stook_cache_options.merge;
+        uint32_t hardened = stook_hardened;
+        unsigned n = 0;
+
+        (void)state;
+        while (n < STOOK_CACHES_MAX && (caches[n] = stook_cache_create("many", 64, NULL)) &&
+               (!n || caches[n] != caches[0]))
+                n++;
+        assert_in_range(n, 4096, STOOK_CACHES_MAX - 1);
+        assert_ptr_equal(caches[n], caches[0]);
+        stook_cache_options.merge = 0;
+        errno = 0;
+        assert_null(stook_cache_create("many", 64, NULL));
+        assert_int_equal(errno, ENFILE);
+        stook_cache_options.merge = merge;
+        stook_hardened = STOOK_HARDEN_ZERO_FREE;
+        assert_null(stook_cache_create("many", 64, NULL));
+        stook_hardened = hardened;
+        for (unsigned i = 0; i <= n; i++)
+                assert_int_equal(stook_cache_destroy(caches[i]), 0);
+}
+
+int main(void)
+{
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(many_caches),
+                cmocka_unit_test(no_caches_are_shared_where_none_may_be),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
