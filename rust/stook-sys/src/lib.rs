@@ -1,0 +1,354 @@
+//! The C interface of Stook, declared by hand. The meaning of each call, its errors, and what may
+//! run at the same time is in the C headers (`<stook/cache.h>` and so on) and their manual pages.
+//! The crate `stook` has what is safe.
+//!
+//! `tests/header.rs` compares each declaration with the headers.
+//!
+//! The library is found by pkg-config, or in the folder that `STOOK_LIB_DIR` names.
+//! `STOOK_LIB_STATIC=1` links `libstook.a`.
+#![no_std]
+#![allow(non_camel_case_types)]
+
+pub use core::ffi::c_void;
+
+/// C's `char`. (`core::ffi` has these types from Rust 1.64 on.)
+#[cfg(target_arch = "x86_64")]
+pub type c_char = i8;
+/// C's `char`.
+#[cfg(not(target_arch = "x86_64"))]
+pub type c_char = u8;
+/// C's `int`.
+pub type c_int = i32;
+/// C's `unsigned int`.
+pub type c_uint = u32;
+
+/// A type of C that is only pointed to.
+macro_rules! opaque {
+    ($($name:ident)*) => {
+        $(
+            #[doc = concat!("`struct ", stringify!($name), "`, only pointed to.")]
+            #[repr(C)]
+            pub struct $name {
+                _private: [u8; 0],
+                _not_send: core::marker::PhantomData<(*mut u8, core::marker::PhantomPinned)>,
+            }
+        )*
+    };
+}
+
+opaque! { stook_cache stook_sheaf stook_group }
+
+/* <stook/cache.h> */
+
+pub const STOOK_HWCACHE_ALIGN: u64 = 1 << 0;
+pub const STOOK_TYPESAFE_BY_RCU: u64 = 1 << 1;
+pub const STOOK_RCU: u64 = 1 << 2;
+pub const STOOK_ACCOUNT: u64 = 1 << 3;
+pub const STOOK_MERGE: u64 = 1 << 4;
+pub const STOOK_NO_SHEAVES: u64 = 1 << 5;
+pub const STOOK_RANDOM_ORDER: u64 = 1 << 6;
+
+pub const STOOK_ZERO: c_uint = 1;
+pub const STOOK_THISNODE: c_uint = 2;
+pub const STOOK_NOWAIT: c_uint = 4;
+pub const STOOK_NOLOCK: c_uint = 8;
+
+pub const STOOK_OBJECT_MAX: usize = 128 << 10;
+
+/// A constructor of objects.
+pub type stook_ctor = unsafe extern "C" fn(object: *mut c_void, ctor_data: *mut c_void);
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct stook_cache_args {
+    pub args_size: usize,
+    pub align: usize,
+    pub flags: u64,
+    pub ctor: Option<stook_ctor>,
+    pub ctor_data: *mut c_void,
+    pub sheaf_capacity: c_uint,
+    pub barn_full: c_uint,
+    pub barn_empty: c_uint,
+    pub rcu: *const stook_rcu,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct stook_tuning {
+    pub tuning_size: usize,
+    pub sheaf_capacity: c_int,
+    pub barn_full: c_int,
+    pub barn_empty: c_int,
+}
+
+extern "C" {
+    pub fn stook_cache_create(
+        name: *const c_char,
+        size: usize,
+        args: *const stook_cache_args,
+    ) -> *mut stook_cache;
+    pub fn stook_cache_destroy(cache: *mut stook_cache) -> c_int;
+    pub fn stook_cache_find(name: *const c_char) -> *mut stook_cache;
+    pub fn stook_cache_alloc(cache: *mut stook_cache) -> *mut c_void;
+    pub fn stook_cache_zalloc(cache: *mut stook_cache) -> *mut c_void;
+    pub fn stook_cache_alloc_flags(cache: *mut stook_cache, flags: c_uint) -> *mut c_void;
+    pub fn stook_cache_alloc_node(
+        cache: *mut stook_cache,
+        flags: c_uint,
+        node: c_int,
+    ) -> *mut c_void;
+    pub fn stook_cache_free(cache: *mut stook_cache, object: *mut c_void);
+    pub fn stook_cache_alloc_nolock(cache: *mut stook_cache) -> *mut c_void;
+    pub fn stook_cache_free_nolock(cache: *mut stook_cache, object: *mut c_void);
+    pub fn stook_cache_alloc_bulk(
+        cache: *mut stook_cache,
+        flags: c_uint,
+        n: usize,
+        objects: *mut *mut c_void,
+    ) -> c_int;
+    pub fn stook_cache_free_bulk(or_null: *mut stook_cache, n: usize, objects: *mut *mut c_void);
+    pub fn stook_cache_shrink(cache: *mut stook_cache) -> c_int;
+    pub fn stook_cache_tune(cache: *mut stook_cache, tuning: *const stook_tuning) -> c_int;
+    pub fn stook_cache_reserve(cache: *mut stook_cache, n: usize) -> c_int;
+    pub fn stook_cache_object_size(cache: *const stook_cache) -> usize;
+    pub fn stook_object_node(object: *const c_void) -> c_int;
+    pub fn stook_object_cache(object: *const c_void) -> *mut stook_cache;
+}
+
+/* <stook/sheaf.h> */
+
+extern "C" {
+    pub fn stook_sheaf_prefill(
+        cache: *mut stook_cache,
+        flags: c_uint,
+        n: usize,
+    ) -> *mut stook_sheaf;
+    pub fn stook_sheaf_refill(
+        cache: *mut stook_cache,
+        flags: c_uint,
+        sheaf: *mut *mut stook_sheaf,
+        n: usize,
+    ) -> c_int;
+    pub fn stook_sheaf_available(sheaf: *const stook_sheaf) -> usize;
+    pub fn stook_sheaf_alloc(cache: *mut stook_cache, sheaf: *mut stook_sheaf) -> *mut c_void;
+    pub fn stook_sheaf_return(cache: *mut stook_cache, sheaf: *mut stook_sheaf);
+}
+
+/* <stook/malloc.h> */
+
+extern "C" {
+    pub fn stook_malloc(size: usize) -> *mut c_void;
+    pub fn stook_calloc(n: usize, size: usize) -> *mut c_void;
+    pub fn stook_realloc(object: *mut c_void, size: usize) -> *mut c_void;
+    pub fn stook_reallocarray(object: *mut c_void, n: usize, size: usize) -> *mut c_void;
+    pub fn stook_aligned_alloc(align: usize, size: usize) -> *mut c_void;
+    pub fn stook_free(object: *mut c_void);
+    pub fn stook_free_sized(object: *mut c_void, size: usize);
+    pub fn stook_free_aligned_sized(object: *mut c_void, align: usize, size: usize);
+    pub fn stook_usable_size(object: *const c_void) -> usize;
+    pub fn stook_owns(object: *const c_void) -> bool;
+    pub fn stook_malloc_nolock(size: usize) -> *mut c_void;
+    pub fn stook_free_nolock(object: *mut c_void);
+}
+
+/* <stook/group.h> */
+
+pub const STOOK_GROUPS_MAX: c_uint = 65534;
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct stook_group_stats {
+    pub stats_size: usize,
+    pub name: [c_char; 64],
+    pub limit_bytes: u64,
+    pub usage_bytes: u64,
+    pub precharge_bytes: u64,
+    pub peak_bytes: u64,
+    pub limit_events: u64,
+    pub refusals: u64,
+}
+
+extern "C" {
+    pub fn stook_group_create(
+        name: *const c_char,
+        parent: *mut stook_group,
+        limit_bytes: u64,
+    ) -> *mut stook_group;
+    pub fn stook_group_enter(or_null: *mut stook_group) -> *mut stook_group;
+    pub fn stook_group_set_limit(group: *mut stook_group, bytes: u64) -> c_int;
+    pub fn stook_group_usage(group: *const stook_group) -> u64;
+    pub fn stook_group_get_stats(group: *const stook_group, stats: *mut stook_group_stats)
+        -> c_int;
+    pub fn stook_group_destroy(group: *mut stook_group);
+    pub fn stook_cache_alloc_group(
+        cache: *mut stook_cache,
+        flags: c_uint,
+        group: *mut stook_group,
+    ) -> *mut c_void;
+}
+
+/* <stook/rcu.h> */
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct stook_rcu_head {
+    pub reserved: [*mut c_void; 2],
+}
+
+/// What an RCU implementation calls after a grace period.
+pub type stook_rcu_done = unsafe extern "C" fn(head: *mut stook_rcu_head);
+/// `call` of an RCU implementation.
+pub type stook_rcu_call =
+    unsafe extern "C" fn(head: *mut stook_rcu_head, done: Option<stook_rcu_done>);
+/// The other functions of an RCU implementation.
+pub type stook_rcu_plain = unsafe extern "C" fn();
+/// `may_wait` of an RCU implementation.
+pub type stook_rcu_may_wait = unsafe extern "C" fn() -> c_int;
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct stook_rcu {
+    pub ops_size: usize,
+    pub call: Option<stook_rcu_call>,
+    pub barrier: Option<stook_rcu_plain>,
+    pub read_lock: Option<stook_rcu_plain>,
+    pub read_unlock: Option<stook_rcu_plain>,
+    pub quiescent: Option<stook_rcu_plain>,
+    pub may_wait: Option<stook_rcu_may_wait>,
+}
+
+extern "C" {
+    pub fn stook_rcu_use(rcu: *const stook_rcu) -> c_int;
+    pub fn stook_cache_free_rcu(cache: *mut stook_cache, object: *mut c_void) -> c_int;
+    pub fn stook_cache_free_rcu_nolock(cache: *mut stook_cache, object: *mut c_void) -> c_int;
+    pub fn stook_free_rcu(object: *mut c_void) -> c_int;
+    pub fn stook_free_rcu_nolock(object: *mut c_void) -> c_int;
+    pub fn stook_cache_rcu_barrier(cache: *mut stook_cache);
+    pub fn stook_rcu_barrier();
+    pub fn stook_rcu_limit(bytes: u64, milliseconds: c_uint) -> c_int;
+    pub fn stook_rcu_backlog() -> u64;
+}
+
+#[cfg(feature = "urcu")]
+extern "C" {
+    pub static stook_urcu_memb: stook_rcu;
+    pub static stook_urcu_mb: stook_rcu;
+    pub static stook_urcu_qsbr: stook_rcu;
+    pub static stook_urcu_bp: stook_rcu;
+}
+
+/* <stook/stats.h> */
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct stook_cache_stats {
+    pub stats_size: usize,
+    pub alloc_fastpath: u64,
+    pub alloc_slowpath: u64,
+    pub free_rcu_sheaf: u64,
+    pub free_rcu_sheaf_fail: u64,
+    pub free_fastpath: u64,
+    pub free_slowpath: u64,
+    pub free_add_partial: u64,
+    pub free_remove_partial: u64,
+    pub alloc_slab: u64,
+    pub free_slab: u64,
+    pub alloc_node_mismatch: u64,
+    pub order_fallback: u64,
+    pub cmpxchg_double_fail: u64,
+    pub sheaf_flush: u64,
+    pub sheaf_refill: u64,
+    pub sheaf_alloc: u64,
+    pub sheaf_free: u64,
+    pub barn_get: u64,
+    pub barn_get_fail: u64,
+    pub barn_put: u64,
+    pub barn_put_fail: u64,
+    pub sheaf_prefill_fast: u64,
+    pub sheaf_prefill_slow: u64,
+    pub sheaf_prefill_oversize: u64,
+    pub sheaf_return_fast: u64,
+    pub sheaf_return_slow: u64,
+    pub name: [c_char; 64],
+    pub object_size: u64,
+    pub stride: u64,
+    pub objects_per_slab: u64,
+    pub slab_bytes: u64,
+    pub sheaf_capacity: u64,
+    pub slabs: u64,
+    pub objects_live: u64,
+    pub objects_cached: u64,
+    pub sheaves: u64,
+    pub slabs_peak: u64,
+    pub objects_peak: u64,
+}
+
+extern "C" {
+    pub fn stook_cache_get_stats(cache: *const stook_cache, stats: *mut stook_cache_stats)
+        -> c_int;
+}
+
+/* <stook/control.h> */
+
+extern "C" {
+    pub fn stook_trim(keep_bytes: usize) -> usize;
+    pub fn stook_maintain() -> c_int;
+    pub fn stook_maintenance_thread(on: c_int) -> c_int;
+    pub fn stook_version() -> *const c_char;
+}
+
+/* <stook/maple.h> */
+
+pub const STOOK_MAPLE_GAPS: c_uint = 1;
+pub const STOOK_MAPLE_RCU: c_uint = 2;
+pub const STOOK_MAPLE_EXTERNAL_LOCK: c_uint = 4;
+
+/// Room for a tree on all machines. `stook_maple_init` makes one of it.
+#[repr(C, align(16))]
+pub struct stook_maple {
+    pub _rest: [u64; 32],
+}
+
+/// A cursor is made of zeros, but for these three fields.
+#[repr(C)]
+pub struct stook_maple_cursor {
+    pub tree: *mut stook_maple,
+    pub first: u64,
+    pub last: u64,
+    pub _rest: [u64; 21],
+}
+
+#[cfg(feature = "maple")]
+extern "C" {
+    pub fn stook_maple_init(tree: *mut stook_maple, flags: c_uint) -> c_int;
+    pub fn stook_maple_destroy(tree: *mut stook_maple);
+    pub fn stook_maple_lock(tree: *mut stook_maple);
+    pub fn stook_maple_unlock(tree: *mut stook_maple);
+    pub fn stook_maple_load(tree: *mut stook_maple, key: u64) -> *mut c_void;
+    pub fn stook_maple_store(
+        tree: *mut stook_maple,
+        first: u64,
+        last: u64,
+        entry: *mut c_void,
+    ) -> c_int;
+    pub fn stook_maple_insert(
+        tree: *mut stook_maple,
+        first: u64,
+        last: u64,
+        entry: *mut c_void,
+    ) -> c_int;
+    pub fn stook_maple_erase(tree: *mut stook_maple, key: u64) -> *mut c_void;
+    pub fn stook_maple_alloc(
+        tree: *mut stook_maple,
+        entry: *mut c_void,
+        size: u64,
+        min: u64,
+        max: u64,
+        start: *mut u64,
+    ) -> c_int;
+    pub fn stook_maple_empty(tree: *const stook_maple) -> bool;
+    pub fn stook_maple_cursor_find(cursor: *mut stook_maple_cursor, max: u64) -> *mut c_void;
+    pub fn stook_maple_cursor_find_rev(cursor: *mut stook_maple_cursor, min: u64) -> *mut c_void;
+    pub fn stook_maple_cursor_walk(cursor: *mut stook_maple_cursor) -> *mut c_void;
+    pub fn stook_maple_cursor_erase(cursor: *mut stook_maple_cursor) -> *mut c_void;
+}

@@ -1,0 +1,59 @@
+//! Object caches on per-CPU sheaves, allocations that cannot fail, accounting and range maps.
+//!
+//! ```
+//! # fn main() -> Result<(), stook::Error> {
+//! struct Session {
+//!     user: String,
+//! }
+//!
+//! let sessions = stook::Cache::<Session>::new("session")?;
+//! let one = sessions.alloc(Session { user: "ada".into() })?;
+//! assert_eq!(one.user, "ada");
+//! // The object ends with `one`, and its memory goes back to the cache.
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! - [`Cache`] and [`Object`]: objects of one type, each behind a guard.
+//! - [`Sheaf`] and [`Promise`]: memory that was got before, so that an allocation cannot fail.
+//! - [`Group`]: how much memory is used, for what, and a limit on it.
+//! - [`Stook`]: the program's global allocator.
+//! - [`RangeMap`] and [`RcuRangeMap`]: ranges of 64-bit keys to values.
+//!
+//! The crate needs `core` alone; without the feature `std` it only lacks `std::error::Error` for
+//! [`Error`]. Link-time needs are those of `stook-sys`.
+//!
+//! # Threads
+//!
+//! Calls of the library may be made by any threads at once, and what one thread allocated another
+//! may free. So a [`Cache`] and a [`Group`] are `Send` and `Sync`, and an [`Object`] is what its
+//! value is. A [`Sheaf`] has one holder at a time: it is `Send`, and not `Sync`.
+#![no_std]
+#![deny(unsafe_op_in_unsafe_fn)]
+#![warn(missing_docs)]
+
+#[cfg(feature = "std")]
+extern crate std;
+
+mod cache;
+mod error;
+mod global;
+mod group;
+#[cfg(feature = "maple")]
+mod range_map;
+#[cfg(feature = "maple")]
+mod rcu_map;
+mod sheaf;
+#[cfg(feature = "maple")]
+mod tree;
+
+pub use cache::{flags, Cache, Object, Settings};
+pub use error::Error;
+pub use global::Stook;
+pub use group::Group;
+#[cfg(feature = "maple")]
+pub use range_map::{RangeMap, Ranges};
+#[cfg(feature = "maple")]
+pub use rcu_map::{Rcu, RcuRangeMap, RcuRanges, Reader};
+pub use sheaf::{Promise, Sheaf};
+pub use stook_sys as sys;

@@ -1,0 +1,196 @@
+//! Proves that caches, sheaves and groups keep what their types promise: objects end with their
+//! guards, in any thread and after panics; a promise holds where there is no memory; a cache or a
+//! group that is refused says why.
+
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use stook::{flags, Cache, Error, Group, Object, Settings, Sheaf};
+
+#[global_allocator]
+static HEAP: stook::Stook = stook::Stook;
+
+/// Counts the drops of a test.
+struct Counted<'d>(&'d AtomicUsize, String);
+
+impl<'d> Counted<'d> {
+    fn new(drops: &'d AtomicUsize) -> Self {
+        Counted(drops, "a string with memory of its own".repeat(3))
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn assert_send<T: Send>() {}
+fn assert_sync<T: Sync>() {}
+
+#[test]
+fn guards_are_send_and_sync_as_their_values() {
+    assert_send::<Cache<std::rc::Rc<u8>>>();
+    assert_sync::<Cache<std::cell::Cell<u8>>>();
+    assert_send::<Object<'static, std::cell::Cell<u8>>>();
+    assert_sync::<Object<'static, String>>();
+    assert_send::<Sheaf<'static, String>>();
+    assert_send::<Group>();
+    assert_sync::<Group>();
+}
+
+#[test]
+fn the_global_allocator_is_stook() {
+    let text = String::from("on the heap");
+    let mut wide: Vec<Wide> = Vec::with_capacity(3);
+    // SAFETY: the call takes any pointer.
+    assert!(unsafe { stook::sys::stook_owns(text.as_ptr().cast()) });
+    for n in 0..100 {
+        wide.push(Wide([n; 64]));
+        assert_eq!(wide.as_ptr() as usize % 64, 0);
+    }
+    assert!(wide.iter().enumerate().all(|(n, w)| w.0[63] == n as u8));
+    assert!(vec![0u64; 5000].iter().all(|word| *word == 0));
+}
+
+#[repr(align(64))]
+#[derive(Clone)]
+struct Wide([u8; 64]);
+
+#[test]
+fn objects_end_with_their_guards() {
+    let drops = AtomicUsize::new(0);
+    let cache = Cache::new("counted").unwrap();
+    let one = cache.alloc(Counted::new(&drops)).unwrap();
+    let two = cache.alloc_with(|| Counted::new(&drops)).unwrap();
+
+    assert_eq!(cache.live().unwrap(), 2);
+    drop(one);
+    assert_eq!((drops.load(Ordering::Relaxed), cache.live().unwrap()), (1, 1));
+    let value = two.into_inner();
+    assert_eq!((drops.load(Ordering::Relaxed), cache.live().unwrap()), (1, 0));
+    assert!(value.1.starts_with("a string"));
+    drop(value);
+    assert_eq!(drops.load(Ordering::Relaxed), 2);
+}
+
+#[test]
+fn types_of_any_shape_have_caches() {
+    let nothing = Cache::<()>::new("nothing").unwrap();
+    let wide = Cache::<Wide>::new("wide").unwrap();
+    let guards: Vec<_> = (0..50).map(|n| wide.alloc(Wide([n; 64])).unwrap()).collect();
+
+    assert!(guards.iter().all(|guard| &**guard as *const Wide as usize % 64 == 0));
+    assert!(nothing.alloc(()).is_ok());
+    assert_eq!(Cache::<[u8; 200_000]>::new("huge").unwrap_err().errno(), 7);
+    assert_eq!(Cache::<u8>::new("").unwrap_err(), Error::INVALID);
+    assert_eq!(Cache::<u8>::new("a\0b").unwrap_err(), Error::INVALID);
+    assert_eq!(Cache::<u8>::new(&"n".repeat(64)).unwrap_err(), Error::INVALID);
+    assert_eq!(Error::NO_MEMORY.to_string(), "no memory, or a limit is met");
+}
+
+#[test]
+fn a_panic_on_the_way_loses_nothing() {
+    let cache = Cache::<String>::new("panics").unwrap();
+    let made = catch_unwind(AssertUnwindSafe(|| {
+        let _ = cache.alloc_with(|| std::panic::resume_unwind(Box::new("on purpose")));
+    }));
+
+    assert!(made.is_err());
+    assert_eq!(cache.live().unwrap(), 0);
+}
+
+#[test]
+fn objects_may_end_in_other_threads() {
+    let cache = Cache::<(usize, Vec<usize>)>::new("message").unwrap();
+
+    thread::scope(|scope| {
+        let (send, receive) = mpsc::channel();
+        for sender in 0..3 {
+            let (send, cache) = (send.clone(), &cache);
+            scope.spawn(move || {
+                for n in 0..2000 {
+                    send.send(cache.alloc((sender, vec![n; n % 20])).unwrap()).unwrap();
+                }
+            });
+        }
+        drop(send);
+        let mut seen = 0;
+        for message in receive {
+            assert!(message.0 < 3 && message.1.iter().all(|n| n % 20 == message.1.len()));
+            seen += 1;
+        }
+        assert_eq!(seen, 6000);
+    });
+    assert_eq!(cache.live().unwrap(), 0);
+}
+
+#[test]
+fn promises_hold_without_memory() {
+    let settings = Settings { flags: flags::ACCOUNT, ..Settings::default() };
+    let cache = Cache::<[u64; 100]>::with("promised", settings).unwrap();
+    let group = Group::new("empty", Some(0)).unwrap();
+    let mut sheaf = cache.prefill(3).unwrap();
+    let before = sheaf.available();
+
+    assert_eq!(cache.alloc_in(&group, [0; 100]).unwrap_err(), Error::NO_MEMORY);
+    assert!(before >= 3);
+    let objects = {
+        let [a, b, c] = sheaf.promises().unwrap();
+        assert_eq!(sheaf.available(), before - 3);
+        drop(c);
+        assert_eq!(sheaf.available(), before - 2);
+        group.enter(|| [a.fill([1; 100]), b.fill([2; 100])])
+    };
+    assert_eq!((objects[0][99], objects[1][0]), (1, 2));
+    assert_eq!(sheaf.available(), before - 2);
+    let mut others = Vec::new();
+    while let Ok(object) = sheaf.alloc([3; 100]) {
+        others.push(object);
+    }
+    assert_eq!(others.len(), before - 2);
+    assert!(sheaf.promise().is_none() && sheaf.promises::<0>().is_some());
+    sheaf.refill(5).unwrap();
+    assert!(sheaf.available() >= 5);
+    drop(sheaf);
+    assert_eq!(objects[0][0] + others[0][0], 4);
+    drop((objects, others));
+    assert_eq!(cache.live().unwrap(), 0);
+    assert_eq!(cache.prefill(70_000).unwrap_err(), Error::INVALID);
+}
+
+#[test]
+fn groups_are_charged_while_inside() {
+    let outer = Group::new("outer", None).unwrap();
+    let inner = outer.below("inner", Some(1 << 20)).unwrap();
+    let (one, two) = outer.enter(|| {
+        let one = vec![1u8; 3000];
+        let two = inner.enter(|| vec![2u8; 5000]);
+        (one, two)
+    });
+
+    assert!(inner.usage() >= 5000 && outer.usage() >= 8000);
+    let refused = inner.enter(|| Vec::<u8>::new().try_reserve(2 << 20).is_err());
+    assert!(refused && inner.stats().unwrap().refusals > 0);
+    let _ = catch_unwind(AssertUnwindSafe(|| {
+        inner.enter(|| std::panic::resume_unwind(Box::new("out of the group")))
+    }));
+    let before = outer.usage();
+    let outside = vec![3u8; 4000];
+    assert_eq!(outer.usage(), before);
+    drop((one, two, outside));
+    assert_eq!(inner.usage(), 0);
+}
+
+#[test]
+fn a_forgotten_object_keeps_its_memory() {
+    let cache = Cache::<u64>::new("kept").unwrap();
+    let object = cache.alloc(5).unwrap();
+    let at = &*object as *const u64;
+
+    std::mem::forget(object);
+    drop(cache);
+    // SAFETY: a cache in use is not destroyed, so the value is still there.
+    assert_eq!(unsafe { *at }, 5);
+}
