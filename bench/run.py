@@ -11,6 +11,7 @@ to read its tables, stook-bench(1) lists its options.
 
 import argparse
 import datetime
+import functools
 import json
 import os
 import pathlib
@@ -78,7 +79,8 @@ def measure_one(setting, name):
         say(f"  ({time.monotonic() - start:.0f} s)\n")
 
 
-def measure(setting, names, seconds):
+def measure(setting, names, seconds, keep):
+    """The table of each experiment; keep(results) after each."""
     results = {}
     shares = suites.QUICK if setting.few else suites.SHARES
     for n, (name, end) in enumerate(suites.ends(names, seconds, shares=shares)):
@@ -89,6 +91,7 @@ def measure(setting, names, seconds):
         setting.doing, setting.end = f"{n + 1} of {len(names)}, {name}", end
         if (table := measure_one(setting, name)) is not None:
             results[name] = table
+            keep(results)
     return results
 
 
@@ -220,8 +223,9 @@ def peers_of(asked):
             not (asked.build / "peers" / "lib" / f"{name}.so").exists()}
 
 
-def session(parser, asked):
-    """Measures what was asked for; the results as they go to the file."""
+def session(parser, asked, out):
+    """Measures what was asked for; the results as they go to the file @out. What is measured so far
+    is there after each experiment."""
     os.environ.pop("LD_PRELOAD", None)
     only_what_is_built(parser, asked)
     about = machine(asked.build)
@@ -240,12 +244,26 @@ def session(parser, asked):
                                   sys.stderr.isatty(), asked.quick)
     setting.left_out = left_out
     seconds = asked.seconds or (suites.QUICK_SECONDS if asked.quick else None)
-    results = measure(setting, asked.names, seconds)
+    all_results = functools.partial(as_written, asked, about, left_out)
+    results = measure(setting, asked.names, seconds,
+                      lambda so_far: write(parser, out, all_results(so_far)))
     about["load_after"] = os.getloadavg()[0]
+    return all_results(results)
+
+
+def as_written(asked, about, left_out, results):
+    """The results with what a reader of the file needs beside them."""
     return {"format": FORMAT, "machine": about, "pairs": asked.pairs, "quick": asked.quick,
-            "short": asked.short,
-            "command": command_of(asked), "left_out": left_out, "figures": figures.judge(results),
-            "published": published.judge(results), "results": results}
+            "short": asked.short, "command": command_of(asked), "left_out": left_out,
+            "figures": figures.judge(results), "published": published.judge(results),
+            "results": results}
+
+
+def write(parser, out, results):
+    try:
+        out.write_text(json.dumps(results, indent=1))
+    except OSError as why:
+        parser.error(f"{out}: {why.strerror}")
 
 
 def place_of_results(parser, asked):
@@ -271,7 +289,7 @@ def run_and_write(parser, asked):
     if old and not (asked.only or asked.suite):
         asked.names = [name for name in old["results"] if name in suites.ALL] or asked.names
     out = place_of_results(parser, asked)
-    results = session(parser, asked)
+    results = session(parser, asked, out)
     if results["figures"]:
         say("Figures (ratios of neighbouring runs; "
             "a figure passes when the worse end of its interval passes)")
@@ -282,10 +300,7 @@ def run_and_write(parser, asked):
         print_table(published.table_rows(results["published"]), len(published.HEAD))
         say()
     workloads.print_summary(results, say)
-    try:
-        out.write_text(json.dumps(results, indent=1))
-    except OSError as why:
-        parser.error(f"{out}: {why.strerror}")
+    write(parser, out, results)
     picture = out.with_suffix(".svg")
     why_not = plot.draw(results["results"], picture)
     say(f"\nresults: {out}" + (f" (no picture: {why_not})" if why_not else f", picture: {picture}"))

@@ -179,12 +179,19 @@ static void by_rcu(void **state)
         assert_int_equal(stook_cache_free_rcu(NULL, NULL), -EINVAL);
         assert_int_equal(stook_cache_free_rcu(cache, NULL), 0);
         assert_int_equal(stook_cache_free_rcu_nolock(cache, NULL), 0);
+        assert_int_equal(CALL(stook_cache_free_rcu_bulk, NULL, 1, &object), -EINVAL);
+        assert_int_equal(stook_cache_free_rcu_bulk(cache, 1, NULL), -EINVAL);
+        assert_int_equal(stook_cache_free_rcu_bulk(cache, 0, NULL), 0);
         assert_int_equal(CALL(stook_free_rcu, NULL), 0);
         assert_int_equal(CALL(stook_free_rcu_nolock, NULL), 0);
         CALL(stook_cache_rcu_barrier, NULL);
         CALL(stook_rcu_barrier);
         assert_int_equal(CALL(stook_rcu_limit, 0, 1000), 0);
         assert_int_equal(CALL(stook_rcu_backlog), 0);
+        CALL(stook_epoch_read_lock);
+        CALL(stook_epoch_read_unlock);
+        assert_int_equal(CALL(stook_epoch_synchronize), 0);
+        note("stook_rcu_epoch");                /* a table */
         stook_cache_free(cache, object);
         assert_int_equal(stook_cache_destroy(cache), 0);
 }

@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 import xml.etree.ElementTree
 
 sys.dont_write_bytecode = True
@@ -173,6 +174,26 @@ class Engine(unittest.TestCase):
                 engine.macro(command, plain)
         self.assertEqual(engine.macro(["echo", '{"a": 1}'], plain), {"a": 1})
 
+    def test_a_crowd_of_threads_is_found(self):
+        many = 1 + engine.REALTIME_THREADS_PER_CPU * os.cpu_count()
+        self.assertTrue(engine.is_crowded(["p", f"threads={many}"]))
+        for command in (["p"], ["p", f"threads={many - 1}"], ["p", "threads=x"],
+                        ["p", f"objects={many}"]):
+            self.assertFalse(engine.is_crowded(command))
+
+    def test_a_crowd_of_threads_has_no_realtime_priority(self):
+        crowd = ["sh", "-c", "cut -d' ' -f41 /proc/self/stat", f"threads={1 << 20}"]
+        try:
+            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+        except PermissionError:
+            self.skipTest("no right to a real-time priority")
+        try:
+            plain = contenders.Contender("glibc")
+            self.assertEqual(engine.run(crowd, plain).strip(), "0")
+            self.assertEqual(engine.run(crowd[:-1], plain).strip(), str(os.SCHED_FIFO))
+        finally:
+            os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+
     def test_time_is_shared_out(self):
         clock = itertools.count(0, 10)
         found = list(suites.ends(["rcu", "rcu", "rcu"], 90, lambda: next(clock)))
@@ -205,6 +226,13 @@ class Suites(unittest.TestCase):
         for wrong in ((["x"], []), ([], ["x"]), (["tables"], ["rcu"])):
             with self.assertRaises(ValueError):
                 suites.chosen(*wrong, False)
+
+    def test_each_experiment_is_kept(self):
+        setting, kept = experiments.Setting(None, None, 1, True, None, {}, lambda text: None), []
+        with unittest.mock.patch.object(run, "measure_one", lambda setting, name: {name: 1}), \
+                unittest.mock.patch.object(run, "say"):
+            run.measure(setting, ["rcu", "table12"], None, lambda so_far: kept.append([*so_far]))
+        self.assertEqual(kept, [["rcu"], ["rcu", "table12"]])
 
     def test_peers_have_recipes(self):
         for name in peer_build.PEERS:
