@@ -15,7 +15,8 @@
 /* False: the system has no huge pages, and refuses the advice. */
 static inline bool has_huge_pages(void)
 {
-        void *at = mmap(NULL, HUGE_TRIED, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        void *at = mmap(NULL, HUGE_TRIED, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                        -1, 0);
         bool has = at != MAP_FAILED && !madvise(at, HUGE_TRIED, MADV_HUGEPAGE);
 
         if (at != MAP_FAILED)
