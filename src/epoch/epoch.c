@@ -22,8 +22,6 @@
  *  If the system refuses membarrier later on, no grace period ends any more: reported once.
  */
 #include <errno.h>
-#include <pthread.h>
-#include <signal.h>
 
 #include "base/mutex.h"
 #include "base/thread.h"
@@ -181,27 +179,9 @@ static void *work(void *unused)
         return NULL;
 }
 
-static int create(void)
-{
-        pthread_attr_t attributes;
-        pthread_t thread;
-        sigset_t all, before;
-        int error = pthread_attr_init(&attributes);
-
-        if (error)
-                return error;
-        pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-        sigfillset(&all);
-        pthread_sigmask(SIG_SETMASK, &all, &before);
-        error = pthread_create(&thread, &attributes, work, NULL);
-        pthread_sigmask(SIG_SETMASK, &before, NULL);
-        pthread_attr_destroy(&attributes);
-        return error;
-}
-
 static STOOK_NOINLINE void start(void)
 {
-        if (!__atomic_exchange_n(&runs, 1, __ATOMIC_RELAXED) && create())
+        if (!__atomic_exchange_n(&runs, 1, __ATOMIC_RELAXED) && stook_os_own_thread(work, 0))
                 __atomic_store_n(&runs, 0, __ATOMIC_RELAXED);
 }
 

@@ -17,8 +17,6 @@
  * Failure: -EAGAIN, -ENOMEM: no thread could be created; nothing changed.
  */
 #include <errno.h>
-#include <pthread.h>
-#include <signal.h>
 
 #include "gate/gate.h"
 #include "life/maintain.h"
@@ -79,25 +77,6 @@ static void *run(void *unused)
         return unused;
 }
 
-static int create(void)
-{
-        pthread_attr_t attributes;
-        pthread_t thread;
-        sigset_t all, before;
-        int error = pthread_attr_init(&attributes);
-
-        if (error)
-                return -error;
-        pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-        pthread_attr_setstacksize(&attributes, STACK_BYTES);
-        sigfillset(&all);
-        pthread_sigmask(SIG_SETMASK, &all, &before);
-        error = pthread_create(&thread, &attributes, run, NULL);
-        pthread_sigmask(SIG_SETMASK, &before, NULL);
-        pthread_attr_destroy(&attributes);
-        return -error;
-}
-
 /* Starts it if this process has none. */
 static int start(void)
 {
@@ -109,7 +88,7 @@ static int start(void)
             !__atomic_compare_exchange_n(&stook_maintenance_process, &seen, self, false,
                                          __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
                 return 0;
-        error = create();
+        error = stook_os_own_thread(run, STACK_BYTES);
         if (error)
                 __atomic_store_n(&stook_maintenance_process, 0, __ATOMIC_RELEASE);
         return error;

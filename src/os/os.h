@@ -127,6 +127,13 @@ unsigned stook_os_task_node(unsigned here);
 int  stook_os_thread_end_key(void (*end)(void *value));
 bool stook_os_thread_end_arm(int key, void *value);
 
+/* ---- own_thread.c ---- */
+/*
+ * Starts a thread of the library's own: detached, all signals blocked. @stack_bytes: 0: as many as
+ * the program's threads have by default. 0, or the error of pthread_create(3), negative.
+ */
+int stook_os_own_thread(void *(*run)(void *unused), size_t stack_bytes);
+
 /* ---- rseq_register.c ---- */
 enum stook_rseq_owner { STOOK_RSEQ_NONE, STOOK_RSEQ_LIBC, STOOK_RSEQ_OWN };
 /* Finds out, once, what registers rseq areas in this process, and whether mm_cid is written. */

@@ -257,8 +257,8 @@ STOOK_INLINE size_t bundle(struct drain *d, struct stook_free_some *by, size_t i
         return i;
 }
 
-/* Pass two. */
-static STOOK_NOINLINE void put(struct drain *d, size_t n, void *const *objects)
+/* Pass two. Inline: a frame less. */
+STOOK_INLINE void put(struct drain *d, size_t n, void *const *objects)
 {
         struct stook_free_some by = { d->entry, d->slabs->slab_bytes, stook_is_alone() };
         const bool near = d->near;

@@ -4,9 +4,7 @@
  * memory that is purged whole comes back huge; small free parts of huge pages in use stay. What
  * the system makes of the advice is not looked at.
  */
-#include <sys/mman.h>
-#include <sys/wait.h>
-
+#include "huge_env.h"
 #include "pages_env.h"
 #include "pages/pages_node.h"
 
@@ -191,35 +189,6 @@ static void own_mappings_are_looked_at(void **state)
         span = take(40 * MIB, true);
         stook_span_give(span);
         assert_int_equal(found(STOOK_DENSITY_LARGE), STOOK_DENSE);
-}
-
-/* False: the system has no huge pages, and refuses the advice. */
-static bool has_huge_pages(void)
-{
-        void *at = mmap(NULL, 4 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        bool has = at != MAP_FAILED && !madvise(at, 4 * MIB, MADV_HUGEPAGE);
-
-        if (at != MAP_FAILED)
-                munmap(at, 4 * MIB);
-        return has && stook_os_page_bytes() == 4096;
-}
-
-/* Each in a process of its own: what was got before counts. */
-static int alone(const struct CMUnitTest *test)
-{
-        pid_t child;
-        int status;
-
-        fflush(NULL);
-        child = fork();
-        if (!child) {
-                int failed = 1;
-
-                if (stook_pages_start())
-                        failed = _cmocka_run_group_tests(test->name, test, 1, NULL, NULL);
-                exit(failed != 0);
-        }
-        return child < 0 || waitpid(child, &status, 0) != child || status;
 }
 
 int main(void)

@@ -2,9 +2,7 @@
  * Proves that guards and parted huge pages share one bound of mappings (pages/mappings.h): each
  * takes from what the other leaves, what is refused serves without, and all comes back.
  */
-#include <sys/mman.h>
-#include <sys/wait.h>
-
+#include "huge_env.h"
 #include "pages_env.h"
 #include "pages/mappings.h"
 #include "pages/pages_node.h"
@@ -128,35 +126,6 @@ static void guards_leave_less_to_huge_pages(void **state)
         stook_span_give(more);
         stook_span_give(used);
         assert_sound();
-}
-
-/* False: the system has no huge pages, and refuses the advice. */
-static bool has_huge_pages(void)
-{
-        void *at = mmap(NULL, 4 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        bool has = at != MAP_FAILED && !madvise(at, 4 * MIB, MADV_HUGEPAGE);
-
-        if (at != MAP_FAILED)
-                munmap(at, 4 * MIB);
-        return has && stook_os_page_bytes() == 4096;
-}
-
-/* Each in a process of its own: what was parted before counts. */
-static int alone(const struct CMUnitTest *test)
-{
-        pid_t child;
-        int status;
-
-        fflush(NULL);
-        child = fork();
-        if (!child) {
-                int failed = 1;
-
-                if (stook_pages_start())
-                        failed = _cmocka_run_group_tests(test->name, test, 1, NULL, NULL);
-                exit(failed != 0);
-        }
-        return child < 0 || waitpid(child, &status, 0) != child || status;
 }
 
 int main(void)
