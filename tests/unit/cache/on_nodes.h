@@ -17,6 +17,7 @@
 #include "base/inject.h"
 #include "cache/cache.h"
 #include "os/os.h"
+#include "pages/policy.h"
 #include "slot/slot_node.h"
 
 static bool locked;                     /* by the locked backend */
@@ -93,9 +94,10 @@ static inline void gone(struct stook_cache *cache)
         assert_int_equal(stook_cache_destroy(cache), 0);
 }
 
-/* Before all tests. False: no memory. */
+/* Before all tests. False: no memory. An hour: no test is so slow that sheaves become idle. */
 static inline bool start_on_nodes(void)
 {
+        stook_pages_set_decay_ms(3600 * 1000);
         locked = !strcmp(stook_slots_backend_name(), "locked");
         return stook_cache_create("warm", 64, NULL);
 }
