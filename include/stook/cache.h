@@ -136,8 +136,9 @@ struct stook_cache_args {
  *           shares one of the same geometry that has none either, as if both had STOOK_MERGE, and
  *           only fails where there is none. Nothing is shared under STOOK_HARDEN or STOOK_MERGE=0
  *   ENOMEM  no memory
- *   EDEADLK called in a callback of stook_cache_for_each(). All calls below that take the list
- *           of caches fail so there, and the call is reported.
+ *   EDEADLK called in a callback of stook_cache_for_each(), stook_cache_for_each_object() or
+ *           stook_cache_destroy_all(). All calls below that take the list of caches fail so
+ *           there, and the call is reported.
  * Threads: MT-safe, not signal-safe.
  */
 STOOK_PUBLIC struct stook_cache *stook_cache_create(const char *name, size_t size,
@@ -158,6 +159,51 @@ STOOK_PUBLIC struct stook_cache *stook_cache_create(const char *name, size_t siz
  * Threads: MT-safe, not signal-safe.
  */
 STOOK_PUBLIC int stook_cache_destroy(struct stook_cache *cache);
+
+/*
+ * stook_cache_for_each_object() - call a function for every object that is allocated
+ * @each: called once for each object that a caller owns, in no order. A value other than 0 ends
+ *        the walk.
+ * @data: passed on
+ *
+ * Objects in sheaves, barns and slabs are not shown: the call empties the slots and barns first,
+ * and the cache has no sheaves until it returns. It waits for objects that wait for readers, as
+ * stook_cache_rcu_barrier() does, so no reader may make it. Of a cache shared by STOOK_MERGE it
+ * shows the objects of all users.
+ * The callback may use, allocate and free objects of this cache and of others. An object that it
+ * frees is not shown afterwards. One that it allocates may be shown. It must return, and may not
+ * take the list of caches: see EDEADLK. Until the call returns no other thread may use this cache;
+ * otherwise objects that come or go meanwhile may be shown or not.
+ * Return: 0, or the value that ended the walk; or, before @each was called,
+ *   -EINVAL  cache or each NULL; one of malloc's size classes; or a cache that was destroyed
+ *   -EBUSY   prefilled sheaves are not returned; or slots or barns could not be emptied, see
+ *            stook_cache_destroy()
+ *   -EDEADLK see stook_cache_create()
+ * Threads: MT-safe but for the cache itself, not signal-safe.
+ */
+STOOK_PUBLIC int stook_cache_for_each_object(struct stook_cache *cache,
+                                             int (*each)(void *object, void *data), void *data);
+
+/*
+ * stook_cache_destroy_all() - free all objects of a cache, and end it
+ * @cache: NULL is fine. No other call may use the cache from here on, unless this call fails.
+ * @last_look: called for each object that is still allocated, right before it is freed; or NULL.
+ *             As the callback of stook_cache_for_each_object(), but it must not free the object
+ *             that it is shown.
+ * @data: passed on
+ *
+ * Each object is freed as by stook_cache_free(): debug modes check it, and groups get their bytes
+ * back.
+ * Return: 0; on failure the cache is kept and stays usable
+ *   -EINVAL  one of malloc's size classes; or a cache that was destroyed before, which is misuse
+ *   -EBUSY   nothing was freed: prefilled sheaves are not returned, slots or barns could not be
+ *            emptied (see stook_cache_destroy()), or the cache is shared by STOOK_MERGE. Or a
+ *            callback, or another thread, allocated objects meanwhile; the others are freed
+ *   -EDEADLK see stook_cache_create()
+ * Threads: MT-safe but for the cache itself, not signal-safe.
+ */
+STOOK_PUBLIC int stook_cache_destroy_all(struct stook_cache *cache,
+                                         void (*last_look)(void *object, void *data), void *data);
 
 /*
  * stook_cache_find() - a cache by its name

@@ -20,6 +20,8 @@ static void test_every_call_is_there(void **state)
 #define CALL(name) (void (*)(void))name
                 CALL(stook_cache_create),
                 CALL(stook_cache_destroy),
+                CALL(stook_cache_destroy_all),
+                CALL(stook_cache_for_each_object),
                 CALL(stook_cache_find),
                 CALL(stook_cache_alloc),
                 CALL(stook_cache_zalloc),
