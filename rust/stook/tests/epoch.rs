@@ -1,5 +1,5 @@
-//! Proves that what waits for readers of Stook's own RCU is dropped once, after them; that cells and
-//! maps are whole beside writers; that a held range is hidden from readers, and its holder's alone.
+//! Proves that what waits for readers of Stook's own RCU is dropped once, after them; that cells
+//! and maps are whole beside writers; that a held range is hidden from readers, and its holder's.
 #![cfg(feature = "maple")]
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
