@@ -137,8 +137,9 @@ struct stook_cache_args {
  * Return: the cache, or NULL with errno
  *   EINVAL  name NULL, empty or too long; size 0; align not a power of two or above the page
  *           size; args_size unknown; a destructor without a constructor; sheaf_capacity above
- *           65534; barn_full or barn_empty above 4096 and not UINT_MAX; rcu: ops_size unknown, or call or barrier missing; size not
- *           above STOOK_OBJECT_MAX, but with the hidden words of STOOK_RCU and STOOK_ACCOUNT
+ *           65534; barn_full or barn_empty above 4096 and not UINT_MAX; rcu: ops_size unknown, or
+ *           call or barrier missing; size not above STOOK_OBJECT_MAX, but with the hidden words of
+ *           STOOK_RCU and STOOK_ACCOUNT
  *   E2BIG   size above STOOK_OBJECT_MAX
  *   ENOTSUP an unknown flag; or a destructor with STOOK_TYPESAFE_BY_RCU
  *   ENFILE  STOOK_CACHES_MAX caches exist; one made with STOOK_ACCOUNT counts twice. A cache

@@ -135,7 +135,7 @@ void stook_slab_release(struct stook_link *first);
 
 /* ---- slab_destruct.c ---- */
 
-/* Of a cache with a destructor: runs it for the objects of all empty slabs that are not reserved. */
+/* Of a cache with a destructor: runs it for the objects of empty slabs that are not reserved. */
 void stook_slabs_destruct(struct stook_slabs *slabs);
 /* Held: no destructor has to run before the slab is released, if it is empty. */
 bool stook_slab_may_go(struct stook_slab *slab);
