@@ -36,10 +36,10 @@
 /* Arbitrary: a program's start and end do not reach it, ten rounds of a loop do. */
 #define SWINGS 8
 /*
- * The same for sheaves of fewer objects than FEW, and for gets of all short ones. A miss costs about 100 ns, but a growth up to
- * megabytes. Peak of bench/data/gcc, four at once, KiB: 18,128 with 256 here, 18,588 with 64,
- * 18,792 with 32, 19,284 with 16. 512 blocks of 8 to 64 KiB replaced at random, the first 40,000
- * times, ns: 189, 127, 112, 104.
+ * The same for sheaves of fewer objects than FEW, and for gets of all short ones. A miss costs
+ * about 100 ns, but a growth up to megabytes. Peak of bench/data/gcc, four at once, KiB: 18,128
+ * with 256 here, 18,588 with 64, 18,792 with 32, 19,284 with 16. 512 blocks of 8 to 64 KiB replaced
+ * at random, the first 40,000 times, ns: 189, 127, 112, 104.
  */
 #define SWINGS_FEW 64
 /*
@@ -208,8 +208,8 @@ void stook_barns_flushed(struct stook_barns *barns)
 }
 
 /*
- * True: that was the last swing of as many as make the cache grow: @enough where its sheaves are not
- * those of large objects.
+ * True: that was the last swing of as many as make the cache grow: @enough, but where its sheaves
+ * hold fewer objects than FEW.
  */
 static bool count_swing(struct stook_barns *barns, uint32_t enough)
 {
