@@ -27,10 +27,6 @@ void slab_turns_give(void *slabs, size_t n, void *const *objects)
         stook_slab_drain(slabs, n, objects);
 }
 
-uint64_t slab_turns_holder(void *slabs); uint64_t slab_turns_me(void);
-uint64_t slab_turns_holder(void *slabs) { return ((struct stook_slabs *)slabs)->node[0].lock.word & ~63ull; }
-uint64_t slab_turns_me(void) { return (uintptr_t)stook_self; }
-
 bool slab_turns_holds(const void *slabs)
 {
         const struct stook_slabs *all = slabs;

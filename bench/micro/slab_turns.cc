@@ -11,9 +11,10 @@
  * depend on the host's CPUs, nor on their load. Every instruction takes equally long, but for
  * `pause`: what a line costs that moves between caches is not in it.
  * Answer, for 1,000 objects taken and given back: fill_asked, fill_busy, fill_refused of fills,
- * which wait for the lock; give_...: of gives, which do not wait; again_...: of tries after a
- * push to pending or a drop of the lock; steps: instructions an object, with those spent waiting;
- * held: those with the lock held, so that steps / held CPUs keep it taken all the time; slow: time of the run in instructions of one CPU, for an object of one thread.
+ * which wait for the lock; give_...: of gives, which do not wait; again_...: of tries after a push
+ * to pending or a drop of the lock. For one object: steps, the instructions of all CPUs, less
+ * sleeps; held: those with the lock held, so steps / held CPUs keep it taken all the time; slow:
+ * time of the run, in instructions of one CPU, for an object of each thread.
  * Options: threads=2, objects=1000 of each thread's set, batch=32, size=64, rounds=4, of which
  * warm=1 are not counted, crossing=0 (1: a thread gives back what its neighbour took), turn=4.
  */
