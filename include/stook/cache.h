@@ -143,7 +143,7 @@ struct stook_cache_args {
         size_t   low;
         void   (*on_low)(struct stook_cache *cache, size_t left, void *data);
         /*
-         * Asks for objects of this cache, to be freed in the callback; NULL: nobody is asked. It is
+         * Asks for objects of this cache, to be freed in the callback; NULL: none. It is
          * called before an allocation fails that met the limit, or found no memory; @wanted is what
          * was missing, and the allocation is tried again. It is also called in stook_trim(), and by
          * maintenance under memory pressure; @wanted is SIZE_MAX then: all that can be spared; it

@@ -1,20 +1,20 @@
 /*
- * Purpose: how many objects of a cache callers may own at once, and whom the cache asks for some
- * back.
+ * Purpose: how many objects of a cache callers may own at once, and the calls by which it asks for
+ * some back.
  * Place: called by cache_watch.c and cache_prefill.c (limits), cache_slow.c and life (reclaim).
  *
  * A cache with a limit is watched (cache_watch.h): no hot path hands out its objects, so each is
- * counted by a compare-and-swap, and a cache without a limit pays nothing. What is counted are
- * objects that callers own, and all those in lent sheaves; not what sheaves, barns and slabs keep.
+ * counted by a compare-and-swap, and a cache without a limit pays nothing. Objects count that
+ * callers own, and all those in lent sheaves; not what sheaves, barns and slabs keep.
  *
  * Invariants:
- *  L1 `owned` is at most the limit that was in force when it last grew. It grows before an object is
- *     taken, and shrinks after it was given back.
+ *  L1 `owned` is at most the limit that was in force when it last grew. It grows before an object
+ *     is taken, and shrinks after it was given back.
  *  L2 at most one thread of a process is in a cache's reclaim callback. What it or others allocate
  *     meanwhile is refused without another call.
  * Concurrency: any thread, any instruction. M1: acquire-release of `reclaiming`, for what the
- *  callback keeps. A thread that vanishes (a fork's child, a jump) leaves its counts behind, and the
- *  process's id in `reclaiming`, which another process takes over.
+ *  callback keeps. A thread that vanishes (a fork's child, a jump) leaves its counts behind, and
+ *  the process's id in `reclaiming`, which another process takes over.
  */
 #ifndef STOOK_CACHE_LIMIT_H
 #define STOOK_CACHE_LIMIT_H

@@ -178,7 +178,7 @@ static void the_mark_is_told_at_each_crossing(void **state)
         assert_int_equal(told, 1);
         assert_int_equal(told_left, LOW);
         give(cache, LIMIT - LOW - 1, LIMIT);
-        objects[LIMIT] = stook_cache_alloc_nolock(cache);       /* such a call tells nobody */
+        objects[LIMIT] = stook_cache_alloc_nolock(cache);       /* such a call does not tell */
         assert_non_null(objects[LIMIT]);
         stook_cache_free(cache, objects[LIMIT]);
         assert_int_equal(told, 1);
