@@ -42,7 +42,7 @@ bool stook_reclaim(struct stook_cache *cache, size_t wanted, uint64_t how)
         seen = __atomic_load_n(&cache->limit.reclaiming, __ATOMIC_RELAXED);
         if (seen == self ||
             !__atomic_compare_exchange_n(&cache->limit.reclaiming, &seen, self, false,
-                                         __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))  /* L2, M1 */
+                                         __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))   /* L2, M1 */
                 return false;
         freed = ask(cache, wanted);
         __atomic_store_n(&cache->limit.reclaiming, 0, __ATOMIC_RELEASE);
