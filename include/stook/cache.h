@@ -84,7 +84,7 @@ struct stook_rcu;
 #define STOOK_NOLOCK   8u
 
 /* Largest object of a cache: 128 KiB, in bytes. <stook/malloc.h> serves larger sizes. */
-#define STOOK_OBJECT_MAX ((size_t)128 << 10)
+#define STOOK_OBJECT_MAX (sizeof(char[128 << 10]))      /* a size_t without a cast, for C++ */
 
 /* What stook_cache_create() may be told. Zero in a field means its default. */
 struct stook_cache_args {
