@@ -84,7 +84,7 @@ struct stook_rcu;
 #define STOOK_NOLOCK   8u
 
 /* Largest object of a cache: 128 KiB, in bytes. <stook/malloc.h> serves larger sizes. */
-#define STOOK_OBJECT_MAX ((size_t)128 << 10)
+#define STOOK_OBJECT_MAX (sizeof(char[128 << 10]))      /* a size_t without a cast, for C++ */
 
 /* What stook_cache_create() may be told. Zero in a field means its default. */
 struct stook_cache_args {
@@ -97,9 +97,9 @@ struct stook_cache_args {
         /*
          * The constructor. It runs when an object is first handed out of a slab, in the thread
          * that allocates, which may be in a signal handler. stook_cache_zalloc() and STOOK_ZERO
-         * fail with EINVAL in a cache that has one. There is no destructor: memory leaves the cache
-         * without a call. So a constructor must not acquire what has to be released again. Callers
-         * that rely on the constructor free an object in its constructed state.
+         * fail with EINVAL in a cache that has one. A constructor that acquires what has to be
+         * released again wants a destructor, below. Callers that rely on the constructor free an
+         * object in its constructed state.
          */
         void   (*ctor)(void *object, void *ctor_data);
         /* the constructor's second argument */
@@ -115,6 +115,16 @@ struct stook_cache_args {
         unsigned barn_full, barn_empty;
         /* for stook_cache_free_rcu(); lives as long as the process; NULL: the process's */
         const struct stook_rcu *rcu;
+        /*
+         * The destructor, only beside a constructor; NULL: none, memory leaves the cache without a
+         * call. It runs exactly once for each run of the constructor, when the object's slab goes
+         * back to the pages. That is in stook_cache_shrink(), stook_trim(), maintenance under
+         * memory pressure, and the destroy, in the thread that calls; never in a free. Between two
+         * of these the cache keeps its empty slabs. It is not for the end of the process. It
+         * may use the heap, but must return, and may not take the list of caches: see EDEADLK. Its
+         * second argument is ctor_data.
+         */
+        void   (*dtor)(void *object, void *ctor_data);
 };
 
 /*
@@ -126,11 +136,12 @@ struct stook_cache_args {
  * Ownership: the caller owns the cache until stook_cache_destroy().
  * Return: the cache, or NULL with errno
  *   EINVAL  name NULL, empty or too long; size 0; align not a power of two or above the page
- *           size; args_size unknown; sheaf_capacity above 65534; barn_full or barn_empty above
- *           4096 and not UINT_MAX; rcu: ops_size unknown, or call or barrier missing; size not
- *           above STOOK_OBJECT_MAX, but with the hidden words of STOOK_RCU and STOOK_ACCOUNT
+ *           size; args_size unknown; a destructor without a constructor; sheaf_capacity above
+ *           65534; barn_full or barn_empty above 4096 and not UINT_MAX; rcu: ops_size unknown, or
+ *           call or barrier missing; size not above STOOK_OBJECT_MAX, but with the hidden words of
+ *           STOOK_RCU and STOOK_ACCOUNT
  *   E2BIG   size above STOOK_OBJECT_MAX
- *   ENOTSUP an unknown flag
+ *   ENOTSUP an unknown flag; or a destructor with STOOK_TYPESAFE_BY_RCU
  *   ENFILE  STOOK_CACHES_MAX caches exist; one made with STOOK_ACCOUNT counts twice. A cache
  *           without constructor, with default args and flags or with STOOK_HWCACHE_ALIGN then
  *           shares one of the same geometry that has none either, as if both had STOOK_MERGE, and
