@@ -188,6 +188,13 @@ static STOOK_NOINLINE void begin_in_crowd(void)
         __atomic_thread_fence(__ATOMIC_SEQ_CST);                        /* M3 */
 }
 
+static STOOK_COLD void too_deep(void)
+{
+        stook_report_fault(STOOK_FAULT_RCU, NULL, NULL, NULL, 0,
+                           "more than 65,535 read sections inside one another");
+        stook_os_abort();
+}
+
 void stook_readers_begin(void)
 {
         struct reader *reader = mine();
@@ -200,6 +207,8 @@ void stook_readers_begin(void)
         word = __atomic_load_n(&reader->word, __ATOMIC_RELAXED);
         if (!word)
                 word = __atomic_load_n(&epoch, __ATOMIC_ACQUIRE);       /* M2 */
+        else if (STOOK_UNLIKELY((word & DEPTH) == DEPTH))
+                too_deep();
         __atomic_store_n(&reader->word, word + 1, __ATOMIC_RELEASE);    /* M1 */
         if (STOOK_UNLIKELY(fences))
                 __atomic_thread_fence(__ATOMIC_SEQ_CST);                /* M3 */
