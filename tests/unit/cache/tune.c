@@ -197,6 +197,36 @@ static void test_the_first_refills_are_small(void **state)
         gone(cache);
 }
 
+/* The first refill brings no more than a page, and the first of large slabs is no larger. */
+static void test_a_first_object_takes_a_page(void **state)
+{
+        static const struct { size_t size, brought; } cases[] = {
+                { 200, 8 }, { 512, 8 }, { 600, 4 }, { 1500, 2 }, { 3000, 1 },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < STOOK_ARRAY_SIZE(cases); i++) {
+                struct stook_cache *cache = stook_cache_create("page", cases[i].size, NULL);
+                void *object = stook_cache_alloc(cache), *more[100];
+                struct stook_span *span;
+
+                assert_non_null(object);
+                assert_int_equal(stats_of(cache).sheaf_refill, cases[i].brought);
+                span = stook_entry_span(stook_pagemap_get((uintptr_t)object));
+                assert_int_equal(span->bytes, stook_os_page_bytes());
+                for (size_t k = 0; k < 100; k++) {
+                        more[k] = stook_cache_alloc(cache);
+                        assert_non_null(more[k]);
+                }
+                span = stook_entry_span(stook_pagemap_get((uintptr_t)more[99]));
+                assert_int_equal(span->bytes, cache->slabs.slab_bytes);
+                stook_cache_free(cache, object);
+                for (size_t k = 0; k < 100; k++)
+                        stook_cache_free(cache, more[k]);
+                gone(cache);
+        }
+}
+
 /*
  * What swings by a whole sheaf, and no more, fills and empties one: main and spare stay where they
  * are.
@@ -493,6 +523,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_a_failed_destroy_begins_a_generation),
                 cmocka_unit_test(test_the_first_refills_are_small),
+                cmocka_unit_test(test_a_first_object_takes_a_page),
                 cmocka_unit_test(test_a_batch_of_a_sheaf_stays_in_one),
                 cmocka_unit_test(test_nonsense_is_refused),
                 cmocka_unit_test(test_what_is_asked_for_holds),
