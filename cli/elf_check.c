@@ -12,6 +12,7 @@
 #include "elf_check.h"
 #include "elf_file.h"
 #include "find_program.h"
+#include "plain_text.h"
 
 #define SCRIPT_DEPTH 5                  /* the kernel's limit of interpreters of interpreters */
 
@@ -187,26 +188,33 @@ static const char *preloaded_sanitizer(const char *preload)
         return name;
 }
 
+/* In words, behind "is". False: it is of this one. */
+static bool of_other_machine(const struct elf_file *f, char *words, size_t bytes)
+{
+        char machine[64], own[64] = "another one";
+        struct elf_file self;
+
+        if (f->native)
+                return false;
+        if (!elf_file_open("/proc/self/exe", &self)) {
+                elf_file_machine(&self, own, sizeof own);
+                elf_file_close(&self);
+        }
+        snprintf(words, bytes, "a program for %s, Stook here is for %s",
+                 elf_file_machine(f, machine, sizeof machine), own);
+        return true;
+}
+
 static void judge(const char *path, const struct elf_file *f, const char *preload,
                   struct elf_check *check)
 {
         const char *why, *library;
-        char machine[64], own[64];
+        char foreign[160];
 
         check->reach = REACH_NO;
-        if (!f->native) {
-                struct elf_file self;
-
-                if (!elf_file_open("/proc/self/exe", &self)) {
-                        elf_file_machine(&self, own, sizeof own);
-                        elf_file_close(&self);
-                } else {
-                        snprintf(own, sizeof own, "another one");
-                }
+        if (of_other_machine(f, foreign, sizeof foreign)) {
                 snprintf(check->note, sizeof check->note,
-                         "%s is a program for %s, Stook here is for %s: "
-                         "it runs on its own malloc",
-                         path, elf_file_machine(f, machine, sizeof machine), own);
+                         "%s is %s: it runs on its own malloc", path, foreign);
         } else if ((why = privileged(path))) {
                 snprintf(check->note, sizeof check->note,
                          "%s is %s, and such programs ignore LD_PRELOAD: "
@@ -267,6 +275,24 @@ void elf_check(const char *path, const char *preload, struct elf_check *check)
                         return;
                 memcpy(current, next, sizeof current);
         }
+}
+
+bool elf_check_excludes(const char *path, char *why, size_t bytes)
+{
+        struct elf_file f;
+        char words[160] = "";
+
+        if (elf_file_open(path, &f))
+                return false;
+        if (!of_other_machine(&f, words, sizeof words) && !is_dynamic_linker(&f)) {
+                if (!f.interpreter)
+                        snprintf(words, sizeof words, "statically linked, and not with it");
+                else if (!same_c_library(&f))
+                        snprintf(words, sizeof words, "a program of another C library (%.99s)",
+                                 f.interpreter);
+        }
+        elf_file_close(&f);
+        return plain_text(words, why, bytes)[0] != 0;
 }
 
 bool elf_check_interpreter(const char *path, char interpreter[PATH_MAX])

@@ -9,6 +9,7 @@
 
 #include <limits.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 enum reach {
         REACH_YES,
@@ -25,6 +26,12 @@ struct elf_check {
 
 /* @preload: LD_PRELOAD as it is now, or NULL. */
 void elf_check(const char *path, const char *preload, struct elf_check *check);
+
+/*
+ * Why a process of the program at @path cannot have the drop-in, in plain text behind "it is".
+ * False: it could, or the file cannot be read.
+ */
+bool elf_check_excludes(const char *path, char *why, size_t bytes);
 
 /*
  * What the kernel starts first for it: named in a script's first line, or a program's dynamic

@@ -118,7 +118,11 @@ static int refuse(struct memory *m, int error)
 {
         unsigned pid = m->pid;
 
-        if (error == -EPERM || error == -EACCES)
+        if (error == -ENOENT && access("/proc/self/maps", F_OK)) {
+                error = -ENOSYS;
+                snprintf(m->error, sizeof m->error,
+                         "/proc is not there, and tells where a process has its memory");
+        } else if (error == -EPERM || error == -EACCES)
                 snprintf(m->error, sizeof m->error,
                          "the system does not let this user look into process %u%s; "
                          "`stook run --stats -- PROGRAM` shows a program's figures without that",

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "commands.h"
+#include "elf_check.h"
 #include "heap.h"
 #include "plain_text.h"
 #include "target.h"
@@ -100,15 +101,26 @@ static void leave_out_unused(struct target *t)
         }
 }
 
+/* As elf_check_excludes, of the process. */
+static bool excluded(const struct target *t, char *why, size_t bytes)
+{
+        char path[64];
+
+        snprintf(path, sizeof path, "/proc/%u/exe", t->memory.pid);
+        return elf_check_excludes(path, why, bytes);
+}
+
 /* None is readable: why. A copy that was never used is told only if there is no other. */
 static void say_why(const struct target *t, const char *command, const char *what,
                     const char *library)
 {
-        char text[256];
+        char text[256], why[160];
 
         if (!t->count && library)
                 fprintf(stderr, "stook %s: %s: no file of it with '%s' in its name has Stook\n",
                         command, what, library);
+        else if (!t->count && !t->is_core && excluded(t, why, sizeof why))
+                fprintf(stderr, "stook %s: %s does not use Stook: it is %s\n", command, what, why);
         else if (!t->count)
                 fprintf(stderr, "stook %s: %s does not use Stook%s\n", command,
                         plain_text(what, text, sizeof text),

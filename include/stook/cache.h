@@ -84,7 +84,7 @@ struct stook_rcu;
 #define STOOK_NOLOCK   8u
 
 /* Largest object of a cache: 128 KiB, in bytes. <stook/malloc.h> serves larger sizes. */
-#define STOOK_OBJECT_MAX ((size_t)128 << 10)
+#define STOOK_OBJECT_MAX (sizeof(char[128 << 10]))      /* a size_t without a cast, for C++ */
 
 /* What stook_cache_create() may be told. Zero in a field means its default. */
 struct stook_cache_args {
@@ -97,9 +97,9 @@ struct stook_cache_args {
         /*
          * The constructor. It runs when an object is first handed out of a slab, in the thread
          * that allocates, which may be in a signal handler. stook_cache_zalloc() and STOOK_ZERO
-         * fail with EINVAL in a cache that has one. There is no destructor: memory leaves the cache
-         * without a call. So a constructor must not acquire what has to be released again. Callers
-         * that rely on the constructor free an object in its constructed state.
+         * fail with EINVAL in a cache that has one. A constructor that acquires what has to be
+         * released again wants a destructor, below. Callers that rely on the constructor free an
+         * object in its constructed state.
          */
         void   (*ctor)(void *object, void *ctor_data);
         /* the constructor's second argument */
@@ -115,6 +115,16 @@ struct stook_cache_args {
         unsigned barn_full, barn_empty;
         /* for stook_cache_free_rcu(); lives as long as the process; NULL: the process's */
         const struct stook_rcu *rcu;
+        /*
+         * The destructor, only beside a constructor; NULL: none, memory leaves the cache without a
+         * call. It runs exactly once for each run of the constructor, when the object's slab goes
+         * back to the pages. That is in stook_cache_shrink(), stook_trim(), maintenance under
+         * memory pressure, and the destroy, in the thread that calls; never in a free. Between two
+         * of these the cache keeps its empty slabs. It is not for the end of the process. It
+         * may use the heap, but must return, and may not take the list of caches: see EDEADLK. Its
+         * second argument is ctor_data.
+         */
+        void   (*dtor)(void *object, void *ctor_data);
 };
 
 /*
@@ -126,18 +136,20 @@ struct stook_cache_args {
  * Ownership: the caller owns the cache until stook_cache_destroy().
  * Return: the cache, or NULL with errno
  *   EINVAL  name NULL, empty or too long; size 0; align not a power of two or above the page
- *           size; args_size unknown; sheaf_capacity above 65534; barn_full or barn_empty above
- *           4096 and not UINT_MAX; rcu: ops_size unknown, or call or barrier missing; size not
- *           above STOOK_OBJECT_MAX, but with the hidden words of STOOK_RCU and STOOK_ACCOUNT
+ *           size; args_size unknown; a destructor without a constructor; sheaf_capacity above
+ *           65534; barn_full or barn_empty above 4096 and not UINT_MAX; rcu: ops_size unknown, or
+ *           call or barrier missing; size not above STOOK_OBJECT_MAX, but with the hidden words of
+ *           STOOK_RCU and STOOK_ACCOUNT
  *   E2BIG   size above STOOK_OBJECT_MAX
- *   ENOTSUP an unknown flag
+ *   ENOTSUP an unknown flag; or a destructor with STOOK_TYPESAFE_BY_RCU
  *   ENFILE  STOOK_CACHES_MAX caches exist; one made with STOOK_ACCOUNT counts twice. A cache
  *           without constructor, with default args and flags or with STOOK_HWCACHE_ALIGN then
  *           shares one of the same geometry that has none either, as if both had STOOK_MERGE, and
  *           only fails where there is none. Nothing is shared under STOOK_HARDEN or STOOK_MERGE=0
  *   ENOMEM  no memory
- *   EDEADLK called in a callback of stook_cache_for_each(). All calls below that take the list
- *           of caches fail so there, and the call is reported.
+ *   EDEADLK called in a callback of stook_cache_for_each(), stook_cache_for_each_object() or
+ *           stook_cache_destroy_all(). All calls below that take the list of caches fail so
+ *           there, and the call is reported.
  * Threads: MT-safe, not signal-safe.
  */
 STOOK_PUBLIC struct stook_cache *stook_cache_create(const char *name, size_t size,
@@ -158,6 +170,51 @@ STOOK_PUBLIC struct stook_cache *stook_cache_create(const char *name, size_t siz
  * Threads: MT-safe, not signal-safe.
  */
 STOOK_PUBLIC int stook_cache_destroy(struct stook_cache *cache);
+
+/*
+ * stook_cache_for_each_object() - call a function for every object that is allocated
+ * @each: called once for each object that a caller owns, in no order. A value other than 0 ends
+ *        the walk.
+ * @data: passed on
+ *
+ * Objects in sheaves, barns and slabs are not shown: the call empties the slots and barns first,
+ * and the cache has no sheaves until it returns. It waits for objects that wait for readers, as
+ * stook_cache_rcu_barrier() does, so no reader may make it. Of a cache shared by STOOK_MERGE it
+ * shows the objects of all users.
+ * The callback may use, allocate and free objects of this cache and of others. An object that it
+ * frees is not shown afterwards. One that it allocates may be shown. It must return, and may not
+ * take the list of caches: see EDEADLK. Until the call returns no other thread may use this cache;
+ * otherwise objects that come or go meanwhile may be shown or not.
+ * Return: 0, or the value that ended the walk; or, before @each was called,
+ *   -EINVAL  cache or each NULL; one of malloc's size classes; or a cache that was destroyed
+ *   -EBUSY   prefilled sheaves are not returned; or slots or barns could not be emptied, see
+ *            stook_cache_destroy()
+ *   -EDEADLK see stook_cache_create()
+ * Threads: MT-safe but for the cache itself, not signal-safe.
+ */
+STOOK_PUBLIC int stook_cache_for_each_object(struct stook_cache *cache,
+                                             int (*each)(void *object, void *data), void *data);
+
+/*
+ * stook_cache_destroy_all() - free all objects of a cache, and end it
+ * @cache: NULL is fine. No other call may use the cache from here on, unless this call fails.
+ * @last_look: called for each object that is still allocated, right before it is freed; or NULL.
+ *             As the callback of stook_cache_for_each_object(), but it must not free the object
+ *             that it is shown.
+ * @data: passed on
+ *
+ * Each object is freed as by stook_cache_free(): debug modes check it, and groups get their bytes
+ * back.
+ * Return: 0; on failure the cache is kept and stays usable
+ *   -EINVAL  one of malloc's size classes; or a cache that was destroyed before, which is misuse
+ *   -EBUSY   nothing was freed: prefilled sheaves are not returned, slots or barns could not be
+ *            emptied (see stook_cache_destroy()), or the cache is shared by STOOK_MERGE. Or a
+ *            callback, or another thread, allocated objects meanwhile; the others are freed
+ *   -EDEADLK see stook_cache_create()
+ * Threads: MT-safe but for the cache itself, not signal-safe.
+ */
+STOOK_PUBLIC int stook_cache_destroy_all(struct stook_cache *cache,
+                                         void (*last_look)(void *object, void *data), void *data);
 
 /*
  * stook_cache_find() - a cache by its name

@@ -26,8 +26,8 @@
 namespace stook
 {
 
-/* STOOK_OBJECT_MAX, the largest object of a cache in bytes, without the cast of C. */
-inline constexpr std::size_t object_max = std::size_t{ 128 } << 10;
+/* The largest object of a cache in bytes. */
+inline constexpr std::size_t object_max = STOOK_OBJECT_MAX;
 
 /*
  * A cache of raw objects. A cache that holds nothing (made by default, or moved from) has a null
@@ -173,6 +173,15 @@ public:
         [[nodiscard]] std::error_code free_rcu(void *object) noexcept
         {
                 return error_of(stook_cache_free_rcu(handle_, object));
+        }
+
+        /*
+         * The same for @n objects. On failure those that are still the caller's are not null in the
+         * array.
+         */
+        [[nodiscard]] std::error_code free_rcu_bulk(std::size_t n, void **objects) noexcept
+        {
+                return error_of(stook_cache_free_rcu_bulk(handle_, n, objects));
         }
 
         /* Waits until all objects given to free_rcu() before are free. */

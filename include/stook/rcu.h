@@ -66,11 +66,12 @@ struct stook_rcu {
 
 /*
  * An implementation of the library's own. Threads need no registration. A read section is
- * stook_epoch_read_lock() to stook_epoch_read_unlock(): a load and a store each, and sections nest,
- * 65,535 deep at most. A thread's first section takes a record of 64 bytes, which another thread
- * uses after its end. A grace period costs its thread a membarrier, and a look at each record.
- * Where membarrier is refused, sections have a fence each. If it is refused after the first reader
- * came, no grace period ends any more: that is reported, and what waits stays allocated.
+ * stook_epoch_read_lock() to stook_epoch_read_unlock(): a load and a store each. Sections nest,
+ * 65,535 deep at most; a deeper one is reported, and ends the process. A thread's first section
+ * takes a record of 64 bytes, which another thread uses after its end. A grace period costs its
+ * thread a membarrier, and a look at each record. Where membarrier is refused, sections have a
+ * fence each. If it is refused after the first reader came, no grace period ends any more: that is
+ * reported, and what waits stays allocated.
  *
  * Callbacks run in a thread named stook-rcu, which the first `call` or `barrier` makes, with all
  * signals blocked. It begins a grace period when 64 callbacks wait, or after 10 ms. Barriers do not

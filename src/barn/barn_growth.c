@@ -21,8 +21,8 @@
  *  I1 what caches have grown by, up to STOOK_SLOT_CACHE_BYTES each, keeps at most
  *     STOOK_SLOT_GROWN_BYTES of objects in a slot. (barn_budget.c bounds what barns keep.)
  *  I2 what sheaves of more than STOOK_SLOT_CACHE_BYTES have grown by keeps, in all slots that were
- *     used until they grew, at most a quarter of the pages that were in use then, or FEW_LEAST; and
- *     in a slot at most what barns of a node may keep.
+ *     used until they grew, at most half of the pages that were in use then, or FEW_LEAST; and in a
+ *     slot at most twice what barns of a node may keep.
  * Concurrency: any thread, any instruction. Words are relaxed and each is valid by itself. Two
  *  threads that grow a cache at once grow it once (compare-and-swap of capacity). A reader of an
  *  older capacity makes a sheaf of that capacity. Under a tuner growth is off. Where a user fixed
@@ -42,11 +42,21 @@
  * times, ns: 189, 127, 112, 104.
  */
 #define SWINGS_FEW 64
+/*
+ * And for those of fewer than FEWER: there the next step keeps little, and nearly all calls miss.
+ * The same peak and time with 64, 16 and 8 here: 18,652, 18,932 and 20,448; 135, 103 and 102.
+ */
+#define SWINGS_FEWER 16
 #define OBJECTS_MOST 1024               /* of a sheaf that grew by itself: 8 KiB of pointers */
 
+#define FEWER 4                         /* objects: the first step */
 #define FEW 12                          /* objects; sheaves of large ones grow to it. Arbitrary */
-/* I2. With 8, 512 blocks of 8 to 64 KiB replaced at random cost 1.7 times as much. */
-#define FEW_SHARE 4
+/*
+ * I2. The pattern above, later repeats, in ns: 60 with a quarter of the pages, 58 with half, 38
+ * with half and twice the barns' budget, 35 with four times that and 24 objects.
+ */
+#define FEW_SHARE 2
+#define FEW_BUDGETS 2
 #define FEW_LEAST ((uint64_t)1 << 20)
 
 uint32_t stook_barn_slots;
@@ -107,7 +117,8 @@ void stook_barns_let_room_grow(struct stook_barns *barns)
 /* I2, in one slot. */
 static uint64_t few_limit(void)
 {
-        uint64_t share = 0, slots = __atomic_load_n(&stook_barn_slots, __ATOMIC_RELAXED);
+        uint64_t share = 0, most = FEW_BUDGETS * stook_barn_budget();
+        uint64_t slots = __atomic_load_n(&stook_barn_slots, __ATOMIC_RELAXED);
 
         for (unsigned node = 0; node < stook_os_node_count(); node++)
                 share += stook_pages_taken(node);
@@ -116,7 +127,7 @@ static uint64_t few_limit(void)
                 share = FEW_LEAST;
         if (slots)
                 share /= slots;
-        return share < stook_barn_budget() ? share : stook_barn_budget();
+        return share < most ? share : most;
 }
 
 /* False: the budget has no room for @bytes more in each slot. */
@@ -131,7 +142,7 @@ static bool book(uint64_t *sum, uint64_t bytes, uint64_t limit)
 /*
  * Objects of larger sheaves: four times as many, or twice where that would be too many. (Sheaves of
  * each capacity that a cache had stay in the pool: fewer steps leave fewer of them.) Large objects:
- * 4, then FEW, by the other budget (*few). 0: no larger ones.
+ * FEWER, then FEW, by the other budget (*few). 0: no larger ones.
  */
 static uint32_t larger_than(uint32_t capacity, uint32_t stride, bool *few)
 {
@@ -146,7 +157,7 @@ static uint32_t larger_than(uint32_t capacity, uint32_t stride, bool *few)
         *few = 2 * (uint64_t)stride > STOOK_SLOT_CACHE_BYTES || capacity;
         if (!capacity)
                 return 1;
-        return capacity < 4 ? 4 : capacity < FEW ? FEW : 0;
+        return capacity < FEWER ? FEWER : capacity < FEW ? FEW : 0;
 }
 
 /* More objects in a sheaf. False: as many as before. */
@@ -193,11 +204,17 @@ void stook_barns_flushed(struct stook_barns *barns)
                 __atomic_fetch_add(&barns->growth.flushed, 1, __ATOMIC_RELAXED);
 }
 
+/* Swings that make sheaves of @capacity objects grow. */
+static uint32_t swings_of(uint32_t capacity)
+{
+        return capacity < FEWER ? SWINGS_FEWER : capacity < FEW ? SWINGS_FEW : SWINGS;
+}
+
 /* True: that was the last swing of as many as make the cache grow. */
 static bool count_swing(struct stook_barns *barns)
 {
         struct stook_barn_growth *growth = &barns->growth;
-        uint32_t enough = stook_barns_capacity(barns) < FEW ? SWINGS_FEW : SWINGS;
+        uint32_t enough = swings_of(stook_barns_capacity(barns));
 
         if (__atomic_add_fetch(&growth->swings, 1, __ATOMIC_RELAXED) < enough)
                 return false;

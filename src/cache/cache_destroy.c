@@ -104,6 +104,11 @@ static struct lent lent_sheaves(const struct stook_cache *cache)
         return lent;
 }
 
+bool stook_cache_has_lent(const struct stook_cache *cache)
+{
+        return lent_sheaves(cache).sheaves;
+}
+
 static void report_lent(const struct stook_cache *cache, struct lent lent)
 {
         char detail[112];

@@ -240,12 +240,22 @@ STOOK_API struct stook_sheaf *stook_sheaf_prefill(struct stook_cache *cache, uns
         return sheaf;
 }
 
+/* On purpose? What is in the sheaf already was promised: only the objects that lack may fail. */
+static bool refill_fails(const struct stook_cache *cache, const struct stook_sheaf *sheaf, size_t n)
+{
+        size_t has = stook_sheaf_size(sheaf);
+
+        return n > has && stook_watch_fails(cache, (n - has) * stook_slow_bytes(cache));
+}
+
 STOOK_API int stook_sheaf_refill(struct stook_cache *cache, unsigned flags, struct stook_sheaf **at,
                                  size_t n)
 {
         if (!at || !*at || !arguments_good(cache, flags, n) ||
             (*at)->cache_index != cache->index || !stook_sheaf_is_lent(*at))
                 return -EINVAL;
+        if (refill_fails(cache, *at, n))
+                return -ENOMEM;
         return lend_slow(cache, flags, at, n);
 }
 

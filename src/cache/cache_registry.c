@@ -5,6 +5,7 @@
  *  I1 memory of the table is committed up to stook_caches_used, in steps, and stays.
  *  I2 an index is in exactly one state: never used (>= stook_caches_used), kept for malloc, idle
  *     (on idle_indices), in the making, or living (on living).
+ *  I3 stook_caches_used <= room <= STOOK_CACHES_MAX.
  * Concurrency: one mutex. It waits, unlike base/lock.h: none of its users may be called from a
  *  handler, and no alloc or free takes it.
  */
@@ -25,6 +26,7 @@ struct stook_shape stook_shapes[STOOK_CACHES_MAX] STOOK_MOSTLY_UNUSED;
 
 static struct stook_mutex mutex = STOOK_MUTEX_INIT(STOOK_RANK_REGISTRY);
 static uint32_t first_free_index;       /* const after start */
+static uint32_t room;                   /* const after start: indices in the table */
 static size_t   committed;              /* mutex; bytes of the table */
 static struct stook_list living = { &living, &living };
 static struct stook_list idle_indices = { &idle_indices, &idle_indices };
@@ -32,6 +34,10 @@ static struct stook_alias *idle_aliases;
 static uint64_t births;                 /* mutex */
 
 #define FORK_WAITS 1000                 /* of 1 ms each */
+
+/* The table takes at most this share of an address space that is limited. Both are arbitrary. */
+#define LIMIT_SHARE 64
+#define ROOM_LEAST  512u
 
 void stook_registry_wait(void)
 {
@@ -93,10 +99,25 @@ static bool commit_through(unsigned index)
         return true;
 }
 
+static bool reserve_table(void)
+{
+        uint64_t share = stook_os_address_limit_at_start() / LIMIT_SHARE;
+
+        for (room = STOOK_CACHES_MAX; room >= ROOM_LEAST; room /= 2) {
+                size_t bytes = room * sizeof(struct stook_cache);
+
+                if (bytes > share && room > ROOM_LEAST)
+                        continue;
+                stook_caches = stook_meta_reserve(bytes);
+                if (stook_caches)
+                        return true;
+        }
+        return false;
+}
+
 bool stook_caches_start(unsigned reserved_indices)
 {
-        stook_caches = stook_meta_reserve(STOOK_CACHES_MAX * sizeof(struct stook_cache));
-        if (!stook_caches || !commit_through(reserved_indices))
+        if (!reserve_table() || !commit_through(reserved_indices))
                 return false;
         first_free_index = reserved_indices + 1;
         __atomic_store_n(&stook_caches_used, first_free_index, __ATOMIC_RELEASE);
@@ -125,7 +146,7 @@ int stook_registry_take(unsigned index, struct stook_cache **taken)
 
                 if (next)
                         index = stook_caches_used;
-                if (index >= STOOK_CACHES_MAX)
+                if (index >= room)
                         return -ENFILE;
                 if (!commit_through(index))
                         return -ENOMEM;

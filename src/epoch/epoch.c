@@ -22,6 +22,7 @@
  *  If the system refuses membarrier later on, no grace period ends any more: reported once.
  */
 #include <errno.h>
+#include <pthread.h>
 
 #include "base/mutex.h"
 #include "base/thread.h"
@@ -52,7 +53,7 @@ static uint32_t waiting;                /* atomic, a hint: callbacks since the q
 static uint32_t events;                 /* atomic: M2; a futex the thread sleeps on */
 static uint32_t runs;                   /* atomic: the thread exists, or is being made */
 static uint32_t told;                   /* atomic: that membarrier is refused */
-static uintptr_t worker;                /* atomic: stook_self of the thread */
+static uintptr_t worker;                /* atomic: stook_self of the thread, or 0 */
 static struct stook_mutex serving = STOOK_MUTEX_INIT(STOOK_RANK_SERVING);
 static struct stook_mutex calling = STOOK_MUTEX_INIT(STOOK_RANK_CALLING);
 static bool kept_still;                 /* `calling`: it is held around a fork */
@@ -226,8 +227,12 @@ static STOOK_COLD void misuse(const char *what)
         stook_report_fault(STOOK_FAULT_RCU, NULL, NULL, NULL, 0, what);
 }
 
+/* A callback that is a cancellation point must not end the thread that holds both mutexes. */
 STOOK_API int stook_epoch_synchronize(void)
 {
+        bool over;
+        int state;
+
         if (!stook_gate_open())
                 return -ENOMEM;
         stook_gate_check();
@@ -235,7 +240,10 @@ STOOK_API int stook_epoch_synchronize(void)
                 misuse("stook_epoch_synchronize inside a read section or a callback");
                 return -EDEADLK;
         }
-        return serve() ? 0 : -ENOTSUP;
+        pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+        over = serve();
+        pthread_setcancelstate(state, NULL);
+        return over ? 0 : -ENOTSUP;
 }
 
 static void barrier(void)
@@ -293,8 +301,10 @@ void stook_epoch_fork_parent(void)
 void stook_epoch_fork_child(void)
 {
         stook_readers_fork_child();
-        __atomic_store_n(&runs, __atomic_load_n(&worker, __ATOMIC_RELAXED) == (uintptr_t)stook_self,
-                         __ATOMIC_RELAXED);
+        /* Where the thread is gone, a later thread may have its address. */
+        if (__atomic_load_n(&worker, __ATOMIC_RELAXED) != (uintptr_t)stook_self)
+                __atomic_store_n(&worker, 0, __ATOMIC_RELAXED);
+        __atomic_store_n(&runs, __atomic_load_n(&worker, __ATOMIC_RELAXED) != 0, __ATOMIC_RELAXED);
         if (!stook_mutex_is_mine(&serving))
                 stook_mutex_reset(&serving);
         if (!stook_mutex_is_mine(&calling) || kept_still)

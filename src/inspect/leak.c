@@ -137,7 +137,8 @@ __attribute__((constructor)) static void read_variables(void)
 
 __attribute__((destructor)) static void check_at_exit(void)
 {
-        static const char failed[] = "stook: leak: the search failed\n";
+        static const char failed[] =
+                "stook: leak: the search failed; it needs /proc and memory for a process\n";
         long found;
 
         if (!at_exit || !stook_gate_is_open())

@@ -210,7 +210,8 @@ void stook_meta_span_for_each(void (*each)(struct stook_span *span, void *data),
                                                                     link);
 
                 for (uint32_t i = 0; i < STOOK_SPAN_BLOCK; i++)
-                        if (block->span[i].kind != STOOK_SPAN_UNUSED)
+                        if (__atomic_load_n(&block->span[i].kind, __ATOMIC_RELAXED) !=
+                            STOOK_SPAN_UNUSED)
                                 each(&block->span[i], data);
         }
 }

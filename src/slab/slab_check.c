@@ -74,7 +74,9 @@ static void visit_span(struct stook_span *span, void *data)
 {
         struct visit *visit = data;
 
-        if (span->kind == STOOK_SPAN_SLAB && stook_slab_of(span)->slabs == visit->slabs)
+        /* Acquire: slabs of other caches come and go meanwhile. */
+        if (__atomic_load_n(&span->kind, __ATOMIC_ACQUIRE) == STOOK_SPAN_SLAB &&
+            __atomic_load_n(&stook_slab_of(span)->slabs, __ATOMIC_RELAXED) == visit->slabs)
                 visit->slab(visit, stook_slab_of(span));
 }
 

@@ -20,6 +20,8 @@ static void test_every_call_is_there(void **state)
 #define CALL(name) (void (*)(void))name
                 CALL(stook_cache_create),
                 CALL(stook_cache_destroy),
+                CALL(stook_cache_destroy_all),
+                CALL(stook_cache_for_each_object),
                 CALL(stook_cache_find),
                 CALL(stook_cache_alloc),
                 CALL(stook_cache_zalloc),
@@ -98,7 +100,8 @@ static void test_every_call_is_there(void **state)
 static void test_sizes_are_kept(void **state)
 {
         (void)state;
-        assert_int_equal(sizeof(struct stook_cache_args), 64);
+        assert_int_equal(offsetof(struct stook_cache_args, dtor), 64);  /* all of the first */
+        assert_int_equal(sizeof(struct stook_cache_args), 72);
         assert_int_equal(sizeof(struct stook_report), 56);
         assert_int_equal(sizeof(struct stook_mode), 56);
         assert_int_equal(sizeof(struct stook_thread_v1), 64);

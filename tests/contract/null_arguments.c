@@ -71,6 +71,9 @@ static void caches(void **state)
         (void)state;
         REFUSED(EINVAL, CALL(stook_cache_create, NULL, 64, NULL));
         assert_int_equal(CALL(stook_cache_destroy, NULL), 0);
+        assert_int_equal(CALL(stook_cache_destroy_all, NULL, NULL, NULL), 0);
+        assert_int_equal(CALL(stook_cache_for_each_object, NULL, NULL, NULL), -EINVAL);
+        assert_int_equal(stook_cache_for_each_object(cache, NULL, NULL), -EINVAL);
         assert_null(CALL(stook_cache_find, NULL));
         REFUSED(EINVAL, CALL(stook_cache_zalloc, NULL));
         REFUSED(EINVAL, CALL(stook_cache_alloc_flags, NULL, 0));

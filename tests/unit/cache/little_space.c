@@ -1,0 +1,85 @@
+/*
+ * Proves that the table of caches takes little of an address space that is limited: most of the
+ * limit is left for objects. There are fewer indices then, and caches go on to be had.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+#include <cmocka.h>
+#include <stook/stook.h>
+
+#include "cache/cache.h"
+
+#define LIMIT ((rlim_t)192 << 20)
+
+static struct stook_cache *caches[STOOK_CACHES_MAX];
+
+/* Until one is shared. The number of those before. */
+static unsigned make_caches(void)
+{
+        unsigned n = 0;
+
+        while (n < STOOK_CACHES_MAX && (caches[n] = stook_cache_create("many", 64, NULL)) &&
+               (!n || caches[n] != caches[0]))
+                n++;
+        return n;
+}
+
+static void fewer_caches_then_shared_ones(void **state)
+{
+        unsigned n = make_caches();
+        char *object;
+
+        (void)state;
+        printf("%u caches where address space is limited\n", n);
+        assert_in_range(n, 300, STOOK_CACHES_MAX / 2);
+        assert_ptr_equal(caches[n], caches[0]);
+        object = stook_cache_alloc(caches[n - 1]);
+        assert_non_null(object);
+        memset(object, 1, 64);
+        assert_ptr_equal(stook_object_cache(object), caches[n - 1]);
+        stook_cache_free(caches[n - 1], object);
+        for (unsigned i = 0; i <= n; i++)
+                assert_int_equal(stook_cache_destroy(caches[i]), 0);
+}
+
+static void most_of_the_limit_is_for_objects(void **state)
+{
+        struct stook_cache *cache = stook_cache_create("large", 64 << 10, NULL);
+        static void *objects[LIMIT >> 16];
+        size_t n = 0;
+
+        (void)state;
+        assert_non_null(cache);
+        while (n < LIMIT >> 16 && (objects[n] = stook_cache_alloc(cache)))
+                n++;
+        printf("%zu objects of 64 KiB below %llu MiB\n", n, (unsigned long long)LIMIT >> 20);
+        assert_in_range(n, (LIMIT >> 16) / 2, (LIMIT >> 16) - 1);
+        while (n)
+                stook_cache_free(cache, objects[--n]);
+        assert_int_equal(stook_cache_destroy(cache), 0);
+}
+
+int main(int argc, char **argv)
+{
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(fewer_caches_then_shared_ones),
+                cmocka_unit_test(most_of_the_limit_is_for_objects),
+        };
+        struct rlimit limit = { LIMIT, LIMIT };
+
+        /* The library reads the limit when it starts, which is before main. */
+        if (argc == 1) {
+                char *again[] = { argv[0], "limited", NULL };
+
+                if (!setrlimit(RLIMIT_AS, &limit))
+                        execv(argv[0], again);
+                puts("skipped: address space cannot be limited");
+                return 77;
+        }
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
