@@ -9,16 +9,16 @@
  * get room for twice as many sheaves, as far as they may keep of one cache. So what swings stays
  * above the slabs.
  *
- * Sheaves of large objects hold a few, one, or none. There most allocations miss, and one that gets
- * a sheaf of the barn counts as a swing, too. Such sheaves grow to FEW objects, by a budget of
- * their own, which goes by the pages in use (I2).
+ * Sheaves of fewer than SHORT objects go to and from the barn so often that one that comes from
+ * there counts as a swing, too. Those of large objects hold a few, one, or none. They grow to FEW
+ * objects, by a budget of their own, which goes by the pages in use (I2).
  *
  * A cache shrinks when the idle reaper finds that nothing was asked of its barns, and nothing taken
  * from its sheaves on the reaping thread's slot, since the last reap.
  * Sheaves in use are left alone: they go when they are empty (barn_stacks.c).
  *
  * Invariants:
- *  I1 what caches have grown by, up to STOOK_SLOT_CACHE_BYTES each, keeps at most
+ *  I1 what caches have grown by, up to STOOK_SLOT_SHORT_BYTES each, keeps at most
  *     STOOK_SLOT_GROWN_BYTES of objects in a slot. (barn_budget.c bounds what barns keep.)
  *  I2 what sheaves of more than STOOK_SLOT_CACHE_BYTES have grown by keeps, in all slots that were
  *     used until they grew, at most half of the pages that were in use then, or FEW_LEAST; and in a
@@ -36,10 +36,10 @@
 /* Arbitrary: a program's start and end do not reach it, ten rounds of a loop do. */
 #define SWINGS 8
 /*
- * The same for sheaves of fewer objects than FEW. A miss costs about 100 ns, but a growth up to
- * megabytes. Peak of bench/data/gcc, four at once, KiB: 18,128 with 256 here, 18,588 with 64,
- * 18,792 with 32, 19,284 with 16. 512 blocks of 8 to 64 KiB replaced at random, the first 40,000
- * times, ns: 189, 127, 112, 104.
+ * The same for sheaves of fewer objects than FEW, and for gets of all short ones. A miss costs
+ * about 100 ns, but a growth up to megabytes. Peak of bench/data/gcc, four at once, KiB: 18,128
+ * with 256 here, 18,588 with 64, 18,792 with 32, 19,284 with 16. 512 blocks of 8 to 64 KiB replaced
+ * at random, the first 40,000 times, ns: 189, 127, 112, 104.
  */
 #define SWINGS_FEW 64
 /*
@@ -51,6 +51,7 @@
 
 #define FEWER 4                         /* objects: the first step */
 #define FEW 12                          /* objects; sheaves of large ones grow to it. Arbitrary */
+#define SHORT 32                        /* objects: a get costs each of them 6 ns */
 /*
  * I2. The pattern above, later repeats, in ns: 60 with a quarter of the pages, 58 with half, 38
  * with half and twice the barns' budget, 35 with four times that and 24 objects.
@@ -146,12 +147,14 @@ static bool book(uint64_t *sum, uint64_t bytes, uint64_t limit)
  */
 static uint32_t larger_than(uint32_t capacity, uint32_t stride, bool *few)
 {
+        bool     is_short = capacity >= FEW && capacity < SHORT;
+        uint64_t most = is_short ? STOOK_SLOT_SHORT_BYTES : STOOK_SLOT_CACHE_BYTES;
+
         *few = false;
         for (uint32_t times = 4; capacity && times > 1; times /= 2) {
                 uint32_t larger = stook_sheaf_round_capacity(times * capacity);
 
-                if (larger <= OBJECTS_MOST &&
-                    2 * (uint64_t)larger * stride <= STOOK_SLOT_CACHE_BYTES)
+                if (larger <= OBJECTS_MOST && 2 * (uint64_t)larger * stride <= most)
                         return larger;
         }
         *few = 2 * (uint64_t)stride > STOOK_SLOT_CACHE_BYTES || capacity;
@@ -204,18 +207,17 @@ void stook_barns_flushed(struct stook_barns *barns)
                 __atomic_fetch_add(&barns->growth.flushed, 1, __ATOMIC_RELAXED);
 }
 
-/* Swings that make sheaves of @capacity objects grow. */
-static uint32_t swings_of(uint32_t capacity)
-{
-        return capacity < FEWER ? SWINGS_FEWER : capacity < FEW ? SWINGS_FEW : SWINGS;
-}
-
-/* True: that was the last swing of as many as make the cache grow. */
-static bool count_swing(struct stook_barns *barns)
+/*
+ * True: that was the last swing of as many as make the cache grow: @enough, but where its sheaves
+ * hold fewer objects than FEW.
+ */
+static bool count_swing(struct stook_barns *barns, uint32_t enough)
 {
         struct stook_barn_growth *growth = &barns->growth;
-        uint32_t enough = swings_of(stook_barns_capacity(barns));
+        uint32_t capacity = stook_barns_capacity(barns);
 
+        if (capacity < FEW)
+                enough = capacity < FEWER ? SWINGS_FEWER : SWINGS_FEW;
         if (__atomic_add_fetch(&growth->swings, 1, __ATOMIC_RELAXED) < enough)
                 return false;
         __atomic_store_n(&growth->swings, 0, __ATOMIC_RELAXED);
@@ -231,7 +233,7 @@ void stook_barns_refilled(struct stook_barns *barns)
                 return;
         __atomic_store_n(&growth->flushed, __atomic_load_n(&growth->flushed, __ATOMIC_RELAXED) - 1,
                          __ATOMIC_RELAXED);
-        if (!count_swing(barns))
+        if (!count_swing(barns, SWINGS))
                 return;
         __atomic_store_n(&growth->flushed, 0, __ATOMIC_RELAXED);
         if (!room_grows(barns) || (grows(barns) && enlarge(barns)) || !limit)
@@ -243,7 +245,8 @@ void stook_barns_refilled(struct stook_barns *barns)
 
 void stook_barns_swung(struct stook_barns *barns)
 {
-        if (STOOK_UNLIKELY(stook_barns_capacity(barns) < FEW) && grows(barns) && count_swing(barns))
+        if (STOOK_UNLIKELY(stook_barns_capacity(barns) < SHORT) && grows(barns) &&
+            count_swing(barns, SWINGS_FEW))
                 enlarge(barns);
 }
 

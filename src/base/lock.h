@@ -90,6 +90,12 @@ bool stook_lock_take(struct stook_lock *lock);
 bool stook_lock_try(struct stook_lock *lock);
 void stook_lock_drop(struct stook_lock *lock);
 
+/* Racy, for a guess: another call has it. */
+STOOK_INLINE bool stook_lock_is_taken(const struct stook_lock *lock)
+{
+        return __atomic_load_n(&lock->word, __ATOMIC_RELAXED) != 0;
+}
+
 /*
  * After a refusal. True: a call of this thread held the lock and was jumped out of. Now the caller
  * holds it. What it guards is as that call left it, and the caller makes it anew. No other thread

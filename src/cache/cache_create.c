@@ -98,6 +98,8 @@ static int check(const char *name, size_t size, const struct stook_cache_args *a
                 return -EINVAL;
         if ((args->rcu && !stook_rcu_is_usable(args->rcu)) || (args->dtor && !args->ctor))
                 return -EINVAL;
+        if (args->on_low && args->low >= args->limit)
+                return -EINVAL;
         if ((args->flags & ~FLAGS_HERE) || (args->dtor && (args->flags & STOOK_TYPESAFE_BY_RCU)))
                 return -ENOTSUP;
         return size > STOOK_OBJECT_MAX ? -E2BIG : 0;
@@ -123,6 +125,7 @@ struct plan {
         void   (*ctor)(void *object, void *ctor_data);
         void    *ctor_data;
         void   (*dtor)(void *object, void *ctor_data);
+        struct stook_limit limit;
         const struct stook_rcu *rcu;
 };
 
@@ -299,6 +302,7 @@ static int make(unsigned index, const struct plan *plan, struct stook_cache **ma
         cache->second_index = 0;
         cache->watch = plan->watch;
         cache->ctor = plan->ctor;
+        cache->limit = plan->limit;
 
         error = make_slabs(cache, plan, &hidden_offset);
         if (error)
@@ -354,8 +358,8 @@ give:
 /* Nothing but its geometry, which is made of size and alignment, tells it from others. */
 static bool is_plain(const struct plan *plan)
 {
-        return !plan->ctor && !plan->at_least && !plan->watch && !(plan->flags & FLAGS_ALONE) &&
-               !plan->rcu && plan->full_limit == STOOK_BARN_FULL &&
+        return !plan->ctor && !plan->limit.reclaim && !plan->at_least && !plan->watch &&
+               !(plan->flags & FLAGS_ALONE) && !plan->rcu && plan->full_limit == STOOK_BARN_FULL &&
                plan->empty_limit == STOOK_BARN_EMPTY;
 }
 
@@ -456,9 +460,14 @@ STOOK_API struct stook_cache *stook_cache_create(const char *name, size_t size,
                 .ctor = args.ctor,
                 .ctor_data = args.ctor_data,
                 .dtor = args.dtor,
+                .limit = {
+                        .most = args.limit, .low = args.low, .on_low = args.on_low,
+                        .reclaim = args.reclaim, .data = args.limit_data,
+                },
                 .rcu = args.rcu,
         };
-        plan.watch = stook_watch_wanted(name, plan.flags & STOOK_DEBUG_FLAGS, &plan.debug);
+        plan.watch = stook_watch_wanted(name, plan.flags & STOOK_DEBUG_FLAGS, &plan.debug) |
+                     (args.limit ? STOOK_WATCH_LIMIT : 0);
         plan.align = natural_align(size, plan.flags);
         if (args.align > plan.align)
                 plan.align = args.align;

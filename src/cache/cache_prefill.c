@@ -26,6 +26,7 @@
 #include <stook/sheaf.h>
 
 #include "cache/cache_account.h"
+#include "cache/cache_limit.h"
 #include "cache/cache_slow.h"
 #include "cache/cache_watch.h"
 #include "os/os.h"
@@ -215,11 +216,47 @@ static int lend(struct stook_cache *cache, unsigned flags, struct stook_sheaf **
         return 0;
 }
 
+/* Lent objects beyond @n go back to their slabs. */
+static void trim_to(struct stook_cache *cache, struct stook_sheaf *sheaf, size_t n)
+{
+        size_t surplus = stook_sheaf_size(sheaf) - n;
+
+        if (!surplus)
+                return;
+        stook_sheaf_set_size(sheaf, (unsigned)n);
+        stook_count(&cache->counters, STOOK_STAT_sheaf_flush, surplus);
+        stook_slab_drain(&cache->slabs, surplus, sheaf->objects + n);
+}
+
+/* As lend, of a cache with a limit: lent objects count, so there are no more than was asked for. */
+static STOOK_NOINLINE int lend_limited(struct stook_cache *cache, unsigned flags,
+                                       struct stook_sheaf **at, size_t n)
+{
+        size_t had = *at ? stook_sheaf_size(*at) : 0, wanted = n > had ? n : had;
+        int error = -ENOMEM;
+
+        if (!stook_limit_take(cache, wanted - had, flags))
+                return error;
+        stook_slow_begin(flags);
+        error = lend(cache, flags, at, n);
+        if (error)
+                wanted = had;
+        else if (stook_sheaf_size(*at) < wanted)        /* another sheaf, all of one node */
+                wanted = stook_sheaf_size(*at);
+        if (*at)
+                trim_to(cache, *at, wanted);
+        stook_slow_end(flags);
+        stook_limit_give(cache, (n > had ? n : had) - wanted);
+        return error;
+}
+
 /* The arguments are good. */
 static int lend_slow(struct stook_cache *cache, unsigned flags, struct stook_sheaf **at, size_t n)
 {
         int error;
 
+        if (STOOK_UNLIKELY(stook_cache_is_limited(cache)))
+                return lend_limited(cache, flags, at, n);
         stook_slow_begin(flags);
         error = lend(cache, flags, at, n);
         stook_slow_end(flags);
@@ -321,5 +358,7 @@ STOOK_API void stook_sheaf_return(struct stook_cache *cache, struct stook_sheaf 
                 return;
         }
         stook_slow_begin(0);
+        if (STOOK_UNLIKELY(stook_cache_is_limited(cache)))
+                stook_limit_give(cache, stook_sheaf_size(sheaf));
         give_back(cache, sheaf);
 }

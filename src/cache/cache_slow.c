@@ -8,6 +8,7 @@
 #include "cache/cache_slow.h"
 
 #include "cache/cache_account.h"
+#include "cache/cache_limit.h"
 #include "cache/cache_watch.h"
 #include "os/os.h"
 #include "slot/slot_hot.h"
@@ -80,14 +81,16 @@ STOOK_INLINE size_t alloc_below(struct stook_cache *cache, size_t n, void **obje
 {
         size_t got;
 
-        stook_slow_begin(how);
-        if (STOOK_UNLIKELY(how & STOOK_HOW_NODE))
-                got = alloc_of_node(cache, n, objects, how);
-        else if (n > 1)
-                got = alloc_from_slabs(cache, n, objects);
-        else
-                got = (objects[0] = stook_slot_alloc_miss(&cache->front)) != NULL;
-        stook_slow_end(how);
+        do {
+                stook_slow_begin(how);
+                if (STOOK_UNLIKELY(how & STOOK_HOW_NODE))
+                        got = alloc_of_node(cache, n, objects, how);
+                else if (n > 1)
+                        got = alloc_from_slabs(cache, n, objects);
+                else
+                        got = (objects[0] = stook_slot_alloc_miss(&cache->front)) != NULL;
+                stook_slow_end(how);
+        } while (STOOK_UNLIKELY(!got) && stook_reclaim(cache, n, how));
         return got;
 }
 

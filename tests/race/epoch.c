@@ -7,6 +7,7 @@
  *  - ends of threads, cancelled ones too, hold nothing up, and give records away once;
  *  - what is misuse is reported.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -381,6 +382,53 @@ static void test_a_childs_child_is_served(void **state)
         assert_int_equal(status, 0);
 }
 
+static unsigned count_threads(void)
+{
+        DIR *tasks = opendir("/proc/self/task");
+        unsigned n = 0;
+
+        for (const struct dirent *e; tasks && (e = readdir(tasks));)
+                n += e->d_name[0] != '.';
+        if (tasks)
+                closedir(tasks);
+        return n;
+}
+
+/* Of _Fork: another thread may have had the C library's locks, which a new thread needs. */
+static void test_a_child_of__Fork_makes_no_thread(void **state)
+{
+        pid_t child;
+        int status;
+
+        (void)state;
+#ifdef __SANITIZE_THREAD__
+        skip();                         /* it knows nothing of such a child */
+#endif
+        rcu->barrier();
+        child = _Fork();
+        assert_true(child >= 0);
+        if (!child) {
+                alarm(60);
+                call_all();
+                if (count_threads() > 1)
+                        _exit(2);
+                rcu->barrier();
+                if (!all_are_called() || count_threads() > 1)
+                        _exit(3);
+                child = fork();
+                if (!child) {
+                        call_all();
+                        rcu->barrier();
+                        _exit(!all_are_called());
+                }
+                if (waitpid(child, &status, 0) != child || status)
+                        _exit(4);
+                _exit(0);
+        }
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(status, 0);
+}
+
 /* ---- ends of threads ---- */
 
 static void take_the_cancellation(struct stook_rcu_head *head)
@@ -534,6 +582,7 @@ int main(void)
                 cmocka_unit_test(test_a_callback_may_fork),
                 cmocka_unit_test(test_a_child_waits_for_no_reader_of_its_parent),
                 cmocka_unit_test(test_a_childs_child_is_served),
+                cmocka_unit_test(test_a_child_of__Fork_makes_no_thread),
                 cmocka_unit_test(test_a_cancelled_thread_holds_nothing_up),
                 cmocka_unit_test(test_a_record_is_given_away_once),
                 cmocka_unit_test(test_misuse_is_reported),

@@ -1,6 +1,6 @@
 /*
- * What this proves: barn_growth.c I1 and I2. Caches that swing grow. Sheaves of few objects grow by
- * demand, within a budget that goes by pages and slots.
+ * What this proves: barn_growth.c I1 and I2. Caches that swing grow. Short sheaves grow by gets.
+ * Those of few objects grow by demand, within a budget that goes by pages and slots.
  */
 #include "unit/barn/fixture.h"
 
@@ -98,6 +98,31 @@ static void few_objects_grow_to_a_dozen(void **state)
         assert_int_equal(stook_barns_capacity(&c->barns), 1);
 }
 
+/* By gets alone, once, to what a slot may keep of it; sheaves that are not short do not. */
+static void short_sheaves_grow_by_gets(void **state)
+{
+        struct fake_cache *c = make_few(903, 12, 1024), *two = make_few(904, 12, 2048);
+        struct fake_cache *none = make_few(905, 32, 512);
+
+        (void)state;
+        for (int i = 0; i < 63; i++)
+                stook_barns_swung(&c->barns);
+        assert_int_equal(stook_barns_capacity(&c->barns), 12);
+        for (int i = 0; i < 65; i++)
+                stook_barns_swung(&c->barns);
+        assert_int_equal(stook_barns_capacity(&c->barns), 64);
+        for (int i = 0; i < 64; i++) {
+                stook_barns_swung(&two->barns);
+                stook_barns_swung(&none->barns);
+        }
+        assert_int_equal(stook_barns_capacity(&two->barns), 32);
+        assert_int_equal(stook_barns_capacity(&none->barns), 32);
+        stook_barns_shrink(&c->barns);
+        stook_barns_shrink(&two->barns);
+        assert_int_equal(stook_barns_capacity(&c->barns), 12);
+        assert_int_equal(stook_barns_capacity(&two->barns), 12);
+}
+
 /* A class above 32 KiB. It does not go back to none, for slots may have sheaves of it then. */
 static void a_cache_that_begins_with_none_gets_one(void **state)
 {
@@ -169,6 +194,7 @@ int main(void)
                 cmocka_unit_test_setup(what_swings_grows_in_few_steps, setup),
                 cmocka_unit_test_setup(room_alone_grows_where_capacity_is_fixed, setup),
                 cmocka_unit_test_setup(few_objects_grow_to_a_dozen, setup),
+                cmocka_unit_test_setup(short_sheaves_grow_by_gets, setup),
                 cmocka_unit_test_setup(a_cache_that_begins_with_none_gets_one, setup),
                 cmocka_unit_test_setup(few_objects_grow_within_a_share_of_the_pages, setup),
         };
