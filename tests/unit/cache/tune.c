@@ -406,7 +406,7 @@ static void test_sheaves_of_few_objects_grow_and_replace_the_smaller_ones(void *
 
         (void)state;
         assert_int_equal(stats_of(cache).sheaf_capacity, 1);
-        swing(cache, 10, 3);
+        swing(cache, 10, 1);
         assert_int_equal(stats_of(cache).sheaf_capacity, 1);
         swing(cache, 10, 2000);
         warm = stats_of(cache);
