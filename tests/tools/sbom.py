@@ -16,7 +16,7 @@ BUILD, SOURCE = os.environ["STOOK_BUILD"], os.environ["STOOK_SOURCE"]
 TOOL = os.path.join(SOURCE, "tools", "sbom")
 
 
-def bill(*arguments, **variables):
+def sbom(*arguments, **variables):
     return subprocess.run([sys.executable, TOOL, *arguments], capture_output=True, text=True,
                           env={**os.environ, **variables})
 
@@ -53,10 +53,10 @@ def faults(document):
     return found + ["too much: " + name for name in files]
 
 
-class Bill(unittest.TestCase):
+class Written(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.text = bill(BUILD, SOURCE_DATE_EPOCH="86400")
+        cls.text = sbom(BUILD, SOURCE_DATE_EPOCH="86400")
 
     def document(self):
         self.assertEqual(self.text.returncode, 0, self.text.stderr)
@@ -76,12 +76,12 @@ class Bill(unittest.TestCase):
     def test_same_again(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "stook.spdx.json")
-            self.assertEqual(bill(BUILD, path, SOURCE_DATE_EPOCH="86400").returncode, 0)
+            self.assertEqual(sbom(BUILD, path, SOURCE_DATE_EPOCH="86400").returncode, 0)
             with open(path) as f:
                 self.assertEqual(f.read(), self.text.stdout)
 
     def test_no_build_folder(self):
-        done = bill(SOURCE)
+        done = sbom(SOURCE)
         self.assertEqual((done.returncode, done.stdout), (2, ""))
         self.assertEqual(done.stderr.count("\n"), 1)
 
