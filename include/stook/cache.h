@@ -84,7 +84,7 @@ struct stook_rcu;
 #define STOOK_NOLOCK   8u
 
 /* Largest object of a cache: 128 KiB, in bytes. <stook/malloc.h> serves larger sizes. */
-#define STOOK_OBJECT_MAX ((size_t)128 << 10)
+#define STOOK_OBJECT_MAX (sizeof(char[128 << 10]))      /* a size_t without a cast, for C++ */
 
 /* What stook_cache_create() may be told. Zero in a field means its default. */
 struct stook_cache_args {
@@ -97,9 +97,9 @@ struct stook_cache_args {
         /*
          * The constructor. It runs when an object is first handed out of a slab, in the thread
          * that allocates, which may be in a signal handler. stook_cache_zalloc() and STOOK_ZERO
-         * fail with EINVAL in a cache that has one. There is no destructor: memory leaves the cache
-         * without a call. So a constructor must not acquire what has to be released again. Callers
-         * that rely on the constructor free an object in its constructed state.
+         * fail with EINVAL in a cache that has one. A constructor that acquires what has to be
+         * released again wants a destructor, below. Callers that rely on the constructor free an
+         * object in its constructed state.
          */
         void   (*ctor)(void *object, void *ctor_data);
         /* the constructor's second argument */
@@ -115,6 +115,45 @@ struct stook_cache_args {
         unsigned barn_full, barn_empty;
         /* for stook_cache_free_rcu(); lives as long as the process; NULL: the process's */
         const struct stook_rcu *rcu;
+        /*
+         * The destructor, only beside a constructor; NULL: none, memory leaves the cache without a
+         * call. It runs exactly once for each run of the constructor, when the object's slab goes
+         * back to the pages. That is in stook_cache_shrink(), stook_trim(), maintenance under
+         * memory pressure, and the destroy, in the thread that calls; never in a free. Between two
+         * of these the cache keeps its empty slabs. It is not for the end of the process. It
+         * may use the heap, but must return, and may not take the list of caches: see EDEADLK. Its
+         * second argument is ctor_data.
+         */
+        void   (*dtor)(void *object, void *ctor_data);
+        /*
+         * objects that callers may own at once; 0: any number. An allocation beyond it fails, also
+         * where other threads allocate: the number is never exceeded. What callers own are objects
+         * allocated and not freed, and those in prefilled sheaves, which then have as many as were
+         * asked for. One that waits for readers is no caller's. Each allocation and free of
+         * such a cache makes a slow call; it uses two of the STOOK_CACHES_MAX indices.
+         */
+        size_t   limit;
+        /*
+         * Called by the allocation that leaves `low` objects or fewer below the limit, if it found
+         * more; not by those after it. @left: how many. NULL: no call; else low is below the limit.
+         * on_low and reclaim run in the thread that allocates, which may be in a signal handler.
+         * STOOK_NOWAIT and nolock calls call neither. Both may use the heap and this cache, and
+         * must return.
+         */
+        size_t   low;
+        void   (*on_low)(struct stook_cache *cache, size_t left, void *data);
+        /*
+         * Asks for objects of this cache, to be freed in the callback; NULL: none. It is
+         * called before an allocation fails that met the limit, or found no memory; @wanted is what
+         * was missing, and the allocation is tried again. It is also called in stook_trim(), and by
+         * maintenance under memory pressure; @wanted is SIZE_MAX then: all that can be spared; it
+         * may not take the list of caches there, see EDEADLK. Return: objects freed.
+         * One thread at a time is in the callback; an allocation that fails meanwhile, in it or in
+         * another thread, does not call it.
+         */
+        size_t (*reclaim)(struct stook_cache *cache, size_t wanted, void *data);
+        /* the last argument of on_low and reclaim */
+        void    *limit_data;
 };
 
 /*
@@ -126,15 +165,17 @@ struct stook_cache_args {
  * Ownership: the caller owns the cache until stook_cache_destroy().
  * Return: the cache, or NULL with errno
  *   EINVAL  name NULL, empty or too long; size 0; align not a power of two or above the page
- *           size; args_size unknown; sheaf_capacity above 65534; barn_full or barn_empty above
- *           4096 and not UINT_MAX; rcu: ops_size unknown, or call or barrier missing; size not
- *           above STOOK_OBJECT_MAX, but with the hidden words of STOOK_RCU and STOOK_ACCOUNT
+ *           size; args_size unknown; a destructor without a constructor; on_low with low not
+ *           below limit; sheaf_capacity above 65534; barn_full or barn_empty above 4096 and not
+ *           UINT_MAX; rcu: ops_size unknown, or call or barrier missing; size not above
+ *           STOOK_OBJECT_MAX, but with the hidden words of STOOK_RCU and STOOK_ACCOUNT
  *   E2BIG   size above STOOK_OBJECT_MAX
- *   ENOTSUP an unknown flag
- *   ENFILE  STOOK_CACHES_MAX caches exist; one made with STOOK_ACCOUNT counts twice. A cache
- *           without constructor, with default args and flags or with STOOK_HWCACHE_ALIGN then
- *           shares one of the same geometry that has none either, as if both had STOOK_MERGE, and
- *           only fails where there is none. Nothing is shared under STOOK_HARDEN or STOOK_MERGE=0
+ *   ENOTSUP an unknown flag; or a destructor with STOOK_TYPESAFE_BY_RCU
+ *   ENFILE  STOOK_CACHES_MAX caches exist; one made with STOOK_ACCOUNT or a limit counts twice.
+ *           A cache without constructor, with default args and flags or with STOOK_HWCACHE_ALIGN
+ *           then shares one of the same geometry that has none either, as if both had STOOK_MERGE,
+ *           and only fails where there is none. Nothing is shared under STOOK_HARDEN or
+ *           STOOK_MERGE=0
  *   ENOMEM  no memory
  *   EDEADLK called in a callback of stook_cache_for_each(), stook_cache_for_each_object() or
  *           stook_cache_destroy_all(). All calls below that take the list of caches fail so
@@ -221,7 +262,7 @@ STOOK_PUBLIC struct stook_cache *stook_cache_find(const char *name);
  * Ownership: the caller owns the object until a free.
  * Return: the object, aligned as the cache says. Its content is what the constructor and earlier
  * users left. NULL with errno
- *   ENOMEM  no memory, or a group's limit is met
+ *   ENOMEM  no memory, or a limit is met
  * Threads: MT-safe, signal-safe.
  */
 STOOK_PUBLIC void *stook_cache_alloc(struct stook_cache *cache) __attribute__((malloc));
@@ -229,7 +270,7 @@ STOOK_PUBLIC void *stook_cache_alloc(struct stook_cache *cache) __attribute__((m
 /*
  * stook_cache_zalloc() - one object whose bytes are zero
  * Return: the object, or NULL with errno
- *   ENOMEM  no memory, or a group's limit is met
+ *   ENOMEM  no memory, or a limit is met
  *   EINVAL  cache NULL, or the cache has a constructor
  * Threads: MT-safe, signal-safe.
  */
@@ -240,7 +281,7 @@ STOOK_PUBLIC void *stook_cache_zalloc(struct stook_cache *cache) __attribute__((
  * @flags: allocation flags. stook_cache_alloc() is this call with 0, stook_cache_zalloc() with
  *         STOOK_ZERO, stook_cache_alloc_nolock() with STOOK_NOLOCK; all three are faster.
  * Return: the object, or NULL with errno
- *   ENOMEM  no memory, or a group's limit is met; with STOOK_THISNODE: none on that node; with
+ *   ENOMEM  no memory, or a limit is met; with STOOK_THISNODE: none on that node; with
  *           STOOK_NOLOCK: see stook_cache_alloc_nolock()
  *   EINVAL  cache NULL, an unknown flag, STOOK_ZERO with a constructor
  * Threads: MT-safe, signal-safe.
@@ -253,7 +294,7 @@ STOOK_PUBLIC void *stook_cache_alloc_flags(struct stook_cache *cache, unsigned f
  * @node: 0 to the number of nodes - 1; -1: as stook_cache_alloc_flags()
  * Without STOOK_THISNODE an object of another node may be returned.
  * Return: the object, or NULL with errno
- *   ENOMEM  no memory, or a group's limit is met; with STOOK_THISNODE: none on that node, which
+ *   ENOMEM  no memory, or a limit is met; with STOOK_THISNODE: none on that node, which
  *           may be a node without memory
  *   EINVAL  cache NULL, an unknown flag, no such node, STOOK_ZERO with a constructor
  * Threads: MT-safe, signal-safe.
@@ -296,7 +337,7 @@ STOOK_PUBLIC void stook_cache_free_nolock(struct stook_cache *cache, void *objec
  * @n: objects; 0 does nothing
  * @objects: room for n pointers; unspecified after a failure. May be NULL only if n is 0.
  * Return: 0; or
- *   -ENOMEM  no memory, or a group's limit is met; with STOOK_THISNODE: fewer on that node
+ *   -ENOMEM  no memory, or a limit is met; with STOOK_THISNODE: fewer on that node
  *   -EINVAL  cache NULL, objects NULL and n not 0, an unknown flag, STOOK_ZERO with a constructor
  * Threads: MT-safe, signal-safe.
  */
@@ -360,6 +401,17 @@ struct stook_tuning {
  * Threads: MT-safe, not signal-safe.
  */
 STOOK_PUBLIC int stook_cache_tune(struct stook_cache *cache, const struct stook_tuning *tuning);
+
+/*
+ * stook_cache_set_limit() - change how many objects callers may own
+ * @cache: made with a limit
+ * @limit: objects, above 0. If callers own more, allocations fail until they own fewer.
+ * Return: 0; or
+ *   -EINVAL  cache NULL or destroyed, or limit 0
+ *   -ENOTSUP the cache was made without a limit
+ * Threads: MT-safe, signal-safe.
+ */
+STOOK_PUBLIC int stook_cache_set_limit(struct stook_cache *cache, size_t limit);
 
 /*
  * stook_cache_reserve() - keep n objects ready on each node

@@ -26,8 +26,8 @@
 namespace stook
 {
 
-/* STOOK_OBJECT_MAX, the largest object of a cache in bytes, without the cast of C. */
-inline constexpr std::size_t object_max = std::size_t{ 128 } << 10;
+/* The largest object of a cache in bytes. */
+inline constexpr std::size_t object_max = STOOK_OBJECT_MAX;
 
 /*
  * A cache of raw objects. A cache that holds nothing (made by default, or moved from) has a null
@@ -175,6 +175,15 @@ public:
                 return error_of(stook_cache_free_rcu(handle_, object));
         }
 
+        /*
+         * The same for @n objects. On failure those that are still the caller's are not null in the
+         * array.
+         */
+        [[nodiscard]] std::error_code free_rcu_bulk(std::size_t n, void **objects) noexcept
+        {
+                return error_of(stook_cache_free_rcu_bulk(handle_, n, objects));
+        }
+
         /* Waits until all objects given to free_rcu() before are free. */
         void rcu_barrier() noexcept
         {
@@ -211,12 +220,7 @@ public:
 
         stook_cache_stats stats() const
         {
-                stook_cache_stats stats;
-
-                stats.stats_size = sizeof(stats);
-                detail::check(error_of(stook_cache_get_stats(handle_, &stats)),
-                              "stook::cache::stats");
-                return stats;
+                return detail::filled(stook_cache_get_stats, handle(), "stook::cache::stats");
         }
 
 private:

@@ -100,7 +100,11 @@ struct stook_sheaf;
  *   as for an entry  insert, overlaps, alloc, empty_area; erase and cursor_replace return it; the
  *                    cursors' walk and range calls return it
  */
+#ifdef __cplusplus
+#define STOOK_MAPLE_PLACEHOLDER (reinterpret_cast<void *>(uintptr_t{ 2 }))
+#else
 #define STOOK_MAPLE_PLACEHOLDER ((void *)(uintptr_t)2)
+#endif
 
 /*
  * A tree. Embed it. Its fields are the library's. It must not be copied or moved while in use.

@@ -28,104 +28,11 @@
 #include <optional>
 #include <stook/error.hpp>
 #include <stook/maple.h>
+#include <stook/range_view.hpp>
 #include <stook/rcu.h>
 
 namespace stook
 {
-
-/* A range of a map, as a walk meets it. */
-template <class T> struct range {
-        std::uint64_t first, last;
-        T *entry;
-};
-
-/* The ranges of a map between two keys: see range_map<T>::reader. */
-template <class T> class range_view
-{
-public:
-        /* An input iterator. In a map that is not RCU's, what it has not met yet may be changed. */
-        class iterator
-        {
-        public:
-                using iterator_category = std::input_iterator_tag;
-                using value_type = range<T>;
-                using difference_type = std::ptrdiff_t;
-                using pointer = const range<T> *;
-                using reference = const range<T> &;
-
-                iterator() noexcept = default;
-
-                iterator(stook_maple *tree, std::uint64_t first, std::uint64_t last) noexcept
-                    : last_(last)
-                {
-                        cursor_.tree = tree;
-                        stook_maple_cursor_set(&cursor_, first, first);
-                        ++*this;
-                }
-
-                reference operator*() const noexcept
-                {
-                        return at_;
-                }
-
-                pointer operator->() const noexcept
-                {
-                        return &at_;
-                }
-
-                iterator &operator++() noexcept
-                {
-                        void *entry = stook_maple_cursor_find(&cursor_, last_);
-
-                        at_ = { cursor_.first, cursor_.last, static_cast<T *>(entry) };
-                        return *this;
-                }
-
-                iterator operator++(int) noexcept
-                {
-                        iterator before = *this;
-
-                        ++*this;
-                        return before;
-                }
-
-                /* Of one walk, only the end equals the end. */
-                friend bool operator==(const iterator &a, const iterator &b) noexcept
-                {
-                        return a.at_.entry == b.at_.entry &&
-                               (!a.at_.entry || a.at_.first == b.at_.first);
-                }
-
-                friend bool operator!=(const iterator &a, const iterator &b) noexcept
-                {
-                        return !(a == b);
-                }
-
-        private:
-                stook_maple_cursor cursor_ = STOOK_MAPLE_CURSOR_INIT(nullptr, 0, 0);
-                std::uint64_t last_ = 0;
-                range<T> at_ = { 0, 0, nullptr };
-        };
-
-        range_view(stook_maple *tree, std::uint64_t first, std::uint64_t last) noexcept
-            : tree_(tree), first_(first), last_(last)
-        {
-        }
-
-        iterator begin() const noexcept
-        {
-                return iterator(tree_, first_, last_);
-        }
-
-        iterator end() const noexcept
-        {
-                return iterator();
-        }
-
-private:
-        stook_maple *tree_;
-        std::uint64_t first_, last_;
-};
 
 template <class T> class range_map
 {
@@ -134,6 +41,12 @@ public:
         class reader;
         class writer;
         class prepared_store;
+
+        /* A key that alloc_cyclic() found. */
+        struct cyclic {
+                std::uint64_t key;
+                bool wrapped;           /* the search went round */
+        };
 
         /* An empty map. @flags: STOOK_MAPLE_GAPS for alloc(), STOOK_MAPLE_EXTERNAL_LOCK */
         explicit range_map(unsigned flags = 0)
@@ -182,6 +95,22 @@ public:
                 return static_cast<T *>(stook_maple_load(&tree_, key));
         }
 
+        /* The same with the bounds; of a gap, and of a held range, with a null entry. */
+        range load_range(std::uint64_t key) const noexcept
+        {
+                range at{};
+
+                at.entry = static_cast<T *>(stook_maple_load_range(&tree_, key, &at.first,
+                                                                   &at.last));
+                return at;
+        }
+
+        /* Whether any key of [first, last] is taken: held ranges are. */
+        bool overlaps(std::uint64_t first, std::uint64_t last) const noexcept
+        {
+                return stook_maple_overlaps(&tree_, first, last);
+        }
+
         /* Maps [first, last] to @entry, over whatever is there. nullptr makes a gap. */
         void store(std::uint64_t first, std::uint64_t last, T *entry)
         {
@@ -216,7 +145,86 @@ public:
                 return !status;
         }
 
-        /* Removes the whole range that has @key in it. Returns its entry; nullptr: a gap. */
+        /*
+         * Takes a range where nothing is yet, for an entry that comes later: load() and loops find
+         * none there, insert() and alloc() are refused. store() gives it its entry, erase() ends
+         * it. false: not all of [first, last] is a gap.
+         */
+        bool hold(std::uint64_t first, std::uint64_t last)
+        {
+                std::error_code error;
+                bool held = hold(first, last, error);
+
+                detail::check(error, "stook::range_map::hold");
+                return held;
+        }
+
+        bool hold(std::uint64_t first, std::uint64_t last, std::error_code &error) noexcept
+        {
+                int status = stook_maple_insert(&tree_, first, last, STOOK_MAPLE_PLACEHOLDER);
+
+                error = error_of(status == -EEXIST ? 0 : status);
+                return !status;
+        }
+
+        /* store(), which returns the entry that @first had; nullptr: a gap, or a held range. */
+        T *exchange(std::uint64_t first, std::uint64_t last, T *entry)
+        {
+                std::error_code error;
+                T *old = exchange(first, last, entry, error);
+
+                detail::check(error, "stook::range_map::exchange");
+                return old;
+        }
+
+        T *exchange(std::uint64_t first, std::uint64_t last, T *entry,
+                    std::error_code &error) noexcept
+        {
+                STOOK_MAPLE_CURSOR(cursor, &tree_, first, last);
+                locked alone(&tree_);
+                void *old = nullptr;
+
+                error = error_of(stook_maple_cursor_replace(&cursor, plain(entry), &old));
+                return entry_of(old);
+        }
+
+        /*
+         * Stores what [from, to), forward iterators to ranges, has; each range lies above all
+         * before. What the map needs is got before the first, so nothing fails on the way, except
+         * a range that is not in its place: std::errc::invalid_argument, and those before it stay.
+         * For maps without readers: start_readers() comes after it.
+         */
+        template <class Iterator> void load_sorted(Iterator from, Iterator to)
+        {
+                std::error_code error;
+
+                load_sorted(from, to, error);
+                detail::check(error, "stook::range_map::load_sorted");
+        }
+
+        template <class Iterator>
+        void load_sorted(Iterator from, Iterator to, std::error_code &error)
+        {
+                locked alone(&tree_);
+                expecting nodes(&tree_);
+                stook_maple_cursor &cursor = nodes.cursor;
+                auto n = static_cast<std::uint64_t>(std::distance(from, to));
+                int status = stook_maple_cursor_expect(&cursor, n);
+                bool begun = false;
+
+                for (; !status && from != to; ++from, begun = true) {
+                        const range &next = *from;
+                        bool above = begun ? next.first > cursor.last :
+                                             !overlaps(next.first, UINT64_MAX);
+
+                        stook_maple_cursor_set(&cursor, next.first, next.last);
+                        status = above ? stook_maple_cursor_store(&cursor, plain(next.entry)) :
+                                         -EINVAL;
+                }
+                error = error_of(status);
+        }
+
+        /* Removes the whole range that has @key in it. Returns its entry; nullptr: it had none. */
         T *erase(std::uint64_t key)
         {
                 std::error_code error;
@@ -235,7 +243,7 @@ public:
                 entry = stook_maple_erase(&tree_, key);
                 error = error_of(entry ? 0 : errno);
                 errno = before;
-                return static_cast<T *>(entry);
+                return entry_of(entry);
         }
 
         /*
@@ -255,13 +263,124 @@ public:
         std::optional<std::uint64_t> alloc(T *entry, std::uint64_t size, std::uint64_t min,
                                            std::uint64_t max, std::error_code &error) noexcept
         {
-                std::uint64_t first;
+                std::uint64_t first = 0;
                 int status = stook_maple_alloc(&tree_, plain(entry), size, min, max, &first);
 
-                error = error_of(status == -EBUSY ? 0 : status);
-                if (status)
-                        return std::nullopt;
+                return found(status, first, error);
+        }
+
+        /* The same in the highest gap. */
+        std::optional<std::uint64_t> alloc_top(T *entry, std::uint64_t size, std::uint64_t min = 0,
+                                               std::uint64_t max = UINT64_MAX)
+        {
+                std::error_code error;
+                auto first = alloc_top(entry, size, min, max, error);
+
+                detail::check(error, "stook::range_map::alloc_top");
                 return first;
+        }
+
+        std::optional<std::uint64_t> alloc_top(T *entry, std::uint64_t size, std::uint64_t min,
+                                               std::uint64_t max, std::error_code &error) noexcept
+        {
+                std::uint64_t first = 0;
+                int status = stook_maple_alloc_top(&tree_, plain(entry), size, min, max, &first);
+
+                return found(status, first, error);
+        }
+
+        /*
+         * Stores @entry at the lowest free key from @next on, or from @low on if there is none up
+         * to @high. nullopt: all of [low, high] is taken. @next becomes the key above.
+         */
+        std::optional<cyclic> alloc_cyclic(T *entry, std::uint64_t &next, std::uint64_t low,
+                                           std::uint64_t high)
+        {
+                std::error_code error;
+                auto at = alloc_cyclic(entry, next, low, high, error);
+
+                detail::check(error, "stook::range_map::alloc_cyclic");
+                return at;
+        }
+
+        std::optional<cyclic> alloc_cyclic(T *entry, std::uint64_t &next, std::uint64_t low,
+                                           std::uint64_t high, std::error_code &error) noexcept
+        {
+                std::uint64_t key = 0;
+                int status = stook_maple_alloc_cyclic(&tree_, plain(entry), low, high, &next, &key);
+
+                error = error_of(status == -EBUSY || status > 0 ? 0 : status);
+                if (status < 0)
+                        return std::nullopt;
+                return cyclic{ key, status > 0 };
+        }
+
+        /* The first key of the lowest gap of @size keys within [min, max]; nothing is stored. */
+        std::optional<std::uint64_t> find_gap(std::uint64_t size, std::uint64_t min,
+                                              std::uint64_t max, std::error_code &error) noexcept
+        {
+                std::uint64_t first = 0;
+                int status = stook_maple_empty_area(&tree_, size, min, max, &first);
+
+                return found(status, first, error);
+        }
+
+        std::optional<std::uint64_t> find_gap(std::uint64_t size, std::uint64_t min = 0,
+                                              std::uint64_t max = UINT64_MAX)
+        {
+                std::error_code error;
+                auto first = find_gap(size, min, max, error);
+
+                detail::check(error, "stook::range_map::find_gap");
+                return first;
+        }
+
+        /* The same for the highest gap, and the highest place in it. */
+        std::optional<std::uint64_t> find_gap_top(std::uint64_t size, std::uint64_t min,
+                                                  std::uint64_t max,
+                                                  std::error_code &error) noexcept
+        {
+                std::uint64_t first = 0;
+                int status = stook_maple_empty_area_rev(&tree_, size, min, max, &first);
+
+                return found(status, first, error);
+        }
+
+        std::optional<std::uint64_t> find_gap_top(std::uint64_t size, std::uint64_t min = 0,
+                                                  std::uint64_t max = UINT64_MAX)
+        {
+                std::error_code error;
+                auto first = find_gap_top(size, min, max, error);
+
+                detail::check(error, "stook::range_map::find_gap_top");
+                return first;
+        }
+
+        /*
+         * From now on the map has readers that take no lock, as if it had been made with @rcu.
+         * stop_readers() ends that. No other thread uses the map during these calls.
+         */
+        void start_readers(const stook_rcu &rcu)
+        {
+                std::error_code error;
+
+                start_readers(rcu, error);
+                detail::check(error, "stook::range_map::start_readers");
+        }
+
+        void start_readers(const stook_rcu &rcu, std::error_code &error) noexcept
+        {
+                error = error_of(stook_rcu_use(&rcu));
+                if (!error)
+                        error = error_of(stook_maple_set_rcu(&tree_, true));
+                if (!error)
+                        rcu_ = &rcu;
+        }
+
+        void stop_readers() noexcept
+        {
+                (void)stook_maple_set_rcu(&tree_, false);
+                rcu_ = nullptr;
         }
 
         /* A guard for reading, in this thread: as long as it lives, no entry that it met goes. */
@@ -277,6 +396,45 @@ public:
         }
 
 private:
+        /* The tree's own lock, where it has one. */
+        class locked
+        {
+        public:
+                explicit locked(stook_maple *tree) noexcept : tree_(tree)
+                {
+                        stook_maple_lock(tree_);
+                }
+
+                locked(const locked &) = delete;
+                locked &operator=(const locked &) = delete;
+
+                ~locked()
+                {
+                        stook_maple_unlock(tree_);
+                }
+
+        private:
+                stook_maple *tree_;
+        };
+
+        /* A cursor that may hold nodes. */
+        struct expecting {
+                explicit expecting(stook_maple *tree) noexcept
+                    : cursor(STOOK_MAPLE_CURSOR_INIT(tree, 0, 0))
+                {
+                }
+
+                expecting(const expecting &) = delete;
+                expecting &operator=(const expecting &) = delete;
+
+                ~expecting()
+                {
+                        stook_maple_cursor_finish(&cursor);
+                }
+
+                stook_maple_cursor cursor;
+        };
+
         std::error_code init(unsigned flags) noexcept
         {
                 return error_of(stook_maple_init(&tree_, flags));
@@ -285,6 +443,20 @@ private:
         static void *plain(T *entry) noexcept
         {
                 return const_cast<void *>(static_cast<const void *>(entry));
+        }
+
+        static T *entry_of(void *found) noexcept
+        {
+                return found == STOOK_MAPLE_PLACEHOLDER ? nullptr : static_cast<T *>(found);
+        }
+
+        static std::optional<std::uint64_t> found(int status, std::uint64_t first,
+                                                  std::error_code &error) noexcept
+        {
+                error = error_of(status == -EBUSY ? 0 : status);
+                if (status)
+                        return std::nullopt;
+                return first;
         }
 
         mutable stook_maple tree_;
@@ -296,15 +468,16 @@ private:
  * and writers go on beside it. In other maps it holds the map's lock. It is itself a range of all
  * the map's ranges. It ends in the thread that made it.
  */
-template <class T> class range_map<T>::reader
+template <class T> class range_map<T>::reader : public range_loops<T>
 {
 public:
-        explicit reader(const range_map &map) noexcept : map_(map)
+        explicit reader(const range_map &map) noexcept
+            : range_loops<T>(&map.tree_), rcu_(map.rcu_)
         {
-                if (!map.rcu_)
-                        stook_maple_lock(&map.tree_);
-                else if (map.rcu_->read_lock)
-                        map.rcu_->read_lock();
+                if (!rcu_)
+                        stook_maple_lock(this->tree());
+                else if (rcu_->read_lock)
+                        rcu_->read_lock();
         }
 
         reader(const reader &) = delete;
@@ -312,47 +485,31 @@ public:
 
         ~reader()
         {
-                if (!map_.rcu_)
-                        stook_maple_unlock(&map_.tree_);
-                else if (map_.rcu_->read_unlock)
-                        map_.rcu_->read_unlock();
+                if (!rcu_)
+                        stook_maple_unlock(this->tree());
+                else if (rcu_->read_unlock)
+                        rcu_->read_unlock();
         }
 
         T *load(std::uint64_t key) const noexcept
         {
-                return map_.load(key);
-        }
-
-        /* The ranges that have a key of [first, last] in them, in order. */
-        range_view<T> between(std::uint64_t first, std::uint64_t last) const noexcept
-        {
-                return range_view<T>(&map_.tree_, first, last);
-        }
-
-        auto begin() const noexcept
-        {
-                return between(0, UINT64_MAX).begin();
-        }
-
-        auto end() const noexcept
-        {
-                return between(0, UINT64_MAX).end();
+                return static_cast<T *>(stook_maple_load(this->tree(), key));
         }
 
 private:
-        const range_map &map_;
+        const stook_rcu *rcu_;
 };
 
 /*
  * A write guard: it holds the map's lock. The calls of the map may be made meanwhile; a loop over
  * the guard may store and erase, and goes on behind the range it is at.
  */
-template <class T> class range_map<T>::writer
+template <class T> class range_map<T>::writer : public range_loops<T>
 {
 public:
-        explicit writer(range_map &map) noexcept : map_(map)
+        explicit writer(range_map &map) noexcept : range_loops<T>(&map.tree_)
         {
-                stook_maple_lock(&map.tree_);
+                stook_maple_lock(this->tree());
         }
 
         writer(const writer &) = delete;
@@ -360,27 +517,11 @@ public:
 
         ~writer()
         {
-                stook_maple_unlock(&map_.tree_);
-        }
-
-        range_view<T> between(std::uint64_t first, std::uint64_t last) const noexcept
-        {
-                return range_view<T>(&map_.tree_, first, last);
-        }
-
-        auto begin() const noexcept
-        {
-                return between(0, UINT64_MAX).begin();
-        }
-
-        auto end() const noexcept
-        {
-                return between(0, UINT64_MAX).end();
+                stook_maple_unlock(this->tree());
         }
 
 private:
         friend class prepared_store;
-        range_map &map_;
 };
 
 /*
@@ -425,7 +566,7 @@ public:
 private:
         prepared_store(writer &writing, std::uint64_t first, std::uint64_t last, T *entry,
                        int) noexcept
-            : cursor_(STOOK_MAPLE_CURSOR_INIT(&writing.map_.tree_, first, last)),
+            : cursor_(STOOK_MAPLE_CURSOR_INIT(writing.tree(), first, last)),
               entry_(plain(entry)), status_(stook_maple_cursor_preallocate(&cursor_, entry_))
         {
         }

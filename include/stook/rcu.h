@@ -66,17 +66,19 @@ struct stook_rcu {
 
 /*
  * An implementation of the library's own. Threads need no registration. A read section is
- * stook_epoch_read_lock() to stook_epoch_read_unlock(): a load and a store each, and sections nest,
- * 65,535 deep at most. A thread's first section takes a record of 64 bytes, which another thread
- * uses after its end. A grace period costs its thread a membarrier, and a look at each record.
- * Where membarrier is refused, sections have a fence each. If it is refused after the first reader
- * came, no grace period ends any more: that is reported, and what waits stays allocated.
+ * stook_epoch_read_lock() to stook_epoch_read_unlock(): a load and a store each. Sections nest,
+ * 65,535 deep at most; a deeper one is reported, and ends the process. A thread's first section
+ * takes a record of 64 bytes, which another thread uses after its end. A grace period costs its
+ * thread a membarrier, and a look at each record. Where membarrier is refused, sections have a
+ * fence each. If it is refused after the first reader came, no grace period ends any more: that is
+ * reported, and what waits stays allocated.
  *
  * Callbacks run in a thread named stook-rcu, which the first `call` or `barrier` makes, with all
  * signals blocked. It begins a grace period when 64 callbacks wait, or after 10 ms. Barriers do not
- * depend on it. After a fork the child goes on with what waited in its parent. What another thread
- * was just calling back is lost after _Fork() or clone().
- * `call` is signal-safe once that thread was made.
+ * depend on it. After a fork the child goes on with what waited in its parent. A child of _Fork()
+ * or clone() makes no thread, so callbacks wait for a barrier there; what another thread was just
+ * calling back is lost.
+ * `call` is signal-safe once that thread was made, and in a child of _Fork() or clone().
  */
 extern STOOK_PUBLIC const struct stook_rcu stook_rcu_epoch;
 

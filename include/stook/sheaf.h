@@ -48,11 +48,13 @@ struct stook_sheaf;                     /* opaque */
  * Up to the cache's sheaf capacity the call usually costs about as much as ten allocations, and the
  * sheaf is filled to its capacity: see stook_sheaf_available(). Above it, and always in a cache
  * without sheaves, the sheaf is made for the purpose. It holds n objects exactly, and is taken
- * apart when it is returned. So it is with STOOK_THISNODE on a machine of several nodes.
+ * apart when it is returned. So it is with STOOK_THISNODE on a machine of several nodes. In a cache
+ * with a limit a sheaf holds n objects exactly, too, and they count from here on.
  * Ownership: the caller's, until stook_sheaf_return().
  * Return: the sheaf, or NULL with errno
  *   EINVAL  cache NULL, n above 65534, an unknown flag, STOOK_ZERO with a constructor
- *   ENOMEM  no memory; with STOOK_THISNODE: fewer objects on that node
+ *   ENOMEM  no memory, or the limit of the cache is met; with STOOK_THISNODE: fewer objects on
+ *           that node
  * Threads: MT-safe, signal-safe.
  */
 STOOK_PUBLIC struct stook_sheaf *stook_sheaf_prefill(struct stook_cache *cache, unsigned flags,
@@ -66,7 +68,7 @@ STOOK_PUBLIC struct stook_sheaf *stook_sheaf_prefill(struct stook_cache *cache, 
  * @n: objects, 0 to 65534; if the sheaf has as many, nothing is filled
  *
  * Return: 0; or
- *   -ENOMEM  no memory; the sheaf has what it had, perhaps more
+ *   -ENOMEM  no memory, or the limit of the cache is met; the sheaf has what it had, perhaps more
  *   -EINVAL  cache, sheaf or *sheaf NULL, *sheaf not on loan from this cache, n above 65534, an
  *            unknown flag, STOOK_ZERO with a constructor
  * Threads: MT-safe, signal-safe.

@@ -5,6 +5,7 @@
  *      stook::object_cache<T>, object_sheaf   objects of one type      <stook/object_cache.hpp>
  *      stook::group, group_scope              accounting               <stook/group.hpp>
  *      stook::allocator<T>, cache_resource    the standard containers  <stook/memory.hpp>
+ *      stook::read_section                    readers by RCU           <stook/rcu.hpp>
  *      stook::range_map<T>                    ranges of keys           <stook/range_map.hpp>
  *
  * How errors are told is said in <stook/error.hpp>. Link with -lstook (pkg-config stook); programs
@@ -19,6 +20,7 @@
 #include <stook/object_cache.hpp>
 #include <stook/group.hpp>
 #include <stook/memory.hpp>
+#include <stook/rcu.hpp>
 #include <stook/range_map.hpp>
 
 #endif

@@ -30,10 +30,12 @@
 #define STOOK_BARN_CACHE_BYTES ((size_t)512 << 10)
 #define STOOK_BARN_NODE_BYTES  ((size_t)4 << 20)
 /*
- * What a slot keeps: main and spare of one cache (arbitrary); and by how much all caches together
- * may grow it. Sheaves of few objects may grow beyond both: barn_growth.c I2.
+ * What a slot keeps: main and spare of one cache, and where short sheaves have grown (arbitrary);
+ * and by how much all caches together may grow it. Sheaves of few objects may grow beyond all of
+ * them: barn_growth.c I2.
  */
 #define STOOK_SLOT_CACHE_BYTES ((size_t)64 << 10)
+#define STOOK_SLOT_SHORT_BYTES ((size_t)128 << 10)
 #define STOOK_SLOT_GROWN_BYTES ((size_t)512 << 10)
 
 /*

@@ -9,20 +9,20 @@
  * get room for twice as many sheaves, as far as they may keep of one cache. So what swings stays
  * above the slabs.
  *
- * Sheaves of large objects hold a few, one, or none. There most allocations miss, and one that gets
- * a sheaf of the barn counts as a swing, too. Such sheaves grow to FEW objects, by a budget of
- * their own, which goes by the pages in use (I2).
+ * Sheaves of fewer than SHORT objects go to and from the barn so often that one that comes from
+ * there counts as a swing, too. Those of large objects hold a few, one, or none. They grow to FEW
+ * objects, by a budget of their own, which goes by the pages in use (I2).
  *
  * A cache shrinks when the idle reaper finds that nothing was asked of its barns, and nothing taken
  * from its sheaves on the reaping thread's slot, since the last reap.
  * Sheaves in use are left alone: they go when they are empty (barn_stacks.c).
  *
  * Invariants:
- *  I1 what caches have grown by, up to STOOK_SLOT_CACHE_BYTES each, keeps at most
+ *  I1 what caches have grown by, up to STOOK_SLOT_SHORT_BYTES each, keeps at most
  *     STOOK_SLOT_GROWN_BYTES of objects in a slot. (barn_budget.c bounds what barns keep.)
  *  I2 what sheaves of more than STOOK_SLOT_CACHE_BYTES have grown by keeps, in all slots that were
- *     used until they grew, at most a quarter of the pages that were in use then, or FEW_LEAST; and
- *     in a slot at most what barns of a node may keep.
+ *     used until they grew, at most half of the pages that were in use then, or FEW_LEAST; and in a
+ *     slot at most twice what barns of a node may keep.
  * Concurrency: any thread, any instruction. Words are relaxed and each is valid by itself. Two
  *  threads that grow a cache at once grow it once (compare-and-swap of capacity). A reader of an
  *  older capacity makes a sheaf of that capacity. Under a tuner growth is off. Where a user fixed
@@ -36,17 +36,28 @@
 /* Arbitrary: a program's start and end do not reach it, ten rounds of a loop do. */
 #define SWINGS 8
 /*
- * The same for sheaves of fewer objects than FEW. A miss costs about 100 ns, but a growth up to
- * megabytes. Peak of bench/data/gcc, four at once, KiB: 18,128 with 256 here, 18,588 with 64,
- * 18,792 with 32, 19,284 with 16. 512 blocks of 8 to 64 KiB replaced at random, the first 40,000
- * times, ns: 189, 127, 112, 104.
+ * The same for sheaves of fewer objects than FEW, and for gets of all short ones. A miss costs
+ * about 100 ns, but a growth up to megabytes. Peak of bench/data/gcc, four at once, KiB: 18,128
+ * with 256 here, 18,588 with 64, 18,792 with 32, 19,284 with 16. 512 blocks of 8 to 64 KiB replaced
+ * at random, the first 40,000 times, ns: 189, 127, 112, 104.
  */
 #define SWINGS_FEW 64
+/*
+ * And for those of fewer than FEWER: there the next step keeps little, and nearly all calls miss.
+ * The same peak and time with 64, 16 and 8 here: 18,652, 18,932 and 20,448; 135, 103 and 102.
+ */
+#define SWINGS_FEWER 16
 #define OBJECTS_MOST 1024               /* of a sheaf that grew by itself: 8 KiB of pointers */
 
+#define FEWER 4                         /* objects: the first step */
 #define FEW 12                          /* objects; sheaves of large ones grow to it. Arbitrary */
-/* I2. With 8, 512 blocks of 8 to 64 KiB replaced at random cost 1.7 times as much. */
-#define FEW_SHARE 4
+#define SHORT 32                        /* objects: a get costs each of them 6 ns */
+/*
+ * I2. The pattern above, later repeats, in ns: 60 with a quarter of the pages, 58 with half, 38
+ * with half and twice the barns' budget, 35 with four times that and 24 objects.
+ */
+#define FEW_SHARE 2
+#define FEW_BUDGETS 2
 #define FEW_LEAST ((uint64_t)1 << 20)
 
 uint32_t stook_barn_slots;
@@ -107,7 +118,8 @@ void stook_barns_let_room_grow(struct stook_barns *barns)
 /* I2, in one slot. */
 static uint64_t few_limit(void)
 {
-        uint64_t share = 0, slots = __atomic_load_n(&stook_barn_slots, __ATOMIC_RELAXED);
+        uint64_t share = 0, most = FEW_BUDGETS * stook_barn_budget();
+        uint64_t slots = __atomic_load_n(&stook_barn_slots, __ATOMIC_RELAXED);
 
         for (unsigned node = 0; node < stook_os_node_count(); node++)
                 share += stook_pages_taken(node);
@@ -116,7 +128,7 @@ static uint64_t few_limit(void)
                 share = FEW_LEAST;
         if (slots)
                 share /= slots;
-        return share < stook_barn_budget() ? share : stook_barn_budget();
+        return share < most ? share : most;
 }
 
 /* False: the budget has no room for @bytes more in each slot. */
@@ -131,22 +143,24 @@ static bool book(uint64_t *sum, uint64_t bytes, uint64_t limit)
 /*
  * Objects of larger sheaves: four times as many, or twice where that would be too many. (Sheaves of
  * each capacity that a cache had stay in the pool: fewer steps leave fewer of them.) Large objects:
- * 4, then FEW, by the other budget (*few). 0: no larger ones.
+ * FEWER, then FEW, by the other budget (*few). 0: no larger ones.
  */
 static uint32_t larger_than(uint32_t capacity, uint32_t stride, bool *few)
 {
+        bool     is_short = capacity >= FEW && capacity < SHORT;
+        uint64_t most = is_short ? STOOK_SLOT_SHORT_BYTES : STOOK_SLOT_CACHE_BYTES;
+
         *few = false;
         for (uint32_t times = 4; capacity && times > 1; times /= 2) {
                 uint32_t larger = stook_sheaf_round_capacity(times * capacity);
 
-                if (larger <= OBJECTS_MOST &&
-                    2 * (uint64_t)larger * stride <= STOOK_SLOT_CACHE_BYTES)
+                if (larger <= OBJECTS_MOST && 2 * (uint64_t)larger * stride <= most)
                         return larger;
         }
         *few = 2 * (uint64_t)stride > STOOK_SLOT_CACHE_BYTES || capacity;
         if (!capacity)
                 return 1;
-        return capacity < 4 ? 4 : capacity < FEW ? FEW : 0;
+        return capacity < FEWER ? FEWER : capacity < FEW ? FEW : 0;
 }
 
 /* More objects in a sheaf. False: as many as before. */
@@ -193,12 +207,17 @@ void stook_barns_flushed(struct stook_barns *barns)
                 __atomic_fetch_add(&barns->growth.flushed, 1, __ATOMIC_RELAXED);
 }
 
-/* True: that was the last swing of as many as make the cache grow. */
-static bool count_swing(struct stook_barns *barns)
+/*
+ * True: that was the last swing of as many as make the cache grow: @enough, but where its sheaves
+ * hold fewer objects than FEW.
+ */
+static bool count_swing(struct stook_barns *barns, uint32_t enough)
 {
         struct stook_barn_growth *growth = &barns->growth;
-        uint32_t enough = stook_barns_capacity(barns) < FEW ? SWINGS_FEW : SWINGS;
+        uint32_t capacity = stook_barns_capacity(barns);
 
+        if (capacity < FEW)
+                enough = capacity < FEWER ? SWINGS_FEWER : SWINGS_FEW;
         if (__atomic_add_fetch(&growth->swings, 1, __ATOMIC_RELAXED) < enough)
                 return false;
         __atomic_store_n(&growth->swings, 0, __ATOMIC_RELAXED);
@@ -214,7 +233,7 @@ void stook_barns_refilled(struct stook_barns *barns)
                 return;
         __atomic_store_n(&growth->flushed, __atomic_load_n(&growth->flushed, __ATOMIC_RELAXED) - 1,
                          __ATOMIC_RELAXED);
-        if (!count_swing(barns))
+        if (!count_swing(barns, SWINGS))
                 return;
         __atomic_store_n(&growth->flushed, 0, __ATOMIC_RELAXED);
         if (!room_grows(barns) || (grows(barns) && enlarge(barns)) || !limit)
@@ -226,7 +245,8 @@ void stook_barns_refilled(struct stook_barns *barns)
 
 void stook_barns_swung(struct stook_barns *barns)
 {
-        if (STOOK_UNLIKELY(stook_barns_capacity(barns) < FEW) && grows(barns) && count_swing(barns))
+        if (STOOK_UNLIKELY(stook_barns_capacity(barns) < SHORT) && grows(barns) &&
+            count_swing(barns, SWINGS_FEW))
                 enlarge(barns);
 }
 

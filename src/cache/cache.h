@@ -31,6 +31,17 @@ enum stook_cache_state {
         STOOK_CACHE_FREE, STOOK_CACHE_MAKING, STOOK_CACHE_LIVE, STOOK_CACHE_DYING
 };
 
+/* What the maker of a cache wants to be asked (cache_limit.h). Const but for what is marked. */
+struct stook_limit {
+        uint64_t most;          /* atomic: objects that callers may own; 0: any number */
+        uint64_t owned;         /* atomic: objects that callers own; only if there is a limit */
+        uint64_t low;
+        void   (*on_low)(struct stook_cache *cache, size_t left, void *data);
+        size_t (*reclaim)(struct stook_cache *cache, size_t wanted, void *data);
+        void    *data;
+        uint32_t reclaiming;    /* atomic: the process in whose callback a thread is; 0: none */
+};
+
 struct stook_cache {
         struct stook_front    front;    /* I2 */
         uint64_t              magic;    /* slabs.magic again: a free touches this line only */
@@ -57,6 +68,7 @@ struct stook_cache {
         /* const: the user's; slabs.ctor may be another one. NULL: none */
         void                (*ctor)(void *object, void *ctor_data);
         struct stook_debug    debug;    /* if `watch` says so */
+        struct stook_limit    limit;
 } STOOK_ALIGNED(STOOK_CACHELINE);
 
 _Static_assert(offsetof(struct stook_cache, front.line) == 0, "layout v1");

@@ -71,25 +71,36 @@ static bool barn_limit_good(unsigned wanted)
         return wanted <= STOOK_BARN_LIMIT_MAX || wanted == UINT_MAX;
 }
 
+/* What the caller knows of the arguments; the rest is 0. False: a size of no release. */
+static bool read_args(struct stook_cache_args *args, const struct stook_cache_args *or_null)
+{
+        const size_t first = offsetof(struct stook_cache_args, dtor);
+
+        memset(args, 0, sizeof(*args));
+        if (!or_null)
+                return true;
+        if (or_null->args_size != first && or_null->args_size != sizeof(*args))
+                return false;
+        memcpy(args, or_null, or_null->args_size);
+        return true;
+}
+
 static int check(const char *name, size_t size, const struct stook_cache_args *args)
 {
         if (!name || !*name || strnlen(name, sizeof(((struct stook_cache *)0)->name)) == 64)
                 return -EINVAL;
-        if (!size)
+        if (!size || args->sheaf_capacity > STOOK_SHEAF_CAPACITY_MAX)
                 return -EINVAL;
-        if (args) {
-                if (args->args_size != sizeof(*args) ||
-                    args->sheaf_capacity > STOOK_SHEAF_CAPACITY_MAX)
-                        return -EINVAL;
-                if (!barn_limit_good(args->barn_full) || !barn_limit_good(args->barn_empty))
-                        return -EINVAL;
-                if ((args->align & (args->align - 1)) || args->align > stook_os_page_bytes())
-                        return -EINVAL;
-                if (args->rcu && !stook_rcu_is_usable(args->rcu))
-                        return -EINVAL;
-                if (args->flags & ~FLAGS_HERE)
-                        return -ENOTSUP;
-        }
+        if (!barn_limit_good(args->barn_full) || !barn_limit_good(args->barn_empty))
+                return -EINVAL;
+        if ((args->align & (args->align - 1)) || args->align > stook_os_page_bytes())
+                return -EINVAL;
+        if ((args->rcu && !stook_rcu_is_usable(args->rcu)) || (args->dtor && !args->ctor))
+                return -EINVAL;
+        if (args->on_low && args->low >= args->limit)
+                return -EINVAL;
+        if ((args->flags & ~FLAGS_HERE) || (args->dtor && (args->flags & STOOK_TYPESAFE_BY_RCU)))
+                return -ENOTSUP;
         return size > STOOK_OBJECT_MAX ? -E2BIG : 0;
 }
 
@@ -112,6 +123,8 @@ struct plan {
         uint64_t debug;                 /* STOOK_DEBUG_* */
         void   (*ctor)(void *object, void *ctor_data);
         void    *ctor_data;
+        void   (*dtor)(void *object, void *ctor_data);
+        struct stook_limit limit;
         const struct stook_rcu *rcu;
 };
 
@@ -197,6 +210,7 @@ static size_t make_debug(struct stook_cache *cache, const struct plan *plan, siz
                 .stable = plan->flags & STOOK_TYPESAFE_BY_RCU,
                 .ctor = plan->ctor,
                 .ctor_data = plan->ctor_data,
+                .dtor = plan->dtor,
         });
 }
 
@@ -213,6 +227,7 @@ static int make_slabs(struct stook_cache *cache, const struct plan *plan, uint32
                 .give_later = plan->flags & STOOK_TYPESAFE_BY_RCU ? stook_cache_give_later : NULL,
                 .ctor = plan->ctor,
                 .ctor_data = plan->ctor_data,
+                .dtor = plan->dtor,
                 .counters = &cache->counters,
         };
 
@@ -222,6 +237,7 @@ static int make_slabs(struct stook_cache *cache, const struct plan *plan, uint32
                 args.keep_first = true;
                 args.ctor = stook_debug_make;
                 args.ctor_data = &cache->debug;
+                args.dtor = plan->dtor ? stook_debug_unmake : NULL;
         }
         return stook_slabs_init(&cache->slabs, &args);
 }
@@ -261,6 +277,7 @@ static int make(unsigned index, const struct plan *plan, struct stook_cache **ma
         cache->second_index = 0;
         cache->watch = plan->watch;
         cache->ctor = plan->ctor;
+        cache->limit = plan->limit;
 
         error = make_slabs(cache, plan, &hidden_offset);
         if (error)
@@ -313,8 +330,8 @@ give:
 /* Nothing but its geometry, which is made of size and alignment, tells it from others. */
 static bool is_plain(const struct plan *plan)
 {
-        return !plan->ctor && !plan->at_least && !plan->watch && !(plan->flags & FLAGS_ALONE) &&
-               !plan->rcu && plan->full_limit == STOOK_BARN_FULL &&
+        return !plan->ctor && !plan->limit.reclaim && !plan->at_least && !plan->watch &&
+               !(plan->flags & FLAGS_ALONE) && !plan->rcu && plan->full_limit == STOOK_BARN_FULL &&
                plan->empty_limit == STOOK_BARN_EMPTY;
 }
 
@@ -384,10 +401,11 @@ static int share_or_make(const struct plan *plan, struct stook_cache **result)
 }
 
 STOOK_API struct stook_cache *stook_cache_create(const char *name, size_t size,
-                                                 const struct stook_cache_args *args)
+                                                 const struct stook_cache_args *or_null)
 {
+        struct stook_cache_args args;
         struct stook_cache *cache = NULL;
-        int error = check(name, size, args);
+        int error = read_args(&args, or_null) ? check(name, size, &args) : -EINVAL;
 
         if (!error && !stook_gate_open())
                 error = -ENOMEM;
@@ -396,29 +414,35 @@ STOOK_API struct stook_cache *stook_cache_create(const char *name, size_t size,
                 return NULL;
         }
 
-        if (args && args->rcu)
+        if (args.rcu)
                 stook_rcu_find_default_limit();
-        if (args && (args->flags & STOOK_DEBUG_U))
+        if (args.flags & STOOK_DEBUG_U)
                 stook_stack_start();
 
         struct plan plan = {
                 .name = name,
                 .size = size,
-                .flags = args ? args->flags : 0,
+                .flags = args.flags,
                 .capacity = -1,
-                .at_least = args ? args->sheaf_capacity : 0,
+                .at_least = args.sheaf_capacity,
                 .slab_objects = STOOK_SLAB_OBJECTS_MANY,
-                .full_limit = barn_limit(args ? args->barn_full : 0, STOOK_BARN_FULL),
-                .empty_limit = barn_limit(args ? args->barn_empty : 0, STOOK_BARN_EMPTY),
-                .grows = !args || (!args->barn_full && !args->barn_empty),
-                .ctor = args ? args->ctor : NULL,
-                .ctor_data = args ? args->ctor_data : NULL,
-                .rcu = args ? args->rcu : NULL,
+                .full_limit = barn_limit(args.barn_full, STOOK_BARN_FULL),
+                .empty_limit = barn_limit(args.barn_empty, STOOK_BARN_EMPTY),
+                .grows = !args.barn_full && !args.barn_empty,
+                .ctor = args.ctor,
+                .ctor_data = args.ctor_data,
+                .dtor = args.dtor,
+                .limit = {
+                        .most = args.limit, .low = args.low, .on_low = args.on_low,
+                        .reclaim = args.reclaim, .data = args.limit_data,
+                },
+                .rcu = args.rcu,
         };
-        plan.watch = stook_watch_wanted(name, plan.flags & STOOK_DEBUG_FLAGS, &plan.debug);
+        plan.watch = stook_watch_wanted(name, plan.flags & STOOK_DEBUG_FLAGS, &plan.debug) |
+                     (args.limit ? STOOK_WATCH_LIMIT : 0);
         plan.align = natural_align(size, plan.flags);
-        if (args && args->align > plan.align)
-                plan.align = args->align;
+        if (args.align > plan.align)
+                plan.align = args.align;
 
         /* From here on the flag says that the cache is shared, by its flags or by the option. */
         if (may_merge(&plan))

@@ -22,7 +22,7 @@
 #include "cache/cache_watch.h"
 #include "gate/gate.h"
 
-#define BATCH 64                        /* objects that are freed together */
+#define BATCH 32                        /* objects that are freed together */
 
 struct walk {
         struct stook_cache *cache;
@@ -32,7 +32,7 @@ struct walk {
         bool   frees;
         int    answer;                  /* of `each`; not 0: the walk ends */
         size_t gathered;
-        void  *batch[BATCH];
+        void **batch;                   /* [BATCH] */
 };
 
 static void free_gathered(struct walk *walk)
@@ -76,11 +76,14 @@ static void visit(void *object, void *slab, void *data)
                 walk->answer = walk->each(object, walk->data);
 }
 
-static void visit_all(struct walk *walk)
+/* Not inline: its stack is free again when the slots are evacuated. */
+static STOOK_NOINLINE void visit_all(struct walk *walk)
 {
         struct stook_slabs *slabs = &walk->cache->slabs;
         uint32_t reserved = __atomic_exchange_n(&slabs->reserved, UINT32_MAX, __ATOMIC_RELAXED);
+        void *batch[BATCH];
 
+        walk->batch = batch;
         stook_slabs_for_each_out(slabs, visit, walk);                           /* I1 */
         free_gathered(walk);
         __atomic_store_n(&slabs->reserved, reserved, __ATOMIC_RELAXED);

@@ -26,6 +26,7 @@
 #include <stook/sheaf.h>
 
 #include "cache/cache_account.h"
+#include "cache/cache_limit.h"
 #include "cache/cache_slow.h"
 #include "cache/cache_watch.h"
 #include "os/os.h"
@@ -215,11 +216,47 @@ static int lend(struct stook_cache *cache, unsigned flags, struct stook_sheaf **
         return 0;
 }
 
+/* Lent objects beyond @n go back to their slabs. */
+static void trim_to(struct stook_cache *cache, struct stook_sheaf *sheaf, size_t n)
+{
+        size_t surplus = stook_sheaf_size(sheaf) - n;
+
+        if (!surplus)
+                return;
+        stook_sheaf_set_size(sheaf, (unsigned)n);
+        stook_count(&cache->counters, STOOK_STAT_sheaf_flush, surplus);
+        stook_slab_drain(&cache->slabs, surplus, sheaf->objects + n);
+}
+
+/* As lend, of a cache with a limit: lent objects count, so there are no more than was asked for. */
+static STOOK_NOINLINE int lend_limited(struct stook_cache *cache, unsigned flags,
+                                       struct stook_sheaf **at, size_t n)
+{
+        size_t had = *at ? stook_sheaf_size(*at) : 0, wanted = n > had ? n : had;
+        int error = -ENOMEM;
+
+        if (!stook_limit_take(cache, wanted - had, flags))
+                return error;
+        stook_slow_begin(flags);
+        error = lend(cache, flags, at, n);
+        if (error)
+                wanted = had;
+        else if (stook_sheaf_size(*at) < wanted)        /* another sheaf, all of one node */
+                wanted = stook_sheaf_size(*at);
+        if (*at)
+                trim_to(cache, *at, wanted);
+        stook_slow_end(flags);
+        stook_limit_give(cache, (n > had ? n : had) - wanted);
+        return error;
+}
+
 /* The arguments are good. */
 static int lend_slow(struct stook_cache *cache, unsigned flags, struct stook_sheaf **at, size_t n)
 {
         int error;
 
+        if (STOOK_UNLIKELY(stook_cache_is_limited(cache)))
+                return lend_limited(cache, flags, at, n);
         stook_slow_begin(flags);
         error = lend(cache, flags, at, n);
         stook_slow_end(flags);
@@ -240,12 +277,22 @@ STOOK_API struct stook_sheaf *stook_sheaf_prefill(struct stook_cache *cache, uns
         return sheaf;
 }
 
+/* On purpose? What is in the sheaf already was promised: only the objects that lack may fail. */
+static bool refill_fails(const struct stook_cache *cache, const struct stook_sheaf *sheaf, size_t n)
+{
+        size_t has = stook_sheaf_size(sheaf);
+
+        return n > has && stook_watch_fails(cache, (n - has) * stook_slow_bytes(cache));
+}
+
 STOOK_API int stook_sheaf_refill(struct stook_cache *cache, unsigned flags, struct stook_sheaf **at,
                                  size_t n)
 {
         if (!at || !*at || !arguments_good(cache, flags, n) ||
             (*at)->cache_index != cache->index || !stook_sheaf_is_lent(*at))
                 return -EINVAL;
+        if (refill_fails(cache, *at, n))
+                return -ENOMEM;
         return lend_slow(cache, flags, at, n);
 }
 
@@ -311,5 +358,7 @@ STOOK_API void stook_sheaf_return(struct stook_cache *cache, struct stook_sheaf 
                 return;
         }
         stook_slow_begin(0);
+        if (STOOK_UNLIKELY(stook_cache_is_limited(cache)))
+                stook_limit_give(cache, stook_sheaf_size(sheaf));
         give_back(cache, sheaf);
 }

@@ -22,15 +22,34 @@ static STOOK_NOINLINE int misuse(struct stook_cache *or_null, void *object)
         return -EINVAL;
 }
 
-STOOK_INLINE int free_of_cache(struct stook_cache *cache, void *object, bool nolock)
+STOOK_INLINE int free_owned(struct stook_cache *cache, void *object, bool nolock)
 {
-        if (STOOK_UNLIKELY(!cache))
-                return -EINVAL;
-        if (STOOK_UNLIKELY(!stook_cache_owns(cache, object)))
-                return misuse(cache, object);
         if (STOOK_UNLIKELY(cache->watch))
                 return stook_watch_free_rcu(cache, object, nolock);
         return stook_rcu_free(&cache->rcu, object, nolock);
+}
+
+/* What the short cuts below do not answer: pointers outside of the one huge range, misuse. */
+static STOOK_NOINLINE int free_odd(struct stook_cache *cache, void *object, bool nolock)
+{
+        return stook_cache_owns(cache, object) ? free_owned(cache, object, nolock)
+                                               : misuse(cache, object);
+}
+
+/* As stook_cache_free. */
+STOOK_INLINE int free_of_cache(struct stook_cache *cache, void *object, bool nolock)
+{
+        uintptr_t off = (uintptr_t)object - stook_range.base;
+        uint64_t entry;
+
+        if (STOOK_UNLIKELY(!cache))
+                return -EINVAL;
+        if (STOOK_UNLIKELY(off >= STOOK_RANGE_BYTES))
+                return free_odd(cache, object, nolock);
+        entry = __atomic_load_n(&stook_range.entries[off >> STOOK_MAP_SHIFT], __ATOMIC_RELAXED);
+        if (STOOK_UNLIKELY(!stook_object_is_of(cache, entry, object)))
+                return free_odd(cache, object, nolock);
+        return free_owned(cache, object, nolock);
 }
 
 STOOK_API int stook_cache_free_rcu(struct stook_cache *cache, void *object)

@@ -8,6 +8,7 @@
 
 #include "cache/cache_account.h"
 #include "cache/cache_harden.h"
+#include "cache/cache_limit.h"
 #include "cache/cache_observe.h"
 #include "debug/fail.h"
 #include "debug/quarantine.h"
@@ -94,7 +95,8 @@ static STOOK_COLD void *fail_on_purpose(const struct stook_cache *cache, uint64_
         return stook_slow_answer(how, NULL, 0);
 }
 
-void *stook_watch_alloc(struct stook_cache *cache, uint64_t how)
+/* An object that was counted, if there is a limit. */
+static void *alloc_counted(struct stook_cache *cache, uint64_t how)
 {
         size_t bytes = bytes_of(cache, how);
         void *object;
@@ -111,24 +113,48 @@ void *stook_watch_alloc(struct stook_cache *cache, uint64_t how)
         return object;
 }
 
+static STOOK_NOINLINE void *alloc_limited(struct stook_cache *cache, uint64_t how)
+{
+        void *object;
+
+        if (!stook_limit_take(cache, 1, how))
+                return fail_on_purpose(cache, how);
+        object = alloc_counted(cache, how);
+        if (!object)
+                stook_limit_give(cache, 1);
+        return object;
+}
+
+void *stook_watch_alloc(struct stook_cache *cache, uint64_t how)
+{
+        return STOOK_UNLIKELY(stook_cache_is_limited(cache)) ? alloc_limited(cache, how)
+                                                             : alloc_counted(cache, how);
+}
+
 bool stook_watch_alloc_bulk(struct stook_cache *cache, size_t n, void **objects, uint64_t how)
 {
         uint64_t each = how;
         size_t got = 0;
 
+        if (stook_cache_is_limited(cache) && !stook_limit_take(cache, n, how))
+                return false;
+
         if (how & STOOK_HOW_THISNODE)           /* all of one node: the one in use now */
                 each = stook_how_with_node(how, (int)stook_os_node_home(stook_slot_node()));
-        while (got < n && (objects[got] = stook_watch_alloc(cache, each)))
+        while (got < n && (objects[got] = alloc_counted(cache, each)))
                 got++;
-        if (got < n)
-                stook_watch_free_bulk(cache, got, objects, how & STOOK_HOW_NOLOCK);
-        return got == n;
+        if (got == n)
+                return true;
+        stook_watch_free_bulk(cache, got, objects, how & STOOK_HOW_NOLOCK);
+        if (stook_cache_is_limited(cache))
+                stook_limit_give(cache, n - got);
+        return false;
 }
 
 /* There is no other one: the object is made anew, for the call must not fail. */
 static STOOK_COLD void *make_do(struct stook_cache *cache, void *object)
 {
-        void *other = stook_watch_alloc(cache, 0);
+        void *other = alloc_counted(cache, 0);
 
         if (other)
                 return other;
@@ -184,7 +210,7 @@ static enum stook_debug_freed show_freed(struct stook_cache *cache, void *object
         return is_debugged(cache) ? stook_debug_free(&cache->debug, object, as) : STOOK_DEBUG_GOES;
 }
 
-void stook_watch_free(struct stook_cache *cache, void *object, uint64_t how)
+static void free_counted(struct stook_cache *cache, void *object, uint64_t how)
 {
         enum stook_debug_freed freed = show_freed(cache, object, how);
 
@@ -199,6 +225,14 @@ void stook_watch_free(struct stook_cache *cache, void *object, uint64_t how)
         if ((cache->debug.flags & STOOK_DEBUG_V) && stook_cache_is_accounted(cache))
                 stook_account_uncharge(cache, 1, &object);
         stook_watch_quarantine(object, cache->slabs.stride, how);
+}
+
+void stook_watch_free(struct stook_cache *cache, void *object, uint64_t how)
+{
+        free_counted(cache, object, how);
+        /* What waited for readers is no caller's since then. */
+        if (stook_cache_is_limited(cache) && !(how & STOOK_HOW_READERS))
+                stook_limit_give(cache, 1);
 }
 
 void stook_watch_free_bulk(struct stook_cache *cache, size_t n, void **objects, uint64_t how)
@@ -222,6 +256,8 @@ int stook_watch_free_rcu(struct stook_cache *cache, void *object, bool nolock)
                 return -EINVAL;
         stook_observe_free_rcu(cache, object);
         error = stook_rcu_free(&cache->rcu, object, nolock);
+        if (!error && stook_cache_is_limited(cache))
+                stook_limit_give(cache, 1);
         if (STOOK_UNLIKELY(error) && is_debugged(cache))
                 stook_debug_wait_undo(&cache->debug, object);
         else if (STOOK_UNLIKELY(error) && stook_cache_is_hardened(cache))

@@ -58,7 +58,7 @@ size_t stook_debug_init(struct stook_debug *debug, const struct stook_debug_args
                 .accounted = args->accounted,
                 .poisons = (flags & STOOK_DEBUG_P) && !args->stable && !args->ctor,
                 .closes = (flags & STOOK_DEBUG_V) && !args->stable,
-                .ctor = args->ctor, .ctor_data = args->ctor_data,
+                .ctor = args->ctor, .ctor_data = args->ctor_data, .dtor = args->dtor,
         };
         stride = round_up(words_end + behind(flags), args->align);
         room = stride - debug->tail - tail_bytes(flags);

@@ -72,6 +72,7 @@ struct stook_debug {
         bool     closes;                /* with V: free objects are closed to the program */
         void   (*ctor)(void *object, void *ctor_data);
         void    *ctor_data;
+        void   (*dtor)(void *object, void *ctor_data);
 };
 
 struct stook_debug_args {
@@ -83,6 +84,7 @@ struct stook_debug_args {
         bool stable;                    /* readers look at free objects */
         void (*ctor)(void *object, void *ctor_data);
         void *ctor_data;
+        void (*dtor)(void *object, void *ctor_data);
 };
 
 /* ---- debug_layout.c ---- */
@@ -101,6 +103,8 @@ size_t stook_debug_large_room(uint64_t flags);
 /* ---- debug_object.c ---- */
 /* The constructor of all slabs of a debugged cache: an object is FREE from here on. */
 void stook_debug_make(void *object, void *debug);
+/* The destructor of all slabs of a debugged cache that has one. The object is to be made anew. */
+void stook_debug_unmake(void *object, void *debug);
 /*
  * @object goes from its slab to a user that asked for @bytes. False: it is at fault, which
  * was reported, and isolated.

@@ -64,6 +64,15 @@ void stook_debug_make(void *object, void *data)
         stook_debug_set_state(debug, object, STOOK_STATE_FREE);
 }
 
+void stook_debug_unmake(void *object, void *data)
+{
+        const struct stook_debug *debug = data;
+
+        stook_debug_open(debug, object);
+        debug->dtor(object, debug->ctor_data);
+        stook_debug_close(debug, object);
+}
+
 /* A free object that is at fault. It stays out of its slab for ever. */
 static STOOK_COLD bool isolate(const struct stook_debug *debug, void *object,
                                const struct stook_wrong *wrong, const char *detail)

@@ -18,10 +18,12 @@
  *     acquiring exchange: the grace period begins after all that happened before the call.
  *  M2: a thread that queues raises `events`, releasing, and then wakes. The serving thread reads
  *     `events`, acquiring, before it looks at the queue, and sleeps while it is as read.
- * Failure: without a thread, callbacks wait for the next call, which tries again, or for a barrier.
+ * Failure: without a thread, callbacks wait for the next call, which tries again, or for a barrier;
+ *  in a child of _Fork() or clone() for a barrier.
  *  If the system refuses membarrier later on, no grace period ends any more: reported once.
  */
 #include <errno.h>
+#include <pthread.h>
 
 #include "base/mutex.h"
 #include "base/thread.h"
@@ -50,9 +52,9 @@ static struct callback *last;           /* atomic: M1: the queue, from its end *
 static struct callback *batch;          /* I2: taken off the queue; the oldest first */
 static uint32_t waiting;                /* atomic, a hint: callbacks since the queue was taken */
 static uint32_t events;                 /* atomic: M2; a futex the thread sleeps on */
-static uint32_t runs;                   /* atomic: the thread exists, or is being made */
+static uint32_t runs;                   /* atomic: the thread exists, or must not be made now */
 static uint32_t told;                   /* atomic: that membarrier is refused */
-static uintptr_t worker;                /* atomic: stook_self of the thread */
+static uintptr_t worker;                /* atomic: stook_self of the thread, or 0 */
 static struct stook_mutex serving = STOOK_MUTEX_INIT(STOOK_RANK_SERVING);
 static struct stook_mutex calling = STOOK_MUTEX_INIT(STOOK_RANK_CALLING);
 static bool kept_still;                 /* `calling`: it is held around a fork */
@@ -226,8 +228,12 @@ static STOOK_COLD void misuse(const char *what)
         stook_report_fault(STOOK_FAULT_RCU, NULL, NULL, NULL, 0, what);
 }
 
+/* A callback that is a cancellation point must not end the thread that holds both mutexes. */
 STOOK_API int stook_epoch_synchronize(void)
 {
+        bool over;
+        int state;
+
         if (!stook_gate_open())
                 return -ENOMEM;
         stook_gate_check();
@@ -235,7 +241,10 @@ STOOK_API int stook_epoch_synchronize(void)
                 misuse("stook_epoch_synchronize inside a read section or a callback");
                 return -EDEADLK;
         }
-        return serve() ? 0 : -ENOTSUP;
+        pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+        over = serve();
+        pthread_setcancelstate(state, NULL);
+        return over ? 0 : -ENOTSUP;
 }
 
 static void barrier(void)
@@ -289,12 +298,21 @@ void stook_epoch_fork_parent(void)
         stook_mutex_unlock(&calling);
 }
 
+static void set_runs(bool barred)
+{
+        bool there = __atomic_load_n(&worker, __ATOMIC_RELAXED);
+
+        __atomic_store_n(&runs, there || barred, __ATOMIC_RELAXED);
+}
+
 /* A callback of this thread, or a handler on top of one, goes on: it keeps what it holds. */
-void stook_epoch_fork_child(void)
+void stook_epoch_fork_child(bool libc_is_whole)
 {
         stook_readers_fork_child();
-        __atomic_store_n(&runs, __atomic_load_n(&worker, __ATOMIC_RELAXED) == (uintptr_t)stook_self,
-                         __ATOMIC_RELAXED);
+        /* Where the thread is gone, a later thread may have its address. */
+        if (__atomic_load_n(&worker, __ATOMIC_RELAXED) != (uintptr_t)stook_self)
+                __atomic_store_n(&worker, 0, __ATOMIC_RELAXED);
+        set_runs(!libc_is_whole);
         if (!stook_mutex_is_mine(&serving))
                 stook_mutex_reset(&serving);
         if (!stook_mutex_is_mine(&calling) || kept_still)
@@ -302,8 +320,9 @@ void stook_epoch_fork_child(void)
         kept_still = false;
 }
 
-void stook_epoch_fork_revive(void)
+void stook_epoch_fork_revive(bool now)
 {
-        if (has_work())
+        set_runs(false);
+        if (now && has_work())
                 start_if_needed();
 }

@@ -20,7 +20,7 @@
 
 struct reader {
         uint64_t word;                  /* atomic: M1 to M3 */
-        uintptr_t owner;                /* atomic: stook_self; 0: free (I1) */
+        uintptr_t owner;                /* atomic: stook_self, | LEAVING; 0: free (I1) */
         struct reader *next;            /* const once it is listed */
 } STOOK_ALIGNED(STOOK_CACHELINE);
 
@@ -28,52 +28,70 @@ static struct reader *readers;          /* atomic: M4 */
 static uint64_t epoch = EPOCH;          /* atomic: M2 */
 static uint32_t crowd, crowded;         /* atomic: I2 */
 
-/* How it is done here: known before the first record is made, const then. */
-enum { UNKNOWN, MAKING, READY };
-static uint32_t state;                  /* atomic */
-static uintptr_t maker;                 /* atomic: stook_self of the thread that makes it known */
+/*
+ * How it is done here: known before the first record is made, const then. In between the state is
+ * stook_self of the thread that finds out.
+ */
+enum { UNKNOWN, READY };
+static uintptr_t state;                 /* atomic */
 static bool fences;                     /* M3: there is no membarrier */
 static int key = -1;                    /* of the thread's record; -1: none to be had */
 
 /* ---- the end of a thread ---- */
 
+#define LEAVING ((uintptr_t)1)          /* below stook_self, which is aligned */
+
+/*
+ * From the mark on no section that begins here finds the record. One that began before has armed
+ * the key with it again.
+ */
+static void leave(struct reader *reader)
+{
+        __atomic_store_n(&reader->owner, (uintptr_t)stook_self | LEAVING, __ATOMIC_RELAXED);
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);
+        if (pthread_getspecific((pthread_key_t)key) == reader)
+                stook_os_thread_end_arm(key, NULL);
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
+/* A section may begin and end at any instruction of this, in a handler or in a report's hook. */
 static void end(void *ended)
 {
         struct reader *reader = ended;
+        uint64_t word;
 
-        if (__atomic_load_n(&reader->word, __ATOMIC_RELAXED))
-                stook_report_found(STOOK_FAULT_RCU, NULL, NULL, NULL, 0,
-                                   "a thread ended inside a read section");
+        leave(reader);
+        word = __atomic_load_n(&reader->word, __ATOMIC_RELAXED);
         __atomic_store_n(&reader->word, 0, __ATOMIC_RELEASE);           /* M1 */
         __atomic_store_n(&reader->owner, 0, __ATOMIC_RELEASE);
+        if (word)
+                stook_report_found(STOOK_FAULT_RCU, NULL, NULL, NULL, 0,
+                                   "a thread ended inside a read section");
 }
 
-/* False: this is a handler on top of it; or, without @wait, another thread is at it. */
-static STOOK_NOINLINE bool make_ready(bool wait)
+/* False: this is a handler on top of it. */
+static STOOK_NOINLINE bool make_ready(void)
 {
         static uint32_t never;
-        uint32_t seen = UNKNOWN;
+        uintptr_t seen = UNKNOWN;
 
-        if (__atomic_compare_exchange_n(&state, &seen, MAKING, false, __ATOMIC_ACQUIRE,
-                                        __ATOMIC_ACQUIRE)) {
-                __atomic_store_n(&maker, (uintptr_t)stook_self, __ATOMIC_RELAXED);
+        if (__atomic_compare_exchange_n(&state, &seen, (uintptr_t)stook_self, false,
+                                        __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
                 fences = !stook_os_membarrier_register_memory();
                 key = stook_os_thread_end_key(end);
                 __atomic_store_n(&state, READY, __ATOMIC_RELEASE);
                 return true;
         }
-        while (seen == MAKING && wait &&
-               __atomic_load_n(&maker, __ATOMIC_RELAXED) != (uintptr_t)stook_self) {
+        while (seen != READY && seen != (uintptr_t)stook_self) {
                 stook_os_futex_wait(&never, 0, PAUSE_NS);
                 seen = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
         }
         return seen == READY;
 }
 
-static bool is_ready(bool wait)
+static bool is_ready(void)
 {
-        return STOOK_LIKELY(__atomic_load_n(&state, __ATOMIC_ACQUIRE) == READY) ||
-               make_ready(wait);
+        return STOOK_LIKELY(__atomic_load_n(&state, __ATOMIC_ACQUIRE) == READY) || make_ready();
 }
 
 /* ---- records ---- */
@@ -127,29 +145,29 @@ static struct reader *find(void)
         return reader;
 }
 
-/* A handler in the middle of this may take a record, too. The first of the two is used (find). */
+/*
+ * A handler in the middle of this may take a record, too. The first of the two is used (find). The
+ * last look comes after `crowded` is set, so that a handler behind it takes none (I2).
+ */
 static STOOK_NOINLINE struct reader *enrol(void)
 {
         struct reader *reader, *used;
 
-        if (!is_ready(true))
+        if (!is_ready())
                 return NULL;
-        reader = find();
-        if (!reader) {
-                if (__atomic_load_n(&crowded, __ATOMIC_RELAXED))
-                        return NULL;
-                reader = take();
-                if (!reader) {
+        used = find();
+        if (!used) {
+                reader = __atomic_load_n(&crowded, __ATOMIC_RELAXED) ? NULL : take();
+                if (!reader)
                         __atomic_store_n(&crowded, 1, __ATOMIC_RELAXED);        /* I2 */
-                        return NULL;
-                }
+                __atomic_signal_fence(__ATOMIC_SEQ_CST);
                 used = find();
-                if (used != reader)
+                if (reader && used != reader)
                         __atomic_store_n(&reader->owner, 0, __ATOMIC_RELEASE);
-                reader = used;
         }
-        stook_os_thread_end_arm(key, reader);
-        return reader;
+        if (used)
+                stook_os_thread_end_arm(key, used);
+        return used;
 }
 
 /* NULL: this thread is one of the crowd. */
@@ -170,6 +188,13 @@ static STOOK_NOINLINE void begin_in_crowd(void)
         __atomic_thread_fence(__ATOMIC_SEQ_CST);                        /* M3 */
 }
 
+static STOOK_COLD void too_deep(void)
+{
+        stook_report_fault(STOOK_FAULT_RCU, NULL, NULL, NULL, 0,
+                           "more than 65,535 read sections inside one another");
+        stook_os_abort();
+}
+
 void stook_readers_begin(void)
 {
         struct reader *reader = mine();
@@ -182,6 +207,8 @@ void stook_readers_begin(void)
         word = __atomic_load_n(&reader->word, __ATOMIC_RELAXED);
         if (!word)
                 word = __atomic_load_n(&epoch, __ATOMIC_ACQUIRE);       /* M2 */
+        else if (STOOK_UNLIKELY((word & DEPTH) == DEPTH))
+                too_deep();
         __atomic_store_n(&reader->word, word + 1, __ATOMIC_RELEASE);    /* M1 */
         if (STOOK_UNLIKELY(fences))
                 __atomic_thread_fence(__ATOMIC_SEQ_CST);                /* M3 */
@@ -248,7 +275,7 @@ bool stook_readers_wait(void)
         unsigned looks = 0;
         uint64_t now;
 
-        if (!is_ready(true))
+        if (!is_ready())
                 return false;
         if (fences)
                 __atomic_thread_fence(__ATOMIC_SEQ_CST);                /* M3 */
@@ -265,14 +292,14 @@ bool stook_readers_wait(void)
 
 void stook_readers_fork_child(void)
 {
-        uint32_t seen = MAKING;
+        uintptr_t seen = __atomic_load_n(&state, __ATOMIC_RELAXED);
 
         for (struct reader *reader = first(); reader; reader = reader->next)
-                if (!is_owner(reader, (uintptr_t)stook_self)) {
+                if (!is_owner(reader, (uintptr_t)stook_self) &&
+                    !is_owner(reader, (uintptr_t)stook_self | LEAVING)) {
                         __atomic_store_n(&reader->word, 0, __ATOMIC_RELAXED);
                         __atomic_store_n(&reader->owner, 0, __ATOMIC_RELAXED);
                 }
-        if (__atomic_load_n(&maker, __ATOMIC_RELAXED) != (uintptr_t)stook_self)
-                __atomic_compare_exchange_n(&state, &seen, UNKNOWN, false, __ATOMIC_RELAXED,
-                                            __ATOMIC_RELAXED);
+        if (seen != READY && seen != (uintptr_t)stook_self)
+                __atomic_store_n(&state, UNKNOWN, __ATOMIC_RELAXED);
 }

@@ -48,6 +48,8 @@ static bool wiped;
  */
 static bool prepared;
 static void *repairer;                  /* atomic: stook_self of the thread that repairs */
+/* This is a child of fork(2), forked on top of a lock holder: its repair is still to come. */
+static bool late;
 
 bool stook_fork_start(void)
 {
@@ -149,7 +151,8 @@ static void repair(bool whole)
         prepared = false;
         stook_slots_fork_child();
         stook_evacuate_fork_child();
-        stook_epoch_fork_child();
+        stook_epoch_fork_child(late);
+        late = false;
         stook_rcu_fork_child();
         stook_group_fork_child();
         stook_pages_fork_child(whole);
@@ -195,8 +198,8 @@ static void child(void)
         if (!stook_gate_is_open())
                 return;
         repair_after_fork();
-        if (!stook_self->locks_held)
-                stook_epoch_fork_revive();
+        stook_epoch_fork_revive(!stook_self->locks_held);
+        late = __atomic_load_n(stook_gate_heap, __ATOMIC_RELAXED) != STOOK_HEAP_WHOLE;
 }
 
 /* Another thread of the child repairs; or this is a handler on top of the repair, and returns. */

@@ -6,6 +6,9 @@
  * allocation: creating a thread allocates. The thread blocks all signals, so that no handler of the
  * program runs on its small stack.
  *
+ * While it runs, the page layer leaves to it what would otherwise be purged at once, in case that
+ * no further call comes (pages/policy.h).
+ *
  * A child of fork has no such thread. The next call of stook_maintain, stook_trim or
  * stook_maintenance_thread starts one there; a child that only allocates has none.
  *
@@ -65,6 +68,7 @@ static void *run(void *unused)
 {
         unsigned idle_rounds = 1;
 
+        stook_pages_set_aged(true);
         while (__atomic_load_n(&wanted, __ATOMIC_RELAXED)) {
                 sleep_ms(pause_ms() * idle_rounds);
                 if (stook_maintain_round())
@@ -72,6 +76,7 @@ static void *run(void *unused)
                 else if (idle_rounds < BACK_OFF)
                         idle_rounds *= 2;
         }
+        stook_pages_set_aged(false);            /* before M1: the next thread sets it again */
         __atomic_store_n(&stook_maintenance_process, 0, __ATOMIC_RELEASE);
         stook_os_futex_wake(&stook_maintenance_process);
         return unused;

@@ -2,7 +2,7 @@
  * Purpose: give memory back now: what caches keep, and what the page layer keeps free.
  * Place: API, and maintenance under memory pressure; calls cache and pages.
  */
-#include "cache/cache.h"
+#include "cache/cache_limit.h"
 #include "gate/gate.h"
 #include "life/maintain.h"
 #include "pages/policy.h"
@@ -14,8 +14,10 @@ size_t stook_trim_now(size_t keep_bytes)
 
         if (!stook_registry_lock(STOOK_REFUSED("stook_trim")))
                 return 0;
-        while ((cache = stook_registry_next(cache)))
+        while ((cache = stook_registry_next(cache))) {
+                stook_reclaim(cache, SIZE_MAX, 0);
                 stook_cache_empty(cache);
+        }
         stook_registry_unlock();
         stook_rcu_submit_deferred();
         return stook_pages_purge(keep_bytes);

@@ -12,6 +12,7 @@
 #include "rcu/rcu_open.h"
 #include "rcu/rcu_submit.h"
 #include "rcu/rcu_transit.h"
+#include "slot/slot_hot.h"
 #include "slot/slot_node.h"
 
 /* Objects of a mixed sheaf. */
@@ -170,7 +171,7 @@ static STOOK_NOINLINE int free_slow(struct stook_rcu_cache *cache, void *object,
 STOOK_INLINE int free_here(struct stook_rcu_cache *cache, void *object, bool nolock)
 {
         if (STOOK_LIKELY(stook_rcu_cache_is_used(cache)) &&
-            STOOK_LIKELY(stook_slot_ops()->rcu_push(cache->offset, object) == object))
+            STOOK_LIKELY(stook_slot_rcu_push(cache->offset, object)))
                 return 0;
         return free_slow(cache, object, nolock);
 }

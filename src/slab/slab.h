@@ -65,6 +65,8 @@ struct stook_slabs_args {
         bool      keep_none;                    /* an empty slab goes back to the pages at once */
         void    (*ctor)(void *object, void *ctor_data);
         void     *ctor_data;
+        /* NULL: none. Only with `ctor`. As above, only shrink and destroy release slabs then. */
+        void    (*dtor)(void *object, void *ctor_data);
         struct stook_counters *counters;        /* the cache's */
 };
 
@@ -100,7 +102,14 @@ struct stook_slabs {
         struct stook_counters *counters;
         void    (*give_later)(struct stook_slabs *slabs, struct stook_span *span);
         struct stook_slabs_node *node;          /* [stook_os_node_count()] */
+        void    (*dtor)(void *object, void *ctor_data);
 };
+
+/* Frees release no slab: for readers, or for the destructor. */
+static inline bool stook_slabs_only_shrink(const struct stook_slabs *slabs)
+{
+        return slabs->give_later || slabs->dtor;
+}
 
 /*
  * @slabs is zeroed memory, or it served a cache that is destroyed and has no slab left: its memory

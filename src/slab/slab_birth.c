@@ -102,7 +102,7 @@ static void choose(struct stook_slabs *slabs, const struct stook_slabs_args *arg
         keep = smaller(keep, EMPTY_BYTES_KEPT / slabs->slab_bytes);
         slabs->min_partial = args->keep_none ? 0 : (uint32_t)keep;
         /* No list is that long: only shrink and destroy release slabs (slab.h). */
-        if (args->give_later)
+        if (args->give_later || args->dtor)
                 slabs->min_partial = INT32_MAX;
 }
 
@@ -168,6 +168,7 @@ int stook_slabs_init(struct stook_slabs *slabs, const struct stook_slabs_args *a
         slabs->reserved = 0;
         slabs->ctor = args->ctor;
         slabs->ctor_data = args->ctor_data;
+        slabs->dtor = args->dtor;
         slabs->name = args->name;
         slabs->counters = args->counters;
         slabs->give_later = args->give_later;

@@ -31,8 +31,12 @@
 
 /* Words of bits taken in one hold of the lock: 192 bytes of stack (tools/check-stack). */
 #define TAKES 12
-/* Slabs at the head of a list that are compared: the fullest of them is taken from first. */
-#define COMPARED 8
+/*
+ * Slabs at the head of a list that are compared: the fullest of them is taken from first. Fewer
+ * where threads meet at the list: comparing is most of what a fill does with the lock held.
+ */
+#define COMPARED      8
+#define COMPARED_BUSY 2
 
 /* Objects taken from one part. */
 struct taken {
@@ -48,6 +52,7 @@ struct fill {
         unsigned takes;
         bool     down;                  /* from objects[n-1] downwards */
         bool     try;
+        bool     busy;                  /* the lock was taken: threads meet here */
         uint64_t random;                /* with random order: this fill's */
         struct taken taken[TAKES];
         uint8_t  count[TAKES];          /* of each: how many objects */
@@ -242,9 +247,10 @@ static void take_from_slab(struct fill *f, struct stook_slab_hold *hold, struct 
  * Held: the first slabs of the list, those with the fewest free objects first. Meanwhile the free
  * objects of a listed slab do not become fewer. A slab that keeps some of them stays where it is.
  * So it is used up before other slabs are begun.
- * Return: how many.
+ * Return: how many, at most @most.
  */
-static unsigned fullest_first(struct stook_slabs_node *node, struct stook_slab **slabs)
+static unsigned fullest_first(struct stook_slabs_node *node, unsigned most,
+                              struct stook_slab **slabs)
 {
         uint32_t free_objects[COMPARED];
         unsigned n = 0;
@@ -260,7 +266,7 @@ static unsigned fullest_first(struct stook_slabs_node *node, struct stook_slab *
                 }
                 free_objects[at] = free;
                 slabs[at] = slab;
-                if (n == COMPARED)
+                if (n == most)
                         break;
         }
         return n;
@@ -279,7 +285,7 @@ static void take_from_node(struct fill *f, struct stook_slab_hold *hold)
                 if (node->partial == 1)
                         slabs[0] = stook_slab_listed_at(node->list.next);
                 else
-                        n = fullest_first(node, slabs);
+                        n = fullest_first(node, f->busy ? COMPARED_BUSY : COMPARED, slabs);
                 for (unsigned i = 0; i < n && !is_satisfied(f); i++)
                         take_from_slab(f, hold, slabs[i]);
         }
@@ -344,8 +350,10 @@ static void fill_from_list(struct fill *f, struct stook_slabs_node *node)
 {
         while (f->want && !stook_slabs_node_idle(node)) {
                 struct stook_slab_hold hold;
-                bool held = stook_slab_hold(&hold, f->slabs, node, f->try);
+                bool held;
 
+                f->busy = stook_lock_is_taken(&node->lock);
+                held = stook_slab_hold(&hold, f->slabs, node, f->try);
                 if (held) {
                         take_from_node(f, &hold);
                         stook_slab_unhold(&hold);

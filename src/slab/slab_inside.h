@@ -23,6 +23,12 @@ struct stook_slab_hold {
 bool stook_slab_hold(struct stook_slab_hold *hold, struct stook_slabs *slabs,
                      struct stook_slabs_node *node, bool try);
 /*
+ * The same for calls that may take 100 ms, and settles what is pending. False: the holder is
+ * stopped or dead.
+ */
+bool stook_slab_hold_long(struct stook_slab_hold *hold, struct stook_slabs *slabs,
+                          struct stook_slabs_node *node);
+/*
  * Drops the lock. Then looks at pending, and settles what is there, until nothing is. Then gives
  * back the slabs that gathered.
  */
@@ -126,6 +132,18 @@ void stook_slab_publish(struct stook_slabs *slabs, struct stook_slab *slab, bool
  * No lock is held.
  */
 void stook_slab_release(struct stook_link *first);
+
+/* ---- slab_destruct.c ---- */
+
+/* Of a cache with a destructor: runs it for the objects of empty slabs that are not reserved. */
+void stook_slabs_destruct(struct stook_slabs *slabs);
+/* Held: no destructor has to run before the slab is released, if it is empty. */
+bool stook_slab_may_go(struct stook_slab *slab);
+
+/* ---- slab_shrink.c ---- */
+/* Slabs of a node beyond those that are reserved. Released ones count until the lock is dropped. */
+uint32_t stook_slabs_beyond_reserved(const struct stook_slabs *slabs,
+                                     const struct stook_slabs_node *node);
 
 /* ---- slab_parts.c ---- */
 

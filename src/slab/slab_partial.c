@@ -26,6 +26,9 @@
 #include "os/os.h"
 #include "slab/slab_inside.h"
 
+/* Tries for a node's lock, each of about 1 ms: after that its holder is stopped or dead. */
+#define TRIES 100
+
 /* ---- the lock ---- */
 
 bool stook_slab_hold(struct stook_slab_hold *hold, struct stook_slabs *slabs,
@@ -40,6 +43,18 @@ bool stook_slab_hold(struct stook_slab_hold *hold, struct stook_slabs *slabs,
         if (STOOK_LIKELY(!stook_lock_inherit(&node->lock)))
                 return false;
         stook_slab_relist(hold);
+        return true;
+}
+
+bool stook_slab_hold_long(struct stook_slab_hold *hold, struct stook_slabs *slabs,
+                          struct stook_slabs_node *node)
+{
+        int tries = 0;
+
+        while (!stook_slab_hold(hold, slabs, node, false))
+                if (++tries == TRIES)
+                        return false;
+        stook_slab_settle_pending(hold);
         return true;
 }
 

@@ -11,7 +11,8 @@
  *  G1 A page is dropped only while all objects that touch it are in this thread's hands.
  *  G2 The mark of a constructed object is cleared before the object is freed again: its constructor
  *     will run again.
- *  G3 Type-stable slabs are left alone: a reader may look at a free object.
+ *  G3 Type-stable slabs are left alone: a reader may look at a free object. So are those of a cache
+ *     with a destructor, which would have to run here.
  *     So are those that keep their first object back: what lies between their objects is checked.
  *  G4 Empty slabs are left alone: their pages go back as a span (stook_slabs_give_kept, or when
  *     they are surplus), and the page layer decides what is purged. It would take a span that was
@@ -174,7 +175,7 @@ void stook_slabs_give_pages(struct stook_slabs *slabs, unsigned n_node, unsigned
         struct stook_slabs_node *node = &slabs->node[n_node];
         struct gift gift;
 
-        if (slabs->give_later || slabs->kept_first ||                           /* G3 */
+        if (stook_slabs_only_shrink(slabs) || slabs->kept_first ||              /* G3 */
             slabs->slab_bytes < PAGES_LEAST * stook_os_page_bytes())
                 return;
         if (looks > __atomic_load_n(&node->partial, __ATOMIC_RELAXED))

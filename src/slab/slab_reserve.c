@@ -10,9 +10,6 @@
 
 #include "slab/slab_inside.h"
 
-/* Tries for the node's lock, each of about 1 ms. */
-#define TRIES 100
-
 /*
  * Free objects of listed slabs. 0 if the lock cannot be had: then more slabs are made than needed.
  */
@@ -20,12 +17,9 @@ static size_t count_free(struct stook_slabs *slabs, struct stook_slabs_node *nod
 {
         struct stook_slab_hold hold;
         size_t n = 0;
-        int tries = 0;
 
-        while (!stook_slab_hold(&hold, slabs, node, false))
-                if (++tries == TRIES)
-                        return 0;
-        stook_slab_settle_pending(&hold);
+        if (!stook_slab_hold_long(&hold, slabs, node))
+                return 0;
         stook_list_for_each(e, &node->list) {
                 struct stook_slab *slab = stook_slab_listed_at(e);
 

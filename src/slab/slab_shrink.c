@@ -10,8 +10,6 @@
 
 /* Slabs with at most so many free objects are sorted, the others stay behind. As the kernel's. */
 #define SHRINK_RANKS 32
-/* Tries for a node's lock, each of about 1 ms: after that its holder is stopped or dead. */
-#define TRIES 100
 /*
  * Listed slabs that stook_slabs_give_kept looks at in one hold of the lock. More are not needed:
  * empty slabs are kept only in short lists.
@@ -38,9 +36,8 @@ static void sort(struct stook_slabs_node *node)
                         stook_list_add_head(&node->list, e);
 }
 
-/* Slabs of a node beyond those that are reserved. Released ones count until the lock is dropped. */
-static uint32_t beyond_reserved(const struct stook_slabs *slabs,
-                                const struct stook_slabs_node *node)
+uint32_t stook_slabs_beyond_reserved(const struct stook_slabs *slabs,
+                                     const struct stook_slabs_node *node)
 {
         uint32_t count = (uint32_t)__atomic_load_n(&node->slabs, __ATOMIC_RELAXED);
         uint32_t reserved = __atomic_load_n(&slabs->reserved, __ATOMIC_RELAXED);
@@ -52,19 +49,16 @@ static void shrink_node(struct stook_slabs *slabs, struct stook_slabs_node *node
 {
         struct stook_slab_hold hold;
         uint32_t surplus;
-        int tries = 0;
 
-        while (!stook_slab_hold(&hold, slabs, node, false))
-                if (++tries == TRIES)
-                        return;
-        stook_slab_settle_pending(&hold);
-        surplus = beyond_reserved(slabs, node);
+        if (!stook_slab_hold_long(&hold, slabs, node))
+                return;
+        surplus = stook_slabs_beyond_reserved(slabs, node);
         stook_list_for_each_safe(e, &node->list) {
                 struct stook_slab *slab = stook_slab_listed_at(e);
 
                 if (!surplus)
                         break;
-                if (stook_slab_retire(slab)) {
+                if (stook_slab_may_go(slab) && stook_slab_retire(slab)) {
                         stook_slab_bury(&hold, slab);
                         surplus--;
                 }
@@ -80,11 +74,11 @@ void stook_slabs_give_kept(struct stook_slabs *slabs, unsigned n)
         uint32_t surplus;
         int looks = 0;
 
-        if (slabs->give_later || stook_slabs_node_idle(node))
+        if (stook_slabs_only_shrink(slabs) || stook_slabs_node_idle(node))
                 return;
         if (!stook_slab_hold(&hold, slabs, node, true))
                 return;
-        surplus = beyond_reserved(slabs, node);
+        surplus = stook_slabs_beyond_reserved(slabs, node);
         stook_list_for_each_safe(e, &node->list) {
                 struct stook_slab *slab = stook_slab_listed_at(e);
 
@@ -100,6 +94,8 @@ void stook_slabs_give_kept(struct stook_slabs *slabs, unsigned n)
 
 size_t stook_slabs_shrink(struct stook_slabs *slabs)
 {
+        if (slabs->dtor)
+                stook_slabs_destruct(slabs);
         for (unsigned i = 0; i < stook_os_node_count(); i++)
                 shrink_node(slabs, &slabs->node[i]);
         stook_pages_purge_excess();

@@ -1,7 +1,8 @@
 /*
  * Purpose: the hot path, for the library's own inlining: malloc and cache take and give objects
- * here first.
- * Place: called by malloc and cache. The sections are in section/section_hot.h.
+ * here first, and so does rcu with those that wait for readers.
+ * Place: called by malloc, cache and rcu. The sections are in section/section_hot.h, and in a file
+ * for each machine.
  *
  * A call that misses goes on in cache/cache_slow.c. It tries the swap, then makes the gate's check,
  * and then calls the miss of slot_node.c or slot_miss.c:
@@ -21,7 +22,7 @@
 #ifndef STOOK_SLOT_HOT_H
 #define STOOK_SLOT_HOT_H
 
-#include "section/section_hot.h"
+#include "section/section_precharge.h"
 #include "slot/slot.h"
 
 /* @offset: cache index << STOOK_LINE_SHIFT. NULL: a miss. */
@@ -36,6 +37,12 @@ STOOK_INLINE bool stook_slot_push(uint32_t offset, void *object)
         uintptr_t line = (uintptr_t)stook_sections.slots + offset;
 
         return STOOK_LIKELY(stook_section_push(line, object) == STOOK_PUSH_DONE);
+}
+
+/* Into the slot's rcu sheaf. True: @object was put. False: a miss, or one place is left in it. */
+STOOK_INLINE bool stook_slot_rcu_push(uint32_t offset, void *object)
+{
+        return stook_section_rcu_push((uintptr_t)stook_sections.slots + offset, object) == object;
 }
 
 /* The same for callers that have the cache at hand, and so the address of its line. */

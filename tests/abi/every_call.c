@@ -36,6 +36,7 @@ static void test_every_call_is_there(void **state)
                 CALL(stook_cache_object_size),
                 CALL(stook_object_cache),
                 CALL(stook_cache_tune),
+                CALL(stook_cache_set_limit),
                 CALL(stook_cache_reserve),
                 CALL(stook_cache_alloc_nolock),
                 CALL(stook_cache_free_nolock),
@@ -100,7 +101,8 @@ static void test_every_call_is_there(void **state)
 static void test_sizes_are_kept(void **state)
 {
         (void)state;
-        assert_int_equal(sizeof(struct stook_cache_args), 64);
+        assert_int_equal(offsetof(struct stook_cache_args, dtor), 64);  /* all of the first */
+        assert_int_equal(sizeof(struct stook_cache_args), 112);
         assert_int_equal(sizeof(struct stook_report), 56);
         assert_int_equal(sizeof(struct stook_mode), 56);
         assert_int_equal(sizeof(struct stook_thread_v1), 64);

@@ -84,6 +84,8 @@ static void caches(void **state)
         assert_int_equal(CALL(stook_cache_shrink, NULL), -EINVAL);
         assert_int_equal(CALL(stook_cache_tune, NULL, &tuning), -EINVAL);
         assert_int_equal(stook_cache_tune(cache, NULL), -EINVAL);
+        assert_int_equal(CALL(stook_cache_set_limit, NULL, 1), -EINVAL);
+        assert_int_equal(stook_cache_set_limit(cache, 0), -EINVAL);
         assert_int_equal(CALL(stook_cache_reserve, NULL, 1), -EINVAL);
         assert_int_equal(CALL(stook_object_node, NULL), -EINVAL);
         assert_int_equal(CALL(stook_cache_object_size, NULL), 0);

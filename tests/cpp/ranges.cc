@@ -82,6 +82,78 @@ void simple_calls()
         CHECK(m.empty());
 }
 
+void ranges_are_told()
+{
+        entry a{ 1 };
+        map m(STOOK_MAPLE_GAPS);
+        std::error_code error;
+
+        m.store(10, 19, &a);
+        auto at = m.load_range(12);
+        CHECK(at.first == 10 && at.last == 19 && at.entry == &a);
+        at = m.load_range(20);
+        CHECK(at.first == 20 && at.last == UINT64_MAX && !at.entry);
+        CHECK(m.overlaps(5, 10) && !m.overlaps(0, 9) && !m.overlaps(19, 10));
+        CHECK(m.find_gap(5) == 0u && m.find_gap(5, 7, 30) == 20u && !m.find_gap(5, 7, 22));
+        CHECK(m.find_gap_top(5, 0, 30) == 26u && !m.find_gap_top(11, 0, 19));
+        CHECK(!m.find_gap(0, 0, 9, error) && error == std::errc::invalid_argument);
+        CHECK(!map().find_gap_top(1, 0, 9, error) && error == std::errc::invalid_argument);
+        CHECK(m.alloc_top(&a, 5, 0, 30) == 26u && !m.alloc_top(&a, 30, 0, 30));
+}
+
+void keys_go_round()
+{
+        entry a{ 1 };
+        map m(STOOK_MAPLE_GAPS);
+        std::uint64_t next = 3;
+
+        auto at = m.alloc_cyclic(&a, next, 1, 3);
+        CHECK(at && at->key == 3 && !at->wrapped && next == 4);
+        at = m.alloc_cyclic(&a, next, 1, 3);
+        CHECK(at && at->key == 1 && at->wrapped && next == 2);
+        at = m.alloc_cyclic(&a, next, 1, 3);
+        CHECK(at && at->key == 2 && !at->wrapped);
+        CHECK(!m.alloc_cyclic(&a, next, 1, 3));
+}
+
+void held_ranges_are_not_found()
+{
+        entry a{ 1 }, b{ 2 };
+        map m;
+
+        CHECK(m.hold(10, 19) && !m.hold(19, 20) && !m.insert(5, 10, &a));
+        CHECK(!m.load(15) && m.overlaps(15, 15) && !m.empty());
+        for (const auto &r : m.read())
+                CHECK(!r.entry);
+        CHECK(!m.exchange(10, 19, &a) && m.load(15) == &a);
+        CHECK(m.exchange(10, 12, &b) == &a && m.load(12) == &b && m.load(13) == &a);
+        CHECK(m.hold(30, 39) && !m.erase(35) && !m.overlaps(30, 39));
+}
+
+void sorted_ranges_are_loaded()
+{
+        std::vector<entry> entries(1000);
+        std::vector<stook::range<entry>> ranges;
+        std::error_code error;
+        map m;
+        std::uint64_t met = 0;
+
+        for (std::uint64_t i = 0; i < 1000; i++)
+                ranges.push_back({ i * 10, i * 10 + i % 10, &entries[i] });
+        m.load_sorted(ranges.begin(), ranges.end());
+        for (auto [first, last, e] : m.read()) {
+                CHECK(first == met * 10 && last == first + met % 10 && e == &entries[met]);
+                met++;
+        }
+        CHECK(met == 1000 && !stook_maple_validate(m.handle()));
+        m.load_sorted(ranges.begin(), ranges.end(), error);
+        CHECK(error == std::errc::invalid_argument);
+        std::swap(ranges[500], ranges[501]);
+        m.clear();
+        m.load_sorted(ranges.begin(), ranges.end(), error);
+        CHECK(error == std::errc::invalid_argument && m.load(5010) && !m.load(5000));
+}
+
 void errors_are_told()
 {
         entry a{ 1 };
@@ -248,6 +320,10 @@ void readers_under_rcu()
 int main()
 {
         simple_calls();
+        ranges_are_told();
+        keys_go_round();
+        held_ranges_are_not_found();
+        sorted_ranges_are_loaded();
         errors_are_told();
         walks();
         constants_are_entries_too();

@@ -4,8 +4,10 @@
  *  - none is called before the readers have left that were there; nested sections count as one;
  *  - what readers look at is not freed while they do, though two writers replace it all the time;
  *  - children of fork and _Fork, also of a fork in a callback, go on with what waited;
+ *  - ends of threads, cancelled ones too, hold nothing up, and give records away once;
  *  - what is misuse is reported.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -332,6 +334,202 @@ static void test_a_child_waits_for_no_reader_of_its_parent(void **state)
         pthread_join(reader, NULL);
 }
 
+/*
+ * A child's thread may lie where its parent's serving thread lay. A child of a fork by it has none
+ * that serves.
+ */
+static void *fork_again(void *status)
+{
+        pid_t child = fork();
+
+        if (!child) {
+                alarm(60);
+                call_all();
+                wait_for(&called, N);
+                _exit(!all_are_called());
+        }
+        *(int *)status = -1;
+        if (child > 0)
+                waitpid(child, status, 0);
+        return NULL;
+}
+
+static void test_a_childs_child_is_served(void **state)
+{
+        pid_t child;
+        int status;
+
+        (void)state;
+#ifdef __SANITIZE_THREAD__
+        skip();                         /* it lets no child make a thread */
+#endif
+        called = 0;
+        call_all();
+        wait_for(&called, N);
+        rcu->barrier();
+        child = fork();
+        assert_true(child >= 0);
+        if (!child) {
+                pthread_t thread;
+
+                alarm(60);
+                if (pthread_create(&thread, NULL, fork_again, &status))
+                        _exit(2);
+                pthread_join(thread, NULL);
+                _exit(status != 0);
+        }
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(status, 0);
+}
+
+static unsigned count_threads(void)
+{
+        DIR *tasks = opendir("/proc/self/task");
+        unsigned n = 0;
+
+        for (const struct dirent *e; tasks && (e = readdir(tasks));)
+                n += e->d_name[0] != '.';
+        if (tasks)
+                closedir(tasks);
+        return n;
+}
+
+/* Of _Fork: another thread may have had the C library's locks, which a new thread needs. */
+static void test_a_child_of__Fork_makes_no_thread(void **state)
+{
+        pid_t child;
+        int status;
+
+        (void)state;
+#ifdef __SANITIZE_THREAD__
+        skip();                         /* it knows nothing of such a child */
+#endif
+        rcu->barrier();
+        child = _Fork();
+        assert_true(child >= 0);
+        if (!child) {
+                alarm(60);
+                call_all();
+                if (count_threads() > 1)
+                        _exit(2);
+                rcu->barrier();
+                if (!all_are_called() || count_threads() > 1)
+                        _exit(3);
+                child = fork();
+                if (!child) {
+                        call_all();
+                        rcu->barrier();
+                        _exit(!all_are_called());
+                }
+                if (waitpid(child, &status, 0) != child || status)
+                        _exit(4);
+                _exit(0);
+        }
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(status, 0);
+}
+
+/* ---- ends of threads ---- */
+
+static void take_the_cancellation(struct stook_rcu_head *head)
+{
+        (void)head;
+        pthread_testcancel();
+}
+
+static void *wait_though_cancelled(void *unused)
+{
+        static struct stook_rcu_head head;
+
+        pthread_cancel(pthread_self());
+        rcu->call(&head, take_the_cancellation);
+        stook_epoch_synchronize();
+        pthread_testcancel();
+        return unused;
+}
+
+static void test_a_cancelled_thread_holds_nothing_up(void **state)
+{
+        pthread_t thread;
+        void *result;
+
+        (void)state;
+        assert_int_equal(pthread_create(&thread, NULL, wait_though_cancelled, NULL), 0);
+        pthread_join(thread, &result);
+        assert_ptr_equal(result, PTHREAD_CANCELED);
+        assert_int_equal(stook_epoch_synchronize(), 0);
+}
+
+/* The reports of threads that ended inside a section; each of them reads in the report's hook. */
+static unsigned ends;                   /* atomic */
+static pthread_t late_reader;
+static unsigned late_ended;             /* atomic */
+
+static void read_in_hook(const struct stook_report *report, void *data)
+{
+        (void)report;
+        (void)data;
+        __atomic_fetch_add(&ends, 1, __ATOMIC_RELAXED);
+        stook_epoch_read_lock();
+        stook_epoch_read_unlock();
+}
+
+static void *stay_late(void *unused)
+{
+        stook_epoch_read_lock();
+        __atomic_store_n(&inside, 1, __ATOMIC_SEQ_CST);
+        wait_for(&leave, 1);
+        __atomic_store_n(&late_ended, 1, __ATOMIC_SEQ_CST);
+        stook_epoch_read_unlock();
+        return unused;
+}
+
+/* Of a key behind the library's: its record is another thread's by now. */
+static void begin_another(void *unused)
+{
+        (void)unused;
+        if (!pthread_create(&late_reader, NULL, stay_late, NULL))
+                wait_for(&inside, 1);
+}
+
+static void *end_inside_with_key(void *key)
+{
+        pthread_setspecific(*(pthread_key_t *)key, key);
+        stook_epoch_read_lock();
+        return NULL;
+}
+
+static void *let_go_soon(void *unused)
+{
+        usleep(30000);                  /* in this time a grace period would end */
+        __atomic_store_n(&leave, 1, __ATOMIC_SEQ_CST);
+        return unused;
+}
+
+static void test_a_record_is_given_away_once(void **state)
+{
+        pthread_t thread, other;
+        pthread_key_t key;
+
+        (void)state;
+        inside = leave = ends = 0;
+        stook_epoch_read_lock();        /* makes the library's key */
+        stook_epoch_read_unlock();
+        assert_int_equal(pthread_key_create(&key, begin_another), 0);
+        stook_on_report(read_in_hook, NULL);
+        assert_int_equal(pthread_create(&thread, NULL, end_inside_with_key, &key), 0);
+        pthread_join(thread, NULL);
+        assert_int_equal(inside, 1);
+        assert_int_equal(pthread_create(&other, NULL, let_go_soon, NULL), 0);
+        assert_int_equal(stook_epoch_synchronize(), 0);
+        assert_int_equal(__atomic_load_n(&late_ended, __ATOMIC_SEQ_CST), 1);
+        pthread_join(other, NULL);
+        pthread_join(late_reader, NULL);
+        assert_int_equal(ends, 1);
+        stook_on_report(NULL, NULL);
+        pthread_key_delete(key);
+}
+
 /* ---- misuse ---- */
 
 static unsigned reports;                /* atomic */
@@ -383,6 +581,10 @@ int main(void)
                 cmocka_unit_test(test_both_sides_of_a_fork_go_on),
                 cmocka_unit_test(test_a_callback_may_fork),
                 cmocka_unit_test(test_a_child_waits_for_no_reader_of_its_parent),
+                cmocka_unit_test(test_a_childs_child_is_served),
+                cmocka_unit_test(test_a_child_of__Fork_makes_no_thread),
+                cmocka_unit_test(test_a_cancelled_thread_holds_nothing_up),
+                cmocka_unit_test(test_a_record_is_given_away_once),
                 cmocka_unit_test(test_misuse_is_reported),
         };
 

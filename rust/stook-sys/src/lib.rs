@@ -221,12 +221,21 @@ extern "C" {
     pub fn stook_rcu_use(rcu: *const stook_rcu) -> c_int;
     pub fn stook_cache_free_rcu(cache: *mut stook_cache, object: *mut c_void) -> c_int;
     pub fn stook_cache_free_rcu_nolock(cache: *mut stook_cache, object: *mut c_void) -> c_int;
+    pub fn stook_cache_free_rcu_bulk(
+        cache: *mut stook_cache,
+        n: usize,
+        objects: *mut *mut c_void,
+    ) -> c_int;
     pub fn stook_free_rcu(object: *mut c_void) -> c_int;
     pub fn stook_free_rcu_nolock(object: *mut c_void) -> c_int;
     pub fn stook_cache_rcu_barrier(cache: *mut stook_cache);
     pub fn stook_rcu_barrier();
     pub fn stook_rcu_limit(bytes: u64, milliseconds: c_uint) -> c_int;
     pub fn stook_rcu_backlog() -> u64;
+    pub static stook_rcu_epoch: stook_rcu;
+    pub fn stook_epoch_read_lock();
+    pub fn stook_epoch_read_unlock();
+    pub fn stook_epoch_synchronize() -> c_int;
 }
 
 #[cfg(feature = "urcu")]
@@ -302,6 +311,11 @@ extern "C" {
 pub const STOOK_MAPLE_GAPS: c_uint = 1;
 pub const STOOK_MAPLE_RCU: c_uint = 2;
 pub const STOOK_MAPLE_EXTERNAL_LOCK: c_uint = 4;
+/// `STOOK_MAPLE_PLACEHOLDER`, as a number.
+pub const STOOK_MAPLE_PLACEHOLDER_WORD: usize = 2;
+
+/// Tells whether the calling thread holds a lock.
+pub type stook_maple_held = unsafe extern "C" fn(lock: *const c_void) -> bool;
 
 /// Room for a tree on all machines. `stook_maple_init` makes one of it.
 #[repr(C, align(16))]
@@ -324,7 +338,20 @@ extern "C" {
     pub fn stook_maple_destroy(tree: *mut stook_maple);
     pub fn stook_maple_lock(tree: *mut stook_maple);
     pub fn stook_maple_unlock(tree: *mut stook_maple);
+    pub fn stook_maple_set_external_lock(
+        tree: *mut stook_maple,
+        held: Option<stook_maple_held>,
+        lock: *const c_void,
+    ) -> c_int;
+    pub fn stook_maple_set_rcu(tree: *mut stook_maple, on: bool) -> c_int;
     pub fn stook_maple_load(tree: *mut stook_maple, key: u64) -> *mut c_void;
+    pub fn stook_maple_load_range(
+        tree: *mut stook_maple,
+        key: u64,
+        first: *mut u64,
+        last: *mut u64,
+    ) -> *mut c_void;
+    pub fn stook_maple_overlaps(tree: *mut stook_maple, first: u64, last: u64) -> bool;
     pub fn stook_maple_store(
         tree: *mut stook_maple,
         first: u64,
@@ -346,9 +373,66 @@ extern "C" {
         max: u64,
         start: *mut u64,
     ) -> c_int;
+    pub fn stook_maple_alloc_top(
+        tree: *mut stook_maple,
+        entry: *mut c_void,
+        size: u64,
+        min: u64,
+        max: u64,
+        start: *mut u64,
+    ) -> c_int;
+    pub fn stook_maple_alloc_cyclic(
+        tree: *mut stook_maple,
+        entry: *mut c_void,
+        lo: u64,
+        hi: u64,
+        next: *mut u64,
+        start: *mut u64,
+    ) -> c_int;
+    pub fn stook_maple_empty_area(
+        tree: *mut stook_maple,
+        size: u64,
+        min: u64,
+        max: u64,
+        start: *mut u64,
+    ) -> c_int;
+    pub fn stook_maple_empty_area_rev(
+        tree: *mut stook_maple,
+        size: u64,
+        min: u64,
+        max: u64,
+        start: *mut u64,
+    ) -> c_int;
     pub fn stook_maple_empty(tree: *const stook_maple) -> bool;
     pub fn stook_maple_cursor_find(cursor: *mut stook_maple_cursor, max: u64) -> *mut c_void;
     pub fn stook_maple_cursor_find_rev(cursor: *mut stook_maple_cursor, min: u64) -> *mut c_void;
     pub fn stook_maple_cursor_walk(cursor: *mut stook_maple_cursor) -> *mut c_void;
     pub fn stook_maple_cursor_erase(cursor: *mut stook_maple_cursor) -> *mut c_void;
+    pub fn stook_maple_cursor_set(cursor: *mut stook_maple_cursor, first: u64, last: u64);
+    pub fn stook_maple_cursor_move(cursor: *mut stook_maple_cursor, first: u64, last: u64);
+    pub fn stook_maple_cursor_finish(cursor: *mut stook_maple_cursor);
+    pub fn stook_maple_cursor_store(cursor: *mut stook_maple_cursor, entry: *mut c_void) -> c_int;
+    pub fn stook_maple_cursor_replace(
+        cursor: *mut stook_maple_cursor,
+        entry: *mut c_void,
+        old: *mut *mut c_void,
+    ) -> c_int;
+    pub fn stook_maple_cursor_expect(cursor: *mut stook_maple_cursor, n: u64) -> c_int;
+    pub fn stook_maple_cursor_empty_area_next(
+        cursor: *mut stook_maple_cursor,
+        max: u64,
+        size: u64,
+    ) -> c_int;
+    pub fn stook_maple_cursor_empty_area_prev(
+        cursor: *mut stook_maple_cursor,
+        min: u64,
+        size: u64,
+    ) -> c_int;
+    pub fn stook_maple_cursor_alloc_cyclic(
+        cursor: *mut stook_maple_cursor,
+        entry: *mut c_void,
+        lo: u64,
+        hi: u64,
+        next: *mut u64,
+    ) -> c_int;
 }

@@ -39,6 +39,7 @@ fn c_type(rust: &str, name: &str) -> String {
             }
             "stook_rcu_plain" => format!("void (*{name})(void)"),
             "stook_rcu_may_wait" => format!("int (*{name})(void)"),
+            "stook_maple_held" => format!("bool (*{name})(const void *)"),
             _ => panic!("unknown function type {inner}"),
         };
     }
@@ -86,7 +87,10 @@ fn comparison(code: &str) -> String {
     for constant in all_between(code, "pub const ", ';') {
         let (name, rest) = constant.split_once(':').expect("a constant has a type");
         let (_, value) = rest.split_once('=').expect("and a value");
-        writeln!(c, "_Static_assert({name} == ({value}), \"{name}\");").unwrap();
+        // The placeholder is a pointer in C, and no constant there.
+        let in_c = name.strip_suffix("_WORD").map(|pointer| format!("(uintptr_t){pointer}"));
+        let in_c = in_c.unwrap_or_else(|| name.into());
+        writeln!(c, "_Static_assert({in_c} == ({value}), \"{name}\");").unwrap();
     }
     for text in all_between(code, "pub struct ", '}').into_iter().filter(|t| !t.starts_with('$')) {
         let (name, fields) = text.split_once('{').expect("a struct has fields");
@@ -117,7 +121,14 @@ fn comparison(code: &str) -> String {
     for (_, prototype) in &functions {
         writeln!(c, "extern {prototype};").unwrap();
     }
-    let names: Vec<_> = functions.iter().map(|(name, _)| format!("(void *){name}")).collect();
+    let variables = all_between(code, "pub static ", ';');
+    let variables = variables.into_iter().filter_map(|text| text.split_once(':'));
+    let variables: Vec<_> = variables.filter(|(name, _)| !name.contains("_urcu_")).collect();
+    for (name, of) in &variables {
+        writeln!(c, "extern const {};", c_type(of, name)).unwrap();
+    }
+    let mut names: Vec<_> = functions.iter().map(|(name, _)| format!("(void *){name}")).collect();
+    names.extend(variables.iter().map(|(name, _)| format!("(void *)&{name}")));
     writeln!(c, "void *all[] = {{ {} }};\nint main(void) {{ return 0; }}", names.join(", "))
         .unwrap();
     c
@@ -147,7 +158,7 @@ fn compiles(c: &str, name: &str) -> Result<(), String> {
 #[cfg(feature = "maple")]
 fn declarations_are_those_of_the_headers() {
     let code = code();
-    assert!(functions(&code).len() > 60, "too few functions were found");
+    assert!(functions(&code).len() > 80, "too few functions were found");
     compiles(&comparison(&code), "header").unwrap();
 }
 

@@ -21,6 +21,9 @@ impl Error {
     /// An argument is wrong (`EINVAL`).
     pub const INVALID: Error = Error(22);
 
+    /// The call would wait for itself for ever (`EDEADLK`).
+    pub const DEADLOCK: Error = Error(35);
+
     /// The error number of C.
     pub fn errno(self) -> i32 {
         self.0
@@ -64,6 +67,7 @@ impl fmt::Display for Error {
             17 => f.write_str("there already"),
             22 => f.write_str("a wrong argument"),
             23 => f.write_str("too many caches or groups"),
+            35 => f.write_str("would wait for itself"),
             95 => f.write_str("not supported"),
             other => write!(f, "error {other}"),
         }

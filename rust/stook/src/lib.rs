@@ -19,6 +19,7 @@
 //! - [`Group`]: how much memory is used, for what, and a limit on it.
 //! - [`Stook`]: the program's global allocator.
 //! - [`RangeMap`] and [`RcuRangeMap`]: ranges of 64-bit keys to values.
+//! - [`RcuCell`]: a value that is replaced while others read it. [`Rcu::epoch`] needs nothing else.
 //!
 //! The crate needs `core` alone; without the feature `std` it only lacks `std::error::Error` for
 //! [`Error`]. Link-time needs are those of `stook-sys`.
@@ -39,8 +40,11 @@ mod cache;
 mod error;
 mod global;
 mod group;
+mod place;
 #[cfg(feature = "maple")]
 mod range_map;
+mod rcu;
+mod rcu_cell;
 #[cfg(feature = "maple")]
 mod rcu_map;
 mod sheaf;
@@ -53,7 +57,9 @@ pub use global::Stook;
 pub use group::Group;
 #[cfg(feature = "maple")]
 pub use range_map::{RangeMap, Ranges};
+pub use rcu::Rcu;
+pub use rcu_cell::{RcuCell, RcuRef};
 #[cfg(feature = "maple")]
-pub use rcu_map::{Rcu, RcuRangeMap, RcuRanges, Reader};
+pub use rcu_map::{Held, RcuRangeMap, RcuRanges, Reader};
 pub use sheaf::{Promise, Sheaf};
 pub use stook_sys as sys;

@@ -1,7 +1,8 @@
 //! Range maps for one owner, as Rust knows it: readers share, a writer is alone.
 
 use crate::error::Error;
-use crate::tree::{place, unplace, Tree, Walk};
+use crate::place::unplace;
+use crate::tree::{Tree, Walk};
 use core::fmt;
 use core::marker::PhantomData;
 use core::ops::RangeInclusive;
@@ -55,18 +56,14 @@ impl<T> RangeMap<T> {
     /// Maps a range to a value where nothing is yet: [`Error::EXISTS`] otherwise. The value is
     /// dropped on failure.
     pub fn insert(&mut self, range: RangeInclusive<u64>, value: T) -> Result<(), Error> {
-        let at = place(value)?;
+        let (first, last) = (*range.start(), *range.end());
         // SAFETY: the map is borrowed alone. On success it owns the entry.
-        let status = unsafe {
-            sys::stook_maple_insert(
-                self.tree.as_ptr(),
-                *range.start(),
-                *range.end(),
-                at.as_ptr().cast(),
-            )
+        let stored = unsafe {
+            self.tree.store_placed(value, |tree, entry| {
+                sys::stook_maple_insert(tree, first, last, entry)
+            })
         };
-        // SAFETY: the tree did not take the entry.
-        Error::check(status).map_err(|error| unsafe { failed(error, at) })
+        stored.map(|_| ())
     }
 
     /// Maps the lowest gap of `size` keys inside `within` to a value, and returns its first key.
@@ -86,21 +83,120 @@ impl<T> RangeMap<T> {
         within: RangeInclusive<u64>,
         value: T,
     ) -> Result<u64, Error> {
-        let at = place(value)?;
-        let mut first = 0;
+        let (min, max, mut first) = (*within.start(), *within.end(), 0);
         // SAFETY: the map is borrowed alone. On success it owns the entry.
+        let stored = unsafe {
+            self.tree.store_placed(value, |tree, entry| {
+                sys::stook_maple_alloc(tree, entry, size, min, max, &mut first)
+            })
+        };
+        stored.map(|_| first)
+    }
+
+    /// The same in the highest gap.
+    pub fn alloc_top(
+        &mut self,
+        size: u64,
+        within: RangeInclusive<u64>,
+        value: T,
+    ) -> Result<u64, Error> {
+        let (min, max, mut first) = (*within.start(), *within.end(), 0);
+        // SAFETY: the map is borrowed alone. On success it owns the entry.
+        let stored = unsafe {
+            self.tree.store_placed(value, |tree, entry| {
+                sys::stook_maple_alloc_top(tree, entry, size, min, max, &mut first)
+            })
+        };
+        stored.map(|_| first)
+    }
+
+    /// Maps the lowest free key from `*next` on to a value, or from the start of `within` on if
+    /// there is none. Returns the key, and whether the search went round. `*next` becomes the key
+    /// above.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), stook::Error> {
+    /// let mut ids = stook::RangeMap::with_gaps()?;
+    /// let mut next = 2;
+    /// assert_eq!(ids.alloc_cyclic(&mut next, 1..=2, "last")?, (2, false));
+    /// assert_eq!(ids.alloc_cyclic(&mut next, 1..=2, "first")?, (1, true));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn alloc_cyclic(
+        &mut self,
+        next: &mut u64,
+        within: RangeInclusive<u64>,
+        value: T,
+    ) -> Result<(u64, bool), Error> {
+        let (low, high, mut key) = (*within.start(), *within.end(), 0);
+        // SAFETY: the map is borrowed alone. On success it owns the entry.
+        let stored = unsafe {
+            self.tree.store_placed(value, |tree, entry| {
+                sys::stook_maple_alloc_cyclic(tree, entry, low, high, next, &mut key)
+            })
+        };
+        stored.map(|wrapped| (key, wrapped == 1))
+    }
+
+    /// Stores values above all that are in the map, in order: faster than `insert`, and what the
+    /// map itself needs for as many as the iterator promises is got before the first.
+    /// [`Error::INVALID`]: a range does not lie above all before. On any failure the values before
+    /// it stay in the map.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), stook::Error> {
+    /// let mut squares = stook::RangeMap::new()?;
+    /// squares.load_sorted((0..1000).map(|n| (n..=n, n * n)))?;
+    /// assert_eq!(squares.get(30), Some(&900));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn load_sorted<I>(&mut self, entries: I) -> Result<(), Error>
+    where
+        I: IntoIterator<Item = (RangeInclusive<u64>, T)>,
+    {
+        // SAFETY: the map is borrowed alone.
+        unsafe { self.tree.load_sorted(entries.into_iter()) }
+    }
+
+    /// The first key of the lowest gap of `size` keys inside `within`. [`Error::BUSY`]: there is
+    /// none. For maps made by [`RangeMap::with_gaps`].
+    pub fn find_gap(&self, size: u64, within: RangeInclusive<u64>) -> Result<u64, Error> {
+        let mut first = 0;
+        // SAFETY: writers are kept out by the borrow.
         let status = unsafe {
-            sys::stook_maple_alloc(
+            sys::stook_maple_empty_area(
                 self.tree.as_ptr(),
-                at.as_ptr().cast(),
                 size,
                 *within.start(),
                 *within.end(),
                 &mut first,
             )
         };
-        // SAFETY: the tree did not take the entry.
-        Error::check(status).map(|()| first).map_err(|error| unsafe { failed(error, at) })
+        Error::check(status).map(|()| first)
+    }
+
+    /// The same for the highest gap.
+    pub fn find_gap_top(&self, size: u64, within: RangeInclusive<u64>) -> Result<u64, Error> {
+        let mut first = 0;
+        // SAFETY: writers are kept out by the borrow.
+        let status = unsafe {
+            sys::stook_maple_empty_area_rev(
+                self.tree.as_ptr(),
+                size,
+                *within.start(),
+                *within.end(),
+                &mut first,
+            )
+        };
+        Error::check(status).map(|()| first)
+    }
+
+    /// Whether any key of `keys` is in a range of the map.
+    pub fn overlaps(&self, keys: RangeInclusive<u64>) -> bool {
+        // SAFETY: writers are kept out by the borrow.
+        unsafe { self.tree.overlaps(keys) }
     }
 
     /// Removes the whole range that has `key` in it, and returns its value.
@@ -117,7 +213,16 @@ impl<T> RangeMap<T> {
         unsafe { sys::stook_maple_load(self.tree.as_ptr(), key).cast::<T>().as_ref() }
     }
 
-    /// The same, to be changed.
+    /// The same, with its range.
+    pub fn get_range(&self, key: u64) -> Option<(RangeInclusive<u64>, &T)> {
+        // SAFETY: as above; an entry is from `place`.
+        unsafe {
+            let (range, entry) = self.tree.range_of(key)?;
+            Some((range, &*entry.cast::<T>().as_ptr()))
+        }
+    }
+
+    /// The value of the range that has `key` in it, to be changed.
     pub fn get_mut(&mut self, key: u64) -> Option<&mut T> {
         // SAFETY: the map is borrowed alone, and each value is of one range.
         unsafe { sys::stook_maple_load(self.tree.as_ptr(), key).cast::<T>().as_mut() }
@@ -132,14 +237,6 @@ impl<T> RangeMap<T> {
     pub fn between(&self, keys: RangeInclusive<u64>) -> Ranges<'_, T> {
         Ranges { walk: Walk::new(&self.tree, *keys.start(), *keys.end()), of: PhantomData }
     }
-}
-
-/// # Safety
-/// `at` is from `place`, and nothing uses it.
-unsafe fn failed<T>(error: Error, at: NonNull<T>) -> Error {
-    // SAFETY: the caller's.
-    drop(unsafe { unplace(at) });
-    error
 }
 
 impl<T> Drop for RangeMap<T> {

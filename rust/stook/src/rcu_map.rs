@@ -1,63 +1,14 @@
 //! Range maps with readers that take no lock and never wait.
 
 use crate::error::Error;
-use crate::tree::{place, unplace, Tree, Walk};
+use crate::place::unplace;
+use crate::rcu::{Entry, Rcu, Section};
+use crate::tree::{Locked, Tree, Walk};
 use core::fmt;
 use core::marker::PhantomData;
 use core::ops::RangeInclusive;
 use core::ptr::NonNull;
 use stook_sys as sys;
-
-/// An RCU implementation, as a table of functions.
-#[derive(Clone, Copy)]
-pub struct Rcu(&'static sys::stook_rcu);
-
-impl Rcu {
-    /// liburcu's bulletproof flavour: threads need no registration. It is in libstook-urcu.
-    #[cfg(feature = "urcu")]
-    pub fn bp() -> Rcu {
-        // SAFETY: the table is a constant of libstook-urcu.
-        Rcu(unsafe { &sys::stook_urcu_bp })
-    }
-
-    /// An implementation of the program's own, or another flavour.
-    ///
-    /// # Safety
-    /// The functions do what `<stook/rcu.h>` says, and any thread of the program may call them.
-    /// What was given to `call` before outlives every read section that began before.
-    pub unsafe fn from_table(table: &'static sys::stook_rcu) -> Rcu {
-        Rcu(table)
-    }
-}
-
-impl fmt::Debug for Rcu {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Rcu")
-    }
-}
-
-/// A value, and the words that an RCU implementation wants while it waits.
-#[repr(C)]
-struct Entry<T> {
-    head: sys::stook_rcu_head,
-    value: T,
-}
-
-/// Ends the process if a value's drop panics in a callback of C: a second panic aborts.
-struct NoUnwind;
-
-impl Drop for NoUnwind {
-    fn drop(&mut self) {
-        panic!("a value's drop panicked after a grace period");
-    }
-}
-
-unsafe extern "C" fn dropped<T>(head: *mut sys::stook_rcu_head) {
-    let guard = NoUnwind;
-    // SAFETY: `retire` gave this head, which begins an entry that no reader has any more.
-    drop(unsafe { unplace(NonNull::new_unchecked(head.cast::<Entry<T>>())) });
-    core::mem::forget(guard);
-}
 
 /// A map from ranges of `u64` keys to values, with readers beside its writers.
 ///
@@ -65,12 +16,9 @@ unsafe extern "C" fn dropped<T>(head: *mut sys::stook_rcu_head) {
 /// Writers take the map's lock. Removed values are dropped after a grace period, perhaps in another
 /// thread, which is why `T` is `Send`, `Sync` and `'static`.
 ///
-/// With the feature `urcu`:
-///
-#[cfg_attr(feature = "urcu", doc = "```")]
-#[cfg_attr(not(feature = "urcu"), doc = "```ignore")]
+/// ```
 /// # fn main() -> Result<(), stook::Error> {
-/// let routes = stook::RcuRangeMap::new(stook::Rcu::bp())?;
+/// let routes = stook::RcuRangeMap::new(stook::Rcu::epoch())?;
 /// routes.insert(10..=19, "eth0")?;
 /// {
 ///     let reader = routes.read();
@@ -96,48 +44,87 @@ impl<T: Send + Sync + 'static> RcuRangeMap<T> {
     /// An empty map. `rcu` becomes the implementation of the process: [`Error::BUSY`] if another
     /// one is in use.
     pub fn new(rcu: Rcu) -> Result<Self, Error> {
-        // SAFETY: the table lives as long as the process.
-        Error::check(unsafe { sys::stook_rcu_use(rcu.0) })?;
+        rcu.choose()?;
         let tree = Tree::new(sys::STOOK_MAPLE_RCU)?;
         Ok(RcuRangeMap { tree, rcu, of: PhantomData })
     }
 
+    /// A map with values of ranges that each lie above all before ([`Error::INVALID`] otherwise).
+    /// It has readers from the return on, so loading it costs what it costs without them.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), stook::Error> {
+    /// let names = vec![(1..=9, "digits"), (10..=99, "pairs")];
+    /// let map = stook::RcuRangeMap::from_sorted(stook::Rcu::epoch(), names)?;
+    /// assert_eq!(map.read().get(42), Some(&"pairs"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn from_sorted<I>(rcu: Rcu, entries: I) -> Result<Self, Error>
+    where
+        I: IntoIterator<Item = (RangeInclusive<u64>, T)>,
+    {
+        rcu.choose()?;
+        let map = RcuRangeMap { tree: Tree::new(0)?, rcu, of: PhantomData };
+        let entries = entries.into_iter().map(|(range, value)| (range, Entry::new(value)));
+        {
+            let _lock = Locked::new(&map.tree);
+            // SAFETY: no other thread knows the tree, and this one holds its lock.
+            unsafe { map.tree.load_sorted(entries)? };
+        }
+        map.tree.set_rcu()?;
+        Ok(map)
+    }
+
     /// Begins a read section of this thread.
     pub fn read(&self) -> Reader<'_, T> {
-        if let Some(lock) = self.rcu.0.read_lock {
-            // SAFETY: any thread may call it, by the contract of Rcu.
-            unsafe { lock() }
-        }
-        Reader { map: self, of_thread: PhantomData }
+        Reader { map: self, _section: Section::new(self.rcu) }
     }
 
     /// Maps a range to a value where nothing is yet: [`Error::EXISTS`] otherwise. The value is
     /// dropped on failure.
     pub fn insert(&self, range: RangeInclusive<u64>, value: T) -> Result<(), Error> {
-        let at = entry_of(value)?;
+        let (first, last) = (*range.start(), *range.end());
         // SAFETY: the call takes the tree's lock. On success the map owns the entry.
-        let status = unsafe {
-            sys::stook_maple_insert(
-                self.tree.as_ptr(),
-                *range.start(),
-                *range.end(),
-                at.as_ptr().cast(),
-            )
+        let stored = unsafe {
+            self.tree.store_placed(Entry::new(value), |tree, entry| {
+                sys::stook_maple_insert(tree, first, last, entry)
+            })
         };
-        Error::check(status).map_err(|error| {
-            // SAFETY: the tree did not take the entry, so no reader saw it.
-            drop(unsafe { unplace(at) });
-            error
-        })
+        stored.map(|_| ())
+    }
+
+    /// Takes a range where nothing is yet, for a value that comes later: [`Error::EXISTS`]
+    /// otherwise. Readers see a gap meanwhile, and other writers are refused.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), stook::Error> {
+    /// let files = stook::RcuRangeMap::new(stook::Rcu::epoch())?;
+    /// let held = files.hold(3..=3)?;
+    /// assert_eq!(files.insert(3..=3, "another"), Err(stook::Error::EXISTS));
+    /// assert_eq!(files.read().get(3), None);
+    /// held.fill("opened")?;
+    /// assert_eq!(files.read().get(3), Some(&"opened"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn hold(&self, range: RangeInclusive<u64>) -> Result<Held<'_, T>, Error> {
+        let placeholder = sys::STOOK_MAPLE_PLACEHOLDER_WORD as *mut sys::c_void;
+        // SAFETY: the call takes the tree's lock. A placeholder owns nothing.
+        let status = unsafe {
+            sys::stook_maple_insert(self.tree.as_ptr(), *range.start(), *range.end(), placeholder)
+        };
+        Error::check(status).map(|()| Held { map: self, range })
     }
 
     /// Another value for the whole range that has `key` in it; `false`: there is none. A reader
     /// finds the old value or the new one.
     pub fn replace(&self, key: u64, value: T) -> Result<bool, Error> {
-        let at = entry_of(value)?;
+        let at = Entry::place(value)?;
         match self.exchange(key, at) {
             Ok(Some(old)) => {
-                self.retire(old);
+                // SAFETY: the tree has another entry now.
+                unsafe { self.rcu.retire(old) };
                 Ok(true)
             }
             refused => {
@@ -154,7 +141,7 @@ impl<T: Send + Sync + 'static> RcuRangeMap<T> {
         &self,
         key: u64,
         new: NonNull<Entry<T>>,
-    ) -> Result<Option<NonNull<sys::c_void>>, Error> {
+    ) -> Result<Option<NonNull<Entry<T>>>, Error> {
         let _lock = Locked::new(&self.tree);
         // SAFETY: this thread holds the tree's lock.
         let found = unsafe { Walk::new(&self.tree, key, key).next() };
@@ -165,35 +152,32 @@ impl<T: Send + Sync + 'static> RcuRangeMap<T> {
         // SAFETY: as above; the range is of one entry.
         let status =
             unsafe { sys::stook_maple_store(self.tree.as_ptr(), first, last, new.as_ptr().cast()) };
-        Error::check(status).map(|()| Some(old))
+        Error::check(status).map(|()| Some(old.cast()))
     }
 
     /// Removes the whole range that has `key` in it; `false`: there is none. Its value is dropped
     /// when no reader has it any more. [`Error::NO_MEMORY`]: nothing was changed.
     pub fn remove(&self, key: u64) -> Result<bool, Error> {
-        Error::forget_last();
-        // SAFETY: the call takes the tree's lock.
-        let entry = unsafe { sys::stook_maple_erase(self.tree.as_ptr(), key) };
-        match NonNull::new(entry) {
-            Some(old) => {
-                self.retire(old);
-                Ok(true)
-            }
-            None => Error::check(-Error::last().errno()).map(|()| false),
+        let removed = self.take(key)?;
+        if let Some(old) = removed {
+            // SAFETY: the tree does not have it any more.
+            unsafe { self.rcu.retire(old) };
         }
+        Ok(removed.is_some())
     }
 
-    /// Has an entry dropped after a grace period. No new reader finds it.
-    fn retire(&self, entry: NonNull<sys::c_void>) {
-        if let Some(call) = self.rcu.0.call {
-            // SAFETY: an entry begins with its head, and `call` may be called by any thread.
-            unsafe { call(entry.as_ptr().cast(), Some(dropped::<T>)) }
+    /// Erases the range that has `key` in it, if it has a value: held ones stay.
+    fn take(&self, key: u64) -> Result<Option<NonNull<Entry<T>>>, Error> {
+        let _lock = Locked::new(&self.tree);
+        let mut walk = Walk::new(&self.tree, key, key);
+        // SAFETY: this thread holds the tree's lock.
+        if unsafe { walk.next() }.is_none() {
+            return Ok(None);
         }
+        // SAFETY: as above.
+        let old = unsafe { walk.erase() }?;
+        Ok(old.map(NonNull::cast))
     }
-}
-
-fn entry_of<T>(value: T) -> Result<NonNull<Entry<T>>, Error> {
-    place(Entry { head: sys::stook_rcu_head { reserved: [core::ptr::null_mut(); 2] }, value })
 }
 
 impl<T: Send + Sync + 'static> Drop for RcuRangeMap<T> {
@@ -214,28 +198,51 @@ impl<T: Send + Sync + fmt::Debug> fmt::Debug for RcuRangeMap<T> {
     }
 }
 
-/// The tree's lock, held.
-struct Locked<'t>(&'t Tree);
+/// A range that is taken and has no value yet. It is free again when this ends, unless it was
+/// filled, or there is no memory to free it (then it stays taken).
+pub struct Held<'m, T: Send + Sync + 'static> {
+    map: &'m RcuRangeMap<T>,
+    range: RangeInclusive<u64>,
+}
 
-impl<'t> Locked<'t> {
-    fn new(tree: &'t Tree) -> Self {
-        // SAFETY: the tree lives.
-        unsafe { sys::stook_maple_lock(tree.as_ptr()) };
-        Locked(tree)
+impl<T: Send + Sync + 'static> Held<'_, T> {
+    /// The range.
+    pub fn range(&self) -> RangeInclusive<u64> {
+        self.range.clone()
+    }
+
+    /// Gives the range its value, which readers see from now on. Without memory for the value it is
+    /// dropped, and the range is free again.
+    pub fn fill(self, value: T) -> Result<(), Error> {
+        let (first, last) = (*self.range.start(), *self.range.end());
+        // SAFETY: the call takes the tree's lock. The range is this one's. On success the map owns
+        // the entry.
+        let stored = unsafe {
+            self.map.tree.store_placed(Entry::new(value), |tree, entry| {
+                sys::stook_maple_store(tree, first, last, entry)
+            })
+        };
+        stored.map(|_| core::mem::forget(self))
     }
 }
 
-impl Drop for Locked<'_> {
+impl<T: Send + Sync + 'static> Drop for Held<'_, T> {
     fn drop(&mut self) {
-        // SAFETY: this thread took the lock.
-        unsafe { sys::stook_maple_unlock(self.0.as_ptr()) };
+        // SAFETY: the call takes the tree's lock, and the range has no value.
+        unsafe { sys::stook_maple_erase(self.map.tree.as_ptr(), *self.range.start()) };
+    }
+}
+
+impl<T: Send + Sync + 'static> fmt::Debug for Held<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Held").field(&self.range).finish()
     }
 }
 
 /// A read section of an [`RcuRangeMap`]. It ends in the thread that began it, so it is not `Send`.
 pub struct Reader<'m, T: Send + Sync + 'static> {
     map: &'m RcuRangeMap<T>,
-    of_thread: PhantomData<*mut ()>,
+    _section: Section,
 }
 
 impl<T: Send + Sync + 'static> Reader<'_, T> {
@@ -248,6 +255,21 @@ impl<T: Send + Sync + 'static> Reader<'_, T> {
         }
     }
 
+    /// The same, with its range.
+    pub fn get_range(&self, key: u64) -> Option<(RangeInclusive<u64>, &T)> {
+        // SAFETY: as above.
+        unsafe {
+            let (range, entry) = self.map.tree.range_of(key)?;
+            Some((range, &(*entry.cast::<Entry<T>>().as_ptr()).value))
+        }
+    }
+
+    /// Whether any key of `keys` is taken, by a value or by a [`Held`].
+    pub fn overlaps(&self, keys: RangeInclusive<u64>) -> bool {
+        // SAFETY: this thread is in a read section.
+        unsafe { self.map.tree.overlaps(keys) }
+    }
+
     /// All ranges and their values, in order; each as it is when the walk gets there.
     pub fn iter(&self) -> RcuRanges<'_, T> {
         self.between(0..=u64::MAX)
@@ -257,15 +279,6 @@ impl<T: Send + Sync + 'static> Reader<'_, T> {
     pub fn between(&self, keys: RangeInclusive<u64>) -> RcuRanges<'_, T> {
         let walk = Walk::new(&self.map.tree, *keys.start(), *keys.end());
         RcuRanges { walk, of: PhantomData }
-    }
-}
-
-impl<T: Send + Sync + 'static> Drop for Reader<'_, T> {
-    fn drop(&mut self) {
-        if let Some(unlock) = self.map.rcu.0.read_unlock {
-            // SAFETY: this thread began the section, since a Reader is not Send.
-            unsafe { unlock() }
-        }
     }
 }
 

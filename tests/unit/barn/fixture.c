@@ -148,15 +148,21 @@ struct fake_cache *make_few(unsigned index, unsigned capacity, uint32_t stride)
         return c;
 }
 
+/* As many as make sheaves of few objects grow by a step: barn_growth.c. */
+static int swings_to_grow(struct fake_cache *c)
+{
+        return stook_barns_capacity(&c->barns) < 4 ? 16 : 64;
+}
+
 void swing_in_slots(struct fake_cache *c)
 {
-        for (int i = 0; i < 64; i++)
+        for (int left = swings_to_grow(c); left; left--)
                 stook_barns_swung(&c->barns);
 }
 
 void swing_in_slabs(struct fake_cache *c)
 {
-        for (int i = 0; i < 64; i++) {
+        for (int left = swings_to_grow(c); left; left--) {
                 stook_barns_flushed(&c->barns);
                 stook_barns_refilled(&c->barns);
         }

@@ -1,6 +1,6 @@
 /*
- * What this proves: barn_growth.c I1 and I2. Caches that swing grow. Sheaves of few objects grow by
- * demand, within a budget that goes by pages and slots.
+ * What this proves: barn_growth.c I1 and I2. Caches that swing grow. Short sheaves grow by gets.
+ * Those of few objects grow by demand, within a budget that goes by pages and slots.
  */
 #include "unit/barn/fixture.h"
 
@@ -67,7 +67,7 @@ static void few_objects_grow_to_a_dozen(void **state)
         struct fake_cache *c = make_few(900, 1, 20000);
 
         (void)state;
-        for (int i = 0; i < 63; i++)
+        for (int i = 0; i < 15; i++)
                 stook_barns_swung(&c->barns);
         assert_int_equal(stook_barns_capacity(&c->barns), 1);
         stook_barns_swung(&c->barns);
@@ -96,6 +96,31 @@ static void few_objects_grow_to_a_dozen(void **state)
         assert_true(c->barns.full_limit * 12 * 20000ul <= STOOK_BARN_CACHE_BYTES);
         stook_barns_shrink(&c->barns);
         assert_int_equal(stook_barns_capacity(&c->barns), 1);
+}
+
+/* By gets alone, once, to what a slot may keep of it; sheaves that are not short do not. */
+static void short_sheaves_grow_by_gets(void **state)
+{
+        struct fake_cache *c = make_few(903, 12, 1024), *two = make_few(904, 12, 2048);
+        struct fake_cache *none = make_few(905, 32, 512);
+
+        (void)state;
+        for (int i = 0; i < 63; i++)
+                stook_barns_swung(&c->barns);
+        assert_int_equal(stook_barns_capacity(&c->barns), 12);
+        for (int i = 0; i < 65; i++)
+                stook_barns_swung(&c->barns);
+        assert_int_equal(stook_barns_capacity(&c->barns), 64);
+        for (int i = 0; i < 64; i++) {
+                stook_barns_swung(&two->barns);
+                stook_barns_swung(&none->barns);
+        }
+        assert_int_equal(stook_barns_capacity(&two->barns), 32);
+        assert_int_equal(stook_barns_capacity(&none->barns), 32);
+        stook_barns_shrink(&c->barns);
+        stook_barns_shrink(&two->barns);
+        assert_int_equal(stook_barns_capacity(&c->barns), 12);
+        assert_int_equal(stook_barns_capacity(&two->barns), 12);
 }
 
 /* A class above 32 KiB. It does not go back to none, for slots may have sheaves of it then. */
@@ -129,7 +154,7 @@ static void few_objects_grow_within_a_share_of_the_pages(void **state)
                 c[i] = make_few(910 + i, 1, 30000);
         pages_taken = (size_t)16 << 20;
         for (unsigned slots = 0; slots <= 16; slots = slots ? 4 * slots : 1) {
-                size_t sum = 0, limit = pages_taken / 4 / (slots ? slots : 1);
+                size_t sum = 0, limit = pages_taken / 2 / (slots ? slots : 1);
 
                 stook_barn_slots = slots;
                 for (int round = 0; round < 4; round++)
@@ -143,10 +168,10 @@ static void few_objects_grow_within_a_share_of_the_pages(void **state)
                 for (unsigned i = 0; i < 40; i++)
                         stook_barns_shrink(&c[i]->barns);
         }
-        /* With little in use, at least 1 MiB; with much, at most what barns may keep. */
+        /* With little in use, at least 1 MiB; with much, at most twice what barns may keep. */
         stook_barn_slots = 1;
         for (unsigned much = 0; much < 2; much++) {
-                size_t sum = 0, limit = much ? (size_t)2 << 20 : (size_t)1 << 20;
+                size_t sum = 0, limit = much ? (size_t)4 << 20 : (size_t)1 << 20;
 
                 pages_taken = much ? (size_t)1 << 30 : 0;
                 stook_barn_set_budget(much ? (size_t)2 << 20 : STOOK_BARN_NODE_BYTES);
@@ -169,6 +194,7 @@ int main(void)
                 cmocka_unit_test_setup(what_swings_grows_in_few_steps, setup),
                 cmocka_unit_test_setup(room_alone_grows_where_capacity_is_fixed, setup),
                 cmocka_unit_test_setup(few_objects_grow_to_a_dozen, setup),
+                cmocka_unit_test_setup(short_sheaves_grow_by_gets, setup),
                 cmocka_unit_test_setup(a_cache_that_begins_with_none_gets_one, setup),
                 cmocka_unit_test_setup(few_objects_grow_within_a_share_of_the_pages, setup),
         };

@@ -141,6 +141,32 @@ static void other_calls_fail_too(void **unused)
         stook_cache_free_bulk(cache, 4, objects);
 }
 
+static void a_refill_fails_for_what_lacks(void **unused)
+{
+        struct stook_sheaf *sheaf = stook_sheaf_prefill(cache, 0, 4), *had = sheaf;
+        uint64_t failed;
+        void *object;
+
+        (void)unused;
+        assert_non_null(sheaf);
+        object = stook_sheaf_alloc(cache, sheaf);
+        assert_non_null(object);
+        stook_set_fail(TERMS());
+        failed = stook_fail_count();
+        assert_int_equal(stook_sheaf_refill(cache, 0, &sheaf, 3), 0);   /* it has as many */
+        assert_int_equal(stook_fail_count(), failed);
+        assert_int_equal(stook_sheaf_refill(cache, 0, &sheaf, 4), -ENOMEM);
+        assert_int_equal(stook_sheaf_refill(cache, 0, &sheaf, 1000), -ENOMEM);
+        assert_int_equal(stook_fail_count(), failed + 2);
+        assert_ptr_equal(sheaf, had);
+        assert_int_equal(stook_sheaf_available(sheaf), 3);
+        stook_set_fail(NULL);
+        assert_int_equal(stook_sheaf_refill(cache, 0, &sheaf, 4), 0);
+        assert_true(stook_sheaf_available(sheaf) >= 4);
+        stook_sheaf_return(cache, sheaf);
+        stook_cache_free(cache, object);
+}
+
 static void a_group_is_not_charged(void **unused)
 {
         const struct stook_cache_args args = { .args_size = sizeof(args),
@@ -236,6 +262,7 @@ int main(void)
                 cmocka_unit_test(a_probability_is_neither_never_nor_always),
                 cmocka_unit_test(bad_terms_are_refused),
                 cmocka_unit_test(other_calls_fail_too),
+                cmocka_unit_test(a_refill_fails_for_what_lacks),
                 cmocka_unit_test(a_group_is_not_charged),
                 cmocka_unit_test(the_text_is_read),
         };

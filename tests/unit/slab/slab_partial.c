@@ -155,6 +155,46 @@ static void test_fullest_first(void **unused)
         drain(8, 8); drain(18, 14); drain(32, 16);
 }
 
+/* The lock's holder drops it while a thread waits for it. */
+static void drop_lock(uint32_t *word, uint32_t value, uint64_t ns)
+{
+        (void)word, (void)value, (void)ns;
+        unlock();
+}
+
+static void wake_none(uint32_t *word) { (void)word; }
+
+/* A fill that had to wait compares two slabs, not more: others wait for it in turn. */
+static void test_busy_compares_two(void **unused)
+{
+        const struct stook_lock_sleep drops = { drop_lock, wake_none };
+        const struct stook_lock_sleep *before = stook_lock_sleep();
+        struct stook_slab *a, *b, *c;
+
+        (void)unused;
+        fill(48);
+        a = slab_of(objects[0]);
+        b = slab_of(objects[16]);
+        c = slab_of(objects[32]);
+        drain(0, 8);
+        drain(16, 6);
+        drain(32, 2);
+        /* list: a b c */
+        stook_lock_set_sleep(&drops);
+        lock();
+        fill(3);
+        stook_lock_set_sleep(before);
+        expect(a, 0, 0xff, LISTED);
+        expect(b, 0, 0x38, LISTED);
+        expect(c, 0, 0x3, LISTED);
+        drain(0, 3);
+        fill(1); /* nothing to wait for: c is the fullest */
+        expect(b, 0, 0x3f, LISTED);
+        expect(c, 0, 0x2, LISTED);
+        drain(0, 1);
+        drain(8, 8); drain(22, 10); drain(34, 14);
+}
+
 static void test_shrink_sorts(void **unused)
 {
         struct stook_list *e;
@@ -181,6 +221,7 @@ int main(void)
                 THREE(test_locked_fill_takes_parts),
                 ONE(test_locked_listed_stays_pending),
                 ONE(test_fullest_first),
+                ONE(test_busy_compares_two),
                 ONE(test_shrink_sorts),
         };
 

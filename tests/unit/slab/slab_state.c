@@ -312,6 +312,30 @@ static void test_parts_new(void **unused)
         assert_int_equal(fake_spans_taken(), 0);
 }
 
+/* 64 parts, more than one sum of bytes holds: all free, some free, none free. */
+static void test_many_parts_counted(void **unused)
+{
+        struct stook_slabs *tiny = fake_source(4, 8, 8, false, NULL, NULL);
+        static void *taken[STOOK_SLAB_OBJECTS_MAX];
+        struct stook_slab *slab;
+        uint32_t n = tiny->objects;
+
+        (void)unused;
+        assert_true(n > 2 * STOOK_COUNTS * STOOK_PART_OBJECTS);
+        assert_int_equal(stook_slab_fill(tiny, 0, n, taken, STOOK_FILL_ASCENDING), n);
+        slab = slab_of(taken[0]);
+        assert_int_equal(stook_slab_free_listed(slab), 0);
+        for (uint32_t i = 0; i < n; i += 3)
+                stook_slab_drain(tiny, 1, &taken[i]);
+        assert_int_equal(stook_slab_free_listed(slab), (n + 2) / 3);
+        assert_int_equal(stook_slab_free_objects(slab), (n + 2) / 3);
+        for (uint32_t i = 0; i < n; i++)
+                if (i % 3)
+                        stook_slab_drain(tiny, 1, &taken[i]);
+        assert_int_equal(stook_slab_free_listed(slab), n);
+        fake_source_end(tiny);
+}
+
 /* From full: part by part onto the list, and the last object of all releases the slab. */
 static void test_parts_free(void **unused)
 {
@@ -397,6 +421,7 @@ int main(void)
                 ONE(test_free_answers),
                 ONE(test_free_some),
                 ONE(test_generation),
+                ONE(test_many_parts_counted),
                 THREE(test_parts_new),
                 THREE(test_parts_free),
                 THREE(test_parts_release_waits_for_claims),

@@ -1,0 +1,108 @@
+/*
+ * Purpose: see cache_limit.h.
+ */
+#include <errno.h>
+#include <stook/cache.h>
+
+#include "cache/cache_limit.h"
+#include "os/os.h"
+
+/* ---- the program's functions ---- */
+
+/* They may be jumped out of, and leave errno as it is. No lock of this call is held. */
+static void tell_low(struct stook_cache *cache, uint64_t left)
+{
+        uint32_t held = stook_lock_pin();
+        int before = errno;
+
+        cache->limit.on_low(cache, left, cache->limit.data);
+        errno = before;
+        stook_lock_unpin(held);
+}
+
+static size_t ask(struct stook_cache *cache, size_t wanted)
+{
+        uint32_t held = stook_lock_pin();
+        int before = errno;
+        size_t freed = cache->limit.reclaim(cache, wanted, cache->limit.data);
+
+        errno = before;
+        stook_lock_unpin(held);
+        return freed;
+}
+
+bool stook_reclaim(struct stook_cache *cache, size_t wanted, uint64_t how)
+{
+        uint32_t self, seen;
+        size_t freed;
+
+        if (!cache->limit.reclaim || (how & (STOOK_HOW_NOWAIT | STOOK_HOW_NOLOCK)))
+                return false;
+        self = stook_os_pid();
+        seen = __atomic_load_n(&cache->limit.reclaiming, __ATOMIC_RELAXED);
+        if (seen == self ||
+            !__atomic_compare_exchange_n(&cache->limit.reclaiming, &seen, self, false,
+                                         __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))   /* L2, M1 */
+                return false;
+        freed = ask(cache, wanted);
+        __atomic_store_n(&cache->limit.reclaiming, 0, __ATOMIC_RELEASE);
+        return freed;
+}
+
+/* ---- the count ---- */
+
+/* L1. *@missing: objects that are beyond the limit, if it is met. */
+static bool count_up(struct stook_limit *limit, uint64_t n, uint64_t *left, size_t *missing)
+{
+        uint64_t owned = __atomic_load_n(&limit->owned, __ATOMIC_RELAXED), most;
+
+        do {
+                most = __atomic_load_n(&limit->most, __ATOMIC_RELAXED);
+                if (n > most || owned > most - n) {
+                        *missing = owned + n - most;
+                        return false;
+                }
+        } while (!__atomic_compare_exchange_n(&limit->owned, &owned, owned + n, true,
+                                              __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+        *left = most - owned - n;
+        return true;
+}
+
+bool stook_limit_take(struct stook_cache *cache, size_t n, uint64_t how)
+{
+        struct stook_limit *limit = &cache->limit;
+        uint64_t left = 0;
+        size_t missing = 0;
+
+        if (!n)
+                return true;
+        if (STOOK_UNLIKELY(!count_up(limit, n, &left, &missing)) &&
+            (!stook_reclaim(cache, missing, how) || !count_up(limit, n, &left, &missing)))
+                return false;
+        /* Told by the call that crosses the mark, not by those below it. */
+        if (limit->on_low && left <= limit->low && left + n > limit->low &&
+            !(how & (STOOK_HOW_NOWAIT | STOOK_HOW_NOLOCK)))
+                tell_low(cache, left);
+        return true;
+}
+
+void stook_limit_give(struct stook_cache *cache, size_t n)
+{
+        uint64_t owned = __atomic_load_n(&cache->limit.owned, __ATOMIC_RELAXED), less;
+
+        /* Misuse that was reported may free what was never counted. */
+        do {
+                less = owned < n ? 0 : owned - n;
+        } while (!__atomic_compare_exchange_n(&cache->limit.owned, &owned, less, true,
+                                              __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+}
+
+STOOK_API int stook_cache_set_limit(struct stook_cache *cache, size_t limit)
+{
+        if (!cache || !limit || stook_cache_is_destroyed(cache))
+                return -EINVAL;
+        if (!stook_cache_is_limited(cache))
+                return -ENOTSUP;
+        __atomic_store_n(&cache->limit.most, limit, __ATOMIC_RELAXED);
+        return 0;
+}

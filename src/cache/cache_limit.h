@@ -1,0 +1,40 @@
+/*
+ * Purpose: how many objects of a cache callers may own at once, and the calls by which it asks for
+ * some back.
+ * Place: called by cache_watch.c and cache_prefill.c (limits), cache_slow.c and life (reclaim).
+ *
+ * A cache with a limit is watched (cache_watch.h): no hot path hands out its objects, so each is
+ * counted by a compare-and-swap, and a cache without a limit pays nothing. Objects count that
+ * callers own, and all those in lent sheaves; not what sheaves, barns and slabs keep.
+ *
+ * Invariants:
+ *  L1 `owned` is at most the limit that was in force when it last grew. It grows before an object
+ *     is taken, and shrinks after it was given back.
+ *  L2 at most one thread of a process is in a cache's reclaim callback. What it or others allocate
+ *     meanwhile is refused without another call.
+ * Concurrency: any thread, any instruction. M1: acquire-release of `reclaiming`, for what the
+ *  callback keeps. A thread that vanishes (a fork's child, a jump) leaves its counts behind, and
+ *  the process's id in `reclaiming`, which another process takes over.
+ */
+#ifndef STOOK_CACHE_LIMIT_H
+#define STOOK_CACHE_LIMIT_H
+
+#include "cache/cache_slow.h"
+#include "cache/cache_watch.h"
+
+STOOK_INLINE bool stook_cache_is_limited(const struct stook_cache *cache)
+{
+        return cache->watch & STOOK_WATCH_LIMIT;
+}
+
+/*
+ * @n more objects are a caller's; asks for some back first, unless @how says that the call may not
+ * wait. False: the limit is met, nothing changed.
+ */
+bool stook_limit_take(struct stook_cache *cache, size_t n, uint64_t how);
+void stook_limit_give(struct stook_cache *cache, size_t n);
+
+/* True: the callback gave back some of @wanted objects, so what failed may be tried again. */
+STOOK_COLD bool stook_reclaim(struct stook_cache *cache, size_t wanted, uint64_t how);
+
+#endif

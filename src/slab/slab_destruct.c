@@ -1,0 +1,127 @@
+/*
+ * Purpose: destructors. The constructed objects of empty slabs are destructed, so that these slabs
+ * may go back to the pages.
+ * Place: called by slab_shrink.c, so by shrink, trim and destroy of a cache; never by a free.
+ *
+ * The objects of an empty slab are taken like any others, their destructors run, and they are freed
+ * again. Meanwhile they are this thread's, so no lock is held over the program's code, and no other
+ * thread constructs them. Slabs that were looked at go to the list's tail: each is looked at once.
+ *
+ * Invariants:
+ *  E1 The mark of a constructed object is cleared before its destructor runs. So it runs once, also
+ *     if it is left by a jump. Then the slab's objects stay out, and their destroy fails.
+ *  E2 A slab with such a mark is not released. The marks are looked at under the lock, after the
+ *     slab was seen to be empty: a thread that constructs has taken the object's bit, and sets the
+ *     mark before the bit is set again.
+ * Concurrency: takes the lock of each node; not for handlers. In the child of a fork the objects
+ *  that a vanished thread was destructing are lost, as those of a fill are.
+ * Failure: none.
+ */
+#include "base/thread.h"
+#include "os/os.h"
+#include "slab/slab_inside.h"
+
+static bool is_empty(struct stook_slab *slab)
+{
+        return stook_slab_empty_but_claim(slab, STOOK_SLAB_PARTS);
+}
+
+static bool has_made(const struct stook_slab *slab)
+{
+        for (unsigned p = 0; p < slab->part_count; p++)
+                if (__atomic_load_n(&stook_slab_made(slab)[p], __ATOMIC_RELAXED))
+                        return true;
+        return false;
+}
+
+bool stook_slab_may_go(struct stook_slab *slab)
+{
+        return !slab->slabs->dtor || (is_empty(slab) && !has_made(slab));       /* E2 */
+}
+
+/* Held: the next slab with something to destruct. All of its objects are the caller's then. */
+static struct stook_slab *take_next(struct stook_slab_hold *hold, uint32_t *looks)
+{
+        while (*looks && !stook_list_empty(&hold->node->list)) {
+                struct stook_list *e = hold->node->list.next;
+                struct stook_slab *slab = stook_slab_listed_at(e);
+
+                --*looks;
+                stook_list_remove(e);
+                stook_list_add_tail(&hold->node->list, e);
+                if (!is_empty(slab) || !has_made(slab))
+                        continue;
+                for (unsigned p = 0; p < slab->part_count; p++)
+                        stook_part_take_exactly(slab, p, stook_part_objects(slab, p));
+                stook_slab_remove(hold, slab, ~UINT64_C(0));
+                return slab;
+        }
+        return NULL;
+}
+
+static char *part_base(const struct stook_slab *slab, unsigned p)
+{
+        return stook_slab_base(slab) + (size_t)p * STOOK_PART_OBJECTS * slab->slabs->stride;
+}
+
+static void destruct(struct stook_slab *slab)
+{
+        const struct stook_slabs *slabs = slab->slabs;
+
+        for (unsigned p = 0; p < slab->part_count; p++) {
+                uint64_t *made = &stook_slab_made(slab)[p];
+                uint64_t left = __atomic_load_n(made, __ATOMIC_RELAXED);
+
+                for (; left; left &= left - 1) {
+                        size_t offset = (size_t)__builtin_ctzll(left) * slabs->stride;
+
+                        __atomic_fetch_and(made, ~(left & -left), __ATOMIC_RELAXED);    /* E1 */
+                        slabs->dtor(part_base(slab, p) + offset, slabs->ctor_data);
+                }
+        }
+}
+
+static void give_again(struct stook_slabs *slabs, struct stook_slab *slab)
+{
+        struct stook_slabs_node *node = &slabs->node[slab->node];
+        uint64_t claims = 0;
+
+        stook_lock_forbid_waits();                                      /* slab_partial.c P4 */
+        for (unsigned p = 0, parts = slab->part_count; p < parts; p++) {
+                uint64_t mask = stook_part_objects(slab, p);
+
+                if (stook_part_free(slabs, slab, p, &mask, part_base(slab, p)) ==
+                    STOOK_FREED_CLAIMED)
+                        claims |= UINT64_C(1) << p;
+        }
+        if (claims)
+                stook_slab_settle_parts(slabs, node, slab, claims, false);
+        stook_lock_allow_waits();
+}
+
+static void destruct_node(struct stook_slabs *slabs, struct stook_slabs_node *node)
+{
+        uint32_t looks = UINT32_MAX;
+
+        for (uint32_t n = stook_slabs_beyond_reserved(slabs, node); n; n--) {
+                struct stook_slab_hold hold;
+                struct stook_slab *slab;
+
+                if (!stook_slab_hold_long(&hold, slabs, node))
+                        return;
+                if (looks > node->partial)
+                        looks = node->partial;
+                slab = take_next(&hold, &looks);
+                stook_slab_unhold(&hold);
+                if (!slab)
+                        return;
+                destruct(slab);
+                give_again(slabs, slab);
+        }
+}
+
+void stook_slabs_destruct(struct stook_slabs *slabs)
+{
+        for (unsigned i = 0; i < stook_os_node_count(); i++)
+                destruct_node(slabs, &slabs->node[i]);
+}
