@@ -81,6 +81,7 @@ static size_t alloc_of_node(struct stook_cache *cache, size_t n, void **objects,
  */
 STOOK_INLINE size_t alloc_below(struct stook_cache *cache, size_t n, void **objects, uint64_t how)
 {
+        bool again = false;
         size_t got;
 
         do {
@@ -92,7 +93,7 @@ STOOK_INLINE size_t alloc_below(struct stook_cache *cache, size_t n, void **obje
                 else
                         got = (objects[0] = stook_slot_alloc_miss(&cache->front)) != NULL;
                 stook_slow_end(how);
-        } while (STOOK_UNLIKELY(!got) && stook_reclaim(cache, n, how));
+        } while (STOOK_UNLIKELY(!got) && !again && (again = stook_reclaim(cache, n, how)));
         return got;
 }
 
