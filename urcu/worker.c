@@ -4,6 +4,10 @@
  * when they come back. Here a grace period begins as soon as enough callbacks wait, and 10 ms after
  * the first callback otherwise.
  *
+ * src/epoch/epoch.c queues and sleeps in the same way. The two share no code: this library sees
+ * the public headers only. And they differ in what a fork waits for: here the one mutex, which is
+ * held while the thread waits for readers, too; there a mutex of the callbacks alone.
+ *
  * A thread that waits for callbacks does not wait for the serving thread: it takes the queue and
  * serves it itself. So a barrier takes a grace period and no longer. Where no thread can be had,
  * callbacks are served barrier by barrier.

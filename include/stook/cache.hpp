@@ -220,12 +220,7 @@ public:
 
         stook_cache_stats stats() const
         {
-                stook_cache_stats stats;
-
-                stats.stats_size = sizeof(stats);
-                detail::check(error_of(stook_cache_get_stats(handle_, &stats)),
-                              "stook::cache::stats");
-                return stats;
+                return detail::filled(stook_cache_get_stats, handle(), "stook::cache::stats");
         }
 
 private:

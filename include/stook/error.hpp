@@ -60,6 +60,17 @@ inline void check(std::error_code error, const char *call)
                 fail(error, call);
 }
 
+/* A structure that begins with its size, as a call of the C interface fills it. */
+template <class Stats, class Of>
+Stats filled(int (*get)(const Of *, Stats *), const Of *of, const char *call)
+{
+        Stats stats;
+
+        stats.stats_size = sizeof(stats);
+        check(error_of(get(of, &stats)), call);
+        return stats;
+}
+
 /* errno, if @got is nothing. */
 inline std::error_code error_unless(const void *got) noexcept
 {

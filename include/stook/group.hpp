@@ -99,12 +99,7 @@ public:
 
         stook_group_stats stats() const
         {
-                stook_group_stats stats;
-
-                stats.stats_size = sizeof(stats);
-                detail::check(error_of(stook_group_get_stats(handle_, &stats)),
-                              "stook::group::stats");
-                return stats;
+                return detail::filled(stook_group_get_stats, handle(), "stook::group::stats");
         }
 
         /* Has @callback called before an allocation is refused: stook_group_on_limit(). */

@@ -22,8 +22,9 @@
 enum { FREE = 0, WAITERS = 1, STUCK = 2, SLEPT = 4, SLEPT_MOST = 15 * SLEPT, FLAGS = 63 };
 
 #define SPINS    100
-#define SLEEPS   4                      /* so many of SLEEP_NS: about 1 ms in all (I2) */
-#define SLEEP_NS 250000
+#define SLEEPS      4                   /* of SLEEP_NS for one holder: about 1 ms (I2) */
+#define SLEEPS_MOST 16                  /* for several holders: about 4 ms */
+#define SLEEP_NS    250000
 /* Stacks are seldom larger; what is recorded is unique within 256 MiB. */
 #define FAR      ((uintptr_t)16 << 20)
 
@@ -94,43 +95,59 @@ static uint64_t note_sleep(struct stook_lock *lock)
         return new;
 }
 
-/* I2; WAITERS is left: threads that sleep on are woken, should it be dropped. */
-static void note_stuck(struct stook_lock *lock)
+/*
+ * I2: a wait in vain is over. WAITERS: others may sleep on, and this thread may have had the wake
+ * that was meant for them.
+ */
+static void note_vain(struct stook_lock *lock, uint64_t flags)
 {
         uint64_t word = __atomic_load_n(&lock->word, __ATOMIC_RELAXED);
 
         while (word != FREE &&
-               !__atomic_compare_exchange_n(&lock->word, &word, word | STUCK, false,
+               !__atomic_compare_exchange_n(&lock->word, &word, word | flags | WAITERS, false,
                                             __ATOMIC_RELAXED, __ATOMIC_RELAXED))
                 ;
 }
 
-static STOOK_NOINLINE bool wait_for(struct stook_lock *lock)
+/*
+ * Where many threads meet, each sleep ends with another holder. Such a lock is busy, not stuck, and
+ * is waited for longer.
+ */
+static bool sleep_for(struct stook_lock *lock, const struct stook_lock_sleep *sleep)
 {
-        const struct stook_lock_sleep *sleep = __atomic_load_n(&sleep_by, __ATOMIC_ACQUIRE);
-        uint64_t word;
+        uint64_t word = FREE, holder = FREE;
+        unsigned for_holder = 0;
 
-        for (unsigned i = 0; i < SPINS; i++) {
-                pause_briefly();
-                if (acquire_as(lock, 0))
-                        return true;
-        }
-        if (!sleep)
-                return false;
-        for (unsigned i = 0; i < SLEEPS; i++) {
+        for (unsigned i = 0; i < SLEEPS_MOST && for_holder < SLEEPS; i++) {
                 /* Acquired this way the word has the flag: others may be asleep. */
                 if (acquire_as(lock, WAITERS))
                         return true;
                 word = note_sleep(lock);
                 if (word & STUCK)
                         return false;
+                if (holder != (word & ~(uint64_t)FLAGS))
+                        for_holder = 0;
+                holder = word & ~(uint64_t)FLAGS;
+                for_holder++;
                 if (word != FREE)
                         sleep->wait((uint32_t *)(void *)&lock->word, (uint32_t)word, SLEEP_NS);
         }
         if (acquire_as(lock, WAITERS))
                 return true;
-        note_stuck(lock);
+        note_vain(lock, for_holder == SLEEPS ? STUCK : 0);
         return false;
+}
+
+static STOOK_NOINLINE bool wait_for(struct stook_lock *lock)
+{
+        const struct stook_lock_sleep *sleep = __atomic_load_n(&sleep_by, __ATOMIC_ACQUIRE);
+
+        for (unsigned i = 0; i < SPINS; i++) {
+                pause_briefly();
+                if (acquire_as(lock, 0))
+                        return true;
+        }
+        return sleep && sleep_for(lock, sleep);
 }
 
 static bool may_wait_for(const struct stook_lock *lock)

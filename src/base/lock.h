@@ -7,10 +7,11 @@
  *  I1 no thread that holds a lock waits for another: while stook_self->locks_held is not zero (a
  *     signal handler on top of a holder, too), taking a lock only tries. ("Never wait for myself"
  *     is not enough: two threads with handlers deadlock crosswise.)
- *  I2 no wait is unbounded: after a short spin and at most about 1 ms asleep, take returns false.
- *     The first wait in vain, or so many sleeps by all waiters, mark the lock as stuck, and no call
- *     waits for a stuck lock. So a holder that never returns (stopped, dead, jumped out of) costs
- *     that wait once, then memory, never progress. A holder that does return ends the mark.
+ *  I2 no wait is unbounded: after a short spin and at most about 1 ms asleep for one holder, 4 ms
+ *     for several, take returns false. The first wait in vain for one holder, or so many sleeps by
+ *     all waiters, mark the lock as stuck, and no call waits for a stuck lock. So a holder that
+ *     never returns (stopped, dead, jumped out of) costs that wait once, then memory, never
+ *     progress. A holder that does return ends the mark.
  *  I3 locks_held is raised before the acquiring compare-and-swap and lowered after the release: a
  *     handler in between sees a lock too many, never one too few.
  *  I4 locks_held comes down again after a jump (siglongjmp, an exception) out of the call that

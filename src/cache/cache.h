@@ -172,7 +172,7 @@ void stook_registry_publish(struct stook_cache *cache);
 void stook_registry_withdraw(struct stook_cache *cache);
 /* Next living cache by age; NULL: the end. @cache NULL: the first. */
 struct stook_cache *stook_registry_next(struct stook_cache *cache);
-/* One more name for a cache. False: no memory. */
+/* One more name for a cache, unless it has that name. False: no memory. */
 bool stook_registry_add_alias(struct stook_cache *cache, const char *name);
 
 /* ---- cache_tune.c ---- */

@@ -6,6 +6,9 @@
  * allocation: creating a thread allocates. The thread blocks all signals, so that no handler of the
  * program runs on its small stack.
  *
+ * While it runs, the page layer leaves to it what would otherwise be purged at once, in case that
+ * no further call comes (pages/policy.h).
+ *
  * A child of fork has no such thread. The next call of stook_maintain, stook_trim or
  * stook_maintenance_thread starts one there; a child that only allocates has none.
  *
@@ -72,6 +75,7 @@ static void *run(void *unused)
                 else if (idle_rounds < BACK_OFF)
                         idle_rounds *= 2;
         }
+        stook_pages_set_aged(false);            /* before M1: the next thread sets it again */
         __atomic_store_n(&stook_maintenance_process, 0, __ATOMIC_RELEASE);
         stook_os_futex_wake(&stook_maintenance_process);
         return unused;
@@ -88,9 +92,12 @@ static int start(void)
             !__atomic_compare_exchange_n(&stook_maintenance_process, &seen, self, false,
                                          __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
                 return 0;
+        stook_pages_set_aged(true);
         error = stook_os_own_thread(run, STACK_BYTES);
-        if (error)
+        if (error) {
+                stook_pages_set_aged(false);
                 __atomic_store_n(&stook_maintenance_process, 0, __ATOMIC_RELEASE);
+        }
         return error;
 }
 

@@ -9,6 +9,7 @@
 #ifndef STOOK_POLICY_H
 #define STOOK_POLICY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,6 +22,12 @@ void stook_pages_step(void);
 void stook_pages_purge_excess(void);
 /* All steps that are due, for callers with time. Return: spans that were tried. */
 unsigned stook_pages_age(void);
+/*
+ * A thread calls stook_pages_age() from here on, or no more: STOOK_MAINTENANCE. While it does, less
+ * is purged at once.
+ */
+void stook_pages_set_aged(bool aged);
+bool stook_pages_is_aged(void);
 /* Purges free spans until at most @keep_bytes of free memory may be resident. Return: bytes. */
 size_t stook_pages_purge(size_t keep_bytes);
 

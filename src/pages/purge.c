@@ -15,6 +15,8 @@
  *   allowance  dirty bytes that may stay until they are old: an eighth of what is in use, or
  *              ALLOWANCE, and the larger of retaken and recurring. In a process that does not
  *              shrink, and writes large objects (density.h), it is as much as is in use
+ *   aged       a thread ages this heap whether or not the process makes calls. Then nothing is
+ *              purged at once while no more lies free than was in use at most lately
  *   owed       clean bytes that were taken while more than the allowance was dirty, in pieces that
  *              did not fit. As much is purged whatever its age, or the process keeps both
  *
@@ -47,6 +49,7 @@
 #define KEPT_PART    8                  /* of what is in use */
 
 static uint32_t decay_ms = DECAY_MS;    /* atomic, relaxed */
+static bool is_aged;                    /* atomic, relaxed: "aged" above */
 
 void stook_pages_set_decay_ms(uint32_t ms)
 {
@@ -56,6 +59,16 @@ void stook_pages_set_decay_ms(uint32_t ms)
 uint32_t stook_pages_decay_ms(void)
 {
         return __atomic_load_n(&decay_ms, __ATOMIC_RELAXED);
+}
+
+void stook_pages_set_aged(bool aged)
+{
+        __atomic_store_n(&is_aged, aged, __ATOMIC_RELAXED);
+}
+
+bool stook_pages_is_aged(void)
+{
+        return __atomic_load_n(&is_aged, __ATOMIC_RELAXED);
 }
 
 /* Drops the content of @span, which this thread owns, and releases it. Return: bytes purged. */
@@ -159,6 +172,14 @@ static size_t dirty_bytes(const struct stook_pages_node *node)
         return __atomic_load_n(&node->bins[STOOK_SET_DIRTY].bytes, __ATOMIC_RELAXED);
 }
 
+/* Dirty bytes above which some are purged at once. */
+static size_t kept_at_once(const struct stook_pages_node *node)
+{
+        size_t allowed = allowance(node), most = stook_swing_most(&node->swing);
+
+        return stook_pages_is_aged() && most > allowed ? most : allowed;
+}
+
 bool stook_pages_may_keep(const struct stook_pages_node *node, size_t bytes)
 {
         return dirty_bytes(node) + bytes <= allowance(node);
@@ -212,7 +233,7 @@ static bool purge_largest(struct stook_pages_node *node)
         bool purged;
 
         /* Racy, but the thread that frees last sees all bytes. */
-        if (dirty_bytes(node) <= allowance(node))
+        if (dirty_bytes(node) <= kept_at_once(node))
                 return false;
         spare = stook_meta_span_new();
         if (!stook_pages_lock(node)) {
@@ -221,7 +242,7 @@ static bool purge_largest(struct stook_pages_node *node)
                 return false;
         }
         big = stook_bins_largest(&node->bins[STOOK_SET_DIRTY]);
-        if (big && big->bytes >= worth(node, node->bins[STOOK_SET_DIRTY].bytes, allowance(node)))
+        if (big && big->bytes >= worth(node, node->bins[STOOK_SET_DIRTY].bytes, kept_at_once(node)))
                 big = excess(node, big, left_by_purge(node), &spare);
         else
                 big = NULL;

@@ -352,6 +352,7 @@ static void test_alignment_and_use_at_every_size(void **state)
         }
 }
 
+#ifdef __GLIBC__                        /* musl declares none of these */
 static void test_telling_and_tuning(void **state)
 {
         char  *volatile held = malloc((size_t)3 << 20);
@@ -380,6 +381,7 @@ static void test_telling_and_tuning(void **state)
         assert_non_null(strstr(text, "</malloc>\n"));
         free(held);
 }
+#endif
 
 static void test_trim_returns_what_was_freed(void **state)
 {
@@ -510,7 +512,9 @@ int main(void)
                 cmocka_unit_test(test_alignments_of_every_small_size),
                 cmocka_unit_test(test_errno_is_preserved),
                 cmocka_unit_test(test_alignment_and_use_at_every_size),
+#ifdef __GLIBC__
                 cmocka_unit_test(test_telling_and_tuning),
+#endif
                 cmocka_unit_test(test_trim_returns_what_was_freed),
                 cmocka_unit_test(test_one_heap_with_libstook),
                 cmocka_unit_test(test_libc_allocates_from_us),

@@ -126,6 +126,42 @@ static void a_stuck_lock_is_not_waited_for(void **state)
         assert_true(waits > 0);
 }
 
+static unsigned holders_left;
+
+/* While a thread sleeps the lock is dropped, and another thread takes it, so many times. */
+static void next_holder_while_asleep(uint32_t *word, uint32_t value, uint64_t ns)
+{
+        static struct stook_thread_v1 more[2] __attribute__((aligned(64)));
+
+        waits++;
+        slept_ns += ns;
+        assert_true(*word == value);
+        a.word = holders_left ? (uintptr_t)&more[waits % 2] : 0;
+        holders_left -= holders_left > 0;
+}
+
+static void a_busy_lock_is_waited_for_longer(void **state)
+{
+        static const struct stook_lock_sleep busy = { next_holder_while_asleep, fake_wake };
+
+        (void)state;
+        _Static_assert(sizeof(struct stook_thread_v1) % 64 == 0, "each is aligned");
+        stook_lock_set_sleep(&busy);
+        held_by_another(&a);
+        holders_left = 10;
+        assert_true(stook_lock_take(&a));
+        assert_int_equal(waits, 11);
+        stook_lock_drop(&a);
+        assert_int_equal(wakes, 1);             /* others may sleep, too */
+        held_by_another(&a);
+        holders_left = UINT32_MAX;
+        slept_ns = 0;
+        assert_false(stook_lock_take(&a));
+        assert_in_range(slept_ns, 1000001, 4000000);
+        assert_true((a.word & WAITERS) && !(a.word & STUCK));
+        assert_int_equal(stook_self->locks_held, 0);
+}
+
 static jmp_buf out_of_sleep;
 
 /* There a jump heals from shallower frames only (STOOK_HELD_GAP). These tests jump to their own. */
@@ -477,6 +513,7 @@ int main(void)
                 cmocka_unit_test_setup(try_never_waits, setup),
                 cmocka_unit_test_setup(a_wait_ends_without_the_holder, setup),
                 cmocka_unit_test_setup(a_stuck_lock_is_not_waited_for, setup),
+                cmocka_unit_test_setup(a_busy_lock_is_waited_for_longer, setup),
                 cmocka_unit_test_setup(waits_that_are_jumped_out_of_end, setup),
                 cmocka_unit_test_setup(before_start_a_wait_spins, setup),
                 cmocka_unit_test_setup(a_sleeper_gets_the_lock_and_wakes_the_next, setup),

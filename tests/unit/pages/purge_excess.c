@@ -3,6 +3,7 @@
  * dirty than is kept at any time, though no call follows. Pages come back one by one, between
  * others that were purged already, so none of them is part of a larger free span. Where the lock
  * was never to be had, the next round of maintenance does it, before anything is old.
+ * Where a thread ages the heap, all of it stays for that thread; not where it does so no more.
  * Where the system refuses, as for memory that mlockall locked, each call asks it a few times only.
  */
 #include <linux/audit.h>
@@ -85,6 +86,37 @@ static void what_could_not_be_purged_is_by_the_next_round(void **state)
         assert_sound();
 }
 
+/* As many as were in use at most lately stay, if a thread ages them. */
+static void what_a_thread_ages_is_left_to_it(void **state)
+{
+        (void)state;
+        stook_pages_set_aged(true);
+        take_all();
+        for (unsigned i = 0; i < SPANS; i++)
+                *(volatile char *)spans[i]->start = 1;
+        shuffle();
+        give_all();
+        assert_int_equal(stook_pages_taken(0), 0);
+        assert_true(stook_pages_purge(0) >= SPANS * stook_os_page_bytes());
+        assert_sound();
+}
+
+/* Nor does a child of fork have the thread. */
+static void what_no_thread_ages_any_more_is_purged(void **state)
+{
+        (void)state;
+        stook_pages_set_aged(true);
+        take_all();
+        for (unsigned i = 0; i < SPANS; i++)
+                *(volatile char *)spans[i]->start = 1;
+        give_all();
+        stook_pages_fork_prepare();
+        stook_pages_fork_child(true);
+        stook_pages_purge_excess();
+        assert_in_range(stook_pages_purge(0), 0, KEPT);
+        assert_sound();
+}
+
 /* ---- refused ---- */
 
 static volatile sig_atomic_t asked;
@@ -153,12 +185,22 @@ int main(int argc, char **argv)
         const struct CMUnitTest by_a_round[] = {
                 cmocka_unit_test(what_could_not_be_purged_is_by_the_next_round),
         };
+        const struct CMUnitTest aged[] = {
+                cmocka_unit_test(what_a_thread_ages_is_left_to_it),
+        };
+        const struct CMUnitTest aged_no_more[] = {
+                cmocka_unit_test(what_no_thread_ages_any_more_is_purged),
+        };
         const struct CMUnitTest refused[] = {
                 cmocka_unit_test(refused_purges_are_not_repeated),
         };
 
         if (argc > 1 && !strcmp(argv[1], "refused"))
                 return cmocka_run_group_tests(refused, start, NULL);
+        if (argc > 1 && !strcmp(argv[1], "aged"))
+                return cmocka_run_group_tests(aged, start, NULL);
+        if (argc > 1 && !strcmp(argv[1], "aged_no_more"))
+                return cmocka_run_group_tests(aged_no_more, start, NULL);
         if (argc > 1)
                 return cmocka_run_group_tests(by_a_round, start, NULL);
         return cmocka_run_group_tests(at_once, start, NULL);
