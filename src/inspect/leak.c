@@ -139,11 +139,15 @@ __attribute__((destructor)) static void check_at_exit(void)
 {
         static const char failed[] =
                 "stook: leak: the search failed; it needs /proc and memory for a process\n";
+        static const char untracked[] =
+                "stook: leak: nothing was searched; that needs mode U of STOOK_DEBUG\n";
         long found;
 
         if (!at_exit || !stook_gate_is_open())
                 return;
         found = stook_leak_check();
-        if (found < 0)
+        if (found == -ENODATA)
+                stook_os_write(untracked, sizeof(untracked) - 1);
+        else if (found < 0)
                 stook_os_write(failed, sizeof(failed) - 1);
 }
