@@ -119,9 +119,7 @@ size_t info_choose(const struct heap *h, const struct info_view *view,
 
 uint64_t info_ctor(const struct heap_cache *c)
 {
-        /* A debugged cache has a constructor of its own, which calls the user's. */
-        return (uint64_t)(uintptr_t)(c->cache.debug.flags ? c->cache.debug.ctor
-                                                          : c->cache.slabs.ctor);
+        return (uint64_t)(uintptr_t)c->cache.ctor;
 }
 
 const char *info_debug(const struct heap_cache *c, char letters[16])
@@ -134,7 +132,7 @@ const char *info_debug(const struct heap_cache *c, char letters[16])
         char *at = letters;
 
         for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++)
-                if (c->cache.debug.flags & modes[i].flag)
+                if (c->cache.debug_modes & modes[i].flag)
                         *at++ = modes[i].letter;
         *at = 0;
         return letters;

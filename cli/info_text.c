@@ -240,7 +240,7 @@ static void print_details(const struct heap *h, const struct heap_cache *c, FILE
         fprintf(out, "; users %u\n", k->references);
         if (info_ctor(c))
                 fprintf(out, "  ctor %#" PRIx64 "\n", info_ctor(c));
-        if (k->debug.flags)
+        if (k->debug_modes)
                 fprintf(out, "  debug %s\n", info_debug(c, letters));
         print_flags(c, out);
         fprintf(out, "  sheaf_capacity %u, barn_full %u, barn_empty %u, min_partial %u, "

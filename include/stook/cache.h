@@ -121,8 +121,8 @@ struct stook_cache_args {
          * back to the pages. That is in stook_cache_shrink(), stook_trim(), maintenance under
          * memory pressure, and the destroy, in the thread that calls; never in a free. Between two
          * of these the cache keeps its empty slabs. It is not for the end of the process. It
-         * may use the heap, but must return, and may not take the list of caches: see EDEADLK. Its
-         * second argument is ctor_data.
+         * may use the heap, but must return, and may not take the list of caches: see EDEADLK. So
+         * it must not wait for a thread that does. Its second argument is ctor_data.
          */
         void   (*dtor)(void *object, void *ctor_data);
         /*
@@ -147,7 +147,8 @@ struct stook_cache_args {
          * called before an allocation fails that met the limit, or found no memory; @wanted is what
          * was missing, and the allocation is tried again. It is also called in stook_trim(), and by
          * maintenance under memory pressure; @wanted is SIZE_MAX then: all that can be spared; it
-         * may not take the list of caches there, see EDEADLK. Return: objects freed.
+         * may not take the list of caches there, see EDEADLK, nor wait for a thread that does, and
+         * may run in the library's own thread. Return: objects freed; 0: the allocation fails.
          * One thread at a time is in the callback; an allocation that fails meanwhile, in it or in
          * another thread, does not call it.
          */

@@ -16,11 +16,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <stook/cache.h>
 #include <stook/error.hpp>
 #include <stook/rcu.h>
 #include <stook/sheaf.h>
 #include <stook/stats.h>
+#include <type_traits>
 #include <utility>
 
 namespace stook
@@ -96,6 +98,43 @@ public:
                 if (!error)
                         handle_ = nullptr;
                 return error_of(error);
+        }
+
+        /*
+         * Frees all objects, and destroys the cache: stook_cache_destroy_all(), with its errors.
+         * @last_look: called with each object (void *) right before it is freed; it may not throw
+         */
+        template <class Look> std::error_code destroy_all(Look &&last_look) noexcept
+        {
+                using type = std::remove_reference_t<Look>;
+                auto look = [](void *object, void *data) noexcept {
+                        (*static_cast<type *>(data))(object);
+                };
+                int error = stook_cache_destroy_all(handle_, look, std::addressof(last_look));
+
+                if (!error)
+                        handle_ = nullptr;
+                return error_of(error);
+        }
+
+        std::error_code destroy_all() noexcept
+        {
+                return destroy_all([](void *) {});
+        }
+
+        /*
+         * Calls a function with each object (void *) that a caller owns, as long as it returns
+         * true: stook_cache_for_each_object(), with its errors and rules. It may not throw.
+         */
+        template <class Visit> std::error_code for_each_object(Visit &&visit) noexcept
+        {
+                using type = std::remove_reference_t<Visit>;
+                auto each = [](void *object, void *data) noexcept -> int {
+                        return (*static_cast<type *>(data))(object) ? 0 : 1;
+                };
+                int error = stook_cache_for_each_object(handle_, each, std::addressof(visit));
+
+                return error_of(error < 0 ? error : 0);
         }
 
         explicit operator bool() const noexcept
@@ -205,6 +244,12 @@ public:
         {
                 tuning.tuning_size = sizeof(tuning);
                 return error_of(stook_cache_tune(handle_, &tuning));
+        }
+
+        /* Of a cache made with a limit: how many objects callers may own. */
+        [[nodiscard]] std::error_code set_limit(std::size_t limit) noexcept
+        {
+                return error_of(stook_cache_set_limit(handle_, limit));
         }
 
         /* Keeps @n objects ready on each node; 0 ends that. */

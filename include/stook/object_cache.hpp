@@ -145,6 +145,12 @@ public:
                         deleter()(object);
         }
 
+        /* Ends all objects, and the cache. Pointers that own objects of it are released before. */
+        std::error_code destroy_all() noexcept
+        {
+                return raw_.destroy_all([](void *object) { static_cast<T *>(object)->~T(); });
+        }
+
         /* A new object that ends with its pointer. Throws if there is no memory. */
         template <class... Args> [[nodiscard]] unique_object<T> make_unique(Args &&...args)
         {

@@ -32,9 +32,11 @@
  * refills before it together, up to a full sheaf. So a short program, or a class that is used now
  * and then, gets at most twice what it uses. And what was brought is a power of two, as capacities
  * are: a program that takes and frees 64 objects in turn fills and empties one sheaf of 64, and the
- * slot's two sheaves never change places.
+ * slot's two sheaves never change places. What the first refill brings is no more than a page: of
+ * larger objects 4, 2 or 1.
  */
-#define FIRST_FILL 8
+#define FIRST_FILL       8
+#define FIRST_FILL_BYTES 4096
 
 /* Slabs whose free pages one put looks for, in a cache that only frees. */
 #define LOOKED_AT 8
@@ -80,6 +82,15 @@ static struct stook_sheaf *make(struct stook_barns *barns, unsigned node, unsign
         return stook_sheaf_new(barns->cache_index, capacity, node, barns->counters);
 }
 
+static unsigned first_fill(const struct stook_barns *barns)
+{
+        unsigned fill = FIRST_FILL;
+
+        while (fill > 1 && (size_t)fill * barns->below->stride > FIRST_FILL_BYTES)
+                fill /= 2;
+        return fill;
+}
+
 /* Objects of the next refill. Two threads on one slot may both double the word, or not: a hint. */
 static unsigned next_fill(const struct stook_barns *barns, uint32_t *brought)
 {
@@ -90,9 +101,12 @@ static unsigned next_fill(const struct stook_barns *barns, uint32_t *brought)
         fill = __atomic_load_n(brought, __ATOMIC_RELAXED);
         if (STOOK_LIKELY(fill >= capacity))
                 return capacity;
-        __atomic_store_n(brought, fill ? 2 * fill : FIRST_FILL, __ATOMIC_RELAXED);
-        if (!fill)
-                fill = FIRST_FILL;
+        if (fill) {
+                __atomic_store_n(brought, 2 * fill, __ATOMIC_RELAXED);
+        } else {
+                fill = first_fill(barns);
+                __atomic_store_n(brought, fill, __ATOMIC_RELAXED);
+        }
         return fill < capacity ? fill : capacity;
 }
 

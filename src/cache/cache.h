@@ -57,18 +57,20 @@ struct stook_cache {
         uint32_t              watch;    /* const: enum stook_watch, or'ed; 0: none */
         int64_t               charge;   /* const: see below */
         uint32_t              account_offset; /* const: from an object to its word, if accounted */
+        uint32_t              debug_modes; /* const: debug->flags, for readers outside */
         uint64_t              born;     /* order of creation */
-        char                  name[64];
-        struct stook_alias   *aliases;  /* registry mutex: names of merged users */
         struct stook_list     all;      /* registry mutex: living caches by age, or idle indices */
         struct stook_barns    barns;
         struct stook_slabs    slabs;
-        struct stook_counters counters;
-        struct stook_rcu_cache rcu;
+        struct stook_alias   *aliases;  /* registry mutex: names of merged users */
         /* const: the user's; slabs.ctor may be another one. NULL: none */
         void                (*ctor)(void *object, void *ctor_data);
-        struct stook_debug    debug;    /* if `watch` says so */
+        /* const: flags are 0 if `watch` does not ask for debug modes. The next cache keeps it. */
+        struct stook_debug   *debug;
+        struct stook_counters counters;
+        struct stook_rcu_cache rcu;
         struct stook_limit    limit;
+        char                  name[64];
 } STOOK_ALIGNED(STOOK_CACHELINE);
 
 _Static_assert(offsetof(struct stook_cache, front.line) == 0, "layout v1");
@@ -170,7 +172,7 @@ void stook_registry_publish(struct stook_cache *cache);
 void stook_registry_withdraw(struct stook_cache *cache);
 /* Next living cache by age; NULL: the end. @cache NULL: the first. */
 struct stook_cache *stook_registry_next(struct stook_cache *cache);
-/* One more name for a cache. False: no memory. */
+/* One more name for a cache, unless it has that name. False: no memory. */
 bool stook_registry_add_alias(struct stook_cache *cache, const char *name);
 
 /* ---- cache_tune.c ---- */

@@ -16,6 +16,7 @@
 #include "debug/quarantine.h"
 #include "gate/gate.h"
 #include "os/os.h"
+#include "pages/meta.h"
 #include "slot/slot_node.h"
 #include "stack/stack.h"
 
@@ -197,7 +198,7 @@ static size_t make_debug(struct stook_cache *cache, const struct plan *plan, siz
 
         if (plan->debug & STOOK_DEBUG_Q)
                 stook_quarantine_start(stook_debug_quarantine_bytes());
-        return stook_debug_init(&cache->debug, &(struct stook_debug_args){
+        return stook_debug_init(cache->debug, &(struct stook_debug_args){
                 .flags = plan->debug,
                 .name = cache->name,
                 .slabs = &cache->slabs,
@@ -212,6 +213,28 @@ static size_t make_debug(struct stook_cache *cache, const struct plan *plan, siz
                 .ctor_data = plan->ctor_data,
                 .dtor = plan->dtor,
         });
+}
+
+/* Of all caches that were never debugged; nothing is written to it. */
+static const struct stook_debug no_debug;
+
+/* The cache's own, if it is to be debugged or its index was before. False: no memory. */
+static bool choose_debug(struct stook_cache *cache, const struct plan *plan)
+{
+        bool own = cache->debug && cache->debug != &no_debug;
+
+        if (!own && STOOK_UNLIKELY(plan->debug)) {
+                struct stook_debug *debug = stook_meta_bump(sizeof(*debug), 0);
+
+                if (!debug)
+                        return false;
+                cache->debug = debug;
+        } else if (own) {
+                cache->debug->flags = 0;
+        } else {
+                cache->debug = (struct stook_debug *)&no_debug;
+        }
+        return true;
 }
 
 static int make_slabs(struct stook_cache *cache, const struct plan *plan, uint32_t *hidden_offset)
@@ -231,12 +254,14 @@ static int make_slabs(struct stook_cache *cache, const struct plan *plan, uint32
                 .counters = &cache->counters,
         };
 
-        cache->debug.flags = 0;
+        if (!choose_debug(cache, plan))
+                return -ENOMEM;
+        cache->debug_modes = (uint32_t)plan->debug;
         if (STOOK_UNLIKELY(plan->debug)) {
                 args.tail_bytes = make_debug(cache, plan, args.object_size, *hidden_offset);
                 args.keep_first = true;
                 args.ctor = stook_debug_make;
-                args.ctor_data = &cache->debug;
+                args.ctor_data = cache->debug;
                 args.dtor = plan->dtor ? stook_debug_unmake : NULL;
         }
         return stook_slabs_init(&cache->slabs, &args);
@@ -297,8 +322,11 @@ static int make(unsigned index, const struct plan *plan, struct stook_cache **ma
         error = choose_line(cache);
         if (error)
                 goto give;
-        stook_rcu_cache_init(&cache->rcu, &cache->front, plan->rcu, hidden_offset,
-                             stook_cache_is_accounted(cache));
+        if (!stook_rcu_cache_init(&cache->rcu, &cache->front, plan->rcu, hidden_offset,
+                                  stook_cache_is_accounted(cache))) {
+                error = -ENOMEM;
+                goto give;
+        }
         cache->rcu.watched = plan->debug ||
                              stook_cache_hardened_by(cache, STOOK_HARDEN_ZERO_FREE);
 

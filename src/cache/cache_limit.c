@@ -36,7 +36,8 @@ bool stook_reclaim(struct stook_cache *cache, size_t wanted, uint64_t how)
         uint32_t self, seen;
         size_t freed;
 
-        if (!cache->limit.reclaim || (how & (STOOK_HOW_NOWAIT | STOOK_HOW_NOLOCK)))
+        if (!cache->limit.reclaim ||
+            (how & (STOOK_HOW_NOWAIT | STOOK_HOW_NOLOCK | STOOK_HOW_ASKED)))
                 return false;
         self = stook_os_pid();
         seen = __atomic_load_n(&cache->limit.reclaiming, __ATOMIC_RELAXED);

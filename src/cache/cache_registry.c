@@ -246,10 +246,22 @@ void stook_registry_recover(void)
         stook_registry_unlock();
 }
 
+static bool answers_to(const struct stook_cache *cache, const char *name)
+{
+        if (!strcmp(cache->name, name))
+                return true;
+        for (const struct stook_alias *alias = cache->aliases; alias; alias = alias->next)
+                if (!strcmp(alias->name, name))
+                        return true;
+        return false;
+}
+
 bool stook_registry_add_alias(struct stook_cache *cache, const char *name)
 {
         struct stook_alias *alias = idle_aliases;
 
+        if (answers_to(cache, name))
+                return true;
         if (alias)
                 idle_aliases = alias->next;
         else
@@ -260,16 +272,6 @@ bool stook_registry_add_alias(struct stook_cache *cache, const char *name)
         alias->next = cache->aliases;
         cache->aliases = alias;
         return true;
-}
-
-static bool answers_to(const struct stook_cache *cache, const char *name)
-{
-        if (!strcmp(cache->name, name))
-                return true;
-        for (const struct stook_alias *alias = cache->aliases; alias; alias = alias->next)
-                if (!strcmp(alias->name, name))
-                        return true;
-        return false;
 }
 
 STOOK_API struct stook_cache *stook_cache_find(const char *name)

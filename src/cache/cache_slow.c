@@ -77,29 +77,31 @@ static size_t alloc_of_node(struct stook_cache *cache, size_t n, void **objects,
 /*
  * What the hot sections do not have: the one way of allocations into the layers below. Returns how
  * many there were. A slot that is asked for one object gets a sheaf. It is not asked for many: it
- * has given all of its own. Inlined, with @n known, for the depth of the stack.
+ * has given all of its own. Inlined, with @n known, for the depth of the stack. *@how then says if
+ * objects were asked back: a word of its own would make a frame of the deepest path larger.
  */
-STOOK_INLINE size_t alloc_below(struct stook_cache *cache, size_t n, void **objects, uint64_t how)
+STOOK_INLINE size_t alloc_below(struct stook_cache *cache, size_t n, void **objects, uint64_t *how)
 {
         size_t got;
 
         do {
-                stook_slow_begin(how);
-                if (STOOK_UNLIKELY(how & STOOK_HOW_NODE))
-                        got = alloc_of_node(cache, n, objects, how);
+                stook_slow_begin(*how);
+                if (STOOK_UNLIKELY(*how & STOOK_HOW_NODE))
+                        got = alloc_of_node(cache, n, objects, *how);
                 else if (n > 1)
                         got = alloc_from_slabs(cache, n, objects);
                 else
                         got = (objects[0] = stook_slot_alloc_miss(&cache->front)) != NULL;
-                stook_slow_end(how);
-        } while (STOOK_UNLIKELY(!got) && stook_reclaim(cache, n, how));
+                stook_slow_end(*how);
+        } while (STOOK_UNLIKELY(!got) && stook_reclaim(cache, n, *how) &&
+                 (*how |= STOOK_HOW_ASKED));
         return got;
 }
 
 /* An object that is charged to no group yet. Inlined, for the depth of the stack. */
-STOOK_INLINE void *alloc_uncharged(struct stook_cache *cache, uint64_t how)
+STOOK_INLINE void *alloc_uncharged(struct stook_cache *cache, uint64_t *how)
 {
-        void *object = STOOK_UNLIKELY(how & STOOK_HOW_NODE) ? NULL : pop_at_hand(cache, how);
+        void *object = STOOK_UNLIKELY(*how & STOOK_HOW_NODE) ? NULL : pop_at_hand(cache, *how);
 
         if (STOOK_UNLIKELY(!object))
                 alloc_below(cache, 1, &object, how);    /* none: NULL */
@@ -111,19 +113,19 @@ static unsigned charge_terms(uint64_t how)
         return how & (STOOK_HOW_NOLOCK | STOOK_HOW_NOWAIT) ? STOOK_CHARGE_QUIET : 0;
 }
 
-/* @how names a group, or 0. */
-STOOK_INLINE void *alloc_charged(struct stook_cache *cache, uint64_t how)
+/* *@how names a group, or 0. */
+STOOK_INLINE void *alloc_charged(struct stook_cache *cache, uint64_t *how)
 {
         void *object;
 
-        if (stook_how_group(how) && !(how & STOOK_HOW_CHARGED) &&
-            !stook_group_charge(stook_how_group(how), cache->slabs.stride, charge_terms(how)))
+        if (stook_how_group(*how) && !(*how & STOOK_HOW_CHARGED) &&
+            !stook_group_charge(stook_how_group(*how), cache->slabs.stride, charge_terms(*how)))
                 return NULL;
         object = alloc_uncharged(cache, how);
         if (object)
-                stook_account_mark(cache, object, stook_how_group(how));
-        else if (stook_how_group(how))
-                stook_group_uncharge(stook_how_group(how), cache->slabs.stride);
+                stook_account_mark(cache, object, stook_how_group(*how));
+        else if (stook_how_group(*how))
+                stook_group_uncharge(stook_how_group(*how), cache->slabs.stride);
         return object;
 }
 
@@ -146,7 +148,7 @@ static STOOK_NOINLINE void *alloc_accounted(struct stook_cache *cache, uint64_t 
                 how = stook_how_with_group(how, stook_group_current());
         if (STOOK_UNLIKELY(how & STOOK_HOW_NOLOCK))
                 stook_lock_raise(0);
-        object = alloc_charged(cache, how);
+        object = alloc_charged(cache, &how);
         if (STOOK_UNLIKELY(how & STOOK_HOW_NOLOCK))
                 stook_lock_lower();
         return stook_slow_answer(how, object, stook_slow_bytes(cache));
@@ -154,9 +156,12 @@ static STOOK_NOINLINE void *alloc_accounted(struct stook_cache *cache, uint64_t 
 
 static STOOK_NOINLINE void *alloc_plain(struct stook_cache *cache, uint64_t how)
 {
+        void *object;
+
         if (STOOK_UNLIKELY(stook_cache_is_destroyed(cache)))
                 return alloc_nothing(cache, how);
-        return stook_slow_answer(how, alloc_uncharged(cache, how), stook_slow_bytes(cache));
+        object = alloc_uncharged(cache, &how);
+        return stook_slow_answer(how, object, stook_slow_bytes(cache));
 }
 
 /*
@@ -380,7 +385,7 @@ static bool alloc_all(struct stook_cache *cache, size_t n, void **objects, uint6
                 return true;
         if (STOOK_UNLIKELY(stook_cache_is_destroyed(cache)))
                 return false;
-        got += alloc_below(cache, n - got, objects + got, how);
+        got += alloc_below(cache, n - got, objects + got, &how);
         if (got < n)
                 free_all(cache, got, objects, how);
         return got == n;

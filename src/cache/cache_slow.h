@@ -37,6 +37,7 @@ enum {
         STOOK_HOW_NOWAIT   = STOOK_NOWAIT,
         STOOK_HOW_NOLOCK   = STOOK_NOLOCK,
         STOOK_HOW_READERS  = 1 << 7,    /* a free: by RCU, and readers have left */
+        STOOK_HOW_ASKED    = 1 << 8,    /* objects were asked back: not once more */
         STOOK_HOW_NODE     = 1 << 9,    /* the word says from which node */
         STOOK_HOW_GROUP    = 1 << 10,   /* the word says which group is charged; or this thread's */
         STOOK_HOW_CHARGED  = 1 << 11,   /* that group has been charged already */

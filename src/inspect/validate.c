@@ -210,8 +210,8 @@ STOOK_API int stook_cache_validate(struct stook_cache *cache)
                 return -EBUSY;
         }
         check.faults = stook_slabs_validate(&cache->slabs);
-        if (cache->debug.flags)
-                check.faults += stook_debug_validate(&cache->debug);
+        if (cache->debug->flags)
+                check.faults += stook_debug_validate(cache->debug);
         check_sheaves(&check);
         if (check.objects > stook_slabs_objects_out(&cache->slabs))
                 fault(&check, NULL, "V3: more objects in sheaves than out of slabs");

@@ -68,7 +68,6 @@ static void *run(void *unused)
 {
         unsigned idle_rounds = 1;
 
-        stook_pages_set_aged(true);
         while (__atomic_load_n(&wanted, __ATOMIC_RELAXED)) {
                 sleep_ms(pause_ms() * idle_rounds);
                 if (stook_maintain_round())
@@ -93,9 +92,12 @@ static int start(void)
             !__atomic_compare_exchange_n(&stook_maintenance_process, &seen, self, false,
                                          __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
                 return 0;
+        stook_pages_set_aged(true);
         error = stook_os_own_thread(run, STACK_BYTES);
-        if (error)
+        if (error) {
+                stook_pages_set_aged(false);
                 __atomic_store_n(&stook_maintenance_process, 0, __ATOMIC_RELEASE);
+        }
         return error;
 }
 

@@ -43,8 +43,8 @@
         X(stook_cache, object_size) X(stook_cache, align) X(stook_cache, state) \
         X(stook_cache, references) X(stook_cache, second_index) X(stook_cache, watch) \
         X(stook_cache, born) X(stook_cache, name) X(stook_cache, aliases) X(stook_cache, barns) \
-        X(stook_cache, slabs) X(stook_cache, counters) X(stook_cache, debug) \
-        X(stook_debug, flags) X(stook_debug, ctor) \
+        X(stook_cache, slabs) X(stook_cache, counters) X(stook_cache, ctor) \
+        X(stook_cache, debug_modes) \
         X(stook_alias, next) X(stook_alias, name) \
         X(stook_front, offset) X(stook_front, config) X(stook_front, remote) \
         X(stook_barns, capacity) X(stook_barns, full_limit) X(stook_barns, empty_limit) \

@@ -27,6 +27,7 @@ unsigned stook_pages_age(void);
  * is purged at once.
  */
 void stook_pages_set_aged(bool aged);
+bool stook_pages_is_aged(void);
 /* Purges free spans until at most @keep_bytes of free memory may be resident. Return: bytes. */
 size_t stook_pages_purge(size_t keep_bytes);
 

@@ -66,6 +66,11 @@ void stook_pages_set_aged(bool aged)
         __atomic_store_n(&is_aged, aged, __ATOMIC_RELAXED);
 }
 
+bool stook_pages_is_aged(void)
+{
+        return __atomic_load_n(&is_aged, __ATOMIC_RELAXED);
+}
+
 /* Drops the content of @span, which this thread owns, and releases it. Return: bytes purged. */
 static size_t drop(struct stook_pages_node *node, struct stook_span *span)
 {
@@ -172,7 +177,7 @@ static size_t kept_at_once(const struct stook_pages_node *node)
 {
         size_t allowed = allowance(node), most = stook_swing_most(&node->swing);
 
-        return __atomic_load_n(&is_aged, __ATOMIC_RELAXED) && most > allowed ? most : allowed;
+        return stook_pages_is_aged() && most > allowed ? most : allowed;
 }
 
 bool stook_pages_may_keep(const struct stook_pages_node *node, size_t bytes)

@@ -35,6 +35,7 @@ struct stook_span;
 struct stook_rcu_chain {
         struct stook_pending_stack waiting;
         struct stook_rcu_turn turn;     /* of the batch that waits for a grace period */
+        struct stook_rcu_cache *cache;  /* const */
 };
 
 /* What this layer knows of a cache. */
@@ -47,7 +48,8 @@ struct stook_rcu_cache {
         uint32_t hidden_offset;         /* const: of an object's hidden word; 0: it has none */
         bool     accounted;             /* const: its objects may be charged to groups */
         bool     watched;               /* const: the layer above wants to see each free */
-        struct stook_rcu_chain chain;
+        /* Atomic: rcu_chain.c M2; NULL: no cache of this index had a hidden word yet. */
+        struct stook_rcu_chain *chain;
 };
 
 /* What this layer asks of the layers above it. Defined in cache/cache_rcu.c. */
@@ -71,8 +73,9 @@ bool stook_rcu_is_usable(const struct stook_rcu *rcu);
 /*
  * A cache is made: registry mutex held, its slots and barns ready, no object of it out.
  * @own: its implementation, or NULL for the process's. @hidden_offset: as in the struct.
+ * False: no memory.
  */
-void stook_rcu_cache_init(struct stook_rcu_cache *cache, struct stook_front *front,
+bool stook_rcu_cache_init(struct stook_rcu_cache *cache, struct stook_front *front,
                           const struct stook_rcu *own, uint32_t hidden_offset, bool accounted);
 /* The cache is destroyed: nothing of it waits. */
 void stook_rcu_cache_end(struct stook_rcu_cache *cache);

@@ -8,13 +8,35 @@
  *     callback.
  * Concurrency: M1: fence between the push to `waiting` and the try of the turn, and between the end
  *  of the turn and the look at `waiting`: one of the two threads sees the other.
+ *  M2: a chain is made with the first cache of an index that has hidden words, and stays; its
+ *  release pairs with the acquire of a barrier, which may look at an index that is being made.
  */
+#include "pages/meta.h"
 #include "rcu/rcu_submit.h"
 #include "rcu/rcu_transit.h"
 #include "slab/slab.h"
 
 /* Objects on their way from a chain to their slabs; 256 bytes of stack. */
 #define CHAIN_BATCH 32
+
+bool stook_rcu_chain_new(struct stook_rcu_cache *cache)
+{
+        struct stook_rcu_chain *chain = cache->chain;
+
+        if (chain)
+                return true;
+        chain = stook_meta_bump(sizeof(*chain), 0);
+        if (!chain)
+                return false;
+        chain->cache = cache;
+        __atomic_store_n(&cache->chain, chain, __ATOMIC_RELEASE);       /* M2 */
+        return true;
+}
+
+static struct stook_rcu_chain *chain_of(struct stook_rcu_cache *cache)
+{
+        return __atomic_load_n(&cache->chain, __ATOMIC_ACQUIRE);        /* M2 */
+}
 
 static struct stook_link *hidden_word(const struct stook_rcu_cache *cache, void *object)
 {
@@ -50,9 +72,7 @@ static void free_batch(struct stook_rcu_cache *cache, struct stook_link *at,
 
 static struct stook_rcu_cache *cache_of(struct stook_rcu_turn *turn)
 {
-        struct stook_rcu_chain *chain = stook_container_of(turn, struct stook_rcu_chain, turn);
-
-        return stook_container_of(chain, struct stook_rcu_cache, chain);
+        return stook_container_of(turn, struct stook_rcu_chain, turn)->cache;
 }
 
 static void done(struct stook_rcu_head *head)
@@ -98,7 +118,7 @@ static void put_again(struct stook_rcu_chain *chain, struct stook_rcu_asked *gon
 
 void stook_rcu_chain_kick(struct stook_rcu_cache *cache, uint64_t ticket)
 {
-        struct stook_rcu_chain *chain = &cache->chain;
+        struct stook_rcu_chain *chain = chain_of(cache);
 
         for (;;) {
                 struct stook_rcu_asked *asked, *gone;
@@ -121,14 +141,16 @@ void stook_rcu_chain_kick(struct stook_rcu_cache *cache, uint64_t ticket)
 
 bool stook_rcu_chain_holds(struct stook_rcu_cache *cache)
 {
-        return !stook_pending_stack_empty_racy(&cache->chain.waiting) ||
-               !stook_rcu_turn_is_free(&cache->chain.turn);
+        struct stook_rcu_chain *chain = chain_of(cache);
+
+        return chain && (!stook_pending_stack_empty_racy(&chain->waiting) ||
+                         !stook_rcu_turn_is_free(&chain->turn));
 }
 
 void stook_rcu_chain_put(struct stook_rcu_cache *cache, void *object, bool nolock, uint64_t ticket)
 {
         stook_rcu_book(cache->barns->below->stride);
-        stook_pending_stack_push(&cache->chain.waiting, hidden_word(cache, object));
+        stook_pending_stack_push(&chain_of(cache)->waiting, hidden_word(cache, object));
         if (!nolock)
                 stook_rcu_chain_kick(cache, ticket);
 }

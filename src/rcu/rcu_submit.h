@@ -99,6 +99,8 @@ void stook_rcu_chain_put(struct stook_rcu_cache *cache, void *object, bool noloc
 void stook_rcu_chain_kick(struct stook_rcu_cache *cache, uint64_t ticket);
 /* An object is on the chain, or in a batch that waits for a grace period. */
 bool stook_rcu_chain_holds(struct stook_rcu_cache *cache);
+/* Makes the chain, if there is none yet. Registry mutex held. False: no memory. */
+bool stook_rcu_chain_new(struct stook_rcu_cache *cache);
 
 /* ---- rcu_backlog.c: how much waits ---- */
 

@@ -80,15 +80,18 @@ const struct stook_rcu *stook_rcu_pinned(void)
 
 /* ---- caches ---- */
 
-void stook_rcu_cache_init(struct stook_rcu_cache *cache, struct stook_front *front,
+bool stook_rcu_cache_init(struct stook_rcu_cache *cache, struct stook_front *front,
                           const struct stook_rcu *own, uint32_t hidden_offset, bool accounted)
 {
+        if (hidden_offset && !stook_rcu_chain_new(cache))
+                return false;
         cache->front = front;
         cache->barns = front->below;
         cache->offset = front->offset;
         cache->hidden_offset = hidden_offset;
         cache->accounted = accounted;
         __atomic_store_n(&cache->own, own, __ATOMIC_RELEASE);            /* M2 */
+        return true;
 }
 
 void stook_rcu_cache_end(struct stook_rcu_cache *cache)

@@ -88,8 +88,8 @@ void stook_slot_reap_before_barn(struct stook_pair seen);
 
 /*
  * A sheaf with objects in it. It is full, but for the first refills of a cache on a slot. They
- * bring less than a full sheaf, 8 objects at first (barn.h, `brought`). @below: the slabs may be
- * asked, too. NULL: none to be had. Inlined for the depth of the stack.
+ * bring less than a full sheaf, at first 8 objects or fewer (barn.h, `brought`). @below: the slabs
+ * may be asked, too. NULL: none to be had. Inlined for the depth of the stack.
  */
 STOOK_INLINE struct stook_sheaf *stook_slot_get_full(struct stook_front *front, bool below)
 {

@@ -19,7 +19,7 @@ enum stook_counter {
 
 struct stook_counters {
         uint64_t n[STOOK_STAT_COUNT];
-} STOOK_ALIGNED(STOOK_CACHELINE);
+};
 
 STOOK_INLINE void stook_count(struct stook_counters *c, enum stook_counter which, uint64_t by)
 {

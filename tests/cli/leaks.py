@@ -156,6 +156,12 @@ class Leaks(Compiled):
             self.assertEqual((done.returncode, done.stdout), (plain.returncode, plain.stdout))
             self.assertRegex(done.stderr, r"^stook: no leak among \d+ live objects \(.*\)\n$")
 
+    def test_without_mode_u(self):
+        done = stook("run", "--leaks", "--debug", "F", "--", "true")
+        self.assertEqual((done.returncode, done.stderr),
+                         (0, "stook: leak: nothing was searched; that needs mode U of "
+                             "STOOK_DEBUG\n"))
+
 
 if __name__ == "__main__":
     main()

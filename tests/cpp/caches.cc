@@ -214,6 +214,42 @@ void throwing_constructors_lose_nothing()
         CHECK(!things.raw().destroy());
 }
 
+void all_objects_are_met_and_ended()
+{
+        stook::object_cache<counted> things("things");
+        stook::cache raw("raw", 32);
+        unsigned met = 0;
+
+        for (int i = 0; i < 10; i++)
+                (void)things.construct(i);
+        auto count = [&met](void *) { return ++met < 4; };
+        CHECK(!things.raw().for_each_object(count) && met == 4);
+        met = 0;
+        CHECK(!things.raw().for_each_object([&](void *) { return ++met > 0; }) && met == 10);
+        CHECK(counted::alive == 10 && !things.destroy_all() && counted::alive == 0 && !things);
+        (void)raw.alloc();
+        CHECK(!raw.destroy_all() && !raw);
+}
+
+void limits_are_kept()
+{
+        stook_cache_args args{};
+        args.limit = 2;
+        stook::cache few("few", 64, args), any("any", 64);
+        void *one = few.alloc(), *two = few.alloc();
+
+        CHECK(!few.try_alloc() && !few.set_limit(3));
+        void *three = few.try_alloc();
+        CHECK(three && !few.try_alloc());
+        CHECK(few.set_limit(0) == std::errc::invalid_argument);
+        CHECK(any.set_limit(5) == std::errc::operation_not_supported ||
+              any.set_limit(5) == std::errc::not_supported);
+        few.free(one);
+        few.free(two);
+        few.free(three);
+        CHECK(!few.destroy());
+}
+
 void types_are_aligned()
 {
         stook::object_cache<wide> wides("wide");
@@ -243,6 +279,8 @@ int main()
         sheaves_hold_what_they_promise();
         objects_are_constructed_and_destroyed();
         throwing_constructors_lose_nothing();
+        all_objects_are_met_and_ended();
+        limits_are_kept();
         types_are_aligned();
         return 0;
 }

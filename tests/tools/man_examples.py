@@ -28,7 +28,8 @@ def is_part(part, program):
 
 
 def main():
-    programs = [lines_of(p.read_text()) for p in sorted((SOURCE / "examples").glob("*.c"))]
+    sources = sorted((SOURCE / "examples").glob("*.c")) + sorted((SOURCE / "examples").glob("*.cc"))
+    programs = [lines_of(p.read_text()) for p in sources]
     built = (SOURCE / "examples/meson.build").read_text()
     faults, blocks = [], 0
     for path in sorted((SOURCE / "examples").glob("*.c")):

@@ -57,6 +57,12 @@ pub const STOOK_OBJECT_MAX: usize = 128 << 10;
 
 /// A constructor of objects.
 pub type stook_ctor = unsafe extern "C" fn(object: *mut c_void, ctor_data: *mut c_void);
+/// `on_low` of a cache with a limit.
+pub type stook_on_low =
+    unsafe extern "C" fn(cache: *mut stook_cache, left: usize, data: *mut c_void);
+/// `reclaim` of a cache.
+pub type stook_reclaim =
+    unsafe extern "C" fn(cache: *mut stook_cache, wanted: usize, data: *mut c_void) -> usize;
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -70,6 +76,12 @@ pub struct stook_cache_args {
     pub barn_full: c_uint,
     pub barn_empty: c_uint,
     pub rcu: *const stook_rcu,
+    pub dtor: Option<stook_ctor>,
+    pub limit: usize,
+    pub low: usize,
+    pub on_low: Option<stook_on_low>,
+    pub reclaim: Option<stook_reclaim>,
+    pub limit_data: *mut c_void,
 }
 
 #[repr(C)]
@@ -109,6 +121,7 @@ extern "C" {
     pub fn stook_cache_free_bulk(or_null: *mut stook_cache, n: usize, objects: *mut *mut c_void);
     pub fn stook_cache_shrink(cache: *mut stook_cache) -> c_int;
     pub fn stook_cache_tune(cache: *mut stook_cache, tuning: *const stook_tuning) -> c_int;
+    pub fn stook_cache_set_limit(cache: *mut stook_cache, limit: usize) -> c_int;
     pub fn stook_cache_reserve(cache: *mut stook_cache, n: usize) -> c_int;
     pub fn stook_cache_object_size(cache: *const stook_cache) -> usize;
     pub fn stook_object_node(object: *const c_void) -> c_int;

@@ -32,6 +32,8 @@ pub struct Settings {
     pub barn_full: u32,
     /// Empty sheaves that the barn of a node keeps.
     pub barn_empty: u32,
+    /// Objects in use at once: [`Error::NO_MEMORY`] beyond.
+    pub limit: usize,
 }
 
 /// A cache of objects of the type `T`, which is at most 128 KiB large.
@@ -81,6 +83,12 @@ impl<T> Cache<T> {
             barn_full: settings.barn_full,
             barn_empty: settings.barn_empty,
             rcu: ptr::null(),
+            dtor: None,
+            limit: settings.limit,
+            low: 0,
+            on_low: None,
+            reclaim: None,
+            limit_data: ptr::null_mut(),
         };
         // SAFETY: both live during the call, which copies them.
         let raw =
@@ -135,6 +143,12 @@ impl<T> Cache<T> {
         // SAFETY: the cache lives.
         let slabs = unsafe { sys::stook_cache_shrink(self.raw.as_ptr()) };
         Error::check(slabs).map(|()| slabs as usize)
+    }
+
+    /// Another limit, above 0, of a cache that was made with one.
+    pub fn set_limit(&self, limit: usize) -> Result<(), Error> {
+        // SAFETY: the cache lives.
+        Error::check(unsafe { sys::stook_cache_set_limit(self.raw.as_ptr(), limit) })
     }
 
     /// Keeps `n` objects ready on each node; 0 ends that.

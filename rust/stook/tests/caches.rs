@@ -76,6 +76,18 @@ fn objects_end_with_their_guards() {
 }
 
 #[test]
+fn a_limit_is_kept() {
+    let cache = Cache::with("few", Settings { limit: 2, ..Settings::default() }).unwrap();
+    let objects = [cache.alloc(1).unwrap(), cache.alloc(2).unwrap()];
+
+    assert_eq!(cache.alloc(3).unwrap_err(), Error::NO_MEMORY);
+    cache.set_limit(3).unwrap();
+    assert_eq!(*cache.alloc(3).unwrap() + *objects[0], 4);
+    assert_eq!(cache.set_limit(0), Err(Error::INVALID));
+    assert_eq!(Cache::<u8>::new("any").unwrap().set_limit(5).unwrap_err().errno(), 95);
+}
+
+#[test]
 fn types_of_any_shape_have_caches() {
     let nothing = Cache::<()>::new("nothing").unwrap();
     let wide = Cache::<Wide>::new("wide").unwrap();

@@ -1,7 +1,7 @@
 /*
  * Proves that there is no end of plain caches: beyond the last index one shares a cache of the same
- * geometry, its objects are whole, and the others still fail. Nothing is shared where that was not
- * wanted.
+ * geometry, its objects are whole, and the others still fail. A name is noted once. Nothing is
+ * shared where that was not wanted.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -38,6 +38,7 @@ static void many_caches(void **state)
                         shared++;       /* larger: another user's size */
         }
         assert_true(shared);
+        assert_null(caches[0]->aliases);
         errno = 0;
         assert_null(stook_cache_create("alone", 64, &of_its_own));
         assert_int_equal(errno, ENFILE);
@@ -61,6 +62,26 @@ static void many_caches(void **state)
         caches[0] = stook_cache_create("alone", 64, &of_its_own);
         assert_non_null(caches[0]);
         assert_int_equal(stook_cache_destroy(caches[0]), 0);
+}
+
+/* All names of a shared cache find it. One that comes and goes is noted once. */
+static void a_name_is_noted_once(void **state)
+{
+        struct stook_cache_args args = { .args_size = sizeof(args), .flags = STOOK_MERGE };
+        struct stook_cache *cache = stook_cache_create("first", 72, &args), *again;
+
+        (void)state;
+        assert_non_null(cache);
+        for (unsigned i = 0; i < 1000; i++) {
+                again = stook_cache_create(i % 2 ? "first" : "second", 72, &args);
+                assert_ptr_equal(again, cache);
+                assert_int_equal(stook_cache_destroy(again), 0);
+        }
+        assert_ptr_equal(stook_cache_find("second"), cache);
+        assert_non_null(cache->aliases);
+        assert_null(cache->aliases->next);
+        assert_int_equal(stook_cache_destroy(cache), 0);
+        assert_null(stook_cache_find("second"));
 }
 
 /* A program that asked for no sharing, or for hardening, gets none. */
@@ -93,6 +114,7 @@ int main(void)
 {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(many_caches),
+                cmocka_unit_test(a_name_is_noted_once),
                 cmocka_unit_test(no_caches_are_shared_where_none_may_be),
         };
 

@@ -19,6 +19,7 @@
 #include "barn/barn_inside.h"
 #include "base/inject.h"
 #include "cache/cache.h"
+#include "pages/pagemap.h"
 #include "pages/policy.h"
 #include "pages/span.h"
 #include "slot/slot_regions.h"
@@ -197,6 +198,54 @@ static void test_the_first_refills_are_small(void **state)
         gone(cache);
 }
 
+/* The cache is new to the slot, though its index was another cache's. The thread stays on a CPU. */
+static void forget_what_was_brought(struct stook_cache *cache)
+{
+        struct stook_slot_head *own = stook_slot_ops()->own();
+        char *line = (char *)own + cache->front.offset;
+
+        if (own)
+                __atomic_store_n(&((struct stook_line *)line)->brought, 0, __ATOMIC_RELAXED);
+}
+
+/* The first refill brings no more than a page, and the first of large slabs is no larger. */
+static void test_a_first_object_takes_a_page(void **state)
+{
+        static const struct { size_t size, brought; } cases[] = {
+                { 200, 8 }, { 512, 8 }, { 600, 4 }, { 1500, 2 }, { 3000, 1 },
+        };
+        cpu_set_t one, before;
+
+        (void)state;
+        CPU_ZERO(&one);
+        assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
+        CPU_SET((size_t)sched_getcpu(), &one);
+        assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+        for (size_t i = 0; i < STOOK_ARRAY_SIZE(cases); i++) {
+                struct stook_cache *cache = stook_cache_create("page", cases[i].size, NULL);
+                struct stook_span *span;
+                void *object, *more[100];
+
+                forget_what_was_brought(cache);
+                object = stook_cache_alloc(cache);
+                assert_non_null(object);
+                assert_int_equal(stats_of(cache).sheaf_refill, cases[i].brought);
+                span = stook_entry_span(stook_pagemap_get((uintptr_t)object));
+                assert_int_equal(span->bytes, stook_os_page_bytes());
+                for (size_t k = 0; k < 100; k++) {
+                        more[k] = stook_cache_alloc(cache);
+                        assert_non_null(more[k]);
+                }
+                span = stook_entry_span(stook_pagemap_get((uintptr_t)more[99]));
+                assert_int_equal(span->bytes, cache->slabs.slab_bytes);
+                stook_cache_free(cache, object);
+                for (size_t k = 0; k < 100; k++)
+                        stook_cache_free(cache, more[k]);
+                gone(cache);
+        }
+        assert_int_equal(sched_setaffinity(0, sizeof(before), &before), 0);
+}
+
 /*
  * What swings by a whole sheaf, and no more, fills and empties one: main and spare stay where they
  * are.
@@ -357,7 +406,7 @@ static void test_sheaves_of_few_objects_grow_and_replace_the_smaller_ones(void *
 
         (void)state;
         assert_int_equal(stats_of(cache).sheaf_capacity, 1);
-        swing(cache, 10, 3);
+        swing(cache, 10, 1);
         assert_int_equal(stats_of(cache).sheaf_capacity, 1);
         swing(cache, 10, 2000);
         warm = stats_of(cache);
@@ -502,6 +551,7 @@ int main(void)
                 cmocka_unit_test(test_a_slot_counts_when_it_is_used),
                 cmocka_unit_test(test_a_reserve_is_there),
                 cmocka_unit_test(test_tuned_under_load),
+                cmocka_unit_test(test_a_first_object_takes_a_page),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
