@@ -107,6 +107,10 @@ int main(int argc, char **argv)
 
         if (argc != 3)
                 return 2;
+#ifndef __GLIBC__
+        puts("skipped: dlclose of this C library unloads nothing");
+        return 77;
+#endif
         child = fork();
         if (!child)
                 exit(run(argv[1]));

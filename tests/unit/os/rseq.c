@@ -185,6 +185,9 @@ static void keys_that_might_allocate(void)
 {
         pthread_key_t key;
 
+#ifndef __GLIBC__
+        NEEDS(!"all keys of this C library are in the thread's record");
+#endif
         NEEDS(own && kernel_can);
         do
                 CHECK(!pthread_key_create(&key, NULL));
@@ -285,6 +288,12 @@ int main(int argc, char **argv)
         long r;
 
         own = argc > 1 && !strcmp(argv[1], "own");
+#ifndef __GLIBC__
+        if (!own) {
+                puts("skipped: this C library registers no area");
+                return 77;
+        }
+#endif
         /*
          * Whatever is registered: a kernel without rseq says ENOSYS, one with it finds a fault in
          * length 0.

@@ -79,7 +79,7 @@ static void the_end_of_a_spike_goes_in_pieces(void **state)
                 if (n % STAYS)
                         stook_span_give(pages[n]);
         assert_true(stook_pages_taken(0) < PAGES * page / 8);
-        assert_in_range(dirty(), 0, 2 * MIB);
+        assert_in_range(dirty(), 0, PAGES * page / 32);
         for (unsigned n = 0; n < PAGES; n += STAYS)
                 stook_span_give(pages[n]);
         assert_sound();
