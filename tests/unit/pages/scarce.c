@@ -15,6 +15,7 @@
 static unsigned round_of_requests(void)
 {
         struct stook_span *span[40] = { NULL };
+        size_t page = stook_os_page_bytes();
         unsigned failed = 0;
 
         for (unsigned i = 0; i < 40; i++) {
@@ -35,7 +36,7 @@ static unsigned round_of_requests(void)
                         else
                                 failed++;
                         assert_int_equal(
-                                ((char *)span[i]->start)[((bytes + 4095) & ~(size_t)4095) - 1], 7);
+                                ((char *)span[i]->start)[((bytes + page - 1) & -page) - 1], 7);
                 }
         }
         assert_sound();
