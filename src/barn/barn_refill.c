@@ -38,7 +38,6 @@ static unsigned capacity_for(const struct stook_barns *barns, unsigned most)
 struct stook_sheaf *stook_barn_refill(struct stook_barns *barns, unsigned node,
                                       struct stook_sheaf *empty, unsigned most)
 {
-        unsigned flags = STOOK_FILL_FOR_SHEAF;
         struct stook_sheaf *sheaf = empty;
         unsigned size;
         size_t   want, got;
@@ -52,9 +51,8 @@ struct stook_sheaf *stook_barn_refill(struct stook_barns *barns, unsigned node,
         want = sheaf->capacity - size;
         if (want > most)
                 want = most;
-        if (STOOK_UNLIKELY(most < stook_barns_capacity(barns)))
-                flags |= STOOK_FILL_FEW;
-        got = stook_slab_fill(barns->below, node, want, sheaf->objects + size, flags);
+        got = stook_slab_fill(barns->below, node, want, sheaf->objects + size,
+                              STOOK_FILL_FOR_SHEAF);
         if (got < want) {
                 if (got)
                         stook_slab_drain(barns->below, got, sheaf->objects + size);

@@ -162,7 +162,6 @@ static inline uint32_t stook_slabs_index(const struct stook_slabs *slabs, uint32
 #define STOOK_FILL_ASCENDING  0u        /* lowest address of a slab first */
 #define STOOK_FILL_FOR_SHEAF  1u        /* so that pops from the end walk a slab upwards */
 #define STOOK_FILL_NOLOCK     2u        /* every lock is only tried */
-#define STOOK_FILL_FEW        8u        /* a node's first slab may be small: few may be all */
 #define STOOK_FILL_THISNODE   4u        /* that node only (of one without memory: the nearest) */
 
 /*

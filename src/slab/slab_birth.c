@@ -8,7 +8,7 @@
  * wanted, four of them and 4 KiB are enough, so that slabs become empty (tiny objects get 8 KiB).
  * From there upwards it is the smallest slab that wastes at most 1/16 at its end, else
  * at most 1/8, and so on. When such a span cannot be had, a slab is the smallest span that holds
- * one object. The first slab of a node may be one page.
+ * one object.
  *
  * Invariants:
  *  B1 The pagemap says "slab" from before the first object is handed out until after the last came
@@ -42,12 +42,6 @@ _Static_assert(STOOK_SLAB_BIRTHS <= STOOK_SPAN_SOME, "births");
 #define OBJECTS_LEAST 2
 /* Larger slabs are made one by one: the lock is a small part of their cost. */
 #define BIRTHS_BYTES ((size_t)32 << 10)
-/*
- * Where slabs are larger than this, a node's first one may be a page. A cache may never have more
- * than a few objects. A full slab's entries in the pagemap would be 128 bytes, and its pages far
- * from those of others. What is freed into a small slab takes the longer way (slab_state.h S9).
- */
-#define FIRST_BYTES_LOW ((size_t)32 << 10)
 /* Bytes of empty slabs that a node keeps for a cache: two slabs of the usual size. Arbitrary. */
 #define EMPTY_BYTES_KEPT ((size_t)128 << 10)
 
@@ -234,23 +228,11 @@ static struct stook_slab *make_slab(struct stook_slabs *slabs, struct stook_span
         return slab;
 }
 
-/* Nothing is known of the cache yet but that it was asked for @want objects. */
-static bool is_page_enough(const struct stook_slabs *slabs, unsigned node, size_t want)
-{
-        return slabs->slab_bytes > FIRST_BYTES_LOW && !slabs->kept_first &&
-               want * slabs->stride <= stook_os_page_bytes() &&
-               !__atomic_load_n(&slabs->node[node].slabs, __ATOMIC_RELAXED);
-}
-
-/*
- * A span for a slab of full size, or of a page if that is enough; else for one object. NULL: no
- * memory.
- */
-static struct stook_span *take_span(struct stook_slabs *slabs, unsigned node, bool page)
+/* A span for a slab of full size, else for one object. NULL: no memory. */
+static struct stook_span *take_span(struct stook_slabs *slabs, unsigned node)
 {
         size_t least = round_up(slabs->stride * (1 + slabs->kept_first), stook_os_page_bytes());
-        size_t bytes = page ? stook_os_page_bytes() : slabs->slab_bytes;
-        struct stook_span *span = stook_span_take(node, bytes, 0);
+        struct stook_span *span = stook_span_take(node, slabs->slab_bytes, 0);
 
         if (STOOK_LIKELY(span != NULL) || least == slabs->slab_bytes)
                 return span;
@@ -283,7 +265,7 @@ void stook_slabs_note_peaks(struct stook_slabs *slabs)
                                     stook_counted(c, STOOK_STAT_sheaf_flush));
 }
 
-unsigned stook_slab_births(struct stook_slabs *slabs, unsigned node, size_t want, bool few,
+unsigned stook_slab_births(struct stook_slabs *slabs, unsigned node, size_t want,
                            struct stook_slab *born[STOOK_SLAB_BIRTHS])
 {
         struct stook_span *spans[STOOK_SLAB_BIRTHS];
@@ -293,7 +275,7 @@ unsigned stook_slab_births(struct stook_slabs *slabs, unsigned node, size_t want
         if (n > 1 && slabs->slab_bytes < BIRTHS_BYTES)
                 count = stook_span_take_some(node, slabs->slab_bytes, (unsigned)n, spans);
         if (!count) {
-                spans[0] = take_span(slabs, node, few && is_page_enough(slabs, node, want));
+                spans[0] = take_span(slabs, node);
                 count = spans[0] != NULL;
         }
         for (unsigned i = 0; i < count; i++) {

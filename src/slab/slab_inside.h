@@ -117,10 +117,10 @@ void stook_slab_relist(struct stook_slab_hold *hold);
  * New slabs, the caller's alone: all objects free, all parts claimed. The caller takes what it
  * wants by plain stores, clears the claims of parts that have nothing left, and publishes each slab
  * before it hands out an object of it.
- * @want: objects that the caller needs. @few: the first slab of a node may be small.
- * Return: slabs, at most as many as these objects need; 0: no memory.
+ * @want: objects that the caller needs. Return: slabs, at most as many as these objects need; 0: no
+ * memory.
  */
-unsigned stook_slab_births(struct stook_slabs *slabs, unsigned node, size_t want, bool few,
+unsigned stook_slab_births(struct stook_slabs *slabs, unsigned node, size_t want,
                            struct stook_slab *born[STOOK_SLAB_BIRTHS]);
 /*
  * Puts the claimed parts on the list, at its @head or tail, or on pending. @try: the lock is not

@@ -39,7 +39,7 @@ int stook_slabs_reserve(struct stook_slabs *slabs, unsigned n_node, size_t n)
         __atomic_store_n(&slabs->reserved, (uint32_t)want, __ATOMIC_RELAXED);
         for (size_t has = n ? count_free(slabs, node) : n; has < n;) {
                 struct stook_slab *born[STOOK_SLAB_BIRTHS];
-                unsigned count = stook_slab_births(slabs, n_node, n - has, false, born);
+                unsigned count = stook_slab_births(slabs, n_node, n - has, born);
 
                 if (!count)
                         return -ENOMEM;

@@ -19,8 +19,7 @@
 
 extern char     out[OBJECTS + 1];       /* [n]: object n is out of its slab */
 extern size_t   can_fill;               /* objects that the next fills still give */
-extern unsigned fill_flags;             /* what each fill must be called with, */
-extern bool     filled_few;             /* and whether the last one had STOOK_FILL_FEW beside it */
+extern unsigned fill_flags;             /* what each fill must be called with */
 extern unsigned steps;                  /* of the page layer's ageing: one for each refill, flush */
 extern size_t   pages_taken;            /* bytes with users */
 extern unsigned kept_given;             /* calls to give back slabs that are kept empty */

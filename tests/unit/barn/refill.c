@@ -42,7 +42,6 @@ static void a_small_refill_makes_a_small_sheaf(void **state)
                 sheaf = stook_barn_refill(&c->barns, 0, NULL, wanted[i][0]);
                 assert_non_null(sheaf);
                 assert_int_equal(stook_sheaf_capacity(sheaf), wanted[i][1]);
-                assert_int_equal(filled_few, i < 4);
                 assert_int_equal(stook_sheaf_size(sheaf), i < 4 ? wanted[i][0] : 128);
                 stook_barn_flush(&c->barns, sheaf);
                 /* The barn keeps what has the cache's capacity only. */

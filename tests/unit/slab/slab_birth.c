@@ -298,38 +298,6 @@ static void test_smaller_slabs(void **unused)
         fake_source_end(slabs);
 }
 
-static struct stook_span *span_of(const void *object)
-{
-        return stook_entry_span(stook_pagemap_get((uintptr_t)object));
-}
-
-/* Few objects get a page where slabs are large, if it is the node's first. */
-static void test_few_objects(void **unused)
-{
-        static const struct { size_t size, n; bool page; } cases[] = {
-                { 600, 4, true }, { 600, 6, true }, { 600, 7, false }, { 64, 8, false },
-                { 4096, 1, true }, { 5000, 1, false },
-        };
-
-        (void)unused;
-        for (size_t i = 0; i < STOOK_ARRAY_SIZE(cases); i++) {
-                struct stook_slabs *slabs = fake_source(1, cases[i].size, 8, false, NULL, NULL);
-                void *few[8], *more[8];
-                size_t n = cases[i].n;
-
-                assert_int_equal(stook_slab_fill(slabs, 0, n, few, STOOK_FILL_FEW), n);
-                assert_int_equal(span_of(few[0])->bytes,
-                                 cases[i].page ? stook_os_page_bytes() : slabs->slab_bytes);
-                assert_int_equal(stook_counted(slabs->counters, STOOK_STAT_order_fallback), 0);
-                assert_int_equal(stook_slab_fill(slabs, 0, 8, more, STOOK_FILL_FEW), 8);
-                assert_int_equal(span_of(more[7])->bytes, slabs->slab_bytes);
-                assert_int_equal(stook_slabs_validate(slabs), 0);
-                stook_slab_drain(slabs, n, few);
-                stook_slab_drain(slabs, 8, more);
-                fake_source_end(slabs);
-        }
-}
-
 int main(void)
 {
         static const struct CMUnitTest tests[] = {
@@ -342,7 +310,6 @@ int main(void)
                 cmocka_unit_test(test_no_memory_at_each_span),
                 cmocka_unit_test(test_one_slab_is_enough),
                 cmocka_unit_test(test_smaller_slabs),
-                cmocka_unit_test(test_few_objects),
         };
 
         fake_start();
