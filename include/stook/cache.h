@@ -213,9 +213,11 @@ STOOK_PUBLIC int stook_cache_destroy(struct stook_cache *cache);
  * stook_cache_rcu_barrier() does, so no reader may make it. Of a cache shared by STOOK_MERGE it
  * shows the objects of all users.
  * The callback may use, allocate and free objects of this cache and of others. An object that it
- * frees is not shown afterwards. One that it allocates may be shown. It must return, and may not
- * take the list of caches: see EDEADLK. Until the call returns no other thread may use this cache;
- * otherwise objects that come or go meanwhile may be shown or not.
+ * frees is not shown afterwards. One that it allocates may be shown. It may not free objects of
+ * this cache by RCU: until readers have left they would be shown, and freed again by
+ * stook_cache_destroy_all(). It must return, and may not take the list of caches: see EDEADLK.
+ * Until the call returns no other thread may use this cache; otherwise objects that come or go
+ * meanwhile may be shown or not.
  * Return: 0, or the value that ended the walk; or, before @each was called,
  *   -EINVAL  cache or each NULL; one of malloc's size classes; or a cache that was destroyed
  *   -EBUSY   prefilled sheaves are not returned; or slots or barns could not be emptied, see
