@@ -121,7 +121,8 @@ struct stook_cache_args {
          * back to the pages. That is in stook_cache_shrink(), stook_trim(), maintenance under
          * memory pressure, and the destroy, in the thread that calls; never in a free. Between two
          * of these the cache keeps its empty slabs. It is not for the end of the process. It
-         * may use the heap, but must return, and may not take the list of caches: see EDEADLK. So
+         * may use the heap, but not this cache: an object that it has made there in a destroy would
+         * never be destructed. It must return, and may not take the list of caches: see EDEADLK. So
          * it must not wait for a thread that does. Its second argument is ctor_data.
          */
         void   (*dtor)(void *object, void *ctor_data);
