@@ -121,7 +121,8 @@ struct stook_cache_args {
          * back to the pages. That is in stook_cache_shrink(), stook_trim(), maintenance under
          * memory pressure, and the destroy, in the thread that calls; never in a free. Between two
          * of these the cache keeps its empty slabs. It is not for the end of the process. It
-         * may use the heap, but must return, and may not take the list of caches: see EDEADLK. So
+         * may use the heap, but not this cache: an object that it has made there in a destroy would
+         * never be destructed. It must return, and may not take the list of caches: see EDEADLK. So
          * it must not wait for a thread that does. Its second argument is ctor_data.
          */
         void   (*dtor)(void *object, void *ctor_data);
@@ -213,9 +214,11 @@ STOOK_PUBLIC int stook_cache_destroy(struct stook_cache *cache);
  * stook_cache_rcu_barrier() does, so no reader may make it. Of a cache shared by STOOK_MERGE it
  * shows the objects of all users.
  * The callback may use, allocate and free objects of this cache and of others. An object that it
- * frees is not shown afterwards. One that it allocates may be shown. It must return, and may not
- * take the list of caches: see EDEADLK. Until the call returns no other thread may use this cache;
- * otherwise objects that come or go meanwhile may be shown or not.
+ * frees is not shown afterwards. One that it allocates may be shown. It may not free objects of
+ * this cache by RCU: until readers have left they would be shown, and freed again by
+ * stook_cache_destroy_all(). It must return, and may not take the list of caches: see EDEADLK.
+ * Until the call returns no other thread may use this cache; otherwise objects that come or go
+ * meanwhile may be shown or not.
  * Return: 0, or the value that ended the walk; or, before @each was called,
  *   -EINVAL  cache or each NULL; one of malloc's size classes; or a cache that was destroyed
  *   -EBUSY   prefilled sheaves are not returned; or slots or barns could not be emptied, see

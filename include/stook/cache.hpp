@@ -107,10 +107,11 @@ public:
         template <class Look> std::error_code destroy_all(Look &&last_look) noexcept
         {
                 using type = std::remove_reference_t<Look>;
+                type *at = std::addressof(last_look);   /* may be const, or a function */
                 auto look = [](void *object, void *data) noexcept {
-                        (*static_cast<type *>(data))(object);
+                        (**static_cast<type **>(data))(object);
                 };
-                int error = stook_cache_destroy_all(handle_, look, std::addressof(last_look));
+                int error = stook_cache_destroy_all(handle_, look, &at);
 
                 if (!error)
                         handle_ = nullptr;
@@ -129,10 +130,11 @@ public:
         template <class Visit> std::error_code for_each_object(Visit &&visit) noexcept
         {
                 using type = std::remove_reference_t<Visit>;
+                type *at = std::addressof(visit);       /* may be const, or a function */
                 auto each = [](void *object, void *data) noexcept -> int {
-                        return (*static_cast<type *>(data))(object) ? 0 : 1;
+                        return (**static_cast<type **>(data))(object) ? 0 : 1;
                 };
-                int error = stook_cache_for_each_object(handle_, each, std::addressof(visit));
+                int error = stook_cache_for_each_object(handle_, each, &at);
 
                 return error_of(error < 0 ? error : 0);
         }

@@ -82,18 +82,18 @@ static size_t alloc_of_node(struct stook_cache *cache, size_t n, void **objects,
  */
 STOOK_INLINE size_t alloc_below(struct stook_cache *cache, size_t n, void **objects, uint64_t *how)
 {
-        size_t got;
+        size_t got = 0;
 
         do {
                 stook_slow_begin(*how);
                 if (STOOK_UNLIKELY(*how & STOOK_HOW_NODE))
-                        got = alloc_of_node(cache, n, objects, *how);
+                        got += alloc_of_node(cache, n - got, objects + got, *how);
                 else if (n > 1)
                         got = alloc_from_slabs(cache, n, objects);
                 else
                         got = (objects[0] = stook_slot_alloc_miss(&cache->front)) != NULL;
                 stook_slow_end(*how);
-        } while (STOOK_UNLIKELY(!got) && stook_reclaim(cache, n, *how) &&
+        } while (STOOK_UNLIKELY(got < n) && stook_reclaim(cache, n - got, *how) &&
                  (*how |= STOOK_HOW_ASKED));
         return got;
 }

@@ -165,17 +165,18 @@ static bool is_for_any(const struct stook_pages_node *node)
 /* These huge pages are purged whole. Those that were broken, or were small, come back huge. */
 static void make_whole(uintptr_t start, uintptr_t end)
 {
-        uint32_t have = __atomic_load_n(&breaks, __ATOMIC_RELAXED), made = 0;
+        uint32_t have = __atomic_load_n(&breaks, __ATOMIC_RELAXED), made = 0, less;
 
         for (uintptr_t at = start; at < end; at += STOOK_HUGE_PAGE)
                 made += !stook_huge_is_advised(at);
         if (!made)
                 return;
         advise(start, end);
-        made = made < have ? made : have;
-        if (__atomic_compare_exchange_n(&breaks, &have, have - made, false, __ATOMIC_RELAXED,
-                                        __ATOMIC_RELAXED))
-                stook_mappings_unbook(made * STOOK_MAPPINGS_BREAK);
+        do
+                less = made < have ? made : have;
+        while (!__atomic_compare_exchange_n(&breaks, &have, have - less, true, __ATOMIC_RELAXED,
+                                            __ATOMIC_RELAXED));
+        stook_mappings_unbook(less * STOOK_MAPPINGS_BREAK);
 }
 
 void stook_huge_purge(struct stook_pages_node *node, uintptr_t start, size_t bytes)
