@@ -1,20 +1,23 @@
 /*
  * bench/micro/slab_turns.cc - what threads do to each other at a node's slabs, on CPUs in turn
  *
- * Purpose: contention for the lock of the slab lists, counted for as many CPUs as one likes,
- * without an emulator. Each thread takes a set of objects in batches and gives it back in batches
- * in random order, again and again, straight from and to the slabs (no sheaves, no barn: all that
- * reaches the lists).
- * How: each thread single-steps itself (the trap flag of x86-64). The handler lets the threads run
- * in turn, turn=N instructions on average, one at a time, as CPUs of equal speed do. A sleep for a
- * lock is a thread that gets no turn until it is woken or the time is over. So a run does not
- * depend on the host's CPUs, nor on their load. Every instruction takes equally long, but for
- * `pause`: what a line costs that moves between caches is not in it.
- * Answer, for 1,000 objects taken and given back: fill_asked, fill_busy, fill_refused of fills,
- * which wait for the lock; give_...: of gives, which do not wait; again_...: of tries after a push
- * to pending or a drop of the lock. For one object: steps, the instructions of all CPUs, less
- * sleeps; held: those with the lock held, so steps / held CPUs keep it taken all the time; slow:
- * time of the run, in instructions of one CPU, for an object of each thread.
+ * Purpose: contention for the lock of the slab lists, counted for any number of CPUs without an
+ * emulator. Each thread takes a set of objects in batches, and gives it back in batches in random
+ * order, again and again. It does so straight from and to the slabs, without sheaves or a barn, so
+ * everything reaches the lists.
+ * How: each thread stands for a CPU, and single-steps itself (the trap flag of x86-64). The signal
+ * handler lets one thread run at a time, in turn, turn=N instructions on average, as CPUs of equal
+ * speed do. A thread that sleeps for a lock gets no turn until it is woken or its time is over. So
+ * a run does not depend on the host's CPUs, nor on their load. Every instruction takes equally
+ * long, except `pause`. The cost of a cache line that moves between CPUs is not measured.
+ * Answer, for 1,000 objects taken and given back:
+ *   fill_asked, fill_busy, fill_refused   asks for the lock by fills, which wait
+ *   give_...                              by gives, which do not wait
+ *   again_...                             tries after a push to pending or a drop of the lock
+ * For one object:
+ *   steps   the instructions of all CPUs, without sleeps
+ *   held    those with the lock held: steps / held CPUs keep it taken all the time
+ *   slow    time of the run, in instructions of one CPU, for an object of each thread
  * Options: threads=2, objects=1000 of each thread's set, batch=32, size=64, rounds=4, of which
  * warm=1 are not counted, crossing=0 (1: a thread gives back what its neighbour took), turn=4.
  */

@@ -78,7 +78,7 @@ struct stook_rcu;
  * than the one this thread runs on, or the nearest with memory.
  */
 #define STOOK_THISNODE 2u
-/* Do not call a group's limit callback. */
+/* Do not call a group's limit callback, nor on_low and reclaim of a cache. */
 #define STOOK_NOWAIT   4u
 /* Wait for no other thread, as stook_cache_alloc_nolock(). Includes STOOK_NOWAIT. */
 #define STOOK_NOLOCK   8u
@@ -98,7 +98,7 @@ struct stook_cache_args {
          * The constructor. It runs when an object is first handed out of a slab, in the thread
          * that allocates, which may be in a signal handler. stook_cache_zalloc() and STOOK_ZERO
          * fail with EINVAL in a cache that has one. A constructor that acquires what has to be
-         * released again wants a destructor, below. Callers that rely on the constructor free an
+         * released again needs a destructor, below. Callers that rely on the constructor free an
          * object in its constructed state.
          */
         void   (*ctor)(void *object, void *ctor_data);
@@ -116,42 +116,51 @@ struct stook_cache_args {
         /* for stook_cache_free_rcu(); lives as long as the process; NULL: the process's */
         const struct stook_rcu *rcu;
         /*
-         * The destructor, only beside a constructor; NULL: none, memory leaves the cache without a
-         * call. It runs exactly once for each run of the constructor, when the object's slab goes
-         * back to the pages. That is in stook_cache_shrink(), stook_trim(), maintenance under
-         * memory pressure, and the destroy, in the thread that calls; never in a free. Between two
-         * of these the cache keeps its empty slabs. It is not for the end of the process. It
-         * may use the heap, but not this cache: an object that it has made there in a destroy would
-         * never be destructed. It must return, and may not take the list of caches: see EDEADLK. So
-         * it must not wait for a thread that does. Its second argument is ctor_data.
+         * The destructor. It needs a constructor beside it. NULL: none; memory leaves the cache
+         * without a call. It runs exactly once for each run of the constructor, when the object's
+         * slab goes back to the pages. That happens in stook_cache_shrink(), stook_trim(),
+         * maintenance under memory pressure, and the destroy. It runs in the thread that makes
+         * these calls, and never in a free. Between two of these calls the cache keeps its empty
+         * slabs. The destructor does not run at the end of the process. It may use the heap, but
+         * not this cache: an object that it has made there in a destroy would never be destructed.
+         * It must return, must not take the list of caches (see EDEADLK), and must not wait for a
+         * thread that does. Its second argument is ctor_data.
          */
         void   (*dtor)(void *object, void *ctor_data);
         /*
-         * objects that callers may own at once; 0: any number. An allocation beyond it fails, also
-         * where other threads allocate: the number is never exceeded. What callers own are objects
-         * allocated and not freed, and those in prefilled sheaves, which then have as many as were
-         * asked for. One that waits for readers is no caller's. Each allocation and free of
-         * such a cache makes a slow call; it uses two of the STOOK_CACHES_MAX indices.
+         * The objects that callers may own at once; 0: any number. An allocation beyond the limit
+         * fails. The number is never exceeded, also where several threads allocate. Callers own
+         * objects that are allocated and not freed, and all objects in prefilled sheaves. A
+         * prefilled sheaf of such a cache has exactly as many objects as were asked for. An object
+         * that waits for readers is no caller's. Each allocation and free of a cache with a limit
+         * makes a slow call. The cache uses two of the STOOK_CACHES_MAX indices.
          */
         size_t   limit;
         /*
-         * Called by the allocation that leaves `low` objects or fewer below the limit, if it found
-         * more; not by those after it. @left: how many. NULL: no call; else low is below the limit.
+         * on_low is called when callers may own only `low` objects more, or fewer. The allocation
+         * that crosses this mark calls it; later allocations below the mark do not. @left: the
+         * objects that callers may still get. NULL: no call. With on_low, low is below the limit.
+         *
          * on_low and reclaim run in the thread that allocates, which may be in a signal handler.
-         * STOOK_NOWAIT and nolock calls call neither. Both may use the heap and this cache, and
-         * must return.
+         * Allocations with STOOK_NOWAIT and nolock calls call neither. Both callbacks may use the
+         * heap and this cache, and must return.
          */
         size_t   low;
         void   (*on_low)(struct stook_cache *cache, size_t left, void *data);
         /*
-         * Asks for objects of this cache, to be freed in the callback; NULL: none. It is
-         * called before an allocation fails that met the limit, or found no memory; @wanted is what
-         * was missing, and the allocation is tried again. It is also called in stook_trim(), and by
-         * maintenance under memory pressure; @wanted is SIZE_MAX then: all that can be spared; it
-         * may not take the list of caches there, see EDEADLK, nor wait for a thread that does, and
-         * may run in the library's own thread. Return: objects freed; 0: the allocation fails.
-         * One thread at a time is in the callback; an allocation that fails meanwhile, in it or in
-         * another thread, does not call it.
+         * reclaim frees objects of this cache that the program can spare; NULL: no call.
+         * Return: the objects freed; 0: the allocation fails.
+         *
+         * An allocation that met the limit, or found no memory, calls it before it fails. @wanted
+         * is the number of objects that were missing. Then the allocation is tried again. A
+         * prefill calls it for the limit only.
+         *
+         * stook_trim() and maintenance under memory pressure call it as well, with @wanted
+         * SIZE_MAX: all that can be spared. There it may run in the library's own thread, must not
+         * take the list of caches (see EDEADLK), and must not wait for a thread that does.
+         *
+         * One thread at a time is in the callback. An allocation that fails meanwhile, in the
+         * callback or in another thread, does not call it.
          */
         size_t (*reclaim)(struct stook_cache *cache, size_t wanted, void *data);
         /* the last argument of on_low and reclaim */
@@ -209,16 +218,15 @@ STOOK_PUBLIC int stook_cache_destroy(struct stook_cache *cache);
  *        the walk.
  * @data: passed on
  *
- * Objects in sheaves, barns and slabs are not shown: the call empties the slots and barns first,
- * and the cache has no sheaves until it returns. It waits for objects that wait for readers, as
- * stook_cache_rcu_barrier() does, so no reader may make it. Of a cache shared by STOOK_MERGE it
- * shows the objects of all users.
+ * Objects in sheaves, barns and slabs are not shown. The call empties the slots and barns first,
+ * and the cache has no sheaves until the call returns. The call waits until objects freed by RCU
+ * before it are free, as stook_cache_rcu_barrier() does. So a thread in a read section must not
+ * make it. Of a cache shared by STOOK_MERGE it shows the objects of all users.
  * The callback may use, allocate and free objects of this cache and of others. An object that it
- * frees is not shown afterwards. One that it allocates may be shown. It may not free objects of
- * this cache by RCU: until readers have left they would be shown, and freed again by
- * stook_cache_destroy_all(). It must return, and may not take the list of caches: see EDEADLK.
- * Until the call returns no other thread may use this cache; otherwise objects that come or go
- * meanwhile may be shown or not.
+ * frees is not shown afterwards. One that it allocates may be shown. The callback must not free
+ * objects of this cache by RCU: until readers have left they would be shown, and freed again by
+ * stook_cache_destroy_all(). It must return, and must not take the list of caches: see EDEADLK. No other thread may use this cache until the call
+ * returns: objects that another thread allocates or frees meanwhile may be shown or not.
  * Return: 0, or the value that ended the walk; or, before @each was called,
  *   -EINVAL  cache or each NULL; one of malloc's size classes; or a cache that was destroyed
  *   -EBUSY   prefilled sheaves are not returned; or slots or barns could not be emptied, see
@@ -233,17 +241,17 @@ STOOK_PUBLIC int stook_cache_for_each_object(struct stook_cache *cache,
  * stook_cache_destroy_all() - free all objects of a cache, and end it
  * @cache: NULL is fine. No other call may use the cache from here on, unless this call fails.
  * @last_look: called for each object that is still allocated, right before it is freed; or NULL.
- *             As the callback of stook_cache_for_each_object(), but it must not free the object
- *             that it is shown.
+ *             The rules are those of the callback of stook_cache_for_each_object(). In addition
+ *             it must not free the object that it is shown.
  * @data: passed on
  *
  * Each object is freed as by stook_cache_free(): debug modes check it, and groups get their bytes
  * back.
  * Return: 0; on failure the cache is kept and stays usable
  *   -EINVAL  one of malloc's size classes; or a cache that was destroyed before, which is misuse
- *   -EBUSY   nothing was freed: prefilled sheaves are not returned, slots or barns could not be
- *            emptied (see stook_cache_destroy()), or the cache is shared by STOOK_MERGE. Or a
- *            callback, or another thread, allocated objects meanwhile; the others are freed
+ *   -EBUSY   prefilled sheaves are not returned, slots or barns could not be emptied (see
+ *            stook_cache_destroy()), or the cache is shared by STOOK_MERGE: nothing was freed. Or
+ *            last_look or another thread allocated objects meanwhile: the others were freed
  *   -EDEADLK see stook_cache_create()
  * Threads: MT-safe but for the cache itself, not signal-safe.
  */

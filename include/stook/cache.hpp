@@ -124,8 +124,8 @@ public:
         }
 
         /*
-         * Calls a function with each object (void *) that a caller owns, as long as it returns
-         * true: stook_cache_for_each_object(), with its errors and rules. It may not throw.
+         * Calls @visit with each object (void *) that a caller owns, as long as @visit returns
+         * true: stook_cache_for_each_object(), with its errors and rules. @visit may not throw.
          */
         template <class Visit> std::error_code for_each_object(Visit &&visit) noexcept
         {
@@ -217,8 +217,8 @@ public:
         }
 
         /*
-         * The same for @n objects. On failure those that are still the caller's are not null in the
-         * array.
+         * free_rcu() of @n objects. On failure the caller still owns those whose pointers in the
+         * array are not null.
          */
         [[nodiscard]] std::error_code free_rcu_bulk(std::size_t n, void **objects) noexcept
         {
@@ -248,7 +248,7 @@ public:
                 return error_of(stook_cache_tune(handle_, &tuning));
         }
 
-        /* Of a cache made with a limit: how many objects callers may own. */
+        /* How many objects callers may own, in a cache that was made with a limit. */
         [[nodiscard]] std::error_code set_limit(std::size_t limit) noexcept
         {
                 return error_of(stook_cache_set_limit(handle_, limit));

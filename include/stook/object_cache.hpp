@@ -145,7 +145,7 @@ public:
                         deleter()(object);
         }
 
-        /* Ends all objects, and the cache. Pointers that own objects of it are released before. */
+        /* Destroys all objects, and the cache. First release pointers that own objects of it. */
         std::error_code destroy_all() noexcept
         {
                 return raw_.destroy_all([](void *object) { static_cast<T *>(object)->~T(); });

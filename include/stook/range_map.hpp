@@ -95,7 +95,7 @@ public:
                 return static_cast<T *>(stook_maple_load(&tree_, key));
         }
 
-        /* The same with the bounds; of a gap, and of a held range, with a null entry. */
+        /* load(), with the range's bounds. A gap and a held range have a null entry. */
         range load_range(std::uint64_t key) const noexcept
         {
                 range at{};
@@ -105,7 +105,7 @@ public:
                 return at;
         }
 
-        /* Whether any key of [first, last] is taken: held ranges are. */
+        /* Whether any key of [first, last] is taken. A held range is taken. */
         bool overlaps(std::uint64_t first, std::uint64_t last) const noexcept
         {
                 return stook_maple_overlaps(&tree_, first, last);
@@ -146,9 +146,9 @@ public:
         }
 
         /*
-         * Takes a range where nothing is yet, for an entry that comes later: load() and loops find
-         * none there, insert() and alloc() are refused. store() gives it its entry, erase() ends
-         * it. false: not all of [first, last] is a gap.
+         * Takes a gap for an entry that comes later. load() and loops find no entry there.
+         * insert() and alloc() cannot take keys of it. store() gives the range its entry; erase()
+         * makes it a gap again. false: not all of [first, last] is a gap.
          */
         bool hold(std::uint64_t first, std::uint64_t last)
         {
@@ -167,7 +167,7 @@ public:
                 return !status;
         }
 
-        /* store(), which returns the entry that @first had; nullptr: a gap, or a held range. */
+        /* store() that returns the old entry of @first; nullptr: a gap, or a held range. */
         T *exchange(std::uint64_t first, std::uint64_t last, T *entry)
         {
                 std::error_code error;
@@ -189,10 +189,10 @@ public:
         }
 
         /*
-         * Stores what [from, to), forward iterators to ranges, has; each range lies above all
-         * before. What the map needs is got before the first, so nothing fails on the way, except
-         * a range that is not in its place: std::errc::invalid_argument, and those before it stay.
-         * For maps without readers: start_readers() comes after it.
+         * Stores the ranges of [from, to), which are forward iterators. Each range lies above all
+         * ranges before it. The map gets its memory before the first store. So a store on the way
+         * fails only for a range that is not in its place: std::errc::invalid_argument, and the
+         * ranges before it stay. The map has no readers yet: call start_readers() afterwards.
          */
         template <class Iterator> void load_sorted(Iterator from, Iterator to)
         {
@@ -290,8 +290,8 @@ public:
         }
 
         /*
-         * Stores @entry at the lowest free key from @next on, or from @low on if there is none up
-         * to @high. nullopt: all of [low, high] is taken. @next becomes the key above.
+         * Stores @entry at the lowest free key of [next, high], or of [low, high] if that has none.
+         * @next becomes the key above it. nullopt: all of [low, high] is taken.
          */
         std::optional<cyclic> alloc_cyclic(T *entry, std::uint64_t &next, std::uint64_t low,
                                            std::uint64_t high)

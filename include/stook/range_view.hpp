@@ -1,10 +1,13 @@
 /*
- * <stook/range_view.hpp> - loops over the ranges of a map: what the guards of <stook/range_map.hpp>
- * give
+ * <stook/range_view.hpp> - loops over the ranges of a map, as the guards of <stook/range_map.hpp>
+ * return them
  *
- *      for (auto [first, last, region] : map.read().between(0x1000, 0x1fff))
+ *      auto reading = map.read();
  *
- * The guard lives as long as the loop.
+ *      for (auto [first, last, region] : reading.between(0x1000, 0x1fff))
+ *
+ * The guard must live as long as the loop. So it is a variable: before C++23 a temporary guard ends
+ * before the loop begins.
  */
 #ifndef STOOK_RANGE_VIEW_HPP
 #define STOOK_RANGE_VIEW_HPP
@@ -27,7 +30,10 @@ template <class T> struct range {
 template <class T> class range_view
 {
 public:
-        /* An input iterator. In a map that is not RCU's, what it has not met yet may be changed. */
+        /*
+         * An input iterator. In a map without RCU, ranges that the loop has not met yet may be
+         * changed.
+         */
         class iterator
         {
         public:

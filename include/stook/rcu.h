@@ -76,8 +76,8 @@ struct stook_rcu {
  * Callbacks run in a thread named stook-rcu, which the first `call` or `barrier` makes, with all
  * signals blocked. It begins a grace period when 64 callbacks wait, or after 10 ms. Barriers do not
  * depend on it. After a fork the child goes on with what waited in its parent. A child of _Fork()
- * or clone() makes no thread, so callbacks wait for a barrier there; what another thread was just
- * calling back is lost.
+ * or clone() makes no thread, so callbacks wait for a barrier there. A callback that another thread
+ * was in at that moment is lost.
  * `call` is signal-safe once that thread was made, and in a child of _Fork() or clone().
  */
 extern STOOK_PUBLIC const struct stook_rcu stook_rcu_epoch;

@@ -26,8 +26,8 @@ namespace stook
 {
 
 /*
- * A read section of an implementation. What readers may find in it is freed after its end. It ends
- * in the thread that began it; sections of one thread nest.
+ * A read section of an implementation. An object that a reader may have found in it is freed by RCU
+ * only after its end. It ends in the thread that began it. Sections of one thread nest.
  */
 class [[nodiscard]] read_section
 {

@@ -41,15 +41,16 @@ struct stook_sheaf;                     /* opaque */
 /*
  * stook_sheaf_prefill() - borrow a sheaf with at least n objects in it
  * @flags: allocation flags. STOOK_ZERO: each object is zeroed when it is taken from the sheaf.
- *         STOOK_THISNODE: all objects are of one node. STOOK_NOWAIT changes nothing: a prefill is
- *         charged to no group. An object is charged when it is taken, whatever the limit.
+ *         STOOK_THISNODE: all objects are of one node. STOOK_NOWAIT: on_low and reclaim of a cache
+ *         with a limit are not called. It has no other effect, because a prefill is charged to no
+ *         group. An object is charged when it is taken, whatever the group's limit.
  * @n: objects, 0 to 65534
  *
  * Up to the cache's sheaf capacity the call usually costs about as much as ten allocations, and the
  * sheaf is filled to its capacity: see stook_sheaf_available(). Above it, and always in a cache
  * without sheaves, the sheaf is made for the purpose. It holds n objects exactly, and is taken
  * apart when it is returned. So it is with STOOK_THISNODE on a machine of several nodes. In a cache
- * with a limit a sheaf holds n objects exactly, too, and they count from here on.
+ * with a limit a sheaf holds n objects exactly, too. They count as owned from this call on.
  * Ownership: the caller's, until stook_sheaf_return().
  * Return: the sheaf, or NULL with errno
  *   EINVAL  cache NULL, n above 65534, an unknown flag, STOOK_ZERO with a constructor

@@ -1,20 +1,22 @@
 /*
- * Purpose: how many objects of a cache callers may own at once, and the calls by which it asks for
- * some back.
+ * Purpose: how many objects of a cache callers may own at once, and the callbacks by which the
+ * cache asks the program for some back.
  * Place: called by cache_watch.c and cache_prefill.c (limits), cache_slow.c and life (reclaim).
  *
- * A cache with a limit is watched (cache_watch.h): no hot path hands out its objects, so each is
- * counted by a compare-and-swap, and a cache without a limit pays nothing. Objects count that
- * callers own, and all those in lent sheaves; not what sheaves, barns and slabs keep.
+ * A cache with a limit is watched (cache_watch.h): no hot path hands out its objects. A slow call
+ * counts each object by a compare-and-swap. A cache without a limit pays nothing. Counted are
+ * objects that callers own, and all objects in lent sheaves. Objects in other sheaves, in barns and
+ * in slabs are not.
  *
  * Invariants:
  *  L1 `owned` is at most the limit that was in force when it last grew. It grows before an object
  *     is taken, and shrinks after it was given back.
- *  L2 at most one thread of a process is in a cache's reclaim callback. What it or others allocate
- *     meanwhile is refused without another call.
+ *  L2 at most one thread of a process is in a cache's reclaim callback. An allocation that meets
+ *     the limit meanwhile, in the callback or in another thread, fails without a call of it.
  * Concurrency: any thread, any instruction. M1: acquire-release of `reclaiming`, for what the
- *  callback keeps. A thread that vanishes (a fork's child, a jump) leaves its counts behind, and
- *  the process's id in `reclaiming`, which another process takes over.
+ *  callback keeps. A thread that vanishes (in the child of a fork, or by a jump) leaves its counts
+ *  behind, and the process's id in `reclaiming`. Another process, such as the child, takes
+ *  `reclaiming` over.
  */
 #ifndef STOOK_CACHE_LIMIT_H
 #define STOOK_CACHE_LIMIT_H
@@ -28,8 +30,8 @@ STOOK_INLINE bool stook_cache_is_limited(const struct stook_cache *cache)
 }
 
 /*
- * @n more objects are a caller's; asks for some back first, unless @how says that the call may not
- * wait. False: the limit is met, nothing changed.
+ * Counts @n more objects as a caller's. If they pass the limit, the program is asked for some back
+ * first, unless @how forbids callbacks. False: the limit is met, nothing changed.
  */
 bool stook_limit_take(struct stook_cache *cache, size_t n, uint64_t how);
 void stook_limit_give(struct stook_cache *cache, size_t n);

@@ -1,19 +1,20 @@
 /*
- * Purpose: all objects of a cache that users hold: a walk over them, and a destroy that frees them.
+ * Purpose: all objects of a cache that callers own: a walk over them, and a destroy that frees
+ * them.
  * Place: API; calls slot, barn and slab from above, as a destroy does.
  *
- * For the time of the walk the cache has no sheaves: its configuration says so, and slots and barns
- * are emptied. So an object that is out of its slab is a user's, and a free sets its bit at once.
- * Lent sheaves are refused. Of a watched cache the quarantine and isolated objects are out as well;
- * those are no live objects to the watch.
+ * During the walk the cache has no sheaves: its configuration says so, and slots and barns are
+ * emptied. So an object that is out of its slab is a caller's, and a free sets its bit at once. A
+ * cache with lent sheaves is refused. In a watched cache, objects in the quarantine and isolated
+ * objects are out of their slabs as well. The watch tells that they are not live.
  *
  * Invariants:
- *  I1 no slab is released during a walk, for `reserved` keeps all. Each slab is looked at once, so
- *     frees and allocations in the callback change nothing that was looked at.
- *  I2 barns are closed during a walk: no idle reaper takes free objects in hands.
- * Concurrency: registry mutex. No other thread may use the cache, which the caller sees to. A child
- *  that is forked by another thread, and does not get the mutex in a second, has the cache without
- *  sheaves from then on, and keeps its slabs.
+ *  I1 no slab is released during a walk, because `reserved` keeps all. The walk looks at each slab
+ *     once, so frees and allocations in the callback change nothing that it has looked at.
+ *  I2 barns are closed during a walk, so the idle reaper takes no sheaf out of them.
+ * Concurrency: registry mutex. The program sees to it that no other thread uses the cache. Another
+ *  thread may fork meanwhile, and waits a second for the mutex. If the walk goes on, the cache has
+ *  no sheaves in the child, and keeps its slabs.
  */
 #include <errno.h>
 #include <stook/cache.h>

@@ -3,16 +3,18 @@
  * may go back to the pages.
  * Place: called by slab_shrink.c, so by shrink, trim and destroy of a cache; never by a free.
  *
- * The objects of an empty slab are taken like any others, their destructors run, and they are freed
- * again. Meanwhile they are this thread's, so no lock is held over the program's code, and no other
- * thread constructs them. Slabs that were looked at go to the list's tail: each is looked at once.
+ * A thread takes all objects of an empty slab, runs the destructors, and frees the objects again.
+ * Meanwhile the objects are this thread's. So no lock is held while the program's code runs, and no
+ * other thread constructs the objects. A slab that was looked at goes to the list's tail, so each
+ * slab is looked at once.
  *
  * Invariants:
- *  E1 The mark of a constructed object is cleared before its destructor runs. So it runs once, also
- *     if it is left by a jump. Then the slab's objects stay out, and their destroy fails.
+ *  E1 The mark of a constructed object is cleared before its destructor runs. So the destructor
+ *     runs once, also if it is left by a jump. After a jump the slab's objects stay out, and a
+ *     destroy of the cache fails.
  *  E2 A slab with such a mark is not released. The marks are looked at under the lock, after the
- *     slab was seen to be empty: a thread that constructs has taken the object's bit, and sets the
- *     mark before the bit is set again.
+ *     slab was seen to be empty. That is enough: a thread that constructs an object has taken its
+ *     bit, and sets the mark before the bit is set again.
  * Concurrency: takes the lock of each node; not for handlers. In the child of a fork the objects
  *  that a vanished thread was destructing are lost, as those of a fill are.
  * Failure: none.
