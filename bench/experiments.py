@@ -333,11 +333,11 @@ def spike(setting):
             text = process.communicate()[0]
             try:
                 answer = checked(json.loads(text), c)
-            except (ValueError, Failed) as why:
-                setting.say(f"  {c.name}, {name}: {why}")
+                for key in ("after_KiB", "idle_KiB", "busy_KiB"):
+                    answer[key.replace("KiB", "percent")] = 100 * answer[key] / (mib * 1024)
+            except (ValueError, KeyError, Failed) as why:
+                setting.say(f"  {c.name}, {name}: no answer ({why})")
                 continue
-            for key in ("after_KiB", "idle_KiB", "busy_KiB"):
-                answer[key.replace("KiB", "percent")] = 100 * answer[key] / (mib * 1024)
             for key, value in answer.items():
                 table.setdefault(c.name, {})[f"{name} {key}"] = [value]
     return table

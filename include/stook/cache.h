@@ -225,8 +225,9 @@ STOOK_PUBLIC int stook_cache_destroy(struct stook_cache *cache);
  * The callback may use, allocate and free objects of this cache and of others. An object that it
  * frees is not shown afterwards. One that it allocates may be shown. The callback must not free
  * objects of this cache by RCU: until readers have left they would be shown, and freed again by
- * stook_cache_destroy_all(). It must return, and must not take the list of caches: see EDEADLK. No other thread may use this cache until the call
- * returns: objects that another thread allocates or frees meanwhile may be shown or not.
+ * stook_cache_destroy_all(). It must return, and must not take the list of caches: see EDEADLK. No
+ * other thread may use this cache until the call returns: objects that another thread allocates or
+ * frees meanwhile may be shown or not.
  * Return: 0, or the value that ended the walk; or, before @each was called,
  *   -EINVAL  cache or each NULL; one of malloc's size classes; or a cache that was destroyed
  *   -EBUSY   prefilled sheaves are not returned; or slots or barns could not be emptied, see
