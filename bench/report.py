@@ -60,6 +60,11 @@ class Page:
         return "\n".join(self.lines) + "\n"
 
 
+def after(machine, words):
+    """The load after a run, in @words. A run that was cut short may not have it."""
+    return words.format(machine["load_after"]) if "load_after" in machine else ""
+
+
 def about(results):
     """What was measured where, as sentences."""
     m = results["machine"]
@@ -68,9 +73,9 @@ def about(results):
         ", with short programs" if results.get("short") else ""
     yield (f"{m['date'][:10]}, {m['processor']}, {m['cpus']} CPUs, Linux {m['kernel']}, "
            f"{m['libc']}, {how + ', ' if how else ''}commit {m['commit']}, load {m['load']:.2f} "
-           f"before and {m['load_after']:.2f} after; at most {results['pairs']} interleaved rounds"
+           f"before{after(m, ' and {:.2f} after')}; at most {results['pairs']} interleaved rounds"
            f"{short}.")
-    if max(m["load"], m["load_after"]) > 0.5:
+    if max(m["load"], m.get("load_after", 0)) > 0.5:
         yield "Other programs ran meanwhile: times are noisy, and verdicts may change."
 
 
@@ -177,7 +182,7 @@ def readme_place(results):
     """Where and how README's rows were measured."""
     m = results["machine"]
     text = (f"{m['processor']}, {m['cpus']} CPUs, Linux {m['kernel'].split('-')[0]}, load "
-            f"{m['load']:.1f} to {m['load_after']:.1f}; ns of processor time, ratios with 95 % "
+            f"{m['load']:.1f}{after(m, ' to {:.1f}')}; ns of processor time, ratios with 95 % "
             "intervals. `stook bench --only EXPERIMENT` repeats a row.")
     return [*textwrap.wrap(text, 100), ""]
 

@@ -247,12 +247,12 @@ def session(parser, asked, out):
     all_results = functools.partial(as_written, asked, about, left_out)
     results = measure(setting, asked.names, seconds,
                       lambda so_far: write(parser, out, all_results(so_far)))
-    about["load_after"] = os.getloadavg()[0]
     return all_results(results)
 
 
 def as_written(asked, about, left_out, results):
     """The results with what a reader of the file needs beside them."""
+    about["load_after"] = os.getloadavg()[0]
     return {"format": FORMAT, "machine": about, "pairs": asked.pairs, "quick": asked.quick,
             "short": asked.short, "command": command_of(asked), "left_out": left_out,
             "figures": figures.judge(results), "published": published.judge(results),
