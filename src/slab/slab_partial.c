@@ -132,7 +132,8 @@ void stook_slab_bury(struct stook_slab_hold *hold, struct stook_slab *slab)
 
         if (slab->listed)
                 stook_slab_remove(hold, slab, ~UINT64_C(0));
-        link->next = hold->dead;
+        /* A late pop of free descriptors may read it, in vain (base/tagged_stack.h). */
+        __atomic_store_n(&link->next, hold->dead, __ATOMIC_RELAXED);
         hold->dead = link;
 }
 
