@@ -5,7 +5,6 @@
 #include <stook/cache.h>
 
 #include "cache/cache_limit.h"
-#include "os/os.h"
 
 /* ---- the program's functions ---- */
 
@@ -33,21 +32,24 @@ static size_t ask(struct stook_cache *cache, size_t wanted)
 
 bool stook_reclaim(struct stook_cache *cache, size_t wanted, uint64_t how)
 {
-        uint32_t self, seen;
+        uintptr_t none = 0;
         size_t freed;
 
         if (!cache->limit.reclaim ||
             (how & (STOOK_HOW_NOWAIT | STOOK_HOW_NOLOCK | STOOK_HOW_ASKED)))
                 return false;
-        self = stook_os_pid();
-        seen = __atomic_load_n(&cache->limit.reclaiming, __ATOMIC_RELAXED);
-        if (seen == self ||
-            !__atomic_compare_exchange_n(&cache->limit.reclaiming, &seen, self, false,
-                                         __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))   /* L2, M1 */
+        if (!__atomic_compare_exchange_n(&cache->limit.reclaiming, &none, (uintptr_t)stook_self,
+                                         false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))   /* L2, M1 */
                 return false;
         freed = ask(cache, wanted);
         __atomic_store_n(&cache->limit.reclaiming, 0, __ATOMIC_RELEASE);
         return freed;
+}
+
+void stook_reclaim_fork_child(struct stook_cache *cache)
+{
+        if (__atomic_load_n(&cache->limit.reclaiming, __ATOMIC_RELAXED) != (uintptr_t)stook_self)
+                __atomic_store_n(&cache->limit.reclaiming, 0, __ATOMIC_RELAXED);
 }
 
 /* ---- the count ---- */

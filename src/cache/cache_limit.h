@@ -15,8 +15,8 @@
  *     the limit meanwhile, in the callback or in another thread, fails without a call of it.
  * Concurrency: any thread, any instruction. M1: acquire-release of `reclaiming`, for what the
  *  callback keeps. A thread that vanishes (in the child of a fork, or by a jump) leaves its counts
- *  behind, and the process's id in `reclaiming`. Another process, such as the child, takes
- *  `reclaiming` over.
+ *  behind. After a jump `reclaiming` stays, and the callback is called no more. In the child of a
+ *  fork it stays only if its thread is the one that forked: the callback goes on there.
  */
 #ifndef STOOK_CACHE_LIMIT_H
 #define STOOK_CACHE_LIMIT_H
@@ -38,5 +38,7 @@ void stook_limit_give(struct stook_cache *cache, size_t n);
 
 /* True: the callback gave back some of @wanted objects, so what failed may be tried again. */
 STOOK_COLD bool stook_reclaim(struct stook_cache *cache, size_t wanted, uint64_t how);
+/* In a child of fork. */
+void stook_reclaim_fork_child(struct stook_cache *cache);
 
 #endif
