@@ -22,7 +22,8 @@ using map = stook::range_map<entry>;
 /* A temporary guard has no between(): the loop over it would begin after the guard's end. */
 template <class Guard, class = void> constexpr bool has_between = false;
 template <class Guard>
-constexpr bool has_between<Guard, std::void_t<decltype(std::declval<Guard>().between(0, 1))>> = true;
+constexpr bool
+        has_between<Guard, std::void_t<decltype(std::declval<Guard>().between(0, 1))>> = true;
 using reader = decltype(std::declval<const map &>().read());
 using writer = decltype(std::declval<map &>().write());
 static_assert(has_between<reader &> && has_between<const writer &>);

@@ -1,6 +1,7 @@
 /*
- * What this proves: barn_growth.c I3 at every instruction of a growth: a shrink there leaves nothing
- * booked. Nor does a cache that ends. The processor's trap flag stops after each instruction.
+ * What this proves: barn_growth.c I3 at every instruction of a growth: a shrink there leaves
+ * nothing booked. Nor does a cache that ends. The processor's trap flag stops after each
+ * instruction.
  */
 #include "unit/barn/fixture.h"
 
