@@ -77,6 +77,7 @@ PUBLISHED = {
     "page_fault3": "Table 1.5: page faults of threads",
     "page_fault3_alloc": "Table 1.5: page faults that allocate",
     "contention": "Beside table 1.5: contention counted",
+    "slab_turns": "Beside table 1.5: contention at the slab lists, on CPUs in turn",
     "locality": "Table 1.6: what sheaves were said to lose: pages touched, slabs kept",
     "random_order": "Table 1.6: what sheaves were said to lose: memory after frees in random order",
 }

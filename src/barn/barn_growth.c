@@ -106,6 +106,7 @@ void stook_barns_set(struct stook_barns *barns, unsigned capacity, unsigned full
                      unsigned empty_limit)
 {
         give_back(barns);
+        __atomic_store_n(&barns->growth.burst_bytes, 0, __ATOMIC_RELAXED);
         barns->full_wanted = full_limit;
         __atomic_store_n(&barns->capacity, capacity, __ATOMIC_RELAXED);
         __atomic_store_n(&barns->full_limit, full_limit_of(barns, capacity, full_limit),

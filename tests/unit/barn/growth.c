@@ -94,8 +94,8 @@ static void a_burst_from_readers_gets_room(void **state)
         stook_barns_returned(&fixed->barns, 0, 4096, UINT64_MAX);
         swing(fixed);
         assert_int_equal(fixed->barns.full_limit, 10);  /* a tuner's */
-        stook_barns_let_room_grow(&fixed->barns);
-        stook_barns_shrink(&fixed->barns);
+        stook_barns_set(&fixed->barns, 64, STOOK_BARN_LIMIT_MAX, 10);
+        assert_int_equal(fixed->barns.full_limit, STOOK_BARN_CACHE_BYTES / 4096);
 }
 
 static void few_objects_grow_to_a_dozen(void **state)
