@@ -149,7 +149,7 @@ def rcu(setting):
     def once(contender):
         command = [setting.program("rcu"), "way=" + contender.name, *options]
         metrics = macro(command, contender)
-        if not setting.quick:
+        if not setting.few:
             replaced = macro([*command, "replace=1"], contender)
             metrics.update({f"replace {name}": value for name, value in replaced.items()})
         return metrics
