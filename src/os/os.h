@@ -222,6 +222,12 @@ void stook_os_env_for_each(void (*each)(const char *name, size_t name_bytes, con
  * False: this code runs on the alternate signal stack (sigaltstack), and @address is not of that.
  */
 bool stook_os_same_stack(uintptr_t address);
+/*
+ * True: this code runs on the alternate signal stack, or a signal is blocked that has a handler. A
+ * signal is blocked while its handler runs, except with SA_NODEFER. So a handler with SA_NODEFER is
+ * not seen, and a thread that blocks such signals for other reasons seems to be in one.
+ */
+bool stook_os_may_be_in_handler(void);
 
 /* ---- read_memory.c ---- */
 /*
