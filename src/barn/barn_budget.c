@@ -61,7 +61,9 @@ uint64_t stook_barn_booked_bytes(unsigned node)
 
 void stook_barn_expect_burst(uint64_t bytes)
 {
-        if (__atomic_load_n(&burst_bytes, __ATOMIC_RELAXED) != bytes)
+        uint64_t now = __atomic_load_n(&burst_bytes, __ATOMIC_RELAXED);
+
+        if (bytes ? now < bytes : now)
                 __atomic_store_n(&burst_bytes, bytes, __ATOMIC_RELAXED);
 }
 

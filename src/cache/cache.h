@@ -39,7 +39,7 @@ struct stook_limit {
         void   (*on_low)(struct stook_cache *cache, size_t left, void *data);
         size_t (*reclaim)(struct stook_cache *cache, size_t wanted, void *data);
         void    *data;
-        uint32_t reclaiming;    /* atomic: the process in whose callback a thread is; 0: none */
+        uintptr_t reclaiming;   /* atomic: stook_self of the thread in `reclaim`; 0: none */
 };
 
 struct stook_cache {

@@ -33,20 +33,23 @@ static size_t ask(struct stook_cache *cache, size_t wanted)
 
 bool stook_reclaim_from(struct stook_cache *cache, size_t wanted)
 {
-        uint32_t self, seen;
+        uintptr_t none = 0;
         size_t freed;
 
         if (!cache->limit.reclaim)
                 return false;
-        self = stook_os_pid();
-        seen = __atomic_load_n(&cache->limit.reclaiming, __ATOMIC_RELAXED);
-        if (seen == self ||
-            !__atomic_compare_exchange_n(&cache->limit.reclaiming, &seen, self, false,
-                                         __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))   /* L2, M1 */
+        if (!__atomic_compare_exchange_n(&cache->limit.reclaiming, &none, (uintptr_t)stook_self,
+                                         false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))   /* L2, M1 */
                 return false;
         freed = ask(cache, wanted);
         __atomic_store_n(&cache->limit.reclaiming, 0, __ATOMIC_RELEASE);
         return freed;
+}
+
+void stook_reclaim_fork_child(struct stook_cache *cache)
+{
+        if (__atomic_load_n(&cache->limit.reclaiming, __ATOMIC_RELAXED) != (uintptr_t)stook_self)
+                __atomic_store_n(&cache->limit.reclaiming, 0, __ATOMIC_RELAXED);
 }
 
 /* ---- for malloc: all caches ---- */

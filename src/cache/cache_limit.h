@@ -22,8 +22,8 @@
  *     with SA_NODEFER on top of the program's own code.
  * Concurrency: any thread, any instruction. M1: acquire-release of `reclaiming`, for what the
  *  callback keeps. A thread that vanishes (in the child of a fork, or by a jump) leaves its counts
- *  behind, and the process's id in `reclaiming`. Another process, such as the child, takes
- *  `reclaiming` over.
+ *  behind. After a jump `reclaiming` stays, and the callback is called no more. In the child of a
+ *  fork it stays only if its thread is the one that forked: the callback goes on there.
  */
 #ifndef STOOK_CACHE_LIMIT_H
 #define STOOK_CACHE_LIMIT_H
@@ -54,5 +54,7 @@ STOOK_COLD bool stook_reclaim(struct stook_cache *cache, size_t wanted, uint64_t
 STOOK_COLD bool stook_reclaim_for_malloc(uint64_t how);
 /* A cache with the callback is about to be made. */
 void stook_reclaim_note(void);
+/* In a child of fork. */
+void stook_reclaim_fork_child(struct stook_cache *cache);
 
 #endif

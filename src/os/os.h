@@ -122,9 +122,10 @@ unsigned stook_os_task_node(unsigned here);
 /*
  * A key: @end is called at the end of each thread that armed it, with the pointer it was armed
  * with, which must not be NULL. Negative: no key is known to be armed without an allocation. A key
- * is for ever. Not for handlers.
+ * is for ever, unless it is dropped before any thread armed it. Not for handlers.
  */
 int  stook_os_thread_end_key(void (*end)(void *value));
+void stook_os_thread_end_key_drop(int key);
 bool stook_os_thread_end_arm(int key, void *value);
 
 /* ---- own_thread.c ---- */
