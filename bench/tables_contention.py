@@ -38,7 +38,7 @@ TURNS = {"own": [], "crossing": ["crossing=1"]}
 TURNS_TEXTS = {"own": "each gives back its own objects",
                "crossing": "each gives back what its neighbour took"}
 TURNS_COLUMNS = {"steps": "all", "held": "held", "slow": "time", "fill_asked": "asks by fills",
-                 "fill_busy": "lock taken", "give_asked": "asks by drains"}
+                 "fill_busy": "lock taken", "give_asked": "asks by gives"}
 # Options of bench/contention.
 KINDS = {"own": ["objects=20000", "rounds=12"],
          "own, 32": ["capacity=32", "objects=2000", "rounds=25"],
