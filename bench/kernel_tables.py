@@ -191,4 +191,5 @@ def slab_turns(setting):
 
 
 ALL = {e.__name__: e for e in (table11, table12, node_counts, phone, mmap2, mmap2_processes,
-                               page_fault3, page_fault3_alloc, locality, rcu, contention, slab_turns)}
+                               page_fault3, page_fault3_alloc, locality, rcu, contention,
+                               slab_turns)}
