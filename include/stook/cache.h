@@ -119,12 +119,13 @@ struct stook_cache_args {
          * The destructor. It needs a constructor beside it. NULL: none; memory leaves the cache
          * without a call. It runs exactly once for each run of the constructor, when the object's
          * slab goes back to the pages. That happens in stook_cache_shrink(), stook_trim(),
-         * maintenance under memory pressure, and the destroy. It runs in the thread that makes
-         * these calls, and never in a free. Between two of these calls the cache keeps its empty
-         * slabs. The destructor does not run at the end of the process. It may use the heap, but
-         * not this cache: an object that it has made there in a destroy would never be destructed.
-         * It must return, must not take the list of caches (see EDEADLK), and must not wait for a
-         * thread that does. Its second argument is ctor_data.
+         * maintenance under memory pressure, a malloc that calls `reclaim` (below), and the
+         * destroy. It runs in the thread that makes these calls, and never in a free. Between two
+         * of these calls the cache keeps its empty slabs. The destructor does not run at the end of
+         * the process. It may use the heap, but not this cache: an object that it has made there in
+         * a destroy would never be destructed. It must return, must not take the list of caches
+         * (see EDEADLK), and must not wait for a thread that does. Its second argument is
+         * ctor_data.
          */
         void   (*dtor)(void *object, void *ctor_data);
         /*
@@ -158,6 +159,12 @@ struct stook_cache_args {
          * stook_trim() and maintenance under memory pressure call it as well, with @wanted
          * SIZE_MAX: all that can be spared. There it may run in the library's own thread, must not
          * take the list of caches (see EDEADLK), and must not wait for a thread that does.
+         *
+         * So does a malloc that finds no memory, the drop-in's too: it calls the callbacks of all
+         * caches before it fails, under the same rules, in the thread that allocates. It calls
+         * none while another thread has the list of caches, nor where it may be in a handler: on
+         * the alternate signal stack, or while a signal is blocked that has a handler. A handler
+         * installed with SA_NODEFER is not seen.
          *
          * One thread at a time is in the callback. An allocation that fails meanwhile, in the
          * callback or in another thread, does not call it.

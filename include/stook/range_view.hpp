@@ -7,7 +7,7 @@
  *      for (auto [first, last, region] : reading.between(0x1000, 0x1fff))
  *
  * The guard must live as long as the loop. So it is a variable: before C++23 a temporary guard ends
- * before the loop begins.
+ * before the loop begins. A call of between() on a temporary guard does not compile.
  */
 #ifndef STOOK_RANGE_VIEW_HPP
 #define STOOK_RANGE_VIEW_HPP
@@ -122,10 +122,13 @@ template <class T> class range_loops
 {
 public:
         /* The ranges that have a key of [first, last] in them, in order. */
-        range_view<T> between(std::uint64_t first, std::uint64_t last) const noexcept
+        range_view<T> between(std::uint64_t first, std::uint64_t last) const & noexcept
         {
                 return range_view<T>(tree_, first, last);
         }
+
+        /* A loop over it would go on after the end of the guard. */
+        range_view<T> between(std::uint64_t first, std::uint64_t last) const && = delete;
 
         auto begin() const noexcept
         {

@@ -45,8 +45,7 @@ struct stook_barn_growth {
         uint32_t at_least;              /* capacity to which it shrinks, or STOOK_BARN_FIXED */
         uint32_t flushed;               /* sheaves flushed for lack of room, and not refilled yet */
         uint32_t swings;                /* since the last growth: refills, or sheaves of a barn */
-        uint32_t grown_bytes;           /* taken by its growth from the budget of all caches */
-        uint32_t few_bytes;             /* taken from the budget of sheaves of few objects */
+        uint32_t began_at;              /* capacity as it was set: growth above it is booked */
         uint32_t used;                  /* the idle reaper found a slot's sheaves in use */
         uint32_t room_grows;            /* full_limit changes by itself; a tuner clears it */
 };
@@ -192,6 +191,8 @@ void stook_barn_empty_all(struct stook_barns *barns);
  */
 void stook_barns_set(struct stook_barns *barns, unsigned capacity, unsigned full_limit,
                      unsigned empty_limit);
+/* The cache is empty and closed: what its growth has booked is for other caches. */
+void stook_barns_end(struct stook_barns *barns);
 /* From here on capacity grows by itself, and shrinks to what it is now; to 1 if it is 0 now. */
 void stook_barns_let_grow(struct stook_barns *barns);
 /* The same of the full sheaves that a barn keeps; capacity stays. */

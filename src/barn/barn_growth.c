@@ -23,6 +23,9 @@
  *  I2 what sheaves of more than STOOK_SLOT_CACHE_BYTES have grown by keeps, in all slots that were
  *     used until they grew, at most half of the pages that were in use then, or FEW_LEAST; and in a
  *     slot at most twice what barns of a node may keep.
+ *  I3 the steps from `began_at` to the capacity are booked, by one of the two budgets each. A step
+ *     is booked before the capacity changes. The thread that lowers the capacity gives back the
+ *     steps that it undoes: they follow from the two capacities.
  * Concurrency: any thread, any instruction. Words are relaxed and each is valid by itself. Two
  *  threads that grow a cache at once grow it once (compare-and-swap of capacity). A reader of an
  *  older capacity makes a sheaf of that capacity. Under a tuner growth is off. Where a user fixed
@@ -80,22 +83,68 @@ static unsigned full_limit_of(const struct stook_barns *barns, unsigned capacity
         return bytes ? smaller(wanted, STOOK_BARN_CACHE_BYTES / bytes) : wanted;
 }
 
-static void give_back(struct stook_barns *barns)
+/*
+ * Objects of larger sheaves: four times as many, or twice where that would be too many. (Sheaves of
+ * each capacity that a cache had stay in the pool: fewer steps leave fewer of them.) Large objects:
+ * FEWER, then FEW, by the other budget (*few). 0: no larger ones.
+ */
+static uint32_t larger_than(uint32_t capacity, uint32_t stride, bool *few)
 {
-        struct stook_barn_growth *growth = &barns->growth;
+        bool     is_short = capacity >= FEW && capacity < SHORT;
+        uint64_t most = is_short ? STOOK_SLOT_SHORT_BYTES : STOOK_SLOT_CACHE_BYTES;
 
-        __atomic_fetch_sub(&grown, __atomic_exchange_n(&growth->grown_bytes, 0, __ATOMIC_RELAXED),
-                           __ATOMIC_RELAXED);
-        __atomic_fetch_sub(&grown_few, __atomic_exchange_n(&growth->few_bytes, 0, __ATOMIC_RELAXED),
-                           __ATOMIC_RELAXED);
+        *few = false;
+        for (uint32_t times = 4; capacity && times > 1; times /= 2) {
+                uint32_t larger = stook_sheaf_round_capacity(times * capacity);
+
+                if (larger <= OBJECTS_MOST && 2 * (uint64_t)larger * stride <= most)
+                        return larger;
+        }
+        *few = 2 * (uint64_t)stride > STOOK_SLOT_CACHE_BYTES || capacity;
+        if (!capacity)
+                return 1;
+        return capacity < FEWER ? FEWER : capacity < FEW ? FEW : 0;
+}
+
+/* What a step of growth keeps more of in a slot: two sheaves. */
+static uint64_t step_bytes(uint32_t from, uint32_t to, uint32_t stride)
+{
+        return 2 * (uint64_t)(to - from) * stride;
+}
+
+static uint64_t *sum_of(bool few)
+{
+        return few ? &grown_few : &grown;
+}
+
+/* I3: the capacity was lowered from @was, which the steps from @to led to. */
+static void give_back(const struct stook_barns *barns, uint32_t was, uint32_t to)
+{
+        uint32_t stride = barns->below->stride, next;
+        bool few;
+
+        for (; to < was && (next = larger_than(to, stride, &few)) > to; to = next)
+                __atomic_fetch_sub(sum_of(few), step_bytes(to, next, stride), __ATOMIC_RELAXED);
+}
+
+static uint32_t set_capacity(struct stook_barns *barns, uint32_t capacity)
+{
+        return __atomic_exchange_n(&barns->capacity, capacity, __ATOMIC_RELAXED);
+}
+
+void stook_barns_end(struct stook_barns *barns)
+{
+        uint32_t began_at = barns->growth.began_at;
+
+        give_back(barns, set_capacity(barns, began_at), began_at);
 }
 
 void stook_barns_set(struct stook_barns *barns, unsigned capacity, unsigned full_limit,
                      unsigned empty_limit)
 {
-        give_back(barns);
+        give_back(barns, set_capacity(barns, capacity), barns->growth.began_at);
+        barns->growth.began_at = capacity;
         barns->full_wanted = full_limit;
-        __atomic_store_n(&barns->capacity, capacity, __ATOMIC_RELAXED);
         __atomic_store_n(&barns->full_limit, full_limit_of(barns, capacity, full_limit),
                          __ATOMIC_RELAXED);
         __atomic_store_n(&barns->empty_limit, smaller(empty_limit, STOOK_BARN_LIMIT_MAX),
@@ -140,29 +189,6 @@ static bool book(uint64_t *sum, uint64_t bytes, uint64_t limit)
         return false;
 }
 
-/*
- * Objects of larger sheaves: four times as many, or twice where that would be too many. (Sheaves of
- * each capacity that a cache had stay in the pool: fewer steps leave fewer of them.) Large objects:
- * FEWER, then FEW, by the other budget (*few). 0: no larger ones.
- */
-static uint32_t larger_than(uint32_t capacity, uint32_t stride, bool *few)
-{
-        bool     is_short = capacity >= FEW && capacity < SHORT;
-        uint64_t most = is_short ? STOOK_SLOT_SHORT_BYTES : STOOK_SLOT_CACHE_BYTES;
-
-        *few = false;
-        for (uint32_t times = 4; capacity && times > 1; times /= 2) {
-                uint32_t larger = stook_sheaf_round_capacity(times * capacity);
-
-                if (larger <= OBJECTS_MOST && 2 * (uint64_t)larger * stride <= most)
-                        return larger;
-        }
-        *few = 2 * (uint64_t)stride > STOOK_SLOT_CACHE_BYTES || capacity;
-        if (!capacity)
-                return 1;
-        return capacity < FEWER ? FEWER : capacity < FEW ? FEW : 0;
-}
-
 /* More objects in a sheaf. False: as many as before. */
 static bool enlarge(struct stook_barns *barns)
 {
@@ -170,22 +196,19 @@ static bool enlarge(struct stook_barns *barns)
         uint32_t capacity = stook_barns_capacity(barns), stride = barns->below->stride;
         bool few;
         uint32_t larger = larger_than(capacity, stride, &few), none = 0;
-        uint32_t bytes = 2 * (larger - capacity) * stride;
+        uint64_t bytes = step_bytes(capacity, larger, stride);
 
         if (larger <= capacity ||
-            !book(few ? &grown_few : &grown, bytes, few ? few_limit() : STOOK_SLOT_GROWN_BYTES))
+            !book(sum_of(few), bytes, few ? few_limit() : STOOK_SLOT_GROWN_BYTES))
                 return false;
-        /* Capacity never shrinks to 0 again, which would need an evacuation: booked for ever. */
+        /* A cache that lives does not go back to 0, which would need an evacuation. */
         if ((!capacity && !__atomic_compare_exchange_n(&growth->at_least, &none, larger, false,
                                                        __ATOMIC_RELAXED, __ATOMIC_RELAXED)) ||
             !__atomic_compare_exchange_n(&barns->capacity, &capacity, larger, false,
                                          __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-                __atomic_fetch_sub(few ? &grown_few : &grown, bytes, __ATOMIC_RELAXED);
+                __atomic_fetch_sub(sum_of(few), bytes, __ATOMIC_RELAXED);
                 return false;
         }
-        if (capacity)
-                __atomic_fetch_add(few ? &growth->few_bytes : &growth->grown_bytes, bytes,
-                                   __ATOMIC_RELAXED);
         __atomic_store_n(&barns->full_limit, full_limit_of(barns, larger, barns->full_wanted),
                          __ATOMIC_RELAXED);
         return true;
@@ -266,18 +289,17 @@ bool stook_barns_was_used(struct stook_barns *barns)
 
 void stook_barns_shrink(struct stook_barns *barns)
 {
-        uint32_t at_least = __atomic_load_n(&barns->growth.at_least, __ATOMIC_RELAXED);
+        uint32_t capacity = stook_barns_capacity(barns), least;
 
         if (!room_grows(barns))
                 return;
         __atomic_store_n(&barns->growth.swings, 0, __ATOMIC_RELAXED);
         __atomic_store_n(&barns->growth.flushed, 0, __ATOMIC_RELAXED);
-        if (!grows(barns))
-                at_least = stook_barns_capacity(barns);
-        __atomic_store_n(&barns->full_limit, full_limit_of(barns, at_least, barns->full_wanted),
+        least = grows(barns) ? __atomic_load_n(&barns->growth.at_least, __ATOMIC_RELAXED)
+                             : capacity;
+        __atomic_store_n(&barns->full_limit, full_limit_of(barns, least, barns->full_wanted),
                          __ATOMIC_RELAXED);
-        if (stook_barns_capacity(barns) == at_least)
-                return;
-        __atomic_store_n(&barns->capacity, at_least, __ATOMIC_RELAXED);
-        give_back(barns);
+        /* 0: a first step may be on its way. */
+        if (least && capacity > least)
+                give_back(barns, set_capacity(barns, least), least);
 }

@@ -39,7 +39,7 @@ struct stook_limit {
         void   (*on_low)(struct stook_cache *cache, size_t left, void *data);
         size_t (*reclaim)(struct stook_cache *cache, size_t wanted, void *data);
         void    *data;
-        uint32_t reclaiming;    /* atomic: the process in whose callback a thread is; 0: none */
+        uintptr_t reclaiming;   /* atomic: stook_self of the thread in `reclaim`; 0: none */
 };
 
 struct stook_cache {
@@ -148,6 +148,8 @@ bool stook_registry_may_wait(const char *refusal);
 #define STOOK_REFUSED(call) call " in a callback of stook_cache_for_each"
 void stook_registry_wait(void);         /* after the gate's check, or within the start */
 bool stook_registry_try(void);          /* any instruction; false: a thread holds it */
+/* The same for a caller that is not jumped out of, and whose locks below may wait meanwhile. */
+bool stook_registry_try_alone(void);
 void stook_registry_unlock(void);
 /* fork: false: not to be had in a second, or this thread holds it: a handler on top of a holder. */
 bool stook_registry_fork_prepare(void);

@@ -12,6 +12,7 @@
 
 #include "cache/cache_account.h"
 #include "cache/cache_harden.h"
+#include "cache/cache_limit.h"
 #include "cache/cache_watch.h"
 #include "debug/quarantine.h"
 #include "gate/gate.h"
@@ -303,6 +304,8 @@ static int make(unsigned index, const struct plan *plan, struct stook_cache **ma
         cache->watch = plan->watch;
         cache->ctor = plan->ctor;
         cache->limit = plan->limit;
+        if (plan->limit.reclaim)
+                stook_reclaim_note();
 
         error = make_slabs(cache, plan, &hidden_offset);
         if (error)

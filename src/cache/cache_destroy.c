@@ -220,6 +220,7 @@ STOOK_API int stook_cache_destroy(struct stook_cache *cache)
                 lent = lent_sheaves(cache);
         if (evacuated && !objects && !lent.sheaves) {
                 stook_rcu_cache_end(&cache->rcu);
+                stook_barns_end(&cache->barns);
                 remember(cache);
                 stook_registry_withdraw(cache); /* its barns stay closed until the next use */
                 if (cache->second_index)

@@ -31,23 +31,70 @@ static size_t ask(struct stook_cache *cache, size_t wanted)
         return freed;
 }
 
-bool stook_reclaim(struct stook_cache *cache, size_t wanted, uint64_t how)
+bool stook_reclaim_from(struct stook_cache *cache, size_t wanted)
 {
-        uint32_t self, seen;
+        uintptr_t none = 0;
         size_t freed;
 
-        if (!cache->limit.reclaim ||
-            (how & (STOOK_HOW_NOWAIT | STOOK_HOW_NOLOCK | STOOK_HOW_ASKED)))
+        if (!cache->limit.reclaim)
                 return false;
-        self = stook_os_pid();
-        seen = __atomic_load_n(&cache->limit.reclaiming, __ATOMIC_RELAXED);
-        if (seen == self ||
-            !__atomic_compare_exchange_n(&cache->limit.reclaiming, &seen, self, false,
-                                         __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))   /* L2, M1 */
+        if (!__atomic_compare_exchange_n(&cache->limit.reclaiming, &none, (uintptr_t)stook_self,
+                                         false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))   /* L2, M1 */
                 return false;
         freed = ask(cache, wanted);
         __atomic_store_n(&cache->limit.reclaiming, 0, __ATOMIC_RELEASE);
         return freed;
+}
+
+void stook_reclaim_fork_child(struct stook_cache *cache)
+{
+        if (__atomic_load_n(&cache->limit.reclaiming, __ATOMIC_RELAXED) != (uintptr_t)stook_self)
+                __atomic_store_n(&cache->limit.reclaiming, 0, __ATOMIC_RELAXED);
+}
+
+/* ---- for malloc: all caches ---- */
+
+static uint32_t may_reclaim;            /* atomic, relaxed: 1: a cache had the callback once */
+
+void stook_reclaim_note(void)
+{
+        __atomic_store_n(&may_reclaim, 1, __ATOMIC_RELAXED);
+}
+
+/*
+ * L3. What was freed goes from the barns to the slabs, and whole slabs to the pages. The slots keep
+ * what they have: to empty them, malloc would have to wait for another thread's evacuation.
+ */
+static STOOK_NOINLINE bool reclaim_from_all(void)
+{
+        struct stook_cache *cache = NULL;
+        bool freed = false;
+
+        if (stook_lock_may_not_wait() || stook_os_may_be_in_handler() ||
+            !stook_registry_try_alone())
+                return false;
+        while ((cache = stook_registry_next(cache)))
+                if (stook_reclaim_from(cache, SIZE_MAX)) {
+                        stook_barn_empty_all(&cache->barns);
+                        stook_slabs_shrink(&cache->slabs);
+                        freed = true;
+                }
+        stook_registry_unlock();
+        return freed;
+}
+
+bool stook_reclaim_for_malloc(uint64_t how)
+{
+        return !(how & (STOOK_HOW_NOWAIT | STOOK_HOW_NOLOCK | STOOK_HOW_ASKED)) &&
+               __atomic_load_n(&may_reclaim, __ATOMIC_RELAXED) && reclaim_from_all();
+}
+
+bool stook_reclaim(struct stook_cache *cache, size_t wanted, uint64_t how)
+{
+        if (stook_registry_is_class(cache))
+                return stook_reclaim_for_malloc(how);
+        return !(how & (STOOK_HOW_NOWAIT | STOOK_HOW_NOLOCK | STOOK_HOW_ASKED)) &&
+               stook_reclaim_from(cache, wanted);
 }
 
 /* ---- the count ---- */

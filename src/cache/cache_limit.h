@@ -1,7 +1,8 @@
 /*
  * Purpose: how many objects of a cache callers may own at once, and the callbacks by which the
  * cache asks the program for some back.
- * Place: called by cache_watch.c and cache_prefill.c (limits), cache_slow.c and life (reclaim).
+ * Place: called by cache_watch.c and cache_prefill.c (limits), cache_slow.c, malloc and life
+ *  (reclaim).
  *
  * A cache with a limit is watched (cache_watch.h): no hot path hands out its objects. A slow call
  * counts each object by a compare-and-swap. A cache without a limit pays nothing. Counted are
@@ -13,10 +14,16 @@
  *     is taken, and shrinks after it was given back.
  *  L2 at most one thread of a process is in a cache's reclaim callback. An allocation that meets
  *     the limit meanwhile, in the callback or in another thread, fails without a call of it.
+ *  L3 a malloc that found no memory asks the callbacks of all caches, under the registry mutex. It
+ *     only tries that mutex, and holds nothing else. So a malloc in such a callback, or within a
+ *     call that holds the registry, asks nothing and fails at once. Nor does a malloc that may be
+ *     in a signal handler: the program's lock that a callback wants may be the interrupted code's.
+ *     Whether it may be in one is a guess on the safe side (os/signal_stack.c), but for handlers
+ *     with SA_NODEFER on top of the program's own code.
  * Concurrency: any thread, any instruction. M1: acquire-release of `reclaiming`, for what the
  *  callback keeps. A thread that vanishes (in the child of a fork, or by a jump) leaves its counts
- *  behind, and the process's id in `reclaiming`. Another process, such as the child, takes
- *  `reclaiming` over.
+ *  behind. After a jump `reclaiming` stays, and the callback is called no more. In the child of a
+ *  fork it stays only if its thread is the one that forked: the callback goes on there.
  */
 #ifndef STOOK_CACHE_LIMIT_H
 #define STOOK_CACHE_LIMIT_H
@@ -37,6 +44,17 @@ bool stook_limit_take(struct stook_cache *cache, size_t n, uint64_t how);
 void stook_limit_give(struct stook_cache *cache, size_t n);
 
 /* True: the callback gave back some of @wanted objects, so what failed may be tried again. */
+STOOK_COLD bool stook_reclaim_from(struct stook_cache *cache, size_t wanted);
+/*
+ * The same for an allocation that failed, unless @how forbids callbacks. A malloc's class has no
+ * callback of its own: those of all caches are called (L3).
+ */
 STOOK_COLD bool stook_reclaim(struct stook_cache *cache, size_t wanted, uint64_t how);
+/* Of a malloc that is served by no class. */
+STOOK_COLD bool stook_reclaim_for_malloc(uint64_t how);
+/* A cache with the callback is about to be made. */
+void stook_reclaim_note(void);
+/* In a child of fork. */
+void stook_reclaim_fork_child(struct stook_cache *cache);
 
 #endif

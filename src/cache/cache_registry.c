@@ -69,6 +69,11 @@ bool stook_registry_try(void)
         return stook_mutex_try_counting(&mutex);
 }
 
+bool stook_registry_try_alone(void)
+{
+        return stook_mutex_try(&mutex);
+}
+
 void stook_registry_unlock(void)
 {
         stook_mutex_unlock(&mutex);

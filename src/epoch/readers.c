@@ -29,17 +29,47 @@ static uint64_t epoch = EPOCH;          /* atomic: M2 */
 static uint32_t crowd, crowded;         /* atomic: I2 */
 
 /*
- * How it is done here: known before the first record is made, const then. In between the state is
- * stook_self of the thread that finds out.
+ * How it is done here, in one word: 0 until a thread has found out, const then. Threads that find
+ * out at the same time do not wait for one another: the first word is the one that stays. So a
+ * child of _Fork() needs nothing of a thread that vanished in the middle of it.
  */
-enum { UNKNOWN, READY };
-static uintptr_t state;                 /* atomic */
-static bool fences;                     /* M3: there is no membarrier */
-static int key = -1;                    /* of the thread's record; -1: none to be had */
+enum { KNOWN = 1, FENCES = 2, KEY_SHIFT = 2 };  /* M3: there is no membarrier; above: key + 1 */
+static uint32_t how;                    /* atomic: M5; the key has the thread's record */
+static uint32_t how_crowded;            /* atomic: M5; the key has a crowded thread's depth */
+
+static STOOK_NOINLINE uint32_t find_out(uint32_t *word, uint32_t found, void (*end)(void *))
+{
+        int key = stook_os_thread_end_key(end);
+        uint32_t seen = 0;
+
+        found |= KNOWN | (uint32_t)(key + 1) << KEY_SHIFT;
+        if (__atomic_compare_exchange_n(word, &seen, found, false, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_ACQUIRE))
+                return found;
+        stook_os_thread_end_key_drop(key);
+        return seen;
+}
+
+/* What this thread armed the word's key with. NULL: nothing, or there is no key. */
+STOOK_INLINE void *armed_with(uint32_t word)
+{
+        return word >> KEY_SHIFT ? pthread_getspecific((word >> KEY_SHIFT) - 1) : NULL;
+}
+
+static bool arm(uint32_t word, void *value)
+{
+        return stook_os_thread_end_arm((int)(word >> KEY_SHIFT) - 1, value);
+}
 
 /* ---- the end of a thread ---- */
 
 #define LEAVING ((uintptr_t)1)          /* below stook_self, which is aligned */
+
+static STOOK_COLD void tell_ended_inside(void)
+{
+        stook_report_found(STOOK_FAULT_RCU, NULL, NULL, NULL, 0,
+                           "a thread ended inside a read section");
+}
 
 /*
  * From the mark on no section that begins here finds the record. One that began before has armed
@@ -49,8 +79,8 @@ static void leave(struct reader *reader)
 {
         __atomic_store_n(&reader->owner, (uintptr_t)stook_self | LEAVING, __ATOMIC_RELAXED);
         __atomic_signal_fence(__ATOMIC_SEQ_CST);
-        if (pthread_getspecific((pthread_key_t)key) == reader)
-                stook_os_thread_end_arm(key, NULL);
+        if (armed_with(how) == reader)
+                arm(how, NULL);
         __atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
 
@@ -65,33 +95,19 @@ static void end(void *ended)
         __atomic_store_n(&reader->word, 0, __ATOMIC_RELEASE);           /* M1 */
         __atomic_store_n(&reader->owner, 0, __ATOMIC_RELEASE);
         if (word)
-                stook_report_found(STOOK_FAULT_RCU, NULL, NULL, NULL, 0,
-                                   "a thread ended inside a read section");
+                tell_ended_inside();
 }
 
-/* False: this is a handler on top of it. */
-static STOOK_NOINLINE bool make_ready(void)
+static STOOK_NOINLINE uint32_t how_after_all(void)
 {
-        static uint32_t never;
-        uintptr_t seen = UNKNOWN;
-
-        if (__atomic_compare_exchange_n(&state, &seen, (uintptr_t)stook_self, false,
-                                        __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
-                fences = !stook_os_membarrier_register_memory();
-                key = stook_os_thread_end_key(end);
-                __atomic_store_n(&state, READY, __ATOMIC_RELEASE);
-                return true;
-        }
-        while (seen != READY && seen != (uintptr_t)stook_self) {
-                stook_os_futex_wait(&never, 0, PAUSE_NS);
-                seen = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
-        }
-        return seen == READY;
+        return find_out(&how, stook_os_membarrier_register_memory() ? 0 : FENCES, end);
 }
 
-static bool is_ready(void)
+STOOK_INLINE uint32_t known(void)
 {
-        return STOOK_LIKELY(__atomic_load_n(&state, __ATOMIC_ACQUIRE) == READY) || make_ready();
+        uint32_t word = __atomic_load_n(&how, __ATOMIC_ACQUIRE);
+
+        return STOOK_LIKELY(word) ? word : how_after_all();
 }
 
 /* ---- records ---- */
@@ -151,11 +167,8 @@ static struct reader *find(void)
  */
 static STOOK_NOINLINE struct reader *enrol(void)
 {
-        struct reader *reader, *used;
+        struct reader *reader, *used = find();
 
-        if (!is_ready())
-                return NULL;
-        used = find();
         if (!used) {
                 reader = __atomic_load_n(&crowded, __ATOMIC_RELAXED) ? NULL : take();
                 if (!reader)
@@ -166,27 +179,76 @@ static STOOK_NOINLINE struct reader *enrol(void)
                         __atomic_store_n(&reader->owner, 0, __ATOMIC_RELEASE);
         }
         if (used)
-                stook_os_thread_end_arm(key, used);
+                arm(known(), used);
         return used;
 }
 
 /* NULL: this thread is one of the crowd. */
 STOOK_INLINE struct reader *mine(void)
 {
-        struct reader *reader = NULL;
+        struct reader *reader = armed_with(__atomic_load_n(&how, __ATOMIC_ACQUIRE));
 
-        if (STOOK_LIKELY(__atomic_load_n(&state, __ATOMIC_ACQUIRE) == READY))
-                reader = key >= 0 ? pthread_getspecific((pthread_key_t)key) : NULL;
         return STOOK_LIKELY(reader != NULL) ? reader : enrol();
 }
 
-/* ---- sections ---- */
+/* ---- the crowd ---- */
 
+static void leave_crowd(uint32_t sections)
+{
+        uint32_t seen = __atomic_load_n(&crowd, __ATOMIC_RELAXED), less;
+
+        do
+                less = sections < seen ? sections : seen;
+        while (!__atomic_compare_exchange_n(&crowd, &seen, seen - less, true, __ATOMIC_RELEASE,
+                                            __ATOMIC_RELAXED));
+}
+
+static void end_of_crowded(void *depth)
+{
+        leave_crowd((uint32_t)(uintptr_t)depth);
+        tell_ended_inside();
+}
+
+static uint32_t known_crowded(void)
+{
+        uint32_t word = __atomic_load_n(&how_crowded, __ATOMIC_ACQUIRE);
+
+        return word ? word : find_out(&how_crowded, 0, end_of_crowded);
+}
+
+/* How many sections this thread is in. Without a key: how many all threads of the crowd are in. */
+static uint32_t depth_in_crowd(void)
+{
+        uint32_t word = known_crowded();
+
+        return word >> KEY_SHIFT ? (uint32_t)(uintptr_t)armed_with(word)
+                                 : __atomic_load_n(&crowd, __ATOMIC_RELAXED);
+}
+
+/* A handler in the middle may fork: its child counts the depth alone, and this goes on there. */
 static STOOK_NOINLINE void begin_in_crowd(void)
 {
+        uint32_t depth = depth_in_crowd() + 1;
+
         __atomic_fetch_add(&crowd, 1, __ATOMIC_SEQ_CST);
+        arm(known_crowded(), (void *)(uintptr_t)depth);
+        while (__atomic_load_n(&crowd, __ATOMIC_RELAXED) < depth_in_crowd())
+                __atomic_fetch_add(&crowd, 1, __ATOMIC_SEQ_CST);
         __atomic_thread_fence(__ATOMIC_SEQ_CST);                        /* M3 */
 }
+
+static STOOK_NOINLINE bool end_in_crowd(void)
+{
+        uint32_t depth = depth_in_crowd();
+
+        if (!depth)
+                return false;
+        arm(known_crowded(), (void *)(uintptr_t)(depth - 1));
+        leave_crowd(1);
+        return true;
+}
+
+/* ---- sections ---- */
 
 static STOOK_COLD void too_deep(void)
 {
@@ -210,20 +272,9 @@ void stook_readers_begin(void)
         else if (STOOK_UNLIKELY((word & DEPTH) == DEPTH))
                 too_deep();
         __atomic_store_n(&reader->word, word + 1, __ATOMIC_RELEASE);    /* M1 */
-        if (STOOK_UNLIKELY(fences))
+        if (STOOK_UNLIKELY(__atomic_load_n(&how, __ATOMIC_RELAXED) & FENCES))
                 __atomic_thread_fence(__ATOMIC_SEQ_CST);                /* M3 */
         __atomic_signal_fence(__ATOMIC_SEQ_CST);                        /* M3 */
-}
-
-static STOOK_NOINLINE bool end_in_crowd(void)
-{
-        uint32_t seen = __atomic_load_n(&crowd, __ATOMIC_RELAXED);
-
-        while (seen)
-                if (__atomic_compare_exchange_n(&crowd, &seen, seen - 1, true, __ATOMIC_RELEASE,
-                                                __ATOMIC_RELAXED))
-                        return true;
-        return false;
 }
 
 bool stook_readers_end(void)
@@ -245,7 +296,7 @@ bool stook_readers_is_inside(void)
 {
         struct reader *reader = mine();
 
-        return __atomic_load_n(reader ? &reader->word : &(uint64_t){ crowd }, __ATOMIC_RELAXED);
+        return reader ? __atomic_load_n(&reader->word, __ATOMIC_RELAXED) : depth_in_crowd();
 }
 
 /* ---- the wait ---- */
@@ -275,9 +326,7 @@ bool stook_readers_wait(void)
         unsigned looks = 0;
         uint64_t now;
 
-        if (!is_ready())
-                return false;
-        if (fences)
+        if (known() & FENCES)
                 __atomic_thread_fence(__ATOMIC_SEQ_CST);                /* M3 */
         else if (!stook_os_membarrier_memory())                         /* M3 */
                 return false;
@@ -292,14 +341,12 @@ bool stook_readers_wait(void)
 
 void stook_readers_fork_child(void)
 {
-        uintptr_t seen = __atomic_load_n(&state, __ATOMIC_RELAXED);
-
         for (struct reader *reader = first(); reader; reader = reader->next)
                 if (!is_owner(reader, (uintptr_t)stook_self) &&
                     !is_owner(reader, (uintptr_t)stook_self | LEAVING)) {
                         __atomic_store_n(&reader->word, 0, __ATOMIC_RELAXED);
                         __atomic_store_n(&reader->owner, 0, __ATOMIC_RELAXED);
                 }
-        if (seen != READY && seen != (uintptr_t)stook_self)
-                __atomic_store_n(&state, UNKNOWN, __ATOMIC_RELAXED);
+        if (__atomic_load_n(&crowd, __ATOMIC_RELAXED))
+                __atomic_store_n(&crowd, depth_in_crowd(), __ATOMIC_RELAXED);
 }

@@ -22,14 +22,18 @@
  * Invariants:
  *  I1 a record is on the list for ever, and belongs to one thread at a time: `owner`.
  *  I2 a thread with a record keeps it to its end. A thread that could not have one never has one:
- *     `crowded` is set before, and stays. Such threads are counted in `crowd`.
+ *     `crowded` is set before, and stays. `crowd` counts the sections of such threads. Each of them
+ *     has its own part of the count in a key's value.
  *  I3 no call here allocates, and none waits but stook_readers_wait.
  * Concurrency: `word` is its thread's; a handler leaves it as it found it. M1: its releasing stores
  *  pair with the acquiring load of a wait. M2: the release of a new epoch pairs with the acquire of
  *  the section that begins in it. M3: the barrier of a wait, or two full fences where membarrier is
  *  refused from the start, order the store of a word before the section's loads. M4: the release
- *  that lists a record pairs with the acquire of the walk.
- * Failure: without memory for a record, or a key for its end: I2, and walks; slower, as safe.
+ *  that lists a record pairs with the acquire of the walk. M5: the release of `how` and
+ *  `how_crowded` pairs with the acquire before the use of their keys.
+ * Failure: without memory for a record: I2. Without a key for its end: walks; slower, as safe.
+ *  Without both, a thread of the crowd is refused a wait while another one reads, and a child of a
+ *  fork keeps its parent's count.
  */
 #ifndef STOOK_READERS_H
 #define STOOK_READERS_H

@@ -23,7 +23,7 @@
 
 #include "base/lock.h"
 #include "base/thread.h"
-#include "cache/cache.h"
+#include "cache/cache_limit.h"
 #include "epoch/epoch.h"
 #include "gate/gate.h"
 #include "group/group.h"
@@ -168,6 +168,7 @@ static void repair(bool whole)
                 stook_barns_fork_child(&cache->barns, cache->state == STOOK_CACHE_LIVE &&
                                                       !stook_registry_is_mine());
                 stook_slabs_fork_child(&cache->slabs, whole);
+                stook_reclaim_fork_child(cache);
         }
         stook_slabs_fork_mend(whole);
         if (whole)

@@ -15,7 +15,7 @@ size_t stook_trim_now(size_t keep_bytes)
         if (!stook_registry_lock(STOOK_REFUSED("stook_trim")))
                 return 0;
         while ((cache = stook_registry_next(cache))) {
-                stook_reclaim(cache, SIZE_MAX, 0);
+                stook_reclaim_from(cache, SIZE_MAX);
                 stook_cache_empty(cache);
         }
         stook_registry_unlock();

@@ -9,6 +9,7 @@
 #include <string.h>
 #include "base/probe.h"
 #include "debug/fail.h"
+#include "cache/cache_limit.h"
 #include "cache/cache_observe.h"
 #include "group/group.h"
 #include "harden/harden.h"
@@ -100,10 +101,12 @@ static bool large_trim(struct stook_span *span, size_t size)
 }
 
 /* A span that is charged to the group of this thread. Near the limit the exact size is tried. */
-static struct stook_span *large_take_charged(size_t align, size_t size)
+static struct stook_span *large_take_charged(size_t align, size_t size, uint64_t how)
 {
         struct stook_span *span = large_take(align, size);
 
+        if (STOOK_UNLIKELY(!span) && stook_reclaim_for_malloc(how))
+                span = large_take(align, size);
         if (STOOK_UNLIKELY(!span))
                 return NULL;
         if (STOOK_UNLIKELY(!large_charge(span, stook_group_current(), STOOK_CHARGE_TRY)) &&
@@ -141,7 +144,7 @@ static STOOK_NOINLINE void large_debug_alloc(struct stook_span *span, size_t siz
 
 static void *large_alloc(size_t align, size_t size, uint64_t how)
 {
-        struct stook_span *span = large_take_charged(align, size + stook_large_debug_room());
+        struct stook_span *span = large_take_charged(align, size + stook_large_debug_room(), how);
         void *object;
 
         if (STOOK_UNLIKELY(!span))
@@ -325,8 +328,11 @@ static void *large_resize(struct stook_span *span, size_t size)
 
         uint16_t group = span->use.group;
 
-        if (STOOK_LIKELY(!group))
-                return large_grow(span, size, false);
+        if (STOOK_LIKELY(!group)) {
+                object = large_grow(span, size, false);
+                return STOOK_UNLIKELY(!object) && stook_reclaim_for_malloc(0)
+                        ? large_grow(span, size, true) : object;
+        }
 
         /* What it grows by at most, up front; what it did not grow by is given back. */
         size_t page = stook_os_page_bytes(), least = (size + page - 1) & ~(page - 1);
@@ -339,6 +345,8 @@ static void *large_resize(struct stook_span *span, size_t size)
                         return NULL;
         }
         object = large_grow(span, size, exact);
+        if (STOOK_UNLIKELY(!object) && stook_reclaim_for_malloc(0))
+                object = large_grow(span, size, exact);
         if (object)
                 most -= stook_span_large_at((uintptr_t)object)->bytes - bytes;
         stook_group_uncharge(group, most);

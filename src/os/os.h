@@ -122,9 +122,10 @@ unsigned stook_os_task_node(unsigned here);
 /*
  * A key: @end is called at the end of each thread that armed it, with the pointer it was armed
  * with, which must not be NULL. Negative: no key is known to be armed without an allocation. A key
- * is for ever. Not for handlers.
+ * is for ever, unless it is dropped before any thread armed it. Not for handlers.
  */
 int  stook_os_thread_end_key(void (*end)(void *value));
+void stook_os_thread_end_key_drop(int key);
 bool stook_os_thread_end_arm(int key, void *value);
 
 /* ---- own_thread.c ---- */
@@ -222,6 +223,12 @@ void stook_os_env_for_each(void (*each)(const char *name, size_t name_bytes, con
  * False: this code runs on the alternate signal stack (sigaltstack), and @address is not of that.
  */
 bool stook_os_same_stack(uintptr_t address);
+/*
+ * True: this code runs on the alternate signal stack, or a signal is blocked that has a handler. A
+ * signal is blocked while its handler runs, except with SA_NODEFER. So a handler with SA_NODEFER is
+ * not seen, and a thread that blocks such signals for other reasons seems to be in one.
+ */
+bool stook_os_may_be_in_handler(void);
 
 /* ---- read_memory.c ---- */
 /*

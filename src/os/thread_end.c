@@ -1,8 +1,8 @@
 /*
  * Purpose: be called when a thread ends, without memory for that.
  * Place: called by rseq_register.c, by group and by epoch.
- * Concurrency: keys are made by one thread; armed by any, in handlers too: a store into the
- *  thread's own memory.
+ * Concurrency: keys are made and armed by any thread. Arming is a store into the thread's own
+ *  memory, in handlers too.
  * Failure: no key, or a value of a key that would need memory: the caller does without.
  */
 #include <pthread.h>
@@ -26,6 +26,12 @@ int stook_os_thread_end_key(void (*end)(void *value))
         }
 #endif
         return (int)key;
+}
+
+void stook_os_thread_end_key_drop(int key)
+{
+        if (key >= 0)
+                pthread_key_delete((pthread_key_t)key);
 }
 
 bool stook_os_thread_end_arm(int key, void *value)

@@ -26,8 +26,9 @@
 #include "os/os.h"
 #include "slab/slab_inside.h"
 
-/* Tries for a node's lock, each of about 1 ms: after that its holder is stopped or dead. */
-#define TRIES 100
+/* Tries for a node's lock, with a pause after each: then its holder is stopped or dead. */
+#define TRIES    100
+#define PAUSE_NS 1000000
 
 /* ---- the lock ---- */
 
@@ -49,11 +50,14 @@ bool stook_slab_hold(struct stook_slab_hold *hold, struct stook_slabs *slabs,
 bool stook_slab_hold_long(struct stook_slab_hold *hold, struct stook_slabs *slabs,
                           struct stook_slabs_node *node)
 {
-        int tries = 0;
+        static uint32_t never;
 
-        while (!stook_slab_hold(hold, slabs, node, false))
-                if (++tries == TRIES)
+        for (int tries = 1; !stook_slab_hold(hold, slabs, node, false); tries++) {
+                if (tries == TRIES || stook_lock_may_not_wait())
                         return false;
+                /* The first wait in vain marks the lock as stuck. So the next ones only try. */
+                stook_os_futex_wait(&never, 0, PAUSE_NS);
+        }
         stook_slab_settle_pending(hold);
         return true;
 }

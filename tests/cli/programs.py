@@ -252,17 +252,10 @@ int main(void)
         return path
 
     def test_other_c_library(self):
-        mine = subprocess.run(["readelf", "-l", self.compile("any", HELLO)],
-                              capture_output=True, text=True).stdout
-        mine = mine.partition("program interpreter: ")[2].partition("]")[0]
-        if not os.path.exists(mine):
-            self.skipTest("no dynamic linker found by readelf")
-        other = os.path.join(self.folder, "ld-other.so.1")
-        os.symlink(mine, other)
         # What would be preloaded could not be loaded: it must not even be tried.
-        path = self.compile("other", '#include <stdlib.h>\n' +
-                            HELLO.replace("{ ", '{ if (getenv("LD_PRELOAD")) return 9; '),
-                            "-Wl,--dynamic-linker," + other)
+        path = self.compile_for_other_c_library(
+            "other", '#include <stdlib.h>\n' +
+            HELLO.replace("{ ", '{ if (getenv("LD_PRELOAD")) return 9; '))
         if "LD_PRELOAD" in os.environ:
             self.skipTest("LD_PRELOAD is set")
         self.notes(path, says="another C library")

@@ -79,15 +79,7 @@ class Refusals(Compiled):
         self.looked_at(self.compile("static", WAITS, "-static"), "statically linked, and not with")
 
     def test_program_of_another_c_library(self):
-        """By the name of its dynamic linker, which is all that differs here."""
-        about = subprocess.run(["readelf", "-l", self.compile("any", WAITS)],
-                               capture_output=True, text=True).stdout
-        linker = about.partition("program interpreter: ")[2].partition("]")[0]
-        if not os.path.exists(linker):
-            self.skipTest("no dynamic linker found by readelf")
-        other = os.path.join(self.folder, "ld-other.so.1")
-        os.symlink(linker, other)
-        self.looked_at(self.compile("other", WAITS, "-Wl,--dynamic-linker," + other),
+        self.looked_at(self.compile_for_other_c_library("other", WAITS),
                        "a program of another C library (")
 
     def test_musl_program_on_the_drop_in_of_glibc(self):

@@ -53,6 +53,17 @@ class Compiled(unittest.TestCase):
             self.skipTest("cannot compile: " + " ".join(flags) + "\n" + done.stderr)
         return path
 
+    def compile_for_other_c_library(self, name, source):
+        """As its dynamic linker's name tells. That is all that differs here."""
+        about = subprocess.run(["readelf", "-l", self.compile(name, source)],
+                               capture_output=True, text=True).stdout
+        linker = about.partition("program interpreter: ")[2].partition("]")[0]
+        if not os.path.exists(linker):
+            self.skipTest("no dynamic linker found by readelf")
+        other = os.path.join(self.folder, "ld-other.so.1")
+        os.symlink(linker, other)
+        return self.compile(name, source, "-Wl,--dynamic-linker," + other)
+
 
 def without_memfd():
     """For preexec_fn: from here on, memfd_create fails with ENOSYS, as on a kernel without it."""

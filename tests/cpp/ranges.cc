@@ -1,6 +1,7 @@
 /*
  * Proves that stook::range_map finds, walks, stores and refuses as its tree does, that its guards
- * keep writers out or, under RCU, entries alive, and that it can be used by threads at once.
+ * keep writers out or, under RCU, entries alive, and that it can be used by threads at once. What
+ * would dangle does not compile.
  */
 #include "check.hpp"
 #include <atomic>
@@ -17,6 +18,16 @@ struct entry {
 };
 
 using map = stook::range_map<entry>;
+
+/* A temporary guard has no between(): the loop over it would begin after the guard's end. */
+template <class Guard, class = void> constexpr bool has_between = false;
+template <class Guard>
+constexpr bool
+        has_between<Guard, std::void_t<decltype(std::declval<Guard>().between(0, 1))>> = true;
+using reader = decltype(std::declval<const map &>().read());
+using writer = decltype(std::declval<map &>().write());
+static_assert(has_between<reader &> && has_between<const writer &>);
+static_assert(!has_between<reader> && !has_between<writer>);
 
 /* An implementation of RCU: readers share a lock, and a grace period takes it alone. */
 std::shared_mutex readers;

@@ -15,6 +15,7 @@
 #include <stook/stook.h>
 
 #include "cache/cache.h"
+#include "os/os.h"
 
 #define ARGS(...) \
         (&(struct stook_cache_args){ .args_size = sizeof(struct stook_cache_args), __VA_ARGS__ })
@@ -334,7 +335,7 @@ static void bulk_frees_without_a_cache(void **state)
         for (int i = 0; i < 600; i++) {
                 objects[i] = i % 4 == 0   ? stook_cache_alloc(cache)
                              : i % 4 == 1 ? stook_calloc(1, 40000 + (size_t)i * 1000)
-                             : i % 4 == 2 ? stook_aligned_alloc(65536, 100)
+                             : i % 4 == 2 ? stook_aligned_alloc(2 * stook_os_page_bytes(), 100)
                                           : stook_malloc((size_t)i * 10);
                 assert_non_null(objects[i]);
                 live[0] += stook_usable_size(objects[i]) > 0;

@@ -1,7 +1,8 @@
 /*
  * What this proves: callers own as many objects of a limited cache as its limit says, and no more,
  * by every way to allocate; beside other threads too; the low-water mark is told once for each
- * crossing; and objects are asked back before an allocation fails, by one call at a time.
+ * crossing; and objects are asked back before an allocation fails, by one call at a time, also in
+ * children of forks.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -10,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <cmocka.h>
 #include <stook/stook.h>
 
@@ -316,6 +319,105 @@ static void a_callback_is_not_called_inside_itself(void **state)
         assert_int_equal(stook_cache_destroy(cache), 0);
 }
 
+/* ---- forks ---- */
+
+static size_t forks_asked;
+static pid_t child;
+
+/* Of the limit alone. 7: the callback was called, or not, as is right. */
+static int alloc_in_child(struct stook_cache *cache, size_t calls)
+{
+        size_t before = forks_asked;
+
+        alarm(60);
+        return !stook_cache_alloc(cache) && forks_asked - before == calls ? 7 : 1;
+}
+
+/* In the child it goes on, and is not entered once more. */
+static size_t fork_inside(struct stook_cache *cache, size_t wanted, void *data)
+{
+        (void)wanted;
+        (void)data;
+        if (forks_asked++)
+                return 0;
+        child = fork();
+        if (!child)
+                _exit(alloc_in_child(cache, 0));
+        return 0;
+}
+
+static unsigned stands, may_go;         /* atomic */
+
+static void wait_for(const unsigned *word)
+{
+        for (unsigned i = 0; i < 60000 && !__atomic_load_n(word, __ATOMIC_ACQUIRE); i++)
+                usleep(1000);
+}
+
+static size_t stand_inside(struct stook_cache *cache, size_t wanted, void *data)
+{
+        (void)cache;
+        (void)wanted;
+        (void)data;
+        if (!forks_asked++) {
+                __atomic_store_n(&stands, 1, __ATOMIC_RELEASE);
+                wait_for(&may_go);
+        }
+        return 0;
+}
+
+static void *alloc_once(void *cache)
+{
+        return stook_cache_alloc(cache);
+}
+
+static void assert_child_is_right(void)
+{
+        int status;
+
+        assert_true(child > 0);
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFEXITED(status));
+        assert_int_equal(WEXITSTATUS(status), 7);
+}
+
+static void a_child_is_in_the_callback_if_its_thread_was(void **state)
+{
+        struct stook_cache_args args = limited(0, 1);
+        struct stook_cache *cache;
+        pthread_t other;
+        void *object, *none;
+
+        (void)state;
+#ifdef __SANITIZE_THREAD__
+        skip();                         /* it takes what a vanished thread did for a race */
+#endif
+        args.reclaim = fork_inside;
+        cache = create(&args);
+        object = stook_cache_alloc(cache);
+        forks_asked = 0;
+        assert_null(stook_cache_alloc(cache));
+        assert_child_is_right();
+        stook_cache_free(cache, object);
+        assert_int_equal(stook_cache_destroy(cache), 0);
+
+        args.reclaim = stand_inside;
+        cache = create(&args);
+        object = stook_cache_alloc(cache);
+        forks_asked = 0;
+        assert_int_equal(pthread_create(&other, NULL, alloc_once, cache), 0);
+        wait_for(&stands);
+        child = fork();
+        if (!child)
+                _exit(alloc_in_child(cache, 1));
+        assert_child_is_right();
+        __atomic_store_n(&may_go, 1, __ATOMIC_RELEASE);
+        pthread_join(other, &none);
+        assert_null(none);
+        stook_cache_free(cache, object);
+        assert_int_equal(stook_cache_destroy(cache), 0);
+}
+
 /* ---- without a limit: for lack of memory, and in a trim ---- */
 
 static size_t free_spare(struct stook_cache *cache, size_t wanted, void *data)
@@ -387,6 +489,7 @@ int main(void)
                 cmocka_unit_test_prestate(objects_are_asked_back, FLAGS(0)),
                 cmocka_unit_test_prestate(objects_are_asked_back, FLAGS(STOOK_ACCOUNT)),
                 cmocka_unit_test(a_callback_is_not_called_inside_itself),
+                cmocka_unit_test(a_child_is_in_the_callback_if_its_thread_was),
                 cmocka_unit_test(asked_for_lack_of_memory_and_in_a_trim),
         };
 

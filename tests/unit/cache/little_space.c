@@ -1,6 +1,7 @@
 /*
  * Proves that the table of caches takes little of an address space that is limited: most of the
- * limit is left for objects. There are fewer indices then, and caches go on to be had.
+ * limit is left for objects. There are fewer indices then, and caches go on to be had. Where memory
+ * has ended, a malloc gets what a cache spares.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -64,11 +65,52 @@ static void most_of_the_limit_is_for_objects(void **state)
         assert_int_equal(stook_cache_destroy(cache), 0);
 }
 
+static void *objects[LIMIT >> 16];
+static size_t taken, spared;
+static bool may_spare;
+
+static size_t spare(struct stook_cache *cache, size_t wanted, void *data)
+{
+        size_t n = may_spare ? taken / 2 : 0;
+
+        (void)wanted;
+        (void)data;
+        for (size_t i = 0; i < n; i++)
+                stook_cache_free(cache, objects[--taken]);
+        spared += n;
+        return n;
+}
+
+static void a_malloc_gets_what_a_cache_spares(void **state)
+{
+        struct stook_cache_args args = { .args_size = sizeof(args), .reclaim = spare };
+        struct stook_cache *cache = stook_cache_create("spare", 64 << 10, &args);
+        void *object;
+
+        (void)state;
+        assert_non_null(cache);
+        while (taken < LIMIT >> 16 && (objects[taken] = stook_cache_alloc(cache)))
+                taken++;
+        assert_in_range(taken, 1, (LIMIT >> 16) - 1);
+        assert_null(stook_malloc((size_t)1 << 20));
+        may_spare = true;
+        object = stook_malloc((size_t)1 << 20);
+        assert_non_null(object);
+        assert_true(spared > 0);
+        memset(object, 1, (size_t)1 << 20);
+        stook_free(object);
+        may_spare = false;
+        while (taken)
+                stook_cache_free(cache, objects[--taken]);
+        assert_int_equal(stook_cache_destroy(cache), 0);
+}
+
 int main(int argc, char **argv)
 {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(fewer_caches_then_shared_ones),
                 cmocka_unit_test(most_of_the_limit_is_for_objects),
+                cmocka_unit_test(a_malloc_gets_what_a_cache_spares),
         };
         struct rlimit limit = { LIMIT, LIMIT };
 

@@ -188,6 +188,15 @@ unsigned stook_os_node_count(void) { return 1; }
 unsigned stook_os_node_home(unsigned node) { return node; }
 bool stook_os_node_has_memory(unsigned node) { return node == 0; }
 
+void (*fake_pause)(void);
+
+void stook_os_futex_wait(uint32_t *word, uint32_t value, uint64_t ns)
+{
+        (void)word, (void)value, (void)ns;
+        if (fake_pause)
+                fake_pause();
+}
+
 uint64_t stook_os_random(void)
 {
         static uint64_t state = 1;

@@ -1,7 +1,7 @@
 /*
  * What this proves of slab_partial.c: while another thread holds the lock, what waits on pending,
  * and which thread finds it (P1, P2). With the lock a fill takes from the fullest slabs first, and
- * a shrink sorts them.
+ * a shrink sorts them. A shrink waits long for a holder.
  */
 #include "parts.h"
 
@@ -212,6 +212,49 @@ static void test_shrink_sorts(void **unused)
         drain(9, 7); drain(17, 15); drain(36, 12);
 }
 
+static unsigned sleeps, pauses;
+
+static void sleep_in_vain(uint32_t *word, uint32_t value, uint64_t ns)
+{
+        (void)word, (void)value, (void)ns;
+        sleeps++;
+}
+
+static void drop_at_last(void)
+{
+        if (++pauses == 50)
+                unlock();
+}
+
+/* A holder that comes late is waited for, though the first wait marked its lock as stuck. */
+static void test_shrink_waits_long(void **unused)
+{
+        const struct stook_lock_sleep in_vain = { sleep_in_vain, wake_none };
+        const struct stook_lock_sleep *before = stook_lock_sleep();
+
+        (void)unused;
+        slabs->min_partial = 4;
+        fill(32);
+        drain(0, 16);
+        stook_lock_set_sleep(&in_vain);
+        fake_pause = drop_at_last;
+        sleeps = pauses = 0;
+        lock();
+        assert_int_equal(stook_slabs_shrink(slabs), 1);
+        assert_int_equal(pauses, 50);
+        assert_in_range(sleeps, 1, 16);
+        /* One that never comes is not waited for for ever. */
+        drain(16, 16);
+        pauses = 50;
+        lock();
+        assert_int_equal(stook_slabs_shrink(slabs), 1);
+        assert_in_range(pauses, 51, 1000);
+        stook_lock_set_sleep(before);
+        fake_pause = NULL;
+        unlock();
+        assert_int_equal(stook_slabs_shrink(slabs), 0);
+}
+
 int main(void)
 {
         static const struct CMUnitTest tests[] = {
@@ -223,6 +266,7 @@ int main(void)
                 ONE(test_fullest_first),
                 ONE(test_busy_compares_two),
                 ONE(test_shrink_sorts),
+                ONE(test_shrink_waits_long),
         };
 
         fake_start();

@@ -1,0 +1,130 @@
+/*
+ * What this proves: barn_growth.c I3 at every instruction of a growth: a shrink there leaves
+ * nothing booked. Nor does a cache that ends. The processor's trap flag stops after each
+ * instruction.
+ */
+#include "unit/barn/fixture.h"
+
+#if defined(__x86_64__)
+
+#include <signal.h>
+
+#define STRIDE 30000
+enum { CACHES = 40 };
+
+static struct fake_cache *grows, *others[CACHES];
+static unsigned step, shrink_at;
+
+/* Of bytes in a slot: how much of the budget for few objects is left. */
+static size_t left(void)
+{
+        size_t sum = 0;
+
+        for (int round = 0; round < 4; round++)
+                for (unsigned i = 0; i < CACHES; i++)
+                        swing_in_slots(others[i]);
+        for (unsigned i = 0; i < CACHES; i++) {
+                sum += 2 * (stook_barns_capacity(&others[i]->barns) - 1) * (size_t)STRIDE;
+                stook_barns_shrink(&others[i]->barns);
+        }
+        return sum;
+}
+
+/* The budget is a MiB then, of which steps of STRIDE leave less than one. */
+static void make_others(void)
+{
+        pages_taken = 0;
+        for (unsigned i = 0; i < CACHES; i++)
+                others[i] = make_few(940 + i, 1, STRIDE);
+}
+
+static void at_each_instruction(int signal)
+{
+        (void)signal;
+        if (step++ == shrink_at)
+                stook_barns_shrink(&grows->barns);
+}
+
+static void trap_flag(bool on)
+{
+        /* The red zone is stepped over: pushf writes below the stack pointer. */
+        if (on)
+                __asm__ volatile("lea -128(%%rsp), %%rsp\n\tpushfq\n\t"
+                                 "orq $0x100, (%%rsp)\n\tpopfq\n\t"
+                                 "lea 128(%%rsp), %%rsp" ::: "cc", "memory");
+        else
+                __asm__ volatile("lea -128(%%rsp), %%rsp\n\tpushfq\n\t"
+                                 "andq $~0x100, (%%rsp)\n\tpopfq\n\t"
+                                 "lea 128(%%rsp), %%rsp" ::: "cc", "memory");
+}
+
+/* The last swing of those that make the cache grow. False: it has fewer instructions. */
+static bool grow_with_a_shrink_at(unsigned instruction)
+{
+        for (int i = 0; i < 15; i++)
+                stook_barns_swung(&grows->barns);
+        step = 0;
+        shrink_at = instruction;
+        trap_flag(true);
+        stook_barns_swung(&grows->barns);
+        trap_flag(false);
+        return step > instruction;
+}
+
+static void a_shrink_in_a_growth_leaves_nothing_booked(void **state)
+{
+        unsigned instruction = 0;
+        size_t whole;
+
+        (void)state;
+        make_others();
+        grows = make_few(939, 1, STRIDE);
+        whole = left();
+        assert_true(whole > 0);
+        signal(SIGTRAP, at_each_instruction);
+        while (grow_with_a_shrink_at(instruction++)) {
+                stook_barns_shrink(&grows->barns);
+                assert_int_equal(stook_barns_capacity(&grows->barns), 1);
+                assert_int_equal(left(), whole);
+        }
+        assert_true(instruction > 40);
+}
+
+static void caches_that_end_leave_nothing_booked(void **state)
+{
+        size_t whole;
+
+        (void)state;
+        make_others();
+        whole = left();
+        for (unsigned i = 0; i < 100; i++) {
+                struct fake_cache *c = make_few(939, 0, STRIDE);
+
+                swing_in_slabs(c);
+                assert_int_equal(stook_barns_capacity(&c->barns), 1);
+                swing_in_slabs(c);
+                assert_int_equal(stook_barns_capacity(&c->barns), 4);
+                stook_barns_end(&c->barns);
+        }
+        assert_int_equal(left(), whole);
+}
+
+int main(void)
+{
+        const struct CMUnitTest all[] = {
+                cmocka_unit_test_setup(a_shrink_in_a_growth_leaves_nothing_booked, setup),
+                cmocka_unit_test_setup(caches_that_end_leave_nothing_booked, setup),
+        };
+
+        return cmocka_run_group_tests(all, NULL, NULL);
+}
+
+#else
+
+int main(void)
+{
+        print_message("single steps need x86-64's trap flag\n");
+        return 77;
+}
+
+#endif

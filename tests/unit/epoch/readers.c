@@ -1,0 +1,203 @@
+/*
+ * Proves of the records of readers (src/epoch/readers.c), beside what tests/race/epoch.c proves:
+ *  - a thread that vanishes in a child of _Fork, while it finds out how things are done, holds
+ *    nothing up; nor does it in the parent;
+ *  - threads for which there was no memory for a record count each its own sections; a child has
+ *    only those of the thread that forked, and the end of a thread ends its own.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+#include <stook/stook.h>
+#include "base/inject.h"
+#include "pages/meta.h"
+
+/* A minute at most. */
+static void wait_for(const unsigned *word, unsigned wanted)
+{
+        for (unsigned i = 0; i < 60000 && __atomic_load_n(word, __ATOMIC_ACQUIRE) < wanted; i++)
+                usleep(1000);
+}
+
+static void raise_to(unsigned *word, unsigned value)
+{
+        __atomic_store_n(word, value, __ATOMIC_RELEASE);
+}
+
+static void assert_child_says(pid_t child, int wanted)
+{
+        int status;
+
+        assert_true(child > 0);
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFEXITED(status));
+        assert_int_equal(WEXITSTATUS(status), wanted);
+}
+
+/* ---- finding out ---- */
+
+static unsigned stall, stalled, go;     /* atomic */
+
+/* The library's is this one: it stops a thread in the middle of the first section. */
+int pthread_key_create(pthread_key_t *key, void (*end)(void *value))
+{
+        int (*libc_s)(pthread_key_t *, void (*)(void *)) = NULL;
+
+        *(void **)&libc_s = dlsym(RTLD_NEXT, "pthread_key_create");
+        if (__atomic_exchange_n(&stall, 0, __ATOMIC_ACQ_REL)) {
+                raise_to(&stalled, 1);
+                wait_for(&go, 1);
+        }
+        return libc_s(key, end);
+}
+
+static void *read_once(void *unused)
+{
+        stook_epoch_read_lock();
+        stook_epoch_read_unlock();
+        return unused;
+}
+
+/* The first test: no thread has read yet. */
+static void test_a_thread_that_finds_out_holds_no_other_up(void **state)
+{
+        pthread_t first;
+        pid_t child;
+
+        (void)state;
+        stook_free(stook_malloc(1));    /* starts the library, which makes keys of its own */
+        raise_to(&stall, 1);
+        assert_int_equal(pthread_create(&first, NULL, read_once, NULL), 0);
+        wait_for(&stalled, 1);
+        assert_int_equal(stalled, 1);
+        child = _Fork();
+        if (!child) {
+                alarm(60);
+                read_once(NULL);
+                _exit(stook_epoch_synchronize() ? 1 : 7);
+        }
+        assert_child_says(child, 7);
+        read_once(NULL);
+        assert_int_equal(stook_epoch_synchronize(), 0);
+        raise_to(&go, 1);
+        pthread_join(first, NULL);
+        assert_int_equal(stook_epoch_synchronize(), 0);
+}
+
+/* ---- the crowd ---- */
+
+static unsigned inside, leave;          /* atomic */
+
+static void *stay(void *unused)
+{
+        stook_epoch_read_lock();
+        raise_to(&inside, 1);
+        wait_for(&leave, 1);
+        stook_epoch_read_unlock();
+        return unused;
+}
+
+static unsigned reports;                /* atomic */
+
+static void note(const struct stook_report *report, void *data)
+{
+        (void)data;
+        if (report->fault == STOOK_FAULT_RCU)
+                __atomic_fetch_add(&reports, 1, __ATOMIC_RELAXED);
+}
+
+static void *end_inside(void *unused)
+{
+        stook_epoch_read_lock();
+        stook_epoch_read_lock();
+        return unused;
+}
+
+/* 7: the child's only thread goes on with its own sections, and with no other thread's. */
+static int leave_in_child(void)
+{
+        alarm(60);
+        if (stook_rcu_epoch.may_wait() || stook_epoch_synchronize() != -EDEADLK)
+                return 1;
+        stook_epoch_read_unlock();
+        if (stook_rcu_epoch.may_wait())
+                return 2;
+        stook_epoch_read_unlock();
+        if (!stook_rcu_epoch.may_wait() || stook_epoch_synchronize())
+                return 3;
+        return 7;
+}
+
+/* A thread without a record, beside another one that is inside a section. */
+static void *be_crowded(void *unused)
+{
+        pthread_t other;
+        pid_t child;
+
+        inside = leave = 0;
+        assert_int_equal(pthread_create(&other, NULL, stay, NULL), 0);
+        wait_for(&inside, 1);
+        assert_int_equal(stook_rcu_epoch.may_wait(), 2);
+        stook_epoch_read_lock();
+        stook_epoch_read_lock();
+        child = fork();
+        if (!child)
+                _exit(leave_in_child());
+        assert_child_says(child, 7);
+        stook_epoch_read_unlock();
+        stook_epoch_read_unlock();
+        reports = 0;
+        stook_epoch_read_unlock();
+        assert_int_equal(reports, 1);
+        raise_to(&leave, 1);
+        pthread_join(other, NULL);
+        assert_int_equal(stook_epoch_synchronize(), 0);
+        return unused;
+}
+
+static void use_up_memory(void)
+{
+        __atomic_store_n(&stook_inject.commit_fail_from, 1, __ATOMIC_RELAXED);
+        while (stook_meta_bump(64, 64))
+                ;
+}
+
+static void test_threads_without_records_count_their_own_sections(void **state)
+{
+        pthread_t crowded, ended;
+
+        (void)state;
+        stook_on_report(note, NULL);
+        inside = leave = 0;
+        assert_int_equal(pthread_create(&crowded, NULL, stay, NULL), 0);
+        wait_for(&inside, 1);           /* with the record of the thread that ended */
+        use_up_memory();
+        assert_int_equal(pthread_create(&ended, NULL, be_crowded, NULL), 0);
+        pthread_join(ended, NULL);
+        reports = 0;
+        assert_int_equal(pthread_create(&ended, NULL, end_inside, NULL), 0);
+        pthread_join(ended, NULL);
+        assert_int_equal(reports, 1);
+        raise_to(&leave, 1);
+        pthread_join(crowded, NULL);
+        assert_int_equal(stook_epoch_synchronize(), 0);
+        stook_on_report(NULL, NULL);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_a_thread_that_finds_out_holds_no_other_up),
+                cmocka_unit_test(test_threads_without_records_count_their_own_sections),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
