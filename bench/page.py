@@ -4,12 +4,13 @@ bench/page.py - results as one self-contained page of HTML
 Purpose: `stook bench --report OUT.html FILE.json ...`. The page loads nothing and runs no script;
 it follows the reader's choice of light or dark, and fits a phone. First what matters: where Stook
 wins and loses, then what was promised, published tables, growth, history, every workload, how to
-measure it again. The newest file is the one told in full; all of them make the history.
+measure it again. Of each experiment the newest results are told; all of them make the history.
 Place: after run.py. report.py's parts are used as they are, by a page with the same two calls.
 """
 
 import html as markup
 
+import figures
 import promises
 import published
 import report
@@ -77,6 +78,7 @@ PUBLISHED = {
     "page_fault3": "Table 1.5: page faults of threads",
     "page_fault3_alloc": "Table 1.5: page faults that allocate",
     "contention": "Beside table 1.5: contention counted",
+    "slab_turns": "Beside table 1.5: contention at the slab lists, on CPUs in turn",
     "locality": "Table 1.6: what sheaves were said to lose: pages touched, slabs kept",
     "random_order": "Table 1.6: what sheaves were said to lose: memory after frees in random order",
 }
@@ -323,9 +325,21 @@ def write_how(page, runs):
             page.say(f"Left out: {left}: {why}")
 
 
+def newest_of_each(runs):
+    """The newest results of each experiment, of the processor that the newest run was on. A run may
+    be in several files."""
+    newest, found = runs[-1][1], {}
+    for _, results in runs:
+        if results["machine"]["processor"] == newest["machine"]["processor"]:
+            found.update(results["results"])
+    if len(found) == len(newest["results"]):
+        return newest
+    return {**newest, "results": found, "figures": figures.judge(found)}
+
+
 def html(runs):
     """The page of [(name, results)], oldest first."""
-    name, newest = runs[-1]
+    name, newest = runs[-1][0], newest_of_each(runs)
     page = Page()
     write_wins(page, newest)
     write_promises(page, runs)
@@ -336,7 +350,11 @@ def html(runs):
     write_figures(page, newest)
     write_how(page, runs)
     links = "".join(f'<a href="#{escaped(n)}">{escaped(text)}</a> ' for n, text in page.sections)
-    intro = "".join(f'<p class="note">{escaped(text)}</p>' for text in report.about(newest))
+    about = [*report.about(newest)]
+    if newest is not runs[-1][1]:
+        about.append(f"Of {len(runs)} result files, each experiment's newest results on this "
+                     "processor.")
+    intro = "".join(f'<p class="note">{escaped(text)}</p>' for text in about)
     return ('<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
             '<meta name="viewport" content="width=device-width, initial-scale=1">'
             f"<title>Stook benchmarks: {escaped(name)}</title><style>{STYLE}</style></head><body>"

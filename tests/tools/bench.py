@@ -13,9 +13,12 @@ import math
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import tempfile
+import time
+import types
 import unittest
 import unittest.mock
 import xml.etree.ElementTree
@@ -200,6 +203,31 @@ class Engine(unittest.TestCase):
         self.assertEqual([name for name, _ in found], ["rcu"] * 3)
         self.assertTrue(all(a[1] < b[1] for a, b in zip(found, found[1:])))
         self.assertEqual(list(suites.ends(["rcu"], None)), [("rcu", None)])
+
+    def test_programs_end_with_the_time_there_is(self):
+        plain = contenders.Contender("glibc")
+        try:
+            engine.end_all_at(time.monotonic() + 0.2)
+            with self.assertRaisesRegex(engine.Failed, "no answer after"):
+                engine.run(["sleep", "600"], plain)
+            with self.assertRaisesRegex(engine.Failed, engine.NO_TIME):
+                engine.run(["true"], plain)
+            process = subprocess.Popen(["sleep", "600"], stdout=subprocess.PIPE)
+            with self.assertRaises(engine.Failed):
+                experiments.answer_of(process)
+            self.assertEqual(process.returncode, -signal.SIGKILL)
+        finally:
+            engine.end_all_at(None)
+        self.assertEqual(engine.run(["echo", "x"], plain), "x\n")
+
+    def test_a_run_says_how_long_it_takes(self):
+        for quick, short, seconds, found in ((True, False, None, suites.QUICK_SECONDS),
+                                             (False, True, None, suites.SHORT_SECONDS),
+                                             (False, True, 70, 70), (False, False, None, None)):
+            asked = types.SimpleNamespace(quick=quick, short=short, seconds=seconds)
+            self.assertEqual(run.seconds_of(asked), found)
+            self.assertIn(f"{found} s at most" if found else "as long as", run.duration(asked))
+        self.assertLess(suites.QUICK_SECONDS, 120)
 
     def test_cells_stop_when_time_is_over(self):
         setting = experiments.Setting(None, None, 2, True, None, {}, lambda text: None)
