@@ -56,7 +56,7 @@ td.good { color: var(--good); font-weight: 600; } td.bad { color: var(--bad); fo
 .ratio b { text-align: right; font-variant-numeric: tabular-nums; font-weight: 600; }
 @media (max-width: 44rem) { .ratio { grid-template-columns: 1fr 3.5rem; }
   .ratio > span:first-child { grid-column: 1 / -1; }
-  td.long:first-child { min-width: 9rem; } }
+  td.long { min-width: 11rem; } td.long:first-child { min-width: 9rem; } }
 svg.strip { width: 100%; height: 20px; } svg.plot { width: 100%; height: auto; }
 svg text { fill: var(--ink); font: 12px system-ui, sans-serif; }
 svg text.small { fill: var(--faint); font-size: 11px; }
