@@ -105,32 +105,40 @@ static bool put_back(struct stook_front *front, uintptr_t *word, struct stook_sh
 
 #define SEVERAL UINT_MAX
 
-/* The bits in which the places of @n objects, at least one, differ from the first one's. */
-STOOK_INLINE uintptr_t differences(size_t n, void *const *objects)
-{
-        uintptr_t base = stook_range.base, first = (uintptr_t)objects[0] - base, even = 0, odd = 0;
+typedef uintptr_t two_words __attribute__((vector_size(16), aligned(8), may_alias));
 
-        for (size_t i = 1; i < n; i += 2) {
-                even |= ((uintptr_t)objects[i - 1] - base) ^ first;
-                odd |= ((uintptr_t)objects[i] - base) ^ first;
+/* The bits that are set in the distance of any of @n objects from @start. */
+static uintptr_t distances(size_t n, void *const *objects, uintptr_t start)
+{
+        two_words from = { start, start }, even = { 0 }, odd = { 0 };
+        uintptr_t rest = 0;
+
+        for (; n >= 4; n -= 4, objects += 4) {
+                even |= *(const two_words *)objects - from;
+                odd |= *(const two_words *)(objects + 2) - from;
         }
-        return even | odd | (((uintptr_t)objects[n - 1] - base) ^ first);
+        for (size_t i = 0; i < n; i++)
+                rest |= (uintptr_t)objects[i] - start;
+        even |= odd;
+        return even[0] | even[1] | rest;
 }
 
 /*
- * The home of @n objects, at least one; SEVERAL: they have not the same. About a cycle for each:
- * nothing is decided for one, what differs from the first is gathered. That tells it all where the
- * first lies in the range that is cut into parts for nodes: no difference above a part's size means
- * that all lie in its part.
+ * The home of @n objects, at least one; SEVERAL: they have not the same. Nothing is decided for
+ * one: the distances of all from the start of the first one's part of the range are gathered. All
+ * lie in that part if none of them has a bit of the part's size or above. That takes two or three
+ * instructions an object. It tells nothing of objects outside of the range that is cut into parts.
  */
 static unsigned home_of_all(size_t n, void *const *objects)
 {
-        unsigned home = stook_address_node((uintptr_t)objects[0]);
+        unsigned home = stook_address_node((uintptr_t)objects[0]), shift = stook_node_ranges.shift;
+        uintptr_t place = (uintptr_t)objects[0] - stook_range.base, part;
 
-        if (STOOK_LIKELY(stook_node_ranges.shift != STOOK_NODES_UNCUT &&
-                         (uintptr_t)objects[0] - stook_range.base < STOOK_RANGE_BYTES &&
-                         !(differences(n, objects) >> stook_node_ranges.shift)))
-                return home;
+        if (STOOK_LIKELY(shift != STOOK_NODES_UNCUT && place < STOOK_RANGE_BYTES)) {
+                part = place >> shift << shift;
+                if (STOOK_LIKELY(!(distances(n, objects, stook_range.base + part) >> shift)))
+                        return home;
+        }
         for (size_t i = 1; i < n; i++)
                 if (stook_address_node((uintptr_t)objects[i]) != home)
                         return SEVERAL;
@@ -201,6 +209,16 @@ static void put_homes(struct stook_front *front, unsigned node, size_t n, void *
 }
 
 /*
+ * To the barn of the node whose memory the sheaf is, where the next one that is asked for is near.
+ * So a node that only frees gets back what its full sheaves took along. Else they would all be
+ * deleted on the other node, and made anew here.
+ */
+static void put_empty(struct stook_front *front, struct stook_sheaf *sheaf)
+{
+        stook_barn_put(front->below, stook_sheaf_node(sheaf), sheaf);
+}
+
+/*
  * As sole owner. The sheaf is empty at once: where the call is jumped out of, no object is in two
  * places.
  */
@@ -210,7 +228,7 @@ static void divide(struct stook_front *front, struct stook_sheaf *sheaf, unsigne
 
         stook_sheaf_set_size(sheaf, 0);
         put_homes(front, node, size, sheaf->objects, MOVED);
-        stook_barn_put(front->below, node, sheaf);
+        put_empty(front, sheaf);
 }
 
 void stook_slot_dispose_by_home(struct stook_front *front, int or_here, struct stook_sheaf *sheaf)
@@ -218,7 +236,11 @@ void stook_slot_dispose_by_home(struct stook_front *front, int or_here, struct s
         unsigned node = or_here < 0 ? stook_slot_node() : (unsigned)or_here;
         unsigned size = stook_sheaf_size(sheaf), home = node;
 
-        if (size && stook_os_node_has_memory(node))
+        if (!size) {
+                put_empty(front, sheaf);
+                return;
+        }
+        if (stook_os_node_has_memory(node))
                 home = home_of_all(size, sheaf->objects);
         if (home == SEVERAL)
                 divide(front, sheaf, node);

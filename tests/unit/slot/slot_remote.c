@@ -2,8 +2,9 @@
  * What this proves, on a made-up machine of two nodes: a slot takes objects of any node in its hot
  * path, and what leaves it goes towards its home, in each way in which a sheaf leaves: put, lent
  * and returned, freed in bulk, after a grace period. A sheaf of one home goes there whole, one of
- * two is divided. Of what was freed on another node at most two sheaves come out there again.
- * Nothing is lost, all counts hold; stook_cache_validate looks at each barn.
+ * two is divided. An empty one comes back to the node whose memory it is. Of what was freed on
+ * another node at most two sheaves come out there again. Nothing is lost, all counts hold;
+ * stook_cache_validate looks at each barn.
  */
 #include "unit/slot/two_nodes.h"
 
@@ -154,6 +155,28 @@ static void a_lent_sheaf_goes_home(void **state)
         gone(cache);
 }
 
+/* A node that allocates and one that frees make no sheaves after the first rounds. */
+static void empty_sheaves_come_back(void **state)
+{
+        struct stook_cache *cache = make("empty");
+        static void *object[6 * CAPACITY];
+        uint64_t made = 0;
+
+        (void)state;
+        for (int round = 0; round < 8; round++) {
+                NEED_NODE(0);
+                for (int i = 0; i < 6 * CAPACITY; i++)
+                        assert_non_null(object[i] = stook_cache_alloc(cache));
+                NEED_NODE(1);
+                free_all(cache, object, 6 * CAPACITY);
+                if (round == 3)
+                        made = stats_of(cache).sheaf_alloc;
+        }
+        assert_true(on_node(cache, 0).sheaves_sent_home > 8);
+        assert_int_equal(stats_of(cache).sheaf_alloc, made);
+        gone(cache);
+}
+
 /* Nothing reads: what waits is called by the barrier, in order. */
 static struct {
         struct stook_rcu_head *head;
@@ -233,6 +256,7 @@ int main(void)
                 cmocka_unit_test(mixed_sheaves_are_divided),
                 cmocka_unit_test(no_memory_to_divide),
                 cmocka_unit_test(a_lent_sheaf_goes_home),
+                cmocka_unit_test(empty_sheaves_come_back),
                 cmocka_unit_test(what_waited_for_readers_goes_home),
                 cmocka_unit_test(bulk_frees_go_home),
         };
