@@ -36,12 +36,14 @@ static bool is_sound(const struct heap_cache *c, const struct stook_slab *slab,
 static int copy_parts(struct heap *h, const struct stook_span *span, const struct stook_slab *slab,
                       uint64_t descriptor, struct stook_pair *parts)
 {
-        if ((uint64_t)(uintptr_t)slab->parts == descriptor + offsetof(struct stook_span, pair) &&
+        const struct stook_pair *at = stook_slab_parts(slab);
+
+        if ((uint64_t)(uintptr_t)at == descriptor + offsetof(struct stook_span, pair) &&
             slab->part_count <= STOOK_SPAN_PAIRS) {
                 memcpy(parts, span->pair, slab->part_count * sizeof *parts);
                 return 0;
         }
-        return heap_copy(h, slab->parts, parts, slab->part_count * sizeof *parts);
+        return heap_copy(h, at, parts, slab->part_count * sizeof *parts);
 }
 
 static bool is_free(const struct heap *h, const struct heap_slab *s, size_t object)

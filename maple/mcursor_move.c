@@ -45,7 +45,7 @@ void *move_to(struct stook_maple_cursor *cursor, uint64_t key, enum way ahead)
                 place.leaf = cursor->node;
                 place.min = cursor->min;
                 place.max = cursor->max;
-                mplace_read(&place, mnode_find_wide(place.leaf, key));
+                mplace_find(tree, &place, key);
                 if (mnode_alive(place.leaf))
                         return stand_on(cursor, &place);
         }
@@ -59,10 +59,18 @@ void *move_to(struct stook_maple_cursor *cursor, uint64_t key, enum way ahead)
         return stand_on(cursor, &place);
 }
 
+/* The gap at @index, which was just read, ends before a range, and still is a gap. */
+static inline bool is_inner_gap(struct mnode *leaf, unsigned index)
+{
+        return index + 1 < MNODE_ENTRIES && mnode_entry(leaf, MNODE_LEAF, index + 1) &&
+               !mnode_entry(leaf, MNODE_LEAF, index);
+}
+
 /*
  * The range above the cursor's, if the leaf has it, else by move_to(). The cursor is at `index` if
  * that entry ends where the cursor's range does. Then this is not the leaf's last entry, unless
- * `last` is the last key of all: unused pivots are (I2 of mnode.h).
+ * `last` is the last key of all: unused pivots are (I2 of mnode.h). The last gap of a leaf is left
+ * to move_to(), too, because it may be appended to now (M5 of mnode.h).
  */
 ALWAYS void *step_up(struct stook_maple_cursor *cursor)
 {
@@ -72,10 +80,10 @@ ALWAYS void *step_up(struct stook_maple_cursor *cursor)
         void *entry;
 
         if (cursor->status == STOOK_MAPLE_CURSOR_ACTIVE && has_leaf(cursor) &&
-            index < MNODE_ENTRIES && leaf->wide.pivot[index - 1] == cursor->last) {
-                last = mnode_last(leaf, MNODE_LEAF, index, cursor->max);
+            index < MNODE_ENTRIES && mnode_pivot(leaf, index - 1) == cursor->last) {
                 entry = mnode_entry(leaf, MNODE_LEAF, index);
-                if (MTREE_LIKELY(mnode_alive(leaf))) {
+                last = mnode_last(leaf, MNODE_LEAF, index, cursor->max);
+                if ((entry || is_inner_gap(leaf, index)) && MTREE_LIKELY(mnode_alive(leaf))) {
                         cursor->index = (unsigned char)index;
                         cursor->first = cursor->last + 1;
                         cursor->last = last;
@@ -94,7 +102,7 @@ ALWAYS void *step_down(struct stook_maple_cursor *cursor)
         void *entry;
 
         if (cursor->status == STOOK_MAPLE_CURSOR_ACTIVE && has_leaf(cursor) && index &&
-            leaf->wide.pivot[index - 1] == last) {
+            mnode_pivot(leaf, index - 1) == last) {
                 first = mnode_first(leaf, index - 1, cursor->min);
                 entry = mnode_entry(leaf, MNODE_LEAF, index - 1);
                 if (MTREE_LIKELY(mnode_alive(leaf))) {

@@ -11,12 +11,8 @@
  */
 #include "mtree.h"
 
-#ifndef __has_feature
-#define __has_feature(x) 0
-#endif
-
 /* TSan would take the wide compare for a plain read of the head. */
-#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) && !__has_feature(thread_sanitizer)
+#if defined(__x86_64__) && !MNODE_TSAN
 #define HAVE_WIDE 1
 #endif
 
@@ -32,11 +28,24 @@ ALWAYS struct mnode *step(struct mnode *node, enum mnode_kind kind, unsigned ind
         return child;
 }
 
+/* The leaf was perhaps appended to (M5 of mnode.h). The next search sees that. */
+static __attribute__((noinline)) void *look_again(struct mnode *leaf, uint64_t key)
+{
+        unsigned index;
+        void *entry;
+
+        do {
+                index = mnode_find_wide(leaf, key);
+                entry = mnode_entry(leaf, MNODE_LEAF, index);
+        } while (index + 1 < MNODE_ENTRIES && mnode_passed(leaf, index, key));
+        return entry;
+}
+
 ALWAYS void *walk(const struct stook_maple *tree, uint64_t key, finder *find, finder *find_gaps)
 {
         uintptr_t root = mtree_root(tree);
         struct mnode *node;
-        unsigned height;
+        unsigned height, index;
         void *entry;
 
         if (MTREE_UNLIKELY(!mroot_is_node(root)))
@@ -49,7 +58,10 @@ ALWAYS void *walk(const struct stook_maple *tree, uint64_t key, finder *find, fi
         else
                 while (--height)
                         node = step(node, MNODE_INNER, find(node, key));
-        entry = mnode_entry(node, MNODE_LEAF, find(node, key));
+        index = find(node, key);
+        entry = mnode_entry(node, MNODE_LEAF, index);
+        if (MTREE_UNLIKELY(mnode_passed(node, index, key)))
+                entry = look_again(node, key);
         return mtree_seen(entry) ? entry : NULL;
 }
 

@@ -18,18 +18,25 @@
  *     only the parent tells.
  *  I2 pivot[i] is UINT64_MAX for i >= n - 1. So the number of pivots below a key, over all of them,
  *     is the number of its entry, and min(pivot[i], end of the node) is the end of entry i for
- *     every i.
+ *     every i. Entries i >= n of a leaf are NULL.
  *  I3 pivots ascend strictly. Two NULLs are never neighbours, even in two leaves.
  *  I4 a node that is not the root has at least `least` entries; a root above level 0 has at least
  *     2.
- * Concurrency: in RCU trees readers walk through nodes without locks. They may read pivots, which
- *  never change after a node was published; entries, by M1; and the head, by M2 (the count in it
- *  never changes either). Gaps are protected by the tree's lock.
+ * Concurrency: in RCU trees readers walk through nodes without locks. They may read pivots, also
+ *  entries, M1, and the head, M2. Counts and gaps are protected by the tree's lock. A pivot in use
+ *  never changes. An unused one, of a leaf, may come into use by an append, M5.
  *  M1: the release store of an entry (or of the root) pairs with the acquire load in a walk: the
  *      reader sees the content of the node that the entry points to.
  *  M2: the head becomes DEAD by a release store after the store that unlinked the node. It pairs
  *      with the acquire load in mnode_alive(): a reader that finds the node alive has read
  *      entries that were current when the call began.
+ *  M5: an append (mwrite_leaf.c) puts a range into the gap at the end of a leaf, by stores to the
+ *      pivot that ends the range, and then to its entry, M1. A reader that sees the entry sees that
+ *      pivot. So it reads the pivot again after the entry, and searches again if its key is above.
+ *      Between the two stores the gap has two entries. Calls that report gaps see to it that it
+ *      is one: stook_mplace_whole_gap().
+ *      A pivot is one word, and its values are UINT64_MAX and then the end of a range. A search
+ *      that saw an old one finds an entry too low, never one too high.
  */
 #ifndef STOOK_MNODE_H
 #define STOOK_MNODE_H
@@ -37,6 +44,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#ifndef __has_feature
+#define __has_feature(x) 0
+#endif
+#if defined(__SANITIZE_THREAD__) || __has_feature(thread_sanitizer)
+#define MNODE_TSAN 1
+#else
+#define MNODE_TSAN 0
+#endif
 
 #define MNODE_BYTES      256
 #define MNODE_ENTRIES     16            /* of leaves and plain inner nodes */
@@ -81,6 +97,12 @@ static inline struct mnode_shape mnode_shape(enum mnode_kind kind)
 static inline uint64_t *mnode_pivots(struct mnode *node)
 {
         return node->wide.pivot;
+}
+
+/* M5. The same for all kinds. */
+static inline uint64_t mnode_pivot(const struct mnode *node, unsigned i)
+{
+        return __atomic_load_n(node->wide.pivot + i, __ATOMIC_RELAXED);
 }
 
 static inline void **mnode_entries(struct mnode *node, enum mnode_kind kind)
@@ -128,14 +150,14 @@ static inline uint64_t mnode_last(struct mnode *node, enum mnode_kind kind, unsi
 
         if (i + 1u >= mnode_shape(kind).entries)
                 return max;
-        pivot = mnode_pivots(node)[i];
+        pivot = mnode_pivot(node, i);
         return pivot < max ? pivot : max;
 }
 
 /* The beginning of entry i of a node that begins at @min. */
 static inline uint64_t mnode_first(struct mnode *node, unsigned i, uint64_t min)
 {
-        return i ? mnode_pivots(node)[i - 1] + 1 : min;
+        return i ? mnode_pivot(node, i - 1) + 1 : min;
 }
 
 /*
@@ -183,6 +205,15 @@ static inline void mnode_prefetch(const struct mnode *node)
 }
 
 /*
+ * A pivot as a search reads it, M5. To the compiler it is a plain load, which a compare can have as
+ * its operand; atomic loads make a search half as long again. TSan gets the atomic load.
+ */
+static inline uint64_t mnode_searched(const uint64_t *pivot)
+{
+        return MNODE_TSAN ? __atomic_load_n(pivot, __ATOMIC_RELAXED) : *pivot;
+}
+
+/*
  * Which entry is @key's: the number of pivots below it (I2). It has no branch, because where a key
  * goes cannot be predicted. One step of a binary search comes first, then all compares that are
  * left, at once: they do not wait for each other, as those of more steps would. (Measured at 1,000
@@ -191,13 +222,25 @@ static inline void mnode_prefetch(const struct mnode *node)
 static inline unsigned mnode_find_wide(const struct mnode *node, uint64_t key)
 {
         const uint64_t *p = node->wide.pivot;
-        unsigned n = p[7] < key ? 8 : 0;
+        unsigned n = mnode_searched(p + 7) < key ? 8 : 0;
 
         p += n;
-        n += (p[0] < key) + (p[1] < key);
-        n += (p[2] < key) + (p[3] < key);
-        n += (p[4] < key) + (p[5] < key);
-        return n + (p[6] < key);
+        n += (mnode_searched(p) < key) + (mnode_searched(p + 1) < key);
+        n += (mnode_searched(p + 2) < key) + (mnode_searched(p + 3) < key);
+        n += (mnode_searched(p + 4) < key) + (mnode_searched(p + 5) < key);
+        return n + (mnode_searched(p + 6) < key);
+}
+
+/*
+ * M5. After entry @index of a leaf was read: @key may be above its end, because the search saw old
+ * pivots. It is true in vain for some keys of a full leaf's last entry: what is read then is the
+ * word behind the pivots.
+ */
+static inline bool mnode_passed(const struct mnode *leaf, unsigned index, uint64_t key)
+{
+        const uint64_t *words = (const uint64_t *)leaf;
+
+        return __atomic_load_n(words + index + 1, __ATOMIC_RELAXED) < key;
 }
 
 static inline unsigned mnode_find_gaps(const struct mnode *node, uint64_t key)

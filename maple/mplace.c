@@ -10,9 +10,9 @@
  *    it was replaced.
  *  - By induction from the root, the entry found is the one that the key had at some moment between
  *    the begin and the end of the walk.
- *  - The bounds come from pivots on the same way, which never change in published nodes. A node is
- *    only linked under a parent whose pivots give the bounds that it was made for. So bounds and
- *    entry belong together.
+ *  - The bounds come from pivots on the same way. A node is only linked under a parent whose pivots
+ *    give the bounds that it was made for. So bounds and entry belong together. In a leaf it is the
+ *    order of reading that makes sure of it, M5.
  */
 #include "mtree.h"
 
@@ -53,5 +53,32 @@ void stook_mplace_seek(struct stook_maple *tree, uint64_t key, struct mplace *pl
                 for (unsigned height = mroot_height(root); --height;)
                         node = step(node, MNODE_INNER, key, place);
         place->leaf = node;
-        mplace_read(place, mnode_find_wide(node, key));
+        mplace_find(tree, place, key);
+}
+
+/*
+ * The writer makes one append at a time. Its last store is that of the range's entry. Until then
+ * all entries from its gap on are NULL, and they are one gap up to the end of the leaf.
+ *
+ * Upwards. The gap ends below the leaf's end, at a pivot. If the next entry is NULL, this pivot is
+ * of an append that was not done. Else the gap is what an append left before its range, and stays;
+ * or the append filled the gap itself, and its entry shows it by now.
+ * Downwards. If the entry before is NULL, its append was not done, nor was one above it begun.
+ */
+bool stook_mplace_whole_gap(struct mplace *place)
+{
+        struct mnode *leaf = place->leaf;
+        unsigned index = place->index;
+
+        if (place->last < place->max) {
+                if (!mnode_entry(leaf, MNODE_LEAF, index + 1))
+                        place->last = place->max;
+                else if (mnode_entry(leaf, MNODE_LEAF, index))
+                        return false;
+        }
+        while (index && !mnode_entry(leaf, MNODE_LEAF, index - 1))
+                index--;
+        place->index = index;
+        place->first = mnode_first(leaf, index, place->min);
+        return true;
 }

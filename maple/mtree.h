@@ -185,13 +185,32 @@ static inline void mplace_prefetch(const struct stook_maple *tree, const struct 
                 mnode_prefetch(beside);
 }
 
-/* Reads entry @index of the leaf in @place, whose bounds are there already. */
+/*
+ * Reads entry @index of the leaf in @place, whose bounds are there already. The end is read after
+ * the entry, M5: it is the entry's, unless that is a gap.
+ */
 static inline void mplace_read(struct mplace *place, unsigned index)
 {
         place->index = index;
+        place->entry = mnode_entry(place->leaf, MNODE_LEAF, index);
         place->first = mnode_first(place->leaf, index, place->min);
         place->last = mnode_last(place->leaf, MNODE_LEAF, index, place->max);
-        place->entry = mnode_entry(place->leaf, MNODE_LEAF, index);
+}
+
+/*
+ * M5. @place has a gap of a leaf that may be appended to now: widens it to the gap that it is a
+ * part of. False: there is no such gap any more, because the append is done; to be looked for
+ * again.
+ */
+bool stook_mplace_whole_gap(struct mplace *place);
+
+/* Reads the range that @key is in. The leaf in @place has it. */
+static inline void mplace_find(const struct stook_maple *tree, struct mplace *place, uint64_t key)
+{
+        do
+                mplace_read(place, mnode_find_wide(place->leaf, key));
+        while (MTREE_UNLIKELY(place->last < key) ||
+               (!place->entry && mtree_rcu(tree) && !stook_mplace_whole_gap(place)));
 }
 
 /*

@@ -42,7 +42,7 @@ enum mwrite_class {
         MWRITE_ROOT_STORE,              /* the tree has no node */
         MWRITE_EXACT_FIT,               /* another entry for a range: one store, with RCU, too */
         MWRITE_SAME_COUNT,              /* as many ranges in the leaf as before (with RCU: NODE) */
-        MWRITE_APPEND,                  /* ranges added behind the last one (with RCU: NODE) */
+        MWRITE_APPEND,                  /* ranges added behind the last one (with RCU: in a gap) */
         MWRITE_NODE,                    /* one leaf changes and stays within its limits */
         MWRITE_NEW_ROOT,                /* one range is all there is */
         MWRITE_SPLIT,                   /* more than a leaf can hold */

@@ -1,12 +1,13 @@
 /*
  * Purpose: writes within one leaf, and those that make the first leaf or leave only a root word.
  * Most writes are of this kind. The leaf is changed in place (0 nodes). With RCU, and in a tree
- * that had no node, a changed copy takes its place (1 node).
+ * that had no node, a changed copy takes its place (1 node). With RCU an append is done in place,
+ * too.
  *
  * Place: last part of a write (mwrite.h).
- * Concurrency: with RCU the only change in place is that of an entry, by one store (M1), for an
- *  exact fit. A copy is published by one store, too (M1). Then comes the version, M3 of mtree.h.
- *  Then the leaf that the copy replaces is retired, M2.
+ * Concurrency: with RCU there are two changes in place: that of an entry, by one store (M1), for an
+ *  exact fit; and an append, M5 of mnode.h. A copy is published by one store, too (M1). Then comes
+ *  the version, M3 of mtree.h. Then the leaf that the copy replaces is retired, M2.
  */
 #include <string.h>
 #include "mwrite.h"
@@ -70,6 +71,22 @@ static void splice(const struct mwrite *write, const struct mnode *leaf, struct 
         mnode_set_count(now, new_count);
 }
 
+/*
+ * M5 of mnode.h. The new range, and a gap before it, go into the gap at the end of the leaf. The
+ * entries from @at on are NULL, so all of it stays a gap until the last store. Each pivot is stored
+ * before those above it, and before the entry whose end it is.
+ */
+static void append(const struct mwrite *write, struct mnode *leaf, unsigned at)
+{
+        uint64_t *pivot = leaf->wide.pivot;
+
+        if (write->piece_left)
+                __atomic_store_n(pivot + at++, write->first - 1, __ATOMIC_RELEASE);
+        __atomic_store_n(pivot + at, write->last, __ATOMIC_RELEASE);
+        mnode_publish(leaf->wide.entry + at, write->entry);
+        mnode_set_count(leaf, at + 2);
+}
+
 /* The root, or the entry of the parent, points to @now. */
 static void link_leaf(struct mwrite *write, struct mnode *now)
 {
@@ -92,6 +109,8 @@ void stook_mwrite_leaf(struct mwrite *write, struct mreserve *reserve)
         } else if (write->becomes_word) {
                 now = NULL;
                 mtree_set_root(write->tree, write->word);
+        } else if (write->class == MWRITE_APPEND && mtree_rcu(write->tree)) {
+                append(write, leaf, at);
         } else {
                 if (write->nodes)
                         now = stook_mreserve_take(reserve);

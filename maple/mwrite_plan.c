@@ -19,6 +19,18 @@ unsigned stook_mwrite_leaf_count(const struct mwrite *write)
                mnode_count(write->right.node[0]) - 1 - write->right.at[0];
 }
 
+/* With RCU an append is one to the gap at the end of the leaf, of which some stays. */
+static bool appends(const struct mwrite *write)
+{
+        const struct mside *left = &write->left;
+        struct mnode *leaf = left->node[0];
+
+        if (left->at[0] + 1u != mnode_count(leaf))
+                return false;
+        return !mtree_rcu(write->tree) ||
+               (write->piece_right && !leaf->wide.entry[left->at[0]]);
+}
+
 static enum mwrite_class classify(const struct mwrite *write, unsigned count)
 {
         const struct mside *left = &write->left, *right = &write->right;
@@ -41,11 +53,11 @@ static enum mwrite_class classify(const struct mwrite *write, unsigned count)
         /* Two ranges may fit the root word. */
         if (count < (write->height > 1 ? mnode_shape(MNODE_LEAF).least : 3u))
                 return MWRITE_REBALANCE;
+        if (appends(write))
+                return count == mnode_count(leaf) ? MWRITE_SAME_COUNT : MWRITE_APPEND;
         if (mtree_rcu(write->tree))
                 return MWRITE_NODE;
-        if (count == mnode_count(leaf))
-                return MWRITE_SAME_COUNT;
-        return left->at[0] + 1u == mnode_count(leaf) ? MWRITE_APPEND : MWRITE_NODE;
+        return count == mnode_count(leaf) ? MWRITE_SAME_COUNT : MWRITE_NODE;
 }
 
 static void bury(struct mwrite *write, struct mnode *node)
@@ -175,6 +187,11 @@ static bool stays_leaf(const struct mwrite *write, unsigned count)
                (write->height == 1 || count >= mnode_shape(MNODE_LEAF).least);
 }
 
+static bool copies(const struct mwrite *write)
+{
+        return mtree_rcu(write->tree) && write->class != MWRITE_APPEND;
+}
+
 static void plan_leaf(struct mwrite *write, unsigned count)
 {
         write->end = MWRITE_LEAF;
@@ -183,7 +200,7 @@ static void plan_leaf(struct mwrite *write, unsigned count)
         if (write->class == MWRITE_EXACT_FIT)
                 return;
         write->becomes_word = write->height == 1 && makes_word(write, count);
-        write->nodes = !write->becomes_word && (write->rootless || mtree_rcu(write->tree));
+        write->nodes = !write->becomes_word && (write->rootless || copies(write));
 }
 
 static void plan_run(struct mwrite *write, unsigned count)

@@ -54,10 +54,11 @@
  * registered, and is then checked in every build (stook_maple_set_external_lock()).
  * No call here is signal-safe.
  *
- * What readers of an RCU tree see (they take no lock, store nothing, and never wait or start over
- * because of a writer):
- *  - Nodes that readers can reach are never changed, with one exception: one store may replace the
- *    pointer of an entry or of a child. Where the bounds of a range change, the writer makes new
+ * What readers of an RCU tree see (they take no lock, store nothing, and never wait for a writer;
+ * at most they search one leaf again):
+ *  - Nodes that readers can reach are never changed, with two exceptions. One store may replace the
+ *    pointer of an entry or of a child. And a range may be added in the gap at the end of a leaf,
+ *    also by one store that readers see. Where other bounds change, the writer makes new
  *    nodes, up to the lowest node in which a change of one pointer is enough, or up to the root.
  *    That one store makes the write visible as a whole, with all its splits, merges and spanned
  *    subtrees. So for every key a reader finds the old entry or the new one, never neither, and

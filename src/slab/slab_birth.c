@@ -206,7 +206,7 @@ static struct stook_slab *make_slab(struct stook_slabs *slabs, struct stook_span
                 return NULL;
         }
         for (unsigned p = 0; p < slab->part_count; p++) {
-                struct stook_pair *part = &slab->parts[p];
+                struct stook_pair *part = stook_slab_part(slab, p);
 
                 /*
                  * Atomic: a thread that is late in popping this block may still read its link.
@@ -292,7 +292,7 @@ static uint64_t claimed_parts(const struct stook_slab *slab)
         uint64_t claims = 0;
 
         for (unsigned p = 0; p < slab->part_count; p++)
-                if (slab->parts[p].lo & STOOK_PART_CLAIM)
+                if (stook_slab_part(slab, p)->lo & STOOK_PART_CLAIM)
                         claims |= UINT64_C(1) << p;
         return claims;
 }
@@ -322,7 +322,7 @@ void stook_slab_publish(struct stook_slabs *slabs, struct stook_slab *slab, bool
                 return;
         }
         for (uint64_t left = claims; left; left &= left - 1) {
-                uint64_t *lo = &slab->parts[__builtin_ctzll(left)].lo;
+                uint64_t *lo = &stook_slab_part(slab, __builtin_ctzll(left))->lo;
 
                 __atomic_store_n(lo, *lo ^ (STOOK_PART_CLAIM | STOOK_PART_LISTED),
                                  __ATOMIC_RELAXED);

@@ -160,7 +160,7 @@ static void fault(struct visit *visit, const struct stook_slab *slab, const char
 
 static void check_part(struct visit *visit, struct stook_slab *slab, unsigned p)
 {
-        struct stook_pair part = stook_pair_read(&slab->parts[p]);
+        struct stook_pair part = stook_pair_read(stook_slab_part(slab, p));
         uint64_t flags = stook_part_flags(part);
         bool pending = slab->pending >> p & 1;
 

@@ -257,6 +257,26 @@ STOOK_INLINE size_t bundle(struct drain *d, struct stook_free_some *by, size_t i
         return i;
 }
 
+/*
+ * By the bits alone, if the state of the part allows it. @near: the part lies in the descriptor,
+ * and no load is needed to find it.
+ */
+STOOK_INLINE bool put_some(const struct drain *d, const struct stook_free_some *by, bool near,
+                           struct stook_span *span, unsigned p, uint64_t bits, const void *object)
+{
+        const struct stook_slab *slab = stook_slab_of(span);
+        uintptr_t parts;
+
+        if (STOOK_LIKELY(near))
+                return stook_part_free_some(by, slab, &span->pair[p], d->objects[p], bits, object);
+        parts = __atomic_load_n(&slab->parts, __ATOMIC_ACQUIRE);
+        return STOOK_LIKELY(stook_parts_have_room(parts, p)) &&
+               stook_part_free_some(by, slab, stook_parts_at(parts) + p,
+                                    stook_objects_of_part(d->slabs->objects,
+                                                          d->slabs->kept_first, p),
+                                    bits, object);
+}
+
 /* Pass two. Inline: a frame less. */
 STOOK_INLINE void put(struct drain *d, size_t n, void *const *objects)
 {
@@ -272,9 +292,8 @@ STOOK_INLINE void put(struct drain *d, size_t n, void *const *objects)
                 next = bundle(d, &by, i, &bits);
                 if (STOOK_UNLIKELY(place & 1))
                         continue;
-                if (STOOK_LIKELY(near &&
-                                 stook_part_free_some(&by, stook_slab_of((struct stook_span *)span),
-                                                      p, d->objects[p], bits, objects[i])))
+                if (STOOK_LIKELY(put_some(d, &by, near, (struct stook_span *)span, p, bits,
+                                          objects[i])))
                         continue;
                 put_any(d, span | p, bits, objects[i]);
                 by.alone = stook_is_alone();            /* likewise */

@@ -312,7 +312,8 @@ static uint64_t take_from_claims(struct fill *f, struct stook_slab *slab, uint64
                  * S1: from a listed part only the holder of the lock takes. This part was claimed
                  * because all of its objects became free.
                  */
-                if (__atomic_load_n(&slab->parts[p].lo, __ATOMIC_ACQUIRE) & STOOK_PART_LISTED)
+                if (__atomic_load_n(&stook_slab_part(slab, p)->lo, __ATOMIC_ACQUIRE) &
+                    STOOK_PART_LISTED)
                         continue;
                 bits = stook_part_take(slab, p, ask(f), STOOK_PART_CLAIM, order_of(f, key), &n,
                                        &left);
@@ -376,7 +377,7 @@ static void take_from_new(struct fill *f, struct stook_slab *slab)
         for (unsigned i = 0; i < slab->part_count && !is_satisfied(f); i++) {
                 unsigned p = (from + i) % slab->part_count;
                 stook_part_key key = stook_part_key_of(slab, p);
-                struct stook_pair *part = &slab->parts[p];
+                struct stook_pair *part = stook_slab_part(slab, p);
                 uint64_t objects = stook_part_objects(slab, p), bits = part->hi & objects;
                 uint32_t n = stook_popcount(bits);
 

@@ -53,7 +53,7 @@ static uint64_t flags_of_any(struct stook_slab *slab)
         uint64_t flags = 0;
 
         for (unsigned p = 0; p < slab->part_count; p++)
-                flags |= stook_part_flags(slab->parts[p]);
+                flags |= stook_part_flags(*stook_slab_part(slab, p));
         return flags;
 }
 
@@ -62,7 +62,7 @@ static uint64_t parts_with(struct stook_slab *slab, uint64_t flag)
         uint64_t parts = 0;
 
         for (unsigned p = 0; p < slab->part_count; p++)
-                if (slab->parts[p].lo & flag)
+                if (stook_slab_part(slab, p)->lo & flag)
                         parts |= UINT64_C(1) << p;
         return parts;
 }
@@ -129,8 +129,8 @@ static void list_again(struct stook_span *span, void *data)
 {
         struct stook_slab_hold *hold = data;
         struct stook_slab *slab = stook_slab_of(span);
-        struct stook_pair *parts;
         uint64_t listed = 0;
+        uintptr_t parts;
         unsigned count;
 
         if (!is_slab_of(span, hold))
@@ -139,8 +139,9 @@ static void list_again(struct stook_span *span, void *data)
         count = __atomic_load_n(&slab->part_count, __ATOMIC_ACQUIRE);
         if (!is_slab_of(span, hold))
                 return;
-        for (unsigned p = 0; p < count; p++)
-                if (__atomic_load_n(&parts[p].lo, __ATOMIC_ACQUIRE) & STOOK_PART_LISTED)
+        for (unsigned p = 0; p < count && stook_parts_have_room(parts, p); p++)
+                if (__atomic_load_n(&stook_parts_at(parts)[p].lo, __ATOMIC_ACQUIRE) &
+                    STOOK_PART_LISTED)
                         listed |= UINT64_C(1) << p;
         if (!listed && !__atomic_load_n(&slab->listed, __ATOMIC_ACQUIRE))
                 return;

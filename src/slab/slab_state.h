@@ -51,7 +51,8 @@
  *     is in at most one of these places: its slab, a sheaf, a user's hands.
  *  S7 The generation grows with each life of a part, also when its memory serves another slab. A
  *     thread that frees goes by these steps (modelled in tests/proof/models/slab_lives.pml):
- *       1. it reads where the parts are (`parts`), and how many;
+ *       1. it reads where the parts are (`parts`), and how many. It goes by no part for which
+ *          there is no room at that place;
  *       2. it looks at the pagemap: does the object lie in this slab? Else it follows nothing, for
  *          the descriptor may serve another span;
  *       3. it reads the part;
@@ -66,13 +67,14 @@
  *     claimed (S4), and so it stays. All other steps compare the bits, too, and fail. Nothing else
  *     is needed: the objects that are being freed keep the slab alive, and with it the generation.
  *     In place of the second look at the pagemap (S7, step 4) it compares the descriptor's key,
- *     which is written before the bits of a life and lies in the same cache line. In a released
- *     slab all bits are set, so the free is refused, whatever the key's place serves by then.
- *     S7 then says less of a double free or a late free. Such a free may have read the bits and the
- *     key before its slab was released. It may find the same bits in a later life of the
- *     descriptor. There it frees an object that is out, as a double free does whose object was
- *     handed out again. The parts must lie in the descriptor for this: a free block of slab_parts.c
- *     keeps its stack link in the word of the bits.
+ *     which is written before the bits of a life. In a released slab all bits are set, also while
+ *     its parts are a free block (slab_parts.c), so the free is refused, whatever the key's place
+ *     serves by then.
+ *     S7 then says less of a double free or a late free. Such a free may have read the place, the
+ *     bits and the key in different lives of the descriptor. It may find the same bits in a later
+ *     life of the parts. There it frees an object that is out, as a double free does whose object
+ *     was handed out again. It never changes anything else than the bits of a part: the word
+ *     `parts` says where the parts are and how many fit there, so that both are read at once.
  * Concurrency: M1: every change of a part is acquire-release, except while the process has one
  *  thread (base/alone.h). So what the last user did to an object comes before its free, and all use
  *  of a slab's objects comes before the release of the slab.
@@ -108,7 +110,11 @@ _Static_assert(STOOK_SLAB_OBJECTS_MAX == STOOK_PART_OBJECTS * STOOK_SLAB_PARTS,
 struct stook_slab {
         uint64_t listed;                /* lock: bit p: part p is LISTED. 0: on no list */
         struct stook_slabs *slabs;
-        struct stook_pair *parts;       /* the span's own two, or a block of slab_parts.c */
+        /*
+         * Where the parts are, the span's own two or a block of slab_parts.c, and how many fit
+         * there: stook_parts_at.
+         */
+        uintptr_t parts;
         uint64_t pending;               /* atomic: bit p: the claim of part p is on pending */
         /*
          * Atomic: slab_birth.c writes it, before the bits (release). What frees by the bits alone
@@ -138,12 +144,40 @@ STOOK_INLINE struct stook_span *stook_slab_span(const struct stook_slab *slab)
 }
 
 /*
+ * The word `parts`: an address | the logarithm of the room. It is one word, because a late free
+ * reads it beside changes of it (S9).
+ */
+#define STOOK_PARTS_ROOM ((uintptr_t)7)
+_Static_assert(STOOK_SLAB_PARTS == 1 << 6 && _Alignof(struct stook_pair) > STOOK_PARTS_ROOM,
+               "the logarithm fits below a pair's address");
+
+STOOK_INLINE struct stook_pair *stook_parts_at(uintptr_t parts)
+{
+        return (struct stook_pair *)(parts & ~STOOK_PARTS_ROOM);
+}
+
+STOOK_INLINE bool stook_parts_have_room(uintptr_t parts, unsigned p)
+{
+        return !(p >> (parts & STOOK_PARTS_ROOM));
+}
+
+STOOK_INLINE struct stook_pair *stook_slab_parts(const struct stook_slab *slab)
+{
+        return stook_parts_at(slab->parts);
+}
+
+STOOK_INLINE struct stook_pair *stook_slab_part(const struct stook_slab *slab, unsigned p)
+{
+        return stook_slab_parts(slab) + p;
+}
+
+/*
  * The bits of constructed objects, a word for each part. They lie behind the parts. NULL: the cache
  * has no constructor.
  */
 STOOK_INLINE uint64_t *stook_slab_made(const struct stook_slab *slab)
 {
-        return slab->made_at ? (uint64_t *)(slab->parts + slab->made_at) : NULL;
+        return slab->made_at ? (uint64_t *)(stook_slab_parts(slab) + slab->made_at) : NULL;
 }
 
 /*
@@ -219,7 +253,8 @@ STOOK_INLINE uint64_t stook_part_flags(struct stook_pair part)
 /* The free objects of part @p. */
 STOOK_INLINE uint64_t stook_part_bits(const struct stook_slab *slab, unsigned p)
 {
-        return __atomic_load_n(&slab->parts[p].hi, __ATOMIC_ACQUIRE) & stook_part_objects(slab, p);
+        return __atomic_load_n(&stook_slab_part(slab, p)->hi, __ATOMIC_ACQUIRE) &
+               stook_part_objects(slab, p);
 }
 
 STOOK_INLINE bool stook_part_cas(const struct stook_slabs *slabs, struct stook_pair *part,
@@ -268,7 +303,8 @@ STOOK_INLINE uint32_t stook_slab_free_listed(const struct stook_slab *slab)
                 uint64_t counts = 0;
 
                 for (unsigned i = 0; left && i < STOOK_COUNTS; i++, left &= left - 1) {
-                        const struct stook_pair *part = &slab->parts[__builtin_ctzll(left)];
+                        unsigned p = (unsigned)__builtin_ctzll(left);
+                        const struct stook_pair *part = stook_slab_part(slab, p);
 
                         counts += stook_byte_counts(__atomic_load_n(&part->hi, __ATOMIC_ACQUIRE));
                 }
@@ -322,15 +358,18 @@ STOOK_INLINE enum stook_free_answer stook_part_free(const struct stook_slabs *sl
 {
         uint64_t entry = (uint64_t)slabs->cache_index << STOOK_ENTRY_CACHE_SHIFT |
                          (uintptr_t)stook_slab_span(slab);
-        struct stook_pair *parts = __atomic_load_n(&slab->parts, __ATOMIC_ACQUIRE), old, new;
+        uintptr_t parts = __atomic_load_n(&slab->parts, __ATOMIC_ACQUIRE);
         unsigned count = __atomic_load_n(&slab->part_count, __ATOMIC_ACQUIRE);
+        struct stook_pair *part = stook_parts_at(parts) + p, old, new;
 
         /* Not live: then the words that were read may be another span's. */
         if (STOOK_UNLIKELY(!stook_slab_is_entry(object, entry)))
                 return STOOK_FREE_NOT_LIVE;
         if (STOOK_UNLIKELY(p >= count))
                 return STOOK_FREE_BEHIND;
-        old = stook_pair_read(&parts[p]);
+        if (STOOK_UNLIKELY(!stook_parts_have_room(parts, p)))
+                return STOOK_FREE_NOT_LIVE;
+        old = stook_pair_read(part);
         do {
                 if (STOOK_UNLIKELY(!stook_slab_is_entry(object, entry) ||
                                    (old.lo & STOOK_PART_RELEASED) ||
@@ -347,7 +386,7 @@ STOOK_INLINE enum stook_free_answer stook_part_free(const struct stook_slabs *sl
                 else if (STOOK_UNLIKELY(!~new.hi) && stook_part_flags(old) == STOOK_PART_LISTED &&
                          stook_slabs_surplus(slabs, __atomic_load_n(&slab->node, __ATOMIC_RELAXED)))
                         new.lo |= STOOK_PART_CLAIM;
-        } while (!stook_part_cas(slabs, &parts[p], &old, new));
+        } while (!stook_part_cas(slabs, part, &old, new));
         return STOOK_LIKELY(new.lo == old.lo) ? STOOK_FREED : STOOK_FREED_CLAIMED;
 }
 
@@ -360,16 +399,15 @@ struct stook_free_some {
 
 /*
  * The same for the most frequent case (S9): some objects of the part are free, and @mask leaves
- * some out. The pagemap entry of @object led to @slab before. @slab has its parts in its descriptor
- * and is of full size. @objects: the bits of the part that stand for objects then. False: nothing
- * changed, stook_part_free finds out why.
+ * some out. The pagemap entry of @object led to @slab before, and @slab to @part. @slab is of full
+ * size. @objects: the bits of the part that stand for objects then. False: nothing changed,
+ * stook_part_free finds out why.
  */
-STOOK_INLINE bool stook_part_free_some(const struct stook_free_some *by, struct stook_slab *slab,
-                                       unsigned p, uint64_t objects, uint64_t mask,
-                                       const void *object)
+STOOK_INLINE bool stook_part_free_some(const struct stook_free_some *by,
+                                       const struct stook_slab *slab, struct stook_pair *part,
+                                       uint64_t objects, uint64_t mask, const void *object)
 {
-        uint64_t *bits = &stook_slab_span(slab)->pair[p].hi;
-        uint64_t old = __atomic_load_n(bits, __ATOMIC_ACQUIRE);
+        uint64_t *bits = &part->hi, old = __atomic_load_n(bits, __ATOMIC_ACQUIRE);
 
         if (STOOK_UNLIKELY(!(old & objects)) || STOOK_UNLIKELY(old & mask) ||
             STOOK_UNLIKELY(!~(old | mask)))
@@ -438,7 +476,7 @@ STOOK_INLINE uint64_t stook_part_take(struct stook_slab *slab, unsigned p, uint3
                                       uint64_t held, const uint8_t *order, uint32_t *taken,
                                       bool *left)
 {
-        struct stook_pair old = stook_pair_read(&slab->parts[p]), new;
+        struct stook_pair old = stook_pair_read(stook_slab_part(slab, p)), new;
         uint64_t objects = stook_part_objects(slab, p), mask;
 
         do {
@@ -451,7 +489,7 @@ STOOK_INLINE uint64_t stook_part_take(struct stook_slab *slab, unsigned p, uint3
                 }
                 new.hi = old.hi & ~mask;
                 new.lo = new.hi & objects ? old.lo : old.lo & ~held;
-        } while (!stook_part_cas(slab->slabs, &slab->parts[p], &old, new));
+        } while (!stook_part_cas(slab->slabs, stook_slab_part(slab, p), &old, new));
         *left = (new.hi & objects) != 0;
         return mask;
 }
@@ -459,13 +497,13 @@ STOOK_INLINE uint64_t stook_part_take(struct stook_slab *slab, unsigned p, uint3
 /* Lock held: takes exactly @mask, all of them free, of part @p, which is listed. As above. */
 STOOK_INLINE bool stook_part_take_exactly(struct stook_slab *slab, unsigned p, uint64_t mask)
 {
-        struct stook_pair old = stook_pair_read(&slab->parts[p]), new;
+        struct stook_pair old = stook_pair_read(stook_slab_part(slab, p)), new;
         uint64_t objects = stook_part_objects(slab, p);
 
         do {
                 new.hi = old.hi & ~mask;
                 new.lo = new.hi & objects ? old.lo : old.lo & ~STOOK_PART_LISTED;
-        } while (!stook_part_cas(slab->slabs, &slab->parts[p], &old, new));
+        } while (!stook_part_cas(slab->slabs, stook_slab_part(slab, p), &old, new));
         return (new.hi & objects) != 0;
 }
 
@@ -480,8 +518,8 @@ STOOK_INLINE bool stook_part_take_exactly(struct stook_slab *slab, unsigned p, u
 STOOK_INLINE bool stook_slab_empty_but_claim(struct stook_slab *slab, unsigned p)
 {
         for (unsigned i = 0; i < slab->part_count; i++) {
-                uint64_t bits = __atomic_load_n(&slab->parts[i].hi, __ATOMIC_ACQUIRE);
-                uint64_t flags = __atomic_load_n(&slab->parts[i].lo, __ATOMIC_ACQUIRE);
+                uint64_t bits = __atomic_load_n(&stook_slab_part(slab, i)->hi, __ATOMIC_ACQUIRE);
+                uint64_t flags = __atomic_load_n(&stook_slab_part(slab, i)->lo, __ATOMIC_ACQUIRE);
 
                 flags &= STOOK_PART_FLAGS;
                 if (~bits || (i == p ? !(flags & STOOK_PART_CLAIM) : flags != STOOK_PART_LISTED))
@@ -496,10 +534,12 @@ STOOK_INLINE bool stook_slab_empty_but_claim(struct stook_slab *slab, unsigned p
  */
 STOOK_INLINE void stook_slab_mark_released(struct stook_slab *slab)
 {
-        for (unsigned i = 0; i < slab->part_count; i++)
-                __atomic_store_n(&slab->parts[i].lo,
-                                 (slab->parts[i].lo & ~STOOK_PART_FLAGS) | STOOK_PART_RELEASED,
+        for (unsigned i = 0; i < slab->part_count; i++) {
+                uint64_t *lo = &stook_slab_part(slab, i)->lo;
+
+                __atomic_store_n(lo, (*lo & ~STOOK_PART_FLAGS) | STOOK_PART_RELEASED,
                                  __ATOMIC_RELEASE);
+        }
 }
 
 enum stook_settle {
@@ -511,7 +551,7 @@ enum stook_settle {
 /* Lock held, the claim of part @p is the caller's. @surplus: an empty slab is not kept. */
 STOOK_INLINE enum stook_settle stook_part_settle(struct stook_slab *slab, unsigned p, bool surplus)
 {
-        struct stook_pair old = stook_pair_read(&slab->parts[p]), new;
+        struct stook_pair old = stook_pair_read(stook_slab_part(slab, p)), new;
         uint64_t objects = stook_part_objects(slab, p);
         enum stook_settle answer;
 
@@ -527,7 +567,7 @@ STOOK_INLINE enum stook_settle stook_part_settle(struct stook_slab *slab, unsign
                         new.lo |= STOOK_PART_LISTED;
                         answer = STOOK_SETTLED_LIST;
                 }
-        } while (!stook_part_cas(slab->slabs, &slab->parts[p], &old, new));
+        } while (!stook_part_cas(slab->slabs, stook_slab_part(slab, p), &old, new));
         return answer;
 }
 

@@ -251,8 +251,7 @@ int main(void)
                         all_writes();
                 for (height = 1; height <= HEIGHTS; height++)
                         for (unsigned class = MWRITE_EXACT_FIT; class < CLASSES; class++) {
-                                bool in_place = class == MWRITE_SAME_COUNT ||
-                                                class == MWRITE_APPEND;
+                                bool in_place = class == MWRITE_SAME_COUNT;
 
                                 if ((height == 1 &&
                                      (class == MWRITE_SPANNING || class == MWRITE_REBALANCE)) ||

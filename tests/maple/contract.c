@@ -405,7 +405,7 @@ static void test_deferred_nodes(void **state)
         live = fake_live;
         fake_rcu_full = true;
         for (uint64_t i = 0; i < 100; i++)
-                assert_int_equal(stook_maple_store(&tree, 1000, 1000 + i, i % 2 ? A : B), 0);
+                assert_int_equal(stook_maple_store(&tree, 1000, 1100 - i, i % 2 ? A : B), 0);
         assert_int_equal(fake_waiting, 0);
         assert_true(fake_live >= live + 100);
         fake_rcu_full = false;

@@ -40,6 +40,7 @@ static void (*enrol)(void) = small_rcu_register, (*leave)(void) = small_rcu_unre
 static uint64_t generation;             /* the tree's lock */
 static uint32_t stop;
 static uint64_t seen_ranges, seen_changes;
+static uint64_t tip = KEYS;             /* atomic: the key that was appended last, or about so */
 
 #define expect(cond) do { if (!(cond)) failed(#cond, __LINE__); } while (0)
 
@@ -163,6 +164,21 @@ static void find_simply(uint64_t *random)
         expect(entry || key < ANCHOR);
 }
 
+/* Above the blocks writers append, key by key, to leaves that end in a gap. */
+static void look_at_the_tip(uint64_t *random)
+{
+        for (int i = 0; i < 100; i++) {
+                uint64_t key = __atomic_load_n(&tip, __ATOMIC_RELAXED) + draw(random) % 8, first,
+                         last;
+                void *entry = stook_maple_load(&tree, key);
+
+                expect(!entry || (first_of(entry) <= key && key <= last_of(entry)));
+                entry = stook_maple_load_range(&tree, key, &first, &last);
+                expect(first <= key && key <= last);
+                expect(!entry || (first_of(entry) <= first && last <= last_of(entry)));
+        }
+}
+
 static void *reader(void *seed)
 {
         uint64_t random = (uintptr_t)seed, *newest = calloc(KEYS, sizeof(*newest));
@@ -175,6 +191,7 @@ static void *reader(void *seed)
                 walk_up(&random);
                 walk_down(&random);
                 find_simply(&random);
+                look_at_the_tip(&random);
                 rcu->read_unlock();
         } while (!__atomic_load_n(&stop, __ATOMIC_ACQUIRE));
         leave();
@@ -229,6 +246,7 @@ static void *writer(void *arg)
                               draw(&random) % 2);
                 else
                         store(KEYS + i % 36000, KEYS + i % 36000, false);
+                __atomic_store_n(&tip, KEYS + i % 36000, __ATOMIC_RELAXED);
         }
         leave();
         return NULL;

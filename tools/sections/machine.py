@@ -89,7 +89,9 @@ void *emu_malloc(void) { return malloc(64); }
 long emu_free(void *object) { return hot_free(object) != MISSED; }
 """ % (RANGE, ENTRIES, SLOTS)
 MACHINES = {
-    "x86-64": (["gcc"], lambda: un.Uc(un.UC_ARCH_X86, un.UC_MODE_64),
+    # Jumps are padded as the build does it (meson.build).
+    "x86-64": (["gcc", "-Wa,-mbranches-within-32B-boundaries"],
+               lambda: un.Uc(un.UC_ARCH_X86, un.UC_MODE_64),
                x86.UC_X86_REG_RIP, x86.UC_X86_REG_RSP,
                x86.UC_X86_REG_RDI, x86.UC_X86_REG_RAX,
                {"pop": 21, "push": 22, "malloc": 27, "free": 50}),

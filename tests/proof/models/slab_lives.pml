@@ -17,9 +17,16 @@
  * compared (S9). Shown: the same as long as no free is wrong; and of a wrong one, that it changes
  * the part of some slab that lives.
  *
+ * FAR=1: the same with cells that change their slabs, as blocks do. Where D's slab was born at the
+ * object's page, it has cell A. Cell B has no room for the part in question: D has it elsewhere
+ * only. One of the three objects is free from the start. With WRONG=1 only one has freers, a right
+ * one and a wrong one. Shown as with NEAR, and that no free goes by a cell without room.
+ *
  * check: holds
  * check: holds -DNEAR=1
  * check: holds -DNEAR=1 -DWRONG=1
+ * check: holds -DFAR=1
+ * check: holds -DFAR=1 -DWRONG=1
  * BREAK=1: a new life has the generation of the last one.
  * check: breaks -DBREAK=1
  * BREAK=2: the pagemap is not read again after the part.
@@ -32,12 +39,20 @@
  * check: breaks -DBREAK=5
  * BREAK=6: it is claimed that a wrong free, too, changes no other life, with only bits compared.
  * check: breaks -DBREAK=6 -DNEAR=1 -DWRONG=1
+ * check: breaks -DBREAK=6 -DFAR=1 -DWRONG=1
+ * BREAK=7: a cell that serves no slab has a link in the word of the bits.
+ * check: breaks -DBREAK=7 -DFAR=1 -DWRONG=1
+ * BREAK=8: the room is not read together with the place.
+ * check: breaks -DBREAK=8 -DFAR=1 -DWRONG=1
  */
 #ifndef BREAK
 #define BREAK 0
 #endif
 #ifndef NEAR
 #define NEAR 0
+#endif
+#ifndef FAR
+#define FAR 0
 #endif
 #ifndef WRONG
 #define WRONG 0
@@ -48,7 +63,10 @@
 #define D 0                             /* descriptors */
 #define E 1
 #define NOTHING 2
-#if NEAR
+#if FAR
+#define ALL 7
+#define FREERS 2
+#elif NEAR
 #define ALL 7
 #define FREERS (3 + WRONG)
 #else
@@ -67,33 +85,54 @@ bool key = true;                        /* in D: its last slab was born at the o
 byte done;
 bool empty_slab;
 
+/* By the bits alone (S9). */
+inline by_bits(at) {
+        b = bits[at];
+        k = key;
+        if
+        :: k && !(b & mask) && (b | mask) != ALL && b ->
+                d_step {
+                        if
+                        :: bits[at] == b ->
+                                assert(user[at] != NOTHING && !released[at]);
+#if FAR
+                                assert(at == A);
+#endif
+#if !WRONG || BREAK == 6
+                                assert(entry && user[at] == D);
+#endif
+                                bits[at] = b | mask; ok = true
+                        :: else
+                        fi
+                };
+                if :: ok -> goto gone :: else fi
+        :: else
+        fi
+}
+
 proctype freer(byte mask) {
         byte cell, g, b;
         bool r, ok, k;
 
 end_look:
         entry;                          /* looked up. Without an entry nothing would be freed */
+#if FAR
+        cell = parts;
+#if BREAK == 8
+        if :: parts == B -> goto any :: else fi;
+#else
+        if :: cell == B -> goto any :: else fi;
+#endif
+        by_bits(cell);
+any:
+#endif
         cell = parts;
         if :: !entry -> goto gone :: else fi;
-#if NEAR
-        b = bits[cell];
-        k = key;
-        if
-        :: k && !(b & mask) && (b | mask) != ALL && b ->
-                d_step {
-                        if
-                        :: bits[cell] == b ->
-                                assert(user[cell] == D && !released[cell]);
-#if !WRONG || BREAK == 6
-                                assert(entry);
+#if FAR
+        if :: cell == B -> goto gone :: else fi;
 #endif
-                                bits[cell] = b | mask; ok = true
-                        :: else
-                        fi
-                };
-                if :: ok -> goto gone :: else fi
-        :: else
-        fi;
+#if NEAR
+        by_bits(cell);
 #endif
 again:  d_step { g = generation[cell]; r = released[cell] };
         b = bits[cell];
@@ -137,7 +176,7 @@ gone:   done++
 
 /* Releases slab D, and gives its cell and its descriptor other lives. */
 proctype lives() {
-        byte n, c;
+        byte n, c, d;
 
 end_lives:
         do
@@ -147,8 +186,16 @@ end_lives:
         /* The users of a later life free by themselves. */
         :: n < LIVES && entry && user[parts] == D && n ->
                 atomic { c = parts; bits[c] = ALL }; goto release
-        :: n < LIVES && user[A] == E -> c = A; goto release
-        :: n < LIVES && user[B] == E -> c = B; goto release
+        :: n < LIVES && user[A] == E -> atomic { c = A; bits[c] = ALL }; goto release
+        :: n < LIVES && user[B] == E -> atomic { c = B; bits[c] = ALL }; goto release
+#if FAR
+        :: n < LIVES && !entry && user[parts] == D ->
+                atomic { c = parts; bits[c] = ALL }; goto release
+#if WRONG
+        /* The object that has no freer here. */
+        :: !n && bits[A] == 5 -> atomic { c = A; bits[c] = ALL }; goto release
+#endif
+#endif
         :: n < LIVES && user[A] == NOTHING && n -> c = A; goto birth
 #if !NEAR
         :: n < LIVES && user[B] == NOTHING && n -> c = B; goto birth
@@ -156,11 +203,20 @@ end_lives:
 release:        released[c] = true;
                 if :: user[c] == D -> entry = false :: else fi;
                 user[c] = NOTHING;
+#if BREAK == 7
+                bits[c] = 2;
+#endif
                 n++;
                 c = 0;
                 goto next_life
 birth:
-#if NEAR
+#if FAR
+                if
+                :: user[1 - c] != D -> key = (c == A); parts = c; d = D
+                :: user[1 - c] != D -> key = false; parts = c; d = D
+                :: user[1 - c] != E -> d = E
+                fi;
+#elif NEAR
                 if :: key = true :: key = false fi;
 #endif
                 bits[c] = ALL;
@@ -170,6 +226,15 @@ birth:
                         generation[c]++
 #endif
                 };
+#if FAR
+                user[c] = d;
+                if
+                :: bits[c] = 0
+                :: d == E || !key -> bits[c] = 2                        /* one is free */
+                fi;
+                if :: d == D && key -> entry = true :: else fi;
+                d = 0;
+#else
                 if
                 :: user[1 - c] != D && key -> atomic { user[c] = D; parts = c }; bits[c] = 0;
                         entry = true
@@ -182,6 +247,7 @@ birth:
                 :: user[1 - c] != E -> user[c] = E; bits[c] = 0
 #endif
                 fi;
+#endif
                 c = 0;
 next_life:      skip
         od
@@ -191,11 +257,17 @@ init {
         atomic {
                 user[A] = D;
                 released[B] = true;
-                run freer(1); run freer(2);
+                run freer(1);
+#if !FAR || !WRONG
+                run freer(2);
+#endif
 #if NEAR
                 run freer(4);
 #endif
-#if !NEAR || WRONG
+#if FAR
+                bits[A] = 4;
+#endif
+#if !NEAR && !FAR || WRONG
                 run freer(1);
 #endif
                 run lives()

@@ -61,19 +61,20 @@ static inline struct stook_slab *slab_of(const void *object)
 
 static inline uint64_t flags_of(struct stook_slab *slab, unsigned p)
 {
-        return stook_part_flags(slab->parts[p]);
+        return stook_part_flags(*stook_slab_part(slab, p));
 }
 
 static inline void expect(struct stook_slab *slab, unsigned p, uint64_t bits, uint64_t flags)
 {
-        assert_int_equal(slab->parts[p].hi, bits | ~stook_part_objects(slab, p));      /* S8 */
+        assert_int_equal(stook_slab_part(slab, p)->hi,
+                         bits | ~stook_part_objects(slab, p));                  /* S8 */
         assert_int_equal(flags_of(slab, p), flags);
         assert_int_equal(slab->listed >> p & 1, !!(flags & LISTED));
 }
 
 static inline void set_flags(struct stook_slab *slab, unsigned p, uint64_t flags)
 {
-        slab->parts[p].lo = (slab->parts[p].lo & ~STOOK_PART_FLAGS) | flags;
+        stook_slab_part(slab, p)->lo = (stook_slab_part(slab, p)->lo & ~STOOK_PART_FLAGS) | flags;
 }
 
 static inline void fill(size_t n)

@@ -34,31 +34,31 @@ static void test_validate_finds(void **unused)
         stook_slab_drain(victim, 10, memcpy(copy, o, sizeof(o)));
         assert_int_equal(stook_slabs_validate(victim), 0);
         for (unsigned p = 0; p < slab->part_count; p++) {
-                part = slab->parts[p];
-                slab->parts[p].lo |= STOOK_PART_CLAIM;          /* C2 */
+                part = *stook_slab_part(slab, p);
+                stook_slab_part(slab, p)->lo |= STOOK_PART_CLAIM;          /* C2 */
                 assert_int_equal(stook_slabs_validate(victim), 1);
                 slab->pending = UINT64_C(1) << p;
                 assert_int_equal(stook_slabs_validate(victim), 0);
-                slab->parts[p] = part;
+                *stook_slab_part(slab, p) = part;
                 assert_int_equal(stook_slabs_validate(victim), 1);
                 slab->pending = 0;
-                slab->parts[p].lo |= STOOK_PART_RELEASED;
+                stook_slab_part(slab, p)->lo |= STOOK_PART_RELEASED;
                 assert_int_equal(stook_slabs_validate(victim), 1);
-                slab->parts[p] = part;
-                slab->parts[p].hi = ~stook_part_objects(slab, p);
+                *stook_slab_part(slab, p) = part;
+                stook_slab_part(slab, p)->hi = ~stook_part_objects(slab, p);
                 assert_int_equal(stook_slabs_validate(victim), 1);
-                slab->parts[p] = part;
-                slab->parts[p].lo ^= STOOK_PART_LISTED;         /* C2 and C3 */
+                *stook_slab_part(slab, p) = part;
+                stook_slab_part(slab, p)->lo ^= STOOK_PART_LISTED;         /* C2 and C3 */
                 assert_int_equal(stook_slabs_validate(victim), 2);
-                slab->parts[p] = part;
+                *stook_slab_part(slab, p) = part;
                 slab->listed ^= UINT64_C(1) << p;               /* C3 */
                 assert_int_equal(stook_slabs_validate(victim), 1);
                 slab->listed ^= UINT64_C(1) << p;
         }
-        part = slab->parts[slab->part_count - 1];
-        slab->parts[slab->part_count - 1].hi &= ~(UINT64_C(1) << 63);      /* C1 */
+        part = *stook_slab_part(slab, slab->part_count - 1);
+        stook_slab_part(slab, slab->part_count - 1)->hi &= ~(UINT64_C(1) << 63);      /* C1 */
         assert_int_equal(stook_slabs_validate(victim), 1);
-        slab->parts[slab->part_count - 1] = part;
+        *stook_slab_part(slab, slab->part_count - 1) = part;
         victim->node[0].partial++;                              /* C4 */
         assert_int_equal(stook_slabs_validate(victim), 1);
         victim->node[0].partial--;

@@ -62,7 +62,7 @@ static void look_for_claims(struct stook_span *span, void *data)
         if (span->kind != STOOK_SPAN_SLAB)
                 return;
         for (unsigned p = 0; p < slab->part_count; p++)
-                if (stook_part_flags(slab->parts[p]) & ~STOOK_PART_LISTED)
+                if (stook_part_flags(*stook_slab_part(slab, p)) & ~STOOK_PART_LISTED)
                         *found = true;
         if (slab->pending)
                 *found = true;
@@ -237,7 +237,7 @@ static void test_claims(void **whole)
         mended(*whole != NULL);
         assert_int_equal(slab->listed, 15);
 
-        slab->parts[1].lo |= STOOK_PART_CLAIM;                  /* listed all the while */
+        stook_slab_part(slab, 1)->lo |= STOOK_PART_CLAIM;       /* listed all the while */
         drain_refused(1, o + 256);
         mended(*whole != NULL);
         assert_int_equal(slab->listed, 31);
@@ -295,7 +295,7 @@ static void test_released(void **whole)
                 assert_int_equal(slabs->node[0].partial, 1);
                 assert_true(stook_slab_retire(slab));
                 if (half) {
-                        slab->parts[2].lo ^= STOOK_PART_RELEASED | STOOK_PART_LISTED;
+                        stook_slab_part(slab, 2)->lo ^= STOOK_PART_RELEASED | STOOK_PART_LISTED;
                         slabs->node[0].lock.word = 1;
                 } else {
                         stook_slab_remove(&(struct stook_slab_hold){ .slabs = slabs,

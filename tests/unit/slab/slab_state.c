@@ -91,18 +91,18 @@ static void test_settle(void **unused)
         (void)unused;
         fill(1);
         slab = slab_of(objects[0]);
-        bits = slab->parts[0].hi;
+        bits = stook_slab_part(slab, 0)->hi;
         set_flags(slab, 0, CLAIM);
         assert_int_equal(stook_part_settle(slab, 0, true), STOOK_SETTLED_LIST); /* not empty */
         assert_int_equal(flags_of(slab, 0), LISTED);
         set_flags(slab, 0, LISTED | CLAIM);
         assert_int_equal(stook_part_settle(slab, 0, true), STOOK_SETTLED);
         assert_int_equal(flags_of(slab, 0), LISTED);
-        slab->parts[0].hi = ~UINT64_C(0xffff); /* full again */
+        stook_slab_part(slab, 0)->hi = ~UINT64_C(0xffff); /* full again */
         set_flags(slab, 0, CLAIM);
         assert_int_equal(stook_part_settle(slab, 0, true), STOOK_SETTLED);
         assert_int_equal(flags_of(slab, 0), 0);
-        slab->parts[0].hi = ~UINT64_C(0);                                               /* empty */
+        stook_slab_part(slab, 0)->hi = ~UINT64_C(0);                           /* empty */
         set_flags(slab, 0, CLAIM);
         assert_int_equal(stook_part_settle(slab, 0, false), STOOK_SETTLED_LIST);
         assert_int_equal(flags_of(slab, 0), LISTED);
@@ -119,7 +119,7 @@ static void test_settle(void **unused)
         set_flags(slab, 0, LISTED);
         assert_true(stook_slab_retire(slab));
         assert_int_equal(flags_of(slab, 0), RELEASED);
-        slab->parts[0].hi = bits;
+        stook_slab_part(slab, 0)->hi = bits;
         set_flags(slab, 0, LISTED);
         drain(0, 1);
 }
@@ -194,7 +194,7 @@ static void test_free_answers(void **unused)
         slab = slab_of(objects[0]);
         mask = 6;
         assert_int_equal(stook_part_free(slabs, slab, 0, &mask, objects[0]), STOOK_FREED_CLAIMED);
-        before = slab->parts[0];
+        before = *stook_slab_part(slab, 0);
         assert_true(before.hi == (6 | ~UINT64_C(0xffff)) && flags_of(slab, 0) == CLAIM);
         mask = 12;
         assert_int_equal(stook_part_free(slabs, slab, 0, &mask, objects[0]), STOOK_FREE_TWICE);
@@ -202,14 +202,14 @@ static void test_free_answers(void **unused)
         mask = 8;
         assert_int_equal(stook_part_free(slabs, slab, 0, &mask, fake_arena - 1),
                          STOOK_FREE_NOT_LIVE);
-        assert_memory_equal(&before, &slab->parts[0], sizeof(before));
+        assert_memory_equal(&before, stook_slab_part(slab, 0), sizeof(before));
         assert_int_equal(stook_part_free(slabs, slab, 0, &mask, objects[0]), STOOK_FREED);
         assert_true(stook_part_bits(slab, 0) == 14 && flags_of(slab, 0) == CLAIM);
         set_flags(slab, 0, RELEASED);
-        before = slab->parts[0];
+        before = *stook_slab_part(slab, 0);
         mask = 16;
         assert_int_equal(stook_part_free(slabs, slab, 0, &mask, objects[0]), STOOK_FREE_NOT_LIVE);
-        assert_memory_equal(&before, &slab->parts[0], sizeof(before));
+        assert_memory_equal(&before, stook_slab_part(slab, 0), sizeof(before));
         set_flags(slab, 0, CLAIM);
         stook_lock_forbid_waits();
         stook_slab_settle_parts(slabs, &slabs->node[0], slab, 1, false);
@@ -228,39 +228,40 @@ static void test_free_some(void **unused)
                                       slabs->slab_bytes, stook_is_alone() };
         struct stook_free_some foreign = by;
         struct stook_slab *slab;
-        struct stook_pair before;
+        struct stook_pair before, *part;
         uint64_t mask = 1, all = 0xffff;
 
         (void)unused;
         fill(16);
         slab = slab_of(objects[0]);
+        part = stook_slab_part(slab, 0);
         foreign.entry += UINT64_C(1) << STOOK_ENTRY_CACHE_SHIFT;
-        before = slab->parts[0];
-        assert_false(stook_part_free_some(&by, slab, 0, all, 6, objects[1]));   /* it was full */
-        assert_memory_equal(&before, &slab->parts[0], sizeof(before));
+        before = *stook_slab_part(slab, 0);
+        assert_false(stook_part_free_some(&by, slab, part, all, 6, objects[1]));   /* it was full */
+        assert_memory_equal(&before, stook_slab_part(slab, 0), sizeof(before));
         assert_int_equal(stook_part_free(slabs, slab, 0, &mask, objects[0]), STOOK_FREED_CLAIMED);
         for (unsigned i = 0; i < 3; i++) {
                 mask = UINT64_C(6) << 2 * i;
                 set_flags(slab, 0, flags[i]);
-                before = slab->parts[0];
-                assert_true(stook_part_free_some(&by, slab, 0, all, mask, objects[1]));
-                assert_int_equal(slab->parts[0].lo, before.lo);
-                assert_int_equal(slab->parts[0].hi, before.hi | mask);
+                before = *stook_slab_part(slab, 0);
+                assert_true(stook_part_free_some(&by, slab, part, all, mask, objects[1]));
+                assert_int_equal(stook_slab_part(slab, 0)->lo, before.lo);
+                assert_int_equal(stook_slab_part(slab, 0)->hi, before.hi | mask);
         }
-        before = slab->parts[0];
+        before = *stook_slab_part(slab, 0);
         assert_int_equal(before.hi, 0x7f | ~UINT64_C(0xffff));
-        assert_false(stook_part_free_some(&by, slab, 0, all, 0x8040, objects[6]));      /* twice */
-        assert_false(stook_part_free_some(&by, slab, 0, all, 0xff80, objects[7]));      /* all */
-        assert_false(stook_part_free_some(&by, slab, 0, all & ~0x7f, 0x80, objects[7]));
-        assert_false(stook_part_free_some(&foreign, slab, 0, all, 0x80, objects[7]));
-        assert_false(stook_part_free_some(&by, slab, 0, all, 0x80, stook_slab_base(slab) - 1));
-        assert_false(stook_part_free_some(&by, slab, 0, all, 0x80,
+        assert_false(stook_part_free_some(&by, slab, part, all, 0x8040, objects[6]));   /* twice */
+        assert_false(stook_part_free_some(&by, slab, part, all, 0xff80, objects[7]));   /* all */
+        assert_false(stook_part_free_some(&by, slab, part, all & ~0x7f, 0x80, objects[7]));
+        assert_false(stook_part_free_some(&foreign, slab, part, all, 0x80, objects[7]));
+        assert_false(stook_part_free_some(&by, slab, part, all, 0x80, stook_slab_base(slab) - 1));
+        assert_false(stook_part_free_some(&by, slab, part, all, 0x80,
                                           stook_slab_base(slab) + slabs->slab_bytes));
         slab->key += STOOK_SLAB_KEY_SMALLER;
-        assert_false(stook_part_free_some(&by, slab, 0, all, 0x80, objects[7]));
+        assert_false(stook_part_free_some(&by, slab, part, all, 0x80, objects[7]));
         slab->key -= STOOK_SLAB_KEY_SMALLER;
-        assert_memory_equal(&before, &slab->parts[0], sizeof(before));
-        assert_true(stook_part_free_some(&by, slab, 0, all, 0x80, objects[7]));
+        assert_memory_equal(&before, stook_slab_part(slab, 0), sizeof(before));
+        assert_true(stook_part_free_some(&by, slab, part, all, 0x80, objects[7]));
         set_flags(slab, 0, CLAIM);
         stook_lock_forbid_waits();
         stook_slab_settle_parts(slabs, &slabs->node[0], slab, 1, false);
@@ -269,7 +270,7 @@ static void test_free_some(void **unused)
         drain(8, 8);
 }
 
-/* The generation outlives a slab, in descriptors and in blocks. */
+/* The generation outlives a slab. */
 static void test_generation(void **unused)
 {
         struct stook_slab *slab = NULL;
@@ -280,8 +281,8 @@ static void test_generation(void **unused)
                 fill(1);
                 assert_true(!slab || slab_of(objects[0]) == slab);
                 slab = slab_of(objects[0]);
-                assert_true(!life || slab->parts[0].lo >> 8 == was + 1);
-                was = slab->parts[0].lo >> 8;
+                assert_true(!life || stook_slab_part(slab, 0)->lo >> 8 == was + 1);
+                was = stook_slab_part(slab, 0)->lo >> 8;
                 drain(0, 1);
                 assert_int_equal(fake_spans_taken(), 0);
         }
@@ -363,6 +364,72 @@ static void test_parts_free(void **unused)
         assert_int_equal(fake_spans_taken(), 0);
 }
 
+/*
+ * S9 in a block: a free in a part that is mixed and stays so goes by the bits. It would be refused
+ * if it looked at the flags.
+ */
+static void test_parts_free_some(void **unused)
+{
+        struct stook_slab *slab;
+
+        (void)unused;
+        fill(slabs->objects);
+        slab = slab_of(objects[0]);
+        drain(70, 1);
+        expect(slab, 1, UINT64_C(1) << 6, LISTED);
+        set_flags(slab, 1, LISTED | RELEASED);
+        drain(72, 2);
+        assert_true(stook_part_bits(slab, 1) == (UINT64_C(1) << 6 | UINT64_C(3) << 8));
+        set_flags(slab, 1, LISTED);
+        drain(0, 70); drain(71, 1); drain(74, slabs->objects - 74);
+}
+
+/* Of a free block: all bits are set, and each generation grows from life to life. */
+static void test_block_waits(void **unused)
+{
+        uint64_t was[2] = { 0, 0 };
+
+        (void)unused;
+        for (int life = 0; life < 4; life++) {
+                struct stook_pair *parts;
+
+                fill(1);
+                parts = stook_slab_parts(slab_of(objects[0]));
+                for (unsigned p = 0; p < 2; p++) {
+                        assert_true(parts[p].lo >> 8 > was[p]);
+                        was[p] = parts[p].lo >> 8;
+                }
+                drain(0, 1);
+                assert_int_equal(fake_spans_taken(), 0);
+                for (unsigned p = 0; p < 3; p++)
+                        assert_true(parts[p].hi == ~UINT64_C(0));
+                assert_true(parts[1].lo >> 8 == was[0]);
+        }
+}
+
+/* A free that is late finds the descriptor's word `parts` of another slab: no room for its part. */
+static void test_no_room(void **unused)
+{
+        struct stook_slab *slab;
+        uint64_t mask = 1;
+        uintptr_t parts;
+
+        (void)unused;
+        fill(slabs->objects);
+        slab = slab_of(objects[0]);
+        drain(129, 1);
+        parts = slab->parts;
+        assert_true(stook_parts_have_room(parts, 2) && stook_parts_have_room(parts, 3));
+        assert_false(stook_parts_have_room(parts, 4));
+        slab->parts = parts - 1;                        /* as for two parts */
+        assert_true(stook_parts_at(slab->parts) == stook_parts_at(parts));
+        assert_int_equal(stook_part_free(slabs, slab, 2, &mask, objects[128]),
+                         STOOK_FREE_NOT_LIVE);
+        assert_true(stook_part_bits(slab, 2) == 2);
+        slab->parts = parts;
+        drain(0, 129); drain(130, slabs->objects - 130);
+}
+
 /* S3: a slab is not released while another part of it is claimed; the last claim releases it. */
 static void test_parts_release_waits_for_claims(void **unused)
 {
@@ -390,20 +457,20 @@ static void test_parts_release_waits_for_claims(void **unused)
 
         fill(1);
         slab = slab_of(objects[0]);
-        slab->parts[0].hi |= 1;
+        stook_slab_part(slab, 0)->hi |= 1;
         for (unsigned p = 0; p < 3; p++) {              /* each part in turn is not as it must be */
-                struct stook_pair part = slab->parts[p];
+                struct stook_pair part = *stook_slab_part(slab, p);
 
-                slab->parts[p].hi ^= p == 2 ? (last + 1) >> 1 : UINT64_C(1) << 63;
+                stook_slab_part(slab, p)->hi ^= p == 2 ? (last + 1) >> 1 : UINT64_C(1) << 63;
                 assert_false(stook_slab_retire(slab));
-                slab->parts[p] = part;
+                *stook_slab_part(slab, p) = part;
                 set_flags(slab, p, LISTED | CLAIM);
                 assert_false(stook_slab_retire(slab));
                 assert_true(stook_slab_empty_but_claim(slab, p));
                 assert_false(stook_slab_empty_but_claim(slab, (p + 1) % 3));
-                slab->parts[p] = part;
+                *stook_slab_part(slab, p) = part;
         }
-        slab->parts[0].hi &= ~UINT64_C(1);
+        stook_slab_part(slab, 0)->hi &= ~UINT64_C(1);
         drain(0, 1);
 }
 
@@ -424,6 +491,9 @@ int main(void)
                 ONE(test_many_parts_counted),
                 THREE(test_parts_new),
                 THREE(test_parts_free),
+                THREE(test_parts_free_some),
+                THREE(test_block_waits),
+                THREE(test_no_room),
                 THREE(test_parts_release_waits_for_claims),
         };
 

@@ -1,0 +1,398 @@
+/*
+ * What this proves: readers of an RCU tree see an append in place as a whole, or not at all, at
+ * every instruction.
+ *
+ * First the writer is stepped through an append. After each of its instructions every kind of
+ * reader looks, and all of them must see the same tree: the one before, or the one after. Then each
+ * reader is stepped through its call, and one or more whole appends are made between any of its
+ * instructions. Its answer must be right for one of the trees that there were during the call.
+ * (Stepping keeps the order of a thread's loads and stores. What other orders could do is argued in
+ * maple/mnode.h, M5, and looked for by maple/readers.)
+ *
+ *      appends [all]   all: all trees and interruptions, 3 million answers; else some of them
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
+#include <unistd.h>
+#include <stook/maple.h>
+#include "../../maple/mtree.h"
+
+#if !defined(__x86_64__)
+int main(void)
+{
+        puts("stepping is for x86-64 only");
+        return 77;
+}
+#else
+
+#define TRAP_FLAG 0x100
+#define APPENDS   5
+#define STEPS     500                   /* no call has as many */
+#define KEY_MAX   UINT64_MAX
+#define expect(cond) do { if (!(cond)) failed(#cond, __LINE__); } while (0)
+
+struct range { uint64_t first, last; void *entry; };
+
+/* What a call answered. What a call does not tell is 0. */
+struct answer { void *entry; uint64_t first, last; };
+
+static struct stook_maple tree;
+static unsigned flags, pattern, done;   /* pattern: a bit for each append: it leaves a gap */
+static struct range appended[APPENDS];
+static char entries[APPENDS + 2] __attribute__((aligned(8)));
+static unsigned checks;
+
+static void failed(const char *what, int line)
+{
+        printf("appends.c:%d: flags %u pattern %x done %u: not so: %s\n", line, flags, pattern,
+               done, what);
+        stook_maple_dump(&tree, stdout, STOOK_MAPLE_TEXT);
+        fflush(stdout);
+        _exit(1);
+}
+
+/* [10, 19], [20, 29], and room for APPENDS above, each after a gap of 5 keys or none. */
+static void build(void)
+{
+        uint64_t key = 30;
+
+        expect(stook_maple_init(&tree, flags) == 0);
+        expect(stook_maple_store(&tree, 20, 29, entries) == 0);
+        expect(stook_maple_store(&tree, 10, 19, entries + 1) == 0);
+        for (unsigned i = 0; i < APPENDS; i++) {
+                key += pattern >> i & 1 ? 5 : 0;
+                appended[i] = (struct range){ key, key + 9, entries + 2 + i };
+                key += 10;
+        }
+        done = 0;
+}
+
+static void append(void)
+{
+        struct range *r = appended + done;
+
+        expect(stook_maple_store(&tree, r->first, r->last, r->entry) == 0);
+        done++;
+}
+
+/* The range that @key is in after @n appends. */
+static struct range range_at(unsigned n, uint64_t key)
+{
+        struct range gap = { 0, 9, NULL }, r[APPENDS + 2] = {
+                { 10, 19, entries + 1 }, { 20, 29, entries },
+        };
+
+        memcpy(r + 2, appended, n * sizeof(*r));
+        for (unsigned i = 0; i < n + 2; i++) {
+                if (key < r[i].first) {
+                        gap.last = r[i].first - 1;
+                        return gap;
+                }
+                if (key <= r[i].last)
+                        return r[i];
+                gap.first = r[i].last + 1;
+        }
+        gap.last = KEY_MAX;
+        return gap;
+}
+
+/* ---- calls, and what they should answer ---- */
+
+static struct answer of_range(struct range r)
+{
+        return (struct answer){ r.entry, r.first, r.last };
+}
+
+static struct range above(unsigned n, struct range r, bool gaps)
+{
+        while (r.last < KEY_MAX) {
+                r = range_at(n, r.last + 1);
+                if (gaps || r.entry)
+                        return r;
+        }
+        return (struct range){ 0 };
+}
+
+static struct range below(unsigned n, struct range r, bool gaps)
+{
+        while (r.first) {
+                r = range_at(n, r.first - 1);
+                if (gaps || r.entry)
+                        return r;
+        }
+        return (struct range){ 0 };
+}
+
+static struct answer load(uint64_t key)
+{
+        return (struct answer){ .entry = stook_maple_load(&tree, key) };
+}
+
+static struct answer load_right(unsigned n, uint64_t key)
+{
+        return (struct answer){ .entry = range_at(n, key).entry };
+}
+
+static struct answer load_range(uint64_t key)
+{
+        struct answer a;
+
+        a.entry = stook_maple_load_range(&tree, key, &a.first, &a.last);
+        return a;
+}
+
+static struct answer range_right(unsigned n, uint64_t key)
+{
+        return of_range(range_at(n, key));
+}
+
+static struct answer overlaps(uint64_t key)
+{
+        return (struct answer){ .first = stook_maple_overlaps(&tree, key, key + 5) };
+}
+
+static struct answer overlaps_right(unsigned n, uint64_t key)
+{
+        struct range r = range_at(n, key);
+
+        return (struct answer){ .first = key <= key + 5 && (r.entry || r.last < key + 5) };
+}
+
+static struct answer find(uint64_t key)
+{
+        struct answer a = { .last = key };
+
+        a.entry = stook_maple_find(&tree, &a.last, KEY_MAX);
+        a.last = a.entry ? a.last - 1 : 0;
+        return a;
+}
+
+static struct answer find_right(unsigned n, uint64_t key)
+{
+        struct range r = range_at(n, key);
+
+        if (!r.entry)
+                r = above(n, r, false);
+        return (struct answer){ .entry = r.entry, .last = r.last };
+}
+
+static struct answer next(uint64_t key)
+{
+        return (struct answer){ .entry = stook_maple_next(&tree, key, KEY_MAX) };
+}
+
+static struct answer next_right(unsigned n, uint64_t key)
+{
+        return (struct answer){ .entry = above(n, range_at(n, key), false).entry };
+}
+
+static struct answer prev(uint64_t key)
+{
+        return (struct answer){ .entry = stook_maple_prev(&tree, key, 0) };
+}
+
+static struct answer prev_right(unsigned n, uint64_t key)
+{
+        return (struct answer){ .entry = below(n, range_at(n, key), false).entry };
+}
+
+static struct answer walk(uint64_t key)
+{
+        STOOK_MAPLE_CURSOR(cursor, &tree, key, key);
+        void *entry = stook_maple_cursor_walk(&cursor);
+
+        return (struct answer){ entry, cursor.first, cursor.last };
+}
+
+/* From [20, 29] one step up, gaps, too; no walk from the root. */
+static struct answer step_up(uint64_t key)
+{
+        STOOK_MAPLE_CURSOR(cursor, &tree, 20, 20);
+        void *entry;
+
+        (void)key;
+        stook_maple_cursor_walk(&cursor);
+        entry = stook_maple_cursor_next_range(&cursor, KEY_MAX);
+        return (struct answer){ entry, cursor.first, cursor.last };
+}
+
+static struct answer step_up_right(unsigned n, uint64_t key)
+{
+        (void)key;
+        return of_range(range_at(n, 30));
+}
+
+/* The highest range, from the gap above it. */
+static struct answer step_down(uint64_t key)
+{
+        STOOK_MAPLE_CURSOR(cursor, &tree, KEY_MAX, KEY_MAX);
+        void *entry;
+
+        (void)key;
+        stook_maple_cursor_walk(&cursor);
+        entry = stook_maple_cursor_prev_range(&cursor, 0);
+        return (struct answer){ entry, cursor.first, cursor.last };
+}
+
+static struct answer step_down_right(unsigned n, uint64_t key)
+{
+        (void)key;
+        return of_range(below(n, range_at(n, KEY_MAX), true));
+}
+
+static const struct call {
+        struct answer (*make)(uint64_t key);
+        struct answer (*right)(unsigned n, uint64_t key);
+        bool keys;                      /* asks for the key */
+} calls[] = {
+        { load, load_right, true }, { load_range, range_right, true },
+        { overlaps, overlaps_right, true }, { find, find_right, true }, { next, next_right, true },
+        { prev, prev_right, true }, { walk, range_right, true }, { step_up, step_up_right, false },
+        { step_down, step_down_right, false },
+};
+#define CALLS (sizeof(calls) / sizeof(*calls))
+
+static bool same(struct answer a, struct answer b)
+{
+        return a.entry == b.entry && a.first == b.first && a.last == b.last;
+}
+
+/* ---- stepping: `at_step` is called before each instruction ---- */
+
+static void (*volatile at_step)(void);
+
+static void on_trap(int signal, siginfo_t *info, void *context)
+{
+        greg_t *g = ((ucontext_t *)context)->uc_mcontext.gregs;
+
+        (void)signal, (void)info;
+        if (at_step)
+                at_step();
+        if (!at_step)
+                g[REG_EFL] &= ~(greg_t)TRAP_FLAG;
+}
+
+static __attribute__((noinline)) void step(void (*then)(void))
+{
+        at_step = then;
+        __asm__ volatile("pushfq\n\torq %0, (%%rsp)\n\tpopfq" : : "i"(TRAP_FLAG) : "memory", "cc");
+}
+
+static void stop(void)
+{
+        at_step = NULL;
+}
+
+/* ---- the writer is stepped ---- */
+
+static const uint64_t keys[] = { 5, 25, 30, 33, 36, 39, 41, 45, 1000, KEY_MAX };
+#define KEYS (sizeof(keys) / sizeof(*keys))
+
+static unsigned before;                 /* appends done when the stepped one began */
+static bool visible;
+
+static void all_look(void)
+{
+        unsigned held = stook_mtree_locked;
+        bool now;
+
+        stook_mtree_locked = 0;         /* as another thread */
+        now = stook_maple_load(&tree, appended[before].first) != NULL;
+        expect(now || !visible);
+        visible = now;
+        for (unsigned i = 0; i < CALLS; i++)
+                for (unsigned k = 0; k < (calls[i].keys ? KEYS : 1); k++, checks++)
+                        expect(same(calls[i].make(keys[k]),
+                                    calls[i].right(before + visible, keys[k])));
+        stook_mtree_locked = held;
+}
+
+static void step_the_writer(void)
+{
+        build();
+        for (before = 0; before < APPENDS; before++) {
+                visible = false;
+                step(all_look);
+                append();
+                stop();
+                all_look();
+                expect(visible);
+        }
+        expect(stook_maple_validate(&tree) == 0);
+        stook_maple_destroy(&tree);
+}
+
+/* ---- a reader is stepped ---- */
+
+static unsigned steps, begin, every;
+
+static void append_between(void)
+{
+        if (steps >= begin && (steps - begin) % every == 0) {
+                append();
+                if (done == APPENDS || every > STEPS)
+                        stop();
+        }
+        steps++;
+}
+
+/* False: the call had ended before the first append. */
+static bool step_a_reader(const struct call *call, uint64_t key)
+{
+        struct answer answer;
+        bool right = false;
+
+        build();
+        steps = 0;
+        step(append_between);
+        answer = call->make(key);
+        stop();
+        for (unsigned n = 0; n <= done; n++)
+                right |= same(answer, call->right(n, key));
+        if (!right)
+                printf("call %zu key %llu: %p [%llu, %llu]; appends from instruction %u, each %u\n",
+                       (size_t)(call - calls), (unsigned long long)key, answer.entry,
+                       (unsigned long long)answer.first, (unsigned long long)answer.last, begin,
+                       every);
+        expect(right);
+        stook_maple_destroy(&tree);
+        checks++;
+        return done;
+}
+
+static void step_readers(bool all)
+{
+        static const uint64_t some[] = { 41, KEY_MAX, 33 };
+        static const unsigned distances[] = { STEPS + 1, 2, 1, 8 };
+
+        for (unsigned i = 0; i < CALLS; i++)
+                for (unsigned k = 0; k < (!calls[i].keys ? 1 : all ? 3 : 2); k++)
+                        for (unsigned d = 0; d < (all ? 4 : 2); d++) {
+                                every = distances[d];
+                                for (begin = all ? 0 : (i + k + d) % 11;
+                                     step_a_reader(calls + i, some[k]);)
+                                        begin += all ? 1 : 11;
+                                expect(begin > 10);
+                        }
+}
+
+int main(int argc, char **argv)
+{
+        struct sigaction action = { .sa_sigaction = on_trap, .sa_flags = SA_SIGINFO };
+        bool all = argc > 1 && !strcmp(argv[1], "all");
+
+        sigaction(SIGTRAP, &action, NULL);
+        for (unsigned i = 0; i < 2; i++) {
+                flags = STOOK_MAPLE_RCU | (i ? STOOK_MAPLE_GAPS : 0);
+                for (pattern = 10 * i; pattern < 1 << APPENDS; pattern += all ? 5 : 15)
+                        step_the_writer();
+                for (pattern = 10 * i; pattern < 1 << APPENDS; pattern += all ? 3 : 31)
+                        step_readers(all);
+        }
+        printf("%u answers\n", checks);
+        return checks < 10000;
+}
+#endif
