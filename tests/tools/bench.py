@@ -328,7 +328,7 @@ class Promises(unittest.TestCase):
     def line(self, results, text):
         found = [row for row in promises.rows([("x", {"results": results})]) if row[0] == text]
         self.assertEqual(len(found), 1)
-        return dict(zip(("promise", "verdict", "measured", "interval", "least", "goal",
+        return dict(zip(("promise", "verdict", "off", "measured", "interval", "least", "goal",
                          "goal_verdict", "count", "worst", "rival"), found[0]))
 
     def test_the_worst_counts(self):
@@ -339,6 +339,7 @@ class Promises(unittest.TestCase):
         name = "table 1.2, 12 cells: after / before"
         line = self.line(results, name)
         self.assertEqual((line["count"], line["verdict"]), ("12, 12 pass", "pass"))
+        self.assertRegex(line["off"], r"^-\d+ %$")
         results["table12"]["after"]["64 random"] = [9] * 6
         line = self.line(results, name)
         self.assertEqual((line["count"], line["worst"], line["verdict"]),
@@ -365,8 +366,29 @@ class Promises(unittest.TestCase):
             return [(str(r), {"results": {"parked": {"stook": {"per_thread_KiB": [r] * 6}}}
                               if r else {"results": {}}}) for r in resident]
 
-        self.assertEqual([row[2] for row in promises.rows(runs(30, 10))
-                          if row[0].startswith("resident for each")], ["10.00 KiB"])
+        self.assertEqual([row[2:4] for row in promises.rows(runs(30, 10))
+                          if row[0].startswith("resident for each")], [["-44 %", "10.00 KiB"]])
+
+    def test_off_by_is_worse_above_zero(self):
+        verdict = {"at_least": 2.0, "goal": 1.0, "median": 3.0, "higher": False}
+        self.assertEqual(promises.off_by(verdict), "+50 %")
+        self.assertEqual(promises.off_by({**verdict, "higher": True}), "-50 %")
+        self.assertEqual(promises.off_by({**verdict, "at_least": 0}), "")
+        self.assertEqual(promises.off_by({**verdict, "at_least": None}), "+200 %")
+
+    def test_the_mean_is_against_the_best_single_peer(self):
+        rows = {"stook": (2, 2), "one": (1, 4), "even": (1.9, 1.9), "slow": (9, 9)}
+        table = {name: {"larson/1 ns": [a] * 6, "cfrac/1 ns": [b] * 6, "grow/1 ns": [1] * 6}
+                 for name, (a, b) in rows.items()}
+        line = self.line({"pattern_rows": table},
+                         "the same, time, geometric mean / best single peer")
+        self.assertEqual((line["rival"], line["measured"], line["verdict"]),
+                         ("even", "1.05 x", "miss"))
+        del table["even"]
+        line = self.line({"pattern_rows": table},
+                         "the same, time, geometric mean / best single peer")
+        self.assertEqual((line["rival"], line["measured"], line["verdict"]),
+                         ("one", "1.00 x", "pass"))
 
     def test_promises_name_experiments(self):
         for promise in promises.PROMISES:

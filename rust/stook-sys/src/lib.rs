@@ -58,6 +58,8 @@ pub const STOOK_OBJECT_MAX: usize = 128 << 10;
 
 /// A constructor of objects.
 pub type stook_ctor = unsafe extern "C" fn(object: *mut c_void, ctor_data: *mut c_void);
+/// What `stook_cache_for_each_object` calls.
+pub type stook_each = unsafe extern "C" fn(object: *mut c_void, data: *mut c_void) -> c_int;
 /// `on_low` of a cache with a limit.
 pub type stook_on_low =
     unsafe extern "C" fn(cache: *mut stook_cache, left: usize, data: *mut c_void);
@@ -111,6 +113,16 @@ extern "C" {
         args: *const stook_cache_args,
     ) -> *mut stook_cache;
     pub fn stook_cache_destroy(cache: *mut stook_cache) -> c_int;
+    pub fn stook_cache_for_each_object(
+        cache: *mut stook_cache,
+        each: Option<stook_each>,
+        data: *mut c_void,
+    ) -> c_int;
+    pub fn stook_cache_destroy_all(
+        cache: *mut stook_cache,
+        last_look: Option<stook_ctor>,
+        data: *mut c_void,
+    ) -> c_int;
     pub fn stook_cache_find(name: *const c_char) -> *mut stook_cache;
     pub fn stook_cache_alloc(cache: *mut stook_cache) -> *mut c_void;
     pub fn stook_cache_zalloc(cache: *mut stook_cache) -> *mut c_void;

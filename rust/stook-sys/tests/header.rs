@@ -32,6 +32,7 @@ fn c_type(rust: &str, name: &str) -> String {
     if let Some(inner) = rust.strip_prefix("Option<").and_then(|r| r.strip_suffix('>')) {
         return match inner {
             "stook_ctor" => format!("void (*{name})(void *, void *)"),
+            "stook_each" => format!("int (*{name})(void *, void *)"),
             "stook_rcu_call" => {
                 format!(
                     "void (*{name})(struct stook_rcu_head *, void (*)(struct stook_rcu_head *))"
