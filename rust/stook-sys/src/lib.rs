@@ -47,6 +47,7 @@ pub const STOOK_ACCOUNT: u64 = 1 << 3;
 pub const STOOK_MERGE: u64 = 1 << 4;
 pub const STOOK_NO_SHEAVES: u64 = 1 << 5;
 pub const STOOK_RANDOM_ORDER: u64 = 1 << 6;
+pub const STOOK_HUGE_PAGES: u64 = 1 << 7;
 
 pub const STOOK_ZERO: c_uint = 1;
 pub const STOOK_THISNODE: c_uint = 2;
@@ -66,6 +67,13 @@ pub type stook_on_low =
 pub type stook_reclaim =
     unsafe extern "C" fn(cache: *mut stook_cache, wanted: usize, data: *mut c_void) -> usize;
 
+/// `memory_in` of a cache.
+pub type stook_memory_in =
+    unsafe extern "C" fn(start: *mut c_void, bytes: usize, data: *mut c_void) -> c_int;
+/// `memory_out` of a cache.
+pub type stook_memory_out =
+    unsafe extern "C" fn(start: *mut c_void, bytes: usize, data: *mut c_void);
+
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct stook_cache_args {
@@ -84,6 +92,9 @@ pub struct stook_cache_args {
     pub on_low: Option<stook_on_low>,
     pub reclaim: Option<stook_reclaim>,
     pub limit_data: *mut c_void,
+    pub memory_in: Option<stook_memory_in>,
+    pub memory_out: Option<stook_memory_out>,
+    pub memory_data: *mut c_void,
 }
 
 #[repr(C)]

@@ -13,6 +13,7 @@ use stook_sys as sys;
 /// Flags of [`Settings`].
 pub mod flags {
     pub use stook_sys::STOOK_ACCOUNT as ACCOUNT;
+    pub use stook_sys::STOOK_HUGE_PAGES as HUGE_PAGES;
     pub use stook_sys::STOOK_HWCACHE_ALIGN as HWCACHE_ALIGN;
     pub use stook_sys::STOOK_MERGE as MERGE;
     pub use stook_sys::STOOK_NO_SHEAVES as NO_SHEAVES;
@@ -98,6 +99,9 @@ impl<T> Cache<T> {
             on_low: None,
             reclaim: None,
             limit_data: ptr::null_mut(),
+            memory_in: None,
+            memory_out: None,
+            memory_data: ptr::null_mut(),
         };
         more(&mut args);
         // SAFETY: both live during the call, which copies them.
