@@ -19,10 +19,28 @@ import time
 PROGRAM_SECONDS = 300
 # Threads of one real-time priority that yield to each other leave a CPU to nothing else.
 REALTIME_THREADS_PER_CPU = 8
+NO_TIME = "no time was left"
+last_moment = None      # of time.monotonic(): no program runs longer
 
 
 class Failed(Exception):
     """A program gave no answer, and why."""
+
+
+def end_all_at(moment):
+    """No program that is started from here on runs beyond @moment. None: all may."""
+    global last_moment
+    last_moment = moment
+
+
+def allowed(seconds):
+    """How long a program may run that has @seconds otherwise. Failed: there is no time left."""
+    if last_moment is None:
+        return seconds
+    left = last_moment - time.monotonic()
+    if left <= 0:
+        raise Failed(NO_TIME)
+    return min(seconds, left)
 
 
 def is_crowded(command):
@@ -46,12 +64,13 @@ def beginning(command, before_exec):
 def run(command, contender, before_exec=None, seconds=PROGRAM_SECONDS):
     """Runs one program; returns its standard output. Failed if it ends otherwise than with status
     0."""
+    seconds = allowed(seconds)
     try:
         done = subprocess.run([str(c) for c in command], env=contender.environment(),
                               capture_output=True, text=True, timeout=seconds,
                               preexec_fn=beginning(command, before_exec))
     except subprocess.TimeoutExpired:
-        raise Failed(f"no answer after {seconds} s") from None
+        raise Failed(f"no answer after {seconds:.0f} s") from None
     except FileNotFoundError:
         raise Failed(f"{command[0]} is not built "
                      "(`ninja bench-programs` in the build folder)") from None

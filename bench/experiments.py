@@ -20,7 +20,8 @@ import time
 
 import tables_aspace
 from contenders import OURS, PLAIN, Contender
-from engine import Failed, Progress, checked, in_turn, macro, micro, run
+from engine import (NO_TIME, PROGRAM_SECONDS, Failed, Progress, allowed, checked, in_turn, macro,
+                    micro, run)
 from interval import PAIRS_ENOUGH
 
 
@@ -56,7 +57,7 @@ def cells(setting, contenders, count, jobs):
     table, end = {}, setting.end
     for i, (cell, once) in enumerate(jobs.items()):
         if i and end is not None and time.monotonic() > end:
-            setting.left_out[f"{setting.doing.split(', ')[-1]} {cell}"] = "no time was left"
+            setting.left_out[f"{setting.doing.split(', ')[-1]} {cell}"] = NO_TIME
             continue
         if end is not None:
             now = time.monotonic()
@@ -285,10 +286,13 @@ def empty(setting):
 
     def core_bytes(contender):
         with tempfile.TemporaryDirectory() as folder:
-            done = subprocess.run([program, "core"], cwd=folder, env=contender.environment(),
-                                  capture_output=True,
-                                  preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE,
-                                                                        (-1, -1)))
+            try:
+                done = subprocess.run([program, "core"], cwd=folder, env=contender.environment(),
+                                      capture_output=True, timeout=allowed(PROGRAM_SECONDS),
+                                      preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE,
+                                                                            (-1, -1)))
+            except subprocess.TimeoutExpired:
+                raise Failed(NO_TIME) from None
             files = list(pathlib.Path(folder).iterdir())
             if done.returncode != -signal.SIGABRT or len(files) != 1:
                 raise Failed("no core file")
@@ -314,6 +318,16 @@ def empty(setting):
     return rounds(setting, preloaded(setting), min(setting.pairs, PAIRS_ENOUGH), once)
 
 
+def answer_of(process):
+    """What a program wrote that runs beside others."""
+    try:
+        return process.communicate(timeout=allowed(PROGRAM_SECONDS))[0]
+    except (subprocess.TimeoutExpired, Failed):
+        process.kill()
+        process.communicate()
+        raise Failed(NO_TIME) from None
+
+
 def spike(setting):
     """1 GiB allocated and freed, then idle. Contenders run side by side: only memory is looked
     at."""
@@ -330,9 +344,8 @@ def spike(setting):
                                               text=True))
                    for c, name, size in jobs[first:first + at_once]]
         for c, name, process in running:
-            text = process.communicate()[0]
             try:
-                answer = checked(json.loads(text), c)
+                answer = checked(json.loads(answer_of(process)), c)
                 for key in ("after_KiB", "idle_KiB", "busy_KiB"):
                     answer[key.replace("KiB", "percent")] = 100 * answer[key] / (mib * 1024)
             except (ValueError, KeyError, Failed) as why:

@@ -149,7 +149,7 @@ def rcu(setting):
     def once(contender):
         command = [setting.program("rcu"), "way=" + contender.name, *options]
         metrics = macro(command, contender)
-        if not setting.quick:
+        if not setting.few:
             replaced = macro([*command, "replace=1"], contender)
             metrics.update({f"replace {name}": value for name, value in replaced.items()})
         return metrics
@@ -173,5 +173,23 @@ def contention(setting):
     return rounds(setting, contenders, min(setting.pairs, PAIRS_ENOUGH), once)
 
 
+def slab_turns(setting):
+    """Contention for the lock of a node's slab lists on 1 to 16 CPUs that run in turn,
+    instruction by instruction; and extrapolated to 192."""
+    program = setting.program("slab_turns")
+    if not program.exists():
+        raise Failed("bench/slab_turns is not built; it is of x86-64 only")
+    options = ["size=256", "rounds=2", "objects=" + ("96" if setting.quick else "480")]
+
+    def job(kind):
+        return lambda c: macro([program, "threads=" + c.name.split()[0], *options,
+                                *tables_contention.TURNS[kind]], c)
+
+    # The same in each round.
+    return cells(setting, [Contender(f"{n} CPUs") for n in tables_contention.THREADS], 1,
+                 {kind: job(kind) for kind in tables_contention.TURNS})
+
+
 ALL = {e.__name__: e for e in (table11, table12, node_counts, phone, mmap2, mmap2_processes,
-                               page_fault3, page_fault3_alloc, locality, rcu, contention)}
+                               page_fault3, page_fault3_alloc, locality, rcu, contention,
+                               slab_turns)}

@@ -4,12 +4,14 @@ bench/page.py - results as one self-contained page of HTML
 Purpose: `stook bench --report OUT.html FILE.json ...`. The page loads nothing and runs no script;
 it follows the reader's choice of light or dark, and fits a phone. First what matters: where Stook
 wins and loses, then what was promised, published tables, growth, history, every workload, how to
-measure it again. The newest file is the one told in full; all of them make the history.
+measure it again. Of each experiment the newest results are told; all of them make the history.
 Place: after run.py. report.py's parts are used as they are, by a page with the same two calls.
 """
 
 import html as markup
+import re
 
+import figures
 import promises
 import published
 import report
@@ -25,22 +27,24 @@ from text import measurement_rows, verdict_rows
 STYLE = """
 :root { color-scheme: light dark; --paper: #fff; --ink: #1b1f24; --faint: #6a737d; --rule: #d8dee4;
   --band: #f6f8fa; --good: #1a7f37; --bad: #b42318; --ours: #1a7f37; --p0: #57606a; --p1: #8250df;
-  --p2: #bf5700; --p3: #0969da; --p4: #bf3989; --p5: #7d6b00; --p6: #087990; --p7: #a40e26; }
+  --p2: #bf5700; --p3: #0969da; --p4: #bf3989; --p5: #7d6b00; --p6: #087990; --p7: #a40e26;
+  --p8: #12127a; --p9: #6b8e00; }
 @media (prefers-color-scheme: dark) { :root { --paper: #0d1117; --ink: #e6edf3; --faint: #8d96a0;
   --rule: #30363d; --band: #161b22; --good: #3fb950; --bad: #ff7b72; --ours: #3fb950; --p0: #9aa4af;
   --p1: #bc8cff; --p2: #f0883e; --p3: #58a6ff; --p4: #f778ba; --p5: #d4b106; --p6: #39c5cf;
-  --p7: #ff8f8f; } }
+  --p7: #ff8f8f; --p8: #8a8aff; --p9: #b5e853; } }
 * { box-sizing: border-box; }
 body { background: var(--paper); color: var(--ink); margin: 0 auto; max-width: 76rem;
   padding: 1rem clamp(.8rem, 3vw, 2.5rem) 4rem; font: 16px/1.5 system-ui, sans-serif; }
 h1, h2, h3 { line-height: 1.2; } h2 { margin-top: 2.8rem; border-bottom: 1px solid var(--rule); }
-nav a { margin-right: 1rem; } a { color: var(--p3); }
+nav a { margin-right: 1rem; white-space: nowrap; } a { color: var(--p3); }
 p.note, .small, figcaption { color: var(--faint); font-size: .875rem; }
 .scroll { overflow-x: auto; margin: .8rem 0; } pre { overflow-x: auto; background: var(--band);
   padding: .6rem .8rem; border-radius: 6px; font-size: .85rem; }
 table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums; }
 th, td { padding: .25rem .6rem; border-bottom: 1px solid var(--rule); white-space: nowrap;
-  text-align: right; } th:first-child, td:first-child { text-align: left; }
+  text-align: right; } th:first-child, td:first-child { text-align: left; position: sticky; left: 0;
+  background: var(--paper); } td.long { white-space: normal; min-width: 17rem; }
 tr:nth-child(even) td { background: var(--band); }
 td.good { color: var(--good); font-weight: 600; } td.bad { color: var(--bad); font-weight: 600; }
 .sums { display: grid; grid-template-columns: repeat(auto-fit, minmax(15rem, 1fr)); gap: 1rem; }
@@ -51,19 +55,24 @@ td.good { color: var(--good); font-weight: 600; } td.bad { color: var(--bad); fo
   align-items: center; font-size: .85rem; padding: .1rem 0; border-bottom: 1px solid var(--rule); }
 .ratio b { text-align: right; font-variant-numeric: tabular-nums; font-weight: 600; }
 @media (max-width: 44rem) { .ratio { grid-template-columns: 1fr 3.5rem; }
-  .ratio > span:first-child { grid-column: 1 / -1; } figure { overflow-x: auto; }
-  svg.plot { min-width: 30rem; } }
+  .ratio > span:first-child { grid-column: 1 / -1; }
+  td.long { min-width: 11rem; } td.long:first-child { min-width: 9rem; } }
 svg.strip { width: 100%; height: 20px; } svg.plot { width: 100%; height: auto; }
 svg text { fill: var(--ink); font: 12px system-ui, sans-serif; }
-svg text.small { fill: var(--faint); font-size: 11px; } .grid { stroke: var(--rule); }
+svg text.small { fill: var(--faint); font-size: 11px; }
+@media (max-width: 44rem) { svg.plot text, svg.plot text.small { font-size: 17px; } }
+svg text.beyond { font: bold 18px system-ui, sans-serif; } .grid { stroke: var(--rule); }
 .axis { stroke: var(--faint); } .interval { stroke-width: 2; }
 .line { fill: none; stroke-width: 2; }
 svg.spark { width: 120px; height: 24px; display: block; }
 """
-CLASSES = {"ours": "--ours", **{f"peer{n}": f"--p{n}" for n in range(8)},
+PEERS = 10                              # colours
+CLASSES = {"ours": "--ours", **{f"peer{n}": f"--p{n}" for n in range(PEERS)},
            "good": "--good", "bad": "--bad", "none": "--faint"}
-STYLE += "".join(f"circle.{name} {{ fill: var({colour}); }} line.{name}, polyline.{name} "
+STYLE += "".join(f"circle.{name}, svg text.{name} {{ fill: var({colour}); }} "
+                 f"line.{name}, polyline.{name} "
                  f"{{ stroke: var({colour}); }}\n" for name, colour in CLASSES.items())
+CODE = re.compile("`([^`]*)`")
 GOOD = {"pass", "reached", workloads.AHEAD}
 BAD = {"miss", "missed", workloads.BEHIND}
 MARK = {workloads.AHEAD: "good", workloads.BEHIND: "bad"}
@@ -77,6 +86,7 @@ PUBLISHED = {
     "page_fault3": "Table 1.5: page faults of threads",
     "page_fault3_alloc": "Table 1.5: page faults that allocate",
     "contention": "Beside table 1.5: contention counted",
+    "slab_turns": "Beside table 1.5: contention at the slab lists, on CPUs in turn",
     "locality": "Table 1.6: what sheaves were said to lose: pages touched, slabs kept",
     "random_order": "Table 1.6: what sheaves were said to lose: memory after frees in random order",
 }
@@ -96,7 +106,7 @@ class Page:
         self.parts.append(text)
 
     def say(self, text=""):
-        self.add(f"<p>{escaped(text.strip())}</p>")
+        self.add("<p>" + CODE.sub(r"<code>\1</code>", escaped(text.strip())) + "</p>")
 
     def heading(self, level, text):
         name = "".join(c if c.isalnum() else "-" for c in text.lower())
@@ -114,11 +124,15 @@ class Page:
 
     def figure(self, picture, caption):
         if picture:
-            self.add(f"<figure>{picture}<figcaption>{escaped(caption)}</figcaption></figure>")
+            self.add(f"<figure><figcaption>{escaped(caption)}</figcaption>{picture}</figure>")
+
+
+LONG = 26                               # letters of a cell that is broken into lines
 
 
 def cell(text):
-    kind = "good" if text in GOOD else "bad" if text in BAD else ""
+    kind = "good" if text in GOOD else "bad" if text in BAD else \
+        "long" if len(text) > LONG else ""
     return f'<td class="{kind}">{escaped(text)}</td>' if kind else f"<td>{escaped(text)}</td>"
 
 
@@ -186,6 +200,7 @@ def write_figures(page, results):
 def write_promises(page, runs):
     page.heading(2, "Where Stook must be")
     page.say(promises.sentence(runs))
+    page.say(promises.EXPLAINED)
     page.table(promises.rows(runs), len(promises.HEAD))
 
 
@@ -211,7 +226,7 @@ def kinds_of(names):
     """{contender: class}: ours is green, peers have one colour each in all plots of an
     experiment."""
     ordered = sorted(names, key=lambda n: (not is_ours(n) and not n.startswith(OURS), n))
-    return {n: "ours" if is_ours(n) or n.startswith(OURS) else f"peer{i % 8}"
+    return {n: "ours" if is_ours(n) or n.startswith(OURS) else f"peer{i % PEERS}"
             for i, n in enumerate(ordered)}
 
 
@@ -323,9 +338,21 @@ def write_how(page, runs):
             page.say(f"Left out: {left}: {why}")
 
 
+def newest_of_each(runs):
+    """The newest results of each experiment, of the processor that the newest run was on. A run may
+    be in several files."""
+    newest, found = runs[-1][1], {}
+    for _, results in runs:
+        if results["machine"]["processor"] == newest["machine"]["processor"]:
+            found.update(results["results"])
+    if len(found) == len(newest["results"]):
+        return newest
+    return {**newest, "results": found, "figures": figures.judge(found)}
+
+
 def html(runs):
     """The page of [(name, results)], oldest first."""
-    name, newest = runs[-1]
+    name, newest = runs[-1][0], newest_of_each(runs)
     page = Page()
     write_wins(page, newest)
     write_promises(page, runs)
@@ -336,7 +363,11 @@ def html(runs):
     write_figures(page, newest)
     write_how(page, runs)
     links = "".join(f'<a href="#{escaped(n)}">{escaped(text)}</a> ' for n, text in page.sections)
-    intro = "".join(f'<p class="note">{escaped(text)}</p>' for text in report.about(newest))
+    about = [*report.about(newest)]
+    if newest is not runs[-1][1]:
+        about.append(f"Of {len(runs)} result files, each experiment's newest results on this "
+                     "processor.")
+    intro = "".join(f'<p class="note">{escaped(text)}</p>' for text in about)
     return ('<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
             '<meta name="viewport" content="width=device-width, initial-scale=1">'
             f"<title>Stook benchmarks: {escaped(name)}</title><style>{STYLE}</style></head><body>"

@@ -10,6 +10,7 @@ Place: report.py and page.py write the table, of the newest results that have ea
 import tables
 from contenders import OURS
 from figures import SETS, SIZES, Line, only, others, starting, those_of
+from interval import geometric_mean, ratios, summary
 from text import interval_text, number
 
 NOT_MEASURED = "not measured"
@@ -52,6 +53,35 @@ def field_rows(metric, least, goal):
                 for name in names
                 if name.endswith(" " + metric) and name.split("/")[0] in FIELD]
     return lines
+
+
+class MeanOfField:
+    """The geometric mean over the field's patterns, against the single peer that is best by it."""
+
+    def __init__(self, metric, at_least, goal):
+        self.metric, self.experiment = metric, "pattern_rows"
+        self.line = Line("mean", self.experiment, metric, at_least, goal, others)
+
+    def rounds(self, ours, theirs):
+        """A mean for each round, over the rows that both have."""
+        rows = [ratios(values, theirs[name]) for name, values in ours.items()
+                if name.endswith(" " + self.metric) and name.split("/")[0] in FIELD and
+                name in theirs]
+        return [geometric_mean(of_round) for of_round in zip(*(row for row in rows if row))]
+
+    def judge(self, results):
+        table = results.get(self.experiment, {})
+        means = {peer: summary(self.rounds(table[OURS], theirs))
+                 for peer, theirs in table.items() if peer != OURS and OURS in table}
+        means = {peer: mean for peer, mean in means.items() if mean}
+        if not means:
+            return None
+        rival = max(means, key=lambda peer: means[peer]["median"])
+        line, mean = self.line, means[rival]
+        return {"figure": line.text, "experiment": line.experiment, "unit": "x", "higher": False,
+                "at_least": line.at_least, "goal": line.goal, "value": mean["median"],
+                "rival": rival, **mean, "verdict": line.verdict(mean, line.at_least),
+                "goal_verdict": line.verdict(mean, line.goal)}
 
 
 def program_rows(metric, least, goal, rivals=others, names=None):
@@ -115,6 +145,9 @@ PROMISES = [
     Promise("the field's patterns, time / best peer of each row", field_rows("ns", 1.03, 1.0)),
     Promise("the field's patterns, peak memory / best peer of each row",
             field_rows("peak_KiB", 1.0, 1.0)),
+    Promise("the same, time, geometric mean / best single peer", [MeanOfField("ns", 1.0, 0.95)]),
+    Promise("the same, peak memory, geometric mean / best single peer", [
+        MeanOfField("peak_KiB", 1.0, 0.95)]),
     Promise("a cache without sheaves / a build without their code", [
         Line(f"B = {cell}", "table11", cell, 1.024, 1.0, only("slabs-alone"), ours="no-sheaves")
         for cell in tables.GAINS_11]),
@@ -185,8 +218,8 @@ PROMISES = [
     Promise("sqlite: peak / glibc", program_rows("peak_KiB", 1.09, 1.05, only("glibc"),
                                                  ("sqlite",))),
     Promise("signal handler allocating at 10 kHz: no fault",
-            elsewhere="tests of the suite race, instruction by instruction in tests/proof"),
-    Promise("forks while threads allocate: clean", elsewhere="tests of the suite fork"),
+            elsewhere="`meson test --suite race`; each instruction: tests/proof"),
+    Promise("forks while threads allocate: clean", elsewhere="`meson test --suite fork`"),
     Promise("free by RCU, the thread that frees / call_rcu for each object", [
         Line("free", "rcu", "free", 0.2, 0.1, only("call_rcu"), ours="free_rcu")]),
     Promise("sheaves recycled after free by RCU", [
@@ -199,13 +232,25 @@ PROMISES = [
     Promise("real programs, peak memory / best peer", program_rows("peak_KiB", 1.0, 0.95)),
 ]
 
-HEAD = ["promise", "verdict", "measured", "95 %", "at least", "goal", "", "judged by", "the worst",
-        "against"]
+HEAD = ["promise", "verdict", "off by", "measured", "95 %", "at least", "goal", "", "judged by",
+        "the worst", "against", "experiment"]
+EXPLAINED = ("Of each promise: how many measurements judge it, the worst of them, and its verdict, "
+             "of the newest results that have it. Off by: how far the median is on the wrong side "
+             "of the limit, in per cent of it; below 0, how much room is left. `stook bench --only "
+             "EXPERIMENT` measures a line again.")
 
 
 def limit_text(verdict, limit):
     value = verdict[limit]
     return "" if value is None else (">= " if verdict["higher"] else "<= ") + number(value)
+
+
+def off_by(verdict):
+    """How much worse than the limit the median is, in per cent of the limit."""
+    limit = verdict["at_least"] if verdict["at_least"] is not None else verdict["goal"]
+    if not limit or verdict["median"] is None:
+        return ""
+    return f"{100 * (verdict['median'] / limit - 1) * (-1 if verdict['higher'] else 1):+.0f} %"
 
 
 def row(promise, runs):
@@ -215,12 +260,13 @@ def row(promise, runs):
             worst = found[0]
             passed = sum(v["verdict"] == "pass" for v in found)
             count = "1" if len(found) == 1 else f"{len(found)}, {passed} pass"
-            return [promise.text, worst["verdict"], f"{number(worst['median'])} {worst['unit']}",
+            return [promise.text, worst["verdict"], off_by(worst),
+                    f"{number(worst['median'])} {worst['unit']}",
                     interval_text(worst), limit_text(worst, "at_least"),
                     limit_text(worst, "goal"), worst["goal_verdict"], count,
-                    worst["figure"] if len(found) > 1 else "", worst.get("rival", "")]
-    where = f" ({promise.elsewhere})" if promise.elsewhere else ""
-    return [promise.text + where, NOT_MEASURED] + [""] * (len(HEAD) - 2)
+                    worst["figure"] if len(found) > 1 else "", worst.get("rival", ""),
+                    worst["experiment"]]
+    return [promise.text, NOT_MEASURED] + [""] * (len(HEAD) - 3) + [promise.elsewhere]
 
 
 def rows(runs):

@@ -144,8 +144,7 @@ def markdown(runs):
     page.lines += HEAD.splitlines() + [""]
     page.heading(2, "Where Stook must be")
     page.say(promises.sentence(runs))
-    page.say("Of each promise: how many measurements judge it, the worst of them, and its verdict, "
-             "of the newest results that have it.")
+    page.say(promises.EXPLAINED)
     page.table(promises.rows(runs), len(promises.HEAD))
     for name, results in reversed(runs):
         write_run(page, name, results)

@@ -24,6 +24,7 @@ sys.path.insert(0, str(HERE / "peers"))
 
 import build as peer_build  # noqa: E402
 import compare              # noqa: E402
+import engine               # noqa: E402
 import experiments          # noqa: E402
 import figures              # noqa: E402
 import page                 # noqa: E402
@@ -58,6 +59,22 @@ def standard_pairs(asked):
     return suites.QUICK_PAIRS if asked.quick or asked.short else PAIRS
 
 
+def seconds_of(asked):
+    """How long a run may take; None: as long as it takes."""
+    return asked.seconds or (suites.QUICK_SECONDS if asked.quick else
+                             suites.SHORT_SECONDS if asked.short else None)
+
+
+def duration(asked):
+    """Said before the run begins."""
+    seconds = seconds_of(asked)
+    if seconds is None:
+        return "takes as long as all rounds take; --seconds, --short and --quick bound it"
+    end = datetime.datetime.now() + datetime.timedelta(seconds=seconds)
+    return (f"takes {seconds} s at most, to {end:%H:%M:%S}: what does not fit is left out, "
+            "and named")
+
+
 def measure_one(setting, name):
     experiment = suites.ALL[name]
     say(f"{name}: {' '.join(experiment.__doc__.split())}")
@@ -83,10 +100,12 @@ def measure(setting, names, seconds, keep):
     """The table of each experiment; keep(results) after each."""
     results = {}
     shares = suites.QUICK if setting.few else suites.SHARES
-    for n, (name, end) in enumerate(suites.ends(names, seconds, shares=shares)):
+    engine.end_all_at(seconds and time.monotonic() + seconds)
+    rounds = seconds and seconds * suites.ROUNDS_PART
+    for n, (name, end) in enumerate(suites.ends(names, rounds, shares=shares)):
         if n and end is not None and time.monotonic() >= end:
-            setting.left_out[name] = "no time was left"
-            say(f"{name}: left out: no time was left\n")
+            setting.left_out[name] = engine.NO_TIME
+            say(f"{name}: left out: {engine.NO_TIME}\n")
             continue
         setting.doing, setting.end = f"{n + 1} of {len(names)}, {name}", end
         if (table := measure_one(setting, name)) is not None:
@@ -123,14 +142,15 @@ def parser_of():
     add("--quick", action="store_true",
         help="some experiments of each suite, shorter, in less than two minutes")
     add("--short", action="store_true",
-        help="every experiment, each as short as with --quick; with --seconds 1200, six rounds of "
-             "most")
+        help="every experiment, each as short as with --quick, most in six rounds, in "
+             f"{suites.SHORT_SECONDS} s")
     add("--only", metavar="NAMES", help="experiments, with commas (--list names them)")
     add("--pairs", type=int, metavar="N",
         help=f"interleaved rounds ({PAIRS}; {suites.QUICK_PAIRS} with --quick); with fewer than "
              f"{PAIRS_ENOUGH} no difference is told")
     add("--seconds", type=int, metavar="N",
-        help="rounds end when so much time has passed, and their number is what it is")
+        help=f"the run takes so long at most ({suites.QUICK_SECONDS} with --quick, "
+             f"{suites.SHORT_SECONDS} with --short): what does not fit is left out")
     add("--peers", metavar="NAMES",
         help="peers, with commas; \"none\" for none; tcmalloc is built only if named here")
     add("--no-build", action="store_true",
@@ -238,14 +258,14 @@ def session(parser, asked, out):
     contenders = preloaded(asked.build, asked.build / "peers", asked.chosen, asked.drop_in)
     if OURS not in contenders:
         say("libstook-malloc.so is not built: peers only")
-    say("preloaded: " + ", ".join(contenders) + f"; {asked.pairs} rounds\n")
+    say("preloaded: " + ", ".join(contenders) + f"; {asked.pairs} rounds")
+    say(duration(asked) + "\n")
     setting = experiments.Setting(asked.build, asked.build / "peers", asked.pairs,
                                   asked.quick or asked.short, asked.chosen, contenders, say,
                                   sys.stderr.isatty(), asked.quick)
     setting.left_out = left_out
-    seconds = asked.seconds or (suites.QUICK_SECONDS if asked.quick else None)
     all_results = functools.partial(as_written, asked, about, left_out)
-    results = measure(setting, asked.names, seconds,
+    results = measure(setting, asked.names, seconds_of(asked),
                       lambda so_far: write(parser, out, all_results(so_far)))
     return all_results(results)
 

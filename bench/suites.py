@@ -2,8 +2,9 @@
 bench/suites.py - which experiments make up a suite, and how long each may take
 
 Purpose: `stook bench` has five suites. --quick runs some experiments of each, in six rounds where
-time allows: with fewer nothing can be said of a difference. Time is shared out, so that it ends in
-less than two minutes on a slow machine, too.
+time allows: with fewer nothing can be said of a difference. Time is shared out; what does not fit
+is left out, and a program that is late is ended. So it ends in less than two minutes on a slow
+machine, too. --short does the same with all experiments, in twenty.
 Place: run.py runs what chosen() returns.
 """
 
@@ -22,14 +23,18 @@ SUITES = {
     "memory": ["parked", "empty", "spike", "cgroup", "churn", "phases", "random_order",
                "live_set", "sparse_caches", "replay", "sizes"],
     "tables": ["table11", "table12", "node_counts", "phone", "mmap2", "mmap2_processes",
-               "page_fault3", "page_fault3_alloc", "locality", "contention", "maple_map"],
+               "page_fault3", "page_fault3_alloc", "locality", "contention", "slab_turns",
+               "maple_map"],
     "programs": ["programs"],
 }
 # Of each suite what shows most in a short time; the number is its share of the time.
 QUICK = {"object_pair": 3, "malloc_pair": 5, "pattern_rows": 6, "rcu": 1, "prodcons": 2,
          "oversubscribed": 3, "many_caches": 1, "heap_size": 2, "parked": 1, "random_order": 2,
          "table11": 3, "table12": 2, "programs": 6}
-QUICK_SECONDS = 100
+QUICK_SECONDS = 115
+SHORT_SECONDS = 1200
+# Of the time, the part in which rounds begin. At its end programs that still run are ended.
+ROUNDS_PART = 0.87
 # What else takes more or less than 2 where time is shared out among all.
 SHARES = {"object_pair": 4, "malloc_pair": 6, "bulk": 1, "pattern_rows": 14, "prodcons": 5,
           "realloc": 2, "calloc": 1, "oversubscribed": 4, "nodes": 4, "heap_size": 4, "spike": 6,

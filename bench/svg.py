@@ -33,8 +33,10 @@ def line(x1, y1, x2, y2, kind):
 
 
 def short(value):
-    if value >= 10000:
-        return f"{value:.0e}".replace("e+0", "e")
+    if value >= 1e6:
+        return f"{value / 1e6:.3g}M"
+    if value >= 1e4:
+        return f"{value / 1e3:.3g}k"
     return f"{value:.0f}" if value >= 1000 else f"{value:.3g}"
 
 
@@ -44,9 +46,9 @@ TICKS = (0.25, 0.5, 1, 2, 4)
 
 def share(value):
     """Where a ratio is in a strip: a share of its width, so that a strip fits any screen. What lies
-    beyond an end is drawn at it."""
+    beyond an end is drawn at it. The numbers of the ends have room on a phone, too."""
     inside = min(max(value, LEAST), MOST)
-    return f"{3 + 94 * math.log(inside / LEAST) / math.log(MOST / LEAST):.2f}%"
+    return f"{6 + 88 * math.log(inside / LEAST) / math.log(MOST / LEAST):.2f}%"
 
 
 def scale():
@@ -63,7 +65,15 @@ def ratio(title, median, low, high, kind):
     return (f'<svg class="strip" role="img" aria-label="{escaped(title)}" height="20">'
             f"<title>{escaped(title)}</title>{ticks}"
             f'<line x1="{share(low)}" y1="10" x2="{share(high)}" y2="10" class="interval {kind}"/>'
-            f'<circle cx="{share(median)}" cy="10" r="4.5" class="{kind}"/></svg>')
+            f"{mark(median, kind)}</svg>")
+
+
+def mark(median, kind):
+    """A dot; an arrow at the end beyond which the ratio lies."""
+    if LEAST <= median <= MOST:
+        return f'<circle cx="{share(median)}" cy="10" r="4.5" class="{kind}"/>'
+    x, words = (98, "»") if median > MOST else (2, "«")
+    return f'<text x="{x}%" y="15" text-anchor="middle" class="beyond {kind}">{words}</text>'
 
 
 def spark(title, costs):
@@ -121,19 +131,19 @@ def lines(title, series, x_name, y_name, logarithmic=True, x_ticks=None):
     if not points:
         return ""
     width, top, bottom, left = 520, 30, 250, 70
-    x = Axis([p[0] for p in points], left, width - 20, logarithmic)
+    x = Axis([p[0] for p in points], left, width - 28, logarithmic)
     y = Axis([v for p in points for v in p[1:]], bottom, top, logarithmic)
     parts = [text(left, 16, y_name, "start", "small"),
-             text(width - 20, bottom + 36, x_name, "end", "small"),
-             line(left, bottom, width - 20, bottom, "axis"), line(left, top, left, bottom, "axis")]
+             text(width - 28, bottom + 36, x_name, "end", "small"),
+             line(left, bottom, width - 28, bottom, "axis"), line(left, top, left, bottom, "axis")]
     for tick in y.ticks():
-        parts += [line(left, y.place(tick), width - 20, y.place(tick), "grid"),
+        parts += [line(left, y.place(tick), width - 28, y.place(tick), "grid"),
                   text(left - 6, y.place(tick) + 4, short(tick), "end", "small")]
     for value in x_ticks or sorted({p[0] for p in points}):
         name = x_ticks[value] if x_ticks else short(value)
         anchor = "end" if x_ticks and value == x.high else "middle"
         parts.append(text(x.place(value), bottom + 18, name, anchor, "small"))
-    columns = 3 if max(map(len, series)) < 22 else 1
+    columns = 3 if max(map(len, series)) < 16 else 1
     for n, (name, (kind, found)) in enumerate(series.items()):
         way = " ".join(f"{x.place(p[0]):.1f},{y.place(p[1]):.1f}" for p in found)
         parts.append(f'<polyline points="{way}" class="line {kind}"><title>{escaped(name)}</title>'

@@ -184,6 +184,7 @@ static void print_flags(const struct heap_cache *c, FILE *out)
                 { STOOK_TYPESAFE_BY_RCU, "TYPESAFE_BY_RCU" }, { STOOK_RCU, "RCU" },
                 { STOOK_ACCOUNT, "ACCOUNT" }, { STOOK_MERGE, "MERGE" },
                 { STOOK_NO_SHEAVES, "NO_SHEAVES" }, { STOOK_RANDOM_ORDER, "RANDOM_ORDER" },
+                { STOOK_HUGE_PAGES, "HUGE_PAGES" },
                 { STOOK_CACHE_OF_MALLOC, "malloc's" },
         };
 

@@ -65,6 +65,15 @@ struct stook_rcu;
 #define STOOK_NO_SHEAVES       (UINT64_C(1) << 5)
 /* Hand out the objects of a slab in random order. */
 #define STOOK_RANDOM_ORDER     (UINT64_C(1) << 6)
+/*
+ * Huge pages. The cache gets its memory in runs of 2 MiB, aligned to 2 MiB, and asks the system to
+ * make each a huge page (madvise(2), MADV_HUGEPAGE). That is for large sets of objects that are
+ * used at random. Each run is resident as a whole from its first use on. A run goes back when all
+ * of its objects are free, in stook_cache_shrink(), stook_trim(), maintenance under memory
+ * pressure, a malloc that calls `reclaim`, or the destroy, and never in a free. Less than 2 MiB is
+ * not got: an allocation then fails. STOOK_THP=never leaves the runs, and asks for no huge pages.
+ */
+#define STOOK_HUGE_PAGES       (UINT64_C(1) << 7)
 
 /*
  * Allocation flags. Every call with an argument `flags` takes all of them, or'ed, or 0, and refuses
@@ -78,7 +87,7 @@ struct stook_rcu;
  * than the one this thread runs on, or the nearest with memory.
  */
 #define STOOK_THISNODE 2u
-/* Do not call a group's limit callback, nor on_low and reclaim of a cache. */
+/* Do not call a group's limit callback, nor on_low, reclaim and memory_in of a cache. */
 #define STOOK_NOWAIT   4u
 /* Wait for no other thread, as stook_cache_alloc_nolock(). Includes STOOK_NOWAIT. */
 #define STOOK_NOLOCK   8u
@@ -172,6 +181,45 @@ struct stook_cache_args {
         size_t (*reclaim)(struct stook_cache *cache, size_t wanted, void *data);
         /* the last argument of on_low and reclaim */
         void    *limit_data;
+        /*
+         * memory_in prepares memory for objects: it registers it with a device, locks it, binds it
+         * to nodes, or maps a file or shared memory over it (MAP_FIXED). NULL: nothing is done. The
+         * cache gets its memory in runs of 2 MiB, aligned to 2 MiB, as with STOOK_HUGE_PAGES, which
+         * may be asked for beside this. A run never moves. @start, @bytes: a run. It is private
+         * anonymous memory that may be read and written, and has no object yet. The library never
+         * reads or writes objects, but for debug modes, hardening and STOOK_ZERO. It has no data of
+         * its own in the run. Return: 0; any other number: the run is not used, memory_out is not
+         * called for it, and the allocation fails with ENOMEM.
+         *
+         * memory_in is called once for each run, before its first object is handed out, by the
+         * thread that needs the memory: in an allocation, a prefill or stook_cache_reserve(). With
+         * STOOK_NOWAIT and in nolock calls it is not called. These get what is there, or ENOMEM.
+         * So a signal handler allocates from such a cache with STOOK_NOWAIT or nolock calls only;
+         * that its memory is made ahead is what stook_cache_reserve() is for. Several threads may
+         * be in the function at once, each for a run of its own. It may use the heap, but not this
+         * cache. It must return. In stook_cache_reserve() it must not take the list of caches (see
+         * EDEADLK), nor wait for a thread that does.
+         */
+        int    (*memory_in)(void *start, size_t bytes, void *data);
+        /*
+         * memory_out undoes memory_in; NULL: no call. It needs memory_in beside it. It is called
+         * once for each run that memory_in took, when all of the run's objects are free and their
+         * destructors have run: in stook_cache_shrink(), stook_trim(), maintenance under memory
+         * pressure, a malloc that calls `reclaim`, and the destroy, in the thread that makes these
+         * calls. It is not called in a free, nor at the end of the process. No object is there any
+         * more. After it the library maps fresh memory over the run. So what the program mapped
+         * there goes, and what it locked is unlocked. The rules are those of memory_in in
+         * stook_cache_reserve().
+         *
+         * fork: the child has the runs as the system leaves them to it. Shared memory is shared
+         * with the parent, and both hand out the same objects; of what has MADV_DONTFORK it has
+         * nothing. Neither function is told. So a child uses such a cache only if its memory is
+         * private. In the child memory_out is called for runs that the parent got, if the child
+         * gives them back.
+         */
+        void   (*memory_out)(void *start, size_t bytes, void *data);
+        /* the last argument of memory_in and memory_out */
+        void    *memory_data;
 };
 
 /*
@@ -183,12 +231,13 @@ struct stook_cache_args {
  * Ownership: the caller owns the cache until stook_cache_destroy().
  * Return: the cache, or NULL with errno
  *   EINVAL  name NULL, empty or too long; size 0; align not a power of two or above the page
- *           size; args_size unknown; a destructor without a constructor; on_low with low not
- *           below limit; sheaf_capacity above 65534; barn_full or barn_empty above 4096 and not
- *           UINT_MAX; rcu: ops_size unknown, or call or barrier missing; size not above
- *           STOOK_OBJECT_MAX, but with the hidden words of STOOK_RCU and STOOK_ACCOUNT
+ *           size; args_size unknown; a destructor without a constructor; memory_out without
+ *           memory_in; on_low with low not below limit; sheaf_capacity above 65534; barn_full or
+ *           barn_empty above 4096 and not UINT_MAX; rcu: ops_size unknown, or call or barrier
+ *           missing; size not above STOOK_OBJECT_MAX, but with the hidden words of STOOK_RCU and
+ *           STOOK_ACCOUNT
  *   E2BIG   size above STOOK_OBJECT_MAX
- *   ENOTSUP an unknown flag; or a destructor with STOOK_TYPESAFE_BY_RCU
+ *   ENOTSUP an unknown flag; or a destructor or memory_in with STOOK_TYPESAFE_BY_RCU
  *   ENFILE  STOOK_CACHES_MAX caches exist; one made with STOOK_ACCOUNT or a limit counts twice.
  *           A cache without constructor, with default args and flags or with STOOK_HWCACHE_ALIGN
  *           then shares one of the same geometry that has none either, as if both had STOOK_MERGE,

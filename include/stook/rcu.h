@@ -78,6 +78,9 @@ struct stook_rcu {
  * depend on it. After a fork the child goes on with what waited in its parent. A child of _Fork()
  * or clone() makes no thread, so callbacks wait for a barrier there. A callback that another thread
  * was in at that moment is lost.
+ * A callback returns. One that is left by a jump, or ends its thread, holds grace periods up. They
+ * go on when that thread calls stook_epoch_synchronize(), `call` or `barrier` from where it jumped
+ * to, or when it ends. That is reported.
  * `call` is signal-safe once that thread was made, and in a child of _Fork() or clone().
  */
 extern STOOK_PUBLIC const struct stook_rcu stook_rcu_epoch;

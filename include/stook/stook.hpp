@@ -18,6 +18,7 @@
 #include <stook/error.hpp>
 #include <stook/cache.hpp>
 #include <stook/object_cache.hpp>
+#include <stook/object_pool.hpp>
 #include <stook/group.hpp>
 #include <stook/memory.hpp>
 #include <stook/rcu.hpp>

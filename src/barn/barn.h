@@ -26,7 +26,10 @@
 #define STOOK_BARN_FULL  10
 #define STOOK_BARN_EMPTY 10
 #define STOOK_BARN_LIMIT_MAX 4096               /* far below what the stacks can count */
-/* What barns of a node keep: of one cache, of all caches. stook_barn_set_budget lowers it. */
+/*
+ * What barns of a node keep: of one cache, of all caches. stook_barn_set_budget lowers the second.
+ * A cache whose objects are freed by RCU may come to keep as much as all: barn_growth.c.
+ */
 #define STOOK_BARN_CACHE_BYTES ((size_t)512 << 10)
 #define STOOK_BARN_NODE_BYTES  ((size_t)4 << 20)
 /*
@@ -48,6 +51,7 @@ struct stook_barn_growth {
         uint32_t began_at;              /* capacity as it was set: growth above it is booked */
         uint32_t used;                  /* the idle reaper found a slot's sheaves in use */
         uint32_t room_grows;            /* full_limit changes by itself; a tuner clears it */
+        uint32_t burst_bytes;           /* most that came from readers at once; 0: no such frees */
 };
 #define STOOK_BARN_FIXED UINT32_MAX     /* capacity does not change by itself */
 
@@ -59,6 +63,7 @@ struct stook_barn {
 #define STOOK_BARN_REAP      2u         /* the idle reaper (barn_idle.c) */
         uint32_t low;                   /* atomic, a hint: fewest full sheaves since a reap */
         uint32_t unasked;               /* atomic, a hint: full sheaves put since the last get */
+        uint64_t returned;              /* atomic, a hint: bytes from readers since the last get */
         struct stook_tagged_stack empty STOOK_ALIGNED(STOOK_CACHELINE);
         /* barn_idle.c; atomic, relaxed, hints: the last reap; kept slabs were given back since. */
         uint32_t seen_ms, seen_clean_takes, slabs_given;
@@ -204,6 +209,12 @@ void stook_barns_let_room_grow(struct stook_barns *barns);
 extern uint32_t stook_barn_slots;
 /* The idle reaper found that objects were taken from a slot's sheaves. */
 void stook_barns_used(struct stook_barns *barns);
+/*
+ * Readers have left a sheaf with @bytes of objects, which a put follows. @waiting: bytes that other
+ * sheaves keep waiting. What swings then gets room for a whole burst (barn_growth.c).
+ */
+void stook_barns_returned(struct stook_barns *barns, unsigned node, uint64_t bytes,
+                          uint64_t waiting);
 
 /* ---- barn_budget.c: bytes over all caches, and visits ---- */
 

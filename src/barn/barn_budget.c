@@ -28,8 +28,8 @@
 /* An eviction takes microseconds as a rule. A second is for a visitor that was preempted. */
 #define CLOSE_WAITS 1000
 /*
- * Barns of a node may keep this share of its pages in use, or SHARE_LEAST. So the bound needs no
- * knowledge of how much memory the machine has.
+ * Barns of a node may keep this share of its pages in use, or SHARE_LEAST; and as much as readers
+ * gave back at once. So the bound needs no knowledge of how much memory the machine has.
  */
 #define SHARE       8
 #define SHARE_LEAST ((uint64_t)1 << 20)
@@ -41,6 +41,7 @@ static struct {
 } STOOK_ALIGNED(STOOK_CACHELINE) budget[NODES_MAX] STOOK_MOSTLY_UNUSED;
 
 static uint64_t budget_bytes = STOOK_BARN_NODE_BYTES;   /* at most */
+static uint64_t burst_bytes;            /* atomic, a hint: that much beyond the share */
 static struct stook_barns *hand;        /* atomic, a hint: where the next step begins */
 
 void stook_barn_set_budget(size_t node_bytes)
@@ -58,6 +59,14 @@ uint64_t stook_barn_booked_bytes(unsigned node)
         return __atomic_load_n(&budget[node].booked, __ATOMIC_RELAXED);
 }
 
+void stook_barn_expect_burst(uint64_t bytes)
+{
+        uint64_t now = __atomic_load_n(&burst_bytes, __ATOMIC_RELAXED);
+
+        if (bytes ? now < bytes : now)
+                __atomic_store_n(&burst_bytes, bytes, __ATOMIC_RELAXED);
+}
+
 bool stook_barn_book(unsigned node, uint64_t bytes)
 {
         uint64_t limit = __atomic_load_n(&budget_bytes, __ATOMIC_RELAXED);
@@ -65,6 +74,7 @@ bool stook_barn_book(unsigned node, uint64_t bytes)
 
         if (share < SHARE_LEAST)
                 share = SHARE_LEAST;
+        share += __atomic_load_n(&burst_bytes, __ATOMIC_RELAXED);
         if (limit > share)
                 limit = share;
         if (__atomic_add_fetch(&budget[node].booked, bytes, __ATOMIC_RELAXED) <= limit)

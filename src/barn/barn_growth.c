@@ -9,6 +9,10 @@
  * get room for twice as many sheaves, as far as they may keep of one cache. So what swings stays
  * above the slabs.
  *
+ * What waits for readers comes back in bursts: nothing of it can be used in between, and all that
+ * one grace period held comes at once. A cache that swings then gets room for the whole burst in
+ * one step, as far as the barns of a node may keep it.
+ *
  * Sheaves of fewer than SHORT objects go to and from the barn so often that one that comes from
  * there counts as a swing, too. Those of large objects hold a few, one, or none. They grow to FEW
  * objects, by a budget of their own, which goes by the pages in use (I2).
@@ -74,13 +78,21 @@ static unsigned smaller(uint64_t a, uint64_t b)
         return (unsigned)(a < b ? a : b);
 }
 
-/* Within STOOK_BARN_CACHE_BYTES. */
+/* Bytes that came from readers at once. */
+static uint64_t burst_of(const struct stook_barns *barns)
+{
+        return __atomic_load_n(&barns->growth.burst_bytes, __ATOMIC_RELAXED);
+}
+
+/* Within STOOK_BARN_CACHE_BYTES, or a burst. */
 static unsigned full_limit_of(const struct stook_barns *barns, unsigned capacity, unsigned wanted)
 {
-        uint64_t bytes = (uint64_t)capacity * barns->below->stride;
+        uint64_t bytes = (uint64_t)capacity * barns->below->stride, most = burst_of(barns);
 
+        if (most < STOOK_BARN_CACHE_BYTES)
+                most = STOOK_BARN_CACHE_BYTES;
         wanted = smaller(wanted, STOOK_BARN_LIMIT_MAX);
-        return bytes ? smaller(wanted, STOOK_BARN_CACHE_BYTES / bytes) : wanted;
+        return bytes ? smaller(wanted, most / bytes) : wanted;
 }
 
 /*
@@ -144,6 +156,7 @@ void stook_barns_set(struct stook_barns *barns, unsigned capacity, unsigned full
 {
         give_back(barns, set_capacity(barns, capacity), barns->growth.began_at);
         barns->growth.began_at = capacity;
+        __atomic_store_n(&barns->growth.burst_bytes, 0, __ATOMIC_RELAXED);
         barns->full_wanted = full_limit;
         __atomic_store_n(&barns->full_limit, full_limit_of(barns, capacity, full_limit),
                          __ATOMIC_RELAXED);
@@ -247,10 +260,25 @@ static bool count_swing(struct stook_barns *barns, uint32_t enough)
         return true;
 }
 
+/* Twice the room; at least that of a burst. */
+static void widen(struct stook_barns *barns)
+{
+        unsigned capacity = stook_barns_capacity(barns);
+        uint32_t limit = __atomic_load_n(&barns->full_limit, __ATOMIC_RELAXED), wanted = 2 * limit;
+        uint64_t bytes = (uint64_t)capacity * barns->below->stride;
+        uint64_t in_burst = bytes ? burst_of(barns) / bytes : 0;
+
+        if (!limit)
+                return;
+        if (wanted < in_burst)
+                wanted = smaller(in_burst, STOOK_BARN_LIMIT_MAX);
+        __atomic_store_n(&barns->full_limit, full_limit_of(barns, capacity, wanted),
+                         __ATOMIC_RELAXED);
+}
+
 void stook_barns_refilled(struct stook_barns *barns)
 {
         struct stook_barn_growth *growth = &barns->growth;
-        uint32_t limit = __atomic_load_n(&barns->full_limit, __ATOMIC_RELAXED);
 
         if (STOOK_LIKELY(!__atomic_load_n(&growth->flushed, __ATOMIC_RELAXED)))
                 return;
@@ -259,11 +287,23 @@ void stook_barns_refilled(struct stook_barns *barns)
         if (!count_swing(barns, SWINGS))
                 return;
         __atomic_store_n(&growth->flushed, 0, __ATOMIC_RELAXED);
-        if (!room_grows(barns) || (grows(barns) && enlarge(barns)) || !limit)
-                return;
-        __atomic_store_n(&barns->full_limit,
-                         full_limit_of(barns, stook_barns_capacity(barns), 2 * limit),
-                         __ATOMIC_RELAXED);
+        if (room_grows(barns) && (!(grows(barns) && enlarge(barns)) || burst_of(barns)))
+                widen(barns);
+}
+
+void stook_barns_returned(struct stook_barns *barns, unsigned node, uint64_t bytes,
+                          uint64_t waiting)
+{
+        uint64_t at_once, most = stook_barn_budget();
+
+        at_once = __atomic_add_fetch(&barns->node[node].returned, bytes, __ATOMIC_RELAXED);
+        if (at_once < waiting)
+                at_once = waiting;
+        if (at_once > most)
+                at_once = most;
+        if (at_once > burst_of(barns))
+                __atomic_store_n(&barns->growth.burst_bytes, (uint32_t)at_once, __ATOMIC_RELAXED);
+        stook_barn_expect_burst(burst_of(barns));
 }
 
 void stook_barns_swung(struct stook_barns *barns)
@@ -295,6 +335,10 @@ void stook_barns_shrink(struct stook_barns *barns)
                 return;
         __atomic_store_n(&barns->growth.swings, 0, __ATOMIC_RELAXED);
         __atomic_store_n(&barns->growth.flushed, 0, __ATOMIC_RELAXED);
+        if (burst_of(barns)) {
+                __atomic_store_n(&barns->growth.burst_bytes, 0, __ATOMIC_RELAXED);
+                stook_barn_expect_burst(0);
+        }
         least = grows(barns) ? __atomic_load_n(&barns->growth.at_least, __ATOMIC_RELAXED)
                              : capacity;
         __atomic_store_n(&barns->full_limit, full_limit_of(barns, least, barns->full_wanted),

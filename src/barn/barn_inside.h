@@ -90,5 +90,7 @@ void stook_barn_unbook(unsigned node, uint64_t bytes);
 void stook_barn_rebalance(struct stook_barns *self, unsigned node);
 /* Bytes that the barns of a node may keep at most. */
 uint64_t stook_barn_budget(void);
+/* From here on they may keep at least @bytes more, within that. 0: no more than before bursts. */
+void stook_barn_expect_burst(uint64_t bytes);
 
 #endif

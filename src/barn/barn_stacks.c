@@ -30,6 +30,8 @@ static void note_asked(struct stook_barn *barn)
 
         if (__atomic_load_n(&barn->unasked, __ATOMIC_RELAXED))
                 __atomic_store_n(&barn->unasked, 0, __ATOMIC_RELAXED);
+        if (__atomic_load_n(&barn->returned, __ATOMIC_RELAXED))
+                __atomic_store_n(&barn->returned, 0, __ATOMIC_RELAXED);
         if (__atomic_load_n(&barn->asked, __ATOMIC_RELAXED) != both)
                 __atomic_store_n(&barn->asked, both, __ATOMIC_RELAXED);
 }

@@ -232,20 +232,26 @@ void stook_lock_set_same_stack(bool (*same_stack)(uintptr_t address))
         __atomic_store_n(&is_same_stack, same_stack, __ATOMIC_RELAXED);
 }
 
-STOOK_NOINLINE bool stook_lock_heal(void)
+bool stook_lock_frame_is_gone(uintptr_t frame, uintptr_t here)
 {
         bool (*same_stack)(uintptr_t address) = __atomic_load_n(&is_same_stack, __ATOMIC_RELAXED);
+        uintptr_t self = (uintptr_t)stook_self;
+
+        return same_stack && here >= frame && here - frame <= FAR &&
+               !(frame < self && self < here) && same_stack(frame);
+}
+
+STOOK_NOINLINE bool stook_lock_heal(void)
+{
         /* The caller's stack pointer. */
-        uintptr_t here = (uintptr_t)__builtin_frame_address(0) + 2 * sizeof(void *);
-        uintptr_t self = (uintptr_t)stook_self, there, above;
+        uintptr_t here = (uintptr_t)__builtin_frame_address(0) + 2 * sizeof(void *), above;
         uint32_t word = __atomic_load_n(stook_lock_held(), __ATOMIC_RELAXED);
         uint32_t place = word & ~STOOK_HELD_COUNT;
 
-        if (!(word & STOOK_HELD_COUNT) || !place || !same_stack)
+        if (!(word & STOOK_HELD_COUNT) || !place)
                 return false;
         above = (uintptr_t)((stook_lock_place(here) - place) >> STOOK_HELD_SHIFT) * STOOK_HELD_UNIT;
-        there = here - above;
-        if (above > FAR || (there < self && self < here) || !same_stack(there))
+        if (!stook_lock_frame_is_gone(here - above, here))
                 return false;
         __atomic_store_n(stook_lock_held(), 0, __ATOMIC_RELAXED);
         stook_rank_hold_no_lock();

@@ -221,6 +221,12 @@ STOOK_INLINE bool stook_lock_may_not_wait(void)
 bool stook_lock_heal(void);
 
 /*
+ * A call of this thread recorded @frame, an address in its frame; another one begins at @here.
+ * True: the first is gone, as said above. False: that is not known.
+ */
+bool stook_lock_frame_is_gone(uintptr_t frame, uintptr_t here);
+
+/*
  * Around a call of a function of the program's in the midst of a step: this frame counts instead.
  * What it left (by a jump) heals like all else. Unpin takes what pin answered.
  */

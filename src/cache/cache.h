@@ -62,7 +62,6 @@ struct stook_cache {
         struct stook_list     all;      /* registry mutex: living caches by age, or idle indices */
         struct stook_barns    barns;
         struct stook_slabs    slabs;
-        struct stook_alias   *aliases;  /* registry mutex: names of merged users */
         /* const: the user's; slabs.ctor may be another one. NULL: none */
         void                (*ctor)(void *object, void *ctor_data);
         /* const: flags are 0 if `watch` does not ask for debug modes. The next cache keeps it. */
@@ -71,6 +70,7 @@ struct stook_cache {
         struct stook_rcu_cache rcu;
         struct stook_limit    limit;
         char                  name[64];
+        struct stook_alias   *aliases;  /* registry mutex: names of merged users */
 } STOOK_ALIGNED(STOOK_CACHELINE);
 
 _Static_assert(offsetof(struct stook_cache, front.line) == 0, "layout v1");

@@ -25,7 +25,8 @@
         (STOOK_HWCACHE_ALIGN | STOOK_MERGE | STOOK_DEBUG_FLAGS | FLAGS_ALONE)
 /* Of caches that are not merged. */
 #define FLAGS_ALONE \
-        (STOOK_NO_SHEAVES | STOOK_RANDOM_ORDER | STOOK_RCU | STOOK_ACCOUNT | STOOK_TYPESAFE_BY_RCU)
+        (STOOK_NO_SHEAVES | STOOK_RANDOM_ORDER | STOOK_RCU | STOOK_ACCOUNT | \
+         STOOK_TYPESAFE_BY_RCU | STOOK_HUGE_PAGES)
 
 /* Bytes up to which natural alignment grows with the size: what malloc promises too. */
 #define NATURAL_ALIGN_MAX 16
@@ -99,9 +100,10 @@ static int check(const char *name, size_t size, const struct stook_cache_args *a
                 return -EINVAL;
         if ((args->rcu && !stook_rcu_is_usable(args->rcu)) || (args->dtor && !args->ctor))
                 return -EINVAL;
-        if (args->on_low && args->low >= args->limit)
+        if ((args->on_low && args->low >= args->limit) || (args->memory_out && !args->memory_in))
                 return -EINVAL;
-        if ((args->flags & ~FLAGS_HERE) || (args->dtor && (args->flags & STOOK_TYPESAFE_BY_RCU)))
+        if ((args->flags & ~FLAGS_HERE) ||
+            ((args->dtor || args->memory_in) && (args->flags & STOOK_TYPESAFE_BY_RCU)))
                 return -ENOTSUP;
         return size > STOOK_OBJECT_MAX ? -E2BIG : 0;
 }
@@ -126,6 +128,7 @@ struct plan {
         void   (*ctor)(void *object, void *ctor_data);
         void    *ctor_data;
         void   (*dtor)(void *object, void *ctor_data);
+        struct stook_slabs_memory memory;
         struct stook_limit limit;
         const struct stook_rcu *rcu;
 };
@@ -250,6 +253,9 @@ static int make_slabs(struct stook_cache *cache, const struct plan *plan, uint32
                 .ctor = plan->ctor,
                 .ctor_data = plan->ctor_data,
                 .dtor = plan->dtor,
+                .runs = (plan->flags & STOOK_HUGE_PAGES) || plan->memory.in,
+                .huge = plan->flags & STOOK_HUGE_PAGES,
+                .memory = plan->memory,
                 .counters = &cache->counters,
         };
 
@@ -359,7 +365,8 @@ give:
 /* Nothing but its geometry, which is made of size and alignment, tells it from others. */
 static bool is_plain(const struct plan *plan)
 {
-        return !plan->ctor && !plan->limit.reclaim && !plan->at_least && !plan->watch &&
+        return !plan->ctor && !plan->memory.in && !plan->limit.reclaim && !plan->at_least &&
+               !plan->watch &&
                !(plan->flags & FLAGS_ALONE) && !plan->rcu && plan->full_limit == STOOK_BARN_FULL &&
                plan->empty_limit == STOOK_BARN_EMPTY;
 }
@@ -461,6 +468,9 @@ STOOK_API struct stook_cache *stook_cache_create(const char *name, size_t size,
                 .ctor = args.ctor,
                 .ctor_data = args.ctor_data,
                 .dtor = args.dtor,
+                .memory = {
+                        .in = args.memory_in, .out = args.memory_out, .data = args.memory_data,
+                },
                 .limit = {
                         .most = args.limit, .low = args.low, .on_low = args.on_low,
                         .reclaim = args.reclaim, .data = args.limit_data,

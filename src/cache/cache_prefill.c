@@ -27,6 +27,7 @@
 
 #include "cache/cache_account.h"
 #include "cache/cache_limit.h"
+#include "cache/cache_memory.h"
 #include "cache/cache_slow.h"
 #include "cache/cache_watch.h"
 #include "os/os.h"
@@ -98,15 +99,17 @@ static STOOK_NOINLINE void gather(struct stook_cache *cache, struct stook_sheaf 
 }
 
 /* From the slabs; and from other sheaves, if @n objects are more than that gave. */
-static void fill(struct stook_cache *cache, struct stook_sheaf *sheaf, size_t n)
+static void fill(struct stook_cache *cache, struct stook_sheaf *sheaf, size_t n, unsigned flags)
 {
         stook_barn_fill(&cache->barns, NODE, sheaf);
         if (stook_sheaf_size(sheaf) < n)
                 gather(cache, sheaf);
+        stook_fill_with_memory(cache, sheaf, n, NODE, flags);
 }
 
 /* A sheaf for @n objects of one node, with as many as that node's slabs have. NULL: no memory. */
-static STOOK_NOINLINE struct stook_sheaf *make_of_node(struct stook_cache *cache, size_t n)
+static STOOK_NOINLINE struct stook_sheaf *make_of_node(struct stook_cache *cache, size_t n,
+                                                       unsigned flags)
 {
         unsigned home = stook_os_node_home(NODE);
         struct stook_sheaf *sheaf = stook_sheaf_new(cache->index, (unsigned)n, home,
@@ -119,6 +122,7 @@ static STOOK_NOINLINE struct stook_sheaf *make_of_node(struct stook_cache *cache
                               STOOK_FILL_FOR_SHEAF | STOOK_FILL_THISNODE);
         stook_sheaf_set_size(sheaf, (unsigned)got);
         stook_count(&cache->counters, STOOK_STAT_sheaf_refill, got);
+        stook_fill_with_memory(cache, sheaf, n, home, flags);
         return sheaf;
 }
 
@@ -128,7 +132,7 @@ static struct stook_sheaf *find_room(struct stook_cache *cache, size_t n, unsign
         if (!n)
                 n = 1;
         if (is_one_node(flags))
-                return make_of_node(cache, n);
+                return make_of_node(cache, n, flags);
         return stook_barn_get(&cache->barns, NODE, (struct stook_barn_want){
                 .kind = STOOK_WANT_ROOM, .objects = (uint32_t)n });
 }
@@ -149,7 +153,7 @@ static struct stook_sheaf *borrow(struct stook_cache *cache, size_t n, unsigned 
         if (!sheaf)
                 return NULL;
         if (stook_sheaf_size(sheaf) < n && !is_one_node(flags))
-                fill(cache, sheaf, n);
+                fill(cache, sheaf, n, flags);
         if (stook_sheaf_size(sheaf) < n) {
                 stook_barn_discard(barns, sheaf);
                 return NULL;
@@ -188,7 +192,7 @@ static bool suffices(struct stook_cache *cache, struct stook_sheaf *sheaf, unsig
         }
         *replace = stook_sheaf_capacity(sheaf) < n;
         if (stook_sheaf_size(sheaf) < n && !*replace)
-                fill(cache, sheaf, n);
+                fill(cache, sheaf, n, flags);
         return stook_sheaf_size(sheaf) >= n;
 }
 

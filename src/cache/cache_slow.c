@@ -9,6 +9,7 @@
 
 #include "cache/cache_account.h"
 #include "cache/cache_limit.h"
+#include "cache/cache_memory.h"
 #include "cache/cache_watch.h"
 #include "os/os.h"
 #include "slot/slot_hot.h"
@@ -93,6 +94,8 @@ STOOK_INLINE size_t alloc_below(struct stook_cache *cache, size_t n, void **obje
                 else
                         got = (objects[0] = stook_slot_alloc_miss(&cache->front)) != NULL;
                 stook_slow_end(*how);
+                if (STOOK_UNLIKELY(got < n) && cache->slabs.run_asks)
+                        got += stook_alloc_with_memory(cache, n - got, objects + got, *how);
         } while (STOOK_UNLIKELY(got < n) && stook_reclaim(cache, n - got, *how) &&
                  (*how |= STOOK_HOW_ASKED));
         return got;

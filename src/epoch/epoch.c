@@ -13,6 +13,9 @@
  *  I2 `batch` is changed by the holder of both mutexes. The holder of `serving` alone waits for
  *     readers. So a thread that forks waits for `calling`, never for readers.
  *  I3 a thread that waits for `serving` or for readers is no reader.
+ *  I4 a callback, or a handler on top of the wait, may leave by a jump, or end its thread. Then the
+ *     mutexes stay locked until that thread calls again from a shallower frame (base/lock.h), or
+ *     ends. It is reported. What is left of the batch is called by the next thread that serves.
  * Concurrency:
  *  M1: a thread queues by a releasing compare-and-swap, and a thread takes the queue by an
  *     acquiring exchange: the grace period begins after all that happened before the call.
@@ -25,6 +28,7 @@
 #include <errno.h>
 #include <pthread.h>
 
+#include "base/lock.h"
 #include "base/mutex.h"
 #include "base/thread.h"
 #include "epoch/epoch.h"
@@ -58,6 +62,7 @@ static uintptr_t worker;                /* atomic: stook_self of the thread, or 
 static struct stook_mutex serving = STOOK_MUTEX_INIT(STOOK_RANK_SERVING);
 static struct stook_mutex calling = STOOK_MUTEX_INIT(STOOK_RANK_CALLING);
 static bool kept_still;                 /* `calling`: it is held around a fork */
+static uintptr_t frame;                 /* `serving`: the holder's stack pointer; 0: not known */
 
 /* ---- the queue ---- */
 
@@ -102,6 +107,7 @@ static bool has_work(void)
 
 static void call_batch(void)
 {
+        frame = stook_lock_stack_pointer();
         for (;;) {
                 struct callback *callback;
 
@@ -125,22 +131,51 @@ static STOOK_COLD void tell_refused(void)
                                    "no grace period ends any more");
 }
 
+static void unlock_serving(void)
+{
+        frame = 0;
+        stook_mutex_unlock(&serving);
+}
+
 /* One grace period, then what was queued before it. False: there is none to be had. */
 static bool serve(void)
 {
         bool over;
 
         stook_mutex_lock(&serving);
+        frame = stook_lock_stack_pointer() - STOOK_HELD_GAP;    /* handlers begin further down */
         stook_mutex_lock(&calling);
         take_queue();
         stook_mutex_unlock(&calling);
         over = stook_readers_wait();
         if (over)
                 call_batch();
-        stook_mutex_unlock(&serving);
+        unlock_serving();
         if (!over)
                 tell_refused();
         return over;
+}
+
+/* I4: this thread holds `serving`, by a call that is gone. */
+static STOOK_COLD void recover(void)
+{
+        if (stook_mutex_is_mine(&calling))
+                stook_mutex_unlock(&calling);
+        unlock_serving();
+        stook_report_found(STOOK_FAULT_RCU, NULL, NULL, NULL, 0,
+                           "a callback, or a wait for readers, was left by a jump, "
+                           "or by the end of its thread");
+}
+
+/* True: a call of this thread is in the midst of a wait for readers, or of a callback. */
+STOOK_INLINE bool is_serving(void)
+{
+        if (STOOK_LIKELY(!stook_mutex_is_mine(&serving)))
+                return false;
+        if (!stook_lock_frame_is_gone(frame, stook_lock_stack_pointer()))
+                return true;
+        recover();
+        return false;
 }
 
 /* Until a callback waits; and then for more of them. */
@@ -173,6 +208,7 @@ static void *work(void *unused)
         (void)unused;
         __atomic_store_n(&worker, (uintptr_t)stook_self, __ATOMIC_RELAXED);
         stook_os_name_thread("stook-rcu");
+        (void)stook_readers_is_inside();        /* a record: its end is noticed (I4) */
         for (;;) {
                 wait_for_work();
                 if (!serve())
@@ -193,6 +229,17 @@ static void start_if_needed(void)
                 start();
 }
 
+/* I4 */
+void stook_epoch_thread_ends(void)
+{
+        if (__atomic_load_n(&worker, __ATOMIC_RELAXED) == (uintptr_t)stook_self) {
+                __atomic_store_n(&worker, 0, __ATOMIC_RELAXED);
+                __atomic_store_n(&runs, 0, __ATOMIC_RELAXED);
+        }
+        if (stook_mutex_is_mine(&serving))
+                recover();
+}
+
 /* ---- the table ---- */
 
 static void call(struct stook_rcu_head *head, void (*done)(struct stook_rcu_head *head))
@@ -202,6 +249,7 @@ static void call(struct stook_rcu_head *head, void (*done)(struct stook_rcu_head
         uint32_t now;
 
         stook_gate_check();
+        (void)is_serving();
         __atomic_store_n(&callback->done, done, __ATOMIC_RELAXED);
         was_empty = queue(callback);
         now = __atomic_add_fetch(&waiting, 1, __ATOMIC_RELAXED);
@@ -213,9 +261,9 @@ static void call(struct stook_rcu_head *head, void (*done)(struct stook_rcu_head
 }
 
 /* A call that holds `serving` waits for readers, or calls a callback. */
-static bool would_wait_for_itself(void)
+STOOK_INLINE bool would_wait_for_itself(void)
 {
-        return stook_mutex_is_mine(&serving) || stook_readers_is_inside();
+        return is_serving() || stook_readers_is_inside();
 }
 
 static int may_wait(void)
@@ -313,8 +361,10 @@ void stook_epoch_fork_child(bool libc_is_whole)
         if (__atomic_load_n(&worker, __ATOMIC_RELAXED) != (uintptr_t)stook_self)
                 __atomic_store_n(&worker, 0, __ATOMIC_RELAXED);
         set_runs(!libc_is_whole);
-        if (!stook_mutex_is_mine(&serving))
+        if (!stook_mutex_is_mine(&serving)) {
+                frame = 0;
                 stook_mutex_reset(&serving);
+        }
         if (!stook_mutex_is_mine(&calling) || kept_still)
                 stook_mutex_reset(&calling);
         kept_still = false;

@@ -90,6 +90,7 @@ static void end(void *ended)
         struct reader *reader = ended;
         uint64_t word;
 
+        stook_epoch_thread_ends();
         leave(reader);
         word = __atomic_load_n(&reader->word, __ATOMIC_RELAXED);
         __atomic_store_n(&reader->word, 0, __ATOMIC_RELEASE);           /* M1 */

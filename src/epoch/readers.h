@@ -52,6 +52,9 @@ bool stook_readers_is_inside(void);
  */
 bool stook_readers_wait(void);
 
+/* Called at the end of each thread that has a record. Of epoch.c. */
+void stook_epoch_thread_ends(void);
+
 /* In a child of a fork: of all threads only this one is left. */
 void stook_readers_fork_child(void);
 

@@ -37,6 +37,8 @@ void stook_huge_grown(struct stook_pages_node *node, size_t request, uintptr_t s
 /* A mapping of its own gets @more bytes behind its first @have. True: they should be huge. */
 bool stook_huge_own_wanted(struct stook_pages_node *node, uintptr_t start, size_t have,
                            size_t more);
+/* These pages, which are whole huge pages, are to be huge: a user of theirs says so. */
+void stook_huge_ask(uintptr_t start, size_t bytes);
 /* Huge pages were asked for since the start. */
 bool stook_huge_any(void);
 /* Huge pages are asked for at @addr, and none of it was purged apart. */

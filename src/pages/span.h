@@ -165,6 +165,20 @@ void stook_span_give_guarded(struct stook_span *span);
 /* Pages that should be guards and are none. */
 uint64_t stook_guards_refused(void);
 
+/*
+ * ---- span_run.c ----
+ * Neighbours of @piece bytes each, linked by `link`, the lowest first. Together they are @bytes,
+ * and are aligned to that. @bytes: a power of two, at most 32 MiB; @piece divides it, and is a
+ * multiple of the page. @huge: the system is asked for huge pages, unless STOOK_THP says never.
+ * NULL: no memory. stook_span_give_chain takes all of them, or each by itself.
+ */
+struct stook_link *stook_span_take_run(unsigned node, size_t bytes, size_t piece, bool huge);
+/*
+ * Memory of a whole run that is to be given, after a user mapped something else there: fresh pages.
+ * False: the system refuses, and the run must never be given.
+ */
+bool stook_span_renew_run(struct stook_link *first, size_t bytes);
+
 /* Writable memory that reads as zeros needs no memset. */
 static inline bool stook_span_is_zero(const struct stook_span *span)
 {

@@ -7,9 +7,8 @@
  *
  * Claim: on one stack, a call that begins above the frame of a function shows that the function is
  * gone. What the function calls, and handlers on top of it, begin below. So each place here has the
- * frame of the function that set the bit, which is never inlined. Of another stack nothing is said.
- * So frames count as on another one where the call runs on the alternate signal stack, where the
- * thread's own storage lies between the two, and where they are far apart.
+ * frame of the function that set the bit, which is never inlined. Of another stack nothing is said
+ * (base/lock.h, "The count that heals").
  *
  * Place: called by the files of this layer, and by life; calls gate, os.
  * Invariants:
@@ -23,12 +22,11 @@
  */
 #include <errno.h>
 
-#include "os/os.h"
+#include "base/lock.h"
 #include "rcu/rcu_submit.h"
 #include "rcu/rcu_transit.h"
 
 #define PLACES 32                       /* threads at once; arbitrary */
-#define FAR    ((uintptr_t)16 << 20)    /* bytes; stacks are seldom larger */
 #define TAKEN  ((uintptr_t)1)           /* on its way from 0 to a thread's */
 
 static struct place {
@@ -88,14 +86,6 @@ void stook_rcu_callback_end(unsigned place)
         stook_rcu_inside_end(STOOK_INSIDE_RCU_CALLBACK, place);
 }
 
-static bool is_gone(uintptr_t frame, uintptr_t here)
-{
-        uintptr_t self = (uintptr_t)stook_self;
-
-        return here > frame && here - frame <= FAR && !(frame < self && self < here) &&
-               stook_os_same_stack(frame);
-}
-
 STOOK_NOINLINE void stook_rcu_heal_slow(void)
 {
         uintptr_t here = (uintptr_t)__builtin_frame_address(0);
@@ -103,11 +93,12 @@ STOOK_NOINLINE void stook_rcu_heal_slow(void)
 
         for (unsigned i = 0; i < PLACES; i++) {
                 uintptr_t whose = __atomic_load_n(&places[i].whose, __ATOMIC_RELAXED);
+                uintptr_t frame = __atomic_load_n(&places[i].frame, __ATOMIC_RELAXED);
                 uint8_t what = whose & STOOK_INSIDE_RCU;
 
                 if (whose == TAKEN || whose != mine(what))
                         continue;
-                if (is_gone(__atomic_load_n(&places[i].frame, __ATOMIC_RELAXED), here)) {
+                if (stook_lock_frame_is_gone(frame, here)) {
                         gone |= what;
                         __atomic_store_n(&places[i].whose, 0, __ATOMIC_RELAXED);
                 } else {

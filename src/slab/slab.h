@@ -42,8 +42,21 @@
 #define STOOK_SLAB_OBJECTS_FEW  4
 #define STOOK_SLAB_OBJECTS_MANY 512
 
+/*
+ * Bytes of a run (slab_run.c): what a huge page is on x86-64, and on aarch64 with small pages.
+ */
+#define STOOK_SLAB_RUN ((size_t)2 << 20)
+
 struct stook_span;
 struct stook_slabs;
+
+/* What the program does with the memory of one cache; const but for `gone`. In slab_run.c. */
+struct stook_slabs_memory {
+        int    (*in)(void *start, size_t bytes, void *data);    /* NULL: it does nothing */
+        void   (*out)(void *start, size_t bytes, void *data);   /* or NULL */
+        void    *data;
+        struct stook_pending_stack gone;        /* spans of a run that is leaving */
+};
 
 /* What the slabs of a cache are made from. All sizes in bytes. */
 struct stook_slabs_args {
@@ -67,6 +80,9 @@ struct stook_slabs_args {
         void     *ctor_data;
         /* NULL: none. Only with `ctor`. As above, only shrink and destroy release slabs then. */
         void    (*dtor)(void *object, void *ctor_data);
+        bool      runs;                         /* slabs lie in runs: slab_run.c */
+        bool      huge;                         /* of huge pages; only with `runs` */
+        struct stook_slabs_memory memory;       /* `in`: only with `runs`, without `give_later` */
         struct stook_counters *counters;        /* the cache's */
 };
 
@@ -91,6 +107,9 @@ struct stook_slabs {
         uint32_t  kept_first;                   /* 1: the first object of a slab is kept back */
         uint32_t  reserved;                     /* atomic, relaxed: slabs that every node keeps */
         uint32_t  cache_index;
+        uint16_t  run_slabs;                    /* slabs in a run; 0: there are no runs */
+        bool      run_huge;                     /* runs ask for huge pages */
+        bool      run_asks;                     /* memory->in sees each run */
         /* Atomic, racy maxima: most slabs at once, most objects out of them; noted at births. */
         uint64_t  slabs_peak, objects_peak;
         void    (*ctor)(void *object, void *ctor_data);
@@ -103,12 +122,13 @@ struct stook_slabs {
         void    (*give_later)(struct stook_slabs *slabs, struct stook_span *span);
         struct stook_slabs_node *node;          /* [stook_os_node_count()] */
         void    (*dtor)(void *object, void *ctor_data);
+        struct stook_slabs_memory *memory;      /* kept for the next cache; NULL: none was used */
 };
 
-/* Frees release no slab: for readers, or for the destructor. */
+/* Frees release no slab: for readers, or for the destructor, or because whole runs go. */
 static inline bool stook_slabs_only_shrink(const struct stook_slabs *slabs)
 {
-        return slabs->give_later || slabs->dtor;
+        return slabs->give_later || slabs->dtor || slabs->run_slabs;
 }
 
 /*
@@ -163,6 +183,7 @@ static inline uint32_t stook_slabs_index(const struct stook_slabs *slabs, uint32
 #define STOOK_FILL_FOR_SHEAF  1u        /* so that pops from the end walk a slab upwards */
 #define STOOK_FILL_NOLOCK     2u        /* every lock is only tried */
 #define STOOK_FILL_THISNODE   4u        /* that node only (of one without memory: the nearest) */
+#define STOOK_FILL_MAY_ASK    8u        /* memory->in may be called; else such a cache gets none */
 
 /*
  * stook_slab_fill() - up to @n objects

@@ -93,7 +93,10 @@ static void choose(struct stook_slabs *slabs, const struct stook_slabs_args *arg
         slabs->stride = (uint32_t)round_up(round_up(args->object_size, 8) + args->tail_bytes,
                                            args->align);
         slabs->magic = UINT64_MAX / slabs->stride + 1;
-        slabs->slab_bytes = (uint32_t)choose_bytes(slabs->stride, wanted, least);
+        slabs->slab_bytes = args->runs
+                ? stook_slab_run_bytes(slabs->stride, least, SLAB_BYTES_MAX)
+                : (uint32_t)choose_bytes(slabs->stride, wanted, least);
+        slabs->run_slabs = args->runs ? (uint16_t)(STOOK_SLAB_RUN / slabs->slab_bytes) : 0;
         slabs->objects = (uint32_t)smaller(slabs->slab_bytes / slabs->stride,
                                            STOOK_SLAB_OBJECTS_MAX);
         /* As the kernel's min_partial: half of the size's logarithm, 5 to 10. */
@@ -102,7 +105,7 @@ static void choose(struct stook_slabs *slabs, const struct stook_slabs_args *arg
         keep = smaller(keep, EMPTY_BYTES_KEPT / slabs->slab_bytes);
         slabs->min_partial = args->keep_none ? 0 : (uint32_t)keep;
         /* No list is that long: only shrink and destroy release slabs (slab.h). */
-        if (args->give_later || args->dtor)
+        if (args->give_later || args->dtor || args->runs)
                 slabs->min_partial = INT32_MAX;
 }
 
@@ -139,6 +142,21 @@ static bool make_random(struct stook_slabs *slabs)
 
 /* ---- the slabs of a cache ---- */
 
+static bool make_memory(struct stook_slabs *slabs, const struct stook_slabs_args *args)
+{
+        slabs->run_huge = args->huge;
+        slabs->run_asks = args->memory.in;
+        if (!slabs->run_asks)
+                return true;
+        if (!slabs->memory)
+                slabs->memory = stook_meta_bump(sizeof(*slabs->memory), 0);
+        if (!slabs->memory)
+                return false;
+        *slabs->memory = args->memory;
+        slabs->give_later = stook_slab_leave;
+        return true;
+}
+
 static bool make_nodes(struct stook_slabs *slabs)
 {
         unsigned nodes = stook_os_node_count();
@@ -174,15 +192,14 @@ int stook_slabs_init(struct stook_slabs *slabs, const struct stook_slabs_args *a
         slabs->give_later = args->give_later;
         slabs->random = NULL;
         slabs->slabs_peak = slabs->objects_peak = 0;
-        if (args->random_order && !make_random(slabs))
+        if ((args->random_order && !make_random(slabs)) || !make_memory(slabs, args))
                 return -ENOMEM;
         return 0;
 }
 
 /* ---- slabs ---- */
 
-/* NULL: no memory for its parts; the span went back. */
-static struct stook_slab *make_slab(struct stook_slabs *slabs, struct stook_span *span)
+struct stook_slab *stook_slab_make(struct stook_slabs *slabs, struct stook_span *span)
 {
         struct stook_slab *slab = stook_slab_of(span);
         uint16_t objects = (uint16_t)slabs->objects;
@@ -201,10 +218,8 @@ static struct stook_slab *make_slab(struct stook_slabs *slabs, struct stook_span
                          __ATOMIC_RELAXED);
         slab->part_count = (uint8_t)((slab->objects + STOOK_PART_OBJECTS - 1) / STOOK_PART_OBJECTS);
         __atomic_store_n(&slab->node, span->node, __ATOMIC_RELAXED);     /* likewise */
-        if (!stook_slab_parts_new(slab, slabs->ctor != NULL)) {
-                stook_span_give(span);
+        if (!stook_slab_parts_new(slab, slabs->ctor != NULL))
                 return NULL;
-        }
         for (unsigned p = 0; p < slab->part_count; p++) {
                 struct stook_pair *part = stook_slab_part(slab, p);
 
@@ -265,11 +280,10 @@ void stook_slabs_note_peaks(struct stook_slabs *slabs)
                                     stook_counted(c, STOOK_STAT_sheaf_flush));
 }
 
-unsigned stook_slab_births(struct stook_slabs *slabs, unsigned node, size_t want,
-                           struct stook_slab *born[STOOK_SLAB_BIRTHS])
+static STOOK_NOINLINE unsigned births(struct stook_slabs *slabs, unsigned node, size_t n,
+                                      struct stook_slab *born[STOOK_SLAB_BIRTHS])
 {
         struct stook_span *spans[STOOK_SLAB_BIRTHS];
-        size_t n = smaller((want + slabs->objects - 1) / slabs->objects, STOOK_SLAB_BIRTHS);
         unsigned count = 0, made = 0;
 
         if (n > 1 && slabs->slab_bytes < BIRTHS_BYTES)
@@ -279,12 +293,26 @@ unsigned stook_slab_births(struct stook_slabs *slabs, unsigned node, size_t want
                 count = spans[0] != NULL;
         }
         for (unsigned i = 0; i < count; i++) {
-                born[made] = make_slab(slabs, spans[i]);
-                made += born[made] != NULL;
+                born[made] = stook_slab_make(slabs, spans[i]);
+                if (STOOK_LIKELY(born[made] != NULL))
+                        made++;
+                else
+                        stook_span_give(spans[i]);
         }
         stook_count(slabs->counters, STOOK_STAT_alloc_slab, made);
         stook_slabs_note_peaks(slabs);
         return made;
+}
+
+/* Without a frame of its own: for the depth of the stack. */
+unsigned stook_slab_births(struct stook_slabs *slabs, unsigned node, size_t want, bool may_ask,
+                           struct stook_slab *born[STOOK_SLAB_BIRTHS])
+{
+        size_t n = smaller((want + slabs->objects - 1) / slabs->objects, STOOK_SLAB_BIRTHS);
+
+        if (STOOK_LIKELY(!slabs->run_slabs))
+                return births(slabs, node, n, born);
+        return slabs->run_asks && !may_ask ? 0 : stook_slab_run_births(slabs, node, n, born);
 }
 
 static uint64_t claimed_parts(const struct stook_slab *slab)
@@ -332,8 +360,7 @@ void stook_slab_publish(struct stook_slabs *slabs, struct stook_slab *slab, bool
         stook_slab_unhold(&hold);
 }
 
-/* From here on the span is no slab, only taken. */
-static void unmake_slab(struct stook_slab *slab)
+void stook_slab_unmake(struct stook_slab *slab)
 {
         struct stook_span *span = stook_slab_span(slab);
 
@@ -354,7 +381,7 @@ void stook_slab_release(struct stook_link *first)
         slabs = stook_slab_of(stook_container_of(first, struct stook_span, link))->slabs;
         node = stook_container_of(first, struct stook_span, link)->node;
         for (struct stook_link *at = first; at; at = at->next, n++)
-                unmake_slab(stook_slab_of(stook_container_of(at, struct stook_span, link)));
+                stook_slab_unmake(stook_slab_of(stook_container_of(at, struct stook_span, link)));
         stook_count(slabs->counters, STOOK_STAT_free_slab, n);
         __atomic_fetch_sub(&slabs->node[node].slabs, n, __ATOMIC_RELAXED);
         if (STOOK_LIKELY(!slabs->give_later)) {

@@ -52,6 +52,7 @@ struct fill {
         unsigned takes;
         bool     down;                  /* from objects[n-1] downwards */
         bool     try;
+        bool     may_ask;               /* the program may be asked for memory */
         bool     busy;                  /* the lock was taken: threads meet here */
         uint64_t random;                /* with random order: this fill's */
         struct taken taken[TAKES];
@@ -399,7 +400,7 @@ static void take_from_new(struct fill *f, struct stook_slab *slab)
 static STOOK_NOINLINE bool fill_from_births(struct fill *f, unsigned node)
 {
         struct stook_slab *born[STOOK_SLAB_BIRTHS];
-        unsigned n = stook_slab_births(f->slabs, node, f->want, born);
+        unsigned n = stook_slab_births(f->slabs, node, f->want, f->may_ask, born);
 
         for (unsigned i = 0; i < n; i++) {
                 take_from_new(f, born[i]);
@@ -479,6 +480,7 @@ size_t stook_slab_fill(struct stook_slabs *slabs, unsigned node, size_t n, void 
         f.down = flags & STOOK_FILL_FOR_SHEAF;
         f.random = STOOK_UNLIKELY(slabs->random != NULL) ? stook_os_random() : 0;
         f.try = flags & STOOK_FILL_NOLOCK;
+        f.may_ask = flags & STOOK_FILL_MAY_ASK;
         node = stook_os_node_home(node);
         fill_from_list(&f, &slabs->node[node]);
         if (stook_os_node_count() > 1 && !(flags & STOOK_FILL_THISNODE) && f.want &&

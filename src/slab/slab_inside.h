@@ -117,11 +117,15 @@ void stook_slab_relist(struct stook_slab_hold *hold);
  * New slabs, the caller's alone: all objects free, all parts claimed. The caller takes what it
  * wants by plain stores, clears the claims of parts that have nothing left, and publishes each slab
  * before it hands out an object of it.
- * @want: objects that the caller needs. Return: slabs, at most as many as these objects need; 0: no
- * memory.
+ * @want: objects that the caller needs; @may_ask: the program may be asked for memory. Return:
+ * slabs, at most as many as these objects need; 0: no memory. Of a run the others are listed.
  */
-unsigned stook_slab_births(struct stook_slabs *slabs, unsigned node, size_t want,
+unsigned stook_slab_births(struct stook_slabs *slabs, unsigned node, size_t want, bool may_ask,
                            struct stook_slab *born[STOOK_SLAB_BIRTHS]);
+/* Of a span that the caller took: a slab, not published. NULL: no memory for its parts. */
+struct stook_slab *stook_slab_make(struct stook_slabs *slabs, struct stook_span *span);
+/* Its parts are marked as released. From here on the span is no slab, only taken. */
+void stook_slab_unmake(struct stook_slab *slab);
 /*
  * Puts the claimed parts on the list, at its @head or tail, or on pending. @try: the lock is not
  * waited for.
@@ -132,6 +136,18 @@ void stook_slab_publish(struct stook_slabs *slabs, struct stook_slab *slab, bool
  * No lock is held.
  */
 void stook_slab_release(struct stook_link *first);
+
+/* ---- slab_run.c ---- */
+
+/* Bytes of a slab in a run: a power of two, for @objects or more, at most @most. */
+uint32_t stook_slab_run_bytes(size_t stride, size_t objects, size_t most);
+/* As stook_slab_births: slabs of a new run, @n at most. Those beyond are listed. */
+unsigned stook_slab_run_births(struct stook_slabs *slabs, unsigned node, size_t n,
+                               struct stook_slab *born[STOOK_SLAB_BIRTHS]);
+/* Releases the runs of a node that are empty and not reserved. */
+void stook_slab_shrink_runs(struct stook_slabs *slabs, struct stook_slabs_node *node);
+/* `give_later` of a cache with memory->in: the span waits until its run is whole. */
+void stook_slab_leave(struct stook_slabs *slabs, struct stook_span *span);
 
 /* ---- slab_destruct.c ---- */
 

@@ -39,10 +39,12 @@ int stook_slabs_reserve(struct stook_slabs *slabs, unsigned n_node, size_t n)
         __atomic_store_n(&slabs->reserved, (uint32_t)want, __ATOMIC_RELAXED);
         for (size_t has = n ? count_free(slabs, node) : n; has < n;) {
                 struct stook_slab *born[STOOK_SLAB_BIRTHS];
-                unsigned count = stook_slab_births(slabs, n_node, n - has, born);
+                unsigned count = stook_slab_births(slabs, n_node, n - has, true, born);
 
                 if (!count)
                         return -ENOMEM;
+                if (slabs->run_slabs)                   /* the others are listed already */
+                        has += (slabs->run_slabs - count) * each;
                 for (unsigned i = 0; i < count; i++) {
                         has += born[i]->objects - slabs->kept_first;
                         stook_slab_publish(slabs, born[i], false, false);

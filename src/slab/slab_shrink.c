@@ -52,7 +52,7 @@ static void shrink_node(struct stook_slabs *slabs, struct stook_slabs_node *node
 
         if (!stook_slab_hold_long(&hold, slabs, node))
                 return;
-        surplus = stook_slabs_beyond_reserved(slabs, node);
+        surplus = slabs->run_slabs ? 0 : stook_slabs_beyond_reserved(slabs, node);
         stook_list_for_each_safe(e, &node->list) {
                 struct stook_slab *slab = stook_slab_listed_at(e);
 
@@ -96,8 +96,11 @@ size_t stook_slabs_shrink(struct stook_slabs *slabs)
 {
         if (slabs->dtor)
                 stook_slabs_destruct(slabs);
-        for (unsigned i = 0; i < stook_os_node_count(); i++)
+        for (unsigned i = 0; i < stook_os_node_count(); i++) {
+                if (slabs->run_slabs)
+                        stook_slab_shrink_runs(slabs, &slabs->node[i]);
                 shrink_node(slabs, &slabs->node[i]);
+        }
         stook_pages_purge_excess();
         return stook_slabs_count(slabs);
 }

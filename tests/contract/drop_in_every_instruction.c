@@ -29,6 +29,7 @@
 #include "malloc/malloc.h"
 #include "os/os.h"
 #include "slot/slot_regions.h"
+#include "trap_flag.h"
 
 #if !defined(__x86_64__)
 int main(void)
@@ -279,11 +280,6 @@ static void on_trap(int signal, siginfo_t *info, void *context)
         interruption();
 }
 
-#define SET_TRAP_FLAG(op) \
-        __asm__ volatile("leaq -128(%%rsp), %%rsp\n\tpushfq\n\t" op \
-                         ", (%%rsp)\n\tpopfq\n\tleaq 128(%%rsp), %%rsp" :: \
-                                 : "memory", "cc")
-
 /* Tells the kernel of this thread's area, or takes it away. Areas are 32 bytes at least. */
 static bool rseq(int flags)
 {
@@ -345,12 +341,12 @@ static bool find_instructions(struct call *call)
                 return false;
         *(volatile uint64_t *)(stook_self->rseq + STOOK_RSEQ_CS) = 0;
         stepping = call;
-        SET_TRAP_FLAG("orq $0x100");
+        TRAP_FLAG_ON();
         if (call->take)
                 o = call->take();
         else
                 free(o);
-        SET_TRAP_FLAG("andq $~0x100");
+        TRAP_FLAG_OFF();
         stepping = NULL;
         found = find_commit(call);
         *(volatile uint64_t *)(stook_self->rseq + STOOK_RSEQ_CS) = 0;

@@ -35,6 +35,7 @@
 #include "cache/cache.h"
 #include "pages/span.h"
 #include "slot/slot_regions.h"
+#include "trap_flag.h"
 #include <stook/inline.h>               /* after what defines sections for inside */
 
 #define LOAD_NUMBER BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr))
@@ -267,12 +268,9 @@ static void *alloc_in_steps(void)
 {
         void *object;
 
-        /* The red zone is stepped over: pushf writes below the stack pointer. */
-        __asm__ volatile("lea -128(%%rsp), %%rsp\n\tpushfq\n\torq $0x100, (%%rsp)\n\tpopfq\n\t"
-                         "lea 128(%%rsp), %%rsp" ::: "cc", "memory");
+        TRAP_FLAG_ON();
         object = (stook_sheaf_alloc)(cache, sheaf);
-        __asm__ volatile("lea -128(%%rsp), %%rsp\n\tpushfq\n\tandq $~0x100, (%%rsp)\n\tpopfq\n\t"
-                         "lea 128(%%rsp), %%rsp" ::: "cc", "memory");
+        TRAP_FLAG_OFF();
         return object;
 }
 

@@ -250,6 +250,84 @@ void limits_are_kept()
         CHECK(!few.destroy());
 }
 
+struct kept {
+        static inline int made, ended;
+        int uses = 0;
+        kept() noexcept { made++; }
+        ~kept() { ended++; }
+};
+
+void pools_use_objects_again()
+{
+        stook_cache_args args{};
+        args.flags = STOOK_NO_SHEAVES;          /* the CPU of the thread makes no difference */
+        stook::object_pool<kept> pool("kept", args);
+        std::array<stook::pooled<kept>, 500> many;
+        int used = 0;
+
+        for (auto &one : many)
+                one = pool.get();
+        CHECK(kept::made >= 500 && live(pool.raw()) == 500);
+        for (auto &one : many)
+                one->uses++;
+        for (auto &one : many)
+                one.reset();
+        for (auto &one : many)
+                used += (one = pool.try_get())->uses;
+        CHECK(used > 0);                        /* one slab stays at least */
+        for (auto &one : many)
+                one.reset();
+        CHECK(!pool.raw().destroy() && !pool && kept::ended == kept::made);
+}
+
+struct watch {
+        stook::cache *of = nullptr;
+        std::array<void *, 10> spare{};
+        std::size_t kept = 0, left = 0, asked = 0;
+
+        void low(std::size_t now) noexcept
+        {
+                left = now;
+        }
+
+        std::size_t reclaim(std::size_t wanted) noexcept
+        {
+                std::size_t freed = 0;
+
+                for (asked++; freed < wanted && kept; freed++)
+                        of->free(spare[--kept]);
+                return freed;
+        }
+};
+
+struct only_low {
+        void low(std::size_t) noexcept {}
+};
+
+void watches_are_called()
+{
+        stook_cache_args args{};
+        args.limit = 5;
+        args.low = 2;
+        watch seen;
+        only_low other;
+        stook::cache few("few", 64, stook::watched(seen, args));
+
+        seen.of = &few;
+        for (int i = 0; i < 3; i++)
+                seen.spare[seen.kept++] = few.alloc();
+        CHECK(seen.left == 2 && seen.asked == 0);
+        for (int i = 0; i < 20; i++) {
+                void *object = few.alloc();
+                seen.spare[seen.kept++] = object;
+        }
+        CHECK(seen.kept == 5 && seen.asked == 18);
+        CHECK(!stook::watched(other).reclaim && stook::watched(other).on_low);
+        while (seen.kept)
+                few.free(seen.spare[--seen.kept]);
+        CHECK(!few.destroy());
+}
+
 void types_are_aligned()
 {
         stook::object_cache<wide> wides("wide");
@@ -281,6 +359,8 @@ int main()
         throwing_constructors_lose_nothing();
         all_objects_are_met_and_ended();
         limits_are_kept();
+        pools_use_objects_again();
+        watches_are_called();
         types_are_aligned();
         return 0;
 }

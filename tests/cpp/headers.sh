@@ -15,6 +15,7 @@ cat >"$work/all.cc" <<'END'
 #include <stook/stook.hpp>
 template class stook::object_cache<int>;
 template class stook::object_sheaf<long>;
+template class stook::object_pool<long>;
 template class stook::allocator<int>;
 template class stook::range_map<int>;
 template class stook::range_map<const int>;

@@ -24,10 +24,10 @@ template <class Guard, class = void> constexpr bool has_between = false;
 template <class Guard>
 constexpr bool
         has_between<Guard, std::void_t<decltype(std::declval<Guard>().between(0, 1))>> = true;
-using reader = decltype(std::declval<const map &>().read());
-using writer = decltype(std::declval<map &>().write());
-static_assert(has_between<reader &> && has_between<const writer &>);
-static_assert(!has_between<reader> && !has_between<writer>);
+using read_guard = decltype(std::declval<const map &>().read());
+using write_guard = decltype(std::declval<map &>().write());
+static_assert(has_between<read_guard &> && has_between<const write_guard &>);
+static_assert(!has_between<read_guard> && !has_between<write_guard>);
 
 /* An implementation of RCU: readers share a lock, and a grace period takes it alone. */
 std::shared_mutex readers;

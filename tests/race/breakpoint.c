@@ -9,6 +9,7 @@
 
 #include "section/section_hot.h"
 #include "race/breakpoint.h"
+#include "trap_flag.h"
 
 volatile bool breakpoints_inside;
 
@@ -86,11 +87,6 @@ bool breakpoints_start(void)
         return true;
 }
 
-#define SET_TRAP_FLAG(op) \
-        __asm__ volatile("leaq -128(%%rsp), %%rsp\n\tpushfq\n\t" op \
-                         ", (%%rsp)\n\tpopfq\n\tleaq 128(%%rsp), %%rsp" :: \
-                                 : "memory", "cc")
-
 void breakpoints_find(void (*call)(void), struct steps *steps)
 {
         static struct { uint32_t cpu_id_start, cpu_id; uint64_t cs; uint32_t rest[12]; } area
@@ -110,9 +106,9 @@ void breakpoints_find(void (*call)(void), struct steps *steps)
                         stook_sections.area = (intptr_t)&area - (intptr_t)stook_self;
         }
         stepping = steps;
-        SET_TRAP_FLAG("orq $0x100");
+        TRAP_FLAG_ON();
         call();
-        SET_TRAP_FLAG("andq $~0x100");
+        TRAP_FLAG_OFF();
         stepping = NULL;
         if (enrolled) {
                 stook_self->rseq = real_area;

@@ -5,6 +5,7 @@
  *  - what readers look at is not freed while they do, though two writers replace it all the time;
  *  - children of fork and _Fork, also of a fork in a callback, go on with what waited;
  *  - ends of threads, cancelled ones too, hold nothing up, and give records away once;
+ *  - a callback that is left by a jump, or ends its thread, is reported and recovered from;
  *  - what is misuse is reported.
  */
 #include <dirent.h>
@@ -237,6 +238,16 @@ static void test_nothing_is_freed_under_a_reader(void **state)
 
 /* ---- forks ---- */
 
+static void assert_child_says(pid_t child, int wanted)
+{
+        int status;
+
+        assert_true(child > 0);
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFEXITED(status));
+        assert_int_equal(WEXITSTATUS(status), wanted);
+}
+
 /* In the child: with the thread that it makes, or by barriers alone. */
 static int go_on(bool by_barrier)
 {
@@ -260,19 +271,16 @@ static void test_both_sides_of_a_fork_go_on(void **state)
 #endif
         for (unsigned round = 0; round < 20; round++) {
                 pid_t child;
-                int status;
 
                 call_all();
                 child = fork();
-                assert_true(child >= 0);
                 if (!child) {
                         alarm(60);
                         _exit(go_on(round % 2));
                 }
                 rcu->barrier();
                 assert_true(all_are_called());
-                assert_int_equal(waitpid(child, &status, 0), child);
-                assert_int_equal(status, 0);
+                assert_child_says(child, 0);
         }
 }
 
@@ -297,16 +305,12 @@ static void test_a_callback_may_fork(void **state)
 
         (void)state;
         for (unsigned by_barrier = 0; by_barrier < 2; by_barrier++) {
-                int status;
-
                 called = 0;
                 rcu->call(&head, fork_here);
                 if (by_barrier)
                         rcu->barrier();
                 wait_for(&called, 1);
-                assert_true(forked > 0);
-                assert_int_equal(waitpid(forked, &status, 0), forked);
-                assert_int_equal(WEXITSTATUS(status), 7);
+                assert_child_says(forked, 7);
                 assert_int_equal(answer, 0);            /* no wait is allowed in a callback */
         }
 }
@@ -316,20 +320,17 @@ static void test_a_child_waits_for_no_reader_of_its_parent(void **state)
 {
         pthread_t reader;
         pid_t child;
-        int status;
 
         (void)state;
         inside = leave = 0;
         assert_int_equal(pthread_create(&reader, NULL, stay, NULL), 0);
         wait_for(&inside, 1);
         child = fork();
-        assert_true(child >= 0);
         if (!child) {
                 alarm(60);
                 _exit(stook_epoch_synchronize() != 0);
         }
-        assert_int_equal(waitpid(child, &status, 0), child);
-        assert_int_equal(status, 0);
+        assert_child_says(child, 0);
         __atomic_store_n(&leave, 1, __ATOMIC_SEQ_CST);
         pthread_join(reader, NULL);
 }
@@ -368,7 +369,6 @@ static void test_a_childs_child_is_served(void **state)
         wait_for(&called, N);
         rcu->barrier();
         child = fork();
-        assert_true(child >= 0);
         if (!child) {
                 pthread_t thread;
 
@@ -378,8 +378,7 @@ static void test_a_childs_child_is_served(void **state)
                 pthread_join(thread, NULL);
                 _exit(status != 0);
         }
-        assert_int_equal(waitpid(child, &status, 0), child);
-        assert_int_equal(status, 0);
+        assert_child_says(child, 0);
 }
 
 static unsigned count_threads(void)
@@ -406,7 +405,6 @@ static void test_a_child_of__Fork_makes_no_thread(void **state)
 #endif
         rcu->barrier();
         child = _Fork();
-        assert_true(child >= 0);
         if (!child) {
                 alarm(60);
                 call_all();
@@ -425,8 +423,7 @@ static void test_a_child_of__Fork_makes_no_thread(void **state)
                         _exit(4);
                 _exit(0);
         }
-        assert_int_equal(waitpid(child, &status, 0), child);
-        assert_int_equal(status, 0);
+        assert_child_says(child, 0);
 }
 
 /* ---- ends of threads ---- */
@@ -458,6 +455,124 @@ static void test_a_cancelled_thread_holds_nothing_up(void **state)
         pthread_join(thread, &result);
         assert_ptr_equal(result, PTHREAD_CANCELED);
         assert_int_equal(stook_epoch_synchronize(), 0);
+}
+
+/* ---- callbacks that do not return ---- */
+
+static unsigned reports;                /* atomic */
+
+static void note(const struct stook_report *report, void *data)
+{
+        (void)data;
+        if (report->fault == STOOK_FAULT_RCU)
+                __atomic_fetch_add(&reports, 1, __ATOMIC_RELAXED);
+}
+
+static pthread_t caller;
+static jmp_buf out;
+static bool was_left;
+
+/* In the thread that serves it returns: only in the caller there is a place to jump to. */
+static void jump_out(struct stook_rcu_head *head)
+{
+        (void)head;
+        if (!pthread_equal(pthread_self(), caller))
+                return;
+        was_left = true;
+        longjmp(out, 1);
+}
+
+static void end_thread(struct stook_rcu_head *head)
+{
+        (void)head;
+        if (!pthread_equal(pthread_self(), caller))
+                return;
+        was_left = true;
+        pthread_exit(NULL);
+}
+
+static void *synchronize(void *unused)
+{
+        stook_epoch_synchronize();
+        return unused;
+}
+
+/* Until this thread, not the one that serves, was the one that called the callback. */
+static void leave_a_callback(void (*callback)(struct stook_rcu_head *))
+{
+        static struct stook_rcu_head head;
+
+        caller = pthread_self();
+        was_left = false;
+        for (unsigned i = 0; i < 1000 && !was_left; i++) {
+                rcu->call(&head, callback);
+                if (!setjmp(out))
+                        stook_epoch_synchronize();
+        }
+}
+
+static void test_a_callback_left_by_a_jump_is_recovered_from(void **state)
+{
+        pthread_t other;
+
+        (void)state;
+        stook_on_report(note, NULL);
+        reports = 0;
+        leave_a_callback(jump_out);
+        assert_true(was_left);
+        assert_int_equal(rcu->may_wait(), 2);
+        assert_int_equal(reports, 1);
+        assert_int_equal(pthread_create(&other, NULL, synchronize, NULL), 0);
+        pthread_join(other, NULL);
+        leave_a_callback(jump_out);
+        call_all();
+        assert_int_equal(reports, 2);
+        rcu->barrier();
+        assert_true(all_are_called());
+        leave_a_callback(jump_out);
+        assert_int_equal(stook_epoch_synchronize(), 0);
+        assert_int_equal(reports, 3);
+        stook_on_report(NULL, NULL);
+}
+
+static void *leave_by_end(void *unused)
+{
+        leave_a_callback(end_thread);
+        return unused;
+}
+
+static void end_the_serving_thread(struct stook_rcu_head *head)
+{
+        (void)head;
+        __atomic_store_n(&called, 1, __ATOMIC_RELEASE);
+        if (!pthread_equal(pthread_self(), caller))
+                pthread_exit(NULL);
+}
+
+static void test_threads_that_end_in_a_callback_are_recovered_from(void **state)
+{
+        static struct stook_rcu_head head;
+        pthread_t thread;
+
+        (void)state;
+        stook_on_report(note, NULL);
+        reports = 0;
+        assert_int_equal(pthread_create(&thread, NULL, leave_by_end, NULL), 0);
+        pthread_join(thread, NULL);
+        assert_true(was_left);
+        assert_int_equal(stook_epoch_synchronize(), 0);
+        assert_int_equal(reports, 1);
+
+        caller = pthread_self();
+        called = 0;
+        rcu->call(&head, end_the_serving_thread);
+        wait_for(&called, 1);
+        wait_for(&reports, 2);
+        assert_int_equal(reports, 2);
+        call_all();                     /* makes another one */
+        wait_for(&called, N);
+        assert_true(all_are_called());
+        stook_on_report(NULL, NULL);
 }
 
 /* The reports of threads that ended inside a section; each of them reads in the report's hook. */
@@ -532,15 +647,6 @@ static void test_a_record_is_given_away_once(void **state)
 
 /* ---- misuse ---- */
 
-static unsigned reports;                /* atomic */
-
-static void note(const struct stook_report *report, void *data)
-{
-        (void)data;
-        if (report->fault == STOOK_FAULT_RCU)
-                __atomic_fetch_add(&reports, 1, __ATOMIC_RELAXED);
-}
-
 static void *end_inside(void *unused)
 {
         stook_epoch_read_lock();
@@ -584,6 +690,8 @@ int main(void)
                 cmocka_unit_test(test_a_childs_child_is_served),
                 cmocka_unit_test(test_a_child_of__Fork_makes_no_thread),
                 cmocka_unit_test(test_a_cancelled_thread_holds_nothing_up),
+                cmocka_unit_test(test_a_callback_left_by_a_jump_is_recovered_from),
+                cmocka_unit_test(test_threads_that_end_in_a_callback_are_recovered_from),
                 cmocka_unit_test(test_a_record_is_given_away_once),
                 cmocka_unit_test(test_misuse_is_reported),
         };

@@ -26,6 +26,7 @@
 
 #include <urcu/call-rcu.h>
 #include "flavours.h"
+#include "trap_flag.h"
 
 static const struct flavour *f;
 
@@ -429,10 +430,6 @@ static void test_handlers_fork_on_top_of_forks(void **state)
 /* ---- forks while a thread that the child does not have is at any instruction of a call ---- */
 
 #if defined(__x86_64__)
-#define SET_TRAP_FLAG(op) \
-        __asm__ volatile("leaq -128(%%rsp), %%rsp\n\tpushfq\n\t" op ", (%%rsp)\n\tpopfq\n\t" \
-                         "leaq 128(%%rsp), %%rsp" \
-                         ::: "memory", "cc")
 enum { RUNS, STOPPED, OVER };
 static int stepped;                     /* atomic */
 
@@ -446,9 +443,9 @@ static void stop_here(int signal)
 
 static void *call_step_by_step(void *head)
 {
-        SET_TRAP_FLAG("orq $0x100");
+        TRAP_FLAG_ON();
         f->table->call(head, count_only);
-        SET_TRAP_FLAG("andq $~0x100");
+        TRAP_FLAG_OFF();
         __atomic_store_n(&stepped, OVER, __ATOMIC_RELEASE);
         return NULL;
 }

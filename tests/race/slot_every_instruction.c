@@ -30,6 +30,7 @@
 #include "os/os.h"
 #include "section/section_hot.h"
 #include "slot/slot_regions.h"
+#include "trap_flag.h"
 #include "unit/slot/fixture.h"
 
 #if !defined(__x86_64__)
@@ -328,11 +329,6 @@ static void on_trap(int signal, siginfo_t *info, void *context)
         interruption();
 }
 
-#define SET_TRAP_FLAG(op) \
-        __asm__ volatile("leaq -128(%%rsp), %%rsp\n\tpushfq\n\t" op \
-                         ", (%%rsp)\n\tpopfq\n\tleaq 128(%%rsp), %%rsp" :: \
-                                 : "memory", "cc")
-
 /* ---- a case ---- */
 
 /* Sizes; -1: no sheaf. */
@@ -388,9 +384,9 @@ static const struct descriptor *find_instructions(const struct act *act, int mai
                 stook_sections.area = (intptr_t)&area - (intptr_t)stook_self;
         step_count = 0;
         stepping = true;
-        SET_TRAP_FLAG("orq $0x100");
+        TRAP_FLAG_ON();
         act->run();
-        SET_TRAP_FLAG("andq $~0x100");
+        TRAP_FLAG_OFF();
         stepping = false;
         stook_self->rseq = real_area;
         stook_sections = real;

@@ -13,9 +13,12 @@ import math
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import tempfile
+import time
+import types
 import unittest
 import unittest.mock
 import xml.etree.ElementTree
@@ -201,6 +204,31 @@ class Engine(unittest.TestCase):
         self.assertTrue(all(a[1] < b[1] for a, b in zip(found, found[1:])))
         self.assertEqual(list(suites.ends(["rcu"], None)), [("rcu", None)])
 
+    def test_programs_end_with_the_time_there_is(self):
+        plain = contenders.Contender("glibc")
+        try:
+            engine.end_all_at(time.monotonic() + 0.2)
+            with self.assertRaisesRegex(engine.Failed, "no answer after"):
+                engine.run(["sleep", "600"], plain)
+            with self.assertRaisesRegex(engine.Failed, engine.NO_TIME):
+                engine.run(["true"], plain)
+            process = subprocess.Popen(["sleep", "600"], stdout=subprocess.PIPE)
+            with self.assertRaises(engine.Failed):
+                experiments.answer_of(process)
+            self.assertEqual(process.returncode, -signal.SIGKILL)
+        finally:
+            engine.end_all_at(None)
+        self.assertEqual(engine.run(["echo", "x"], plain), "x\n")
+
+    def test_a_run_says_how_long_it_takes(self):
+        for quick, short, seconds, found in ((True, False, None, suites.QUICK_SECONDS),
+                                             (False, True, None, suites.SHORT_SECONDS),
+                                             (False, True, 70, 70), (False, False, None, None)):
+            asked = types.SimpleNamespace(quick=quick, short=short, seconds=seconds)
+            self.assertEqual(run.seconds_of(asked), found)
+            self.assertIn(f"{found} s at most" if found else "as long as", run.duration(asked))
+        self.assertLess(suites.QUICK_SECONDS, 120)
+
     def test_cells_stop_when_time_is_over(self):
         setting = experiments.Setting(None, None, 2, True, None, {}, lambda text: None)
         setting.doing, setting.end = "1 of 1, experiment", 0
@@ -300,7 +328,7 @@ class Promises(unittest.TestCase):
     def line(self, results, text):
         found = [row for row in promises.rows([("x", {"results": results})]) if row[0] == text]
         self.assertEqual(len(found), 1)
-        return dict(zip(("promise", "verdict", "measured", "interval", "least", "goal",
+        return dict(zip(("promise", "verdict", "off", "measured", "interval", "least", "goal",
                          "goal_verdict", "count", "worst", "rival"), found[0]))
 
     def test_the_worst_counts(self):
@@ -311,6 +339,7 @@ class Promises(unittest.TestCase):
         name = "table 1.2, 12 cells: after / before"
         line = self.line(results, name)
         self.assertEqual((line["count"], line["verdict"]), ("12, 12 pass", "pass"))
+        self.assertRegex(line["off"], r"^-\d+ %$")
         results["table12"]["after"]["64 random"] = [9] * 6
         line = self.line(results, name)
         self.assertEqual((line["count"], line["worst"], line["verdict"]),
@@ -337,8 +366,29 @@ class Promises(unittest.TestCase):
             return [(str(r), {"results": {"parked": {"stook": {"per_thread_KiB": [r] * 6}}}
                               if r else {"results": {}}}) for r in resident]
 
-        self.assertEqual([row[2] for row in promises.rows(runs(30, 10))
-                          if row[0].startswith("resident for each")], ["10.00 KiB"])
+        self.assertEqual([row[2:4] for row in promises.rows(runs(30, 10))
+                          if row[0].startswith("resident for each")], [["-44 %", "10.00 KiB"]])
+
+    def test_off_by_is_worse_above_zero(self):
+        verdict = {"at_least": 2.0, "goal": 1.0, "median": 3.0, "higher": False}
+        self.assertEqual(promises.off_by(verdict), "+50 %")
+        self.assertEqual(promises.off_by({**verdict, "higher": True}), "-50 %")
+        self.assertEqual(promises.off_by({**verdict, "at_least": 0}), "")
+        self.assertEqual(promises.off_by({**verdict, "at_least": None}), "+200 %")
+
+    def test_the_mean_is_against_the_best_single_peer(self):
+        rows = {"stook": (2, 2), "one": (1, 4), "even": (1.9, 1.9), "slow": (9, 9)}
+        table = {name: {"larson/1 ns": [a] * 6, "cfrac/1 ns": [b] * 6, "grow/1 ns": [1] * 6}
+                 for name, (a, b) in rows.items()}
+        line = self.line({"pattern_rows": table},
+                         "the same, time, geometric mean / best single peer")
+        self.assertEqual((line["rival"], line["measured"], line["verdict"]),
+                         ("even", "1.05 x", "miss"))
+        del table["even"]
+        line = self.line({"pattern_rows": table},
+                         "the same, time, geometric mean / best single peer")
+        self.assertEqual((line["rival"], line["measured"], line["verdict"]),
+                         ("one", "1.00 x", "pass"))
 
     def test_promises_name_experiments(self):
         for promise in promises.PROMISES:

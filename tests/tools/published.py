@@ -142,6 +142,22 @@ class Contention(unittest.TestCase):
         self.assertIsNone(tables_contention.fitted([(1, 0.0)]))
         self.assertIsNone(tables_contention.fitted([]))
 
+    def test_a_rare_visit_is_not_extrapolated(self):
+        often = {"median": tables_contention.RARE}
+        self.assertEqual(tables_contention.at_192(0.002, often), "38.20 %")
+        self.assertEqual(tables_contention.at_192(0.002, {"median": 0.5}), "too few visits")
+        self.assertEqual(tables_contention.at_192(None, often), "-")
+
+    def test_the_lock_that_is_held_bounds_the_cpus(self):
+        one = dict.fromkeys(tables_contention.TURNS_COLUMNS, [20.0])
+        table = {"4 CPUs": {f"own {m}": v for m, v in {**one, "steps": [300.0]}.items()}}
+        said, shown = [], []
+        tables_contention.print_turns(table, said.append, lambda rows, _: shown.append(rows))
+        self.assertEqual(len(shown), 1)
+        self.assertEqual(shown[0][1][0], "4")
+        self.assertEqual(shown[0][1][-2:], ["15.0", "3,840"])
+        self.assertIn(tables_contention.QUEUE, said)
+
     def test_visits_that_there_were_not_are_left_out(self):
         table = {"2 threads": {"own list_busy": [0], "own list_asked": [0]},
                  "4 threads": {"own list_busy": [1, 3], "own list_asked": [10, 10]}}
@@ -164,7 +180,9 @@ def results():
              for front in tables_aspace.PUBLISHED_FRONTS}
     counts = dict.fromkeys(("taken", "taken_behind", "taken_alone", "lent", "given",
                             "given_behind", "given_alone"), [7.0])
-    return {"table11": eleven, "contention": threads, "locality": local,
+    turns = {f"{n} CPUs": {f"own {m}": [float(n)] for m in tables_contention.TURNS_COLUMNS}
+             for n in tables_contention.THREADS}
+    return {"table11": eleven, "contention": threads, "slab_turns": turns, "locality": local,
             "page_fault3_alloc": faults, "mmap2_processes": pairs,
             "phone": {f: {"1 loops": [1.0]} for f in tables_aspace.PUBLISHED_FRONTS},
             "node_counts": {stage: counts for stage in (*tables_aspace.STAGES,

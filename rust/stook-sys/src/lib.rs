@@ -47,6 +47,7 @@ pub const STOOK_ACCOUNT: u64 = 1 << 3;
 pub const STOOK_MERGE: u64 = 1 << 4;
 pub const STOOK_NO_SHEAVES: u64 = 1 << 5;
 pub const STOOK_RANDOM_ORDER: u64 = 1 << 6;
+pub const STOOK_HUGE_PAGES: u64 = 1 << 7;
 
 pub const STOOK_ZERO: c_uint = 1;
 pub const STOOK_THISNODE: c_uint = 2;
@@ -57,12 +58,21 @@ pub const STOOK_OBJECT_MAX: usize = 128 << 10;
 
 /// A constructor of objects.
 pub type stook_ctor = unsafe extern "C" fn(object: *mut c_void, ctor_data: *mut c_void);
+/// What `stook_cache_for_each_object` calls.
+pub type stook_each = unsafe extern "C" fn(object: *mut c_void, data: *mut c_void) -> c_int;
 /// `on_low` of a cache with a limit.
 pub type stook_on_low =
     unsafe extern "C" fn(cache: *mut stook_cache, left: usize, data: *mut c_void);
 /// `reclaim` of a cache.
 pub type stook_reclaim =
     unsafe extern "C" fn(cache: *mut stook_cache, wanted: usize, data: *mut c_void) -> usize;
+
+/// `memory_in` of a cache.
+pub type stook_memory_in =
+    unsafe extern "C" fn(start: *mut c_void, bytes: usize, data: *mut c_void) -> c_int;
+/// `memory_out` of a cache.
+pub type stook_memory_out =
+    unsafe extern "C" fn(start: *mut c_void, bytes: usize, data: *mut c_void);
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -82,6 +92,9 @@ pub struct stook_cache_args {
     pub on_low: Option<stook_on_low>,
     pub reclaim: Option<stook_reclaim>,
     pub limit_data: *mut c_void,
+    pub memory_in: Option<stook_memory_in>,
+    pub memory_out: Option<stook_memory_out>,
+    pub memory_data: *mut c_void,
 }
 
 #[repr(C)]
@@ -100,6 +113,16 @@ extern "C" {
         args: *const stook_cache_args,
     ) -> *mut stook_cache;
     pub fn stook_cache_destroy(cache: *mut stook_cache) -> c_int;
+    pub fn stook_cache_for_each_object(
+        cache: *mut stook_cache,
+        each: Option<stook_each>,
+        data: *mut c_void,
+    ) -> c_int;
+    pub fn stook_cache_destroy_all(
+        cache: *mut stook_cache,
+        last_look: Option<stook_ctor>,
+        data: *mut c_void,
+    ) -> c_int;
     pub fn stook_cache_find(name: *const c_char) -> *mut stook_cache;
     pub fn stook_cache_alloc(cache: *mut stook_cache) -> *mut c_void;
     pub fn stook_cache_zalloc(cache: *mut stook_cache) -> *mut c_void;

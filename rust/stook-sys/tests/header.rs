@@ -32,6 +32,7 @@ fn c_type(rust: &str, name: &str) -> String {
     if let Some(inner) = rust.strip_prefix("Option<").and_then(|r| r.strip_suffix('>')) {
         return match inner {
             "stook_ctor" => format!("void (*{name})(void *, void *)"),
+            "stook_each" => format!("int (*{name})(void *, void *)"),
             "stook_rcu_call" => {
                 format!(
                     "void (*{name})(struct stook_rcu_head *, void (*)(struct stook_rcu_head *))"
@@ -40,6 +41,8 @@ fn c_type(rust: &str, name: &str) -> String {
             "stook_rcu_plain" => format!("void (*{name})(void)"),
             "stook_on_low" => format!("void (*{name})(struct stook_cache *, size_t, void *)"),
             "stook_reclaim" => format!("size_t (*{name})(struct stook_cache *, size_t, void *)"),
+            "stook_memory_in" => format!("int (*{name})(void *, size_t, void *)"),
+            "stook_memory_out" => format!("void (*{name})(void *, size_t, void *)"),
             "stook_rcu_may_wait" => format!("int (*{name})(void)"),
             "stook_maple_held" => format!("bool (*{name})(const void *)"),
             _ => panic!("unknown function type {inner}"),

@@ -13,6 +13,7 @@ use stook_sys as sys;
 /// Flags of [`Settings`].
 pub mod flags {
     pub use stook_sys::STOOK_ACCOUNT as ACCOUNT;
+    pub use stook_sys::STOOK_HUGE_PAGES as HUGE_PAGES;
     pub use stook_sys::STOOK_HWCACHE_ALIGN as HWCACHE_ALIGN;
     pub use stook_sys::STOOK_MERGE as MERGE;
     pub use stook_sys::STOOK_NO_SHEAVES as NO_SHEAVES;
@@ -70,10 +71,19 @@ impl<T> Cache<T> {
     /// # }
     /// ```
     pub fn with(name: &str, settings: Settings) -> Result<Self, Error> {
+        Self::create(name, settings, |_| ())
+    }
+
+    /// A cache whose arguments `more` completes.
+    pub(crate) fn create(
+        name: &str,
+        settings: Settings,
+        more: impl FnOnce(&mut sys::stook_cache_args),
+    ) -> Result<Self, Error> {
         let name = Name::new(name)?;
         // Every cache has eight bytes.
         let own = if mem::align_of::<T>() > 8 { mem::align_of::<T>() } else { 0 };
-        let args = sys::stook_cache_args {
+        let mut args = sys::stook_cache_args {
             args_size: mem::size_of::<sys::stook_cache_args>(),
             align: settings.align.max(own),
             flags: settings.flags,
@@ -89,7 +99,11 @@ impl<T> Cache<T> {
             on_low: None,
             reclaim: None,
             limit_data: ptr::null_mut(),
+            memory_in: None,
+            memory_out: None,
+            memory_data: ptr::null_mut(),
         };
+        more(&mut args);
         // SAFETY: both live during the call, which copies them.
         let raw =
             unsafe { sys::stook_cache_create(name.as_ptr(), mem::size_of::<T>().max(1), &args) };
@@ -109,6 +123,31 @@ impl<T> Cache<T> {
         // SAFETY: the cache lives.
         let memory = unsafe { sys::stook_cache_alloc(self.raw.as_ptr()) };
         Ok(self.memory(memory)?.fill(make()))
+    }
+
+    /// `N` objects at once, or none. Without memory the values are dropped.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), stook::Error> {
+    /// let points = stook::Cache::new("point")?;
+    /// let [a, b, c] = points.alloc_bulk([(0, 0), (3, 0), (0, 4)])?;
+    /// assert_eq!(b.0 + c.1, 7);
+    /// stook::Object::free_bulk([a, b, c]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn alloc_bulk<const N: usize>(&self, values: [T; N]) -> Result<[Object<'_, T>; N], Error> {
+        let mut objects = [ptr::null_mut(); N];
+        // SAFETY: the cache lives, and the array has room for N pointers.
+        let status =
+            unsafe { sys::stook_cache_alloc_bulk(self.raw.as_ptr(), 0, N, objects.as_mut_ptr()) };
+        Error::check(status)?;
+        let mut objects = objects.iter();
+        Ok(values.map(|value| {
+            let object = objects.next().map_or(ptr::null_mut(), |object| *object);
+            // SAFETY: there are as many objects as values. Each is new, and not null.
+            unsafe { Memory::new(self, NonNull::new_unchecked(object.cast())) }.fill(value)
+        }))
     }
 
     /// A new object that is charged to a group. The cache was made with [`flags::ACCOUNT`].
@@ -240,6 +279,11 @@ unsafe impl<T: Send> Send for Object<'_, T> {}
 unsafe impl<T: Sync> Sync for Object<'_, T> {}
 
 impl<'c, T> Object<'c, T> {
+    /// The value's address, which stays.
+    pub(crate) fn address(object: &Self) -> *mut T {
+        object.at.as_ptr()
+    }
+
     /// The value; the memory goes back to the cache.
     pub fn into_inner(self) -> T {
         let object = ManuallyDrop::new(self);
@@ -249,6 +293,52 @@ impl<'c, T> Object<'c, T> {
             drop(Memory::new(object.cache, object.at));
             value
         }
+    }
+
+    /// Ends many objects, of any caches. Their memory goes back 64 objects at a time, which is
+    /// faster than one by one.
+    pub fn free_bulk(objects: impl IntoIterator<Item = Self>) {
+        let mut batch = Batch { cache: ptr::null_mut(), count: 0, objects: [ptr::null_mut(); 64] };
+
+        for object in objects {
+            let object = ManuallyDrop::new(object);
+            batch.add(object.cache.as_ptr(), object.at.as_ptr().cast());
+            // SAFETY: the guard owned the value. The memory goes back after it, and if its drop
+            // panics, too.
+            unsafe { ptr::drop_in_place(object.at.as_ptr()) };
+        }
+    }
+}
+
+/// Memory that goes back at once.
+struct Batch {
+    cache: *mut sys::stook_cache,
+    count: usize,
+    objects: [*mut sys::c_void; 64],
+}
+
+impl Batch {
+    fn add(&mut self, cache: *mut sys::stook_cache, object: *mut sys::c_void) {
+        if self.count == self.objects.len() || self.cache != cache {
+            self.free();
+        }
+        self.cache = cache;
+        self.objects[self.count] = object;
+        self.count += 1;
+    }
+
+    fn free(&mut self) {
+        // SAFETY: objects of the cache, which lives; their values have ended.
+        unsafe {
+            sys::stook_cache_free_bulk(self.cache, self.count, self.objects.as_mut_ptr());
+        }
+        self.count = 0;
+    }
+}
+
+impl Drop for Batch {
+    fn drop(&mut self) {
+        self.free();
     }
 }
 

@@ -16,6 +16,8 @@
 //!
 //! - [`Cache`] and [`Object`]: objects of one type, each behind a guard.
 //! - [`Sheaf`] and [`Promise`]: memory that was got before, so that an allocation cannot fail.
+//! - [`Arena`]: values that end together. [`Pool`]: values that are used again.
+//! - [`Watch`]: what a cache calls when its objects run out.
 //! - [`Group`]: how much memory is used, for what, and a limit on it.
 //! - [`Stook`]: the program's global allocator.
 //! - [`RangeMap`] and [`RcuRangeMap`]: ranges of 64-bit keys to values.
@@ -36,11 +38,14 @@
 #[cfg(feature = "std")]
 extern crate std;
 
+mod arena;
 mod cache;
 mod error;
 mod global;
 mod group;
+mod no_unwind;
 mod place;
+mod pool;
 #[cfg(feature = "maple")]
 mod range_map;
 mod rcu;
@@ -50,11 +55,14 @@ mod rcu_map;
 mod sheaf;
 #[cfg(feature = "maple")]
 mod tree;
+mod watch;
 
+pub use arena::Arena;
 pub use cache::{flags, Cache, Object, Settings};
 pub use error::Error;
 pub use global::Stook;
 pub use group::Group;
+pub use pool::{Pool, Pooled};
 #[cfg(feature = "maple")]
 pub use range_map::{RangeMap, Ranges};
 pub use rcu::Rcu;
@@ -63,3 +71,4 @@ pub use rcu_cell::{RcuCell, RcuRef};
 pub use rcu_map::{Held, RcuRangeMap, RcuRanges, Reader};
 pub use sheaf::{Promise, Sheaf};
 pub use stook_sys as sys;
+pub use watch::Watch;

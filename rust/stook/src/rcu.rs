@@ -1,6 +1,7 @@
 //! Implementations of RCU, and what waits for their readers.
 
 use crate::error::Error;
+use crate::no_unwind::no_unwind;
 use crate::place::{place, unplace};
 use core::fmt;
 use core::marker::PhantomData;
@@ -117,18 +118,9 @@ impl<T> Entry<T> {
     }
 }
 
-/// Ends the process if a value's drop panics in a callback of C: a second panic aborts.
-struct NoUnwind;
-
-impl Drop for NoUnwind {
-    fn drop(&mut self) {
-        panic!("a value's drop panicked after a grace period");
-    }
-}
-
 unsafe extern "C" fn dropped<T>(head: *mut sys::stook_rcu_head) {
-    let guard = NoUnwind;
-    // SAFETY: `retire` gave this head, which begins an entry that no reader has any more.
-    drop(unsafe { unplace(NonNull::new_unchecked(head.cast::<Entry<T>>())) });
-    core::mem::forget(guard);
+    no_unwind(|| {
+        // SAFETY: `retire` gave this head, which begins an entry that no reader has any more.
+        drop(unsafe { unplace(NonNull::new_unchecked(head.cast::<Entry<T>>())) });
+    });
 }

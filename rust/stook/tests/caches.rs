@@ -206,3 +206,143 @@ fn a_forgotten_object_keeps_its_memory() {
     // SAFETY: a cache in use is not destroyed, so the value is still there.
     assert_eq!(unsafe { *at }, 5);
 }
+
+#[test]
+fn objects_come_and_go_in_bulk() {
+    let drops = AtomicUsize::new(0);
+    let cache = Cache::new("bulk").unwrap();
+    let other = Cache::new("other bulk").unwrap();
+    let few = Cache::with("few", Settings { limit: 2, ..Settings::default() }).unwrap();
+    let counted = || Counted::new(&drops);
+    let mut objects: Vec<_> = (0..50)
+        .flat_map(|_| cache.alloc_bulk([counted(), counted(), counted()]).unwrap())
+        .collect();
+
+    objects.insert(70, other.alloc(counted()).unwrap());
+    assert_eq!((cache.live().unwrap(), other.live().unwrap()), (150, 1));
+    assert!(objects.iter().all(|object| object.1.starts_with("a string")));
+    Object::free_bulk(objects);
+    assert_eq!((cache.live().unwrap(), other.live().unwrap()), (0, 0));
+    assert_eq!(drops.load(Ordering::Relaxed), 151);
+    assert!(few.alloc_bulk([counted(), counted(), counted()]).is_err());
+    assert_eq!((few.live().unwrap(), drops.load(Ordering::Relaxed)), (0, 154));
+    assert!(cache.alloc_bulk([]).unwrap().is_empty());
+}
+
+#[test]
+fn a_panic_in_the_middle_of_a_bulk_free_loses_nothing() {
+    struct Panics(bool);
+    impl Drop for Panics {
+        fn drop(&mut self) {
+            if self.0 {
+                std::panic::resume_unwind(Box::new("on purpose"));
+            }
+        }
+    }
+    let cache = Cache::new("panics in bulk").unwrap();
+    let objects: Vec<_> = (0..9).map(|n| cache.alloc(Panics(n == 4)).unwrap()).collect();
+
+    assert!(catch_unwind(AssertUnwindSafe(|| Object::free_bulk(objects))).is_err());
+    assert_eq!(cache.live().unwrap(), 0);
+}
+
+#[test]
+fn an_arena_shows_its_values_and_ends_them() {
+    let drops = AtomicUsize::new(0);
+    let mut arena = stook::Arena::new("arena").unwrap();
+    let mut sum = 0;
+
+    assert!(arena.is_empty().unwrap());
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let all: Vec<_> =
+                    (0..500).map(|_| arena.alloc(Counted::new(&drops)).unwrap()).collect();
+                all.into_iter().for_each(|one| one.1.push('!'));
+            });
+        }
+    });
+    assert_eq!(arena.len().unwrap(), 1000);
+    arena.for_each(|one| sum += one.1.ends_with('!') as usize).unwrap();
+    arena.for_each(|one| one.1.clear()).unwrap();
+    arena.for_each(|one| sum += one.1.len()).unwrap();
+    assert_eq!((sum, drops.load(Ordering::Relaxed)), (1000, 0));
+    drop(arena);
+    assert_eq!(drops.load(Ordering::Relaxed), 1000);
+}
+
+#[test]
+fn a_pool_makes_and_drops_each_value_once() {
+    static MADE: AtomicUsize = AtomicUsize::new(0);
+    static DROPPED: AtomicUsize = AtomicUsize::new(0);
+    struct Kept(Vec<u8>);
+    impl Drop for Kept {
+        fn drop(&mut self) {
+            assert!(self.0.capacity() >= 100);
+            DROPPED.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    fn make() -> Kept {
+        MADE.fetch_add(1, Ordering::Relaxed);
+        Kept(Vec::with_capacity(100))
+    }
+    // Without sheaves it does not matter which CPU a thread is on.
+    let settings = Settings { flags: flags::NO_SHEAVES, ..Settings::default() };
+    let pool = stook::Pool::with("kept", settings, make).unwrap();
+    let at = {
+        let mut one = pool.get().unwrap();
+        one.0.push(7);
+        &*one as *const Kept
+    };
+    let again: Vec<_> = (0..1000).map(|_| pool.get().unwrap()).collect();
+
+    assert!(again.iter().any(|one| std::ptr::eq(&**one, at) && one.0 == [7]));
+    assert_eq!((pool.live().unwrap(), DROPPED.load(Ordering::Relaxed)), (1000, 0));
+    drop(again);
+    pool.shrink().unwrap();
+    drop(pool);
+    assert_eq!(MADE.load(Ordering::Relaxed), DROPPED.load(Ordering::Relaxed));
+    assert!(MADE.load(Ordering::Relaxed) >= 1000);
+}
+
+#[test]
+fn a_watched_cache_says_that_objects_run_out() {
+    #[derive(Default)]
+    struct Seen {
+        low: AtomicUsize,
+        spare: std::sync::Mutex<Vec<Object<'static, u64>>>,
+    }
+    impl stook::Watch for Seen {
+        fn low(&self, left: usize) {
+            self.low.store(left, Ordering::Relaxed);
+        }
+        fn reclaim(&self, wanted: usize) -> usize {
+            let mut spare = self.spare.try_lock().unwrap();
+            let kept = spare.len().saturating_sub(wanted);
+            let freed = spare.split_off(kept);
+            let count = freed.len();
+            drop(spare);
+            Object::free_bulk(freed);
+            count
+        }
+    }
+    let seen: &'static Seen = Box::leak(Box::default());
+    let settings = Settings { limit: 5, ..Settings::default() };
+    let cache = Cache::watched("watched", settings, 2, seen).unwrap();
+    let cache: &'static Cache<u64> = Box::leak(Box::new(cache));
+
+    for n in 0..3 {
+        let object = cache.alloc(n).unwrap();
+        seen.spare.lock().unwrap().push(object);
+    }
+    assert_eq!(seen.low.load(Ordering::Relaxed), 2);
+    for n in 3..20 {
+        let object = cache.alloc(n).unwrap();
+        seen.spare.lock().unwrap().push(object);
+    }
+    assert_eq!(cache.live().unwrap(), 5);
+    let spare = std::mem::take(&mut *seen.spare.lock().unwrap());
+    spare.into_iter().for_each(std::mem::forget);
+    assert_eq!(cache.alloc(20).unwrap_err(), Error::NO_MEMORY);
+    assert_eq!(Cache::<u64>::watched("low", settings, 5, seen).unwrap_err(), Error::INVALID);
+}

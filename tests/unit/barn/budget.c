@@ -68,6 +68,17 @@ static void a_small_process_keeps_little(void **state)
         assert_true(stook_barn_book(0, limit - 2 * mib));
         assert_false(stook_barn_book(0, 1));
         stook_barn_unbook(0, limit - before);
+        /* What readers gave back at once comes on top of the share, never of the limit. */
+        pages_taken = 0;
+        stook_barn_expect_burst(2 * mib);
+        assert_true(stook_barn_book(0, 3 * mib - before));
+        assert_false(stook_barn_book(0, 1));
+        stook_barn_expect_burst(100 * mib);
+        assert_true(stook_barn_book(0, limit - 3 * mib));
+        assert_false(stook_barn_book(0, 1));
+        stook_barn_unbook(0, limit - before);
+        stook_barn_expect_burst(0);
+        assert_false(stook_barn_book(0, mib + 1));
 }
 
 static void a_closed_barn_loses_nothing(void **state)

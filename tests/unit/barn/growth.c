@@ -1,6 +1,7 @@
 /*
  * What this proves: barn_growth.c I1 and I2. Caches that swing grow. Short sheaves grow by gets.
- * Those of few objects grow by demand, within a budget that goes by pages and slots.
+ * Those of few objects grow by demand, within a budget that goes by pages and slots. What comes
+ * from readers at once gets room in one step.
  */
 #include "unit/barn/fixture.h"
 
@@ -60,6 +61,41 @@ static void room_alone_grows_where_capacity_is_fixed(void **state)
         stook_barns_set(&c->barns, 32, 10, 10);
         swing(c);
         assert_int_equal(c->barns.full_limit, 10);
+}
+
+/* Sheaves of 4 KiB. */
+static void a_burst_from_readers_gets_room(void **state)
+{
+        struct fake_cache *c = make(6, 64, 10, 10), *fixed = make(7, 64, 10, 10);
+
+        (void)state;
+        stook_barns_let_room_grow(&c->barns);
+        for (int i = 0; i < 100; i++)
+                stook_barns_returned(&c->barns, 0, 4096, 0);
+        assert_int_equal(c->barns.full_limit, 10);      /* nothing was missed yet */
+        swing(c);
+        assert_int_equal(c->barns.full_limit, 100);
+        /* A get ends the burst. What still waits counts, too. */
+        assert_null(stook_barn_ask_full(&c->barns, 0));
+        stook_barns_returned(&c->barns, 0, 4096, 150 * 4096);
+        assert_int_equal(c->barns.growth.burst_bytes, 150 * 4096);
+        stook_barns_returned(&c->barns, 0, 4096, 0);
+        assert_int_equal(c->barns.growth.burst_bytes, 150 * 4096);
+        swing(c);
+        assert_int_equal(c->barns.full_limit, 150);
+        /* No more than the barns of a node may keep. */
+        stook_barns_returned(&c->barns, 0, 4096, UINT64_MAX);
+        for (int i = 0; i < 10; i++)
+                swing(c);
+        assert_int_equal(c->barns.full_limit, STOOK_BARN_NODE_BYTES / 4096);
+        stook_barns_shrink(&c->barns);
+        assert_int_equal(c->barns.full_limit, 10);
+        assert_int_equal(c->barns.growth.burst_bytes, 0);
+        stook_barns_returned(&fixed->barns, 0, 4096, UINT64_MAX);
+        swing(fixed);
+        assert_int_equal(fixed->barns.full_limit, 10);  /* a tuner's */
+        stook_barns_set(&fixed->barns, 64, STOOK_BARN_LIMIT_MAX, 10);
+        assert_int_equal(fixed->barns.full_limit, STOOK_BARN_CACHE_BYTES / 4096);
 }
 
 static void few_objects_grow_to_a_dozen(void **state)
@@ -193,6 +229,7 @@ int main(void)
         const struct CMUnitTest all[] = {
                 cmocka_unit_test_setup(what_swings_grows_in_few_steps, setup),
                 cmocka_unit_test_setup(room_alone_grows_where_capacity_is_fixed, setup),
+                cmocka_unit_test_setup(a_burst_from_readers_gets_room, setup),
                 cmocka_unit_test_setup(few_objects_grow_to_a_dozen, setup),
                 cmocka_unit_test_setup(short_sheaves_grow_by_gets, setup),
                 cmocka_unit_test_setup(a_cache_that_begins_with_none_gets_one, setup),

@@ -9,6 +9,8 @@
 
 #include <signal.h>
 
+#include "trap_flag.h"
+
 #define STRIDE 30000
 enum { CACHES = 40 };
 
@@ -45,19 +47,6 @@ static void at_each_instruction(int signal)
                 stook_barns_shrink(&grows->barns);
 }
 
-static void trap_flag(bool on)
-{
-        /* The red zone is stepped over: pushf writes below the stack pointer. */
-        if (on)
-                __asm__ volatile("lea -128(%%rsp), %%rsp\n\tpushfq\n\t"
-                                 "orq $0x100, (%%rsp)\n\tpopfq\n\t"
-                                 "lea 128(%%rsp), %%rsp" ::: "cc", "memory");
-        else
-                __asm__ volatile("lea -128(%%rsp), %%rsp\n\tpushfq\n\t"
-                                 "andq $~0x100, (%%rsp)\n\tpopfq\n\t"
-                                 "lea 128(%%rsp), %%rsp" ::: "cc", "memory");
-}
-
 /* The last swing of those that make the cache grow. False: it has fewer instructions. */
 static bool grow_with_a_shrink_at(unsigned instruction)
 {
@@ -65,9 +54,9 @@ static bool grow_with_a_shrink_at(unsigned instruction)
                 stook_barns_swung(&grows->barns);
         step = 0;
         shrink_at = instruction;
-        trap_flag(true);
+        TRAP_FLAG_ON();
         stook_barns_swung(&grows->barns);
-        trap_flag(false);
+        TRAP_FLAG_OFF();
         return step > instruction;
 }
 

@@ -12,6 +12,7 @@
 
 #include "base/lock.h"
 #include "base/thread.h"
+#include "trap_flag.h"
 
 #if defined(__x86_64__)
 
@@ -28,31 +29,18 @@ static void at_each_instruction(int signal)
         }
 }
 
-static void trap_flag(bool on)
-{
-        /* The red zone is stepped over: pushf writes below the stack pointer. */
-        if (on)
-                __asm__ volatile("lea -128(%%rsp), %%rsp\n\tpushfq\n\t"
-                                 "orq $0x100, (%%rsp)\n\tpopfq\n\t"
-                                 "lea 128(%%rsp), %%rsp" ::: "cc", "memory");
-        else
-                __asm__ volatile("lea -128(%%rsp), %%rsp\n\tpushfq\n\t"
-                                 "andq $~0x100, (%%rsp)\n\tpopfq\n\t"
-                                 "lea 128(%%rsp), %%rsp" ::: "cc", "memory");
-}
-
 static void held_is_never_less_than_true(void **state)
 {
         bool taken, tried;
 
         (void)state;
         signal(SIGTRAP, at_each_instruction);
-        trap_flag(true);
+        TRAP_FLAG_ON();
         taken = stook_lock_take(&lock);
         stook_lock_drop(&lock);
         tried = stook_lock_try(&lock);
         stook_lock_drop(&lock);
-        trap_flag(false);
+        TRAP_FLAG_OFF();
         assert_true(taken && tried);
         assert_true(steps > 40);
         assert_true(steps_held > 8);

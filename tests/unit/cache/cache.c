@@ -67,9 +67,9 @@ static void bad_arguments_are_refused(void **state)
 
                 if (!(flag &
                       (STOOK_HWCACHE_ALIGN | STOOK_MERGE | STOOK_NO_SHEAVES | STOOK_RANDOM_ORDER |
-                       STOOK_RCU | STOOK_TYPESAFE_BY_RCU | STOOK_ACCOUNT | STOOK_DEBUG_F |
-                       STOOK_DEBUG_Z | STOOK_DEBUG_P | STOOK_DEBUG_U | STOOK_DEBUG_T |
-                       STOOK_DEBUG_A | STOOK_DEBUG_Q)))
+                       STOOK_RCU | STOOK_TYPESAFE_BY_RCU | STOOK_ACCOUNT | STOOK_HUGE_PAGES |
+                       STOOK_DEBUG_F | STOOK_DEBUG_Z | STOOK_DEBUG_P | STOOK_DEBUG_U |
+                       STOOK_DEBUG_T | STOOK_DEBUG_A | STOOK_DEBUG_Q)))
                         refused("x", 64, ARGS(.flags = flag), ENOTSUP);
         }
         refused("x", 64, ARGS(.rcu = &(struct stook_rcu){ .ops_size = 8 }), EINVAL);

@@ -83,6 +83,25 @@ static void what_is_written_becomes_huge(void **state)
         give_all();
 }
 
+/* Objects of megabytes, that is. The first ones tell that all of it is written. */
+static void large_objects_become_huge_sooner(void **state)
+{
+        unsigned huge = 0;
+
+        (void)state;
+        for (unsigned n = 0; n < 6; n++) {
+                struct stook_span *span = take(5 * MIB, true);
+
+                spans[taken++] = span;
+                if (stook_pages_taken(0) <= 16 * MIB)
+                        assert_false(stook_huge_is_advised(span->start + 2 * MIB));
+                huge += stook_huge_is_advised(span->start + 2 * MIB);
+        }
+        assert_int_equal(found(STOOK_DENSITY_LARGE), STOOK_DENSE);
+        assert_true(huge > 0);
+        give_all();
+}
+
 /* In huge pages, however large the process is. */
 static struct stook_span *huge_span(size_t bytes)
 {
@@ -197,6 +216,7 @@ int main(void)
                 cmocka_unit_test(a_small_process_asks_for_none),
                 cmocka_unit_test(what_is_not_written_stays_small),
                 cmocka_unit_test(what_is_written_becomes_huge),
+                cmocka_unit_test(large_objects_become_huge_sooner),
                 cmocka_unit_test(own_mappings_are_looked_at),
                 cmocka_unit_test(untouched_memory_goes_with_the_rest),
                 cmocka_unit_test(a_purge_of_a_part_breaks_one),

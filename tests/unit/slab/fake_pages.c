@@ -120,6 +120,25 @@ void stook_span_give_chain(struct stook_link *first)
         }
 }
 
+/* No cache of these tests has runs: tests/unit/cache/memory.c has them, on the real pages. */
+struct stook_link *stook_span_take_run(unsigned node, size_t bytes, size_t piece, bool huge)
+{
+        (void)node;
+        (void)bytes;
+        (void)piece;
+        (void)huge;
+        fail();
+        return NULL;
+}
+
+bool stook_span_renew_run(struct stook_link *first, size_t bytes)
+{
+        (void)first;
+        (void)bytes;
+        fail();
+        return false;
+}
+
 /* A child of fork, whose parent's other threads may have been inside: only they could have been. */
 static void forked(void) { busy = 0; }
 

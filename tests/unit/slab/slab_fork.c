@@ -383,7 +383,7 @@ static void test_births(void **whole)
         size_t before = fake_spans_taken();
 
         slabs = fake_source(4, 64, 8, false, NULL, NULL);
-        assert_int_equal(stook_slab_births(slabs, 0, 1, born), 1);
+        assert_int_equal(stook_slab_births(slabs, 0, 1, false, born), 1);
         slab = born[0];
         mended(*whole != NULL);                                 /* not shown yet */
         assert_int_equal(stook_slabs_count(slabs), 0);

@@ -1,0 +1,103 @@
+/*
+ * Purpose: runs: spans of one size that are neighbours, taken together and given together. A run is
+ * taken as one aligned span, and cut.
+ * Place: called by slab, for caches whose memory is theirs in large pieces (slab/slab_run.c); calls
+ * the second stage for the large span.
+ * Invariants:
+ *  I1 the descriptors of all spans are there before the large span is taken. So a run is cut whole,
+ *     or not taken.
+ * Concurrency: the spans are the caller's. While they are cut, waits are forbidden: until a span is
+ *  TAKEN, a child of a fork would put it back into the bins.
+ * Failure: NULL: no memory; nothing changed.
+ */
+#include "os/os.h"
+#include "pages/meta.h"
+#include "pages/pages_node.h"
+#include "pages/place.h"
+
+/* Atomic: a late pop of free descriptors may read it, in vain (base/tagged_stack.h). */
+static void set_next(struct stook_span *span, struct stook_link *next)
+{
+        __atomic_store_n(&span->link.next, next, __ATOMIC_RELAXED);
+}
+
+static struct stook_span *pop(struct stook_link **chain)
+{
+        struct stook_span *span = stook_container_of(*chain, struct stook_span, link);
+
+        *chain = span->link.next;
+        return span;
+}
+
+static void free_spares(struct stook_link *spares)
+{
+        while (spares)
+                stook_meta_span_free(pop(&spares));
+}
+
+/* @n descriptors, at *@spares. False: no memory. */
+static bool get_spares(size_t n, struct stook_link **spares)
+{
+        for (*spares = NULL; n; n--) {
+                struct stook_span *span = stook_meta_span_new();
+
+                if (!span) {
+                        free_spares(*spares);
+                        return false;
+                }
+                set_next(span, *spares);
+                *spares = &span->link;
+        }
+        return true;
+}
+
+/* From the end, so that @whole becomes the first one. */
+static void cut(struct stook_span *whole, size_t piece, struct stook_link *spares)
+{
+        struct stook_link *behind = NULL;
+
+        stook_lock_forbid_waits();
+        while (whole->bytes > piece) {
+                struct stook_span *spare = pop(&spares);
+                struct stook_span *last = stook_pages_split(whole, whole->bytes - piece, &spare);
+
+                last->list.next = last->list.prev = NULL;
+                stook_pages_tag(last);
+                set_next(last, behind);
+                behind = &last->link;
+                __atomic_store_n(&last->kind, STOOK_SPAN_TAKEN, __ATOMIC_RELEASE);
+        }
+        stook_pages_tag(whole);
+        set_next(whole, behind);
+        stook_lock_allow_waits();
+}
+
+struct stook_link *stook_span_take_run(unsigned node, size_t bytes, size_t piece, bool huge)
+{
+        struct stook_link *spares;
+        struct stook_span *span;
+
+        if (!get_spares(bytes / piece - 1, &spares))
+                return NULL;
+        span = stook_span_take(node, bytes, bytes);
+        if (!span) {
+                free_spares(spares);
+                return NULL;
+        }
+        if (huge)
+                stook_huge_ask(span->start, bytes);
+        cut(span, piece, spares);
+        return &span->link;
+}
+
+bool stook_span_renew_run(struct stook_link *first, size_t bytes)
+{
+        struct stook_span *span = stook_container_of(first, struct stook_span, link);
+
+        if (!stook_os_commit((void *)span->start, bytes))
+                return false;
+        stook_place(span->start, bytes, span->node);
+        if (stook_huge_is_advised(span->start))
+                stook_huge_ask(span->start, bytes);
+        return true;
+}

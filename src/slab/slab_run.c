@@ -1,0 +1,233 @@
+/*
+ * Purpose: runs: 2 MiB of pages that belong to one cache, aligned, and cut into slabs. For a cache
+ * that wants huge pages, or whose memory the program prepares itself: locks it, registers it with a
+ * device, maps a file over it.
+ * Place: called by slab_birth.c (births) and slab_shrink.c; calls pages.
+ *
+ * All slabs of a run are made together. Those that the caller does not need are listed empty. Frees
+ * release none of them (stook_slabs_only_shrink). A shrink releases a run whose slabs are all
+ * empty. So a run has all of its slabs as long as it lives, and needs no descriptor of its own.
+ *
+ * Invariants:
+ *  R1 Every slab of the cache lies in a run. The run's address is the slab's, rounded down. The
+ *     pagemap leads from there to all of its slabs. In the child of a fork some may be missing,
+ *     which a vanished thread was giving back; the others are released without them.
+ *  R2 The program's functions are called for whole runs, with no lock of the slabs held. `in` comes
+ *     before a slab of the run is published. `out` comes after all slabs of the run were unmade,
+ *     and before the pages have them. So each is called once for each run.
+ * Concurrency: births as in slab_birth.c. Only calls under the registry mutex release runs, one at
+ *  a time; so the chain `gone` has spans of one run, and in the child of a fork what a vanished
+ *  thread left there. That is lost.
+ * Failure: no memory for a whole run, or `in` refuses it: there is no slab.
+ */
+#include <errno.h>
+
+#include "os/os.h"
+#include "pages/pagemap.h"
+#include "slab/slab_inside.h"
+
+#define SLAB_LEAST ((size_t)32 << 10)   /* as slabs of other caches have */
+
+/* ---- geometry ---- */
+
+uint32_t stook_slab_run_bytes(size_t stride, size_t objects, size_t most)
+{
+        size_t least = SLAB_LEAST > stook_os_page_bytes() ? SLAB_LEAST : stook_os_page_bytes();
+
+        while (least < most && least < stride * objects)
+                least *= 2;
+        for (size_t share = 16; share > 1; share /= 2)
+                for (size_t bytes = least; bytes <= most; bytes *= 2)
+                        if (bytes % stride <= bytes / share)
+                                return (uint32_t)bytes;
+        return (uint32_t)least;
+}
+
+/* ---- births ---- */
+
+static struct stook_span *span_of(struct stook_link *link)
+{
+        return stook_container_of(link, struct stook_span, link);
+}
+
+/* Of slabs that were made and not published: all before @end. */
+static void unmake_run(struct stook_link *at, const struct stook_link *end)
+{
+        for (; at != end; at = at->next) {
+                stook_slab_mark_released(stook_slab_of(span_of(at)));
+                stook_slab_unmake(stook_slab_of(span_of(at)));
+        }
+}
+
+static bool make_run(struct stook_slabs *slabs, struct stook_link *run)
+{
+        for (struct stook_link *at = run; at; at = at->next)
+                if (!stook_slab_make(slabs, span_of(at))) {
+                        unmake_run(run, at);
+                        stook_span_give_chain(run);
+                        return false;
+                }
+        return true;
+}
+
+/* R2. The program's code may allocate, or jump. False: it refused. */
+static STOOK_NOINLINE bool let_in(struct stook_slabs *slabs, struct stook_link *run)
+{
+        uint32_t held = stook_lock_pin();
+        int before = errno, refused;
+
+        refused = slabs->memory->in((void *)span_of(run)->start, STOOK_SLAB_RUN,
+                                    slabs->memory->data);
+        errno = before;
+        stook_lock_unpin(held);
+        return !refused;
+}
+
+/* A run whose slabs are the caller's alone. NULL: no memory, or the program refuses it. */
+static struct stook_link *take_run(struct stook_slabs *slabs, unsigned node)
+{
+        struct stook_link *run = stook_span_take_run(node, STOOK_SLAB_RUN, slabs->slab_bytes,
+                                                     slabs->run_huge);
+
+        if (!run || !make_run(slabs, run))
+                return NULL;
+        if (slabs->run_asks && !let_in(slabs, run)) {
+                unmake_run(run, NULL);
+                /* It may have mapped something there already. */
+                if (stook_span_renew_run(run, STOOK_SLAB_RUN))
+                        stook_span_give_chain(run);
+                return NULL;
+        }
+        return run;
+}
+
+unsigned stook_slab_run_births(struct stook_slabs *slabs, unsigned node, size_t n,
+                               struct stook_slab *born[STOOK_SLAB_BIRTHS])
+{
+        struct stook_link *at = take_run(slabs, node), *next;
+        unsigned made = 0;
+
+        if (!at)
+                return 0;
+        stook_count(slabs->counters, STOOK_STAT_alloc_slab, slabs->run_slabs);
+        stook_slabs_note_peaks(slabs);
+        for (; at; at = next) {
+                struct stook_slab *slab = stook_slab_of(span_of(at));
+
+                next = at->next;
+                if (made < n)
+                        born[made++] = slab;
+                else
+                        stook_slab_publish(slabs, slab, false, true);
+        }
+        return made;
+}
+
+/* ---- the end of a run ---- */
+
+/* The slab at @start; NULL: it was lost (R1). */
+static struct stook_slab *slab_at(const struct stook_slabs *slabs, uintptr_t start)
+{
+        uint64_t entry = stook_pagemap_get(start);
+
+        return stook_entry_cache(entry) == slabs->cache_index
+                ? stook_slab_of(stook_entry_span(entry)) : NULL;
+}
+
+/* Held: all slabs of the run at @start may be released. */
+static bool is_idle(const struct stook_slabs *slabs, uintptr_t start)
+{
+        for (size_t at = 0; at < STOOK_SLAB_RUN; at += slabs->slab_bytes) {
+                struct stook_slab *slab = slab_at(slabs, start + at);
+
+                if (slab && (!stook_slab_empty_but_claim(slab, STOOK_SLAB_PARTS) ||
+                             !stook_slab_may_go(slab)))
+                        return false;
+        }
+        return true;
+}
+
+/* Held: the first slab is marked last, so a run that lacks slabs (R1) still has it. */
+static void bury_run(struct stook_slab_hold *hold, uintptr_t start)
+{
+        for (size_t at = STOOK_SLAB_RUN; at; at -= hold->slabs->slab_bytes) {
+                struct stook_slab *slab = slab_at(hold->slabs,
+                                                  start + at - hold->slabs->slab_bytes);
+
+                if (slab && stook_slab_retire(slab))
+                        stook_slab_bury(hold, slab);
+        }
+}
+
+/*
+ * Held: the next run that is not needed, of which the first slab is on the list. A slab that was
+ * looked at goes to the list's tail. 0: there is none.
+ */
+static uintptr_t next_idle(struct stook_slab_hold *hold, uint32_t *looks)
+{
+        const struct stook_slabs *slabs = hold->slabs;
+
+        if (*looks > hold->node->partial)
+                *looks = hold->node->partial;
+        while (*looks && stook_slabs_beyond_reserved(slabs, hold->node) >= slabs->run_slabs) {
+                struct stook_list *e = hold->node->list.next;
+                uintptr_t start = stook_slab_span(stook_slab_listed_at(e))->start;
+
+                --*looks;
+                stook_list_remove(e);
+                stook_list_add_tail(&hold->node->list, e);
+                if (start % STOOK_SLAB_RUN == 0 && is_idle(slabs, start))
+                        return start;
+        }
+        return 0;
+}
+
+void stook_slab_leave(struct stook_slabs *slabs, struct stook_span *span)
+{
+        stook_pending_stack_push(&slabs->memory->gone, &span->link);
+}
+
+/* R2: the run at @start, whose slabs have left. */
+static void let_out(struct stook_slabs *slabs, uintptr_t start)
+{
+        struct stook_slabs_memory *memory = slabs->memory;
+        struct stook_link *link = stook_pending_stack_take_all(&memory->gone), *run = NULL, *next;
+        unsigned n = 0;
+        uint32_t held;
+
+        for (; link; link = next) {
+                next = link->next;
+                if (span_of(link)->start - start >= STOOK_SLAB_RUN)
+                        continue;
+                link->next = run;
+                run = link;
+                n++;
+        }
+        if (n < slabs->run_slabs)
+                return;
+        held = stook_lock_pin();
+        if (memory->out)
+                memory->out((void *)start, STOOK_SLAB_RUN, memory->data);
+        stook_lock_unpin(held);
+        /* Of all of them the one that was pushed first is the lowest: @run begins with it. */
+        if (stook_span_renew_run(run, STOOK_SLAB_RUN))
+                stook_span_give_chain(run);
+}
+
+void stook_slab_shrink_runs(struct stook_slabs *slabs, struct stook_slabs_node *node)
+{
+        uint32_t looks = UINT32_MAX;
+        struct stook_slab_hold hold;
+        uintptr_t start;
+
+        do {
+                if (!stook_slab_hold_long(&hold, slabs, node))
+                        return;
+                start = next_idle(&hold, &looks);
+                if (start)
+                        bury_run(&hold, start);
+                stook_slab_unhold(&hold);
+                if (start && slabs->run_asks)
+                        let_out(slabs, start);
+        } while (start);
+}
