@@ -199,7 +199,10 @@ int cmd_symbolize(int argc, char **argv)
         if (status >= 0)
                 return status;
         if (!symbols_are_built_in()) {
-                fputs("stook symbolize: this stook was built without libdw (libdw-dev)\n", stderr);
+                /* What asks for a report of misuse goes on without, and shares this stderr. */
+                if (o.leaks)
+                        fputs("stook symbolize: this stook was built without libdw (libdw-dev)\n",
+                              stderr);
                 return STATUS_CANNOT;
         }
         o.request.symbols = symbols_of_process((pid_t)o.pid);

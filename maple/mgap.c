@@ -63,7 +63,7 @@ static inline struct mnode *child(struct mnode *node, unsigned i, uint64_t *min,
 
 /*
  * A search that finds no room in a leaf goes on in the next one. It is asked for now, so that the
- * search does not wait for it. (Measured: 0.9 of the time among 100,000 and a million ranges.)
+ * search does not wait for it. (Measured: 0.9 of the time among 100,000 ranges.)
  */
 static inline void prefetch_leaf(struct mnode *node, unsigned level, unsigned i)
 {

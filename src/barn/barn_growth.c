@@ -151,11 +151,18 @@ void stook_barns_end(struct stook_barns *barns)
         give_back(barns, set_capacity(barns, began_at), began_at);
 }
 
+static void forget_swings(struct stook_barn_growth *growth)
+{
+        __atomic_store_n(&growth->swings, 0, __ATOMIC_RELAXED);
+        __atomic_store_n(&growth->flushed, 0, __ATOMIC_RELAXED);
+}
+
 void stook_barns_set(struct stook_barns *barns, unsigned capacity, unsigned full_limit,
                      unsigned empty_limit)
 {
         give_back(barns, set_capacity(barns, capacity), barns->growth.began_at);
         barns->growth.began_at = capacity;
+        forget_swings(&barns->growth);          /* of another cache, or with another capacity */
         __atomic_store_n(&barns->growth.burst_bytes, 0, __ATOMIC_RELAXED);
         barns->full_wanted = full_limit;
         __atomic_store_n(&barns->full_limit, full_limit_of(barns, capacity, full_limit),
@@ -333,8 +340,7 @@ void stook_barns_shrink(struct stook_barns *barns)
 
         if (!room_grows(barns))
                 return;
-        __atomic_store_n(&barns->growth.swings, 0, __ATOMIC_RELAXED);
-        __atomic_store_n(&barns->growth.flushed, 0, __ATOMIC_RELAXED);
+        forget_swings(&barns->growth);
         if (burst_of(barns)) {
                 __atomic_store_n(&barns->growth.burst_bytes, 0, __ATOMIC_RELAXED);
                 stook_barn_expect_burst(0);

@@ -140,5 +140,9 @@ enum stook_rseq_owner stook_os_rseq_owner(void)
  */
 bool stook_os_rseq_has_mm_cid(void)
 {
-        return owner != STOOK_RSEQ_NONE && getauxval(AT_RSEQ_FEATURE_SIZE) >= MM_CID_END;
+        int before = errno;             /* a kernel that does not say sets it */
+        bool has = owner != STOOK_RSEQ_NONE && getauxval(AT_RSEQ_FEATURE_SIZE) >= MM_CID_END;
+
+        errno = before;
+        return has;
 }

@@ -51,16 +51,27 @@ struct gift {
         uint64_t pages[STOOK_SLAB_MAP_PAGES_MAX / 64];
 };
 
+/* Those of objects @first to @last that lie in part @p, which has at least one of them. */
+static uint64_t bits_between(size_t first, size_t last, unsigned p)
+{
+        size_t begin = (size_t)p * STOOK_PART_OBJECTS, end = begin + STOOK_PART_OBJECTS - 1;
+        uint64_t bits = ~UINT64_C(0);
+
+        if (first > begin)
+                bits <<= first - begin;
+        if (last < end)
+                bits &= ~UINT64_C(0) >> (end - last);
+        return bits;
+}
+
 /* Held: objects @first to @last are free, in listed parts. Bits of those are only set meanwhile. */
 static bool is_free(const struct stook_slab *slab, size_t first, size_t last)
 {
-        for (size_t i = first; i <= last; i++) {
-                unsigned p = (unsigned)(i / STOOK_PART_OBJECTS);
-
+        for (unsigned p = (unsigned)(first / STOOK_PART_OBJECTS); p <= last / STOOK_PART_OBJECTS;
+             p++)
                 if (!(slab->listed >> p & 1) ||
-                    !(stook_part_bits(slab, p) >> i % STOOK_PART_OBJECTS & 1))
+                    (bits_between(first, last, p) & ~stook_part_bits(slab, p)))
                         return false;
-        }
         return true;
 }
 
@@ -83,11 +94,9 @@ static bool find_pages(struct gift *gift)
                         last = slab->objects - 1;
                 if (!is_free(slab, first, last))
                         continue;
-                for (size_t at = first; at <= last; at++) {
-                        uint64_t bit = UINT64_C(1) << at % STOOK_PART_OBJECTS;
-
-                        gift->taken[at / STOOK_PART_OBJECTS] |= bit;
-                }
+                for (unsigned p = (unsigned)(first / STOOK_PART_OBJECTS);
+                     p <= last / STOOK_PART_OBJECTS; p++)
+                        gift->taken[p] |= bits_between(first, last, p);
                 gift->pages[i / 64] |= UINT64_C(1) << i % 64;
                 any = true;
         }

@@ -19,6 +19,7 @@
 #include <unistd.h>
 #include <stook/maple.h>
 #include "../../maple/mtree.h"
+#include "trap_flag.h"
 
 #if !defined(__x86_64__)
 int main(void)
@@ -278,7 +279,7 @@ static void on_trap(int signal, siginfo_t *info, void *context)
 static __attribute__((noinline)) void step(void (*then)(void))
 {
         at_step = then;
-        __asm__ volatile("pushfq\n\torq %0, (%%rsp)\n\tpopfq" : : "i"(TRAP_FLAG) : "memory", "cc");
+        TRAP_FLAG_ON();
 }
 
 static void stop(void)

@@ -68,6 +68,9 @@ static void test_runpath_of_the_caller(void **state)
         (void)state;
         *(void **)&open_other = dlsym(handle, "plugin_open");
         assert_null(dlopen("stook-inner.so", RTLD_NOW));        /* not the program's RUNPATH */
+#ifndef __GLIBC__
+        skip();                                 /* musl looks at the RUNPATH of the program alone */
+#endif
         for (int deep = 0; deep < 2; deep++) {
                 found = open_other("stook-inner.so", RTLD_NOW | (deep ? RTLD_DEEPBIND : 0));
                 if (!found)
@@ -84,6 +87,9 @@ static void test_the_rest_is_as_it_was(void **state)
         void *handle;
 
         (void)state;
+#ifndef __GLIBC__
+        skip();                                 /* musl's dlclose unloads nothing */
+#endif
         assert_null(dlopen("/nonexistent/library.so", RTLD_NOW | RTLD_DEEPBIND));
         assert_non_null(strstr(dlerror(), "/nonexistent/library.so"));
         assert_null(dlopen(inner, RTLD_NOW | RTLD_NOLOAD | RTLD_DEEPBIND));

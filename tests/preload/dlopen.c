@@ -57,6 +57,10 @@ static void test_dlopen_use_dlclose(void **state)
                 assert_int_equal(pthread_create(&threads[i], NULL, work, (void *)i), 0);
 
         handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+#ifndef __GLIBC__
+        if (!handle)
+                skip();         /* musl has no room for initial-exec TLS of what comes late */
+#endif
         if (!handle)
                 fail_msg("%s", dlerror());
         *(void **)&late_malloc = dlsym(handle, "malloc");

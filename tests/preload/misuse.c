@@ -189,7 +189,11 @@ static void test_foreign_pointers_are_not_ours_to_judge(void **state)
         int  status = outcome(of_the_stack, NULL, text, sizeof(text));
 
         (void)state;
-        assert_true(WIFSIGNALED(status));               /* glibc's verdict */
+#ifdef __GLIBC__
+        assert_true(WIFSIGNALED(status));               /* its verdict; musl may find no fault */
+#else
+        (void)status;
+#endif
         assert_null(strstr(text, "stook:"));
 }
 

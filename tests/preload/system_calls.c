@@ -1,7 +1,8 @@
 /*
  * Proves which system calls the drop-in needs.
  *  - Once started, in any number of threads, only mmap, mremap, madvise, mprotect, munmap and
- *    futex: everything else kills the process, as in the sandboxes of OpenSSH and of browsers.
+ *    futex: everything else kills the process, as in the sandboxes of OpenSSH and of browsers. With
+ *    musl rseq as well, once for each thread.
  *  - At start none of rseq, membarrier and mbind: each may answer EPERM or ENOSYS, and so may all
  *    of them.
  * The filters are raw BPF: no library besides.
@@ -58,6 +59,9 @@ static void allow_only_ours(void)
                 SYS_munmap, SYS_futex,          SYS_exit_group, /* ours to end */
                 /* libc's, at the end of a thread */
                 SYS_exit,   SYS_rt_sigprocmask, SYS_set_robust_list,
+#ifndef __GLIBC__
+                SYS_rseq,       /* ours, for each thread: this C library does not register any */
+#endif
         };
 
         install(allowed, sizeof(allowed) / sizeof(*allowed), SECCOMP_RET_ALLOW,

@@ -465,7 +465,7 @@ static void note(const struct stook_report *report, void *data)
 {
         (void)data;
         if (report->fault == STOOK_FAULT_RCU)
-                __atomic_fetch_add(&reports, 1, __ATOMIC_RELAXED);
+                __atomic_fetch_add(&reports, 1, __ATOMIC_RELEASE);
 }
 
 static pthread_t caller;
@@ -568,7 +568,7 @@ static void test_threads_that_end_in_a_callback_are_recovered_from(void **state)
         rcu->call(&head, end_the_serving_thread);
         wait_for(&called, 1);
         wait_for(&reports, 2);
-        assert_int_equal(reports, 2);
+        assert_int_equal(__atomic_load_n(&reports, __ATOMIC_ACQUIRE), 2);
         call_all();                     /* makes another one */
         wait_for(&called, N);
         assert_true(all_are_called());

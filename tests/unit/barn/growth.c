@@ -37,6 +37,28 @@ static void what_swings_grows_in_few_steps(void **state)
         stook_barns_shrink(&c->barns);
 }
 
+/* What was flushed of the cache that had the index before does not make the next one grow. */
+static void a_new_cache_begins_without_swings(void **state)
+{
+        struct fake_cache *c = make(5, 32, 3, 3);
+
+        (void)state;
+        stook_barns_let_grow(&c->barns);
+        for (unsigned i = 0; i < 8; i++)
+                stook_barns_flushed(&c->barns);
+        for (unsigned i = 0; i < 4; i++)
+                stook_barns_refilled(&c->barns);
+        stook_barns_end(&c->barns);
+        assert_int_equal(stook_barns_init(&c->barns, &c->slabs, &c->counters, 32, 3, 3), 0);
+        stook_barns_let_grow(&c->barns);
+        for (unsigned i = 0; i < 8; i++)
+                stook_barns_refilled(&c->barns);
+        assert_int_equal(stook_barns_capacity(&c->barns), 32);
+        swing(c);
+        assert_int_equal(stook_barns_capacity(&c->barns), 128);
+        stook_barns_end(&c->barns);
+}
+
 /* STOOK_CAPACITY: sheaves stay as they are. What is missed goes to the barn's room. */
 static void room_alone_grows_where_capacity_is_fixed(void **state)
 {
@@ -228,6 +250,7 @@ int main(void)
 {
         const struct CMUnitTest all[] = {
                 cmocka_unit_test_setup(what_swings_grows_in_few_steps, setup),
+                cmocka_unit_test_setup(a_new_cache_begins_without_swings, setup),
                 cmocka_unit_test_setup(room_alone_grows_where_capacity_is_fixed, setup),
                 cmocka_unit_test_setup(a_burst_from_readers_gets_room, setup),
                 cmocka_unit_test_setup(few_objects_grow_to_a_dozen, setup),

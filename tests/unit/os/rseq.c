@@ -67,6 +67,7 @@ static void refuse(long number, int error)
 static void alive(void)
 {
         cpu_set_t set, one;
+        bool has_mm_cid = getauxval(27) >= 28;
         char *area;
 
         NEEDS(kernel_can);
@@ -74,7 +75,7 @@ static void alive(void)
         stook_os_rseq_detect();
         stook_os_rseq_detect();
         CHECK(stook_os_rseq_owner() == expected_owner());
-        CHECK(stook_os_rseq_has_mm_cid() == (getauxval(27) >= 28));
+        CHECK(stook_os_rseq_has_mm_cid() == has_mm_cid);
         area = stook_os_rseq_area();
         CHECK(area && !stook_self_is_barred());
         CHECK((area == stook_self->own_rseq) == own);

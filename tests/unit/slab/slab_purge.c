@@ -100,27 +100,37 @@ static void test_free_pages_go(void **unused)
         end(20, 20);
 }
 
+/* The pages of object @kept of @size bytes stay, and no others. */
+static void all_but_one(size_t size, size_t kept)
+{
+        size_t n = one_slab(size), pages = slabs->slab_bytes / FAKE_PAGE;
+        size_t first = kept * size / FAKE_PAGE, last = (kept * size + size - 1) / FAKE_PAGE;
+
+        assert_true(kept < n && n * size > (pages - 1) * FAKE_PAGE);
+        free_but(kept, kept);
+        give();
+        assert_int_equal(fake_purged_pages, pages - (last - first + 1));
+        for (size_t page = 0; page < pages; page++)
+                assert_int_equal(is_page_zero(page), page < first || page > last);
+        for (size_t i = 0; i < size; i++)
+                assert_int_equal(((uint8_t *)objects[kept])[i], kept % 255 + 1);
+        end(kept, kept);
+}
+
 /* Each object lies on one page or two: both stay. */
 static void test_objects_across_pages(void **unused)
 {
-        size_t n, pages, kept, first, last;
-
         (void)unused;
-        for (kept = 0; kept < 54; kept++) {
-                n = one_slab(600);
-                pages = slabs->slab_bytes / FAKE_PAGE;
-                assert_true(kept < n && slabs->objects * 600 > (pages - 1) * FAKE_PAGE);
-                first = kept * 600 / FAKE_PAGE;
-                last = (kept * 600 + 599) / FAKE_PAGE;
-                free_but(kept, kept);
-                give();
-                assert_int_equal(fake_purged_pages, pages - (last - first + 1));
-                for (size_t page = 0; page < pages; page++)
-                        assert_int_equal(is_page_zero(page), page < first || page > last);
-                for (size_t i = 0; i < 600; i++)
-                        assert_int_equal(((uint8_t *)objects[kept])[i], kept % 255 + 1);
-                end(kept, kept);
-        }
+        for (size_t kept = 0; kept < 54; kept++)
+                all_but_one(600, kept);
+}
+
+/* Objects of 48 bytes: those of a page lie in two or three parts. */
+static void test_pages_across_parts(void **unused)
+{
+        (void)unused;
+        for (size_t kept = 0; kept < 680; kept += 7)
+                all_but_one(48, kept);
 }
 
 static void test_what_is_left_alone(void **unused)
@@ -209,6 +219,7 @@ int main(void)
                 cmocka_unit_test(test_empty_slabs_are_left_alone),
                 cmocka_unit_test(test_free_pages_go),
                 cmocka_unit_test(test_objects_across_pages),
+                cmocka_unit_test(test_pages_across_parts),
                 cmocka_unit_test(test_what_is_left_alone),
                 cmocka_unit_test(test_constructors_run_again),
                 cmocka_unit_test(test_again_when_more_is_free),
