@@ -1,4 +1,7 @@
-/* stook-rcu(3) and libstook-maple(3): readers without locks, by liburcu. */
+/*
+ * stook-rcu(3) and libstook-maple(3): readers without locks, by liburcu. It calls liburcu itself,
+ * so it is linked with it, too: pkg-config --cflags --libs stook-maple stook-urcu liburcu-memb
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <urcu/urcu-memb.h>

@@ -22,6 +22,15 @@
 #include <stook/section.h>
 #include <stook/sheaf.h>
 
+/* The casts below are right: programs that have warnings for casts get none from here. */
+#ifdef __GNUC__
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wcast-align"
+#ifdef __cplusplus
+#pragma GCC diagnostic ignored "-Wold-style-cast"
+#endif
+#endif
+
 #if defined(__GNUC__) && defined(__LP64__)
 
 #ifdef __cplusplus
@@ -81,5 +90,9 @@ STOOK_SECTION_FUNCTION void stook_cache_free_inline(struct stook_cache *cache, v
 #define stook_cache_alloc(cache)        stook_cache_alloc_inline(cache)
 #define stook_cache_free(cache, object) stook_cache_free_inline((cache), (object))
 
+#endif
+
+#ifdef __GNUC__
+#pragma GCC diagnostic pop
 #endif
 #endif

@@ -198,8 +198,6 @@ static size_t place_words(const struct plan *plan, uint32_t *hidden_offset)
 static size_t make_debug(struct stook_cache *cache, const struct plan *plan, size_t bytes,
                          uint32_t hidden_offset)
 {
-        bool has_words = plan->flags & (STOOK_ACCOUNT | STOOK_RCU);
-
         if (plan->debug & STOOK_DEBUG_Q)
                 stook_quarantine_start(stook_debug_quarantine_bytes());
         return stook_debug_init(cache->debug, &(struct stook_debug_args){
@@ -207,7 +205,7 @@ static size_t make_debug(struct stook_cache *cache, const struct plan *plan, siz
                 .name = cache->name,
                 .slabs = &cache->slabs,
                 .object_bytes = plan->size,
-                .words = has_words ? stook_account_offset(plan->size) : plan->size,
+                .words = stook_account_offset(plan->size),
                 .words_end = bytes,
                 .hidden = hidden_offset,
                 .align = plan->align,

@@ -1,7 +1,8 @@
 #!/bin/sh
 # Proves that <stook/stook.hpp> compiles without a warning in C++17, 20 and 23 as far as the
 # compilers know them, without exceptions and run-time types, too; that each header stands alone;
-# and that a program of two files links, so nothing is defined twice.
+# and that a program of two files links, so nothing is defined twice. <stook/inline.h>, which C++
+# programs include before it, is held to the same.
 set -eu
 command -v c++ >/dev/null || { echo "no C++ compiler"; exit 77; }
 work=$(mktemp -d)
@@ -39,6 +40,14 @@ checked c++ c++20
 checked c++ c++23
 checked clang++-19 c++17
 checked clang++-19 c++23 -fno-exceptions -fno-rtti
+
+printf '#include <stook/inline.h>\n#include <stook/stook.hpp>\n' >"$work/inlined.cc"
+for cxx in c++ clang++-19; do
+        command -v "$cxx" >/dev/null || continue
+        # shellcheck disable=SC2086
+        "$cxx" -std=c++17 $warnings -Wcast-align $include -fsyntax-only "$work/inlined.cc" || {
+                echo "$cxx: <stook/inline.h> does not compile without warnings"; exit 1; }
+done
 
 if c++ -std=c++14 $include -fsyntax-only "$work/all.cc" 2>"$work/out" ||
                 ! grep -q 'needs C++17' "$work/out"; then

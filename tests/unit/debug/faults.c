@@ -51,14 +51,19 @@ static int setup(void **state)
         return 0;
 }
 
-static struct stook_cache *create(uint64_t flags)
+static struct stook_cache *create_of(size_t size, uint64_t flags)
 {
         struct stook_cache_args args = { .args_size = sizeof(args), .flags = flags };
-        struct stook_cache *cache = stook_cache_create("faulty", SIZE, &args);
+        struct stook_cache *cache = stook_cache_create("faulty", size, &args);
 
         assert_non_null(cache);
         reports = 0;
         return cache;
+}
+
+static struct stook_cache *create(uint64_t flags)
+{
+        return create_of(SIZE, flags);
 }
 
 /* @object is out for good: of many allocations none is it. The cache ends all the same. */
@@ -80,18 +85,37 @@ static void end_without(struct stook_cache *cache, const void *object)
 
 /* ---- around a live object ---- */
 
+/* Of any size: the red zone begins with the byte behind the object, not with the next word. */
 static void an_overrun_by_one_byte(void **state)
 {
-        struct stook_cache *cache = create(STOOK_DEBUG_Z);
-        char *object = stook_cache_alloc(cache);
-
         (void)state;
-        object[SIZE] = 0;
-        assert_int_equal(stook_cache_validate(cache), 1);
-        expect(STOOK_FAULT_OVERRUN, object);
-        stook_cache_free(cache, object);
-        expect(STOOK_FAULT_OVERRUN, object);
-        end_without(cache, object);
+        for (size_t size = SIZE - 8; size <= SIZE; size++) {
+                struct stook_cache *cache = create_of(size, STOOK_DEBUG_Z);
+                char *object = stook_cache_alloc(cache);
+
+                object[size] = 0;
+                assert_int_equal(stook_cache_validate(cache), 1);
+                expect(STOOK_FAULT_OVERRUN, object);
+                stook_cache_free(cache, object);
+                expect(STOOK_FAULT_OVERRUN, object);
+                end_without(cache, object);
+        }
+}
+
+static void an_overrun_of_a_free_object(void **state)
+{
+        (void)state;
+        for (size_t size = SIZE - 8; size <= SIZE; size++) {
+                struct stook_cache *cache = create_of(size, STOOK_DEBUG_Z);
+                char *object = stook_cache_alloc(cache);
+
+                stook_cache_free(cache, object);
+                object[size] = 0;
+                assert_int_equal(stook_cache_validate(cache), 1);
+                expect(STOOK_FAULT_OVERRUN, object);
+                object[size] = (char)0xbb;
+                assert_int_equal(stook_cache_destroy(cache), 0);
+        }
 }
 
 /* Over the red zone, the state and the red zone of the next object, which is at fault as well. */
@@ -326,6 +350,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(an_overrun_by_one_byte),
+                cmocka_unit_test(an_overrun_of_a_free_object),
                 cmocka_unit_test(a_long_overrun),
                 cmocka_unit_test(an_underrun_by_one_byte),
                 cmocka_unit_test(an_overrun_into_hidden_words),
