@@ -122,7 +122,7 @@ void stook_span_give_guarded(struct stook_span *span)
                 stook_span_give(span);
                 return;
         }
-        front = stook_entry_span(stook_pagemap_get(span->start - page));
+        front = stook_entry_span(stook_pagemap_get(span->start - STOOK_MAP_PAGE));
         behind = stook_entry_span(stook_pagemap_get(span->start + span->bytes));
         give_open(front, span->start - page);
         give_open(behind, span->start + span->bytes);
