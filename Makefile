@@ -42,7 +42,8 @@ bench:
 install: build
 	meson configure $(BUILD) -Dprefix=$(abspath $(PREFIX)) -Dlibdir=$(LIBDIR)
 	ninja -C $(BUILD) products
-	DESTDIR=$(abspath $(DESTDIR)) meson install -C $(BUILD) --no-rebuild
+	DESTDIR=$(abspath $(DESTDIR)) meson install -C $(BUILD) --no-rebuild --quiet
+	@echo "Installed in $(DESTDIR)$(abspath $(PREFIX))."
 	@tools/found-by-pkg-config $(abspath $(PREFIX)) $(LIBDIR) "$(DESTDIR)"
 
 uninstall:

@@ -162,8 +162,12 @@ int cmd_record(int argc, char **argv)
                 o.out = FILE_DEFAULT;
         /* An older trace must not be emptied for nothing. */
         status = say_if_unrunnable(o.program[0]);
-        if (status)
+        if (status) {
+                if (o.program[1] && !strcmp(o.program[1], "--"))
+                        fprintf(stderr, "stook record: for a trace in %s say: -o %s\n",
+                                o.program[0], o.program[0]);
                 return status;
+        }
         is_new = access(o.out, F_OK) != 0;
         status = make_file(o.out, &path);
         if (!status)

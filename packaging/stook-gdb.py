@@ -17,6 +17,7 @@ SPAN_MASK = 0x0000ffffffffff80
 CACHE_SHIFT = 51
 SLOT_SHIFT, LINE_SHIFT = 19, 6
 PART_OBJECTS = 64
+PARTS_ROOM = 7                          # src/slab/slab_state.h: STOOK_PARTS_ROOM
 SHEAF_SIZE = 0xffff
 SHEAF_LINK = 16                         # src/barn/sheaf.h: STOOK_SHEAF_LINK
 LIST_MOST = 1 << 16                     # a damaged list ends here
@@ -105,7 +106,8 @@ def find_in_sheaves(cache, address):
 
 def is_free_in_slab(span, index):
     slab = span["slab"].address.cast(type_of("stook_slab").pointer()).dereference()
-    part = slab["parts"][index // PART_OBJECTS]
+    parts = int(slab["parts"]) & ~PARTS_ROOM
+    part = at(parts + index // PART_OBJECTS * type_of("stook_pair").sizeof, "stook_pair")
     return bool(int(part["hi"]) >> index % PART_OBJECTS & 1)
 
 

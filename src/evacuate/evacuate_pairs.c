@@ -104,7 +104,8 @@ static bool take_pair(unsigned slot, bool stuck, struct stook_line *lines, void 
         while (has_sheaf(old) && !stook_pair_cas(&line->pair, &old, nothing))
                 ;
         /* The next pair begins small again, also of another cache with this line. */
-        __atomic_store_n(&line->brought, 0, __ATOMIC_RELAXED);
+        if (__atomic_load_n(&line->brought, __ATOMIC_RELAXED))
+                __atomic_store_n(&line->brought, 0, __ATOMIC_RELAXED);
         chain((struct stook_sheaf *)old.lo);
         chain((struct stook_sheaf *)old.hi);
         take->any |= has_sheaf(old);

@@ -89,12 +89,8 @@ static void write_profile(const char *path)
 
         if (!error)
                 return;
-        if (error == -EEXIST)
-                n = stook_report_format(text, sizeof text, "stook: %s: no heap profile: it is "
-                                        "there, and is no regular file\n", path);
-        else
-                n = stook_report_format(text, sizeof text, "stook: %s: no heap profile: error "
-                                        "%u\n", path, (uint64_t)-error);
+        n = stook_report_format(text, sizeof text, "stook: %s: no heap profile: %s\n", path,
+                                stook_os_error_words(-error));
         stook_os_write(text, n);
 }
 

@@ -276,8 +276,12 @@ void stook_os_process_copy_end(int to_parent, const void *answer, size_t bytes);
 /* In the parent: waits for it. False: the child gave no such answer. */
 bool stook_os_process_copy_answer(int pid, int from_child, void *answer, size_t bytes);
 
-/* Adds to a file, which is made if need be, in one write. */
-void stook_os_append(const char *path, const char *text, size_t bytes);
+/* Adds to a file, which is made if need be, in one write. Return: 0 or -errno. */
+int stook_os_append(const char *path, const char *text, size_t bytes);
+
+/* ---- error_words.c ---- */
+/* What a file could not be opened or written for. @error: a positive errno. Never NULL. */
+const char *stook_os_error_words(int error);
 
 /* ---- program_memory.c ---- */
 /* Does @address lie in a file of the program, in its data, or on the stack of its first thread? */

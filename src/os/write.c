@@ -73,15 +73,17 @@ void stook_os_restore_stderr(void)
                 stook_call(SYS_dup3, kept.fd, STDERR_FILENO, 0);
 }
 
-void stook_os_append(const char *path, const char *text, size_t bytes)
+int stook_os_append(const char *path, const char *text, size_t bytes)
 {
         long fd = stook_call(SYS_openat, AT_FDCWD, path,
                              O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0600);
+        long done;
 
         if (stook_call_failed(fd))
-                return;
-        stook_call(SYS_write, fd, text, bytes);
+                return (int)fd;
+        done = stook_call_write_quietly((int)fd, text, bytes);
         stook_call_close((int)fd);
+        return stook_call_failed(done) ? (int)done : 0;
 }
 
 /* The kernel's set of signals is 8 bytes. */

@@ -151,6 +151,21 @@ static void put_bytes(struct stook_text *text, const struct stook_report_about *
         stook_text_words(text, "\"}");
 }
 
+/* A file that cannot be written is told of once. */
+static void append(const char *line, size_t bytes)
+{
+        static bool told;
+        char words[PATH_BYTES + 100];
+        int error = stook_os_append(path, line, bytes);
+        size_t n;
+
+        if (!error || __atomic_exchange_n(&told, true, __ATOMIC_RELAXED))
+                return;
+        n = stook_report_format(words, sizeof(words), "stook: %s: no JSON report: %s\n", path,
+                                stook_os_error_words(-error));
+        stook_os_write(words, n);
+}
+
 void stook_report_tell_json(struct stook_text *text, const struct stook_report_about *about,
                             const char *line, size_t bytes,
                             const struct stook_report_stacks *stacks)
@@ -177,5 +192,5 @@ void stook_report_tell_json(struct stook_text *text, const struct stook_report_a
         put_track(text, "allocated", about->allocated, stacks, STOOK_REPORT_ALLOCATED);
         put_track(text, "freed", about->freed, stacks, STOOK_REPORT_FREED);
         stook_text_words(text, "}\n");
-        stook_os_append(path, text->buffer, text->bytes);
+        append(text->buffer, text->bytes);
 }

@@ -114,7 +114,7 @@ static struct stook_barns *round_of(struct stook_slot_head *own, struct stook_id
                                                                        __ATOMIC_RELAXED);
         bool grew = __atomic_load_n(&own->reap_clean_takes, __ATOMIC_RELAXED) != idle->clean_takes;
         uint32_t calls = __atomic_load_n(&own->reap_calls, __ATOMIC_RELAXED) + 1;
-        uint32_t due_ms;
+        uint32_t wait_ms;
 
         __atomic_store_n(&own->reap_calls, calls, __ATOMIC_RELAXED);
         if (STOOK_LIKELY(!at && !grew && calls % CLOCK_EVERY))
@@ -122,8 +122,9 @@ static struct stook_barns *round_of(struct stook_slot_head *own, struct stook_id
         idle->now_ms = (uint32_t)stook_os_clock_ms();
         if (at)
                 return at;
-        due_ms = __atomic_load_n(&own->reap_due_ms, __ATOMIC_RELAXED);
-        if (!grew && (int32_t)(idle->now_ms - due_ms) < 0)
+        /* A wait that is over wraps around; one that is too long is from before a shorter decay. */
+        wait_ms = __atomic_load_n(&own->reap_due_ms, __ATOMIC_RELAXED) - idle->now_ms;
+        if (!grew && wait_ms && wait_ms <= idle->after_ms)
                 return NULL;
         __atomic_store_n(&own->reap_due_ms, idle->now_ms + idle->after_ms, __ATOMIC_RELAXED);
         __atomic_store_n(&own->reap_clean_takes, idle->clean_takes, __ATOMIC_RELAXED);

@@ -366,6 +366,9 @@ int main(void)
         path = os.path.join(self.folder, "x")
         self.assertEqual(stook("record", "-o", path, "--", "/nonexistent").returncode, 127)
         self.assertFalse(os.path.exists(path))
+        done = stook("record", "x.trace", "--", "true", cwd=self.folder)
+        self.assertEqual((done.returncode, done.stderr.splitlines()[1:]),
+                         (127, ["stook record: for a trace in x.trace say: -o x.trace"]))
 
     def test_an_old_trace_stays_if_nothing_runs(self):
         path, script = os.path.join(self.folder, "old"), os.path.join(self.folder, "script")

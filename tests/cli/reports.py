@@ -91,6 +91,14 @@ class Options(unittest.TestCase):
                 report = json.loads(lines.readline())
             self.assertEqual(report["fault"], "double free")
             self.assertIn(report["text"] + "\n", done.stderr)
+            # No such folder: told once, for two reports.
+            path = os.path.join(folder, "no", "x.json")
+            done = stook("run", "--on-fault", "log", "--report-json", path, "--",
+                         "/usr/bin/python3", "-c", script + "; c.free(p)")
+            self.assertEqual(done.returncode, 0, done)
+            self.assertEqual(done.stderr.count("stook: double free"), 2, done.stderr)
+            self.assertEqual(done.stderr.count(f"stook: {path}: no JSON report: no such folder or "
+                                               "file\n"), 1, done.stderr)
 
 
 FREES_TWICE = r"""
