@@ -77,10 +77,12 @@ static STOOK_COLD void tell_ended_inside(void)
  */
 static void leave(struct reader *reader)
 {
+        uint32_t word = __atomic_load_n(&how, __ATOMIC_RELAXED);        /* known: it was armed */
+
         __atomic_store_n(&reader->owner, (uintptr_t)stook_self | LEAVING, __ATOMIC_RELAXED);
         __atomic_signal_fence(__ATOMIC_SEQ_CST);
-        if (armed_with(how) == reader)
-                arm(how, NULL);
+        if (armed_with(word) == reader)
+                arm(word, NULL);
         __atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
 

@@ -5,6 +5,7 @@
  * that is added to is made, and keeps what it has.
  */
 #include <errno.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -118,7 +119,7 @@ static void test_append(void **unused)
         assert_memory_equal(text, "one\ntwo\n", 8);
         close(fd);
         unlink(path);
-        stook_os_append("/nonexistent/folder/file", "x", 1);
+        assert_int_equal(stook_os_append("/nonexistent/folder/file", "x", 1), -ENOENT);
 }
 
 int main(void)
