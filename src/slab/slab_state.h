@@ -72,10 +72,11 @@
  *     serves by then.
  *     S7 then says less of a double free or a late free. Such a free may have read the place, the
  *     bits and the key in different lives of the descriptor. It may find the same bits in a later
- *     life of the parts, perhaps of another cache. There it frees an object that is out, as a double
- *     free does whose object was handed out again; or it sets the bit of an object in a full part,
- *     which is then found again when the part's other objects are freed. It never changes anything else than the bits of a part: the word
- *     `parts` says where the parts are and how many fit there, so that both are read at once.
+ *     life of the parts, perhaps of another cache. There it frees an object that is out, as a
+ *     double free does whose object was handed out again. Or it sets the bit of an object in a full
+ *     part, which is found again when the part's other objects are freed. It never changes anything
+ *     else than the bits of a part: the word `parts` says where the parts are and how many fit
+ *     there, so that both are read at once.
  * Concurrency: M1: every change of a part is acquire-release, except while the process has one
  *  thread (base/alone.h). So what the last user did to an object comes before its free, and all use
  *  of a slab's objects comes before the release of the slab.

@@ -5,7 +5,6 @@
  * that is added to is made, and keeps what it has.
  */
 #include <errno.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
