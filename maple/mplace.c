@@ -60,24 +60,32 @@ void stook_mplace_seek(struct stook_maple *tree, uint64_t key, struct mplace *pl
  * The writer makes one append at a time. Its last store is that of the range's entry. Until then
  * all entries from its gap on are NULL, and they are one gap up to the end of the leaf.
  *
- * Upwards. The gap ends below the leaf's end, at a pivot. If the next entry is NULL, this pivot is
- * of an append that was not done. Else the gap is what an append left before its range, and stays;
- * or the append filled the gap itself, and its entry shows it by now.
+ * Upwards. The gap ends below the leaf's end, at a pivot. If all entries behind it are NULL, this
+ * pivot is of an append that was not done. If the next one is set, the gap is what an append left
+ * before its range, and stays; or the append filled the gap itself.
  * Downwards. If the entry before is NULL, its append was not done, nor was one above it begun.
+ *
+ * Entries also change by exact fits (M1), of neighbours one after the other. Two entries that are
+ * NULL beside each other, with a range behind them, were not NULL at one time. Nor were they, if
+ * the gap has an entry in the end.
  */
 bool stook_mplace_whole_gap(struct mplace *place)
 {
         struct mnode *leaf = place->leaf;
-        unsigned index = place->index;
+        unsigned index = place->index, behind = index + 1;
 
         if (place->last < place->max) {
-                if (!mnode_entry(leaf, MNODE_LEAF, index + 1))
+                while (behind < MNODE_ENTRIES && !mnode_entry(leaf, MNODE_LEAF, behind))
+                        behind++;
+                if (behind == MNODE_ENTRIES)
                         place->last = place->max;
-                else if (mnode_entry(leaf, MNODE_LEAF, index))
+                else if (behind > index + 1)
                         return false;
         }
         while (index && !mnode_entry(leaf, MNODE_LEAF, index - 1))
                 index--;
+        if (mnode_entry(leaf, MNODE_LEAF, place->index))
+                return false;
         place->index = index;
         place->first = mnode_first(leaf, index, place->min);
         return true;

@@ -199,7 +199,7 @@ static inline void mplace_read(struct mplace *place, unsigned index)
 
 /*
  * M5. @place has a gap of a leaf that may be appended to now: widens it to the gap that it is a
- * part of. False: there is no such gap any more, because the append is done; to be looked for
+ * part of. False: there is no such gap any more, because the leaf was written to; to be looked for
  * again.
  */
 bool stook_mplace_whole_gap(struct mplace *place);

@@ -130,11 +130,12 @@ struct stook_cache_args {
          * slab goes back to the pages. That happens in stook_cache_shrink(), stook_trim(),
          * maintenance under memory pressure, a malloc that calls `reclaim` (below), and the
          * destroy. It runs in the thread that makes these calls, and never in a free. Between two
-         * of these calls the cache keeps its empty slabs. The destructor does not run at the end of
-         * the process. It may use the heap, but not this cache: an object that it has made there in
-         * a destroy would never be destructed. It must return, must not take the list of caches
-         * (see EDEADLK), and must not wait for a thread that does. Its second argument is
-         * ctor_data.
+         * of these calls the cache keeps its empty slabs. With STOOK_HUGE_PAGES or memory_in it
+         * also runs for an empty slab that stays, because its run of 2 MiB has objects in use. The
+         * destructor does not run at the end of the process. It may use the heap, but not this
+         * cache: an object that it has made there in a destroy would never be destructed. It must
+         * return, must not take the list of caches (see EDEADLK), and must not wait for a thread
+         * that does. Its second argument is ctor_data.
          */
         void   (*dtor)(void *object, void *ctor_data);
         /*
@@ -172,8 +173,10 @@ struct stook_cache_args {
          * So does a malloc that finds no memory, the drop-in's too: it calls the callbacks of all
          * caches before it fails, under the same rules, in the thread that allocates. It calls
          * none while another thread has the list of caches, nor where it may be in a handler: on
-         * the alternate signal stack, or while a signal is blocked that has a handler. A handler
-         * installed with SA_NODEFER is not seen.
+         * the alternate signal stack, or while a signal is blocked that has a handler. Not seen
+         * is a handler that is installed with SA_NODEFER or SA_RESETHAND, or that unblocks its
+         * signal or resets it to SIG_DFL. A malloc holds the list of caches meanwhile: a callback
+         * that it calls must not be left by a jump.
          *
          * One thread at a time is in the callback. An allocation that fails meanwhile, in the
          * callback or in another thread, does not call it.
@@ -189,7 +192,8 @@ struct stook_cache_args {
          * anonymous memory that may be read and written, and has no object yet. The library never
          * reads or writes objects, but for debug modes, hardening and STOOK_ZERO. It has no data of
          * its own in the run. Return: 0; any other number: the run is not used, memory_out is not
-         * called for it, and the allocation fails with ENOMEM.
+         * called for it, and the allocation fails with ENOMEM. Before that it is asked for a run of
+         * each other node, unless the allocation is for one node only.
          *
          * memory_in is called once for each run, before its first object is handed out, by the
          * thread that needs the memory: in an allocation, a prefill or stook_cache_reserve(). With

@@ -80,7 +80,9 @@ struct stook_rcu {
  * was in at that moment is lost.
  * A callback returns. One that is left by a jump, or ends its thread, holds grace periods up. They
  * go on when that thread calls stook_epoch_synchronize(), `call` or `barrier` from where it jumped
- * to, or when it ends. That is reported.
+ * to, or when it ends. That is reported. A thread that jumped out of a callback in a call of
+ * stook_epoch_synchronize() or `barrier` cannot be cancelled until it calls
+ * pthread_setcancelstate(3).
  * `call` is signal-safe once that thread was made, and in a child of _Fork() or clone().
  */
 extern STOOK_PUBLIC const struct stook_rcu stook_rcu_epoch;

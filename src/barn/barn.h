@@ -192,7 +192,8 @@ void stook_barn_empty_all(struct stook_barns *barns);
 
 /*
  * What sheaves made from here on hold, in objects, and how many sheaves are kept,
- * STOOK_BARN_LIMIT_MAX at most. One thread at a time.
+ * STOOK_BARN_LIMIT_MAX at most. One thread at a time, with the barns closed to visitors, which
+ * shrink caches.
  */
 void stook_barns_set(struct stook_barns *barns, unsigned capacity, unsigned full_limit,
                      unsigned empty_limit);

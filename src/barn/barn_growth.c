@@ -286,11 +286,11 @@ static void widen(struct stook_barns *barns)
 void stook_barns_refilled(struct stook_barns *barns)
 {
         struct stook_barn_growth *growth = &barns->growth;
+        uint32_t flushed = __atomic_load_n(&growth->flushed, __ATOMIC_RELAXED);
 
-        if (STOOK_LIKELY(!__atomic_load_n(&growth->flushed, __ATOMIC_RELAXED)))
+        if (STOOK_LIKELY(!flushed))
                 return;
-        __atomic_store_n(&growth->flushed, __atomic_load_n(&growth->flushed, __ATOMIC_RELAXED) - 1,
-                         __ATOMIC_RELAXED);
+        __atomic_store_n(&growth->flushed, flushed - 1, __ATOMIC_RELAXED);
         if (!count_swing(barns, SWINGS))
                 return;
         __atomic_store_n(&growth->flushed, 0, __ATOMIC_RELAXED);

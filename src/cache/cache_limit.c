@@ -9,7 +9,10 @@
 
 /* ---- the program's functions ---- */
 
-/* They may be jumped out of, and leave errno as it is. No lock of this call is held. */
+/*
+ * They may be jumped out of, and leave errno as it is. No lock of this call is held, but the
+ * registry mutex in a malloc (L3), a trim and maintenance: these must not be jumped out of.
+ */
 static void tell_low(struct stook_cache *cache, uint64_t left)
 {
         uint32_t held = stook_lock_pin();
@@ -69,6 +72,7 @@ static STOOK_NOINLINE bool reclaim_from_all(void)
 {
         struct stook_cache *cache = NULL;
         bool freed = false;
+        int before = errno;
 
         if (stook_lock_may_not_wait() || stook_os_may_be_in_handler() ||
             !stook_registry_try_alone())
@@ -80,6 +84,7 @@ static STOOK_NOINLINE bool reclaim_from_all(void)
                         freed = true;
                 }
         stook_registry_unlock();
+        errno = before;                 /* the malloc may succeed after all */
         return freed;
 }
 

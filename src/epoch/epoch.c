@@ -62,7 +62,8 @@ static uintptr_t worker;                /* atomic: stook_self of the thread, or 
 static struct stook_mutex serving = STOOK_MUTEX_INIT(STOOK_RANK_SERVING);
 static struct stook_mutex calling = STOOK_MUTEX_INIT(STOOK_RANK_CALLING);
 static bool kept_still;                 /* `calling`: it is held around a fork */
-static uintptr_t frame;                 /* `serving`: the holder's stack pointer; 0: not known */
+/* Atomic: the stack pointer of the thread that holds `serving`; 0: not known. */
+static uintptr_t frame;
 
 /* ---- the queue ---- */
 
@@ -105,9 +106,14 @@ static bool has_work(void)
 
 /* ---- serving ---- */
 
+static void set_frame(uintptr_t place)
+{
+        __atomic_store_n(&frame, place, __ATOMIC_RELAXED);
+}
+
 static void call_batch(void)
 {
-        frame = stook_lock_stack_pointer();
+        set_frame(stook_lock_stack_pointer());
         for (;;) {
                 struct callback *callback;
 
@@ -133,7 +139,7 @@ static STOOK_COLD void tell_refused(void)
 
 static void unlock_serving(void)
 {
-        frame = 0;
+        set_frame(0);
         stook_mutex_unlock(&serving);
 }
 
@@ -143,7 +149,7 @@ static bool serve(void)
         bool over;
 
         stook_mutex_lock(&serving);
-        frame = stook_lock_stack_pointer() - STOOK_HELD_GAP;    /* handlers begin further down */
+        set_frame(stook_lock_stack_pointer() - STOOK_HELD_GAP); /* handlers begin further down */
         stook_mutex_lock(&calling);
         take_queue();
         stook_mutex_unlock(&calling);
@@ -156,9 +162,17 @@ static bool serve(void)
         return over;
 }
 
-/* I4: this thread holds `serving`, by a call that is gone. */
-static STOOK_COLD void recover(void)
+/*
+ * I4: this thread holds `serving`, by a call that is gone and recorded @seen. A handler may do all
+ * of it in the midst of it: the frame says which of the two does. When another thread serves, the
+ * frame is that thread's.
+ */
+static STOOK_COLD void recover(uintptr_t seen)
 {
+        if (!__atomic_compare_exchange_n(&frame, &seen, stook_lock_stack_pointer(), false,
+                                         __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+                return;
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);
         if (stook_mutex_is_mine(&calling))
                 stook_mutex_unlock(&calling);
         unlock_serving();
@@ -167,14 +181,24 @@ static STOOK_COLD void recover(void)
                            "or by the end of its thread");
 }
 
+/* True: this thread holds `serving`. The frame comes first: so *seen is not a later holder's. */
+STOOK_INLINE bool holds_serving(uintptr_t *seen)
+{
+        *seen = __atomic_load_n(&frame, __ATOMIC_RELAXED);
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);
+        return stook_mutex_is_mine(&serving);
+}
+
 /* True: a call of this thread is in the midst of a wait for readers, or of a callback. */
 STOOK_INLINE bool is_serving(void)
 {
-        if (STOOK_LIKELY(!stook_mutex_is_mine(&serving)))
+        uintptr_t seen;
+
+        if (STOOK_LIKELY(!holds_serving(&seen)))
                 return false;
-        if (!stook_lock_frame_is_gone(frame, stook_lock_stack_pointer()))
+        if (!stook_lock_frame_is_gone(seen, stook_lock_stack_pointer()))
                 return true;
-        recover();
+        recover(seen);
         return false;
 }
 
@@ -232,12 +256,14 @@ static void start_if_needed(void)
 /* I4 */
 void stook_epoch_thread_ends(void)
 {
+        uintptr_t seen;
+
         if (__atomic_load_n(&worker, __ATOMIC_RELAXED) == (uintptr_t)stook_self) {
                 __atomic_store_n(&worker, 0, __ATOMIC_RELAXED);
                 __atomic_store_n(&runs, 0, __ATOMIC_RELAXED);
         }
-        if (stook_mutex_is_mine(&serving))
-                recover();
+        if (holds_serving(&seen))
+                recover(seen);
 }
 
 /* ---- the table ---- */
@@ -362,7 +388,7 @@ void stook_epoch_fork_child(bool libc_is_whole)
                 __atomic_store_n(&worker, 0, __ATOMIC_RELAXED);
         set_runs(!libc_is_whole);
         if (!stook_mutex_is_mine(&serving)) {
-                frame = 0;
+                set_frame(0);
                 stook_mutex_reset(&serving);
         }
         if (!stook_mutex_is_mine(&calling) || kept_still)

@@ -77,10 +77,12 @@ static STOOK_COLD void tell_ended_inside(void)
  */
 static void leave(struct reader *reader)
 {
+        uint32_t word = __atomic_load_n(&how, __ATOMIC_RELAXED);        /* known: it was armed */
+
         __atomic_store_n(&reader->owner, (uintptr_t)stook_self | LEAVING, __ATOMIC_RELAXED);
         __atomic_signal_fence(__ATOMIC_SEQ_CST);
-        if (armed_with(how) == reader)
-                arm(how, NULL);
+        if (armed_with(word) == reader)
+                arm(word, NULL);
         __atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
 
@@ -226,15 +228,25 @@ static uint32_t depth_in_crowd(void)
                                  : __atomic_load_n(&crowd, __ATOMIC_RELAXED);
 }
 
-/* A handler in the middle may fork: its child counts the depth alone, and this goes on there. */
+/*
+ * At the end of a change: a handler in the middle may fork. Its child counts the depth alone, and
+ * the change goes on there. Without a key the two are one number, which other threads change.
+ */
+static void raise_to_depth(void)
+{
+        if (!(known_crowded() >> KEY_SHIFT))
+                return;
+        while (__atomic_load_n(&crowd, __ATOMIC_RELAXED) < depth_in_crowd())
+                __atomic_fetch_add(&crowd, 1, __ATOMIC_SEQ_CST);
+}
+
 static STOOK_NOINLINE void begin_in_crowd(void)
 {
         uint32_t depth = depth_in_crowd() + 1;
 
         __atomic_fetch_add(&crowd, 1, __ATOMIC_SEQ_CST);
         arm(known_crowded(), (void *)(uintptr_t)depth);
-        while (__atomic_load_n(&crowd, __ATOMIC_RELAXED) < depth_in_crowd())
-                __atomic_fetch_add(&crowd, 1, __ATOMIC_SEQ_CST);
+        raise_to_depth();
         __atomic_thread_fence(__ATOMIC_SEQ_CST);                        /* M3 */
 }
 
@@ -246,6 +258,7 @@ static STOOK_NOINLINE bool end_in_crowd(void)
                 return false;
         arm(known_crowded(), (void *)(uintptr_t)(depth - 1));
         leave_crowd(1);
+        raise_to_depth();
         return true;
 }
 

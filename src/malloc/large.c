@@ -46,6 +46,9 @@
  */
 #define SIZES_LOG 5
 
+/* No process has so much address space: caches are not asked to spare memory for it. */
+#define SIZE_HOPELESS ((size_t)1 << 48)
+
 static size_t large_rounded(size_t size)
 {
         size_t step;
@@ -100,12 +103,18 @@ static bool large_trim(struct stook_span *span, size_t size)
         return span->use.guarded || stook_span_resize(span, size);
 }
 
+/* True: caches spared memory for a request that failed. */
+static bool large_reclaim(size_t size, uint64_t how)
+{
+        return size < SIZE_HOPELESS && stook_reclaim_for_malloc(how);
+}
+
 /* A span that is charged to the group of this thread. Near the limit the exact size is tried. */
 static struct stook_span *large_take_charged(size_t align, size_t size, uint64_t how)
 {
         struct stook_span *span = large_take(align, size);
 
-        if (STOOK_UNLIKELY(!span) && stook_reclaim_for_malloc(how))
+        if (STOOK_UNLIKELY(!span) && large_reclaim(size, how))
                 span = large_take(align, size);
         if (STOOK_UNLIKELY(!span))
                 return NULL;
@@ -330,7 +339,7 @@ static void *large_resize(struct stook_span *span, size_t size)
 
         if (STOOK_LIKELY(!group)) {
                 object = large_grow(span, size, false);
-                return STOOK_UNLIKELY(!object) && stook_reclaim_for_malloc(0)
+                return STOOK_UNLIKELY(!object) && large_reclaim(size, 0)
                         ? large_grow(span, size, true) : object;
         }
 
@@ -345,7 +354,7 @@ static void *large_resize(struct stook_span *span, size_t size)
                         return NULL;
         }
         object = large_grow(span, size, exact);
-        if (STOOK_UNLIKELY(!object) && stook_reclaim_for_malloc(0))
+        if (STOOK_UNLIKELY(!object) && large_reclaim(size, 0))
                 object = large_grow(span, size, exact);
         if (object)
                 most -= stook_span_large_at((uintptr_t)object)->bytes - bytes;

@@ -225,8 +225,9 @@ void stook_os_env_for_each(void (*each)(const char *name, size_t name_bytes, con
 bool stook_os_same_stack(uintptr_t address);
 /*
  * True: this code runs on the alternate signal stack, or a signal is blocked that has a handler. A
- * signal is blocked while its handler runs, except with SA_NODEFER. So a handler with SA_NODEFER is
- * not seen, and a thread that blocks such signals for other reasons seems to be in one.
+ * signal is blocked while its handler runs, except with SA_NODEFER. With SA_RESETHAND it has no
+ * handler any more. So handlers with these flags are not seen, nor those that unblock or reset
+ * their signal. A thread that blocks such signals for other reasons seems to be in one.
  */
 bool stook_os_may_be_in_handler(void);
 

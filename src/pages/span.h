@@ -175,6 +175,7 @@ uint64_t stook_guards_refused(void);
 struct stook_link *stook_span_take_run(unsigned node, size_t bytes, size_t piece, bool huge);
 /*
  * Memory of a whole run that is to be given, after a user mapped something else there: fresh pages.
+ * The spans may be chained in any order; @bytes is a power of two, and the run's alignment.
  * False: the system refuses, and the run must never be given.
  */
 bool stook_span_renew_run(struct stook_link *first, size_t bytes);

@@ -93,11 +93,15 @@ struct stook_link *stook_span_take_run(unsigned node, size_t bytes, size_t piece
 bool stook_span_renew_run(struct stook_link *first, size_t bytes)
 {
         struct stook_span *span = stook_container_of(first, struct stook_span, link);
+        uintptr_t start = span->start & ~(uintptr_t)(bytes - 1);
 
-        if (!stook_os_commit((void *)span->start, bytes))
+        if (!stook_os_commit((void *)start, bytes))
                 return false;
-        stook_place(span->start, bytes, span->node);
-        if (stook_huge_is_advised(span->start))
-                stook_huge_ask(span->start, bytes);
+        stook_place(start, bytes, span->node);
+        /* The fresh mapping has lost the advice of the old one. */
+        if (stook_pages_thp == STOOK_THP_NEVER)
+                stook_os_advise((void *)start, bytes, STOOK_OS_NOHUGEPAGE);
+        else if (stook_huge_is_advised(start))
+                stook_huge_ask(start, bytes);
         return true;
 }

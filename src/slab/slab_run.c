@@ -134,17 +134,22 @@ static struct stook_slab *slab_at(const struct stook_slabs *slabs, uintptr_t sta
                 ? stook_slab_of(stook_entry_span(entry)) : NULL;
 }
 
-/* Held: all slabs of the run at @start may be released. */
-static bool is_idle(const struct stook_slabs *slabs, uintptr_t start)
+/* Held: the slabs of the run at @start (R1), if all of them may be released. Otherwise 0. */
+static uint32_t idle_slabs(const struct stook_slabs *slabs, uintptr_t start)
 {
+        uint32_t n = 0;
+
         for (size_t at = 0; at < STOOK_SLAB_RUN; at += slabs->slab_bytes) {
                 struct stook_slab *slab = slab_at(slabs, start + at);
 
-                if (slab && (!stook_slab_empty_but_claim(slab, STOOK_SLAB_PARTS) ||
-                             !stook_slab_may_go(slab)))
-                        return false;
+                if (!slab)
+                        continue;
+                if (!stook_slab_empty_but_claim(slab, STOOK_SLAB_PARTS) ||
+                    !stook_slab_may_go(slab))
+                        return 0;
+                n++;
         }
-        return true;
+        return n;
 }
 
 /* Held: the first slab is marked last, so a run that lacks slabs (R1) still has it. */
@@ -166,17 +171,20 @@ static void bury_run(struct stook_slab_hold *hold, uintptr_t start)
 static uintptr_t next_idle(struct stook_slab_hold *hold, uint32_t *looks)
 {
         const struct stook_slabs *slabs = hold->slabs;
+        uint32_t surplus = stook_slabs_beyond_reserved(slabs, hold->node);
 
         if (*looks > hold->node->partial)
                 *looks = hold->node->partial;
-        while (*looks && stook_slabs_beyond_reserved(slabs, hold->node) >= slabs->run_slabs) {
+        while (*looks && surplus) {
                 struct stook_list *e = hold->node->list.next;
                 uintptr_t start = stook_slab_span(stook_slab_listed_at(e))->start;
+                uint32_t n;
 
                 --*looks;
                 stook_list_remove(e);
                 stook_list_add_tail(&hold->node->list, e);
-                if (start % STOOK_SLAB_RUN == 0 && is_idle(slabs, start))
+                n = start % STOOK_SLAB_RUN == 0 ? idle_slabs(slabs, start) : 0;
+                if (n && n <= surplus)
                         return start;
         }
         return 0;
@@ -194,6 +202,7 @@ static void let_out(struct stook_slabs *slabs, uintptr_t start)
         struct stook_link *link = stook_pending_stack_take_all(&memory->gone), *run = NULL, *next;
         unsigned n = 0;
         uint32_t held;
+        int before = errno;
 
         for (; link; link = next) {
                 next = link->next;
@@ -208,8 +217,8 @@ static void let_out(struct stook_slabs *slabs, uintptr_t start)
         held = stook_lock_pin();
         if (memory->out)
                 memory->out((void *)start, STOOK_SLAB_RUN, memory->data);
+        errno = before;
         stook_lock_unpin(held);
-        /* Of all of them the one that was pushed first is the lowest: @run begins with it. */
         if (stook_span_renew_run(run, STOOK_SLAB_RUN))
                 stook_span_give_chain(run);
 }

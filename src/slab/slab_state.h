@@ -72,9 +72,11 @@
  *     serves by then.
  *     S7 then says less of a double free or a late free. Such a free may have read the place, the
  *     bits and the key in different lives of the descriptor. It may find the same bits in a later
- *     life of the parts. There it frees an object that is out, as a double free does whose object
- *     was handed out again. It never changes anything else than the bits of a part: the word
- *     `parts` says where the parts are and how many fit there, so that both are read at once.
+ *     life of the parts, perhaps of another cache. There it frees an object that is out, as a
+ *     double free does whose object was handed out again. Or it sets the bit of an object in a full
+ *     part, which is found again when the part's other objects are freed. It never changes anything
+ *     else than the bits of a part: the word `parts` says where the parts are and how many fit
+ *     there, so that both are read at once.
  * Concurrency: M1: every change of a part is acquire-release, except while the process has one
  *  thread (base/alone.h). So what the last user did to an object comes before its free, and all use
  *  of a slab's objects comes before the release of the slab.
@@ -145,11 +147,15 @@ STOOK_INLINE struct stook_span *stook_slab_span(const struct stook_slab *slab)
 
 /*
  * The word `parts`: an address | the logarithm of the room. It is one word, because a late free
- * reads it beside changes of it (S9).
+ * reads it beside changes of it (S9). While the descriptor serves no slab, the place has 0, or the
+ * address of another descriptor (a link of pages/bins.c): a room of 1, in which there is no part.
+ * A slab has room for two at least.
  */
 #define STOOK_PARTS_ROOM ((uintptr_t)7)
 _Static_assert(STOOK_SLAB_PARTS == 1 << 6 && _Alignof(struct stook_pair) > STOOK_PARTS_ROOM,
                "the logarithm fits below a pair's address");
+_Static_assert(STOOK_SPAN_PAIRS >= 2 && _Alignof(struct stook_span) > STOOK_PARTS_ROOM,
+               "an address of a descriptor has a room of 1, a slab's parts have more");
 
 STOOK_INLINE struct stook_pair *stook_parts_at(uintptr_t parts)
 {
@@ -158,7 +164,7 @@ STOOK_INLINE struct stook_pair *stook_parts_at(uintptr_t parts)
 
 STOOK_INLINE bool stook_parts_have_room(uintptr_t parts, unsigned p)
 {
-        return !(p >> (parts & STOOK_PARTS_ROOM));
+        return !((p | 1) >> (parts & STOOK_PARTS_ROOM));
 }
 
 STOOK_INLINE struct stook_pair *stook_slab_parts(const struct stook_slab *slab)

@@ -122,9 +122,12 @@ static struct stook_barns *round_of(struct stook_slot_head *own, struct stook_id
         idle->now_ms = (uint32_t)stook_os_clock_ms();
         if (at)
                 return at;
-        /* A wait that is over wraps around; one that is too long is from before a shorter decay. */
+        /*
+         * A wait that is over wraps around. One that is much too long is from before a shorter
+         * decay; a little too long is one that another thread just noted.
+         */
         wait_ms = __atomic_load_n(&own->reap_due_ms, __ATOMIC_RELAXED) - idle->now_ms;
-        if (!grew && wait_ms && wait_ms <= idle->after_ms)
+        if (!grew && wait_ms && wait_ms <= 2 * idle->after_ms)
                 return NULL;
         __atomic_store_n(&own->reap_due_ms, idle->now_ms + idle->after_ms, __ATOMIC_RELAXED);
         __atomic_store_n(&own->reap_clean_takes, idle->clean_takes, __ATOMIC_RELAXED);

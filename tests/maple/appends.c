@@ -6,6 +6,8 @@
  * reader looks, and all of them must see the same tree: the one before, or the one after. Then each
  * reader is stepped through its call, and one or more whole appends are made between any of its
  * instructions. Its answer must be right for one of the trees that there were during the call.
+ * Last, two exact fits are made between any of them: a gap gets an entry, the range above loses its
+ * own. The range behind both is there all the time, and must be found.
  * (Stepping keeps the order of a thread's loads and stores. What other orders could do is argued in
  * maple/mnode.h, M5, and looked for by maple/readers.)
  *
@@ -380,6 +382,69 @@ static void step_readers(bool all)
                         }
 }
 
+/* ---- exact fits between a reader's instructions ---- */
+
+#define B (entries + 3)
+#define C (entries + 4)
+
+static void two_fits_between(void)
+{
+        if (steps == begin)
+                expect(stook_maple_store(&tree, 20, 29, B) == 0);
+        if (steps == begin + every) {
+                expect(stook_maple_store(&tree, 30, 39, NULL) == 0);
+                stop();
+        }
+        steps++;
+}
+
+static struct answer gap_between(uint64_t key)
+{
+        struct answer a = load_range(key);
+
+        expect((!a.entry || a.entry == B) && a.first == 20 && a.last == 29);
+        return a;
+}
+
+static struct answer overlap_behind(uint64_t key)
+{
+        expect(stook_maple_overlaps(&tree, key, 45));
+        return (struct answer){ 0 };
+}
+
+static struct answer found_behind(uint64_t key)
+{
+        struct answer a = next(key);
+
+        expect(a.entry == entries || a.entry == C);
+        return a;
+}
+
+static void step_exact_fits(void)
+{
+        static struct answer (*const make[])(uint64_t) = { gap_between, overlap_behind,
+                                                           found_behind };
+
+        for (unsigned i = 0; i < 3; i++)
+                for (every = 0; every < 30; every += 3) {
+                        begin = 0;
+                        do {
+                                expect(stook_maple_init(&tree, flags) == 0);
+                                expect(stook_maple_store(&tree, 40, 49, C) == 0);
+                                expect(stook_maple_store(&tree, 30, 39, entries) == 0);
+                                expect(stook_maple_store(&tree, 10, 19, entries + 1) == 0);
+                                steps = 0;
+                                step(two_fits_between);
+                                make[i](25);
+                                stop();
+                                expect(stook_maple_load(&tree, 45) == C);
+                                stook_maple_destroy(&tree);
+                                checks++;
+                        } while (steps > begin++);
+                        expect(begin > 10);
+                }
+}
+
 int main(int argc, char **argv)
 {
         struct sigaction action = { .sa_sigaction = on_trap, .sa_flags = SA_SIGINFO };
@@ -392,6 +457,7 @@ int main(int argc, char **argv)
                         step_the_writer();
                 for (pattern = 10 * i; pattern < 1 << APPENDS; pattern += all ? 3 : 31)
                         step_readers(all);
+                step_exact_fits();
         }
         printf("%u answers\n", checks);
         return checks < 10000;

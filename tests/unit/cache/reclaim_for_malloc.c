@@ -101,6 +101,21 @@ static void a_malloc_asks_every_cache(void **state)
         end_sparing();
 }
 
+static void what_no_process_has_asks_no_cache(void **state)
+{
+        void *object = stook_malloc((size_t)200 << 10);
+
+        (void)state;
+        begin_sparing();
+        assert_null(stook_malloc((size_t)1 << 60));
+        assert_int_equal(errno, ENOMEM);
+        assert_null(stook_realloc(object, (size_t)1 << 60));
+        assert_int_equal(told[0], 0);
+        assert_int_equal(told[1], 0);
+        stook_free(object);
+        end_sparing();
+}
+
 static void a_realloc_asks_every_cache(void **state)
 {
         size_t bytes = (size_t)200 << 10;
@@ -157,6 +172,7 @@ int main(void)
                 cmocka_unit_test_prestate(a_malloc_asks_every_cache, BYTES(1000)),
                 cmocka_unit_test_prestate(a_malloc_asks_every_cache, BYTES(OBJECT)),
                 cmocka_unit_test_prestate(a_malloc_asks_every_cache, BYTES(150 << 10)),
+                cmocka_unit_test(what_no_process_has_asks_no_cache),
                 cmocka_unit_test(a_realloc_asks_every_cache),
                 cmocka_unit_test(neither_in_a_handler_nor_without_waits),
         };

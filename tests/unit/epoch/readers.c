@@ -3,7 +3,8 @@
  *  - a thread that vanishes in a child of _Fork, while it finds out how things are done, holds
  *    nothing up; nor does it in the parent;
  *  - threads for which there was no memory for a record count each its own sections; a child has
- *    only those of the thread that forked, and the end of a thread ends its own.
+ *    only those of the thread that forked, and the end of a thread ends its own;
+ *  - a child forked by a handler in the midst of such a thread's unlock is inside of what is left.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -94,6 +95,22 @@ static void test_a_thread_that_finds_out_holds_no_other_up(void **state)
 
 /* ---- the crowd ---- */
 
+static unsigned forks;                  /* atomic */
+static pid_t forked = -1;
+
+/* The library's is this one: it forks where a handler may, behind the store. */
+int pthread_setspecific(pthread_key_t key, const void *value)
+{
+        int (*libc_s)(pthread_key_t, const void *) = NULL;
+        int error;
+
+        *(void **)&libc_s = dlsym(RTLD_NEXT, "pthread_setspecific");
+        error = libc_s(key, value);
+        if (__atomic_exchange_n(&forks, 0, __ATOMIC_ACQ_REL))
+                forked = fork();
+        return error;
+}
+
 static unsigned inside, leave;          /* atomic */
 
 static void *stay(void *unused)
@@ -134,6 +151,45 @@ static int leave_in_child(void)
         if (!stook_rcu_epoch.may_wait() || stook_epoch_synchronize())
                 return 3;
         return 7;
+}
+
+static unsigned over;                   /* atomic */
+
+static void *synchronize(void *unused)
+{
+        if (!stook_epoch_synchronize())
+                raise_to(&over, 1);
+        return unused;
+}
+
+/* 7: a wait of another thread's lasts until the section that is left ends. */
+static int is_waited_for(void)
+{
+        pthread_t other;
+
+        alarm(60);
+        if (pthread_create(&other, NULL, synchronize, NULL))
+                return 1;
+        usleep(50000);
+        if (__atomic_load_n(&over, __ATOMIC_ACQUIRE))
+                return 2;
+        stook_epoch_read_unlock();
+        pthread_join(other, NULL);
+        return __atomic_load_n(&over, __ATOMIC_ACQUIRE) ? 7 : 3;
+}
+
+/* A thread without a record. */
+static void *fork_in_unlock(void *unused)
+{
+        stook_epoch_read_lock();
+        stook_epoch_read_lock();
+        raise_to(&forks, 1);
+        stook_epoch_read_unlock();
+        if (!forked)
+                _exit(is_waited_for());
+        assert_child_says(forked, 7);
+        stook_epoch_read_unlock();
+        return unused;
 }
 
 /* A thread without a record, beside another one that is inside a section. */
@@ -181,6 +237,8 @@ static void test_threads_without_records_count_their_own_sections(void **state)
         wait_for(&inside, 1);           /* with the record of the thread that ended */
         use_up_memory();
         assert_int_equal(pthread_create(&ended, NULL, be_crowded, NULL), 0);
+        pthread_join(ended, NULL);
+        assert_int_equal(pthread_create(&ended, NULL, fork_in_unlock, NULL), 0);
         pthread_join(ended, NULL);
         reports = 0;
         assert_int_equal(pthread_create(&ended, NULL, end_inside, NULL), 0);

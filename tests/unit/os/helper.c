@@ -118,7 +118,7 @@ static void test_append(void **unused)
         assert_memory_equal(text, "one\ntwo\n", 8);
         close(fd);
         unlink(path);
-        stook_os_append("/nonexistent/folder/file", "x", 1);
+        assert_int_equal(stook_os_append("/nonexistent/folder/file", "x", 1), -ENOENT);
 }
 
 int main(void)

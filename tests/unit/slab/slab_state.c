@@ -426,6 +426,14 @@ static void test_no_room(void **unused)
         assert_int_equal(stook_part_free(slabs, slab, 2, &mask, objects[128]),
                          STOOK_FREE_NOT_LIVE);
         assert_true(stook_part_bits(slab, 2) == 2);
+        /* Of no slab at all: 0, or a link to another span's descriptor. */
+        for (unsigned p = 0; p < 3; p++) {
+                assert_false(stook_parts_have_room(0, p));
+                assert_false(stook_parts_have_room((uintptr_t)stook_slab_span(slab), p));
+        }
+        slab->parts = 0;
+        mask = 2;
+        assert_int_equal(stook_part_free(slabs, slab, 0, &mask, objects[1]), STOOK_FREE_NOT_LIVE);
         slab->parts = parts;
         drain(0, 129); drain(130, slabs->objects - 130);
 }
