@@ -93,8 +93,9 @@ class Options(unittest.TestCase):
             self.assertIn(report["text"] + "\n", done.stderr)
             # No such folder: told once, for two reports.
             path = os.path.join(folder, "no", "x.json")
-            done = stook("run", "--on-fault", "log", "--report-json", path, "--",
-                         "/usr/bin/python3", "-c", script + "; c.free(p)")
+            done = subprocess.run(["/usr/bin/python3", "-c", script + "; c.free(p)"],
+                                  env={"LD_PRELOAD": DROP_IN, "STOOK_ON_FAULT": "log",
+                                       "STOOK_REPORT_JSON": path}, capture_output=True, text=True)
             self.assertEqual(done.returncode, 0, done)
             self.assertEqual(done.stderr.count("stook: double free"), 2, done.stderr)
             self.assertEqual(done.stderr.count(f"stook: {path}: no JSON report: no such folder or "
