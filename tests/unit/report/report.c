@@ -343,7 +343,7 @@ static void test_walk(void **unused)
         assert_int_equal(asked_bytes, 0);       /* the command is nowhere */
         assert_null(strstr(written, "found here"));
         command = STOOK_INSTALLED_COMMAND;
-        gone = ((uintptr_t)mark | 4095) + 1;    /* the stack is copied up to there */
+        gone = ((uintptr_t)(mark + sizeof(mark)) | 4095) + 1;   /* it is copied up to there */
         answer = "use a.c:3\nmain a.c:9\n\n\n\n";
         stook_report_fault(STOOK_FAULT_FOREIGN, AT(0x10), NULL, NULL, 0, NULL);
         assert_string_equal(helper, STOOK_INSTALLED_COMMAND);
