@@ -60,6 +60,8 @@ union stook_span_use {
         struct stook_span_links {
                 struct stook_span *child, *next;
         } links;
+        /* UNUSED: atomic, a hint: a descriptor that was freed before this one (meta.c). */
+        struct stook_span *ahead;
         /* LARGE, the owner's */
         struct {
                 uint16_t group;         /* that is charged its bytes; 0: none */
