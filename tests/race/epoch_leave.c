@@ -1,6 +1,6 @@
 /*
- * Proves of the library's own RCU (stook_rcu_epoch) that a callback which is left by a jump, or ends
- * its thread, is reported and recovered from.
+ * Proves of the library's own RCU (stook_rcu_epoch) that a callback which is left by a jump, or
+ * which ends its thread, is reported and recovered from.
  */
 #include <pthread.h>
 #include <setjmp.h>
