@@ -122,7 +122,7 @@ static void settle_claims(struct drain *d)
 static void gather_claim(struct drain *d, stook_part_key key)
 {
         struct stook_slab *slab = stook_key_slab(key);
-        struct stook_slabs_node *node = &d->slabs->node[slab->node];
+        struct stook_slabs_node *node = stook_slab_list(slab);
 
         if (d->claimed_node != node)
                 settle_claims(d);
