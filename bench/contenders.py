@@ -50,13 +50,37 @@ class Contender:
             return False
 
 
-def preloaded(build, peers, chosen=None, drop_in=None):
+class Linked(Contender):
+    """A program linked to Stook's libraries, which gets those of another build in their place: a
+    library that is preloaded under the same name serves all that ask for it."""
+
+    LIBRARIES = ("libstook.so.0", "libstook-maple.so.0", "libstook-urcu.so.0")
+
+    def __init__(self, name, folder):
+        super().__init__(name)
+        self.instead = " ".join(str(folder / library) for library in self.LIBRARIES
+                                if (folder / library).exists())
+
+    def environment(self):
+        return {**super().environment(), "LD_PRELOAD": self.instead}
+
+
+def name_of_build(build):
+    """What another build of Stook's is called: no peer is called so."""
+    return f"{OURS}-{build}"
+
+
+def preloaded(build, peers, chosen=None, drop_in=None, builds=None):
     """All contenders that can be preloaded, Stook first. `chosen`: names, or None for all there
-    are. `drop_in`: Stook's library, if it is not in the build folder."""
+    are. `drop_in`: Stook's library, if it is not in the build folder. `builds`: {name: folder} of
+    other builds of Stook."""
     found = {}
     ours = drop_in or build / "libstook-malloc.so"
     if ours.exists():
         found[OURS] = Contender(OURS, ours)
+    of_builds = {name_of_build(name): folder / "libstook-malloc.so"
+                 for name, folder in (builds or {}).items()}
+    found.update({name: Contender(name, library) for name, library in of_builds.items()})
     found[PLAIN] = Contender(PLAIN)
     for library in sorted((peers / "lib").glob("*.so")):
         name = library.stem
@@ -70,5 +94,6 @@ def preloaded(build, peers, chosen=None, drop_in=None):
                 found[name] = Contender(name, library)
                 break
     if chosen is not None:
-        found = {name: c for name, c in found.items() if name in (OURS, PLAIN) or name in chosen}
+        found = {name: c for name, c in found.items()
+                 if name in (OURS, PLAIN, *of_builds) or name in chosen}
     return found

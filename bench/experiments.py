@@ -19,7 +19,7 @@ import tempfile
 import time
 
 import tables_aspace
-from contenders import OURS, PLAIN, Contender
+from contenders import OURS, PLAIN, Contender, Linked, name_of_build
 from engine import (NO_TIME, PROGRAM_SECONDS, Failed, Progress, allowed, checked, in_turn, macro,
                     micro, run)
 from interval import PAIRS_ENOUGH
@@ -35,6 +35,7 @@ class Setting:
         self.few = quick if few is None else few
         self.chosen, self.contenders, self.say, self.show = chosen, contenders, say, show
         self.doing, self.end, self.left_out = "", None, {}
+        self.builds = {}        # other builds of Stook: {name: folder}
 
     def program(self, name):
         return self.build / "bench" / name
@@ -71,6 +72,24 @@ def cells(setting, contenders, count, jobs):
 
 def preloaded(setting, only=None):
     return [c for n, c in setting.contenders.items() if only is None or n in only]
+
+
+def linked(setting, kind):
+    """A program linked to Stook, and the same with the libraries of each other build."""
+    return [Contender(f"{OURS}-{kind}")] + [Linked(f"{name_of_build(build)}-{kind}", folder)
+                                            for build, folder in setting.builds.items()]
+
+
+def malloc_and_cache(setting, program):
+    """The contenders of a program that is built with malloc, and with an object cache (-cache), and
+    what runs it: once(contender, options)."""
+    caches = linked(setting, "cache")
+
+    def once(contender, options):
+        built = program + ("-cache" if contender in caches else "")
+        return macro([setting.program(built), *options], contender)
+
+    return [*caches, *preloaded(setting)], once
 
 
 # Pools of objects of one size: the program's name, and the package that it is built from.
@@ -132,16 +151,19 @@ def memory_cells(setting):
 
 def random_order(setting):
     """A large live set freed in random order: frees, allocations after them, what stays."""
-    cache = Contender(OURS + "-cache")
+    contenders, once = malloc_and_cache(setting, "random_order")
+    return cells(setting, contenders, min(setting.pairs, PAIRS_ENOUGH),
+                 {cell: lambda c, options=options: once(c, options)
+                  for cell, options in memory_cells(setting).items()})
 
-    def job(options):
-        def once(contender):
-            program = "random_order-cache" if contender is cache else "random_order"
-            return macro([setting.program(program), *options], contender)
-        return once
 
-    return cells(setting, [cache, *preloaded(setting)], min(setting.pairs, PAIRS_ENOUGH),
-                 {cell: job(options) for cell, options in memory_cells(setting).items()})
+def freed_once(setting):
+    """100,000 x 256 B, written, freed once in random order: what is left at once."""
+    contenders, once = malloc_and_cache(setting, "random_order")
+    options = ["size=256", "objects=100000", "touch=256", "rounds=0"]
+    return cells(setting, contenders, min(setting.pairs, PAIRS_ENOUGH),
+                 {f"{name} kept": lambda c, kept=kept: once(c, [*options, kept])
+                  for name, kept in (("none", "kept=0"), ("1,000", "kept=1000"))})
 
 
 def sparse_caches(setting):
@@ -190,6 +212,13 @@ def malloc_pair(setting):
                                   seconds))
 
 
+def least_pair(setting):
+    """A pair and batches of 16, the least of many short rounds: tells builds apart."""
+    contenders, once = malloc_and_cache(setting, "least_pair")
+    options = ["rounds=" + ("300" if setting.quick else "3000")]
+    return rounds(setting, contenders, setting.pairs, lambda c: once(c, options))
+
+
 def bulk(setting):
     """Bulk calls of an object cache beside storing pointers."""
     command = ([setting.program("bulk")] +
@@ -203,9 +232,13 @@ def maple_map(setting):
     lookups beside a writer."""
     programs = dict.fromkeys(("maple", "maple-external", "maple-gaps", "std", "btree"),
                              setting.program("maple_map"))
+    contenders = [Contender(name) for name in programs]
+    contenders += [Linked(f"{name}-{build}", folder) for name in ("maple", "maple-external")
+                   for build, folder in setting.builds.items()]
     rust = setting.peers / "bin" / "rust_maps"
     if rust.exists():
         programs.update(dict.fromkeys(("btreemap", "rangemap"), rust))
+        contenders += [Contender("btreemap"), Contender("rangemap")]
     else:
         setting.say("  Rust's maps are left out: bench/peers/build.py rust_maps")
 
@@ -214,11 +247,13 @@ def maple_map(setting):
         for kind, options in tables_aspace.MAPLE_KINDS.items():
             if setting.quick and "n=10000000" in options:
                 continue
-            answer = macro([programs[contender.name], "map=" + contender.name] + options, contender)
+            name = contender.name if contender.name in programs else \
+                contender.name.rpartition("-")[0]
+            answer = macro([programs[name], "map=" + name] + options, contender)
             metrics.update({f"{kind} {k}": v for k, v in answer.items()})
         return metrics
 
-    return rounds(setting, [Contender(name) for name in programs], setting.pairs, once)
+    return rounds(setting, contenders, setting.pairs, once)
 
 
 def barn(setting):
@@ -232,24 +267,35 @@ def barn(setting):
 
 # Batches, and how many of a hundred objects cross.
 EXCHANGES = (1, 10), (1, 50), (1000, 10), (1000, 50)
+# Objects in a batch that one thread allocates and another frees, in turn.
+HANDED = 2048, 32768
 
 
 def remote(setting):
-    """One thread allocates, another frees; two exchange objects: on one node, and on two."""
+    """One thread allocates, another frees, freely and in turn; two exchange objects: on one node,
+    and on two."""
     ms = 200 if setting.quick else 700
     ours = setting.contenders.get(OURS)
     if ours is None:
         raise Failed("libstook-malloc.so is not built")
-    contenders = [Contender("one node", ours.library),
-                  Contender("two nodes", ours.library, {"STOOK_TOPOLOGY": "nodes=2"})]
+    libraries = {"": ours.library}
+    libraries.update({f", {build}": setting.contenders[name_of_build(build)].library
+                      for build in setting.builds})
+    contenders = [Contender(nodes + build, library, extra) for build, library in libraries.items()
+                  for nodes, extra in (("one node", {}),
+                                       ("two nodes", {"STOOK_TOPOLOGY": "nodes=2"}))]
 
     def once(contender):
         metrics = macro([setting.program("prodcons"), "size=64", f"ms={ms}"], contender)
+        for batch in HANDED:
+            answer = macro([setting.program("handover"), f"batch={batch}",
+                            f"batches={ms * 6000 // batch}"], contender)
+            metrics.update({f"{batch} in turn {k}": v for k, v in answer.items()})
         for batch, crossing in EXCHANGES:
             options = [f"batch={batch}", f"crossing={crossing}", f"ms={ms}"]
             answer = macro([setting.program("exchange")] + options, contender)
             metrics.update({f"{batch}, {crossing} % {k}": v for k, v in answer.items()
-                            if contender.name != "one node" or "percent" not in k})
+                            if "two" in contender.name or "percent" not in k})
         return metrics
 
     return rounds(setting, contenders, setting.pairs, once)
@@ -453,6 +499,20 @@ def live_set(setting):
                   lambda contender: macro([setting.program("live_set")], contender))
 
 
+def huge_runs(setting):
+    """512 MiB of 256-byte objects: an object cache, one in runs of huge pages, malloc."""
+    options = ["size=256", "mib=" + ("64" if setting.quick else "512"), "wait=1000"]
+    contenders, once = malloc_and_cache(setting, "live_set")
+    runs = Contender(OURS + "-cache-huge")
+
+    def one(contender):
+        if contender is runs:
+            return macro([setting.program("live_set-cache"), *options, "huge=1"], contender)
+        return once(contender, options)
+
+    return rounds(setting, [runs, *contenders], min(setting.pairs, PAIRS_ENOUGH), one)
+
+
 # What is printed; everything is in the result file. None: all metrics without a space in their
 # name.
 SHOWN = {
@@ -463,6 +523,7 @@ SHOWN = {
     # tables.py prints them
     "maple_map": [], "random_order": [], "replay": [], "sizes": [],
     "remote": ["objects_per_cpu_us", "objects_per_us"] +
+              [f"{n} in turn {what}" for n in HANDED for what in ("producer_ns", "consumer_ns")] +
               [f"{n}, {c} % {what}" for n, c in EXCHANGES
                for what in ("objects_per_cpu_us", "again_percent")],
     "prodcons": ["64 objects_per_cpu_us", "64 objects_per_us", "64 resident_KiB",
@@ -471,9 +532,13 @@ SHOWN = {
               "mix idle_percent", "large idle_percent"],
     "phases": [f"{name} {metric}" for name in PHASES for metric in ("faults", "us", "pause_MiB")],
     "live_set": ["touch_ns", "access_ns", "faults", "peak_MiB", "old_MiB", "end_MiB"],
+    "freed_once": [f"{cell} {metric}" for metric in ("left_MiB", "free_ns")
+                   for cell in ("none kept", "1,000 kept")],
+    "huge_runs": ["touch_ns", "access_ns", "free_ns", "faults", "peak_MiB", "huge_MiB", "end_MiB"],
     "empty": ["added_us", "resident_KiB", "core_KiB", "mlockall_KiB"],
 }
 
-ALL = {e.__name__: e for e in (object_pair, malloc_pair, bulk, barn, remote, maple_map,
+ALL = {e.__name__: e for e in (object_pair, malloc_pair, least_pair, bulk, barn, remote, maple_map,
                                prodcons, parked, empty, spike, cgroup, realloc, calloc, churn,
-                               phases, random_order, live_set, sparse_caches, replay, sizes)}
+                               phases, random_order, freed_once, live_set, huge_runs, sparse_caches,
+                               replay, sizes)}

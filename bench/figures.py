@@ -26,7 +26,8 @@ def starting(prefix):
 
 
 def others(name):
-    return name != OURS
+    """No build of Stook's: neither this one nor those of --with."""
+    return not name.startswith(OURS)
 
 
 def only(wanted):

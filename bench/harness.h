@@ -41,6 +41,14 @@ inline uint64_t processor_ns()
         return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+/* Processor time of the calling thread. */
+inline double thread_ns()
+{
+        struct timespec t;
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+        return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
 /* The compiler may neither drop the pointer nor keep memory in registers across this. */
 template <typename T> inline void keep(T &value)
 {

@@ -15,6 +15,7 @@ import functools
 import json
 import os
 import pathlib
+import re
 import sys
 import time
 
@@ -52,6 +53,7 @@ def command_of(asked):
     words += [f"--seconds {asked.seconds}"] if asked.seconds else []
     words += [f"--pairs {asked.pairs}"] if asked.pairs != standard_pairs(asked) else []
     words += [f"--peers {asked.peers}"] if asked.peers else []
+    words += [f"--with {name}=BUILD" for name in asked.builds]
     return " ".join(words)
 
 
@@ -155,6 +157,8 @@ def parser_of():
         help="peers, with commas; \"none\" for none; tcmalloc is built only if named here")
     add("--no-build", action="store_true",
         help="take the peers that are there, build none; so does --quick")
+    add("--with", action="append", default=[], dest="more", metavar="NAME=FOLDER",
+        help="another build of Stook beside this one, such as one without a change")
     add("--list", action="store_true", help="name the experiments and peers there are, and end")
     add("--out", type=pathlib.Path, metavar="FILE", help="results (bench/results/DATE.json)")
     add("--compare", nargs="+", metavar="FILE",
@@ -169,6 +173,19 @@ def parser_of():
     return parser
 
 
+def builds_of(parser, asked):
+    """{name: folder} of what --with names."""
+    found = {}
+    for more in asked.more:
+        name, _, folder = more.partition("=")
+        if not re.fullmatch(r"\w+", name) or name in found or name == "cache":
+            parser.error(f"--with {more}: a build needs a name of its own, of letters and digits")
+        found[name] = pathlib.Path(folder).resolve()
+        if not (found[name] / "libstook-malloc.so").exists():
+            parser.error(f"--with {more}: no libstook-malloc.so there")
+    return found
+
+
 def words(text):
     return [word for word in text.split(",") if word] if text else []
 
@@ -180,6 +197,7 @@ def arguments():
     asked.installed = asked.build is None and asked.drop_in is not None
     if asked.build and not asked.build.is_dir():
         parser.error(f"--build {asked.build}: no such folder")
+    asked.builds = builds_of(parser, asked)
     asked.build = (asked.build or HERE.parent / "build").resolve()
     if asked.pairs is None:
         asked.pairs = standard_pairs(asked)
@@ -255,7 +273,8 @@ def session(parser, asked, out):
     left_out = peers_of(asked)
     for name, why in left_out.items():
         say(f"left out: {name}: {why}")
-    contenders = preloaded(asked.build, asked.build / "peers", asked.chosen, asked.drop_in)
+    contenders = preloaded(asked.build, asked.build / "peers", asked.chosen, asked.drop_in,
+                           asked.builds)
     if OURS not in contenders:
         say("libstook-malloc.so is not built: peers only")
     say("preloaded: " + ", ".join(contenders) + f"; {asked.pairs} rounds")
@@ -263,7 +282,7 @@ def session(parser, asked, out):
     setting = experiments.Setting(asked.build, asked.build / "peers", asked.pairs,
                                   asked.quick or asked.short, asked.chosen, contenders, say,
                                   sys.stderr.isatty(), asked.quick)
-    setting.left_out = left_out
+    setting.left_out, setting.builds = left_out, asked.builds
     all_results = functools.partial(as_written, asked, about, left_out)
     results = measure(setting, asked.names, seconds_of(asked),
                       lambda so_far: write(parser, out, all_results(so_far)))

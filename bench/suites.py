@@ -17,11 +17,11 @@ import scale
 
 ALL = {**experiments.ALL, **kernel_tables.ALL, **scale.ALL, **programs.ALL}
 SUITES = {
-    "micro": ["object_pair", "malloc_pair", "bulk", "pattern_rows", "rcu", "prodcons", "realloc",
-              "calloc"],
+    "micro": ["object_pair", "malloc_pair", "least_pair", "bulk", "pattern_rows", "rcu",
+              "prodcons", "realloc", "calloc"],
     "scale": ["oversubscribed", "many_caches", "slots", "nodes", "heap_size", "barn", "remote"],
     "memory": ["parked", "empty", "spike", "cgroup", "churn", "phases", "random_order",
-               "live_set", "sparse_caches", "replay", "sizes"],
+               "freed_once", "live_set", "huge_runs", "sparse_caches", "replay", "sizes"],
     "tables": ["table11", "table12", "node_counts", "phone", "mmap2", "mmap2_processes",
                "page_fault3", "page_fault3_alloc", "locality", "contention", "slab_turns",
                "maple_map"],

@@ -44,6 +44,7 @@ MAPLE_KINDS = {
     "1,000 ranges": ["n=1000"],
     "100,000 ranges": ["n=100000"],
     "100,000 ranges with gaps between them": ["n=100000", "gaps=1"],
+    "100,000 ranges, stored in order": ["n=100000", "order=1", "beside=0"],
     "10 million ranges": ["n=10000000", "beside=0"],
     "10 million ranges, stored in order": ["n=10000000", "order=1", "beside=0"],
 }
@@ -188,9 +189,6 @@ def figure(value):
 def print_maple_map(table, say, print_table):
     """Columns of times have the ratio to the tree in the same form: with RCU for btree and std,
     too, which have none."""
-    maps = [name for name in ("maple", "maple-external", "maple-gaps", "std", "btree", "btreemap",
-                              "rangemap")
-            if name in table]
     for kind in MAPLE_KINDS:
         if median(table, "maple", f"{kind} store_ns") is None:
             continue
@@ -199,7 +197,7 @@ def print_maple_map(table, say, print_table):
                  "the same, external lock", "a step up, ns", "down, ns", "lowest room, ns",
                  "highest room, ns", "bytes an entry", "in nodes", "cached", "slack",
                  "lookups a us beside a writer", "its writes a us"]]
-        for name in maps:
+        for name in table:
             mine = name.startswith("maple")
             cells = {m: figure(median(table, name, f"{kind} {m}")) for m in
                      ("store_ns", "replace_ns", "lookup_ns", "up_ns", "down_ns", "room_ns",

@@ -17,6 +17,10 @@ from text import number
 AHEAD, BEHIND = "ahead", "behind"
 
 
+def peers(name):
+    return not name.startswith(OURS)
+
+
 class Rule:
     """Which metrics of an experiment are a workload's time and memory. `time` is a pattern that
     finds the cell; `memory` is a name with {cell} in it. Without `time`, `memory` is the
@@ -26,15 +30,11 @@ class Rule:
                  rivals=None, higher=False, what=""):
         self.experiment, self.time, self.memory, self.unit = experiment, time, memory, unit
         self.memory_unit, self.ours, self.higher, self.what = memory_unit, ours, higher, what
-        self.rivals = rivals or (lambda name: name != self.ours)
+        self.rivals = rivals or peers
 
 
 def begins(*prefixes):
     return lambda name: name.startswith(prefixes)
-
-
-def peers(name):
-    return not name.startswith(OURS)
 
 
 RULES = [
@@ -43,6 +43,7 @@ RULES = [
     Rule("object_pair", r"(pair|batch/\d+)", ours="inline", what="inlined, against pools",
          rivals=lambda name: name in ("pool-dpdk", "pool-boost")),     # safe in several threads
     Rule("malloc_pair", r"([\w/]+)", "{cell} held_KiB"),
+    Rule("least_pair", r"(pair|batch)_ns"),
     Rule("rcu", r"(free)", ours="free_rcu", rivals=begins("call_rcu")),
     Rule("prodcons", r"(.+) objects_per_cpu_us", "{cell} resident_KiB", unit="objects/us",
          higher=True),
@@ -56,9 +57,9 @@ RULES = [
     Rule("empty", r"(added_us)", "resident_KiB", unit="us"),
     Rule("spike", None, r"(\w+) idle_KiB"),
     Rule("cgroup", None, r"(group_peak_KiB)"),
-    Rule("random_order", r"(.+) free_ns", "{cell} left_MiB", memory_unit="MiB", rivals=peers,
-         what="free"),
-    Rule("random_order", r"(.+) again_ns", rivals=peers, what="allocate again"),
+    Rule("random_order", r"(.+) free_ns", "{cell} left_MiB", memory_unit="MiB", what="free"),
+    Rule("random_order", r"(.+) again_ns", what="allocate again"),
+    Rule("freed_once", r"(.+) free_ns", "{cell} left_MiB", memory_unit="MiB"),
     Rule("replay", r"(.+) ns_per_event", "{cell} peak_KiB"),
     Rule("sizes", r"(.+) ns_per_event", "{cell} peak_KiB"),
     Rule("maple_map", r"(.+) lookup_ns", "{cell} bytes", ours="maple-external",

@@ -26,13 +26,6 @@ static std::atomic<bool> done; /* to the consumer: nothing will be written any m
 
 static double produce_us, consume_us;
 
-static double thread_us()
-{
-        struct timespec t;
-        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-        return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
-}
-
 static void produce(size_t size, bool ring_only)
 {
         bench::pin_to(0);
@@ -55,7 +48,7 @@ static void produce(size_t size, bool ring_only)
                 }
                 written.store(at, std::memory_order_release);
         }
-        produce_us = thread_us();
+        produce_us = bench::thread_ns() / 1e3;
 }
 
 static void consume(bool ring_only)
@@ -81,7 +74,7 @@ static void consume(bool ring_only)
                                 freed.store(at + 1, std::memory_order_release);
                 }
         }
-        consume_us = thread_us();
+        consume_us = bench::thread_ns() / 1e3;
 }
 
 int main(int argc, char **argv)

@@ -6,15 +6,17 @@
  * writes into free objects, or follows links through them, waits for memory here.
  * How: pointers are brought into the order of the frees between the measurements, so that reading
  * them is sequential. Arrays of pointers are mapped and touched before the start: they are not in
- * the answer. Times are of the thread's processor clock. Objects are not written unless touch=1 is
- * given: then the allocation waits for the memory of each object, in every allocator alike.
+ * the answer. Times are of the thread's processor clock. Objects are not written unless touch= is
+ * given, of whose bytes each is written then: the allocation waits for the memory of each object,
+ * in every allocator alike.
  * Answer: alloc_ns and first_free_ns, the first time, in memory that nothing used before; free_ns
- * and again_ns, an object freed and one allocated after these frees, medians of further rounds;
+ * and again_ns, an object freed and one allocated after these frees, medians of further rounds
+ * (without rounds the objects are freed once, and there is no again_ns);
  * left_MiB, what is resident beyond the start after the last frees; idle_MiB, the same after wait=
  * ms with calls now and then.
  * Built twice: with malloc, and (CONTENDER_CACHE) with one object cache of Stook's.
  * Options: size=BYTES, objects=N, order=random|lifo|fifo, by=self|other (another thread frees),
- * kept=N (at the end so many objects, chosen at random, stay), rounds=N, touch=1, wait=MS.
+ * kept=N (at the end so many objects, chosen at random, stay), rounds=N, touch=BYTES, wait=MS.
  */
 #include <algorithm>
 #include <string>
@@ -43,13 +45,6 @@ static inline void *take(size_t size) { return malloc(size); }
 static inline void give(void *object) { free(object); }
 #endif
 
-static double thread_ns()
-{
-        struct timespec t;
-        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-        return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
-
 /* An array that is not the allocator's, and resident from the start. */
 template <typename T> static T *mapped(size_t count)
 {
@@ -64,7 +59,7 @@ template <typename T> static T *mapped(size_t count)
 
 class live_set {
 public:
-        live_set(size_t bytes, size_t objects, const std::string &order, bool written)
+        live_set(size_t bytes, size_t objects, const std::string &order, size_t written)
                 : size(bytes), count(objects), touch(written), object(mapped<void *>(objects)),
                   ordered(mapped<void *>(objects)), place(mapped<uint32_t>(objects))
         {
@@ -78,13 +73,13 @@ public:
         /* Processor time of an allocation. */
         double fill()
         {
-                double start = thread_ns();
+                double start = bench::thread_ns();
                 for (size_t i = 0; i < count; i++) {
                         object[i] = take(size);
                         if (touch && object[i])
-                                *(volatile char *)object[i] = 1;
+                                memset(object[i], 1, touch);
                 }
-                double ns = thread_ns() - start;
+                double ns = bench::thread_ns() - start;
                 if (std::find(object, object + count, nullptr) != object + count)
                         exit(1);
                 for (size_t i = 0; i < count; i++)
@@ -96,10 +91,10 @@ public:
         {
                 double ns = 0;
                 auto work = [&] {
-                        double start = thread_ns();
+                        double start = bench::thread_ns();
                         for (size_t i = 0; i < count - kept; i++)
                                 give(ordered[i]);
-                        ns = thread_ns() - start;
+                        ns = bench::thread_ns() - start;
                 };
                 if (kept) {
                         /* Which stay is chosen at random whatever the order of the frees is. */
@@ -117,8 +112,7 @@ public:
         }
 
 private:
-        size_t size, count;
-        bool touch;
+        size_t size, count, touch;
         void **object, **ordered;
         uint32_t *place;
 };
@@ -159,17 +153,18 @@ int main(int argc, char **argv)
         size_t kept = (size_t)bench::option(argc, argv, "kept", 0);
         long rounds = bench::option(argc, argv, "rounds", 5);
         long wait = bench::option(argc, argv, "wait", 0);
+        size_t touch = (size_t)bench::option(argc, argv, "touch", 0);
         bool other = !strcmp(bench::text_option(argc, argv, "by", "self"), "other");
         std::string order = bench::text_option(argc, argv, "order", "random");
 
-        if (!size || !objects || kept >= objects || rounds < 1 || objects > UINT32_MAX ||
-            (order != "random" && order != "lifo" && order != "fifo")) {
+        if (!size || touch > size || !objects || kept >= objects || objects > UINT32_MAX ||
+            rounds < 0 || (order != "random" && order != "lifo" && order != "fifo")) {
                 fprintf(stderr, "random_order: bad options\n");
                 return 2;
         }
         bench::pin_to(0);
         bench::answer answer;
-        live_set set(size, objects, order, bench::option(argc, argv, "touch", 0) != 0);
+        live_set set(size, objects, order, touch);
         std::vector<double> frees, agains;
         frees.reserve((size_t)rounds);
         agains.reserve((size_t)rounds);
@@ -180,14 +175,18 @@ int main(int argc, char **argv)
         }
 
         answer.add("alloc_ns", set.fill());
-        answer.add("first_free_ns", set.empty(other));
-        set.fill();
+        if (!rounds)
+                answer.add("free_ns", set.empty(other, kept));
+        else
+                answer.add("first_free_ns", set.empty(other)), set.fill();
         for (long i = 0; i < rounds; i++) {
                 frees.push_back(set.empty(other));
                 agains.push_back(set.fill());
         }
-        answer.add("free_ns", median(frees)).add("again_ns", median(agains));
-        set.empty(other, kept);
+        if (rounds) {
+                answer.add("free_ns", median(frees)).add("again_ns", median(agains));
+                set.empty(other, kept);
+        }
         answer.add("left_MiB", (double)(bench::resident_kib() - before) / 1024);
         table_of_pages();
         if (wait) {

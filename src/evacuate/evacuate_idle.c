@@ -60,7 +60,7 @@ uint32_t stook_evacuate_looking;
 unsigned stook_evacuate_idle(uint32_t after_ms)
 {
         /* Of the round under way: too large for the stack */
-        static struct stook_cpus allowed;
+        static struct stook_cpus allowed STOOK_MOSTLY_UNUSED;
         bool alone = !__atomic_exchange_n(&stook_evacuate_looking, 1, __ATOMIC_ACQUIRE);
         struct stook_idle_look look = { .now_ms = (uint32_t)stook_os_clock_ms(),
                                         .after_ms = after_ms, .allowed = alone ? &allowed : NULL };

@@ -31,7 +31,7 @@
 static char no_bits;
 #define NONE ((void *)&no_bits)
 
-static void *top[(size_t)1 << (TOP_LOG - MIDDLE_LOG)];  /* atomic: M1 */
+static void *top[(size_t)1 << (TOP_LOG - MIDDLE_LOG)] STOOK_MOSTLY_UNUSED;     /* atomic: M1 */
 
 /* What the pointer at @step leads to, which is made if there is nothing and @make. */
 static void *follow(void **step, size_t bytes, bool make)

@@ -22,7 +22,7 @@
 #define HIGH_FD 200                     /* arbitrary: above what programs open, below limits */
 #define PATH_BYTES 4096
 
-static char path_of[PATH_BYTES];        /* const after the start, and the next two */
+static char path_of[PATH_BYTES] STOOK_MOSTLY_UNUSED;   /* const after the start, and the next two */
 static dev_t device;
 static ino_t inode;
 static int fd = -1;                     /* atomic */

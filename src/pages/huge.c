@@ -20,14 +20,24 @@ static const size_t used_least[STOOK_DENSITY_KINDS] = {
 };
 /* From here on what is purged whole comes back huge, whatever asks for it next. */
 #define WHOLE_LEAST ((size_t)32 << 20)
+/*
+ * From so much on that was purged and taken again lately, the process is on its way back to what it
+ * was, and what it takes next comes huge again, if it is written. A huge page too many is a quarter
+ * of that.
+ */
+#define REGROWN    ((size_t)8 << 20)
 #define ONE_IN     8                    /* not advised, so that there is something to look at */
 #define FREE_PART  8                    /* a huge page with less of it free is mostly used */
 #define MAP_RANGE  ((size_t)1 << 40)    /* the largest range; what lies beyond has small pages */
 
 enum stook_thp stook_pages_thp = STOOK_THP_AUTO;
 
-static uint64_t advised[MAP_RANGE / STOOK_HUGE_PAGE / 64] STOOK_MOSTLY_UNUSED;
-static uint32_t breaks;                 /* atomic: more were broken than made whole; all booked */
+struct map {
+        uint64_t word[MAP_RANGE / STOOK_HUGE_PAGE / 64];
+};
+
+static struct map advised STOOK_MOSTLY_UNUSED;  /* huge pages are asked for */
+static struct map parted STOOK_MOSTLY_UNUSED;   /* STOOK_MAPPINGS_BREAK are booked for it */
 static uint32_t refused;                /* atomic, relaxed: 1: the system has no huge pages */
 static uint32_t any;                    /* atomic, relaxed: 1: some were asked for */
 
@@ -49,29 +59,39 @@ static uintptr_t up(uintptr_t addr)
 }
 
 /* The word of an address's bit; NULL: there is none. */
-static uint64_t *word_of(uintptr_t addr, uint64_t *bit)
+static uint64_t *word_of(struct map *map, uintptr_t addr, uint64_t *bit)
 {
         size_t n = (addr - stook_range.base) / STOOK_HUGE_PAGE;
 
         *bit = UINT64_C(1) << n % 64;
-        return n < MAP_RANGE / STOOK_HUGE_PAGE ? &advised[n / 64] : NULL;
+        return n < MAP_RANGE / STOOK_HUGE_PAGE ? &map->word[n / 64] : NULL;
 }
 
-bool stook_huge_is_advised(uintptr_t addr)
+static bool is_set(struct map *map, uintptr_t addr)
 {
-        uint64_t bit, *word = word_of(addr, &bit);
+        uint64_t bit, *word = word_of(map, addr, &bit);
 
         return word && __atomic_load_n(word, __ATOMIC_RELAXED) & bit;
 }
 
-static void mark(uintptr_t addr, bool huge)
+/* True: this thread changed it. */
+static bool set(struct map *map, uintptr_t addr)
 {
-        uint64_t bit, *word = word_of(addr, &bit);
+        uint64_t bit, *word = word_of(map, addr, &bit);
 
-        if (word && huge)
-                __atomic_fetch_or(word, bit, __ATOMIC_RELAXED);
-        else if (word)
-                __atomic_fetch_and(word, ~bit, __ATOMIC_RELAXED);
+        return word && !(__atomic_fetch_or(word, bit, __ATOMIC_RELAXED) & bit);
+}
+
+static bool clear(struct map *map, uintptr_t addr)
+{
+        uint64_t bit, *word = word_of(map, addr, &bit);
+
+        return word && __atomic_fetch_and(word, ~bit, __ATOMIC_RELAXED) & bit;
+}
+
+bool stook_huge_is_advised(uintptr_t addr)
+{
+        return is_set(&advised, addr);
 }
 
 static void advise(uintptr_t start, uintptr_t end)
@@ -82,7 +102,7 @@ static void advise(uintptr_t start, uintptr_t end)
         }
         __atomic_store_n(&any, 1, __ATOMIC_RELAXED);
         for (; start < end; start += STOOK_HUGE_PAGE)
-                mark(start, true);
+                set(&advised, start);
 }
 
 bool stook_huge_any(void)
@@ -146,13 +166,30 @@ bool stook_huge_own_wanted(struct stook_pages_node *node, uintptr_t start, size_
 
 /* ---- what a purge breaks ---- */
 
+/* Mappings for a huge page whose advice is not that of those around it. False: refused. */
+static bool part(uintptr_t addr)
+{
+        if (is_set(&parted, addr))
+                return true;
+        if (!stook_mappings_book(STOOK_MAPPINGS_BREAK))
+                return false;
+        if (!set(&parted, addr))                        /* another thread was faster */
+                stook_mappings_unbook(STOOK_MAPPINGS_BREAK);
+        return true;
+}
+
+static void join(uintptr_t addr)
+{
+        if (clear(&parted, addr))
+                stook_mappings_unbook(STOOK_MAPPINGS_BREAK);
+}
+
 /* A part of the huge page at @addr is purged. */
 static void break_one(uintptr_t addr)
 {
-        if (!stook_huge_is_advised(addr) || !stook_mappings_book(STOOK_MAPPINGS_BREAK))
+        if (!stook_huge_is_advised(addr) || !part(addr))
                 return;
-        mark(addr, false);
-        __atomic_fetch_add(&breaks, 1, __ATOMIC_RELAXED);
+        clear(&advised, addr);
         stook_os_advise((void *)addr, STOOK_HUGE_PAGE, STOOK_OS_NOHUGEPAGE);
 }
 
@@ -175,17 +212,12 @@ static uint32_t count_small(uintptr_t start, uintptr_t end)
         return n;
 }
 
-/* Those that were broken, or were small, come back huge. @made: how many they are. */
-static void make_whole(uintptr_t start, uintptr_t end, uint32_t made)
+/* Those that were broken, or were small, come back huge. */
+static void make_whole(uintptr_t start, uintptr_t end)
 {
-        uint32_t have = __atomic_load_n(&breaks, __ATOMIC_RELAXED), less;
-
         advise(start, end);
-        do
-                less = made < have ? made : have;
-        while (!__atomic_compare_exchange_n(&breaks, &have, have - less, true, __ATOMIC_RELAXED,
-                                            __ATOMIC_RELAXED));
-        stook_mappings_unbook(less * STOOK_MAPPINGS_BREAK);
+        for (; start < end; start += STOOK_HUGE_PAGE)
+                join(start);
 }
 
 void stook_huge_purge(struct stook_pages_node *node, uintptr_t start, size_t bytes)
@@ -198,20 +230,67 @@ void stook_huge_purge(struct stook_pages_node *node, uintptr_t start, size_t byt
                 break_one(down(start));
         if (last < end && (last >= first || last > start))
                 break_one(last);
-        if (first < last && is_auto() && is_used(node, WHOLE_LEAST) && is_for_any(node)) {
-                uint32_t small = count_small(first, last);
-
-                if (small)                              /* they are purged whole */
-                        make_whole(first, last, small);
-        }
+        if (first < last && is_auto() && is_used(node, WHOLE_LEAST) && is_for_any(node) &&
+            count_small(first, last))                   /* they are purged whole */
+                make_whole(first, last);
 }
 
 /* Also where all bits are set: other memory may have been mapped there since. */
 void stook_huge_ask(uintptr_t start, size_t bytes)
 {
         if (stook_pages_thp != STOOK_THP_NEVER)
-                make_whole(start, start + bytes, count_small(start, start + bytes));
+                make_whole(start, start + bytes);
 }
+
+/* ---- what is taken again ---- */
+
+static bool regrows(const struct stook_pages_node *node, enum stook_density_kind kind)
+{
+        return is_used(node, used_least[kind]) ||
+               __atomic_load_n(&node->retaken_bytes, __ATOMIC_RELAXED) >= REGROWN;
+}
+
+bool stook_huge_may_come_again(const struct stook_pages_node *node, size_t request,
+                               uintptr_t start, uintptr_t end)
+{
+        return (stook_pages_thp == STOOK_THP_ALWAYS ||
+                (is_auto() && regrows(node, stook_density_kind_of(request)))) &&
+               count_small(start, end);
+}
+
+static bool is_wanted_again(struct stook_pages_node *node, enum stook_density_kind kind)
+{
+        if (stook_pages_thp == STOOK_THP_ALWAYS)
+                return true;
+        stook_density_look(&node->density[kind]);
+        return is_dense(node, kind);
+}
+
+/* What was broken gives its mappings back. What was small parts a mapping, perhaps. */
+static void ask_again(uintptr_t addr)
+{
+        if (is_set(&parted, addr))
+                make_whole(addr, addr + STOOK_HUGE_PAGE);
+        else if (part(addr))
+                advise(addr, addr + STOOK_HUGE_PAGE);
+}
+
+void stook_huge_taken_again(struct stook_pages_node *node, size_t request, uintptr_t start,
+                            uintptr_t end)
+{
+        enum stook_density_kind kind = stook_density_kind_of(request);
+
+        if (!is_wanted_again(node, kind)) {
+                stook_density_tell(&node->density[kind], start, end - start);
+                return;
+        }
+        stook_os_purge((void *)start, end - start);
+        for (; start < end; start += STOOK_HUGE_PAGE)
+                if (!stook_huge_is_advised(start))
+                        ask_again(start);
+}
+
+/* ---- what is not worth breaking ---- */
 
 bool stook_huge_is_mostly_used(struct stook_pages_node *node, const struct stook_span *span)
 {

@@ -46,6 +46,18 @@ bool stook_huge_is_advised(uintptr_t addr);
 /* These free pages are about to be purged. */
 void stook_huge_purge(struct stook_pages_node *node, uintptr_t start, size_t bytes);
 /*
+ * A request of @request bytes begins the huge pages from @start to @end, which lie free and purged.
+ * True: they are worth taking whole, to be asked for again.
+ */
+bool stook_huge_may_come_again(const struct stook_pages_node *node, size_t request,
+                               uintptr_t start, uintptr_t end);
+/*
+ * They were taken, and are in hands. Each was small, or was purged in parts. It is asked for again
+ * if what is taken is written as a rule.
+ */
+void stook_huge_taken_again(struct stook_pages_node *node, size_t request, uintptr_t start,
+                            uintptr_t end);
+/*
  * Under the lock. True: @span, a free one in the bins, lies in one huge page, of which less than an
  * eighth is free. It is not worth breaking.
  */

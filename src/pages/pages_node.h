@@ -1,9 +1,10 @@
 /*
  * Purpose: what the page layer keeps for each node, shared by the files of this folder only.
- * Place: span.c takes and gives, span_join.c takes from neighbours, span_grow.c gets memory,
- * own_mapping.c serves what is large, purge.c gives memory back. All end in stook_pages_insert, the
- * one place where a span enters the bins and is coalesced. A thread that cannot have the lock puts
- * the span on the pending stack; the next holder inserts it.
+ * Place: span.c takes and gives, span_join.c takes from neighbours, span_again.c asks for huge
+ * pages again, span_grow.c gets memory, own_mapping.c serves what is large, purge.c gives memory
+ * back. All end in stook_pages_insert, the one place where a span enters the bins and is coalesced.
+ * A thread that cannot have the lock puts the span on the pending stack. The next holder inserts
+ * it.
  * Invariant: a thread that has a span in its hands, out of the bins and not TAKEN, holds the lock
  *  or has forbidden waits (base/lock.h). A child of fork puts such spans back into the bins. So it
  *  takes none from under the thread that forked in a handler. Functions that are called with such a
@@ -120,6 +121,28 @@ void stook_pages_absorb(struct stook_pages_node *node, struct stook_span *span,
  */
 struct stook_span *stook_pages_take_joined(struct stook_pages_node *node, size_t bytes,
                                            struct stook_span **spare);
+
+/* ---- span_again.c ---- */
+/* Whole huge pages, purged, that a take begins. An end of 0: none. */
+struct stook_pages_again {
+        uintptr_t start, end;
+};
+/*
+ * Under the lock. True: the first @bytes of @span, which is in the bins, begin huge pages that are
+ * to be asked for again: *@again. Else that is none.
+ */
+bool stook_pages_begins_huge(const struct stook_pages_node *node, const struct stook_span *span,
+                             size_t bytes, struct stook_pages_again *again);
+/* Under the lock: takes @span in hands, up to the end of *@again. *@spare: used for the rest. */
+void stook_pages_begin_huge(struct stook_pages_node *node, struct stook_span *span, size_t bytes,
+                            const struct stook_pages_again *again, struct stook_span **spare);
+/*
+ * Then, without the lock: asks for *@again, and leaves @bytes of @span in hands. NULL: no
+ * descriptor, and @span is back in the bins.
+ */
+struct stook_span *stook_pages_ask_again(struct stook_pages_node *node, struct stook_span *span,
+                                         size_t bytes, const struct stook_pages_again *again,
+                                         struct stook_span **spare);
 
 /* ---- pages_fork.c ---- */
 /* Under the lock, after stook_lock_inherit: makes the bins anew, from the descriptors. */

@@ -210,8 +210,9 @@ static struct stook_span *cut(struct stook_span *span, size_t bytes, size_t alig
         return span;
 }
 
+/* Return: @bytes; or more, in which *@again begins (span_again.c). */
 static struct stook_span *take_locked(struct stook_pages_node *node, size_t bytes, size_t align,
-                                      struct stook_span *spares[2])
+                                      struct stook_span *spares[2], struct stook_pages_again *again)
 {
         size_t page = stook_os_page_bytes(), room = bytes + (align > page ? align - page : 0);
         struct stook_span *span = NULL, *left[2];
@@ -222,6 +223,10 @@ static struct stook_span *take_locked(struct stook_pages_node *node, size_t byte
                 return align == page ? stook_pages_take_joined(node, bytes, &spares[1]) : NULL;
         if (span->state == STOOK_SPAN_PURGED)
                 __atomic_fetch_add(&node->retaken_bytes, bytes, __ATOMIC_RELAXED);
+        if (align == page && stook_pages_begins_huge(node, span, bytes, again)) {
+                stook_pages_begin_huge(node, span, bytes, again, &spares[1]);
+                return span;
+        }
         stook_pages_remove(node, span);
         span = cut(span, bytes, align, spares, left);
         for (unsigned i = 0; i < 2; i++)
@@ -326,19 +331,22 @@ static struct stook_span *take(struct stook_pages_node *node, size_t bytes, size
                                struct stook_span *spares[2])
 {
         bool locked = stook_pages_lock(node);
+        struct stook_pages_again again = { 0, 0 };
         struct stook_span *span, *left[2];
 
         stook_lock_forbid_waits();      /* this thread owns a span from here on */
         if (locked) {
-                span = take_locked(node, bytes, align, spares);
+                span = take_locked(node, bytes, align, spares, &again);
                 stook_pages_unlock(node);
         } else {
                 span = take_pending(node, bytes, align, spares);
         }
         if (!span && locked && stook_recent_flush(node) && stook_pages_lock(node)) {
-                span = take_locked(node, bytes, align, spares);
+                span = take_locked(node, bytes, align, spares, &again);
                 stook_pages_unlock(node);
         }
+        if (span && again.end)
+                span = stook_pages_ask_again(node, span, bytes, &again, &spares[1]);
         if (!span && (span = stook_pages_grow(node, bytes, align, false))) {
                 span = cut(span, bytes, align, spares, left);
                 for (unsigned i = 0; i < 2; i++)
@@ -394,17 +402,19 @@ struct stook_span *stook_span_take(unsigned node_index, size_t bytes, size_t ali
 
 /*
  * Under the lock, with waits forbidden: cuts one free span into up to @n spans of @bytes. Uses up
- * to as many of @spares. Return: how many spans.
+ * to as many of @spares. What begins a huge page that is to be asked for again is left to
+ * stook_span_take. Return: how many spans.
  */
 static unsigned take_pieces(struct stook_pages_node *node, size_t bytes, unsigned n,
                             struct stook_span **spares, struct stook_span **spans)
 {
         struct stook_span *left = NULL;
+        struct stook_pages_again again;
         unsigned pieces = 0;
 
         for (unsigned set = STOOK_SET_DIRTY; !left && set <= STOOK_SET_CLEAN; set++)
                 left = stook_bins_find(&node->bins[set], bytes);
-        if (!left)
+        if (!left || stook_pages_begins_huge(node, left, bytes, &again))
                 return 0;
         stook_pages_remove(node, left);
         while (left && pieces < n) {
@@ -414,7 +424,8 @@ static unsigned take_pieces(struct stook_pages_node *node, size_t bytes, unsigne
                         __atomic_fetch_add(&node->retaken_bytes, bytes, __ATOMIC_RELAXED);
                 left = span->bytes > bytes ? stook_pages_split(span, bytes, &spares[pieces]) : NULL;
                 spans[pieces++] = span;
-                if (left && left->bytes < bytes)
+                if (left && (left->bytes < bytes ||
+                             stook_pages_begins_huge(node, left, bytes, &again)))
                         break;
         }
         if (left)

@@ -9,7 +9,7 @@
 #include "profile/profile_table.h"
 #include "stack/stack.h"
 
-struct stook_profile_stripe stook_profile_stripes[STOOK_PROFILE_STRIPES];
+struct stook_profile_stripe stook_profile_stripes[STOOK_PROFILE_STRIPES] STOOK_MOSTLY_UNUSED;
 static uint64_t interval;               /* const after the start; 0: not started */
 
 /* ---- numbers, without libm ---- */

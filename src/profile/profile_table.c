@@ -33,8 +33,8 @@ static struct {
         size_t         sets;
 } table;
 
-static struct stook_profile_bucket *buckets[BUCKETS];   /* atomic */
-static uint64_t lost;                                   /* atomic, relaxed */
+static struct stook_profile_bucket *buckets[BUCKETS] STOOK_MOSTLY_UNUSED;      /* atomic */
+static uint64_t lost;                                                          /* atomic, relaxed */
 
 /* Memory that costs nothing until it is touched. */
 static void *zeroed(size_t bytes)

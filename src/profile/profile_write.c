@@ -47,7 +47,7 @@ static struct {
         size_t   location_room;         /* a power of two */
         size_t   frames;                /* of all stacks */
         struct stook_output out;
-} writer;
+} writer STOOK_MOSTLY_UNUSED;
 
 /* ---- the encoding ---- */
 

@@ -18,7 +18,7 @@
 
 #define BUCKETS 16384                   /* 64 KiB; arbitrary */
 
-char *stook_stack_blocks[STOOK_STACK_BLOCKS];
+char *stook_stack_blocks[STOOK_STACK_BLOCKS] STOOK_MOSTLY_UNUSED;
 static uint32_t *buckets;               /* written by the start; each: atomic, number of a stack */
 static uint32_t  next_unit = 1;         /* atomic: I1; number 0 is no stack */
 

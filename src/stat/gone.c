@@ -8,7 +8,7 @@
 
 #define OTHERS "(others)"
 
-static struct stook_gone gone[STOOK_GONE_MAX];
+static struct stook_gone gone[STOOK_GONE_MAX] STOOK_MOSTLY_UNUSED;
 static uint32_t count;                  /* M1 */
 
 static bool is(const struct stook_gone *entry, const struct stook_gone *one)

@@ -1,11 +1,13 @@
 /*
  * Proves when huge pages are asked for, and which of them a purge breaks: memory that was written
  * before lets later memory be huge, memory that was not does not; a purge of a part is told, and
- * memory that is purged whole comes back huge; small free parts of huge pages in use stay. What
- * the system makes of the advice is not looked at.
+ * memory that is purged whole comes back huge; what was small, or was purged in parts, is asked for
+ * again when it is taken again and written; small free parts of huge pages in use stay. What the
+ * system makes of the advice is not looked at.
  */
 #include "huge_env.h"
 #include "pages_env.h"
+#include "pages/pagemap.h"
 #include "pages/pages_node.h"
 
 #define MIB   ((size_t)1 << 20)
@@ -158,6 +160,86 @@ static void what_is_purged_whole_becomes_huge_again(void **state)
         assert_sound();
 }
 
+static unsigned advised_at_all(void)
+{
+        unsigned n = 0;
+
+        for (size_t at = 0; at < 512 * MIB; at += 2 * MIB)
+                n += stook_huge_is_advised(stook_range.base + at);
+        return n;
+}
+
+/* What was purged is taken again. Return: huge pages asked for again. */
+static unsigned asked_again(size_t bytes, bool written)
+{
+        unsigned before, after;
+
+        take_pieces(100 * MIB, true);
+        give_all();
+        stook_pages_purge(0);
+        node->retaken_bytes = 0;
+        before = advised_at_all();
+        take_pieces(bytes, written);
+        after = advised_at_all();
+        for (unsigned i = 0; i < taken; i++)    /* none was purged that had content */
+                for (size_t at = 0; at < PIECE; at += 4096)
+                        assert_int_equal(*(char *)(spans[i]->start + at), written ? 7 : 0);
+        give_all();
+        return after - before;
+}
+
+static void what_is_taken_again_is_huge(void **state)
+{
+        (void)state;
+        assert_in_range(asked_again(90 * MIB, true), 8, 50);
+}
+
+static void a_little_taken_again_is_small(void **state)
+{
+        (void)state;
+        assert_int_equal(asked_again(7 * MIB, true), 0);
+}
+
+/* One in so many looks tells (huge.c: ONE_IN); until then it is as it was before. */
+static void what_is_not_written_again_is_small(void **state)
+{
+        (void)state;
+        assert_in_range(asked_again(90 * MIB, false), 0, 16);
+        assert_int_equal(found(STOOK_DENSITY_SMALL), STOOK_SPARSE);
+}
+
+/* Spans that are taken several at once leave the beginning of a huge page to a take of one. */
+static void several_at_once_do_not_begin_one(void **state)
+{
+        struct stook_span *span = huge_span(6 * MIB), *some[STOOK_SPAN_SOME], *one[64];
+        uintptr_t again = span->start + 4 * MIB;
+        unsigned got, n = 0;
+
+        (void)state;
+        give_part(span, 5 * MIB);
+        stook_pages_purge(0);
+        give_part(span, 4 * MIB - (64 << 10));
+        stook_pages_purge(0);
+        assert_false(stook_huge_is_advised(again));
+        stook_pages_set_thp(STOOK_THP_ALWAYS);
+        got = stook_span_take_some(0, 64 << 10, STOOK_SPAN_SOME, some);
+        for (unsigned i = 0; i < got; i++)
+                assert_false(some[i]->start >= again && some[i]->start < again + 2 * MIB);
+        assert_false(stook_huge_is_advised(again));
+        do {
+                assert_true(n < 64);
+                one[n] = take(64 << 10, true);
+        } while (one[n++]->start != again);
+        assert_true(stook_huge_is_advised(again));
+        stook_pages_set_thp(STOOK_THP_AUTO);
+        while (n)
+                stook_span_give(one[--n]);
+        while (got)
+                stook_span_give(some[--got]);
+        stook_span_give(span);
+        assert_sound();
+}
+
 /* What a fault makes resident is purged, though it was never handed out. */
 static void untouched_memory_goes_with_the_rest(void **state)
 {
@@ -221,6 +303,10 @@ int main(void)
                 cmocka_unit_test(untouched_memory_goes_with_the_rest),
                 cmocka_unit_test(a_purge_of_a_part_breaks_one),
                 cmocka_unit_test(what_is_purged_whole_becomes_huge_again),
+                cmocka_unit_test(what_is_taken_again_is_huge),
+                cmocka_unit_test(a_little_taken_again_is_small),
+                cmocka_unit_test(what_is_not_written_again_is_small),
+                cmocka_unit_test(several_at_once_do_not_begin_one),
                 cmocka_unit_test(small_parts_of_what_is_in_use_stay),
         };
         int failed = 0;

@@ -128,6 +128,27 @@ static void guards_leave_less_to_huge_pages(void **state)
         assert_sound();
 }
 
+/* One that was broken is as those around it again; one that was small parts a mapping. */
+static void what_is_asked_for_again_is_booked(void **state)
+{
+        struct stook_span *span = huge(8 * MIB), *behind = huge(2 * MIB);
+        uintptr_t last = span->start + 6 * MIB;
+
+        (void)state;
+        leave(STOOK_MAPPINGS_BREAK);
+        assert_true(part_end(span));
+        assert_false(stook_mappings_book(1));
+        assert_true(stook_span_resize(span, 4 * MIB));
+        stook_pages_purge(0);
+        stook_span_give(span);
+        span = huge(7 * MIB);
+        assert_true(stook_huge_is_advised(last));
+        end_of_leave(STOOK_MAPPINGS_BREAK);
+        stook_span_give(behind);
+        stook_span_give(span);
+        assert_sound();
+}
+
 int main(void)
 {
         static const struct CMUnitTest tests[] = {
@@ -135,6 +156,7 @@ int main(void)
                 /* Of these the system needs huge pages. */
                 cmocka_unit_test(guards_leave_less_to_huge_pages),
                 cmocka_unit_test(parted_huge_pages_leave_less_to_guards),
+                cmocka_unit_test(what_is_asked_for_again_is_booked),
         };
         unsigned last = has_huge_pages() ? sizeof(tests) / sizeof(*tests) : 1;
         int failed = 0;

@@ -277,6 +277,15 @@ static void test_handlers_and_refused_locks(void **state) { (void)state; run(7, 
 static void test_forks(void **state) { (void)state; run(0, 0, true); }
 static void test_forks_and_refused_locks(void **state) { (void)state; run(5, 0, true); }
 
+/* What was purged is asked for again whenever it is taken. */
+static void test_huge_pages_again(void **state)
+{
+        (void)state;
+        stook_pages_set_thp(STOOK_THP_ALWAYS);
+        run(5, 1000, true);
+        stook_pages_set_thp(STOOK_THP_AUTO);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -286,6 +295,7 @@ int main(void)
                 cmocka_unit_test(test_handlers_and_refused_locks),
                 cmocka_unit_test(test_forks),
                 cmocka_unit_test(test_forks_and_refused_locks),
+                cmocka_unit_test(test_huge_pages_again),
         };
 
         if (!stook_pages_start())

@@ -1,0 +1,309 @@
+#!/usr/bin/env python3
+"""
+Proves what `stook bench` tells of measurements: workloads and promises of known samples, what
+--compare calls a change, and that a page parses, loads nothing and has every workload. Nothing is
+measured here.
+"""
+
+import html.parser
+import math
+import re
+import sys
+import unittest
+import xml.etree.ElementTree
+
+sys.dont_write_bytecode = True
+from bench_samples import session, times                    # noqa: E402
+
+import compare                                              # noqa: E402
+import interval                                             # noqa: E402
+import page                                                 # noqa: E402
+import promises                                             # noqa: E402
+import report                                               # noqa: E402
+import scale                                                # noqa: E402
+import suites                                               # noqa: E402
+import tables                                               # noqa: E402
+import workloads                                            # noqa: E402
+
+
+class Workloads(unittest.TestCase):
+    def test_the_best_peer_is_the_rival(self):
+        found = {w.name(): w for w in workloads.all_of(session())}
+        row = found["pattern_rows lifo/1"]
+        self.assertEqual((row.time.rival, row.time.says), ("glibc", workloads.AHEAD))
+        self.assertEqual((row.memory.rival, row.memory.says), ("glibc", workloads.BEHIND))
+        more_is_better = found["prodcons 64"]
+        self.assertEqual(more_is_better.time.says, workloads.AHEAD)
+        self.assertLess(more_is_better.time.cost(), 1)
+        low, high = more_is_better.time.cost_bounds()
+        self.assertLessEqual(low, high)
+
+    def test_a_rate_may_have_been_nothing(self):
+        """Where more is better, a round of 0 measured nothing, and is left out."""
+        results = session(n=6)
+        rates = results["results"]["prodcons"]["stook"]["64 objects_per_cpu_us"]
+        rates[0] = rates[1] = 0
+        found = {w.name(): w for w in workloads.all_of(results)}["prodcons 64"].time
+        self.assertEqual(found.ratio["n"], 4)
+        self.assertNotIn("inf |", report.markdown([("one", results)]))
+        self.assertIn("prodcons 64", page.html([("one", results), ("two", results)]))
+
+    def test_few_rounds_say_nothing(self):
+        self.assertEqual({w.time.says for w in workloads.all_of(session(n=5))},
+                         {interval.NO_DIFFERENCE})
+
+    def test_the_sum(self):
+        said = workloads.sentence(workloads.all_of(session()), "time", "Time")
+        self.assertIn("ahead of the best peer in 5 of 5 workloads, behind in 0", said)
+
+    def test_growth(self):
+        table = session()["results"]["oversubscribed"]
+        found = scale.points(table, "stook", "ns")
+        self.assertEqual([x for x, _ in found], [1, 64, 2000])
+        self.assertAlmostEqual(scale.slope(found), 1, places=6)
+        self.assertIsNone(scale.slope(found[:1]))
+
+
+    def test_growth_of_steps(self):
+        """In `slots`, each step is a contender."""
+        table = {f"{n} slots": {"ns": times(3), "create_us": times(n)} for n in (2, 16, 4096)}
+        results = {**session(), "results": {"slots": table}}
+        rows = scale.growth_rows(results)
+        self.assertEqual([(row[1], row[2], row[5]) for row in rows[1:]],
+                         [("ns", "2 to 4,096 slots", "+0.00"),
+                          ("create_us", "2 to 4,096 slots", "+1.00")])
+
+    def test_growth_names_peers(self):
+        rows = scale.growth_rows(session())
+        self.assertEqual([row[-1] for row in rows[1:]], ["glibc +1.00"] * 2)
+
+
+class Promises(unittest.TestCase):
+    def line(self, results, text):
+        found = [row for row in promises.rows([("x", {"results": results})]) if row[0] == text]
+        self.assertEqual(len(found), 1)
+        return dict(zip(("promise", "verdict", "off", "measured", "interval", "least", "goal",
+                         "goal_verdict", "count", "worst", "rival"), found[0]))
+
+    def test_the_worst_counts(self):
+        results = {"table12": {"before": {}, "after": {}}}
+        for cell in tables.DROPS_12:
+            results["table12"]["before"]["%d %s" % cell] = [10] * 6
+            results["table12"]["after"]["%d %s" % cell] = [1] * 6
+        name = "table 1.2, 12 cells: after / before"
+        line = self.line(results, name)
+        self.assertEqual((line["count"], line["verdict"]), ("12, 12 pass", "pass"))
+        self.assertRegex(line["off"], r"^-\d+ %$")
+        results["table12"]["after"]["64 random"] = [9] * 6
+        line = self.line(results, name)
+        self.assertEqual((line["count"], line["worst"], line["verdict"]),
+                         ("12, 11 pass", "64 B random", "miss"))
+        results["table12"]["after"]["64 random"] = [1] * 5 + [None]
+        self.assertEqual(self.line(results, name)["verdict"], "unclear")
+
+    def test_rows_of_the_field_are_judged(self):
+        table = {name: {f"larson/{n} ns": [cost] * 6 for n in (1, 2)}
+                 for name, cost in (("stook", 1.02), ("glibc", 1.0))}
+        table["stook"]["grow/1 ns"], table["glibc"]["grow/1 ns"] = [5] * 6, [1] * 6
+        line = self.line({"pattern_rows": table},
+                         "the field's patterns, time / best peer of each row")
+        self.assertEqual((line["count"], line["verdict"], line["goal_verdict"]),
+                         ("2, 2 pass", "pass", "miss"))
+
+    def test_what_is_not_measured_says_so(self):
+        rows = promises.rows([("empty", {"results": {}})])
+        self.assertEqual({row[1] for row in rows[1:]}, {promises.NOT_MEASURED})
+        self.assertIn("0 of ", promises.sentence([("empty", {"results": {}})]))
+
+    def test_the_newest_results_count(self):
+        def runs(*resident):
+            return [(str(r), {"results": {"parked": {"stook": {"per_thread_KiB": [r] * 6}}}
+                              if r else {"results": {}}}) for r in resident]
+
+        self.assertEqual([row[2:4] for row in promises.rows(runs(30, 10))
+                          if row[0].startswith("resident for each")], [["-44 %", "10.00 KiB"]])
+
+    def test_off_by_is_worse_above_zero(self):
+        verdict = {"at_least": 2.0, "goal": 1.0, "median": 3.0, "higher": False}
+        self.assertEqual(promises.off_by(verdict), "+50 %")
+        self.assertEqual(promises.off_by({**verdict, "higher": True}), "-50 %")
+        self.assertEqual(promises.off_by({**verdict, "at_least": 0}), "")
+        self.assertEqual(promises.off_by({**verdict, "at_least": None}), "+200 %")
+
+    def test_the_mean_is_against_the_best_single_peer(self):
+        rows = {"stook": (2, 2), "one": (1, 4), "even": (1.9, 1.9), "slow": (9, 9)}
+        table = {name: {"larson/1 ns": [a] * 6, "cfrac/1 ns": [b] * 6, "grow/1 ns": [1] * 6}
+                 for name, (a, b) in rows.items()}
+        line = self.line({"pattern_rows": table},
+                         "the same, time, geometric mean / best single peer")
+        self.assertEqual((line["rival"], line["measured"], line["verdict"]),
+                         ("even", "1.05 x", "miss"))
+        del table["even"]
+        line = self.line({"pattern_rows": table},
+                         "the same, time, geometric mean / best single peer")
+        self.assertEqual((line["rival"], line["measured"], line["verdict"]),
+                         ("one", "1.00 x", "pass"))
+
+    def test_promises_name_experiments(self):
+        for promise in promises.PROMISES:
+            for line in promise.lines if not callable(promise.lines) else ():
+                self.assertIn(line.experiment, suites.ALL)
+
+
+class Compared(unittest.TestCase):
+    def said(self, old, new, everything=False):
+        lines, rows = [], []
+        apart = compare.print_comparison(old, new, lambda text="": lines.append(text),
+                                         lambda table, columns: rows.extend(table), everything)
+        return apart, "\n".join(lines), ["  ".join(row) for row in rows]
+
+    def test_nothing_changed(self):
+        apart, text, rows = self.said(session(), session())
+        self.assertEqual((apart, rows), (0, []))
+        self.assertIn("0 of ", text)
+
+    def test_what_changed_is_told(self):
+        apart, text, rows = self.said(session(), session(ours=1.5))
+        told = [row for row in rows if row.startswith("pattern_rows lifo/1 ns")]
+        self.assertEqual(len(told), 1)
+        self.assertIn("+50.0 %", told[0])
+        self.assertFalse([row for row in rows if row.startswith("prodcons")])
+        self.assertTrue(apart)
+
+    def test_a_slower_machine_is_no_change(self):
+        _, _, rows = self.said(session(), session(ours=3, theirs=6))
+        self.assertFalse([row for row in rows if " ns  " in row])
+
+    def test_few_rounds_show_no_change(self):
+        apart, text, rows = self.said(session(n=5), session(ours=9, n=5))
+        self.assertEqual(apart, 0)
+        self.assertIn("have fewer than 6 rounds", text)
+
+    def test_other_processors_compare_ratios_alone(self):
+        old, new = session(), session(ours=1.5, processor="another")
+        for run_ in (old, new):
+            run_["results"]["many_caches"] = {"stook-cache": {"10 caches ns": times(1)}}
+        apart, text, rows = self.said(old, new, everything=True)
+        self.assertIn("different processors", text)
+        self.assertFalse([row for row in rows if "many_caches" in row])
+        self.assertTrue([row for row in rows if "lifo/1 ns" in row])
+
+
+class Parsed(html.parser.HTMLParser):
+    """Tags that are open, what the page loads, and its text."""
+    EMPTY = {"meta"}
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.words, self.loads, self.ids, self.links = [], [], [], set(), set()
+
+    def handle_starttag(self, tag, attrs):
+        attrs = dict(attrs)
+        self.loads += [tag] if tag in ("script", "link", "img", "iframe") or "src" in attrs else []
+        self.ids.add(attrs.get("id"))
+        if tag == "a":
+            self.links.add(attrs["href"])
+        if tag not in self.EMPTY:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        pass
+
+    def handle_endtag(self, tag):
+        if self.open.pop() != tag:
+            raise AssertionError(f"{tag} does not end what is open")
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+
+class Page(unittest.TestCase):
+    def parsed(self, runs):
+        text = page.html(runs)
+        parsed = Parsed()
+        parsed.feed(text)
+        parsed.close()
+        self.assertEqual(parsed.open, [])
+        return text, parsed
+
+    def test_it_parses_and_loads_nothing(self):
+        text, parsed = self.parsed([("one", session())])
+        self.assertEqual(parsed.loads, [])
+        self.assertNotRegex(text, r"url\(|@import|https?://")
+        self.assertIn("prefers-color-scheme: dark", text)
+        self.assertIn('name="viewport"', text)
+        self.assertIn("a &lt;processor&gt;", text)
+        for link in parsed.links:
+            self.assertIn(link.removeprefix("#"), parsed.ids)
+
+    def test_every_workload_is_there(self):
+        results = session()
+        _, parsed = self.parsed([("one", results)])
+        words = "\n".join(parsed.words)
+        found = workloads.all_of(results)
+        self.assertTrue(found)
+        for workload in found:
+            self.assertIn(workload.name(), words)
+        for name in results["results"]:
+            self.assertIn(name, words)
+        for section in ("Wins and losses", "Where Stook must be", "Published tables", "Growth",
+                        "Figures one by one", "Every workload", "How to measure this again"):
+            self.assertIn(section, words)
+        self.assertIn("there is no cargo", words)
+
+    def test_losses_come_first(self):
+        rows = page.ratio_rows(workloads.all_of(session()), "memory")
+        self.assertEqual([row[-1] for row in rows], ["bad"] + ["good"] * (len(rows) - 1))
+
+    def test_pictures_are_xml(self):
+        text, _ = self.parsed([("one", session()), ("two", session(commit="fedcba987654"))])
+        pictures = re.findall(r"<svg.*?</svg>", text, re.S)
+        self.assertGreater(len(pictures), 4)
+        for picture in pictures:
+            root = xml.etree.ElementTree.fromstring(picture)
+            for element in root.iter():
+                for name in ("x", "y", "cx", "cy", "x1", "y1", "x2", "y2"):
+                    self.assertTrue(math.isfinite(float(element.get(name, "0").rstrip("%"))))
+
+    def test_history_is_there_for_several(self):
+        for runs, there in (([("a", session())], False),
+                            ([("a", session()), ("b", session(commit="fedcba987654",
+                              date="2026-01-02T00:00:00+00:00"))], True)):
+            _, parsed = self.parsed(runs)
+            self.assertEqual("history" in parsed.ids, there)
+            self.assertEqual("fedcba987" in parsed.words, there)
+
+    def test_history_has_a_line_for_each_workload(self):
+        runs = [("a", session()), ("b", session(ours=4)), ("c", {**session(), "results": {}})]
+        rows = dict(page.history_rows(runs, "time"))
+        self.assertEqual(len(rows), len(workloads.all_of(session())))
+        first, second, third = rows["pattern_rows lifo/1"]
+        self.assertAlmostEqual(first * 4, second)
+        self.assertIsNone(third)
+        self.assertEqual(page.history_rows(runs[:1], "time"), [])
+
+    def test_results_of_little_make_a_page(self):
+        empty = {**session(), "results": {}, "figures": []}
+        self.parsed([("empty", empty)])
+        self.parsed([("few", session(n=1))])
+
+    def test_markdown_has_every_workload(self):
+        results = session()
+        text = report.markdown([("one", results)])
+        for workload in workloads.all_of(results):
+            self.assertIn(f"| {workload.name()} |", text)
+
+    def test_readme(self):
+        results = session()
+        old = "# x\n\nold words\n\n" + report.FIGURES_HEAD + "\n|---|\n| old |\n\nrest\n"
+        new = report.readme(old, [("one", results)])
+        self.assertNotIn("old", new)
+        self.assertTrue(new.startswith("# x\n\na <processor>, 2 CPUs"))
+        self.assertIn("\n\nrest\n", new)
+        self.assertRegex(new, r"freed by another thread.*\| 9\.\d+ \| glibc: 3\.\d+ \| 0\.33")
+        with self.assertRaises(report.NoPlace):
+            report.readme("nothing", [("one", results)])
+
+
+if __name__ == "__main__":
+    unittest.main()
