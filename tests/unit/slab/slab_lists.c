@@ -1,8 +1,8 @@
 /*
  * What this proves of slab_lists.c: when a node's lists are divided, and when not. Which list a
- * fill takes from, and which one a slab goes to (L2). A claim finds its slab's list although the slab
- * went over meanwhile. Reserved slabs stay, wherever they are listed (L3). Shrinks, walks, a fork's
- * child and validation see all lists.
+ * fill takes from, and which one a slab goes to (L2). A claim finds its slab's list although the
+ * slab went over meanwhile. Reserved slabs stay, wherever they are listed (L3). Shrinks, walks, a
+ * fork's child and validation see all lists.
  */
 #include <sys/wait.h>
 #include <unistd.h>
