@@ -25,8 +25,8 @@
  *     may miss one slab: a fence separates a count from what the same holder gave back before. So
  *     they stop as many slabs earlier as there are lists.
  * Concurrency: `others` is set by a compare-and-swap. M1: the release of `lists` pairs with each
- *  acquiring load of it: the lists. M2: the release of a slab's number pairs with the acquiring load
- *  of it: all that was done to the slab under the lock of its old list.
+ *  acquiring load of it: the lists. M2: the release of a slab's number pairs with the acquiring
+ *  load of it: all that was done to the slab under the lock of its old list.
  * Failure: no memory for further lists: there is one.
  */
 #include "base/inject.h"

@@ -53,7 +53,9 @@ inline settle(l, c) {
         change(l, true)
 }
 
-inline try_lock(l) { d_step { if :: !lock[l] -> lock[l] = true; got = true :: else -> got = false fi } }
+inline try_lock(l) {
+        d_step { if :: !lock[l] -> lock[l] = true; got = true :: else -> got = false fi }
+}
 
 inline is_here(l) {
 #if BREAK == 1
