@@ -24,6 +24,7 @@ bool stook_slab_object_out(struct stook_slabs *slabs, const void *object)
         unsigned p;
         uint64_t bit;
         uint32_t index;
+        uintptr_t parts;
         bool interior;
 
         if (!stook_entry_cache(entry) || stook_entry_cache(entry) != slabs->cache_index)
@@ -34,7 +35,11 @@ bool stook_slab_object_out(struct stook_slabs *slabs, const void *object)
                 return false;
         p = index / STOOK_PART_OBJECTS;
         bit = UINT64_C(1) << index % STOOK_PART_OBJECTS;
-        return (stook_part_objects(slab, p) & ~stook_part_bits(slab, p) & bit) != 0;
+        /* The slab may be released meanwhile: then it has no parts. */
+        parts = __atomic_load_n(&slab->parts, __ATOMIC_ACQUIRE);
+        return stook_parts_have_room(parts, p) &&
+               (stook_part_objects(slab, p) & bit &
+                ~__atomic_load_n(&stook_parts_at(parts)[p].hi, __ATOMIC_ACQUIRE)) != 0;
 }
 
 bool stook_slab_object_made(const struct stook_slabs *slabs, const void *object)

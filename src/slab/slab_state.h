@@ -147,15 +147,13 @@ STOOK_INLINE struct stook_span *stook_slab_span(const struct stook_slab *slab)
 
 /*
  * The word `parts`: an address | the logarithm of the room. It is one word, because a late free
- * reads it beside changes of it (S9). While the descriptor serves no slab, the place has 0, or the
- * address of another descriptor (a link of pages/bins.c): a room of 1, in which there is no part.
- * A slab has room for two at least.
+ * reads it beside changes of it (S9). While the descriptor serves no slab, the place has 0: a room
+ * of 1, in which there is no part. A slab has room for two at least.
  */
 #define STOOK_PARTS_ROOM ((uintptr_t)7)
 _Static_assert(STOOK_SLAB_PARTS == 1 << 6 && _Alignof(struct stook_pair) > STOOK_PARTS_ROOM,
                "the logarithm fits below a pair's address");
-_Static_assert(STOOK_SPAN_PAIRS >= 2 && _Alignof(struct stook_span) > STOOK_PARTS_ROOM,
-               "an address of a descriptor has a room of 1, a slab's parts have more");
+_Static_assert(STOOK_SPAN_PAIRS >= 2, "0 has a room of 1, a slab's parts have more");
 
 STOOK_INLINE struct stook_pair *stook_parts_at(uintptr_t parts)
 {
