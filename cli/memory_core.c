@@ -20,8 +20,10 @@
 
 #if defined(__x86_64__)
 #define HOST_MACHINE EM_X86_64
-#else
+#elif defined(__aarch64__)
 #define HOST_MACHINE EM_AARCH64
+#else
+#define HOST_MACHINE EM_RISCV
 #endif
 
 struct file {
