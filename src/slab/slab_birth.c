@@ -177,6 +177,8 @@ static bool make_nodes(struct stook_slabs *slabs)
                 stook_list_init(&slabs->node[i].list);
                 stook_lock_set_rank(&slabs->node[i].lock, STOOK_RANK_PARTIAL_LIST);
                 slabs->node[i].partial = 0;
+                slabs->node[i].met = 0;
+                __atomic_store_n(&slabs->node[i].lists, 1, __ATOMIC_RELAXED);
         }
         return true;
 }
@@ -226,6 +228,7 @@ struct stook_slab *stook_slab_make(struct stook_slabs *slabs, struct stook_span 
                          __ATOMIC_RELAXED);
         slab->part_count = (uint8_t)((slab->objects + STOOK_PART_OBJECTS - 1) / STOOK_PART_OBJECTS);
         __atomic_store_n(&slab->node, span->node, __ATOMIC_RELAXED);     /* likewise */
+        stook_slab_to_own_list(slab);
         if (!stook_slab_parts_new(slab, slabs->ctor != NULL))
                 return NULL;
         for (unsigned p = 0; p < slab->part_count; p++) {
@@ -343,17 +346,16 @@ static void show(struct stook_slabs *slabs, struct stook_slab *slab)
 void stook_slab_publish(struct stook_slabs *slabs, struct stook_slab *slab, bool head, bool try)
 {
         uint64_t claims = claimed_parts(slab);
-        struct stook_slabs_node *node = &slabs->node[slab->node];
         struct stook_slab_hold hold;
 
         if (!claims) {
                 show(slabs, slab);
                 return;
         }
-        if (!stook_slab_hold(&hold, slabs, node, try)) {
+        if (!stook_slab_hold(&hold, slabs, stook_slab_list(slab), try)) {
                 stook_lock_forbid_waits();                      /* slab_partial.c P4 */
                 show(slabs, slab);
-                stook_slab_settle_parts(slabs, node, slab, claims, true);
+                stook_slab_settle_parts(slabs, slab, claims, true);
                 stook_lock_allow_waits();
                 return;
         }

@@ -347,8 +347,8 @@ STOOK_INLINE bool stook_slab_is_entry(const void *object, uint64_t entry)
         return (stook_pagemap_get((uintptr_t)object) & ~STOOK_ENTRY_PAGE_MASK) == entry;
 }
 
-/* Racily: the node's list is longer than stook_slabs_listed_kept. False: @node is none. */
-bool stook_slabs_surplus(const struct stook_slabs *slabs, unsigned node);
+/* Racily: the slab's list is longer than an empty slab is kept in. */
+bool stook_slabs_surplus(const struct stook_slabs *slabs, const struct stook_slab *slab);
 
 /*
  * Sets the bits *@mask of part @p of a slab of @slabs, to which the pagemap entry of @object, any
@@ -388,7 +388,7 @@ STOOK_INLINE enum stook_free_answer stook_part_free(const struct stook_slabs *sl
                 if (!stook_part_flags(old))
                         new.lo |= STOOK_PART_CLAIM;
                 else if (STOOK_UNLIKELY(!~new.hi) && stook_part_flags(old) == STOOK_PART_LISTED &&
-                         stook_slabs_surplus(slabs, __atomic_load_n(&slab->node, __ATOMIC_RELAXED)))
+                         stook_slabs_surplus(slabs, slab))
                         new.lo |= STOOK_PART_CLAIM;
         } while (!stook_part_cas(slabs, part, &old, new));
         return STOOK_LIKELY(new.lo == old.lo) ? STOOK_FREED : STOOK_FREED_CLAIMED;
