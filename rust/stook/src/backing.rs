@@ -46,8 +46,8 @@ pub trait Backing: Sync {
     /// [`Error::NO_MEMORY`]. Several threads may be here at once, each with a run of its own.
     fn memory_in(&self, start: NonNull<u8>, bytes: usize) -> bool;
 
-    /// A run that came in goes, in a shrink, a trim or the drop of the cache. Afterwards the library
-    /// maps fresh memory over it.
+    /// A run that came in goes, in a shrink, a trim or the drop of the cache. Afterwards the
+    /// library maps fresh memory over it.
     fn memory_out(&self, start: NonNull<u8>, bytes: usize) {
         let _ = (start, bytes);
     }
