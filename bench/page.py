@@ -44,7 +44,7 @@ p.note, .small, figcaption { color: var(--faint); font-size: .875rem; }
 table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums; }
 th, td { padding: .25rem .6rem; border-bottom: 1px solid var(--rule); white-space: nowrap;
   text-align: right; } th:first-child, td:first-child { text-align: left; position: sticky; left: 0;
-  background: var(--paper); } td.long { white-space: normal; min-width: 17rem; }
+  background: var(--paper); } td.long { white-space: normal; min-width: 13rem; }
 tr:nth-child(even) td { background: var(--band); }
 td.good { color: var(--good); font-weight: 600; } td.bad { color: var(--bad); font-weight: 600; }
 .sums { display: grid; grid-template-columns: repeat(auto-fit, minmax(15rem, 1fr)); gap: 1rem; }
@@ -56,7 +56,10 @@ td.good { color: var(--good); font-weight: 600; } td.bad { color: var(--bad); fo
 .ratio b { text-align: right; font-variant-numeric: tabular-nums; font-weight: 600; }
 @media (max-width: 44rem) { .ratio { grid-template-columns: 1fr 3.5rem; }
   .ratio > span:first-child { grid-column: 1 / -1; }
-  td.long { min-width: 11rem; } td.long:first-child { min-width: 9rem; } }
+  th, td { padding: .25rem .35rem; } td.long { min-width: 10rem; }
+  td.none { white-space: normal; max-width: 6rem; }
+  td:first-child, th:first-child { white-space: normal; max-width: 9rem;
+    overflow-wrap: break-word; } td.long:first-child { min-width: 8.5rem; } }
 svg.strip { width: 100%; height: 20px; } svg.plot { width: 100%; height: auto; }
 svg text { fill: var(--ink); font: 12px system-ui, sans-serif; }
 svg text.small { fill: var(--faint); font-size: 11px; }
@@ -115,7 +118,7 @@ class Page:
         self.add(f'<h{level} id="{escaped(name)}">{escaped(text)}</h{level}>')
 
     def table(self, rows, columns):
-        rows = [list(row)[:columns] for row in rows]
+        rows = verdicts_first([list(row)[:columns] for row in rows])
         self.add('<div class="scroll"><table><thead><tr>' +
                  "".join(f"<th>{escaped(c)}</th>" for c in rows[0]) + "</tr></thead><tbody>")
         for row in rows[1:]:
@@ -127,12 +130,23 @@ class Page:
             self.add(f"<figure><figcaption>{escaped(caption)}</figcaption>{picture}</figure>")
 
 
+def verdicts_first(rows):
+    """Columns of verdicts stand behind the first column: a phone shows no more than three or four.
+    One without a name gets that of the limit before it, if there are several."""
+    head = rows[0]
+    found = [n for n in range(1, len(head)) if any(row[n] in GOOD | BAD for row in rows[1:])]
+    names = {n: head[n] or (head[n - 1] if len(found) > 1 else "verdict") for n in found}
+    rest = [n for n in range(1, len(head)) if n not in found]
+    ordered = [[names.get(n, head[n]) for n in range(len(head))], *rows[1:]]
+    return [[row[n] for n in (0, *found, *rest)] for row in ordered]
+
+
 LONG = 26                               # letters of a cell that is broken into lines
 
 
 def cell(text):
     kind = "good" if text in GOOD else "bad" if text in BAD else \
-        "long" if len(text) > LONG else ""
+        "none" if text == workloads.NO_DIFFERENCE else "long" if len(text) > LONG else ""
     return f'<td class="{kind}">{escaped(text)}</td>' if kind else f"<td>{escaped(text)}</td>"
 
 

@@ -325,7 +325,8 @@ int cmd_replay(int argc, char **argv)
                 status = replay(&o, &list);
         } else {
                 fprintf(stderr, "stook replay: %s: %s\n", o.path,
-                        o.caches ? "no event is of such a cache" : "it has nothing to replay");
+                        o.caches ? "no event is of such a cache"
+                                 : "it has nothing to replay: no allocation");
                 status = STATUS_CANNOT;
         }
         replay_list_release(&list);

@@ -15,7 +15,7 @@
 #elif defined(__aarch64__)
 #define HOST_MACHINE EM_AARCH64
 #else
-#error "stook runs on x86-64 and aarch64"
+#define HOST_MACHINE EM_RISCV
 #endif
 
 static const Elf64_Ehdr *header(const struct elf_file *f)

@@ -14,13 +14,16 @@
 #include <sys/procfs.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "file_kind.h"
 #include "memory.h"
 #include "plain_text.h"
 
 #if defined(__x86_64__)
 #define HOST_MACHINE EM_X86_64
-#else
+#elif defined(__aarch64__)
 #define HOST_MACHINE EM_AARCH64
+#else
+#define HOST_MACHINE EM_RISCV
 #endif
 
 struct file {
@@ -270,6 +273,16 @@ static int refuse(struct memory *m, const char *path, int error, const char *wha
         return error;
 }
 
+static int refuse_other(struct memory *m, const char *path)
+{
+        const char *kind = file_kind_at(path);
+        char what[96];
+
+        snprintf(what, sizeof what, "is no core of a 64-bit process of this machine%s%s",
+                 kind ? ", but " : "", kind ? kind : "");
+        return refuse(m, path, -ENOEXEC, what);
+}
+
 static int read_segments(struct memory *m, const char *path, const Elf64_Ehdr *h)
 {
         struct core *c = m->source;
@@ -347,7 +360,7 @@ int memory_open_core(struct memory *m, const char *path, const char *exe)
         if (!error)
                 h = header(&c->core, ET_CORE);
         if (!h)
-                return refuse(m, path, -ENOEXEC, "is no core of a 64-bit process of this machine");
+                return refuse_other(m, path);
         error = read_segments(m, path, h);
         if (!error && exe)
                 error = add_exe(m, exe);

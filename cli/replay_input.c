@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "file_kind.h"
 #include "packed.h"
 #include "record/trace_format.h"
 #include "replay_read.h"
@@ -48,15 +49,22 @@ static bool read_opened(struct replay_list *list, int fd, const char *path, char
 {
         const uint64_t magic = STOOK_TRACE_MAGIC;
         const char *program;
-        char begin[8];
+        const char *kind;
+        char begin[64];
         ssize_t n = pread(fd, begin, sizeof begin, 0);  /* of a pipe: nothing */
 
         program = n > 0 ? packed_by(begin, (size_t)n) : NULL;
         if (program)
                 return read_packed(list, program, fd, path, message, bytes);
-        if (n == (ssize_t)sizeof begin && !memcmp(begin, &magic, sizeof begin)) {
+        if (n >= (ssize_t)sizeof magic && !memcmp(begin, &magic, sizeof magic)) {
                 close(fd);
                 return replay_read_trace(list, path, message, bytes);
+        }
+        kind = n > 0 ? file_kind(begin, (size_t)n) : NULL;
+        if (kind) {
+                snprintf(message, bytes, "%s: no trace, but %s", path, kind);
+                close(fd);
+                return false;
         }
         return read_plain(list, fd, path, message, bytes);
 }

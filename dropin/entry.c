@@ -22,6 +22,11 @@
 #include "malloc/malloc_hot.h"
 #include "os/os.h"
 
+/* The hot paths in assembly have them in numbers. */
+_Static_assert(STOOK_CLASS_TABLE_MAX == 4096 && STOOK_CLASS_MAX == 131072 &&
+               STOOK_CLASS_LINE_LARGE * sizeof(*stook_class_line) == 2056,
+               "dropin/hot_*.S: TABLE_MAX, CLASS_MAX, BY_CLASS");
+
 static void *too_large(void)
 {
         errno = ENOMEM;

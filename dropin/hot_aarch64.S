@@ -14,12 +14,15 @@
 #define OBJECTS    32
 #define BOUND      8                    /* of `bound` in a sheaf, as on x86-64 */
 #define TABLE_MAX  4096                 /* STOOK_CLASS_TABLE_MAX */
+#define CLASS_MAX  131072               /* STOOK_CLASS_MAX */
+#define BY_CLASS   2056                 /* 8 * STOOK_CLASS_LINE_LARGE */
 #define CLEAR_MAX  128                  /* calloc clears so much itself; arbitrary, as on x86-64 */
 #define SIGNATURE  0xd428bc00           /* brk #0x45e0 */
 #define SLOTS      16                   /* in stook_sections */
 
         .hidden stook_sections
         .hidden stook_class_line
+        .hidden stook_class_of_large
         .hidden stook_range
         .hidden stook_shapes
         .hidden stook_malloc_miss
@@ -114,6 +117,20 @@
         ldr x12, [x11, x12, lsl #3]
 .endm
 
+/* x12 = the line of the class for \bytes above TABLE_MAX. Uses x11. */
+.macro LINE_LARGE bytes
+        cmp \bytes, #CLASS_MAX
+        b.hi 4f
+        add x12, \bytes, #511
+        adrp x11, stook_class_of_large
+        add x11, x11, #:lo12:stook_class_of_large
+        lsr x12, x12, #9
+        ldrb w12, [x11, x12]
+        adrp x11, stook_class_line + BY_CLASS
+        add x11, x11, #:lo12:stook_class_line + BY_CLASS
+        ldr x12, [x11, x12, lsl #3]
+.endm
+
 /*
  * x12 = the line for \size bytes at a multiple of \align: malloc_aligned.c. The rounded size is 0,
  * which misses, for size 0, for alignment 0, and where it overflows; as a multiple of the alignment
@@ -145,13 +162,27 @@
 2:
 .endm
 
-.macro ALLOC miss
+/* \large: where sizes above the table go. */
+.macro ALLOC miss, large=4f
         cmp x0, #TABLE_MAX
-        b.hi 4f
+        b.hi \large
         LINE x0
         POP \miss
         mov x0, x9
         ret
+.endm
+
+.macro ALLOC_LARGE name, miss
+        .type \name, %function
+        .p2align 6
+\name:
+        .cfi_startproc
+        LINE_LARGE x0
+        POP \miss
+        mov x0, x9
+        ret
+        .cfi_endproc
+        .size \name, . - \name
 .endm
 
 .macro ALLOC_ALIGNED align, size, miss
@@ -209,8 +240,9 @@
 
         .text
         ENTRY malloc
-        ALLOC stook_malloc_miss
+        ALLOC stook_malloc_miss, malloc_large
         END malloc
+        ALLOC_LARGE malloc_large, stook_malloc_miss
 
         .hidden stook_hot_object
         ENTRY stook_hot_object
@@ -283,12 +315,14 @@
         ALIAS free_aligned_sized, free
 
         ENTRY _Znwm
-        ALLOC stook_new_miss
+        ALLOC stook_new_miss, new_large
         END _Znwm
+        ALLOC_LARGE new_large, stook_new_miss
 
         ENTRY _Znam
-        ALLOC stook_new_array_miss
+        ALLOC stook_new_array_miss, new_array_large
         END _Znam
+        ALLOC_LARGE new_array_large, stook_new_array_miss
 
         ENTRY _ZnwmRKSt9nothrow_t
         ALLOC stook_new_nothrow_miss

@@ -24,11 +24,14 @@
 #define SPARE      8                    /* in a line */
 #define POP_ONE    0xffff
 #define TABLE_MAX  4096                 /* STOOK_CLASS_TABLE_MAX */
+#define CLASS_MAX  131072               /* STOOK_CLASS_MAX */
+#define BY_CLASS   2056                 /* 8 * STOOK_CLASS_LINE_LARGE */
 #define CLEAR_MAX  128                  /* calloc clears so much itself: above, memset is faster */
 #define SIGNATURE  0x53053053
 
         .hidden stook_sections
         .hidden stook_class_line
+        .hidden stook_class_of_large
         .hidden stook_range
         .hidden stook_shapes
         .hidden stook_malloc_miss
@@ -110,6 +113,18 @@
         movq (%r11,%r8,8), %r8
 .endm
 
+/* r8 = the line of the class for \bytes above TABLE_MAX. Uses r11. */
+.macro LINE_LARGE bytes, miss
+        cmpq $CLASS_MAX, \bytes
+        ja \miss
+        leaq 511(\bytes), %r8
+        leaq stook_class_of_large(%rip), %r11
+        shrq $9, %r8
+        movzbl (%r11,%r8), %r8d
+        leaq BY_CLASS+stook_class_line(%rip), %r11
+        movq (%r11,%r8,8), %r8
+.endm
+
 /*
  * r8 = the line for \size bytes at a multiple of \align: malloc_aligned.c. The rounded size is 0,
  * which misses, for size 0, for alignment 0, and where it overflows; as a multiple of the alignment
@@ -160,12 +175,29 @@
 2:
 .endm
 
-.macro ALLOC miss, empty
+/* \large: where sizes above the table go, if not to \miss. */
+.macro ALLOC miss, empty, large
         cmpq $TABLE_MAX, %rdi
+        .ifb \large
         ja \miss
+        .else
+        ja \large
+        .endif
         LINE %rdi
         POP \miss, \empty
         ret
+.endm
+
+.macro ALLOC_LARGE name, miss, empty
+        .type \name, @function
+        .p2align 6
+\name:
+        .cfi_startproc
+        LINE_LARGE %rdi, \miss
+        POP \miss, \empty
+        ret
+        .cfi_endproc
+        .size \name, . - \name
 .endm
 
 .macro ALLOC_ALIGNED align, size, miss
@@ -312,9 +344,10 @@
 
         .text
         ENTRY malloc
-        ALLOC stook_malloc_miss, malloc_swap
+        ALLOC stook_malloc_miss, malloc_swap, malloc_large
         END malloc
         SWAP_POP malloc_swap, stook_malloc_miss
+        ALLOC_LARGE malloc_large, stook_malloc_miss, malloc_swap
 
         .hidden stook_hot_object
         ENTRY stook_hot_object
@@ -393,13 +426,15 @@
         ALIAS free_aligned_sized, free
 
         ENTRY _Znwm
-        ALLOC stook_new_miss, new_swap
+        ALLOC stook_new_miss, new_swap, new_large
         END _Znwm
         SWAP_POP new_swap, stook_new_miss
+        ALLOC_LARGE new_large, stook_new_miss, new_swap
 
         ENTRY _Znam
-        ALLOC stook_new_array_miss, stook_new_array_miss
+        ALLOC stook_new_array_miss, stook_new_array_miss, new_array_large
         END _Znam
+        ALLOC_LARGE new_array_large, stook_new_array_miss, stook_new_array_miss
 
         ENTRY _ZnwmRKSt9nothrow_t
         ALLOC stook_new_nothrow_miss, stook_new_nothrow_miss

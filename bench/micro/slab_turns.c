@@ -9,11 +9,12 @@
 
 struct slab_turns_counted slab_turns_counted;
 
-void *slab_turns_begin(struct stook_cache *cache)
+void *slab_turns_begin(struct stook_cache *cache, unsigned cpus)
 {
         static const struct stook_lock_sleep sleep = { slab_turns_sleep, slab_turns_wake };
 
         stook_lock_set_sleep(&sleep);
+        stook_slabs_start(cpus);
         return &cache->slabs;
 }
 
@@ -29,7 +30,18 @@ void slab_turns_give(void *slabs, size_t n, void *const *objects)
 
 bool slab_turns_holds(const void *slabs)
 {
-        const struct stook_slabs *all = slabs;
+        const struct stook_slabs_node *first = &((const struct stook_slabs *)slabs)->node[0];
 
-        return (all->node[0].lock.word & ~UINT64_C(63)) == (uintptr_t)stook_self;
+        for (unsigned i = 0; i < first->lists; i++) {
+                const struct stook_slabs_node *list = i ? &first->others[i - 1] : first;
+
+                if ((list->lock.word & ~UINT64_C(63)) == (uintptr_t)stook_self)
+                        return true;
+        }
+        return false;
+}
+
+unsigned slab_turns_lists(const void *slabs)
+{
+        return ((const struct stook_slabs *)slabs)->node[0].lists;
 }

@@ -16,10 +16,13 @@
  *   again_...                             tries after a push to pending or a drop of the lock
  * For one object:
  *   steps   the instructions of all CPUs, without sleeps
- *   held    those with the lock held: steps / held CPUs keep it taken all the time
+ *   held    those with a list's lock held: lists * steps / held CPUs keep all of them taken all the
+ *           time, if they spread evenly
  *   slow    time of the run, in instructions of one CPU, for an object of each thread
+ * And lists: how many the node has at the end, one for each 8 threads at most.
  * Options: threads=2, objects=1000 of each thread's set, batch=32, size=64, rounds=4, of which
- * warm=1 are not counted, crossing=0 (1: a thread gives back what its neighbour took), turn=4.
+ * warm=1 are not counted, crossing=0 (1: a thread gives back what its neighbour took), turn=4,
+ * undivided=0 (1: the node has one list, however many CPUs there are).
  */
 #include <linux/futex.h>
 #include <signal.h>
@@ -242,6 +245,7 @@ int main(int argc, char **argv)
         size_t warm = (size_t)bench::option(argc, argv, "warm", 1);
         size_t size = (size_t)bench::option(argc, argv, "size", 64);
         bool crossing = bench::option(argc, argv, "crossing", 0) != 0;
+        bool undivided = bench::option(argc, argv, "undivided", 0) != 0;
         struct sigaction action = {};
 
         batch = (size_t)bench::option(argc, argv, "batch", 32);
@@ -256,7 +260,7 @@ int main(int argc, char **argv)
                 perror("stook_cache_create");
                 return 2;
         }
-        slabs = slab_turns_begin(cache);
+        slabs = slab_turns_begin(cache, undivided ? 1 : (unsigned)threads);
         std::vector<set> sets(threads);
         for (set &s : sets)
                 s.objects.resize(objects);
@@ -288,6 +292,7 @@ int main(int argc, char **argv)
         }
         answer.add("steps", (double)steps * per / 1000);
         answer.add("held", (double)held * per / 1000);
+        answer.add("lists", slab_turns_lists(slabs));
         answer.add("slow", (double)(passes - began) * quantum /
                            (double)(objects * (rounds - warm)));
         return 0;

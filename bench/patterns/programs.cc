@@ -158,6 +158,8 @@ void two_orders(worker &w)
 {
         constexpr size_t run = 50;
         size_t top = 0, room = w.entries / run * run;
+        while (top < room && w.table[top])      /* what the repeat before left */
+                top++;
         for (size_t n = w.share(20000); n > 0 && room > 0; n--, w.ops += run) {
                 size_t size = 8 + w.random.below(1 + w.random.below(1000));
                 for (size_t i = 0; i < run; i++)

@@ -28,8 +28,8 @@ class Stook(ConanFile):
         self.settings.rm_safe("compiler.cppstd")
 
     def validate(self):
-        if self.settings.os != "Linux" or self.settings.arch not in ("x86_64", "armv8"):
-            raise ConanInvalidConfiguration("stook needs Linux on x86-64 or aarch64")
+        if self.settings.os != "Linux" or self.settings.arch not in ("x86_64", "armv8", "riscv64"):
+            raise ConanInvalidConfiguration("stook needs Linux on x86-64, aarch64 or riscv64")
 
     def layout(self):
         basic_layout(self, src_folder="source")

@@ -28,7 +28,8 @@
 #define STOOK_BARN_LIMIT_MAX 4096               /* far below what the stacks can count */
 /*
  * What barns of a node keep: of one cache, of all caches. stook_barn_set_budget lowers the second.
- * A cache whose objects are freed by RCU may come to keep as much as all: barn_growth.c.
+ * A cache whose objects are freed by RCU may come to keep as much as all, and one that swings by
+ * more than the first half of that: barn_growth.c.
  */
 #define STOOK_BARN_CACHE_BYTES ((size_t)512 << 10)
 #define STOOK_BARN_NODE_BYTES  ((size_t)4 << 20)
@@ -51,7 +52,7 @@ struct stook_barn_growth {
         uint32_t began_at;              /* capacity as it was set: growth above it is booked */
         uint32_t used;                  /* the idle reaper found a slot's sheaves in use */
         uint32_t room_grows;            /* full_limit changes by itself; a tuner clears it */
-        uint32_t burst_bytes;           /* most that came from readers at once; 0: no such frees */
+        uint32_t burst_bytes;           /* most from readers at once, or of a wide swing; 0: none */
 };
 #define STOOK_BARN_FIXED UINT32_MAX     /* capacity does not change by itself */
 

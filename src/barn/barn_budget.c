@@ -29,7 +29,8 @@
 #define CLOSE_WAITS 1000
 /*
  * Barns of a node may keep this share of its pages in use, or SHARE_LEAST; and as much as readers
- * gave back at once. So the bound needs no knowledge of how much memory the machine has.
+ * gave back at once, or as a cache swings by (barn_growth.c I4). So the bound needs no knowledge of
+ * how much memory the machine has.
  */
 #define SHARE       8
 #define SHARE_LEAST ((uint64_t)1 << 20)

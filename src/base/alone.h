@@ -25,7 +25,7 @@
 #include "base/compiler.h"
 #include "base/pair.h"
 
-#if defined(__x86_64__) && defined(__linux__) && !STOOK_TSAN
+#if defined(__x86_64__) && defined(__linux__) && !STOOK_TSAN && !STOOK_PAIR_BY_LOCK
 #define STOOK_ALONE_IS_CHEAPER 1
 #else
 #define STOOK_ALONE_IS_CHEAPER 0
@@ -42,7 +42,8 @@ STOOK_INLINE bool stook_is_alone(void)
 }
 
 /*
- * Replaces *@word by @desired if it equals @expected. Acquire-release where other threads are.
+ * Replaces *@word, which may be half of a pair, by @desired if it equals @expected.
+ * Acquire-release where other threads are.
  * @alone: stook_is_alone() said so, and this thread has called no code since that is not the
  * library's.
  */
@@ -59,6 +60,9 @@ STOOK_INLINE bool stook_word_cas(uint64_t *word, uint64_t expected, uint64_t des
                                  : "memory");
                 return done;
         }
+#endif
+#if STOOK_PAIR_BY_LOCK
+        return stook_pair_half_cas(word, expected, desired);
 #endif
         return __atomic_compare_exchange_n(word, &expected, desired, false, __ATOMIC_ACQ_REL,
                                            __ATOMIC_RELAXED);

@@ -39,6 +39,7 @@ extern struct stook_inject {
         uint32_t locked_slot;           /* locked backend: all threads use slot n - 1 */
         uint32_t rcu_rounds_at_once;    /* a round of open sheaves takes no time */
         uint32_t defrag_ratio_plus_1;   /* of 1024 fills, n - 1 look at other nodes' lists */
+        uint32_t slab_list_plus_1;      /* n - 1 is the own list of every thread */
 
         /* Other than NULL: read or called instead of the system's. */
         const char *node_folder;        /* of /sys/devices/system/node */

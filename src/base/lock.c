@@ -58,6 +58,9 @@ STOOK_INLINE void pause_briefly(void)
 #elif defined(__aarch64__)
         /* `yield` is a no-op on most; this waits a few dozen cycles. */
         __asm__ volatile("isb" ::: "memory");
+#else
+        /* `pause` of RISC-V's Zihintpause; elsewhere on that machine a fence of nothing. */
+        __asm__ volatile(".word 0x0100000f" ::: "memory");
 #endif
 }
 
@@ -241,10 +244,17 @@ bool stook_lock_frame_is_gone(uintptr_t frame, uintptr_t here)
                !(frame < self && self < here) && same_stack(frame);
 }
 
+/* From where a frame's pointer points up to the caller's stack: two words are saved there. */
+#if defined(__riscv)
+#define SAVED 0                         /* they lie below it */
+#else
+#define SAVED (2 * sizeof(void *))
+#endif
+
 STOOK_NOINLINE bool stook_lock_heal(void)
 {
         /* The caller's stack pointer. */
-        uintptr_t here = (uintptr_t)__builtin_frame_address(0) + 2 * sizeof(void *), above;
+        uintptr_t here = (uintptr_t)__builtin_frame_address(0) + SAVED, above;
         uint32_t word = __atomic_load_n(stook_lock_held(), __ATOMIC_RELAXED);
         uint32_t place = word & ~STOOK_HELD_COUNT;
 

@@ -151,7 +151,7 @@ STOOK_INLINE uintptr_t stook_lock_stack_pointer(void)
 #elif defined(__aarch64__)
         __asm__ volatile("mov %0, sp" : "=r"(sp));
 #else
-        sp = (uintptr_t)__builtin_frame_address(0);
+        __asm__ volatile("mv %0, sp" : "=r"(sp));
 #endif
         return sp;
 }

@@ -1,5 +1,6 @@
 /*
- * Purpose: two words changed by one compare-and-swap (cmpxchg16b; CASP or LDXP/STXP on aarch64).
+ * Purpose: two words changed by one compare-and-swap (cmpxchg16b; LDXP and STXP on aarch64; on
+ * RISC-V, which has no such instruction, a lock: pair_locked.c).
  * Concurrency: stook_pair_cas is sequentially consistent where it succeeds. There is no atomic read
  * of a pair: stook_pair_read reads the halves one by one (acquire) and may see halves of two pairs;
  * every user goes on to a compare-and-swap, which then fails, or to words that are valid each by
@@ -29,7 +30,35 @@ STOOK_INLINE struct stook_pair stook_pair_read(struct stook_pair *p)
         return v;
 }
 
-#if defined(__x86_64__) && STOOK_TSAN
+/* Tests define it on every machine. */
+#ifndef STOOK_PAIR_BY_LOCK
+#if defined(__riscv)
+#define STOOK_PAIR_BY_LOCK 1
+#else
+#define STOOK_PAIR_BY_LOCK 0
+#endif
+#endif
+
+#if STOOK_PAIR_BY_LOCK
+bool stook_pair_cas(struct stook_pair *p, struct stook_pair *expected, struct stook_pair desired);
+/* The same for one half of a pair, @half. */
+bool stook_pair_half_cas(uint64_t *half, uint64_t expected, uint64_t desired);
+/* From here on the lock is *@lock, a word that the kernel clears in a child of fork. */
+void stook_pair_set_lock(uint32_t *lock);
+/* In a child, before its repair looks at pairs: finishes what a vanished thread was storing. */
+void stook_pair_fork_child(void);
+#else
+STOOK_INLINE void stook_pair_set_lock(uint32_t *lock)
+{
+        (void)lock;
+}
+
+STOOK_INLINE void stook_pair_fork_child(void)
+{
+}
+#endif
+
+#if defined(__x86_64__) && STOOK_TSAN && !STOOK_PAIR_BY_LOCK
 /*
  * libtsan swaps pairs under a lock of its own. A swap of one of the words ignores that lock, and a
  * child of fork may find it taken. So ThreadSanitizer builds use the instruction, and say what it
@@ -50,7 +79,7 @@ STOOK_INLINE bool stook_pair_cas(struct stook_pair *p, struct stook_pair *expect
         __tsan_acquire(&p->hi);
         return done;
 }
-#else
+#elif !STOOK_PAIR_BY_LOCK
 /* Replaces *p by @desired if it equals *expected; otherwise *expected becomes what was seen. */
 STOOK_INLINE bool stook_pair_cas(struct stook_pair *p, struct stook_pair *expected,
                                  struct stook_pair desired)
@@ -95,7 +124,7 @@ STOOK_INLINE bool stook_pair_cas(struct stook_pair *p, struct stook_pair *expect
         expected->hi = hi;
         return false;
 #else
-#error "stook runs on x86-64 and aarch64"
+#error "stook runs on x86-64, aarch64 and RISC-V"
 #endif
 }
 #endif

@@ -50,6 +50,8 @@ size_t stook_debug_init(struct stook_debug *debug, const struct stook_debug_args
         uint64_t flags = without_more_pages(args->flags, words_end, args->align);
         bool zones = has_zones(flags);
 
+        if (flags)
+                stook_debug_note_process();
         *debug = (struct stook_debug){
                 .flags = flags, .slabs = args->slabs, .name = args->name,
                 .object_bytes = args->object_bytes, .words = args->words,

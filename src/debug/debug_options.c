@@ -30,7 +30,8 @@
 static char text[TEXT_MAX];             /* empty: nothing is asked */
 static uint64_t quarantine;             /* 0: the text does not say */
 static uint64_t matched;                /* atomic: bit i: name i */
-static uint32_t reader;                 /* the process that read it: children tell nothing */
+/* Atomic, relaxed: the process that first had a use for the modes: children tell nothing. */
+static uint32_t first_user;
 
 static const struct {
         char letter;
@@ -149,9 +150,9 @@ void stook_debug_read_options(void)
         const char *value = stook_os_env(VARIABLE);
         bool fits = true;
 
-        reader = stook_os_pid();
         if (!value || !*value)
                 return;
+        stook_debug_note_process();
         if (strlen(value) < sizeof(text))
                 strcpy(text, value);
         /* No cache has this name: so the whole text is read. */
@@ -163,9 +164,16 @@ void stook_debug_read_options(void)
         }
 }
 
+/* Of threads that are here at once each stores the same. */
+void stook_debug_note_process(void)
+{
+        if (!__atomic_load_n(&first_user, __ATOMIC_RELAXED))
+                __atomic_store_n(&first_user, stook_os_pid(), __ATOMIC_RELAXED);
+}
+
 bool stook_debug_is_child(void)
 {
-        return reader != stook_os_pid();
+        return __atomic_load_n(&first_user, __ATOMIC_RELAXED) != stook_os_pid();
 }
 
 bool stook_debug_is_asked(void)

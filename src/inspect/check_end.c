@@ -49,11 +49,13 @@ __attribute__((constructor)) static void begin(void)
 
 __attribute__((destructor)) static void end(void)
 {
-        uint32_t program = stook_os_pid(), thread = stook_os_thread_number();
+        uint32_t program, thread;
         int pid, pipe, faults;
 
         if (!stook_gate_is_open() || !is_any_to_check())
                 return;
+        program = stook_os_pid();
+        thread = stook_os_thread_number();
         pid = stook_os_process_copy(&pipe);
         if (!pid) {
                 stook_report_speak_for(program, thread);

@@ -23,7 +23,7 @@ STOOK_API int stook_cache_get_node_stats(const struct stook_cache *cache, unsign
         barn = &cache->barns.node[node];
         home = stook_slot_remote_counts(&cache->front, node);
         stats->slabs = __atomic_load_n(&slabs->slabs, __ATOMIC_RELAXED);
-        stats->slabs_partial = __atomic_load_n(&slabs->partial, __ATOMIC_RELAXED);
+        stats->slabs_partial = stook_slabs_partial(&cache->slabs, node);
         stats->barn_full = stook_tagged_stack_count_racy(&barn->full);
         stats->barn_empty = stook_tagged_stack_count_racy(&barn->empty);
         stats->objects_sent_home = home.objects;

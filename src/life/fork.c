@@ -22,6 +22,7 @@
 #include <stdint.h>
 
 #include "base/lock.h"
+#include "base/pair.h"
 #include "base/thread.h"
 #include "cache/cache_limit.h"
 #include "epoch/epoch.h"
@@ -62,6 +63,7 @@ bool stook_fork_start(void)
                 wiped = true;
                 stook_gate_heap = p;
                 *stook_gate_heap = STOOK_HEAP_WHOLE;
+                stook_pair_set_lock((uint32_t *)((char *)p + STOOK_CACHELINE));
         }
         return true;
 }
@@ -149,6 +151,7 @@ static void parent(void)
 static void repair(bool whole)
 {
         prepared = false;
+        stook_pair_fork_child();
         stook_slots_fork_child();
         stook_evacuate_fork_child();
         stook_epoch_fork_child(late);

@@ -25,7 +25,8 @@
 #include "os/os.h"
 #include "pages/span.h"
 #include "report/report.h"
-#include "slot/slot.h"
+#include "slab/slab.h"
+#include "slot/slot_regions.h"
 #include "stack/stack.h"
 #include <stook/control.h>
 
@@ -54,6 +55,7 @@ static bool bring_up(void)
         if (!stook_caches_start(STOOK_PRECHARGE_LINE) || !stook_slots_start() ||
             !stook_fork_start())
                 return false;
+        stook_slabs_start(stook_regions.cpus / stook_regions.nodes);
         stook_observe_start();
         stook_malloc_start();
         stook_malloc_watch();

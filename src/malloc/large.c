@@ -7,6 +7,7 @@
  * Failure: no memory leaves everything as it was.
  */
 #include <string.h>
+#include "base/byte.h"
 #include "base/probe.h"
 #include "debug/fail.h"
 #include "cache/cache_limit.h"
@@ -187,10 +188,7 @@ void *stook_large_alloc(size_t align, size_t size, uint64_t how)
 /* False: another call ended it (I1). */
 static bool large_end(struct stook_span *span)
 {
-        uint8_t live = STOOK_SPAN_LARGE;
-
-        return __atomic_compare_exchange_n(&span->kind, &live, (uint8_t)STOOK_SPAN_TAKEN,
-                                           false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+        return stook_byte_cas(&span->kind, STOOK_SPAN_LARGE, STOOK_SPAN_TAKEN);
 }
 
 static void large_observe_free(const void *object)

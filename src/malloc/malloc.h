@@ -33,9 +33,11 @@
 
 /*
  * [(size + 15) / 16]: the class's line in slot 0, so that a class is one load away. Size 0 counts
- * as 1. Written at start, and once more: malloc_charged.c.
+ * as 1. From STOOK_CLASS_LINE_LARGE on by class, for larger sizes. Written at start, and once more:
+ * malloc_charged.c.
  */
-extern uintptr_t stook_class_line[STOOK_CLASS_TABLE_MAX / 16 + 1] STOOK_HIDDEN;
+#define STOOK_CLASS_LINE_LARGE (STOOK_CLASS_TABLE_MAX / 16 + 1)
+extern uintptr_t stook_class_line[STOOK_CLASS_LINE_LARGE + STOOK_CLASSES] STOOK_HIDDEN;
 extern const uint8_t stook_class_of[STOOK_CLASS_TABLE_MAX / 16 + 1] STOOK_HIDDEN;
 /* [(size + 511) / 512]: the class of sizes above STOOK_CLASS_TABLE_MAX. */
 extern const uint8_t stook_class_of_large[STOOK_CLASS_MAX / 512 + 1] STOOK_HIDDEN;

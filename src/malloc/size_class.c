@@ -56,7 +56,7 @@ const uint8_t stook_class_of_large[STOOK_CLASS_MAX / 512 + 1] = {
         O8(53), O8(54), O16(55), O32(56), O32(57), O32(58),
 };
 
-uintptr_t stook_class_line[STOOK_CLASS_TABLE_MAX / 16 + 1];
+uintptr_t stook_class_line[STOOK_CLASS_LINE_LARGE + STOOK_CLASSES];
 
 /*
  * Twice the default of caches for sizes up to 512 bytes, of which programs use most: a batch of 64
@@ -144,6 +144,9 @@ STOOK_COLD struct stook_cache *stook_class_first(unsigned class)
 void stook_malloc_start(void)
 {
         stook_group_set_prepare(stook_malloc_charge);
-        for (unsigned i = 0; i < STOOK_ARRAY_SIZE(stook_class_line); i++)
+        for (unsigned i = 0; i < STOOK_ARRAY_SIZE(stook_class_of); i++)
                 stook_class_line[i] = stook_slots_first_line(stook_class_of[i] + 1u);
+        for (unsigned class = 0; class < STOOK_CLASSES; class++)
+                stook_class_line[STOOK_CLASS_LINE_LARGE + class] =
+                        stook_slots_first_line(class + 1);
 }

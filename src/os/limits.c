@@ -54,6 +54,12 @@ uint64_t stook_os_address_limit(void)
         return address < locked ? address : locked;
 }
 
+/* The kernel puts the first stack, where these bytes lie, at its upper end. */
+uint64_t stook_os_address_space(void)
+{
+        return UINT64_C(2) << (63 - __builtin_clzll(getauxval(AT_RANDOM) | 1));
+}
+
 uint64_t stook_os_address_limit_at_start(void)
 {
         static uint64_t first;          /* atomic, relaxed; 0: not asked yet */

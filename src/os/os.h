@@ -56,6 +56,8 @@ bool stook_os_advise(void *addr, size_t bytes, enum stook_os_advice advice);
 size_t   stook_os_page_bytes(void);             /* 4, 16 or 64 KiB; from the auxiliary vector */
 /* Finite RLIMIT_AS, or RLIMIT_MEMLOCK where it can bind; UINT64_MAX: none. */
 uint64_t stook_os_address_limit(void);
+/* Bytes of addresses that the machine has for a program: a power of two. */
+uint64_t stook_os_address_space(void);
 uint64_t stook_os_address_limit_at_start(void); /* asked at the first call only; at least 1 */
 /* Smallest of RAM and cgroup memory.max; UINT64_MAX: unknown. Reads files. */
 uint64_t stook_os_memory_bytes(void);

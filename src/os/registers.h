@@ -25,6 +25,14 @@
 #define STOOK_REGISTERS_KEPT \
         { 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31 }
 
+#else /* RISC-V, whose DWARF has no number for the program counter: 32 stands for it, and is kept */
+
+#define STOOK_REGISTERS      33         /* x0 ... x31, the program counter */
+#define STOOK_REGISTER_STACK 2
+#define STOOK_REGISTER_PC    32
+#define STOOK_REGISTERS_KEPT \
+        { 1, 2, 8, 9, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27 }
+
 #endif
 
 /* By DWARF's number; those that are not kept are not set. */
@@ -58,6 +66,24 @@ stook_registers_here(struct stook_registers *registers)
                          "adr x10, 1f\n"
                          "1:\tstp x9, x10, [%0, #248]"
                          : : "r"(registers) : "x9", "x10", "memory");
+#else
+        __asm__ volatile("sd ra, 8(%0)\n\t"
+                         "sd sp, 16(%0)\n\t"
+                         "sd s0, 64(%0)\n\t"
+                         "sd s1, 72(%0)\n\t"
+                         "sd s2, 144(%0)\n\t"
+                         "sd s3, 152(%0)\n\t"
+                         "sd s4, 160(%0)\n\t"
+                         "sd s5, 168(%0)\n\t"
+                         "sd s6, 176(%0)\n\t"
+                         "sd s7, 184(%0)\n\t"
+                         "sd s8, 192(%0)\n\t"
+                         "sd s9, 200(%0)\n\t"
+                         "sd s10, 208(%0)\n\t"
+                         "sd s11, 216(%0)\n\t"
+                         "lla t0, 1f\n"
+                         "1:\tsd t0, 256(%0)"
+                         : : "r"(registers) : "t0", "memory");
 #endif
 }
 

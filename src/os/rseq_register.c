@@ -35,8 +35,10 @@
 /* What stands before each abort handler, and must be told at registration. */
 #if defined(__x86_64__)
 #define SIGNATURE 0x53053053u
-#else
+#elif defined(__aarch64__)
 #define SIGNATURE 0xd428bc00u
+#else /* no sections, so nothing is registered: stook_os_rseq_detect */
+#define SIGNATURE 0
 #endif
 
 #define CPU_ID_OFFSET  4
@@ -117,6 +119,8 @@ void stook_os_rseq_detect(void)
         if (detected)
                 return;
         detected = true;
+        if (!SIGNATURE)
+                return;
         if (&__rseq_size && &__rseq_offset && __rseq_size) {
                 owner = STOOK_RSEQ_LIBC;
                 return;

@@ -11,6 +11,16 @@ static struct stook_span_links *links(struct stook_span *span)
         return &span->use.links;
 }
 
+/*
+ * The word that leads to @span from another one. A removal that does not have to look which of two
+ * words it is waits for no memory: it only stores. Atomic: a late pop of free descriptors may read
+ * it, in vain (base/tagged_stack.h).
+ */
+static void set_holder(struct stook_span *span, struct stook_span **holder)
+{
+        __atomic_store_n(&span->holder, holder, __ATOMIC_RELAXED);
+}
+
 static unsigned bin_of(size_t bytes)
 {
         size_t pages = bytes >> STOOK_MAP_SHIFT;
@@ -34,12 +44,12 @@ static struct stook_span *meld(struct stook_span *a, struct stook_span *b)
                 a = b;
                 b = t;
         }
-        links(b)->prev = a;
         links(b)->next = links(a)->child;
-        if (links(a)->child)
-                links(links(a)->child)->prev = b;
+        if (links(b)->next)
+                set_holder(links(b)->next, &links(b)->next);
         links(a)->child = b;
-        links(a)->next = links(a)->prev = NULL;
+        set_holder(b, &links(a)->child);
+        links(a)->next = NULL;
         return a;
 }
 
@@ -52,9 +62,9 @@ static struct stook_span *meld_siblings(struct stook_span *first)
                 struct stook_span *a = first, *b = links(a)->next;
 
                 first = b ? links(b)->next : NULL;
-                links(a)->next = links(a)->prev = NULL;
+                links(a)->next = NULL;
                 if (b)
-                        links(b)->next = links(b)->prev = NULL;
+                        links(b)->next = NULL;
                 a = meld(a, b);
                 links(a)->next = pairs;
                 pairs = a;
@@ -86,7 +96,7 @@ void stook_bins_insert(struct stook_bins *bins, struct stook_span *span)
         unsigned bin = bin_of(span->bytes);
         struct stook_span_links *l = links(span);
 
-        l->child = l->next = l->prev = NULL;
+        l->child = l->next = NULL;
         bins->root[bin] = meld(bins->root[bin], span);
         bins->bitmap[bin / 64] |= UINT64_C(1) << bin % 64;
         recount(bins, bins->bytes + span->bytes, bins->spans + 1);
@@ -102,15 +112,12 @@ void stook_bins_remove(struct stook_bins *bins, struct stook_span *span)
         if (bins->root[bin] == span) {
                 bins->root[bin] = below;
         } else {
-                if (links(l->prev)->child == span)
-                        links(l->prev)->child = l->next;
-                else
-                        links(l->prev)->next = l->next;
+                *span->holder = l->next;
                 if (l->next)
-                        links(l->next)->prev = l->prev;
+                        set_holder(l->next, span->holder);
                 bins->root[bin] = meld(bins->root[bin], below);
         }
-        l->child = l->next = l->prev = NULL;
+        l->child = l->next = NULL;
         if (!bins->root[bin])
                 bins->bitmap[bin / 64] &= ~(UINT64_C(1) << bin % 64);
         recount(bins, bins->bytes - span->bytes, bins->spans - 1);

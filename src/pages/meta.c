@@ -25,6 +25,19 @@ struct stook_meta_range stook_meta_ranges[STOOK_META_RANGES];
 static uint32_t newest;                         /* atomic: index of the range to look at first */
 static struct stook_tagged_stack spans;         /* free descriptors, linked through span->link */
 
+/*
+ * The descriptors that were freed last. What was freed in random order is cold when it is wanted
+ * again, and each leads to the next only when it has come. So a free descriptor also leads to one
+ * that was freed some time before it, which is fetched while those in between are taken. All of it
+ * is a hint: an address of a descriptor, whatever became of that one. 3 back is 1.06 of the time of
+ * 7 back, 11 back no less.
+ */
+#define FREED_LAST 8
+static struct {
+        struct stook_span *last[FREED_LAST];    /* atomic, a ring */
+        uint32_t at;                            /* atomic: of the oldest */
+} freed STOOK_ALIGNED(STOOK_CACHELINE);
+
 struct stook_link *stook_span_blocks;
 
 static bool meta_range_make(struct stook_meta_range *r, size_t size)
@@ -157,6 +170,29 @@ void *stook_meta_bump(size_t bytes, size_t align)
         }
 }
 
+static void note_freed(struct stook_span *span)
+{
+        uint32_t at = __atomic_load_n(&freed.at, __ATOMIC_RELAXED) % FREED_LAST;
+
+        __atomic_store_n(&span->use.ahead, __atomic_load_n(&freed.last[at], __ATOMIC_RELAXED),
+                         __ATOMIC_RELAXED);
+        __atomic_store_n(&freed.last[at], span, __ATOMIC_RELAXED);
+        __atomic_store_n(&freed.at, at + 1, __ATOMIC_RELAXED);
+}
+
+/* Descriptors are mostly wanted in a row: others come while the span of @span is cut. */
+static void fetch_more(const struct stook_span *span)
+{
+        const struct stook_span *ahead = __atomic_load_n(&span->use.ahead, __ATOMIC_RELAXED);
+
+        /* Stale: harmless. */
+        __builtin_prefetch(__atomic_load_n(&span->link.next, __ATOMIC_RELAXED), 1);
+        if (ahead) {
+                __builtin_prefetch(ahead, 1);
+                __builtin_prefetch(ahead->slab + STOOK_SPAN_SLAB_BYTES - 1, 1);
+        }
+}
+
 struct stook_span *stook_meta_span_new(void)
 {
         struct stook_link *link = stook_tagged_stack_pop(&spans);
@@ -183,11 +219,7 @@ struct stook_span *stook_meta_span_new(void)
                 return &block->span[0];
         }
         span = stook_container_of(link, struct stook_span, link);
-        /*
-         * Descriptors are mostly wanted in a row; the next one's lines come while this one's span
-         * is cut. Stale: harmless.
-         */
-        __builtin_prefetch(__atomic_load_n(&link->next, __ATOMIC_RELAXED), 1);
+        fetch_more(span);
         span->start = span->bytes = 0;
         span->state = span->node = span->own_mapping = 0;
         span->dirty_since_ms = 0;
@@ -199,6 +231,7 @@ struct stook_span *stook_meta_span_new(void)
 void stook_meta_span_free(struct stook_span *span)
 {
         __atomic_store_n(&span->kind, STOOK_SPAN_UNUSED, __ATOMIC_RELAXED);
+        note_freed(span);
         stook_tagged_stack_push(&spans, &span->link);
 }
 

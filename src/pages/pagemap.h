@@ -125,6 +125,12 @@ STOOK_INLINE struct stook_span *stook_entry_span(uint64_t entry)
         return (struct stook_span *)(uintptr_t)(entry & STOOK_ENTRY_SPAN_MASK);
 }
 
+/* What lies at @addr is soon looked at: its descriptor's first line comes meanwhile. */
+STOOK_INLINE void stook_pagemap_fetch(uintptr_t addr)
+{
+        __builtin_prefetch(stook_entry_span(stook_pagemap_get(addr)), 1);
+}
+
 /* Offset of an address in its slab, given the entry of the address. */
 STOOK_INLINE uint32_t stook_entry_offset(uint64_t entry, uintptr_t addr)
 {

@@ -138,10 +138,25 @@ static uint32_t list_nodes(uint8_t nodes[STOOK_NODES_MAX])
         return n;
 }
 
+/*
+ * Never more than a quarter of all addresses. With 47 bits and more that is no bound; RISC-V's Sv39
+ * leaves 38 to a program, and so 64 GiB for the range.
+ */
+static size_t huge_most(size_t wanted)
+{
+        size_t most = (size_t)(stook_os_address_space() / 4);
+
+        return wanted < most ? wanted : most;
+}
+
 /* The huge range, cut into one for each node. False: no such address space. */
 static bool add_node_ranges(const uint8_t *nodes, uint32_t n)
 {
-        for (size_t size = NODE_RANGE; size >= HUGE_LEAST && !limit_share; size /= 2) {
+        size_t size = NODE_RANGE;
+
+        while (huge_most(n * size) < n * size)
+                size /= 2;
+        for (; size >= HUGE_LEAST && !limit_share; size /= 2) {
                 if (!range_add(size, nodes, n, STOOK_RANGES_BESIDE))
                         continue;
                 stook_node_ranges.shift = (uint32_t)__builtin_ctzl(size);
@@ -169,8 +184,8 @@ bool stook_ranges_start(void)
         if (!limit_share) {
                 if (n > 1 && add_node_ranges(nodes, n))
                         return true;
-                for (size_t size = HUGE_RANGE; n == 1 && size >= HUGE_LEAST && !limit_share;
-                     size /= 2)
+                for (size_t size = huge_most(HUGE_RANGE);
+                     n == 1 && size >= HUGE_LEAST && !limit_share; size /= 2)
                         if (range_add(size, nodes, 1, STOOK_RANGES_BESIDE))
                                 return true;
                 limit_share = PIECE_MOST;

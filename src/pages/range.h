@@ -1,11 +1,11 @@
 /*
  * Purpose: address space of ours.
- * One huge range where it can be had (1 TiB, halved until it fits). Where a limit binds (RLIMIT_AS,
- * RLIMIT_MEMLOCK), or new mappings are locked, pieces on demand, from 64 MiB, doubling. (Strict
- * overcommit counts what may be written, not address space: pages are committed in small steps
- * anyway.) Each range has its share of the pagemap beside it, and a frontier that only moves up. On
- * several nodes the huge range is cut into ranges of one size, one for each node with memory
- * (stook_node_ranges). A piece is of one node.
+ * One huge range where it can be had (1 TiB, or a quarter of a smaller address space, halved until
+ * it fits). Where a limit binds (RLIMIT_AS, RLIMIT_MEMLOCK), or new mappings are locked, pieces on
+ * demand, from 64 MiB, doubling. (Strict overcommit counts what may be written, not address space:
+ * pages are committed in small steps anyway.) Each range has its share of the pagemap beside it,
+ * and a frontier that only moves up. On several nodes the huge range is cut into ranges of one
+ * size, one for each node with memory (stook_node_ranges). A piece is of one node.
  * Invariants:
  *  I1 nothing inside a range is ever unmapped or given back; address space below the frontier that
  *     has no memory behind it is PROT_NONE.

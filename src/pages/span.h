@@ -56,10 +56,12 @@ struct stook_rcu;
 
 /* What is known of a span that is no slab, by what it is. Zeros when it is taken. */
 union stook_span_use {
-        /* FREE: its place in a bin (bins.c). prev: the sibling before, or a first child's parent */
+        /* FREE: its place in a bin (bins.c). */
         struct stook_span_links {
-                struct stook_span *child, *next, *prev;
+                struct stook_span *child, *next;
         } links;
+        /* UNUSED: atomic, a hint: a descriptor that was freed before this one (meta.c). */
+        struct stook_span *ahead;
         /* LARGE, the owner's */
         struct {
                 uint16_t group;         /* that is charged its bytes; 0: none */
@@ -82,9 +84,16 @@ struct stook_span {
         uint8_t   state;
         uint8_t   node;                 /* const while taken */
         uint8_t   own_mapping;          /* a mapping of its own (large), const while taken */
-        uint32_t  dirty_since_ms;       /* page layer, while free: when it became so */
-        /* Page layer: pending and free descriptors; the user's while taken. */
-        struct stook_link link;
+        union {
+                uint32_t dirty_since_ms; /* page layer, while free: when it became so */
+                uint32_t list_number;   /* the user's while taken: slab/slab_lists.c */
+        };
+        union {
+                /* Page layer: pending and free descriptors; the user's while taken. */
+                struct stook_link link;
+                /* In a bin, and not a root: the word that leads here (bins.c). */
+                struct stook_span **holder;
+        };
         struct stook_list list;         /* page layer while free; the user's while taken */
         union {
                 struct {

@@ -9,6 +9,7 @@
  *  object, and finds its bucket and parts.
  *  M2: a bucket is whole before the release that links it; pairs with the acquire of its readers.
  */
+#include "base/byte.h"
 #include "os/os.h"
 #include "pages/meta.h"
 #include "profile/profile_table.h"
@@ -121,7 +122,7 @@ bool stook_profile_enter(const void *object, struct stook_profile_bucket *bucket
                                                  __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
                         continue;
                 table.samples[i] = (struct sample){ bucket, parts };
-                __atomic_fetch_add(&table.counts[set], 1, __ATOMIC_RELAXED);
+                stook_byte_add(&table.counts[set], 1);
                 __atomic_store_n(&table.keys[i], (uintptr_t)object, __ATOMIC_RELEASE);
                 return true;
         }
@@ -144,7 +145,7 @@ static STOOK_NOINLINE void take_out(size_t set, const void *object)
                                    __ATOMIC_RELAXED);
                 /* Release: the sample was read before the place is another object's. */
                 __atomic_store_n(&table.keys[i], 0, __ATOMIC_RELEASE);
-                __atomic_fetch_sub(&table.counts[set], 1, __ATOMIC_RELAXED);
+                stook_byte_add(&table.counts[set], UINT8_MAX);    /* one less */
                 return;
         }
 }

@@ -154,12 +154,12 @@ static void put_bytes(struct stook_text *text, const struct stook_report_about *
 /* A file that cannot be written is told of once. */
 static void append(const char *line, size_t bytes)
 {
-        static bool told;
+        static uint32_t told;
         char words[PATH_BYTES + 100];
         int error = stook_os_append(path, line, bytes);
         size_t n;
 
-        if (!error || __atomic_exchange_n(&told, true, __ATOMIC_RELAXED))
+        if (!error || __atomic_exchange_n(&told, 1, __ATOMIC_RELAXED))
                 return;
         n = stook_report_format(words, sizeof(words), "stook: %s: no JSON report: %s\n", path,
                                 stook_os_error_words(-error));

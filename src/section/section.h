@@ -119,6 +119,14 @@ extern struct stook_sections {
 #define STOOK_SECTION_AREA stook_sections.area
 #include <stook/section.h>
 
+#ifndef STOOK_SECTION_V1                /* section_none.h */
+enum stook_push {
+        STOOK_PUSH_MISS,
+        STOOK_PUSH_DONE,
+        STOOK_PUSH_DOUBLE
+};
+#endif
+
 /* ---- lines ---- */
 
 /* A cache's line in a slot. */

@@ -14,6 +14,10 @@
 #include "base/compiler.h"
 #include "section/section.h"
 
+#ifndef STOOK_SECTION_V1
+#include "section/section_none.h"
+#else
+
 /*
  * The thread record, by a pointer that the compiler cannot see through. gcc 12 splits an asm goto
  * that has an operand in thread-local memory (%fs:...), and forgets its labels: the jumps then go
@@ -91,4 +95,5 @@ twice:
         return STOOK_PUSH_DOUBLE;
 }
 
+#endif /* a machine with sections */
 #endif

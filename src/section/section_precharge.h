@@ -10,9 +10,13 @@
 
 #include "section/section_hot.h"
 
+/* What charge_pop answers if the bytes are charged, and the pop missed. */
+#define STOOK_CHARGED_ONLY ((void *)1)
+
+#ifdef STOOK_SECTION_V1
 #if defined(__x86_64__)
 #include "section/section_x86_64.h"
-#elif defined(__aarch64__)
+#else
 #include "section/section_aarch64.h"
 #endif
 
@@ -64,8 +68,6 @@ miss:
  * each object. @offset: of the line of its sheaves, in slot 0; @delta: bytes. NULL: nothing
  * changed. STOOK_CHARGED_ONLY: the bytes are charged, and the pop missed.
  */
-#define STOOK_CHARGED_ONLY ((void *)1)
-
 #ifndef STOOK_SECTION_CHARGED
 STOOK_INLINE void *stook_section_charge_pop_v1(const uint32_t *offset, uintptr_t word, uint64_t tag,
                                                const int64_t *delta)
@@ -91,5 +93,6 @@ STOOK_INLINE enum stook_uncharged stook_section_uncharge_push_v1(const uint32_t 
                 STOOK_UNCHARGED_PUSHED : STOOK_UNCHARGED;
 }
 #endif
+#endif /* a machine with sections; else section_none.h */
 
 #endif

@@ -7,8 +7,9 @@
  * need, up to 64 KiB, at least 32 KiB, and always room for two objects. Where few objects are
  * wanted, four of them and 4 KiB are enough, so that slabs become empty (tiny objects get 8 KiB).
  * From there upwards it is the smallest slab that wastes at most 1/16 at its end, else
- * at most 1/8, and so on. When such a span cannot be had, a slab is the smallest span that holds
- * one object.
+ * at most 1/8, and so on. For objects of half a page or more the first share is 1/128: their slabs
+ * have many pages anyway, and the page at the end is resident. When such a span cannot be had, a
+ * slab is the smallest span that holds one object.
  *
  * Invariants:
  *  B1 The pagemap says "slab" from before the first object is handed out until after the last came
@@ -39,6 +40,12 @@ _Static_assert(STOOK_SLAB_BIRTHS <= STOOK_SPAN_SOME, "births");
 /* A size that wastes little is looked for up to there, or up to twice the least. */
 #define SLAB_BYTES_TRIED ((size_t)32 << 10)
 #define SLAB_BYTES_WANT ((size_t)64 << 10)
+/*
+ * Parts of a slab, one of which may be wasted. With 16 throughout, sqlite3's peak is 5.7 % higher:
+ * slabs of five objects of 4,608 bytes instead of eight. With 64 it is 1.6 % higher.
+ */
+#define WASTE_PARTS     16
+#define WASTE_PARTS_BIG 128
 #define OBJECTS_LEAST 2
 /* Larger slabs are made one by one: the lock is a small part of their cost. */
 #define BIRTHS_BYTES ((size_t)32 << 10)
@@ -60,6 +67,7 @@ static size_t smaller(size_t a, size_t b)
 static size_t choose_bytes(size_t stride, size_t wanted, size_t objects)
 {
         size_t page = stook_os_page_bytes();
+        size_t waste_parts = stride < page / 2 ? WASTE_PARTS : WASTE_PARTS_BIG;
         size_t least = smaller(stride * wanted, SLAB_BYTES_WANT);
         size_t most, low = wanted > STOOK_SLAB_OBJECTS_FEW ? SLAB_BYTES_LOW :
                            stride < TINY ? 2 * SLAB_BYTES_FEW : SLAB_BYTES_FEW;
@@ -70,7 +78,7 @@ static size_t choose_bytes(size_t stride, size_t wanted, size_t objects)
                 least = stride * objects;
         least = smaller(round_up(least, page), SLAB_BYTES_MAX);
         most = smaller(2 * least > SLAB_BYTES_TRIED ? 2 * least : SLAB_BYTES_TRIED, SLAB_BYTES_MAX);
-        for (size_t share = 16; share > 1; share /= 2)
+        for (size_t share = waste_parts; share > 1; share /= 2)
                 for (size_t bytes = least; bytes <= most; bytes += page)
                         if (bytes % stride <= bytes / share)
                                 return bytes;
@@ -169,6 +177,8 @@ static bool make_nodes(struct stook_slabs *slabs)
                 stook_list_init(&slabs->node[i].list);
                 stook_lock_set_rank(&slabs->node[i].lock, STOOK_RANK_PARTIAL_LIST);
                 slabs->node[i].partial = 0;
+                slabs->node[i].met = 0;
+                __atomic_store_n(&slabs->node[i].lists, 1, __ATOMIC_RELAXED);
         }
         return true;
 }
@@ -218,6 +228,7 @@ struct stook_slab *stook_slab_make(struct stook_slabs *slabs, struct stook_span 
                          __ATOMIC_RELAXED);
         slab->part_count = (uint8_t)((slab->objects + STOOK_PART_OBJECTS - 1) / STOOK_PART_OBJECTS);
         __atomic_store_n(&slab->node, span->node, __ATOMIC_RELAXED);     /* likewise */
+        stook_slab_to_own_list(slab);
         if (!stook_slab_parts_new(slab, slabs->ctor != NULL))
                 return NULL;
         for (unsigned p = 0; p < slab->part_count; p++) {
@@ -335,17 +346,16 @@ static void show(struct stook_slabs *slabs, struct stook_slab *slab)
 void stook_slab_publish(struct stook_slabs *slabs, struct stook_slab *slab, bool head, bool try)
 {
         uint64_t claims = claimed_parts(slab);
-        struct stook_slabs_node *node = &slabs->node[slab->node];
         struct stook_slab_hold hold;
 
         if (!claims) {
                 show(slabs, slab);
                 return;
         }
-        if (!stook_slab_hold(&hold, slabs, node, try)) {
+        if (!stook_slab_hold(&hold, slabs, stook_slab_list(slab), try)) {
                 stook_lock_forbid_waits();                      /* slab_partial.c P4 */
                 show(slabs, slab);
-                stook_slab_settle_parts(slabs, node, slab, claims, true);
+                stook_slab_settle_parts(slabs, slab, claims, true);
                 stook_lock_allow_waits();
                 return;
         }

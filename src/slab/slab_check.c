@@ -9,7 +9,7 @@
  *     neither listed nor claimed.
  *  C3 `listed` has the parts that say LISTED; a slab is on the list exactly if there is such a
  *     part.
- *  C4 A node's list has as many slabs as its count says.
+ *  C4 A list has as many slabs as its count says, and those that know that they are on it.
  */
 #include "os/os.h"
 #include "pages/meta.h"
@@ -24,6 +24,7 @@ bool stook_slab_object_out(struct stook_slabs *slabs, const void *object)
         unsigned p;
         uint64_t bit;
         uint32_t index;
+        uintptr_t parts;
         bool interior;
 
         if (!stook_entry_cache(entry) || stook_entry_cache(entry) != slabs->cache_index)
@@ -34,7 +35,11 @@ bool stook_slab_object_out(struct stook_slabs *slabs, const void *object)
                 return false;
         p = index / STOOK_PART_OBJECTS;
         bit = UINT64_C(1) << index % STOOK_PART_OBJECTS;
-        return (stook_part_objects(slab, p) & ~stook_part_bits(slab, p) & bit) != 0;
+        /* The slab may be released meanwhile: then it has no parts. */
+        parts = __atomic_load_n(&slab->parts, __ATOMIC_ACQUIRE);
+        return stook_parts_have_room(parts, p) &&
+               (stook_part_objects(slab, p) & bit &
+                ~__atomic_load_n(&stook_parts_at(parts)[p].hi, __ATOMIC_ACQUIRE)) != 0;
 }
 
 bool stook_slab_object_made(const struct stook_slabs *slabs, const void *object)
@@ -66,8 +71,8 @@ struct visit {
         void (*each_made)(void *object, void *slab, bool out, void *data);
         void  *data;
         int    faults;                  /* validate */
-        uint32_t listed;                /* slabs on this node's list, by their parts' flags */
-        unsigned node;
+        uint32_t listed;                /* slabs on this list, by their parts' flags */
+        const struct stook_slabs_node *list;
 };
 
 static void visit_span(struct stook_span *span, void *data)
@@ -186,11 +191,11 @@ static void check_slab(struct visit *visit, struct stook_slab *slab)
 
 static void count_listed(struct visit *visit, struct stook_slab *slab)
 {
-        if (slab->node == visit->node && slab->listed)
+        if (slab->listed && stook_slab_list(slab) == visit->list)
                 visit->listed++;
 }
 
-static void check_node(struct visit *visit, struct stook_slabs_node *node)
+static void check_list(struct visit *visit, const struct stook_slabs_node *node)
 {
         uint32_t on_list = 0;
 
@@ -199,7 +204,7 @@ static void check_node(struct visit *visit, struct stook_slabs_node *node)
 
                 if (on_list++ > visit->listed || e->next->prev != e)
                         break;
-                if (slab->slabs != visit->slabs || !slab->listed)
+                if (slab->slabs != visit->slabs || !slab->listed || stook_slab_list(slab) != node)
                         fault(visit, slab, "C4: on the list, but does not know");
         }
         if (on_list != visit->listed || on_list != node->partial)
@@ -212,10 +217,10 @@ int stook_slabs_validate(struct stook_slabs *slabs)
 
         visit_all(&visit);
         visit.slab = count_listed;
-        for (visit.node = 0; visit.node < stook_os_node_count(); visit.node++) {
+        for (unsigned n = 0; (visit.list = stook_slabs_nth_list(slabs, n)) != NULL; n++) {
                 visit.listed = 0;
                 visit_all(&visit);
-                check_node(&visit, &slabs->node[visit.node]);
+                check_list(&visit, visit.list);
         }
         return visit.faults;
 }

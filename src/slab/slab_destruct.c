@@ -85,7 +85,6 @@ static void destruct(struct stook_slab *slab)
 
 static void give_again(struct stook_slabs *slabs, struct stook_slab *slab)
 {
-        struct stook_slabs_node *node = &slabs->node[slab->node];
         uint64_t claims = 0;
 
         stook_lock_forbid_waits();                                      /* slab_partial.c P4 */
@@ -97,15 +96,15 @@ static void give_again(struct stook_slabs *slabs, struct stook_slab *slab)
                         claims |= UINT64_C(1) << p;
         }
         if (claims)
-                stook_slab_settle_parts(slabs, node, slab, claims, false);
+                stook_slab_settle_parts(slabs, slab, claims, false);
         stook_lock_allow_waits();
 }
 
-static void destruct_node(struct stook_slabs *slabs, struct stook_slabs_node *node)
+static void destruct_list(struct stook_slabs *slabs, struct stook_slabs_node *node, uint32_t most)
 {
         uint32_t looks = UINT32_MAX;
 
-        for (uint32_t n = stook_slabs_beyond_reserved(slabs, node); n; n--) {
+        for (uint32_t n = most; n; n--) {
                 struct stook_slab_hold hold;
                 struct stook_slab *slab;
 
@@ -124,6 +123,11 @@ static void destruct_node(struct stook_slabs *slabs, struct stook_slabs_node *no
 
 void stook_slabs_destruct(struct stook_slabs *slabs)
 {
-        for (unsigned i = 0; i < stook_os_node_count(); i++)
-                destruct_node(slabs, &slabs->node[i]);
+        for (unsigned i = 0; i < stook_os_node_count(); i++) {
+                struct stook_slabs_node *first = &slabs->node[i];
+                uint32_t most = stook_slabs_beyond_reserved(slabs, first);
+
+                for (unsigned n = 0; n < stook_slabs_lists(first); n++)
+                        destruct_list(slabs, stook_slabs_list(first, n), most);
+        }
 }

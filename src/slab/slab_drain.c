@@ -28,12 +28,6 @@
 #define RUN 32
 
 /*
- * In slabs of so many objects, every fourth free or more claims its part. Arbitrary. Then the first
- * line of the descriptor is wanted, too.
- */
-#define FEW 8
-
-/*
  * Where an object lies, in one word: index in its slab << 48 | address of the span's descriptor.
  * Odd: it is no object of the cache, and this place is equal to no other of the run.
  */
@@ -52,7 +46,6 @@ struct drain {
         uint64_t entry;                         /* the cache's part of the pagemap entries */
         unsigned claims;
         bool     near;                          /* slabs have their parts in their descriptors */
-        bool     few;                           /* slabs have few objects */
         /* Near, in a slab of full size: bits that stand for objects, of each part. */
         uint64_t objects[STOOK_SPAN_PAIRS];
         union {
@@ -119,16 +112,27 @@ static void settle_claims(struct drain *d)
         d->claims = 0;
 }
 
+/* The slab may be released. Then its span is merged with free ones before and behind it. */
+static void fetch_beside(const struct drain *d, const struct stook_slab *slab)
+{
+        uintptr_t start = (uintptr_t)(slab->key - d->entry);
+
+        stook_pagemap_fetch(start - 1);
+        stook_pagemap_fetch(start + d->slabs->slab_bytes);
+}
+
 static void gather_claim(struct drain *d, stook_part_key key)
 {
         struct stook_slab *slab = stook_key_slab(key);
-        struct stook_slabs_node *node = &d->slabs->node[slab->node];
+        struct stook_slabs_node *node = stook_slab_list(slab);
 
         if (d->claimed_node != node)
                 settle_claims(d);
         d->claimed_node = node;
         d->at[d->claims++].claim = key;
         __builtin_prefetch(stook_slab_span(slab), 1);   /* the list's links, for the settling */
+        if (!~__atomic_load_n(&stook_slab_part(slab, stook_key_part(key))->hi, __ATOMIC_RELAXED))
+                fetch_beside(d, slab);
 }
 
 /* ---- bundles ---- */
@@ -206,7 +210,6 @@ static STOOK_NOINLINE void look_up(struct drain *d, size_t n, void *const *objec
         const struct stook_range range = stook_pagemap_range();
         const uint64_t ours = d->entry, magic = d->slabs->magic;
         const uint32_t count = d->slabs->objects;
-        const bool few = d->few;
 
         for (size_t i = 0; i < n; i++) {
                 uintptr_t addr = (uintptr_t)objects[i];
@@ -223,8 +226,6 @@ static STOOK_NOINLINE void look_up(struct drain *d, size_t n, void *const *objec
                         continue;
                 }
                 __builtin_prefetch(&stook_slab_of(span)->parts, 1);
-                if (few)
-                        __builtin_prefetch(span, 1);
                 d->at[i].place = (uint64_t)index << PLACE_INDEX_SHIFT | (uintptr_t)span;
         }
         d->at[n].place = NO_PLACE(n);
@@ -309,7 +310,6 @@ static STOOK_NOINLINE void drain(struct stook_slabs *slabs, size_t n, void *cons
         d.claimed_node = NULL;
         d.claims = 0;
         d.entry = (uint64_t)slabs->cache_index << STOOK_ENTRY_CACHE_SHIFT;
-        d.few = slabs->objects <= FEW;
         d.near = stook_slabs_parts_are_near(slabs);
         for (unsigned p = 0; p < STOOK_SPAN_PAIRS; p++)
                 d.objects[p] = stook_objects_of_part(slabs->objects, slabs->kept_first, p);

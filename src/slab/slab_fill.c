@@ -4,7 +4,8 @@
  * calls pages by way of slab_birth.
  *
  * A fill takes from these, in this order:
- *  1. the slabs of the node's list, under its lock; without the lock, the parts on pending;
+ *  1. the slabs of the node's list, under its lock; without the lock, the parts on pending. Of
+ *     several lists (slab_lists.c) the thread's own comes first, then the others in turn;
  *  2. the lists of other nodes that have more slabs than they keep. Their memory would stay unused
  *     otherwise. Not if the caller insists on one node;
  *  3. new slabs;
@@ -242,6 +243,8 @@ static void take_from_slab(struct fill *f, struct stook_slab_hold *hold, struct 
         slab->given_free = 0;
         if (used_up)
                 stook_slab_remove(hold, slab, used_up);
+        if (!slab->listed)
+                stook_slab_to_own_list(slab);                           /* slab_lists.c L2 */
 }
 
 /*
@@ -274,7 +277,7 @@ static unsigned fullest_first(struct stook_slabs_node *node, unsigned most,
 }
 
 /* Held. */
-static void take_from_node(struct fill *f, struct stook_slab_hold *hold)
+static void take_from_list(struct fill *f, struct stook_slab_hold *hold)
 {
         struct stook_slabs_node *node = hold->node;
 
@@ -340,7 +343,7 @@ static void take_from_pending(struct fill *f, struct stook_slabs_node *node)
                 claims = __atomic_exchange_n(&slab->pending, 0, __ATOMIC_ACQ_REL);
                 claims = take_from_claims(f, slab, claims);
                 if (claims)
-                        stook_slab_settle_parts(f->slabs, node, slab, claims, true);
+                        stook_slab_settle_parts(f->slabs, slab, claims, true);
         }
         stook_slab_pend_again(f->slabs, node, link);
         stook_lock_allow_waits();
@@ -348,17 +351,20 @@ static void take_from_pending(struct fill *f, struct stook_slabs_node *node)
 
 /* ---- lists and new slabs ---- */
 
-static void fill_from_list(struct fill *f, struct stook_slabs_node *node)
+static STOOK_NOINLINE void fill_from_list(struct fill *f, struct stook_slabs_node *node)
 {
         while (f->want && !stook_slabs_node_idle(node)) {
                 struct stook_slab_hold hold;
-                bool held;
+                bool held, divide;
 
                 f->busy = stook_lock_is_taken(&node->lock);
                 held = stook_slab_hold(&hold, f->slabs, node, f->try);
                 if (held) {
-                        take_from_node(f, &hold);
+                        take_from_list(f, &hold);
+                        divide = stook_slabs_note_meeting(node, f->busy);
                         stook_slab_unhold(&hold);
+                        if (STOOK_UNLIKELY(divide))
+                                stook_slabs_divide(f->slabs, node);
                 } else {
                         take_from_pending(f, node);
                 }
@@ -368,6 +374,19 @@ static void fill_from_list(struct fill *f, struct stook_slabs_node *node)
                 if (!held)
                         return;
         }
+}
+
+/* The thread's own list first. The locks of the others are only tried: threads would meet there. */
+static void fill_from_lists(struct fill *f, struct stook_slabs_node *first)
+{
+        unsigned lists = stook_slabs_lists(first), own = stook_slabs_own_list(first);
+        bool try = f->try;
+
+        for (unsigned i = 0; i < lists && f->want; i++) {
+                fill_from_list(f, stook_slabs_list(first, (own + i) % lists));
+                f->try = true;
+        }
+        f->try = try;
 }
 
 /* From a slab that no other thread can see yet. */
@@ -418,7 +437,7 @@ STOOK_INLINE void fill_from_memory(struct fill *f, unsigned node)
 {
         while (f->want && fill_from_births(f, node))
                 if (STOOK_UNLIKELY(f->want))
-                        fill_from_list(f, &f->slabs->node[node]);
+                        fill_from_lists(f, &f->slabs->node[node]);
 }
 
 /* ---- other nodes ---- */
@@ -448,10 +467,10 @@ static void fill_from_others(struct fill *f, unsigned node, uint32_t more_than)
 
         f->try = true;
         for (unsigned i = 1; i < nodes && f->want; i++) {
-                struct stook_slabs_node *other = &f->slabs->node[(node + i) % nodes];
+                unsigned other = (node + i) % nodes;
 
-                if (__atomic_load_n(&other->partial, __ATOMIC_RELAXED) > more_than)
-                        fill_from_list(f, other);
+                if (stook_slabs_partial(f->slabs, other) > more_than)
+                        fill_from_lists(f, &f->slabs->node[other]);
         }
         f->try = try;
 }
@@ -482,7 +501,7 @@ size_t stook_slab_fill(struct stook_slabs *slabs, unsigned node, size_t n, void 
         f.try = flags & STOOK_FILL_NOLOCK;
         f.may_ask = flags & STOOK_FILL_MAY_ASK;
         node = stook_os_node_home(node);
-        fill_from_list(&f, &slabs->node[node]);
+        fill_from_lists(&f, &slabs->node[node]);
         if (stook_os_node_count() > 1 && !(flags & STOOK_FILL_THISNODE) && f.want &&
             may_look_at_others())
                 fill_from_others(&f, node, slabs->min_partial);

@@ -9,7 +9,7 @@
  * are released. The forking thread has no such work under way (slab_partial.c P4). A vanished
  * thread costs the objects that it had in its hands, and the one slab that it was making or giving
  * back to the pages.
- * Place: called by life; the only thread there is. And, while others go on, the list of one node is
+ * Place: called by life; the only thread there is. And, while others go on, one list is
  * made anew after a jump out of a call that held its lock (stook_lock_inherit); called by
  * slab_partial.c.
  */
@@ -19,10 +19,13 @@
 
 bool stook_slabs_fork_prepare(struct stook_slabs *slabs)
 {
-        for (unsigned i = 0; i < stook_os_node_count(); i++)
-                if (!stook_lock_try(&slabs->node[i].lock)) {
-                        while (i--)
-                                stook_lock_drop(&slabs->node[i].lock);
+        struct stook_slabs_node *list;
+
+        /* A node's first list comes first: while its lock is held there will be no more lists. */
+        for (unsigned n = 0; (list = stook_slabs_nth_list(slabs, n)) != NULL; n++)
+                if (!stook_lock_try(&list->lock)) {
+                        while (n--)
+                                stook_lock_drop(&stook_slabs_nth_list(slabs, n)->lock);
                         return false;
                 }
         return true;
@@ -30,21 +33,30 @@ bool stook_slabs_fork_prepare(struct stook_slabs *slabs)
 
 void stook_slabs_fork_parent(struct stook_slabs *slabs)
 {
-        for (unsigned i = 0; i < stook_os_node_count(); i++)
-                stook_slab_unhold(&(struct stook_slab_hold){ .slabs = slabs,
-                                                             .node = &slabs->node[i] });
+        struct stook_slabs_node *list;
+        unsigned n = 0;
+
+        while (stook_slabs_nth_list(slabs, n))
+                n++;
+        /* The last one first: see above. */
+        while (n--) {
+                list = stook_slabs_nth_list(slabs, n);
+                stook_slab_unhold(&(struct stook_slab_hold){ .slabs = slabs, .node = list });
+        }
 }
 
 void stook_slabs_fork_child(struct stook_slabs *slabs, bool whole)
 {
-        for (unsigned i = 0; slabs->node && i < stook_os_node_count(); i++) {
+        struct stook_slabs_node *list;
+
+        for (unsigned n = 0; slabs->node && (list = stook_slabs_nth_list(slabs, n)) != NULL; n++) {
                 /* Nothing is lost: each claim is a flag of its part. */
-                stook_pending_stack_take_all(&slabs->node[i].pending);
+                stook_pending_stack_take_all(&list->pending);
                 if (whole)
                         continue;
-                stook_lock_reset(&slabs->node[i].lock);
-                stook_list_init(&slabs->node[i].list);
-                slabs->node[i].partial = 0;
+                stook_lock_reset(&list->lock);
+                stook_list_init(&list->list);
+                list->partial = 0;
         }
 }
 
@@ -76,8 +88,7 @@ static void mend(struct stook_span *span, void *data)
 
         if (span->kind != STOOK_SPAN_SLAB)
                 return;
-        hold = (struct stook_slab_hold){ .slabs = slab->slabs,
-                                         .node = &slab->slabs->node[span->node] };
+        hold = (struct stook_slab_hold){ .slabs = slab->slabs, .node = stook_slab_list(slab) };
         slab->pending = 0;
         if (!*whole) {
                 /*
@@ -117,7 +128,7 @@ static bool is_slab_of(struct stook_span *span, const struct stook_slab_hold *ho
 {
         return __atomic_load_n(&span->kind, __ATOMIC_ACQUIRE) == STOOK_SPAN_SLAB &&
                __atomic_load_n(&stook_slab_of(span)->slabs, __ATOMIC_ACQUIRE) == hold->slabs &&
-               &hold->slabs->node[span->node] == hold->node;
+               stook_slab_list(stook_slab_of(span)) == hold->node;
 }
 
 /*

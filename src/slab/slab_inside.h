@@ -1,21 +1,65 @@
 /*
  * Purpose: what the files of src/slab call of each other. Other layers include slab/slab.h.
- * Place: slab_partial.c (a node's list, its lock, and the way without the lock), slab_fork.c,
- *  slab_birth.c and slab_parts.c. Transitions of a part are in slab/slab_state.h.
+ * Place: slab_partial.c (a list, its lock, and the way without the lock), slab_lists.c (several
+ *  lists of a node), slab_fork.c, slab_birth.c and slab_parts.c. Transitions of a part are in
+ *  slab/slab_state.h.
  */
 #ifndef STOOK_SLAB_INSIDE_H
 #define STOOK_SLAB_INSIDE_H
 
 #include "slab/slab_state.h"
 
+/* ---- slab_lists.c ---- */
+
+/* How many lists there are. @first: the node's. */
+STOOK_INLINE unsigned stook_slabs_lists(const struct stook_slabs_node *first)
+{
+        return __atomic_load_n(&first->lists, __ATOMIC_ACQUIRE);
+}
+
+STOOK_INLINE struct stook_slabs_node *stook_slabs_list(struct stook_slabs_node *first, unsigned n)
+{
+        return STOOK_LIKELY(!n) ? first : &first->others[n - 1];
+}
+
+/* The number of the list that the calling thread takes from first, and where its new slabs go. */
+unsigned stook_slabs_own_list(const struct stook_slabs_node *first);
+/* All lists of all nodes, one after the other. NULL: there are fewer than @n + 1. */
+struct stook_slabs_node *stook_slabs_nth_list(const struct stook_slabs *slabs, unsigned n);
+/* The list that @slab is on, or would go to. It may change unless that list's lock is held. */
+STOOK_INLINE struct stook_slabs_node *stook_slab_list(const struct stook_slab *slab)
+{
+        struct stook_slabs_node *first = &slab->slabs->node[slab->node];
+
+        if (STOOK_LIKELY(stook_slabs_lists(first) == 1))
+                return first;
+        return stook_slabs_list(first, __atomic_load_n(&stook_slab_span(slab)->list_number,
+                                                       __ATOMIC_ACQUIRE));
+}
+/* Before the slab is published; or the lock of its list is held, and it is not listed. */
+void stook_slab_to_own_list(struct stook_slab *slab);
 /*
- * The lock of a node's list is held. Released slabs gather here, because no lock is held over a
- * call into pages.
+ * The list is longer than an empty slab is kept in. @listed: the slab is on it already. Without the
+ * lock it is a hint.
+ */
+bool stook_slabs_list_is_long(const struct stook_slabs *slabs, struct stook_slabs_node *first,
+                              const struct stook_slabs_node *list, bool listed);
+/* Held by a fill, which found the lock taken (@busy) or free. True: divide the lists. */
+bool stook_slabs_note_meeting(struct stook_slabs_node *list, bool busy);
+/* Not held. May fail: then there is one list, as before. */
+void stook_slabs_divide(struct stook_slabs *slabs, struct stook_slabs_node *first);
+
+/* ---- slab_partial.c ---- */
+
+/*
+ * The lock of a list is held. Released slabs gather here, because no lock is held over a
+ * call into pages. So do those on pending that go to other lists.
  */
 struct stook_slab_hold {
         struct stook_slabs *slabs;
         struct stook_slabs_node *node;
         struct stook_link *dead;
+        struct stook_link *moved;
         uint32_t added, removed;        /* slabs that frees put on the list, and took off it */
 };
 
@@ -75,7 +119,7 @@ STOOK_INLINE unsigned stook_key_part(stook_part_key key)
 }
 
 /*
- * Not held, waits forbidden: settles claims on parts of slabs of one node, under the lock or by way
+ * Not held, waits forbidden: settles claims on parts of slabs of one list, under the lock or by way
  * of pending.
  */
 void stook_slab_settle_keys(struct stook_slabs *slabs, struct stook_slabs_node *node,
@@ -84,8 +128,8 @@ void stook_slab_settle_keys(struct stook_slabs *slabs, struct stook_slabs_node *
  * The same for parts @parts (bit p: part p) of one slab. @pend: by way of pending, without looking
  * for the lock first.
  */
-void stook_slab_settle_parts(struct stook_slabs *slabs, struct stook_slabs_node *node,
-                             struct stook_slab *slab, uint64_t parts, bool pend);
+void stook_slab_settle_parts(struct stook_slabs *slabs, struct stook_slab *slab, uint64_t parts,
+                             bool pend);
 
 /*
  * Not held, waits forbidden: what is left of a pending stack that the caller took, from @link on,

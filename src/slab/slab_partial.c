@@ -1,16 +1,18 @@
 /*
- * Purpose: a node's slabs with free objects: the list, its lock, and the way without the lock.
+ * Purpose: slabs with free objects: a list, its lock, and the way without the lock.
  * Place: called by fill, drain, birth, reserve, shrink and purge; calls slab_birth for releases.
+ *  Which of a node's lists a slab belongs to: slab_lists.c.
  *
  * Pending: a claim whose owner cannot have the lock is entered into the slab's word `pending`. The
- * thread that enters the first one pushes the slab on the node's pending stack. The holder of the
+ * thread that enters the first one pushes the slab on its list's pending stack. The holder of the
  * lock takes the whole stack, and from each slab, by one exchange, all claims entered so far.
  *
  * Invariants:
  *  P1 A slab is on the pending stack once, from after its word became nonzero until the word is
  *     taken. A part whose claim is entered there has CLAIM set; the thread that takes the word owns
  *     the claim. A thread that took the stack may push slabs of it again whose words it did not
- *     take: until then no other thread pushes them, for their words are not zero.
+ *     take: until then no other thread pushes them, for their words are not zero. A slab may be on
+ *     the stack of a list that it has left. The holder of that list's lock pushes it on.
  *  P2 A thread that drops the lock looks at pending after that. A thread that pushes on pending
  *     tries the lock after that. One of the two sees the other, so nothing stays there while no
  *     thread is about to look.
@@ -37,7 +39,7 @@ bool stook_slab_hold(struct stook_slab_hold *hold, struct stook_slabs *slabs,
 {
         hold->slabs = slabs;
         hold->node = node;
-        hold->dead = NULL;
+        hold->dead = hold->moved = NULL;
         hold->added = hold->removed = 0;
         if (STOOK_LIKELY(try ? stook_lock_try(&node->lock) : stook_lock_take(&node->lock)))
                 return true;
@@ -70,15 +72,38 @@ static void count_moves(const struct stook_slab_hold *hold)
                 stook_count(hold->slabs->counters, STOOK_STAT_free_remove_partial, hold->removed);
 }
 
+/* Pushes slabs of other lists, until it has the lock of one. Then that is what is held. */
+static STOOK_NOINLINE bool hold_other(struct stook_slab_hold *hold)
+{
+        while (hold->moved) {
+                struct stook_link *link = hold->moved;
+
+                hold->moved = link->next;
+                hold->node = stook_slab_list(stook_slab_pending_at(link));
+                stook_pending_stack_push(&hold->node->pending, link);
+                __atomic_thread_fence(__ATOMIC_SEQ_CST);        /* M2 */
+                if (stook_lock_try(&hold->node->lock))
+                        return true;
+        }
+        return false;
+}
+
+/* After a drop: the lock is held again, of this list or of another one, and there is work. */
+static bool hold_again(struct stook_slab_hold *hold)
+{
+        stook_lock_fence_after_drop();                          /* M2 */
+        if (STOOK_UNLIKELY(!stook_pending_stack_empty_racy(&hold->node->pending)) &&
+            stook_lock_try(&hold->node->lock))
+                return true;
+        return STOOK_UNLIKELY(hold->moved != NULL) && hold_other(hold);
+}
+
 void stook_slab_unhold(struct stook_slab_hold *hold)
 {
         stook_lock_forbid_waits();                              /* P4 */
         for (;;) {
                 stook_lock_drop(&hold->node->lock);
-                stook_lock_fence_after_drop();                  /* M2 */
-                if (STOOK_LIKELY(stook_pending_stack_empty_racy(&hold->node->pending)))
-                        break;
-                if (!stook_lock_try(&hold->node->lock))
+                if (STOOK_LIKELY(!hold_again(hold)))
                         break;
                 stook_slab_settle_pending(hold);
         }
@@ -88,16 +113,6 @@ void stook_slab_unhold(struct stook_slab_hold *hold)
 }
 
 /* ---- the list ---- */
-
-bool stook_slabs_surplus(const struct stook_slabs *slabs, unsigned node)
-{
-        uint32_t partial;
-
-        if (STOOK_UNLIKELY(node >= stook_os_node_count()))
-                return false;
-        partial = __atomic_load_n(&slabs->node[node].partial, __ATOMIC_RELAXED);
-        return partial > stook_slabs_listed_kept(slabs);
-}
 
 /* Atomic, because drains and fills read it without the lock. */
 static void count_partial(struct stook_slab_hold *hold, int by)
@@ -143,12 +158,10 @@ void stook_slab_bury(struct stook_slab_hold *hold, struct stook_slab *slab)
 
 /* ---- claims ---- */
 
-/* An empty slab is kept while the node's list is no longer than stook_slabs_listed_kept. */
 static bool is_surplus(const struct stook_slab_hold *hold, const struct stook_slab *slab)
 {
-        uint32_t kept = stook_slabs_listed_kept(hold->slabs);
-
-        return slab->listed ? hold->node->partial > kept : hold->node->partial >= kept;
+        return stook_slabs_list_is_long(hold->slabs, &hold->slabs->node[slab->node], hold->node,
+                                        slab->listed);
 }
 
 void stook_slab_settle_one(struct stook_slab_hold *hold, struct stook_slab *slab, unsigned p)
@@ -173,16 +186,34 @@ static void settle(struct stook_slab_hold *hold, struct stook_slab *slab, uint64
                 stook_slab_settle_one(hold, slab, (unsigned)__builtin_ctzll(claims));
 }
 
+/* Held: the slab belongs to this list, and so it stays (slab_lists.c L2). */
+static bool is_here(const struct stook_slab_hold *hold, const struct stook_slab *slab)
+{
+        return STOOK_LIKELY(stook_slab_list(slab) == hold->node);
+}
+
+/* Held: a slab of another list, which this thread is to push, waits for the drop. */
+static void move(struct stook_slab_hold *hold, struct stook_link *link)
+{
+        __atomic_store_n(&link->next, hold->moved, __ATOMIC_RELAXED);
+        hold->moved = link;
+}
+
 void stook_slab_settle_pending(struct stook_slab_hold *hold)
 {
         struct stook_link *link = stook_pending_stack_take_all(&hold->node->pending);
 
         while (link) {
                 struct stook_slab *slab = stook_slab_pending_at(link);
+                struct stook_link *next = link->next;
 
                 /* Before the word is taken: after that another thread may push the slab again. */
-                link = link->next;
-                settle(hold, slab, __atomic_exchange_n(&slab->pending, 0, __ATOMIC_ACQ_REL));
+                if (is_here(hold, slab))
+                        settle(hold, slab, __atomic_exchange_n(&slab->pending, 0,
+                                                               __ATOMIC_ACQ_REL));
+                else
+                        move(hold, link);
+                link = next;
         }
 }
 
@@ -193,12 +224,18 @@ struct chain {
         struct stook_link *first, *last;
 };
 
+/* False: another thread pushes the slab (P1). */
+static bool enter_parts(struct stook_slab *slab, uint64_t parts)
+{
+        return !__atomic_fetch_or(&slab->pending, parts, __ATOMIC_ACQ_REL);
+}
+
 static void enter(struct chain *chain, struct stook_slab *slab, uint64_t parts)
 {
         struct stook_link *link = &stook_slab_span(slab)->link;
 
-        if (__atomic_fetch_or(&slab->pending, parts, __ATOMIC_ACQ_REL))
-                return;                                         /* P1: another thread pushes it */
+        if (!enter_parts(slab, parts))
+                return;
         __atomic_store_n(&link->next, chain->first, __ATOMIC_RELAXED);
         chain->first = link;
         if (!chain->last)
@@ -230,6 +267,15 @@ static void fetch_neighbours(const stook_part_key *keys, size_t n)
         }
 }
 
+/* Held: the list of the slab may have changed since it was asked for. */
+static void settle_here(struct stook_slab_hold *hold, struct stook_slab *slab, uint64_t parts)
+{
+        if (is_here(hold, slab))
+                settle(hold, slab, parts);
+        else if (enter_parts(slab, parts))
+                move(hold, &stook_slab_span(slab)->link);
+}
+
 void stook_slab_settle_keys(struct stook_slabs *slabs, struct stook_slabs_node *node,
                             const stook_part_key *keys, size_t n)
 {
@@ -239,8 +285,8 @@ void stook_slab_settle_keys(struct stook_slabs *slabs, struct stook_slabs_node *
         if (stook_slab_hold(&hold, slabs, node, false)) {
                 fetch_neighbours(keys, n);
                 for (size_t i = 0; i < n; i++)
-                        stook_slab_settle_one(&hold, stook_key_slab(keys[i]),
-                                              stook_key_part(keys[i]));
+                        settle_here(&hold, stook_key_slab(keys[i]),
+                                    UINT64_C(1) << stook_key_part(keys[i]));
                 stook_slab_unhold(&hold);
                 return;
         }
@@ -249,14 +295,15 @@ void stook_slab_settle_keys(struct stook_slabs *slabs, struct stook_slabs_node *
         push(slabs, node, &chain);
 }
 
-void stook_slab_settle_parts(struct stook_slabs *slabs, struct stook_slabs_node *node,
-                             struct stook_slab *slab, uint64_t parts, bool pend)
+void stook_slab_settle_parts(struct stook_slabs *slabs, struct stook_slab *slab, uint64_t parts,
+                             bool pend)
 {
+        struct stook_slabs_node *node = stook_slab_list(slab);
         struct chain chain = { NULL, NULL };
         struct stook_slab_hold hold;
 
         if (!pend && stook_slab_hold(&hold, slabs, node, false)) {
-                settle(&hold, slab, parts);
+                settle_here(&hold, slab, parts);
                 stook_slab_unhold(&hold);
                 return;
         }

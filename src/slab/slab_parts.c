@@ -74,6 +74,8 @@ void stook_slab_parts_free(struct stook_slab *slab)
 {
         struct stook_pair *parts = stook_slab_parts(slab);
 
+        /* Atomic: a late free reads it (slab_state.h S9). */
+        __atomic_store_n(&slab->parts, 0, __ATOMIC_RELEASE);
         if (parts == stook_slab_span(slab)->pair)
                 return;
         keep_generation(&parts[1], &parts[0]);

@@ -32,12 +32,14 @@ static size_t count_free(struct stook_slabs *slabs, struct stook_slabs_node *nod
 int stook_slabs_reserve(struct stook_slabs *slabs, unsigned n_node, size_t n)
 {
         struct stook_slabs_node *node = &slabs->node[n_node];
-        size_t each = slabs->objects - slabs->kept_first, want = (n + each - 1) / each;
+        size_t each = slabs->objects - slabs->kept_first, want = (n + each - 1) / each, has = 0;
 
         if (want > UINT32_MAX)
                 return -ENOMEM;
         __atomic_store_n(&slabs->reserved, (uint32_t)want, __ATOMIC_RELAXED);
-        for (size_t has = n ? count_free(slabs, node) : n; has < n;) {
+        for (unsigned i = 0; n && i < stook_slabs_lists(node); i++)
+                has += count_free(slabs, stook_slabs_list(node, i));
+        while (has < n) {
                 struct stook_slab *born[STOOK_SLAB_BIRTHS];
                 unsigned count = stook_slab_births(slabs, n_node, n - has, true, born);
 

@@ -2,7 +2,7 @@
  * Purpose: give back a cache's empty slabs, except for reserved ones (stook_slabs_reserve).
  * And sort its partial lists, so that fills take from the fullest slabs first.
  * Place: called by cache (shrink, destroy).
- * Concurrency: takes the lock of each node, also while it sorts.
+ * Concurrency: takes the lock of each list, also while it sorts.
  */
 #include "os/os.h"
 #include "pages/policy.h"
@@ -45,14 +45,16 @@ uint32_t stook_slabs_beyond_reserved(const struct stook_slabs *slabs,
         return count > reserved ? count - reserved : 0;
 }
 
-static void shrink_node(struct stook_slabs *slabs, struct stook_slabs_node *node)
+/* @first: the node's list, which has the count of its slabs. */
+static void shrink_list(struct stook_slabs *slabs, const struct stook_slabs_node *first,
+                        struct stook_slabs_node *node)
 {
         struct stook_slab_hold hold;
         uint32_t surplus;
 
         if (!stook_slab_hold_long(&hold, slabs, node))
                 return;
-        surplus = slabs->run_slabs ? 0 : stook_slabs_beyond_reserved(slabs, node);
+        surplus = slabs->run_slabs ? 0 : stook_slabs_beyond_reserved(slabs, first);
         stook_list_for_each_safe(e, &node->list) {
                 struct stook_slab *slab = stook_slab_listed_at(e);
 
@@ -67,18 +69,16 @@ static void shrink_node(struct stook_slabs *slabs, struct stook_slabs_node *node
         stook_slab_unhold(&hold);
 }
 
-void stook_slabs_give_kept(struct stook_slabs *slabs, unsigned n)
+static void give_kept_of(struct stook_slabs *slabs, const struct stook_slabs_node *first,
+                         struct stook_slabs_node *node)
 {
-        struct stook_slabs_node *node = &slabs->node[n];
         struct stook_slab_hold hold;
         uint32_t surplus;
         int looks = 0;
 
-        if (stook_slabs_only_shrink(slabs) || stook_slabs_node_idle(node))
+        if (stook_slabs_node_idle(node) || !stook_slab_hold(&hold, slabs, node, true))
                 return;
-        if (!stook_slab_hold(&hold, slabs, node, true))
-                return;
-        surplus = stook_slabs_beyond_reserved(slabs, node);
+        surplus = stook_slabs_beyond_reserved(slabs, first);
         stook_list_for_each_safe(e, &node->list) {
                 struct stook_slab *slab = stook_slab_listed_at(e);
 
@@ -92,14 +92,27 @@ void stook_slabs_give_kept(struct stook_slabs *slabs, unsigned n)
         stook_slab_unhold(&hold);
 }
 
+void stook_slabs_give_kept(struct stook_slabs *slabs, unsigned node)
+{
+        struct stook_slabs_node *first = &slabs->node[node];
+
+        if (stook_slabs_only_shrink(slabs))
+                return;
+        for (unsigned i = 0; i < stook_slabs_lists(first); i++)
+                give_kept_of(slabs, first, stook_slabs_list(first, i));
+}
+
 size_t stook_slabs_shrink(struct stook_slabs *slabs)
 {
         if (slabs->dtor)
                 stook_slabs_destruct(slabs);
         for (unsigned i = 0; i < stook_os_node_count(); i++) {
+                struct stook_slabs_node *first = &slabs->node[i];
+
                 if (slabs->run_slabs)
-                        stook_slab_shrink_runs(slabs, &slabs->node[i]);
-                shrink_node(slabs, &slabs->node[i]);
+                        stook_slab_shrink_runs(slabs, first);
+                for (unsigned n = 0; n < stook_slabs_lists(first); n++)
+                        shrink_list(slabs, first, stook_slabs_list(first, n));
         }
         stook_pages_purge_excess();
         return stook_slabs_count(slabs);

@@ -147,15 +147,13 @@ STOOK_INLINE struct stook_span *stook_slab_span(const struct stook_slab *slab)
 
 /*
  * The word `parts`: an address | the logarithm of the room. It is one word, because a late free
- * reads it beside changes of it (S9). While the descriptor serves no slab, the place has 0, or the
- * address of another descriptor (a link of pages/bins.c): a room of 1, in which there is no part.
- * A slab has room for two at least.
+ * reads it beside changes of it (S9). While the descriptor serves no slab, the place has 0: a room
+ * of 1, in which there is no part. A slab has room for two at least.
  */
 #define STOOK_PARTS_ROOM ((uintptr_t)7)
 _Static_assert(STOOK_SLAB_PARTS == 1 << 6 && _Alignof(struct stook_pair) > STOOK_PARTS_ROOM,
                "the logarithm fits below a pair's address");
-_Static_assert(STOOK_SPAN_PAIRS >= 2 && _Alignof(struct stook_span) > STOOK_PARTS_ROOM,
-               "an address of a descriptor has a room of 1, a slab's parts have more");
+_Static_assert(STOOK_SPAN_PAIRS >= 2, "0 has a room of 1, a slab's parts have more");
 
 STOOK_INLINE struct stook_pair *stook_parts_at(uintptr_t parts)
 {
@@ -349,8 +347,8 @@ STOOK_INLINE bool stook_slab_is_entry(const void *object, uint64_t entry)
         return (stook_pagemap_get((uintptr_t)object) & ~STOOK_ENTRY_PAGE_MASK) == entry;
 }
 
-/* Racily: the node's list is longer than stook_slabs_listed_kept. False: @node is none. */
-bool stook_slabs_surplus(const struct stook_slabs *slabs, unsigned node);
+/* Racily: the slab's list is longer than an empty slab is kept in. */
+bool stook_slabs_surplus(const struct stook_slabs *slabs, const struct stook_slab *slab);
 
 /*
  * Sets the bits *@mask of part @p of a slab of @slabs, to which the pagemap entry of @object, any
@@ -390,7 +388,7 @@ STOOK_INLINE enum stook_free_answer stook_part_free(const struct stook_slabs *sl
                 if (!stook_part_flags(old))
                         new.lo |= STOOK_PART_CLAIM;
                 else if (STOOK_UNLIKELY(!~new.hi) && stook_part_flags(old) == STOOK_PART_LISTED &&
-                         stook_slabs_surplus(slabs, __atomic_load_n(&slab->node, __ATOMIC_RELAXED)))
+                         stook_slabs_surplus(slabs, slab))
                         new.lo |= STOOK_PART_CLAIM;
         } while (!stook_part_cas(slabs, part, &old, new));
         return STOOK_LIKELY(new.lo == old.lo) ? STOOK_FREED : STOOK_FREED_CLAIMED;

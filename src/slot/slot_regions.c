@@ -280,6 +280,7 @@ bool stook_slots_start(void)
          */
         if (!cpus)
                 allowed = cpus = stook_os_possible_cpus();
+        r.cpus = allowed;
         while (r.locked_slots < allowed && r.locked_slots < STOOK_LOCKED_SLOTS_MAX)
                 r.locked_slots *= 2;
         stook_os_rseq_detect();

@@ -17,6 +17,7 @@ struct stook_regions {
         uint32_t locked_slots;          /* a power of two */
         uint32_t index_offset;          /* in struct rseq, of what indexes rseq's slots */
         uint32_t nodes;                 /* stook_os_node_count() */
+        uint32_t cpus;                  /* that the thread could run on which started the library */
 };
 extern struct stook_regions stook_regions;
 

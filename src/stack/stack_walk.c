@@ -68,7 +68,15 @@ bool stook_stack_start(void)
         return true;
 }
 
-/* Both machines: {the caller's frame pointer, return address} where the frame pointer points. */
+/*
+ * {the caller's frame pointer, return address} where the frame pointer points; on RISC-V below it.
+ */
+#if defined(__riscv)
+#define FRAME_BELOW sizeof(struct frame)
+#else
+#define FRAME_BELOW 0
+#endif
+
 struct frame {
         uintptr_t outer, address;
 };
@@ -79,7 +87,7 @@ static STOOK_NOINLINE unsigned follow(uintptr_t at, uintptr_t *frames, unsigned 
         unsigned count = 0;
 
         while (count < most && at && at % sizeof(void *) == 0 &&
-               stook_os_read_memory(&frame, (const void *)at, sizeof(frame))) {
+               stook_os_read_memory(&frame, (const void *)(at - FRAME_BELOW), sizeof(frame))) {
                 if (!frame.address)
                         break;
                 frames[count++] = frame.address;

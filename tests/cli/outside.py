@@ -418,8 +418,8 @@ class Inspect(s.Compiled):
         for command in ("info", "check"):
             self.refused(1, "there is no process", command, "4194304999"[:7])
             self.refused(2, "is no core", command, "/etc/passwd")
-            self.refused(2, "is no core", command, s.STOOK)
-            self.refused(2, "is no core", command, "/")
+            self.refused(2, ", but a program or a library", command, s.STOOK)
+            self.refused(2, ", but a folder", command, "/")
             self.refused(1, "No such file", command, "/nonexistent")
             self.refused(2, "no process given", command)
             self.refused(2, "no option '--what'", command, "--what")

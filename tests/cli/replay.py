@@ -280,9 +280,13 @@ class Refusals(Replay):
     def test_no_trace(self):
         self.refused("", "no trace: it has no event")
         self.refused("hello\nworld\n", "no trace: it has no event")
-        self.refused(b"\x7fELF" + bytes(100), "line 1: no text of perf script: it has null bytes")
+        self.refused(b"\x7fELF" + bytes(100), "no trace, but an object file")
+        self.refused(b"\x7fELF" + bytes(12) + b"\4" + bytes(50),
+                     "no trace, but a core: `stook info` reads it")
+        self.refused('{"results": 1}\n', "no trace, but JSON")
+        self.refused(bytes(100), "line 1: no text of perf script: it has null bytes")
         self.refused("x" * 70000, "line 1: no text of perf script: a line of 64 KiB")
-        self.refused(Perf().free(0, 0x10).text(), "it has nothing to replay")
+        self.refused(Perf().free(0, 0x10).text(), "it has nothing to replay: no allocation")
         done = stook("replay", "/nonexistent")
         self.assertEqual((done.returncode, done.stderr), (
             2, "stook replay: /nonexistent: No such file or directory\n"))

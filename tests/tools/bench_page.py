@@ -226,6 +226,17 @@ class Page(unittest.TestCase):
         self.assertEqual(parsed.open, [])
         return text, parsed
 
+    def test_verdicts_stand_behind_the_first_column(self):
+        rows = [["cell", "figure", "least", "", "goal", ""],
+                ["a", "1", "2", "pass", "3", "miss"], ["b", "1", "2", "unclear", "3", "unclear"]]
+        self.assertEqual(page.verdicts_first(rows), [
+            ["cell", "least", "goal", "figure", "least", "goal"],
+            ["a", "pass", "miss", "1", "2", "3"], ["b", "unclear", "unclear", "1", "2", "3"]])
+        self.assertEqual(page.verdicts_first([["cell", "figure", ""], ["a", "1", "missed"]]),
+                         [["cell", "verdict", "figure"], ["a", "missed", "1"]])
+        without = [["cell", "figure"], ["a", "1"]]
+        self.assertEqual(page.verdicts_first(without), without)
+
     def test_it_parses_and_loads_nothing(self):
         text, parsed = self.parsed([("one", session())])
         self.assertEqual(parsed.loads, [])

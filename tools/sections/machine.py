@@ -80,25 +80,27 @@ HOT = """
 __thread struct stook_thread_v1 stook_thread __attribute__((visibility("hidden")));
 struct { uintptr_t base, bytes; uint64_t *entries; } stook_range = { 0, %#x, (uint64_t *)%#x };
 struct { uint64_t magic, last_offset; } stook_shapes[2] = { { 0, 0 }, { (uint64_t)1 << 58, 4032 } };
-uintptr_t stook_class_line[257] = { [4] = %#x };
+uintptr_t stook_class_line[259] = { [4] = %#x, [257 + 1] = %#x };
+const uint8_t stook_class_of_large[257] = { [10] = 1 };
 void *stook_malloc_miss(size_t size) { (void)size; return NULL; }
 long stook_drop_in_free_miss(void *object) { (void)object; return MISSED; }
 void *malloc(size_t size);
 long hot_free(void *object) __asm__("free");    /* what it leaves in the register is not MISSED */
 void *emu_malloc(void) { return malloc(64); }
+void *emu_malloc_large(void) { return malloc(5000); }
 long emu_free(void *object) { return hot_free(object) != MISSED; }
-""" % (RANGE, ENTRIES, SLOTS)
+""" % (RANGE, ENTRIES, SLOTS, SLOTS)
 MACHINES = {
     # Jumps are padded as the build does it (meson.build).
     "x86-64": (["gcc", "-Wa,-mbranches-within-32B-boundaries"],
                lambda: un.Uc(un.UC_ARCH_X86, un.UC_MODE_64),
                x86.UC_X86_REG_RIP, x86.UC_X86_REG_RSP,
                x86.UC_X86_REG_RDI, x86.UC_X86_REG_RAX,
-               {"pop": 21, "push": 22, "malloc": 27, "free": 50}),
+               {"pop": 21, "push": 22, "malloc": 27, "malloc_large": 31, "free": 50}),
     "aarch64": (["aarch64-linux-gnu-gcc"], lambda: un.Uc(un.UC_ARCH_ARM64, un.UC_MODE_ARM),
                 a64.UC_ARM64_REG_PC, a64.UC_ARM64_REG_SP,
                 a64.UC_ARM64_REG_X0, a64.UC_ARM64_REG_X0,
-                {"pop": 22, "push": 27, "malloc": 36, "free": 63}),
+                {"pop": 22, "push": 27, "malloc": 36, "malloc_large": 41, "free": 63}),
 }
 
 

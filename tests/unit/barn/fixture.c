@@ -13,7 +13,7 @@ char     out[OBJECTS + 1];
 size_t   can_fill;
 unsigned fill_flags;
 unsigned steps;
-size_t   pages_taken = (size_t)1 << 30;
+size_t   pages_taken = MANY_PAGES;
 unsigned kept_given;
 
 size_t stook_slab_fill(struct stook_slabs *slabs, unsigned node, size_t n, void **objects,

@@ -21,7 +21,8 @@ extern char     out[OBJECTS + 1];       /* [n]: object n is out of its slab */
 extern size_t   can_fill;               /* objects that the next fills still give */
 extern unsigned fill_flags;             /* what each fill must be called with */
 extern unsigned steps;                  /* of the page layer's ageing: one for each refill, flush */
-extern size_t   pages_taken;            /* bytes with users */
+#define MANY_PAGES ((size_t)1 << 30)
+extern size_t   pages_taken;            /* bytes with users: MANY_PAGES at first */
 extern unsigned kept_given;             /* calls to give back slabs that are kept empty */
 
 struct fake_cache {

@@ -1,7 +1,7 @@
 /*
- * What this proves: barn_growth.c I1 and I2. Caches that swing grow. Short sheaves grow by gets.
- * Those of few objects grow by demand, within a budget that goes by pages and slots. What comes
- * from readers at once gets room in one step.
+ * What this proves: barn_growth.c I1, I2 and I4. Caches that swing grow. Short sheaves grow by
+ * gets. Those of few objects grow by demand, within a budget that goes by pages and slots. What
+ * comes from readers at once gets room in one step; what swings widely gets it by the pages in use.
  */
 #include "unit/barn/fixture.h"
 
@@ -71,8 +71,10 @@ static void room_alone_grows_where_capacity_is_fixed(void **state)
         swing(c);
         assert_int_equal(stook_barns_capacity(&c->barns), 32);
         assert_int_equal(c->barns.full_limit, 20);
+        pages_taken = 0;
         for (int i = 0; i < 20; i++)
                 swing(c);
+        pages_taken = MANY_PAGES;
         assert_int_equal(stook_barns_capacity(&c->barns), 32);
         assert_true(c->barns.full_limit * 32 * c->slabs.stride <= STOOK_BARN_CACHE_BYTES);
         assert_true(c->barns.full_limit >= 40);
@@ -120,6 +122,32 @@ static void a_burst_from_readers_gets_room(void **state)
         assert_int_equal(fixed->barns.full_limit, STOOK_BARN_CACHE_BYTES / 4096);
 }
 
+/* Sheaves of 4 KiB. */
+static void a_wide_swing_gets_room_by_the_pages(void **state)
+{
+        struct fake_cache *c = make(8, 64, 10, 10);
+        const unsigned usual = STOOK_BARN_CACHE_BYTES / 4096;
+
+        (void)state;
+        stook_barns_let_room_grow(&c->barns);
+        pages_taken = STOOK_BARN_CACHE_BYTES;
+        for (int i = 0; i < 10; i++)
+                swing(c);
+        assert_int_equal(c->barns.full_limit, usual);
+        pages_taken = 3 * STOOK_BARN_CACHE_BYTES;
+        swing(c);
+        assert_int_equal(c->barns.full_limit, 2 * usual);
+        swing(c);
+        assert_int_equal(c->barns.full_limit, 3 * usual);
+        pages_taken = MANY_PAGES;
+        for (int i = 0; i < 10; i++)
+                swing(c);
+        assert_int_equal(c->barns.full_limit, 4 * usual);
+        stook_barns_shrink(&c->barns);
+        assert_int_equal(c->barns.full_limit, 10);
+        assert_int_equal(c->barns.growth.burst_bytes, 0);
+}
+
 static void few_objects_grow_to_a_dozen(void **state)
 {
         struct fake_cache *c = make_few(900, 1, 20000);
@@ -151,7 +179,7 @@ static void few_objects_grow_to_a_dozen(void **state)
                 swing_in_slabs(c);
         }
         assert_int_equal(stook_barns_capacity(&c->barns), 12);
-        assert_true(c->barns.full_limit * 12 * 20000ul <= STOOK_BARN_CACHE_BYTES);
+        assert_true(c->barns.full_limit * 12 * 20000ul <= 4 * STOOK_BARN_CACHE_BYTES);
         stook_barns_shrink(&c->barns);
         assert_int_equal(stook_barns_capacity(&c->barns), 1);
 }
@@ -253,6 +281,7 @@ int main(void)
                 cmocka_unit_test_setup(a_new_cache_begins_without_swings, setup),
                 cmocka_unit_test_setup(room_alone_grows_where_capacity_is_fixed, setup),
                 cmocka_unit_test_setup(a_burst_from_readers_gets_room, setup),
+                cmocka_unit_test_setup(a_wide_swing_gets_room_by_the_pages, setup),
                 cmocka_unit_test_setup(few_objects_grow_to_a_dozen, setup),
                 cmocka_unit_test_setup(short_sheaves_grow_by_gets, setup),
                 cmocka_unit_test_setup(a_cache_that_begins_with_none_gets_one, setup),

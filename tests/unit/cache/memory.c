@@ -2,158 +2,24 @@
  * What this proves: a cache's runs. Its slabs lie in pieces of 2 MiB, which go back whole, and only
  * by calls that shrink. The program's functions see each piece once before its first object and
  * once after its last one, never where the caller forbids it, and may map there what they like.
+ * What a child of a fork has of them is in memory_fork.c.
  */
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
 #include <stook/stook.h>
 
 #include "base/inject.h"
-#include "cache/cache.h"
-#include "pages/pagemap.h"
-#include "slab/slab_inside.h"
-
-#define RUN  ((size_t)2 << 20)
-#define RUNS 64
+#include "unit/cache/runs_seen.h"
 
 enum { THREADS = 4 };
-
-static void *objects[2 * RUN / 1000];
-
-/* ---- what the program's functions saw ---- */
-
-static struct seen {
-        pthread_mutex_t mutex;
-        uintptr_t runs[RUNS];           /* those that are in */
-        unsigned in, out, refused;
-        bool refuse;
-        int fd;                         /* -1: nothing is mapped */
-} seen = { .mutex = PTHREAD_MUTEX_INITIALIZER, .fd = -1 };
-
-static void forget(void)
-{
-        memset(seen.runs, 0, sizeof(seen.runs));
-        seen.in = seen.out = seen.refused = 0;
-        seen.refuse = false;
-        seen.fd = -1;
-}
-
-static int find(uintptr_t run)
-{
-        int i = 0;
-
-        while (i < RUNS && seen.runs[i] != run)
-                i++;
-        return i < RUNS ? i : -1;
-}
-
-static int take_in(void *start, size_t bytes, void *data)
-{
-        int at, refused = 0;
-
-        assert_ptr_equal(data, &seen);
-        assert_int_equal(bytes, RUN);
-        assert_int_equal((uintptr_t)start % RUN, 0);
-        pthread_mutex_lock(&seen.mutex);
-        assert_int_equal(find((uintptr_t)start), -1);
-        at = find(0);
-        assert_true(at >= 0);
-        if (seen.fd >= 0)
-                assert_ptr_equal(mmap(start, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
-                                      seen.fd, (off_t)(seen.in * RUN)), start);
-        if (seen.refuse) {
-                seen.refused++;
-                refused = -1;
-        } else {
-                seen.runs[at] = (uintptr_t)start;
-                seen.in++;
-        }
-        pthread_mutex_unlock(&seen.mutex);
-        stook_free(stook_malloc(100));                  /* the heap may be used */
-        errno = EPERM;
-        return refused;
-}
-
-static void take_out(void *start, size_t bytes, void *data)
-{
-        int at;
-
-        assert_ptr_equal(data, &seen);
-        assert_int_equal(bytes, RUN);
-        pthread_mutex_lock(&seen.mutex);
-        at = find((uintptr_t)start);
-        assert_true(at >= 0);
-        seen.runs[at] = 0;
-        seen.out++;
-        pthread_mutex_unlock(&seen.mutex);
-        stook_free(stook_malloc(100));
-}
-
-static struct stook_cache_args asking(uint64_t flags)
-{
-        return (struct stook_cache_args){ .args_size = sizeof(struct stook_cache_args),
-                                          .flags = flags, .memory_in = take_in,
-                                          .memory_out = take_out, .memory_data = &seen };
-}
-
-static struct stook_cache *create(size_t size, const struct stook_cache_args *args)
-{
-        struct stook_cache *cache = stook_cache_create("runs", size, args);
-
-        assert_non_null(cache);
-        return cache;
-}
-
-static void destroy(struct stook_cache *cache)
-{
-        assert_int_equal(stook_cache_destroy(cache), 0);
-        assert_int_equal(seen.in, seen.out);
-}
-
-static struct stook_cache_stats stats_of(const struct stook_cache *cache)
-{
-        struct stook_cache_stats stats = { .stats_size = sizeof(stats) };
-
-        assert_int_equal(stook_cache_get_stats(cache, &stats), 0);
-        return stats;
-}
-
-static size_t bytes_kept(const struct stook_cache *cache)
-{
-        struct stook_cache_stats stats = stats_of(cache);
-
-        return stats.slabs * stats.slab_bytes;
-}
-
-/* All of objects[] from @from on, to as many as take @bytes. Return: where they end. */
-static size_t take(struct stook_cache *cache, size_t from, size_t bytes)
-{
-        size_t n = from, end = from + bytes / stats_of(cache).stride;
-
-        for (; n < end; n++) {
-                assert_non_null(objects[n] = stook_cache_alloc(cache));
-                *(size_t *)objects[n] = n;
-        }
-        return n;
-}
-
-static void give(struct stook_cache *cache, size_t from, size_t to)
-{
-        for (size_t i = from; i < to; i++) {
-                assert_int_equal(*(size_t *)objects[i], i);
-                stook_cache_free(cache, objects[i]);
-        }
-}
 
 /* ---- runs ---- */
 
@@ -484,89 +350,6 @@ static void beside_other_threads(void **state)
         destroy(cache);
 }
 
-static void a_child_has_private_memory(void **state)
-{
-        struct stook_cache_args args = asking(0);
-        struct stook_cache *cache;
-        size_t n;
-        int status;
-        pid_t child;
-
-        (void)state;
-        forget();
-        cache = create(1000, &args);
-        n = take(cache, 0, RUN / 4);
-        child = fork();
-        assert_true(child >= 0);
-        if (!child) {
-                size_t more = take(cache, n, RUN);
-
-                give(cache, 0, more);
-                _exit(stook_cache_destroy(cache) || seen.in != seen.out ? 1 : 0);
-        }
-        assert_int_equal(waitpid(child, &status, 0), child);
-        assert_int_equal(status, 0);
-        assert_int_equal(seen.out, 0);
-        give(cache, 0, n);
-        destroy(cache);
-}
-
-/* As where a vanished thread was burying the run at @run: its upper half leaves, lowest first. */
-static void bury_upper_half(struct stook_slabs *slabs, uintptr_t run)
-{
-        for (uintptr_t at = run + RUN / 2; at < run + RUN; at += slabs->slab_bytes) {
-                struct stook_span *span = stook_entry_span(stook_pagemap_get(at));
-                struct stook_slab_hold hold;
-
-                assert_true(stook_slab_hold_long(&hold, slabs, &slabs->node[span->node]));
-                assert_true(stook_slab_retire(stook_slab_of(span)));
-                stook_slab_bury(&hold, stook_slab_of(span));
-                stook_slab_unhold(&hold);
-        }
-}
-
-static bool maps_have(const char *name)
-{
-        FILE *maps = fopen("/proc/self/maps", "r");
-        char line[512];
-        bool found = false;
-
-        assert_non_null(maps);
-        while (fgets(line, sizeof(line), maps))
-                found |= strstr(line, name) != NULL;
-        fclose(maps);
-        return found;
-}
-
-/* What the child of a fork finds; *state: the slabs that had left are lost. */
-static void half_of_a_run_goes(void **state)
-{
-        struct stook_cache_args args = asking(STOOK_NO_SHEAVES);
-        struct stook_cache *cache;
-        bool lost = *state;
-        void *object;
-
-        forget();
-        seen.fd = memfd_create("half_of_a_run", 0);
-        assert_true(seen.fd >= 0);
-        assert_int_equal(ftruncate(seen.fd, (off_t)RUN), 0);
-        cache = create(1000, &args);
-        object = stook_cache_alloc(cache);
-        assert_non_null(object);
-        stook_cache_free(cache, object);
-        assert_int_equal(seen.in, 1);
-        bury_upper_half(&cache->slabs, (uintptr_t)object & ~(RUN - 1));
-        if (lost)
-                stook_pending_stack_take_all(&cache->slabs.memory->gone);
-        assert_true(stook_slabs_count(&cache->slabs) > 0);
-        assert_int_equal(stook_cache_shrink(cache), 0);
-        assert_int_equal(seen.out, lost ? 0 : 1);
-        assert_int_equal(maps_have("half_of_a_run"), lost);     /* all of it is renewed */
-        assert_int_equal(stook_cache_destroy(cache), 0);
-        close(seen.fd);
-        seen.fd = -1;
-}
-
 static void wrong_arguments(void **state)
 {
         struct stook_cache_args args = asking(0);
@@ -610,9 +393,6 @@ int main(void)
                 cmocka_unit_test(without_memory_nothing_changes),
                 cmocka_unit_test_prestate(beside_other_threads, FLAGS(0)),
                 cmocka_unit_test_prestate(beside_other_threads, FLAGS(STOOK_HUGE_PAGES)),
-                cmocka_unit_test(a_child_has_private_memory),
-                cmocka_unit_test_prestate(half_of_a_run_goes, FLAGS(false)),
-                cmocka_unit_test_prestate(half_of_a_run_goes, FLAGS(true)),
                 cmocka_unit_test(wrong_arguments),
         };
 

@@ -15,6 +15,7 @@
 #include "gate/gate.h"
 #include "malloc/malloc.h"
 #include "pages/span.h"
+#include "slot/slot.h"
 #include <stook/malloc.h>
 #include <stook/stats.h>
 
@@ -28,6 +29,21 @@ static void test_every_size_has_the_smallest_class(void **state)
                 assert_int_equal(stook_class_for(size), class);
         }
         assert_int_equal(stook_class_bytes[STOOK_CLASSES - 1], STOOK_CLASS_MAX);
+}
+
+/* What the hot paths look up; a group moves all of it away (malloc_charged.c). */
+static void test_every_class_has_its_line(void **state)
+{
+        const uintptr_t *by_class = stook_class_line + STOOK_CLASS_LINE_LARGE;
+
+        (void)state;
+        assert_true(stook_gate_open());
+        for (size_t size = 0; size <= STOOK_CLASS_TABLE_MAX; size++)
+                assert_int_equal(stook_class_line[(size + 15) / 16],
+                                 stook_slots_first_line(stook_class_for(size) + 1));
+        for (size_t size = STOOK_CLASS_TABLE_MAX + 1; size <= STOOK_CLASS_MAX; size++)
+                assert_int_equal(by_class[stook_class_of_large[(size + 511) / 512]],
+                                 stook_slots_first_line(stook_class_for(size) + 1));
 }
 
 static void test_waste_is_an_eighth_at_most_on_average_and_a_fifth_at_worst(void **state)
@@ -130,6 +146,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_every_size_has_the_smallest_class),
+                cmocka_unit_test(test_every_class_has_its_line),
                 cmocka_unit_test(test_waste_is_an_eighth_at_most_on_average_and_a_fifth_at_worst),
                 cmocka_unit_test(test_aligned_sizes_get_aligned_classes),
                 cmocka_unit_test(test_a_class_that_cannot_be_made_is_not_needed),

@@ -32,6 +32,29 @@ static void pages_are_whole(void **state)
                 assert_int_equal(pages[i], 0);
 }
 
+#define DESCRIPTORS 20                  /* more than a free one leads back */
+
+static void descriptors_come_back_empty(void **state)
+{
+        static const char none[STOOK_SPAN_SLAB_BYTES];
+        struct stook_span *span[DESCRIPTORS];
+
+        (void)state;
+        for (int round = 0; round < 2; round++) {
+                for (int i = 0; i < DESCRIPTORS; i++) {
+                        span[i] = stook_meta_span_new();
+                        assert_non_null(span[i]);
+                        assert_memory_equal(span[i]->slab, none, sizeof(none));
+                        for (int before = 0; before < i; before++)
+                                assert_ptr_not_equal(span[before], span[i]);
+                }
+                for (int i = 0; i < DESCRIPTORS; i++) {
+                        memset(span[i]->slab, 0xff, sizeof(span[i]->slab));
+                        stook_meta_span_free(span[i]);
+                }
+        }
+}
+
 static int start(void **state)
 {
         (void)state;
@@ -43,6 +66,7 @@ int main(void)
         const struct CMUnitTest all[] = {
                 cmocka_unit_test(what_is_larger_than_a_page_leaves_no_gap),
                 cmocka_unit_test(pages_are_whole),
+                cmocka_unit_test(descriptors_come_back_empty),
         };
 
         return cmocka_run_group_tests(all, start, NULL);

@@ -14,6 +14,7 @@
 #include "pages/meta.h"
 #include "pages/pagemap.h"
 #include "report/report_inside.h"
+#include "slab/slab_state.h"
 
 struct stook_range stook_range;
 char  *fake_arena;
@@ -91,6 +92,8 @@ void stook_span_give(struct stook_span *span)
         assert_true(used[at]);
         assert_int_equal(span->kind, STOOK_SPAN_TAKEN);
         assert_int_equal(stook_pagemap_get(span->start), 0);
+        /* The word `parts` of what was a slab leads a late free nowhere (slab_state.h). */
+        assert_int_equal(stook_slab_of(span)->parts, 0);
         enter(&old);
         taken--;
         memset(used + at, 0, span->bytes / FAKE_PAGE);

@@ -109,6 +109,29 @@ static void test_geometry(void **unused)
                 }
 }
 
+/* Four of malloc's classes: slabs a little larger than the least waste nothing. */
+static void test_large_objects_waste_nothing(void **unused)
+{
+        static struct stook_counters counters;
+        static const size_t sizes[] = { 2560, 4608, 8704, 20480 };
+
+        (void)unused;
+        for (unsigned i = 0; i < STOOK_ARRAY_SIZE(sizes); i++) {
+                struct stook_slabs s;
+
+                memset(&s, 0, sizeof(s));
+                s.node = (struct stook_slabs_node[1]){ 0 };
+                assert_int_equal(
+                        stook_slabs_init(&s, &(struct stook_slabs_args){ .name = "x",
+                                                                         .cache_index = 1,
+                                                                         .object_size = sizes[i],
+                                                                         .align = 16,
+                                                                         .counters = &counters }),
+                        0);
+                assert_int_equal((size_t)s.objects * s.stride, s.slab_bytes);
+        }
+}
+
 static void test_fresh_untouched(void **unused)
 {
         struct stook_slabs *slabs = fake_source(1, 64, 8, false, NULL, NULL);
@@ -303,6 +326,7 @@ int main(void)
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_refusals),
                 cmocka_unit_test(test_geometry),
+                cmocka_unit_test(test_large_objects_waste_nothing),
                 cmocka_unit_test(test_fresh_untouched),
                 cmocka_unit_test(test_constructor),
                 cmocka_unit_test(test_random_order),

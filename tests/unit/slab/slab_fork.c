@@ -81,16 +81,17 @@ static bool lists_agree(void)
 {
         uint32_t n = 0;
 
-        stook_list_for_each(e, &slabs->node[0].list) {
-                struct stook_slab *slab = stook_slab_of(
-                        stook_container_of(e, struct stook_span, list));
+        for (unsigned i = 0; i < stook_slabs_lists(&slabs->node[0]); i++)
+                stook_list_for_each(e, &stook_slabs_list(&slabs->node[0], i)->list) {
+                        struct stook_slab *slab = stook_slab_of(
+                                stook_container_of(e, struct stook_span, list));
 
-                if (slab->slabs != slabs || !slab->listed || !stook_slab_free_listed(slab) ||
-                    e->next->prev != e)
-                        return false;
-                n++;
-        }
-        return n == slabs->node[0].partial;
+                        if (slab->slabs != slabs || !slab->listed ||
+                            !stook_slab_free_listed(slab) || e->next->prev != e)
+                                return false;
+                        n++;
+                }
+        return n == stook_slabs_partial(slabs, 0);
 }
 
 static int child(bool whole)
@@ -156,19 +157,22 @@ static void fork_once(bool prepare)
         assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-static void test_forks(void **unused)
+static void fork_often(unsigned lists, int forks)
 {
         pthread_t thread[2];
         void *gone[MINE];
 
-        (void)unused;
         slabs = fake_source(4, 64, 8, false, NULL, NULL);
+        stook_slabs_start(lists * STOOK_SLAB_LIST_CPUS);
+        stook_slabs_divide(slabs, &slabs->node[0]);
+        assert_int_equal(stook_slabs_lists(&slabs->node[0]), lists);
+        stop = false;
         assert_int_equal(stook_slab_fill(slabs, 0, MINE, mine, 0), MINE);
         for (int i = 0; i < MINE; i++)
                 memset(mine[i], 0x33, 64);
         for (int i = 0; i < 2; i++)
                 pthread_create(&thread[i], NULL, work, NULL);
-        for (int i = 0; i < 30; i++) {
+        for (int i = 0; i < forks; i++) {
                 nanosleep(&(struct timespec){ 0, 1000000 }, NULL);
                 fork_once(i & 1);
         }
@@ -177,6 +181,14 @@ static void test_forks(void **unused)
                 pthread_join(thread[i], NULL);
         stook_slab_drain(slabs, MINE, memcpy(gone, mine, sizeof(mine)));
         fake_source_end(slabs);
+}
+
+static void test_forks(void **unused)
+{
+        (void)unused;
+        fork_often(1, 24);
+        fork_often(4, 10);
+        stook_slabs_start(1);
 }
 
 static void mended(bool whole)

@@ -212,7 +212,7 @@ static void test_free_answers(void **unused)
         assert_memory_equal(&before, stook_slab_part(slab, 0), sizeof(before));
         set_flags(slab, 0, CLAIM);
         stook_lock_forbid_waits();
-        stook_slab_settle_parts(slabs, &slabs->node[0], slab, 1, false);
+        stook_slab_settle_parts(slabs, slab, 1, false);
         stook_lock_allow_waits();
         expect(slab, 0, 14, LISTED);
         drain(0, 1); drain(4, 12);
@@ -264,7 +264,7 @@ static void test_free_some(void **unused)
         assert_true(stook_part_free_some(&by, slab, part, all, 0x80, objects[7]));
         set_flags(slab, 0, CLAIM);
         stook_lock_forbid_waits();
-        stook_slab_settle_parts(slabs, &slabs->node[0], slab, 1, false);
+        stook_slab_settle_parts(slabs, slab, 1, false);
         stook_lock_allow_waits();
         expect(slab, 0, 0xff, LISTED);
         drain(8, 8);

@@ -64,6 +64,12 @@ static inline int start_slots(void **state)
         (void)state;
         if (!slot_stay() || !slot_start(0))
                 return -1;
+#ifndef STOOK_SECTION_V1
+        if (getenv("UNPROTECTED")) {
+                puts("no sections on this machine, so there is nothing to leave unprotected");
+                exit(77);
+        }
+#endif
         return getenv("UNPROTECTED") && !slot_unprotect() ? -1 : 0;
 }
 
