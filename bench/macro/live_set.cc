@@ -13,7 +13,7 @@
  * replaced; region_MiB, of the 2 MiB regions of addresses that have an object; churn_MiB, resident.
  * The array of pointers is mapped, and in huge pages: it is no allocator's.
  * Built twice: with malloc, and (CONTENDER_CACHE) with one object cache of Stook's, whose objects
- * are all of `size`. With huge=1 it has its memory in runs that ask for huge pages.
+ * are all of the largest size. With huge=1 it has its memory in runs that ask for huge pages.
  * Options: size=BYTES, mib=N, accesses=N, wait=MS, spread=0|1, huge=0|1, churn=N.
  */
 #include <algorithm>
@@ -22,29 +22,7 @@
 #include <sys/resource.h>
 
 #include "../harness.h"
-
-#if defined(CONTENDER_CACHE)
-#include <stook/cache.h>
-
-static struct stook_cache *cache;
-
-static bool prepare(size_t size, bool spread, bool huge)
-{
-        struct stook_cache_args args = {};
-
-        args.args_size = sizeof(args);
-        args.flags = STOOK_HUGE_PAGES;
-        if (!spread)
-                cache = stook_cache_create("bench-live-set", size, huge ? &args : nullptr);
-        return cache != nullptr;
-}
-static inline void *take(size_t) { return stook_cache_alloc(cache); }
-static inline void give(void *object) { stook_cache_free(cache, object); }
-#else
-static bool prepare(size_t, bool, bool huge) { return !huge; }
-static inline void *take(size_t size) { return malloc(size); }
-static inline void give(void *object) { free(object); }
-#endif
+#include "../malloc_or_cache.h"
 
 static double process_ns() { return (double)bench::processor_ns(); }
 
@@ -67,7 +45,7 @@ static void free_down_to(size_t count, bench::rng &r)
 {
         while (alive > count) {
                 size_t at = r.below((uint32_t)alive);
-                give(object[at]);
+                bench::give(object[at]);
                 object[at] = object[--alive];
         }
 }
@@ -81,8 +59,8 @@ static bool replace_one(size_t size, bench::rng &r)
 {
         size_t at = r.below((uint32_t)alive);
 
-        give(object[at]);
-        object[at] = (char *)take(size);
+        bench::give(object[at]);
+        object[at] = (char *)bench::take(size);
         if (object[at])
                 memset(object[at], 1, size);
         return object[at];
@@ -119,7 +97,8 @@ int main(int argc, char **argv)
         size_t most = size ? bytes / size * 2 : 0, table = most * sizeof(char *) + (2u << 20);
 
         if (!most || accesses < 1 || wait < 0 || churn < 0 ||
-            !prepare(size, spread, bench::option(argc, argv, "huge", 0) != 0)) {
+            !bench::prepare(spread ? size + size / 2 : size,
+                            bench::option(argc, argv, "huge", 0) != 0)) {
                 fprintf(stderr, "live_set: bad options\n");
                 return 2;
         }
@@ -134,16 +113,16 @@ int main(int argc, char **argv)
         bench::pin_to(0);
         bench::answer answer;
         bench::rng r(5);
-        void *warm = take(size);
+        void *warm = bench::take(size);
         bench::keep(warm);
-        give(warm);
+        bench::give(warm);
         long before = bench::resident_kib(), before_huge = huge_kib();
         auto more_MiB = [before] { return (double)(bench::resident_kib() - before) / 1024; };
 
         double start = process_ns(), faults_before = faults();
         for (size_t sum = 0; sum < bytes && alive < most; alive++) {
                 size_t n = size_of(size, spread, r);
-                object[alive] = (char *)take(n);
+                object[alive] = (char *)bench::take(n);
                 if (!object[alive])
                         return 1;
                 memset(object[alive], 1, n);

@@ -257,11 +257,14 @@ static void push(struct stook_slabs *slabs, struct stook_slabs_node *node,
 }
 
 /* An empty slab leaves the middle of the list, and its neighbours are seldom in the CPU's cache. */
-static void fetch_neighbours(const stook_part_key *keys, size_t n)
+static void fetch_neighbours(const struct stook_slab_hold *hold, const stook_part_key *keys,
+                             size_t n)
 {
         for (size_t i = 0; i < n; i++) {
                 const struct stook_span *span = stook_slab_span(stook_key_slab(keys[i]));
 
+                if (STOOK_UNLIKELY(!is_here(hold, stook_key_slab(keys[i]))))
+                        continue;
                 __builtin_prefetch(span->list.next, 1);
                 __builtin_prefetch(span->list.prev, 1);
         }
@@ -283,7 +286,7 @@ void stook_slab_settle_keys(struct stook_slabs *slabs, struct stook_slabs_node *
         struct stook_slab_hold hold;
 
         if (stook_slab_hold(&hold, slabs, node, false)) {
-                fetch_neighbours(keys, n);
+                fetch_neighbours(&hold, keys, n);
                 for (size_t i = 0; i < n; i++)
                         settle_here(&hold, stook_key_slab(keys[i]),
                                     UINT64_C(1) << stook_key_part(keys[i]));
