@@ -26,24 +26,7 @@
 #include <vector>
 
 #include "../harness.h"
-
-#if defined(CONTENDER_CACHE)
-#include <stook/cache.h>
-
-static struct stook_cache *cache;
-
-static bool prepare(size_t size)
-{
-        cache = stook_cache_create("bench-random-order", size, nullptr);
-        return cache != nullptr;
-}
-static inline void *take(size_t) { return stook_cache_alloc(cache); }
-static inline void give(void *object) { stook_cache_free(cache, object); }
-#else
-static bool prepare(size_t) { return true; }
-static inline void *take(size_t size) { return malloc(size); }
-static inline void give(void *object) { free(object); }
-#endif
+#include "../malloc_or_cache.h"
 
 /* An array that is not the allocator's, and resident from the start. */
 template <typename T> static T *mapped(size_t count)
@@ -75,7 +58,7 @@ public:
         {
                 double start = bench::thread_ns();
                 for (size_t i = 0; i < count; i++) {
-                        object[i] = take(size);
+                        object[i] = bench::take(size);
                         if (touch && object[i])
                                 memset(object[i], 1, touch);
                 }
@@ -93,7 +76,7 @@ public:
                 auto work = [&] {
                         double start = bench::thread_ns();
                         for (size_t i = 0; i < count - kept; i++)
-                                give(ordered[i]);
+                                bench::give(ordered[i]);
                         ns = bench::thread_ns() - start;
                 };
                 if (kept) {
@@ -169,7 +152,7 @@ int main(int argc, char **argv)
         frees.reserve((size_t)rounds);
         agains.reserve((size_t)rounds);
         long before = bench::resident_kib();
-        if (!prepare(size)) {
+        if (!bench::prepare(size)) {
                 perror("stook_cache_create");
                 return 1;
         }

@@ -13,25 +13,8 @@
 #include <algorithm>
 
 #include "../harness.h"
+#include "../malloc_or_cache.h"
 #include "../tsc.h"
-
-#if defined(CONTENDER_CACHE)
-#include <stook/cache.h>
-
-static struct stook_cache *cache;
-
-static bool prepare(size_t size)
-{
-        cache = stook_cache_create("bench-least-pair", size, nullptr);
-        return cache != nullptr;
-}
-static inline void *take(size_t) { return stook_cache_alloc(cache); }
-static inline void give(void *object) { stook_cache_free(cache, object); }
-#else
-static bool prepare(size_t) { return true; }
-static inline void *take(size_t size) { return malloc(size); }
-static inline void give(void *object) { free(object); }
-#endif
 
 static constexpr int objects = 20000, batch = 16, kind = 32;
 
@@ -51,9 +34,9 @@ static uint64_t fenced_tsc()
 static void pairs(size_t size)
 {
         for (int i = 0; i < objects; i++) {
-                void *object = take(size);
+                void *object = bench::take(size);
                 bench::keep(object);
-                give(object);
+                bench::give(object);
         }
 }
 
@@ -63,9 +46,9 @@ static void batches(size_t size)
 
         for (int i = 0; i < objects / batch; i++) {
                 for (void *&o : object)
-                        o = take(size);
+                        o = bench::take(size);
                 for (void *o : object)
-                        give(o);
+                        bench::give(o);
         }
 }
 
@@ -89,10 +72,10 @@ static void of_a_kind(long rounds, size_t size, bench::answer &answer)
         for (long i = 0; i < rounds; i++) {
                 uint64_t start = fenced_tsc(), begun = fenced_tsc();
                 for (void *&o : object)
-                        o = take(size);
+                        o = bench::take(size);
                 uint64_t allocated = fenced_tsc();
                 for (void *o : object)
-                        give(o);
+                        bench::give(o);
                 uint64_t freed = fenced_tsc();
                 nothing = std::min(nothing, begun - start);
                 allocs = std::min(allocs, allocated - begun);
@@ -112,7 +95,7 @@ int main(int argc, char **argv)
                 return 2;
         }
         bench::pin_to(0);
-        if (!prepare(size)) {
+        if (!bench::prepare(size)) {
                 perror("stook_cache_create");
                 return 1;
         }

@@ -331,7 +331,7 @@ STOOK_PUBLIC struct stook_cache *stook_cache_find(const char *name);
 
 /*
  * stook_cache_alloc() - one object
- * @cache: not NULL
+ * @cache: not NULL: the call does not test it, and the process ends with SIGSEGV
  * Ownership: the caller owns the object until a free.
  * Return: the object, aligned as the cache says. Its content is what the constructor and earlier
  * users left. NULL with errno
@@ -376,7 +376,7 @@ STOOK_PUBLIC void *stook_cache_alloc_node(struct stook_cache *cache, unsigned fl
 
 /*
  * stook_cache_free() - give an object back
- * @cache: not NULL
+ * @cache: not NULL: the call does not test it, and the process ends with SIGSEGV
  * @object: from this cache; NULL is fine
  * Misuse is a pointer that is no object of this cache, or a second free that is noticed. It is
  * reported with the pointer, the cache, the slab and the offset there. Then the process aborts.

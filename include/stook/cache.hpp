@@ -49,7 +49,8 @@ public:
                 std::error_code error;
 
                 *this = cache(name, size, args, error);
-                detail::check(error, "stook::cache");
+                detail::check(error, error == std::errc::argument_list_too_long ?
+                              "stook::cache: an object has at most 128 KiB" : "stook::cache");
         }
 
         cache(const char *name, std::size_t size, stook_cache_args args,
@@ -361,6 +362,80 @@ private:
         stook_sheaf *handle_ = nullptr;
 };
 
+namespace detail
+{
+
+/* What the caches of one C++ type are made of: a cache of raw objects that fit a T. */
+template <class T> class cache_of
+{
+        static_assert(std::is_object_v<T> && !std::is_array_v<T>, "a cache is of one object type");
+        static_assert(sizeof(T) <= object_max, "an object of a cache has at most 128 KiB");
+
+public:
+        using value_type = T;
+
+        cache_of() noexcept = default;
+
+        cache_of(const char *name, const stook_cache_args &args)
+            : raw_(name, sizeof(T), aligned(args))
+        {
+        }
+
+        cache_of(const char *name, const stook_cache_args &args, std::error_code &error) noexcept
+            : raw_(name, sizeof(T), aligned(args), error)
+        {
+        }
+
+        /* The cache without the type: shrink(), stats(), tune() and so on. */
+        cache &raw() noexcept
+        {
+                return raw_;
+        }
+
+        const cache &raw() const noexcept
+        {
+                return raw_;
+        }
+
+        explicit operator bool() const noexcept
+        {
+                return static_cast<bool>(raw_);
+        }
+
+private:
+        /* Eight bytes every cache has. */
+        static stook_cache_args aligned(stook_cache_args args) noexcept
+        {
+                if (alignof(T) > 8 && args.align < alignof(T))
+                        args.align = alignof(T);
+                return args;
+        }
+
+        cache raw_;
+};
+
+/* What std::unique_ptr calls. `ends`: the object is destroyed before its memory goes back. */
+template <class T, bool ends> class deleter_of
+{
+public:
+        deleter_of() noexcept = default;
+
+        explicit deleter_of(stook_cache *from) noexcept : from_(from)
+        {
+        }
+
+        void operator()(T *object) const noexcept
+        {
+                if constexpr (ends)
+                        object->~T();
+                stook_cache_free(from_, object);
+        }
+
+private:
+        stook_cache *from_ = nullptr;
+};
+
+} // namespace detail
 } // namespace stook
 
 #endif

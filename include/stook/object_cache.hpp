@@ -63,69 +63,35 @@ template <class T, class... Args> T *build_in(stook_cache *from, void *memory, A
 
 } // namespace detail
 
-/* What std::unique_ptr calls: destroys the object and gives its memory back to its cache. */
-template <class T> class object_deleter
+/* Destroys an object and gives its memory back to its cache. */
+template <class T> class object_deleter : public detail::deleter_of<T, true>
 {
 public:
-        object_deleter() noexcept = default;
-
-        explicit object_deleter(stook_cache *from) noexcept : from_(from)
-        {
-        }
-
-        void operator()(T *object) const noexcept
-        {
-                object->~T();
-                stook_cache_free(from_, object);
-        }
-
-private:
-        stook_cache *from_ = nullptr;
+        using detail::deleter_of<T, true>::deleter_of;
 };
 
 template <class T> using unique_object = std::unique_ptr<T, object_deleter<T>>;
 
-template <class T> class object_cache
+template <class T> class object_cache : public detail::cache_of<T>
 {
-        static_assert(std::is_object_v<T> && !std::is_array_v<T>, "a cache is of one object type");
-        static_assert(sizeof(T) <= object_max, "an object of a cache has at most 128 KiB");
-
 public:
-        using value_type = T;
-
         object_cache() noexcept = default;
 
         /* stook_cache_create() for T. @args: align is at least T's; args_size need not be set. */
         explicit object_cache(const char *name, stook_cache_args args = {})
-            : raw_(name, sizeof(T), aligned(args))
+            : detail::cache_of<T>(name, args)
         {
         }
 
         object_cache(const char *name, stook_cache_args args, std::error_code &error) noexcept
-            : raw_(name, sizeof(T), aligned(args), error)
+            : detail::cache_of<T>(name, args, error)
         {
-        }
-
-        /* The cache without the type: shrink(), stats(), tune() and so on. */
-        cache &raw() noexcept
-        {
-                return raw_;
-        }
-
-        const cache &raw() const noexcept
-        {
-                return raw_;
-        }
-
-        explicit operator bool() const noexcept
-        {
-                return static_cast<bool>(raw_);
         }
 
         /* A new object, the caller's until destroy(). Throws if there is no memory. */
         template <class... Args> [[nodiscard]] T *construct(Args &&...args)
         {
-                return build(raw_.alloc(), std::forward<Args>(args)...);
+                return build(this->raw().alloc(), std::forward<Args>(args)...);
         }
 
         /* The same; nullptr with errno without memory. What T's constructor throws, goes on. */
@@ -133,7 +99,7 @@ public:
         [[nodiscard]] T *try_construct(Args &&...args)
                 noexcept(std::is_nothrow_constructible_v<T, Args...>)
         {
-                void *memory = raw_.try_alloc();
+                void *memory = this->raw().try_alloc();
 
                 return memory ? build(memory, std::forward<Args>(args)...) : nullptr;
         }
@@ -148,7 +114,8 @@ public:
         /* Destroys all objects, and the cache. First release pointers that own objects of it. */
         std::error_code destroy_all() noexcept
         {
-                return raw_.destroy_all([](void *object) { static_cast<T *>(object)->~T(); });
+                return this->raw().destroy_all(
+                        [](void *object) { static_cast<T *>(object)->~T(); });
         }
 
         /* A new object that ends with its pointer. Throws if there is no memory. */
@@ -168,7 +135,7 @@ public:
         /* For objects from construct(), object_sheaf<T>::construct() or release() of a pointer. */
         object_deleter<T> deleter() const noexcept
         {
-                return object_deleter<T>(raw_.handle());
+                return object_deleter<T>(this->raw().handle());
         }
 
         /*
@@ -179,24 +146,15 @@ public:
         {
                 static_assert(std::is_trivially_destructible_v<T>,
                               "no destructor runs after a grace period");
-                return raw_.free_rcu(object);
+                return this->raw().free_rcu(object);
         }
 
 private:
         template <class... Args> T *build(void *memory, Args &&...args)
         {
-                return detail::build_in<T>(raw_.handle(), memory, std::forward<Args>(args)...);
+                return detail::build_in<T>(this->raw().handle(), memory,
+                                           std::forward<Args>(args)...);
         }
-
-        /* Eight bytes every cache has. */
-        static stook_cache_args aligned(stook_cache_args args) noexcept
-        {
-                if (alignof(T) > 8 && args.align < alignof(T))
-                        args.align = alignof(T);
-                return args;
-        }
-
-        cache raw_;
 };
 
 /*

@@ -61,91 +61,59 @@ template <class Watch> stook_cache_args watched(Watch &watch, stook_cache_args a
         return args;
 }
 
-/* What std::unique_ptr calls: gives an object back to its pool as it is. */
-template <class T> class pool_deleter
+/* Gives an object back to its pool as it is. */
+template <class T> class pool_deleter : public detail::deleter_of<T, false>
 {
 public:
-        pool_deleter() noexcept = default;
-
-        explicit pool_deleter(stook_cache *from) noexcept : from_(from)
-        {
-        }
-
-        void operator()(T *object) const noexcept
-        {
-                stook_cache_free(from_, object);
-        }
-
-private:
-        stook_cache *from_ = nullptr;
+        using detail::deleter_of<T, false>::deleter_of;
 };
 
 template <class T> using pooled = std::unique_ptr<T, pool_deleter<T>>;
 
-template <class T> class object_pool
+template <class T> class object_pool : public detail::cache_of<T>
 {
-        static_assert(std::is_object_v<T> && !std::is_array_v<T>, "a pool is of one object type");
-        static_assert(sizeof(T) <= object_max, "an object of a pool has at most 128 KiB");
         static_assert(std::is_nothrow_default_constructible_v<T> &&
                       std::is_nothrow_destructible_v<T>,
                       "the library calls T's default constructor and destructor: neither throws");
 
 public:
-        using value_type = T;
-
         object_pool() noexcept = default;
 
         /* stook_cache_create() for T. @args: ctor, dtor and ctor_data are the pool's. */
         explicit object_pool(const char *name, stook_cache_args args = {})
-            : raw_(name, sizeof(T), constructing(args))
+            : detail::cache_of<T>(name, constructing(args))
         {
         }
 
         object_pool(const char *name, stook_cache_args args, std::error_code &error) noexcept
-            : raw_(name, sizeof(T), constructing(args), error)
+            : detail::cache_of<T>(name, constructing(args), error)
         {
-        }
-
-        /* The cache without the type: shrink(), stats(), tune() and so on. */
-        cache &raw() noexcept
-        {
-                return raw_;
-        }
-
-        explicit operator bool() const noexcept
-        {
-                return static_cast<bool>(raw_);
         }
 
         /* An object, new or used. Throws if there is no memory. */
         [[nodiscard]] pooled<T> get()
         {
-                return owned(raw_.alloc());
+                return owned(this->raw().alloc());
         }
 
         /* The same; an empty pointer with errno without memory. */
         [[nodiscard]] pooled<T> try_get() noexcept
         {
-                return owned(raw_.try_alloc());
+                return owned(this->raw().try_alloc());
         }
 
 private:
         pooled<T> owned(void *object) noexcept
         {
-                return pooled<T>(static_cast<T *>(object), pool_deleter<T>(raw_.handle()));
+                return pooled<T>(static_cast<T *>(object), pool_deleter<T>(this->raw().handle()));
         }
 
-        /* Eight bytes every cache has. */
         static stook_cache_args constructing(stook_cache_args args) noexcept
         {
-                if (alignof(T) > 8 && args.align < alignof(T))
-                        args.align = alignof(T);
                 args.ctor = [](void *object, void *) noexcept { ::new (object) T(); };
                 args.dtor = [](void *object, void *) noexcept { static_cast<T *>(object)->~T(); };
                 return args;
         }
-
-        cache raw_;
 };
 
 } // namespace stook

@@ -442,12 +442,12 @@ private:
 
         static void *plain(T *entry) noexcept
         {
-                return const_cast<void *>(static_cast<const void *>(entry));
+                return detail::plain(entry);
         }
 
         static T *entry_of(void *found) noexcept
         {
-                return found == STOOK_MAPLE_PLACEHOLDER ? nullptr : static_cast<T *>(found);
+                return detail::entry_of<T>(found);
         }
 
         static std::optional<std::uint64_t> found(int status, std::uint64_t first,
@@ -519,6 +519,14 @@ public:
         {
                 stook_maple_unlock(this->tree());
         }
+
+        /* A cursor that also writes. */
+        range_editor<T> cursor(std::uint64_t key = 0) const & noexcept
+        {
+                return range_editor<T>(this->tree(), key);
+        }
+
+        range_editor<T> cursor(std::uint64_t key = 0) const && = delete;
 
 private:
         friend class prepared_store;

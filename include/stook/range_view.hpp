@@ -16,15 +16,10 @@
 #include <cstdint>
 #include <iterator>
 #include <stook/maple.h>
+#include <stook/range_cursor.hpp>
 
 namespace stook
 {
-
-/* A range of a map, as a walk meets it. */
-template <class T> struct range {
-        std::uint64_t first, last;
-        T *entry;
-};
 
 /* The ranges of a map between two keys: see range_loops. */
 template <class T> class range_view
@@ -129,6 +124,14 @@ public:
 
         /* A loop over it would go on after the end of the guard. */
         range_view<T> between(std::uint64_t first, std::uint64_t last) const && = delete;
+
+        /* A cursor that begins at @key. It must not be used after the guard's end. */
+        range_cursor<T> cursor(std::uint64_t key = 0) const & noexcept
+        {
+                return range_cursor<T>(tree_, key);
+        }
+
+        range_cursor<T> cursor(std::uint64_t key = 0) const && = delete;
 
         auto begin() const noexcept
         {

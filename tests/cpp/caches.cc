@@ -4,6 +4,7 @@
  */
 #include "check.hpp"
 #include <array>
+#include <cstring>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -95,6 +96,13 @@ void errors_are_told()
         CHECK(!none && error == std::errc::invalid_argument);
         none = stook::cache("huge", stook::object_max + 1, {}, error);
         CHECK(!none && error == std::errc::argument_list_too_long);
+        bool said = false;
+        try {
+                stook::cache large("x", static_cast<std::size_t>(-1));
+        } catch (const std::system_error &e) {
+                said = std::strstr(e.what(), "an object has at most 128 KiB") != nullptr;
+        }
+        CHECK(said);
         CHECK(throws<std::system_error>([] { stook::cache("", 40); }));
         none = stook::cache("good", 40, {}, error);
         CHECK(none && !error);

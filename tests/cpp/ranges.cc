@@ -1,7 +1,7 @@
 /*
- * Proves that stook::range_map finds, walks, stores and refuses as its tree does, that its guards
- * keep writers out or, under RCU, entries alive, and that it can be used by threads at once. What
- * would dangle does not compile.
+ * Proves that stook::range_map and its cursors find, walk, store and refuse as the tree does, that
+ * its guards keep writers out or, under RCU, entries alive, and that it can be used by threads at
+ * once. What would dangle does not compile.
  */
 #include "check.hpp"
 #include <atomic>
@@ -28,6 +28,13 @@ using read_guard = decltype(std::declval<const map &>().read());
 using write_guard = decltype(std::declval<map &>().write());
 static_assert(has_between<read_guard &> && has_between<const write_guard &>);
 static_assert(!has_between<read_guard> && !has_between<write_guard>);
+
+/* Nor has it a cursor(). */
+template <class Guard, class = void> constexpr bool has_cursor = false;
+template <class Guard>
+constexpr bool has_cursor<Guard, std::void_t<decltype(std::declval<Guard>().cursor(0))>> = true;
+static_assert(has_cursor<read_guard &> && has_cursor<const write_guard &>);
+static_assert(!has_cursor<read_guard> && !has_cursor<write_guard>);
 
 /* An implementation of RCU: readers share a lock, and a grace period takes it alone. */
 std::shared_mutex readers;
@@ -326,6 +333,63 @@ void readers_under_rcu()
         stook_rcu_barrier();
 }
 
+void cursors_go_both_ways()
+{
+        entry a{ 1 }, b{ 2 }, c{ 3 };
+        map m(STOOK_MAPLE_GAPS);
+
+        m.store(10, 19, &a);
+        m.store(30, 39, &b);
+        m.store(50, 59, &c);
+        m.hold(70, 79);
+        {
+                auto reading = m.read();
+                auto cursor = reading.cursor(35);
+
+                auto gap = reading.cursor(45).walk();
+                CHECK(gap.first == 40 && gap.last == 49 && !gap.entry);
+                CHECK(!reading.cursor(75).walk().entry && reading.cursor(75).walk().last == 79);
+                CHECK(cursor.find()->entry == &b && cursor.next()->entry == &c);
+                CHECK(!cursor.next() && !cursor.find());
+                cursor.move(35);
+                CHECK(cursor.prev()->first == 10 && !cursor.prev());
+                cursor.move(49);
+                CHECK(cursor.find_down()->entry == &b && cursor.find_down(20) == std::nullopt);
+        }
+        auto writing = m.write();
+        auto editor = writing.cursor();
+        unsigned met = 0;
+
+        while (auto found = editor.find()) {
+                met++;
+                if (found->entry == &a)
+                        editor.replace(&b);
+                else
+                        CHECK(editor.erase() == found->entry);
+        }
+        CHECK(met == 3 && m.load(15) == &b && !m.load(35) && !m.load(55));
+        CHECK(editor.find_gap(5, 12, 100) == 20 && editor.find_gap_top(5, 0, 79) == 65);
+        editor.replace(&c);
+        CHECK(m.load_range(65).last == 69 && m.load(69) == &c);
+        CHECK(!editor.find_gap(1000, 0, 100));
+
+        std::error_code error;
+        errno = ENOTTY;
+        editor.move(90);
+        CHECK(!editor.erase(error) && !error && errno == ENOTTY);
+        editor.store(9, 8, &a, error);
+        CHECK(error == std::errc::invalid_argument);
+}
+
+/* As a process without STOOK_PROFILE is. */
+void a_profile_needs_to_be_asked_for()
+{
+        std::error_code error;
+
+        stook::write_profile("profile", error);
+        CHECK(error == std::errc::not_supported);
+}
+
 } // namespace
 
 int main()
@@ -341,5 +405,7 @@ int main()
         prepared_stores_are_all_or_nothing();
         threads_share_a_map();
         readers_under_rcu();
+        cursors_go_both_ways();
+        a_profile_needs_to_be_asked_for();
         return 0;
 }

@@ -17,7 +17,8 @@
 //! - [`Cache`] and [`Object`]: objects of one type, each behind a guard.
 //! - [`Sheaf`] and [`Promise`]: memory that was got before, so that an allocation cannot fail.
 //! - [`Arena`]: values that end together. [`Pool`]: values that are used again.
-//! - [`Watch`]: what a cache calls when its objects run out.
+//! - [`Watch`]: what a cache calls when its objects run out. [`Backing`]: what prepares its
+//!   memory.
 //! - [`Group`]: how much memory is used, for what, and a limit on it.
 //! - [`Stook`]: the program's global allocator.
 //! - [`RangeMap`] and [`RcuRangeMap`]: ranges of 64-bit keys to values.
@@ -39,6 +40,7 @@
 extern crate std;
 
 mod arena;
+mod backing;
 mod cache;
 mod error;
 mod global;
@@ -58,6 +60,7 @@ mod tree;
 mod watch;
 
 pub use arena::Arena;
+pub use backing::Backing;
 pub use cache::{flags, Cache, Object, Settings};
 pub use error::Error;
 pub use global::Stook;

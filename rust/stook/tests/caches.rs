@@ -346,3 +346,43 @@ fn a_watched_cache_says_that_objects_run_out() {
     assert_eq!(cache.alloc(20).unwrap_err(), Error::NO_MEMORY);
     assert_eq!(Cache::<u64>::watched("low", settings, 5, seen).unwrap_err(), Error::INVALID);
 }
+
+#[test]
+fn what_backs_a_cache_sees_each_run_and_may_refuse() {
+    use std::ptr::NonNull;
+    use std::sync::Mutex;
+
+    #[derive(Default)]
+    struct Runs {
+        here: Mutex<Vec<usize>>,
+        refuse: AtomicUsize,
+    }
+    impl stook::Backing for Runs {
+        fn memory_in(&self, start: NonNull<u8>, bytes: usize) -> bool {
+            assert_eq!((start.as_ptr() as usize % bytes, bytes), (0, 2 << 20));
+            let used = self.refuse.load(Ordering::Relaxed) == 0;
+            if used {
+                self.here.lock().unwrap().push(start.as_ptr() as usize);
+            }
+            used
+        }
+        fn memory_out(&self, start: NonNull<u8>, _bytes: usize) {
+            let mut here = self.here.lock().unwrap();
+            let at = here.iter().position(|run| *run == start.as_ptr() as usize).unwrap();
+            here.swap_remove(at);
+        }
+    }
+
+    let runs: &'static Runs = Box::leak(Box::default());
+    let cache = Cache::backed("backed", Settings::default(), runs).unwrap();
+    runs.refuse.store(1, Ordering::Relaxed);
+    assert_eq!(cache.alloc([1_u8; 1000]).unwrap_err(), Error::NO_MEMORY);
+    assert!(runs.here.lock().unwrap().is_empty());
+    runs.refuse.store(0, Ordering::Relaxed);
+    let object = cache.alloc([1_u8; 1000]).unwrap();
+    let run = object.as_ptr() as usize >> 21 << 21;
+    assert_eq!(*runs.here.lock().unwrap(), [run]);
+    drop(object);
+    drop(cache);
+    assert!(runs.here.lock().unwrap().is_empty());
+}

@@ -5,11 +5,13 @@
  * What a child of a fork has of them is in memory_fork.c.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -17,6 +19,7 @@
 #include <stook/stook.h>
 
 #include "base/inject.h"
+#include "pages/pages_node.h"
 #include "unit/cache/runs_seen.h"
 
 enum { THREADS = 4 };
@@ -142,6 +145,7 @@ static void each_run_is_seen_once(void **state)
         assert_int_equal(seen.out, 0);
         assert_int_equal(stook_cache_shrink(cache), 0);
         assert_int_equal(seen.in, seen.out);
+        assert_int_equal(errno, 0);             /* both functions set it */
         n = take(cache, 0, RUN / 2);
         give(cache, 0, n);
         stook_trim(SIZE_MAX);
@@ -183,6 +187,68 @@ static void a_file_may_be_mapped(void **state)
         for (size_t at = 0; at < RUN; at += 4096)
                 assert_int_equal(*(volatile size_t *)(run + at), 0);
         close(seen.fd);
+}
+
+/* The mapping that @at is in has a flag of /proc/self/smaps. */
+static bool mapping_has(uintptr_t at, const char *flag)
+{
+        FILE *maps = fopen("/proc/self/smaps", "r");
+        bool inside = false, has = false;
+        uintptr_t from, to;
+        char line[512];
+
+        assert_non_null(maps);
+        while (fgets(line, sizeof(line), maps))
+                if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " ", &from, &to) == 2)
+                        inside = from <= at && at < to;
+                else if (inside && !strncmp(line, "VmFlags:", 8))
+                        has = strstr(line, flag) != NULL;
+        fclose(maps);
+        return has;
+}
+
+/* A system without huge pages knows no such advice. */
+static bool advice_is_known(void)
+{
+        void *page = mmap(NULL, RUN, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        bool known;
+
+        assert_ptr_not_equal(page, MAP_FAILED);
+        known = !madvise(page, RUN, MADV_NOHUGEPAGE) && mapping_has((uintptr_t)page, " nh");
+        munmap(page, RUN);
+        return known;
+}
+
+/* Fresh memory over a run has the advice that all of the heap has. */
+static void renewed_runs_refuse_huge_pages(void **state)
+{
+        struct stook_cache_args args = asking(0);
+        enum stook_thp before = stook_pages_thp;
+        struct stook_cache *cache;
+        uintptr_t run;
+        void *object;
+
+        (void)state;
+        if (!advice_is_known())
+                skip();
+        forget();
+        seen.fd = memfd_create("runs", 0);
+        assert_true(seen.fd >= 0);
+        assert_int_equal(ftruncate(seen.fd, (off_t)(4 * RUN)), 0);
+        stook_pages_thp = STOOK_THP_NEVER;
+        cache = create(1000, &args);
+        object = stook_cache_alloc(cache);
+        assert_non_null(object);
+        run = (uintptr_t)object / RUN * RUN;
+        assert_false(mapping_has(run, " nh"));          /* the file */
+        stook_cache_free(cache, object);
+        assert_int_equal(stook_cache_shrink(cache), 0);
+        assert_int_equal(seen.out, 1);
+        assert_true(mapping_has(run, " nh"));
+        destroy(cache);
+        stook_pages_thp = before;
+        close(seen.fd);
+        seen.fd = -1;
 }
 
 static void never_where_callbacks_are_forbidden(void **state)
@@ -385,6 +451,7 @@ int main(void)
                 cmocka_unit_test_prestate(each_run_is_seen_once, FLAGS(STOOK_NO_SHEAVES)),
                 cmocka_unit_test_prestate(each_run_is_seen_once, FLAGS(STOOK_ACCOUNT)),
                 cmocka_unit_test(a_file_may_be_mapped),
+                cmocka_unit_test(renewed_runs_refuse_huge_pages),
                 cmocka_unit_test(never_where_callbacks_are_forbidden),
                 cmocka_unit_test_prestate(every_call_may_ask, FLAGS(0)),
                 cmocka_unit_test_prestate(every_call_may_ask, FLAGS(STOOK_ACCOUNT)),

@@ -68,6 +68,7 @@ static void take_out(void *start, size_t bytes, void *data)
         seen.out++;
         pthread_mutex_unlock(&seen.mutex);
         stook_free(stook_malloc(100));
+        errno = EPERM;
 }
 
 struct stook_cache_args asking(uint64_t flags)
