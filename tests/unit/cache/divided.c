@@ -1,8 +1,8 @@
 /*
  * What this proves: a cache whose slabs' lists are divided (src/slab/slab_lists.c) does what any
  * other one does. Threads hand objects to each other, handlers allocate on top of them, the cache
- * is tuned, trimmed and shrunk meanwhile, and the process forks. Statistics of a node have the slabs
- * of all lists. All objects come back, and the destroy finds none.
+ * is tuned, trimmed and shrunk meanwhile, and the process forks. Statistics of a node have the
+ * slabs of all lists. All objects come back, and the destroy finds none.
  */
 #include <pthread.h>
 #include <setjmp.h>
