@@ -189,7 +189,7 @@ static void settle(struct stook_slab_hold *hold, struct stook_slab *slab, uint64
 /* Held: the slab belongs to this list, and so it stays (slab_lists.c L2). */
 static bool is_here(const struct stook_slab_hold *hold, const struct stook_slab *slab)
 {
-        return STOOK_LIKELY(stook_slab_list(slab) == hold->node);
+        return STOOK_LIKELY(stook_slabs_list_of(hold->slabs, slab) == hold->node);
 }
 
 /* Held: a slab of another list, which this thread is to push, waits for the drop. */
