@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include <stook/layout.h>
 #include <stook/stook.h>
 
 #define THREADS 4
@@ -118,8 +119,12 @@ int main(int argc, char **argv)
                 fprintf(stderr, "with the plug-in: status %#x\n", status);
                 return 1;
         }
-        if (stook_get_mode(&mode) || strcmp(mode.backend, "rseq"))
-                return 0;               /* nothing to notice without sections */
+        /*
+         * Nothing to notice without sections, nor where the slot index is the CPU (Linux before
+         * 6.3): inlined sections store rseq_cs into the thread's record then.
+         */
+        if (stook_get_mode(&mode) || strcmp(mode.backend, "rseq") || !stook_area_v1)
+                return 0;
         child = fork();
         if (!child)
                 exit(run(argv[2]));
