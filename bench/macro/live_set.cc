@@ -3,18 +3,21 @@
  *
  * Purpose: what huge pages are worth, and what they cost. Objects of a size, or of half to one and
  * a half of it, are allocated and written until `mib` are alive. Then objects chosen at random are
- * read and written. Then the set is freed at random: to a half, a tenth, nothing.
+ * read and written. Then the set is freed at random: to a half, a tenth, nothing. At the tenth,
+ * with churn=N, N objects chosen at random are replaced by others.
  * Answer: touch_ns, processor time of an object allocated and written; access_ns, of one access;
  * faults, pages faulted in for each page of the objects; peak_MiB, huge_MiB, resident memory, and
  * memory in huge pages, beyond the start; half_MiB, tenth_MiB, end_MiB, resident after the frees;
  * old_MiB, after `wait` ms with 20 small allocations a second, before the last tenth is freed;
- * free_ns, processor time of an object freed.
+ * free_ns, processor time of an object freed. With churn=N churn_ns, processor time of an object
+ * replaced; region_MiB, of the 2 MiB regions of addresses that have an object; churn_MiB, resident.
  * The array of pointers is mapped, and in huge pages: it is no allocator's.
  * Built twice: with malloc, and (CONTENDER_CACHE) with one object cache of Stook's, whose objects
  * are all of the largest size. With huge=1 it has its memory in runs that ask for huge pages.
- * Options: size=BYTES, mib=N, accesses=N, wait=MS, spread=0|1, huge=0|1.
+ * Options: size=BYTES, mib=N, accesses=N, wait=MS, spread=0|1, huge=0|1, churn=N.
  */
 #include <algorithm>
+#include <set>
 #include <sys/mman.h>
 #include <sys/resource.h>
 
@@ -47,6 +50,31 @@ static void free_down_to(size_t count, bench::rng &r)
         }
 }
 
+static size_t size_of(size_t size, bool spread, bench::rng &r)
+{
+        return spread ? size / 2 + r.below((uint32_t)size) : size;
+}
+
+static bool replace_one(size_t size, bench::rng &r)
+{
+        size_t at = r.below((uint32_t)alive);
+
+        bench::give(object[at]);
+        object[at] = (char *)bench::take(size);
+        if (object[at])
+                memset(object[at], 1, size);
+        return object[at];
+}
+
+static double region_mib()
+{
+        std::set<uintptr_t> regions;
+
+        for (size_t i = 0; i < alive; i++)
+                regions.insert((uintptr_t)object[i] >> 21);
+        return (double)regions.size() * 2;
+}
+
 static void call_now_and_then(long ms)
 {
         for (long i = 0; i < ms / 50; i++) {
@@ -64,10 +92,11 @@ int main(int argc, char **argv)
         size_t bytes = (size_t)bench::option(argc, argv, "mib", 1024) << 20;
         long accesses = bench::option(argc, argv, "accesses", 5000000);
         long wait = bench::option(argc, argv, "wait", 3000);
+        long churn = bench::option(argc, argv, "churn", 0);
         bool spread = bench::option(argc, argv, "spread", 0) != 0;
         size_t most = size ? bytes / size * 2 : 0, table = most * sizeof(char *) + (2u << 20);
 
-        if (!most || accesses < 1 || wait < 0 ||
+        if (!most || accesses < 1 || wait < 0 || churn < 0 ||
             !bench::prepare(spread ? size + size / 2 : size,
                             bench::option(argc, argv, "huge", 0) != 0)) {
                 fprintf(stderr, "live_set: bad options\n");
@@ -92,7 +121,7 @@ int main(int argc, char **argv)
 
         double start = process_ns(), faults_before = faults();
         for (size_t sum = 0; sum < bytes && alive < most; alive++) {
-                size_t n = spread ? size / 2 + r.below((uint32_t)size) : size;
+                size_t n = size_of(size, spread, r);
                 object[alive] = (char *)bench::take(n);
                 if (!object[alive])
                         return 1;
@@ -116,6 +145,14 @@ int main(int argc, char **argv)
         free_down_to(alive / 5, r);
         double spent = process_ns() - start;
         answer.add("tenth_MiB", more_MiB());
+        if (churn) {
+                double began = process_ns();
+                for (long i = 0; i < churn; i++)
+                        if (!replace_one(size_of(size, spread, r), r))
+                                return 1;
+                answer.add("churn_ns", (process_ns() - began) / (double)churn);
+                answer.add("region_MiB", region_mib()).add("churn_MiB", more_MiB());
+        }
         call_now_and_then(wait);
         answer.add("old_MiB", more_MiB());
         start = process_ns();

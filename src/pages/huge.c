@@ -26,7 +26,7 @@ static const size_t used_least[STOOK_DENSITY_KINDS] = {
  * of that.
  */
 #define REGROWN    ((size_t)8 << 20)
-#define ONE_IN     8                    /* not advised, so that there is something to look at */
+#define ONE_IN     8                    /* of what comes huge so much tells (density.h) */
 #define FREE_PART  8                    /* a huge page with less of it free is mostly used */
 #define MAP_RANGE  ((size_t)1 << 40)    /* the largest range; what lies beyond has small pages */
 
@@ -123,11 +123,21 @@ static bool is_auto(void)
                !__atomic_load_n(&refused, __ATOMIC_RELAXED);
 }
 
-/* One in ONE_IN requests says no. */
-static bool is_dense(struct stook_pages_node *node, enum stook_density_kind kind)
+static bool is_dense(const struct stook_pages_node *node, enum stook_density_kind kind)
 {
-        return __atomic_add_fetch(&node->huge.asked[kind], 1, __ATOMIC_RELAXED) % ONE_IN &&
-               stook_density_found(&node->density[kind]) == STOOK_DENSE;
+        return stook_density_found(&node->density[kind]) == STOOK_DENSE;
+}
+
+/*
+ * What comes in small pages will tell whether it was written, and a part of what comes huge. All of
+ * it would tell too early: some is still free when the next comes.
+ */
+static void tell(struct stook_pages_node *node, enum stook_density_kind kind, uintptr_t start,
+                 size_t bytes, bool huge)
+{
+        if (!huge ||
+            __atomic_add_fetch(&node->huge.asked[kind], 1, __ATOMIC_RELAXED) % ONE_IN == 0)
+                stook_density_tell(&node->density[kind], start, bytes);
 }
 
 bool stook_huge_wanted(struct stook_pages_node *node, size_t bytes)
@@ -147,9 +157,10 @@ void stook_huge_grown(struct stook_pages_node *node, size_t request, uintptr_t s
 {
         if (stook_pages_thp == STOOK_THP_NEVER)
                 stook_os_advise((void *)start, bytes, STOOK_OS_NOHUGEPAGE);
+        tell(node, stook_density_kind_of(request), start, bytes, huge);
         if (!huge)
-                stook_density_tell(&node->density[stook_density_kind_of(request)], start, bytes);
-        else if (start % STOOK_HUGE_PAGE == 0 && bytes % STOOK_HUGE_PAGE == 0)
+                return;
+        if (start % STOOK_HUGE_PAGE == 0 && bytes % STOOK_HUGE_PAGE == 0)
                 advise(start, start + bytes);
         else
                 stook_os_advise((void *)start, bytes, STOOK_OS_HUGEPAGE);
@@ -280,10 +291,11 @@ void stook_huge_taken_again(struct stook_pages_node *node, size_t request, uintp
 {
         enum stook_density_kind kind = stook_density_kind_of(request);
 
-        if (!is_wanted_again(node, kind)) {
-                stook_density_tell(&node->density[kind], start, end - start);
+        bool wanted = is_wanted_again(node, kind);
+
+        tell(node, kind, start, end - start, wanted);
+        if (!wanted)
                 return;
-        }
         stook_os_purge((void *)start, end - start);
         for (; start < end; start += STOOK_HUGE_PAGE)
                 if (!stook_huge_is_advised(start))

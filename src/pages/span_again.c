@@ -7,7 +7,7 @@
  *  end of the last huge page that it begins. These are purged once more, as a whole, and are asked
  *  for; then the rest goes to the bins. The purge finds no page, but page tables: where one is
  *  left, the system makes no huge page. It lets them go if a purge covers all of a huge page (Linux
- *  6.14). Before that, memory that was in small pages comes back in small ones.
+ *  6.14, x86-64). Before that, memory that was in small pages comes back in small ones.
  * Concurrency: only the owner may purge, because what another thread takes there has content.
  *  So the huge pages are in hands meanwhile, and no lock is held.
  * Failure: without a descriptor for the rest all of it goes back to the bins; nothing is taken.

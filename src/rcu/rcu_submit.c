@@ -13,7 +13,9 @@
  *
  * Deferred: a call that must not call the implementation leaves its sheaf or span on a stack. So
  * does the slab layer, whose caller may hold locks. Both stacks are submitted by the next ordinary
- * free that fills a sheaf, or by a barrier, stook_maintain, shrink, trim or destroy.
+ * free that fills a sheaf, or by a barrier, stook_maintain, shrink, trim or destroy. A malloc that
+ * takes empty slabs from caches before it fails leaves their spans deferred: the implementation may
+ * be what called malloc, under a lock of its own that its `call` takes, too.
  *
  * Place: called by the files of this layer; calls barn, slot, pages, and the implementation.
  * Invariants:

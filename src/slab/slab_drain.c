@@ -124,7 +124,7 @@ static void fetch_beside(const struct drain *d, const struct stook_slab *slab)
 static void gather_claim(struct drain *d, stook_part_key key)
 {
         struct stook_slab *slab = stook_key_slab(key);
-        struct stook_slabs_node *node = stook_slab_list(slab);
+        struct stook_slabs_node *node = stook_slabs_list_of(d->slabs, slab);
 
         if (d->claimed_node != node)
                 settle_claims(d);

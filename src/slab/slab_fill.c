@@ -276,8 +276,8 @@ static unsigned fullest_first(struct stook_slabs_node *node, unsigned most,
         return n;
 }
 
-/* Held. */
-static void take_from_list(struct fill *f, struct stook_slab_hold *hold)
+/* Held. Not inline: its stack is free again when pages are given back. */
+static STOOK_NOINLINE void take_from_list(struct fill *f, struct stook_slab_hold *hold)
 {
         struct stook_slabs_node *node = hold->node;
 

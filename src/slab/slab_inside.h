@@ -26,15 +26,23 @@ STOOK_INLINE struct stook_slabs_node *stook_slabs_list(struct stook_slabs_node *
 unsigned stook_slabs_own_list(const struct stook_slabs_node *first);
 /* All lists of all nodes, one after the other. NULL: there are fewer than @n + 1. */
 struct stook_slabs_node *stook_slabs_nth_list(const struct stook_slabs *slabs, unsigned n);
-/* The list that @slab is on, or would go to. It may change unless that list's lock is held. */
-STOOK_INLINE struct stook_slabs_node *stook_slab_list(const struct stook_slab *slab)
+/*
+ * The list that @slab, which is one of @slabs, is on, or would go to. It may change unless that
+ * list's lock is held. While there is one list, only the descriptor's second cache line is read.
+ */
+STOOK_INLINE struct stook_slabs_node *stook_slabs_list_of(const struct stook_slabs *slabs,
+                                                          const struct stook_slab *slab)
 {
-        struct stook_slabs_node *first = &slab->slabs->node[slab->node];
+        struct stook_slabs_node *first = &slabs->node[slab->node];
 
         if (STOOK_LIKELY(stook_slabs_lists(first) == 1))
                 return first;
         return stook_slabs_list(first, __atomic_load_n(&stook_slab_span(slab)->list_number,
                                                        __ATOMIC_ACQUIRE));
+}
+STOOK_INLINE struct stook_slabs_node *stook_slab_list(const struct stook_slab *slab)
+{
+        return stook_slabs_list_of(slab->slabs, slab);
 }
 /* Before the slab is published; or the lock of its list is held, and it is not listed. */
 void stook_slab_to_own_list(struct stook_slab *slab);

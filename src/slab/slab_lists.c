@@ -36,8 +36,8 @@
 #include "slab/slab_inside.h"
 
 /*
- * 192 CPUs, 12 to a list: as many as do not queue up where they do nothing but take objects from
- * slabs and give them back (docs/PERFORMANCE.md).
+ * 192 CPUs, 12 to a list. They queue up only where they do little else than take objects from slabs
+ * and give them back (docs/PERFORMANCE.md).
  */
 #define LISTS_MOST 16
 /*

@@ -189,7 +189,7 @@ static void settle(struct stook_slab_hold *hold, struct stook_slab *slab, uint64
 /* Held: the slab belongs to this list, and so it stays (slab_lists.c L2). */
 static bool is_here(const struct stook_slab_hold *hold, const struct stook_slab *slab)
 {
-        return STOOK_LIKELY(stook_slab_list(slab) == hold->node);
+        return STOOK_LIKELY(stook_slabs_list_of(hold->slabs, slab) == hold->node);
 }
 
 /* Held: a slab of another list, which this thread is to push, waits for the drop. */
@@ -242,17 +242,16 @@ static void enter(struct chain *chain, struct stook_slab *slab, uint64_t parts)
                 chain->last = link;
 }
 
-static void push(struct stook_slabs *slabs, struct stook_slabs_node *node,
-                 const struct chain *chain)
+/* @hold: room on the caller's stack, which does not hold. */
+static void push(struct stook_slab_hold *hold, struct stook_slabs *slabs,
+                 struct stook_slabs_node *node, const struct chain *chain)
 {
-        struct stook_slab_hold hold;
-
         if (chain->first)
                 stook_pending_stack_push_chain(&node->pending, chain->first, chain->last);
         __atomic_thread_fence(__ATOMIC_SEQ_CST);                /* M2 */
-        if (stook_slab_hold(&hold, slabs, node, true)) {
-                stook_slab_settle_pending(&hold);
-                stook_slab_unhold(&hold);
+        if (stook_slab_hold(hold, slabs, node, true)) {
+                stook_slab_settle_pending(hold);
+                stook_slab_unhold(hold);
         }
 }
 
@@ -295,7 +294,7 @@ void stook_slab_settle_keys(struct stook_slabs *slabs, struct stook_slabs_node *
         }
         for (size_t i = 0; i < n; i++)
                 enter(&chain, stook_key_slab(keys[i]), UINT64_C(1) << stook_key_part(keys[i]));
-        push(slabs, node, &chain);
+        push(&hold, slabs, node, &chain);
 }
 
 void stook_slab_settle_parts(struct stook_slabs *slabs, struct stook_slab *slab, uint64_t parts,
@@ -311,17 +310,18 @@ void stook_slab_settle_parts(struct stook_slabs *slabs, struct stook_slab *slab,
                 return;
         }
         enter(&chain, slab, parts);
-        push(slabs, node, &chain);
+        push(&hold, slabs, node, &chain);
 }
 
 void stook_slab_pend_again(struct stook_slabs *slabs, struct stook_slabs_node *node,
                            struct stook_link *link)
 {
         struct chain chain = { link, link };
+        struct stook_slab_hold hold;
 
         if (!link)
                 return;
         while (chain.last->next)
                 chain.last = chain.last->next;
-        push(slabs, node, &chain);
+        push(&hold, slabs, node, &chain);
 }

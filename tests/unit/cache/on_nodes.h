@@ -19,22 +19,9 @@
 #include "os/os.h"
 #include "pages/policy.h"
 #include "slot/slot_node.h"
+#include "unit/cache/stats_sums.h"
 
 static bool locked;                     /* by the locked backend */
-
-static inline struct stook_cache_stats stats_of(struct stook_cache *cache)
-{
-        struct stook_cache_stats s = { .stats_size = sizeof(s) };
-
-        assert_int_equal(stook_cache_get_stats(cache, &s), 0);
-        assert_int_equal(s.objects_live,
-                         s.alloc_fastpath + s.alloc_slowpath - s.free_fastpath - s.free_slowpath);
-        assert_int_equal(s.objects_cached,
-                         s.sheaf_refill + s.free_fastpath - s.alloc_fastpath - s.sheaf_flush);
-        assert_int_equal(s.sheaves, s.sheaf_alloc - s.sheaf_free);
-        assert_int_equal(s.slabs, s.alloc_slab - s.free_slab);
-        return s;
-}
 
 /* Makes this thread run on a slot of the node. False: there is no CPU for that here. */
 static inline bool go_to(unsigned node)
