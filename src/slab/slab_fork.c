@@ -124,11 +124,19 @@ void stook_slabs_fork_mend(bool whole)
 
 /* ---- after a jump ---- */
 
+/* Nothing is followed that is read from the descriptor: it may serve another user by then. */
 static bool is_slab_of(struct stook_span *span, const struct stook_slab_hold *hold)
 {
-        return __atomic_load_n(&span->kind, __ATOMIC_ACQUIRE) == STOOK_SPAN_SLAB &&
-               __atomic_load_n(&stook_slab_of(span)->slabs, __ATOMIC_ACQUIRE) == hold->slabs &&
-               stook_slab_list(stook_slab_of(span)) == hold->node;
+        struct stook_slabs_node *first = &hold->slabs->node[span->node];
+        unsigned lists = stook_slabs_lists(first);
+        uint32_t number = 0;
+
+        if (__atomic_load_n(&span->kind, __ATOMIC_ACQUIRE) != STOOK_SPAN_SLAB ||
+            __atomic_load_n(&stook_slab_of(span)->slabs, __ATOMIC_ACQUIRE) != hold->slabs)
+                return false;
+        if (lists > 1)
+                number = __atomic_load_n(&span->list_number, __ATOMIC_ACQUIRE);
+        return number < lists && stook_slabs_list(first, number) == hold->node;
 }
 
 /*
