@@ -21,6 +21,11 @@ PACKAGED = {
     "mimalloc2-packaged": ("libmimalloc.so.2", "mimalloc2"),
     "jemalloc-packaged": ("libjemalloc.so.2", "jemalloc"),
 }
+# What another build of Stook's must have. Without one of them, programs that are linked to it would
+# quietly measure this build. (libstook-urcu is only built where liburcu is.)
+OF_A_BUILD = ("libstook-malloc.so", "libstook.so.0", "libstook-maple.so.0")
+# No other build's name: stook-cache, maple-external and maple-gaps are contenders.
+TAKEN = ("cache", "external", "gaps")
 # Google's tcmalloc keeps its caches by CPU only if the rseq area is its own.
 EXTRA_ENVIRONMENT = {"tcmalloc": {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}}
 

@@ -35,7 +35,7 @@ import report               # noqa: E402
 import suites               # noqa: E402
 import tables               # noqa: E402
 import workloads            # noqa: E402
-from contenders import OURS, PACKAGED, PLAIN, preloaded            # noqa: E402
+from contenders import OF_A_BUILD, OURS, PACKAGED, PLAIN, TAKEN, preloaded     # noqa: E402
 from engine import Failed                                          # noqa: E402
 from interval import PAIRS_ENOUGH                                  # noqa: E402
 from machine import machine, title                                 # noqa: E402
@@ -178,11 +178,12 @@ def builds_of(parser, asked):
     found = {}
     for more in asked.more:
         name, _, folder = more.partition("=")
-        if not re.fullmatch(r"\w+", name) or name in found or name == "cache":
+        if not re.fullmatch(r"\w+", name) or name in found or name in TAKEN:
             parser.error(f"--with {more}: a build needs a name of its own, of letters and digits")
         found[name] = pathlib.Path(folder).resolve()
-        if not (found[name] / "libstook-malloc.so").exists():
-            parser.error(f"--with {more}: no libstook-malloc.so there")
+        for library in OF_A_BUILD:
+            if not (found[name] / library).exists():
+                parser.error(f"--with {more}: no {library} there")
     return found
 
 

@@ -99,6 +99,14 @@ ALWAYS bool has_room(const struct search *search, struct at *at)
         return i < count;
 }
 
+/* The search ends in entry @at->i: no entry behind it has a key within the limits. */
+ALWAYS bool is_last(const struct search *search, const struct at *at)
+{
+        return search->highest
+                ? mnode_first(at->node, at->i, at->min) <= search->min
+                : mnode_last(at->node, MNODE_INNER_GAPS, at->i, at->max) >= search->max;
+}
+
 /* Goes down to entry @at->i. */
 ALWAYS void go_down(struct at *at)
 {
@@ -151,6 +159,8 @@ ALWAYS bool search_tree(const struct search *search, struct mnode *root, unsigne
                                 return false;
                         level = cut++;
                         at = above[level];
+                        if (is_last(search, &at))
+                                return false;
                         at.i += search->highest ? ~0u : 1;
                 } while (!has_room(search, &at));
                 go_down(&at);

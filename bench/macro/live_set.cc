@@ -8,9 +8,10 @@
  * Answer: touch_ns, processor time of an object allocated and written; access_ns, of one access;
  * faults, pages faulted in for each page of the objects; peak_MiB, huge_MiB, resident memory, and
  * memory in huge pages, beyond the start; half_MiB, tenth_MiB, end_MiB, resident after the frees;
- * old_MiB, after `wait` ms with 20 small allocations a second, before the last tenth is freed;
- * free_ns, processor time of an object freed. With churn=N churn_ns, processor time of an object
- * replaced; region_MiB, of the 2 MiB regions of addresses that have an object; churn_MiB, resident.
+ * old_MiB, after `wait` ms with 20 small allocations a second, before the last tenth is freed (they
+ * are malloc's, so they do not reach an object cache that is measured); free_ns, processor time of
+ * an object freed. With churn=N churn_ns, processor time of an object replaced; region_MiB, of the
+ * 2 MiB regions of addresses that have an object; churn_MiB, resident.
  * The array of pointers is mapped, and in huge pages: it is no allocator's.
  * Built twice: with malloc, and (CONTENDER_CACHE) with one object cache of Stook's, whose objects
  * are all of the largest size. With huge=1 it has its memory in runs that ask for huge pages.

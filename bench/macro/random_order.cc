@@ -6,9 +6,9 @@
  * writes into free objects, or follows links through them, waits for memory here.
  * How: pointers are brought into the order of the frees between the measurements, so that reading
  * them is sequential. Arrays of pointers are mapped and touched before the start: they are not in
- * the answer. Times are of the thread's processor clock. Objects are not written unless touch= is
- * given, of whose bytes each is written then: the allocation waits for the memory of each object,
- * in every allocator alike.
+ * the answer. Times are of the thread's processor clock. Objects are not written, unless touch=N is
+ * given: then the first N bytes of each are, and the allocation waits for the memory of each
+ * object, in every allocator alike.
  * Answer: alloc_ns and first_free_ns, the first time, in memory that nothing used before; free_ns
  * and again_ns, an object freed and one allocated after these frees, medians of further rounds
  * (without rounds the objects are freed once, and there is no again_ns);
@@ -158,10 +158,12 @@ int main(int argc, char **argv)
         }
 
         answer.add("alloc_ns", set.fill());
-        if (!rounds)
+        if (rounds) {
+                answer.add("first_free_ns", set.empty(other));
+                set.fill();
+        } else {
                 answer.add("free_ns", set.empty(other, kept));
-        else
-                answer.add("first_free_ns", set.empty(other)), set.fill();
+        }
         for (long i = 0; i < rounds; i++) {
                 frees.push_back(set.empty(other));
                 agains.push_back(set.fill());

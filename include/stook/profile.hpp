@@ -1,7 +1,7 @@
 /*
  * <stook/profile.hpp> - the heap profile of this process
  *
- *      stook::write_profile("heap.%p.pb.gz");
+ *      stook::write_profile("heap.%p.pb");
  *
  * The process has a profile if STOOK_PROFILE was set when it started (see stook-env(7)). @path is
  * as for stook_profile_write(): nullptr stands for the file that STOOK_PROFILE names. Errors are

@@ -60,7 +60,10 @@ public:
                 stook_maple_cursor_move(&cursor_, key, key);
         }
 
-        /* The range, or the gap, that the cursor's key is in. A gap has a null entry. */
+        /*
+         * The range, or the gap, that the cursor's key is in. A gap and a held range have a null
+         * entry.
+         */
         range<T> walk() noexcept
         {
                 void *entry = stook_maple_cursor_walk(&cursor_);
@@ -130,13 +133,19 @@ public:
                 error = error_of(stook_maple_cursor_store(this->raw(), detail::plain(entry)));
         }
 
-        /* Gives the range that the cursor stands on another entry. */
+        /*
+         * Gives the range that the cursor stands on another entry. Before a call has found a range
+         * that is the cursor's key alone: walk() takes it to the whole range, or the whole gap.
+         */
         void replace(T *entry)
         {
                 store(this->raw()->first, this->raw()->last, entry);
         }
 
-        /* Erases the range that the cursor stands on. nullptr: a gap, or a held range. */
+        /*
+         * Erases the range that the cursor stands on, or that its key is in. nullptr: that was a
+         * gap, or a held range.
+         */
         T *erase()
         {
                 std::error_code error;

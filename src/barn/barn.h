@@ -29,10 +29,11 @@
 /*
  * What barns of a node keep: of one cache, of all caches. stook_barn_set_budget lowers the second.
  * A cache whose objects are freed by RCU may come to keep as much as all, and one that swings by
- * more than the first half of that: barn_growth.c.
+ * more than the first as much as the third: barn_growth.c.
  */
 #define STOOK_BARN_CACHE_BYTES ((size_t)512 << 10)
 #define STOOK_BARN_NODE_BYTES  ((size_t)4 << 20)
+#define STOOK_BARN_SWING_BYTES ((size_t)2 << 20)
 /*
  * What a slot keeps: main and spare of one cache, and where short sheaves have grown (arbitrary);
  * and by how much all caches together may grow it. Sheaves of few objects may grow beyond all of

@@ -31,8 +31,9 @@
  *  I3 the steps from `began_at` to the capacity are booked, by one of the two budgets each. A step
  *     is booked before the capacity changes. The thread that lowers the capacity gives back the
  *     steps that it undoes: they follow from the two capacities.
- *  I4 room that a cache gets because it swings beyond STOOK_BARN_CACHE_BYTES is at most SWING_MOST,
- *     and no more than a node's pages in use then. It ends when the cache is idle.
+ *  I4 room that a cache gets because it swings beyond STOOK_BARN_CACHE_BYTES is at most
+ *     STOOK_BARN_SWING_BYTES, and no more than a node's pages in use then. It ends when the cache
+ *     is idle.
  * Concurrency: any thread, any instruction. Words are relaxed and each is valid by itself. Two
  *  threads that grow a cache at once grow it once (compare-and-swap of capacity). A reader of an
  *  older capacity makes a sheaf of that capacity. Under a tuner growth is off. Where a user fixed
@@ -70,12 +71,6 @@
 #define FEW_BUDGETS 2
 #define FEW_LEAST ((uint64_t)1 << 20)
 
-/*
- * I4. The patterns glibc_simple, sh6 at 40 % and sh6, ns: 22, 28, 71 without; 19, 22, 47 with half
- * of the pages; 16, 21, 45 with all of them; with 4 MiB no less. Peaks of sh6, KiB: 4,096 and 7,578
- * without, 5,325 and 8,090 now; of the traces in bench/data the same.
- */
-#define SWING_MOST ((uint64_t)2 << 20)
 
 uint32_t stook_barn_slots;
 
@@ -295,15 +290,20 @@ static void expect(struct stook_barns *barns, uint64_t bytes)
         stook_barn_expect_burst(burst_of(barns));
 }
 
-/* I4: it swings with all the room that it has. */
+/*
+ * I4: it swings with all the room that it has. The patterns glibc_simple, sh6 at 40 % and sh6, ns:
+ * 22, 28, 71 without; 19, 22, 47 with half of the pages; 16, 21, 45 with all of them; with 4 MiB no
+ * less. Peaks of sh6, KiB: 4,096 and 7,578 without, 5,325 and 8,090 now; of the traces in
+ * bench/data the same.
+ */
 static void expect_swing(struct stook_barns *barns)
 {
         uint64_t most = pages_in_use() / stook_os_node_count(), had = burst_of(barns);
 
         if (had < STOOK_BARN_CACHE_BYTES)
                 had = STOOK_BARN_CACHE_BYTES;
-        if (most > SWING_MOST)
-                most = SWING_MOST;
+        if (most > STOOK_BARN_SWING_BYTES)
+                most = STOOK_BARN_SWING_BYTES;
         expect(barns, 2 * had < most ? 2 * had : most);
 }
 

@@ -6,10 +6,11 @@
  *  I1 no code of this thread runs on top of a holder, and none jumps out of it: all signals are
  *     blocked while the lock is held, also those that libc keeps for itself (cancellation). So the
  *     system is asked twice for each call.
- *  I2 a waiter holds nothing, and takes signals.
+ *  I2 a waiter takes signals.
  *  I3 the words change after `step` says how, so a child of fork can finish what a vanished holder
- *     began. The lock then lies in a page that the kernel clears in a child (life/fork.c), and
- *     `step` does not. A child's first holder, or its repair, finishes the step.
+ *     left half done. The lock then lies in a page that the kernel clears in a child (life/fork.c),
+ *     and `step` does not. A child's first holder, or its repair, finishes the step. A pair of
+ *     which both words are stored is left as it is: plain stores may have changed it since.
  *  I4 lo is stored before hi. A reader that has seen the new hi sees the new lo, too, as
  *     slab_state.h wants where bits are read first. A pair that is read the other way may be torn,
  *     as on every machine (stook_pair_read).
@@ -32,10 +33,13 @@
 static uint32_t first_lock;             /* atomic, M1; until the start */
 static uint32_t *lock_at = &first_lock; /* atomic; changes once, while the old lock is held */
 
+static const uint64_t all_signals = UINT64_MAX;
+
 /* Guarded. What its holder is about to store; pair NULL: nothing. */
 static struct {
         struct stook_pair *pair;
-        struct stook_pair to;
+        struct stook_pair half;         /* how it looks in between: lo is new, hi is old */
+        uintptr_t hi;                   /* the new one */
 } step;
 
 static void set_signals(const uint64_t *blocked, uint64_t *before)
@@ -57,22 +61,27 @@ static uint32_t *try(void)
         return NULL;
 }
 
+/* Does nothing but in a child. */
 static void finish_step(void)
 {
-        struct stook_pair *pair = __atomic_load_n(&step.pair, __ATOMIC_ACQUIRE);
+        struct stook_pair *pair = __atomic_load_n(&step.pair, __ATOMIC_ACQUIRE), seen;
 
         if (!pair)
                 return;
-        __atomic_store_n(&pair->lo, step.to.lo, __ATOMIC_RELEASE);              /* I4 */
-        __atomic_store_n(&pair->hi, step.to.hi, __ATOMIC_RELEASE);
+        seen = stook_pair_read(pair);
+        if (seen.lo == step.half.lo && seen.hi == step.half.hi)
+                __atomic_store_n(&pair->hi, step.hi, __ATOMIC_RELEASE);
         __atomic_store_n(&step.pair, NULL, __ATOMIC_RELEASE);
 }
 
-static void change(struct stook_pair *pair, struct stook_pair to)
+static void change(struct stook_pair *pair, struct stook_pair from, struct stook_pair to)
 {
-        step.to = to;
+        step.half = (struct stook_pair){ .lo = to.lo, .hi = from.hi };
+        step.hi = to.hi;
         __atomic_store_n(&step.pair, pair, __ATOMIC_RELEASE);                   /* I3 */
-        finish_step();
+        __atomic_store_n(&pair->lo, to.lo, __ATOMIC_RELEASE);                   /* I4 */
+        __atomic_store_n(&pair->hi, to.hi, __ATOMIC_RELEASE);
+        __atomic_store_n(&step.pair, NULL, __ATOMIC_RELEASE);
 }
 
 static void wait_a_while(unsigned tries)
@@ -86,11 +95,10 @@ static void wait_a_while(unsigned tries)
 /* The lock; *@signals is for leave. */
 static uint32_t *enter(uint64_t *signals)
 {
-        const uint64_t all = UINT64_MAX;
         uint32_t *lock;
 
         for (unsigned tries = 0;; tries++) {
-                set_signals(&all, signals);                                     /* I1 */
+                set_signals(&all_signals, signals);                             /* I1 */
                 lock = try();
                 if (lock)
                         break;
@@ -117,7 +125,7 @@ bool stook_pair_cas(struct stook_pair *p, struct stook_pair *expected, struct st
         bool done = seen.lo == expected->lo && seen.hi == expected->hi;
 
         if (done)
-                change(p, desired);
+                change(p, seen, desired);
         leave(lock, &signals);
         *expected = seen;
         return done;
@@ -144,8 +152,12 @@ void stook_pair_set_lock(uint32_t *lock)
         leave(old, &signals);
 }
 
+/* I1: a handler in between would begin a step of its own. */
 void stook_pair_fork_child(void)
 {
+        uint64_t signals;
+
+        set_signals(&all_signals, &signals);
         finish_step();
-        __atomic_store_n(__atomic_load_n(&lock_at, __ATOMIC_RELAXED), 0, __ATOMIC_RELEASE);
+        leave(__atomic_load_n(&lock_at, __ATOMIC_RELAXED), &signals);
 }

@@ -161,7 +161,7 @@ bool stook_debug_is_asked(void);
 uint64_t stook_debug_wanted(const char *name);
 /* At exit: one line for each name in STOOK_DEBUG that no cache had. */
 void stook_debug_tell_unused(void);
-/* Modes are asked for, or a cache is made that has some. */
+/* Called when modes are asked for, and when a cache is made that has some. */
 void stook_debug_note_process(void);
 /* Is this another process than the one in which that was noted first? */
 bool stook_debug_is_child(void);

@@ -3,7 +3,8 @@
  * pop; one load of the pagemap, one line of the cache, and a push. Whatever is not the common case
  * is left to the calls in malloc.h, which look at it from the start again.
  * Place: included by malloc_api.c and the drop-in's entry.c. The drop-in's malloc and free are the
- *  same steps in assembly (dropin/hot_x86_64.S, dropin/hot_aarch64.S).
+ *  same steps in assembly (dropin/hot_x86_64.S, dropin/hot_aarch64.S); malloc goes on there with
+ *  sizes above the table, which are a miss here.
  * Concurrency: any thread, any instruction. In a thread that has not enrolled both miss.
  */
 #ifndef STOOK_MALLOC_HOT_H

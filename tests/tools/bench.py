@@ -208,7 +208,7 @@ class OtherBuilds(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
-        for library in ("libstook-malloc.so", "libstook.so.0"):
+        for library in contenders.OF_A_BUILD:
             (self.folder / library).touch()
 
     def test_they_take_part_whatever_peers_are_chosen(self):
@@ -222,7 +222,9 @@ class OtherBuilds(unittest.TestCase):
         ours, before = experiments.linked(setting, "cache")
         self.assertEqual((ours.name, before.name), ("stook-cache", "stook-before-cache"))
         self.assertNotIn("LD_PRELOAD", ours.environment())
-        self.assertEqual(before.environment()["LD_PRELOAD"], str(self.folder / "libstook.so.0"))
+        self.assertEqual(before.environment()["LD_PRELOAD"].split(),
+                         [str(self.folder / name)
+                          for name in ("libstook.so.0", "libstook-maple.so.0")])
 
     def test_they_are_no_rivals(self):
         table = {"stook": {"m": [2] * 8}, "stook-before": {"m": [1] * 8}, "glibc": {"m": [4] * 8}}
@@ -231,14 +233,26 @@ class OtherBuilds(unittest.TestCase):
         side = workloads.side_of(table, workloads.Rule("e", "(m)"), "m", "ns")
         self.assertEqual(side.rival, "glibc")
 
-    def test_a_build_that_is_none_is_refused(self):
-        for wrong in ("before=/nonexistent", "=/", f"a b={self.folder}", f"cache={self.folder}"):
-            with unittest.mock.patch.object(sys, "argv", ["run.py", "--with", wrong]), \
+    def refused(self, *wrong):
+        for word in wrong:
+            with unittest.mock.patch.object(sys, "argv", ["run.py", "--with", word]), \
                     unittest.mock.patch("sys.stderr", io.StringIO()) as told, \
                     self.assertRaises(SystemExit) as ended:
                 run.arguments()
             self.assertEqual(ended.exception.code, 2)
             self.assertRegex(told.getvalue(), r"\Astook bench: --with .*\n\Z")
+
+    def test_a_build_that_is_none_is_refused(self):
+        self.refused("before=/nonexistent", "=/", f"a b={self.folder}")
+
+    def test_a_build_has_no_name_of_a_contender(self):
+        self.refused(*(f"{name}={self.folder}" for name in ("cache", "external", "gaps")))
+
+    def test_a_build_has_all_libraries_that_are_replaced(self):
+        for library in contenders.OF_A_BUILD:
+            (self.folder / library).rename(self.folder / "away")
+            self.refused(f"before={self.folder}")
+            (self.folder / "away").rename(self.folder / library)
 
 
 class Suites(unittest.TestCase):

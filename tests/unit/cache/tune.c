@@ -87,7 +87,7 @@ static void test_nonsense_is_refused(void **state)
 
 static void swing(struct stook_cache *cache, size_t n, int rounds)
 {
-        static void *objects[20000];
+        static void *objects[60000];
 
         for (int round = 0; round < rounds; round++) {
                 for (size_t i = 0; i < n; i++)
@@ -376,11 +376,11 @@ static void test_what_swings_stays_above_the_slabs(void **state)
         assert_int_equal(after.free_slowpath, warm.free_slowpath);
         assert_true(after.sheaf_capacity > 32);
 
-        /* Bounded: 20,000 do not fit. */
-        swing(cache, 20000, 30);
+        /* Bounded: 60,000 do not fit. */
+        swing(cache, 60000, 20);
         assert_true(2 * stats_of(cache).sheaf_capacity * 64 <= STOOK_SLOT_CACHE_BYTES);
         assert_true(stats_of(cache).objects_cached * 64 <=
-                    STOOK_SLOT_CACHE_BYTES * stook_slots_ready() + STOOK_BARN_CACHE_BYTES);
+                    STOOK_SLOT_CACHE_BYTES * stook_slots_ready() + STOOK_BARN_SWING_BYTES);
         stook_barns_shrink(&cache->barns);
         assert_int_equal(stats_of(cache).sheaf_capacity, 32);
         gone(cache);
