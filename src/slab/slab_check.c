@@ -2,7 +2,7 @@
  * Purpose: look at all slabs of a cache: which objects are out, and whether all states are sound.
  * Place: called by cache (destroy, misuse) and inspect (validation). Full slabs are on no list, so
  * the walks go over all descriptors there are.
- * Concurrency: quiescent, but for stook_slab_object_out.
+ * Concurrency: quiescent, but for stook_slab_object_out and stook_slab_object_made.
  * Checks:
  *  C1 Bits without an object are set.
  *  C2 A part with free objects is listed, or claimed and entered in `pending`. A part without is
@@ -46,19 +46,25 @@ bool stook_slab_object_made(const struct stook_slabs *slabs, const void *object)
 {
         uint64_t entry = stook_pagemap_get((uintptr_t)object);
         const struct stook_slab *slab;
-        const uint64_t *made;
+        unsigned p, made_at;
         uint32_t index;
+        uintptr_t parts;
         bool interior;
 
         if (!stook_entry_cache(entry) || stook_entry_cache(entry) != slabs->cache_index)
                 return false;
         slab = stook_slab_of(stook_entry_span(entry));
         index = stook_slabs_index(slabs, stook_entry_offset(entry, (uintptr_t)object), &interior);
-        made = stook_slab_made(slab);
-        if (interior || index >= slab->objects || !made)
+        if (interior || index >= slab->objects)
                 return false;
-        return __atomic_load_n(&made[index / STOOK_PART_OBJECTS], __ATOMIC_RELAXED) >>
-                       index % STOOK_PART_OBJECTS & 1;
+        p = index / STOOK_PART_OBJECTS;
+        /* As above. The bits lie behind as many pairs as there is room for. */
+        parts = __atomic_load_n(&slab->parts, __ATOMIC_ACQUIRE);
+        made_at = slab->made_at;
+        if (made_at != 1u << (parts & STOOK_PARTS_ROOM) || !stook_parts_have_room(parts, p))
+                return false;
+        return __atomic_load_n((const uint64_t *)(stook_parts_at(parts) + made_at) + p,
+                               __ATOMIC_RELAXED) >> index % STOOK_PART_OBJECTS & 1;
 }
 
 /* ---- all slabs of a cache ---- */

@@ -15,7 +15,7 @@
  *  E2 A slab with such a mark is not released. The marks are looked at under the lock, after the
  *     slab was seen to be empty. That is enough: a thread that constructs an object has taken its
  *     bit, and sets the mark before the bit is set again.
- * Concurrency: takes the lock of each node; not for handlers. In the child of a fork the objects
+ * Concurrency: takes the lock of each list; not for handlers. In the child of a fork the objects
  *  that a vanished thread was destructing are lost, as those of a fill are.
  * Failure: none.
  */
@@ -100,25 +100,28 @@ static void give_again(struct stook_slabs *slabs, struct stook_slab *slab)
         stook_lock_allow_waits();
 }
 
-static void destruct_list(struct stook_slabs *slabs, struct stook_slabs_node *node, uint32_t most)
+/* At most @most slabs. Return: how many less than that. */
+static uint32_t destruct_list(struct stook_slabs *slabs, struct stook_slabs_node *node,
+                              uint32_t most)
 {
         uint32_t looks = UINT32_MAX;
 
-        for (uint32_t n = most; n; n--) {
+        for (; most; most--) {
                 struct stook_slab_hold hold;
                 struct stook_slab *slab;
 
                 if (!stook_slab_hold_long(&hold, slabs, node))
-                        return;
+                        break;
                 if (looks > node->partial)
                         looks = node->partial;
                 slab = take_next(&hold, &looks);
                 stook_slab_unhold(&hold);
                 if (!slab)
-                        return;
+                        break;
                 destruct(slab);
                 give_again(slabs, slab);
         }
+        return most;
 }
 
 void stook_slabs_destruct(struct stook_slabs *slabs)
@@ -128,6 +131,6 @@ void stook_slabs_destruct(struct stook_slabs *slabs)
                 uint32_t most = stook_slabs_beyond_reserved(slabs, first);
 
                 for (unsigned n = 0; n < stook_slabs_lists(first); n++)
-                        destruct_list(slabs, stook_slabs_list(first, n), most);
+                        most = destruct_list(slabs, stook_slabs_list(first, n), most);
         }
 }

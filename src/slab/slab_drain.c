@@ -12,8 +12,8 @@
  * Invariants:
  *  D1 A bit is set only if the pagemap and the slab's geometry say that an object of this cache
  *     begins there, and the bit is clear in the slab and in the bundle.
- *  D2 Claims of a run are gathered and settled together, after the bundles: one hold of the lock
- *     for them.
+ *  D2 Claims of a run are gathered and settled together: one hold of the lock for those that
+ *     follow each other and are of one list.
  * Failure: none. What is no object is reported and left out.
  */
 #include <string.h>

@@ -17,15 +17,23 @@
 #include "pages/meta.h"
 #include "slab/slab_inside.h"
 
+/* Drops the locks of the first @n lists, and looks at what is pending there (slab_partial.c P2). */
+static void unhold_before(struct stook_slabs *slabs, unsigned n)
+{
+        /* The last one first: while a node's first lock is held there will be no more lists. */
+        while (n--)
+                stook_slab_unhold(&(struct stook_slab_hold){
+                        .slabs = slabs, .node = stook_slabs_nth_list(slabs, n) });
+}
+
 bool stook_slabs_fork_prepare(struct stook_slabs *slabs)
 {
         struct stook_slabs_node *list;
 
-        /* A node's first list comes first: while its lock is held there will be no more lists. */
+        /* A node's first list comes first: see above. */
         for (unsigned n = 0; (list = stook_slabs_nth_list(slabs, n)) != NULL; n++)
                 if (!stook_lock_try(&list->lock)) {
-                        while (n--)
-                                stook_lock_drop(&stook_slabs_nth_list(slabs, n)->lock);
+                        unhold_before(slabs, n);
                         return false;
                 }
         return true;
@@ -33,16 +41,11 @@ bool stook_slabs_fork_prepare(struct stook_slabs *slabs)
 
 void stook_slabs_fork_parent(struct stook_slabs *slabs)
 {
-        struct stook_slabs_node *list;
         unsigned n = 0;
 
         while (stook_slabs_nth_list(slabs, n))
                 n++;
-        /* The last one first: see above. */
-        while (n--) {
-                list = stook_slabs_nth_list(slabs, n);
-                stook_slab_unhold(&(struct stook_slab_hold){ .slabs = slabs, .node = list });
-        }
+        unhold_before(slabs, n);
 }
 
 void stook_slabs_fork_child(struct stook_slabs *slabs, bool whole)
@@ -124,11 +127,22 @@ void stook_slabs_fork_mend(bool whole)
 
 /* ---- after a jump ---- */
 
+/* The descriptor may serve another span by now, so none of its pointers is followed. */
+static bool names_list(const struct stook_span *span, const struct stook_slab_hold *hold)
+{
+        struct stook_slabs_node *first = &hold->slabs->node[span->node];
+        unsigned lists = stook_slabs_lists(first), number = 0;
+
+        if (STOOK_UNLIKELY(lists > 1))
+                number = __atomic_load_n(&span->list_number, __ATOMIC_ACQUIRE);
+        return number < lists && stook_slabs_list(first, number) == hold->node;
+}
+
 static bool is_slab_of(struct stook_span *span, const struct stook_slab_hold *hold)
 {
         return __atomic_load_n(&span->kind, __ATOMIC_ACQUIRE) == STOOK_SPAN_SLAB &&
                __atomic_load_n(&stook_slab_of(span)->slabs, __ATOMIC_ACQUIRE) == hold->slabs &&
-               stook_slab_list(stook_slab_of(span)) == hold->node;
+               names_list(span, hold);
 }
 
 /*

@@ -23,7 +23,8 @@
  *  L3 If slabs are reserved, frees leave at least so many on the lists. Each holder of a lock
  *     counts the slabs of all lists, without the other locks. Of what another holder gave back it
  *     may miss one slab: a fence separates a count from what the same holder gave back before. So
- *     they stop as many slabs earlier as there are lists.
+ *     they stop as many slabs earlier as there are lists. A slab that goes over during a count may
+ *     be counted twice. So while fills use up slabs, frees may leave fewer.
  * Concurrency: `others` is set by a compare-and-swap. M1: the release of `lists` pairs with each
  *  acquiring load of it: the lists. M2: the release of a slab's number pairs with the acquiring
  *  load of it: all that was done to the slab under the lock of its old list.

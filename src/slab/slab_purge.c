@@ -133,16 +133,17 @@ static void drop(const struct gift *gift)
 static void give_again(struct stook_slabs *slabs, struct gift *gift)
 {
         struct stook_slab *slab = gift->slab;
+        const char *base = stook_slab_base(slab), *object;
         uint64_t claims = 0;
 
-        for (unsigned p = 0; p < slab->part_count; p++) {
+        /* After the last free the slab may be gone: nothing of it is read then (S2). */
+        for (unsigned p = 0, parts = slab->part_count; p < parts; p++) {
                 uint64_t mask = gift->taken[p];
-                const char *object = stook_slab_base(slab);
 
                 if (!mask)
                         continue;
-                object += (p * STOOK_PART_OBJECTS + (unsigned)__builtin_ctzll(mask)) *
-                          (size_t)slabs->stride;
+                object = base + (p * STOOK_PART_OBJECTS + (unsigned)__builtin_ctzll(mask)) *
+                                        (size_t)slabs->stride;
                 if (stook_slab_made(slab))
                         __atomic_fetch_and(&stook_slab_made(slab)[p], ~mask,
                                            __ATOMIC_RELAXED);                   /* G2 */

@@ -2,8 +2,9 @@
  * Purpose: slabs that are made before they are needed, and kept. For a program that knows how many
  * objects it will want at once.
  * Place: called by cache; calls slab_birth.
- * Concurrency: takes the node's lock for a walk over its list. Not for handlers. Other threads may
- *  take from the slabs at once: the objects were there when the last slab was listed.
+ * Concurrency: takes the lock of each of the node's lists for a walk over it. Not for handlers.
+ *  Other threads may take from the slabs at once: the objects were there when the last slab was
+ *  listed.
  * Failure: -ENOMEM; slabs that could be had are kept.
  */
 #include <errno.h>

@@ -15,12 +15,12 @@
  *
  * States of a part, by flags:
  *   full       none      no free object; on no list
- *   listed     LISTED    its slab is on the node's list; the holder of the list's lock may take
+ *   listed     LISTED    its slab is on a list of its node; the holder of that list's lock may take
  *   claimed    CLAIM     the owner of the claim must list the part or release the slab
  *   listed and claimed   the owner of the claim must see whether the whole slab is empty
  *   released   RELEASED  the slab is empty and is being given back, or was given back
  *
- * Transitions. "Lock" is the lock of the node's list.
+ * Transitions. "Lock" is the lock of the slab's list (slab_lists.c).
  *              free k objects (any thread)  take k objects         settle (lock and claim)
  *  full        -> claimed                   -                      -
  *  listed      stays listed; if now all     lock; nothing left:    -
@@ -31,8 +31,8 @@
  *  claimed                                  -> claimed             slab empty, surplus: -> released
  *  released    refused, reported            -                      -
  *
- * Surplus: the node's list is longer than stook_slabs_listed_kept (slab.h), so an empty slab is not
- * kept. All free: every bit of the part is set.
+ * Surplus: the slab's list is so long that an empty slab is not kept (stook_slabs_list_is_long).
+ * All free: every bit of the part is set.
  *
  * The holder of the lock also releases a slab whose parts are all listed, unclaimed and all free
  * (stook_slab_retire).
@@ -352,9 +352,9 @@ bool stook_slabs_surplus(const struct stook_slabs *slabs, const struct stook_sla
 
 /*
  * Sets the bits *@mask of part @p of a slab of @slabs, to which the pagemap entry of @object, any
- * of those objects, led (S7). After FREED the slab is not to be touched (S2). Where
- * the parts lie in the descriptor, only its second cache line is touched. If the free is a wrong
- * one, the node that is read there may be another user's byte. Then the compare-and-swap fails.
+ * of those objects, led (S7). After FREED the slab is not to be touched (S2). Where the parts lie
+ * in the descriptor, and its node has one list, only its second cache line is touched. If the free
+ * is a wrong one, what names the list there may be another user's. Then the compare-and-swap fails.
  */
 STOOK_INLINE enum stook_free_answer stook_part_free(const struct stook_slabs *slabs,
                                                     struct stook_slab *slab, unsigned p,

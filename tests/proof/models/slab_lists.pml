@@ -7,7 +7,8 @@
  * that is the step that must not be done by two threads at a time, nor under another list's lock.
  * How two slabs wait on one stack is in slab_pending.pml.
  * Shown: a thread that changes the slab's place holds the lock of the list of its number (L2). Each
- * claim is settled once, and none is left at the end (P2), wherever the slab was pushed.
+ * claim is settled once, and none is left at the end (P2), wherever the slab was pushed. The slab
+ * is on one pending stack at a time (P1).
  *
  * The slab goes over once; with BACK=1 it may come back (5.7 million states).
  * check: holds
@@ -21,6 +22,8 @@
  * check: breaks -DBREAK=4
  * BREAK=5: the slab goes over after the lock was dropped.
  * check: breaks -DBREAK=5
+ * BREAK=6: a claimer pushes the slab although its word was not zero.
+ * check: breaks -DBREAK=6
  */
 #ifndef BREAK
 #define BREAK 0
@@ -84,7 +87,7 @@ inline settle_pending(l) {
         got = false
 }
 
-inline push(l) { d_step { assert(!stack[l]); stack[l] = true } }
+inline push(l) { d_step { assert(!stack[0] && !stack[1]); stack[l] = true } }
 
 /* stook_slab_unhold: here is the list whose lock is held. */
 inline unhold() {
@@ -122,7 +125,7 @@ proctype claimer(byte c) {
                 unhold()
         :: else ->
                 enter(c);
-                if :: !old -> push(here) :: else fi;
+                if :: !old || BREAK == 6 -> push(here) :: else fi;
                 try_lock(here);
                 if :: got -> settle_pending(here); unhold() :: else fi
         fi;

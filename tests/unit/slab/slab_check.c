@@ -1,6 +1,7 @@
 /*
  * What this proves: validation finds each fault that it names (slab_check.c C1-C4), one at a time.
- * A walk over the objects that are out finds these, and no other.
+ * A walk over the objects that are out finds these, and no other. An object may be asked for while
+ * its slab is released.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -107,11 +108,37 @@ static void test_for_each_out(void **unused)
         fake_source_end(tiny);
 }
 
+static void construct(void *object, void *data) { (void)object, (void)data; }
+
+/* What is asked of an object while its slab is being released. Then the slab has no parts. */
+static void test_questions_beside_a_release(void **unused)
+{
+        struct stook_slabs *made = fake_source(10, 320, 8, false, construct, NULL);
+        struct stook_slab *slab;
+        uintptr_t parts;
+        void *o[2];
+
+        (void)unused;
+        stook_slab_fill(made, 0, 1, o, 0);
+        o[1] = (char *)o[0] + 320;
+        slab = stook_slab_of(stook_entry_span(stook_pagemap_get((uintptr_t)o[0])));
+        assert_true(stook_slab_object_out(made, o[0]) && stook_slab_object_made(made, o[0]));
+        assert_false(stook_slab_object_out(made, o[1]) || stook_slab_object_made(made, o[1]));
+        parts = slab->parts;
+        slab->parts = 0;
+        assert_false(stook_slab_object_out(made, o[0]) || stook_slab_object_made(made, o[0]));
+        slab->parts = parts;
+        stook_slab_drain(made, 1, o);
+        assert_true(!stook_slab_object_out(made, o[0]) && stook_slab_object_made(made, o[0]));
+        fake_source_end(made);
+}
+
 int main(void)
 {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_for_each_out),
                 cmocka_unit_test(test_validate_finds),
+                cmocka_unit_test(test_questions_beside_a_release),
         };
 
         fake_start();

@@ -245,6 +245,38 @@ static void test_reserved_stay(void **unused)
         assert_int_equal(stook_slabs_reserve(slabs, 0, 0), 0);
 }
 
+static size_t destructed;
+
+static void construct(void *object, void *data) { (void)object, (void)data; }
+
+static void count_destructed(void *object, void *data)
+{
+        (void)object, (void)data;
+        destructed++;
+}
+
+/* Of a cache with a destructor: as many slabs as are not reserved, wherever they are listed. */
+static void test_reserved_are_not_destructed(void **unused)
+{
+        struct stook_slabs *one = slabs;
+
+        (void)unused;
+        slabs = fake_source(3, 4096, 8, false, construct, NULL);
+        slabs->dtor = count_destructed;
+        slabs->min_partial = INT32_MAX;
+        stook_slabs_divide(slabs, &slabs->node[0]);
+        spread(2);
+        assert_int_equal(stook_slabs_reserve(slabs, 0, 6 * 16), 0);
+        assert_int_equal(stook_slabs_count(slabs), 8);
+        destructed = 0;
+        assert_int_equal(stook_slabs_shrink(slabs), 6);
+        assert_int_equal(destructed, 2 * 16);
+        assert_int_equal(stook_slabs_reserve(slabs, 0, 0), 0);
+        fake_source_end(slabs);
+        assert_int_equal(destructed, 8 * 16);
+        slabs = one;
+}
+
 /* ---- all lists ---- */
 
 static void test_validate_finds_wrong_list(void **unused)
@@ -299,9 +331,16 @@ static void test_fork(void **unused)
                 assert_int_equal(WEXITSTATUS(status), 0);
                 drain(4, 20);
         }
-        /* A prepare that one list refuses holds none. */
+        /* A prepare that one list refuses holds none. What came to pending meanwhile is settled. */
+        own(0);
+        fill(16);
+        lock();
+        drain(0, 16);
+        unlock();
+        assert_int_equal(list(0)->partial, 0);
         list(2)->lock.word = 1;
         assert_false(stook_slabs_fork_prepare(slabs));
+        assert_true(stook_pending_stack_empty_racy(&list(0)->pending));
         assert_int_equal(list(0)->lock.word, 0);
         assert_int_equal(list(1)->lock.word, 0);
         list(2)->lock.word = 0;
@@ -321,6 +360,7 @@ int main(void)
                 DIVIDED(test_claim_for_old_list),
                 DIVIDED(test_kept_by_list),
                 DIVIDED(test_reserved_stay),
+                DIVIDED(test_reserved_are_not_destructed),
                 DIVIDED(test_validate_finds_wrong_list),
                 DIVIDED(test_fork),
         };
