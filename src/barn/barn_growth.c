@@ -32,8 +32,8 @@
  *     is booked before the capacity changes. The thread that lowers the capacity gives back the
  *     steps that it undoes: they follow from the two capacities.
  *  I4 room that a cache gets because it swings beyond STOOK_BARN_CACHE_BYTES is at most
- *     STOOK_BARN_SWING_BYTES, and no more than a node's pages in use then. It ends when the cache
- *     is idle.
+ *     STOOK_BARN_SWING_BYTES, and no more than the pages in use then, divided by the nodes. It ends
+ *     when the cache is idle, is tuned, or ends.
  * Concurrency: any thread, any instruction. Words are relaxed and each is valid by itself. Two
  *  threads that grow a cache at once grow it once (compare-and-swap of capacity). A reader of an
  *  older capacity makes a sheaf of that capacity. Under a tuner growth is off. Where a user fixed
@@ -70,7 +70,6 @@
 #define FEW_SHARE 2
 #define FEW_BUDGETS 2
 #define FEW_LEAST ((uint64_t)1 << 20)
-
 
 uint32_t stook_barn_slots;
 
@@ -149,11 +148,21 @@ static uint32_t set_capacity(struct stook_barns *barns, uint32_t capacity)
         return __atomic_exchange_n(&barns->capacity, capacity, __ATOMIC_RELAXED);
 }
 
+/* Other caches that still have room for a burst say so again when they swing next. */
+static void end_burst(struct stook_barns *barns)
+{
+        if (!burst_of(barns))
+                return;
+        __atomic_store_n(&barns->growth.burst_bytes, 0, __ATOMIC_RELAXED);
+        stook_barn_expect_burst(0);
+}
+
 void stook_barns_end(struct stook_barns *barns)
 {
         uint32_t began_at = barns->growth.began_at;
 
         give_back(barns, set_capacity(barns, began_at), began_at);
+        end_burst(barns);
 }
 
 static void forget_swings(struct stook_barn_growth *growth)
@@ -168,7 +177,7 @@ void stook_barns_set(struct stook_barns *barns, unsigned capacity, unsigned full
         give_back(barns, set_capacity(barns, capacity), barns->growth.began_at);
         barns->growth.began_at = capacity;
         forget_swings(&barns->growth);          /* of another cache, or with another capacity */
-        __atomic_store_n(&barns->growth.burst_bytes, 0, __ATOMIC_RELAXED);
+        end_burst(barns);
         barns->full_wanted = full_limit;
         __atomic_store_n(&barns->full_limit, full_limit_of(barns, capacity, full_limit),
                          __ATOMIC_RELAXED);
@@ -374,13 +383,10 @@ void stook_barns_shrink(struct stook_barns *barns)
 {
         uint32_t capacity = stook_barns_capacity(barns), least;
 
+        end_burst(barns);
         if (!room_grows(barns))
                 return;
         forget_swings(&barns->growth);
-        if (burst_of(barns)) {
-                __atomic_store_n(&barns->growth.burst_bytes, 0, __ATOMIC_RELAXED);
-                stook_barn_expect_burst(0);
-        }
         least = grows(barns) ? __atomic_load_n(&barns->growth.at_least, __ATOMIC_RELAXED)
                              : capacity;
         __atomic_store_n(&barns->full_limit, full_limit_of(barns, least, barns->full_wanted),

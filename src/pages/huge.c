@@ -94,15 +94,25 @@ bool stook_huge_is_advised(uintptr_t addr)
         return is_set(&advised, addr);
 }
 
-static void advise(uintptr_t start, uintptr_t end)
+/* There is a bit for it, and it is not set. What lies beyond the map is not asked for again. */
+static bool is_small(uintptr_t addr)
+{
+        uint64_t bit, *word = word_of(&advised, addr, &bit);
+
+        return word && !(__atomic_load_n(word, __ATOMIC_RELAXED) & bit);
+}
+
+/* False: refused, and nothing is marked. */
+static bool advise(uintptr_t start, uintptr_t end)
 {
         if (!stook_os_advise((void *)start, end - start, STOOK_OS_HUGEPAGE)) {
                 __atomic_store_n(&refused, 1, __ATOMIC_RELAXED);
-                return;
+                return false;
         }
         __atomic_store_n(&any, 1, __ATOMIC_RELAXED);
         for (; start < end; start += STOOK_HUGE_PAGE)
                 set(&advised, start);
+        return true;
 }
 
 bool stook_huge_any(void)
@@ -117,10 +127,14 @@ static bool is_used(const struct stook_pages_node *node, size_t least)
         return __atomic_load_n(&node->taken_bytes, __ATOMIC_RELAXED) >= least;
 }
 
+static bool is_refused(void)
+{
+        return __atomic_load_n(&refused, __ATOMIC_RELAXED);
+}
+
 static bool is_auto(void)
 {
-        return stook_pages_thp == STOOK_THP_AUTO && !stook_ranges_limited() &&
-               !__atomic_load_n(&refused, __ATOMIC_RELAXED);
+        return stook_pages_thp == STOOK_THP_AUTO && !stook_ranges_limited() && !is_refused();
 }
 
 static bool is_dense(const struct stook_pages_node *node, enum stook_density_kind kind)
@@ -219,14 +233,15 @@ static uint32_t count_small(uintptr_t start, uintptr_t end)
         uint32_t n = 0;
 
         for (; start < end; start += STOOK_HUGE_PAGE)
-                n += !stook_huge_is_advised(start);
+                n += is_small(start);
         return n;
 }
 
 /* Those that were broken, or were small, come back huge. */
 static void make_whole(uintptr_t start, uintptr_t end)
 {
-        advise(start, end);
+        if (!advise(start, end))
+                return;
         for (; start < end; start += STOOK_HUGE_PAGE)
                 join(start);
 }
@@ -264,7 +279,8 @@ static bool regrows(const struct stook_pages_node *node, enum stook_density_kind
 bool stook_huge_may_come_again(const struct stook_pages_node *node, size_t request,
                                uintptr_t start, uintptr_t end)
 {
-        return (stook_pages_thp == STOOK_THP_ALWAYS ||
+        return !is_refused() &&
+               (stook_pages_thp == STOOK_THP_ALWAYS ||
                 (is_auto() && regrows(node, stook_density_kind_of(request)))) &&
                count_small(start, end);
 }
@@ -277,20 +293,23 @@ static bool is_wanted_again(struct stook_pages_node *node, enum stook_density_ki
         return is_dense(node, kind);
 }
 
-/* What was broken gives its mappings back. What was small parts a mapping, perhaps. */
+/*
+ * Beside a huge page it becomes a part of that one's mapping. Elsewhere it parts one, also if it
+ * was broken before: it may have been small among small ones before that.
+ */
 static void ask_again(uintptr_t addr)
 {
-        if (is_set(&parted, addr))
-                make_whole(addr, addr + STOOK_HUGE_PAGE);
-        else if (part(addr))
-                advise(addr, addr + STOOK_HUGE_PAGE);
+        bool beside = stook_huge_is_advised(addr - STOOK_HUGE_PAGE) ||
+                      stook_huge_is_advised(addr + STOOK_HUGE_PAGE);
+
+        if ((beside || part(addr)) && advise(addr, addr + STOOK_HUGE_PAGE) && beside)
+                join(addr);
 }
 
 void stook_huge_taken_again(struct stook_pages_node *node, size_t request, uintptr_t start,
                             uintptr_t end)
 {
         enum stook_density_kind kind = stook_density_kind_of(request);
-
         bool wanted = is_wanted_again(node, kind);
 
         tell(node, kind, start, end - start, wanted);
@@ -298,7 +317,7 @@ void stook_huge_taken_again(struct stook_pages_node *node, size_t request, uintp
                 return;
         stook_os_purge((void *)start, end - start);
         for (; start < end; start += STOOK_HUGE_PAGE)
-                if (!stook_huge_is_advised(start))
+                if (is_small(start))
                         ask_again(start);
 }
 

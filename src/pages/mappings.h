@@ -20,7 +20,10 @@
  * not merge any more.
  */
 #define STOOK_MAPPINGS_GUARDED 4
-/* Advice against a huge page in the midst of others parts a mapping in three. */
+/*
+ * Advice against a huge page in the midst of others, or for one in the midst of small pages, parts
+ * a mapping in three.
+ */
 #define STOOK_MAPPINGS_BREAK 2
 
 /* False: refused, and nothing is booked. */

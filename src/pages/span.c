@@ -347,7 +347,8 @@ static struct stook_span *take(struct stook_pages_node *node, size_t bytes, size
         }
         if (span && again.end)
                 span = stook_pages_ask_again(node, span, bytes, &again, &spares[1]);
-        if (!span && (span = stook_pages_grow(node, bytes, align, false))) {
+        /* No spare is left if the huge pages in hands went back for lack of a descriptor. */
+        if (!span && spares[1] && (span = stook_pages_grow(node, bytes, align, false))) {
                 span = cut(span, bytes, align, spares, left);
                 for (unsigned i = 0; i < 2; i++)
                         if (left[i])

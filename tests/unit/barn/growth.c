@@ -148,6 +148,45 @@ static void a_wide_swing_gets_room_by_the_pages(void **state)
         assert_int_equal(c->barns.growth.burst_bytes, 0);
 }
 
+/* Whether barns may keep more than without bursts: 1 MiB, where no pages are in use. */
+static bool room_for_a_burst(void)
+{
+        const uint64_t bytes = ((uint64_t)1 << 20) + 1;
+        bool has;
+
+        pages_taken = 0;
+        has = stook_barn_book(0, bytes);
+        if (has)
+                stook_barn_unbook(0, bytes);
+        pages_taken = MANY_PAGES;
+        return has;
+}
+
+static void a_burst_ends_with_its_cache(void **state)
+{
+        struct fake_cache *c = make(9, 64, 10, 10);
+
+        (void)state;
+        assert_false(room_for_a_burst());
+        for (int round = 0; round < 2; round++) {
+                stook_barns_let_room_grow(&c->barns);
+                for (int i = 0; i < 10; i++)
+                        swing(c);
+                assert_true(room_for_a_burst());
+                if (round)
+                        stook_barns_end(&c->barns);
+                else
+                        stook_barns_set(&c->barns, 64, 10, 10);
+                assert_false(room_for_a_burst());
+        }
+        /* That of a tuned cache ends when it is idle, too. */
+        stook_barns_set(&c->barns, 64, 10, 10);
+        stook_barns_returned(&c->barns, 0, 4096, UINT64_MAX);
+        assert_true(room_for_a_burst());
+        stook_barns_shrink(&c->barns);
+        assert_false(room_for_a_burst());
+}
+
 static void few_objects_grow_to_a_dozen(void **state)
 {
         struct fake_cache *c = make_few(900, 1, 20000);
@@ -282,6 +321,7 @@ int main(void)
                 cmocka_unit_test_setup(room_alone_grows_where_capacity_is_fixed, setup),
                 cmocka_unit_test_setup(a_burst_from_readers_gets_room, setup),
                 cmocka_unit_test_setup(a_wide_swing_gets_room_by_the_pages, setup),
+                cmocka_unit_test_setup(a_burst_ends_with_its_cache, setup),
                 cmocka_unit_test_setup(few_objects_grow_to_a_dozen, setup),
                 cmocka_unit_test_setup(short_sheaves_grow_by_gets, setup),
                 cmocka_unit_test_setup(a_cache_that_begins_with_none_gets_one, setup),

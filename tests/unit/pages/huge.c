@@ -240,6 +240,18 @@ static void several_at_once_do_not_begin_one(void **state)
         assert_sound();
 }
 
+/* No bit would say that it was asked for already. */
+static void what_lies_beyond_the_map_is_not_asked_for(void **state)
+{
+        uintptr_t end = stook_range.base + ((uintptr_t)1 << 40);
+
+        (void)state;
+        stook_pages_set_thp(STOOK_THP_ALWAYS);
+        assert_true(stook_huge_may_come_again(node, MIB, end - 2 * MIB, end));
+        assert_false(stook_huge_may_come_again(node, MIB, end, end + 8 * MIB));
+        stook_pages_set_thp(STOOK_THP_AUTO);
+}
+
 /* What a fault makes resident is purged, though it was never handed out. */
 static void untouched_memory_goes_with_the_rest(void **state)
 {
@@ -307,6 +319,7 @@ int main(void)
                 cmocka_unit_test(a_little_taken_again_is_small),
                 cmocka_unit_test(what_is_not_written_again_is_small),
                 cmocka_unit_test(several_at_once_do_not_begin_one),
+                cmocka_unit_test(what_lies_beyond_the_map_is_not_asked_for),
                 cmocka_unit_test(small_parts_of_what_is_in_use_stay),
         };
         int failed = 0;

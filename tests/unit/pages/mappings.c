@@ -149,6 +149,53 @@ static void what_is_asked_for_again_is_booked(void **state)
         assert_sound();
 }
 
+static struct stook_span *small(size_t bytes)
+{
+        struct stook_span *span = stook_span_take(0, bytes, 0);
+
+        assert_non_null(span);
+        span->kind = STOOK_SPAN_LARGE;
+        return span;
+}
+
+/*
+ * Small pages around it: it parts a mapping, also when it comes back a second time. The one beside
+ * it does not, and needs nothing.
+ */
+static void what_is_huge_among_small_ones_stays_booked(void **state)
+{
+        struct stook_span *span = small(10 * MIB), *one, *other;
+        uintptr_t start = (span->start + 4 * MIB) & ~(2 * MIB - 1);
+
+        (void)state;
+        assert_true(stook_span_resize(span, start - span->start));
+        stook_pages_purge(0);
+        leave(STOOK_MAPPINGS_BREAK);
+        one = huge(64 << 10);
+        assert_int_equal(one->start, start);
+        assert_false(stook_mappings_book(1));
+        other = small(64 << 10);
+        assert_int_equal(other->start, start + (64 << 10));
+        stook_span_give(other);
+        stook_pages_purge(0);
+        assert_false(stook_huge_is_advised(start));
+        assert_false(stook_mappings_book(1));
+        stook_span_give(one);
+        stook_pages_purge(0);
+        one = huge(64 << 10);
+        assert_int_equal(one->start, start);
+        assert_false(stook_mappings_book(1));
+        stook_pages_set_thp(STOOK_THP_ALWAYS);
+        other = small(2 * MIB);
+        stook_pages_set_thp(STOOK_THP_AUTO);
+        assert_true(stook_huge_is_advised(start + 2 * MIB));
+        assert_false(stook_mappings_book(1));
+        stook_span_give(other);
+        stook_span_give(one);
+        stook_span_give(span);
+        assert_sound();
+}
+
 int main(void)
 {
         static const struct CMUnitTest tests[] = {
@@ -157,6 +204,7 @@ int main(void)
                 cmocka_unit_test(guards_leave_less_to_huge_pages),
                 cmocka_unit_test(parted_huge_pages_leave_less_to_guards),
                 cmocka_unit_test(what_is_asked_for_again_is_booked),
+                cmocka_unit_test(what_is_huge_among_small_ones_stays_booked),
         };
         unsigned last = has_huge_pages() ? sizeof(tests) / sizeof(*tests) : 1;
         int failed = 0;

@@ -96,6 +96,7 @@ static void test_geometry(void **unused)
                                                              : way & 2         ? 16
                                                                                : 8));
                         assert_true((size_t)s.min_partial * s.slab_bytes <= 131072);
+                        assert_true(s.min_partial || 2 * s.stride > 131072);
                         /* index of starts and of what is between them */
                         for (uint32_t at = 0; at < s.slab_bytes; at += size < 64 ? 1 : 61) {
                                 bool interior;
