@@ -19,7 +19,8 @@
 
 /*
  * By concurrency id, indices are small numbers, below the number of CPUs that the process may use.
- * Else an index is a CPU.
+ * Else an index is a CPU. Linux 6.12 may keep index 1 for a thread that is tied to one CPU. What
+ * that slot keeps is then given back early.
  */
 bool stook_evacuate_is_gone(unsigned slot, const struct stook_idle_look *look)
 {
