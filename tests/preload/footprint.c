@@ -256,7 +256,7 @@ static void test_a_start_makes_few_system_calls(void **state)
                 skip();
         print_message("nothing: system calls +%zu\n", over(with, without));
         assert_true(with > without);
-        /* Of 23, eight are the loader's. musl needs 31. Another machine may need a few more. */
+        /* Of 22, eight are the loader's. musl needs 31. Another machine may need a few more. */
         assert_true(with <= without + 36);
 }
 
