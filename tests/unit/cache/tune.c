@@ -22,24 +22,12 @@
 #include "pages/policy.h"
 #include "pages/span.h"
 #include "slot/slot_regions.h"
+#include "unit/cache/stats_sums.h"
 
 #define ARGS(...) \
         (&(struct stook_cache_args){ .args_size = sizeof(struct stook_cache_args), __VA_ARGS__ })
 #define THREADS 3
 #define HELD    700
-
-static struct stook_cache_stats stats_of(struct stook_cache *cache)
-{
-        struct stook_cache_stats s = { .stats_size = sizeof(s) };
-
-        assert_int_equal(stook_cache_get_stats(cache, &s), 0);
-        assert_int_equal(s.objects_live,
-                         s.alloc_fastpath + s.alloc_slowpath - s.free_fastpath - s.free_slowpath);
-        assert_int_equal(s.objects_cached,
-                         s.sheaf_refill + s.free_fastpath - s.alloc_fastpath - s.sheaf_flush);
-        assert_int_equal(s.sheaves, s.sheaf_alloc - s.sheaf_free);
-        return s;
-}
 
 static void gone(struct stook_cache *cache)
 {
