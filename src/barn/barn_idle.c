@@ -63,6 +63,15 @@ void stook_barn_reap_idle(struct stook_barns *barns, unsigned node, struct stook
         }
 }
 
+void stook_barns_give_all(struct stook_barns *barns)
+{
+        for (unsigned node = 0; node < stook_os_node_count(); node++) {
+                while (stook_barn_evict(barns, node))
+                        ;
+                stook_slabs_give_kept(barns->below, node);
+        }
+}
+
 void stook_barns_slabs_changed(struct stook_barns *barns)
 {
         for (unsigned node = 0; node < stook_os_node_count(); node++)

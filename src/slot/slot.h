@@ -60,6 +60,11 @@ const struct stook_section_ops *stook_slot_ops(void);
  * thread stays locked.
  */
 bool stook_slot_enrol(void);
+/*
+ * Each thread that enrols, but for the first one, calls @end when it ends, if there is a key for
+ * that (os/thread_end.c). At start.
+ */
+void stook_slot_set_end(void (*end)(void *));
 
 /*
  * <stook/layout.h>'s stook_area_v1, which is const to callers only; where the program sees it, for

@@ -1,0 +1,75 @@
+/*
+ * Purpose: what a process keeps falls when it has one thread again. Its other threads have ended,
+ * and the one that is left may make no more calls: then nothing would give back what the slots, the
+ * barns and the page layer keep for the next call.
+ * Place: called at the end of each thread that had enrolled (slot/slot_enrol.c); calls evacuate and
+ * pages.
+ *
+ * How: threads are counted, but for the first that enrolled: main, as a rule. The end that leaves
+ * only that one flushes all sheaves and purges what lies free. That is at most once in a decay time;
+ * in an eighth of it, if little was there. It is not done where the last one was in vain, because
+ * the memory was taken again: a process that makes threads anew for each step of its work. Nor
+ * where the maintenance thread runs.
+ * Threads of the locked backend do not enrol, so their ends are not noticed.
+ *
+ * Concurrency: a thread's end: no call of its own is under way, but for one that was jumped out of
+ *  or cancelled; then nothing is done. Two ends at once may both leave one thread; the exchange of
+ *  the time lets one of them through.
+ * Failure: none. Without a key for thread ends nothing is done.
+ */
+#include "base/lock.h"
+#include "base/thread.h"
+#include "evacuate/evacuate.h"
+#include "gate/gate.h"
+#include "life/last_thread.h"
+#include "os/os.h"
+#include "pages/policy.h"
+#include "slot/slot.h"
+
+/* Less than this is little: the next end may try again soon. Arbitrary. */
+#define LITTLE ((size_t)256 << 10)
+
+static uint32_t due_ms;                 /* atomic, relaxed: not before this */
+
+/*
+ * True for one thread; it says when the next one is due. A wait that is over wraps around. One that
+ * is longer than the decay time is from before a shorter one.
+ */
+static bool is_due(uint32_t now, uint32_t decay)
+{
+        uint32_t due = __atomic_load_n(&due_ms, __ATOMIC_RELAXED);
+
+        if (due - now <= decay)
+                return false;
+        return __atomic_compare_exchange_n(&due_ms, &due, now + decay / 8, false, __ATOMIC_RELAXED,
+                                           __ATOMIC_RELAXED);
+}
+
+static void give_back(void)
+{
+        uint32_t now = (uint32_t)stook_os_clock_ms(), decay = stook_pages_decay_ms();
+
+        if (!is_due(now, decay) || stook_pages_rest_was_missed())
+                return;
+        stook_evacuate_all();
+        if (stook_pages_purge_rest() >= LITTLE)
+                __atomic_store_n(&due_ms, now + decay, __ATOMIC_RELAXED);
+}
+
+static void at_end(void *self)
+{
+        uint32_t others = __atomic_sub_fetch(&stook_threads_live, 1, __ATOMIC_RELAXED);
+
+        (void)self;
+        /* Below 0 in a child of fork, at the end of the thread that forked. */
+        if ((int32_t)others > 0 || stook_pages_is_aged())
+                return;
+        stook_gate_check();
+        if (!stook_lock_may_not_wait())
+                give_back();
+}
+
+void stook_last_thread_start(void)
+{
+        stook_slot_set_end(at_end);
+}
