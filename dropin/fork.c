@@ -2,21 +2,20 @@
  * Purpose: libc is asked to call life/fork.c around fork at the first fork, or before others
  * register handlers, not at start. Few programs do either, and to register makes 128 KiB of libc's
  * file resident.
- * Place: in front of libc's names, in the shared drop-in alone. Elsewhere the constructor registers
- *  (life/start.c): a static program has libc's __register_atfork already. glibc alone; with musl the
- *  constructor registers, too.
+ * Place: in front of libc's names, in the shared drop-in alone, and with glibc alone. Elsewhere the
+ *  constructor registers (life/start.c): a static program has libc's __register_atfork already.
  * Invariants:
  *  I1 our handlers are registered before all others. So libc calls prepare behind all others, and
  *     none of theirs runs while this thread has the heap's locks: it may wait for a lock whose
  *     holder allocates.
- *  I2 nothing is registered inside an allocation. So it is never inside a registration or a handler,
- *     where libc has a lock that it would take again. fork takes that lock next, anyway.
+ *  I2 nothing is registered inside an allocation. So it is never inside a registration or a
+ *     handler, where libc has a lock that it would take again. fork takes that lock next, anyway.
  * Concurrency: any thread. Threads that come at once wait for the first (pthread_once). The child
- *  of a fork in between begins anew. A handler that forks on top of the first call waits for itself,
- *  as it does on top of libc's registration.
+ *  of a fork in between begins anew. A handler that forks on top of the first call waits for
+ *  itself, as it does on top of libc's registration.
  * Failure: where the program finds other definitions of these names first (its own; those of libc,
- *  if it opened this library by dlopen), the constructor registers. A fork past the names before the
- *  first call (__fork, a raw clone) is repaired as one of _Fork is.
+ *  if it opened this library by dlopen), the constructor registers. A fork past the names before
+ *  the first call (__fork, a raw clone) is repaired as one of _Fork is.
  */
 #include <stdbool.h>
 #include "base/compiler.h"
@@ -84,7 +83,9 @@ STOOK_API int __register_atfork(void (*prepare)(void), void (*parent)(void), voi
                                 void *library)
 {
         register_ours();
-        return next.register_atfork ? next.register_atfork(prepare, parent, child, library) : ENOMEM;
+        if (!next.register_atfork)
+                return ENOMEM;
+        return next.register_atfork(prepare, parent, child, library);
 }
 
 STOOK_API pid_t fork(void)
