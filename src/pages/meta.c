@@ -83,8 +83,8 @@ static bool reach(struct stook_meta_range *r, uintptr_t end)
 
 /*
  * Of the start's one thread. There is no content to keep yet, and a fresh mapping is one system
- * call, where stook_os_enable makes two. It lacks the advice against huge pages, and needs none: its
- * neighbours have the advice, so it never becomes part of a larger mapping.
+ * call, where stook_os_enable makes two. It lacks the advice against huge pages, and needs none:
+ * its neighbours have the advice, so it never becomes part of a larger mapping.
  */
 static bool first_step(struct stook_meta_range *r)
 {
