@@ -6,10 +6,10 @@
  * pages.
  *
  * How: threads are counted, but for the first that enrolled: main, as a rule. The end that leaves
- * only that one flushes all sheaves and purges what lies free. That is at most once in a decay time;
- * in an eighth of it, if little was there. It is not done where the last one was in vain, because
- * the memory was taken again: a process that makes threads anew for each step of its work. Nor
- * where the maintenance thread runs.
+ * only that one flushes all sheaves and purges what lies free. It does so at most once in a decay
+ * time; in an eighth of it, if little was there. It does not where the last time was in vain,
+ * because the memory was taken again: a process that makes threads anew for each step of its work.
+ * Nor where the maintenance thread runs.
  * Threads of the locked backend do not enrol, so their ends are not noticed.
  *
  * Concurrency: a thread's end: no call of its own is under way, but for one that was jumped out of
