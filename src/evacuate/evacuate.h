@@ -104,11 +104,6 @@ void stook_evacuate_fork_mend(void);
  * Waits; not for handlers. Return: caches of which something was given back.
  */
 unsigned stook_evacuate_idle(uint32_t after_ms);
-/*
- * The same of all slots and barns, idle or not: the threads that used them have ended. Sheaves of
- * other nodes' objects stay. Waits; not for handlers.
- */
-void stook_evacuate_all(void);
 extern uint32_t stook_evacuate_looking; /* for tests: a thread is in such a round */
 
 /* What a look for idle slots goes by. */
@@ -121,8 +116,8 @@ struct stook_idle_look {
 bool stook_evacuate_is_gone(unsigned slot, const struct stook_idle_look *look);
 
 /*
- * What such a round does with one cache; within a visit of the barns. @look NULL: all pairs are
- * due. True: something was given back.
+ * What such a round does with one cache; within a visit of the barns. True: something was given
+ * back.
  */
 bool stook_evacuate_idle_pairs(struct stook_barns *barns, const struct stook_idle_look *look);
 bool stook_evacuate_idle_remote(struct stook_barns *barns, const struct stook_idle_look *look);

@@ -83,16 +83,3 @@ unsigned stook_evacuate_idle(uint32_t after_ms)
                 __atomic_store_n(&stook_evacuate_looking, 0, __ATOMIC_RELEASE);
         return given;
 }
-
-void stook_evacuate_all(void)
-{
-        for (struct stook_barns *at = stook_barns_first(); at; at = at->next) {
-                if (!stook_barns_visit_begin(at))
-                        continue;
-                if (at->line_index < stook_regions_lines()) {
-                        stook_evacuate_idle_pairs(at, NULL);
-                        stook_barns_give_all(at);
-                }
-                stook_barns_visit_end(at);
-        }
-}

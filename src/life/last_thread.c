@@ -2,14 +2,18 @@
  * Purpose: what a process keeps falls when it has one thread again. Its other threads have ended,
  * and the one that is left may make no more calls: then nothing would give back what the slots, the
  * barns and the page layer keep for the next call.
- * Place: called at the end of each thread that had enrolled (slot/slot_enrol.c); calls evacuate and
- * pages.
+ * Place: called at the end of each thread that had enrolled (slot/slot_enrol.c); calls slot, barn
+ * and pages.
  *
  * How: threads are counted, but for the first that enrolled: main, as a rule. The end that leaves
- * only that one flushes all sheaves and purges what lies free. It does so at most once in a decay
- * time; in an eighth of it, if little was there. It does not where the last time was in vain,
- * because the memory was taken again: a process that makes threads anew for each step of its work.
- * Nor where the maintenance thread runs.
+ * only that one flushes the sheaves of the slot that it is on, and of all barns, and purges what
+ * lies free. It does so at most once in a decay time; in an eighth of it, if little was there. It
+ * does not where the last time was in vain, because the memory was taken again: a process that
+ * makes threads anew for each step of its work. Nor where the maintenance thread runs.
+ * Other slots could be emptied only with membarrier, which a sandbox may not allow by now. So each
+ * end that leaves fewer threads than there are slots in use flushes the slot that it is on: at most
+ * as many in a decay time as there are slots. What a thread left in a slot that it is not on at its
+ * end, or the first thread in its slot, stays.
  * Threads of the locked backend do not enrol, so their ends are not noticed.
  *
  * Concurrency: a thread's end: no call of its own is under way, but for one that was jumped out of
@@ -17,9 +21,9 @@
  *  the time lets one of them through.
  * Failure: none. Without a key for thread ends nothing is done.
  */
+#include "barn/barn.h"
 #include "base/lock.h"
 #include "base/thread.h"
-#include "evacuate/evacuate.h"
 #include "gate/gate.h"
 #include "life/last_thread.h"
 #include "os/os.h"
@@ -51,9 +55,24 @@ static void give_back(void)
 
         if (!is_due(now, decay) || stook_pages_rest_was_missed())
                 return;
-        stook_evacuate_all();
+        stook_slot_give_own();
+        stook_barns_give_all();
         if (stook_pages_purge_rest() >= LITTLE)
                 __atomic_store_n(&due_ms, now + decay, __ATOMIC_RELAXED);
+}
+
+/* True for as many ends in a decay time as slots are in use. Racy: one more may be let through. */
+static bool may_give_slot(uint32_t now)
+{
+        static uint32_t since_ms, ends;         /* atomic, relaxed */
+
+        if (now - __atomic_load_n(&since_ms, __ATOMIC_RELAXED) >= stook_pages_decay_ms()) {
+                __atomic_store_n(&since_ms, now, __ATOMIC_RELAXED);
+                __atomic_store_n(&ends, 0, __ATOMIC_RELAXED);
+        }
+        return __atomic_fetch_add(&ends, 1, __ATOMIC_RELAXED) <
+                       __atomic_load_n(&stook_barn_slots, __ATOMIC_RELAXED) &&
+               !stook_pages_rest_was_missed();
 }
 
 static void at_end(void *self)
@@ -61,12 +80,18 @@ static void at_end(void *self)
         uint32_t others = __atomic_sub_fetch(&stook_threads_live, 1, __ATOMIC_RELAXED);
 
         (void)self;
-        /* Below 0 in a child of fork, at the end of the thread that forked. */
-        if ((int32_t)others > 0 || stook_pages_is_aged())
+        if (((int32_t)others > 0 &&
+             others >= __atomic_load_n(&stook_barn_slots, __ATOMIC_RELAXED)) ||
+            stook_pages_is_aged())
                 return;
         stook_gate_check();
-        if (!stook_lock_may_not_wait())
+        if (stook_lock_may_not_wait())
+                return;
+        /* Below 0 in a child of fork, at the end of the thread that forked. */
+        if ((int32_t)others <= 0)
                 give_back();
+        else if (may_give_slot((uint32_t)stook_os_clock_ms()))
+                stook_slot_give_own();
 }
 
 void stook_last_thread_start(void)

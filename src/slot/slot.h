@@ -132,5 +132,10 @@ bool stook_slot_give_spare(struct stook_front *front, struct stook_sheaf *sheaf)
  * nothing on top of a lock's holder.
  */
 void   stook_slot_reap_idle(void);
+/*
+ * Flushes the sheaves of all caches in the slot that this thread is on, idle or not. As many steps
+ * as there are caches; called likewise.
+ */
+void   stook_slot_give_own(void);
 
 #endif
