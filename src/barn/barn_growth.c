@@ -32,8 +32,8 @@
  *     is booked before the capacity changes. The thread that lowers the capacity gives back the
  *     steps that it undoes: they follow from the two capacities.
  *  I4 room that a cache gets because it swings beyond STOOK_BARN_CACHE_BYTES is at most
- *     STOOK_BARN_SWING_BYTES, and no more than the pages in use then, divided by the nodes. It ends
- *     when the cache is idle, is tuned, or ends. One that is noted during a tune ends when the
+ *     STOOK_BARN_SWING_BYTES, and no more than the pages that the fullest node has in use then. It
+ *     ends when the cache is idle, is tuned, or ends. One that is noted during a tune ends when the
  *     cache is idle, and does not change what the tuner set.
  *  I5 capacity, full_limit and the number of their setting change together, by an exchange of a
  *     tuner, or by a compare-and-swap of a thread that grows or shrinks the cache. A tuner turns
@@ -340,6 +340,20 @@ static void expect(struct stook_barns *barns, uint64_t bytes)
         stook_barn_expect_burst(burst_of(barns));
 }
 
+/* A barn has objects of its own node only: where one node has all of the pages, one barn has. */
+static uint64_t pages_of_fullest_node(void)
+{
+        uint64_t most = 0;
+
+        for (unsigned node = 0; node < stook_os_node_count(); node++) {
+                uint64_t bytes = stook_pages_taken(node);
+
+                if (most < bytes)
+                        most = bytes;
+        }
+        return most;
+}
+
 /*
  * I4: it swings with all the room that it has. The patterns glibc_simple, sh6 at 40 % and sh6, ns:
  * 22, 28, 71 without; 19, 22, 47 with half of the pages; 16, 21, 45 with all of them; with 4 MiB no
@@ -348,7 +362,7 @@ static void expect(struct stook_barns *barns, uint64_t bytes)
  */
 static void expect_swing(struct stook_barns *barns)
 {
-        uint64_t most = pages_in_use() / stook_os_node_count(), had = burst_of(barns);
+        uint64_t most = pages_of_fullest_node(), had = burst_of(barns);
 
         if (had < STOOK_BARN_CACHE_BYTES)
                 had = STOOK_BARN_CACHE_BYTES;
