@@ -13,7 +13,8 @@ char     out[OBJECTS + 1];
 size_t   can_fill;
 unsigned fill_flags;
 unsigned steps;
-size_t   pages_taken = MANY_PAGES;
+size_t   pages_taken = MANY_PAGES, pages_taken_elsewhere;
+unsigned nodes = 1;
 unsigned kept_given;
 
 size_t stook_slab_fill(struct stook_slabs *slabs, unsigned node, size_t n, void **objects,
@@ -39,8 +40,7 @@ void stook_pages_step(void)
 
 size_t stook_pages_taken(unsigned node)
 {
-        (void)node;
-        return pages_taken;
+        return node ? pages_taken_elsewhere : pages_taken;
 }
 
 void stook_slabs_give_kept(struct stook_slabs *slabs, unsigned node)
@@ -76,7 +76,7 @@ void *stook_meta_bump(size_t bytes, size_t align)
 
 void (*stook_stats_page_hook)(void);
 size_t stook_os_page_bytes(void) { return 4096; }
-unsigned stook_os_node_count(void) { return 1; }
+unsigned stook_os_node_count(void) { return nodes; }
 unsigned stook_os_node_home(unsigned node) { return node; }
 bool stook_os_node_has_memory(unsigned node) { return node == 0; }
 void stook_report_impossible(const char *label) { fail_msg("%s", label); abort(); }

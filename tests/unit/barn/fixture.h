@@ -22,7 +22,9 @@ extern size_t   can_fill;               /* objects that the next fills still giv
 extern unsigned fill_flags;             /* what each fill must be called with */
 extern unsigned steps;                  /* of the page layer's ageing: one for each refill, flush */
 #define MANY_PAGES ((size_t)1 << 30)
-extern size_t   pages_taken;            /* bytes with users: MANY_PAGES at first */
+extern size_t   pages_taken;            /* bytes with users, of node 0: MANY_PAGES at first */
+extern size_t   pages_taken_elsewhere;  /* the same of each other node: 0 at first */
+extern unsigned nodes;                  /* 1 at first */
 extern unsigned kept_given;             /* calls to give back slabs that are kept empty */
 
 struct fake_cache {

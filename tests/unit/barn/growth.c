@@ -148,6 +148,29 @@ static void a_wide_swing_gets_room_by_the_pages(void **state)
         assert_int_equal(c->barns.growth.burst_bytes, 0);
 }
 
+/* Sheaves of 4 KiB. One node may have all that swings: other nodes take nothing from its room. */
+static void a_wide_swing_gets_room_by_the_fullest_node(void **state)
+{
+        const unsigned usual = STOOK_BARN_CACHE_BYTES / 4096;
+
+        (void)state;
+        nodes = 4;
+        for (unsigned fullest = 0; fullest < 2; fullest++) {
+                struct fake_cache *c = make(50 + fullest, 64, 10, 10);
+
+                stook_barns_let_room_grow(&c->barns);
+                pages_taken = fullest ? 0 : 3 * STOOK_BARN_CACHE_BYTES;
+                pages_taken_elsewhere = fullest ? 3 * STOOK_BARN_CACHE_BYTES : 0;
+                for (int i = 0; i < 20; i++)
+                        swing(c);
+                assert_int_equal(c->barns.full_limit, 3 * usual);
+                stook_barns_shrink(&c->barns);
+        }
+        nodes = 1;
+        pages_taken = MANY_PAGES;
+        pages_taken_elsewhere = 0;
+}
+
 /* Whether barns may keep more than without bursts: 1 MiB, where no pages are in use. */
 static bool room_for_a_burst(void)
 {
@@ -321,6 +344,7 @@ int main(void)
                 cmocka_unit_test_setup(room_alone_grows_where_capacity_is_fixed, setup),
                 cmocka_unit_test_setup(a_burst_from_readers_gets_room, setup),
                 cmocka_unit_test_setup(a_wide_swing_gets_room_by_the_pages, setup),
+                cmocka_unit_test_setup(a_wide_swing_gets_room_by_the_fullest_node, setup),
                 cmocka_unit_test_setup(a_burst_ends_with_its_cache, setup),
                 cmocka_unit_test_setup(few_objects_grow_to_a_dozen, setup),
                 cmocka_unit_test_setup(short_sheaves_grow_by_gets, setup),
