@@ -45,6 +45,12 @@
 #define STOOK_SLOT_SHORT_BYTES ((size_t)128 << 10)
 #define STOOK_SLOT_GROWN_BYTES ((size_t)512 << 10)
 
+/* What changes in one step, so that growth never undoes what a tuner set (barn_growth.c I5). */
+struct stook_barn_room {
+        uint16_t capacity, full_limit;
+        uint32_t setting;               /* how often a tuner, or a new cache, set the others */
+} STOOK_ALIGNED(8);
+
 /*
  * barn_growth.c. Atomic, relaxed; hints, except `at_least` and `room_grows`, which a tuner changes.
  */
@@ -85,9 +91,15 @@ struct stook_barns {
         struct stook_counters *counters;
         uint32_t cache_index;
         uint32_t line_index;            /* for slots: the line with the cache's sheaves */
-        uint32_t capacity;              /* atomic; objects of a new sheaf; 0: no sheaves */
-        uint32_t full_limit, empty_limit; /* atomic; sheaves */
-        uint32_t full_wanted;           /* full_limit before STOOK_BARN_CACHE_BYTES lowered it */
+        union {
+                struct stook_barn_room room;            /* atomic; each of its parts, too: */
+                struct {
+                        uint16_t capacity;      /* objects of a new sheaf; 0: no sheaves */
+                        uint16_t full_limit;    /* sheaves */
+                };
+        };
+        uint32_t empty_limit;           /* atomic; sheaves */
+        uint32_t full_wanted;           /* atomic; full_limit before STOOK_BARN_CACHE_BYTES */
         struct stook_barn_growth growth;
         struct stook_barn *node;        /* [stook_os_node_count()]; the next cache keeps it */
         struct stook_remote *remote;    /* the slot layer's (slot_remote.c); kept likewise */
@@ -204,8 +216,7 @@ void stook_barn_empty_all(struct stook_barns *barns);
 
 /*
  * What sheaves made from here on hold, in objects, and how many sheaves are kept,
- * STOOK_BARN_LIMIT_MAX at most. One thread at a time, with the barns closed to visitors, which
- * shrink caches.
+ * STOOK_BARN_LIMIT_MAX at most. One thread at a time.
  */
 void stook_barns_set(struct stook_barns *barns, unsigned capacity, unsigned full_limit,
                      unsigned empty_limit);

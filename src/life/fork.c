@@ -18,7 +18,6 @@
  *  forks), it takes nothing. A child that was forked on top of a lock holder leaves the repair
  *  until that lock is dropped: what the lock guards is this thread's own half-done work.
  */
-#include <pthread.h>
 #include <stdint.h>
 
 #include "base/lock.h"
@@ -239,7 +238,7 @@ void stook_fork_recover(void)
         stook_registry_recover();
 }
 
-void stook_fork_register(void)
+void stook_fork_register(stook_fork_registrar *registrar)
 {
-        pthread_atfork(prepare, parent, child);
+        registrar(prepare, parent, child);
 }

@@ -9,6 +9,7 @@
  *  next one tries again.
  * Failure: without any memory at all the state stays FAILED: all allocations are NULL.
  */
+#include <pthread.h>
 #include <stdint.h>
 
 #include "base/lock.h"
@@ -113,7 +114,8 @@ __attribute__((constructor(101))) static void construct(void)
         /* The unwinder allocates while it is loaded. Tracks before this have no stacks. */
         if (up && (stook_debug_is_asked() || stook_fail_is_asked()))
                 stook_stack_start();
-        stook_fork_register();
+        if (!&stook_fork_registers_late)
+                stook_fork_register(pthread_atfork);
         if (up && stook_options_maintenance())
                 stook_maintenance_thread(1);
 }

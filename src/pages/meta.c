@@ -81,6 +81,19 @@ static bool reach(struct stook_meta_range *r, uintptr_t end)
         return true;
 }
 
+/*
+ * Of the start's one thread. There is no content to keep yet, and a fresh mapping is one system
+ * call, where stook_os_enable makes two. It lacks the advice against huge pages, and needs none:
+ * its neighbours have the advice, so it never becomes part of a larger mapping.
+ */
+static bool first_step(struct stook_meta_range *r)
+{
+        if (!stook_os_commit((void *)r->base, STEP))
+                return false;
+        __atomic_store_n(&r->enabled, STEP, __ATOMIC_RELEASE);
+        return true;
+}
+
 bool stook_meta_start(void)
 {
         struct stook_meta_range *r = &stook_meta_ranges[0];
@@ -89,10 +102,10 @@ bool stook_meta_start(void)
                 r->base = stook_ranges_beside();
                 r->size = STOOK_RANGES_BESIDE;
                 __atomic_store_n(&r->state, 2, __ATOMIC_RELEASE);
-                return reach(r, STEP);
+                return first_step(r);
         }
         return meta_range_make(r, stook_ranges_limited() ? RANGE_LIMITED : RANGE_FREE) &&
-               reach(r, STEP);
+               first_step(r);
 }
 
 void *stook_meta_reserve(size_t bytes)

@@ -284,9 +284,12 @@ bool stook_slots_start(void)
         while (r.locked_slots < allowed && r.locked_slots < STOOK_LOCKED_SLOTS_MAX)
                 r.locked_slots *= 2;
         stook_os_rseq_detect();
-        /* Without membarrier no slot could ever be evacuated. */
+        /*
+         * Without membarrier no slot could ever be evacuated. A kernel that registers a process
+         * for the command has the command.
+         */
         if (wants_rseq() && stook_os_rseq_owner() != STOOK_RSEQ_NONE &&
-            stook_os_membarrier_register() && stook_os_membarrier()) {
+            stook_os_membarrier_register()) {
                 r.rseq_slots = cpus < SLOTS_MAX ? cpus : SLOTS_MAX;
                 if (stook_os_rseq_has_mm_cid())
                         r.index_offset = STOOK_RSEQ_MM_CID;
