@@ -122,6 +122,8 @@ struct stook_sheaf *stook_barn_get_full(struct stook_barns *barns, unsigned node
         if (full || !(from & STOOK_FROM_BELOW))
                 return full;
         empty = stook_barn_pop_empty(barns, node);
+        if (!empty && !(from & STOOK_FROM_SMALL) && !stook_barns_are_short(barns))
+                empty = make(barns, node, stook_barns_capacity(barns));
         full = stook_barn_refill(barns, node, empty, next_fill(barns, brought));
         if (!full && empty)
                 stook_barn_put(barns, node, empty);

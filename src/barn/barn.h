@@ -26,6 +26,8 @@
 #define STOOK_BARN_FULL  10
 #define STOOK_BARN_EMPTY 10
 #define STOOK_BARN_LIMIT_MAX 4096               /* far below what the stacks can count */
+/* Objects. Sheaves of fewer are short: a get costs each object more than 6 ns. */
+#define STOOK_BARN_SHORT 32
 /*
  * What barns of a node keep: of one cache, of all caches. stook_barn_set_budget lowers the second.
  * A cache whose objects are freed by RCU may come to keep as much as all, and one that swings by
@@ -110,6 +112,11 @@ STOOK_INLINE unsigned stook_barns_capacity(const struct stook_barns *barns)
         return __atomic_load_n(&barns->capacity, __ATOMIC_RELAXED);
 }
 
+STOOK_INLINE bool stook_barns_are_short(const struct stook_barns *barns)
+{
+        return stook_barns_capacity(barns) < STOOK_BARN_SHORT;
+}
+
 /*
  * Return: 0; -ENOMEM. Limits are sheaves, STOOK_BARN_LIMIT_MAX at most; full_limit is lowered to
  * STOOK_BARN_CACHE_BYTES. Capacity is objects; 0: no sheaves.
@@ -123,7 +130,7 @@ struct stook_barns *stook_barns_first(void);
 /* ---- barn.c: the two verbs. Any thread, any instruction; no lock held. ---- */
 
 enum stook_barn_kind {
-        STOOK_WANT_FULL,                /* a full sheaf; small in first refills: see `brought` */
+        STOOK_WANT_FULL,                /* a full sheaf; less in first refills: see `brought` */
         STOOK_WANT_EMPTY,               /* an empty sheaf */
         STOOK_WANT_ROOM,                /* a sheaf with room for `objects`, a full one first */
 };
@@ -132,6 +139,7 @@ enum stook_barn_kind {
 #define STOOK_FROM_BARN    1u           /* what the barn keeps */
 #define STOOK_FROM_BELOW   2u           /* objects: the slabs; an empty sheaf: new memory */
 #define STOOK_FROM_IF_ROOM 4u           /* new memory only if the barn has room for a full sheaf */
+#define STOOK_FROM_SMALL   8u           /* WANT_FULL: new memory as small as what goes into it */
 #define STOOK_FROM_ANY     (STOOK_FROM_BARN | STOOK_FROM_BELOW)
 
 struct stook_barn_want {
@@ -141,7 +149,9 @@ struct stook_barn_want {
         /*
          * WANT_FULL; a word of the caller's slot, atomic, relaxed: objects that refills of the
          * cache brought to the slot, 0 at first. The next refill brings as many as all refills
-         * before it together, and changes the word. NULL: the refill fills a whole sheaf.
+         * before it together, and changes the word. The sheaf has the cache's capacity, so that
+         * later frees find room in it. STOOK_FROM_SMALL, and short sheaves: it has room for what
+         * goes in. NULL: the refill fills a whole sheaf.
          */
         uint32_t *brought;
 };

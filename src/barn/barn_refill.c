@@ -21,9 +21,9 @@ static void step(void)
 }
 
 /*
- * A cache's first sheaves on a slot are as small as what goes into them. One of full size for each
- * class that a short program uses once is more than its objects. They go when they are empty, like
- * all sheaves that are not of the cache's capacity (barn.h).
+ * For a sheaf that no caller brought: as small as what goes into it. So is a cache's first one on a
+ * slot. One of full size for each class that a short program uses once is more than its objects.
+ * They go when they are empty, like all sheaves that are not of the cache's capacity (barn.h).
  */
 static unsigned capacity_for(const struct stook_barns *barns, unsigned most)
 {

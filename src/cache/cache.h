@@ -46,7 +46,7 @@ struct stook_cache {
         struct stook_front    front;    /* I2 */
         uint64_t              magic;    /* slabs.magic again: a free touches this line only */
         uint32_t              index;
-        uint32_t              last_offset; /* of the last object in a slab of full size */
+        uint32_t              starts;   /* likewise: stook_slabs_starts() */
         uint64_t              flags;
         uint32_t              object_size; /* registry mutex (merging raises it); read racily */
         uint32_t              align;
@@ -98,12 +98,12 @@ STOOK_INLINE struct stook_cache *stook_cache_at(unsigned index)
 }
 
 /*
- * magic and last_offset of each cache once more, close together: all that malloc's free needs to
+ * magic and starts of each cache once more, close together: all that malloc's free needs to
  * know of a cache, 16 bytes instead of a cache line. Written before the cache is published, const
  * then.
  */
 extern struct stook_shape {
-        uint64_t magic, last_offset;
+        uint64_t magic, starts;
 } stook_shapes[STOOK_CACHES_MAX] STOOK_HIDDEN;
 
 /* What options say about all caches; set by life before the first cache. */

@@ -343,8 +343,8 @@ static int make(unsigned index, const struct plan *plan, struct stook_cache **ma
         else if (plan->grows && capacity)
                 stook_barns_let_room_grow(&cache->barns);
         cache->magic = cache->slabs.magic;
-        cache->last_offset = (cache->slabs.objects - 1) * cache->slabs.stride;
-        stook_shapes[cache->index] = (struct stook_shape){ cache->magic, cache->last_offset };
+        cache->starts = stook_slabs_starts(&cache->slabs);
+        stook_shapes[cache->index] = (struct stook_shape){ cache->magic, cache->starts };
         /* I3: the next even value, or the odd one behind it where there will be no sheaves. */
         __atomic_store_n(&cache->front.config,
                          ((cache->front.config + 2) & ~1u) | (!capacity && !grows),

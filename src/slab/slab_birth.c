@@ -28,7 +28,6 @@
 #include "pages/pagemap.h"
 #include "slab/slab_inside.h"
 
-#define SLAB_BYTES_MAX ((size_t)STOOK_SLAB_MAP_PAGES_MAX << STOOK_MAP_SHIFT)
 /*
  * The least bytes of a slab. In a smaller one a birth, the same for any size, is a large part of
  * what a fill of small objects costs.
@@ -79,9 +78,9 @@ static size_t choose_bytes(size_t stride, size_t wanted, size_t objects)
                 least = low;
         if (least < stride * objects)
                 least = stride * objects;
-        least = smaller(round_up(least, page), SLAB_BYTES_MAX);
+        least = smaller(round_up(least, page), STOOK_SLAB_BYTES_MAX);
         most = 2 * least > SLAB_BYTES_TRIED ? 2 * least : SLAB_BYTES_TRIED;
-        most = smaller(most, least > EMPTY_BYTES_KEPT ? SLAB_BYTES_MAX : EMPTY_BYTES_KEPT);
+        most = smaller(most, least > EMPTY_BYTES_KEPT ? STOOK_SLAB_BYTES_MAX : EMPTY_BYTES_KEPT);
         for (size_t share = waste_parts; share > 1; share /= 2)
                 for (size_t bytes = least; bytes <= most; bytes += page)
                         if (bytes % stride <= bytes / share)
@@ -104,9 +103,9 @@ static void choose(struct stook_slabs *slabs, const struct stook_slabs_args *arg
         slabs->kept_first = args->keep_first;
         slabs->stride = (uint32_t)round_up(round_up(args->object_size, 8) + args->tail_bytes,
                                            args->align);
-        slabs->magic = UINT64_MAX / slabs->stride + 1;
+        slabs->magic = stook_magic_of(slabs->stride);
         slabs->slab_bytes = args->runs
-                ? stook_slab_run_bytes(slabs->stride, least, SLAB_BYTES_MAX)
+                ? stook_slab_run_bytes(slabs->stride, least, STOOK_SLAB_BYTES_MAX)
                 : (uint32_t)choose_bytes(slabs->stride, wanted, least);
         slabs->run_slabs = args->runs ? (uint16_t)(STOOK_SLAB_RUN / slabs->slab_bytes) : 0;
         slabs->objects = (uint32_t)smaller(slabs->slab_bytes / slabs->stride,

@@ -156,8 +156,7 @@ static void set_entries(struct stook_span *span, unsigned cache_index)
 
         for (size_t i = 0; i < span->bytes >> STOOK_MAP_SHIFT; i++)
                 __atomic_store_n(&entries[at + i],
-                                 cache_index ? (uint64_t)cache_index << STOOK_ENTRY_CACHE_SHIFT |
-                                                       (uintptr_t)span | i
+                                 cache_index ? stook_entry_of_slab(cache_index, span, span->start)
                                              : 0,
                                  __ATOMIC_RELEASE);
 }
