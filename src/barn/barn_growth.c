@@ -14,8 +14,8 @@
  * one step, as far as the barns of a node may keep it. A cache that goes on swinging with all the
  * room of one cache gets the same, in steps (I4).
  *
- * Sheaves of fewer than SHORT objects go to and from the barn so often that one that comes from
- * there counts as a swing, too. Those of large objects hold a few, one, or none. They grow to FEW
+ * Short sheaves (STOOK_BARN_SHORT) go to and from the barn so often that one that comes from there
+ * counts as a swing, too. Those of large objects hold a few, one, or none. They grow to FEW
  * objects, by a budget of their own, which goes by the pages in use (I2).
  *
  * A cache shrinks when the idle reaper finds that nothing was asked of its barns, and nothing taken
@@ -33,12 +33,19 @@
  *     steps that it undoes: they follow from the two capacities.
  *  I4 room that a cache gets because it swings beyond STOOK_BARN_CACHE_BYTES is at most
  *     STOOK_BARN_SWING_BYTES, and no more than the pages that the fullest node has in use then. It
- *     ends when the cache is idle, is tuned, or ends.
- * Concurrency: any thread, any instruction. Words are relaxed and each is valid by itself. Two
- *  threads that grow a cache at once grow it once (compare-and-swap of capacity). A reader of an
- *  older capacity makes a sheaf of that capacity. Under a tuner growth is off. Where a user fixed
- *  the capacity of all caches (STOOK_CAPACITY) at_least is STOOK_BARN_FIXED, and only the room of
- *  barns grows.
+ *     ends when the cache is idle, is tuned, or ends. One that is noted during a tune ends when the
+ *     cache is idle, and does not change what the tuner set.
+ *  I5 capacity, full_limit and the number of their setting change together, by an exchange of a
+ *     tuner, or by a compare-and-swap of a thread that grows or shrinks the cache. A tuner turns
+ *     growth off before its exchange. Another thread reads the three before it asks whether the
+ *     cache grows. So its compare-and-swap fails where a tuner was in between, also where the tuner
+ *     set the capacity that there was before.
+ * Concurrency: any thread, any instruction. Words are relaxed and each is valid by itself, but for
+ *  M1: a tuner's exchange of `room` (release) pairs with the loads of it here (acquire): a thread
+ *  that sees the tuner's room sees that growth is off. Two threads that grow a cache at once grow
+ *  it once. A reader of an older capacity makes a sheaf of that capacity. Under a tuner growth is
+ *  off. Where a user fixed the capacity of all caches (STOOK_CAPACITY) at_least is
+ *  STOOK_BARN_FIXED, and only the room of barns grows.
  */
 #include "barn/barn_inside.h"
 #include "os/os.h"
@@ -62,7 +69,6 @@
 
 #define FEWER 4                         /* objects: the first step */
 #define FEW 12                          /* objects; sheaves of large ones grow to it. Arbitrary */
-#define SHORT 32                        /* objects: a get costs each of them 6 ns */
 /*
  * I2. The pattern above, later repeats, in ns: 60 with a quarter of the pages, 58 with half, 38
  * with half and twice the barns' budget, 35 with four times that and 24 objects.
@@ -89,14 +95,50 @@ static uint64_t burst_of(const struct stook_barns *barns)
 }
 
 /* Within STOOK_BARN_CACHE_BYTES, or a burst. */
-static unsigned full_limit_of(const struct stook_barns *barns, unsigned capacity, unsigned wanted)
+static uint16_t full_limit_of(const struct stook_barns *barns, unsigned capacity, unsigned wanted,
+                              uint64_t burst)
 {
-        uint64_t bytes = (uint64_t)capacity * barns->below->stride, most = burst_of(barns);
+        uint64_t bytes = (uint64_t)capacity * barns->below->stride, most = burst;
 
         if (most < STOOK_BARN_CACHE_BYTES)
                 most = STOOK_BARN_CACHE_BYTES;
         wanted = smaller(wanted, STOOK_BARN_LIMIT_MAX);
-        return bytes ? smaller(wanted, most / bytes) : wanted;
+        return (uint16_t)(bytes ? smaller(wanted, most / bytes) : wanted);
+}
+
+static uint32_t full_wanted_of(const struct stook_barns *barns)
+{
+        return __atomic_load_n(&barns->full_wanted, __ATOMIC_RELAXED);
+}
+
+/* I5, M1 */
+static struct stook_barn_room room_of(const struct stook_barns *barns)
+{
+        struct stook_barn_room room;
+
+        __atomic_load(&barns->room, &room, __ATOMIC_ACQUIRE);
+        return room;
+}
+
+/* I5. False: the room is another one than @from by now. */
+static bool change_room(struct stook_barns *barns, struct stook_barn_room from,
+                        struct stook_barn_room to)
+{
+        return __atomic_compare_exchange(&barns->room, &from, &to, false, __ATOMIC_RELAXED,
+                                         __ATOMIC_RELAXED);
+}
+
+/* Return: the room until then. */
+static struct stook_barn_room set_room(struct stook_barns *barns, unsigned capacity,
+                                       uint16_t full_limit)
+{
+        struct stook_barn_room room = room_of(barns);
+
+        room.capacity = (uint16_t)capacity;
+        room.full_limit = full_limit;
+        room.setting++;
+        __atomic_exchange(&barns->room, &room, &room, __ATOMIC_RELEASE);        /* M1 */
+        return room;
 }
 
 /*
@@ -106,7 +148,7 @@ static unsigned full_limit_of(const struct stook_barns *barns, unsigned capacity
  */
 static uint32_t larger_than(uint32_t capacity, uint32_t stride, bool *few)
 {
-        bool     is_short = capacity >= FEW && capacity < SHORT;
+        bool     is_short = capacity >= FEW && capacity < STOOK_BARN_SHORT;
         uint64_t most = is_short ? STOOK_SLOT_SHORT_BYTES : STOOK_SLOT_CACHE_BYTES;
 
         *few = false;
@@ -143,11 +185,6 @@ static void give_back(const struct stook_barns *barns, uint32_t was, uint32_t to
                 __atomic_fetch_sub(sum_of(few), step_bytes(to, next, stride), __ATOMIC_RELAXED);
 }
 
-static uint32_t set_capacity(struct stook_barns *barns, uint32_t capacity)
-{
-        return __atomic_exchange_n(&barns->capacity, capacity, __ATOMIC_RELAXED);
-}
-
 /* Other caches that still have room for a burst say so again when they swing next. */
 static void end_burst(struct stook_barns *barns)
 {
@@ -161,7 +198,7 @@ void stook_barns_end(struct stook_barns *barns)
 {
         uint32_t began_at = barns->growth.began_at;
 
-        give_back(barns, set_capacity(barns, began_at), began_at);
+        give_back(barns, set_room(barns, began_at, room_of(barns).full_limit).capacity, began_at);
         end_burst(barns);
 }
 
@@ -174,17 +211,19 @@ static void forget_swings(struct stook_barn_growth *growth)
 void stook_barns_set(struct stook_barns *barns, unsigned capacity, unsigned full_limit,
                      unsigned empty_limit)
 {
-        give_back(barns, set_capacity(barns, capacity), barns->growth.began_at);
-        barns->growth.began_at = capacity;
-        forget_swings(&barns->growth);          /* of another cache, or with another capacity */
-        end_burst(barns);
-        barns->full_wanted = full_limit;
-        __atomic_store_n(&barns->full_limit, full_limit_of(barns, capacity, full_limit),
+        struct stook_barn_room was;
+
+        __atomic_store_n(&barns->growth.at_least, STOOK_BARN_FIXED, __ATOMIC_RELAXED);
+        __atomic_store_n(&barns->growth.room_grows, 0, __ATOMIC_RELAXED);
+        __atomic_store_n(&barns->full_wanted, smaller(full_limit, STOOK_BARN_LIMIT_MAX),
                          __ATOMIC_RELAXED);
         __atomic_store_n(&barns->empty_limit, smaller(empty_limit, STOOK_BARN_LIMIT_MAX),
                          __ATOMIC_RELAXED);
-        __atomic_store_n(&barns->growth.at_least, STOOK_BARN_FIXED, __ATOMIC_RELAXED);
-        __atomic_store_n(&barns->growth.room_grows, 0, __ATOMIC_RELAXED);
+        was = set_room(barns, capacity, full_limit_of(barns, capacity, full_limit, 0));
+        give_back(barns, was.capacity, barns->growth.began_at);
+        barns->growth.began_at = capacity;
+        forget_swings(&barns->growth);          /* of another cache, or with another capacity */
+        end_burst(barns);
 }
 
 void stook_barns_let_grow(struct stook_barns *barns)
@@ -229,31 +268,6 @@ static bool book(uint64_t *sum, uint64_t bytes, uint64_t limit)
         return false;
 }
 
-/* More objects in a sheaf. False: as many as before. */
-static bool enlarge(struct stook_barns *barns)
-{
-        struct stook_barn_growth *growth = &barns->growth;
-        uint32_t capacity = stook_barns_capacity(barns), stride = barns->below->stride;
-        bool few;
-        uint32_t larger = larger_than(capacity, stride, &few), none = 0;
-        uint64_t bytes = step_bytes(capacity, larger, stride);
-
-        if (larger <= capacity ||
-            !book(sum_of(few), bytes, few ? few_limit() : STOOK_SLOT_GROWN_BYTES))
-                return false;
-        /* A cache that lives does not go back to 0, which would need an evacuation. */
-        if ((!capacity && !__atomic_compare_exchange_n(&growth->at_least, &none, larger, false,
-                                                       __ATOMIC_RELAXED, __ATOMIC_RELAXED)) ||
-            !__atomic_compare_exchange_n(&barns->capacity, &capacity, larger, false,
-                                         __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-                __atomic_fetch_sub(sum_of(few), bytes, __ATOMIC_RELAXED);
-                return false;
-        }
-        __atomic_store_n(&barns->full_limit, full_limit_of(barns, larger, barns->full_wanted),
-                         __ATOMIC_RELAXED);
-        return true;
-}
-
 static bool grows(const struct stook_barns *barns)
 {
         return __atomic_load_n(&barns->growth.at_least, __ATOMIC_RELAXED) != STOOK_BARN_FIXED;
@@ -262,6 +276,33 @@ static bool grows(const struct stook_barns *barns)
 static bool room_grows(const struct stook_barns *barns)
 {
         return __atomic_load_n(&barns->growth.room_grows, __ATOMIC_RELAXED);
+}
+
+/* More objects in a sheaf. False: as many as before. */
+static bool enlarge(struct stook_barns *barns)
+{
+        struct stook_barn_growth *growth = &barns->growth;
+        struct stook_barn_room from = room_of(barns), to = from;        /* I5: before grows() */
+        uint32_t stride = barns->below->stride, larger, none = 0;
+        uint64_t bytes;
+        bool few;
+
+        if (!grows(barns))
+                return false;
+        larger = larger_than(from.capacity, stride, &few);
+        bytes = step_bytes(from.capacity, larger, stride);
+        if (larger <= from.capacity ||
+            !book(sum_of(few), bytes, few ? few_limit() : STOOK_SLOT_GROWN_BYTES))
+                return false;
+        to.capacity = (uint16_t)larger;
+        to.full_limit = full_limit_of(barns, larger, full_wanted_of(barns), burst_of(barns));
+        /* A cache that lives does not go back to 0, which would need an evacuation. */
+        if ((from.capacity || __atomic_compare_exchange_n(&growth->at_least, &none, larger, false,
+                                                          __ATOMIC_RELAXED, __ATOMIC_RELAXED)) &&
+            change_room(barns, from, to))
+                return true;
+        __atomic_fetch_sub(sum_of(few), bytes, __ATOMIC_RELAXED);
+        return false;
 }
 
 void stook_barns_flushed(struct stook_barns *barns)
@@ -333,19 +374,19 @@ static void expect_swing(struct stook_barns *barns)
 /* Twice the room; at least that of a burst. */
 static void widen(struct stook_barns *barns)
 {
-        unsigned capacity = stook_barns_capacity(barns);
-        uint32_t limit = __atomic_load_n(&barns->full_limit, __ATOMIC_RELAXED), wanted = 2 * limit;
-        uint64_t bytes = (uint64_t)capacity * barns->below->stride, in_burst;
+        struct stook_barn_room from = room_of(barns), to = from;        /* I5: before the flag */
+        uint64_t bytes = (uint64_t)from.capacity * barns->below->stride, in_burst;
+        uint32_t wanted = 2 * from.full_limit;
 
-        if (!limit || !bytes)
+        if (!room_grows(barns) || !wanted || !bytes)
                 return;
-        if (full_limit_of(barns, capacity, wanted) <= limit)
+        if (full_limit_of(barns, from.capacity, wanted, burst_of(barns)) <= from.full_limit)
                 expect_swing(barns);
         in_burst = burst_of(barns) / bytes;
         if (wanted < in_burst)
                 wanted = smaller(in_burst, STOOK_BARN_LIMIT_MAX);
-        __atomic_store_n(&barns->full_limit, full_limit_of(barns, capacity, wanted),
-                         __ATOMIC_RELAXED);
+        to.full_limit = full_limit_of(barns, from.capacity, wanted, burst_of(barns));
+        change_room(barns, from, to);
 }
 
 void stook_barns_refilled(struct stook_barns *barns)
@@ -359,7 +400,7 @@ void stook_barns_refilled(struct stook_barns *barns)
         if (!count_swing(barns, SWINGS))
                 return;
         __atomic_store_n(&growth->flushed, 0, __ATOMIC_RELAXED);
-        if (room_grows(barns) && (!(grows(barns) && enlarge(barns)) || burst_of(barns)))
+        if (!enlarge(barns) || burst_of(barns))
                 widen(barns);
 }
 
@@ -374,7 +415,7 @@ void stook_barns_returned(struct stook_barns *barns, unsigned node, uint64_t byt
 
 void stook_barns_swung(struct stook_barns *barns)
 {
-        if (STOOK_UNLIKELY(stook_barns_capacity(barns) < SHORT) && grows(barns) &&
+        if (STOOK_UNLIKELY(stook_barns_are_short(barns)) && grows(barns) &&
             count_swing(barns, SWINGS_FEW))
                 enlarge(barns);
 }
@@ -395,17 +436,18 @@ bool stook_barns_was_used(struct stook_barns *barns)
 
 void stook_barns_shrink(struct stook_barns *barns)
 {
-        uint32_t capacity = stook_barns_capacity(barns), least;
+        struct stook_barn_room from = room_of(barns), to = from;        /* I5: before the flag */
+        uint32_t least;
 
         end_burst(barns);
         if (!room_grows(barns))
                 return;
         forget_swings(&barns->growth);
-        least = grows(barns) ? __atomic_load_n(&barns->growth.at_least, __ATOMIC_RELAXED)
-                             : capacity;
-        __atomic_store_n(&barns->full_limit, full_limit_of(barns, least, barns->full_wanted),
-                         __ATOMIC_RELAXED);
+        least = __atomic_load_n(&barns->growth.at_least, __ATOMIC_RELAXED);
         /* 0: a first step may be on its way. */
-        if (least && capacity > least)
-                give_back(barns, set_capacity(barns, least), least);
+        if (least && from.capacity > least)
+                to.capacity = (uint16_t)least;
+        to.full_limit = full_limit_of(barns, to.capacity, full_wanted_of(barns), 0);
+        if (change_room(barns, from, to))
+                give_back(barns, from.capacity, to.capacity);
 }

@@ -13,9 +13,6 @@
  * Invariants:
  *  I1 a thread that sees the new generation sees the new capacity. M1: release of config, acquire
  *     in slot_replace.h.
- *  I2 no visitor shrinks the cache while its capacity is set: both would give back what its growth
- *     has booked (barn/barn_growth.c). One that does not leave is waited for no longer than by
- *     stook_barns_close.
  * Concurrency: registry mutex; alloc and free of the cache go on.
  */
 #include <errno.h>
@@ -57,15 +54,12 @@ static int tune(struct stook_cache *cache, const struct stook_tuning *tuning)
         struct stook_barns *barns = &cache->barns;
         unsigned capacity, full, empty;
         uint32_t config;
-        bool evacuated, closed;
+        bool evacuated;
 
-        closed = stook_barns_close(barns);                                      /* I2 */
         capacity = or_as_it_is(tuning->sheaf_capacity, stook_barns_capacity(barns));
         full = or_as_it_is(tuning->barn_full, barns->full_wanted);
         empty = or_as_it_is(tuning->barn_empty, barns->empty_limit);
         stook_barns_set(barns, capacity, full, empty);
-        if (closed)
-                stook_barns_open(barns);
         config = cache->front.config;
         __atomic_store_n(&cache->front.config, ((config + 2) & ~1u) | !capacity, __ATOMIC_SEQ_CST);
         evacuated = stook_rcu_cache_evacuate(&cache->rcu);

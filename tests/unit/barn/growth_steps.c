@@ -1,6 +1,7 @@
 /*
  * What this proves: barn_growth.c I3 at every instruction of a growth: a shrink there leaves
- * nothing booked. Nor does a cache that ends. The processor's trap flag stops after each
+ * nothing booked. Nor does a cache that ends. I5: what a tuner sets at any instruction of a growth
+ * or of a shrink stays, and nothing is booked. The processor's trap flag stops after each
  * instruction.
  */
 #include "unit/barn/fixture.h"
@@ -16,6 +17,7 @@ enum { CACHES = 40 };
 
 static struct fake_cache *grows, *others[CACHES];
 static unsigned step, shrink_at;
+static unsigned tuned_capacity, tuned_limit;
 
 /* Of bytes in a slot: how much of the budget for few objects is left. */
 static size_t left(void)
@@ -79,6 +81,87 @@ static void a_shrink_in_a_growth_leaves_nothing_booked(void **state)
         assert_true(instruction > 40);
 }
 
+/* ---- a tuner ---- */
+
+enum { CAPACITY = 1, WIDER = 4 };       /* as set; after a growth */
+
+static void tune_at_each_instruction(int signal)
+{
+        (void)signal;
+        if (step++ == shrink_at)
+                stook_barns_set(&grows->barns, tuned_capacity, tuned_limit, 3);
+}
+
+static void swing_in_steps(void)
+{
+        for (int i = 0; i < 15; i++)
+                stook_barns_swung(&grows->barns);
+        TRAP_FLAG_ON();
+        stook_barns_swung(&grows->barns);
+        TRAP_FLAG_OFF();
+}
+
+/* Of a capacity that is fixed: the room alone grows. */
+static void widen_in_steps(void)
+{
+        stook_barns_set(&grows->barns, CAPACITY, 10, 10);
+        stook_barns_let_room_grow(&grows->barns);
+        for (int i = 0; i < 16; i++)
+                stook_barns_flushed(&grows->barns);
+        for (int i = 0; i < 15; i++)
+                stook_barns_refilled(&grows->barns);
+        TRAP_FLAG_ON();
+        stook_barns_refilled(&grows->barns);
+        TRAP_FLAG_OFF();
+}
+
+static void shrink_in_steps(void)
+{
+        swing_in_slots(grows);
+        assert_int_equal(stook_barns_capacity(&grows->barns), WIDER);
+        TRAP_FLAG_ON();
+        stook_barns_shrink(&grows->barns);
+        TRAP_FLAG_OFF();
+}
+
+/* The number of instructions. */
+static unsigned tune_in(void (*change)(void), unsigned capacity, unsigned limit)
+{
+        unsigned at = 0;
+
+        tuned_capacity = capacity;
+        tuned_limit = limit;
+        do {
+                stook_barns_set(&grows->barns, CAPACITY, 10, 10);
+                stook_barns_let_grow(&grows->barns);
+                step = 0;
+                shrink_at = at;
+                change();
+                if (step > at) {
+                        assert_int_equal(stook_barns_capacity(&grows->barns), capacity);
+                        assert_int_equal(grows->barns.full_limit, limit);
+                }
+        } while (step > at++);
+        return at;
+}
+
+static void what_a_tuner_sets_in_a_change_stays(void **state)
+{
+        static void (*const changes[])(void) = { swing_in_steps, widen_in_steps, shrink_in_steps };
+        size_t whole;
+
+        (void)state;
+        make_others();
+        grows = make_few(939, CAPACITY, STRIDE);
+        whole = left();
+        signal(SIGTRAP, tune_at_each_instruction);
+        for (unsigned i = 0; i < 3; i++)
+                assert_true(tune_in(changes[i], CAPACITY, 3) > 40);     /* as it was; narrower */
+        assert_true(tune_in(swing_in_steps, WIDER, 2) > 40);            /* as the growth's */
+        stook_barns_set(&grows->barns, CAPACITY, 10, 10);
+        assert_int_equal(left(), whole);
+}
+
 static void caches_that_end_leave_nothing_booked(void **state)
 {
         size_t whole;
@@ -102,6 +185,7 @@ int main(void)
 {
         const struct CMUnitTest all[] = {
                 cmocka_unit_test_setup(a_shrink_in_a_growth_leaves_nothing_booked, setup),
+                cmocka_unit_test_setup(what_a_tuner_sets_in_a_change_stays, setup),
                 cmocka_unit_test_setup(caches_that_end_leave_nothing_booked, setup),
         };
 

@@ -1,8 +1,8 @@
 /*
  * Proves that a process keeps little when it has one thread again: the end of the last other thread
- * flushes what its slot and all barns keep, and purges what lies free. That is not done while a third
- * thread lives, nor soon again, nor where what was purged has been taken again. It is done in a
- * forked child.
+ * flushes what its slot and all barns keep, and purges what lies free. That is not done while a
+ * third thread lives, nor soon again, nor where what was purged has been taken again. It is done in
+ * a forked child.
  */
 #include <pthread.h>
 #include <setjmp.h>
