@@ -210,14 +210,12 @@
         add x11, x11, #:lo12:stook_shapes
         lsr x2, x10, #48                /* cache index * 8: bits 48 to 50 are zero. 0: a miss */
         add x11, x11, x2, lsl #1
-        ubfiz x10, x10, #12, #7
-        bfxil x10, x0, #0, #12          /* offset in the slab */
+        sub w10, w0, w10, lsl #12
+        and w10, w10, #0x7ffff          /* offset in the slab */
         ldp x13, x14, [x11]
         mul x15, x10, x13
-        cmp x15, x13
-        b.hs 4f                         /* not the start of an object */
-        cmp w10, w14
-        b.hi 4f                         /* behind the last one */
+        cmp x15, x14
+        b.hs 4f                         /* no object starts there */
 \known:
         adrp x12, stook_sections + SLOTS
         ldr x12, [x12, #:lo12:stook_sections + SLOTS]

@@ -88,7 +88,9 @@
         .p2align 6
 \name:
         .cfi_startproc
+#ifdef __CET__                          /* -fcf-protection */
         endbr64
+#endif
 .endm
 
 .macro END name
@@ -279,23 +281,19 @@
         subq stook_range(%rip), %rax
         cmpq 8+stook_range(%rip), %rax
         jae \miss                               /* NULL and foreign pointers, too */
-        movq 16+stook_range(%rip), %rdx
+        movq 16+stook_range(%rip), %rcx
         shrq $12, %rax
-        leaq stook_shapes(%rip), %rcx
-        movl %edi, %r8d
-        movq (%rdx,%rax,8), %rax                /* the entry */
-        movq %rax, %rdx
+        leaq stook_shapes(%rip), %r8
+        movq (%rcx,%rax,8), %rcx                /* the entry */
+        movl %edi, %eax
+        movq %rcx, %rdx
         shrq $48, %rdx                  /* cache index * 8: bits 48-50 are zero. 0: a miss */
-        shll $12, %eax
-        andl $0xfff, %r8d
-        andl $0x7f000, %eax
-        orl %r8d, %eax                          /* offset in the slab */
-        cmpl %eax, 8(%rcx,%rdx,2)
-        jb \miss                                /* behind the last object */
-        movq (%rcx,%rdx,2), %rcx
-        imulq %rcx, %rax
-        cmpq %rcx, %rax
-        jae \miss                               /* not the start of one */
+        shll $12, %ecx
+        subl %ecx, %eax
+        andl $0x7ffff, %eax                     /* offset in the slab */
+        imulq (%r8,%rdx,2), %rax
+        cmpq %rax, 8(%r8,%rdx,2)
+        jbe \miss                               /* no object starts there */
 \known:
         DESCRIBE \miss
         SLOT \miss
@@ -368,10 +366,10 @@
         movq %rdi, %rax
         mulq %rsi
         jo stook_drop_in_calloc_miss
-        movq %rax, %rcx
         leaq -1(%rax), %rdx
         cmpq $TABLE_MAX, %rdx                   /* 0, too */
         jae stook_drop_in_calloc_miss
+        movq %rax, %rcx
         LINE %rcx
         POP stook_drop_in_calloc_miss, stook_drop_in_calloc_miss
         cmpl $CLEAR_MAX, %ecx

@@ -14,8 +14,8 @@
  * one step, as far as the barns of a node may keep it. A cache that goes on swinging with all the
  * room of one cache gets the same, in steps (I4).
  *
- * Sheaves of fewer than SHORT objects go to and from the barn so often that one that comes from
- * there counts as a swing, too. Those of large objects hold a few, one, or none. They grow to FEW
+ * Short sheaves (STOOK_BARN_SHORT) go to and from the barn so often that one that comes from there
+ * counts as a swing, too. Those of large objects hold a few, one, or none. They grow to FEW
  * objects, by a budget of their own, which goes by the pages in use (I2).
  *
  * A cache shrinks when the idle reaper finds that nothing was asked of its barns, and nothing taken
@@ -69,7 +69,6 @@
 
 #define FEWER 4                         /* objects: the first step */
 #define FEW 12                          /* objects; sheaves of large ones grow to it. Arbitrary */
-#define SHORT 32                        /* objects: a get costs each of them 6 ns */
 /*
  * I2. The pattern above, later repeats, in ns: 60 with a quarter of the pages, 58 with half, 38
  * with half and twice the barns' budget, 35 with four times that and 24 objects.
@@ -149,7 +148,7 @@ static struct stook_barn_room set_room(struct stook_barns *barns, unsigned capac
  */
 static uint32_t larger_than(uint32_t capacity, uint32_t stride, bool *few)
 {
-        bool     is_short = capacity >= FEW && capacity < SHORT;
+        bool     is_short = capacity >= FEW && capacity < STOOK_BARN_SHORT;
         uint64_t most = is_short ? STOOK_SLOT_SHORT_BYTES : STOOK_SLOT_CACHE_BYTES;
 
         *few = false;
@@ -216,7 +215,8 @@ void stook_barns_set(struct stook_barns *barns, unsigned capacity, unsigned full
 
         __atomic_store_n(&barns->growth.at_least, STOOK_BARN_FIXED, __ATOMIC_RELAXED);
         __atomic_store_n(&barns->growth.room_grows, 0, __ATOMIC_RELAXED);
-        __atomic_store_n(&barns->full_wanted, full_limit, __ATOMIC_RELAXED);
+        __atomic_store_n(&barns->full_wanted, smaller(full_limit, STOOK_BARN_LIMIT_MAX),
+                         __ATOMIC_RELAXED);
         __atomic_store_n(&barns->empty_limit, smaller(empty_limit, STOOK_BARN_LIMIT_MAX),
                          __ATOMIC_RELAXED);
         was = set_room(barns, capacity, full_limit_of(barns, capacity, full_limit, 0));
@@ -415,7 +415,7 @@ void stook_barns_returned(struct stook_barns *barns, unsigned node, uint64_t byt
 
 void stook_barns_swung(struct stook_barns *barns)
 {
-        if (STOOK_UNLIKELY(stook_barns_capacity(barns) < SHORT) && grows(barns) &&
+        if (STOOK_UNLIKELY(stook_barns_are_short(barns)) && grows(barns) &&
             count_swing(barns, SWINGS_FEW))
                 enlarge(barns);
 }

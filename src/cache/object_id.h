@@ -1,8 +1,8 @@
 /*
  * Purpose: the one test that says "an object of this cache starts here". An address passes if its
  * pagemap entry names the cache, and its offset in the slab is a multiple of the stride that is not
- * behind the last object. That is one load and one multiplication. The test does not tell whether
- * the object is in use: its slab, or a drain, does.
+ * behind the last object. That is one multiplication and one comparison. The test does not tell
+ * whether the object is in use: its slab, or a drain, does.
  * Place: frees of cache, malloc and rcu, single and in bulk.
  */
 #ifndef STOOK_OBJECT_ID_H
@@ -12,12 +12,12 @@
 #include "pages/pagemap.h"
 
 /*
- * @magic: of the stride (slab/slab.h). @last_offset: of the last object in a slab. A cache without
- * objects has magic 0, and no offset passes.
+ * @magic, @starts: of the slabs' stride and number of objects (slab/slab.h). Both are 0 where there
+ * is no cache: then no offset passes.
  */
-STOOK_INLINE bool stook_offset_starts(uint64_t magic, uint64_t last_offset, uint32_t offset)
+STOOK_INLINE bool stook_offset_starts(uint64_t magic, uint64_t starts, uint32_t offset)
 {
-        return STOOK_LIKELY(offset * magic < magic) && STOOK_LIKELY(offset <= last_offset);
+        return STOOK_LIKELY(offset * magic < starts);
 }
 
 /* By index: of a live cache, or 0, which is no cache and has no objects. */
@@ -25,7 +25,7 @@ STOOK_INLINE bool stook_object_starts(unsigned index, uint32_t offset)
 {
         const struct stook_shape *shape = &stook_shapes[index];
 
-        return stook_offset_starts(shape->magic, shape->last_offset, offset);
+        return stook_offset_starts(shape->magic, shape->starts, offset);
 }
 
 /* @entry: the pagemap entry of @object's page. */
@@ -35,7 +35,7 @@ STOOK_INLINE bool stook_object_is_of(const struct stook_cache *cache, uint64_t e
         uint32_t offset = stook_entry_offset(entry, (uintptr_t)object);
 
         return STOOK_LIKELY(stook_entry_cache(entry) == cache->index) &&
-               STOOK_LIKELY(stook_offset_starts(cache->magic, cache->last_offset, offset));
+               STOOK_LIKELY(stook_offset_starts(cache->magic, cache->starts, offset));
 }
 
 /* The same for any pointer, NULL and foreign ones included. */
@@ -53,10 +53,9 @@ STOOK_INLINE bool stook_cache_owns_all(const struct stook_cache *cache, size_t n
                                        void *const *objects)
 {
         uint64_t magic = cache->magic, mine = (uint64_t)cache->index << STOOK_ENTRY_CACHE_SHIFT;
-        uint64_t size = cache->slabs.stride, last = cache->last_offset;
-        uint64_t differs = 0, low = 0, behind = 0, highest = 0;
+        uint64_t size = cache->slabs.stride, differs = 0, low = 0, highest = 0;
         bool by_bits = !(size & (size - 1)) && size <= STOOK_MAP_PAGE &&
-                       last + size == cache->slabs.slab_bytes;
+                       cache->slabs.objects * size == cache->slabs.slab_bytes;
 
         if (by_bits) {
                 for (size_t i = 0; i < n; i++) {
@@ -71,10 +70,9 @@ STOOK_INLINE bool stook_cache_owns_all(const struct stook_cache *cache, size_t n
                 uint64_t product = offset * magic;
 
                 differs |= entry ^ mine;
-                behind |= last - offset;        /* its highest bit: below 0 */
                 highest = product > highest ? product : highest;
         }
-        return !stook_entry_cache(differs) && !(behind >> 63) && highest < magic;
+        return !stook_entry_cache(differs) && highest < cache->starts;
 }
 
 #endif

@@ -5,7 +5,7 @@
 #include "pages/range.h"
 #include "pages/span.h"
 
-_Static_assert(STOOK_SLAB_MAP_PAGES_MAX - 1 <= STOOK_ENTRY_PAGE_MASK, "page number of an entry");
+_Static_assert(STOOK_SLAB_MAP_PAGES_MAX - 1 == STOOK_ENTRY_PAGE_MASK, "page number of an entry");
 _Static_assert(_Alignof(struct stook_span) == 128,
                "the page number lies in the low bits of the descriptor's address");
 
@@ -52,11 +52,10 @@ void stook_pagemap_set(uintptr_t addr, uint64_t entry)
 void stook_pagemap_set_slab(struct stook_span *span, unsigned cache_index)
 {
         uint64_t *e = entry_of(span->start);
-        uint64_t entry = (uint64_t)cache_index << STOOK_ENTRY_CACHE_SHIFT |
-                         (uint64_t)(uintptr_t)span;
+        uint64_t entry = stook_entry_of_slab(cache_index, span, span->start);
 
         for (size_t i = 0; i < span->bytes >> STOOK_MAP_SHIFT; i++)
-                __atomic_store_n(&e[i], entry + i, __ATOMIC_RELEASE);
+                __atomic_store_n(&e[i], entry, __ATOMIC_RELEASE);
 }
 
 void stook_pagemap_clear_slab(struct stook_span *span)

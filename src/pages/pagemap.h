@@ -4,7 +4,10 @@
  * ranges (range.h), and each range's array of entries. In the fast case, an address of the first
  * range, an entry is one load.
  *
- * An entry:  63..51 cache index (0: no slab) | 47..7 span descriptor | 6..0 page in its slab
+ * An entry:  63..51 cache index (0: no slab) | 47..7 span descriptor | 6..0 page of the slab
+ *
+ * The page is the slab's start >> 12, of which seven bits are enough. So all pages of a slab have
+ * the same entry. (With a page's number in the slab instead, an offset takes an instruction more.)
  *
  * So a free finds the cache, and the object's offset in its slab, without touching the descriptor.
  * Spans that are no slab have entries with cache index 0, at their first and last page only. Pages
@@ -32,6 +35,7 @@
 #define STOOK_MAP_PAGE ((size_t)1 << STOOK_MAP_SHIFT)
 /* A slab is at most 512 KiB: 7 bits of page number. */
 #define STOOK_SLAB_MAP_PAGES_MAX 128
+#define STOOK_SLAB_BYTES_MAX (STOOK_SLAB_MAP_PAGES_MAX * STOOK_MAP_PAGE)
 #define STOOK_ENTRY_CACHE_SHIFT 51
 #define STOOK_ENTRY_SPAN_MASK UINT64_C(0x0000ffffffffff80)
 #define STOOK_ENTRY_PAGE_MASK UINT64_C(0x7f)
@@ -115,6 +119,14 @@ STOOK_INLINE uint64_t stook_pagemap_get_in(const struct stook_range *range, uint
         return stook_pagemap_lookup_piece(addr);
 }
 
+/* Of each page of the slab of @span, which begins at @start. */
+STOOK_INLINE uint64_t stook_entry_of_slab(unsigned cache_index, const struct stook_span *span,
+                                          uintptr_t start)
+{
+        return (uint64_t)cache_index << STOOK_ENTRY_CACHE_SHIFT | (uintptr_t)span |
+               (start >> STOOK_MAP_SHIFT & STOOK_ENTRY_PAGE_MASK);
+}
+
 STOOK_INLINE unsigned stook_entry_cache(uint64_t entry)
 {
         return (unsigned)(entry >> STOOK_ENTRY_CACHE_SHIFT);
@@ -134,8 +146,7 @@ STOOK_INLINE void stook_pagemap_fetch(uintptr_t addr)
 /* Offset of an address in its slab, given the entry of the address. */
 STOOK_INLINE uint32_t stook_entry_offset(uint64_t entry, uintptr_t addr)
 {
-        return (uint32_t)((entry & STOOK_ENTRY_PAGE_MASK) << STOOK_MAP_SHIFT |
-                          (addr & (STOOK_MAP_PAGE - 1)));
+        return (uint32_t)(addr - (entry << STOOK_MAP_SHIFT)) & (STOOK_SLAB_BYTES_MAX - 1);
 }
 
 /* True for every address inside a range of ours, live or not. */

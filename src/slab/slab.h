@@ -101,26 +101,25 @@ struct stook_slabs_node {
 
 /* The slabs of a cache. Const after init but for `reserved` and node[]. */
 struct stook_slabs {
-        uint64_t  magic;                        /* UINT64_MAX / stride + 1: stook_slabs_index */
+        uint64_t  magic;                        /* stook_magic_of(stride) */
         uint32_t  stride;                       /* bytes from object to object */
         uint32_t  objects;                      /* in a slab of slab_bytes */
         uint32_t  slab_bytes;
         uint32_t  object_size;
-        uint32_t  align;
         uint32_t  min_partial;                  /* listed slabs from which on empty ones go */
-        uint32_t  kept_first;                   /* 1: the first object of a slab is kept back */
         uint32_t  reserved;                     /* atomic, relaxed: slabs that every node keeps */
-        uint32_t  cache_index;
+        uint16_t  cache_index;
         uint16_t  run_slabs;                    /* slabs in a run; 0: there are no runs */
         bool      run_huge;                     /* runs ask for huge pages */
         bool      run_asks;                     /* memory->in sees each run */
+        bool      kept_first;                   /* the first object of a slab is kept back */
+        bool      in_random_order;              /* else lowest address first */
         /* Atomic, racy maxima: most slabs at once, most objects out of them; noted at births. */
         uint64_t  slabs_peak, objects_peak;
         void    (*ctor)(void *object, void *ctor_data);
         void     *ctor_data;
-        /* Random order: a permutation of a part's indices, twice. NULL: lowest address first. */
-        const uint8_t *random;
-        uint8_t *random_memory;                 /* kept for the next cache */
+        /* in_random_order: a permutation of a part's indices, twice. Kept for the next cache. */
+        uint8_t  *random;
         const char *name;
         struct stook_counters *counters;
         void    (*give_later)(struct stook_slabs *slabs, struct stook_span *span);
@@ -170,13 +169,28 @@ static inline uint32_t stook_slabs_listed_kept(const struct stook_slabs *slabs)
         return reserved > slabs->min_partial ? reserved : slabs->min_partial;
 }
 
+/*
+ * D. Lemire, O. Kaser, N. Kurz, "Faster remainder by direct computation", 2019: exact for 32-bit
+ * values. The least number above 2^64 / stride, so magic * stride is 2^64 + e, and e is 1 to
+ * @stride. Multiples of the stride yield multiples of e, all other offsets the magic or more.
+ */
+static inline uint64_t stook_magic_of(uint32_t stride)
+{
+        return UINT64_MAX / stride + 1 + !(stride & (stride - 1));
+}
+
+/*
+ * offset * magic is below it for the starts of a slab's objects, and for no other offset: the
+ * number of objects times e. That is at most the bytes of a slab, and so far below any magic.
+ */
+static inline uint32_t stook_slabs_starts(const struct stook_slabs *slabs)
+{
+        return slabs->objects * (uint32_t)(slabs->magic * slabs->stride);
+}
+
 /* stook_slabs_index, for loops: @magic is the cache's. */
 static inline uint32_t stook_index_by_magic(uint64_t magic, uint32_t offset, bool *interior)
 {
-        /*
-         * D. Lemire, O. Kaser, N. Kurz, "Faster remainder by direct computation", 2019: exact for
-         * 32-bit values.
-         */
         unsigned __int128 product = (unsigned __int128)magic * offset;
 
         *interior = magic * offset >= magic;

@@ -28,7 +28,6 @@
 #include "pages/pagemap.h"
 #include "slab/slab_inside.h"
 
-#define SLAB_BYTES_MAX ((size_t)STOOK_SLAB_MAP_PAGES_MAX << STOOK_MAP_SHIFT)
 /*
  * The least bytes of a slab. In a smaller one a birth, the same for any size, is a large part of
  * what a fill of small objects costs.
@@ -79,9 +78,9 @@ static size_t choose_bytes(size_t stride, size_t wanted, size_t objects)
                 least = low;
         if (least < stride * objects)
                 least = stride * objects;
-        least = smaller(round_up(least, page), SLAB_BYTES_MAX);
+        least = smaller(round_up(least, page), STOOK_SLAB_BYTES_MAX);
         most = 2 * least > SLAB_BYTES_TRIED ? 2 * least : SLAB_BYTES_TRIED;
-        most = smaller(most, least > EMPTY_BYTES_KEPT ? SLAB_BYTES_MAX : EMPTY_BYTES_KEPT);
+        most = smaller(most, least > EMPTY_BYTES_KEPT ? STOOK_SLAB_BYTES_MAX : EMPTY_BYTES_KEPT);
         for (size_t share = waste_parts; share > 1; share /= 2)
                 for (size_t bytes = least; bytes <= most; bytes += page)
                         if (bytes % stride <= bytes / share)
@@ -99,14 +98,13 @@ static void choose(struct stook_slabs *slabs, const struct stook_slabs_args *arg
         size_t keep, wanted = args->slab_objects ? args->slab_objects : STOOK_SLAB_OBJECTS_FEW;
         size_t least = OBJECTS_LEAST + args->keep_first;
 
-        slabs->align = (uint32_t)args->align;
         slabs->object_size = (uint32_t)args->object_size;
         slabs->kept_first = args->keep_first;
         slabs->stride = (uint32_t)round_up(round_up(args->object_size, 8) + args->tail_bytes,
                                            args->align);
-        slabs->magic = UINT64_MAX / slabs->stride + 1;
+        slabs->magic = stook_magic_of(slabs->stride);
         slabs->slab_bytes = args->runs
-                ? stook_slab_run_bytes(slabs->stride, least, SLAB_BYTES_MAX)
+                ? stook_slab_run_bytes(slabs->stride, least, STOOK_SLAB_BYTES_MAX)
                 : (uint32_t)choose_bytes(slabs->stride, wanted, least);
         slabs->run_slabs = args->runs ? (uint16_t)(STOOK_SLAB_RUN / slabs->slab_bytes) : 0;
         slabs->objects = (uint32_t)smaller(slabs->slab_bytes / slabs->stride,
@@ -130,11 +128,11 @@ static void choose(struct stook_slabs *slabs, const struct stook_slabs_args *arg
  */
 static bool make_random(struct stook_slabs *slabs)
 {
-        uint8_t *random = slabs->random_memory;
+        uint8_t *random = slabs->random;
         unsigned objects = (unsigned)smaller(slabs->objects, STOOK_PART_OBJECTS);
 
         if (!random)
-                random = slabs->random_memory = stook_meta_bump(2 * STOOK_PART_OBJECTS, 0);
+                random = slabs->random = stook_meta_bump(2 * STOOK_PART_OBJECTS, 0);
         if (!random)
                 return false;
         for (unsigned i = 0; i < objects; i++) {
@@ -148,7 +146,7 @@ static bool make_random(struct stook_slabs *slabs)
                 random[at] = (uint8_t)i;
         }
         memcpy(random + objects, random, objects);
-        slabs->random = random;
+        slabs->in_random_order = true;
         return true;
 }
 
@@ -196,7 +194,7 @@ int stook_slabs_init(struct stook_slabs *slabs, const struct stook_slabs_args *a
         if (!make_nodes(slabs))
                 return -ENOMEM;
         choose(slabs, args);
-        slabs->cache_index = args->cache_index;
+        slabs->cache_index = (uint16_t)args->cache_index;
         slabs->reserved = 0;
         slabs->ctor = args->ctor;
         slabs->ctor_data = args->ctor_data;
@@ -204,7 +202,7 @@ int stook_slabs_init(struct stook_slabs *slabs, const struct stook_slabs_args *a
         slabs->name = args->name;
         slabs->counters = args->counters;
         slabs->give_later = args->give_later;
-        slabs->random = NULL;
+        slabs->in_random_order = false;
         slabs->slabs_peak = slabs->objects_peak = 0;
         if ((args->random_order && !make_random(slabs)) || !make_memory(slabs, args))
                 return -ENOMEM;
@@ -222,7 +220,7 @@ struct stook_slab *stook_slab_make(struct stook_slabs *slabs, struct stook_span 
         slab->slabs = slabs;
         slab->pending = 0;
         slab->given_free = 0;
-        slab->kept_first = (uint8_t)slabs->kept_first;
+        slab->kept_first = slabs->kept_first;
         if (STOOK_UNLIKELY(span->bytes < slabs->slab_bytes))
                 objects = (uint16_t)(span->bytes / slabs->stride);
         slab->objects = objects;

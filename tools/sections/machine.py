@@ -71,15 +71,14 @@ long emu_precharge_set(uint64_t from)
 """ % (SELF, AREA + CID_AT, AREA, SLOTS - LINE_BYTES, AFTER, SLOTS, SLOTS, SLOTS, CONFIG,
        LINE_BYTES, DELTA, PRECHARGE, GROUP)
 # The drop-in's malloc and free, with what they look at: objects of 64 bytes, of the cache of index
-# 1, whose line is where the other sections' is. Every address below RANGE is of its only slab's
-# first page.
+# 1, whose line is where the other sections' is. All below RANGE are slabs of 512 KiB.
 HOT = """
 #include <stddef.h>
 #include <stook/layout.h>
 #define MISSED 0x4d495353
 __thread struct stook_thread_v1 stook_thread __attribute__((visibility("hidden")));
 struct { uintptr_t base, bytes; uint64_t *entries; } stook_range = { 0, %#x, (uint64_t *)%#x };
-struct { uint64_t magic, last_offset; } stook_shapes[2] = { { 0, 0 }, { (uint64_t)1 << 58, 4032 } };
+struct { uint64_t magic, starts; } stook_shapes[2] = { [1] = { 0x0400000000000001, 1 << 19 } };
 uintptr_t stook_class_line[259] = { [4] = %#x, [257 + 1] = %#x };
 const uint8_t stook_class_of_large[257] = { [10] = 1 };
 void *stook_malloc_miss(size_t size) { (void)size; return NULL; }
@@ -96,11 +95,11 @@ MACHINES = {
                lambda: un.Uc(un.UC_ARCH_X86, un.UC_MODE_64),
                x86.UC_X86_REG_RIP, x86.UC_X86_REG_RSP,
                x86.UC_X86_REG_RDI, x86.UC_X86_REG_RAX,
-               {"pop": 21, "push": 22, "malloc": 27, "malloc_large": 31, "free": 50}),
+               {"pop": 21, "push": 22, "malloc": 26, "malloc_large": 30, "free": 46}),
     "aarch64": (["aarch64-linux-gnu-gcc"], lambda: un.Uc(un.UC_ARCH_ARM64, un.UC_MODE_ARM),
                 a64.UC_ARM64_REG_PC, a64.UC_ARM64_REG_SP,
                 a64.UC_ARM64_REG_X0, a64.UC_ARM64_REG_X0,
-                {"pop": 22, "push": 27, "malloc": 36, "malloc_large": 41, "free": 63}),
+                {"pop": 22, "push": 27, "malloc": 36, "malloc_large": 41, "free": 61}),
 }
 
 

@@ -156,8 +156,7 @@ static void set_entries(struct stook_span *span, unsigned cache_index)
 
         for (size_t i = 0; i < span->bytes >> STOOK_MAP_SHIFT; i++)
                 __atomic_store_n(&entries[at + i],
-                                 cache_index ? (uint64_t)cache_index << STOOK_ENTRY_CACHE_SHIFT |
-                                                       (uintptr_t)span | i
+                                 cache_index ? stook_entry_of_slab(cache_index, span, span->start)
                                              : 0,
                                  __ATOMIC_RELEASE);
 }
@@ -295,8 +294,10 @@ struct stook_slabs *fake_source(unsigned cache_index, size_t size, size_t align,
         struct {
                 struct stook_slabs slabs;
                 struct stook_counters counters;
+                uint64_t far[STOOK_COUNTERS_FAR_COUNT];
         } *source = stook_meta_bump(sizeof(*source), 64);
 
+        source->counters.far = source->far;
         assert_int_equal(
                 stook_slabs_init(&source->slabs,
                                  &(struct stook_slabs_args){ .name = "fake",

@@ -1,6 +1,7 @@
 /*
  * What this proves of a cache's slabs and of new ones:
  *  - its geometry, and what it refuses;
+ *  - one comparison tells where its objects start (slab.h);
  *  - fresh objects are not touched, not even read, because their pages may not be readable
  *    (slab_birth.c B2);
  *  - constructors run once for each object, when it is first handed out;
@@ -249,7 +250,8 @@ static void test_used_again(void **unused)
                                                                      .counters = slabs->counters }),
                         0);
                 assert_ptr_equal(slabs->node, node);
-                assert_ptr_equal(slabs->random, random ? order : NULL);
+                assert_ptr_equal(slabs->random, order);
+                assert_int_equal(slabs->in_random_order, random);
                 assert_int_equal(stook_slab_fill(slabs, 0, 10, o, 0), 10);
                 stook_slab_drain(slabs, 10, o);
                 fake_source_end(slabs);
@@ -322,11 +324,41 @@ static void test_smaller_slabs(void **unused)
         fake_source_end(slabs);
 }
 
+/* Every offset in a slab that is as full as can be, and in one that has half of that. */
+static void test_starts(void **unused)
+{
+        static const uint32_t strides[] = { 8, 16, 24, 48, 64, 80, 112, 320, 1000, 1024, 1152, 4096,
+                                            5120, 8704, 65536, 65552, 131072, 262152, 524288 };
+
+        (void)unused;
+        for (size_t i = 0; i < STOOK_ARRAY_SIZE(strides); i++) {
+                uint32_t stride = strides[i], most = STOOK_SLAB_BYTES_MAX / stride;
+                uint64_t magic = stook_magic_of(stride);
+                struct stook_slabs full = { .magic = magic, .stride = stride, .objects = most };
+                struct stook_slabs half = { .magic = magic, .stride = stride,
+                                            .objects = most / 2 };
+
+                for (uint32_t offset = 0; offset < STOOK_SLAB_BYTES_MAX; offset++) {
+                        uint32_t number = offset / stride;
+                        bool starts = number * stride == offset, interior;
+
+                        if ((offset * magic < stook_slabs_starts(&full)) !=
+                                    (starts && number < full.objects) ||
+                            (offset * magic < stook_slabs_starts(&half)) !=
+                                    (starts && number < half.objects) ||
+                            stook_index_by_magic(magic, offset, &interior) != number ||
+                            interior == starts)
+                                fail_msg("stride %u, offset %u", stride, offset);
+                }
+        }
+}
+
 int main(void)
 {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_refusals),
                 cmocka_unit_test(test_geometry),
+                cmocka_unit_test(test_starts),
                 cmocka_unit_test(test_large_objects_waste_nothing),
                 cmocka_unit_test(test_fresh_untouched),
                 cmocka_unit_test(test_constructor),
