@@ -170,7 +170,7 @@ void stook_slab_settle_one(struct stook_slab_hold *hold, struct stook_slab *slab
         bool surplus = is_surplus(hold, slab), claimed = false;
 
         if (STOOK_UNLIKELY(surplus && __atomic_load_n(&hold->slabs->reserved, __ATOMIC_RELAXED)))
-                surplus = claimed = stook_slabs_claim(hold->slabs, first);      /* slab_shrink.c H1 */
+                surplus = claimed = stook_slabs_claim(hold->slabs, first);  /* slab_shrink.c H1 */
         switch (stook_part_settle(slab, p, surplus)) {
         case STOOK_SETTLED:
                 break;
