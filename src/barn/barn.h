@@ -59,25 +59,27 @@ struct stook_barn_growth {
         uint32_t flushed;               /* sheaves flushed for lack of room, and not refilled yet */
         uint32_t swings;                /* since the last growth: refills, or sheaves of a barn */
         uint32_t began_at;              /* capacity as it was set: growth above it is booked */
-        uint32_t used;                  /* the idle reaper found a slot's sheaves in use */
-        uint32_t room_grows;            /* full_limit changes by itself; a tuner clears it */
         uint32_t burst_bytes;           /* most from readers at once, or of a wide swing; 0: none */
+        uint8_t  used;                  /* the idle reaper found a slot's sheaves in use */
+        uint8_t  room_grows;            /* full_limit changes by itself; a tuner clears it */
 };
 #define STOOK_BARN_FIXED UINT32_MAX     /* capacity does not change by itself */
 
+/* One cache line: a miss changes both stacks, as a rule, and a program has many caches. */
 struct stook_barn {
         struct stook_tagged_stack full STOOK_ALIGNED(STOOK_CACHELINE);
+        struct stook_tagged_stack empty;
+        uint64_t returned;              /* atomic, a hint: bytes from readers since the last get */
+        uint32_t unasked;               /* atomic, a hint: full sheaves put since the last get */
+        uint32_t low;                   /* atomic, a hint: fewest full sheaves since a reap */
         /* Atomic, a hint; a bit is set: a full sheaf was asked for since its reader came last. */
         uint32_t asked;
 #define STOOK_BARN_REBALANCE 1u         /* the rebalancing hand (barn_budget.c) */
 #define STOOK_BARN_REAP      2u         /* the idle reaper (barn_idle.c) */
-        uint32_t low;                   /* atomic, a hint: fewest full sheaves since a reap */
-        uint32_t unasked;               /* atomic, a hint: full sheaves put since the last get */
-        uint64_t returned;              /* atomic, a hint: bytes from readers since the last get */
-        struct stook_tagged_stack empty STOOK_ALIGNED(STOOK_CACHELINE);
         /* barn_idle.c; atomic, relaxed, hints: the last reap; kept slabs were given back since. */
         uint32_t seen_ms, seen_clean_takes, slabs_given;
 };
+_Static_assert(sizeof(struct stook_barn) == STOOK_CACHELINE, "a barn is a cache line");
 
 /*
  * The barns of one cache. Const after init, except the stacks and `visits`, and except capacity and
@@ -88,7 +90,6 @@ struct stook_barn {
  */
 struct stook_barns {
         struct stook_slabs *below;
-        struct stook_counters *counters;
         uint32_t cache_index;
         uint32_t line_index;            /* for slots: the line with the cache's sheaves */
         union {
@@ -98,13 +99,14 @@ struct stook_barns {
                         uint16_t full_limit;    /* sheaves */
                 };
         };
-        uint32_t empty_limit;           /* atomic; sheaves */
-        uint32_t full_wanted;           /* atomic; full_limit before STOOK_BARN_CACHE_BYTES */
+        uint16_t empty_limit;           /* atomic; sheaves */
+        uint16_t full_wanted;           /* atomic; full_limit before STOOK_BARN_CACHE_BYTES */
         struct stook_barn_growth growth;
-        struct stook_barn *node;        /* [stook_os_node_count()]; the next cache keeps it */
-        struct stook_remote *remote;    /* the slot layer's (slot_remote.c); kept likewise */
-        struct stook_barns *next;       /* all barns there ever were; const once listed */
         uint32_t visits;                /* atomic M1: other callers' visits | closed */
+        struct stook_barn *node;        /* [stook_os_node_count()]; the next cache keeps it */
+        /* The slot layer's (slot_remote.c); NULL on one node. Kept likewise. */
+        struct stook_remote *remote;
+        struct stook_barns *next;       /* all barns there ever were; const once listed */
 };
 
 STOOK_INLINE unsigned stook_barns_capacity(const struct stook_barns *barns)
@@ -121,9 +123,8 @@ STOOK_INLINE bool stook_barns_are_short(const struct stook_barns *barns)
  * Return: 0; -ENOMEM. Limits are sheaves, STOOK_BARN_LIMIT_MAX at most; full_limit is lowered to
  * STOOK_BARN_CACHE_BYTES. Capacity is objects; 0: no sheaves.
  */
-int stook_barns_init(struct stook_barns *barns, struct stook_slabs *below,
-                     struct stook_counters *counters, unsigned capacity, unsigned full_limit,
-                     unsigned empty_limit);
+int stook_barns_init(struct stook_barns *barns, struct stook_slabs *below, unsigned capacity,
+                     unsigned full_limit, unsigned empty_limit);
 /* The barns of all caches, through next; NULL: none yet. */
 struct stook_barns *stook_barns_first(void);
 

@@ -220,7 +220,8 @@ void stook_barns_set(struct stook_barns *barns, unsigned capacity, unsigned full
 
         __atomic_store_n(&barns->growth.at_least, STOOK_BARN_FIXED, __ATOMIC_RELAXED);
         __atomic_store_n(&barns->growth.room_grows, 0, __ATOMIC_RELAXED);
-        __atomic_store_n(&barns->full_wanted, full_limit, __ATOMIC_RELAXED);
+        __atomic_store_n(&barns->full_wanted, smaller(full_limit, STOOK_BARN_LIMIT_MAX),
+                         __ATOMIC_RELAXED);
         __atomic_store_n(&barns->empty_limit, smaller(empty_limit, STOOK_BARN_LIMIT_MAX),
                          __ATOMIC_RELAXED);
         was = set_room(barns, capacity, full_limit_of(barns, capacity, full_limit, 0));

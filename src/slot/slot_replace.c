@@ -266,7 +266,7 @@ static STOOK_NOINLINE bool pour(struct stook_front *front, struct stook_pair see
         stook_sheaf_set_size(main, 0);
         memcpy(empty->objects, main->objects, size * sizeof(void *));
         stook_sheaf_set_size(empty, size);
-        stook_sheaf_delete(main, front->below->counters);
+        stook_sheaf_delete(main, front->below->below->counters);
         return true;
 }
 
