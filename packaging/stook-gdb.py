@@ -12,7 +12,7 @@ import fnmatch
 import gdb
 
 PAGE_SHIFT = 12
-PAGE_OF_SLAB = 0x7f
+SLAB_BYTES_MAX = 1 << 19
 SPAN_MASK = 0x0000ffffffffff80
 CACHE_SHIFT = 51
 SLOT_SHIFT, LINE_SHIFT = 19, 6
@@ -113,12 +113,12 @@ def is_free_in_slab(span, index):
 
 def describe_slab(address, entry, span):
     cache = cache_at(entry >> CACHE_SHIFT)
-    name = cache["name"].string()
-    offset = (entry & PAGE_OF_SLAB) << PAGE_SHIFT | address & ((1 << PAGE_SHIFT) - 1)
+    name = cache["slabs"]["name"].string()
+    offset = address - (entry << PAGE_SHIFT) & SLAB_BYTES_MAX - 1
     stride = int(cache["slabs"]["stride"])
     index, inside = divmod(offset, stride)
     start = address - inside
-    if offset > int(cache["last_offset"]) + stride - 1:
+    if index >= int(cache["slabs"]["objects"]):
         return "behind the last object of a slab of cache %s" % name
     text = "object 0x%x of cache %s (%d bytes), number %d in the slab at 0x%x" % (
         start, name, int(cache["object_size"]), index, int(span["start"]))
@@ -200,7 +200,7 @@ class Caches(gdb.Command):
         print("%-24s %7s %8s %8s %8s %8s %8s" % ("cache", "bytes", "of a slab", "slabs", "slots'",
                                                  "barns'", "objects"))
         for cache in live_caches():
-            name = cache["name"].string()
+            name = cache["slabs"]["name"].string()
             if argument and not fnmatch.fnmatch(name, argument):
                 continue
             slabs, _, on_slots, _, in_barns = sums(cache)

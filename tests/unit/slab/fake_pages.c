@@ -166,9 +166,13 @@ void stook_pagemap_set_slab(struct stook_span *span, unsigned cache_index)
         set_entries(span, cache_index);
 }
 
+void (*fake_unmake)(void);
+
 void stook_pagemap_clear_slab(struct stook_span *span)
 {
         set_entries(span, 0);
+        if (fake_unmake)
+                fake_unmake();
 }
 
 uint64_t stook_pagemap_lookup_piece(uintptr_t addr) { (void)addr; return 0; }
@@ -290,8 +294,10 @@ struct stook_slabs *fake_source(unsigned cache_index, size_t size, size_t align,
         struct {
                 struct stook_slabs slabs;
                 struct stook_counters counters;
+                uint64_t far[STOOK_COUNTERS_FAR_COUNT];
         } *source = stook_meta_bump(sizeof(*source), 64);
 
+        source->counters.far = source->far;
         assert_int_equal(
                 stook_slabs_init(&source->slabs,
                                  &(struct stook_slabs_args){ .name = "fake",
