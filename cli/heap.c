@@ -61,10 +61,12 @@ static bool lives(const struct stook_cache *c)
 static void copy_stats(struct heap_cache *c)
 {
         const struct stook_cache *from = &c->cache;
+        struct stook_counters counters = from->counters;
         struct stook_cache_stats *s = &c->stats;
 
         s->stats_size = sizeof *s;
-#define COPY(counter) s->counter = from->counters.n[STOOK_STAT_##counter];
+        counters.far = c->seldom.counters;
+#define COPY(counter) s->counter = *stook_counter_at(&counters, STOOK_STAT_##counter);
         STOOK_COUNTERS(COPY)
 #undef COPY
         memcpy(s->name, c->name, sizeof s->name);
@@ -106,7 +108,7 @@ static void count_live(struct heap *h)
 
 static int read_aliases(struct heap *h, struct heap_cache *c)
 {
-        struct stook_alias *at = c->cache.aliases, alias;
+        struct stook_alias *at = c->seldom.aliases, alias;
 
         while (at && c->alias_count < ALIASES_MAX && !heap_copy(h, at, &alias, sizeof alias)) {
                 if (!heap_more((void **)&c->aliases, c->alias_count, sizeof *c->aliases))
@@ -118,23 +120,39 @@ static int read_aliases(struct heap *h, struct heap_cache *c)
         return 0;
 }
 
-static int add_cache(struct heap *h, const struct stook_cache *from, uint64_t address,
-                     unsigned index)
+/* What lies below the table, and the name, which may lie there. */
+static int read_seldom(struct heap *h, struct heap_cache *c, uint64_t at)
+{
+        uint64_t here = c->address + offsetof(struct stook_cache, short_name);
+        int error = heap_copy(h, (void *)(uintptr_t)at, &c->seldom, sizeof c->seldom);
+
+        if ((uint64_t)(uintptr_t)c->cache.slabs.name == here)
+                memcpy(c->name, c->cache.short_name, sizeof c->cache.short_name);
+        else
+                memcpy(c->name, c->seldom.name, sizeof c->name);
+        c->name[sizeof c->name - 1] = 0;
+        return error;
+}
+
+static int add_cache(struct heap *h, const struct stook_cache *from, uint64_t base, unsigned index)
 {
         struct heap_cache *c;
+        int error;
 
         /* What a walk over slabs divides by. */
         if (from->index != index || !from->slabs.stride || !from->slabs.objects ||
             from->slabs.objects > STOOK_SLAB_OBJECTS_MAX)
-                return heap_note(h, "a cache makes no sense", address, index) ? 0 : -ENOMEM;
+                return heap_note(h, "a cache makes no sense", base + index * sizeof *from,
+                                 index) ? 0 : -ENOMEM;
         if (!heap_more((void **)&h->caches, h->cache_count, sizeof *h->caches))
                 return -ENOMEM;
         c = &h->caches[h->cache_count++];
         memset(c, 0, sizeof *c);
         c->cache = *from;
-        c->address = address;
-        memcpy(c->name, from->name, sizeof c->name);
-        c->name[sizeof c->name - 1] = 0;
+        c->address = base + index * sizeof *from;
+        error = read_seldom(h, c, base - (index + 1) * sizeof c->seldom);
+        if (error)
+                return error;
         copy_stats(c);
         return read_aliases(h, c);
 }
@@ -175,7 +193,7 @@ static int read_caches(struct heap *h)
 
         for (unsigned i = 1; i < bound && !error; i++)
                 if (lives(&copies[i]))
-                        error = add_cache(h, &copies[i], base + i * sizeof copies[i], i);
+                        error = add_cache(h, &copies[i], base, i);
         free(copies);
         if (h->cache_count)
                 qsort(h->caches, h->cache_count, sizeof *h->caches, by_age);

@@ -36,6 +36,7 @@ struct heap_node {
 
 struct heap_cache {
         struct stook_cache cache;       /* a copy; its pointers are the process's */
+        struct stook_seldom seldom;     /* likewise */
         uint64_t address;
         char     name[64];              /* any bytes */
         char   (*aliases)[64];

@@ -83,7 +83,7 @@ static int read_slots(struct heap *h, const struct stook_regions *r)
 /* Sheaves of other nodes' objects: a word for each slot and node. */
 static int read_remote(struct heap *h, struct heap_cache *c)
 {
-        struct stook_remote *remote = c->cache.front.remote;
+        struct stook_remote *remote = c->cache.barns.remote;
         size_t words = (size_t)h->slots * h->nodes;
         uintptr_t *word = malloc(words * sizeof *word);
         int error = word ? 0 : -ENOMEM;
@@ -199,7 +199,7 @@ int heap_read_places(struct heap *h)
                 c->node = calloc(h->nodes, sizeof *c->node);
                 c->slot_objects = calloc(h->slots + 1, sizeof *c->slot_objects);
                 error = c->node && c->slot_objects ? read_nodes(h, c) : -ENOMEM;
-                if (!error && c->cache.front.remote)
+                if (!error && c->cache.barns.remote)
                         error = read_remote(h, c);
         }
         if (!error)

@@ -155,7 +155,7 @@ const char *info_flags(const struct heap_cache *c, char letters[16])
                 *at++ = 'm';
         if (flags & STOOK_NO_SHEAVES)
                 *at++ = 'n';
-        if (c->cache.slabs.random)
+        if (c->cache.slabs.in_random_order)
                 *at++ = 'o';
         if (flags & (STOOK_RCU | STOOK_TYPESAFE_BY_RCU))
                 *at++ = 'r';

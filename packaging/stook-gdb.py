@@ -113,7 +113,7 @@ def is_free_in_slab(span, index):
 
 def describe_slab(address, entry, span):
     cache = cache_at(entry >> CACHE_SHIFT)
-    name = cache["name"].string()
+    name = cache["slabs"]["name"].string()
     offset = address - (entry << PAGE_SHIFT) & SLAB_BYTES_MAX - 1
     stride = int(cache["slabs"]["stride"])
     index, inside = divmod(offset, stride)
@@ -200,7 +200,7 @@ class Caches(gdb.Command):
         print("%-24s %7s %8s %8s %8s %8s %8s" % ("cache", "bytes", "of a slab", "slabs", "slots'",
                                                  "barns'", "objects"))
         for cache in live_caches():
-            name = cache["name"].string()
+            name = cache["slabs"]["name"].string()
             if argument and not fnmatch.fnmatch(name, argument):
                 continue
             slabs, _, on_slots, _, in_barns = sums(cache)

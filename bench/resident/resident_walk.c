@@ -147,7 +147,7 @@ static struct stook_resident_cache *figures_of(struct walk *w, unsigned index)
 
         if (i >= to->caches)
                 to->caches = i + 1;
-        to->cache[i].name = i == index ? stook_cache_at(index)->name : NULL;
+        to->cache[i].name = i == index ? stook_cache_name(stook_cache_at(index)) : NULL;
         return &to->cache[i];
 }
 

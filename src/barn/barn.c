@@ -49,9 +49,8 @@ struct stook_barns *stook_barns_first(void)
         return __atomic_load_n(&all_barns, __ATOMIC_ACQUIRE);
 }
 
-int stook_barns_init(struct stook_barns *barns, struct stook_slabs *below,
-                     struct stook_counters *counters, unsigned capacity, unsigned full_limit,
-                     unsigned empty_limit)
+int stook_barns_init(struct stook_barns *barns, struct stook_slabs *below, unsigned capacity,
+                     unsigned full_limit, unsigned empty_limit)
 {
         bool listed = barns->node;
 
@@ -61,7 +60,6 @@ int stook_barns_init(struct stook_barns *barns, struct stook_slabs *below,
                         return -ENOMEM;
         }
         barns->below = below;
-        barns->counters = counters;
         barns->cache_index = barns->line_index = below->cache_index;
         for (unsigned node = 0; node < stook_os_node_count(); node++)
                 __atomic_store_n(&barns->node[node].unasked, 0, __ATOMIC_RELAXED);
@@ -79,7 +77,7 @@ int stook_barns_init(struct stook_barns *barns, struct stook_slabs *below,
 
 static struct stook_sheaf *make(struct stook_barns *barns, unsigned node, unsigned capacity)
 {
-        return stook_sheaf_new(barns->cache_index, capacity, node, barns->counters);
+        return stook_sheaf_new(barns->cache_index, capacity, node, barns->below->counters);
 }
 
 static unsigned first_fill(const struct stook_barns *barns)
@@ -122,6 +120,8 @@ struct stook_sheaf *stook_barn_get_full(struct stook_barns *barns, unsigned node
         if (full || !(from & STOOK_FROM_BELOW))
                 return full;
         empty = stook_barn_pop_empty(barns, node);
+        if (!empty && !(from & STOOK_FROM_SMALL) && !stook_barns_are_short(barns))
+                empty = make(barns, node, stook_barns_capacity(barns));
         full = stook_barn_refill(barns, node, empty, next_fill(barns, brought));
         if (!full && empty)
                 stook_barn_put(barns, node, empty);
@@ -165,7 +165,7 @@ void *stook_barn_get_object(struct stook_barns *barns, unsigned node)
         if (!stook_slab_fill(barns->below, node, 1, &object, 0))
                 return NULL;
         /* After the fill, unlike the kernel: the counts stay exact over failures. */
-        stook_count(barns->counters, STOOK_STAT_alloc_slowpath, 1);
+        stook_count(barns->below->counters, STOOK_STAT_alloc_slowpath, 1);
         if (STOOK_UNLIKELY(stook_barns_begin_with_none(barns)))
                 stook_barns_refilled(barns);
         return object;
@@ -196,14 +196,14 @@ void stook_barn_put(struct stook_barns *barns, unsigned node, struct stook_sheaf
                 }
         }
         if (!stook_barn_push_empty(barns, node, sheaf))
-                stook_sheaf_delete(sheaf, barns->counters);
+                stook_sheaf_delete(sheaf, barns->below->counters);
         if (drains)
                 stook_barn_end_flush(barns, node);
 }
 
 void stook_barn_put_object(struct stook_barns *barns, void *object)
 {
-        stook_count(barns->counters, STOOK_STAT_free_slowpath, 1);
+        stook_count(barns->below->counters, STOOK_STAT_free_slowpath, 1);
         if (STOOK_UNLIKELY(stook_barns_begin_with_none(barns)))
                 stook_barns_flushed(barns);
         stook_slab_drain(barns->below, 1, &object);

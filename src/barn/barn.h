@@ -26,6 +26,8 @@
 #define STOOK_BARN_FULL  10
 #define STOOK_BARN_EMPTY 10
 #define STOOK_BARN_LIMIT_MAX 4096               /* far below what the stacks can count */
+/* Objects. Sheaves of fewer are short: a get costs each object more than 6 ns. */
+#define STOOK_BARN_SHORT 32
 /*
  * What barns of a node keep: of one cache, of all caches. stook_barn_set_budget lowers the second.
  * A cache whose objects are freed by RCU may come to keep as much as all, and one that swings by
@@ -57,25 +59,27 @@ struct stook_barn_growth {
         uint32_t flushed;               /* sheaves flushed for lack of room, and not refilled yet */
         uint32_t swings;                /* since the last growth: refills, or sheaves of a barn */
         uint32_t began_at;              /* capacity as it was set: growth above it is booked */
-        uint32_t used;                  /* the idle reaper found a slot's sheaves in use */
-        uint32_t room_grows;            /* full_limit changes by itself; a tuner clears it */
         uint32_t burst_bytes;           /* most from readers at once, or of a wide swing; 0: none */
+        uint8_t  used;                  /* the idle reaper found a slot's sheaves in use */
+        uint8_t  room_grows;            /* full_limit changes by itself; a tuner clears it */
 };
 #define STOOK_BARN_FIXED UINT32_MAX     /* capacity does not change by itself */
 
+/* One cache line: a miss changes both stacks, as a rule, and a program has many caches. */
 struct stook_barn {
         struct stook_tagged_stack full STOOK_ALIGNED(STOOK_CACHELINE);
+        struct stook_tagged_stack empty;
+        uint64_t returned;              /* atomic, a hint: bytes from readers since the last get */
+        uint32_t unasked;               /* atomic, a hint: full sheaves put since the last get */
+        uint32_t low;                   /* atomic, a hint: fewest full sheaves since a reap */
         /* Atomic, a hint; a bit is set: a full sheaf was asked for since its reader came last. */
         uint32_t asked;
 #define STOOK_BARN_REBALANCE 1u         /* the rebalancing hand (barn_budget.c) */
 #define STOOK_BARN_REAP      2u         /* the idle reaper (barn_idle.c) */
-        uint32_t low;                   /* atomic, a hint: fewest full sheaves since a reap */
-        uint32_t unasked;               /* atomic, a hint: full sheaves put since the last get */
-        uint64_t returned;              /* atomic, a hint: bytes from readers since the last get */
-        struct stook_tagged_stack empty STOOK_ALIGNED(STOOK_CACHELINE);
         /* barn_idle.c; atomic, relaxed, hints: the last reap; kept slabs were given back since. */
         uint32_t seen_ms, seen_clean_takes, slabs_given;
 };
+_Static_assert(sizeof(struct stook_barn) == STOOK_CACHELINE, "a barn is a cache line");
 
 /*
  * The barns of one cache. Const after init, except the stacks and `visits`, and except capacity and
@@ -86,7 +90,6 @@ struct stook_barn {
  */
 struct stook_barns {
         struct stook_slabs *below;
-        struct stook_counters *counters;
         uint32_t cache_index;
         uint32_t line_index;            /* for slots: the line with the cache's sheaves */
         union {
@@ -96,13 +99,14 @@ struct stook_barns {
                         uint16_t full_limit;    /* sheaves */
                 };
         };
-        uint32_t empty_limit;           /* atomic; sheaves */
-        uint32_t full_wanted;           /* atomic; full_limit before STOOK_BARN_CACHE_BYTES */
+        uint16_t empty_limit;           /* atomic; sheaves */
+        uint16_t full_wanted;           /* atomic; full_limit before STOOK_BARN_CACHE_BYTES */
         struct stook_barn_growth growth;
-        struct stook_barn *node;        /* [stook_os_node_count()]; the next cache keeps it */
-        struct stook_remote *remote;    /* the slot layer's (slot_remote.c); kept likewise */
-        struct stook_barns *next;       /* all barns there ever were; const once listed */
         uint32_t visits;                /* atomic M1: other callers' visits | closed */
+        struct stook_barn *node;        /* [stook_os_node_count()]; the next cache keeps it */
+        /* The slot layer's (slot_remote.c); NULL on one node. Kept likewise. */
+        struct stook_remote *remote;
+        struct stook_barns *next;       /* all barns there ever were; const once listed */
 };
 
 STOOK_INLINE unsigned stook_barns_capacity(const struct stook_barns *barns)
@@ -110,20 +114,24 @@ STOOK_INLINE unsigned stook_barns_capacity(const struct stook_barns *barns)
         return __atomic_load_n(&barns->capacity, __ATOMIC_RELAXED);
 }
 
+STOOK_INLINE bool stook_barns_are_short(const struct stook_barns *barns)
+{
+        return stook_barns_capacity(barns) < STOOK_BARN_SHORT;
+}
+
 /*
  * Return: 0; -ENOMEM. Limits are sheaves, STOOK_BARN_LIMIT_MAX at most; full_limit is lowered to
  * STOOK_BARN_CACHE_BYTES. Capacity is objects; 0: no sheaves.
  */
-int stook_barns_init(struct stook_barns *barns, struct stook_slabs *below,
-                     struct stook_counters *counters, unsigned capacity, unsigned full_limit,
-                     unsigned empty_limit);
+int stook_barns_init(struct stook_barns *barns, struct stook_slabs *below, unsigned capacity,
+                     unsigned full_limit, unsigned empty_limit);
 /* The barns of all caches, through next; NULL: none yet. */
 struct stook_barns *stook_barns_first(void);
 
 /* ---- barn.c: the two verbs. Any thread, any instruction; no lock held. ---- */
 
 enum stook_barn_kind {
-        STOOK_WANT_FULL,                /* a full sheaf; small in first refills: see `brought` */
+        STOOK_WANT_FULL,                /* a full sheaf; less in first refills: see `brought` */
         STOOK_WANT_EMPTY,               /* an empty sheaf */
         STOOK_WANT_ROOM,                /* a sheaf with room for `objects`, a full one first */
 };
@@ -132,6 +140,7 @@ enum stook_barn_kind {
 #define STOOK_FROM_BARN    1u           /* what the barn keeps */
 #define STOOK_FROM_BELOW   2u           /* objects: the slabs; an empty sheaf: new memory */
 #define STOOK_FROM_IF_ROOM 4u           /* new memory only if the barn has room for a full sheaf */
+#define STOOK_FROM_SMALL   8u           /* WANT_FULL: new memory as small as what goes into it */
 #define STOOK_FROM_ANY     (STOOK_FROM_BARN | STOOK_FROM_BELOW)
 
 struct stook_barn_want {
@@ -141,7 +150,9 @@ struct stook_barn_want {
         /*
          * WANT_FULL; a word of the caller's slot, atomic, relaxed: objects that refills of the
          * cache brought to the slot, 0 at first. The next refill brings as many as all refills
-         * before it together, and changes the word. NULL: the refill fills a whole sheaf.
+         * before it together, and changes the word. The sheaf has the cache's capacity, so that
+         * later frees find room in it. STOOK_FROM_SMALL, and short sheaves: it has room for what
+         * goes in. NULL: the refill fills a whole sheaf.
          */
         uint32_t *brought;
 };

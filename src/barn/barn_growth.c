@@ -66,7 +66,7 @@
 /*
  * And for gets. 64 of the usual 128 objects are 8,192. Cycles a pair without, and with: espresso
  * 46.7, 44.6; glibc_simple 28.8, 26.7. ns: sh6 20.5, 17.8; xmalloc of two threads 34, 29. Peaks in
- * KiB: espresso 860, 936; sh6 5,341, 5,441; traces of gcc, sqlite, redis, git and ruby within 1.4 %.
+ * KiB: espresso 860, 936; sh6 5,341, 5,441; of recorded programs within 1.4 %.
  */
 #define SWINGS_GETS 64
 /*
@@ -78,7 +78,6 @@
 
 #define FEWER 4                         /* objects: the first step */
 #define FEW 12                          /* objects; sheaves of large ones grow to it. Arbitrary */
-#define SHORT 32                        /* objects: a get costs each of them 6 ns */
 /*
  * I2. The pattern above, later repeats, in ns: 60 with a quarter of the pages, 58 with half, 38
  * with half and twice the barns' budget, 35 with four times that and 24 objects.
@@ -158,7 +157,7 @@ static struct stook_barn_room set_room(struct stook_barns *barns, unsigned capac
  */
 static uint32_t larger_than(uint32_t capacity, uint32_t stride, bool *few)
 {
-        bool     is_short = capacity >= FEW && capacity < SHORT;
+        bool     is_short = capacity >= FEW && capacity < STOOK_BARN_SHORT;
         uint64_t most = is_short ? STOOK_SLOT_SHORT_BYTES : STOOK_SLOT_CACHE_BYTES;
 
         *few = false;
@@ -225,7 +224,8 @@ void stook_barns_set(struct stook_barns *barns, unsigned capacity, unsigned full
 
         __atomic_store_n(&barns->growth.at_least, STOOK_BARN_FIXED, __ATOMIC_RELAXED);
         __atomic_store_n(&barns->growth.room_grows, 0, __ATOMIC_RELAXED);
-        __atomic_store_n(&barns->full_wanted, full_limit, __ATOMIC_RELAXED);
+        __atomic_store_n(&barns->full_wanted, smaller(full_limit, STOOK_BARN_LIMIT_MAX),
+                         __ATOMIC_RELAXED);
         __atomic_store_n(&barns->empty_limit, smaller(empty_limit, STOOK_BARN_LIMIT_MAX),
                          __ATOMIC_RELAXED);
         was = set_room(barns, capacity, full_limit_of(barns, capacity, full_limit, 0));

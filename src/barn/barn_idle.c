@@ -76,5 +76,5 @@ void stook_barn_retire(struct stook_barns *barns, unsigned node, struct stook_sh
                 __atomic_store_n(&barns->node[node].slabs_given, 0, __ATOMIC_RELAXED);
         }
         if (!stook_barn_push_empty(barns, node, sheaf))
-                stook_sheaf_delete(sheaf, barns->counters);
+                stook_sheaf_delete(sheaf, barns->below->counters);
 }

@@ -58,7 +58,7 @@ STOOK_INLINE void stook_barn_drain(struct stook_barns *barns, struct stook_sheaf
                 return;
         stook_slab_drain(barns->below, size, sheaf->objects);
         stook_sheaf_set_size(sheaf, 0);
-        stook_count(barns->counters, STOOK_STAT_sheaf_flush, size);
+        stook_count(barns->below->counters, STOOK_STAT_sheaf_flush, size);
         STOOK_PROBE2(sheaf_flush, barns->cache_index, size);
 }
 /* What follows a drain in a flush and in a put: rebalances, and takes the page layer's step. */

@@ -21,9 +21,9 @@ static void step(void)
 }
 
 /*
- * A cache's first sheaves on a slot are as small as what goes into them. One of full size for each
- * class that a short program uses once is more than its objects. They go when they are empty, like
- * all sheaves that are not of the cache's capacity (barn.h).
+ * For a sheaf that no caller brought: as small as what goes into it. So is a cache's first one on a
+ * slot. One of full size for each class that a short program uses once is more than its objects.
+ * They go when they are empty, like all sheaves that are not of the cache's capacity (barn.h).
  */
 static unsigned capacity_for(const struct stook_barns *barns, unsigned most)
 {
@@ -44,7 +44,7 @@ struct stook_sheaf *stook_barn_refill(struct stook_barns *barns, unsigned node,
 
         if (!sheaf)
                 sheaf = stook_sheaf_new(barns->cache_index, capacity_for(barns, most), node,
-                                        barns->counters);
+                                        barns->below->counters);
         if (!sheaf)
                 return NULL;
         size = stook_sheaf_size(sheaf);
@@ -57,11 +57,11 @@ struct stook_sheaf *stook_barn_refill(struct stook_barns *barns, unsigned node,
                 if (got)
                         stook_slab_drain(barns->below, got, sheaf->objects + size);
                 if (!empty)
-                        stook_sheaf_delete(sheaf, barns->counters);
+                        stook_sheaf_delete(sheaf, barns->below->counters);
                 return NULL;
         }
         stook_sheaf_set_size(sheaf, size + (unsigned)want);
-        stook_count(barns->counters, STOOK_STAT_sheaf_refill, want);
+        stook_count(barns->below->counters, STOOK_STAT_sheaf_refill, want);
         STOOK_PROBE3(sheaf_refill, barns->cache_index, want, node);
         if (STOOK_LIKELY(stook_sheaf_full(sheaf)))
                 stook_barns_refilled(barns);
@@ -76,7 +76,7 @@ void stook_barn_fill(struct stook_barns *barns, unsigned node, struct stook_shea
                                        sheaf->objects + size, STOOK_FILL_FOR_SHEAF);
 
         stook_sheaf_set_size(sheaf, size + (unsigned)got);
-        stook_count(barns->counters, STOOK_STAT_sheaf_refill, got);
+        stook_count(barns->below->counters, STOOK_STAT_sheaf_refill, got);
         STOOK_PROBE3(sheaf_refill, barns->cache_index, got, node);
         step();
 }
@@ -96,7 +96,7 @@ void stook_barn_flush(struct stook_barns *barns, struct stook_sheaf *sheaf)
 void stook_barn_discard(struct stook_barns *barns, struct stook_sheaf *sheaf)
 {
         stook_barn_flush(barns, sheaf);
-        stook_sheaf_delete(sheaf, barns->counters);
+        stook_sheaf_delete(sheaf, barns->below->counters);
 }
 
 void stook_barn_end_flush(struct stook_barns *barns, unsigned node)
@@ -112,7 +112,7 @@ bool stook_barn_evict(struct stook_barns *barns, unsigned node)
         if (!full)
                 return false;
         stook_barn_drain(barns, full);
-        stook_sheaf_delete(full, barns->counters);
+        stook_sheaf_delete(full, barns->below->counters);
         return true;
 }
 
@@ -124,6 +124,6 @@ void stook_barn_empty_all(struct stook_barns *barns)
                 while (stook_barn_evict(barns, node))
                         ;
                 while ((empty = stook_barn_pop_empty(barns, node)))
-                        stook_sheaf_delete(empty, barns->counters);
+                        stook_sheaf_delete(empty, barns->below->counters);
         }
 }

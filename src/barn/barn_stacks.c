@@ -64,11 +64,11 @@ bool stook_barn_push_full(struct stook_barns *barns, unsigned node, struct stook
         count_unasked(barns, node);
         if (stook_barn_is_unasked(barns, node) || !stook_barn_has_room(barns, node) ||
             !stook_barn_book(node, stook_barn_bytes(barns, full))) {
-                stook_count(barns->counters, STOOK_STAT_barn_put_fail, 1);
+                stook_count(barns->below->counters, STOOK_STAT_barn_put_fail, 1);
                 return false;
         }
         stook_tagged_stack_push(&barns->node[node].full, &full->owned.link);
-        stook_count(barns->counters, STOOK_STAT_barn_put, 1);
+        stook_count(barns->below->counters, STOOK_STAT_barn_put, 1);
         return true;
 }
 
@@ -106,7 +106,7 @@ struct stook_sheaf *stook_barn_pop_empty(struct stook_barns *barns, unsigned nod
 
         while ((empty = pop(&barns->node[node].empty)) &&
                STOOK_UNLIKELY(stook_sheaf_capacity(empty) != stook_barns_capacity(barns)))
-                stook_sheaf_delete(empty, barns->counters);
+                stook_sheaf_delete(empty, barns->below->counters);
         return empty;
 }
 
@@ -115,6 +115,7 @@ struct stook_sheaf *stook_barn_ask_full(struct stook_barns *barns, unsigned node
         struct stook_sheaf *full = stook_barn_pop_full(barns, node);
 
         note_asked(barns->node + node);
-        stook_count(barns->counters, full ? STOOK_STAT_barn_get : STOOK_STAT_barn_get_fail, 1);
+        stook_count(barns->below->counters,
+                    full ? STOOK_STAT_barn_get : STOOK_STAT_barn_get_fail, 1);
         return full;
 }

@@ -145,10 +145,11 @@ struct stook_sheaf *stook_sheaf_new_mixed(unsigned capacity)
 /* An empty sheaf's counts go to the cache's. */
 static void fold(struct stook_sheaf *s, struct stook_counters *counters)
 {
-        uint64_t pops = s->word >> 16;
+        uint64_t pops = s->word >> 16, pushes = pops - (uint64_t)stook_sheaf_moved(s);
 
         stook_count(counters, STOOK_STAT_alloc_fastpath, pops);
-        stook_count(counters, STOOK_STAT_free_fastpath, pops - (uint64_t)stook_sheaf_moved(s));
+        if (pushes)                     /* or a far counter is touched for nothing */
+                stook_count(counters, STOOK_STAT_free_fastpath, pushes);
         __atomic_store_n(&s->word, 0, __ATOMIC_RELAXED);
         stook_sheaf_set_moved(s, 0, stook_sheaf_node(s));
 }

@@ -19,6 +19,9 @@
 /* Where no index is left, others of the same geometry may share it (cache_create.c). */
 #define STOOK_CACHE_PLAIN     (UINT64_C(1) << 62)
 
+/* Of a cache's name, with the 0 at its end. */
+#define STOOK_NAME_BYTES 64
+
 #include <stook/cache.h>
 #include "barn/barn.h"
 #include "debug/debug_modes.h"
@@ -50,12 +53,12 @@ struct stook_cache {
         uint64_t              flags;
         uint32_t              object_size; /* registry mutex (merging raises it); read racily */
         uint32_t              align;
-        uint32_t              state;    /* registry mutex; read racily */
-        uint32_t              references; /* registry mutex: merged users */
-        /* Registry mutex: kept for the line of the sheaves, if that is another one; 0: none. */
-        uint32_t              second_index;
-        uint32_t              watch;    /* const: enum stook_watch, or'ed; 0: none */
         int64_t               charge;   /* const: see below */
+        uint8_t               state;    /* registry mutex; read racily */
+        uint8_t               watch;    /* const: enum stook_watch, or'ed; 0: none */
+        /* Registry mutex: kept for the line of the sheaves, if that is another one; 0: none. */
+        uint16_t              second_index;
+        uint32_t              references; /* registry mutex: merged users */
         uint32_t              account_offset; /* const: from an object to its word, if accounted */
         uint32_t              debug_modes; /* const: debug->flags, for readers outside */
         uint64_t              born;     /* order of creation */
@@ -64,16 +67,26 @@ struct stook_cache {
         struct stook_slabs    slabs;
         /* const: the user's; slabs.ctor may be another one. NULL: none */
         void                (*ctor)(void *object, void *ctor_data);
-        /* const: flags are 0 if `watch` does not ask for debug modes. The next cache keeps it. */
-        struct stook_debug   *debug;
         struct stook_counters counters;
         struct stook_rcu_cache rcu;
-        struct stook_limit    limit;
-        char                  name[64];
-        struct stook_alias   *aliases;  /* registry mutex: names of merged users */
+        char                  short_name[16]; /* a longer one: struct stook_seldom */
 } STOOK_ALIGNED(STOOK_CACHELINE);
 
 _Static_assert(offsetof(struct stook_cache, front.line) == 0, "layout v1");
+_Static_assert(sizeof(struct stook_cache) == 448, "a program may have many caches");
+
+/*
+ * What few caches use. It lies below the table of caches, that of index i at -1 - i, so that its
+ * pages are touched only for caches that use it. Zeros until then.
+ */
+struct stook_seldom {
+        struct stook_limit  limit;
+        /* const: flags are 0 if `watch` does not ask for debug modes. The next cache keeps it. */
+        struct stook_debug *debug;
+        struct stook_alias *aliases;    /* registry mutex: names of merged users */
+        char                name[STOOK_NAME_BYTES]; /* if it is too long for short_name */
+        uint64_t            counters[STOOK_COUNTERS_FAR_COUNT]; /* the cache's counters.far */
+};
 
 /*
  * What a slow call looks at first, `charge`: the bytes that an object of an accounted cache is
@@ -89,12 +102,32 @@ extern uint32_t stook_caches_used STOOK_HIDDEN;
 /* One more name of a cache. Its memory is an alias for ever. */
 struct stook_alias {
         struct stook_alias *next;
-        char name[64];
+        char name[STOOK_NAME_BYTES];
 };
 
 STOOK_INLINE struct stook_cache *stook_cache_at(unsigned index)
 {
         return stook_caches + index;
+}
+
+STOOK_INLINE struct stook_seldom *stook_cache_seldom(const struct stook_cache *cache)
+{
+        return (struct stook_seldom *)stook_caches - 1 - cache->index;
+}
+
+/* Flags are 0 if the cache is not debugged. */
+extern struct stook_debug stook_cache_no_debug;
+STOOK_INLINE struct stook_debug *stook_cache_debug(const struct stook_cache *cache)
+{
+        struct stook_debug *debug = stook_cache_seldom(cache)->debug;
+
+        return debug ? debug : &stook_cache_no_debug;
+}
+
+/* "" before it has one. */
+STOOK_INLINE const char *stook_cache_name(const struct stook_cache *cache)
+{
+        return cache->slabs.name ? cache->slabs.name : "";
 }
 
 /*

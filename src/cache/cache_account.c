@@ -7,7 +7,7 @@
 
 static STOOK_COLD void report_overwritten(const struct stook_cache *cache, const void *object)
 {
-        stook_report_fault(STOOK_FAULT_CORRUPT, object, cache->name, NULL, 0,
+        stook_report_fault(STOOK_FAULT_CORRUPT, object, stook_cache_name(cache), NULL, 0,
                            "the group behind the object was overwritten; its charge is lost");
 }
 

@@ -90,7 +90,7 @@ static bool read_args(struct stook_cache_args *args, const struct stook_cache_ar
 
 static int check(const char *name, size_t size, const struct stook_cache_args *args)
 {
-        if (!name || !*name || strnlen(name, sizeof(((struct stook_cache *)0)->name)) == 64)
+        if (!name || !*name || strnlen(name, STOOK_NAME_BYTES) == STOOK_NAME_BYTES)
                 return -EINVAL;
         if (!size || args->sheaf_capacity > STOOK_SHEAF_CAPACITY_MAX)
                 return -EINVAL;
@@ -167,7 +167,8 @@ static int choose_line(struct stook_cache *cache)
                 error = stook_registry_take(0, &second);
                 if (error)
                         return error;
-                index = cache->second_index = second->index;
+                index = second->index;
+                cache->second_index = (uint16_t)index;
         }
         if (!stook_slots_add_cache(cache->index) || !stook_slots_add_cache(index))
                 return -ENOMEM;
@@ -195,14 +196,14 @@ static size_t place_words(const struct plan *plan, uint32_t *hidden_offset)
 }
 
 /* Sets what is between and behind the objects of a debugged cache. Returns its bytes. */
-static size_t make_debug(struct stook_cache *cache, const struct plan *plan, size_t bytes,
-                         uint32_t hidden_offset)
+static size_t make_debug(struct stook_cache *cache, const struct plan *plan, const char *name,
+                         size_t bytes, uint32_t hidden_offset)
 {
         if (plan->debug & STOOK_DEBUG_Q)
                 stook_quarantine_start(stook_debug_quarantine_bytes());
-        return stook_debug_init(cache->debug, &(struct stook_debug_args){
+        return stook_debug_init(stook_cache_debug(cache), &(struct stook_debug_args){
                 .flags = plan->debug,
-                .name = cache->name,
+                .name = name,
                 .slabs = &cache->slabs,
                 .object_bytes = plan->size,
                 .words = stook_account_offset(plan->size),
@@ -218,31 +219,32 @@ static size_t make_debug(struct stook_cache *cache, const struct plan *plan, siz
 }
 
 /* Of all caches that were never debugged; nothing is written to it. */
-static const struct stook_debug no_debug;
+struct stook_debug stook_cache_no_debug;
 
 /* The cache's own, if it is to be debugged or its index was before. False: no memory. */
 static bool choose_debug(struct stook_cache *cache, const struct plan *plan)
 {
-        bool own = cache->debug && cache->debug != &no_debug;
+        struct stook_seldom *seldom = stook_cache_seldom(cache);
 
-        if (!own && STOOK_UNLIKELY(plan->debug)) {
-                struct stook_debug *debug = stook_meta_bump(sizeof(*debug), 0);
+        if (seldom->debug)
+                seldom->debug->flags = 0;
+        else if (STOOK_UNLIKELY(plan->debug))
+                seldom->debug = stook_meta_bump(sizeof(*seldom->debug), 0);
+        return seldom->debug || !plan->debug;
+}
 
-                if (!debug)
-                        return false;
-                cache->debug = debug;
-        } else if (own) {
-                cache->debug->flags = 0;
-        } else {
-                cache->debug = (struct stook_debug *)&no_debug;
-        }
-        return true;
+/* The cache's own copy. */
+static const char *put_name(struct stook_cache *cache, const char *name)
+{
+        bool is_short = strlen(name) < sizeof(cache->short_name);
+
+        return strcpy(is_short ? cache->short_name : stook_cache_seldom(cache)->name, name);
 }
 
 static int make_slabs(struct stook_cache *cache, const struct plan *plan, uint32_t *hidden_offset)
 {
         struct stook_slabs_args args = {
-                .name = cache->name,
+                .name = put_name(cache, plan->name),
                 .cache_index = cache->index,
                 .object_size = place_words(plan, hidden_offset),
                 .align = plan->align,
@@ -263,10 +265,11 @@ static int make_slabs(struct stook_cache *cache, const struct plan *plan, uint32
                 return -ENOMEM;
         cache->debug_modes = (uint32_t)plan->debug;
         if (STOOK_UNLIKELY(plan->debug)) {
-                args.tail_bytes = make_debug(cache, plan, args.object_size, *hidden_offset);
+                args.tail_bytes = make_debug(cache, plan, args.name, args.object_size,
+                                             *hidden_offset);
                 args.keep_first = true;
                 args.ctor = stook_debug_make;
-                args.ctor_data = cache->debug;
+                args.ctor_data = stook_cache_debug(cache);
                 args.dtor = plan->dtor ? stook_debug_unmake : NULL;
         }
         return stook_slabs_init(&cache->slabs, &args);
@@ -277,6 +280,16 @@ static int64_t charge_of(const struct stook_cache *cache)
         if (cache->watch)
                 return STOOK_CHARGE_WATCHED;
         return stook_cache_is_accounted(cache) ? cache->slabs.stride : 0;
+}
+
+/* What the index's last cache counted, and was limited to. */
+static void forget(struct stook_cache *cache)
+{
+        struct stook_seldom *seldom = stook_cache_seldom(cache);
+
+        memset(cache->counters.near, 0, sizeof(cache->counters.near));
+        memset(seldom->counters, 0, sizeof(seldom->counters));
+        memset(&seldom->limit, 0, sizeof(seldom->limit));
 }
 
 /* Registry mutex held. */
@@ -296,20 +309,16 @@ static int make(unsigned index, const struct plan *plan, struct stook_cache **ma
          */
         if (!cache->barns.node)
                 stook_barns_close(&cache->barns);
-        memset(&cache->counters, 0, sizeof(cache->counters));
-        memset(cache->name, 0, sizeof(cache->name));
-        strcpy(cache->name, plan->name);
+        else
+                forget(cache);
         cache->flags = plan->flags |
                        (stook_is_hardened(STOOK_HARDEN_RANDOM) ? STOOK_RANDOM_ORDER : 0);
         cache->object_size = (uint32_t)plan->size;
         cache->align = (uint32_t)plan->align;
         cache->references = 1;
         cache->second_index = 0;
-        cache->watch = plan->watch;
+        cache->watch = (uint8_t)plan->watch;
         cache->ctor = plan->ctor;
-        cache->limit = plan->limit;
-        if (plan->limit.reclaim)
-                stook_reclaim_note();
 
         error = make_slabs(cache, plan, &hidden_offset);
         if (error)
@@ -317,10 +326,14 @@ static int make(unsigned index, const struct plan *plan, struct stook_cache **ma
         cache->account_offset = (uint32_t)stook_account_offset(plan->size);
         cache->charge = charge_of(cache);
         capacity = capacity_of(plan, cache->slabs.stride);
-        error = stook_barns_init(&cache->barns, &cache->slabs, &cache->counters, capacity,
-                                 plan->full_limit, plan->empty_limit);
+        error = stook_barns_init(&cache->barns, &cache->slabs, capacity, plan->full_limit,
+                                 plan->empty_limit);
         if (error)
                 goto give;
+        if (plan->limit.most || plan->limit.reclaim)
+                stook_cache_seldom(cache)->limit = plan->limit;
+        if (plan->limit.reclaim)
+                stook_reclaim_note();
         cache->front.below = &cache->barns;
         if (!stook_slots_add_remote(&cache->front)) {
                 error = -ENOMEM;

@@ -72,7 +72,7 @@ static void name_left(void *object, void *slab, void *data)
         left->named++;
         about = (struct stook_report_about){
                 .fault = STOOK_FAULT_OBJECTS_LEFT, .object = object,
-                .cache_name = left->cache->name, .slab = slab,
+                .cache_name = stook_cache_name(left->cache), .slab = slab,
                 .offset = (uintptr_t)object - (uintptr_t)slab,
         };
         stook_watch_describe(left->cache, object, &about);
@@ -118,7 +118,8 @@ static void report_lent(const struct stook_cache *cache, struct lent lent)
                             "%u prefilled sheaf not returned at destroy, %u objects in it" :
                             "%u prefilled sheaves not returned at destroy, %u objects in them",
                             (uint64_t)lent.sheaves, (uint64_t)lent.objects);
-        stook_report_found(STOOK_FAULT_OBJECTS_LEFT, NULL, cache->name, NULL, 0, detail);
+        stook_report_found(STOOK_FAULT_OBJECTS_LEFT, NULL, stook_cache_name(cache), NULL, 0,
+                           detail);
 }
 
 static STOOK_NOINLINE void report_left(struct stook_cache *cache, size_t objects)
@@ -131,7 +132,8 @@ static STOOK_NOINLINE void report_left(struct stook_cache *cache, size_t objects
                 stook_slabs_for_each_out(&cache->slabs, name_left, &left);
         stook_report_format(detail, sizeof(detail), "%u still allocated at destroy",
                             (uint64_t)objects);
-        stook_report_found(STOOK_FAULT_OBJECTS_LEFT, NULL, cache->name, NULL, 0, detail);
+        stook_report_found(STOOK_FAULT_OBJECTS_LEFT, NULL, stook_cache_name(cache), NULL, 0,
+                           detail);
 }
 
 /* Registry mutex held. DYING: a child forked beside a destroy may finish it. */
@@ -142,7 +144,7 @@ static bool is_known(const struct stook_cache *cache)
 
 static STOOK_COLD void report_destroyed(enum stook_fault fault, const struct stook_cache *cache)
 {
-        stook_report_fault(fault, cache, cache->name, NULL, 0,
+        stook_report_fault(fault, cache, stook_cache_name(cache), NULL, 0,
                            "a cache that was destroyed before");
 }
 
@@ -177,8 +179,8 @@ static void remember(const struct stook_cache *cache)
         if (!stook_counted(&cache->counters, STOOK_STAT_alloc_slab))
                 return;
         for (unsigned i = 0; i < STOOK_STAT_COUNT; i++)
-                gone.counters.n[i] = stook_counted(&cache->counters, i);
-        memcpy(gone.name, cache->name, sizeof(gone.name));
+                gone.counted[i] = stook_counted(&cache->counters, i);
+        strcpy(gone.name, stook_cache_name(cache));
         stook_gone_add(&gone);
 }
 
@@ -236,7 +238,7 @@ STOOK_API int stook_cache_destroy(struct stook_cache *cache)
         __atomic_store_n(&cache->front.config, config & 1 ? config : config + 2, __ATOMIC_RELEASE);
         __atomic_store_n(&cache->state, STOOK_CACHE_LIVE, __ATOMIC_RELEASE);
         if (!evacuated)
-                stook_report_found(STOOK_FAULT_OBJECTS_LEFT, NULL, cache->name, NULL, 0,
+                stook_report_found(STOOK_FAULT_OBJECTS_LEFT, NULL, stook_cache_name(cache), NULL, 0,
                                    closed ? "slots not emptied at destroy: membarrier is refused, "
                                             "or a thread is stopped in one" :
                                             "barns not emptied at destroy: "

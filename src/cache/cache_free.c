@@ -22,7 +22,7 @@ static void report(enum stook_fault fault, const struct stook_cache *or_null, ui
         const struct stook_span *span = stook_entry_cache(entry) ? stook_entry_span(entry) : NULL;
         struct stook_report_about about = {
                 .fault = fault, .object = object, .detail = detail,
-                .cache_name = or_null ? or_null->name : NULL,
+                .cache_name = or_null ? stook_cache_name(or_null) : NULL,
         };
 
         if (span) {
@@ -60,7 +60,8 @@ STOOK_COLD void stook_cache_free_misuse(struct stook_cache *or_null, const void 
                 report(STOOK_FAULT_NOT_LIVE, named, entry, object,
                        "it is free in its slab already, or was never handed out");
         } else if (or_null && cache != or_null) {
-                stook_report_format(detail, sizeof(detail), "it belongs to cache %s", cache->name);
+                stook_report_format(detail, sizeof(detail), "it belongs to cache %s",
+                                    stook_cache_name(cache));
                 report(STOOK_FAULT_WRONG_CACHE, named, entry, object, detail);
         } else {
                 report(STOOK_FAULT_DOUBLE_FREE, named, entry, object,

@@ -83,7 +83,8 @@ static STOOK_COLD void report(enum stook_fault fault, struct stook_cache *cache,
         const struct stook_span *span = stook_entry_span(stook_pagemap_get((uintptr_t)object));
 
         stook_report_about(&(struct stook_report_about){
-                .fault = fault, .object = object, .cache_name = cache->name, .detail = detail,
+                .fault = fault, .object = object, .cache_name = stook_cache_name(cache),
+                .detail = detail,
                 .slab = (const void *)span->start, .offset = (uintptr_t)object - span->start,
         });
 }

@@ -15,19 +15,21 @@
  */
 static void tell_low(struct stook_cache *cache, uint64_t left)
 {
+        const struct stook_limit *limit = &stook_cache_seldom(cache)->limit;
         uint32_t held = stook_lock_pin();
         int before = errno;
 
-        cache->limit.on_low(cache, left, cache->limit.data);
+        limit->on_low(cache, left, limit->data);
         errno = before;
         stook_lock_unpin(held);
 }
 
 static size_t ask(struct stook_cache *cache, size_t wanted)
 {
+        const struct stook_limit *limit = &stook_cache_seldom(cache)->limit;
         uint32_t held = stook_lock_pin();
         int before = errno;
-        size_t freed = cache->limit.reclaim(cache, wanted, cache->limit.data);
+        size_t freed = limit->reclaim(cache, wanted, limit->data);
 
         errno = before;
         stook_lock_unpin(held);
@@ -36,23 +38,27 @@ static size_t ask(struct stook_cache *cache, size_t wanted)
 
 bool stook_reclaim_from(struct stook_cache *cache, size_t wanted)
 {
+        struct stook_limit *limit = &stook_cache_seldom(cache)->limit;
         uintptr_t none = 0;
         size_t freed;
 
-        if (!cache->limit.reclaim)
+        if (!limit->reclaim)
                 return false;
-        if (!__atomic_compare_exchange_n(&cache->limit.reclaiming, &none, (uintptr_t)stook_self,
+        if (!__atomic_compare_exchange_n(&limit->reclaiming, &none, (uintptr_t)stook_self,
                                          false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))   /* L2, M1 */
                 return false;
         freed = ask(cache, wanted);
-        __atomic_store_n(&cache->limit.reclaiming, 0, __ATOMIC_RELEASE);
+        __atomic_store_n(&limit->reclaiming, 0, __ATOMIC_RELEASE);
         return freed;
 }
 
 void stook_reclaim_fork_child(struct stook_cache *cache)
 {
-        if (__atomic_load_n(&cache->limit.reclaiming, __ATOMIC_RELAXED) != (uintptr_t)stook_self)
-                __atomic_store_n(&cache->limit.reclaiming, 0, __ATOMIC_RELAXED);
+        struct stook_limit *limit = &stook_cache_seldom(cache)->limit;
+        uintptr_t by = __atomic_load_n(&limit->reclaiming, __ATOMIC_RELAXED);
+
+        if (by && by != (uintptr_t)stook_self)
+                __atomic_store_n(&limit->reclaiming, 0, __ATOMIC_RELAXED);
 }
 
 /* ---- for malloc: all caches ---- */
@@ -123,7 +129,7 @@ static bool count_up(struct stook_limit *limit, uint64_t n, uint64_t *left, size
 
 bool stook_limit_take(struct stook_cache *cache, size_t n, uint64_t how)
 {
-        struct stook_limit *limit = &cache->limit;
+        struct stook_limit *limit = &stook_cache_seldom(cache)->limit;
         uint64_t left = 0;
         size_t missing = 0;
 
@@ -141,12 +147,13 @@ bool stook_limit_take(struct stook_cache *cache, size_t n, uint64_t how)
 
 void stook_limit_give(struct stook_cache *cache, size_t n)
 {
-        uint64_t owned = __atomic_load_n(&cache->limit.owned, __ATOMIC_RELAXED), less;
+        struct stook_limit *limit = &stook_cache_seldom(cache)->limit;
+        uint64_t owned = __atomic_load_n(&limit->owned, __ATOMIC_RELAXED), less;
 
         /* Misuse that was reported may free what was never counted. */
         do {
                 less = owned < n ? 0 : owned - n;
-        } while (!__atomic_compare_exchange_n(&cache->limit.owned, &owned, less, true,
+        } while (!__atomic_compare_exchange_n(&limit->owned, &owned, less, true,
                                               __ATOMIC_RELAXED, __ATOMIC_RELAXED));
 }
 
@@ -156,6 +163,6 @@ STOOK_API int stook_cache_set_limit(struct stook_cache *cache, size_t limit)
                 return -EINVAL;
         if (!stook_cache_is_limited(cache))
                 return -ENOTSUP;
-        __atomic_store_n(&cache->limit.most, limit, __ATOMIC_RELAXED);
+        __atomic_store_n(&stook_cache_seldom(cache)->limit.most, limit, __ATOMIC_RELAXED);
         return 0;
 }

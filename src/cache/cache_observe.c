@@ -10,7 +10,8 @@ static struct stook_record_cache described(const struct stook_cache *cache)
 {
         return (struct stook_record_cache){
                 .index = cache->index, .object_bytes = (uint32_t)stook_slow_bytes(cache),
-                .stride = (uint32_t)cache->slabs.stride, .born = cache->born, .name = cache->name,
+                .stride = (uint32_t)cache->slabs.stride, .born = cache->born,
+                .name = stook_cache_name(cache),
         };
 }
 

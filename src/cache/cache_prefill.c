@@ -338,13 +338,13 @@ STOOK_API void *stook_sheaf_alloc(struct stook_cache *cache, struct stook_sheaf 
 static STOOK_COLD void return_misuse(const struct stook_cache *or_null,
                                      const struct stook_sheaf *sheaf)
 {
-        const char *called = or_null ? or_null->name : NULL;
+        const char *called = or_null ? stook_cache_name(or_null) : NULL;
         unsigned index = sheaf->cache_index;
         char detail[112];
 
         if (index && (!or_null || index != or_null->index)) {
                 stook_report_format(detail, sizeof(detail), "a prefilled sheaf of cache %s",
-                                    stook_cache_at(index)->name);
+                                    stook_cache_name(stook_cache_at(index)));
                 stook_report_fault(STOOK_FAULT_WRONG_CACHE, sheaf, called, NULL, 0, detail);
         } else {
                 stook_report_fault(STOOK_FAULT_DOUBLE_FREE, sheaf, called, NULL, 0,

@@ -2,7 +2,8 @@
  * Purpose: the table of all caches, their indices, names and order of creation.
  * Place: called by cache_create.c, cache_destroy.c, and by walks over all caches (inspect, life).
  * Invariants:
- *  I1 memory of the table is committed up to stook_caches_used, in steps, and stays.
+ *  I1 memory of the table is committed up to stook_caches_used, in steps, and stays; that below it,
+ *     of what few caches use, too.
  *  I2 an index is in exactly one state: never used (>= stook_caches_used), kept for malloc, idle
  *     (on idle_indices), in the making, or living (on living).
  *  I3 stook_caches_used <= room <= STOOK_CACHES_MAX.
@@ -28,6 +29,7 @@ static struct stook_mutex mutex = STOOK_MUTEX_INIT(STOOK_RANK_REGISTRY);
 static uint32_t first_free_index;       /* const after start */
 static uint32_t room;                   /* const after start: indices in the table */
 static size_t   committed;              /* mutex; bytes of the table */
+static size_t   seldom_committed;       /* mutex; bytes below it */
 static struct stook_list living = { &living, &living };
 static struct stook_list idle_indices = { &idle_indices, &idle_indices };
 static struct stook_alias *idle_aliases;
@@ -89,18 +91,35 @@ bool stook_registry_fork_prepare(void)
         return !stook_registry_is_mine() && stook_mutex_wait(&mutex, FORK_WAITS);
 }
 
-static bool commit_through(unsigned index)
+static size_t whole_pages(size_t bytes)
 {
         size_t page = stook_os_page_bytes();
-        size_t step = page;
-        size_t need = (size_t)(index + 1) * sizeof(struct stook_cache);
 
-        if (need <= committed)
-                return true;
-        need = (need + step - 1) / step * step;
-        if (!stook_os_commit((char *)stook_caches + committed, need - committed))
-                return false;
-        committed = need;
+        return (bytes + page - 1) & ~(page - 1);
+}
+
+static bool commit_through(unsigned index)
+{
+        size_t above = whole_pages((index + 1) * sizeof(struct stook_cache));
+        size_t below = whole_pages((index + 1) * sizeof(struct stook_seldom));
+
+        /* At start in one call. */
+        if (!committed) {
+                if (!stook_os_commit((char *)stook_caches - below, below + above))
+                        return false;
+                seldom_committed = below;
+                committed = above;
+        }
+        if (below > seldom_committed) {
+                if (!stook_os_commit((char *)stook_caches - below, below - seldom_committed))
+                        return false;
+                seldom_committed = below;
+        }
+        if (above > committed) {
+                if (!stook_os_commit((char *)stook_caches + committed, above - committed))
+                        return false;
+                committed = above;
+        }
         return true;
 }
 
@@ -109,13 +128,17 @@ static bool reserve_table(void)
         uint64_t share = stook_os_address_limit_at_start() / LIMIT_SHARE;
 
         for (room = STOOK_CACHES_MAX; room >= ROOM_LEAST; room /= 2) {
-                size_t bytes = room * sizeof(struct stook_cache);
+                size_t below = whole_pages(room * sizeof(struct stook_seldom));
+                size_t bytes = below + room * sizeof(struct stook_cache);
+                char *base;
 
                 if (bytes > share && room > ROOM_LEAST)
                         continue;
-                stook_caches = stook_meta_reserve(bytes);
-                if (stook_caches)
-                        return true;
+                base = stook_meta_reserve(bytes);
+                if (!base)
+                        continue;
+                stook_caches = (struct stook_cache *)(base + below);
+                return true;
         }
         return false;
 }
@@ -157,6 +180,7 @@ int stook_registry_take(unsigned index, struct stook_cache **taken)
                         return -ENOMEM;
                 cache = stook_cache_at(index);
                 cache->index = index;
+                cache->counters.far = stook_cache_seldom(cache)->counters;
                 if (next)
                         __atomic_store_n(&stook_caches_used, index + 1, __ATOMIC_RELEASE);
         }
@@ -181,11 +205,13 @@ void stook_registry_publish(struct stook_cache *cache)
 
 void stook_registry_withdraw(struct stook_cache *cache)
 {
-        stook_list_remove(&cache->all);
-        while (cache->aliases) {
-                struct stook_alias *alias = cache->aliases;
+        struct stook_seldom *seldom = stook_cache_seldom(cache);
 
-                cache->aliases = alias->next;
+        stook_list_remove(&cache->all);
+        while (seldom->aliases) {
+                struct stook_alias *alias = seldom->aliases;
+
+                seldom->aliases = alias->next;
                 alias->next = idle_aliases;
                 idle_aliases = alias;
         }
@@ -253,9 +279,10 @@ void stook_registry_recover(void)
 
 static bool answers_to(const struct stook_cache *cache, const char *name)
 {
-        if (!strcmp(cache->name, name))
+        if (!strcmp(stook_cache_name(cache), name))
                 return true;
-        for (const struct stook_alias *alias = cache->aliases; alias; alias = alias->next)
+        for (const struct stook_alias *alias = stook_cache_seldom(cache)->aliases; alias;
+             alias = alias->next)
                 if (!strcmp(alias->name, name))
                         return true;
         return false;
@@ -263,6 +290,7 @@ static bool answers_to(const struct stook_cache *cache, const char *name)
 
 bool stook_registry_add_alias(struct stook_cache *cache, const char *name)
 {
+        struct stook_seldom *seldom = stook_cache_seldom(cache);
         struct stook_alias *alias = idle_aliases;
 
         if (answers_to(cache, name))
@@ -274,8 +302,8 @@ bool stook_registry_add_alias(struct stook_cache *cache, const char *name)
         if (!alias)
                 return false;
         strcpy(alias->name, name);
-        alias->next = cache->aliases;
-        cache->aliases = alias;
+        alias->next = seldom->aliases;
+        seldom->aliases = alias;
         return true;
 }
 

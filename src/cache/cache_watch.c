@@ -51,7 +51,7 @@ static size_t bytes_of(const struct stook_cache *cache, uint64_t how)
 
 static bool is_debugged(const struct stook_cache *cache)
 {
-        return cache->debug->flags;
+        return stook_cache_debug(cache)->flags;
 }
 
 /* ---- allocations ---- */
@@ -64,7 +64,7 @@ static bool show_allocated(struct stook_cache *cache, void *object, size_t bytes
         if (stook_cache_is_hardened(cache))
                 good = stook_cache_harden_alloc(cache, object);
         else if (is_debugged(cache))
-                good = stook_debug_alloc(cache->debug, object, bytes);
+                good = stook_debug_alloc(stook_cache_debug(cache), object, bytes);
         if (good)
                 return true;
         if (stook_cache_is_accounted(cache))
@@ -84,7 +84,7 @@ static void zero(const struct stook_cache *cache, void *object, size_t bytes, bo
 bool stook_watch_fails(const struct stook_cache *cache, size_t bytes)
 {
         return STOOK_UNLIKELY(cache->watch & STOOK_WATCH_FAIL) &&
-               stook_fail_strikes(cache->name, bytes);
+               stook_fail_strikes(stook_cache_name(cache), bytes);
 }
 
 /* As if there were no memory. */
@@ -161,8 +161,8 @@ static STOOK_COLD void *make_do(struct stook_cache *cache, void *object)
         if (stook_cache_is_accounted(cache))
                 stook_account_charge(cache, 1, &object, stook_group_current(), STOOK_CHARGE_FORCE);
         if (is_debugged(cache)) {
-                stook_debug_make(object, cache->debug);
-                stook_debug_alloc(cache->debug, object, stook_slow_bytes(cache));
+                stook_debug_make(object, stook_cache_debug(cache));
+                stook_debug_alloc(stook_cache_debug(cache), object, stook_slow_bytes(cache));
         }
         stook_observe_alloc(cache, object, stook_slow_bytes(cache));
         return object;
@@ -187,7 +187,7 @@ static size_t leave(void *object, uint64_t how)
 
         if (!index)
                 return stook_large_duties.leave(object, how);
-        if (stook_debug_leave(cache->debug, object))
+        if (stook_debug_leave(stook_cache_debug(cache), object))
                 stook_free_shown(cache, object, how);
         return cache->slabs.stride;
 }
@@ -207,7 +207,8 @@ static enum stook_debug_freed show_freed(struct stook_cache *cache, void *object
         if (stook_cache_is_hardened(cache))
                 return stook_cache_harden_free(cache, object, how) ? STOOK_DEBUG_GOES
                                                                    : STOOK_DEBUG_KEPT;
-        return is_debugged(cache) ? stook_debug_free(cache->debug, object, as) : STOOK_DEBUG_GOES;
+        return is_debugged(cache) ? stook_debug_free(stook_cache_debug(cache), object, as)
+                                  : STOOK_DEBUG_GOES;
 }
 
 static void free_counted(struct stook_cache *cache, void *object, uint64_t how)
@@ -222,7 +223,7 @@ static void free_counted(struct stook_cache *cache, void *object, uint64_t how)
                 return;
         }
         /* A program under a checker has the limits that it has without. */
-        if ((cache->debug->flags & STOOK_DEBUG_V) && stook_cache_is_accounted(cache))
+        if ((stook_cache_debug(cache)->flags & STOOK_DEBUG_V) && stook_cache_is_accounted(cache))
                 stook_account_uncharge(cache, 1, &object);
         stook_watch_quarantine(object, cache->slabs.stride, how);
 }
@@ -245,7 +246,7 @@ static bool show_waiting(struct stook_cache *cache, void *object)
 {
         if (stook_cache_is_hardened(cache))
                 return stook_cache_harden_wait(cache, object);
-        return !is_debugged(cache) || stook_debug_wait(cache->debug, object);
+        return !is_debugged(cache) || stook_debug_wait(stook_cache_debug(cache), object);
 }
 
 int stook_watch_free_rcu(struct stook_cache *cache, void *object, bool nolock)
@@ -259,7 +260,7 @@ int stook_watch_free_rcu(struct stook_cache *cache, void *object, bool nolock)
         if (!error && stook_cache_is_limited(cache))
                 stook_limit_give(cache, 1);
         if (STOOK_UNLIKELY(error) && is_debugged(cache))
-                stook_debug_wait_undo(cache->debug, object);
+                stook_debug_wait_undo(stook_cache_debug(cache), object);
         else if (STOOK_UNLIKELY(error) && stook_cache_is_hardened(cache))
                 stook_cache_harden_alloc(cache, object);
         return error;
@@ -269,7 +270,7 @@ int stook_watch_free_rcu(struct stook_cache *cache, void *object, bool nolock)
 
 bool stook_watch_resize(struct stook_cache *cache, void *object, size_t size)
 {
-        return !is_debugged(cache) || stook_debug_resize(cache->debug, object, size);
+        return !is_debugged(cache) || stook_debug_resize(stook_cache_debug(cache), object, size);
 }
 
 size_t stook_watch_usable(const struct stook_cache *cache, const void *object)
@@ -281,7 +282,7 @@ size_t stook_watch_usable(const struct stook_cache *cache, const void *object)
                 return 0;
         if (!is_debugged(cache))
                 return stook_slow_bytes(cache);
-        if (!stook_debug_requested(cache->debug, object, &bytes))
+        if (!stook_debug_requested(stook_cache_debug(cache), object, &bytes))
                 return 0;
         return bytes ? bytes : 1;               /* 0 would say that it is no object */
 }
@@ -299,14 +300,14 @@ void stook_watch_end(struct stook_cache *cache)
 {
         if (!is_debugged(cache))
                 return;
-        if (cache->debug->flags & STOOK_DEBUG_Q)
+        if (stook_cache_debug(cache)->flags & STOOK_DEBUG_Q)
                 stook_quarantine_flush(is_of, cache, leave);
-        stook_debug_end(cache->debug);
+        stook_debug_end(stook_cache_debug(cache));
 }
 
 void stook_watch_describe(const struct stook_cache *cache, const void *pointer,
                           struct stook_report_about *about)
 {
         if (is_debugged(cache))
-                stook_debug_describe(cache->debug, pointer, about);
+                stook_debug_describe(stook_cache_debug(cache), pointer, about);
 }

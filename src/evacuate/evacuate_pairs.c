@@ -133,7 +133,7 @@ bool stook_evacuate_cache(struct stook_front *front)
         bool done;
 
         /* A cache that never had a sheaf; its capacity may be 0 only since it was tuned. */
-        if (!stook_counted(front->below->counters, STOOK_STAT_sheaf_alloc))
+        if (!stook_counted(front->below->below->counters, STOOK_STAT_sheaf_alloc))
                 return true;
         stook_evacuate_remote(front);
         if (!stook_evacuate_begin(STOOK_EVACUATE_WAIT))

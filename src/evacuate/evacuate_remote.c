@@ -16,11 +16,11 @@
 
 void stook_evacuate_remote(struct stook_front *front)
 {
-        if (!front->remote)
+        if (!front->below->remote)
                 return;
         for (unsigned slot = 0; slot < stook_slots_bound(); slot++)
                 for (unsigned node = 0; node < stook_regions.nodes; node++) {
-                        uintptr_t *word = stook_remote_word(front->remote, slot, node);
+                        uintptr_t *word = stook_remote_word(front->below->remote, slot, node);
                         struct stook_sheaf *sheaf;
 
                         if (!__atomic_load_n(word, __ATOMIC_RELAXED))

@@ -16,7 +16,7 @@
 
 static bool has_bytes_to_check(const struct stook_cache *cache)
 {
-        return cache->debug->flags & (STOOK_DEBUG_Z | STOOK_DEBUG_P);
+        return stook_cache_debug(cache)->flags & (STOOK_DEBUG_Z | STOOK_DEBUG_P);
 }
 
 static bool is_any_to_check(void)
@@ -37,7 +37,7 @@ static int check_all(void)
 
         while ((cache = stook_registry_next(cache)))
                 if (has_bytes_to_check(cache))
-                        faults += stook_debug_validate(cache->debug);
+                        faults += stook_debug_validate(stook_cache_debug(cache));
         return faults;
 }
 

@@ -40,7 +40,7 @@ static void collect_object(void *object, void *slab, void *data)
 {
         struct collect *collect = data;
         const struct stook_debug_tail *tail = stook_leak_tail(collect->cache, object);
-        uint32_t state = stook_debug_state(collect->cache->debug, object);
+        uint32_t state = stook_debug_state(stook_cache_debug(collect->cache), object);
 
         (void)slab;
         if (stook_leak_is_lost(collect->cache, object))
@@ -55,7 +55,7 @@ static void collect_all(const struct stook_leak *leak, struct stook_leaks *leaks
 
         while ((cache = stook_registry_next(cache))) {
                 collect.cache = cache;
-                if (cache->debug->flags & STOOK_DEBUG_U)
+                if (stook_cache_debug(cache)->flags & STOOK_DEBUG_U)
                         stook_slabs_for_each_out(&cache->slabs, collect_object, &collect);
         }
         for (size_t i = 0; i < leak->larges; i++) {
@@ -83,7 +83,7 @@ static bool is_any_tracked(void)
         struct stook_cache *cache = NULL;
 
         while ((cache = stook_registry_next(cache)))
-                if (cache->debug->flags & STOOK_DEBUG_U)
+                if (stook_cache_debug(cache)->flags & STOOK_DEBUG_U)
                         return true;
         return false;
 }

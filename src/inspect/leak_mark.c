@@ -35,17 +35,17 @@
 
 static bool has_tracks(const struct stook_cache *cache)
 {
-        return cache->debug->flags & STOOK_DEBUG_U;
+        return stook_cache_debug(cache)->flags & STOOK_DEBUG_U;
 }
 
 struct stook_debug_tail *stook_leak_tail(const struct stook_cache *cache, const void *object)
 {
-        return stook_tail(cache->debug, object);
+        return stook_tail(stook_cache_debug(cache), object);
 }
 
 bool stook_leak_is_lost(const struct stook_cache *cache, const void *object)
 {
-        return stook_debug_state(cache->debug, object) == STOOK_STATE_LIVE;
+        return stook_debug_state(stook_cache_debug(cache), object) == STOOK_STATE_LIVE;
 }
 
 /* A live object has no track of a free: its place is the link of the work list. */
@@ -185,7 +185,7 @@ static void follow_root(void *object, void *slab, void *data)
 
         (void)slab;
         if (has_tracks(roots->cache) &&
-            stook_debug_state(roots->cache->debug, object) != STOOK_STATE_WAITING)
+            stook_debug_state(stook_cache_debug(roots->cache), object) != STOOK_STATE_WAITING)
                 return;
         follow_all(roots->leak, object, roots->cache->slabs.object_size);
 }
@@ -271,7 +271,7 @@ static void follow_work(struct stook_leak *leak)
                 struct stook_debug_tail *tail = stook_leak_tail(cache, object);
 
                 leak->work = (void *)(uintptr_t)tail->tracks[1].at_ms;
-                follow_all(leak, object, cache->debug->object_bytes);
+                follow_all(leak, object, stook_cache_debug(cache)->object_bytes);
         }
 }
 

@@ -22,7 +22,8 @@ void stook_snapshot_cache(const struct stook_cache *cache, const struct stook_sh
         stats->alloc_fastpath += sums->pops;
         stats->free_fastpath += sums->pushes;
         stats->free_rcu_sheaf += sums->rcu;
-        memcpy(stats->name, cache->name, sizeof(stats->name));
+        memset(stats->name, 0, sizeof(stats->name));
+        strcpy(stats->name, stook_cache_name(cache));
         stats->object_size = stook_cache_object_size(cache);
         stats->stride = cache->slabs.stride;
         stats->objects_per_slab = cache->slabs.objects;

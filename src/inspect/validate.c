@@ -46,7 +46,8 @@ static void fault(struct check *check, const void *object, const char *detail)
                 slab = (const void *)stook_entry_span(entry)->start;
                 offset = stook_entry_offset(entry, (uintptr_t)object);
         }
-        stook_report_found(STOOK_FAULT_CORRUPT, object, check->cache->name, slab, offset, detail);
+        stook_report_found(STOOK_FAULT_CORRUPT, object, stook_cache_name(check->cache), slab,
+                           offset, detail);
 }
 
 static void list_sheaf(struct check *check, const struct stook_sheaf *sheaf)
@@ -210,8 +211,8 @@ STOOK_API int stook_cache_validate(struct stook_cache *cache)
                 return -EBUSY;
         }
         check.faults = stook_slabs_validate(&cache->slabs);
-        if (cache->debug->flags)
-                check.faults += stook_debug_validate(cache->debug);
+        if (stook_cache_debug(cache)->flags)
+                check.faults += stook_debug_validate(stook_cache_debug(cache));
         check_sheaves(&check);
         if (check.objects > stook_slabs_objects_out(&cache->slabs))
                 fault(&check, NULL, "V3: more objects in sheaves than out of slabs");

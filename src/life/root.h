@@ -42,22 +42,24 @@
         X(stook_cache, front) X(stook_cache, index) X(stook_cache, flags) \
         X(stook_cache, object_size) X(stook_cache, align) X(stook_cache, state) \
         X(stook_cache, references) X(stook_cache, second_index) X(stook_cache, watch) \
-        X(stook_cache, born) X(stook_cache, name) X(stook_cache, aliases) X(stook_cache, barns) \
+        X(stook_cache, born) X(stook_cache, short_name) X(stook_cache, barns) \
         X(stook_cache, slabs) X(stook_cache, counters) X(stook_cache, ctor) \
         X(stook_cache, debug_modes) \
+        X(stook_seldom, aliases) X(stook_seldom, name) X(stook_seldom, counters) \
         X(stook_alias, next) X(stook_alias, name) \
-        X(stook_front, offset) X(stook_front, config) X(stook_front, remote) \
+        X(stook_front, offset) X(stook_front, config) \
         X(stook_barns, capacity) X(stook_barns, full_limit) X(stook_barns, empty_limit) \
         X(stook_barns, full_wanted) X(stook_barns, line_index) X(stook_barns, node) \
+        X(stook_barns, remote) \
         X(stook_barn, full) X(stook_barn, empty) \
         X(stook_slabs, stride) X(stook_slabs, objects) X(stook_slabs, slab_bytes) \
-        X(stook_slabs, object_size) X(stook_slabs, align) X(stook_slabs, min_partial) \
+        X(stook_slabs, object_size) X(stook_slabs, min_partial) \
         X(stook_slabs, slabs_peak) X(stook_slabs, objects_peak) \
-        X(stook_slabs, reserved) X(stook_slabs, ctor) X(stook_slabs, random) \
-        X(stook_slabs, give_later) X(stook_slabs, node) \
+        X(stook_slabs, reserved) X(stook_slabs, ctor) X(stook_slabs, in_random_order) \
+        X(stook_slabs, give_later) X(stook_slabs, node) X(stook_slabs, name) \
         X(stook_slabs_node, partial) X(stook_slabs_node, slabs) \
         X(stook_slabs_node, lists) X(stook_slabs_node, others) \
-        X(stook_counters, n) \
+        X(stook_counters, near) X(stook_counters, far) \
         X(stook_sheaf, word) X(stook_sheaf, rcu_node) X(stook_sheaf, cache_index) \
         X(stook_sheaf, capacity) X(stook_sheaf, owned.link) X(stook_sheaf, owned.moved_node) \
         X(stook_sheaf, objects) \

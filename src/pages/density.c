@@ -7,16 +7,56 @@
 
 #define LOOKS      16                   /* pages looked at */
 #define LOOKS_USED 14                   /* so many were written where memory is dense */
-#define PAGES_BITS 28                   /* of stook_density.last: pages; above: page number */
+/*
+ * Words of a page that are looked at: many, because an object may be written at its beginning
+ * alone; and not in order, so that few hit the same object. A page that was not written takes some
+ * 7 us.
+ */
+#define WORDS      64
+#define WORD_STEP  37                   /* odd: all of them are reached */
+#define TOLD_MOST  ((size_t)2 << 20)    /* of memory that fills slowly */
+#define PAGES_BITS 28                   /* of stook_density.told: pages; above: page number */
+
+static uintptr_t start_of(uint64_t told)
+{
+        return (told >> PAGES_BITS) * stook_os_page_bytes();
+}
+
+static size_t bytes_of(uint64_t told)
+{
+        return (told & ((UINT64_C(1) << PAGES_BITS) - 1)) * stook_os_page_bytes();
+}
 
 void stook_density_tell(struct stook_density *density, uintptr_t start, size_t bytes)
 {
         size_t page = stook_os_page_bytes();
 
-        if (bytes / page >> PAGES_BITS == 0)
-                __atomic_store_n(&density->last,
-                                 (uint64_t)(start / page) << PAGES_BITS | bytes / page,
-                                 __ATOMIC_RELAXED);
+        if (bytes / page >> PAGES_BITS)
+                return;
+        __atomic_store_n(&density->since, 0, __ATOMIC_RELAXED);
+        __atomic_store_n(&density->told, (uint64_t)(start / page) << PAGES_BITS | bytes / page,
+                         __ATOMIC_RELAXED);
+}
+
+void stook_density_tell_more(struct stook_density *density, uintptr_t start, size_t bytes)
+{
+        uint64_t told = __atomic_load_n(&density->told, __ATOMIC_RELAXED);
+        size_t have = told ? bytes_of(told) : 0;
+
+        if (!have)
+                stook_density_tell(density, start, bytes < TOLD_MOST ? bytes : TOLD_MOST);
+        else if (start_of(told) + have == start && have + bytes <= TOLD_MOST)
+                stook_density_tell(density, start_of(told), have + bytes);
+        else
+                __atomic_fetch_add(&density->since, bytes, __ATOMIC_RELAXED);
+}
+
+void stook_density_forget(struct stook_density *density, uintptr_t start, size_t bytes)
+{
+        uint64_t told = __atomic_load_n(&density->told, __ATOMIC_RELAXED);
+
+        if (told && start_of(told) < start + bytes && start < start_of(told) + bytes_of(told))
+                __atomic_store_n(&density->told, 0, __ATOMIC_RELAXED);
 }
 
 /*
@@ -25,10 +65,10 @@ void stook_density_tell(struct stook_density *density, uintptr_t start, size_t b
  */
 static bool is_written(uintptr_t page)
 {
-        static const uint16_t at[] = { 0, 2532, 972, 3504 };
+        size_t step = stook_os_page_bytes() / WORDS;
 
-        for (unsigned i = 0; i < sizeof(at) / sizeof(*at); i++)
-                if (stook_os_word_is_set((uint32_t *)(page + at[i])))
+        for (unsigned i = 0; i < WORDS; i++)
+                if (stook_os_word_is_set((uint32_t *)(page + i * WORD_STEP % WORDS * step)))
                         return true;
         return false;
 }
@@ -61,12 +101,13 @@ void stook_density_look_at(struct stook_density *density, uintptr_t start, size_
         __atomic_store_n(&density->found, found, __ATOMIC_RELAXED);
 }
 
-void stook_density_look(struct stook_density *density)
+void stook_density_look(struct stook_density *density, size_t after)
 {
-        uint64_t last = __atomic_exchange_n(&density->last, 0, __ATOMIC_RELAXED);
-        size_t page = stook_os_page_bytes();
+        uint64_t told = __atomic_load_n(&density->told, __ATOMIC_RELAXED);
 
-        if (last)
-                stook_density_look_at(density, (last >> PAGES_BITS) * page,
-                                      (last & ((UINT64_C(1) << PAGES_BITS) - 1)) * page);
+        if (!told ||
+            __atomic_load_n(&density->since, __ATOMIC_RELAXED) < after ||
+            !(told = __atomic_exchange_n(&density->told, 0, __ATOMIC_RELAXED)))
+                return;
+        stook_density_look_at(density, start_of(told), bytes_of(told));
 }

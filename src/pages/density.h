@@ -3,9 +3,11 @@
  * pages that are kept for them, or that come in huge ones, may be pages too many. Where objects are
  * written as a whole, they are worth it.
  * Place: span_grow.c and own_mapping.c tell what they get and give back. huge.c and purge.c ask.
- * How: when a node grows, a few pages of what the last growth of this kind got are looked at. Pages
- *  that are all zero count as not written; a few words of each are compared. Requests below a huge
- *  page (slabs, most of all) are one kind, those from there on the other.
+ * How: when a node grows, a few pages of what an earlier growth of this kind got are looked at.
+ *  Pages that are all zero count as not written; some words of each are compared. Requests below a
+ *  huge page (slabs, most of all) are one kind, those from there on the other. A large object is
+ *  written by the time the next one comes. Slabs fill slowly, so theirs is looked at when some
+ *  megabytes were got after it.
  * Concurrency: any thread, without the node's lock; all is relaxed. What is known is a hint. Users'
  *  threads may write or protect the words at the same time, so the system compares them.
  */
@@ -22,7 +24,8 @@ enum stook_density_kind { STOOK_DENSITY_SMALL, STOOK_DENSITY_LARGE, STOOK_DENSIT
 enum stook_density_found { STOOK_DENSITY_UNKNOWN, STOOK_DENSE, STOOK_SPARSE, STOOK_DENSITY_FOUND };
 
 struct stook_density {
-        uint64_t last;                  /* atomic: the last memory of this kind that tells: where */
+        uint64_t told;                  /* atomic: the memory of this kind that tells: where */
+        size_t since;                   /* atomic: bytes of this kind that were got after it */
         uint32_t found;                 /* atomic: enum stook_density_found */
 };
 
@@ -36,10 +39,14 @@ static inline enum stook_density_found stook_density_found(const struct stook_de
         return __atomic_load_n(&density->found, __ATOMIC_RELAXED);
 }
 
-/* Memory that was just got, and will tell at the next look. */
+/* Memory that was just got, and will tell. */
 void stook_density_tell(struct stook_density *density, uintptr_t start, size_t bytes);
-/* Looks at what was told last, once. */
-void stook_density_look(struct stook_density *density);
+/* As that, but what was told stays: this is a part of it, or counts as got after it. */
+void stook_density_tell_more(struct stook_density *density, uintptr_t start, size_t bytes);
+/* Looks at what is told, once, if @after bytes were got after it. */
+void stook_density_look(struct stook_density *density, size_t after);
+/* This memory loses its content: it tells nothing. */
+void stook_density_forget(struct stook_density *density, uintptr_t start, size_t bytes);
 /* Looks at this memory, which is committed. */
 void stook_density_look_at(struct stook_density *density, uintptr_t start, size_t bytes);
 /* These committed pages were written, with few exceptions. */

@@ -9,15 +9,23 @@
 
 /*
  * By default, from so much in use on, by kind. A huge page that is got for small requests is
- * resident before all of it is in use: 2 MiB at most, below a thirtieth. For large ones it is an
- * eighth at most: they leave a smaller part of what they got, and the next one finds it. (Peak of
- * `malloc_large` with 16 in place of 32 MiB: 0 to 3 % more; with 8 MiB 7 % in one of four.) Memory
- * is looked at from half of it on.
+ * resident before all of it is in use: 2 MiB at most, a twelfth, and half of that in the mean. For
+ * large ones it is an eighth at most: they leave a smaller part of what they got, and the next one
+ * finds it. (Peak of `malloc_large` with 16 in place of 32 MiB: 0 to 3 % more; with 8 MiB 7 % in
+ * one of four.) Memory is looked at from half of it on.
  */
 static const size_t used_least[STOOK_DENSITY_KINDS] = {
-        [STOOK_DENSITY_SMALL] = (size_t)64 << 20,
+        [STOOK_DENSITY_SMALL] = (size_t)24 << 20,
         [STOOK_DENSITY_LARGE] = (size_t)16 << 20,
 };
+/* What slabs got before so much was in use tells little: many kinds, of which some stay few. */
+#define TELL_LEAST ((size_t)6 << 20)
+/*
+ * So much slabs get after memory of theirs before it is looked at (density.h); and where the last
+ * look was in vain, because a look takes as long as ten faults.
+ */
+#define LOOK_AFTER      ((size_t)4 << 20)
+#define LOOK_AFTER_VAIN (2 * LOOK_AFTER)
 /* From here on what is purged whole comes back huge, whatever asks for it next. */
 #define WHOLE_LEAST ((size_t)32 << 20)
 /*
@@ -26,7 +34,7 @@ static const size_t used_least[STOOK_DENSITY_KINDS] = {
  * of that.
  */
 #define REGROWN    ((size_t)8 << 20)
-#define ONE_IN     8                    /* of what comes huge so much tells (density.h) */
+#define ONE_IN     8                    /* of what large objects get huge so much tells */
 #define FREE_PART  8                    /* a huge page with less of it free is mostly used */
 #define MAP_RANGE  ((size_t)1 << 40)    /* the largest range; what lies beyond has small pages */
 
@@ -143,15 +151,30 @@ static bool is_dense(const struct stook_pages_node *node, enum stook_density_kin
 }
 
 /*
- * What comes in small pages will tell whether it was written, and a part of what comes huge. All of
- * it would tell too early: some is still free when the next comes.
+ * What large objects get in small pages will tell whether it was written, and a part of what comes
+ * huge. All of it would tell too early: some is still free when the next comes.
  */
 static void tell(struct stook_pages_node *node, enum stook_density_kind kind, uintptr_t start,
                  size_t bytes, bool huge)
 {
-        if (!huge ||
-            __atomic_add_fetch(&node->huge.asked[kind], 1, __ATOMIC_RELAXED) % ONE_IN == 0)
-                stook_density_tell(&node->density[kind], start, bytes);
+        struct stook_density *density = &node->density[kind];
+
+        if (kind == STOOK_DENSITY_LARGE) {
+                if (!huge ||
+                    __atomic_add_fetch(&node->huge.large, 1, __ATOMIC_RELAXED) % ONE_IN == 0)
+                        stook_density_tell(density, start, bytes);
+        } else if (is_used(node, TELL_LEAST)) {
+                stook_density_tell_more(density, start, bytes);
+        }
+}
+
+static void look(struct stook_pages_node *node, enum stook_density_kind kind)
+{
+        struct stook_density *density = &node->density[kind];
+        bool vain = stook_density_found(density) == STOOK_SPARSE;
+
+        stook_density_look(density, kind == STOOK_DENSITY_LARGE ? 0
+                                    : vain ? LOOK_AFTER_VAIN : LOOK_AFTER);
 }
 
 bool stook_huge_wanted(struct stook_pages_node *node, size_t bytes)
@@ -162,7 +185,7 @@ bool stook_huge_wanted(struct stook_pages_node *node, size_t bytes)
                 return true;
         if (!is_used(node, used_least[kind] / 2))
                 return false;
-        stook_density_look(&node->density[kind]);
+        look(node, kind);
         return is_auto() && is_used(node, used_least[kind]) && is_dense(node, kind);
 }
 
@@ -250,6 +273,8 @@ void stook_huge_purge(struct stook_pages_node *node, uintptr_t start, size_t byt
 {
         uintptr_t end = start + bytes, first = up(start), last = down(end);
 
+        for (unsigned kind = 0; kind < STOOK_DENSITY_KINDS; kind++)
+                stook_density_forget(&node->density[kind], start, bytes);
         if (stook_pages_thp != STOOK_THP_AUTO && stook_pages_thp != STOOK_THP_ALWAYS)
                 return;
         if (start < first)
@@ -289,7 +314,7 @@ static bool is_wanted_again(struct stook_pages_node *node, enum stook_density_ki
 {
         if (stook_pages_thp == STOOK_THP_ALWAYS)
                 return true;
-        stook_density_look(&node->density[kind]);
+        look(node, kind);
         return is_dense(node, kind);
 }
 

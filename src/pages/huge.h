@@ -26,7 +26,7 @@ struct stook_pages_node;
 struct stook_span;
 
 struct stook_huge {
-        uint32_t asked[STOOK_DENSITY_KINDS];    /* atomic, relaxed: how often it came huge */
+        uint32_t large;         /* atomic, relaxed: how often it came huge for large objects */
 };
 
 /* @node grows for a request of @bytes. True: by whole huge pages. */

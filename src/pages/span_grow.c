@@ -102,7 +102,7 @@ static size_t growth(struct stook_pages_node *node, size_t bytes)
  */
 static bool align_to_huge(struct stook_pages_node *node, size_t bytes, size_t *want, size_t *align)
 {
-        if (*want < STOOK_HUGE_PAGE || !stook_huge_wanted(node, bytes))
+        if (!stook_huge_wanted(node, bytes) || *want < STOOK_HUGE_PAGE)
                 return false;
         *align = *align < STOOK_HUGE_PAGE ? STOOK_HUGE_PAGE : *align;
         *want = (*want + STOOK_HUGE_PAGE - 1) & ~(STOOK_HUGE_PAGE - 1);

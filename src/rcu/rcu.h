@@ -40,12 +40,11 @@ struct stook_rcu_chain {
 
 /* What this layer knows of a cache. */
 struct stook_rcu_cache {
-        uint32_t used;                  /* atomic: rcu_use.c M1; something was freed by RCU */
-        uint32_t offset;                /* const: of the cache's line in each slot */
-        struct stook_barns *barns;      /* const */
         struct stook_front *front;      /* const */
         const struct stook_rcu *own;    /* atomic: rcu_use.c M2; NULL: the process's */
+        uint32_t offset;                /* const: of the cache's line in each slot */
         uint32_t hidden_offset;         /* const: of an object's hidden word; 0: it has none */
+        bool     used;                  /* atomic: rcu_use.c M1; something was freed by RCU */
         bool     accounted;             /* const: its objects may be charged to groups */
         bool     watched;               /* const: the layer above wants to see each free */
         /* Atomic: rcu_chain.c M2; NULL: no cache of this index had a hidden word yet. */

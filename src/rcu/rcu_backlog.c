@@ -61,7 +61,7 @@ STOOK_API uint64_t stook_rcu_backlog(void)
 
 static size_t bytes_each(unsigned cache_index)
 {
-        return stook_rcu_cache_at(cache_index)->barns->below->stride;
+        return stook_rcu_cache_at(cache_index)->front->below->below->stride;
 }
 
 /* An object in a mixed sheaf. */

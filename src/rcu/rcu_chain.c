@@ -58,15 +58,15 @@ static void free_batch(struct stook_rcu_cache *cache, struct stook_link *at,
                 for (; at && n < CHAIN_BATCH; at = at->next)
                         objects[n++] = (char *)at - cache->hidden_offset;
                 __atomic_store_n(left, at, __ATOMIC_RELAXED);
-                stook_rcu_unbook(n * cache->barns->below->stride);
+                stook_rcu_unbook(n * cache->front->below->below->stride);
                 if (STOOK_UNLIKELY(cache->watched)) {
                         stook_rcu_duties.free_mixed(n, objects);
                         continue;
                 }
                 if (cache->accounted)
                         stook_rcu_duties.uncharge(cache, n, objects);
-                stook_count(cache->barns->counters, STOOK_STAT_free_slowpath, n);
-                stook_slab_drain(cache->barns->below, n, objects);
+                stook_count(cache->front->below->below->counters, STOOK_STAT_free_slowpath, n);
+                stook_slab_drain(cache->front->below->below, n, objects);
         }
 }
 
@@ -149,7 +149,7 @@ bool stook_rcu_chain_holds(struct stook_rcu_cache *cache)
 
 void stook_rcu_chain_put(struct stook_rcu_cache *cache, void *object, bool nolock, uint64_t ticket)
 {
-        stook_rcu_book(cache->barns->below->stride);
+        stook_rcu_book(cache->front->below->below->stride);
         stook_pending_stack_push(&chain_of(cache)->waiting, hidden_word(cache, object));
         if (!nolock)
                 stook_rcu_chain_kick(cache, ticket);

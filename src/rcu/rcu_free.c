@@ -27,7 +27,7 @@
 
 static struct stook_sheaf *new_sheaf(struct stook_rcu_cache *or_null)
 {
-        struct stook_barns *barns = or_null ? or_null->barns : NULL;
+        struct stook_barns *barns = or_null ? or_null->front->below : NULL;
         unsigned node = stook_slot_node();
         struct stook_sheaf *sheaf;
 
@@ -36,15 +36,15 @@ static struct stook_sheaf *new_sheaf(struct stook_rcu_cache *or_null)
         sheaf = stook_barn_get(barns, node, (struct stook_barn_want){
                 .kind = STOOK_WANT_EMPTY, .from = STOOK_FROM_ANY });
         if (sheaf)
-                stook_sheaf_begin_rcu(sheaf, barns->counters);
+                stook_sheaf_begin_rcu(sheaf, barns->below->counters);
         return sheaf;
 }
 
 static void drop(struct stook_rcu_cache *or_null, struct stook_sheaf *sheaf)
 {
         if (or_null) {
-                stook_sheaf_end_rcu(sheaf, or_null->barns->counters);
-                stook_barn_put(or_null->barns, stook_sheaf_node(sheaf), sheaf);
+                stook_sheaf_end_rcu(sheaf, or_null->front->below->below->counters);
+                stook_barn_put(or_null->front->below, stook_sheaf_node(sheaf), sheaf);
         } else {
                 stook_sheaf_end_mixed(sheaf);
         }
@@ -148,7 +148,7 @@ static int put_elsewhere(struct stook_rcu_cache *cache, void *object, bool noloc
 {
         uint64_t ticket;
 
-        stook_count(cache->barns->counters, STOOK_STAT_free_rcu_sheaf_fail, 1);
+        stook_count(cache->front->below->below->counters, STOOK_STAT_free_rcu_sheaf_fail, 1);
         if (!uses_rcu_sheaf(cache) && !cache->own && put(NULL, object, nolock))
                 return 0;
         if (!cache->hidden_offset)

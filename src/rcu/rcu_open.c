@@ -149,6 +149,6 @@ bool stook_rcu_cache_evacuate(struct stook_rcu_cache *cache)
 
         if (!stook_rcu_cache_is_used(cache))
                 return true;
-        line = cache->barns->line_index;
+        line = cache->front->below->line_index;
         return !stook_rcu_evacuate(line, line + 1, UINT64_MAX, true);
 }

@@ -56,9 +56,9 @@ static void recycle(struct stook_sheaf *sheaf)
                 stook_rcu_duties.uncharge(cache, stook_sheaf_size(sheaf), sheaf->objects);
         if (STOOK_UNLIKELY(cache->watched))
                 stook_rcu_duties.left(cache, stook_sheaf_size(sheaf), sheaf->objects);
-        stook_sheaf_end_rcu(sheaf, cache->barns->counters);
-        stook_barns_returned(cache->barns, stook_sheaf_node(sheaf), stook_rcu_bytes_of(sheaf),
-                             stook_rcu_backlog());
+        stook_sheaf_end_rcu(sheaf, cache->front->below->below->counters);
+        stook_barns_returned(cache->front->below, stook_sheaf_node(sheaf),
+                             stook_rcu_bytes_of(sheaf), stook_rcu_backlog());
         stook_slot_dispose(cache->front, (int)stook_sheaf_node(sheaf), sheaf);
 }
 

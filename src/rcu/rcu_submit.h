@@ -128,12 +128,12 @@ void stook_rcu_watch(struct stook_rcu_cache *or_null);
 /* Objects of a sheaf of the cache. */
 STOOK_INLINE unsigned stook_rcu_capacity(const struct stook_rcu_cache *cache)
 {
-        return stook_barns_capacity(cache->barns);
+        return stook_barns_capacity(cache->front->below);
 }
 
 STOOK_INLINE const char *stook_rcu_name(const struct stook_rcu_cache *or_null)
 {
-        return or_null ? or_null->barns->below->name : NULL;
+        return or_null ? or_null->front->below->below->name : NULL;
 }
 
 #endif

@@ -86,7 +86,6 @@ bool stook_rcu_cache_init(struct stook_rcu_cache *cache, struct stook_front *fro
         if (hidden_offset && !stook_rcu_chain_new(cache))
                 return false;
         cache->front = front;
-        cache->barns = front->below;
         cache->offset = front->offset;
         cache->hidden_offset = hidden_offset;
         cache->accounted = accounted;
@@ -96,20 +95,20 @@ bool stook_rcu_cache_init(struct stook_rcu_cache *cache, struct stook_front *fro
 
 void stook_rcu_cache_end(struct stook_rcu_cache *cache)
 {
-        __atomic_store_n(&cache->used, 0, __ATOMIC_RELAXED);
+        __atomic_store_n(&cache->used, false, __ATOMIC_RELAXED);
 }
 
 /* All threads that come here at once store the same. */
 static void note_used(struct stook_rcu_cache *cache)
 {
-        uint32_t index = cache->barns->cache_index;
+        uint32_t index = cache->front->below->cache_index;
         uint32_t seen = __atomic_load_n(&bound, __ATOMIC_RELAXED);
 
         __atomic_store_n(&caches[index], cache, __ATOMIC_RELAXED);
         while (seen <= index && !__atomic_compare_exchange_n(&bound, &seen, index + 1, true,
                                                              __ATOMIC_RELAXED, __ATOMIC_RELAXED))
                 ;
-        __atomic_store_n(&cache->used, 1, __ATOMIC_RELEASE);             /* M1 */
+        __atomic_store_n(&cache->used, true, __ATOMIC_RELEASE);             /* M1 */
 }
 
 STOOK_NOINLINE bool stook_rcu_cache_use(struct stook_rcu_cache *cache)

@@ -105,21 +105,20 @@ struct stook_slabs {
         uint32_t  objects;                      /* in a slab of slab_bytes */
         uint32_t  slab_bytes;
         uint32_t  object_size;
-        uint32_t  align;
         uint32_t  min_partial;                  /* listed slabs from which on empty ones go */
-        uint32_t  kept_first;                   /* 1: the first object of a slab is kept back */
         uint32_t  reserved;                     /* atomic, relaxed: slabs that every node keeps */
-        uint32_t  cache_index;
+        uint16_t  cache_index;
         uint16_t  run_slabs;                    /* slabs in a run; 0: there are no runs */
         bool      run_huge;                     /* runs ask for huge pages */
         bool      run_asks;                     /* memory->in sees each run */
+        bool      kept_first;                   /* the first object of a slab is kept back */
+        bool      in_random_order;              /* else lowest address first */
         /* Atomic, racy maxima: most slabs at once, most objects out of them; noted at births. */
         uint64_t  slabs_peak, objects_peak;
         void    (*ctor)(void *object, void *ctor_data);
         void     *ctor_data;
-        /* Random order: a permutation of a part's indices, twice. NULL: lowest address first. */
-        const uint8_t *random;
-        uint8_t *random_memory;                 /* kept for the next cache */
+        /* in_random_order: a permutation of a part's indices, twice. Kept for the next cache. */
+        uint8_t  *random;
         const char *name;
         struct stook_counters *counters;
         void    (*give_later)(struct stook_slabs *slabs, struct stook_span *span);

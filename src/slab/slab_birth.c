@@ -98,7 +98,6 @@ static void choose(struct stook_slabs *slabs, const struct stook_slabs_args *arg
         size_t keep, wanted = args->slab_objects ? args->slab_objects : STOOK_SLAB_OBJECTS_FEW;
         size_t least = OBJECTS_LEAST + args->keep_first;
 
-        slabs->align = (uint32_t)args->align;
         slabs->object_size = (uint32_t)args->object_size;
         slabs->kept_first = args->keep_first;
         slabs->stride = (uint32_t)round_up(round_up(args->object_size, 8) + args->tail_bytes,
@@ -129,11 +128,11 @@ static void choose(struct stook_slabs *slabs, const struct stook_slabs_args *arg
  */
 static bool make_random(struct stook_slabs *slabs)
 {
-        uint8_t *random = slabs->random_memory;
+        uint8_t *random = slabs->random;
         unsigned objects = (unsigned)smaller(slabs->objects, STOOK_PART_OBJECTS);
 
         if (!random)
-                random = slabs->random_memory = stook_meta_bump(2 * STOOK_PART_OBJECTS, 0);
+                random = slabs->random = stook_meta_bump(2 * STOOK_PART_OBJECTS, 0);
         if (!random)
                 return false;
         for (unsigned i = 0; i < objects; i++) {
@@ -147,7 +146,7 @@ static bool make_random(struct stook_slabs *slabs)
                 random[at] = (uint8_t)i;
         }
         memcpy(random + objects, random, objects);
-        slabs->random = random;
+        slabs->in_random_order = true;
         return true;
 }
 
@@ -195,7 +194,7 @@ int stook_slabs_init(struct stook_slabs *slabs, const struct stook_slabs_args *a
         if (!make_nodes(slabs))
                 return -ENOMEM;
         choose(slabs, args);
-        slabs->cache_index = args->cache_index;
+        slabs->cache_index = (uint16_t)args->cache_index;
         slabs->reserved = 0;
         slabs->ctor = args->ctor;
         slabs->ctor_data = args->ctor_data;
@@ -203,7 +202,7 @@ int stook_slabs_init(struct stook_slabs *slabs, const struct stook_slabs_args *a
         slabs->name = args->name;
         slabs->counters = args->counters;
         slabs->give_later = args->give_later;
-        slabs->random = NULL;
+        slabs->in_random_order = false;
         slabs->slabs_peak = slabs->objects_peak = 0;
         if ((args->random_order && !make_random(slabs)) || !make_memory(slabs, args))
                 return -ENOMEM;
@@ -221,7 +220,7 @@ struct stook_slab *stook_slab_make(struct stook_slabs *slabs, struct stook_span 
         slab->slabs = slabs;
         slab->pending = 0;
         slab->given_free = 0;
-        slab->kept_first = (uint8_t)slabs->kept_first;
+        slab->kept_first = slabs->kept_first;
         if (STOOK_UNLIKELY(span->bytes < slabs->slab_bytes))
                 objects = (uint16_t)(span->bytes / slabs->stride);
         slab->objects = objects;

@@ -128,7 +128,7 @@ STOOK_INLINE const uint8_t *order_of(const struct fill *f, stook_part_key key)
         const struct stook_slabs *slabs = f->slabs;
         uint32_t objects = slabs->objects;
 
-        if (STOOK_LIKELY(!slabs->random))
+        if (STOOK_LIKELY(!slabs->in_random_order))
                 return NULL;
         if (objects > STOOK_PART_OBJECTS)
                 objects = STOOK_PART_OBJECTS;
@@ -186,7 +186,7 @@ static void emit(struct fill *f)
                 uintptr_t base = stook_slab_span(slab)->start + p * STOOK_PART_OBJECTS * stride;
                 void **to = f->objects + (f->down ? f->n - 1 - f->got : f->got);
 
-                if (STOOK_UNLIKELY(slabs->random != NULL))
+                if (STOOK_UNLIKELY(slabs->in_random_order))
                         write_random(f, i, to, base);
                 else
                         write_bits(to, f->down ? -1 : 1, base, stride, bits, n);
@@ -216,7 +216,7 @@ static uint32_t ask(const struct fill *f)
 /* With random order the first part is a random one; the others follow in turn. */
 static unsigned first_part(const struct fill *f, const struct stook_slab *slab)
 {
-        if (STOOK_LIKELY(!f->slabs->random || slab->part_count == 1))
+        if (STOOK_LIKELY(!f->slabs->in_random_order || slab->part_count == 1))
                 return 0;
         return (unsigned)(random_of(f, ~(uintptr_t)slab) * slab->part_count >> 32);
 }
@@ -403,7 +403,7 @@ static void take_from_new(struct fill *f, struct stook_slab *slab)
 
                 if (n > f->want) {
                         n = (uint32_t)f->want;
-                        bits = f->slabs->random ?
+                        bits = f->slabs->in_random_order ?
                                 stook_first_bits(order_of(f, key), bits, n) :
                                 stook_lowest_bits(bits, n);
                 }
@@ -497,7 +497,7 @@ size_t stook_slab_fill(struct stook_slabs *slabs, unsigned node, size_t n, void 
         f.got = 0;
         f.takes = 0;
         f.down = flags & STOOK_FILL_FOR_SHEAF;
-        f.random = STOOK_UNLIKELY(slabs->random != NULL) ? stook_os_random() : 0;
+        f.random = STOOK_UNLIKELY(slabs->in_random_order) ? stook_os_random() : 0;
         f.try = flags & STOOK_FILL_NOLOCK;
         f.may_ask = flags & STOOK_FILL_MAY_ASK;
         node = stook_os_node_home(node);

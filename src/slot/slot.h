@@ -27,8 +27,6 @@ struct stook_front {
          */
         uint32_t config;
         struct stook_barns *below;
-        /* slot_remote.c; NULL on one node. Kept when the cache's index is used again */
-        struct stook_remote *remote;
 };
 
 /* What a look for idle sheaves notes on a line: main, and its count of pops. */

@@ -42,7 +42,7 @@ static size_t take_all(struct stook_sheaf *sheaf, void **objects)
 static size_t barn_gives_all(struct stook_front *front, size_t want, void **objects, bool *again)
 {
         uint32_t generation = stook_slot_generation(front);
-        struct stook_sheaf *full = stook_slot_get_full(front, false);
+        struct stook_sheaf *full = stook_slot_get_full(front, false, false);
         size_t n;
 
         *again = full;

@@ -75,10 +75,10 @@ static STOOK_NOINLINE void *alloc_of_home(struct stook_front *front, unsigned ho
         if (object)
                 return object;
         if (stook_barns_capacity(front->below))
-                stook_count(front->below->counters, STOOK_STAT_alloc_node_mismatch, 1);
+                stook_count(front->below->below->counters, STOOK_STAT_alloc_node_mismatch, 1);
         if (!stook_slab_fill(front->below->below, home, 1, &object, STOOK_FILL_THISNODE))
                 return NULL;
-        stook_count(front->below->counters, STOOK_STAT_alloc_slowpath, 1);
+        stook_count(front->below->below->counters, STOOK_STAT_alloc_slowpath, 1);
         return object;
 }
 

@@ -44,20 +44,19 @@
 
 static uintptr_t *word_of(const struct stook_front *front, unsigned slot, unsigned node)
 {
-        return stook_remote_word(front->remote, slot, node);
+        return stook_remote_word(front->below->remote, slot, node);
 }
 
 bool stook_slots_add_remote(struct stook_front *front)
 {
         size_t words = (size_t)stook_slots_bound() * stook_regions.nodes;
+        struct stook_remote **remote = &front->below->remote;
 
-        if (front->remote)
-                memset(front->remote->sent, 0, sizeof(front->remote->sent));
+        if (*remote)
+                memset((*remote)->sent, 0, sizeof((*remote)->sent));
         else if (stook_slots_by_node)
-                front->remote = stook_meta_bump(sizeof(*front->remote) +
-                                                words * sizeof(uintptr_t), 0);
-        front->below->remote = front->remote;
-        return !stook_slots_by_node || front->remote;
+                *remote = stook_meta_bump(sizeof(**remote) + words * sizeof(uintptr_t), 0);
+        return !stook_slots_by_node || *remote;
 }
 
 static uint32_t generation_of(struct stook_front *front)
@@ -76,13 +75,13 @@ static struct stook_sheaf *take(struct stook_front *front, uintptr_t *word, unsi
         sheaf = stook_barn_get(barns, stook_slot_node(), (struct stook_barn_want){
                 .kind = STOOK_WANT_EMPTY, .from = STOOK_FROM_BARN });
         return sheaf ? sheaf : stook_sheaf_new(barns->cache_index, stook_barns_capacity(barns),
-                                               home, barns->counters);
+                                               home, barns->below->counters);
 }
 
 /* Full to the home's barn; else, or where that has no room, into the slabs. */
 static void send(struct stook_front *front, struct stook_sheaf *sheaf, unsigned home, unsigned node)
 {
-        struct stook_remote_counts *sent = &front->remote->sent[home];
+        struct stook_remote_counts *sent = &front->below->remote->sent[home];
 
         if (home != node) {
                 __atomic_fetch_add(&sent->objects, stook_sheaf_size(sheaf), __ATOMIC_RELAXED);
@@ -203,7 +202,7 @@ static void put_homes(struct stook_front *front, unsigned node, size_t n, void *
         }
         if (!n)
                 return;
-        stook_count(front->below->counters,
+        stook_count(front->below->below->counters,
                     from == FREED ? STOOK_STAT_free_slowpath : STOOK_STAT_sheaf_flush, n);
         stook_slab_drain(front->below->below, n, objects);
 }
@@ -253,7 +252,7 @@ void stook_slot_dispose_by_home(struct stook_front *front, int or_here, struct s
 void stook_slot_send_home(struct stook_front *front, void *object)
 {
         /* It was popped for no user: not an allocation after all. */
-        stook_count(front->below->counters, STOOK_STAT_alloc_fastpath, (uint64_t)-1);
+        stook_count(front->below->below->counters, STOOK_STAT_alloc_fastpath, (uint64_t)-1);
         put_homes(front, stook_slot_node(), 1, &object, MOVED);
 }
 
@@ -316,18 +315,19 @@ struct stook_sheaf *stook_slot_remote_sheaf(struct stook_front *front, unsigned 
 {
         uintptr_t word = 0;
 
-        if (front->remote)
+        if (front->below->remote)
                 word = __atomic_load_n(word_of(front, slot, node), __ATOMIC_ACQUIRE);
         return stook_remote_sheaf_in(word);
 }
 
 struct stook_remote_counts stook_slot_remote_counts(const struct stook_front *front, unsigned node)
 {
+        const struct stook_remote *remote = front->below->remote;
         struct stook_remote_counts c = { 0 };
 
-        if (front->remote) {
-                c.objects = __atomic_load_n(&front->remote->sent[node].objects, __ATOMIC_RELAXED);
-                c.sheaves = __atomic_load_n(&front->remote->sent[node].sheaves, __ATOMIC_RELAXED);
+        if (remote) {
+                c.objects = __atomic_load_n(&remote->sent[node].objects, __ATOMIC_RELAXED);
+                c.sheaves = __atomic_load_n(&remote->sent[node].sheaves, __ATOMIC_RELAXED);
         }
         return c;
 }

@@ -23,6 +23,8 @@
  * here is that it has objects.
  * A main that makes way becomes the spare where the table says so. Only swap_in_spare looks at its
  * capacity: a main that is smaller than the cache's sheaves are now leaves the slot there.
+ * Two rows have an exception: a main that is smaller than F or E is no spare (is_smaller). It
+ * leaves the slot where it is empty. Where it is full its objects go into E first (pour).
  * "No sheaves, any" is what an evacuation and then a returned sheaf make (slot_spare.c).
  * What is left or dropped goes to the barn, or is flushed. The exchange proves main's size, but not
  * the spare's. A thread that takes a spare looks at it again once it owns it.
@@ -36,6 +38,8 @@
  * Concurrency: any thread, any instruction, handlers on top of any step.
  * Failure: false; nothing changed.
  */
+#include <string.h>
+
 #include "pages/policy.h"
 #include "slot/slot_replace.h"
 #include "base/inject.h"
@@ -57,6 +61,20 @@ static struct stook_pair pair(const struct stook_sheaf *main, const struct stook
 static const struct stook_sheaf *as_spare(const struct stook_sheaf *main)
 {
         return is_zero(main) ? NULL : main;
+}
+
+/*
+ * Main is a first sheaf, smaller than the one that comes. As a spare it would stay for ever,
+ * because the section that swaps looks at no capacity. A class whose use swings around the edge of
+ * such a pair would swap twice a swing. (Short sheaves that have grown stay: in the pattern
+ * `middle` all that a slot keeps of large objects is used.)
+ */
+static bool is_smaller(const struct stook_sheaf *main, const struct stook_sheaf *comes)
+{
+        unsigned capacity = stook_sheaf_capacity(comes);
+
+        return capacity >= STOOK_BARN_SHORT && stook_sheaf_capacity(main) < capacity &&
+               !is_zero(main);
 }
 
 static bool exchange(struct stook_front *front, struct stook_pair from, struct stook_pair to,
@@ -142,7 +160,10 @@ STOOK_NOINLINE struct stook_sheaf *stook_slot_install_full(struct stook_front *f
                 struct stook_sheaf *left = NULL;
                 unsigned size = stook_sheaf_size(main);
 
-                if (size == 0 && !spare) {
+                if (size == 0 && !spare && is_smaller(main, full)) {
+                        to = pair(full, NULL);
+                        left = main;
+                } else if (size == 0 && !spare) {
                         to = pair(full, as_spare(main));
                 } else if (size == 0) {
                         to = pair(full, spare);
@@ -173,7 +194,7 @@ bool stook_slot_replace_empty(struct stook_front *front, struct stook_pair seen,
         /* Here, too, not only in refills and flushes: a program may live on its barns. */
         stook_pages_step();
         stook_slot_reap_idle();
-        full = stook_slot_get_full(front, refill);
+        full = stook_slot_get_full(front, refill, is_zero(stook_main_of(seen)));
         if (!full)
                 return false;
         fetch_top(full);
@@ -231,6 +252,24 @@ static STOOK_NOINLINE struct stook_sheaf *install_empty(struct stook_front *fron
         return empty;
 }
 
+/*
+ * Main is full, smaller than @empty, and there is no spare: its @size objects go into @empty, and
+ * it leaves the slot. False: the slot has changed.
+ */
+static STOOK_NOINLINE bool pour(struct stook_front *front, struct stook_pair seen, unsigned size,
+                                struct stook_sheaf *empty, uint32_t generation)
+{
+        struct stook_sheaf *main = stook_main_of(seen);
+
+        if (!exchange(front, seen, pair(&stook_sheaf_zero, NULL), size, generation))
+                return false;
+        stook_sheaf_set_size(main, 0);
+        memcpy(empty->objects, main->objects, size * sizeof(void *));
+        stook_sheaf_set_size(empty, size);
+        stook_sheaf_delete(main, front->below->below->counters);
+        return true;
+}
+
 bool stook_slot_replace_full(struct stook_front *front, struct stook_pair seen, bool bulk)
 {
         uint32_t generation = stook_slot_generation(front);
@@ -253,6 +292,10 @@ bool stook_slot_replace_full(struct stook_front *front, struct stook_pair seen, 
                         return true;
                 stook_barn_flush(front->below, main);
                 empty = main;
+        } else if (!spare && is_smaller(main, empty) &&
+                   !pour(front, seen, size, empty, generation)) {
+                dispose(front, empty);
+                return true;
         }
         fetch_bottom(empty);
         STOOK_INJECT_CALL(landing, front);

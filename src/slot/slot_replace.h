@@ -89,9 +89,11 @@ void stook_slot_reap_before_barn(struct stook_pair seen);
 /*
  * A sheaf with objects in it. It is full, but for the first refills of a cache on a slot. They
  * bring less than a full sheaf, at first 8 objects or fewer (barn.h, `brought`). @below: the slabs
- * may be asked, too. NULL: none to be had. Inlined for the depth of the stack.
+ * may be asked, too. @first: the slot has no main of the cache, so a new sheaf is small. NULL: none
+ * to be had. Inlined for the depth of the stack.
  */
-STOOK_INLINE struct stook_sheaf *stook_slot_get_full(struct stook_front *front, bool below)
+STOOK_INLINE struct stook_sheaf *stook_slot_get_full(struct stook_front *front, bool below,
+                                                     bool first)
 {
         struct stook_slot_head *own = below ? stook_slot_ops()->own() : NULL;
         struct stook_barn_want want = { .kind = STOOK_WANT_FULL };
@@ -101,7 +103,7 @@ STOOK_INLINE struct stook_sheaf *stook_slot_get_full(struct stook_front *front, 
         if (!STOOK_INJECT_EVERY(get_fail))
                 want.from |= STOOK_FROM_BARN;
         if (below && !STOOK_INJECT_EVERY(refill_fail))
-                want.from |= STOOK_FROM_BELOW;
+                want.from |= first ? STOOK_FROM_BELOW | STOOK_FROM_SMALL : STOOK_FROM_BELOW;
         return stook_barn_get(front->below, stook_slot_node(), want);
 }
 

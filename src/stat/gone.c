@@ -59,7 +59,7 @@ void stook_gone_add(const struct stook_gone *one)
         raise(&entry->slabs_peak, one->slabs_peak);
         raise(&entry->objects_peak, one->objects_peak);
         for (unsigned i = 0; i < STOOK_STAT_COUNT; i++)
-                add(&entry->counters.n[i], one->counters.n[i]);
+                add(&entry->counted[i], one->counted[i]);
 }
 
 unsigned stook_gone_count(void)
@@ -73,7 +73,8 @@ uint64_t stook_gone_get(unsigned at, struct stook_cache_stats *stats)
 
         memset(stats, 0, sizeof(*stats));
         stats->stats_size = sizeof(*stats);
-#define COPY(name) stats->name = stook_counted(&entry->counters, STOOK_STAT_##name);
+#define COPY(which) \
+        stats->which = __atomic_load_n(&entry->counted[STOOK_STAT_##which], __ATOMIC_RELAXED);
         STOOK_COUNTERS(COPY)
 #undef COPY
         memcpy(stats->name, entry->name, sizeof(stats->name));

@@ -18,7 +18,7 @@ struct stook_gone {
         uint64_t object_size, stride, objects_per_slab, slab_bytes;
         uint64_t caches;                /* that the entry has taken */
         uint64_t slabs_peak, objects_peak;      /* the highest of them */
-        struct stook_counters counters; /* sums */
+        uint64_t counted[STOOK_STAT_COUNT];     /* sums */
 };
 
 /* @one: a cache; `caches` is not read. */

@@ -121,24 +121,37 @@ static void room_is_found_or_made_to_measure(void **state)
         expect_nothing_left(c);
 }
 
-/* 8 objects, then as many as all before together, up to a full sheaf; in sheaves of that size. */
+/*
+ * 8 objects, then as many as all before together, up to a full sheaf. Sheaves are of that size
+ * where the slot has none, or where they are short; else they are whole.
+ */
 static void first_refills_bring_little(void **state)
 {
         static const unsigned sizes[] = { 8, 8, 16, 32, 64, 128, 128 };
-        struct fake_cache *c = make(1, 128, 10, 10);
-        uint32_t brought = 0;
+        static const struct {
+                unsigned capacity, from;
+        } cases[] = { { 128, STOOK_FROM_ANY }, { 128, STOOK_FROM_ANY | STOOK_FROM_SMALL },
+                      { 31, STOOK_FROM_ANY } };
 
         (void)state;
-        for (size_t i = 0; i < STOOK_ARRAY_SIZE(sizes); i++) {
-                struct stook_sheaf *full = stook_barn_get(&c->barns, 0, (struct stook_barn_want){
-                        .kind = STOOK_WANT_FULL, .from = STOOK_FROM_ANY, .brought = &brought });
+        for (size_t at = 0; at < STOOK_ARRAY_SIZE(cases); at++) {
+                struct fake_cache *c = make(1, cases[at].capacity, 10, 10);
+                uint32_t brought = 0;
 
-                assert_int_equal(stook_sheaf_size(full), sizes[i]);
-                assert_int_equal(stook_sheaf_capacity(full), sizes[i]);
-                stook_barn_flush(&c->barns, full);
-                stook_sheaf_delete(full, &c->counters);
+                for (size_t i = 0; i < STOOK_ARRAY_SIZE(sizes) && sizes[i] < c->barns.capacity;
+                     i++) {
+                        struct stook_sheaf *full =
+                                stook_barn_get(&c->barns, 0, (struct stook_barn_want){
+                                        .kind = STOOK_WANT_FULL, .from = (uint16_t)cases[at].from,
+                                        .brought = &brought });
+
+                        assert_int_equal(stook_sheaf_size(full), sizes[i]);
+                        assert_int_equal(stook_sheaf_capacity(full), at ? sizes[i] : 128);
+                        stook_barn_flush(&c->barns, full);
+                        stook_sheaf_delete(full, &c->counters);
+                }
+                expect_nothing_left(c);
         }
-        expect_nothing_left(c);
 }
 
 static void objects_go_past_the_sheaves(void **state)

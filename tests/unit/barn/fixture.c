@@ -92,10 +92,11 @@ struct fake_cache *make(unsigned index, unsigned capacity, unsigned full, unsign
 {
         struct fake_cache *c = stook_meta_bump(sizeof(*c), 64);
 
-        c->slabs.cache_index = index;
+        c->counters.far = c->far;
+        c->slabs.counters = &c->counters;
+        c->slabs.cache_index = (uint16_t)index;
         c->slabs.stride = 64;
-        assert_int_equal(stook_barns_init(&c->barns, &c->slabs, &c->counters, capacity, full,
-                                          empty), 0);
+        assert_int_equal(stook_barns_init(&c->barns, &c->slabs, capacity, full, empty), 0);
         return c;
 }
 

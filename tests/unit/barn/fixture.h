@@ -30,6 +30,7 @@ extern unsigned kept_given;             /* calls to give back slabs that are kep
 struct fake_cache {
         struct stook_slabs slabs;
         struct stook_counters counters;
+        uint64_t far[STOOK_COUNTERS_FAR_COUNT];
         struct stook_barns barns;
 };
 

@@ -44,7 +44,7 @@ static void expect(enum stook_fault fault)
 
 static uint64_t modes_of(const void *object)
 {
-        return stook_object_cache(object)->debug->flags;
+        return stook_cache_debug(stook_object_cache(object))->flags;
 }
 
 static void usable_is_what_was_asked_for(void **state)

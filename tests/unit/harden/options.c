@@ -78,7 +78,7 @@ static void caches_have_random_order_if_asked(void **state)
         (void)state;
         assert_int_equal((cache->flags & STOOK_RANDOM_ORDER) != 0,
                          stook_is_hardened(STOOK_HARDEN_RANDOM));
-        assert_int_equal(cache->slabs.random != NULL, stook_is_hardened(STOOK_HARDEN_RANDOM));
+        assert_int_equal(cache->slabs.in_random_order, stook_is_hardened(STOOK_HARDEN_RANDOM));
         assert_int_equal(stook_cache_destroy(cache), 0);
 }
 

@@ -155,16 +155,21 @@ void set_all(unsigned caches, uint64_t value)
 {
         for (unsigned i = 1; i <= caches; i++)
                 for (unsigned n = 0; n < STOOK_STAT_COUNT; n++)
-                        stook_caches[i].counters.n[n] = value;
+                        *stook_counter_at(&stook_caches[i].counters, n) = value;
 }
 
 void make_heap(void)
 {
+        static uint64_t far[512][STOOK_COUNTERS_FAR_COUNT];
+
         stook_caches = aligned_alloc(1024, 512 * sizeof *stook_caches);
         memset(stook_caches, 0, 512 * sizeof *stook_caches);
         for (unsigned i = 1; i < 512; i++) {
                 stook_caches[i].state = STOOK_CACHE_LIVE;
-                snprintf(stook_caches[i].name, sizeof stook_caches[i].name, "cache-%u", i);
+                snprintf(stook_caches[i].short_name, sizeof stook_caches[i].short_name,
+                         "cache-%u", i);
+                stook_caches[i].slabs.name = stook_caches[i].short_name;
+                stook_caches[i].counters.far = far[i];
         }
         set_all(511, 1);
 }

@@ -65,7 +65,7 @@ static void body_more(void)
         CHECK(latest(record(0))->gone == 0 && latest(record(0))->groups == 0);
         CHECK(latest(record(0))->cache[0].slabs_peak == 5);
 
-        one.counters.n[STOOK_STAT_alloc_slab] = 4;
+        one.counted[STOOK_STAT_alloc_slab] = 4;
         stook_gone_add(&one);
         one.slabs_peak = 2;
         stook_gone_add(&one);
@@ -260,7 +260,7 @@ static void test_no_group(void **state)
 
 static void body_unused_caches(void)
 {
-        stook_caches[2].counters.n[STOOK_STAT_alloc_slab] = 0;
+        *stook_counter_at(&stook_caches[2].counters, STOOK_STAT_alloc_slab) = 0;
         stook_caches[3].state = STOOK_CACHE_FREE;
         stook_stats_page_start();
         stook_stats_page_end();

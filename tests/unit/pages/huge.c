@@ -1,6 +1,7 @@
 /*
  * Proves when huge pages are asked for, and which of them a purge breaks: memory that was written
- * before lets later memory be huge, memory that was not does not; a purge of a part is told, and
+ * before lets later memory be huge, memory that was not does not; slabs have time until they are
+ * looked at, and what was purged meanwhile tells nothing; a purge of a part is told, and
  * memory that is purged whole comes back huge; what was small, or was purged in parts, is asked for
  * again when it is taken again and written; small free parts of huge pages in use stay. What the
  * system makes of the advice is not looked at.
@@ -70,8 +71,10 @@ static void what_is_not_written_stays_small(void **state)
 static void a_small_process_asks_for_none(void **state)
 {
         (void)state;
-        take_pieces(24 * MIB, true);
+        take_pieces(10 * MIB, true);
         assert_int_equal(found(STOOK_DENSITY_SMALL), STOOK_DENSITY_UNKNOWN);
+        take_pieces(22 * MIB, true);
+        assert_int_equal(found(STOOK_DENSITY_SMALL), STOOK_DENSE);
         assert_int_equal(advised_pieces(), 0);
         give_all();
 }
@@ -81,8 +84,33 @@ static void what_is_written_becomes_huge(void **state)
         (void)state;
         take_pieces(100 * MIB, true);
         assert_int_equal(found(STOOK_DENSITY_SMALL), STOOK_DENSE);
-        assert_in_range(advised_pieces(), 8 * MIB / PIECE, taken);
+        assert_in_range(advised_pieces(), 60 * MIB / PIECE, taken);
         give_all();
+}
+
+/* As slabs are: an object here and there, and some megabytes later. */
+static void what_is_written_late_becomes_huge(void **state)
+{
+        (void)state;
+        while (stook_pages_taken(0) < 60 * MIB) {
+                spans[taken++] = take(PIECE, false);
+                for (size_t at = 0; taken > 8 && at < PIECE; at += 256)
+                        memset((char *)spans[taken - 9]->start + at, 7, 16);
+        }
+        assert_int_equal(found(STOOK_DENSITY_SMALL), STOOK_DENSE);
+        assert_in_range(advised_pieces(), 30 * MIB / PIECE, taken);
+        give_all();
+}
+
+static void what_was_purged_tells_nothing(void **state)
+{
+        (void)state;
+        take_pieces(10 * MIB, true);
+        assert_true(node->density[STOOK_DENSITY_SMALL].told);
+        give_all();
+        stook_pages_purge(0);
+        assert_false(node->density[STOOK_DENSITY_SMALL].told);
+        assert_int_equal(found(STOOK_DENSITY_SMALL), STOOK_DENSITY_UNKNOWN);
 }
 
 /* Objects of megabytes, that is. The first ones tell that all of it is written. */
@@ -200,7 +228,7 @@ static void a_little_taken_again_is_small(void **state)
         assert_int_equal(asked_again(7 * MIB, true), 0);
 }
 
-/* One in so many looks tells (huge.c: ONE_IN); until then it is as it was before. */
+/* Until some of it was looked at (huge.c: LOOK_AFTER) it is as it was before. */
 static void what_is_not_written_again_is_small(void **state)
 {
         (void)state;
@@ -310,6 +338,8 @@ int main(void)
                 cmocka_unit_test(a_small_process_asks_for_none),
                 cmocka_unit_test(what_is_not_written_stays_small),
                 cmocka_unit_test(what_is_written_becomes_huge),
+                cmocka_unit_test(what_is_written_late_becomes_huge),
+                cmocka_unit_test(what_was_purged_tells_nothing),
                 cmocka_unit_test(large_objects_become_huge_sooner),
                 cmocka_unit_test(own_mappings_are_looked_at),
                 cmocka_unit_test(untouched_memory_goes_with_the_rest),

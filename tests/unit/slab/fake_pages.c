@@ -290,8 +290,10 @@ struct stook_slabs *fake_source(unsigned cache_index, size_t size, size_t align,
         struct {
                 struct stook_slabs slabs;
                 struct stook_counters counters;
+                uint64_t far[STOOK_COUNTERS_FAR_COUNT];
         } *source = stook_meta_bump(sizeof(*source), 64);
 
+        source->counters.far = source->far;
         assert_int_equal(
                 stook_slabs_init(&source->slabs,
                                  &(struct stook_slabs_args){ .name = "fake",

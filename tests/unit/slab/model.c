@@ -35,7 +35,7 @@ static uint32_t random_below(uint32_t n)
 
 struct model {
         struct stook_slabs *slabs;
-        size_t   size;
+        size_t   size, align;
         bool     ctor;
         void    *out[OUT_MAX];
         uint32_t stamp[OUT_MAX];
@@ -81,7 +81,7 @@ static void check_object(const struct model *m, void *object)
         uint64_t entry = stook_pagemap_get((uintptr_t)object);
 
         assert_int_equal(stook_entry_cache(entry), m->slabs->cache_index);
-        assert_int_equal((uintptr_t)object % m->slabs->align, 0);
+        assert_int_equal((uintptr_t)object % m->align, 0);
         assert_true(stook_slab_object_out(m->slabs, object));
         mark(m, object, true);
         if (m->ctor)
@@ -91,7 +91,7 @@ static void check_object(const struct model *m, void *object)
 /* Several fresh objects of one slab: upwards, seen in the order in which the caller uses them. */
 static void check_order(const struct model *m, void **got, size_t n, unsigned flags)
 {
-        if (m->slabs->random)
+        if (m->slabs->in_random_order)
                 return;
         for (size_t i = 1; i < n; i++) {
                 size_t a = flags & STOOK_FILL_FOR_SHEAF ? n - i : i - 1,
@@ -160,6 +160,7 @@ static void run(size_t size, size_t align, bool random, bool ctor, unsigned step
         memset(m, 0, sizeof(*m));
         m->size = size;
         m->ctor = ctor;
+        m->align = align;
         m->slabs = fake_source(7, size, align, random, ctor ? construct : NULL, &m->size);
         constructed = 0;
         assert_int_equal(

@@ -250,7 +250,8 @@ static void test_used_again(void **unused)
                                                                      .counters = slabs->counters }),
                         0);
                 assert_ptr_equal(slabs->node, node);
-                assert_ptr_equal(slabs->random, random ? order : NULL);
+                assert_ptr_equal(slabs->random, order);
+                assert_int_equal(slabs->in_random_order, random);
                 assert_int_equal(stook_slab_fill(slabs, 0, 10, o, 0), 10);
                 stook_slab_drain(slabs, 10, o);
                 fake_source_end(slabs);

@@ -14,8 +14,10 @@
 #include "pages/policy.h"
 #include "slot/slot_regions.h"
 
-struct stook_slabs    slabs = { .cache_index = INDEX, .stride = 64, .object_size = 64 };
-struct stook_counters counters;
+static uint64_t       far[STOOK_COUNTERS_FAR_COUNT];
+struct stook_counters counters = { .far = far };
+struct stook_slabs    slabs = { .cache_index = INDEX, .stride = 64, .object_size = 64,
+                                .counters = &counters };
 struct stook_barns    barns;
 struct stook_front    front = { .offset = INDEX << STOOK_LINE_SHIFT, .below = &barns };
 const struct stook_section_ops *ops;
@@ -71,7 +73,8 @@ bool slot_begin(size_t objects, unsigned sheaf_capacity, unsigned limit)
         if (sums.sheaves)
                 return false;
         fake_slab_start(objects);
-        memset(&counters, 0, sizeof(counters));
+        memset(counters.near, 0, sizeof(counters.near));
+        memset(far, 0, sizeof(far));
 #ifdef STOOK_INJECT
         memset(&stook_inject, 0, sizeof(stook_inject));
 #endif
@@ -79,7 +82,7 @@ bool slot_begin(size_t objects, unsigned sheaf_capacity, unsigned limit)
         capacity = sheaf_capacity;
         filled_here = 0;
         doubles = 0;
-        return !stook_barns_init(&barns, &slabs, &counters, capacity, limit, limit);
+        return !stook_barns_init(&barns, &slabs, capacity, limit, limit);
 }
 
 /* Of pops and pushes, and of sheaves. All sheaves are gone, so all has been counted. */
