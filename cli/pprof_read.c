@@ -9,8 +9,9 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "pprof_read.h"
+#include "file_kind.h"
 #include "packed.h"
+#include "pprof_read.h"
 
 #define FILE_MOST ((off_t)1 << 30)
 
@@ -352,7 +353,7 @@ bool pprof_read(struct pprof *p, const char *path, char *message, size_t bytes)
 {
         int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
         unsigned char *text;
-        const char *fault;
+        const char *fault, *kind;
         size_t n = 0;
 
         memset(p, 0, sizeof *p);
@@ -366,7 +367,10 @@ bool pprof_read(struct pprof *p, const char *path, char *message, size_t bytes)
                         return false;
         }
         fault = text ? parse(p, text, n) : strerror(errno);
-        if (fault)
+        kind = fault && n ? file_kind((const char *)text, n) : NULL;
+        if (kind)
+                snprintf(message, bytes, "%s: no heap profile, but %s", path, kind);
+        else if (fault)
                 snprintf(message, bytes, "%s: %s", path, fault);
         free(text);
         if (fd >= 0)

@@ -88,7 +88,8 @@ bool replay_list_read(struct replay_list *list, const char *path, char *message,
                 return false;
         }
         if (!list->count && !list->other_events && !list->frees_before) {
-                snprintf(message, bytes, "%s: no trace: it has no event", path);
+                snprintf(message, bytes,
+                         "%s: no trace: it has no event of stook record or perf script", path);
                 return false;
         }
         return true;

@@ -141,6 +141,19 @@ static const char *parse_head(char *head, struct line *line)
         return NULL;
 }
 
+/* Any event of perf script: it has a time of 6 or 9 digits. Texts of other kinds have none. */
+static bool is_event(const char *text)
+{
+        uint64_t at_ns;
+
+        for (const char *c = text; *c && *text != '#'; c += strcspn(c, " \t")) {
+                c += strspn(c, " \t");
+                if (parse_time(c, &at_ns) && strcspn(strchr(c, '.'), ":") > 6)
+                        return true;
+        }
+        return false;
+}
+
 static enum event_kind event_kind(const char *name, size_t n)
 {
         static const struct {
@@ -265,7 +278,7 @@ static bool use(struct reader *r, char *text, size_t bytes)
         if (r->why)
                 return false;
         if (line.kind == EVENT_OTHER) {
-                r->list->other_events += text[0] != '#' && strstr(text, ": ") != NULL;
+                r->list->other_events += is_event(text);
                 return true;
         }
         if (!r->list->count && !r->begun_ns)

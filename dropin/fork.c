@@ -15,7 +15,7 @@
  *  itself, as it does on top of libc's registration.
  * Failure: where the program finds other definitions of these names first (its own; those of libc,
  *  if it opened this library by dlopen), the constructor registers. A fork past the names before
- *  the first call (__fork, a raw clone) is repaired as one of _Fork is.
+ *  the first call (__fork, daemon, a raw clone) is repaired as one of _Fork is.
  */
 #include <stdbool.h>
 #include "base/compiler.h"
@@ -97,7 +97,10 @@ STOOK_API pid_t fork(void)
         return -1;
 }
 
-/* libc's own callers of fork call it by another name. */
+/*
+ * libc's forkpty calls fork by another name. So does daemon, which is not here: a library may have
+ * something else of that name, which would then be this.
+ */
 STOOK_API pid_t forkpty(int *end, char *name, const struct termios *settings,
                         const struct winsize *size)
 {
@@ -107,18 +110,6 @@ STOOK_API pid_t forkpty(int *end, char *name, const struct termios *settings,
         *(void **)&call = dlsym(RTLD_NEXT, "forkpty");
         if (call)
                 return call(end, name, settings, size);
-        errno = ENOSYS;
-        return -1;
-}
-
-STOOK_API int daemon(int stay, int keep_open)
-{
-        int (*call)(int, int);
-
-        register_ours();
-        *(void **)&call = dlsym(RTLD_NEXT, "daemon");
-        if (call)
-                return call(stay, keep_open);
         errno = ENOSYS;
         return -1;
 }

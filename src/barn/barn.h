@@ -284,6 +284,8 @@ struct stook_idle {
  * asked for any, slabs that are kept empty are given back, too.
  */
 void stook_barn_reap_idle(struct stook_barns *barns, unsigned node, struct stook_idle *idle);
+/* Flushes the full sheaves of all caches and nodes, and gives back slabs that are empty then. */
+void stook_barns_give_all(void);
 /* Objects went into slabs of any node past the barns: the next reap looks at kept slabs again. */
 void stook_barns_slabs_changed(struct stook_barns *barns);
 /* Takes a sheaf that was detached from an idle slot: flushed, then kept empty or deleted. */

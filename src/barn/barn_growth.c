@@ -14,12 +14,9 @@
  * one step, as far as the barns of a node may keep it. A cache that goes on swinging with all the
  * room of one cache gets the same, in steps (I4).
  *
- * A full sheaf that comes from the barn is a swing between slot and barn, which costs less. Where
- * sheaves can grow it counts, too: after SWINGS_GETS of them they do. Both kinds count in one word,
- * so a cache that makes many gets needs fewer of the others.
- *
- * Sheaves of large objects hold a few, one, or none. They grow to FEW objects, by a budget of their
- * own, which goes by the pages in use (I2).
+ * A sheaf that comes from the barn counts as a swing, too, of less weight: short sheaves
+ * (STOOK_BARN_SHORT) go to and from there all the time. Those of large objects hold a few, one, or
+ * none. They grow to FEW objects, by a budget of their own, which goes by the pages in use (I2).
  *
  * A cache shrinks when the idle reaper finds that nothing was asked of its barns, and nothing taken
  * from its sheaves on the reaping thread's slot, since the last reap.
@@ -57,23 +54,22 @@
 /* Arbitrary: a program's start and end do not reach it, ten rounds of a loop do. */
 #define SWINGS 8
 /*
- * The same for sheaves of fewer objects than FEW. A miss costs about 100 ns, but a growth up to
- * megabytes. Peak of bench/data/gcc, four at once, KiB: 18,128
+ * The same for sheaves of fewer objects than FEW, and for gets of all short ones. A miss costs
+ * about 100 ns, but a growth up to megabytes. Peak of bench/data/gcc, four at once, KiB: 18,128
  * with 256 here, 18,588 with 64, 18,792 with 32, 19,284 with 16. 512 blocks of 8 to 64 KiB replaced
  * at random, the first 40,000 times, ns: 189, 127, 112, 104.
  */
 #define SWINGS_FEW 64
 /*
- * And for gets. 64 of the usual 128 objects are 8,192. Cycles a pair without, and with: espresso
- * 46.7, 44.6; glibc_simple 28.8, 26.7. ns: sh6 20.5, 17.8; xmalloc of two threads 34, 29. Peaks in
- * KiB: espresso 860, 936; sh6 5,341, 5,441; of recorded programs within 1.4 %.
- */
-#define SWINGS_GETS 64
-/*
  * And for those of fewer than FEWER: there the next step keeps little, and nearly all calls miss.
  * The same peak and time with 64, 16 and 8 here: 18,652, 18,932 and 20,448; 135, 103 and 102.
  */
 #define SWINGS_FEWER 16
+/*
+ * Gets that make sheaves which are not short grow: arbitrary. The patterns sh6, sh8, glibc_simple
+ * and espresso take 0.92 to 0.97 of the time with larger ones.
+ */
+#define GETS 256
 #define OBJECTS_MOST 1024               /* of a sheaf that grew by itself: 8 KiB of pointers */
 
 #define FEWER 4                         /* objects: the first step */
@@ -320,18 +316,24 @@ void stook_barns_flushed(struct stook_barns *barns)
                 __atomic_fetch_add(&barns->growth.flushed, 1, __ATOMIC_RELAXED);
 }
 
+static uint32_t swings_to_grow(uint32_t capacity)
+{
+        if (capacity >= STOOK_BARN_SHORT)
+                return GETS;
+        return capacity < FEWER ? SWINGS_FEWER : SWINGS_FEW;
+}
+
 /*
- * True: that was the last swing of as many as make the cache grow: @enough, but where its sheaves
- * hold fewer objects than FEW.
+ * A swing by a get, or one by the slabs, which weighs more, but where sheaves hold fewer objects
+ * than FEW. True: it was the last of as many as make the cache grow.
  */
-static bool count_swing(struct stook_barns *barns, uint32_t enough)
+static bool count_swing(struct stook_barns *barns, bool by_slabs)
 {
         struct stook_barn_growth *growth = &barns->growth;
-        uint32_t capacity = stook_barns_capacity(barns);
+        uint32_t capacity = stook_barns_capacity(barns), enough = swings_to_grow(capacity);
+        uint32_t weight = by_slabs && capacity >= FEW ? enough / SWINGS : 1;
 
-        if (capacity < FEW)
-                enough = capacity < FEWER ? SWINGS_FEWER : SWINGS_FEW;
-        if (__atomic_add_fetch(&growth->swings, 1, __ATOMIC_RELAXED) < enough)
+        if (__atomic_add_fetch(&growth->swings, weight, __ATOMIC_RELAXED) < enough)
                 return false;
         __atomic_store_n(&growth->swings, 0, __ATOMIC_RELAXED);
         return true;
@@ -406,7 +408,7 @@ void stook_barns_refilled(struct stook_barns *barns)
         if (STOOK_LIKELY(!flushed))
                 return;
         __atomic_store_n(&growth->flushed, flushed - 1, __ATOMIC_RELAXED);
-        if (!count_swing(barns, SWINGS))
+        if (!count_swing(barns, true))
                 return;
         __atomic_store_n(&growth->flushed, 0, __ATOMIC_RELAXED);
         if (!enlarge(barns) || burst_of(barns))
@@ -422,12 +424,19 @@ void stook_barns_returned(struct stook_barns *barns, unsigned node, uint64_t byt
         expect(barns, at_once < waiting ? waiting : at_once);
 }
 
+/* Racily, whether sheaves that are not short may grow. Where not, a get stores nothing here. */
+static bool has_step(const struct stook_barns *barns)
+{
+        uint64_t capacity = stook_barns_capacity(barns), bytes = capacity * barns->below->stride;
+
+        return 2 * capacity <= OBJECTS_MOST && 4 * bytes <= STOOK_SLOT_CACHE_BYTES &&
+               __atomic_load_n(&grown, __ATOMIC_RELAXED) + 2 * bytes <= STOOK_SLOT_GROWN_BYTES;
+}
+
 void stook_barns_swung(struct stook_barns *barns)
 {
-        bool few;
-
-        if (grows(barns) && larger_than(stook_barns_capacity(barns), barns->below->stride, &few) &&
-            count_swing(barns, SWINGS_GETS))
+        if (grows(barns) && (stook_barns_are_short(barns) || has_step(barns)) &&
+            count_swing(barns, false))
                 enlarge(barns);
 }
 

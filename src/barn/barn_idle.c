@@ -63,6 +63,25 @@ void stook_barn_reap_idle(struct stook_barns *barns, unsigned node, struct stook
         }
 }
 
+static void give_all_of(struct stook_barns *barns)
+{
+        for (unsigned node = 0; node < stook_os_node_count(); node++) {
+                while (stook_barn_evict(barns, node))
+                        ;
+                stook_slabs_give_kept(barns->below, node);
+        }
+}
+
+void stook_barns_give_all(void)
+{
+        for (struct stook_barns *at = stook_barns_first(); at; at = at->next) {
+                if (!stook_barns_visit_begin(at))
+                        continue;
+                give_all_of(at);
+                stook_barns_visit_end(at);
+        }
+}
+
 void stook_barns_slabs_changed(struct stook_barns *barns)
 {
         for (unsigned node = 0; node < stook_os_node_count(); node++)

@@ -71,7 +71,7 @@ bool stook_barn_evict(struct stook_barns *barns, unsigned node);
 /* A sheaf was flushed for lack of room; was filled from the slabs. What swings so grows. */
 void stook_barns_flushed(struct stook_barns *barns);
 void stook_barns_refilled(struct stook_barns *barns);
-/* A full sheaf came from the barn: a swing, too, where sheaves can be larger. */
+/* A full sheaf came from the barn: a swing, too, where sheaves are short. */
 void stook_barns_swung(struct stook_barns *barns);
 /* stook_barns_used was called since the last call. */
 bool stook_barns_was_used(struct stook_barns *barns);

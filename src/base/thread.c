@@ -10,5 +10,6 @@ STOOK_API __attribute__((used)) STOOK_ALIGNED(STOOK_CACHELINE) __thread struct s
                 .no_index = UINT32_MAX,
         };
 uint32_t stook_threads_enrolled;
+uint32_t stook_threads_live;
 
 extern __thread struct stook_thread_v1 stook_thread __attribute__((alias("stook_thread_v1")));

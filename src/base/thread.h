@@ -26,6 +26,11 @@ extern __thread struct stook_thread_v1 stook_thread
 
 /* Atomic, relaxed: how many threads have enrolled (slot/slot_enrol.c). */
 extern uint32_t stook_threads_enrolled;
+/*
+ * Atomic, relaxed: how many of them, without the first, have not ended, where ends are noticed
+ * (life/last_thread.c).
+ */
+extern uint32_t stook_threads_live;
 
 /* ---- barred: this thread never enrols, or never again ---- */
 

@@ -19,6 +19,7 @@
 #include "gate/gate.h"
 #include "debug/fail.h"
 #include "life/fork.h"
+#include "life/last_thread.h"
 #include "life/observe.h"
 #include "life/options.h"
 #include "life/root.h"
@@ -56,6 +57,7 @@ static bool bring_up(void)
         if (!stook_caches_start(STOOK_PRECHARGE_LINE) || !stook_slots_start() ||
             !stook_fork_start())
                 return false;
+        stook_last_thread_start();
         stook_slabs_start(stook_regions.cpus / stook_regions.nodes);
         stook_observe_start();
         stook_malloc_start();

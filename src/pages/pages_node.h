@@ -40,6 +40,8 @@ struct stook_pages_node {
         size_t committed_bytes;
         /* Atomic, relaxed: purged memory taken again lately; raises the allowance. */
         size_t retaken_bytes;
+        /* Atomic, relaxed: what the last stook_pages_purge_rest purged. */
+        size_t rest_bytes;
         /* Atomic, relaxed: purge.c: to be dropped whatever its age. */
         size_t owed_bytes;
         /* Atomic, relaxed: taken clean since the last of stook_pages_clean_takes was counted. */

@@ -28,6 +28,13 @@ unsigned stook_pages_age(void);
  */
 void stook_pages_set_aged(bool aged);
 bool stook_pages_is_aged(void);
+/*
+ * Purges what lies free, whatever its age and although it was missed before: EXCESS_SPANS spans of
+ * each node at most. For when a process has less to do from here on. Return: bytes.
+ */
+size_t stook_pages_purge_rest(void);
+/* Half of what the last stook_pages_purge_rest purged was taken again soon. */
+bool stook_pages_rest_was_missed(void);
 /* Purges free spans until at most @keep_bytes of free memory may be resident. Return: bytes. */
 size_t stook_pages_purge(size_t keep_bytes);
 

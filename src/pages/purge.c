@@ -300,7 +300,8 @@ void stook_pages_owe(struct stook_pages_node *node, size_t bytes)
 static bool is_due(struct stook_pages_node *node, uint32_t now, uint32_t decay)
 {
         uint32_t next = __atomic_load_n(&node->next_step_ms, __ATOMIC_RELAXED);
-        size_t retaken, taken = __atomic_load_n(&node->taken_bytes, __ATOMIC_RELAXED);
+        size_t taken = __atomic_load_n(&node->taken_bytes, __ATOMIC_RELAXED);
+        size_t retaken;
 
         if ((int32_t)(now - next) < 0 ||
             !__atomic_compare_exchange_n(&node->next_step_ms, &next, now + decay / 8 + 1, false,
@@ -309,8 +310,10 @@ static bool is_due(struct stook_pages_node *node, uint32_t now, uint32_t decay)
         stook_swing_turn(&node->swing, now, decay, taken);
         /* Eight times in a decay time: two thirds are forgotten in it, once less is in use. */
         retaken = __atomic_load_n(&node->retaken_bytes, __ATOMIC_RELAXED);
-        retaken = stook_swing_forget(&node->swing, retaken);
-        __atomic_fetch_sub(&node->retaken_bytes, retaken, __ATOMIC_RELAXED);
+        /* If it changes meanwhile, nothing is forgotten this time. */
+        __atomic_compare_exchange_n(&node->retaken_bytes, &retaken,
+                                    retaken - stook_swing_forget(&node->swing, retaken), false,
+                                    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
         return true;
 }
 
@@ -473,4 +476,41 @@ size_t stook_pages_purge(size_t keep_bytes)
                 while (tried && got);   /* mlocked: the next would be refused, too */
         }
         return purged;
+}
+
+/*
+ * What was missed is forgotten: it may have been the work of threads that are gone. What is taken
+ * from here on counts anew.
+ */
+static size_t purge_rest(struct stook_pages_node *node)
+{
+        size_t purged = 0, got = 1, tried = 1;
+
+        stook_recent_flush(node);
+        for (unsigned i = 0; i < EXCESS_SPANS && tried && got; i++)
+                purged += got = purge_beyond(node, 0, &tried);
+        __atomic_store_n(&node->rest_bytes, purged, __ATOMIC_RELAXED);
+        __atomic_store_n(&node->retaken_bytes, 0, __ATOMIC_RELAXED);
+        return purged;
+}
+
+size_t stook_pages_purge_rest(void)
+{
+        size_t purged = 0;
+
+        for (unsigned n = 0; n < stook_os_node_count(); n++)
+                purged += purge_rest(&stook_pages_nodes[n]);
+        return purged;
+}
+
+bool stook_pages_rest_was_missed(void)
+{
+        for (unsigned n = 0; n < stook_os_node_count(); n++) {
+                const struct stook_pages_node *node = &stook_pages_nodes[n];
+                size_t rest = __atomic_load_n(&node->rest_bytes, __ATOMIC_RELAXED);
+
+                if (rest && missed_bytes(node) >= rest / 2)
+                        return true;
+        }
+        return false;
 }

@@ -96,6 +96,7 @@ struct stook_slabs_node {
         struct stook_pending_stack pending;     /* slabs with claims of threads without the lock */
         uint64_t  slabs;                        /* atomic: live slabs of this node */
         struct stook_slabs_node *others;        /* const while there are several lists: from 1 on */
+        uint32_t  going;                        /* atomic: of `slabs`, claimed to be given back */
 } STOOK_ALIGNED(STOOK_CACHELINE);
 
 /* The slabs of a cache. Const after init but for `reserved` and node[]. */

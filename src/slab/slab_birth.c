@@ -396,6 +396,7 @@ void stook_slab_release(struct stook_link *first)
                 stook_slab_unmake(stook_slab_of(stook_container_of(at, struct stook_span, link)));
         stook_count(slabs->counters, STOOK_STAT_free_slab, n);
         __atomic_fetch_sub(&slabs->node[node].slabs, n, __ATOMIC_RELAXED);
+        __atomic_fetch_sub(&slabs->node[node].going, n, __ATOMIC_RELEASE);  /* slab_shrink.c M1 */
         if (STOOK_LIKELY(!slabs->give_later)) {
                 stook_span_give_chain(first);
                 return;

@@ -55,6 +55,7 @@ void stook_slabs_fork_child(struct stook_slabs *slabs, bool whole)
         for (unsigned n = 0; slabs->node && (list = stook_slabs_nth_list(slabs, n)) != NULL; n++) {
                 /* Nothing is lost: each claim is a flag of its part. */
                 stook_pending_stack_take_all(&list->pending);
+                list->going = 0;                /* what goes is claimed anew: mend() */
                 if (whole)
                         continue;
                 stook_lock_reset(&list->lock);
@@ -106,6 +107,7 @@ static void mend(struct stook_span *span, void *data)
                 if (slab->listed)
                         stook_slab_remove(&hold, slab, ~UINT64_C(0));
                 span->link.next = NULL;
+                slab->slabs->node[slab->node].going++;
                 stook_slab_release(&span->link);
                 return;
         }

@@ -98,7 +98,10 @@ void stook_slab_add(struct stook_slab_hold *hold, struct stook_slab *slab, uint6
                     bool head);
 /* Held: these parts are not LISTED any more. */
 void stook_slab_remove(struct stook_slab_hold *hold, struct stook_slab *slab, uint64_t parts);
-/* Held: a released slab off the list, to be given back when the lock is dropped. */
+/*
+ * Held: a released slab off the list, to be given back when the lock is dropped. It was claimed
+ * before it was released.
+ */
 void stook_slab_bury(struct stook_slab_hold *hold, struct stook_slab *slab);
 
 /* A part of a slab in one word: address of the span's descriptor | number of the part. 0: none. */
@@ -209,9 +212,23 @@ void stook_slabs_destruct(struct stook_slabs *slabs);
 bool stook_slab_may_go(struct stook_slab *slab);
 
 /* ---- slab_shrink.c ---- */
-/* Slabs of a node beyond those that are reserved. Released ones count until the lock is dropped. */
+/*
+ * Slabs of a node beyond those that are reserved, and beyond those that go. A hint; where @first is
+ * looked at by one thread at a time, the number that it may claim.
+ */
 uint32_t stook_slabs_beyond_reserved(const struct stook_slabs *slabs,
-                                     const struct stook_slabs_node *node);
+                                     const struct stook_slabs_node *first);
+/*
+ * A slab of the node is to be given back: no other thread may count on it from here on. False: too
+ * few would be left, or were while another thread's claim was looked at. If the slab stays after
+ * all, the claim ends by stook_slabs_unclaim.
+ */
+bool stook_slabs_claim(const struct stook_slabs *slabs, struct stook_slabs_node *first);
+
+STOOK_INLINE void stook_slabs_unclaim(struct stook_slabs_node *first)
+{
+        __atomic_fetch_sub(&first->going, 1, __ATOMIC_RELAXED);
+}
 
 /* ---- slab_parts.c ---- */
 

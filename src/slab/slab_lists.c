@@ -24,7 +24,8 @@
  *     counts the slabs of all lists, without the other locks. Of what another holder gave back it
  *     may miss one slab: a fence separates a count from what the same holder gave back before. So
  *     they stop as many slabs earlier as there are lists. A slab that goes over during a count may
- *     be counted twice. So while fills use up slabs, frees may leave fewer.
+ *     be counted twice. So while fills use up slabs, frees may leave fewer. Of all slabs,
+ *     listed or not, as many as are reserved stay in any case: slab_shrink.c H1.
  * Concurrency: `others` is set by a compare-and-swap. M1: the release of `lists` pairs with each
  *  acquiring load of it: the lists. M2: the release of a slab's number pairs with the acquiring
  *  load of it: all that was done to the slab under the lock of its old list.
@@ -125,7 +126,7 @@ bool stook_slabs_list_is_long(const struct stook_slabs *slabs, struct stook_slab
         if (!reserved)
                 return true;
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
-        return count_listed(first) + !listed >= reserved + lists;                       /* L3 */
+        return count_listed(first) + !listed >= (uint64_t)reserved + lists;             /* L3 */
 }
 
 /* A wrong free may read another user's bytes here. */

@@ -166,7 +166,12 @@ static bool is_surplus(const struct stook_slab_hold *hold, const struct stook_sl
 
 void stook_slab_settle_one(struct stook_slab_hold *hold, struct stook_slab *slab, unsigned p)
 {
-        switch (stook_part_settle(slab, p, is_surplus(hold, slab))) {
+        struct stook_slabs_node *first = &hold->slabs->node[slab->node];
+        bool surplus = is_surplus(hold, slab), claimed = false;
+
+        if (STOOK_UNLIKELY(surplus && __atomic_load_n(&hold->slabs->reserved, __ATOMIC_RELAXED)))
+                surplus = claimed = stook_slabs_claim(hold->slabs, first);  /* slab_shrink.c H1 */
+        switch (stook_part_settle(slab, p, surplus)) {
         case STOOK_SETTLED:
                 break;
         case STOOK_SETTLED_LIST:
@@ -175,9 +180,13 @@ void stook_slab_settle_one(struct stook_slab_hold *hold, struct stook_slab *slab
                 break;
         case STOOK_SETTLED_RELEASE:
                 hold->removed += slab->listed != 0;
+                if (!claimed)
+                        __atomic_fetch_add(&first->going, 1, __ATOMIC_RELAXED);
                 stook_slab_bury(hold, slab);
-                break;
+                return;
         }
+        if (STOOK_UNLIKELY(claimed))
+                stook_slabs_unclaim(first);
 }
 
 static void settle(struct stook_slab_hold *hold, struct stook_slab *slab, uint64_t claims)

@@ -2,7 +2,13 @@
  * Purpose: give back a cache's empty slabs, except for reserved ones (stook_slabs_reserve).
  * And sort its partial lists, so that fills take from the fullest slabs first.
  * Place: called by cache (shrink, destroy).
- * Concurrency: takes the lock of each list, also while it sorts.
+ *
+ * Invariant: H1 If slabs are reserved, a slab is claimed before it is released. The claim counts it
+ *  in `going`, and then finds that without all in `going` enough are left. So of two threads that
+ *  claim the last one that may go, at most one succeeds.
+ * Concurrency: takes the lock of each list, also while it sorts. M1: the release of what is taken
+ *  off `going` after `slabs` (slab_birth.c) pairs with the acquire of a claim: a slab that is gone
+ *  from the first is gone from the second.
  */
 #include "os/os.h"
 #include "pages/policy.h"
@@ -37,16 +43,46 @@ static void sort(struct stook_slabs_node *node)
 }
 
 uint32_t stook_slabs_beyond_reserved(const struct stook_slabs *slabs,
-                                     const struct stook_slabs_node *node)
+                                     const struct stook_slabs_node *first)
 {
-        uint32_t count = (uint32_t)__atomic_load_n(&node->slabs, __ATOMIC_RELAXED);
+        uint64_t stay = __atomic_load_n(&slabs->reserved, __ATOMIC_RELAXED), count;
+
+        if (stay)
+                stay += __atomic_load_n(&first->going, __ATOMIC_ACQUIRE);       /* M1 */
+        count = __atomic_load_n(&first->slabs, __ATOMIC_RELAXED);
+        return count > stay ? (uint32_t)(count - stay) : 0;
+}
+
+/* If nothing is reserved, all may go. A jump out of a call may have left a claim, for ever. */
+bool stook_slabs_claim(const struct stook_slabs *slabs, struct stook_slabs_node *first)
+{
+        uint64_t stay = __atomic_add_fetch(&first->going, 1, __ATOMIC_ACQUIRE); /* M1 */
         uint32_t reserved = __atomic_load_n(&slabs->reserved, __ATOMIC_RELAXED);
 
-        return count > reserved ? count - reserved : 0;
+        stay += reserved;
+        if (!reserved || __atomic_load_n(&first->slabs, __ATOMIC_RELAXED) >= stay)
+                return true;
+        stook_slabs_unclaim(first);
+        return false;
+}
+
+/* Held: releases an empty slab that is not needed, if it still is one. */
+static bool retire(struct stook_slab_hold *hold, struct stook_slabs_node *first,
+                   struct stook_slab *slab)
+{
+        if (!stook_slab_empty_but_claim(slab, STOOK_SLAB_PARTS) || !stook_slab_may_go(slab) ||
+            !stook_slabs_claim(hold->slabs, first))                             /* H1 */
+                return false;
+        if (!stook_slab_retire(slab)) {
+                stook_slabs_unclaim(first);
+                return false;
+        }
+        stook_slab_bury(hold, slab);
+        return true;
 }
 
 /* @first: the node's list, which has the count of its slabs. */
-static void shrink_list(struct stook_slabs *slabs, const struct stook_slabs_node *first,
+static void shrink_list(struct stook_slabs *slabs, struct stook_slabs_node *first,
                         struct stook_slabs_node *node)
 {
         struct stook_slab_hold hold;
@@ -60,16 +96,13 @@ static void shrink_list(struct stook_slabs *slabs, const struct stook_slabs_node
 
                 if (!surplus)
                         break;
-                if (stook_slab_may_go(slab) && stook_slab_retire(slab)) {
-                        stook_slab_bury(&hold, slab);
-                        surplus--;
-                }
+                surplus -= retire(&hold, first, slab);
         }
         sort(node);
         stook_slab_unhold(&hold);
 }
 
-static void give_kept_of(struct stook_slabs *slabs, const struct stook_slabs_node *first,
+static void give_kept_of(struct stook_slabs *slabs, struct stook_slabs_node *first,
                          struct stook_slabs_node *node)
 {
         struct stook_slab_hold hold;
@@ -84,10 +117,7 @@ static void give_kept_of(struct stook_slabs *slabs, const struct stook_slabs_nod
 
                 if (!surplus || looks++ == LOOKS)
                         break;
-                if (stook_slab_retire(slab)) {
-                        stook_slab_bury(&hold, slab);
-                        surplus--;
-                }
+                surplus -= retire(&hold, first, slab);
         }
         stook_slab_unhold(&hold);
 }

@@ -58,6 +58,11 @@ const struct stook_section_ops *stook_slot_ops(void);
  * thread stays locked.
  */
 bool stook_slot_enrol(void);
+/*
+ * Each thread that enrols, but for the first one, calls @end when it ends, if there is a key for
+ * that (os/thread_end.c). At start.
+ */
+void stook_slot_set_end(void (*end)(void *));
 
 /*
  * <stook/layout.h>'s stook_area_v1, which is const to callers only; where the program sees it, for
@@ -125,5 +130,10 @@ bool stook_slot_give_spare(struct stook_front *front, struct stook_sheaf *sheaf)
  * nothing on top of a lock's holder.
  */
 void   stook_slot_reap_idle(void);
+/*
+ * Flushes the sheaves of all caches in the slot that this thread is on, idle or not. As many steps
+ * as there are caches; called likewise.
+ */
+void   stook_slot_give_own(void);
 
 #endif

@@ -16,6 +16,14 @@
 #include "os/os.h"
 
 intptr_t stook_slot_area;
+static void (*at_end)(void *);          /* const after start */
+/* Atomic, relaxed: of the key that calls it, plus 1. 0: there is none yet. */
+static uint32_t end_key_plus_1;
+
+void stook_slot_set_end(void (*end)(void *))
+{
+        at_end = end;
+}
 
 /*
  * Do the program's inlined calls use this library's thread records? Two names of one object may be
@@ -50,6 +58,33 @@ void stook_slot_note_area(void)
                 note(area);
 }
 
+/*
+ * The key is made for the second thread: to make it touches pages of libc that a program with one
+ * thread does not need. Two threads may both make one; the first to note it wins. Return: -1: none.
+ */
+static int end_key(void)
+{
+        uint32_t seen = __atomic_load_n(&end_key_plus_1, __ATOMIC_RELAXED);
+        int key;
+
+        if (seen)
+                return (int)seen - 1;
+        key = stook_os_thread_end_key(at_end);
+        if (key < 0 || __atomic_compare_exchange_n(&end_key_plus_1, &seen, (uint32_t)key + 1, false,
+                                                   __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+                return key;
+        stook_os_thread_end_key_drop(key);
+        return (int)seen - 1;
+}
+
+/* Once in each thread. */
+static void count_enrolled(struct stook_thread_v1 *self)
+{
+        if (__atomic_fetch_add(&stook_threads_enrolled, 1, __ATOMIC_RELAXED) && at_end &&
+            stook_os_thread_end_arm(end_key(), self))
+                __atomic_fetch_add(&stook_threads_live, 1, __ATOMIC_RELAXED);
+}
+
 bool stook_slot_enrol(void)
 {
         struct stook_thread_v1 *self = stook_self;
@@ -67,9 +102,9 @@ bool stook_slot_enrol(void)
                         return false;
                 }
                 note(area);
-                __atomic_signal_fence(__ATOMIC_RELEASE);
-                __atomic_fetch_add(&stook_threads_enrolled, 1, __ATOMIC_RELAXED);
-                self->rseq = area;
+                /* An exchange: a handler may have enrolled the thread on top of this call. */
+                if (!__atomic_exchange_n(&self->rseq, area, __ATOMIC_RELEASE))
+                        count_enrolled(self);
         }
         index = *stook_section_index(self);
         ready = stook_regions_ready(index);

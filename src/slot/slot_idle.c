@@ -47,13 +47,31 @@ static bool has_objects(const struct stook_sheaf *sheaf)
         return sheaf && stook_sheaf_size(sheaf);
 }
 
+/* Takes @seen off this slot, and flushes it. False: it is not there any more. */
+static bool give_pair(struct stook_barns *barns, struct stook_line *line, uint32_t offset,
+                      struct stook_pair seen, unsigned size)
+{
+        struct stook_pair nothing = { .lo = (uintptr_t)&stook_sheaf_zero };
+        struct stook_sheaf *main = (struct stook_sheaf *)seen.lo;
+        struct stook_sheaf *spare = (struct stook_sheaf *)seen.hi;
+
+        if (!stook_slot_ops()->exchange(offset, seen, nothing, size, NULL, 0))
+                return false;
+        __atomic_store_n(&line->brought, 0, __ATOMIC_RELAXED);
+        if (main != &stook_sheaf_zero)
+                stook_barn_retire(barns, NODE, main);
+        if (spare)
+                stook_barn_retire(barns, NODE, spare);
+        if (STOOK_UNLIKELY(stook_slots_by_node))
+                stook_barns_slabs_changed(barns);       /* they may have been of any node */
+        return true;
+}
+
 /* This slot's sheaves of a cache. */
 static void reap_pair(struct stook_barns *barns, struct stook_line *line, uint32_t offset,
                       struct stook_idle *idle)
 {
-        const struct stook_section_ops *ops = stook_slot_ops();
-        struct stook_pair nothing = { .lo = (uintptr_t)&stook_sheaf_zero };
-        struct stook_pair seen = ops->look(offset);
+        struct stook_pair seen = stook_slot_ops()->look(offset);
         struct stook_sheaf *main = (struct stook_sheaf *)seen.lo;
         struct stook_sheaf *spare = (struct stook_sheaf *)seen.hi;
         uint64_t word = __atomic_load_n(&main->word, __ATOMIC_RELAXED), pops = word >> 16;
@@ -65,16 +83,7 @@ static void reap_pair(struct stook_barns *barns, struct stook_line *line, uint32
                 stook_barns_used(barns);
                 return;
         }
-        if (!ops->exchange(offset, seen, nothing, (unsigned)(word & 0xffff), NULL, 0))
-                return;
-        __atomic_store_n(&line->brought, 0, __ATOMIC_RELAXED);
-        if (main != &stook_sheaf_zero)
-                stook_barn_retire(barns, NODE, main);
-        if (spare)
-                stook_barn_retire(barns, NODE, spare);
-        if (STOOK_UNLIKELY(stook_slots_by_node))
-                stook_barns_slabs_changed(barns);       /* they may have been of any node */
-        idle->work--;
+        idle->work -= give_pair(barns, line, offset, seen, (unsigned)(word & 0xffff));
 }
 
 static void reap_cache(struct stook_barns *barns, struct stook_slot_head *own,
@@ -160,4 +169,33 @@ void stook_slot_reap_idle(void)
                         at = at->next;
         }
         __atomic_store_n(&own->reap_at, (uintptr_t)at, __ATOMIC_RELAXED);
+}
+
+static void give_own_of(struct stook_barns *barns, struct stook_slot_head *own)
+{
+        uint32_t index = barns->line_index, offset = index << STOOK_LINE_SHIFT;
+        struct stook_pair seen;
+        const struct stook_sheaf *main;
+
+        if (index >= stook_regions_lines())
+                return;
+        seen = stook_slot_ops()->look(offset);
+        main = (const struct stook_sheaf *)seen.lo;
+        if (has_objects(main) || has_objects((const struct stook_sheaf *)seen.hi))
+                give_pair(barns, (struct stook_line *)own + index, offset, seen,
+                          stook_sheaf_size(main));
+}
+
+void stook_slot_give_own(void)
+{
+        struct stook_slot_head *own = stook_slot_ops()->own();
+
+        if (!own || stook_lock_may_not_wait())
+                return;
+        for (struct stook_barns *at = stook_barns_first(); at; at = at->next) {
+                if (!stook_barns_visit_begin(at))
+                        continue;
+                give_own_of(at, own);
+                stook_barns_visit_end(at);
+        }
 }

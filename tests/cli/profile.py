@@ -337,6 +337,18 @@ int main(void)
         self.assertEqual(stook("run", "--profile", target, "--", "true").returncode, 0)
         self.assertEqual(stook("profile", target).returncode, 0)
 
+    def test_other_files(self):
+        path = self.path("other")
+        for content, says in ((b'{"a": 1}', "no heap profile, but JSON"),
+                              (b"\x7fELF" + bytes(12) + b"\3" + bytes(50),
+                               "no heap profile, but a program or a library"),
+                              (b"# Text\n", "damaged, or no heap profile")):
+            with open(path, "wb") as f:
+                f.write(content)
+            done = stook("profile", path)
+            self.assertEqual((done.returncode, done.stderr),
+                             (2, f"stook profile: {path}: {says}\n"))
+
     def test_damage(self):
         """Random changes: status 0 or 2, and one line."""
         seed = int(os.environ.get("SEED", random.randrange(1 << 32)))

@@ -59,6 +59,9 @@ def pairs(n, free_cpu=0):
     return perf
 
 
+NO_EVENT = "no trace: it has no event of stook record or perf script"
+
+
 class Replay(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
@@ -278,11 +281,12 @@ class Refusals(Replay):
         self.assertIn("no trace given", stook("replay").stderr)
 
     def test_no_trace(self):
-        self.refused("", "no trace: it has no event")
-        self.refused("hello\nworld\n", "no trace: it has no event")
+        self.refused("", NO_EVENT)
+        self.refused("hello\nworld\n", NO_EVENT)
         self.refused(b"\x7fELF" + bytes(100), "no trace, but an object file")
         self.refused(b"\x7fELF" + bytes(12) + b"\4" + bytes(50),
                      "no trace, but a core: `stook info` reads it")
+        self.refused("# Of a text: nothing\nSee 1.2: it is: a text, of 3.14 pages.\n", NO_EVENT)
         self.refused('{"results": 1}\n', "no trace, but JSON")
         self.refused(bytes(100), "line 1: no text of perf script: it has null bytes")
         self.refused("x" * 70000, "line 1: no text of perf script: a line of 64 KiB")

@@ -1,6 +1,6 @@
 /*
  * Proves when the drop-in registers its handlers for fork: not at start, but before the first fork,
- * also before those that libc makes itself, and before handlers of others, so that none of theirs
+ * also before that of forkpty, and before handlers of others, so that none of theirs
  * runs while the heap is locked.
  * Each case is a program of its own, this one again, with the drop-in preloaded and behind it
  * fork_recorder.c.
@@ -109,7 +109,8 @@ static void at_a_fork_of_forkpty(void)
                 wait_for(child);
 }
 
-static void at_a_fork_of_daemon(void)
+/* It goes past the drop-in: its child has a whole heap, too. */
+static void in_a_daemon(void)
 {
         int ends[2];
         char answer = 0;
@@ -129,8 +130,10 @@ static void at_a_fork_of_daemon(void)
 
 static void daemon_itself(void)
 {
+        allocate();
         MUST(!daemon(1, 1));
         allocate();
+        fork_once();
         MUST(seen()->count == 1);
         MUST(write(STDOUT_FILENO, "y", 1) == 1);
 }
@@ -203,7 +206,7 @@ static const struct {
         { "at_the_first_fork", at_the_first_fork },
         { "before_handlers_of_others", before_handlers_of_others },
         { "at_a_fork_of_forkpty", at_a_fork_of_forkpty },
-        { "at_a_fork_of_daemon", at_a_fork_of_daemon },
+        { "in_a_daemon", in_a_daemon },
         { "daemon_itself", daemon_itself },
         { "behind_a_lock_of_others", behind_a_lock_of_others },
         { "in_threads_at_once", in_threads_at_once },
@@ -251,7 +254,7 @@ static void test_forks_of_libc_itself(void **state)
 {
         (void)state;
         run_as_program("at_a_fork_of_forkpty");
-        run_as_program("at_a_fork_of_daemon");
+        run_as_program("in_a_daemon");
 }
 
 int main(int argc, char **argv)

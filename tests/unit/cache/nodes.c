@@ -264,9 +264,7 @@ static void no_memory_for_sheaves(void **state)
  */
 static void memoryless_nodes_have_a_barn(void **state)
 {
-        /* Of a size that does not grow: a larger sheaf is filled from the slabs first. */
-        struct stook_cache *cache = stook_cache_create(
-                "memoryless", 64, &(struct stook_cache_args){ .sheaf_capacity = 64 });
+        struct stook_cache *cache = stook_cache_create("memoryless", 64, NULL);
         static void *object[N / 2];
         struct stook_cache_stats before, s;
 

@@ -252,9 +252,14 @@ static void refused_by_rcu(void **state)
         end(cache);
 }
 
+static pthread_barrier_t freed, looked;
+
+/* The end of the thread would empty its slot. */
 static void *free_it(void *object)
 {
         stook_free(object);
+        pthread_barrier_wait(&freed);
+        pthread_barrier_wait(&looked);
         return NULL;
 }
 
@@ -264,9 +269,13 @@ static void in_another_threads_slot(void **state)
         pthread_t thread;
 
         (void)state;
+        pthread_barrier_init(&freed, NULL, 2);
+        pthread_barrier_init(&looked, NULL, 2);
         assert_int_equal(pthread_create(&thread, NULL, free_it, object), 0);
-        pthread_join(thread, NULL);
+        pthread_barrier_wait(&freed);
         stook_free(object);
+        pthread_barrier_wait(&looked);
+        pthread_join(thread, NULL);
         expect("it is free in the main sheaf of a slot");
         other = stook_malloc(100);
         stook_free(other);

@@ -166,9 +166,13 @@ void stook_pagemap_set_slab(struct stook_span *span, unsigned cache_index)
         set_entries(span, cache_index);
 }
 
+void (*fake_unmake)(void);
+
 void stook_pagemap_clear_slab(struct stook_span *span)
 {
         set_entries(span, 0);
+        if (fake_unmake)
+                fake_unmake();
 }
 
 uint64_t stook_pagemap_lookup_piece(uintptr_t addr) { (void)addr; return 0; }

@@ -245,6 +245,59 @@ static void test_reserved_stay(void **unused)
         assert_int_equal(stook_slabs_reserve(slabs, 0, 0), 0);
 }
 
+/* What another thread does while slabs that were released leave. */
+static void give_kept_once(void)
+{
+        fake_unmake = NULL;
+        stook_slabs_give_kept(slabs, 0);
+}
+
+static void drain_once(void)
+{
+        fake_unmake = NULL;
+        drain(0, 3 * 16);
+}
+
+static void test_reserved_stay_beside_another_release(void **unused)
+{
+        (void)unused;
+        slabs->min_partial = 16;
+        spread(3);
+        assert_int_equal(stook_slabs_reserve(slabs, 0, 9 * 16), 0);
+        fake_unmake = give_kept_once;
+        assert_int_equal(stook_slabs_shrink(slabs), 9);
+        assert_null(fake_unmake);
+        assert_int_equal(slabs->node[0].going, 0);
+
+        /* Frees, which count what is listed, beside a thread that counts all slabs. */
+        fill(3 * 16);
+        own(1);
+        for (unsigned n = 3; n < 12; n++)
+                assert_int_equal(stook_slab_fill(slabs, 0, 16, objects + n * 16, 0), 16);
+        slabs->min_partial = 0;
+        drain(3 * 16, 9 * 16);
+        assert_int_equal(stook_slabs_count(slabs), 12);
+        fake_unmake = drain_once;
+        stook_slabs_give_kept(slabs, 0);
+        assert_null(fake_unmake);
+        assert_int_equal(stook_slabs_count(slabs), 9);
+        assert_int_equal(stook_slabs_shrink(slabs), 9);
+        assert_int_equal(slabs->node[0].going, 0);
+        assert_int_equal(stook_slabs_reserve(slabs, 0, 0), 0);
+}
+
+/* As a walk over all objects does it, from which frees are called (cache_objects.c). */
+static void test_no_free_releases_during_a_walk(void **unused)
+{
+        (void)unused;
+        slabs->reserved = UINT32_MAX;
+        spread(2);
+        stook_slabs_give_kept(slabs, 0);
+        assert_int_equal(stook_slabs_shrink(slabs), LISTS * 2);
+        slabs->reserved = 0;
+        assert_int_equal(stook_slabs_shrink(slabs), 0);
+}
+
 static size_t destructed;
 
 static void construct(void *object, void *data) { (void)object, (void)data; }
@@ -360,6 +413,8 @@ int main(void)
                 DIVIDED(test_claim_for_old_list),
                 DIVIDED(test_kept_by_list),
                 DIVIDED(test_reserved_stay),
+                DIVIDED(test_reserved_stay_beside_another_release),
+                DIVIDED(test_no_free_releases_during_a_walk),
                 DIVIDED(test_reserved_are_not_destructed),
                 DIVIDED(test_validate_finds_wrong_list),
                 DIVIDED(test_fork),

@@ -1,0 +1,100 @@
+/*
+ * Purpose: what a process keeps falls when it has one thread again. Its other threads have ended,
+ * and the one that is left may make no more calls: then nothing would give back what the slots, the
+ * barns and the page layer keep for the next call.
+ * Place: called at the end of each thread that had enrolled (slot/slot_enrol.c); calls slot, barn
+ * and pages.
+ *
+ * How: threads are counted, but for the first that enrolled: main, as a rule. The end that leaves
+ * only that one flushes the sheaves of the slot that it is on, and of all barns, and purges what
+ * lies free. It does so at most once in a decay time; in an eighth of it, if little was there. It
+ * does not where the last time was in vain, because the memory was taken again: a process that
+ * makes threads anew for each step of its work. Nor where the maintenance thread runs.
+ * Other slots could be emptied only with membarrier, which a sandbox may not allow by now. So each
+ * end that leaves fewer threads than there are slots in use flushes the slot that it is on: at most
+ * as many in a decay time as there are slots. What a thread left in a slot that it is not on at its
+ * end, or the first thread in its slot, stays.
+ * Threads of the locked backend do not enrol, so their ends are not noticed.
+ *
+ * Concurrency: a thread's end: no call of its own is under way, but for one that was jumped out of
+ *  or cancelled; then nothing is done. Two ends at once may both leave one thread; the exchange of
+ *  the time lets one of them through.
+ * Failure: none. Without a key for thread ends nothing is done.
+ */
+#include "barn/barn.h"
+#include "base/lock.h"
+#include "base/thread.h"
+#include "gate/gate.h"
+#include "life/last_thread.h"
+#include "os/os.h"
+#include "pages/policy.h"
+#include "slot/slot.h"
+
+/* Less than this is little: the next end may try again soon. Arbitrary. */
+#define LITTLE ((size_t)256 << 10)
+
+static uint32_t due_ms;                 /* atomic, relaxed: not before this */
+
+/*
+ * True for one thread; it says when the next one is due. A wait that is over wraps around. One that
+ * is longer than the decay time is from before a shorter one.
+ */
+static bool is_due(uint32_t now, uint32_t decay)
+{
+        uint32_t due = __atomic_load_n(&due_ms, __ATOMIC_RELAXED);
+
+        if (due - now <= decay)
+                return false;
+        return __atomic_compare_exchange_n(&due_ms, &due, now + decay / 8, false, __ATOMIC_RELAXED,
+                                           __ATOMIC_RELAXED);
+}
+
+static void give_back(void)
+{
+        uint32_t now = (uint32_t)stook_os_clock_ms(), decay = stook_pages_decay_ms();
+
+        if (!is_due(now, decay) || stook_pages_rest_was_missed())
+                return;
+        stook_slot_give_own();
+        stook_barns_give_all();
+        if (stook_pages_purge_rest() >= LITTLE)
+                __atomic_store_n(&due_ms, now + decay, __ATOMIC_RELAXED);
+}
+
+/* True for as many ends in a decay time as slots are in use. Racy: one more may be let through. */
+static bool may_give_slot(uint32_t now)
+{
+        static uint32_t since_ms, ends;         /* atomic, relaxed */
+
+        if (now - __atomic_load_n(&since_ms, __ATOMIC_RELAXED) >= stook_pages_decay_ms()) {
+                __atomic_store_n(&since_ms, now, __ATOMIC_RELAXED);
+                __atomic_store_n(&ends, 0, __ATOMIC_RELAXED);
+        }
+        return __atomic_fetch_add(&ends, 1, __ATOMIC_RELAXED) <
+                       __atomic_load_n(&stook_barn_slots, __ATOMIC_RELAXED) &&
+               !stook_pages_rest_was_missed();
+}
+
+static void at_end(void *self)
+{
+        uint32_t others = __atomic_sub_fetch(&stook_threads_live, 1, __ATOMIC_RELAXED);
+
+        (void)self;
+        if (((int32_t)others > 0 &&
+             others >= __atomic_load_n(&stook_barn_slots, __ATOMIC_RELAXED)) ||
+            stook_pages_is_aged())
+                return;
+        stook_gate_check();
+        if (stook_lock_may_not_wait())
+                return;
+        /* Below 0 in a child of fork, at the end of the thread that forked. */
+        if ((int32_t)others <= 0)
+                give_back();
+        else if (may_give_slot((uint32_t)stook_os_clock_ms()))
+                stook_slot_give_own();
+}
+
+void stook_last_thread_start(void)
+{
+        stook_slot_set_end(at_end);
+}
