@@ -162,6 +162,8 @@ static void *large_alloc(size_t align, size_t size, uint64_t how)
         object = (void *)span->start;
         large_open(span);
         large_zero(span, size, how & STOOK_HOW_ZERO);
+        if (!(how & STOOK_HOW_ZERO))
+                stook_span_will_be_written(span);
         if (STOOK_UNLIKELY(stook_large_debug))
                 large_debug_alloc(span, size, how);
         large_set_kind(span, STOOK_SPAN_LARGE);

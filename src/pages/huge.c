@@ -293,6 +293,23 @@ void stook_huge_ask(uintptr_t start, size_t bytes)
                 make_whole(start, start + bytes);
 }
 
+/*
+ * The first large object of a process comes before any was looked at; its memory would be small for
+ * as long as it is reused. All of the huge pages is the object's, so less has to be in use than for
+ * growth. If it is not written after all, that is found when the next one comes.
+ */
+void stook_span_fresh_will_be_written(const struct stook_span *span)
+{
+        struct stook_pages_node *node = &stook_pages_nodes[span->node];
+        uintptr_t start = up(span->start), end = down(span->start + span->bytes);
+
+        if (is_auto() && start < end && !span->own_mapping && !span->use.guarded &&
+            is_used(node, used_least[STOOK_DENSITY_LARGE] / 2) &&
+            stook_density_found(&node->density[STOOK_DENSITY_LARGE]) == STOOK_DENSITY_UNKNOWN &&
+            count_small(start, end))
+                make_whole(start, end);
+}
+
 /* ---- what is taken again ---- */
 
 static bool regrows(const struct stook_pages_node *node, enum stook_density_kind kind)

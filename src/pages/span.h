@@ -195,6 +195,18 @@ static inline bool stook_span_is_zero(const struct stook_span *span)
         return span->state != STOOK_SPAN_DIRTY;
 }
 
+#define STOOK_SPAN_TOLD_WRITTEN ((size_t)2 << 20)
+void stook_span_fresh_will_be_written(const struct stook_span *span);     /* huge.c */
+/*
+ * @span, which is its caller's, was not asked for as zeros: all of it will be written. It may come
+ * in huge pages, also where nothing tells yet whether large objects are written.
+ */
+static inline void stook_span_will_be_written(const struct stook_span *span)
+{
+        if (span->bytes >= STOOK_SPAN_TOLD_WRITTEN && span->state == STOOK_SPAN_ZERO)
+                stook_span_fresh_will_be_written(span);
+}
+
 /* The live large span that starts at @addr, or NULL. For lookups whose entry has no cache index. */
 struct stook_span *stook_span_large_at(uintptr_t addr);
 

@@ -246,11 +246,11 @@ static void few_objects_grow_to_a_dozen(void **state)
         assert_int_equal(stook_barns_capacity(&c->barns), 1);
 }
 
-/* By gets alone, once, to what a slot may keep of it; sheaves that are not short do not. */
-static void short_sheaves_grow_by_gets(void **state)
+/* By gets alone, once, to what a slot may keep of it; sheaves that are not short by more gets. */
+static void sheaves_grow_by_gets(void **state)
 {
         struct fake_cache *c = make_few(903, 12, 1024), *two = make_few(904, 12, 2048);
-        struct fake_cache *none = make_few(905, 32, 512);
+        struct fake_cache *late = make_few(905, 32, 512), *none = make_few(906, 64, 512);
 
         (void)state;
         for (int i = 0; i < 63; i++)
@@ -261,10 +261,20 @@ static void short_sheaves_grow_by_gets(void **state)
         assert_int_equal(stook_barns_capacity(&c->barns), 64);
         for (int i = 0; i < 64; i++) {
                 stook_barns_swung(&two->barns);
-                stook_barns_swung(&none->barns);
+                stook_barns_swung(&late->barns);
         }
         assert_int_equal(stook_barns_capacity(&two->barns), 32);
-        assert_int_equal(stook_barns_capacity(&none->barns), 32);
+        for (int i = 64; i < 255; i++)
+                stook_barns_swung(&late->barns);
+        assert_int_equal(stook_barns_capacity(&late->barns), 32);
+        for (int i = 0; i < 1000; i++) {
+                stook_barns_swung(&late->barns);
+                stook_barns_swung(&none->barns);
+        }
+        assert_int_equal(stook_barns_capacity(&late->barns), 64);
+        assert_int_equal(stook_barns_capacity(&none->barns), 64);
+        assert_int_equal(none->barns.growth.swings, 0);
+        stook_barns_shrink(&late->barns);
         stook_barns_shrink(&c->barns);
         stook_barns_shrink(&two->barns);
         assert_int_equal(stook_barns_capacity(&c->barns), 12);
@@ -347,7 +357,7 @@ int main(void)
                 cmocka_unit_test_setup(a_wide_swing_gets_room_by_the_fullest_node, setup),
                 cmocka_unit_test_setup(a_burst_ends_with_its_cache, setup),
                 cmocka_unit_test_setup(few_objects_grow_to_a_dozen, setup),
-                cmocka_unit_test_setup(short_sheaves_grow_by_gets, setup),
+                cmocka_unit_test_setup(sheaves_grow_by_gets, setup),
                 cmocka_unit_test_setup(a_cache_that_begins_with_none_gets_one, setup),
                 cmocka_unit_test_setup(few_objects_grow_within_a_share_of_the_pages, setup),
         };

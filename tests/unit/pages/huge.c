@@ -132,6 +132,29 @@ static void large_objects_become_huge_sooner(void **state)
         give_all();
 }
 
+static bool first_is_huge(size_t bytes, enum stook_density_found found)
+{
+        struct stook_span *span = take(bytes, false);
+        bool huge;
+
+        node->density[STOOK_DENSITY_LARGE].found = found;
+        stook_span_will_be_written(span);
+        huge = stook_huge_is_advised(span->start + 2 * MIB);
+        stook_span_give(span);
+        stook_pages_purge(0);
+        assert_sound();
+        return huge;
+}
+
+/* Nothing tells yet whether large objects are written. */
+static void the_first_large_object_is_huge(void **state)
+{
+        (void)state;
+        assert_false(first_is_huge(5 * MIB, STOOK_DENSITY_UNKNOWN));
+        assert_false(first_is_huge(12 * MIB, STOOK_SPARSE));
+        assert_true(first_is_huge(20 * MIB, STOOK_DENSITY_UNKNOWN));
+}
+
 /* In huge pages, however large the process is. */
 static struct stook_span *huge_span(size_t bytes)
 {
@@ -341,6 +364,7 @@ int main(void)
                 cmocka_unit_test(what_is_written_late_becomes_huge),
                 cmocka_unit_test(what_was_purged_tells_nothing),
                 cmocka_unit_test(large_objects_become_huge_sooner),
+                cmocka_unit_test(the_first_large_object_is_huge),
                 cmocka_unit_test(own_mappings_are_looked_at),
                 cmocka_unit_test(untouched_memory_goes_with_the_rest),
                 cmocka_unit_test(a_purge_of_a_part_breaks_one),
