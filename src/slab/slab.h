@@ -97,6 +97,7 @@ struct stook_slabs_node {
         uint64_t  slabs;                        /* atomic: live slabs of this node */
         struct stook_slabs_node *others;        /* const while there are several lists: from 1 on */
         uint32_t  going;                        /* atomic: of `slabs`, claimed to be given back */
+        uint32_t  seen;                         /* quiescent: slab_check.c's count of the list */
 } STOOK_ALIGNED(STOOK_CACHELINE);
 
 /* The slabs of a cache. Const after init but for `reserved` and node[]. */

@@ -77,8 +77,6 @@ struct visit {
         void (*each_made)(void *object, void *slab, bool out, void *data);
         void  *data;
         int    faults;                  /* validate */
-        uint32_t listed;                /* slabs on this list, by their parts' flags */
-        const struct stook_slabs_node *list;
 };
 
 static void visit_span(struct stook_span *span, void *data)
@@ -187,18 +185,26 @@ static void check_part(struct visit *visit, struct stook_slab *slab, unsigned p)
                 fault(visit, slab, "C3: a part's flag LISTED and its bit in `listed` differ");
 }
 
+/* C4: counts the slab for its list. */
+static void see_listed(struct visit *visit, struct stook_slab *slab)
+{
+        struct stook_slabs_node *first = &visit->slabs->node[slab->node];
+        uint32_t number = stook_slab_span(slab)->list_number;
+
+        if (number < stook_slabs_lists(first))
+                stook_slabs_list(first, number)->seen++;
+        else
+                fault(visit, slab, "C4: of a list that there is not");
+}
+
 static void check_slab(struct visit *visit, struct stook_slab *slab)
 {
         for (unsigned p = 0; p < slab->part_count; p++)
                 check_part(visit, slab, p);
         if (!slab->listed != !stook_list_linked(&stook_slab_span(slab)->list))
                 fault(visit, slab, "C3: `listed` and the slab's place in the list differ");
-}
-
-static void count_listed(struct visit *visit, struct stook_slab *slab)
-{
-        if (slab->listed && stook_slab_list(slab) == visit->list)
-                visit->listed++;
+        if (slab->listed)
+                see_listed(visit, slab);
 }
 
 static void check_list(struct visit *visit, const struct stook_slabs_node *node)
@@ -208,25 +214,24 @@ static void check_list(struct visit *visit, const struct stook_slabs_node *node)
         stook_list_for_each(e, &node->list) {
                 struct stook_slab *slab = stook_slab_listed_at(e);
 
-                if (on_list++ > visit->listed || e->next->prev != e)
+                if (on_list++ > node->seen || e->next->prev != e)
                         break;
                 if (slab->slabs != visit->slabs || !slab->listed || stook_slab_list(slab) != node)
                         fault(visit, slab, "C4: on the list, but does not know");
         }
-        if (on_list != visit->listed || on_list != node->partial)
+        if (on_list != node->seen || on_list != node->partial)
                 fault(visit, NULL, "C4: the list and its count differ");
 }
 
 int stook_slabs_validate(struct stook_slabs *slabs)
 {
         struct visit visit = { .slabs = slabs, .slab = check_slab };
+        struct stook_slabs_node *list;
 
+        for (unsigned n = 0; (list = stook_slabs_nth_list(slabs, n)) != NULL; n++)
+                list->seen = 0;
         visit_all(&visit);
-        visit.slab = count_listed;
-        for (unsigned n = 0; (visit.list = stook_slabs_nth_list(slabs, n)) != NULL; n++) {
-                visit.listed = 0;
-                visit_all(&visit);
-                check_list(&visit, visit.list);
-        }
+        for (unsigned n = 0; (list = stook_slabs_nth_list(slabs, n)) != NULL; n++)
+                check_list(&visit, list);
         return visit.faults;
 }

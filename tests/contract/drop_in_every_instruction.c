@@ -40,6 +40,8 @@ int main(void)
 #else
 
 #define SIZE      112                   /* of a class that nothing else here uses */
+#define LARGE     5000                  /* above STOOK_CLASS_TABLE_MAX; likewise */
+#define LARGE_CAPACITY 8                /* objects of a sheaf there */
 #define OTHER     208
 #define HELD      200
 #define STEPS_MAX 192
@@ -50,7 +52,8 @@ int main(void)
 #define BREAK     0xcc
 
 static size_t cases, aborts, traps, unprotected, faults;
-static struct stook_cache *cache;
+static struct stook_cache *cache;       /* of objects of `size` bytes */
+static size_t size = SIZE;
 
 /* ---- objects in our hands ---- */
 
@@ -78,7 +81,7 @@ static void hold(void *object)
                 if (held[i] == o)
                         fault("an object was handed out twice");
         o[0] = (uintptr_t)o;
-        o[SIZE / 8 - 1] = ~(uintptr_t)o;
+        o[size / 8 - 1] = ~(uintptr_t)o;
         held[holding++] = o;
 }
 
@@ -86,7 +89,7 @@ static void *let_go(void)
 {
         uint64_t *o = held[--holding];
 
-        if (o[0] != (uintptr_t)o || o[SIZE / 8 - 1] != ~(uintptr_t)o)
+        if (o[0] != (uintptr_t)o || o[size / 8 - 1] != ~(uintptr_t)o)
                 fault("a stamp was overwritten");
         o[0] = 0;
         return o;
@@ -101,25 +104,27 @@ static size_t live(void)
 
 /* ---- calls, and what interrupts them ---- */
 
-void *_Znwm(size_t size);
-void *_ZnwmRKSt9nothrow_t(size_t size, const void *nothrow);
-void *_ZnwmSt11align_val_t(size_t size, size_t align);
+void *_Znwm(size_t bytes);
+void *_Znam(size_t bytes);
+void *_ZnwmRKSt9nothrow_t(size_t bytes, const void *nothrow);
+void *_ZnwmSt11align_val_t(size_t bytes, size_t align);
 
-static void *by_malloc(void) { return malloc(SIZE); }
-static void *by_new(void) { return _Znwm(SIZE); }
-static void *by_new_nothrow(void) { return _ZnwmRKSt9nothrow_t(SIZE, ""); }
-static void *by_new_aligned(void) { return _ZnwmSt11align_val_t(SIZE, 16); }
-static void *by_calloc(void) { return calloc(2, SIZE / 2); }
-static void *by_aligned_alloc(void) { return aligned_alloc(16, SIZE); }
+static void *by_malloc(void) { return malloc(size); }
+static void *by_new(void) { return _Znwm(size); }
+static void *by_new_array(void) { return _Znam(size); }
+static void *by_new_nothrow(void) { return _ZnwmRKSt9nothrow_t(size, ""); }
+static void *by_new_aligned(void) { return _ZnwmSt11align_val_t(size, 16); }
+static void *by_calloc(void) { return calloc(2, size / 2); }
+static void *by_aligned_alloc(void) { return aligned_alloc(16, size); }
 
 static void *by_posix_memalign(void)
 {
         void *object;
 
-        return posix_memalign(&object, 16, SIZE) ? NULL : object;
+        return posix_memalign(&object, 16, size) ? NULL : object;
 }
 
-static void call_malloc(void) { hold(malloc(SIZE)); }
+static void call_malloc(void) { hold(malloc(size)); }
 static void call_free(void) { if (holding) free(let_go()); }
 
 /*
@@ -138,12 +143,17 @@ struct call {
         const char *name;
         void *(*take)(void);
         void (*before)(void);
+        size_t size;                    /* 0: SIZE */
         unsigned most;
         uint8_t *start, *steps[STEPS_MAX];
         unsigned count, commit;
 };
 #define CALL(called, wrapper, instructions) \
         { .name = #called, .take = wrapper, .most = instructions, \
+          .start = (uint8_t *)(uintptr_t)called }
+/* Where main is empty, these go on in what the calls above do. */
+#define LARGE_CALL(called_name, called, wrapper, instructions) \
+        { .name = called_name, .take = wrapper, .size = LARGE, .most = instructions, \
           .start = (uint8_t *)(uintptr_t)called }
 static struct call calls[] = {
         CALL(malloc, by_malloc, 24), CALL(free, NULL, 39), CALL(_Znwm, by_new, 24),
@@ -155,6 +165,10 @@ static struct call calls[] = {
           .start = (uint8_t *)(uintptr_t)malloc },
         { .name = "_Znwm, main empty", .take = by_new, .before = empty_main, .most = 65,
           .start = (uint8_t *)(uintptr_t)_Znwm },
+        CALL(_Znam, by_new_array, 24),
+        LARGE_CALL("malloc, large", malloc, by_malloc, 28),
+        LARGE_CALL("_Znwm, large", _Znwm, by_new, 28),
+        LARGE_CALL("_Znam, large", _Znam, by_new_array, 28),
         { .name = "free, main full", .before = full_main, .most = 85,
           .start = (uint8_t *)(uintptr_t)free },
 };
@@ -183,7 +197,7 @@ static void act_other_size(void)
 
 static void act_resize(void)
 {
-        char *volatile o = calloc(1, SIZE);
+        char *volatile o = calloc(1, size);
 
         o = realloc(o, OTHER);
         free(o);
@@ -249,7 +263,7 @@ static void record(struct call *call, uint8_t *rip)
 {
         uint8_t *last = call->count ? call->steps[call->count - 1] : NULL;
 
-        if (rip < call->start || rip >= call->start + 512 || call->count == STEPS_MAX)
+        if (rip < call->start || rip >= call->start + 1024 || call->count == STEPS_MAX)
                 return;
         if (last ? rip > last && *last != RETURN : rip == call->start)
                 call->steps[call->count++] = rip;
@@ -326,6 +340,21 @@ static bool find_commit(struct call *call)
         return false;
 }
 
+/* Nothing is held. Sheaves of few objects would grow. */
+static void use_size_of(const struct call *call)
+{
+        struct stook_tuning few = { sizeof few, LARGE_CAPACITY, -1, -1 };
+
+        while (holding)
+                call_free();
+        size = call->size ? call->size : SIZE;
+        free(malloc(size));                     /* the first one makes the cache */
+        cache = stook_cache_at(stook_class_for(size) + 1);
+        if (call->size && cache->front.below->capacity != LARGE_CAPACITY &&
+            stook_cache_tune(cache, &few))
+                fault("a class cannot be tuned");
+}
+
 /* 12 objects held, @freed objects of others in the slot: 0: no sheaf there. */
 static void set_up(unsigned freed)
 {
@@ -336,7 +365,7 @@ static void set_up(unsigned freed)
         for (unsigned i = 0; i < 12; i++)
                 call_malloc();
         for (unsigned i = 0; i < freed; i++)
-                others[i] = malloc(SIZE);
+                others[i] = malloc(size);
         stook_evacuate_cache(&cache->front);
         for (unsigned i = 0; i < freed; i++)
                 free(others[i]);
@@ -347,9 +376,10 @@ static bool find_instructions(struct call *call)
         void *volatile o = NULL;
         bool found;
 
+        use_size_of(call);
         if (!call->take)
-                o = malloc(SIZE);
-        free(malloc(SIZE));
+                o = malloc(size);
+        free(malloc(size));
         if (call->before) {
                 set_up(cache->front.below->capacity + 1);
                 call->before();
@@ -389,7 +419,7 @@ static void check(void)
                 fault(live() > holding ? "an object is lost" : "more is free than there is");
         for (unsigned i = 0; i < holding; i++)
                 if (held[i][0] != (uintptr_t)held[i] ||
-                    held[i][SIZE / 8 - 1] != ~(uintptr_t)held[i])
+                    held[i][size / 8 - 1] != ~(uintptr_t)held[i])
                         fault("a stamp was overwritten");
 }
 
@@ -481,7 +511,7 @@ int main(void)
         cpu_set_t set;
 
         setvbuf(stdout, NULL, _IOLBF, 0);
-        cache = stook_cache_at(stook_class_for(SIZE) + 1);
+        cache = stook_cache_at(stook_class_for(size) + 1);
         sched_getaffinity(0, sizeof(set), &set);
         home_cpu = sched_getcpu();
         for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
@@ -500,7 +530,7 @@ int main(void)
                 from = start < from ? start : from;
                 to = start > to ? start : to;
         }
-        if (mprotect((void *)(from & -page), ((to + 1024) & -page) + page - (from & -page),
+        if (mprotect((void *)(from & -page), ((to + 2048) & -page) + page - (from & -page),
                      PROT_READ | PROT_WRITE | PROT_EXEC)) {
                 puts("text cannot be written to here");
                 return 77;
@@ -511,8 +541,10 @@ int main(void)
                         puts("the instructions cannot be found here");
                         return 77;
                 }
-        for (unsigned i = 0; i < COUNT(calls); i++)
+        for (unsigned i = 0; i < COUNT(calls); i++) {
+                use_size_of(&calls[i]);
                 run_call(&calls[i], cache->front.below->capacity);
+        }
         while (holding)
                 call_free();
         printf("%zu cases, %zu breakpoints hit, %zu aborts, %zu faults (%zu of fresh threads)\n",

@@ -180,8 +180,11 @@ void stook_pages_purge_excess(void) { }
 
 bool stook_pagemap_ours(uintptr_t addr) { return addr - stook_range.base < stook_range.bytes; }
 
+unsigned fake_walks;
+
 void stook_meta_span_for_each(void (*each)(struct stook_span *span, void *data), void *data)
 {
+        fake_walks++;
         for (size_t i = 0; i < FAKE_PAGES; i++)
                 each(&descriptors[i], data);
 }

@@ -344,8 +344,14 @@ static void test_validate_finds_wrong_list(void **unused)
         assert_int_equal(stook_slabs_validate(slabs), 0);
         stook_slab_span(slab)->list_number = 0;
         assert_int_not_equal(stook_slabs_validate(slabs), 0);
+        stook_slab_span(slab)->list_number = LISTS;
+        assert_int_not_equal(stook_slabs_validate(slabs), 0);
         fake_report(&reports);
         stook_slab_span(slab)->list_number = 1;
+        /* One walk for all lists. */
+        fake_walks = 0;
+        assert_int_equal(stook_slabs_validate(slabs), 0);
+        assert_int_equal(fake_walks, 1);
         drain(0, 8);
 }
 
