@@ -120,11 +120,28 @@ static int read_aliases(struct heap *h, struct heap_cache *c)
         return 0;
 }
 
+/*
+ * Pages that were never written may be missing in a core: the system leaves out mappings without
+ * content. Such pages are zeros.
+ */
+static int copy_seldom(struct heap *h, const struct stook_seldom *at, struct stook_seldom *out)
+{
+        int error = heap_copy(h, at, out, sizeof *out);
+
+        if (error != -EFAULT)
+                return error;
+        memset(out, 0, sizeof *out);
+        /* A page may begin in the midst of it, at a word. A failed copy leaves zeros. */
+        for (size_t i = 0; i < sizeof *out; i += sizeof(uint64_t))
+                heap_copy(h, (const char *)at + i, (char *)out + i, sizeof(uint64_t));
+        return 0;
+}
+
 /* What lies below the table, and the name, which may lie there. */
 static int read_seldom(struct heap *h, struct heap_cache *c, uint64_t at)
 {
         uint64_t here = c->address + offsetof(struct stook_cache, short_name);
-        int error = heap_copy(h, (void *)(uintptr_t)at, &c->seldom, sizeof c->seldom);
+        int error = copy_seldom(h, (const void *)(uintptr_t)at, &c->seldom);
 
         if ((uint64_t)(uintptr_t)c->cache.slabs.name == here)
                 memcpy(c->name, c->cache.short_name, sizeof c->cache.short_name);

@@ -283,12 +283,23 @@ static bool room_grows(const struct stook_barns *barns)
         return __atomic_load_n(&barns->growth.room_grows, __ATOMIC_RELAXED);
 }
 
+/*
+ * A cache that lives does not go back to 0, which would need an evacuation. False: a tuner turned
+ * growth off. If a thread noted the step, and was jumped out of or is gone, the next one takes it.
+ */
+static bool note_first_step(struct stook_barn_growth *growth, uint32_t capacity)
+{
+        uint32_t least = 0;
+
+        return __atomic_compare_exchange_n(&growth->at_least, &least, capacity, false,
+                                           __ATOMIC_RELAXED, __ATOMIC_RELAXED) || least == capacity;
+}
+
 /* More objects in a sheaf. False: as many as before. */
 static bool enlarge(struct stook_barns *barns)
 {
-        struct stook_barn_growth *growth = &barns->growth;
         struct stook_barn_room from = room_of(barns), to = from;        /* I5: before grows() */
-        uint32_t stride = barns->below->stride, larger, none = 0;
+        uint32_t stride = barns->below->stride, larger;
         uint64_t bytes;
         bool few;
 
@@ -301,9 +312,7 @@ static bool enlarge(struct stook_barns *barns)
                 return false;
         to.capacity = (uint16_t)larger;
         to.full_limit = full_limit_of(barns, larger, full_wanted_of(barns), burst_of(barns));
-        /* A cache that lives does not go back to 0, which would need an evacuation. */
-        if ((from.capacity || __atomic_compare_exchange_n(&growth->at_least, &none, larger, false,
-                                                          __ATOMIC_RELAXED, __ATOMIC_RELAXED)) &&
+        if ((from.capacity || note_first_step(&barns->growth, larger)) &&
             change_room(barns, from, to))
                 return true;
         __atomic_fetch_sub(sum_of(few), bytes, __ATOMIC_RELAXED);

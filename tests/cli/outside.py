@@ -24,13 +24,27 @@ CACHES = r"""
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 static void made(void *object, void *data) { (void)data; memset(object, 0, 8); }
+/* More than the first pages of what few caches use have room for. They use nothing of it. */
+static void make_many(void)
+{
+        char name[16];
+
+        for (int i = 0; i < 100; i++) {
+                sprintf(name, "many%d", i);
+                stook_cache_alloc(stook_cache_create(name, 600, NULL));
+        }
+}
 int main(int argc, char **argv)
 {
         struct stook_cache_args args = { .args_size = sizeof args, .ctor = made };
         struct stook_cache *conn = stook_cache_create("conn", 200, NULL);
         struct stook_cache *ctor = stook_cache_create("built", 64, &args);
         struct stook_cache *odd = stook_cache_create("odd\x1b[31m\"\\\n", 48, NULL);
+        struct stook_cache_args few = { .args_size = sizeof few, .limit = 9 };
+        struct stook_cache_args shared = { .args_size = sizeof shared, .flags = STOOK_MERGE };
         struct stook_group *group = stook_group_create("tenant", NULL, 1 << 20);
         void *objects[1000];
         for (int i = 0; i < 1000; i++)
@@ -38,6 +52,11 @@ int main(int argc, char **argv)
         for (int i = 0; i < 400; i++)
                 stook_cache_free(conn, objects[i]);
         stook_cache_alloc(ctor);
+        few.ctor = made;
+        stook_cache_alloc(stook_cache_create("sixteen letters!", 80, &few));
+        stook_cache_alloc(stook_cache_create("fifteen letters", 88, NULL));
+        stook_cache_create("one", 208, &shared);
+        stook_cache_create("another name of one", 208, &shared);
         if (odd)
                 stook_cache_alloc(odd);
         stook_group_enter(group);
@@ -46,6 +65,12 @@ int main(int argc, char **argv)
         stook_malloc(1 << 20);
         if (argc > 1 && !strcmp(argv[1], "abort"))
                 abort();
+        if (argc > 1 && !fork()) {
+                make_many();
+                abort();
+        }
+        if (argc > 1)
+                return wait(NULL) < 0;
         printf("%p\n", objects[399]);           /* free, in a sheaf */
         puts("ready");
         fflush(stdout);
@@ -123,6 +148,9 @@ class Inspect(s.Compiled):
         # What came since the last slab was made may be missed.
         self.assertGreater(conn["objects_peak"] + conn["objs_per_slab"], 1000)
         self.assertGreaterEqual(conn["slabs_peak"], conn["slabs"])
+        self.assertEqual(caches["sixteen letters!"]["counters"]["free_slowpath"], 0)
+        self.assertEqual(caches["fifteen letters"]["objects_live"], 1)
+        self.assertEqual(caches["one"]["aliases"], ["another name of one"])
         self.assertTrue(caches["built"]["ctor"])
         self.assertFalse(conn["ctor"])
         self.assertEqual(heap["groups"][0]["name"], "tenant")
@@ -357,7 +385,7 @@ class Inspect(s.Compiled):
 
     # ---- cores ----
 
-    def core(self, path):
+    def core(self, path, mode="abort"):
         """A core of the program as the system writes it, where it writes cores to the folder."""
         with open("/proc/sys/kernel/core_pattern") as f:
             pattern = f.read().strip()
@@ -365,7 +393,7 @@ class Inspect(s.Compiled):
             self.skipTest("cores go to " + pattern)
         folder = tempfile.mkdtemp(dir=self.folder)
         most = resource.getrlimit(resource.RLIMIT_CORE)[1]
-        subprocess.run([path, "abort"], cwd=folder, stdin=subprocess.DEVNULL,
+        subprocess.run([path, mode], cwd=folder, stdin=subprocess.DEVNULL,
                        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE, (most, most)))
         cores = os.listdir(folder)
         if not cores:
@@ -376,6 +404,13 @@ class Inspect(s.Compiled):
         core = self.core(self.shared())
         self.check_caches(self.info(core))
         self.check_caches(self.info("--exe", self.shared(), core))
+
+    def test_core_of_child(self):
+        """Of a forked child the system leaves out what caches never wrote of the rare parts."""
+        libraries = self.info(self.core(self.shared(), "fork"))
+        self.check_caches(libraries)
+        names = {c["name"] for c in libraries[0]["caches"]}
+        self.assertLessEqual({"many%d" % i for i in range(100)}, names)
 
     def test_core_damaged(self):
         """Cut off anywhere, or with random bytes: an answer or one line, never a crash."""

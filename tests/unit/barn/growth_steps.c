@@ -1,13 +1,14 @@
 /*
  * What this proves: barn_growth.c I3 at every instruction of a growth: a shrink there leaves
  * nothing booked. Nor does a cache that ends. I5: what a tuner sets at any instruction of a growth
- * or of a shrink stays, and nothing is booked. The processor's trap flag stops after each
- * instruction.
+ * or of a shrink stays, and nothing is booked. And a cache that a growth was jumped out of at any
+ * instruction gets its first sheaves later. The processor's trap flag stops after each instruction.
  */
 #include "unit/barn/fixture.h"
 
 #if defined(__x86_64__)
 
+#include <setjmp.h>
 #include <signal.h>
 
 #include "trap_flag.h"
@@ -181,12 +182,60 @@ static void caches_that_end_leave_nothing_booked(void **state)
         assert_int_equal(left(), whole);
 }
 
+/* ---- a jump ---- */
+
+static sigjmp_buf away;
+
+static void jump_at_an_instruction(int signal)
+{
+        (void)signal;
+        if (step++ == shrink_at)
+                siglongjmp(away, 1);
+}
+
+/* False: the growth has fewer instructions, and took place. */
+static bool jump_out_of_first_step(struct fake_cache *c, unsigned instruction)
+{
+        for (int i = 0; i < 16; i++)
+                stook_barns_flushed(&c->barns);
+        for (int i = 0; i < 15; i++)
+                stook_barns_refilled(&c->barns);
+        step = 0;
+        shrink_at = instruction;
+        if (sigsetjmp(away, 1))
+                return true;
+        TRAP_FLAG_ON();
+        stook_barns_refilled(&c->barns);
+        TRAP_FLAG_OFF();
+        return false;
+}
+
+/* What was booked stays so: little, of objects of 64 bytes. */
+static void a_first_step_is_taken_after_a_jump(void **state)
+{
+        unsigned instruction = 0;
+        struct fake_cache *c;
+        bool jumped;
+
+        (void)state;
+        signal(SIGTRAP, jump_at_an_instruction);
+        do {
+                c = make_few(938, 0, 64);
+                jumped = jump_out_of_first_step(c, instruction++);
+                swing_in_slabs(c);
+                assert_true(stook_barns_capacity(&c->barns) > 0);
+                stook_barns_end(&c->barns);
+        } while (jumped);
+        assert_true(instruction > 40);
+}
+
 int main(void)
 {
         const struct CMUnitTest all[] = {
                 cmocka_unit_test_setup(a_shrink_in_a_growth_leaves_nothing_booked, setup),
                 cmocka_unit_test_setup(what_a_tuner_sets_in_a_change_stays, setup),
                 cmocka_unit_test_setup(caches_that_end_leave_nothing_booked, setup),
+                cmocka_unit_test_setup(a_first_step_is_taken_after_a_jump, setup),
         };
 
         return cmocka_run_group_tests(all, NULL, NULL);

@@ -10,6 +10,7 @@
 
 #include "base/lock.h"
 #include "os/os.h"
+#include "slot/slot.h"
 #include "slot/slot_regions.h"
 #include "unit/rcu/by_hand.h"
 
@@ -102,6 +103,7 @@ static void no_call_waits_for_the_regions(void **state)
         of_cache = stook_cache_alloc(cache);
         assert_true(of_cache && of_malloc[0] && of_malloc[1] && of_malloc[2]);
         stook_lock_set_sleep(&counting);
+        stook_slot_set_end(NULL);       /* the ends of threads would wait for the lock, too */
         stook_inject.filling = stand;
         next_slot(1);
         assert_int_equal(pthread_create(&holder, NULL, hold, NULL), 0);
