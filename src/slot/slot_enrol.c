@@ -23,7 +23,7 @@ static uint32_t end_key_plus_1;
 /* Of a thread whose area is ours. It may have been registered only to try that. */
 static void at_end_of_enrolled(void *self)
 {
-        if (((struct stook_thread_v1 *)self)->rseq)
+        if (at_end && ((struct stook_thread_v1 *)self)->rseq)
                 at_end(self);
 }
 
