@@ -26,6 +26,12 @@
 _Static_assert(STOOK_CLASS_TABLE_MAX == 4096 && STOOK_CLASS_MAX == 131072 &&
                STOOK_CLASS_LINE_LARGE * sizeof(*stook_class_line) == 2056,
                "dropin/hot_*.S: TABLE_MAX, CLASS_MAX, BY_CLASS");
+_Static_assert(STOOK_MAP_SHIFT == 12 && STOOK_SLAB_BYTES_MAX - 1 == 0x7ffff &&
+               STOOK_ENTRY_CACHE_SHIFT == 51 && sizeof(struct stook_shape) == 16 &&
+               offsetof(struct stook_shape, starts) == 8 &&
+               offsetof(struct stook_range, bytes) == 8 &&
+               offsetof(struct stook_range, entries) == 16,
+               "dropin/hot_*.S: FREE finds an object's offset, and the shape of its cache");
 
 static void *too_large(void)
 {

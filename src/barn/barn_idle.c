@@ -63,10 +63,13 @@ void stook_barn_reap_idle(struct stook_barns *barns, unsigned node, struct stook
         }
 }
 
+/* What other threads put meanwhile stays: one that only frees would keep this one here. */
 static void give_all_of(struct stook_barns *barns)
 {
         for (unsigned node = 0; node < stook_os_node_count(); node++) {
-                while (stook_barn_evict(barns, node))
+                uint32_t left = stook_tagged_stack_count_racy(&barns->node[node].full);
+
+                while (left-- && stook_barn_evict(barns, node))
                         ;
                 stook_slabs_give_kept(barns->below, node);
         }

@@ -14,7 +14,8 @@
  * end that leaves fewer threads than there are slots in use flushes the slot that it is on: at most
  * as many in a decay time as there are slots. What a thread left in a slot that it is not on at its
  * end, or the first thread in its slot, stays.
- * Threads of the locked backend do not enrol, so their ends are not noticed.
+ * Threads of the locked backend do not enrol, so their ends are not noticed. A thread with an rseq
+ * area of ours comes here before the area is unregistered: later it would be on a locked slot.
  *
  * Concurrency: a thread's end: no call of its own is under way, but for one that was jumped out of
  *  or cancelled; then nothing is done. Two ends at once may both leave one thread; the exchange of

@@ -124,7 +124,8 @@ unsigned stook_os_task_node(unsigned here);
 /*
  * A key: @end is called at the end of each thread that armed it, with the pointer it was armed
  * with, which must not be NULL. Negative: no key is known to be armed without an allocation. A key
- * is for ever, unless it is dropped before any thread armed it. Not for handlers.
+ * is for ever, unless it is dropped before any thread armed it. Any thread, handlers too: glibc
+ * exchanges a word, musl blocks signals while it holds its lock.
  */
 int  stook_os_thread_end_key(void (*end)(void *value));
 void stook_os_thread_end_key_drop(int key);
@@ -142,6 +143,11 @@ enum stook_rseq_owner { STOOK_RSEQ_NONE, STOOK_RSEQ_LIBC, STOOK_RSEQ_OWN };
 /* Finds out, once, what registers rseq areas in this process, and whether mm_cid is written. */
 void stook_os_rseq_detect(void);
 enum stook_rseq_owner stook_os_rseq_owner(void);
+/*
+ * Calls @before at the end of each thread whose area is ours, with its stook_thread_v1, while the
+ * area is still registered. At start.
+ */
+void stook_os_rseq_before_end(void (*before)(void *));
 bool stook_os_rseq_has_mm_cid(void);
 /*
  * This thread's registered area, registering the own one of its stook_thread_v1 if libc makes none

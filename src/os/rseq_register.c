@@ -52,10 +52,16 @@
 extern const ptrdiff_t __rseq_offset __attribute__((weak));
 extern const unsigned int __rseq_size __attribute__((weak));
 
-/* These three: written once, by the thread that starts the library. */
+/* These: written once, by the thread that starts the library. */
 static bool detected;
 static enum stook_rseq_owner owner;
 static int end_key = -1;                /* its value in a thread: an area of ours is registered */
+static void (*before_end)(void *);      /* const after start */
+
+void stook_os_rseq_before_end(void (*before)(void *))
+{
+        before_end = before;
+}
 
 static long rseq(char *area, int flags)
 {
@@ -65,6 +71,8 @@ static long rseq(char *area, int flags)
 /* I1, I2. Other destructors may allocate after this one: they find a thread that is barred. */
 static void at_thread_end(void *self)
 {
+        if (before_end)
+                before_end(self);
         stook_self_bar();
         __atomic_signal_fence(__ATOMIC_SEQ_CST);
         stook_self->ready = 0;

@@ -1,8 +1,8 @@
 /*
  * Purpose: be called when a thread ends, without memory for that.
- * Place: called by rseq_register.c, by group and by epoch.
- * Concurrency: keys are made and armed by any thread. Arming is a store into the thread's own
- *  memory, in handlers too.
+ * Place: called by rseq_register.c, by slot, by group and by epoch.
+ * Concurrency: keys are made and armed by any thread, in handlers too. Arming is a store into the
+ *  thread's own memory.
  * Failure: no key, or a value of a key that would need memory: the caller does without.
  */
 #include <pthread.h>

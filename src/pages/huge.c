@@ -9,13 +9,14 @@
 
 /*
  * By default, from so much in use on, by kind. A huge page that is got for small requests is
- * resident before all of it is in use: 2 MiB at most, a twelfth, and half of that in the mean. For
- * large ones it is an eighth at most: they leave a smaller part of what they got, and the next one
- * finds it. (Peak of `malloc_large` with 16 in place of 32 MiB: 0 to 3 % more; with 8 MiB 7 % in
- * one of four.) Memory is looked at from half of it on.
+ * resident before all of it is in use: 2 MiB at most, a sixteenth, and half of that in the mean.
+ * (With 24 MiB sqlite's peak of 35 MiB is 1.7 MiB more.) For large ones it is an eighth at most:
+ * they leave a smaller part of what they got, and the next one finds it. (Peak of `malloc_large`
+ * with 16 in place of 32 MiB: 0 to 3 % more; with 8 MiB 7 % in one of four.) Memory is looked at
+ * from half of it on.
  */
 static const size_t used_least[STOOK_DENSITY_KINDS] = {
-        [STOOK_DENSITY_SMALL] = (size_t)24 << 20,
+        [STOOK_DENSITY_SMALL] = (size_t)32 << 20,
         [STOOK_DENSITY_LARGE] = (size_t)16 << 20,
 };
 /* What slabs got before so much was in use tells little: many kinds, of which some stay few. */
@@ -110,17 +111,21 @@ static bool is_small(uintptr_t addr)
         return word && !(__atomic_load_n(word, __ATOMIC_RELAXED) & bit);
 }
 
-/* False: refused, and nothing is marked. */
-static bool advise(uintptr_t start, uintptr_t end)
+/* False: refused. Nothing is marked, in any case. */
+static bool ask(uintptr_t start, uintptr_t end)
 {
-        if (!stook_os_advise((void *)start, end - start, STOOK_OS_HUGEPAGE)) {
-                __atomic_store_n(&refused, 1, __ATOMIC_RELAXED);
-                return false;
-        }
-        __atomic_store_n(&any, 1, __ATOMIC_RELAXED);
+        bool done = stook_os_advise((void *)start, end - start, STOOK_OS_HUGEPAGE);
+
+        __atomic_store_n(done ? &any : &refused, 1, __ATOMIC_RELAXED);
+        return done;
+}
+
+static void advise(uintptr_t start, uintptr_t end)
+{
+        if (!ask(start, end))
+                return;
         for (; start < end; start += STOOK_HUGE_PAGE)
                 set(&advised, start);
-        return true;
 }
 
 bool stook_huge_any(void)
@@ -260,13 +265,30 @@ static uint32_t count_small(uintptr_t start, uintptr_t end)
         return n;
 }
 
-/* Those that were broken, or were small, come back huge. */
+/* A huge page of these, or one beside them, is advised. */
+static bool is_beside(uintptr_t start, uintptr_t end)
+{
+        for (uintptr_t at = start - STOOK_HUGE_PAGE; at <= end; at += STOOK_HUGE_PAGE)
+                if (stook_huge_is_advised(at))
+                        return true;
+        return false;
+}
+
+/*
+ * Those that were broken, or were small, come back huge. Beside a huge page they become a part of
+ * that one's mapping. Elsewhere they part one, all together, and the first is booked for it. That
+ * is so, too, if it was broken before: it may have been small among small ones before that. One
+ * that is advised already stays booked, if it is.
+ */
 static void make_whole(uintptr_t start, uintptr_t end)
 {
-        if (!advise(start, end))
+        bool beside = is_beside(start, end);
+
+        if ((!beside && !part(start)) || !ask(start, end))
                 return;
-        for (; start < end; start += STOOK_HUGE_PAGE)
-                join(start);
+        for (uintptr_t at = start; at < end; at += STOOK_HUGE_PAGE)
+                if (set(&advised, at) && (beside || at != start))
+                        join(at);
 }
 
 void stook_huge_purge(struct stook_pages_node *node, uintptr_t start, size_t bytes)
@@ -335,19 +357,6 @@ static bool is_wanted_again(struct stook_pages_node *node, enum stook_density_ki
         return is_dense(node, kind);
 }
 
-/*
- * Beside a huge page it becomes a part of that one's mapping. Elsewhere it parts one, also if it
- * was broken before: it may have been small among small ones before that.
- */
-static void ask_again(uintptr_t addr)
-{
-        bool beside = stook_huge_is_advised(addr - STOOK_HUGE_PAGE) ||
-                      stook_huge_is_advised(addr + STOOK_HUGE_PAGE);
-
-        if ((beside || part(addr)) && advise(addr, addr + STOOK_HUGE_PAGE) && beside)
-                join(addr);
-}
-
 void stook_huge_taken_again(struct stook_pages_node *node, size_t request, uintptr_t start,
                             uintptr_t end)
 {
@@ -360,7 +369,7 @@ void stook_huge_taken_again(struct stook_pages_node *node, size_t request, uintp
         stook_os_purge((void *)start, end - start);
         for (; start < end; start += STOOK_HUGE_PAGE)
                 if (is_small(start))
-                        ask_again(start);
+                        make_whole(start, start + STOOK_HUGE_PAGE);
 }
 
 /* ---- what is not worth breaking ---- */

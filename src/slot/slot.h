@@ -59,8 +59,9 @@ const struct stook_section_ops *stook_slot_ops(void);
  */
 bool stook_slot_enrol(void);
 /*
- * Each thread that enrols, but for the first one, calls @end when it ends, if there is a key for
- * that (os/thread_end.c). At start.
+ * Each thread that enrols, but for the first one, calls @end with its stook_thread_v1 when it ends,
+ * if there is a key for that (os/thread_end.c). The first one does so, too, where rseq areas are
+ * ours. At start.
  */
 void stook_slot_set_end(void (*end)(void *));
 

@@ -20,9 +20,17 @@ static void (*at_end)(void *);          /* const after start */
 /* Atomic, relaxed: of the key that calls it, plus 1. 0: there is none yet. */
 static uint32_t end_key_plus_1;
 
+/* Of a thread whose area is ours. It may have been registered only to try that. */
+static void at_end_of_enrolled(void *self)
+{
+        if (at_end && ((struct stook_thread_v1 *)self)->rseq)
+                at_end(self);
+}
+
 void stook_slot_set_end(void (*end)(void *))
 {
         at_end = end;
+        stook_os_rseq_before_end(at_end_of_enrolled);
 }
 
 /*
@@ -77,11 +85,20 @@ static int end_key(void)
         return (int)seen - 1;
 }
 
+/*
+ * False: nothing is called at the end of this thread. Where its area is ours, its end is noticed
+ * already, and must be: a thread whose area is gone would empty a locked slot.
+ */
+static bool ends_noticed(struct stook_thread_v1 *self)
+{
+        return stook_os_rseq_owner() == STOOK_RSEQ_OWN || stook_os_thread_end_arm(end_key(), self);
+}
+
 /* Once in each thread. */
 static void count_enrolled(struct stook_thread_v1 *self)
 {
         if (__atomic_fetch_add(&stook_threads_enrolled, 1, __ATOMIC_RELAXED) && at_end &&
-            stook_os_thread_end_arm(end_key(), self))
+            ends_noticed(self))
                 __atomic_fetch_add(&stook_threads_live, 1, __ATOMIC_RELAXED);
 }
 

@@ -73,7 +73,7 @@ static void a_small_process_asks_for_none(void **state)
         (void)state;
         take_pieces(10 * MIB, true);
         assert_int_equal(found(STOOK_DENSITY_SMALL), STOOK_DENSITY_UNKNOWN);
-        take_pieces(22 * MIB, true);
+        take_pieces(30 * MIB, true);
         assert_int_equal(found(STOOK_DENSITY_SMALL), STOOK_DENSE);
         assert_int_equal(advised_pieces(), 0);
         give_all();
@@ -92,7 +92,7 @@ static void what_is_written_becomes_huge(void **state)
 static void what_is_written_late_becomes_huge(void **state)
 {
         (void)state;
-        while (stook_pages_taken(0) < 60 * MIB) {
+        while (stook_pages_taken(0) < 68 * MIB) {
                 spans[taken++] = take(PIECE, false);
                 for (size_t at = 0; taken > 8 && at < PIECE; at += 256)
                         memset((char *)spans[taken - 9]->start + at, 7, 16);

@@ -196,6 +196,32 @@ static void what_is_huge_among_small_ones_stays_booked(void **state)
         assert_sound();
 }
 
+/* Huge pages asked for at once, in the midst of small ones, part one mapping in three. */
+static void several_at_once_are_booked_once(void **state)
+{
+        struct stook_span *span = small(20 * MIB);
+        uintptr_t start = (span->start + 4 * MIB) & ~(2 * MIB - 1), last = start + 4 * MIB;
+
+        (void)state;
+        leave(1);
+        stook_huge_ask(start, 4 * MIB);
+        assert_false(stook_huge_is_advised(start));
+        end_of_leave(1);
+        leave(STOOK_MAPPINGS_BREAK);
+        stook_huge_ask(start, 4 * MIB);
+        assert_true(stook_huge_is_advised(start));
+        assert_true(stook_huge_is_advised(start + 2 * MIB));
+        assert_false(stook_mappings_book(1));
+        /* Around them, and once more, it needs nothing; what was booked stays booked. */
+        stook_huge_ask(start - 2 * MIB, 8 * MIB);
+        stook_huge_ask(last, 4 * MIB);
+        assert_true(stook_huge_is_advised(start - 2 * MIB));
+        assert_true(stook_huge_is_advised(last + 2 * MIB));
+        assert_false(stook_mappings_book(1));
+        stook_span_give(span);
+        assert_sound();
+}
+
 int main(void)
 {
         static const struct CMUnitTest tests[] = {
@@ -205,6 +231,7 @@ int main(void)
                 cmocka_unit_test(parted_huge_pages_leave_less_to_guards),
                 cmocka_unit_test(what_is_asked_for_again_is_booked),
                 cmocka_unit_test(what_is_huge_among_small_ones_stays_booked),
+                cmocka_unit_test(several_at_once_are_booked_once),
         };
         unsigned last = has_huge_pages() ? sizeof(tests) / sizeof(*tests) : 1;
         int failed = 0;
