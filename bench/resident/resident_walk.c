@@ -359,11 +359,13 @@ static bool count_mappings(struct walk *w)
 static void find_areas(struct walk *w)
 {
         struct stook_range_record *r = stook_range_of(stook_range.base);
-
         size_t caches = STOOK_CACHES_MAX * sizeof(struct stook_cache);
+        size_t seldom = stook_caches_bound() * sizeof(struct stook_seldom);
         size_t slots = (size_t)stook_slots_bound() << STOOK_SLOT_SHIFT;
 
-        add_area(w, stook_caches, caches, STOOK_RESIDENT_caches);
+        /* Below the table lies what few caches use. */
+        seldom = (seldom + w->page_bytes - 1) & ~(w->page_bytes - 1);
+        add_area(w, (char *)stook_caches - seldom, seldom + caches, STOOK_RESIDENT_caches);
         add_area(w, stook_regions.base, slots, STOOK_RESIDENT_slots);
         if (r)
                 add_area(w, r->entries, (r->size >> STOOK_MAP_SHIFT) * sizeof(*r->entries),

@@ -1,7 +1,7 @@
 /*
  * Proves that there is no end of plain caches: beyond the last index one shares a cache of the same
  * geometry, its objects are whole, and the others still fail. A name is noted once. Nothing is
- * shared where that was not wanted.
+ * shared where that was not wanted. A cache has nothing of the one that had its index before.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -110,12 +110,68 @@ static void no_caches_are_shared_where_none_may_be(void **state)
                 assert_int_equal(stook_cache_destroy(caches[i]), 0);
 }
 
+/* What few caches use: a limit, debug modes, a long name. All of its counters are far from 0. */
+static struct stook_cache *make_and_destroy(const char *name, uint64_t flags)
+{
+        struct stook_cache_args args = {
+                .args_size = sizeof(args), .limit = 900, .flags = flags,
+        };
+        struct stook_cache *cache = stook_cache_create(name, 72, &args);
+        struct stook_seldom *seldom;
+
+        assert_non_null(cache);
+        stook_cache_free(cache, stook_cache_alloc(cache));
+        assert_ptr_equal(stook_cache_find(name), cache);
+        assert_string_equal(stook_cache_name(cache), name);
+        seldom = stook_cache_seldom(cache);
+        assert_int_equal(seldom->limit.most, 900);
+        assert_int_equal(!stook_cache_debug(cache)->flags, !flags);
+        memset(cache->counters.near, 1, sizeof(cache->counters.near));
+        memset(seldom->counters, 1, sizeof(seldom->counters));
+        assert_int_equal(stook_cache_destroy(cache), 0);
+        assert_null(stook_cache_find(name));
+        return cache;
+}
+
+static void is_new(struct stook_cache *last, const char *name)
+{
+        struct stook_cache *cache = stook_cache_create(name, 72, NULL);
+        struct stook_cache_stats stats = { .stats_size = sizeof(stats) };
+        char padded[sizeof(stats.name)] = { 0 };
+
+        assert_ptr_equal(cache, last);
+        strcpy(padded, name);
+        assert_int_equal(stook_cache_get_stats(cache, &stats), 0);
+        assert_memory_equal(stats.name, padded, sizeof(padded));
+        assert_ptr_equal(stook_cache_find(name), cache);
+        for (unsigned i = 0; i < STOOK_STAT_COUNT; i++)
+                assert_int_equal(stook_counted(&cache->counters, i), 0);
+        assert_int_equal(stook_cache_set_limit(cache, 5), -ENOTSUP);
+        assert_int_equal(stook_cache_seldom(cache)->limit.most, 0);
+        assert_int_equal(stook_cache_debug(cache)->flags, 0);
+        assert_int_equal(stook_cache_destroy(cache), 0);
+}
+
+static void an_index_is_used_again(void **state)
+{
+        static const char *const names[] = {
+                "fifteen letters", "sixteen letters!",
+                "sixty-three letters, of which there is none that could be more.",
+        };
+
+        (void)state;
+        for (unsigned i = 0; i < 3; i++)
+                for (unsigned j = 0; j < 3; j++)
+                        is_new(make_and_destroy(names[i], j == 1 ? STOOK_DEBUG_Z : 0), names[j]);
+}
+
 int main(void)
 {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(many_caches),
                 cmocka_unit_test(a_name_is_noted_once),
                 cmocka_unit_test(no_caches_are_shared_where_none_may_be),
+                cmocka_unit_test(an_index_is_used_again),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
