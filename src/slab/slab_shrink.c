@@ -102,6 +102,21 @@ static void shrink_list(struct stook_slabs *slabs, struct stook_slabs_node *firs
         stook_slab_unhold(&hold);
 }
 
+/*
+ * A slab may be pending at a list that it has left (slab_partial.c P1). If that list were shrunk
+ * after the slab's own list, the slab would stay.
+ */
+static void settle_lists(struct stook_slabs *slabs, struct stook_slabs_node *first)
+{
+        struct stook_slab_hold hold;
+
+        if (stook_slabs_lists(first) == 1)
+                return;
+        for (unsigned n = 0; n < stook_slabs_lists(first); n++)
+                if (stook_slab_hold_long(&hold, slabs, stook_slabs_list(first, n)))
+                        stook_slab_unhold(&hold);
+}
+
 static void give_kept_of(struct stook_slabs *slabs, struct stook_slabs_node *first,
                          struct stook_slabs_node *node)
 {
@@ -141,6 +156,7 @@ size_t stook_slabs_shrink(struct stook_slabs *slabs)
 
                 if (slabs->run_slabs)
                         stook_slab_shrink_runs(slabs, first);
+                settle_lists(slabs, first);
                 for (unsigned n = 0; n < stook_slabs_lists(first); n++)
                         shrink_list(slabs, first, stook_slabs_list(first, n));
         }

@@ -204,6 +204,24 @@ static void test_claim_for_old_list(void **unused)
         drain(3, 13);
 }
 
+/* A thread that pushes at the slab's old list was stopped before it had that list's lock. */
+static void test_shrink_settles_old_lists(void **unused)
+{
+        struct stook_slab *slab;
+
+        (void)unused;
+        slabs->min_partial = 2;
+        fill(16);
+        slab = slab_of(objects[0]);
+        lock();
+        drain(0, 16);
+        assert_true(on_pending(slab));
+        stook_pending_stack_push(&list(3)->pending,
+                                 stook_pending_stack_take_all(&list(0)->pending));
+        unlock();
+        assert_int_equal(stook_slabs_shrink(slabs), 0);
+}
+
 /* ---- what is kept ---- */
 
 /* A slab with all objects out for each list, then all come back. */
@@ -417,6 +435,7 @@ int main(void)
                 DIVIDED(test_pending_is_handed_on),
                 DIVIDED(test_pending_waits_at_other),
                 DIVIDED(test_claim_for_old_list),
+                DIVIDED(test_shrink_settles_old_lists),
                 DIVIDED(test_kept_by_list),
                 DIVIDED(test_reserved_stay),
                 DIVIDED(test_reserved_stay_beside_another_release),
