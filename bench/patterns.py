@@ -8,12 +8,15 @@ final memory.
 Place: beside run.py, which measures promised figures. The peers are the same (contenders.py,
 peers/build.py).
 Figures: time is processor time of all threads for an operation, the least of all rounds: what
-disturbs a run only adds to it. Memory is anonymous memory, the median of the rounds. A ratio above
-1 means that Stook takes more. Rows whose median peer takes less than 1 MiB are left out of the
-geometric means of memory. A library given by --with is no peer; Stook's ratio to it has columns of
-its own.
+disturbs a run only adds to it. Each answer says how long fixed loops took around it: longer if the
+clock rate is lower, or another program uses the core's other thread. An answer is of a quiet
+machine if that is within QUIET of the least of all answers. With --patience N a row goes on, up to
+N times the rounds, until each contender has such an answer. Memory is anonymous memory, the median
+of the rounds. A ratio above 1 means that Stook takes more. Rows whose median peer takes less than 1
+MiB are left out of the geometric means of memory. A library given by --with is no peer; Stook's
+ratio to it has columns of its own.
 
-Use: patterns.py [--list] [--filter REGEX] [--rounds N] [--with NAME=LIBRARY] [--out FILE] ...
+Use: patterns.py [--list] [--filter REGEX] [--rounds N] [--patience N] [--with NAME=LIBRARY] ...
 """
 
 import argparse
@@ -37,6 +40,7 @@ from interval import geometric_mean, median                 # noqa: E402
 from machine import machine, title                          # noqa: E402
 from text import end_quietly, print_table, say              # noqa: E402
 
+QUIET = 1.06                    # the loops repeat within 2 % where nothing disturbs them
 MEMORY_FLOOR_KIB = 1024         # arbitrary: below it, memory is what the library itself needs
 
 
@@ -78,29 +82,47 @@ def measure(program, rows, contenders, asked):
     """{row: {contender: [answer or None]}}, one for each round; a slow minute falls into one."""
     results = {r.name: {c.name: [] for c in contenders} for r in rows}
     try:
-        measure_into(results, program, rows, contenders, asked)
+        for n in range(asked.rounds * asked.patience):
+            left = rows if n < asked.rounds else loud_rows(results, rows)
+            measure_round(results, program, left, contenders, asked, n)
     except KeyboardInterrupt:
         tell("\ninterrupted; what was measured until now follows")
     return results
 
 
-def measure_into(results, program, rows, contenders, asked):
-    progress, told = Progress("patterns", asked.rounds * len(rows) * len(contenders)), set()
-    for n in range(asked.rounds):
-        for row in rows:
-            for contender in turn(contenders, n):
-                progress.step(f"round {n + 1}, {row.name}, {contender.name}")
-                command = [program, row.pattern, f"threads={row.threads}", f"seed={asked.seed}",
-                           f"percent={asked.percent}", f"repeat={asked.repeat}"]
-                try:
-                    answer = macro(command, contender)
-                except Failed as why:
-                    answer = None
-                    if (row.name, contender.name) not in told:
-                        told.add((row.name, contender.name))
-                        tell(f"\n{row.name}, {contender.name}: {why}")
-                results[row.name][contender.name].append(answer)
+def measure_round(results, program, rows, contenders, asked, n):
+    progress = Progress(f"round {n + 1}", len(rows) * len(contenders))
+    for row in rows:
+        for contender in turn(contenders, n):
+            progress.step(f"{row.name}, {contender.name}")
+            command = [program, row.pattern, f"threads={row.threads}", f"seed={asked.seed}",
+                       f"percent={asked.percent}", f"repeat={asked.repeat}"]
+            answers = results[row.name][contender.name]
+            try:
+                answers.append(macro(command, contender))
+            except Failed as why:
+                if None not in answers:
+                    tell(f"\n{row.name}, {contender.name}: {why}")
+                answers.append(None)
     progress.clear()
+
+
+def quiet_limit(results):
+    """What the loops take at most on a quiet machine."""
+    spins = [a["spin_ns"] for of in results.values() for answers in of.values()
+             for a in answers if a]
+    return min(spins, default=0) * QUIET
+
+
+def loud(by_contender, limit):
+    """The contenders without an answer of a quiet machine; not those that never answered."""
+    return [c for c, answers in by_contender.items()
+            if any(answers) and not any(a and a["spin_ns"] <= limit for a in answers)]
+
+
+def loud_rows(results, rows):
+    limit = quiet_limit(results)
+    return [r for r in rows if loud(results[r.name], limit)]
 
 
 METRICS = {"ns": min, "first_ns": min, "wall_ns": min, "peak_KiB": median, "end_KiB": median}
@@ -193,6 +215,17 @@ def print_means(table, more):
     print_table(lines, len(lines[0]))
 
 
+def print_loud(results):
+    """Which figures say little about time."""
+    limit = quiet_limit(results)
+    found = [f"  {row}: {', '.join(names)}" for row, of in results.items()
+             if (names := loud(of, limit))]
+    if found:
+        say("\nThe machine was never quiet while these ran (--patience lets them run more often):")
+        for line in found:
+            say(line)
+
+
 def arguments():
     parser = argparse.ArgumentParser(description="Patterns of allocation, Stook beside its peers.")
     add = parser.add_argument
@@ -201,6 +234,8 @@ def arguments():
     add("--filter", default="", metavar="REGEX", help="rows to run; a row is PATTERN/THREADS")
     add("--threads", default="", metavar="N,N", help="numbers of threads (all)")
     add("--rounds", type=int, default=8, metavar="N", help="interleaved rounds (8)")
+    add("--patience", type=int, default=1, metavar="N",
+        help="times as many rounds at most, for rows that met no quiet moment (1)")
     add("--repeat", type=int, default=3, metavar="N", help="repeats in a process (3)")
     add("--percent", type=int, default=100, metavar="P", help="of the usual work and memory (100)")
     add("--seed", type=int, default=1, metavar="N", help="of the random sizes (1)")
@@ -215,8 +250,8 @@ def arguments():
     if not asked.list and not asked.program.exists():
         parser.error(f"{asked.program} is not built: "
                      f"`ninja -C {asked.build} bench/patterns libstook-malloc.so`")
-    if min(asked.rounds, asked.repeat, asked.percent) < 1:
-        parser.error("--rounds, --repeat and --percent take 1 or more")
+    if min(asked.rounds, asked.patience, asked.repeat, asked.percent) < 1:
+        parser.error("--rounds, --patience, --repeat and --percent take 1 or more")
     try:
         threads = [int(n) for n in asked.threads.split(",") if n]
         asked.rows = rows_of(asked.filter, threads)
@@ -271,6 +306,7 @@ def main():
         print_standings(standings, more)
         say()
         print_means(table, more)
+        print_loud(results)
     stamp = datetime.datetime.now().strftime("%Y%m%d-%H%M%S")
     out = asked.out or HERE / "results" / f"patterns-{stamp}.json"
     out.parent.mkdir(parents=True, exist_ok=True)

@@ -11,6 +11,8 @@
  * Answer: ns and first_ns, processor time of all threads for an operation (an object allocated or
  * resized), in the best and the first repeat; wall_ns, wall time in the best; peak_KiB and end_KiB,
  * anonymous memory at most, without the tables, and after the last free; operations of one repeat.
+ * spin_ns and first_spin_ns: what fixed loops without memory took around the best and the first
+ * repeat. So patterns.py knows which answers are of a quiet machine.
  * Exit status: 3 if an object did not hold what was written to it.
  */
 #include <string>
@@ -45,10 +47,56 @@ struct moment {
         }
 };
 
+/*
+ * ns of a step of two loops without memory. In the first each instruction waits for the one before,
+ * so it tells the clock rate. The second keeps four units busy, so it tells whether another program
+ * uses the core's other thread. The least of some, because the CPU may be taken in the middle.
+ */
+double spin_ns()
+{
+        const unsigned steps = 10000;
+        double chain = 1e9, wide = 1e9;
+        uint64_t a = 1, b = 2, c = 3, d = 4;
+        for (int n = 0; n < 5; n++) {
+                double start = bench::thread_ns();
+                for (unsigned i = 0; i < steps; i++) {
+                        a *= a;
+                        bench::keep(a);
+                }
+                double middle = bench::thread_ns();
+                for (unsigned i = 0; i < steps; i++) {
+                        a += i;
+                        b ^= i;
+                        c += i;
+                        d ^= i;
+                        bench::keep(a);
+                        bench::keep(b);
+                        bench::keep(c);
+                        bench::keep(d);
+                }
+                chain = std::min(chain, (middle - start) / steps);
+                wide = std::min(wide, (bench::thread_ns() - middle) / steps);
+        }
+        return chain + wide;
+}
+
 /* Written by the first worker between two meetings, read by the main thread after the last. */
 struct result {
-        double ns = 0, first_ns = 0, wall_ns = 0;
+        double ns = 0, first_ns = 0, wall_ns = 0, spin_ns = 0, first_spin_ns = 0;
         uint64_t operations = 0;
+
+        void add(bool first, double each, double wall, double spin)
+        {
+                if (first) {
+                        first_ns = each;
+                        first_spin_ns = spin;
+                }
+                if (first || each < ns) {
+                        ns = each;
+                        spin_ns = spin;
+                }
+                wall_ns = first ? wall : std::min(wall_ns, wall);
+        }
 };
 
 struct job {
@@ -67,10 +115,13 @@ void *run_worker(void *argument)
                 p.begin(w);
         for (unsigned repeat = 0; repeat < j.all->repeats; repeat++) {
                 moment start = {}, stop = {};
+                double before = 0;
                 w.ops = 0;
                 j.all->meet();
-                if (w.me == 0)
+                if (w.me == 0) {
+                        before = spin_ns();
                         start = moment::now();
+                }
                 j.all->meet();
                 p.work(w);
                 j.all->meet();
@@ -79,13 +130,11 @@ void *run_worker(void *argument)
                         uint64_t operations = 0;
                         for (unsigned i = 0; i < j.all->threads; i++)
                                 operations += j.workers[i].ops;
-                        double ns = (stop.processor_ns - start.processor_ns) / (double)operations;
-                        double wall = (stop.wall_ns - start.wall_ns) / (double)operations;
-                        result &r = *j.into;
-                        r.first_ns = repeat ? r.first_ns : ns;
-                        r.ns = repeat ? std::min(r.ns, ns) : ns;
-                        r.wall_ns = repeat ? std::min(r.wall_ns, wall) : wall;
-                        r.operations = operations;
+                        j.into->add(repeat == 0,
+                                    (stop.processor_ns - start.processor_ns) / (double)operations,
+                                    (stop.wall_ns - start.wall_ns) / (double)operations,
+                                    std::max(before, spin_ns()));
+                        j.into->operations = operations;
                 }
                 j.all->meet();
         }
@@ -235,6 +284,7 @@ int main(int argc, char **argv)
         double end = (double)anonymous_kib(), peak = (double)bench::peak_kib() - files - tables;
         answer.add("ns", r.ns).add("first_ns", r.first_ns).add("wall_ns", r.wall_ns);
         answer.add("peak_KiB", std::max(peak, end)).add("end_KiB", end);
+        answer.add("spin_ns", r.spin_ns).add("first_spin_ns", r.first_spin_ns);
         answer.add("operations", (double)r.operations);
         return 0;
 }
