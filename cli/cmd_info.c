@@ -97,17 +97,24 @@ static bool is_sort(const char *key)
 }
 
 /* -1: the option was taken; else the exit status. */
+static int take_form(struct options *o, enum form form)
+{
+        if (o->form != FORM_TEXT && o->form != form)
+                return option_misused("info", usage, "--json or --prometheus, not both");
+        o->form = form;
+        return -1;
+}
+
+/* Likewise. */
 static int take_option(struct options *o, int c, char **argv)
 {
         bool fine = true;
 
         switch (c) {
         case OPTION_JSON:
-                o->form = FORM_JSON;
-                break;
+                return take_form(o, FORM_JSON);
         case OPTION_PROMETHEUS:
-                o->form = FORM_PROMETHEUS;
-                break;
+                return take_form(o, FORM_PROMETHEUS);
         case OPTION_SORT:
                 o->view.sort = optarg;
                 fine = is_sort(optarg);
@@ -260,7 +267,7 @@ static int load(const struct options *o, const struct target *t, struct baseline
 
         if (error)
                 fprintf(stderr, "stook info: %s: %s\n", o->since, error == -EBADMSG
-                        ? "is not what --save writes" : strerror(-error));
+                        ? "not what --save writes" : strerror(-error));
         else if (o->since && b->pid != t->memory.pid)
                 fprintf(stderr, "stook info: %s: is of process %u\n", o->since, b->pid);
         else

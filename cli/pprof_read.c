@@ -290,7 +290,7 @@ static unsigned char *read_all(int fd, size_t *bytes)
 
         if (fstat(fd, &st))
                 return NULL;
-        errno = S_ISREG(st.st_mode) ? EFBIG : EINVAL;
+        errno = S_ISREG(st.st_mode) ? EFBIG : S_ISDIR(st.st_mode) ? EISDIR : EINVAL;
         if (!S_ISREG(st.st_mode) || st.st_size > FILE_MOST)
                 return NULL;
         text = malloc((size_t)st.st_size + 1);
@@ -366,7 +366,9 @@ bool pprof_read(struct pprof *p, const char *path, char *message, size_t bytes)
                 if (!text)
                         return false;
         }
-        fault = text ? parse(p, text, n) : strerror(errno);
+        fault = text            ? parse(p, text, n)
+                : errno == EINVAL ? "not a regular file"
+                                  : strerror(errno);
         kind = fault && n ? file_kind((const char *)text, n) : NULL;
         if (kind)
                 snprintf(message, bytes, "%s: no heap profile, but %s", path, kind);

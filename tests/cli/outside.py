@@ -288,7 +288,7 @@ class Inspect(s.Compiled):
                 f.truncate(20)
             done = s.stook("info", "--since", saved, p.pid)
             self.assertEqual(done.returncode, 2)
-            self.assertIn("is not what --save writes", done.stderr)
+            self.assertIn(": not what --save writes", done.stderr)
 
     # ---- check ----
 
@@ -460,6 +460,7 @@ class Inspect(s.Compiled):
             self.refused(2, "no option '--what'", command, "--what")
         self.refused(2, "no order 'x'", "info", "--sort", "x", "1")
         self.refused(2, "seconds", "info", "--every", "0", "1")
+        self.refused(2, "--json or --prometheus, not both", "info", "--json", "--prometheus", "1")
         with Running(sys.executable, "-c",
                      "import sys; print('ready', flush=True); sys.stdin.read()",
                      env={k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}) as p:

@@ -313,7 +313,7 @@ int main(void)
                            (["--svg", "--folded", "x"], "--folded or --svg, not both"),
                            (["--top", "0", "x"], "--top takes a number"),
                            (["/nonexistent"], "/nonexistent: No such file"),
-                           (["/dev/null"], "/dev/null: Invalid argument")):
+                           (["/dev/null"], "/dev/null: not a regular file")):
             done = stook("profile", *args)
             self.assertEqual(done.returncode, 2)
             self.assertTrue(done.stderr.startswith("stook profile: " + says), done.stderr)
@@ -345,6 +345,10 @@ int main(void)
                               (b"# Text\n", "damaged, or no heap profile")):
             with open(path, "wb") as f:
                 f.write(content)
+            done = stook("profile", path)
+            self.assertEqual((done.returncode, done.stderr),
+                             (2, f"stook profile: {path}: {says}\n"))
+        for path, says in (("/", "Is a directory"), ("/dev/null", "not a regular file")):
             done = stook("profile", path)
             self.assertEqual((done.returncode, done.stderr),
                              (2, f"stook profile: {path}: {says}\n"))
