@@ -121,10 +121,10 @@
 .macro LINE_LARGE bytes
         cmp \bytes, #CLASS_MAX
         b.hi 4f
-        add x12, \bytes, #511
+        add x12, \bytes, #63
         adrp x11, stook_class_of_large
         add x11, x11, #:lo12:stook_class_of_large
-        lsr x12, x12, #9
+        lsr x12, x12, #6
         ldrb w12, [x11, x12]
         adrp x11, stook_class_line + BY_CLASS
         add x11, x11, #:lo12:stook_class_line + BY_CLASS
@@ -210,7 +210,7 @@
         add x11, x11, #:lo12:stook_shapes
         lsr x2, x10, #48                /* cache index * 8: bits 48 to 50 are zero. 0: a miss */
         add x11, x11, x2, lsl #1
-        sub w10, w0, w10, lsl #12
+        add w10, w0, w10, lsl #12
         and w10, w10, #0x7ffff          /* offset in the slab */
         ldp x13, x14, [x11]
         mul x15, x10, x13

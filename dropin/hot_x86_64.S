@@ -26,11 +26,11 @@
 #define TABLE_MAX  4096                 /* STOOK_CLASS_TABLE_MAX */
 #define CLASS_MAX  131072               /* STOOK_CLASS_MAX */
 #define BY_CLASS   2056                 /* 8 * STOOK_CLASS_LINE_LARGE */
+#define CLASSES    60                   /* STOOK_CLASSES */
 #define CLEAR_MAX  128                  /* calloc clears so much itself: above, memset is faster */
 #define SIGNATURE  0x53053053
 
         .hidden stook_sections
-        .hidden stook_class_line
         .hidden stook_class_of_large
         .hidden stook_range
         .hidden stook_shapes
@@ -51,9 +51,26 @@
         .hidden stook_drop_in_free_miss
         .hidden stook_drop_in_free_sized_miss
 
-/* A section from label 1 to label 2 that goes to \miss when aborted; its descriptor is label 3. */
+/*
+ * malloc/malloc.h: uintptr_t[STOOK_CLASS_LINE_LARGE + STOOK_CLASSES]. It is here instead of in
+ * size_class.c, for it stands at a known distance from all descriptors, so that one register
+ * addresses both.
+ */
+        .section .data.rel.stook_hot, "aw"
+        .globl stook_class_line
+        .hidden stook_class_line
+        .type stook_class_line, @object
+        .balign 64
+stook_class_line:
+        .zero BY_CLASS + 8 * CLASSES
+        .size stook_class_line, . - stook_class_line
+
+/*
+ * A section from label 1 to label 2 that goes to \miss when aborted; its descriptor is label 3.
+ * r10 = the descriptor.
+ */
 .macro DESCRIBE miss
-        .pushsection __rseq_cs, "aw"
+        .pushsection .data.rel.stook_hot, "aw"
         .balign 32
 3:      .long 0, 0
         .quad 1f, 2f - 1f, 4f
@@ -63,16 +80,16 @@
         .long SIGNATURE
 4:      jmp \miss
         .popsection
+        leaq 3b(%rip), %r10
 .endm
 
 /*
- * r10 = bytes from slot 0 to the slot whose index the kernel shows now. \miss if it is not ready,
- * or the index is not at its fixed place: stook_sections.area is 0 then, and the record's no_index
- * is read. Uses rax, r11.
+ * Behind DESCRIBE: the section begins. r10 = bytes from slot 0 to the slot whose index the kernel
+ * shows now. \miss if it is not ready, or the index is not at its fixed place: stook_sections.area
+ * is 0 then, and the record's no_index is read. Uses rax, r11.
  */
 .macro SLOT miss
         movq stook_thread@gottpoff(%rip), %rax
-        leaq 3b(%rip), %r10
         movl %fs:READY(%rax), %r11d             /* before the area: see above */
         addq stook_sections(%rip), %rax
         movq %r10, %fs:RSEQ_CS(%rax)
@@ -107,30 +124,28 @@
         .size \name, .L\to\()_bytes
 .endm
 
-/* r8 = the line of the class for \bytes, at most TABLE_MAX; \bytes may be r8. Uses r11. */
+/* Behind DESCRIBE: r8 = the line of the class for \bytes, at most TABLE_MAX; they may be in r8. */
 .macro LINE bytes
         leaq 15(\bytes), %r8
-        leaq stook_class_line(%rip), %r11
         shrq $4, %r8
-        movq (%r11,%r8,8), %r8
+        movq stook_class_line-3b(%r10,%r8,8), %r8
 .endm
 
-/* r8 = the line of the class for \bytes above TABLE_MAX. Uses r11. */
+/* Behind DESCRIBE: r8 = the line of the class for \bytes above TABLE_MAX. Uses r11. */
 .macro LINE_LARGE bytes, miss
         cmpq $CLASS_MAX, \bytes
         ja \miss
-        leaq 511(\bytes), %r8
+        leaq 63(\bytes), %r8
         leaq stook_class_of_large(%rip), %r11
-        shrq $9, %r8
+        shrq $6, %r8
         movzbl (%r11,%r8), %r8d
-        leaq BY_CLASS+stook_class_line(%rip), %r11
-        movq (%r11,%r8,8), %r8
+        movq BY_CLASS+stook_class_line-3b(%r10,%r8,8), %r8
 .endm
 
 /*
- * r8 = the line for \size bytes at a multiple of \align: malloc_aligned.c. The rounded size is 0,
- * which misses, for size 0, for alignment 0, and where it overflows; as a multiple of the alignment
- * it is above the table if that is above a page. Uses rax, r9, r11.
+ * Behind DESCRIBE: r8 = the line for \size bytes at a multiple of \align: malloc_aligned.c. The
+ * rounded size is 0, which misses, for size 0, for alignment 0, and where it overflows; as a
+ * multiple of the alignment it is above the table if that is above a page. Uses rax, r9.
  */
 .macro ALIGNED align, size, miss
         leaq -1(\align), %rax
@@ -146,11 +161,10 @@
 .endm
 
 /*
- * rax = an object from the line r8; to \empty where main has none. Arguments stay as they are for
- * \miss. Uses r9 to r11.
+ * Behind DESCRIBE: rax = an object from the line r8; to \empty where main has none. Arguments stay
+ * as they are for \miss. Uses r9 to r11.
  */
 .macro POP miss, empty
-        DESCRIBE \miss
         SLOT \miss
         movq (%r10,%r8), %r9                    /* main */
         movq (%r9), %r10                        /* its word */
@@ -185,6 +199,7 @@
         .else
         ja \large
         .endif
+        DESCRIBE \miss
         LINE %rdi
         POP \miss, \empty
         ret
@@ -195,6 +210,7 @@
         .p2align 6
 \name:
         .cfi_startproc
+        DESCRIBE \miss
         LINE_LARGE %rdi, \miss
         POP \miss, \empty
         ret
@@ -203,6 +219,7 @@
 .endm
 
 .macro ALLOC_ALIGNED align, size, miss
+        DESCRIBE \miss
         ALIGNED \align, \size, \miss
         POP \miss, \miss
         ret
@@ -264,6 +281,7 @@
         cmpw $0, (%rdx)
         je \name\()_miss
         SWAP_END \miss
+        DESCRIBE \miss
         POP \miss, \miss
         ret
 \name\()_miss:
@@ -285,14 +303,13 @@
         shrq $12, %rax
         leaq stook_shapes(%rip), %r8
         movq (%rcx,%rax,8), %rcx                /* the entry */
-        movl %edi, %eax
         movq %rcx, %rdx
         shrq $48, %rdx                  /* cache index * 8: bits 48-50 are zero. 0: a miss */
         shll $12, %ecx
-        subl %ecx, %eax
-        andl $0x7ffff, %eax                     /* offset in the slab */
-        imulq (%r8,%rdx,2), %rax
-        cmpq %rax, 8(%r8,%rdx,2)
+        addl %edi, %ecx
+        andl $0x7ffff, %ecx                     /* offset in the slab */
+        imulq (%r8,%rdx,2), %rcx
+        cmpq %rcx, 8(%r8,%rdx,2)
         jbe \miss                               /* no object starts there */
 \known:
         DESCRIBE \miss
@@ -370,6 +387,7 @@
         cmpq $TABLE_MAX, %rdx                   /* 0, too */
         jae stook_drop_in_calloc_miss
         movq %rax, %rcx
+        DESCRIBE stook_drop_in_calloc_miss
         LINE %rcx
         POP stook_drop_in_calloc_miss, stook_drop_in_calloc_miss
         cmpl $CLEAR_MAX, %ecx
@@ -407,6 +425,7 @@
         ENTRY posix_memalign
         testb $7, %sil                          /* no multiple of a pointer's size */
         jnz stook_posix_memalign_miss
+        DESCRIBE stook_posix_memalign_miss
         ALIGNED %rsi, %rdx, stook_posix_memalign_miss
         POP stook_posix_memalign_miss, stook_posix_memalign_miss
         movq %rax, (%rdi)

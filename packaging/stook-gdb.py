@@ -114,7 +114,7 @@ def is_free_in_slab(span, index):
 def describe_slab(address, entry, span):
     cache = cache_at(entry >> CACHE_SHIFT)
     name = cache["slabs"]["name"].string()
-    offset = address - (entry << PAGE_SHIFT) & SLAB_BYTES_MAX - 1
+    offset = address + (entry << PAGE_SHIFT) & SLAB_BYTES_MAX - 1
     stride = int(cache["slabs"]["stride"])
     index, inside = divmod(offset, stride)
     start = address - inside

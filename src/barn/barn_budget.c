@@ -19,9 +19,13 @@
  */
 #include "barn/barn_inside.h"
 #include "os/os.h"
+#include "pages/policy.h"
 #include "pages/span.h"
 
 #define NODES_MAX 1024                  /* the kernel's limit; untouched lines cost nothing */
+/* What the barns yield at each rise, at most: twice what the process rose by, as a rule. */
+#define YIELD_BYTES   ((size_t)256 << 10)
+#define YIELD_SHEAVES 16
 #define CLOSED UINT32_C(0x80000000)
 /* Barns that one step passes: a bound where thousands of caches exist. Arbitrary. */
 #define HAND_STEPS 128
@@ -39,6 +43,7 @@
 static struct {
         uint64_t booked;                /* atomic; bytes */
         uint32_t refused;               /* atomic, a hint */
+        uint32_t rises;                 /* atomic, a hint: stook_pages_rises() at the last yield */
 } STOOK_ALIGNED(STOOK_CACHELINE) budget[NODES_MAX] STOOK_MOSTLY_UNUSED;
 
 static uint64_t budget_bytes = STOOK_BARN_NODE_BYTES;   /* at most */
@@ -129,24 +134,43 @@ static bool take_from(struct stook_barns *barns, unsigned node)
         return evicted;
 }
 
+/* The hand goes on until a barn has lost a sheaf. Return: its bytes; 0: none has. */
+static size_t move_hand(const struct stook_barns *self, unsigned node)
+{
+        struct stook_barns *at = __atomic_load_n(&hand, __ATOMIC_ACQUIRE);
+        size_t bytes = 0;
+
+        for (unsigned steps = 0; steps < HAND_STEPS && !bytes; steps++) {
+                if (!at)
+                        at = stook_barns_first();
+                if (at != self && take_from(at, node))
+                        bytes = (size_t)stook_barns_capacity(at) * at->below->stride + 1;
+                at = at->next;
+        }
+        __atomic_store_n(&hand, at, __ATOMIC_RELEASE);
+        return bytes;
+}
+
 void stook_barn_rebalance(struct stook_barns *self, unsigned node)
 {
-        struct stook_barns *at;
-        bool evicted = false;
-
         if (STOOK_LIKELY(!__atomic_load_n(&budget[node].refused, __ATOMIC_RELAXED)) ||
             stook_lock_may_not_wait() ||
             !__atomic_exchange_n(&budget[node].refused, 0, __ATOMIC_RELAXED))
                 return;
-        at = __atomic_load_n(&hand, __ATOMIC_ACQUIRE);
-        for (unsigned steps = 0; steps < HAND_STEPS && !evicted; steps++) {
-                if (!at)
-                        at = stook_barns_first();
-                if (at != self)
-                        evicted = take_from(at, node);
-                at = at->next;
-        }
-        __atomic_store_n(&hand, at, __ATOMIC_RELEASE);
+        move_hand(self, node);
+}
+
+void stook_barn_yield(struct stook_barns *self, unsigned node)
+{
+        uint32_t now = stook_pages_rises();
+        size_t bytes = 0, got = 1;
+
+        if (STOOK_LIKELY(now == __atomic_load_n(&budget[node].rises, __ATOMIC_RELAXED)) ||
+            stook_lock_may_not_wait())
+                return;
+        __atomic_store_n(&budget[node].rises, now, __ATOMIC_RELAXED);
+        for (unsigned i = 0; i < YIELD_SHEAVES && got && bytes < YIELD_BYTES; i++)
+                bytes += got = move_hand(self, node);
 }
 
 bool stook_barns_close(struct stook_barns *barns)

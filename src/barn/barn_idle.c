@@ -56,7 +56,9 @@ void stook_barn_reap_idle(struct stook_barns *barns, unsigned node, struct stook
         }
         if (!stook_barns_was_used(barns))
                 stook_barns_shrink(barns);
-        if (evicted || !__atomic_load_n(&barn->slabs_given, __ATOMIC_RELAXED)) {
+        /* Without sheaves nothing is asked of the barn: what its slabs got is not known. */
+        if (evicted || !stook_barns_capacity(barns) ||
+            !__atomic_load_n(&barn->slabs_given, __ATOMIC_RELAXED)) {
                 stook_slabs_give_kept(barns->below, node);
                 stook_slabs_give_pages(barns->below, node, SLABS_LOOKED_AT);
                 __atomic_store_n(&barn->slabs_given, 1, __ATOMIC_RELAXED);

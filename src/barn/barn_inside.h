@@ -88,6 +88,11 @@ bool stook_barn_book(unsigned node, uint64_t bytes);
 void stook_barn_unbook(unsigned node, uint64_t bytes);
 /* After a refusal: evicts one full sheaf of a cache that nothing was asked of for a whole round. */
 void stook_barn_rebalance(struct stook_barns *self, unsigned node);
+/*
+ * After a refill, if the process has reached a new height since the last call (pages/policy.h): the
+ * barns of other caches yield some full sheaves, those first that were not asked for lately.
+ */
+void stook_barn_yield(struct stook_barns *self, unsigned node);
 /* Bytes that the barns of a node may keep at most. */
 uint64_t stook_barn_budget(void);
 /* From here on they may keep at least @bytes more, within that. 0: no more than before bursts. */

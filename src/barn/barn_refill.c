@@ -65,6 +65,7 @@ struct stook_sheaf *stook_barn_refill(struct stook_barns *barns, unsigned node,
         STOOK_PROBE3(sheaf_refill, barns->cache_index, want, node);
         if (STOOK_LIKELY(stook_sheaf_full(sheaf)))
                 stook_barns_refilled(barns);
+        stook_barn_yield(barns, node);
         step();
         return sheaf;
 }

@@ -175,10 +175,10 @@ unsigned stook_caches_bound(void);      /* highest index ever in use + 1 */
 bool stook_registry_lock(const char *refusal) __attribute__((warn_unused_result));
 /*
  * For a caller that has made the gate's check. False: this thread holds the mutex, in a callback of
- * stook_cache_for_each, and would wait for ever. Reported as @refusal.
+ * a walk, a trim or a reserve, and would wait for ever. Reported as @refusal.
  */
 bool stook_registry_may_wait(const char *refusal);
-#define STOOK_REFUSED(call) call " in a callback of stook_cache_for_each"
+#define STOOK_REFUSED(call) call " in a callback that must not take the list of caches"
 void stook_registry_wait(void);         /* after the gate's check, or within the start */
 bool stook_registry_try(void);          /* any instruction; false: a thread holds it */
 /* The same for a caller that is not jumped out of, and whose locks below may wait meanwhile. */

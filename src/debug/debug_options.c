@@ -27,7 +27,8 @@
 #define QUARANTINE_MOST  ((uint64_t)1 << 40)
 #define TAKES "LETTERS[,CACHE...][;...], letters of FZPUTAO and Q[=BYTES], or -"
 
-static char text[TEXT_MAX];             /* empty: nothing is asked */
+static char text[TEXT_MAX] STOOK_MOSTLY_UNUSED; /* not empty: asked */
+static bool asked;                      /* const after the start */
 static uint64_t quarantine;             /* 0: the text does not say */
 static uint64_t matched;                /* atomic: bit i: name i */
 /* Atomic, relaxed: the process that first had a use for the modes: children tell nothing. */
@@ -158,10 +159,9 @@ void stook_debug_read_options(void)
         /* No cache has this name: so the whole text is read. */
         if (*text)
                 look_up("\n", false, &fits);
-        if (!*text || !fits) {
-                *text = '\0';
+        asked = *text && fits;
+        if (!asked)
                 stook_os_env_refuse(VARIABLE, value, TAKES);
-        }
 }
 
 /* Of threads that are here at once each stores the same. */
@@ -178,14 +178,14 @@ bool stook_debug_is_child(void)
 
 bool stook_debug_is_asked(void)
 {
-        return *text;
+        return asked;
 }
 
 uint64_t stook_debug_wanted(const char *name)
 {
         bool fits;
 
-        return *text ? look_up(name, true, &fits) : 0;
+        return asked ? look_up(name, true, &fits) : 0;
 }
 
 uint64_t stook_debug_quarantine_bytes(void)
@@ -200,7 +200,7 @@ void stook_debug_tell_unused(void)
         uint64_t had = __atomic_load_n(&matched, __ATOMIC_RELAXED), flags;
         const char *at = text;
 
-        if (!*text || stook_debug_is_child())
+        if (!asked || stook_debug_is_child())
                 return;
         for (unsigned names = 0; *at; at += *at == ';') {
                 read_letters(&at, &flags);

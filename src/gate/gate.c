@@ -7,7 +7,11 @@
 
 static uint32_t always_whole = STOOK_HEAP_WHOLE;
 
-uint32_t stook_gate_state;
+/*
+ * Among the variables that are not zero at first: the loader has written to their page, so the
+ * start's first look is no page fault.
+ */
+uint32_t stook_gate_state __attribute__((section(".data")));
 /*
  * This one until the start, and where the kernel has no page that it clears in a child. Then libc's
  * handler notices fork(), and nothing notices other ways to make a child.

@@ -76,7 +76,7 @@ static bool may_give_slot(uint32_t now)
                !stook_pages_rest_was_missed();
 }
 
-static void at_end(void *self)
+void stook_last_thread_at_end(void *self)
 {
         uint32_t others = __atomic_sub_fetch(&stook_threads_live, 1, __ATOMIC_RELAXED);
 
@@ -97,5 +97,5 @@ static void at_end(void *self)
 
 void stook_last_thread_start(void)
 {
-        stook_slot_set_end(at_end);
+        stook_slot_set_end(stook_last_thread_at_end);
 }

@@ -23,11 +23,11 @@
 
 /* Const after start, but for `written`. */
 static struct {
-        char     path[PATH_BYTES];
         uint64_t interval;
         int      signal;                /* that has a profile written; 0: none */
         uint32_t written;               /* atomic: by signals */
 } profile;
+static char profile_path[PATH_BYTES] STOOK_MOSTLY_UNUSED;       /* const after start */
 
 /* ---- STOOK_PROFILE ---- */
 
@@ -75,7 +75,7 @@ static bool read_profile(const char *value)
                                     "FILE[,interval=BYTES][,signal=NUMBER]");
                 return false;
         }
-        memcpy(profile.path, value, n);
+        memcpy(profile_path, value, n);
         return true;
 }
 
@@ -100,7 +100,7 @@ static void write_next(int number_of_signal)
         char path[PATH_BYTES + 20];
 
         (void)number_of_signal;
-        stook_report_format(path, sizeof path, "%s.%u", profile.path,
+        stook_report_format(path, sizeof path, "%s.%u", profile_path,
                             (uint64_t)__atomic_add_fetch(&profile.written, 1, __ATOMIC_RELAXED));
         write_profile(path);
 }
@@ -111,7 +111,7 @@ STOOK_API int stook_profile_write(const char *path)
                 return -ENOTSUP;
         if (path && !*path)
                 return -EINVAL;
-        return stook_profile_write_to(path ? path : profile.path);
+        return stook_profile_write_to(path ? path : profile_path);
 }
 
 /* ---- start and end ---- */
@@ -147,6 +147,6 @@ __attribute__((constructor)) static void begin(void)
 __attribute__((destructor)) static void end(void)
 {
         stook_record_end();
-        if (profile.path[0] && stook_profile_interval())
-                write_profile(profile.path);
+        if (stook_profile_interval() && profile_path[0])
+                write_profile(profile_path);
 }

@@ -168,6 +168,7 @@ static void *large_alloc(size_t align, size_t size, uint64_t how)
                 large_debug_alloc(span, size, how);
         large_set_kind(span, STOOK_SPAN_LARGE);
         STOOK_PROBE2(large_alloc, object, size);
+        stook_pages_pay();
         stook_stats_page_tick();
         return object;
 }

@@ -17,11 +17,13 @@
 #include "cache/cache_slow.h"
 #include <stook/layout.h>
 
-#define STOOK_CLASSES 59                        /* size_class.c */
+#define STOOK_CLASSES 60                        /* size_class.c */
 #define STOOK_CLASS_MAX ((size_t)128 << 10)
 #define STOOK_CLASS_TABLE_MAX 4096              /* sizes up to here by table */
+/* A class for a page and a header, aligned to 64 bytes: malloc_aligned.c goes past it. */
+#define STOOK_CLASS_PAGE_AND_MORE 4416
 /*
- * What main and spare of a slot may hold of one class at first; all classes together: 1.5 MiB
+ * What main and spare of a slot may hold of one class at first; all classes together: 1.6 MiB
  * (size_class.c).
  */
 #define STOOK_CLASS_SLOT_BYTES ((size_t)64 << 10)
@@ -39,8 +41,8 @@
 #define STOOK_CLASS_LINE_LARGE (STOOK_CLASS_TABLE_MAX / 16 + 1)
 extern uintptr_t stook_class_line[STOOK_CLASS_LINE_LARGE + STOOK_CLASSES] STOOK_HIDDEN;
 extern const uint8_t stook_class_of[STOOK_CLASS_TABLE_MAX / 16 + 1] STOOK_HIDDEN;
-/* [(size + 511) / 512]: the class of sizes above STOOK_CLASS_TABLE_MAX. */
-extern const uint8_t stook_class_of_large[STOOK_CLASS_MAX / 512 + 1] STOOK_HIDDEN;
+/* [(size + 63) / 64]: the class of sizes above STOOK_CLASS_TABLE_MAX. */
+extern const uint8_t stook_class_of_large[STOOK_CLASS_MAX / 64 + 1] STOOK_HIDDEN;
 extern const uint32_t stook_class_bytes[STOOK_CLASSES] STOOK_HIDDEN;
 
 /* Class of a size up to STOOK_CLASS_MAX. */
@@ -48,7 +50,7 @@ STOOK_INLINE unsigned stook_class_for(size_t size)
 {
         if (STOOK_LIKELY(size <= STOOK_CLASS_TABLE_MAX))
                 return stook_class_of[(size + 15) >> 4];
-        return stook_class_of_large[(size + 511) >> 9];
+        return stook_class_of_large[(size + 63) >> 6];
 }
 
 /* Objects that a sheaf of a class holds at first; 0: the class begins without sheaves. */

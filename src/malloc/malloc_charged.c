@@ -14,7 +14,8 @@
 #include "malloc/large.h"
 #include "malloc/malloc.h"
 
-static struct stook_cache *charged_class[STOOK_CLASSES];        /* const once stook_groups_exist */
+/* Const once stook_groups_exist. */
+static struct stook_cache *charged_class[STOOK_CLASSES] STOOK_MOSTLY_UNUSED;
 
 int stook_malloc_charge(void)
 {

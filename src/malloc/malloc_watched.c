@@ -17,7 +17,8 @@
 #include "pages/pagemap.h"
 
 bool stook_malloc_is_watched;
-static struct stook_cache *watched_class[STOOK_CLASSES];        /* NULL: not watched */
+/* NULL: not watched. */
+static struct stook_cache *watched_class[STOOK_CLASSES] STOOK_MOSTLY_UNUSED;
 
 void stook_malloc_watch(void)
 {

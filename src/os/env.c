@@ -28,7 +28,7 @@ const char *stook_os_env(const char *name)
         if (!environ || stook_os_is_secure())
                 return NULL;
         for (char **e = environ; *e; e++)
-                if (!strncmp(*e, name, n) && (*e)[n] == '=')
+                if (**e == *name && !strncmp(*e, name, n) && (*e)[n] == '=')
                         return *e + n + 1;
         return NULL;
 }

@@ -18,6 +18,10 @@
 #include "os/os.h"
 #include "os/system_call.h"
 
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
 #ifndef MREMAP_DONTUNMAP
 #define MREMAP_DONTUNMAP 4
 #endif
@@ -245,6 +249,7 @@ bool stook_os_advise(void *addr, size_t bytes, enum stook_os_advice advice)
                 [STOOK_OS_NOHUGEPAGE] = MADV_NOHUGEPAGE,
                 [STOOK_OS_DONTDUMP] = MADV_DONTDUMP,
                 [STOOK_OS_WIPEONFORK] = MADV_WIPEONFORK,
+                [STOOK_OS_POPULATE] = MADV_POPULATE_WRITE,
         };
 
         return !CALL_madvise(addr, bytes, advices[advice]);

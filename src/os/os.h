@@ -49,6 +49,7 @@ bool stook_os_move(void *from, void *to, size_t bytes);
 void stook_os_name_mappings(void);
 enum stook_os_advice {
         STOOK_OS_HUGEPAGE, STOOK_OS_NOHUGEPAGE, STOOK_OS_DONTDUMP, STOOK_OS_WIPEONFORK,
+        STOOK_OS_POPULATE,              /* made resident now; refused before Linux 5.14 */
 };
 bool stook_os_advise(void *addr, size_t bytes, enum stook_os_advice advice);
 

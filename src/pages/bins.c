@@ -143,6 +143,11 @@ struct stook_span *stook_bins_find(const struct stook_bins *bins, size_t bytes)
         return bins->root[word * 64 + (unsigned)__builtin_ctzl(bits)];
 }
 
+bool stook_bins_has_size(const struct stook_bins *bins, size_t bytes)
+{
+        return bins->root[bin_of(bytes)] != NULL;
+}
+
 struct stook_span *stook_bins_largest(const struct stook_bins *bins)
 {
         for (unsigned word = STOOK_BINS / 64; word-- > 0;)

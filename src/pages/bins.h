@@ -33,6 +33,8 @@ void stook_bins_remove(struct stook_bins *bins, struct stook_span *span);
  * one. Else it is the lowest span of the next bin that has any: there, each span fits.
  */
 struct stook_span *stook_bins_find(const struct stook_bins *bins, size_t bytes);
+/* @bytes: at most STOOK_BINS_EXACT map pages. There is a span of this very size. */
+bool stook_bins_has_size(const struct stook_bins *bins, size_t bytes);
 /* The lowest span of the bin of the largest sizes; NULL: empty. */
 struct stook_span *stook_bins_largest(const struct stook_bins *bins);
 

@@ -10,14 +10,13 @@
 /*
  * By default, from so much in use on, by kind. A huge page that is got for small requests is
  * resident before all of it is in use: 2 MiB at most, a sixteenth, and half of that in the mean.
- * (With 24 MiB sqlite's peak of 35 MiB is 1.7 MiB more.) For large ones it is an eighth at most:
- * they leave a smaller part of what they got, and the next one finds it. (Peak of `malloc_large`
- * with 16 in place of 32 MiB: 0 to 3 % more; with 8 MiB 7 % in one of four.) Memory is looked at
- * from half of it on.
+ * (With 24 MiB sqlite's peak of 35 MiB is 1.7 MiB more.) For large ones the request counts, too: it
+ * is most of what it asks for, and what is left of the last huge page is used by the next one.
+ * Memory is looked at from half of it on.
  */
 static const size_t used_least[STOOK_DENSITY_KINDS] = {
         [STOOK_DENSITY_SMALL] = (size_t)32 << 20,
-        [STOOK_DENSITY_LARGE] = (size_t)16 << 20,
+        [STOOK_DENSITY_LARGE] = (size_t)8 << 20,
 };
 /* What slabs got before so much was in use tells little: many kinds, of which some stay few. */
 #define TELL_LEAST ((size_t)6 << 20)
@@ -185,13 +184,21 @@ static void look(struct stook_pages_node *node, enum stook_density_kind kind)
 bool stook_huge_wanted(struct stook_pages_node *node, size_t bytes)
 {
         enum stook_density_kind kind = stook_density_kind_of(bytes);
+        size_t least = used_least[kind];
 
         if (stook_pages_thp == STOOK_THP_ALWAYS)
                 return true;
-        if (!is_used(node, used_least[kind] / 2))
+        least -= kind == STOOK_DENSITY_LARGE ? bytes < least ? bytes : least : 0;
+        if (!is_used(node, least / 2))
                 return false;
         look(node, kind);
-        return is_auto() && is_used(node, used_least[kind]) && is_dense(node, kind);
+        return is_auto() && is_used(node, least) && is_dense(node, kind);
+}
+
+bool stook_huge_may_be_wanted(const struct stook_pages_node *node, size_t bytes)
+{
+        return is_auto() && stook_density_kind_of(bytes) == STOOK_DENSITY_LARGE &&
+               stook_density_found(&node->density[STOOK_DENSITY_LARGE]) == STOOK_DENSITY_UNKNOWN;
 }
 
 void stook_huge_grown(struct stook_pages_node *node, size_t request, uintptr_t start, size_t bytes,
@@ -317,8 +324,7 @@ void stook_huge_ask(uintptr_t start, size_t bytes)
 
 /*
  * The first large object of a process comes before any was looked at; its memory would be small for
- * as long as it is reused. All of the huge pages is the object's, so less has to be in use than for
- * growth. If it is not written after all, that is found when the next one comes.
+ * as long as it is reused. If it is not written after all, that is found when the next one comes.
  */
 void stook_span_fresh_will_be_written(const struct stook_span *span)
 {
@@ -326,7 +332,7 @@ void stook_span_fresh_will_be_written(const struct stook_span *span)
         uintptr_t start = up(span->start), end = down(span->start + span->bytes);
 
         if (is_auto() && start < end && !span->own_mapping && !span->use.guarded &&
-            is_used(node, used_least[STOOK_DENSITY_LARGE] / 2) &&
+            is_used(node, used_least[STOOK_DENSITY_LARGE]) &&
             stook_density_found(&node->density[STOOK_DENSITY_LARGE]) == STOOK_DENSITY_UNKNOWN &&
             count_small(start, end))
                 make_whole(start, end);

@@ -31,6 +31,11 @@ struct stook_huge {
 
 /* @node grows for a request of @bytes. True: by whole huge pages. */
 bool stook_huge_wanted(struct stook_pages_node *node, size_t bytes);
+/*
+ * It is not known yet whether what is so large is written, so its memory begins and ends with huge
+ * pages, which stook_span_fresh_will_be_written may ask for.
+ */
+bool stook_huge_may_be_wanted(const struct stook_pages_node *node, size_t bytes);
 /* It grew by these pages. @huge: what stook_huge_wanted said, if it could be done. */
 void stook_huge_grown(struct stook_pages_node *node, size_t request, uintptr_t start, size_t bytes,
                       bool huge);

@@ -72,6 +72,7 @@ static bool reach(struct stook_meta_range *r, uintptr_t end)
         want = (end + STEP - 1) & ~(STEP - 1);
         if (want > r->size)
                 want = r->size;
+        stook_ranges_grown(want);
         if (!stook_os_enable((void *)(r->base + have), want - have))
                 return false;
         while (have < want)
@@ -83,8 +84,7 @@ static bool reach(struct stook_meta_range *r, uintptr_t end)
 
 /*
  * Of the start's one thread. There is no content to keep yet, and a fresh mapping is one system
- * call, where stook_os_enable makes two. It lacks the advice against huge pages, and needs none:
- * its neighbours have the advice, so it never becomes part of a larger mapping.
+ * call, where stook_os_enable makes two.
  */
 static bool first_step(struct stook_meta_range *r)
 {

@@ -126,6 +126,7 @@ static void hand_out(struct stook_pages_node *node, struct stook_span *span)
         stook_pagemap_set(span->start + span->reserved - STOOK_MAP_PAGE, (uint64_t)(uintptr_t)span);
         __atomic_store_n(&span->kind, STOOK_SPAN_TAKEN, __ATOMIC_RELEASE);
         stook_pages_count_taken(node, span->bytes);
+        stook_pages_note_rise(node);
 }
 
 struct stook_span *stook_own_take(struct stook_pages_node *node, size_t bytes, size_t align,
@@ -182,10 +183,12 @@ bool stook_own_resize(struct stook_pages_node *node, struct stook_span *span, si
                 }
         }
         span->bytes = bytes;
-        if (bytes > was)
-                stook_pages_count_taken(node, bytes - was);
-        else
+        if (bytes < was) {
                 stook_pages_count_given(node, was - bytes);
+                return true;
+        }
+        stook_pages_count_taken(node, bytes - was);
+        stook_pages_note_rise(node);
         return true;
 }
 
@@ -201,7 +204,7 @@ static bool is_to_own(struct stook_pages_node *node, const struct stook_span *sp
                 return false;
         if (bytes > STOOK_SPAN_OWN_MAPPING || bytes - span->bytes < span->bytes / 2)
                 return true;
-        if (__atomic_load_n(&node->bins[STOOK_SET_DIRTY].bytes, __ATOMIC_RELAXED) >= bytes ||
+        if (stook_pages_dirty(node) >= bytes ||
             __atomic_load_n(&node->retaken_bytes, __ATOMIC_RELAXED) >= bytes)
                 return false;
         __atomic_fetch_add(&node->retaken_bytes, bytes, __ATOMIC_RELAXED);

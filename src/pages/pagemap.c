@@ -1,6 +1,7 @@
 /*
  * Purpose: the pagemap beyond its fast case, see pagemap.h.
  */
+#include "os/os.h"
 #include "pages/pagemap.h"
 #include "pages/range.h"
 #include "pages/span.h"
@@ -47,6 +48,18 @@ void stook_pagemap_set(uintptr_t addr, uint64_t entry)
 
         if (e)
                 __atomic_store_n(e, entry, __ATOMIC_RELEASE);
+}
+
+void stook_pagemap_prepare(uintptr_t start, size_t bytes)
+{
+        uintptr_t page = stook_os_page_bytes(), from, to;
+        uint64_t *first = entry_of(start), *last = entry_of(start + bytes - STOOK_MAP_PAGE);
+
+        if (!first || !last)
+                return;
+        from = (uintptr_t)first & ~(page - 1);
+        to = (uintptr_t)(last + 1);
+        stook_os_advise((void *)from, (to - from + page - 1) & ~(page - 1), STOOK_OS_POPULATE);
 }
 
 void stook_pagemap_set_slab(struct stook_span *span, unsigned cache_index)

@@ -4,10 +4,11 @@
  * ranges (range.h), and each range's array of entries. In the fast case, an address of the first
  * range, an entry is one load.
  *
- * An entry:  63..51 cache index (0: no slab) | 47..7 span descriptor | 6..0 page of the slab
+ * An entry:  63..51 cache index (0: no slab) | 47..7 span descriptor | 6..0 minus the slab's page
  *
  * The page is the slab's start >> 12, of which seven bits are enough. So all pages of a slab have
  * the same entry. (With a page's number in the slab instead, an offset takes an instruction more.)
+ * Its negative is there because an offset is a sum then: a difference takes a copy of the address.
  *
  * So a free finds the cache, and the object's offset in its slab, without touching the descriptor.
  * Spans that are no slab have entries with cache index 0, at their first and last page only. Pages
@@ -124,7 +125,7 @@ STOOK_INLINE uint64_t stook_entry_of_slab(unsigned cache_index, const struct sto
                                           uintptr_t start)
 {
         return (uint64_t)cache_index << STOOK_ENTRY_CACHE_SHIFT | (uintptr_t)span |
-               (start >> STOOK_MAP_SHIFT & STOOK_ENTRY_PAGE_MASK);
+               (-(start >> STOOK_MAP_SHIFT) & STOOK_ENTRY_PAGE_MASK);
 }
 
 STOOK_INLINE unsigned stook_entry_cache(uint64_t entry)
@@ -146,11 +147,17 @@ STOOK_INLINE void stook_pagemap_fetch(uintptr_t addr)
 /* Offset of an address in its slab, given the entry of the address. */
 STOOK_INLINE uint32_t stook_entry_offset(uint64_t entry, uintptr_t addr)
 {
-        return (uint32_t)(addr - (entry << STOOK_MAP_SHIFT)) & (STOOK_SLAB_BYTES_MAX - 1);
+        return (uint32_t)(addr + (entry << STOOK_MAP_SHIFT)) & (STOOK_SLAB_BYTES_MAX - 1);
 }
 
 /* True for every address inside a range of ours, live or not. */
 bool stook_pagemap_ours(uintptr_t addr);
+
+/*
+ * The map of these addresses, which were handed out, becomes resident. A hint: else each page of it
+ * is a fault.
+ */
+void stook_pagemap_prepare(uintptr_t start, size_t bytes);
 
 /* Owner of the address only. */
 void stook_pagemap_set(uintptr_t addr, uint64_t entry);

@@ -6,6 +6,7 @@
 #include "pages/pagemap.h"
 #include "pages/pages_node.h"
 #include "pages/recent.h"
+#include "pages/singles.h"
 
 void stook_pages_stats(struct stook_pages_stats *stats)
 {
@@ -19,11 +20,11 @@ void stook_pages_stats(struct stook_pages_stats *stats)
 
                 stats->taken_bytes += __atomic_load_n(&node->taken_bytes, __ATOMIC_RELAXED);
                 stats->committed_bytes += __atomic_load_n(&node->committed_bytes, __ATOMIC_RELAXED);
-                stats->free_dirty_bytes += __atomic_load_n(&node->bins[STOOK_SET_DIRTY].bytes,
-                                                           __ATOMIC_RELAXED) +
-                                           stook_recent_bytes(node);
+                stats->free_dirty_bytes += stook_pages_dirty(node) + stook_recent_bytes(node);
                 stats->free_clean_bytes += __atomic_load_n(&node->bins[STOOK_SET_CLEAN].bytes,
                                                            __ATOMIC_RELAXED);
+                /* Pages that wait are free spans, too. */
+                stats->free_spans += stook_singles_bytes(&node->singles) / stook_os_page_bytes();
                 for (unsigned set = 0; set < STOOK_SETS; set++)
                         stats->free_spans += __atomic_load_n(&node->bins[set].spans,
                                                              __ATOMIC_RELAXED);
@@ -83,7 +84,9 @@ int stook_pages_validate(void (*fault)(const char *what, const struct stook_span
         size_t spans = 0, bytes[STOOK_SETS] = { 0 };
 
         stook_meta_span_for_each(check_span, &c);
-        for (unsigned n = 0; n < stook_os_node_count(); n++)
+        for (unsigned n = 0; n < stook_os_node_count(); n++) {
+                expect(&c, stook_singles_are_sound(&stook_pages_nodes[n].singles),
+                       "single pages that wait do not add up", NULL);
                 for (unsigned set = 0; set < STOOK_SETS; set++) {
                         const struct stook_bins *bins = &stook_pages_nodes[n].bins[set];
 
@@ -95,6 +98,7 @@ int stook_pages_validate(void (*fault)(const char *what, const struct stook_span
                                                (bins->bitmap[i / 64] >> i % 64 & 1),
                                        "bitmap does not agree with its bins", bins->root[i]);
                 }
+        }
         expect(&c, spans == c.free_spans, "free spans that are in no bin, or too many", NULL);
         for (unsigned set = 0; set < STOOK_SETS; set++)
                 expect(&c, bytes[set] == c.free_bytes[set], "bytes of the bins do not add up",

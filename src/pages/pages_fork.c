@@ -14,6 +14,7 @@
 #include "pages/pagemap.h"
 #include "pages/pages_node.h"
 #include "pages/policy.h"
+#include "pages/singles.h"
 
 bool stook_pages_fork_prepare(void)
 {
@@ -58,6 +59,7 @@ static void insert_loose(struct stook_span *span, void *node)
 void stook_pages_rebuild(struct stook_pages_node *node)
 {
         init(node);
+        stook_singles_mend(&node->singles, false);
         stook_meta_span_for_each(loosen, node);
         stook_meta_span_for_each(insert_loose, node);
 }
@@ -101,6 +103,7 @@ void stook_pages_fork_child(bool whole)
                 init(node);
                 stook_pending_stack_take_all(&node->pending);
                 node->recent = 0;
+                stook_singles_mend(&node->singles, true);
         }
         if (whole)
                 return;

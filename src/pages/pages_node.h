@@ -19,6 +19,8 @@
 #include "pages/density.h"
 #include "pages/huge.h"
 #include "pages/policy.h"
+#include "pages/replace.h"
+#include "pages/singles.h"
 #include "pages/source.h"
 #include "pages/swing.h"
 
@@ -26,7 +28,6 @@ enum stook_pages_set { STOOK_SET_DIRTY, STOOK_SET_CLEAN, STOOK_SET_RESERVED, STO
 
 struct stook_pages_node {
         struct stook_lock lock;                 /* guards bins, aged */
-        struct stook_bins bins[STOOK_SETS];     /* lock */
         /*
          * Lock; dirty free spans, in the order in which they were last inserted. A span that is
          * coalesced, or whose purge was refused, goes to the end. So the first is the oldest as a
@@ -44,6 +45,12 @@ struct stook_pages_node {
         size_t rest_bytes;
         /* Atomic, relaxed: purge.c: to be dropped whatever its age. */
         size_t owed_bytes;
+        /* Atomic, relaxed: rise.c: most bytes taken and dirty so far; risen to that, not purged. */
+        size_t most_bytes, risen_bytes;
+        /* Atomic, relaxed: purged for a rise lately, and not taken again yet. */
+        size_t excused_bytes;
+        /* Atomic, relaxed: rise.c: most_bytes when the last rise was counted. */
+        size_t rise_counted;
         /* Atomic, relaxed: taken clean since the last of stook_pages_clean_takes was counted. */
         size_t fresh_bytes;
         /* Atomic, relaxed: when stook_pages_step looks again. */
@@ -51,8 +58,12 @@ struct stook_pages_node {
         /* Atomic: the large object that was freed last (recent.c), or 0. */
         uint64_t recent;
         size_t asked_bytes;             /* atomic, relaxed: the last request of 128 KiB or more */
+        struct stook_replace replace;   /* of large objects */
         struct stook_density density[STOOK_DENSITY_KINDS];
         struct stook_huge huge;
+        struct stook_singles singles;   /* free pages beside the bins */
+        /* Lock. The last: a start does not touch them, and they are larger than all else. */
+        struct stook_bins bins[STOOK_SETS];
 } STOOK_ALIGNED(STOOK_CACHELINE);
 
 extern struct stook_pages_node stook_pages_nodes[];
@@ -62,7 +73,13 @@ extern struct stook_pages_node stook_pages_nodes[];
 void stook_pages_unpend(struct stook_pages_node *node);
 /* Releases, looks at pending after the release, and takes the lock again if there is something. */
 void stook_pages_unlock(struct stook_pages_node *node);
+/* False: the lock was refused. Else all that waits is in the bins: pending spans, single pages. */
 bool stook_pages_lock(struct stook_pages_node *node);
+/*
+ * The same, but single pages go on waiting: for what does not look for them, nor for what they
+ * become together.
+ */
+bool stook_pages_lock_beside_singles(struct stook_pages_node *node);
 /*
  * Under the lock: @span, which is in no bin, becomes free. Returns it, or what it was coalesced
  * into.
@@ -86,6 +103,13 @@ enum stook_pages_set stook_pages_set_of(const struct stook_span *span);
 struct stook_span *stook_pages_split(struct stook_span *span, size_t bytes,
                                      struct stook_span **spare);
 
+/* @span and @other become one, which is as old as the younger part. Clean ones have no age. */
+STOOK_INLINE void stook_pages_keep_age(struct stook_span *span, const struct stook_span *other)
+{
+        if ((int32_t)(other->dirty_since_ms - span->dirty_since_ms) > 0)
+                span->dirty_since_ms = other->dirty_since_ms;
+}
+
 /* The entries of the first and last page of a span that is no slab lead to its descriptor. */
 void stook_pages_tag(struct stook_span *span);
 
@@ -107,6 +131,13 @@ STOOK_INLINE void stook_pages_count_given(struct stook_pages_node *node, size_t 
         stook_swing_tell_high(&node->swing, before);
 }
 
+/* Dirty bytes: in the bins, and of pages that wait beside them. Racy. */
+STOOK_INLINE size_t stook_pages_dirty(const struct stook_pages_node *node)
+{
+        return __atomic_load_n(&node->bins[STOOK_SET_DIRTY].bytes, __ATOMIC_RELAXED) +
+               stook_singles_bytes(&node->singles);
+}
+
 /* ---- span_join.c ---- */
 /* @bytes of @span are about to be used. If they were purged, that was in vain. */
 void stook_pages_count_retaken(struct stook_pages_node *node, const struct stook_span *span,
@@ -123,6 +154,14 @@ void stook_pages_absorb(struct stook_pages_node *node, struct stook_span *span,
  */
 struct stook_span *stook_pages_take_joined(struct stook_pages_node *node, size_t bytes,
                                            struct stook_span **spare);
+
+/*
+ * Without the lock, with waits forbidden. Where free memory lies at the end of the heap, the heap
+ * grows by what that lacks for @bytes, which are a huge page or more. True: it grew, so a take may
+ * succeed now. *@rest: what it grew by beyond that, in hands; or NULL. It goes to the bins
+ * after the take, which else might join it, and leave a part of what lies before.
+ */
+bool stook_pages_grow_end(struct stook_pages_node *node, size_t bytes, struct stook_span **rest);
 
 /* ---- span_again.c ---- */
 /* Whole huge pages, purged, that a take begins. An end of 0: none. */
@@ -149,6 +188,12 @@ struct stook_span *stook_pages_ask_again(struct stook_pages_node *node, struct s
 /* ---- pages_fork.c ---- */
 /* Under the lock, after stook_lock_inherit: makes the bins anew, from the descriptors. */
 void stook_pages_rebuild(struct stook_pages_node *node);
+
+/* ---- rise.c ---- */
+/* More bytes are with users than before. */
+void stook_pages_note_rise(struct stook_pages_node *node);
+/* Dirty bytes beside which the process may rise. */
+size_t stook_pages_kept_at_rise(const struct stook_pages_node *node);
 
 /* ---- purge.c; stook_pages_thp: huge.c ---- */
 /*

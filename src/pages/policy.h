@@ -46,6 +46,13 @@ uint32_t stook_pages_decay_ms(void);
  * missed.
  */
 uint32_t stook_pages_clean_takes(void);
+/*
+ * How often the process reached a new height (rise.c). What the layers above keep for sizes that
+ * are not asked for makes it higher.
+ */
+uint32_t stook_pages_rises(void);
+/* Purges what is owed, a bounded step. For slow calls that took much. */
+void stook_pages_pay(void);
 void stook_pages_set_decay_ms(uint32_t ms);
 
 /* Huge pages: by need (pages/huge.h), as the system sets them, wherever memory is got, never. */

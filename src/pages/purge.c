@@ -12,13 +12,22 @@
  *              purge it and fault it in again costs more than all else that an allocation does
  *   shrinking  less than two thirds of what was in use at most lately (swing.h) are in use: the
  *              process may be done, and make no more calls
+ *   replacing  large objects are freed, and others are allocated, one in turn (replace.h). Such a
+ *              process does not shrink, though little may be in use between the two
  *   allowance  dirty bytes that may stay until they are old: an eighth of what is in use, or
  *              ALLOWANCE, and the larger of retaken and recurring. In a process that does not
- *              shrink, and writes large objects (density.h), it is as much as is in use
+ *              shrink, and writes large objects (density.h), it is as much as is in use; while
+ *              it replaces them, as much as was in use at most lately, but no more than twice
+ *              what was in use with the last one
  *   aged       a thread ages this heap whether or not the process makes calls. Then nothing is
  *              purged at once while no more lies free than was in use at most lately
  *   owed       clean bytes that were taken while more than the allowance was dirty, in pieces that
  *              did not fit. As much is purged whatever its age, or the process keeps both
+ *   risen      bytes by which the process reached a new height (rise.c), while more was dirty than
+ *              may be beside that. As much is purged, too
+ *   excused    purged because the process rose, and not taken again yet. To take it again does not
+ *              count as retaken: it was purged although it may be missed, and says nothing of
+ *              phases. An eighth of it is forgotten in each eighth of the decay time
  *
  * Invariant: I1 a span is taken out of the bins before its content is dropped, and no lock is held
  *  meanwhile.
@@ -29,6 +38,7 @@
 #include "pages/meta.h"
 #include "pages/pages_node.h"
 #include "pages/recent.h"
+#include "pages/singles.h"
 
 #define DECAY_MS     1000               /* as mimalloc's and jemalloc's order of magnitude */
 #define RECURS_TIMES 3                  /* one more than what recurs is known for */
@@ -47,6 +57,13 @@
 #define SPIKE_END_PART 8
 #define ALLOWANCE    ((size_t)1 << 20)  /* dirty memory that is never purged at once */
 #define KEPT_PART    8                  /* of what is in use */
+
+/*
+ * Single pages that wait (singles.h) are joined for a purge at once when they are so many bytes.
+ * The more there are, the less it costs to join each. Fewer go on waiting, beside spans that are
+ * purged. Arbitrary.
+ */
+#define WAITING ((size_t)64 << 10)
 
 static uint32_t decay_ms = DECAY_MS;    /* atomic, relaxed */
 static bool is_aged;                    /* atomic, relaxed: "aged" above */
@@ -128,11 +145,19 @@ static size_t missed_bytes(const struct stook_pages_node *node)
         return missed > swing ? missed : swing;
 }
 
+/* One large object was freed, and the next one may take its place. */
+static bool is_replacing(const struct stook_pages_node *node)
+{
+        return stook_density_found(&node->density[STOOK_DENSITY_LARGE]) == STOOK_DENSE &&
+               stook_replace_goes_on(&node->replace,
+                                     __atomic_load_n(&node->taken_bytes, __ATOMIC_RELAXED));
+}
+
 static bool is_shrinking(const struct stook_pages_node *node)
 {
         size_t used = __atomic_load_n(&node->taken_bytes, __ATOMIC_RELAXED);
 
-        return used < stook_swing_most(&node->swing) / 3 * 2;
+        return !is_replacing(node) && used < stook_swing_most(&node->swing) / 3 * 2;
 }
 
 /*
@@ -152,8 +177,14 @@ static bool keeps_large(const struct stook_pages_node *node)
 static size_t allowance(const struct stook_pages_node *node)
 {
         size_t share = __atomic_load_n(&node->taken_bytes, __ATOMIC_RELAXED);
+        size_t most = stook_swing_most(&node->swing), replaced = stook_replace_most(&node->replace);
 
-        share = keeps_large(node) ? share : share / KEPT_PART;
+        if (most > replaced)
+                most = replaced;
+        if (is_replacing(node) && most > share)
+                share = most;
+        else if (!keeps_large(node))
+                share /= KEPT_PART;
         return (share > ALLOWANCE ? share : ALLOWANCE) + missed_bytes(node);
 }
 
@@ -167,11 +198,6 @@ static size_t left_by_purge(const struct stook_pages_node *node)
         return is_shrinking(node) ? missed_bytes(node) : allowance(node);
 }
 
-static size_t dirty_bytes(const struct stook_pages_node *node)
-{
-        return __atomic_load_n(&node->bins[STOOK_SET_DIRTY].bytes, __ATOMIC_RELAXED);
-}
-
 /* Dirty bytes above which some are purged at once. */
 static size_t kept_at_once(const struct stook_pages_node *node)
 {
@@ -182,7 +208,7 @@ static size_t kept_at_once(const struct stook_pages_node *node)
 
 bool stook_pages_may_keep(const struct stook_pages_node *node, size_t bytes)
 {
-        return dirty_bytes(node) + bytes <= allowance(node);
+        return stook_pages_dirty(node) + bytes <= allowance(node);
 }
 
 /*
@@ -229,14 +255,16 @@ static struct stook_span *excess(struct stook_pages_node *node, struct stook_spa
  */
 static bool purge_largest(struct stook_pages_node *node)
 {
+        size_t waiting = stook_singles_bytes(&node->singles);
+        bool few = waiting < WAITING;
         struct stook_span *big, *spare;
         bool purged;
 
         /* Racy, but the thread that frees last sees all bytes. */
-        if (dirty_bytes(node) <= kept_at_once(node))
+        if (stook_pages_dirty(node) <= kept_at_once(node) + (few ? waiting : 0))
                 return false;
         spare = stook_meta_span_new();
-        if (!stook_pages_lock(node)) {
+        if (!(few ? stook_pages_lock_beside_singles(node) : stook_pages_lock(node))) {
                 if (spare)
                         stook_meta_span_free(spare);
                 return false;
@@ -271,28 +299,49 @@ void stook_pages_purge_excess(void)
                 stook_pages_purge_big(&stook_pages_nodes[n]);
 }
 
-/* True: bytes are owed. What is owed is forgotten once no more than the allowance is dirty. */
-static bool owes(struct stook_pages_node *node)
+/* Return: *@word. It is forgotten once no more than @kept bytes are dirty. */
+static size_t owed_beyond(const struct stook_pages_node *node, size_t *word, size_t kept)
 {
-        if (!__atomic_load_n(&node->owed_bytes, __ATOMIC_RELAXED))
-                return false;
-        if (dirty_bytes(node) > allowance(node))
-                return true;
-        __atomic_store_n(&node->owed_bytes, 0, __ATOMIC_RELAXED);
-        return false;
+        if (stook_pages_dirty(node) > kept)
+                return __atomic_load_n(word, __ATOMIC_RELAXED);
+        __atomic_store_n(word, 0, __ATOMIC_RELAXED);
+        return 0;
+}
+
+/* Bytes owed, or risen by if that is more: each purged byte pays for both. */
+static size_t owes(struct stook_pages_node *node)
+{
+        size_t owed = 0, risen = 0;
+
+        if (__atomic_load_n(&node->owed_bytes, __ATOMIC_RELAXED))
+                owed = owed_beyond(node, &node->owed_bytes, allowance(node));
+        if (__atomic_load_n(&node->risen_bytes, __ATOMIC_RELAXED))
+                risen = owed_beyond(node, &node->risen_bytes, stook_pages_kept_at_rise(node));
+        return owed > risen ? owed : risen;
 }
 
 /* Racy: of two payments at once one may be lost. Then so many bytes are purged twice: few. */
-static void pay(struct stook_pages_node *node, size_t bytes)
+static void pay_for(size_t *word, size_t bytes)
 {
-        size_t owed = __atomic_load_n(&node->owed_bytes, __ATOMIC_RELAXED);
+        size_t owed = __atomic_load_n(word, __ATOMIC_RELAXED);
 
-        __atomic_store_n(&node->owed_bytes, owed > bytes ? owed - bytes : 0, __ATOMIC_RELAXED);
+        if (owed)
+                __atomic_store_n(word, owed > bytes ? owed - bytes : 0, __ATOMIC_RELAXED);
+}
+
+/* Racy, as pay_for: @bytes are purged, of which a rise asked for so many. */
+static void excuse(struct stook_pages_node *node, size_t bytes)
+{
+        size_t risen = __atomic_load_n(&node->risen_bytes, __ATOMIC_RELAXED);
+
+        if (risen)
+                __atomic_fetch_add(&node->excused_bytes, risen < bytes ? risen : bytes,
+                                   __ATOMIC_RELAXED);
 }
 
 void stook_pages_owe(struct stook_pages_node *node, size_t bytes)
 {
-        if (dirty_bytes(node) > allowance(node))
+        if (stook_pages_dirty(node) > allowance(node))
                 __atomic_fetch_add(&node->owed_bytes, bytes, __ATOMIC_RELAXED);
 }
 
@@ -301,7 +350,7 @@ static bool is_due(struct stook_pages_node *node, uint32_t now, uint32_t decay)
 {
         uint32_t next = __atomic_load_n(&node->next_step_ms, __ATOMIC_RELAXED);
         size_t taken = __atomic_load_n(&node->taken_bytes, __ATOMIC_RELAXED);
-        size_t retaken;
+        size_t retaken, excused = __atomic_load_n(&node->excused_bytes, __ATOMIC_RELAXED);
 
         if ((int32_t)(now - next) < 0 ||
             !__atomic_compare_exchange_n(&node->next_step_ms, &next, now + decay / 8 + 1, false,
@@ -314,6 +363,8 @@ static bool is_due(struct stook_pages_node *node, uint32_t now, uint32_t decay)
         __atomic_compare_exchange_n(&node->retaken_bytes, &retaken,
                                     retaken - stook_swing_forget(&node->swing, retaken), false,
                                     __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+        if (excused)
+                __atomic_store_n(&node->excused_bytes, excused - excused / 8 - 1, __ATOMIC_RELAXED);
         return true;
 }
 
@@ -337,6 +388,23 @@ static struct stook_span *first_aged(struct stook_pages_node *node, uint32_t now
         return NULL;
 }
 
+/* Under the lock: the last @bytes of @span, or all of a little one, leave the bins. */
+static struct stook_span *cut_off(struct stook_pages_node *node, struct stook_span *span,
+                                  size_t bytes, struct stook_span **spare)
+{
+        size_t page = stook_os_page_bytes(), part = (bytes + page - 1) & ~(page - 1);
+        struct stook_span *rest;
+
+        if (part < SMALL)
+                part = SMALL;
+        stook_pages_remove(node, span);
+        if (!*spare || span->bytes < part + SMALL)
+                return span;
+        rest = stook_pages_split(span, span->bytes - part, spare);
+        stook_pages_insert(node, span);
+        return rest;
+}
+
 /*
  * Under the lock: takes the span that is to be dropped now out of the bins. NULL: none. What recurs
  * is dropped only after RECURS_TIMES the decay time: else phases that are a decay time apart would
@@ -348,17 +416,16 @@ static struct stook_span *take_oldest(struct stook_pages_node *node, uint32_t no
 {
         struct stook_span *oldest = first_aged(node, now, decay);
         uint32_t age;
-        size_t keep;
+        size_t keep, owed;
 
         if (!oldest)
                 return NULL;
-        if (owes(node)) {
-                stook_pages_remove(node, oldest);
-                return oldest;
-        }
+        owed = owes(node);
+        if (owed)
+                return cut_off(node, oldest, owed, spare);
         age = now - oldest->dirty_since_ms;
         keep = age / RECURS_TIMES < decay ? recurring(node) : 0;
-        if (age < decay || dirty_bytes(node) <= keep)
+        if (age < decay || stook_pages_dirty(node) <= keep)
                 return NULL;
         return excess(node, oldest, keep, spare);
 }
@@ -379,7 +446,9 @@ static unsigned drop_oldest(struct stook_pages_node *node, uint32_t now, uint32_
                 if (locked)
                         stook_pages_unlock(node);
                 if (oldest) {
-                        pay(node, oldest->bytes);
+                        excuse(node, oldest->bytes);
+                        pay_for(&node->owed_bytes, oldest->bytes);
+                        pay_for(&node->risen_bytes, oldest->bytes);
                         drop(node, oldest);
                 }
                 stook_lock_allow_waits();
@@ -389,6 +458,16 @@ static unsigned drop_oldest(struct stook_pages_node *node, uint32_t now, uint32_
                         break;
         }
         return i;
+}
+
+void stook_pages_pay(void)
+{
+        if (stook_lock_may_not_wait())
+                return;
+        for (unsigned n = 0; n < stook_os_node_count(); n++)
+                if (owes(&stook_pages_nodes[n]))
+                        drop_oldest(&stook_pages_nodes[n], (uint32_t)stook_os_clock_ms(),
+                                    stook_pages_decay_ms());
 }
 
 void stook_pages_step(void)
@@ -403,7 +482,7 @@ void stook_pages_step(void)
 
                 if (!__atomic_load_n(&node->bins[STOOK_SET_DIRTY].spans, __ATOMIC_RELAXED) &&
                     !__atomic_load_n(&node->retaken_bytes, __ATOMIC_RELAXED) &&
-                    !stook_recent_bytes(node))
+                    !stook_recent_bytes(node) && !stook_singles_bytes(&node->singles))
                         continue;
                 now = (uint32_t)stook_os_clock_ms();
                 if (is_due(node, now, decay)) {

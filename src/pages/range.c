@@ -33,11 +33,20 @@
 struct stook_range stook_range;
 struct stook_node_ranges stook_node_ranges = { .shift = STOOK_NODES_UNCUT };
 
-static struct stook_range_record ranges[STOOK_RANGES_MAX];
+static struct stook_range_record ranges[STOOK_RANGES_MAX] STOOK_MOSTLY_UNUSED;
 static uint32_t ranges_used;                    /* atomic: slots of `ranges` ever claimed */
 /* Const after start: an eighth of the limit; 0: no limit. */
 static uintptr_t limit_share;
 static uintptr_t beside;                        /* const after start: stook_ranges_beside */
+/*
+ * Huge pages would make much of the map and of metadata resident that is never touched. The advice
+ * against them is a system call, and it comes late: no mapping holds a huge page before this much
+ * of the map, or of the metadata, can be touched.
+ */
+#define ADVICE_FROM ((size_t)1 << 20)
+/* Const after start: what the advice is for, from the first range's map on. 0: it was given. */
+static size_t unadvised;
+static bool advice_given;                       /* atomic, relaxed; two threads may both give it */
 
 static size_t map_bytes(size_t range_bytes)
 {
@@ -112,7 +121,10 @@ static struct stook_range_record *range_add(size_t size, const uint8_t *nodes, u
                         stook_os_unreserve(base, bytes + map + more);
                 return NULL;
         }
-        stook_os_advise(entries, map + more, STOOK_OS_NOHUGEPAGE);
+        if (parts == 1 && more)
+                unadvised = map + more;
+        else
+                stook_os_advise(entries, map + more, STOOK_OS_NOHUGEPAGE);
         if (more)
                 beside = (uintptr_t)base + bytes + map;
         if (i == 0) {
@@ -201,6 +213,15 @@ uintptr_t stook_ranges_beside(void)
         return beside;
 }
 
+void stook_ranges_grown(size_t reach)
+{
+        if (reach < ADVICE_FROM || !unadvised ||
+            __atomic_load_n(&advice_given, __ATOMIC_RELAXED))
+                return;
+        __atomic_store_n(&advice_given, true, __ATOMIC_RELAXED);
+        stook_os_advise(ranges[0].entries, unadvised, STOOK_OS_NOHUGEPAGE);
+}
+
 bool stook_ranges_limited(void)
 {
         return limit_share != 0;
@@ -220,6 +241,7 @@ static bool map_reach(struct stook_range_record *r, uintptr_t end)
         to = round_up(map_bytes(end), MAP_STEP > page ? MAP_STEP : page);
         if (to > round_up(map_bytes(r->size), page))
                 to = round_up(map_bytes(r->size), page);
+        stook_ranges_grown(to);
         if (!stook_os_enable((char *)r->entries + from, to - from))
                 return false;
         want = (uintptr_t)to / 8 << STOOK_MAP_SHIFT;
@@ -334,6 +356,15 @@ bool stook_range_frontier_is(uintptr_t addr)
         struct stook_range_record *r = stook_range_of(addr);
 
         return r && addr == r->base + __atomic_load_n(&r->frontier, __ATOMIC_RELAXED);
+}
+
+uintptr_t stook_range_frontier(unsigned node)
+{
+        for (uint32_t i = __atomic_load_n(&ranges_used, __ATOMIC_RELAXED); i-- > 0;)
+                if (ready(&ranges[i]) && ranges[i].node == node)
+                        return ranges[i].base +
+                               __atomic_load_n(&ranges[i].frontier, __ATOMIC_RELAXED);
+        return 0;
 }
 
 unsigned stook_ranges_count(void)

@@ -40,11 +40,16 @@ struct stook_range_record {
 bool stook_ranges_start(void);
 
 /*
- * Address space for metadata, reserved together with the first range in one call. No huge pages
- * there. 0: none, because limits bind.
+ * Address space for metadata, reserved together with the first range in one call. 0: none, because
+ * limits bind.
  */
 #define STOOK_RANGES_BESIDE ((size_t)32 << 30)
 uintptr_t stook_ranges_beside(void);
+/*
+ * To be called before the map, or the metadata there, can be touched up to @reach bytes from its
+ * start: no huge pages then.
+ */
+void stook_ranges_grown(size_t reach);
 
 /*
  * Takes @bytes of fresh address space of @node, aligned to @align. Its map is ready; there is no
@@ -59,6 +64,9 @@ bool stook_ranges_limited(void);
 
 /* True: fresh address space would come right at @addr. A hint. */
 bool stook_range_frontier_is(uintptr_t addr);
+
+/* Where fresh address space of @node comes next, if it fits there; 0: nowhere yet. A hint. */
+uintptr_t stook_range_frontier(unsigned node);
 
 struct stook_range_record *stook_range_of(uintptr_t addr);       /* NULL: not ours */
 unsigned stook_ranges_count(void);

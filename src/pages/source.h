@@ -29,6 +29,12 @@ struct stook_span;
  */
 struct stook_span *stook_pages_grow(struct stook_pages_node *node, size_t bytes, size_t align,
                                     bool least);
+/*
+ * @rest is what growth for a request of @request bytes got beyond it. A large object makes it
+ * resident if a huge page has a part of both. Then it is dirty from the start: so it joins with the
+ * object when that is freed, and is purged with it.
+ */
+void stook_pages_grown_beyond(struct stook_span *rest, size_t request);
 /* @bytes of address space without memory, kind MOVING, the caller's. */
 struct stook_span *stook_pages_reserve(struct stook_pages_node *node, size_t bytes, size_t align);
 

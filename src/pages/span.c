@@ -12,6 +12,7 @@
 #include "pages/pagemap.h"
 #include "pages/pages_node.h"
 #include "pages/recent.h"
+#include "pages/singles.h"
 
 /* As many as there are nodes are used. */
 struct stook_pages_node stook_pages_nodes[STOOK_NODES_MAX] STOOK_MOSTLY_UNUSED;
@@ -81,6 +82,7 @@ struct stook_span *stook_pages_insert(struct stook_pages_node *node, struct stoo
                 stook_pages_remove(node, after);
                 if (after->state == STOOK_SPAN_PURGED)
                         span->state = STOOK_SPAN_PURGED;
+                stook_pages_keep_age(span, after);
                 size_t bytes = after->bytes;
 
                 /* Before the span grows over it: in a fork's child pages may leak, not overlap. */
@@ -93,9 +95,7 @@ struct stook_span *stook_pages_insert(struct stook_pages_node *node, struct stoo
                 stook_pages_remove(node, before);
                 if (span->state == STOOK_SPAN_PURGED)
                         before->state = STOOK_SPAN_PURGED;
-                if (set == STOOK_SET_DIRTY &&
-                    (int32_t)(span->dirty_since_ms - before->dirty_since_ms) > 0)
-                        before->dirty_since_ms = span->dirty_since_ms;
+                stook_pages_keep_age(before, span);
                 stook_meta_span_free(span);
                 before->bytes += bytes;
                 span = before;
@@ -119,7 +119,7 @@ void stook_pages_unpend(struct stook_pages_node *node)
         }
 }
 
-bool stook_pages_lock(struct stook_pages_node *node)
+bool stook_pages_lock_beside_singles(struct stook_pages_node *node)
 {
         if (!stook_lock_take(&node->lock)) {
                 if (STOOK_LIKELY(!stook_lock_inherit(&node->lock)))
@@ -127,6 +127,15 @@ bool stook_pages_lock(struct stook_pages_node *node)
                 stook_pages_rebuild(node);
         }
         stook_pages_unpend(node);
+        return true;
+}
+
+bool stook_pages_lock(struct stook_pages_node *node)
+{
+        if (!stook_pages_lock_beside_singles(node))
+                return false;
+        if (stook_singles_bytes(&node->singles))
+                stook_singles_join(node);
         return true;
 }
 
@@ -157,7 +166,7 @@ static void pend(struct stook_pages_node *node, struct stook_span *span)
 
 void stook_pages_insert_or_pend(struct stook_pages_node *node, struct stook_span *span)
 {
-        if (stook_pages_lock(node)) {
+        if (stook_pages_lock_beside_singles(node)) {
                 __atomic_store_n(&span->kind, STOOK_SPAN_MOVING, __ATOMIC_RELAXED);
                 stook_pages_insert(node, span);
                 stook_pages_unlock(node);
@@ -222,8 +231,7 @@ static struct stook_span *take_locked(struct stook_pages_node *node, size_t byte
                 span = stook_bins_find(&node->bins[set], room);
         if (!span)
                 return align == page ? stook_pages_take_joined(node, bytes, &spares[1]) : NULL;
-        if (span->state == STOOK_SPAN_PURGED)
-                __atomic_fetch_add(&node->retaken_bytes, bytes, __ATOMIC_RELAXED);
+        stook_pages_count_retaken(node, span, bytes);
         if (align == page && stook_pages_begins_huge(node, span, bytes, again)) {
                 stook_pages_begin_huge(node, span, bytes, again, &spares[1]);
                 return span;
@@ -316,9 +324,13 @@ static void hand_out_tagged(struct stook_pages_node *node, struct stook_span *sp
         /* Last: the child of a fork finds it either free, or taken and in the pagemap. */
         __atomic_store_n(&span->kind, STOOK_SPAN_TAKEN, __ATOMIC_RELEASE);
         stook_pages_count_taken(node, span->bytes);
+        if (span->bytes >= STOOK_DENSITY_LARGE_LEAST)
+                stook_replace_taken(&node->replace, __atomic_load_n(&node->taken_bytes,
+                                                                    __ATOMIC_RELAXED));
         if (span->state != STOOK_SPAN_DIRTY) {
                 count_fresh(node, span->bytes);
                 stook_pages_owe(node, span->bytes);
+                stook_pages_note_rise(node);
         }
 }
 
@@ -346,11 +358,22 @@ static struct stook_span *take(struct stook_pages_node *node, size_t bytes, size
                 span = take_locked(node, bytes, align, spares, &again);
                 stook_pages_unlock(node);
         }
+        if (!span && locked && align == stook_os_page_bytes() && bytes >= STOOK_HUGE_PAGE &&
+            stook_pages_grow_end(node, bytes, &left[1])) {
+                if (stook_pages_lock(node)) {
+                        span = take_locked(node, bytes, align, spares, &again);
+                        stook_pages_unlock(node);
+                }
+                if (left[1])
+                        stook_pages_insert_or_pend(node, left[1]);
+        }
         if (span && again.end)
                 span = stook_pages_ask_again(node, span, bytes, &again, &spares[1]);
         /* No spare is left if the huge pages in hands went back for lack of a descriptor. */
         if (!span && spares[1] && (span = stook_pages_grow(node, bytes, align, false))) {
                 span = cut(span, bytes, align, spares, left);
+                if (left[1])
+                        stook_pages_grown_beyond(left[1], bytes);
                 for (unsigned i = 0; i < 2; i++)
                         if (left[i])
                                 stook_pages_insert_or_pend(node, left[i]);
@@ -361,7 +384,8 @@ static struct stook_span *take(struct stook_pages_node *node, size_t bytes, size
         return span;
 }
 
-static struct stook_span *take_recent(struct stook_pages_node *node, size_t bytes)
+/* Not inlined: the frame of stook_span_take, which growth lies on, is smaller (check-stack). */
+static STOOK_NOINLINE struct stook_span *take_recent(struct stook_pages_node *node, size_t bytes)
 {
         struct stook_span *span;
 
@@ -371,6 +395,27 @@ static struct stook_span *take_recent(struct stook_pages_node *node, size_t byte
                 hand_out_tagged(node, span);
         stook_lock_allow_waits();
         return span;
+}
+
+/*
+ * Pages that wait: up to @n, handed out. Without them the caller looks into the bins. It does so
+ * first if a page lies there that is joined with none: a page that waits may become part of a
+ * larger span.
+ */
+static unsigned take_singles(struct stook_pages_node *node, unsigned n, struct stook_span **spans)
+{
+        unsigned got = 0;
+
+        if (!stook_singles_bytes(&node->singles) || !stook_pages_lock_beside_singles(node))
+                return 0;
+        stook_lock_forbid_waits();      /* this thread owns spans from here on */
+        if (!stook_bins_has_size(&node->bins[STOOK_SET_DIRTY], stook_os_page_bytes()))
+                got = stook_singles_take(&node->singles, n, spans);
+        stook_pages_unlock(node);
+        for (unsigned i = 0; i < got; i++)
+                hand_out_tagged(node, spans[i]);
+        stook_lock_allow_waits();
+        return got;
 }
 
 struct stook_span *stook_span_take(unsigned node_index, size_t bytes, size_t align)
@@ -392,6 +437,9 @@ struct stook_span *stook_span_take(unsigned node_index, size_t bytes, size_t ali
 
         if (bytes >= STOOK_RECENT_LEAST && align == page && (span = take_recent(node, bytes)))
                 return span;
+        if (bytes == page && align == page && take_singles(node, 1, &span))
+                return span;
+        stook_singles_make_room(&node->singles);
         spares[0] = align > page ? stook_meta_span_new() : NULL;
         spares[1] = stook_meta_span_new();
         if (spares[1] && (align == page || spares[0]))
@@ -422,8 +470,7 @@ static unsigned take_pieces(struct stook_pages_node *node, size_t bytes, unsigne
         while (left && pieces < n) {
                 struct stook_span *span = left;
 
-                if (span->state == STOOK_SPAN_PURGED)
-                        __atomic_fetch_add(&node->retaken_bytes, bytes, __ATOMIC_RELAXED);
+                stook_pages_count_retaken(node, span, bytes);
                 left = span->bytes > bytes ? stook_pages_split(span, bytes, &spares[pieces]) : NULL;
                 spans[pieces++] = span;
                 if (left && (left->bytes < bytes ||
@@ -444,6 +491,9 @@ unsigned stook_span_take_some(unsigned node_index, size_t bytes, unsigned n,
 
         if (STOOK_INJECT_FROM(span_fail_from))
                 return 0;
+        if (bytes == stook_os_page_bytes() && (got = take_singles(node, n, spans)))
+                return got;
+        stook_singles_make_room(&node->singles);
         while (count < n && (spares[count] = stook_meta_span_new()))
                 count++;
         if (count == n && stook_pages_lock(node)) {
@@ -464,15 +514,30 @@ unsigned stook_span_take_some(unsigned node_index, size_t bytes, unsigned n,
         return got;
 }
 
+/* Before anything is purged, what was not looked at yet tells whether large objects are written. */
+static void look_at_large(struct stook_pages_node *node)
+{
+        struct stook_density *large = &node->density[STOOK_DENSITY_LARGE];
+
+        if (stook_density_found(large) == STOOK_DENSITY_UNKNOWN)
+                stook_density_look(large, 0);
+}
+
 void stook_span_give(struct stook_span *span)
 {
         struct stook_pages_node *node = &stook_pages_nodes[span->node];
+        bool large = span->bytes >= STOOK_DENSITY_LARGE_LEAST;
 
         stook_pages_count_given(node, span->bytes);
+        if (large)
+                look_at_large(node);
         if (span->own_mapping) {
                 stook_own_give(node, span);
                 return;
         }
+        if (large)
+                stook_replace_given(&node->replace, __atomic_load_n(&node->taken_bytes,
+                                                                    __ATOMIC_RELAXED));
         span->state = STOOK_SPAN_DIRTY;
         span->dirty_since_ms = (uint32_t)stook_os_clock_ms();
         span->list.next = NULL;
@@ -480,6 +545,15 @@ void stook_span_give(struct stook_span *span)
                 return;
         stook_pages_insert_or_pend(node, span);
         stook_pages_purge_big(node);
+}
+
+/* Under the lock: to the bins, or a single page beside them. Not inline: the depth of the stack. */
+static STOOK_NOINLINE void insert_or_wait(struct stook_pages_node *node, struct stook_span *span)
+{
+        if (span->bytes == stook_os_page_bytes() && stook_singles_put(&node->singles, span))
+                return;
+        __atomic_store_n(&span->kind, STOOK_SPAN_MOVING, __ATOMIC_RELAXED);
+        stook_pages_insert(node, span);
 }
 
 void stook_span_give_chain(struct stook_link *first)
@@ -501,13 +575,11 @@ void stook_span_give_chain(struct stook_link *first)
                 span->dirty_since_ms = now;
                 span->list.next = NULL;
                 if (!locked)
-                        locked = stook_pages_lock(node);
-                if (locked) {
-                        __atomic_store_n(&span->kind, STOOK_SPAN_MOVING, __ATOMIC_RELAXED);
-                        stook_pages_insert(node, span);
-                } else {
+                        locked = stook_pages_lock_beside_singles(node);
+                if (locked)
+                        insert_or_wait(node, span);
+                else
                         pend(node, span);
-                }
                 if (locked && !first)
                         stook_pages_unlock(node);
         }

@@ -13,7 +13,7 @@
  *  I2 free neighbours of the same node and the same set (dirty; clean: zero or purged; reserved)
  *     are coalesced, unless a thread has one of them in hands. Dirty and clean neighbours stay
  *     apart until the dirty one is purged, so that a clean span never has to be written to be zero.
-     A take that finds neither joins them (span_join.c).
+ *     A take that finds neither joins them (span_join.c).
  *  I3 nothing inside our ranges is ever unmapped; the lock is never held over a system call.
  *  I4 descriptors live in metadata, never in the pages they describe; 128 bytes, aligned to 128.
  * Concurrency: one lock for each node (base/lock.h). A thread that cannot have it takes from the
@@ -143,10 +143,11 @@ void stook_span_give(struct stook_span *span);
 void stook_span_give_chain(struct stook_link *first);
 /*
  * stook_span_take_some() - up to @n spans of @bytes each in one hold of the lock
- * They come from the bins only. A free span is found as by stook_span_take, and is cut into as many
- * as are wanted or as it holds; then the next one is found. @n: at most STOOK_SPAN_SOME.
- * Return: spans in @spans. Fewer than @n, also none: too little lies free, or the lock is not to be
- * had. Then stook_span_take gets one.
+ * Single pages that wait (singles.h) are taken first, and no others with them. Else they come from
+ * the bins only. A free span is found as by stook_span_take, and is cut into as many as are wanted
+ * or as it holds; then the next one is found. @n: at most STOOK_SPAN_SOME.
+ * Return: spans in @spans. Fewer than @n: no more pages waited. Or too little lies free, or the
+ * lock is not to be had; then it may be none, and stook_span_take gets one.
  */
 #define STOOK_SPAN_SOME 8
 unsigned stook_span_take_some(unsigned node, size_t bytes, unsigned n, struct stook_span **spans);

@@ -2,17 +2,24 @@
  * Purpose: fresh memory for the bins: address space from a range's frontier (or address space that
  * became free again), with pages behind it. No lock is held over the system call. It works without
  * the lock, too.
- * Invariant: I1 memory taken ahead of use is at most an eighth of what is in use, or GROW_LEAST.
- *  Untouched it costs nothing, but mlockall would make it resident.
+ * Invariant: I1 memory taken ahead of use is at most an eighth of what is in use, or GROW_LEAST, or
+ *  what a huge page has left. Untouched it costs nothing, but mlockall would make it
+ *  resident.
  * Failure: NULL; address space that got no memory is kept as reserved spans.
  */
 #include "os/os.h"
 #include "pages/meta.h"
+#include "pages/pagemap.h"
 #include "pages/pages_node.h"
 #include "pages/place.h"
 
 #define GROW_LEAST ((size_t)256 << 10)
 #define GROW_MOST  ((size_t)32 << 20)
+/*
+ * From here on the pagemap of what is got is made resident by one call: it is a 512th, and each of
+ * its pages would be a fault of its own, of 3 us, when a span begins or ends there.
+ */
+#define MAP_AHEAD  ((size_t)4 << 20)
 
 static struct stook_span *describe(struct stook_pages_node *node, uintptr_t start, size_t bytes,
                                    enum stook_span_state state, struct stook_span **spare)
@@ -36,7 +43,7 @@ static struct stook_span *reuse(struct stook_pages_node *node, size_t bytes, siz
         uintptr_t start;
 
         if (!__atomic_load_n(&node->bins[STOOK_SET_RESERVED].spans, __ATOMIC_RELAXED) ||
-            !stook_pages_lock(node))
+            !stook_pages_lock_beside_singles(node))
                 return NULL;
         span = stook_bins_find(&node->bins[STOOK_SET_RESERVED],
                                bytes + align - stook_os_page_bytes());
@@ -96,17 +103,20 @@ static size_t growth(struct stook_pages_node *node, size_t bytes)
 }
 
 /*
- * Where growth asks for huge pages, it begins and ends at their boundaries. If two growths shared
- * one, its first part would be touched before the second is there, and it would never become huge.
- * Elsewhere growth is not aligned so: a huge page would make memory resident that is not in use.
+ * Where growth asks for huge pages, or where the object that it is for may ask for them, it begins
+ * and ends at their boundaries. If two growths shared one, its first part would be touched before
+ * the second is there, and it would never become huge. Elsewhere growth is not aligned so: a huge
+ * page would make memory resident that is not in use. Return: the growth asks.
  */
 static bool align_to_huge(struct stook_pages_node *node, size_t bytes, size_t *want, size_t *align)
 {
-        if (!stook_huge_wanted(node, bytes) || *want < STOOK_HUGE_PAGE)
+        bool wanted = stook_huge_wanted(node, bytes) && *want >= STOOK_HUGE_PAGE;
+
+        if (!wanted && !stook_huge_may_be_wanted(node, bytes))
                 return false;
         *align = *align < STOOK_HUGE_PAGE ? STOOK_HUGE_PAGE : *align;
         *want = (*want + STOOK_HUGE_PAGE - 1) & ~(STOOK_HUGE_PAGE - 1);
-        return true;
+        return wanted;
 }
 
 struct stook_span *stook_pages_grow(struct stook_pages_node *node, size_t bytes, size_t align,
@@ -131,5 +141,16 @@ struct stook_span *stook_pages_grow(struct stook_pages_node *node, size_t bytes,
         span->state = STOOK_SPAN_ZERO;
         __atomic_fetch_add(&node->committed_bytes, span->bytes, __ATOMIC_RELAXED);
         stook_huge_grown(node, bytes, span->start, span->bytes, huge);
+        if (span->bytes >= MAP_AHEAD)
+                stook_pagemap_prepare(span->start, span->bytes);
         return span;
+}
+
+void stook_pages_grown_beyond(struct stook_span *rest, size_t request)
+{
+        if (request < STOOK_DENSITY_LARGE_LEAST || rest->bytes >= STOOK_HUGE_PAGE ||
+            !stook_huge_is_advised(rest->start))
+                return;
+        rest->state = STOOK_SPAN_DIRTY;
+        rest->dirty_since_ms = (uint32_t)stook_os_clock_ms();
 }

@@ -7,8 +7,12 @@
  *  Of the neighbours it takes only what is missing, so nothing clean gets dirty that stays free.
  * Concurrency: all under the lock of the node. Stores are so ordered that two descriptors never
  *  cover the same pages (pages_fork.c).
- * Failure: NULL: no neighbours that fit; nothing changed.
+ * At the end of the heap fresh memory is such a neighbour: a large object that does not fit there
+ *  has the heap grow by what is missing, and not by all of it beside memory that stays free.
+ * Failure: NULL: no neighbours that fit; nothing changed. stook_pages_grow_end: the heap may have
+ *  grown in vain, if another thread was faster; the next take finds that memory.
  */
+#include "os/os.h"
 #include "pages/meta.h"
 #include "pages/pages_node.h"
 
@@ -17,8 +21,16 @@
 void stook_pages_count_retaken(struct stook_pages_node *node, const struct stook_span *span,
                                size_t bytes)
 {
-        if (span->state == STOOK_SPAN_PURGED)
-                __atomic_fetch_add(&node->retaken_bytes, bytes, __ATOMIC_RELAXED);
+        size_t excused, less;
+
+        if (span->state != STOOK_SPAN_PURGED)
+                return;
+        /* Racy: of two takes at once one may be excused in vain, or not at all. */
+        excused = __atomic_load_n(&node->excused_bytes, __ATOMIC_RELAXED);
+        less = excused < bytes ? excused : bytes;
+        if (less)
+                __atomic_store_n(&node->excused_bytes, excused - less, __ATOMIC_RELAXED);
+        __atomic_fetch_add(&node->retaken_bytes, bytes - less, __ATOMIC_RELAXED);
 }
 
 void stook_pages_absorb(struct stook_pages_node *node, struct stook_span *span,
@@ -93,4 +105,78 @@ struct stook_span *stook_pages_take_joined(struct stook_pages_node *node, size_t
                         return span;
         }
         return NULL;
+}
+
+/*
+ * Under the lock: bytes of the free spans that end at @end: the last one, and the one of the other
+ * set before it.
+ */
+static size_t free_before(struct stook_pages_node *node, uintptr_t end)
+{
+        struct stook_span *last = stook_pages_free_at(node, end - 1), *before;
+
+        if (!last || last->start + last->bytes != end ||
+            stook_pages_set_of(last) == STOOK_SET_RESERVED)
+                return 0;
+        before = stook_pages_free_at(node, last->start - 1);
+        if (!before || before->start + before->bytes != last->start ||
+            stook_pages_set_of(before) == STOOK_SET_RESERVED)
+                return last->bytes;
+        return before->bytes + last->bytes;
+}
+
+/* As much as counts as large, because it is for a large object. */
+static size_t growth_for(size_t missing)
+{
+        return missing < STOOK_DENSITY_LARGE_LEAST ? STOOK_DENSITY_LARGE_LEAST : missing;
+}
+
+/* What the free memory at the end of the heap lacks for @bytes; 0: nothing, or there is none. */
+static STOOK_NOINLINE size_t missing_for(struct stook_pages_node *node, size_t bytes)
+{
+        uintptr_t end = stook_range_frontier((unsigned)(node - stook_pages_nodes));
+        size_t have, missing;
+
+        if (!end || end % STOOK_HUGE_PAGE || !stook_pages_lock(node))
+                return 0;
+        have = free_before(node, end);
+        missing = have && have < bytes ? bytes - have : 0;
+        /* Growth would come from there. */
+        if (missing && stook_bins_find(&node->bins[STOOK_SET_RESERVED], growth_for(missing)))
+                missing = 0;
+        stook_pages_unlock(node);
+        return missing;
+}
+
+/*
+ * @fresh, in hands, goes to the bins, but for what is beyond @missing. Return: that, in hands;
+ * NULL: nothing.
+ */
+static STOOK_NOINLINE struct stook_span *insert_grown(struct stook_pages_node *node,
+                                                      struct stook_span *fresh, size_t missing)
+{
+        struct stook_span *spare = stook_meta_span_new(), *rest = NULL;
+
+        if (spare && fresh->bytes > missing) {
+                rest = stook_pages_split(fresh, missing, &spare);
+                stook_pages_grown_beyond(rest, growth_for(missing));
+        }
+        stook_pages_insert_or_pend(node, fresh);
+        if (spare)
+                stook_meta_span_free(spare);
+        return rest;
+}
+
+bool stook_pages_grow_end(struct stook_pages_node *node, size_t bytes, struct stook_span **rest)
+{
+        size_t missing = missing_for(node, bytes);
+        struct stook_span *fresh;
+
+        if (!missing)
+                return false;
+        fresh = stook_pages_grow(node, growth_for(missing), stook_os_page_bytes(), false);
+        if (!fresh)
+                return false;
+        *rest = insert_grown(node, fresh, missing);
+        return true;
 }

@@ -72,6 +72,7 @@ static bool resize(struct stook_pages_node *node, struct stook_span *span, size_
         }
         if (got == 1) {
                 stook_pages_count_taken(node, more);
+                stook_pages_note_rise(node);
                 done = true;
         }
         if (spare)

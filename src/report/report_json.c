@@ -16,7 +16,7 @@
 #define PATH_BYTES 512
 #define BYTES_MOST 256                  /* of memory that is shown; arbitrary */
 
-static char path[PATH_BYTES];           /* written at start */
+static char path[PATH_BYTES] STOOK_MOSTLY_UNUSED;       /* written at start */
 
 void stook_report_set_json(const char *to)
 {

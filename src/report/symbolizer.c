@@ -14,7 +14,7 @@
 #include "report/report_inside.h"
 
 static bool chosen;                     /* both written at start */
-static char path[STOOK_REPORT_PATH];    /* empty, if chosen: none */
+static char path[STOOK_REPORT_PATH] STOOK_MOSTLY_UNUSED;        /* empty, if chosen: none */
 
 void stook_report_set_symbolizer(const char *or_null)
 {

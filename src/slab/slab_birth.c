@@ -37,8 +37,9 @@
 _Static_assert(STOOK_SLAB_BIRTHS <= STOOK_SPAN_SOME, "births");
 #define TINY            32                      /* strides below this get twice that */
 /*
- * A size that wastes little is looked for up to there, or up to twice the least, but not where no
- * empty slab would be kept any more (EMPTY_BYTES_KEPT).
+ * A size that wastes little is looked for up to there, or up to twice the least (for objects above
+ * a page three times: 12 of 4,416 bytes fill 13 pages), but not where no empty slab would be kept
+ * any more (EMPTY_BYTES_KEPT).
  */
 #define SLAB_BYTES_TRIED ((size_t)32 << 10)
 #define SLAB_BYTES_WANT ((size_t)64 << 10)
@@ -79,7 +80,8 @@ static size_t choose_bytes(size_t stride, size_t wanted, size_t objects)
         if (least < stride * objects)
                 least = stride * objects;
         least = smaller(round_up(least, page), STOOK_SLAB_BYTES_MAX);
-        most = 2 * least > SLAB_BYTES_TRIED ? 2 * least : SLAB_BYTES_TRIED;
+        most = stride > page ? 3 * least : 2 * least;
+        most = most > SLAB_BYTES_TRIED ? most : SLAB_BYTES_TRIED;
         most = smaller(most, least > EMPTY_BYTES_KEPT ? STOOK_SLAB_BYTES_MAX : EMPTY_BYTES_KEPT);
         for (size_t share = waste_parts; share > 1; share /= 2)
                 for (size_t bytes = least; bytes <= most; bytes += page)

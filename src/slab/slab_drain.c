@@ -112,7 +112,10 @@ static void settle_claims(struct drain *d)
         d->claims = 0;
 }
 
-/* The slab may be released. Then its span is merged with free ones before and behind it. */
+/*
+ * The slab may be released. Then its span is merged with free ones before and behind it. A single
+ * page is merged later (pages/singles.h).
+ */
 static void fetch_beside(const struct drain *d, const struct stook_slab *slab)
 {
         uintptr_t start = (uintptr_t)(slab->key - d->entry);
@@ -131,7 +134,8 @@ static void gather_claim(struct drain *d, stook_part_key key)
         d->claimed_node = node;
         d->at[d->claims++].claim = key;
         __builtin_prefetch(stook_slab_span(slab), 1);   /* the list's links, for the settling */
-        if (!~__atomic_load_n(&stook_slab_part(slab, stook_key_part(key))->hi, __ATOMIC_RELAXED))
+        if (d->slabs->slab_bytes > STOOK_MAP_PAGE &&
+            !~__atomic_load_n(&stook_slab_part(slab, stook_key_part(key))->hi, __ATOMIC_RELAXED))
                 fetch_beside(d, slab);
 }
 

@@ -39,7 +39,7 @@
 
 /*
  * 192 CPUs, 12 to a list. They queue up only where they do little else than take objects from slabs
- * and give them back (docs/PERFORMANCE.md).
+ * and give them back (docs/TRIED_CPUS.md).
  */
 #define LISTS_MOST 16
 /*

@@ -81,6 +81,28 @@ static void a_small_process_keeps_little(void **state)
         assert_false(stook_barn_book(0, mib + 1));
 }
 
+/* At a new height of the process, other caches than the one that is refilled yield sheaves. */
+static void a_rise_takes_sheaves(void **state)
+{
+        struct fake_cache *idle = make(1, 12, 10, 10), *busy = make(2, 12, 10, 10);
+        struct stook_sheaf *s;
+
+        (void)state;
+        for (int i = 0; i < 3; i++)
+                assert_true(stook_barn_push_full(&idle->barns, 0, filled(idle)));
+        assert_true(stook_barn_push_full(&busy->barns, 0, filled(busy)));
+        s = stook_barn_refill(&busy->barns, 0, NULL, UINT_MAX);
+        assert_int_equal(stook_tagged_stack_count_racy(&idle->barns.node[0].full), 3);
+        stook_barn_discard(&busy->barns, s);
+        pages_rises++;
+        s = stook_barn_refill(&busy->barns, 0, NULL, UINT_MAX);
+        assert_int_equal(stook_tagged_stack_count_racy(&idle->barns.node[0].full), 0);
+        assert_int_equal(stook_tagged_stack_count_racy(&busy->barns.node[0].full), 1);
+        stook_barn_discard(&busy->barns, s);
+        stook_barn_empty_all(&busy->barns);
+        expect_nothing_left(idle);
+}
+
 static void a_closed_barn_loses_nothing(void **state)
 {
         struct fake_cache *idle = make(1, 12, 10, 10), *busy = make(2, 12, 10, 10);
@@ -123,6 +145,7 @@ int main(void)
         const struct CMUnitTest all[] = {
                 cmocka_unit_test_setup(the_budget_goes_to_caches_in_use, setup),
                 cmocka_unit_test_setup(a_refused_put_rebalances, setup),
+                cmocka_unit_test_setup(a_rise_takes_sheaves, setup),
                 cmocka_unit_test_setup(a_small_process_keeps_little, setup),
                 cmocka_unit_test_setup(a_closed_barn_loses_nothing, setup),
         };

@@ -16,6 +16,8 @@ unsigned steps;
 size_t   pages_taken = MANY_PAGES, pages_taken_elsewhere;
 unsigned nodes = 1;
 unsigned kept_given;
+uint32_t pages_rises;
+void   (*while_draining)(void);
 
 size_t stook_slab_fill(struct stook_slabs *slabs, unsigned node, size_t n, void **objects,
                        unsigned flags)
@@ -43,6 +45,11 @@ size_t stook_pages_taken(unsigned node)
         return node ? pages_taken_elsewhere : pages_taken;
 }
 
+uint32_t stook_pages_rises(void)
+{
+        return pages_rises;
+}
+
 void stook_slabs_give_kept(struct stook_slabs *slabs, unsigned node)
 {
         (void)slabs, (void)node;
@@ -64,6 +71,8 @@ void stook_slab_drain(struct stook_slabs *slabs, size_t n, void *const *objects)
                 assert_true(out[o]);
                 out[o] = 0;
         }
+        if (while_draining)
+                while_draining();
 }
 
 void *stook_meta_bump(size_t bytes, size_t align)
@@ -122,6 +131,7 @@ int setup(void **state)
         fill_flags = STOOK_FILL_FOR_SHEAF;
         stook_barn_set_budget(STOOK_BARN_NODE_BYTES);
         stook_inject.sheaf_fail_every = 0;
+        while_draining = NULL;
         return 0;
 }
 

@@ -1,7 +1,8 @@
 /*
  * What this proves: barn_growth.c I3 at every instruction of a growth: a shrink there leaves
  * nothing booked. Nor does a cache that ends. I5: what a tuner sets at any instruction of a growth
- * or of a shrink stays, and nothing is booked. And a cache that a growth was jumped out of at any
+ * or of a shrink stays, and nothing is booked. Flushes that another thread forgets at any
+ * instruction of a refill do not become many. And a cache that a growth was jumped out of at any
  * instruction gets its first sheaves later. The processor's trap flag stops after each instruction.
  */
 #include "unit/barn/fixture.h"
@@ -163,6 +164,39 @@ static void what_a_tuner_sets_in_a_change_stays(void **state)
         assert_int_equal(left(), whole);
 }
 
+/* Two flushes, of which a refill that is stepped through takes one. The number of instructions. */
+static unsigned forget_in_a_refill_at(unsigned instruction)
+{
+        stook_barns_set(&grows->barns, CAPACITY, 10, 10);
+        stook_barns_let_grow(&grows->barns);
+        stook_barns_flushed(&grows->barns);
+        stook_barns_flushed(&grows->barns);
+        step = 0;
+        shrink_at = instruction;
+        TRAP_FLAG_ON();
+        stook_barns_refilled(&grows->barns);
+        TRAP_FLAG_OFF();
+        return step;
+}
+
+/* What another thread forgets meanwhile may come back, never as more flushes than there were. */
+static void flushes_forgotten_in_a_refill_are_few(void **state)
+{
+        unsigned at = 0, steps;
+
+        (void)state;
+        grows = make_few(937, CAPACITY, STRIDE);
+        tuned_capacity = CAPACITY;
+        tuned_limit = 10;
+        signal(SIGTRAP, tune_at_each_instruction);
+        do {
+                steps = forget_in_a_refill_at(at);
+                assert_in_range(grows->barns.growth.flushed, 0, 1);
+        } while (steps > at++);
+        assert_true(at > 8);
+        stook_barns_end(&grows->barns);
+}
+
 static void caches_that_end_leave_nothing_booked(void **state)
 {
         size_t whole;
@@ -234,6 +268,7 @@ int main(void)
         const struct CMUnitTest all[] = {
                 cmocka_unit_test_setup(a_shrink_in_a_growth_leaves_nothing_booked, setup),
                 cmocka_unit_test_setup(what_a_tuner_sets_in_a_change_stays, setup),
+                cmocka_unit_test_setup(flushes_forgotten_in_a_refill_are_few, setup),
                 cmocka_unit_test_setup(caches_that_end_leave_nothing_booked, setup),
                 cmocka_unit_test_setup(a_first_step_is_taken_after_a_jump, setup),
         };

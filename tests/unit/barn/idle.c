@@ -1,6 +1,6 @@
 /*
  * What this proves: the idle reaper flushes what no thread needed, and nothing else. What is used
- * does not shrink.
+ * does not shrink. What gives all back ends, though another thread goes on freeing.
  */
 #include "unit/barn/fixture.h"
 
@@ -90,12 +90,54 @@ static void what_is_used_does_not_shrink(void **state)
         assert_int_equal(stook_barns_capacity(&c->barns), 1);
 }
 
+/* The cache that another thread frees into, and how many sheaves it still puts. */
+static struct fake_cache *freed_into;
+static unsigned puts_left;
+
+static void another_puts_one(void)
+{
+        if (puts_left) {
+                puts_left--;
+                assert_true(stook_barn_push_full(&freed_into->barns, 0, filled(freed_into)));
+        }
+}
+
+/*
+ * Another thread puts a full sheaf for each that is flushed: the call flushes as many as were there
+ * when it came, and ends. A cache that others keep visitors out of is left alone.
+ */
+static void giving_all_ends_where_another_thread_frees(void **state)
+{
+        struct fake_cache *c = make(1, 4, 10, 10), *closed = make(2, 4, 10, 10);
+
+        (void)state;
+        for (int i = 0; i < 5; i++)
+                assert_true(stook_barn_push_full(&c->barns, 0, filled(c)));
+        assert_true(stook_barn_push_full(&closed->barns, 0, filled(closed)));
+        assert_true(stook_barns_close(&closed->barns));
+        freed_into = c;
+        puts_left = 1000;
+        while_draining = another_puts_one;
+        stook_barns_give_all();
+        assert_int_equal(puts_left, 1000 - 5);
+        assert_int_equal(stook_tagged_stack_count_racy(&c->barns.node[0].full), 5);
+        assert_int_equal(stook_tagged_stack_count_racy(&closed->barns.node[0].full), 1);
+
+        while_draining = NULL;
+        stook_barns_open(&closed->barns);
+        stook_barns_give_all();
+        assert_int_equal(objects_out(), 0);
+        expect_nothing_left(c);
+        expect_nothing_left(closed);
+}
+
 int main(void)
 {
         const struct CMUnitTest all[] = {
                 cmocka_unit_test_setup(what_no_thread_needed_is_flushed, setup),
                 cmocka_unit_test_setup(an_idle_sheaf_of_a_slot_is_flushed, setup),
                 cmocka_unit_test_setup(what_is_used_does_not_shrink, setup),
+                cmocka_unit_test_setup(giving_all_ends_where_another_thread_frees, setup),
         };
 
         return cmocka_run_group_tests(all, NULL, NULL);

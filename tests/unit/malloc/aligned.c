@@ -40,6 +40,27 @@ static void test_matrix(void **state)
         }
 }
 
+/*
+ * The class of STOOK_CLASS_PAGE_AND_MORE is a multiple of 64 alone: larger alignments go past it.
+ */
+static void test_a_page_and_more(void **state)
+{
+        (void)state;
+        for (size_t align = 16; align <= 4096; align *= 2) {
+                for (size_t size = 4080; size <= 4624; size += 16) {
+                        void *objects[3];
+
+                        for (int i = 0; i < 3; i++) {
+                                objects[i] = stook_aligned_alloc(align, size);
+                                assert_int_equal((uintptr_t)objects[i] % align, 0);
+                                assert_true(stook_usable_size(objects[i]) >= size);
+                        }
+                        for (int i = 0; i < 3; i++)
+                                stook_free(objects[i]);
+                }
+        }
+}
+
 /* A class serves small alignments, without a page for each object. */
 static void test_aligned_objects_share_slabs(void **state)
 {
@@ -65,6 +86,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_matrix),
+                cmocka_unit_test(test_a_page_and_more),
                 cmocka_unit_test(test_aligned_objects_share_slabs),
         };
 

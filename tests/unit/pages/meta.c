@@ -1,10 +1,14 @@
 /*
  * What this proves: memory for metadata is handed out without gaps: what is larger than a page, and
  * not asked for by whole pages, ends where the next begins. Pages that are asked for are whole. All
- * of it is zero.
+ * of it is zero. The kernel is told to use no huge pages for it, before it could.
  */
+#include <stdio.h>
+#include <string.h>
+
 #include "pages_env.h"
 #include "pages/meta.h"
+#include "pages/range.h"
 
 static void what_is_larger_than_a_page_leaves_no_gap(void **state)
 {
@@ -61,12 +65,59 @@ static int start(void **state)
         return stook_pages_start() ? 0 : -1;
 }
 
+/* Is the mapping that @at lies in to have no huge pages? */
+static bool is_without_huge_pages(const void *at)
+{
+        FILE *file = fopen("/proc/self/smaps", "r");
+        unsigned long from, to;
+        bool inside = false, without = false;
+        char line[512];
+
+        while (file && fgets(line, sizeof line, file)) {
+                if (sscanf(line, "%lx-%lx ", &from, &to) == 2)
+                        inside = (uintptr_t)at - from < to - from;
+                if (inside && !strncmp(line, "VmFlags:", 8))
+                        without = strstr(line, " nh");
+        }
+        if (file)
+                fclose(file);
+        return without;
+}
+
+/* False: the kernel was built without huge pages, or /proc is an emulator's, or missing. */
+static bool machine_tells(void)
+{
+        size_t page = stook_os_page_bytes();
+        void *probe = stook_os_reserve(page, page);
+
+        return probe && stook_os_advise(probe, page, STOOK_OS_NOHUGEPAGE) &&
+               is_without_huge_pages(probe);
+}
+
+static void what_is_large_has_no_huge_pages(void **state)
+{
+        size_t got = 0;
+        char *last;
+
+        (void)state;
+        /* Where limits bind, metadata is in small pieces. */
+        if (!stook_ranges_beside() || !machine_tells())
+                skip();
+        do {
+                last = stook_meta_bump(32 << 10, 0);
+                assert_non_null(last);
+        } while ((got += 32 << 10) < 2 << 20);
+        assert_true(is_without_huge_pages(last));
+        assert_true(is_without_huge_pages((void *)stook_ranges_beside()));
+}
+
 int main(void)
 {
         const struct CMUnitTest all[] = {
                 cmocka_unit_test(what_is_larger_than_a_page_leaves_no_gap),
                 cmocka_unit_test(pages_are_whole),
                 cmocka_unit_test(descriptors_come_back_empty),
+                cmocka_unit_test(what_is_large_has_no_huge_pages),
         };
 
         return cmocka_run_group_tests(all, start, NULL);

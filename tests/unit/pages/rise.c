@@ -1,0 +1,137 @@
+/*
+ * Proves rise.c: where the process reaches a new height while dirty memory lies free in pieces that
+ * do not fit, as much of that is purged. Below its height nothing is.
+ */
+#include "pages_env.h"
+#include "pages/pages_node.h"
+
+#define KIB   ((size_t)1 << 10)
+#define MIB   ((size_t)1 << 20)
+#define PIECE (16 * KIB)
+#define HOLES 48                        /* 768 KiB: less than the allowance */
+#define KEPT  (256 * KIB)               /* rise.c */
+
+static size_t dirty(void)
+{
+        struct stook_pages_stats stats;
+
+        stook_pages_stats(&stats);
+        return stats.free_dirty_bytes;
+}
+
+/* Takes pieces, and gives every second one. */
+static void make_holes(struct stook_span *pieces[2 * HOLES])
+{
+        for (unsigned i = 0; i < 2 * HOLES; i++) {
+                pieces[i] = stook_span_take(0, PIECE, 0);
+                assert_non_null(pieces[i]);
+                memset((void *)pieces[i]->start, 1, PIECE);
+        }
+        for (unsigned i = 1; i < 2 * HOLES; i += 2)
+                stook_span_give(pieces[i]);
+}
+
+static void a_new_height_purges_what_does_not_fit(void **state)
+{
+        static struct stook_span *pieces[2 * HOLES];
+        struct stook_span *large;
+        uint32_t before;
+        size_t left;
+
+        (void)state;
+        make_holes(pieces);
+        stook_pages_pay();
+        assert_int_equal(dirty(), HOLES * PIECE);
+        before = stook_pages_rises();
+        large = stook_span_take(0, MIB, 0);
+        assert_non_null(large);
+        assert_int_not_equal(stook_pages_rises(), before);
+        for (unsigned i = 0; i < 4; i++)
+                stook_pages_pay();
+        left = dirty();
+        assert_in_range(left, 1, KEPT);
+        assert_sound();
+        /* Up to here it has been: nothing rises, and nothing is owed. */
+        before = stook_pages_rises();
+        stook_span_give(pieces[0]);
+        left = dirty();
+        pieces[0] = stook_span_take(0, 3 * PIECE, 0);
+        assert_non_null(pieces[0]);
+        stook_pages_pay();
+        assert_int_equal(stook_pages_rises(), before);
+        assert_true(dirty() + 3 * PIECE >= left);
+        stook_span_give(large);
+        for (unsigned i = 0; i < 2 * HOLES; i += 2)
+                stook_span_give(pieces[i]);
+        stook_pages_purge(0);
+        assert_sound();
+}
+
+/* A page that waits beside the bins is dirty: an object with a mapping of its own joins none. */
+static void pages_that_wait_count(void **state)
+{
+        struct stook_pages_node *node = &stook_pages_nodes[0];
+        struct stook_span *single = stook_span_take(0, stook_os_page_bytes(), 0), *own;
+
+        (void)state;
+        assert_non_null(single);
+        node->singles.wanted = node->singles.wanted_last = single->start;
+        stook_singles_make_room(&node->singles);
+        single->link.next = NULL;
+        stook_span_give_chain(&single->link);
+        assert_int_equal(stook_singles_bytes(&node->singles), stook_os_page_bytes());
+        own = stook_span_take(0, STOOK_SPAN_OWN_MAPPING + MIB, 0);
+        assert_non_null(own);
+        assert_int_equal(node->most_bytes, stook_pages_taken(0) + dirty());
+        stook_span_give(own);
+        stook_pages_purge(0);
+        assert_sound();
+}
+
+/* What a rise had purged is taken again. That says nothing of phases, so nothing more is kept. */
+static void what_a_rise_purged_is_not_missed(void **state)
+{
+        static struct stook_span *pieces[2 * HOLES];
+        struct stook_pages_node *node = &stook_pages_nodes[0];
+        size_t missed, excused;
+        struct stook_span *large;
+
+        (void)state;
+        node->most_bytes = 0;           /* else the test before was higher */
+        make_holes(pieces);
+        large = stook_span_take(0, MIB, 0);
+        assert_non_null(large);
+        for (unsigned i = 0; i < 4; i++)
+                stook_pages_pay();
+        excused = node->excused_bytes;
+        missed = node->retaken_bytes;
+        assert_in_range(excused, 1, HOLES * PIECE);
+        for (unsigned i = 1; i < 2 * HOLES; i += 2) {
+                pieces[i] = stook_span_take(0, PIECE, 0);
+                assert_non_null(pieces[i]);
+        }
+        assert_true(node->excused_bytes < excused);
+        assert_int_equal(node->retaken_bytes, missed);
+        stook_span_give(large);
+        for (unsigned i = 0; i < 2 * HOLES; i++)
+                stook_span_give(pieces[i]);
+        stook_pages_purge(0);
+        assert_sound();
+}
+
+static int start(void **state)
+{
+        (void)state;
+        return stook_pages_start() ? 0 : -1;
+}
+
+int main(void)
+{
+        const struct CMUnitTest all[] = {
+                cmocka_unit_test(a_new_height_purges_what_does_not_fit),
+                cmocka_unit_test(what_a_rise_purged_is_not_missed),
+                cmocka_unit_test(pages_that_wait_count),
+        };
+
+        return cmocka_run_group_tests(all, start, NULL);
+}
