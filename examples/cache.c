@@ -1,4 +1,4 @@
-/* stook-cache(3): objects with a constructor, one by one and in bulk. */
+/* stook-cache(3), stook-object(3): objects with a constructor, one by one and in bulk. */
 #include <stdio.h>
 #include <stook/cache.h>
 

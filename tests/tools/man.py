@@ -29,8 +29,17 @@ def without_comments(text):
     return re.sub(r"/\*.*?\*/", " ", text, flags=re.S)
 
 
-def page_of(header):
-    return PAGES.get(header, f"stook-{header}.3")
+def pages_of(header):
+    """The page of the header's name, and those whose synopsis is of this header alone."""
+    main = MAN / PAGES.get(header, f"stook-{header}.3")
+    others = [p for p in sorted(MAN.glob("*.3")) if p != main and
+              re.findall(r"^\.In stook/(\w+)\.h$", p.read_text(), re.M) == [header]]
+    return [main, *others]
+
+
+def synopsis_of(text):
+    found = re.search(r"^\.Sh SYNOPSIS\n(.*?)^\.Sh ", text, re.S | re.M)
+    return found.group(1) if found else ""
 
 
 def words_of(page):
@@ -54,19 +63,22 @@ def fields_of(code):
 
 def check_header(path):
     header, code = path.stem, without_comments(path.read_text())
-    page = MAN / page_of(header)
+    pages = pages_of(header)
+    page = pages[0]
     if not page.exists():
         fault(f"{header}.h: no page {page.name}")
         return
-    text = page.read_text()
+    texts = [p.read_text() for p in pages]
+    text = "\n".join(texts)
     words = words_of(text)
-    for section in SECTIONS:
-        if not re.search(rf"^\.Sh {section}$", text, re.M):
-            fault(f"{page.name}: no section {section}")
+    for one, its_text in zip(pages, texts):
+        for section in SECTIONS:
+            if not re.search(rf"^\.Sh {section}$", its_text, re.M):
+                fault(f"{one.name}: no section {section}")
     for name in re.findall(r"^STOOK_PUBLIC\b[^;(]*?\b(stook_\w+)\s*\(", code, re.M):
-        for macro in ("Nm", "F[no]"):
-            if not re.search(rf"^\.{macro} {name}\b", text, re.M):
-                fault(f"{page.name}: no .{macro} {name}")
+        described = [t for t in texts if re.search(rf"^\.F[no] {name}\b", synopsis_of(t), re.M)]
+        if len(described) != 1 or not re.search(rf"^\.Nm {name}\b", described[0], re.M):
+            fault(f"{page.name}: not one page with .Nm and .Fn of {name}")
     private = re.compile(r"_H$|_PUBLIC$|_V1$|_COUNTER|_AS$|_INIT$")
     for name in (re.findall(r"^#define (STOOK_\w+)", code, re.M) +
                  re.findall(r"^ +(STOOK_\w+)(?: = \d+)?,?\s*$", code, re.M)):
