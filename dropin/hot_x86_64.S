@@ -6,6 +6,13 @@
  * miscompiles one that has outputs. operator new is malloc with a miss of its own, which knows what
  * the language asks for (new_delete.c). Every delete, and every other name of free, is free itself.
  * Those with a size have a copy of it whose miss knows the size; no alignment is looked at.
+ *
+ * Each of malloc, new, free and delete has two sections. The first is direct: it takes the area and
+ * the bound of ready slots from stook_direct, one for all threads, and asks no thread record. Where
+ * that bound sends it away, the second does the same work, and asks the record: the checked one.
+ * That is a slot which no thread has made ready, a vfork under way anywhere in the process, or a
+ * process in which direct sections are off. src/slot/slot_direct.c has the argument. The other
+ * calls, and the swaps behind these, are checked only.
  * Place: misses go to the functions of hot.h, which look at everything again.
  * Invariants: those of <stook/section.h>: rseq_cs is the only field of the kernel's area that is
  *  written; one commit, the last instruction of the section; the signature right before the abort
@@ -13,8 +20,11 @@
  *  it had just begun. A thread that has not enrolled has an area of zeros (its own_rseq, or libc's,
  *  not registered). What is stored there is harmless, and `ready` 0 makes the section miss. `ready`
  *  is read before all that, once: a handler may enrol the thread at any instruction, and the kernel
- *  does not protect a section that began before that.
+ *  does not protect a section that began before that. A direct section reads its bound inside: it
+ *  is above 0 only where each thread was registered before it ran anything. One that began before
+ *  the start has the thread record for its area, and the record's no_index for its index.
  */
+#include <features.h>                   /* __GLIBC__ */
 #define READY      0                    /* <stook/layout.h> */
 #define RSEQ_CS    8
 #define MM_CID     24
@@ -29,6 +39,8 @@
 #define CLASSES    60                   /* STOOK_CLASSES */
 #define CLEAR_MAX  128                  /* calloc clears so much itself: above, memset is faster */
 #define SIGNATURE  0x53053053
+#define AREA       0                    /* stook_direct: slot/slot_direct.h */
+#define ALL_READY  8
 
         .hidden stook_sections
         .hidden stook_class_of_large
@@ -66,6 +78,38 @@ stook_class_line:
         .size stook_class_line, . - stook_class_line
 
 /*
+ * slot/slot_direct.h. Before the start the area is the thread record: its distance from the thread
+ * pointer is known when this file is relocated. Linkers refuse a relocation that would store it
+ * (R_X86_64_TPOFF64), so a function returns it: "the address" of an indirect function. The loader
+ * stores that behind all other relocations of this file, and before it can be called.
+ */
+        .globl stook_direct
+        .hidden stook_direct
+        .type stook_direct, @object
+        .balign 64
+stook_direct:
+#ifdef __GLIBC__
+        .quad area_at_first, 0
+#else
+        .quad 0, 0
+#endif
+        .size stook_direct, . - stook_direct
+
+#ifdef __GLIBC__
+        .text
+        .type area_at_first, @gnu_indirect_function
+area_at_first:
+        .cfi_startproc
+#ifdef __CET__
+        endbr64
+#endif
+        movq stook_thread@gottpoff(%rip), %rax
+        ret
+        .cfi_endproc
+        .size area_at_first, . - area_at_first
+#endif
+
+/*
  * A section from label 1 to label 2 that goes to \miss when aborted; its descriptor is label 3.
  * r10 = the descriptor.
  */
@@ -97,6 +141,23 @@ stook_class_line:
         cmpl %r11d, %r10d
         jae \miss
         shlq $SLOT_SHIFT, %r10
+.endm
+
+/*
+ * The same, of a direct section where there may be one. An index that is not below the bound of all
+ * threads goes to \checked: other registers are as they were. Uses rax, r11.
+ */
+.macro FIND_SLOT miss, checked
+#ifdef __GLIBC__
+        movq AREA+stook_direct(%rip), %rax
+        movq %r10, %fs:RSEQ_CS(%rax)
+1:      movl %fs:MM_CID(%rax), %r10d
+        cmpl ALL_READY+stook_direct(%rip), %r10d
+        jae \checked
+        shlq $SLOT_SHIFT, %r10
+#else
+        SLOT \miss
+#endif
 .endm
 
 .macro ENTRY name
@@ -160,12 +221,8 @@ stook_class_line:
         LINE %r8
 .endm
 
-/*
- * Behind DESCRIBE: rax = an object from the line r8; to \empty where main has none. Arguments stay
- * as they are for \miss. Uses r9 to r11.
- */
-.macro POP miss, empty
-        SLOT \miss
+/* rax = an object from the line r8 of the slot r10; to \empty where main has none. Uses r9, r11. */
+.macro TAKE empty
         movq (%r10,%r8), %r9                    /* main */
         movq (%r9), %r10                        /* its word */
         movzwl %r10w, %r11d
@@ -175,6 +232,12 @@ stook_class_line:
         addq $POP_ONE, %r10
         movq %r10, (%r9)
 2:
+.endm
+
+/* Behind DESCRIBE: the same, checked. Arguments stay as they are for \miss. */
+.macro POP miss, empty
+        SLOT \miss
+        TAKE \empty
 .endm
 
 /* rdi onto main, r9; to \full where it has no room. Uses r10, r11. */
@@ -191,27 +254,38 @@ stook_class_line:
 2:
 .endm
 
-/* \large: where sizes above the table go, if not to \miss. */
-.macro ALLOC miss, empty, large
+/* \large: where sizes above the table go. */
+.macro ALLOC miss, checked, empty, large
         cmpq $TABLE_MAX, %rdi
-        .ifb \large
-        ja \miss
-        .else
         ja \large
-        .endif
         DESCRIBE \miss
         LINE %rdi
-        POP \miss, \empty
+        FIND_SLOT \miss, \checked
+        TAKE \empty
         ret
 .endm
 
-.macro ALLOC_LARGE name, miss, empty
+.macro ALLOC_LARGE name, miss, checked, empty
         .type \name, @function
         .p2align 6
 \name:
         .cfi_startproc
         DESCRIBE \miss
         LINE_LARGE %rdi, \miss
+        FIND_SLOT \miss, \checked
+        TAKE \empty
+        ret
+        .cfi_endproc
+        .size \name, . - \name
+.endm
+
+/* Behind both: rdi = the size, r8 = the line. */
+.macro ALLOC_CHECKED name, miss, empty
+        .type \name, @function
+        .p2align 6
+\name:
+        .cfi_startproc
+        DESCRIBE \miss
         POP \miss, \empty
         ret
         .cfi_endproc
@@ -290,11 +364,19 @@ stook_class_line:
         .size \name, . - \name
 .endm
 
+/* rdi onto main of the slot r10, of the cache with its index * 8 in rdx. */
+.macro FREE_PUSH miss, full
+        addq 16+stook_sections(%rip), %r10
+        movq (%r10,%rdx,8), %r9                 /* main: a line is 64 bytes */
+        PUSH \miss, \full
+        ret
+.endm
+
 /*
  * rdi goes onto main of its cache; to \full where that has no room. rsi stays as it is for \miss.
  * \known: rdi and the cache's index * 8 in rdx have been looked at.
  */
-.macro FREE miss, full, known
+.macro FREE miss, checked, full, known
         movq %rdi, %rax
         subq stook_range(%rip), %rax
         cmpq 8+stook_range(%rip), %rax
@@ -313,11 +395,21 @@ stook_class_line:
         jbe \miss                               /* no object starts there */
 \known:
         DESCRIBE \miss
+        FIND_SLOT \miss, \checked
+        FREE_PUSH \miss, \full
+.endm
+
+/* Behind both: rdi, rdx as above. */
+.macro FREE_CHECKED name, miss, full
+        .type \name, @function
+        .p2align 6
+\name:
+        .cfi_startproc
+        DESCRIBE \miss
         SLOT \miss
-        addq 16+stook_sections(%rip), %r10
-        movq (%r10,%rdx,8), %r9                 /* main: a line is 64 bytes */
-        PUSH \miss, \full
-        ret
+        FREE_PUSH \miss, \full
+        .cfi_endproc
+        .size \name, . - \name
 .endm
 
 /*
@@ -359,19 +451,22 @@ stook_class_line:
 
         .text
         ENTRY malloc
-        ALLOC stook_malloc_miss, malloc_swap, malloc_large
+        ALLOC stook_malloc_miss, malloc_checked, malloc_swap, malloc_large
         END malloc
+        ALLOC_LARGE malloc_large, stook_malloc_miss, malloc_checked, malloc_swap
+        ALLOC_CHECKED malloc_checked, stook_malloc_miss, malloc_swap
         SWAP_POP malloc_swap, stook_malloc_miss
-        ALLOC_LARGE malloc_large, stook_malloc_miss, malloc_swap
 
         .hidden stook_hot_object
         ENTRY stook_hot_object
-        ALLOC stook_malloc_object, stook_malloc_object
+        ALLOC stook_malloc_object, object_checked, stook_malloc_object, stook_malloc_object
         END stook_hot_object
+        ALLOC_CHECKED object_checked, stook_malloc_object, stook_malloc_object
 
         ENTRY free
-        FREE stook_drop_in_free_miss, free_swap, .Lknown
+        FREE stook_drop_in_free_miss, free_checked, free_swap, .Lknown
         END free
+        FREE_CHECKED free_checked, stook_drop_in_free_miss, free_swap
         SWAP_PUSH free_swap, stook_drop_in_free_miss
 
         .hidden stook_hot_free_known
@@ -435,31 +530,39 @@ stook_class_line:
 
         /* The common case is free's; a miss knows the size. */
         ENTRY free_sized
-        FREE stook_drop_in_free_sized_miss, free_sized_swap, .Lsized
+        FREE stook_drop_in_free_sized_miss, free_sized_checked, free_sized_swap, .Lsized
         END free_sized
+        FREE_CHECKED free_sized_checked, stook_drop_in_free_sized_miss, free_sized_swap
         SWAP_PUSH free_sized_swap, stook_drop_in_free_sized_miss
 
         ALIAS cfree, free
         ALIAS free_aligned_sized, free
 
         ENTRY _Znwm
-        ALLOC stook_new_miss, new_swap, new_large
+        ALLOC stook_new_miss, new_checked, new_swap, new_large
         END _Znwm
+        ALLOC_LARGE new_large, stook_new_miss, new_checked, new_swap
+        ALLOC_CHECKED new_checked, stook_new_miss, new_swap
         SWAP_POP new_swap, stook_new_miss
-        ALLOC_LARGE new_large, stook_new_miss, new_swap
 
         ENTRY _Znam
-        ALLOC stook_new_array_miss, stook_new_array_miss, new_array_large
+        ALLOC stook_new_array_miss, new_array_checked, stook_new_array_miss, new_array_large
         END _Znam
-        ALLOC_LARGE new_array_large, stook_new_array_miss, stook_new_array_miss
+        ALLOC_LARGE new_array_large, stook_new_array_miss, new_array_checked, stook_new_array_miss
+        ALLOC_CHECKED new_array_checked, stook_new_array_miss, stook_new_array_miss
 
         ENTRY _ZnwmRKSt9nothrow_t
-        ALLOC stook_new_nothrow_miss, stook_new_nothrow_miss
+        ALLOC stook_new_nothrow_miss, nothrow_checked, stook_new_nothrow_miss, \
+              stook_new_nothrow_miss
         END _ZnwmRKSt9nothrow_t
+        ALLOC_CHECKED nothrow_checked, stook_new_nothrow_miss, stook_new_nothrow_miss
 
         ENTRY _ZnamRKSt9nothrow_t
-        ALLOC stook_new_array_nothrow_miss, stook_new_array_nothrow_miss
+        ALLOC stook_new_array_nothrow_miss, array_nothrow_checked, stook_new_array_nothrow_miss, \
+              stook_new_array_nothrow_miss
         END _ZnamRKSt9nothrow_t
+        ALLOC_CHECKED array_nothrow_checked, stook_new_array_nothrow_miss, \
+                      stook_new_array_nothrow_miss
 
         ENTRY _ZnwmSt11align_val_t
         ALLOC_ALIGNED %rsi, %rdi, stook_new_aligned_miss

@@ -2,7 +2,8 @@
  * Purpose: vfork for the drop-in. The child runs in the parent's memory, thread record
  * included, but the kernel does not protect its sections. So it gets a record that sends it to the
  * locked backend: ready 0, barred. The parent sleeps meanwhile, and gets `ready`, `barred` and
- * `inside` back as they were.
+ * `inside` back as they were. Direct sections ask no record, so none is used in the process while a
+ * vfork is under way (src/slot/slot_direct.c D1).
  *
  * It is assembly because the child returns through this frame first. All that the parent needs
  * afterwards stays in registers, which the two do not share. A handler that runs before the system
@@ -13,6 +14,9 @@
 #define INSIDE 4                        /* and BARRED: two bytes in one load and store */
 #define BARRED 5
 
+        .hidden stook_direct_begin_vfork
+        .hidden stook_direct_end_vfork
+
         .text
         .globl vfork
         .type vfork, @function
@@ -20,14 +24,19 @@
 vfork:
         .cfi_startproc
         endbr64
+        movq stook_thread@gottpoff(%rip), %rsi
+        movq %fs:READY(%rsi), %rdx      /* INSIDE, too */
+        movb $1, %fs:BARRED(%rsi)
+        movl $0, %fs:READY(%rsi)
+        pushq %rdx
+        .cfi_adjust_cfa_offset 8
+        call stook_direct_begin_vfork
+        popq %rdx
+        .cfi_adjust_cfa_offset -8
+        movq stook_thread@gottpoff(%rip), %rsi
         popq %rdi                       /* the return address: the child overwrites the stack */
         .cfi_adjust_cfa_offset -8
         .cfi_register %rip, %rdi
-        movq stook_thread@gottpoff(%rip), %rsi
-        movl %fs:READY(%rsi), %edx
-        movzwl %fs:INSIDE(%rsi), %r8d
-        movb $1, %fs:BARRED(%rsi)
-        movl $0, %fs:READY(%rsi)
         movl $__NR_vfork, %eax
         syscall
         pushq %rdi
@@ -35,8 +44,24 @@ vfork:
         .cfi_offset %rip, -8
         testl %eax, %eax
         jz 1f                           /* the child */
-        movw %r8w, %fs:INSIDE(%rsi)
+        pushq %rax
+        .cfi_adjust_cfa_offset 8
+        pushq %rdx
+        .cfi_adjust_cfa_offset 8
+        pushq %rsi
+        .cfi_adjust_cfa_offset 8
+        call stook_direct_end_vfork
+        popq %rsi
+        .cfi_adjust_cfa_offset -8
+        popq %rdx
+        .cfi_adjust_cfa_offset -8
+        popq %rax
+        .cfi_adjust_cfa_offset -8
+        movq %rdx, %rcx
+        shrq $8 * INSIDE, %rcx
+        movw %cx, %fs:INSIDE(%rsi)
         movl %edx, %fs:READY(%rsi)
+        testl %eax, %eax
         js 2f
 1:      ret
 2:      negl %eax

@@ -32,6 +32,7 @@
 #include "pages/meta.h"
 #include "pages/span.h"
 #include "slot/slot.h"
+#include "slot/slot_direct.h"
 #include "evacuate/evacuate.h"
 
 /* Tries for each lock; with the pauses about 20 ms, many times what any holder needs. */
@@ -200,6 +201,7 @@ static void child(void)
 {
         if (!stook_gate_is_open())
                 return;
+        stook_direct_fork_child();
         repair_after_fork();
         stook_epoch_fork_revive(!stook_self->locks_held);
         late = __atomic_load_n(stook_gate_heap, __ATOMIC_RELAXED) != STOOK_HEAP_WHOLE;

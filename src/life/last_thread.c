@@ -14,6 +14,8 @@
  * end that leaves fewer threads than there are slots in use flushes the slot that it is on: at most
  * as many in a decay time as there are slots. What a thread left in a slot that it is not on at its
  * end, or the first thread in its slot, stays.
+ * A thread whose calls all hit, in direct sections, does not enrol (slot/slot_direct.c). It has
+ * brought nothing to the slots, barns and pages that would have to be given back at its end.
  * Threads of the locked backend do not enrol, so their ends are not noticed. A thread with an rseq
  * area of ours comes here before the area is unregistered: later it would be on a locked slot.
  *

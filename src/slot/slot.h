@@ -70,7 +70,7 @@ void stook_slot_set_end(void (*end)(void *));
  * a program may have a copy of it in itself.
  */
 extern intptr_t stook_slot_area __asm__("stook_area_v1") __attribute__((visibility("default")));
-/* Sets this and stook_sections, if this thread is registered. */
+/* Sets this and stook_sections, if this thread is registered, and stook_direct. At start. */
 void stook_slot_note_area(void);
 
 /* ---- slot_regions.c ---- */

@@ -18,6 +18,7 @@
  *  M1: release store of a field of stook_filled, after the fill; pairs with their acquire loads.
  * Failure: no memory: the slot stays not ready, the cache is not made.
  */
+#include "slot/slot_direct.h"
 #include "slot/slot_node.h"
 #include "slot/slot_regions.h"
 #include "base/inject.h"
@@ -311,6 +312,8 @@ bool stook_slots_start(void)
         stook_sections.slots = r.base;
         if (r.rseq_slots)
                 stook_slot_note_area();
+        else
+                stook_direct_start(NULL);
         stook_slots_by_node = r.nodes > 1;
         /*
          * A locked slot is a CPU's on several nodes: its lines are on that CPU's node. With made-up

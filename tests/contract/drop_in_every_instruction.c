@@ -6,7 +6,8 @@
  * allocates, frees, evacuates or moves to another CPU. Then every object must have one holder, and
  * its stamp as it was. The cache must count as many live objects as are held. The same is done in
  * threads that have not enrolled yet. There the handler enrols the thread, and a second breakpoint,
- * on the commit, shows whether a section that goes on is protected.
+ * on the commit, shows whether a section that goes on is protected. With the argument "checked" a
+ * vfork is under way all the time: calls of two sections use the second one.
  *
  * The test finds the instructions by stepping through each call once, while the kernel does not
  * know of the thread's area.
@@ -14,6 +15,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +30,7 @@
 #include "evacuate/evacuate.h"
 #include "malloc/malloc.h"
 #include "os/os.h"
+#include "slot/slot_direct.h"
 #include "slot/slot_regions.h"
 #include "trap_flag.h"
 
@@ -50,7 +53,9 @@ int main(void)
 #define RETURN    0xc3
 #define SECTION_START 8                 /* struct rseq_cs: the start, and behind it the length */
 #define BREAK     0xcc
+#define CHECKED   8                     /* instructions more, where the second section is used */
 
+static bool checked;                    /* calls of two sections use the second one */
 static size_t cases, aborts, traps, unprotected, faults;
 static struct stook_cache *cache;       /* of objects of `size` bytes */
 static size_t size = SIZE;
@@ -156,20 +161,20 @@ struct call {
         { .name = called_name, .take = wrapper, .size = LARGE, .most = instructions, \
           .start = (uint8_t *)(uintptr_t)called }
 static struct call calls[] = {
-        CALL(malloc, by_malloc, 24), CALL(free, NULL, 39), CALL(_Znwm, by_new, 24),
-        CALL(_ZnwmRKSt9nothrow_t, by_new_nothrow, 24),
+        CALL(malloc, by_malloc, 21), CALL(free, NULL, 35), CALL(_Znwm, by_new, 21),
+        CALL(_ZnwmRKSt9nothrow_t, by_new_nothrow, 21),
         CALL(_ZnwmSt11align_val_t, by_new_aligned, 31),
         CALL(calloc, by_calloc, 45), CALL(aligned_alloc, by_aligned_alloc, 31),
         CALL(posix_memalign, by_posix_memalign, 35),
-        { .name = "malloc, main empty", .take = by_malloc, .before = empty_main, .most = 65,
+        { .name = "malloc, main empty", .take = by_malloc, .before = empty_main, .most = 62,
           .start = (uint8_t *)(uintptr_t)malloc },
-        { .name = "_Znwm, main empty", .take = by_new, .before = empty_main, .most = 65,
+        { .name = "_Znwm, main empty", .take = by_new, .before = empty_main, .most = 62,
           .start = (uint8_t *)(uintptr_t)_Znwm },
-        CALL(_Znam, by_new_array, 24),
-        LARGE_CALL("malloc, large", malloc, by_malloc, 28),
-        LARGE_CALL("_Znwm, large", _Znwm, by_new, 28),
-        LARGE_CALL("_Znam, large", _Znam, by_new_array, 28),
-        { .name = "free, main full", .before = full_main, .most = 85,
+        CALL(_Znam, by_new_array, 21),
+        LARGE_CALL("malloc, large", malloc, by_malloc, 25),
+        LARGE_CALL("_Znwm, large", _Znwm, by_new, 25),
+        LARGE_CALL("_Znam, large", _Znam, by_new_array, 25),
+        { .name = "free, main full", .before = full_main, .most = 82,
           .start = (uint8_t *)(uintptr_t)free },
 };
 
@@ -203,6 +208,16 @@ static void act_resize(void)
         free(o);
 }
 
+/* As if another thread did. */
+static void act_vfork(void)
+{
+        stook_direct_begin_vfork();
+        call_malloc();
+        stook_direct_end_vfork();
+}
+
+static void act_begin_vfork(void) { stook_direct_begin_vfork(); }
+
 static int home_cpu, other_cpu = -1;
 
 static void move_to(int cpu)
@@ -228,12 +243,14 @@ static const struct { const char *name; void (*run)(void);
         { "free and malloc", act_free_first },
         { "three mallocs", act_many },
         { "three frees", act_free_many },
+        { "a vfork, and malloc", act_vfork },
         { "an evacuation", act_evacuate },
         { "another size", act_other_size },
         { "calloc and realloc", act_resize },
         { "migration", act_migrate },
         { "migration and malloc", act_migrate_malloc },
         { "migration and free", act_migrate_free },
+        { "the beginning of a vfork", act_begin_vfork },
 };
 
 /* ---- breakpoints and steps ---- */
@@ -402,7 +419,7 @@ static bool find_instructions(struct call *call)
         if (call->take)
                 free(o);
         printf("  %s: %u instructions\n", call->name, call->count);
-        if (call->count - idle_steps(call) > call->most) {
+        if (call->count - idle_steps(call) > call->most + (checked ? CHECKED : 0)) {
                 printf("fault: %s took %u instructions\n", call->name, call->most);
                 faults++;
         }
@@ -435,6 +452,8 @@ static void run_case(struct call *call, unsigned act, unsigned freed, unsigned k
         set_breakpoint(call->steps[k]);
         run(call);
         clear_breakpoint();
+        if (trapped && acts[act].run == act_begin_vfork)
+                stook_direct_end_vfork();
         aborts += aborted;
         check();
 }
@@ -446,6 +465,7 @@ static bool forget_offsets;
 static void *fresh_thread(void *unused)
 {
         struct stook_sections sections = stook_sections;
+        struct stook_direct open = stook_direct;
 
         (void)unused;
         stook_self->ready = 0;
@@ -453,6 +473,7 @@ static void *fresh_thread(void *unused)
         if (forget_offsets) {           /* the process has never enrolled a thread */
                 stook_sections.area = 0;
                 stook_sections.index = STOOK_RSEQ_MM_CID;
+                stook_direct.area = (char *)stook_self - (char *)__builtin_thread_pointer();
         }
         second = fresh_call->steps[fresh_call->commit];
         set_breakpoint(fresh_call->steps[fresh_step]);
@@ -460,6 +481,7 @@ static void *fresh_thread(void *unused)
         second = NULL;
         clear_breakpoint();
         stook_sections = sections;
+        stook_direct.area = open.area;
         return NULL;
 }
 
@@ -498,13 +520,13 @@ static void run_call(struct call *call, unsigned capacity)
                         for (unsigned act = 0; act < COUNT(acts); act++)
                                 run_case(call, act, states[s], k);
                 move_to(home_cpu);
-                for (unsigned act = 0; act < 6; act++)
+                for (unsigned act = 0; act < 7; act++)
                         for (unsigned forget = 0; forget < 2; forget++)
                                 run_fresh_case(call, act, k, forget);
         }
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
         struct sigaction sa = { .sa_sigaction = on_trap, .sa_flags = SA_SIGINFO | SA_NODEFER };
         uintptr_t page = stook_os_page_bytes(), from = UINTPTR_MAX, to = 0;
@@ -520,6 +542,9 @@ int main(void)
         move_to(home_cpu);
         call_malloc();
         call_free();
+        if (argc > 1 && !strcmp(argv[1], "checked"))
+                stook_direct_begin_vfork();
+        checked = !(uint32_t)stook_direct.ready;
         if (!stook_regions.rseq_slots || !stook_self->ready) {
                 puts("no restartable sequences here");
                 return 77;

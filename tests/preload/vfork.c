@@ -91,6 +91,45 @@ static void test_children_allocate_among_threads(void **state)
         assert_int_equal(faults, 0);
 }
 
+/* Their children are there at the same time. */
+static void *forks(void *bad)
+{
+        for (unsigned i = 0; i < CHILDREN / 8; i++) {
+                int status = 0;
+                pid_t child = vfork();
+
+                if (!child) {
+                        work(rounds_of_child, 4);
+                        _exit(stook_thread_v1.ready != 0);
+                }
+                if (child < 0 || waitpid(child, &status, 0) != child || status ||
+                    stook_thread_v1.barred)
+                        __atomic_fetch_add((unsigned *)bad, 1, __ATOMIC_RELAXED);
+                work(20, 5);
+        }
+        return NULL;
+}
+
+static void test_children_of_several_threads(void **state)
+{
+        pthread_t threads[3], others[2];
+        unsigned bad = 0;
+
+        (void)state;
+        __atomic_store_n(&stop, false, __ATOMIC_RELAXED);
+        for (unsigned i = 0; i < 2; i++)
+                assert_int_equal(pthread_create(&others[i], NULL, other, NULL), 0);
+        for (unsigned i = 0; i < 3; i++)
+                assert_int_equal(pthread_create(&threads[i], NULL, forks, &bad), 0);
+        for (unsigned i = 0; i < 3; i++)
+                pthread_join(threads[i], NULL);
+        __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+        for (unsigned i = 0; i < 2; i++)
+                pthread_join(others[i], NULL);
+        assert_int_equal(bad, 0);
+        assert_int_equal(faults, 0);
+}
+
 static void test_a_failing_vfork_sets_errno(void **state)
 {
         struct rlimit before, none = { 0, 0 };
@@ -130,6 +169,7 @@ int main(void)
         const char *wish = getenv("STOOK_VFORK_ALLOCATIONS");
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_children_allocate_among_threads),
+                cmocka_unit_test(test_children_of_several_threads),
                 cmocka_unit_test_setup(test_a_failing_vfork_sets_errno, drop_privileges),
         };
 

@@ -78,6 +78,7 @@ HOT = """
 #define MISSED 0x4d495353
 __thread struct stook_thread_v1 stook_thread __attribute__((visibility("hidden")));
 struct { uintptr_t base, bytes; uint64_t *entries; } stook_range = { 0, %#x, (uint64_t *)%#x };
+__attribute__((weak)) uint64_t stook_direct[2]; /* likewise */
 struct { uint64_t magic, starts; } stook_shapes[2] = { [1] = { 0x0400000000000001, 1 << 19 } };
 __attribute__((weak)) uintptr_t stook_class_line[257 + 60]; /* or with the sections */
 const uint8_t stook_class_of_large[2049] = { [79] = 1 };
@@ -95,7 +96,7 @@ MACHINES = {
                lambda: un.Uc(un.UC_ARCH_X86, un.UC_MODE_64),
                x86.UC_X86_REG_RIP, x86.UC_X86_REG_RSP,
                x86.UC_X86_REG_RDI, x86.UC_X86_REG_RAX,
-               {"pop": 21, "push": 22, "malloc": 25, "malloc_large": 29, "free": 45}),
+               {"pop": 21, "push": 22, "malloc": 23, "malloc_large": 27, "free": 42}),
     "aarch64": (["aarch64-linux-gnu-gcc"], lambda: un.Uc(un.UC_ARCH_ARM64, un.UC_MODE_ARM),
                 a64.UC_ARM64_REG_PC, a64.UC_ARM64_REG_SP,
                 a64.UC_ARM64_REG_X0, a64.UC_ARM64_REG_X0,
@@ -109,6 +110,7 @@ class Machine:
         cc, make, self.pc, self.sp, self.arg, self.answer, self.limits = MACHINES[name]
         self.name, self.protected, self.mutant, exe = (name, protected, mutant,
                                                        os.path.join(work, "sections"))
+        self.direct = name == "x86-64"          # malloc and free ask no thread record
         hot = "hot_%s.S" % name.replace("-", "_")
         with open(os.path.join(SOURCE, "dropin", hot)) as f:
             text = f.read()
@@ -165,8 +167,9 @@ class Machine:
         tls = next(part for part in elf.iter_segments() if part["p_type"] == "PT_TLS")
         up = lambda n: (n + tls["p_align"] - 1) & -tls["p_align"]
         if name == "x86-64":    # where the thread record is, from what the thread pointer points to
-            self.u.reg_write(x86.UC_X86_REG_FS_BASE,
-                             SELF + up(tls["p_memsz"]) - self.symbols["stook_thread"])
+            pointer = SELF + up(tls["p_memsz"]) - self.symbols["stook_thread"]
+            self.u.reg_write(x86.UC_X86_REG_FS_BASE, pointer)
+            self.put(self.symbols["stook_direct"], SELF + AREA - pointer, "<q")
         else:
             self.u.reg_write(a64.UC_ARM64_REG_TPIDR_EL0,
                              SELF - up(16) - self.symbols["stook_thread"])
@@ -180,6 +183,7 @@ class Machine:
     def prepare(self, sizes):
         """Two slots with a sheaf each; returns the objects that are in them."""
         self.put(SELF + READY_AT, 2, "<I")
+        self.ask_record(not self.direct)
         self.put(SELF + RSEQ_AT, SELF + AREA)
         self.put(SELF + AREA + CS_AT, 0)
         self.put(SELF + AREA + CID_AT, 0, "<I")
@@ -191,6 +195,10 @@ class Machine:
             for i in range(16):
                 self.put(sheaf + OBJECTS_AT + 8 * i, self.object(slot, i) if i < size else 0)
         return {self.object(slot, i) for slot, size in enumerate(sizes) for i in range(size)}
+
+    def ask_record(self, ask):
+        """Whether the bound of direct sections is 0: src/slot/slot_direct.h."""
+        self.put(self.symbols["stook_direct"] + 8, 0 if ask else 2)
 
     @staticmethod
     def object(slot, i):

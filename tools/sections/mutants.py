@@ -71,6 +71,8 @@ HOT_MUTANTS = {         # the same in dropin/hot_*.S
     "malloc without a look at the size": {
         "x86-64": ("        testl %r11d, %r11d\n        jz \\empty\n", ""),
         "aarch64": ("        cbz x13, 4b\n", "")},
+    "direct sections have no bound": {
+        "x86-64": ("        jae \\checked\n", "")},
     "free commits before the object": {
         "x86-64": ("        movq %rdi, OBJECTS(%r9,%r11,8)\n        incq %r10\n"
                    "        movq %r10, (%r9)\n",

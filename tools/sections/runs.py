@@ -8,14 +8,17 @@ Place: used by tools/check-sections.
 import unicorn as un
 
 from machine import AFTER, AREA, CAPACITY, CAPACITY_AT, CID_AT, CONFIG, GIVEN, GIVEN_WORDS
-from machine import OBJECTS_AT, RCU_AT, ROOM_AT, SELF, SHEAF, SLOTS, SLOT_BYTES, SPARE_AT, WORD_BASE
+from machine import OBJECTS_AT, RCU_AT, READY_AT, ROOM_AT, SELF, SHEAF, SLOTS, SLOT_BYTES
+from machine import SPARE_AT, WORD_BASE
 
 
 def run(machine, names={"pop": "pop", "push": "push"}):
-    """Cases and faults. @names: of the functions that pop and push."""
+    """Cases and faults. @names: of the functions that pop and push. "vfork": another thread begins
+    one meanwhile, so the bound of direct sections becomes 0."""
     cases, faults = 0, []
+    others = ("pop", "push", "pop twice", "push twice", "migrate")
     for op in ("pop", "push"):
-        for other in ("pop", "push", "pop twice", "push twice", "migrate"):
+        for other in others + ("vfork",) * machine.direct:
             for size in range(CAPACITY + 1):
                 k = 0
                 while True:
@@ -27,6 +30,9 @@ def run(machine, names={"pop": "pop", "push": "push"}):
                         if other == "migrate":
                             machine.put(SELF + AREA + CID_AT, 1, "<I")
                             return
+                        if other == "vfork":
+                            machine.ask_record(True)
+                            return
                         for i in range(2 if other.endswith("twice") else 1):
                             if other.startswith("pop"):
                                 got = machine.whole(names["pop"], 0)
@@ -35,7 +41,7 @@ def run(machine, names={"pop": "pop", "push": "push"}):
                             elif machine.whole(names["push"], hands[0]) == 1:
                                 hands.pop(0)
                     try:
-                        answer = machine.interrupted(names[op], mine, k, then)
+                        answer = machine.interrupted(names[op], mine, k, then, other != "vfork")
                     except un.UcError as error:
                         return cases, faults + ["%s, %s after %d instructions, size %d: %s" %
                                                 (op, other, k, size, error)]
@@ -133,9 +139,23 @@ class Places:
 
 
 def run_hot(machine):
-    """malloc of a size in the table, and of a larger one."""
-    both = [run(machine, {"pop": pop, "push": "free"}) for pop in ("malloc", "malloc_large")]
-    return sum(cases for cases, _ in both), [fault for _, faults in both for fault in faults]
+    """malloc of a size in the table, and of a larger one; by direct sections, where the machine has
+    them, and by checked ones. With neither bound above the index nothing may be done."""
+    cases, faults = 0, []
+    for direct in sorted({machine.direct, False}):
+        machine.direct = direct
+        for pop in ("malloc", "malloc_large"):
+            more, wrong = run(machine, {"pop": pop, "push": "free"})
+            cases, faults = cases + more, faults + wrong
+    machine.direct = machine.name == "x86-64"
+    for op in ("malloc", "malloc_large", "free"):
+        before = machine.prepare((3, 3))
+        machine.ask_record(True)
+        machine.put(SELF + READY_AT, 0, "<I")
+        done, cases = machine.whole(op, 0x1110000), cases + 1
+        if done or set(machine.contents()[0]) != before:
+            faults.append("%s did something where no slot is ready" % op)
+    return cases, faults
 
 
 def run_rcu(machine):

@@ -1,0 +1,120 @@
+/*
+ * Purpose: the word by which direct sections know that the kernel protects them, and which slots
+ * are filled. A section of <stook/section.h> asks the thread record for both. A direct section (of
+ * malloc, new, free and delete, dropin/hot_x86_64.S) takes two instructions less: it compares the
+ * slot index with a bound in memory, one for all threads, and finds the area by one word.
+ * Place: slot layer; called by slot_enrol.c, slot_regions.c, life/fork.c and vfork.
+ *
+ * Argument: the index proves nothing by itself (section/section.h I4). What proves it, without the
+ * record, is that every thread that runs code of the program is registered:
+ *  - The area is libc's. glibc registers the first thread before it relocates any library, and
+ *    each other one with all signals blocked, before it runs anything of the program. It ends the
+ *    process if the second fails where the first did not. It never takes a registration back: a
+ *    thread is registered until the kernel ends it. Our own areas (musl, older glibc) are
+ *    registered by a thread's first slow call. So with them direct sections are off.
+ *  - The index is mm_cid, at its fixed place. Else they are off: `area` leads to the thread record,
+ *    with the no_index that is above all bounds.
+ *  - A child of fork keeps the registration of the thread that forked, at the same address.
+ *  - A child of vfork has none, and runs in this memory: on the parent's record, with the parent's
+ *    index. While any vfork is under way the bound is 0 for all threads. They use the checked
+ *    sections meanwhile, in which the record of a child says no.
+ *  - A thread that finds itself without a registration all the same turns direct sections off, for
+ *    ever. It was made by a raw clone, or the program took its registration away. Neither is
+ *    supported (docs/CONCURRENCY.md).
+ * So a thread may pop and push before it has enrolled. It enrols in its first miss. Until then its
+ * end is not noticed (life/last_thread.c): it has made no slow call, so slabs, barns and pages have
+ * nothing from it. What it left in its slot was there before, or is less than a sheaf has room for.
+ *
+ * Invariants:
+ *  D1 the bound is 0 from before a child of vfork exists until it is gone. Its parent is barred
+ *     from before the count is raised until it is lowered again.
+ *  D2 the bound never passes stook_filled.ready.
+ *  D3 `area` leads to memory of the calling thread at all times. A section that has the thread
+ *     record there finds no index below any bound, whatever starts meanwhile. So no order is needed
+ *     between `area` and the bound.
+ * Concurrency: `ready` is changed by compare-and-swap, at any instruction, by any thread. A thread
+ *  that vanishes in vfork, by a jump out of a handler, leaves the bound at 0: checked sections do
+ *  the same work.
+ *  M1: release of `ready`, after stook_filled.ready; pairs with its load in a section, which
+ *      x86-64 orders before those of the slot's lines.
+ *  M2: full fence between the store of stook_filled.ready and the look at the count, and between
+ *      the change of the count and the look at stook_filled.ready. One of the two threads raises.
+ * Failure: none.
+ */
+#include "base/thread.h"
+#include "slot/slot_direct.h"
+#include "slot/slot_regions.h"
+
+#define VFORKS (~(uint64_t)UINT32_MAX)
+
+/* Weak: the drop-in's has a first value (dropin/hot_x86_64.S). */
+__attribute__((weak)) struct stook_direct stook_direct;
+
+_Static_assert(offsetof(struct stook_direct, area) == 0 &&
+               offsetof(struct stook_direct, ready) == 8 && sizeof(struct stook_direct) == 16,
+               "dropin/hot_x86_64.S: AREA, ALL_READY");
+
+/* From @seen, or from what another thread has made of it: the bound becomes 0. */
+static void close_with(uint64_t more)
+{
+        uint64_t seen = __atomic_load_n(&stook_direct.ready, __ATOMIC_RELAXED);
+
+        while (!__atomic_compare_exchange_n(&stook_direct.ready, &seen,
+                                            more == STOOK_DIRECT_OFF ? (seen & VFORKS) | more
+                                                                     : (seen & VFORKS) + more,
+                                            false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+                ;
+}
+
+void stook_direct_start(const char *area)
+{
+        if (!area) {
+                stook_direct_turn_off();
+                area = (const char *)stook_self;
+        }
+        __atomic_store_n(&stook_direct.area, area - (const char *)__builtin_thread_pointer(),
+                         __ATOMIC_RELAXED);
+}
+
+void stook_direct_turn_off(void)
+{
+        close_with(STOOK_DIRECT_OFF);
+}
+
+void stook_direct_raise(void)
+{
+        uint64_t seen, filled;
+
+        __atomic_thread_fence(__ATOMIC_SEQ_CST);        /* M2 */
+        seen = __atomic_load_n(&stook_direct.ready, __ATOMIC_RELAXED);
+        do {
+                filled = __atomic_load_n(&stook_filled.ready, __ATOMIC_ACQUIRE);
+                if (seen >= filled)                     /* a count is above all of them */
+                        return;
+        } while (!__atomic_compare_exchange_n(&stook_direct.ready, &seen, filled, false,
+                                              __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+}
+
+void stook_direct_begin_vfork(void)
+{
+        close_with(STOOK_DIRECT_VFORK);
+}
+
+void stook_direct_end_vfork(void)
+{
+        __atomic_fetch_sub(&stook_direct.ready, STOOK_DIRECT_VFORK, __ATOMIC_SEQ_CST);
+        stook_direct_raise();
+}
+
+/*
+ * The vforks of other threads are not under way here. A barred thread is itself in vfork, or forked
+ * in a child of it and has no registration: the count stays, and does not come down to 0 in the
+ * second case. (Or direct sections are off.)
+ */
+void stook_direct_fork_child(void)
+{
+        if (stook_self_is_barred())
+                return;
+        __atomic_fetch_and(&stook_direct.ready, STOOK_DIRECT_OFF | UINT32_MAX, __ATOMIC_RELAXED);
+        stook_direct_raise();
+}
