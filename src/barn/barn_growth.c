@@ -16,7 +16,8 @@
  *
  * A sheaf that comes from the barn counts as a swing, too, of less weight: short sheaves
  * (STOOK_BARN_SHORT) go to and from there all the time. Those of large objects hold a few, one, or
- * none. They grow to FEW objects, by a budget of their own, which goes by the pages in use (I2).
+ * none. They grow to FEW_MOST objects, by a budget of their own, which goes by the pages in use
+ * (I2).
  *
  * A cache shrinks when the idle reaper finds that nothing was asked of its barns, and nothing taken
  * from its sheaves on the reaping thread's slot, since the last reap.
@@ -28,8 +29,8 @@
  *     that were used until they grew a quarter of the pages that were in use then. (barn_budget.c
  *     bounds what barns keep.)
  *  I2 what sheaves of more than STOOK_SLOT_CACHE_BYTES have grown by keeps, in all slots that were
- *     used until they grew, at most half of the pages that were in use then, or FEW_LEAST; and in a
- *     slot at most twice what barns of a node may keep.
+ *     used until they grew, at most as much as the pages that were in use then, or FEW_LEAST; and
+ *     in a slot at most four times what barns of a node may keep.
  *  I3 the steps from `began_at` to the capacity are booked, by one of the two budgets each. A step
  *     is booked before the capacity changes. The thread that lowers the capacity gives back the
  *     steps that it undoes: they follow from the two capacities.
@@ -57,9 +58,9 @@
 #define SWINGS 8
 /*
  * The same for sheaves of fewer objects than FEW, and for gets of all. A miss costs about 100 ns,
- * but a growth up to megabytes. Peak of bench/data/gcc, four at once, KiB: 18,128
- * with 256 here, 18,588 with 64, 18,792 with 32, 19,284 with 16. 512 blocks of 8 to 64 KiB replaced
- * at random, the first 40,000 times, ns: 189, 127, 112, 104.
+ * but a growth up to megabytes. Peak of bench/data/gcc, four at once, KiB: 18,128 with 256 here,
+ * 18,588 with 64, 18,792 with 32, 19,284 with 16. 512 blocks of 8 to 64 KiB replaced at random, the
+ * first 40,000 times, ns: 189, 127, 112, 104.
  */
 #define SWINGS_FEW 64
 /*
@@ -70,14 +71,15 @@
 #define OBJECTS_MOST 1024               /* of a sheaf that grew by itself: 8 KiB of pointers */
 
 #define FEWER 4                         /* objects: the first step */
-#define FEW 12                          /* objects; sheaves of large ones grow to it. Arbitrary */
+#define FEW 12                          /* objects: the second */
+#define FEW_MOST 24                     /* sheaves of large ones grow to it. Arbitrary */
 /*
- * I2. The pattern above, later repeats, in ns: 60 with a quarter of the pages, 58 with half, 38
- * with half and twice the barns' budget, 35 with four times that and 24 objects.
+ * I2. The pattern above, later repeats, in ns: 19.9 with half of the pages, twice the barns' budget
+ * and 12 objects; 19.9 with all pages and 24 objects; 15.1 with four times the budget, too.
  */
-#define FEW_SHARE 2
-#define FEW_BUDGETS 2
-#define FEW_LEAST ((uint64_t)1 << 20)
+#define FEW_SHARE 1
+#define FEW_BUDGETS 4
+#define FEW_LEAST ((uint64_t)2 << 20)
 #define GROWN_SHARE 4                   /* I1; arbitrary */
 
 uint32_t stook_barn_slots;
@@ -155,7 +157,7 @@ static uint64_t most_bytes(uint32_t capacity)
 /*
  * Objects of larger sheaves: four times as many, or twice where that would be too many. (Sheaves of
  * each capacity that a cache had stay in the pool: fewer steps leave fewer of them.) Large objects:
- * FEWER, then FEW, by the other budget (*few). 0: no larger ones.
+ * FEWER, FEW, then FEW_MOST, by the other budget (*few). 0: no larger ones.
  */
 static uint32_t larger_than(uint32_t capacity, uint32_t stride, bool *few)
 {
@@ -171,7 +173,7 @@ static uint32_t larger_than(uint32_t capacity, uint32_t stride, bool *few)
         *few = 2 * (uint64_t)stride > STOOK_SLOT_CACHE_BYTES || capacity;
         if (!capacity)
                 return 1;
-        return capacity < FEWER ? FEWER : capacity < FEW ? FEW : 0;
+        return capacity < FEWER ? FEWER : capacity < FEW ? FEW : capacity < FEW_MOST ? FEW_MOST : 0;
 }
 
 /* What a step of growth keeps more of in a slot: two sheaves. */

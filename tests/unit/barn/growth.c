@@ -213,7 +213,7 @@ static void a_burst_ends_with_its_cache(void **state)
         assert_false(room_for_a_burst());
 }
 
-static void few_objects_grow_to_a_dozen(void **state)
+static void few_objects_grow_to_two_dozen(void **state)
 {
         struct fake_cache *c = make_few(900, 1, 20000);
 
@@ -239,12 +239,14 @@ static void few_objects_grow_to_a_dozen(void **state)
         assert_int_equal(stook_barns_capacity(&c->barns), 4);
         swing_in_slabs(c);
         assert_int_equal(stook_barns_capacity(&c->barns), 12);
+        swing_in_slots(c);
+        assert_int_equal(stook_barns_capacity(&c->barns), 24);
         for (int i = 0; i < 10; i++) {
                 swing_in_slots(c);
                 swing_in_slabs(c);
         }
-        assert_int_equal(stook_barns_capacity(&c->barns), 12);
-        assert_true(c->barns.full_limit * 12 * 20000ul <= 4 * STOOK_BARN_CACHE_BYTES);
+        assert_int_equal(stook_barns_capacity(&c->barns), 24);
+        assert_true(c->barns.full_limit * 24 * 20000ul <= 4 * STOOK_BARN_CACHE_BYTES);
         stook_barns_shrink(&c->barns);
         assert_int_equal(stook_barns_capacity(&c->barns), 1);
 }
@@ -349,7 +351,7 @@ static void few_objects_grow_within_a_share_of_the_pages(void **state)
                 c[i] = make_few(910 + i, 1, 30000);
         pages_taken = (size_t)16 << 20;
         for (unsigned slots = 0; slots <= 16; slots = slots ? 4 * slots : 1) {
-                size_t sum = 0, limit = pages_taken / 2 / (slots ? slots : 1);
+                size_t sum = 0, limit = pages_taken / (slots ? slots : 1);
 
                 stook_barn_slots = slots;
                 for (int round = 0; round < 4; round++)
@@ -359,14 +361,14 @@ static void few_objects_grow_within_a_share_of_the_pages(void **state)
                         sum += 2 * (stook_barns_capacity(&c[i]->barns) - 1) * (size_t)30000;
                 assert_true(sum <= limit);
                 /* It is used: not one more step of a cache would fit. */
-                assert_true(sum + 2 * 8 * 30000 > limit);
+                assert_true(sum + 2 * 12 * 30000 > limit);
                 for (unsigned i = 0; i < 40; i++)
                         stook_barns_shrink(&c[i]->barns);
         }
-        /* With little in use, at least 1 MiB; with much, at most twice what barns may keep. */
+        /* With little in use, at least 2 MiB; with much, at most four times what barns may keep. */
         stook_barn_slots = 1;
         for (unsigned much = 0; much < 2; much++) {
-                size_t sum = 0, limit = much ? (size_t)4 << 20 : (size_t)1 << 20;
+                size_t sum = 0, limit = much ? (size_t)8 << 20 : (size_t)2 << 20;
 
                 pages_taken = much ? (size_t)1 << 30 : 0;
                 stook_barn_set_budget(much ? (size_t)2 << 20 : STOOK_BARN_NODE_BYTES);
@@ -375,7 +377,7 @@ static void few_objects_grow_within_a_share_of_the_pages(void **state)
                                 swing_in_slots(c[i]);
                 for (unsigned i = 0; i < 40; i++)
                         sum += 2 * (stook_barns_capacity(&c[i]->barns) - 1) * (size_t)30000;
-                assert_in_range(sum, limit - 2 * 8 * 30000, limit);
+                assert_in_range(sum, limit - 2 * 12 * 30000, limit);
                 for (unsigned i = 0; i < 40; i++)
                         stook_barns_shrink(&c[i]->barns);
         }
@@ -393,7 +395,7 @@ int main(void)
                 cmocka_unit_test_setup(a_wide_swing_gets_room_by_the_pages, setup),
                 cmocka_unit_test_setup(a_wide_swing_gets_room_by_the_fullest_node, setup),
                 cmocka_unit_test_setup(a_burst_ends_with_its_cache, setup),
-                cmocka_unit_test_setup(few_objects_grow_to_a_dozen, setup),
+                cmocka_unit_test_setup(few_objects_grow_to_two_dozen, setup),
                 cmocka_unit_test_setup(sheaves_grow_by_gets, setup),
                 cmocka_unit_test_setup(a_cache_that_begins_with_none_gets_one, setup),
                 cmocka_unit_test_setup(many_objects_grow_within_a_share_of_the_pages, setup),
