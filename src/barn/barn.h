@@ -37,13 +37,14 @@
 #define STOOK_BARN_NODE_BYTES  ((size_t)4 << 20)
 #define STOOK_BARN_SWING_BYTES ((size_t)2 << 20)
 /*
- * What a slot keeps: main and spare of one cache, and where short sheaves have grown (arbitrary);
- * and by how much all caches together may grow it. Sheaves of few objects may grow beyond all of
- * them: barn_growth.c I2.
+ * What a slot keeps: main and spare of one cache, and where they have grown (arbitrary). And by how
+ * much all caches together may grow it: by this, or by a share of the pages in use, up to the last.
+ * Sheaves of few objects may grow beyond all of them: barn_growth.c I1, I2.
  */
 #define STOOK_SLOT_CACHE_BYTES ((size_t)64 << 10)
-#define STOOK_SLOT_SHORT_BYTES ((size_t)128 << 10)
+#define STOOK_SLOT_WIDE_BYTES  ((size_t)128 << 10)
 #define STOOK_SLOT_GROWN_BYTES ((size_t)512 << 10)
+#define STOOK_SLOT_GROWN_MOST  ((size_t)1 << 20)
 
 /* What changes in one step, so that growth never undoes what a tuner set (barn_growth.c I5). */
 struct stook_barn_room {

@@ -16,18 +16,21 @@
  *
  * A sheaf that comes from the barn counts as a swing, too, of less weight: short sheaves
  * (STOOK_BARN_SHORT) go to and from there all the time. Those of large objects hold a few, one, or
- * none. They grow to FEW objects, by a budget of their own, which goes by the pages in use (I2).
+ * none. They grow to FEW_MOST objects, by a budget of their own, which goes by the pages in use
+ * (I2).
  *
  * A cache shrinks when the idle reaper finds that nothing was asked of its barns, and nothing taken
  * from its sheaves on the reaping thread's slot, since the last reap.
  * Sheaves in use are left alone: they go when they are empty (barn_stacks.c).
  *
  * Invariants:
- *  I1 what caches have grown by, up to STOOK_SLOT_SHORT_BYTES each, keeps at most
- *     STOOK_SLOT_GROWN_BYTES of objects in a slot. (barn_budget.c bounds what barns keep.)
+ *  I1 what caches have grown by, up to STOOK_SLOT_WIDE_BYTES each, keeps at most
+ *     STOOK_SLOT_GROWN_BYTES of objects in a slot; or, up to STOOK_SLOT_GROWN_MOST, in all slots
+ *     that were used until they grew a quarter of the pages that were in use then. (barn_budget.c
+ *     bounds what barns keep.)
  *  I2 what sheaves of more than STOOK_SLOT_CACHE_BYTES have grown by keeps, in all slots that were
- *     used until they grew, at most half of the pages that were in use then, or FEW_LEAST; and in a
- *     slot at most twice what barns of a node may keep.
+ *     used until they grew, at most as much as the pages that were in use then, or FEW_LEAST; and
+ *     in a slot at most four times what barns of a node may keep.
  *  I3 the steps from `began_at` to the capacity are booked, by one of the two budgets each. A step
  *     is booked before the capacity changes. The thread that lowers the capacity gives back the
  *     steps that it undoes: they follow from the two capacities.
@@ -54,10 +57,10 @@
 /* Arbitrary: a program's start and end do not reach it, ten rounds of a loop do. */
 #define SWINGS 8
 /*
- * The same for sheaves of fewer objects than FEW, and for gets of all short ones. A miss costs
- * about 100 ns, but a growth up to megabytes. Peak of bench/data/gcc, four at once, KiB: 18,128
- * with 256 here, 18,588 with 64, 18,792 with 32, 19,284 with 16. 512 blocks of 8 to 64 KiB replaced
- * at random, the first 40,000 times, ns: 189, 127, 112, 104.
+ * The same for sheaves of fewer objects than FEW, and for gets of all. A miss costs about 100 ns,
+ * but a growth up to megabytes. Peak of bench/data/gcc, four at once, KiB: 18,128 with 256 here,
+ * 18,588 with 64, 18,792 with 32, 19,284 with 16. 512 blocks of 8 to 64 KiB replaced at random, the
+ * first 40,000 times, ns: 189, 127, 112, 104.
  */
 #define SWINGS_FEW 64
 /*
@@ -65,22 +68,23 @@
  * The same peak and time with 64, 16 and 8 here: 18,652, 18,932 and 20,448; 135, 103 and 102.
  */
 #define SWINGS_FEWER 16
-/*
- * Gets that make sheaves which are not short grow: arbitrary. The patterns sh6, sh8, glibc_simple
- * and espresso take 0.92 to 0.97 of the time with larger ones.
- */
-#define GETS 256
 #define OBJECTS_MOST 1024               /* of a sheaf that grew by itself: 8 KiB of pointers */
 
 #define FEWER 4                         /* objects: the first step */
-#define FEW 12                          /* objects; sheaves of large ones grow to it. Arbitrary */
+#define FEW 12                          /* objects: the second */
+#define FEW_MOST 24                     /* sheaves of large ones grow to it. Arbitrary */
 /*
- * I2. The pattern above, later repeats, in ns: 60 with a quarter of the pages, 58 with half, 38
- * with half and twice the barns' budget, 35 with four times that and 24 objects.
+ * I2. The pattern above, later repeats, in ns: 19.9 with half of the pages, twice the barns' budget
+ * and 12 objects; 19.9 with all pages and 24 objects; 15.1 with four times the budget, too.
  */
-#define FEW_SHARE 2
-#define FEW_BUDGETS 2
-#define FEW_LEAST ((uint64_t)1 << 20)
+#define FEW_SHARE 1
+#define FEW_BUDGETS 4
+#define FEW_LEAST ((uint64_t)2 << 20)
+/*
+ * I1. The pattern sh6, all of its work, ns and MiB at most: 21.4 and 7.9 with no share, 20.2 and
+ * 8.1 with this one, 18.4 and 8.7 with twice as much for a cache and for all.
+ */
+#define GROWN_SHARE 4
 
 uint32_t stook_barn_slots;
 
@@ -146,15 +150,20 @@ static struct stook_barn_room set_room(struct stook_barns *barns, unsigned capac
         return room;
 }
 
+/* What a slot may keep of a cache whose sheaves of so many objects have grown. */
+static uint64_t most_bytes(uint32_t capacity)
+{
+        return capacity >= FEW ? STOOK_SLOT_WIDE_BYTES : STOOK_SLOT_CACHE_BYTES;
+}
+
 /*
  * Objects of larger sheaves: four times as many, or twice where that would be too many. (Sheaves of
  * each capacity that a cache had stay in the pool: fewer steps leave fewer of them.) Large objects:
- * FEWER, then FEW, by the other budget (*few). 0: no larger ones.
+ * FEWER, FEW, then FEW_MOST, by the other budget (*few). 0: no larger ones.
  */
 static uint32_t larger_than(uint32_t capacity, uint32_t stride, bool *few)
 {
-        bool     is_short = capacity >= FEW && capacity < STOOK_BARN_SHORT;
-        uint64_t most = is_short ? STOOK_SLOT_SHORT_BYTES : STOOK_SLOT_CACHE_BYTES;
+        uint64_t most = most_bytes(capacity);
 
         *few = false;
         for (uint32_t times = 4; capacity && times > 1; times /= 2) {
@@ -166,7 +175,7 @@ static uint32_t larger_than(uint32_t capacity, uint32_t stride, bool *few)
         *few = 2 * (uint64_t)stride > STOOK_SLOT_CACHE_BYTES || capacity;
         if (!capacity)
                 return 1;
-        return capacity < FEWER ? FEWER : capacity < FEW ? FEW : 0;
+        return capacity < FEWER ? FEWER : capacity < FEW ? FEW : capacity < FEW_MOST ? FEW_MOST : 0;
 }
 
 /* What a step of growth keeps more of in a slot: two sheaves. */
@@ -251,17 +260,30 @@ static uint64_t pages_in_use(void)
         return bytes;
 }
 
+static uint64_t for_each_slot(uint64_t bytes)
+{
+        uint32_t slots = __atomic_load_n(&stook_barn_slots, __ATOMIC_RELAXED);
+
+        return slots ? bytes / slots : bytes;
+}
+
 /* I2, in one slot. */
 static uint64_t few_limit(void)
 {
         uint64_t share = pages_in_use() / FEW_SHARE, most = FEW_BUDGETS * stook_barn_budget();
-        uint64_t slots = __atomic_load_n(&stook_barn_slots, __ATOMIC_RELAXED);
 
-        if (share < FEW_LEAST)
-                share = FEW_LEAST;
-        if (slots)
-                share /= slots;
+        share = for_each_slot(share < FEW_LEAST ? FEW_LEAST : share);
         return share < most ? share : most;
+}
+
+/* I1, in one slot. */
+static uint64_t grown_limit(void)
+{
+        uint64_t share = for_each_slot(pages_in_use() / GROWN_SHARE);
+
+        if (share < STOOK_SLOT_GROWN_BYTES)
+                return STOOK_SLOT_GROWN_BYTES;
+        return share < STOOK_SLOT_GROWN_MOST ? share : STOOK_SLOT_GROWN_MOST;
 }
 
 /* False: the budget has no room for @bytes more in each slot. */
@@ -308,7 +330,7 @@ static bool enlarge(struct stook_barns *barns)
         larger = larger_than(from.capacity, stride, &few);
         bytes = step_bytes(from.capacity, larger, stride);
         if (larger <= from.capacity ||
-            !book(sum_of(few), bytes, few ? few_limit() : STOOK_SLOT_GROWN_BYTES))
+            !book(sum_of(few), bytes, few ? few_limit() : grown_limit()))
                 return false;
         to.capacity = (uint16_t)larger;
         to.full_limit = full_limit_of(barns, larger, full_wanted_of(barns), burst_of(barns));
@@ -327,8 +349,6 @@ void stook_barns_flushed(struct stook_barns *barns)
 
 static uint32_t swings_to_grow(uint32_t capacity)
 {
-        if (capacity >= STOOK_BARN_SHORT)
-                return GETS;
         return capacity < FEWER ? SWINGS_FEWER : SWINGS_FEW;
 }
 
@@ -438,8 +458,8 @@ static bool has_step(const struct stook_barns *barns)
 {
         uint64_t capacity = stook_barns_capacity(barns), bytes = capacity * barns->below->stride;
 
-        return 2 * capacity <= OBJECTS_MOST && 4 * bytes <= STOOK_SLOT_CACHE_BYTES &&
-               __atomic_load_n(&grown, __ATOMIC_RELAXED) + 2 * bytes <= STOOK_SLOT_GROWN_BYTES;
+        return 2 * capacity <= OBJECTS_MOST && 4 * bytes <= STOOK_SLOT_WIDE_BYTES &&
+               __atomic_load_n(&grown, __ATOMIC_RELAXED) + 2 * bytes <= grown_limit();
 }
 
 void stook_barns_swung(struct stook_barns *barns)

@@ -17,7 +17,7 @@
  *   some        not empty    drop F                            drop E
  *   full        none         {main, F}                         {E, main}
  *   full        not full     as "some"                         {spare, main}, drop E
- *   full        full         drop F                            {E, spare}, main is left
+ *   full        full         drop F                            {E, main}, spare is left
  *
  * F is a full sheaf, or one that a first refill filled in part (barn.h, `brought`). What counts
  * here is that it has objects.
@@ -25,6 +25,9 @@
  * capacity: a main that is smaller than the cache's sheaves are now leaves the slot there.
  * Two rows have an exception: a main that is smaller than F or E is no spare (is_smaller). It
  * leaves the slot where it is empty. Where it is full its objects go into E first (pour).
+ * Where both are full, the spare leaves: its objects were freed before main's. So main, spare and
+ * the barn's full sheaves are one stack of objects, and pops see the latest pushes first, also
+ * across sheaves. What was freed in one go is allocated in one go, while it is in the CPU's caches.
  * "No sheaves, any" is what an evacuation and then a returned sheaf make (slot_spare.c).
  * What is left or dropped goes to the barn, or is flushed. The exchange proves main's size, but not
  * the spare's. A thread that takes a spare looks at it again once it owns it.
@@ -243,8 +246,8 @@ static STOOK_NOINLINE struct stook_sheaf *install_empty(struct stook_front *fron
                         to = pair(spare, main);
                         left = empty;
                 } else {
-                        to = pair(empty, spare);
-                        left = main;
+                        to = pair(empty, main);
+                        left = spare;
                 }
                 if (exchange(front, from, to, size, generation))
                         return left;

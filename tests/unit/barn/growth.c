@@ -24,16 +24,19 @@ static void what_swings_grows_in_few_steps(void **state)
         assert_int_equal(stook_barns_capacity(&c->barns), 128);
         swing(c);
         assert_int_equal(stook_barns_capacity(&c->barns), 512);
+        swing(c);
+        assert_int_equal(stook_barns_capacity(&c->barns), 1024);
         assert_int_equal(c->barns.full_limit, 3);
         swing(c);
-        assert_int_equal(stook_barns_capacity(&c->barns), 512);
+        assert_int_equal(stook_barns_capacity(&c->barns), 1024);
         assert_int_equal(c->barns.full_limit, 6);
         stook_barns_shrink(&c->barns);
 
-        c = make(3, 256, 3, 3);
-        stook_barns_let_grow(&c->barns);
+        c = make_few(3, 64, 512);
         swing(c);
-        assert_int_equal(stook_barns_capacity(&c->barns), 512);
+        assert_int_equal(stook_barns_capacity(&c->barns), 128);
+        swing(c);
+        assert_int_equal(stook_barns_capacity(&c->barns), 128);
         stook_barns_shrink(&c->barns);
 }
 
@@ -210,7 +213,7 @@ static void a_burst_ends_with_its_cache(void **state)
         assert_false(room_for_a_burst());
 }
 
-static void few_objects_grow_to_a_dozen(void **state)
+static void few_objects_grow_to_two_dozen(void **state)
 {
         struct fake_cache *c = make_few(900, 1, 20000);
 
@@ -236,43 +239,46 @@ static void few_objects_grow_to_a_dozen(void **state)
         assert_int_equal(stook_barns_capacity(&c->barns), 4);
         swing_in_slabs(c);
         assert_int_equal(stook_barns_capacity(&c->barns), 12);
+        swing_in_slots(c);
+        assert_int_equal(stook_barns_capacity(&c->barns), 24);
         for (int i = 0; i < 10; i++) {
                 swing_in_slots(c);
                 swing_in_slabs(c);
         }
-        assert_int_equal(stook_barns_capacity(&c->barns), 12);
-        assert_true(c->barns.full_limit * 12 * 20000ul <= 4 * STOOK_BARN_CACHE_BYTES);
+        assert_int_equal(stook_barns_capacity(&c->barns), 24);
+        assert_true(c->barns.full_limit * 24 * 20000ul <= 4 * STOOK_BARN_CACHE_BYTES);
         stook_barns_shrink(&c->barns);
         assert_int_equal(stook_barns_capacity(&c->barns), 1);
 }
 
-/* By gets alone, once, to what a slot may keep of it; sheaves that are not short by more gets. */
+/* By gets alone, to what a slot may keep of it. */
 static void sheaves_grow_by_gets(void **state)
 {
         struct fake_cache *c = make_few(903, 12, 1024), *two = make_few(904, 12, 2048);
-        struct fake_cache *late = make_few(905, 32, 512), *none = make_few(906, 64, 512);
+        struct fake_cache *late = make_few(905, 32, 512), *none = make_few(906, 128, 512);
 
         (void)state;
         for (int i = 0; i < 63; i++)
                 stook_barns_swung(&c->barns);
         assert_int_equal(stook_barns_capacity(&c->barns), 12);
-        for (int i = 0; i < 65; i++)
-                stook_barns_swung(&c->barns);
+        stook_barns_swung(&c->barns);
         assert_int_equal(stook_barns_capacity(&c->barns), 64);
         for (int i = 0; i < 64; i++) {
                 stook_barns_swung(&two->barns);
                 stook_barns_swung(&late->barns);
         }
         assert_int_equal(stook_barns_capacity(&two->barns), 32);
-        for (int i = 64; i < 255; i++)
-                stook_barns_swung(&late->barns);
-        assert_int_equal(stook_barns_capacity(&late->barns), 32);
+        assert_int_equal(stook_barns_capacity(&late->barns), 128);
         for (int i = 0; i < 1000; i++) {
+                stook_barns_swung(&c->barns);
+                stook_barns_swung(&two->barns);
                 stook_barns_swung(&late->barns);
                 stook_barns_swung(&none->barns);
         }
-        assert_int_equal(stook_barns_capacity(&late->barns), 64);
-        assert_int_equal(stook_barns_capacity(&none->barns), 64);
+        assert_int_equal(stook_barns_capacity(&c->barns), 64);
+        assert_int_equal(stook_barns_capacity(&two->barns), 32);
+        assert_int_equal(stook_barns_capacity(&late->barns), 128);
+        assert_int_equal(stook_barns_capacity(&none->barns), 128);
         assert_int_equal(none->barns.growth.swings, 0);
         stook_barns_shrink(&late->barns);
         stook_barns_shrink(&c->barns);
@@ -301,6 +307,39 @@ static void a_cache_that_begins_with_none_gets_one(void **state)
         assert_int_equal(stook_barns_capacity(&never->barns), 0);
 }
 
+/* I1: the sum over caches, in one slot, times the slots; no less than what each slot may have. */
+static void many_objects_grow_within_a_share_of_the_pages(void **state)
+{
+        static struct fake_cache *c[40];
+        size_t usual = pages_taken;
+        /* Pages in MiB, slots, and KiB by which a slot may grow. */
+        static const unsigned limits[][3] = {
+                { 0, 1, 512 }, { 2, 0, 512 }, { 3, 1, 768 }, { 6, 2, 768 }, { 6, 16, 512 },
+                { 4, 1, 1024 }, { 1024, 1, 1024 }, { 28, 8, 896 },
+        };
+
+        (void)state;
+        for (unsigned i = 0; i < 40; i++)
+                c[i] = make_few(951 + i, 64, 512);
+        for (unsigned at = 0; at < sizeof(limits) / sizeof(*limits); at++) {
+                size_t sum = 0, limit = (size_t)limits[at][2] << 10;
+
+                pages_taken = (size_t)limits[at][0] << 20;
+                stook_barn_slots = limits[at][1];
+                for (int gets = 0; gets < 200; gets++)
+                        for (unsigned i = 0; i < 40; i++)
+                                stook_barns_swung(&c[i]->barns);
+                for (unsigned i = 0; i < 40; i++)
+                        sum += 2 * (stook_barns_capacity(&c[i]->barns) - 64) * (size_t)512;
+                /* It is used: not one more step of a cache would fit. */
+                assert_in_range(sum, limit - 2 * (128 - 64) * 512 + 1, limit);
+                for (unsigned i = 0; i < 40; i++)
+                        stook_barns_shrink(&c[i]->barns);
+        }
+        pages_taken = usual;
+        stook_barn_slots = 0;
+}
+
 /* I2: the sum over caches, in one slot, times the slots. */
 static void few_objects_grow_within_a_share_of_the_pages(void **state)
 {
@@ -312,7 +351,7 @@ static void few_objects_grow_within_a_share_of_the_pages(void **state)
                 c[i] = make_few(910 + i, 1, 30000);
         pages_taken = (size_t)16 << 20;
         for (unsigned slots = 0; slots <= 16; slots = slots ? 4 * slots : 1) {
-                size_t sum = 0, limit = pages_taken / 2 / (slots ? slots : 1);
+                size_t sum = 0, limit = pages_taken / (slots ? slots : 1);
 
                 stook_barn_slots = slots;
                 for (int round = 0; round < 4; round++)
@@ -322,14 +361,14 @@ static void few_objects_grow_within_a_share_of_the_pages(void **state)
                         sum += 2 * (stook_barns_capacity(&c[i]->barns) - 1) * (size_t)30000;
                 assert_true(sum <= limit);
                 /* It is used: not one more step of a cache would fit. */
-                assert_true(sum + 2 * 8 * 30000 > limit);
+                assert_true(sum + 2 * 12 * 30000 > limit);
                 for (unsigned i = 0; i < 40; i++)
                         stook_barns_shrink(&c[i]->barns);
         }
-        /* With little in use, at least 1 MiB; with much, at most twice what barns may keep. */
+        /* With little in use, at least 2 MiB; with much, at most four times what barns may keep. */
         stook_barn_slots = 1;
         for (unsigned much = 0; much < 2; much++) {
-                size_t sum = 0, limit = much ? (size_t)4 << 20 : (size_t)1 << 20;
+                size_t sum = 0, limit = much ? (size_t)8 << 20 : (size_t)2 << 20;
 
                 pages_taken = much ? (size_t)1 << 30 : 0;
                 stook_barn_set_budget(much ? (size_t)2 << 20 : STOOK_BARN_NODE_BYTES);
@@ -338,7 +377,7 @@ static void few_objects_grow_within_a_share_of_the_pages(void **state)
                                 swing_in_slots(c[i]);
                 for (unsigned i = 0; i < 40; i++)
                         sum += 2 * (stook_barns_capacity(&c[i]->barns) - 1) * (size_t)30000;
-                assert_in_range(sum, limit - 2 * 8 * 30000, limit);
+                assert_in_range(sum, limit - 2 * 12 * 30000, limit);
                 for (unsigned i = 0; i < 40; i++)
                         stook_barns_shrink(&c[i]->barns);
         }
@@ -356,9 +395,10 @@ int main(void)
                 cmocka_unit_test_setup(a_wide_swing_gets_room_by_the_pages, setup),
                 cmocka_unit_test_setup(a_wide_swing_gets_room_by_the_fullest_node, setup),
                 cmocka_unit_test_setup(a_burst_ends_with_its_cache, setup),
-                cmocka_unit_test_setup(few_objects_grow_to_a_dozen, setup),
+                cmocka_unit_test_setup(few_objects_grow_to_two_dozen, setup),
                 cmocka_unit_test_setup(sheaves_grow_by_gets, setup),
                 cmocka_unit_test_setup(a_cache_that_begins_with_none_gets_one, setup),
+                cmocka_unit_test_setup(many_objects_grow_within_a_share_of_the_pages, setup),
                 cmocka_unit_test_setup(few_objects_grow_within_a_share_of_the_pages, setup),
         };
 

@@ -36,7 +36,7 @@ static size_t left(void)
         return sum;
 }
 
-/* The budget is a MiB then, of which steps of STRIDE leave less than one. */
+/* The budget is 2 MiB then, of which steps of STRIDE leave less than one. */
 static void make_others(void)
 {
         pages_taken = 0;

@@ -366,9 +366,9 @@ static void test_what_swings_stays_above_the_slabs(void **state)
 
         /* Bounded: 60,000 do not fit. */
         swing(cache, 60000, 20);
-        assert_true(2 * stats_of(cache).sheaf_capacity * 64 <= STOOK_SLOT_CACHE_BYTES);
+        assert_true(2 * stats_of(cache).sheaf_capacity * 64 <= STOOK_SLOT_WIDE_BYTES);
         assert_true(stats_of(cache).objects_cached * 64 <=
-                    STOOK_SLOT_CACHE_BYTES * stook_slots_ready() + STOOK_BARN_SWING_BYTES);
+                    STOOK_SLOT_WIDE_BYTES * stook_slots_ready() + STOOK_BARN_SWING_BYTES);
         stook_barns_shrink(&cache->barns);
         assert_int_equal(stats_of(cache).sheaf_capacity, 32);
         gone(cache);

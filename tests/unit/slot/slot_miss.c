@@ -170,9 +170,34 @@ static void free_both_full_and_the_barn_takes_one(void **state)
         assert_true(stook_barn_push_empty(&barns, 0, empty));
         stook_slot_free_miss(&front, users(), on_double);
         assert_ptr_equal(main_now(), empty);
-        assert_ptr_equal(spare_now(), spare);
+        assert_ptr_equal(spare_now(), main);
         assert_int_equal(counted(STOOK_STAT_barn_put), 1);
         assert_int_equal(fulls(), 1);
+        check_nothing_lost();
+}
+
+/* Main, spare and the barn's sheaves are one stack: what was pushed last is popped first. */
+static void the_last_object_freed_comes_first(void **state)
+{
+        void *object[5 * CAPACITY];
+
+        (void)state;
+        begin(3);
+        for (unsigned i = 0; i < 5 * CAPACITY; i++)
+                object[i] = users();
+        for (unsigned i = 0; i < 5 * CAPACITY; i++)
+                if (push(object[i]) != STOOK_PUSH_DONE)
+                        stook_slot_free_miss(&front, object[i], on_double);
+        assert_int_equal(fulls(), 3);
+        for (unsigned i = 5 * CAPACITY; i > 0; i--) {
+                void *popped = ops->pop(front.offset);
+
+                assert_ptr_equal(popped ? popped : stook_slot_alloc_miss(&front), object[i - 1]);
+        }
+        assert_int_equal(counted(STOOK_STAT_sheaf_refill), 0);
+        assert_int_equal(counted(STOOK_STAT_sheaf_flush), 0);
+        for (unsigned i = 0; i < 5 * CAPACITY; i++)
+                stook_slot_free_miss(&front, object[i], on_double);
         check_nothing_lost();
 }
 
@@ -381,6 +406,7 @@ int main(void)
                 cmocka_unit_test_setup(free_no_spare, start),
                 cmocka_unit_test_setup(free_spare_is_swapped_in, start),
                 cmocka_unit_test_setup(free_both_full_and_the_barn_takes_one, start),
+                cmocka_unit_test_setup(the_last_object_freed_comes_first, start),
                 cmocka_unit_test_setup(free_both_full_and_so_is_the_barn, start),
                 cmocka_unit_test_setup(free_no_memory_for_an_empty_sheaf, start),
                 cmocka_unit_test_setup(free_the_install_is_refused, start),

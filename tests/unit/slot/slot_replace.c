@@ -66,7 +66,7 @@ static struct row free_rows[] = {
         { "free: main full, spare empty: {spare, main}, E is left", FULL, 0, SPARE, MAIN, NEW, 0 },
         { "free: main full, spare not full: {spare, main}, E is left", FULL, SOME, SPARE, MAIN, NEW,
           0 },
-        { "free: main full, spare full: {E, spare}, main is left", FULL, FULL, NEW, SPARE, MAIN,
+        { "free: main full, spare full: {E, main}, spare is left", FULL, FULL, NEW, MAIN, SPARE,
           0 },
 };
 
@@ -158,7 +158,7 @@ static void a_free_lands(void **state)
 
                 start_landing(row, limit);
                 stook_slot_free_miss(&front, users(), on_double);
-                check_landing(row, limit, row->left == MAIN);
+                check_landing(row, limit, row->left == SPARE);
                 assert_int_equal(stook_sheaf_size(main_now()), into + 1);
                 assert_int_equal(counted(STOOK_STAT_free_slowpath), 0);
                 check_nothing_lost();
