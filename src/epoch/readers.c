@@ -318,14 +318,13 @@ bool stook_readers_is_inside(void)
 /* The longer this wait has lasted, the longer the pause. */
 static void pause_for(unsigned looks)
 {
-        static uint32_t never;
         uint64_t ns = PAUSE_NS;
 
         if (looks < LOOKS)
                 return;
         for (unsigned i = LOOKS; i < looks && ns < PAUSE_MOST; i++)
                 ns *= 2;
-        stook_os_futex_wait(&never, 0, ns < PAUSE_MOST ? ns : PAUSE_MOST);
+        stook_os_pause(ns < PAUSE_MOST ? ns : PAUSE_MOST);
 }
 
 static bool is_in_earlier(const struct reader *reader, uint64_t now)

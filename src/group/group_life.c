@@ -47,13 +47,11 @@ struct stook_group *stook_group_at(uint16_t id)
  */
 static bool lock(void)
 {
-        static uint32_t never;
-
         for (unsigned tries = 0; tries < 1000; tries++) {
                 /* A call that was jumped out of leaves lists that are whole; an id may be lost. */
                 if (stook_lock_take(&lives) || stook_lock_inherit(&lives))
                         return true;
-                stook_os_futex_wait(&never, 0, 1000 * 1000);
+                stook_os_pause(1000 * 1000);
         }
         return false;
 }

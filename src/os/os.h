@@ -316,6 +316,8 @@ uint64_t stook_os_clock_ms(void);               /* monotonic, coarse, by the vDS
 uint64_t stook_os_clock_ns(void);               /* the same clock, fine: 20 to 100 ns */
 uint64_t stook_os_real_ns(void);                /* since 1970 */
 void stook_os_futex_wait(uint32_t *word, uint32_t value, uint64_t ns);
+/* Sleeps for @ns, or less if a signal comes. For a thread that no other one wakes. */
+void stook_os_pause(uint64_t ns);
 void stook_os_futex_wake(uint32_t *word);
 void stook_os_futex_wake_all(uint32_t *word);
 /* The word is not zero. False also if it cannot be read: other threads may protect its page. */
