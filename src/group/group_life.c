@@ -60,12 +60,11 @@ static bool lock(void)
 
 static bool commit_through(uint32_t id)
 {
-        size_t page = stook_os_page_bytes();
-        size_t need = ((id + 1) * sizeof(*stook_groups) + page - 1) / page * page;
+        size_t need = stook_os_whole_pages((id + 1) * sizeof(*stook_groups));
 
         if (!stook_groups)
                 stook_groups = stook_os_reserve((STOOK_GROUPS_MAX + 1) * sizeof(*stook_groups),
-                                                page);
+                                                stook_os_page_bytes());
         if (!stook_groups)
                 return false;
         if (need > committed &&

@@ -55,6 +55,13 @@ bool stook_os_advise(void *addr, size_t bytes, enum stook_os_advice advice);
 
 /* ---- limits.c ---- */
 size_t   stook_os_page_bytes(void);             /* 4, 16 or 64 KiB; from the auxiliary vector */
+/* The bytes of as many pages as @bytes need. @bytes: at most SIZE_MAX less a page. */
+static inline size_t stook_os_whole_pages(size_t bytes)
+{
+        size_t page = stook_os_page_bytes();
+
+        return (bytes + page - 1) & ~(page - 1);
+}
 /* Finite RLIMIT_AS, or RLIMIT_MEMLOCK where it can bind; UINT64_MAX: none. */
 uint64_t stook_os_address_limit(void);
 /* Bytes of addresses that the machine has for a program: a power of two. */
