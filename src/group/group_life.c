@@ -74,7 +74,7 @@ static bool commit_through(uint32_t id)
         return true;
 }
 
-/* 0, or an errno. */
+/* Return: 0; -ENFILE; -ENOMEM. */
 static int take_id(uint16_t *id)
 {
         if (free_ids) {
@@ -83,9 +83,9 @@ static int take_id(uint16_t *id)
                 return 0;
         }
         if (stook_groups_bound > STOOK_GROUPS_MAX)
-                return ENFILE;
+                return -ENFILE;
         if (!commit_through(stook_groups_bound))
-                return ENOMEM;
+                return -ENOMEM;
         *id = (uint16_t)stook_groups_bound++;
         return 0;
 }
@@ -177,7 +177,7 @@ static int make(const char *name, struct stook_group *parent, uint64_t limit,
         int error;
 
         if (!lock())
-                return ENOMEM;
+                return -ENOMEM;
         if (at_ends < 0)
                 at_ends = stook_os_thread_end_key(leave);
         error = take_id(&id);
@@ -205,10 +205,10 @@ STOOK_API struct stook_group *stook_group_create(const char *name, struct stook_
 {
         struct stook_group *group = NULL;
         bool named = name && *name && strnlen(name, sizeof(group->name)) < sizeof(group->name);
-        int error = named ? 0 : EINVAL;
+        int error = named ? 0 : -EINVAL;
 
         if (!error && !stook_gate_open())
-                error = ENOMEM;
+                error = -ENOMEM;
         if (!error) {
                 stook_gate_check();
                 end_groups();
@@ -218,7 +218,7 @@ STOOK_API struct stook_group *stook_group_create(const char *name, struct stook_
         if (!error)
                 error = make(name, parent, limit_bytes, &group);
         if (error)
-                errno = error;
+                errno = -error;
         else
                 __atomic_store_n(&stook_groups_exist, 1, __ATOMIC_RELEASE);
         return error ? NULL : group;
