@@ -251,7 +251,7 @@ int stook_cache_tune_at(unsigned index, uint64_t born, const struct stook_tuning
  * refused, or a holder of a locked slot did not come back.
  */
 bool stook_cache_empty(struct stook_cache *cache);
-/* Of a cache that was emptied: prefilled sheaves are not returned. Registry mutex held. */
+/* Has a cache that was emptied prefilled sheaves on loan? Registry mutex held. */
 bool stook_cache_has_lent(const struct stook_cache *cache);
 /*
  * The registry mutex, for a call on @cache. Return: 0: held; -EDEADLK: see

@@ -163,9 +163,9 @@ static bool serve(void)
 }
 
 /*
- * I4: this thread holds `serving`, by a call that is gone and recorded @seen. A handler may do all
- * of it in the midst of it: the frame says which of the two does. When another thread serves, the
- * frame is that thread's.
+ * I4: this thread holds `serving` by a call that is gone, and that recorded the frame @seen. A
+ * handler on top of this function may find the same. Of the two the one that replaces the frame
+ * recovers. Once another thread serves, the frame is that thread's, and is not @seen.
  */
 static STOOK_COLD void recover(uintptr_t seen)
 {
