@@ -29,10 +29,9 @@
  * leaves the word as it found it, or healed, or with what it was jumped out of; the interrupted
  * raise or lower then stores what it had read, and that too is right.
  *
- * stook_lock_heal is called where a slow call begins (by stook_gate_check), never
- * inside of a step that holds. Claim: on one stack, a call that begins at or above the recorded
- * address shows that the holder's frames are gone. If the holder is still there, each call on top
- * of it begins below:
+ * stook_lock_heal is called where a slow call begins (by stook_gate_check), never inside of a step
+ * that holds. Claim: on one stack, a call that begins at or above the recorded address shows that
+ * the holder's frames are gone. If the holder is still there, each call on top of it begins below:
  *  - in a nested call: its frame is below the one that raised the count, and recorded its own stack
  *    pointer;
  *  - in a handler: the kernel puts a signal frame below the interrupted stack pointer, 1,100 bytes

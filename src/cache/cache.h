@@ -124,6 +124,34 @@ STOOK_INLINE struct stook_debug *stook_cache_debug(const struct stook_cache *cac
         return debug ? debug : &stook_cache_no_debug;
 }
 
+/*
+ * I3: the generation that follows. Without sheaves it is odd: no sheaf is installed under it.
+ * Registry mutex held.
+ */
+STOOK_INLINE uint32_t stook_cache_next_generation(const struct stook_cache *cache, bool sheaves)
+{
+        return ((cache->front.config + 2) & ~1u) | !sheaves;
+}
+
+/*
+ * From here on no sheaf is installed, so an evacuation leaves the slots without any. Registry mutex
+ * held until stook_cache_allow_installs, which gets the return: the generation until then.
+ */
+STOOK_INLINE uint32_t stook_cache_forbid_installs(struct stook_cache *cache)
+{
+        uint32_t generation = cache->front.config;
+
+        __atomic_store_n(&cache->front.config, generation | 1, __ATOMIC_SEQ_CST);
+        return generation;
+}
+
+/* I3: under an even generation sheaves were installed, so a new one begins; an odd one stays. */
+STOOK_INLINE void stook_cache_allow_installs(struct stook_cache *cache, uint32_t generation)
+{
+        __atomic_store_n(&cache->front.config, generation & 1 ? generation : generation + 2,
+                         __ATOMIC_RELEASE);
+}
+
 /* "" before it has one. */
 STOOK_INLINE const char *stook_cache_name(const struct stook_cache *cache)
 {
@@ -223,7 +251,7 @@ int stook_cache_tune_at(unsigned index, uint64_t born, const struct stook_tuning
  * refused, or a holder of a locked slot did not come back.
  */
 bool stook_cache_empty(struct stook_cache *cache);
-/* Of a cache that was emptied: prefilled sheaves are not returned. Registry mutex held. */
+/* Has a cache that was emptied prefilled sheaves on loan? Registry mutex held. */
 bool stook_cache_has_lent(const struct stook_cache *cache);
 /*
  * The registry mutex, for a call on @cache. Return: 0: held; -EDEADLK: see

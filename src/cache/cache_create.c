@@ -296,17 +296,9 @@ static void forget(struct stook_cache *cache)
         memset(&seldom->limit, 0, sizeof(seldom->limit));
 }
 
-/* Registry mutex held. */
-static int make(unsigned index, const struct plan *plan, struct stook_cache **made)
+/* The fields that follow from the plan alone, of an index that was just taken. */
+static void set_fields(struct stook_cache *cache, const struct plan *plan)
 {
-        struct stook_cache *cache;
-        uint32_t hidden_offset = 0;
-        unsigned capacity;
-        bool grows;
-        int error = stook_registry_take(index, &cache);
-
-        if (error)
-                return error;
         /*
          * From here on the idle reaper of any slot may visit the cache. The barns of an index that
          * was used before are closed since that cache was destroyed.
@@ -323,58 +315,90 @@ static int make(unsigned index, const struct plan *plan, struct stook_cache **ma
         cache->second_index = 0;
         cache->watch = (uint8_t)plan->watch;
         cache->ctor = plan->ctor;
+}
 
-        error = make_slabs(cache, plan, &hidden_offset);
+static void set_limit(struct stook_cache *cache, const struct stook_limit *limit)
+{
+        if (limit->most || limit->reclaim)
+                stook_cache_seldom(cache)->limit = *limit;
+        if (limit->reclaim)
+                stook_reclaim_note();
+}
+
+/* The layers' parts, from the slabs upwards. Return: 0; -EINVAL; -ENFILE; -ENOMEM. */
+static int make_parts(struct stook_cache *cache, const struct plan *plan)
+{
+        uint32_t hidden_offset = 0;
+        int error = make_slabs(cache, plan, &hidden_offset);
+
         if (error)
-                goto give;
+                return error;
         cache->account_offset = (uint32_t)stook_account_offset(plan->size);
         cache->charge = charge_of(cache);
-        capacity = capacity_of(plan, cache->slabs.stride);
-        error = stook_barns_init(&cache->barns, &cache->slabs, capacity, plan->full_limit,
+        error = stook_barns_init(&cache->barns, &cache->slabs,
+                                 capacity_of(plan, cache->slabs.stride), plan->full_limit,
                                  plan->empty_limit);
         if (error)
-                goto give;
-        if (plan->limit.most || plan->limit.reclaim)
-                stook_cache_seldom(cache)->limit = plan->limit;
-        if (plan->limit.reclaim)
-                stook_reclaim_note();
+                return error;
+        set_limit(cache, &plan->limit);
         cache->front.below = &cache->barns;
-        if (!stook_slots_add_remote(&cache->front)) {
-                error = -ENOMEM;
-                goto give;
-        }
+        if (!stook_slots_add_remote(&cache->front))
+                return -ENOMEM;
         error = choose_line(cache);
         if (error)
-                goto give;
+                return error;
         if (!stook_rcu_cache_init(&cache->rcu, &cache->front, plan->rcu, hidden_offset,
-                                  stook_cache_is_accounted(cache))) {
-                error = -ENOMEM;
-                goto give;
-        }
+                                  stook_cache_is_accounted(cache)))
+                return -ENOMEM;
         cache->rcu.watched = plan->debug ||
                              stook_cache_hardened_by(cache, STOOK_HARDEN_ZERO_FREE);
+        return 0;
+}
 
-        grows = plan->grows && stook_cache_options.capacity < 0 && !has_no_sheaves(plan);
+/* True: the cache has sheaves, or will have them once it grows. */
+static bool let_grow(struct stook_cache *cache, const struct plan *plan)
+{
+        unsigned capacity = stook_barns_capacity(&cache->barns);
+        bool grows = plan->grows && stook_cache_options.capacity < 0 && !has_no_sheaves(plan);
+
         if (grows)
                 stook_barns_let_grow(&cache->barns);
         else if (plan->grows && capacity)
                 stook_barns_let_room_grow(&cache->barns);
+        return capacity || grows;
+}
+
+/* I1: all parts are made. From here on other threads may find the cache. */
+static void publish(struct stook_cache *cache, bool sheaves)
+{
         cache->magic = cache->slabs.magic;
         cache->starts = stook_slabs_starts(&cache->slabs);
         stook_shapes[cache->index] = (struct stook_shape){ cache->magic, cache->starts };
-        /* I3: the next even value, or the odd one behind it where there will be no sheaves. */
-        __atomic_store_n(&cache->front.config,
-                         ((cache->front.config + 2) & ~1u) | (!capacity && !grows),
+        __atomic_store_n(&cache->front.config, stook_cache_next_generation(cache, sheaves),
                          __ATOMIC_RELEASE);
         stook_barns_open(&cache->barns);
         stook_registry_publish(cache);
+}
+
+/* Registry mutex held. @index 0: any. Return: 0; -EINVAL; -ENFILE; -ENOMEM. */
+static int make(unsigned index, const struct plan *plan, struct stook_cache **made)
+{
+        struct stook_cache *cache;
+        int error = stook_registry_take(index, &cache);
+
+        if (error)
+                return error;
+        set_fields(cache, plan);
+        error = make_parts(cache, plan);
+        if (error) {
+                if (cache->second_index)
+                        stook_registry_give(stook_cache_at(cache->second_index));
+                stook_registry_give(cache);
+                return error;
+        }
+        publish(cache, let_grow(cache, plan));
         *made = cache;
         return 0;
-give:
-        if (cache->second_index)
-                stook_registry_give(stook_cache_at(cache->second_index));
-        stook_registry_give(cache);
-        return error;
 }
 
 /* ---- merging ---- */
@@ -453,11 +477,52 @@ static int share_or_make(const struct plan *plan, struct stook_cache **result)
         return error;
 }
 
+/* The arguments are good. */
+static void make_plan(struct plan *plan, const char *name, size_t size,
+                      const struct stook_cache_args *args)
+{
+        *plan = (struct plan){
+                .name = name,
+                .size = size,
+                .align = natural_align(size, args->flags),
+                .flags = args->flags,
+                .capacity = -1,
+                .at_least = args->sheaf_capacity,
+                .slab_objects = STOOK_SLAB_OBJECTS_MANY,
+                .full_limit = barn_limit(args->barn_full, STOOK_BARN_FULL),
+                .empty_limit = barn_limit(args->barn_empty, STOOK_BARN_EMPTY),
+                .grows = !args->barn_full && !args->barn_empty,
+                .ctor = args->ctor,
+                .ctor_data = args->ctor_data,
+                .dtor = args->dtor,
+                .memory = {
+                        .in = args->memory_in, .out = args->memory_out, .data = args->memory_data,
+                },
+                .limit = {
+                        .most = args->limit, .low = args->low, .on_low = args->on_low,
+                        .reclaim = args->reclaim, .data = args->limit_data,
+                },
+                .rcu = args->rcu,
+        };
+        if (args->align > plan->align)
+                plan->align = args->align;
+        plan->watch = stook_watch_wanted(name, plan->flags & STOOK_DEBUG_FLAGS, &plan->debug) |
+                     (args->limit ? STOOK_WATCH_LIMIT : 0);
+        /* From here on the flag says that the cache is shared, by its flags or by the option. */
+        if (may_merge(plan))
+                plan->flags |= STOOK_MERGE;
+        else
+                plan->flags &= ~STOOK_MERGE;
+        if (is_plain(plan))
+                plan->flags |= STOOK_CACHE_PLAIN;
+}
+
 STOOK_API struct stook_cache *stook_cache_create(const char *name, size_t size,
                                                  const struct stook_cache_args *or_null)
 {
         struct stook_cache_args args;
         struct stook_cache *cache = NULL;
+        struct plan plan;
         int error = read_args(&args, or_null) ? check(name, size, &args) : -EINVAL;
 
         if (!error && !stook_gate_open())
@@ -466,48 +531,11 @@ STOOK_API struct stook_cache *stook_cache_create(const char *name, size_t size,
                 errno = -error;
                 return NULL;
         }
-
         if (args.rcu)
                 stook_rcu_find_default_limit();
         if (args.flags & STOOK_DEBUG_U)
                 stook_stack_start();
-
-        struct plan plan = {
-                .name = name,
-                .size = size,
-                .flags = args.flags,
-                .capacity = -1,
-                .at_least = args.sheaf_capacity,
-                .slab_objects = STOOK_SLAB_OBJECTS_MANY,
-                .full_limit = barn_limit(args.barn_full, STOOK_BARN_FULL),
-                .empty_limit = barn_limit(args.barn_empty, STOOK_BARN_EMPTY),
-                .grows = !args.barn_full && !args.barn_empty,
-                .ctor = args.ctor,
-                .ctor_data = args.ctor_data,
-                .dtor = args.dtor,
-                .memory = {
-                        .in = args.memory_in, .out = args.memory_out, .data = args.memory_data,
-                },
-                .limit = {
-                        .most = args.limit, .low = args.low, .on_low = args.on_low,
-                        .reclaim = args.reclaim, .data = args.limit_data,
-                },
-                .rcu = args.rcu,
-        };
-        plan.watch = stook_watch_wanted(name, plan.flags & STOOK_DEBUG_FLAGS, &plan.debug) |
-                     (args.limit ? STOOK_WATCH_LIMIT : 0);
-        plan.align = natural_align(size, plan.flags);
-        if (args.align > plan.align)
-                plan.align = args.align;
-
-        /* From here on the flag says that the cache is shared, by its flags or by the option. */
-        if (may_merge(&plan))
-                plan.flags |= STOOK_MERGE;
-        else
-                plan.flags &= ~STOOK_MERGE;
-        if (is_plain(&plan))
-                plan.flags |= STOOK_CACHE_PLAIN;
-
+        make_plan(&plan, name, size, &args);
         if (!stook_registry_lock(STOOK_REFUSED("stook_cache_create")))
                 return (errno = EDEADLK, NULL);
         error = share_or_make(&plan, &cache);

@@ -184,12 +184,94 @@ static void remember(const struct stook_cache *cache)
         stook_gone_add(&gone);
 }
 
+/* A cache that a destroy makes ready to go, and what keeps it from going. */
+struct ending {
+        struct stook_cache *cache;
+        uint32_t generation, reserved;  /* as they were, for a cache that stays */
+        bool closed, evacuated;         /* false: another thread is inside */
+        size_t objects;                 /* out of their slabs, those in lent sheaves included */
+        struct lent lent;
+};
+
+/* Registry mutex held. From here on the cache is DYING, and no other thread puts sheaves there. */
+static void begin_end(struct ending *e)
+{
+        struct stook_cache *cache = e->cache;
+
+        __atomic_store_n(&cache->state, STOOK_CACHE_DYING, __ATOMIC_RELAXED);
+        e->reserved = __atomic_exchange_n(&cache->slabs.reserved, 0, __ATOMIC_RELAXED);
+        e->generation = stook_cache_forbid_installs(cache);
+        e->closed = stook_barns_close(&cache->barns);
+        stook_watch_end(cache);
+        e->evacuated = e->closed && stook_cache_empty(cache);
+        if (e->evacuated) {
+                e->objects = stook_slabs_objects_out(&cache->slabs);
+                e->lent = lent_sheaves(cache);
+        }
+}
+
+/* I1 */
+static bool may_go(const struct ending *e)
+{
+        return e->evacuated && !e->objects && !e->lent.sheaves;
+}
+
+/* Not inline: its stack is not needed while the slots are evacuated. */
+static STOOK_NOINLINE void give_up(struct stook_cache *cache)
+{
+        stook_rcu_cache_end(&cache->rcu);
+        stook_barns_end(&cache->barns);
+        remember(cache);
+        stook_registry_withdraw(cache);         /* its barns stay closed until the next use */
+        if (cache->second_index)
+                stook_registry_give(stook_cache_at(cache->second_index));
+        stook_registry_give(cache);
+}
+
+/* I1: the cache is usable as before. */
+static void let_live(const struct ending *e)
+{
+        struct stook_cache *cache = e->cache;
+
+        stook_barns_open(&cache->barns);
+        __atomic_store_n(&cache->slabs.reserved, e->reserved, __ATOMIC_RELAXED);
+        stook_cache_allow_installs(cache, e->generation);
+        __atomic_store_n(&cache->state, STOOK_CACHE_LIVE, __ATOMIC_RELEASE);
+}
+
+/* Not inline: as above. */
+static STOOK_NOINLINE void report_why_it_lives(const struct ending *e)
+{
+        if (!e->evacuated)
+                stook_report_found(STOOK_FAULT_OBJECTS_LEFT, NULL, stook_cache_name(e->cache), NULL,
+                                   0, e->closed ?
+                                   "slots not emptied at destroy: membarrier is refused, "
+                                   "or a thread is stopped in one" :
+                                   "barns not emptied at destroy: another thread is inside");
+        if (e->lent.sheaves)
+                report_lent(e->cache, e->lent);
+        if (e->objects > e->lent.objects)
+                report_left(e->cache, e->objects - e->lent.objects);
+}
+
+/* Registry mutex held. Return: 0; -EBUSY: the cache lives on, and what keeps it was reported. */
+static int end_or_let_live(struct stook_cache *cache)
+{
+        struct ending e = { .cache = cache };
+
+        begin_end(&e);
+        if (may_go(&e)) {
+                give_up(cache);
+                return 0;
+        }
+        let_live(&e);
+        report_why_it_lives(&e);
+        return -EBUSY;
+}
+
 STOOK_API int stook_cache_destroy(struct stook_cache *cache)
 {
-        uint32_t config, reserved;
-        struct lent lent = { 0 };
-        size_t objects;
-        bool closed, evacuated;
+        int error;
 
         if (!cache)
                 return 0;
@@ -210,45 +292,11 @@ STOOK_API int stook_cache_destroy(struct stook_cache *cache)
                 stook_registry_unlock();
                 return 0;
         }
-        __atomic_store_n(&cache->state, STOOK_CACHE_DYING, __ATOMIC_RELAXED);
-        reserved = __atomic_exchange_n(&cache->slabs.reserved, 0, __ATOMIC_RELAXED);
-        config = cache->front.config;
-        __atomic_store_n(&cache->front.config, config | 1, __ATOMIC_SEQ_CST);
-        closed = stook_barns_close(&cache->barns);
-        stook_watch_end(cache);
-        evacuated = closed && stook_cache_empty(cache);
-        objects = evacuated ? stook_slabs_objects_out(&cache->slabs) : 0;
-        if (evacuated)
-                lent = lent_sheaves(cache);
-        if (evacuated && !objects && !lent.sheaves) {
-                stook_rcu_cache_end(&cache->rcu);
-                stook_barns_end(&cache->barns);
-                remember(cache);
-                stook_registry_withdraw(cache); /* its barns stay closed until the next use */
-                if (cache->second_index)
-                        stook_registry_give(stook_cache_at(cache->second_index));
-                stook_registry_give(cache);
-                stook_registry_unlock();
-                stook_rcu_submit_deferred();
-                return 0;
-        }
-        stook_barns_open(&cache->barns);
-        __atomic_store_n(&cache->slabs.reserved, reserved, __ATOMIC_RELAXED);
-        /* cache.h I3: of an even generation sheaves were installed; an odd one had none. */
-        __atomic_store_n(&cache->front.config, config & 1 ? config : config + 2, __ATOMIC_RELEASE);
-        __atomic_store_n(&cache->state, STOOK_CACHE_LIVE, __ATOMIC_RELEASE);
-        if (!evacuated)
-                stook_report_found(STOOK_FAULT_OBJECTS_LEFT, NULL, stook_cache_name(cache), NULL, 0,
-                                   closed ? "slots not emptied at destroy: membarrier is refused, "
-                                            "or a thread is stopped in one" :
-                                            "barns not emptied at destroy: "
-                                            "another thread is inside");
-        if (lent.sheaves)
-                report_lent(cache, lent);
-        if (objects > lent.objects)
-                report_left(cache, objects - lent.objects);
+        error = end_or_let_live(cache);
         stook_registry_unlock();
-        return -EBUSY;
+        if (!error)
+                stook_rcu_submit_deferred();
+        return error;
 }
 
 STOOK_API int stook_cache_shrink(struct stook_cache *cache)

@@ -94,10 +94,9 @@ static STOOK_NOINLINE void visit_all(struct walk *walk)
 static int without_sheaves(struct walk *walk)
 {
         struct stook_cache *cache = walk->cache;
-        uint32_t config = cache->front.config;
+        uint32_t generation = stook_cache_forbid_installs(cache);
         int error = -EBUSY;
 
-        __atomic_store_n(&cache->front.config, config | 1, __ATOMIC_SEQ_CST);
         if (stook_barns_close(&cache->barns)) {                                 /* I2 */
                 if (stook_cache_empty(cache) && !stook_cache_has_lent(cache)) {
                         error = 0;
@@ -105,8 +104,7 @@ static int without_sheaves(struct walk *walk)
                 }
                 stook_barns_open(&cache->barns);
         }
-        /* cache.h I3 */
-        __atomic_store_n(&cache->front.config, config & 1 ? config : config + 2, __ATOMIC_RELEASE);
+        stook_cache_allow_installs(cache, generation);
         return error;
 }
 

@@ -91,17 +91,10 @@ bool stook_registry_fork_prepare(void)
         return !stook_registry_is_mine() && stook_mutex_wait(&mutex, FORK_WAITS);
 }
 
-static size_t whole_pages(size_t bytes)
-{
-        size_t page = stook_os_page_bytes();
-
-        return (bytes + page - 1) & ~(page - 1);
-}
-
 static bool commit_through(unsigned index)
 {
-        size_t above = whole_pages((index + 1) * sizeof(struct stook_cache));
-        size_t below = whole_pages((index + 1) * sizeof(struct stook_seldom));
+        size_t above = stook_os_whole_pages((index + 1) * sizeof(struct stook_cache));
+        size_t below = stook_os_whole_pages((index + 1) * sizeof(struct stook_seldom));
 
         /* At start in one call. */
         if (!committed) {
@@ -128,7 +121,7 @@ static bool reserve_table(void)
         uint64_t share = stook_os_address_limit_at_start() / LIMIT_SHARE;
 
         for (room = STOOK_CACHES_MAX; room >= ROOM_LEAST; room /= 2) {
-                size_t below = whole_pages(room * sizeof(struct stook_seldom));
+                size_t below = stook_os_whole_pages(room * sizeof(struct stook_seldom));
                 size_t bytes = below + room * sizeof(struct stook_cache);
                 char *base;
 

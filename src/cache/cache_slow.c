@@ -59,7 +59,7 @@ static size_t alloc_from_slabs(struct stook_cache *cache, size_t n, void **objec
                 stook_count(&cache->counters, STOOK_STAT_alloc_slowpath, n);
                 return n;
         }
-        /* They are not counted yet: they never were the user's. */
+        /* These objects are not counted as allocated yet, because no user had them. */
         stook_slab_drain(&cache->slabs, got, objects);
         return 0;
 }

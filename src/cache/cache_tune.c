@@ -53,15 +53,14 @@ static int tune(struct stook_cache *cache, const struct stook_tuning *tuning)
 {
         struct stook_barns *barns = &cache->barns;
         unsigned capacity, full, empty;
-        uint32_t config;
         bool evacuated;
 
         capacity = or_as_it_is(tuning->sheaf_capacity, stook_barns_capacity(barns));
         full = or_as_it_is(tuning->barn_full, barns->full_wanted);
         empty = or_as_it_is(tuning->barn_empty, barns->empty_limit);
         stook_barns_set(barns, capacity, full, empty);
-        config = cache->front.config;
-        __atomic_store_n(&cache->front.config, ((config + 2) & ~1u) | !capacity, __ATOMIC_SEQ_CST);
+        __atomic_store_n(&cache->front.config, stook_cache_next_generation(cache, capacity),
+                         __ATOMIC_SEQ_CST);
         evacuated = stook_rcu_cache_evacuate(&cache->rcu);
         evacuated &= stook_evacuate_cache(&cache->front);
         stook_barn_empty_all(barns);

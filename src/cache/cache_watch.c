@@ -36,7 +36,7 @@ bool stook_watch_is_asked(void)
                stook_checker_is_on() || stook_is_hardened(STOOK_HARDEN_OBJECTS);
 }
 
-/* For the funnel: the objects are zeroed here, and the size is nothing to it. */
+/* How the funnel is called: this file zeroes objects itself, and only it needs their sizes. */
 static uint64_t inner(uint64_t how)
 {
         how = stook_how_without_size(how);
@@ -151,7 +151,10 @@ bool stook_watch_alloc_bulk(struct stook_cache *cache, size_t n, void **objects,
         return false;
 }
 
-/* There is no other one: the object is made anew, for the call must not fail. */
+/*
+ * @object was found at fault, and the call must not fail. Another object takes its place. If there
+ * is none, @object is made anew.
+ */
 static STOOK_COLD void *make_do(struct stook_cache *cache, void *object)
 {
         void *other = alloc_counted(cache, 0);

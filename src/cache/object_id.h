@@ -3,10 +3,10 @@
  * pagemap entry names the cache, and its offset in the slab is a multiple of the stride that is not
  * behind the last object. That is one multiplication and one comparison. The test does not tell
  * whether the object is in use: its slab, or a drain, does.
- * The last object is that of the cache's usual slabs. A slab made where memory is scarce is
- * shorter. So one address behind its last object passes: the next multiple of the stride, if the
- * slab's last page has it. What drains the sheaf reports it by its address. To refuse it here, each
- * slab would need a bound of its own: this one is the cache's, and an entry has no bits left.
+ * The bound is the cache's: the last object of a slab of usual size. A slab that was made where
+ * memory is scarce is shorter. Behind its last object one address may pass, a multiple of the
+ * stride in the slab's last page. The drain of the sheaf that it went into reports it. To refuse it
+ * here, each slab would need a bound of its own, for which an entry has no bits left.
  * Place: frees of cache, malloc and rcu, single and in bulk.
  */
 #ifndef STOOK_OBJECT_ID_H

@@ -163,9 +163,9 @@ static bool serve(void)
 }
 
 /*
- * I4: this thread holds `serving`, by a call that is gone and recorded @seen. A handler may do all
- * of it in the midst of it: the frame says which of the two does. When another thread serves, the
- * frame is that thread's.
+ * I4: this thread holds `serving` by a call that is gone, and that recorded the frame @seen. A
+ * handler on top of this function may find the same. Of the two the one that replaces the frame
+ * recovers. Once another thread serves, the frame is that thread's, and is not @seen.
  */
 static STOOK_COLD void recover(uintptr_t seen)
 {
@@ -227,8 +227,6 @@ static void wait_for_work(void)
 
 static void *work(void *unused)
 {
-        static uint32_t never;
-
         (void)unused;
         __atomic_store_n(&worker, (uintptr_t)stook_self, __ATOMIC_RELAXED);
         stook_os_name_thread("stook-rcu");
@@ -236,7 +234,7 @@ static void *work(void *unused)
         for (;;) {
                 wait_for_work();
                 if (!serve())
-                        stook_os_futex_wait(&never, 0, REFUSED_NS);
+                        stook_os_pause(REFUSED_NS);
         }
         return NULL;
 }
@@ -351,8 +349,6 @@ __attribute__((visibility("default"))) const struct stook_rcu stook_rcu_epoch = 
 
 void stook_epoch_fork_prepare(void)
 {
-        static uint32_t never;
-
         if (stook_mutex_is_mine(&calling))
                 return;
         for (unsigned i = 0; i < FORK_TRIES; i++) {
@@ -360,7 +356,7 @@ void stook_epoch_fork_prepare(void)
                         kept_still = true;
                         return;
                 }
-                stook_os_futex_wait(&never, 0, FORK_PAUSE_NS);
+                stook_os_pause(FORK_PAUSE_NS);
         }
 }
 

@@ -29,11 +29,13 @@ static uint64_t epoch = EPOCH;          /* atomic: M2 */
 static uint32_t crowd, crowded;         /* atomic: I2 */
 
 /*
- * How it is done here, in one word: 0 until a thread has found out, const then. Threads that find
- * out at the same time do not wait for one another: the first word is the one that stays. So a
- * child of _Fork() needs nothing of a thread that vanished in the middle of it.
+ * One word says whether membarrier works here, and which key has a thread's record. It is 0 until a
+ * thread has found that out, and const then. Threads that find it out at the same time do not wait
+ * for one another: the word that is stored first stays. So a child of _Fork() needs nothing of a
+ * thread that vanished in the middle of it.
  */
-enum { KNOWN = 1, FENCES = 2, KEY_SHIFT = 2 };  /* M3: there is no membarrier; above: key + 1 */
+/* FENCES: there is no membarrier (M3). Above KEY_SHIFT: the key, plus 1. */
+enum { KNOWN = 1, FENCES = 2, KEY_SHIFT = 2 };
 static uint32_t how;                    /* atomic: M5; the key has the thread's record */
 static uint32_t how_crowded;            /* atomic: M5; the key has a crowded thread's depth */
 
@@ -318,14 +320,13 @@ bool stook_readers_is_inside(void)
 /* The longer this wait has lasted, the longer the pause. */
 static void pause_for(unsigned looks)
 {
-        static uint32_t never;
         uint64_t ns = PAUSE_NS;
 
         if (looks < LOOKS)
                 return;
         for (unsigned i = LOOKS; i < looks && ns < PAUSE_MOST; i++)
                 ns *= 2;
-        stook_os_futex_wait(&never, 0, ns < PAUSE_MOST ? ns : PAUSE_MOST);
+        stook_os_pause(ns < PAUSE_MOST ? ns : PAUSE_MOST);
 }
 
 static bool is_in_earlier(const struct reader *reader, uint64_t now)

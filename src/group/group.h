@@ -97,7 +97,10 @@ STOOK_INLINE bool stook_group_is_below(const struct stook_group *at,
 
 /* ---- group_life.c ---- */
 struct stook_group *stook_group_at(uint16_t id);
-/* Called when the first group is made, with no lock held. Return: 0, or an errno. Set by malloc. */
+/*
+ * Set by malloc: @prepare is called when the first group is made, with no lock held. It returns 0,
+ * or -errno, with which the making of the group fails.
+ */
 void stook_group_set_prepare(int (*prepare)(void));
 /* The process's group, from STOOK_GROUP_LIMIT. */
 void stook_group_start(uint64_t limit_bytes);

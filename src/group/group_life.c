@@ -47,13 +47,11 @@ struct stook_group *stook_group_at(uint16_t id)
  */
 static bool lock(void)
 {
-        static uint32_t never;
-
         for (unsigned tries = 0; tries < 1000; tries++) {
                 /* A call that was jumped out of leaves lists that are whole; an id may be lost. */
                 if (stook_lock_take(&lives) || stook_lock_inherit(&lives))
                         return true;
-                stook_os_futex_wait(&never, 0, 1000 * 1000);
+                stook_os_pause(1000 * 1000);
         }
         return false;
 }
@@ -62,12 +60,11 @@ static bool lock(void)
 
 static bool commit_through(uint32_t id)
 {
-        size_t page = stook_os_page_bytes();
-        size_t need = ((id + 1) * sizeof(*stook_groups) + page - 1) / page * page;
+        size_t need = stook_os_whole_pages((id + 1) * sizeof(*stook_groups));
 
         if (!stook_groups)
                 stook_groups = stook_os_reserve((STOOK_GROUPS_MAX + 1) * sizeof(*stook_groups),
-                                                page);
+                                                stook_os_page_bytes());
         if (!stook_groups)
                 return false;
         if (need > committed &&
@@ -77,7 +74,7 @@ static bool commit_through(uint32_t id)
         return true;
 }
 
-/* 0, or an errno. */
+/* Return: 0; -ENFILE; -ENOMEM. */
 static int take_id(uint16_t *id)
 {
         if (free_ids) {
@@ -86,9 +83,9 @@ static int take_id(uint16_t *id)
                 return 0;
         }
         if (stook_groups_bound > STOOK_GROUPS_MAX)
-                return ENFILE;
+                return -ENFILE;
         if (!commit_through(stook_groups_bound))
-                return ENOMEM;
+                return -ENOMEM;
         *id = (uint16_t)stook_groups_bound++;
         return 0;
 }
@@ -180,7 +177,7 @@ static int make(const char *name, struct stook_group *parent, uint64_t limit,
         int error;
 
         if (!lock())
-                return ENOMEM;
+                return -ENOMEM;
         if (at_ends < 0)
                 at_ends = stook_os_thread_end_key(leave);
         error = take_id(&id);
@@ -208,10 +205,10 @@ STOOK_API struct stook_group *stook_group_create(const char *name, struct stook_
 {
         struct stook_group *group = NULL;
         bool named = name && *name && strnlen(name, sizeof(group->name)) < sizeof(group->name);
-        int error = named ? 0 : EINVAL;
+        int error = named ? 0 : -EINVAL;
 
         if (!error && !stook_gate_open())
-                error = ENOMEM;
+                error = -ENOMEM;
         if (!error) {
                 stook_gate_check();
                 end_groups();
@@ -221,7 +218,7 @@ STOOK_API struct stook_group *stook_group_create(const char *name, struct stook_
         if (!error)
                 error = make(name, parent, limit_bytes, &group);
         if (error)
-                errno = error;
+                errno = -error;
         else
                 __atomic_store_n(&stook_groups_exist, 1, __ATOMIC_RELEASE);
         return error ? NULL : group;

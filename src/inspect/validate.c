@@ -179,9 +179,8 @@ static void is_twice(const void *object, void *data)
 /* All sheaves were found sound, so that the second walk finds what the first one counted. */
 static void check_twice(struct check *check)
 {
-        size_t page = stook_os_page_bytes();
-        size_t bytes = (check->objects * sizeof(void *) + page - 1) / page * page;
-        void *list = check->objects ? stook_os_reserve(bytes, page) : NULL;
+        size_t bytes = stook_os_whole_pages(check->objects * sizeof(void *));
+        void *list = check->objects ? stook_os_reserve(bytes, stook_os_page_bytes()) : NULL;
 
         if (!list)
                 return;

@@ -70,24 +70,20 @@ bool stook_fork_start(void)
 
 static bool take_slabs(struct stook_slabs *slabs)
 {
-        static uint32_t never;
-
         for (unsigned i = 0; i < TRIES; i++) {
                 if (stook_slabs_fork_prepare(slabs))
                         return true;
-                stook_os_futex_wait(&never, 0, PAUSE_NS);
+                stook_os_pause(PAUSE_NS);
         }
         return false;
 }
 
 static bool take_pages(void)
 {
-        static uint32_t never;
-
         for (unsigned i = 0; i < TRIES; i++) {
                 if (stook_pages_fork_prepare())
                         return true;
-                stook_os_futex_wait(&never, 0, PAUSE_NS);
+                stook_os_pause(PAUSE_NS);
         }
         return false;
 }

@@ -200,7 +200,7 @@ static void large_observe_free(const void *object)
                 stook_observe_large_free(object);
 }
 
-/* It was ended. */
+/* After large_end: uncharges what was an object, and gives its span to the pages. */
 static void large_give(struct stook_span *span, uint64_t how)
 {
         void *object = (void *)span->start;
@@ -208,7 +208,7 @@ static void large_give(struct stook_span *span, uint64_t how)
         STOOK_PROBE2(large_free, object, span->bytes);
         stook_slow_begin(how);
         large_uncharge(span, span->bytes);
-        /* Nothing of a mapping of its own is left to the next object. */
+        /* A mapping of its own gives its content back to the system (own_mapping.c). */
         if (stook_is_hardened(STOOK_HARDEN_ZERO_FREE) && !span->own_mapping) {
                 large_open(span);
                 memset(object, 0, span->bytes);
@@ -219,7 +219,7 @@ static void large_give(struct stook_span *span, uint64_t how)
         stook_slow_end(how);
 }
 
-/* With debug modes. What is no live object is reported, and that is all. */
+/* A free with debug modes. Where no live object begins, it is reported, and does nothing else. */
 static STOOK_NOINLINE void large_free_debugged(struct stook_span *span, uint64_t how,
                                                struct stook_debug_free as)
 {
@@ -295,7 +295,10 @@ static size_t large_padded(size_t size, size_t share)
         return more > size ? more : size;
 }
 
-/* @exact: nothing ahead. NULL: no memory. The span may be another one then. */
+/*
+ * Return: the object, which may have moved to another span; NULL: no memory, nothing changed.
+ * @exact: the object gets no room to grow further.
+ */
 static void *large_grow(struct stook_span *span, size_t size, bool exact)
 {
         uint16_t group = span->use.group;
@@ -344,7 +347,7 @@ static void *large_resize(struct stook_span *span, size_t size)
                         ? large_grow(span, size, true) : object;
         }
 
-        /* What it grows by at most, up front; what it did not grow by is given back. */
+        /* The most that it may grow by is charged first. What it did not grow by is uncharged. */
         size_t page = stook_os_page_bytes(), least = (size + page - 1) & ~(page - 1);
         size_t most = large_padded(size, MOVED_SHARE) + page - bytes;
         bool   exact = !stook_group_charge(group, most, STOOK_CHARGE_TRY);
@@ -363,7 +366,7 @@ static void *large_resize(struct stook_span *span, size_t size)
         return object;
 }
 
-/* What changes the ends of an object, or leaves its bytes behind, is not done to these. */
+/* With these an object's end is not moved, nor are its bytes left behind: see large_replace. */
 #define STOOK_HARDEN_LARGE \
         (STOOK_HARDEN_GUARD | STOOK_HARDEN_ZERO_FREE | STOOK_HARDEN_ZERO_ALLOC)
 
@@ -395,7 +398,7 @@ void *stook_large_resize(struct stook_span *span, size_t size)
         void *before = (void *)span->start, *object;
         struct stook_record_buffer *b;
 
-        /* With debug modes its end is the tail's. */
+        /* In debug modes the bytes behind an object are its red zone and tail (large_debug.h). */
         if (stook_is_hardened(STOOK_HARDEN_LARGE) || STOOK_UNLIKELY(stook_large_debug))
                 return large_replace(span, size);
         if (!stook_observes())

@@ -36,8 +36,8 @@ bool stook_large_free_sized(void *object, size_t size);
  */
 void *stook_large_resize(struct stook_span *span, size_t size);
 /*
- * Where there is no memory for less: the object stays, of a size that it holds. NULL: it was at
- * fault.
+ * A shrink that finds no memory for a smaller object: the object stays where it is, and counts as
+ * one of @size bytes from here on. NULL: a debug mode found the object at fault.
  */
 void *stook_large_stays(struct stook_span *span, size_t size);
 

@@ -93,8 +93,8 @@ STOOK_INLINE struct stook_cache *stook_class_cache(unsigned class)
 
 /* ---- malloc_charged.c: objects of threads in a group (group/group.h) ---- */
 /*
- * Called when the process gets its first group: the hot paths miss from now on. Return: 0; ENOMEM;
- * EDEADLK.
+ * Called when the process gets its first group: the hot paths miss from now on. Return: 0; -ENOMEM;
+ * -EDEADLK.
  */
 int stook_malloc_charge(void);
 /* An object charged to @group, which is not 0. */

@@ -20,12 +20,12 @@ static struct stook_cache *charged_class[STOOK_CLASSES] STOOK_MOSTLY_UNUSED;
 int stook_malloc_charge(void)
 {
         if (!stook_registry_may_wait(STOOK_REFUSED("stook_group_create, for the first group,")))
-                return EDEADLK;
+                return -EDEADLK;
         for (unsigned class = 0; class < STOOK_CLASSES; class++) {
                 if (!charged_class[class])
                         charged_class[class] = stook_class_create(class, STOOK_CLASS_CHARGED);
                 if (!charged_class[class])
-                        return ENOMEM;
+                        return -ENOMEM;
         }
         /* Any order will do: a class that is still found there is one of malloc's. */
         for (unsigned i = 0; i < STOOK_ARRAY_SIZE(stook_class_line); i++)

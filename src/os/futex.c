@@ -1,7 +1,7 @@
 /*
- * Purpose: sleep while a word has a value, for a bounded time; wake one sleeper; compare a word
- *  that may be unreadable.
- * Concurrency: any thread, any instruction. A wait may end early (signal, spurious wake): callers
+ * Purpose: sleep while a word has a value, or alone, for a bounded time; wake sleepers; compare a
+ *  word that may be unreadable.
+ * Concurrency: any thread, any instruction. A sleep may end early (signal, spurious wake): callers
  *  look again.
  */
 #include <errno.h>
@@ -21,6 +21,13 @@ void stook_os_futex_wait(uint32_t *word, uint32_t value, uint64_t ns)
                                  .tv_nsec = (long)(ns % 1000000000) };
 
         stook_call(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &time, NULL, 0);
+}
+
+void stook_os_pause(uint64_t ns)
+{
+        static uint32_t never;
+
+        stook_os_futex_wait(&never, 0, ns);
 }
 
 void stook_os_futex_wake(uint32_t *word)

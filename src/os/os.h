@@ -55,6 +55,13 @@ bool stook_os_advise(void *addr, size_t bytes, enum stook_os_advice advice);
 
 /* ---- limits.c ---- */
 size_t   stook_os_page_bytes(void);             /* 4, 16 or 64 KiB; from the auxiliary vector */
+/* The bytes of as many pages as @bytes need. @bytes: at most SIZE_MAX less a page. */
+static inline size_t stook_os_whole_pages(size_t bytes)
+{
+        size_t page = stook_os_page_bytes();
+
+        return (bytes + page - 1) & ~(page - 1);
+}
 /* Finite RLIMIT_AS, or RLIMIT_MEMLOCK where it can bind; UINT64_MAX: none. */
 uint64_t stook_os_address_limit(void);
 /* Bytes of addresses that the machine has for a program: a power of two. */
@@ -316,6 +323,8 @@ uint64_t stook_os_clock_ms(void);               /* monotonic, coarse, by the vDS
 uint64_t stook_os_clock_ns(void);               /* the same clock, fine: 20 to 100 ns */
 uint64_t stook_os_real_ns(void);                /* since 1970 */
 void stook_os_futex_wait(uint32_t *word, uint32_t value, uint64_t ns);
+/* Sleeps for @ns, or less if a signal comes. For a thread that no other one wakes. */
+void stook_os_pause(uint64_t ns);
 void stook_os_futex_wake(uint32_t *word);
 void stook_os_futex_wake_all(uint32_t *word);
 /* The word is not zero. False also if it cannot be read: other threads may protect its page. */

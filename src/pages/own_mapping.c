@@ -36,11 +36,7 @@
  */
 #define OWN_LEAST   ((size_t)4 << 20)
 
-static size_t pages_up(size_t bytes)
-{
-        return (bytes + stook_os_page_bytes() - 1) & ~(stook_os_page_bytes() - 1);
-}
-
+/* The first @bytes of the span have pages from here on. False: the system refuses them. */
 static bool commit_to(struct stook_pages_node *node, struct stook_span *span, size_t bytes)
 {
         size_t more;
@@ -67,7 +63,7 @@ static struct stook_span *make(struct stook_pages_node *node, size_t bytes, size
 {
         struct stook_span *span = NULL;
 
-        headroom = pages_up(headroom);
+        headroom = stook_os_whole_pages(headroom);
         if (bytes + headroom >= bytes)
                 span = stook_pages_reserve(node, bytes + headroom, align);
         if (!span && headroom)
@@ -164,9 +160,10 @@ bool stook_own_resize(struct stook_pages_node *node, struct stook_span *span, si
         if (bytes > span->reserved)
                 return false;
         if (bytes > span->committed) {
-                size_t ahead = stook_ranges_limited() ? bytes
-                                                      : pages_up(bytes + bytes / AHEAD_SHARE);
+                size_t ahead = bytes;
 
+                if (!stook_ranges_limited())
+                        ahead = stook_os_whole_pages(bytes + bytes / AHEAD_SHARE);
                 if (ahead > span->reserved)
                         ahead = span->reserved;
                 if (!commit_to(node, span, ahead) && !commit_to(node, span, bytes))
@@ -231,12 +228,10 @@ struct stook_span *stook_span_move(struct stook_span *span, size_t bytes)
 
         if (!bytes || bytes > PTRDIFF_MAX)
                 return NULL;
-        bytes = pages_up(bytes);
+        bytes = stook_os_whole_pages(bytes);
         keep = bytes < span->bytes ? bytes : span->bytes;
         if (is_to_own(node, span, bytes))
-                /*
-                 * It grows: give it room to do so again, as much as it has, so that moves are few
-                 */
+                /* What grows gets room to grow again, as much as it has, so that moves are few. */
                 to = stook_own_take(node, bytes, page,
                                     stook_ranges_limited() ? bytes / AHEAD_SHARE : bytes);
         else

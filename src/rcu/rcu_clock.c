@@ -25,8 +25,9 @@
 static uint64_t ticks = TICKS;          /* atomic */
 static uint32_t any;                    /* atomic: some sheaf was opened since the start */
 static struct stook_rcu_turn turn;      /* M1 */
-static const struct stook_rcu *clock;   /* the turn's owner */
-static uint64_t tick_ms;                /* the turn's owner: the time of the last tick */
+/* The turn's owner reads and writes these two: */
+static const struct stook_rcu *clock;   /* whose callbacks are the clock */
+static uint64_t tick_ms;                /* the time of the last tick */
 
 static void done(struct stook_rcu_head *head);
 

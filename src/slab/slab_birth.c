@@ -6,8 +6,8 @@
  * costs address space, not memory, and saves births. A slab has as many bytes as the wanted objects
  * need, up to 64 KiB, at least 32 KiB, and always room for two objects. Where few objects are
  * wanted, four of them and 4 KiB are enough, so that slabs become empty (tiny objects get 8 KiB).
- * From there upwards it is the smallest slab that wastes at most 1/16 at its end, else
- * at most 1/8, and so on. For objects of half a page or more the first share is 1/128: their slabs
+ * From there upwards it is the smallest slab that wastes at most 1/16 at its end, else at most 1/8,
+ * and so on. For objects of half a page or more the first share is 1/128: their slabs
  * have many pages anyway, and the page at the end is resident. When such a span cannot be had, a
  * slab is the smallest span that holds one object.
  *

@@ -9,9 +9,9 @@
  * are released. The forking thread has no such work under way (slab_partial.c P4). A vanished
  * thread costs the objects that it had in its hands, and the one slab that it was making or giving
  * back to the pages.
- * Place: called by life; the only thread there is. And, while others go on, one list is
- * made anew after a jump out of a call that held its lock (stook_lock_inherit); called by
- * slab_partial.c.
+ * Place: called by life in the child, which has one thread. stook_slab_relist, at the end, makes
+ * one list anew after a jump out of a call that held its lock (stook_lock_inherit). It is called by
+ * slab_partial.c, while other threads go on.
  */
 #include "os/os.h"
 #include "pages/meta.h"

@@ -52,13 +52,11 @@ bool stook_slab_hold(struct stook_slab_hold *hold, struct stook_slabs *slabs,
 bool stook_slab_hold_long(struct stook_slab_hold *hold, struct stook_slabs *slabs,
                           struct stook_slabs_node *node)
 {
-        static uint32_t never;
-
         for (int tries = 1; !stook_slab_hold(hold, slabs, node, false); tries++) {
                 if (tries == TRIES || stook_lock_may_not_wait())
                         return false;
                 /* The first wait in vain marks the lock as stuck. So the next ones only try. */
-                stook_os_futex_wait(&never, 0, PAUSE_NS);
+                stook_os_pause(PAUSE_NS);
         }
         stook_slab_settle_pending(hold);
         return true;

@@ -8,9 +8,9 @@
  *
  * How: every slot has a round of its own that passes all caches. A round begins once in an eighth
  * of STOOK_DECAY_MS, or at once after the page layer counted a clean take: it had to hand out
- * memory without content (stook_pages_clean_takes). A
- * slot's sheaves of a cache are idle if main and its count of pops are what they were when the last
- * round passed: objects may have come, none was taken. Barns: barn/barn_idle.c.
+ * memory without content (stook_pages_clean_takes). A slot's sheaves of a cache are idle if main
+ * and its count of pops are what they were when the last round passed: objects may have come, none
+ * was taken. Barns: barn/barn_idle.c.
  * A slot's pair is exchanged for {zero-capacity sheaf, none} by the same section as in every miss,
  * on the slot that the thread is on. So no membarrier is needed, and what was taken off is this
  * thread's alone. Sheaves of other nodes' objects are visited likewise (slot_remote.c). Other slots

@@ -37,10 +37,10 @@ bool   stook_slots_add_remote(struct stook_front *front);
 void   stook_slot_dispose_by_home(struct stook_front *front, int or_here,
                                   struct stook_sheaf *sheaf);
 /*
- * Takes any sheaf from its sole owner, a caller that needs it no more.
- * Its objects were freed on node
- * @or_here (-1: this thread's), and go towards their homes: to a barn as it is where all have one
- * home, else divided; or to their slabs.
+ * Takes any sheaf from its sole owner, a caller that needs it no more. Its objects were freed on
+ * node @or_here (-1: this thread's). Where all have one home, the sheaf goes to that home's barn as
+ * it is. Otherwise its objects are divided by their homes. Where a barn has no room, objects go
+ * into their slabs.
  */
 STOOK_INLINE void stook_slot_dispose(struct stook_front *front, int or_here,
                                      struct stook_sheaf *sheaf)

@@ -218,9 +218,9 @@ bool stook_os_node_has_memory(unsigned node) { return node == 0; }
 
 void (*fake_pause)(void);
 
-void stook_os_futex_wait(uint32_t *word, uint32_t value, uint64_t ns)
+void stook_os_pause(uint64_t ns)
 {
-        (void)word, (void)value, (void)ns;
+        (void)ns;
         if (fake_pause)
                 fake_pause();
 }
