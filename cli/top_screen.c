@@ -29,8 +29,8 @@ struct screen {
 };
 
 static const char keys_line[] =
-        " q quit  c caches  s slots  n nodes  g groups  f fragmentation  <> sort  / name  t totals"
-        "  h help";
+        " q quit  h help  c caches  s slots  n nodes  g groups  f fragmentation  <> sort  / name"
+        "  t totals";
 
 static const char *const help_lines[] = {
         "c s n g f     the view: caches, slots, nodes and barns, groups, fragmentation",
@@ -152,6 +152,21 @@ static void draw_help(void)
                 put_line(HEAD_LINES + y, y < lines ? help_lines[y] : "", 0);
 }
 
+/* A line of parts that is wider than the screen loses the last ones, and no part of one. */
+static void put_parts(int y, const char *parts, int attributes)
+{
+        char line[512];
+        size_t end = (size_t)COLS;
+
+        snprintf(line, sizeof line, "%s", parts);
+        if (strlen(line) > end) {
+                while (end && !strchr(",;", line[end]) && strncmp(line + end, "  ", 2) != 0)
+                        end--;
+                line[end ? end : (size_t)COLS] = '\0';
+        }
+        put_line(y, line, attributes);
+}
+
 static void draw_head(struct screen *s)
 {
         char line[512], right[96], now[16];
@@ -169,7 +184,7 @@ static void draw_head(struct screen *s)
                 mvaddnstr(0, COLS - n, right, n);
         for (unsigned i = 1; i <= 2; i++) {
                 top_make_line(s->state, s->choice, i, line, sizeof line);
-                put_line((int)i, line, 0);
+                put_parts((int)i, line, 0);
         }
 }
 
@@ -190,7 +205,7 @@ static void draw(struct screen *s)
                 snprintf(line, sizeof line, " name: %s_", s->answer);
                 put_line(LINES - 1, line, A_REVERSE);
         } else {
-                put_line(LINES - 1, keys_line, A_REVERSE);
+                put_parts(LINES - 1, keys_line, A_REVERSE);
         }
         move(LINES - 1, 0);
         refresh();

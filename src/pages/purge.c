@@ -345,15 +345,21 @@ void stook_pages_owe(struct stook_pages_node *node, size_t bytes)
                 __atomic_fetch_add(&node->owed_bytes, bytes, __ATOMIC_RELAXED);
 }
 
-/* True for one thread in each eighth of the decay time. A lost race is another thread's step. */
+/*
+ * True for one thread in each eighth of the decay time. A lost race is another thread's step. A
+ * wait that is over wraps around. One that is much too long is from before a shorter decay, or is
+ * none at all: the clock may be anywhere at the first step. A little too long is one that another
+ * thread just noted.
+ */
 static bool is_due(struct stook_pages_node *node, uint32_t now, uint32_t decay)
 {
         uint32_t next = __atomic_load_n(&node->next_step_ms, __ATOMIC_RELAXED);
+        uint32_t wait_ms = next - now, each_ms = decay / 8 + 1;
         size_t taken = __atomic_load_n(&node->taken_bytes, __ATOMIC_RELAXED);
         size_t retaken, excused = __atomic_load_n(&node->excused_bytes, __ATOMIC_RELAXED);
 
-        if ((int32_t)(now - next) < 0 ||
-            !__atomic_compare_exchange_n(&node->next_step_ms, &next, now + decay / 8 + 1, false,
+        if ((wait_ms && wait_ms <= 2 * each_ms) ||
+            !__atomic_compare_exchange_n(&node->next_step_ms, &next, now + each_ms, false,
                                          __ATOMIC_RELAXED, __ATOMIC_RELAXED))
                 return false;
         stook_swing_turn(&node->swing, now, decay, taken);

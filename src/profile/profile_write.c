@@ -94,7 +94,8 @@ static void write_message(unsigned field, const struct message *part)
 /* Returns its number. */
 static uint64_t write_string(const char *text)
 {
-        struct message m = { .bytes = strnlen(text, MESSAGE_BYTES) };
+        size_t bytes = strlen(text);
+        struct message m = { .bytes = bytes < MESSAGE_BYTES ? bytes : MESSAGE_BYTES };
 
         memcpy(m.text, text, m.bytes);
         write_message(PROFILE_STRING, &m);

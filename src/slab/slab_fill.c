@@ -18,9 +18,10 @@
  *  F1 Objects whose bits were taken are the fill's alone. Until the fill returns they are in no
  *     other place: a thread that vanishes with them loses them.
  *  F2 No object is touched, but by a constructor.
- *  F3 An object is marked as constructed by the thread that took its bit, before its constructor
- *     runs. So a mark never stands in the slab for an object whose constructor did not run: a
- *     thread that vanishes in between still has the object.
+ *  F3 An object is marked as constructed by the thread that took its bit, once its constructor has
+ *     run. So no mark stands for an object whose constructor is not done, in the child of a fork
+ *     either: there the bytes are still those of what the memory was before. A thread that vanishes
+ *     in the constructor, or leaves it by a jump, still has the object.
  * Failure: fewer objects than asked, at the array's start.
  */
 #include <string.h>
@@ -161,14 +162,16 @@ static STOOK_NOINLINE void write_random(const struct fill *f, unsigned i, void *
 static STOOK_NOINLINE void construct(struct stook_slabs *slabs, struct stook_slab *slab, unsigned p,
                                      uint64_t bits, uintptr_t base)
 {
-        uint64_t made = __atomic_fetch_or(&stook_slab_made(slab)[p], bits,
-                                          __ATOMIC_RELAXED);                    /* F3 */
+        uint64_t *marks = &stook_slab_made(slab)[p];
         uintptr_t stride = slabs->stride;
         uint32_t held = stook_lock_pin();       /* the constructor may allocate, or jump */
 
-        for (bits &= ~made; bits; bits &= bits - 1)
+        for (bits &= ~__atomic_load_n(marks, __ATOMIC_RELAXED); bits; bits &= bits - 1) {
                 slabs->ctor((void *)(base + (unsigned)__builtin_ctzll(bits) * stride),
                             slabs->ctor_data);
+                /* F3. Release: a fork copies what the constructor wrote, if it copies the mark. */
+                __atomic_fetch_or(marks, bits & -bits, __ATOMIC_RELEASE);
+        }
         stook_lock_unpin(held);
 }
 

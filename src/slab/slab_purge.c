@@ -9,8 +9,9 @@
  *
  * Invariants:
  *  G1 A page is dropped only while all objects that touch it are in this thread's hands.
- *  G2 The mark of a constructed object is cleared before the object is freed again: its constructor
- *     will run again.
+ *  G2 The mark of a constructed object is cleared before a page of it is dropped: its constructor
+ *     will run again. So no mark stands for an object of which a page is gone, in the child of a
+ *     fork either.
  *  G3 Type-stable slabs are left alone: a reader may look at a free object. So are those of a cache
  *     with a destructor, which would have to run here.
  *     So are those that keep their first object back: what lies between their objects is checked.
@@ -115,6 +116,16 @@ static void take(struct stook_slab_hold *hold, struct gift *gift)
                 stook_slab_remove(hold, gift->slab, used_up);
 }
 
+/* G2. No other thread looks at the marks of objects that are this thread's. */
+static void unmark(const struct gift *gift)
+{
+        uint64_t *marks = stook_slab_made(gift->slab);
+
+        for (unsigned p = 0; marks && p < gift->slab->part_count; p++)
+                if (gift->taken[p])
+                        __atomic_fetch_and(&marks[p], ~gift->taken[p], __ATOMIC_RELAXED);
+}
+
 /* G1. Neighbours in one call. */
 static void drop(const struct gift *gift)
 {
@@ -144,9 +155,6 @@ static void give_again(struct stook_slabs *slabs, struct gift *gift)
                         continue;
                 object = base + (p * STOOK_PART_OBJECTS + (unsigned)__builtin_ctzll(mask)) *
                                         (size_t)slabs->stride;
-                if (stook_slab_made(slab))
-                        __atomic_fetch_and(&stook_slab_made(slab)[p], ~mask,
-                                           __ATOMIC_RELAXED);                   /* G2 */
                 if (stook_part_free(slabs, slab, p, &mask, object) == STOOK_FREED_CLAIMED)
                         claims |= UINT64_C(1) << p;
         }
@@ -198,6 +206,7 @@ static void give_of_list(struct stook_slabs *slabs, struct stook_slabs_node *nod
                 stook_slab_unhold(&hold);
                 if (!found)
                         return;
+                unmark(&gift);
                 drop(&gift);
                 stook_lock_forbid_waits();                              /* slab_partial.c P4 */
                 give_again(slabs, &gift);

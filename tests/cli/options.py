@@ -192,6 +192,11 @@ def left_in_shm(before):
 
 
 class Signals(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        """A shell has it ignored in what it starts with `&`, and so would all programs below."""
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
     # A second signal, sent to the group and passed on, must not end the shell on its way out.
     PROGRAM = ["sh", "-c", "trap 'trap \"\" %s; echo got; exit 7' %s; echo ready; "
                            "while :; do sleep 0.05; done"]

@@ -122,6 +122,20 @@ class Top(unittest.TestCase):
         self.assertEqual(t.end(), 0)
         self.assertIsNone(self.program.poll())
 
+    def test_narrow_screens(self):
+        """What does not fit is left out as a whole, but never the way to the help."""
+        part = r"(allocs|frees|refilled|flushed) [0-9.]+[kM]?(/s)?|(slots|nodes|groups) \d+|" \
+               r"own data [0-9.]+ (KiB|MiB)"
+        for columns in (48, 62, 71, 80, 97, 120):
+            with self.subTest(columns):
+                t = Terminal("--every", "0.2", self.pid, columns=columns)
+                self.seen(t, r"allocs .*(?s:.*)CACHE(?s:.*)h help")
+                line = re.search(r"allocs .*?(?=\s+CACHE)", t.text, re.S)[0]
+                for words in re.split("[,;] ", line):
+                    self.assertRegex(words, "^(%s)$" % part, line)
+                os.write(t.fd, b"q")
+                self.assertEqual(t.end(), 0)
+
     def test_process_ends(self):
         t = Terminal("--every", "0.1", self.pid)
         self.seen(t, "malloc-384")

@@ -204,9 +204,13 @@ void *stook_meta_bump(size_t bytes, size_t align)
 
 size_t stook_os_page_bytes(void) { return FAKE_PAGE; }
 
+void (*fake_purge)(char *addr, size_t bytes);
+
 /* The content of dropped pages is gone. */
 bool stook_os_purge(void *addr, size_t bytes)
 {
+        if (fake_purge)
+                fake_purge(addr, bytes);
         memset(addr, 0, bytes);
         fake_purged_pages += bytes / FAKE_PAGE;
         return true;

@@ -1,7 +1,7 @@
 /*
  * What this proves: validation finds each fault that it names (slab_check.c C1-C4), one at a time.
  * A walk over the objects that are out finds these, and no other. An object may be asked for while
- * its slab is released.
+ * its slab is released. None counts as constructed before its constructor ran.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -133,12 +133,43 @@ static void test_questions_beside_a_release(void **unused)
         fake_source_end(made);
 }
 
+static struct stook_slabs *making;
+static unsigned made_early;
+
+static void make(void *object, void *data)
+{
+        const char *next = (const char *)object + 320;
+
+        (void)data;
+        made_early += stook_slab_object_made(making, object) +
+                      (stook_slab_object_out(making, next) && stook_slab_object_made(making, next));
+}
+
+/*
+ * A walk that meets a constructor, as in the child of a fork by another thread, finds neither its
+ * object nor those that are to be constructed after it (slab_fill.c F3).
+ */
+static void test_no_mark_before_the_constructor(void **unused)
+{
+        void *o[8];
+
+        (void)unused;
+        making = fake_source(11, 320, 8, false, make, NULL);
+        assert_int_equal(stook_slab_fill(making, 0, 8, o, 0), 8);
+        assert_int_equal(made_early, 0);
+        for (unsigned i = 0; i < 8; i++)
+                assert_true(stook_slab_object_made(making, o[i]));
+        stook_slab_drain(making, 8, o);
+        fake_source_end(making);
+}
+
 int main(void)
 {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_for_each_out),
                 cmocka_unit_test(test_validate_finds),
                 cmocka_unit_test(test_questions_beside_a_release),
+                cmocka_unit_test(test_no_mark_before_the_constructor),
         };
 
         fake_start();

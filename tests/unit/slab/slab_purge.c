@@ -171,6 +171,14 @@ static void construct(void *object, void *data)
         constructed++;
 }
 
+static size_t dropped_with_mark;
+
+static void look_for_marks(char *addr, size_t bytes)
+{
+        for (size_t at = 0; at < bytes; at += 256)
+                dropped_with_mark += stook_slab_object_made(slabs, addr + at);
+}
+
 static void test_constructors_run_again(void **unused)
 {
         uint8_t expected[256];
@@ -183,7 +191,10 @@ static void test_constructors_run_again(void **unused)
         assert_int_equal(constructed, n);
         fake_purged_pages = 0;
         free_but(20, 20);
+        fake_purge = look_for_marks;
         give();
+        fake_purge = NULL;
+        assert_int_equal(dropped_with_mark, 0);         /* a fork in the middle finds none, too */
         assert_int_equal(fake_purged_pages, 7);
         void *kept = objects[20];
         fill(n - 1);
