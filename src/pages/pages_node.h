@@ -39,7 +39,7 @@ struct stook_pages_node {
         struct stook_swing swing;               /* of taken_bytes */
         /* Atomic, relaxed: with memory behind them, own mappings too. */
         size_t committed_bytes;
-        /* Atomic, relaxed: purged memory taken again lately; raises the allowance. */
+        /* Atomic, relaxed: purged memory taken again lately; raises the allowance (allowance.h). */
         size_t retaken_bytes;
         /* Atomic, relaxed: what the last stook_pages_purge_rest purged. */
         size_t rest_bytes;
@@ -201,8 +201,6 @@ size_t stook_pages_kept_at_rise(const struct stook_pages_node *node);
  * dirty memory lies free than the allowance.
  */
 void stook_pages_purge_big(struct stook_pages_node *node);
-/* @bytes more may be dirty until they are old. Racy. */
-bool stook_pages_may_keep(const struct stook_pages_node *node, size_t bytes);
 /*
  * @bytes without content were handed out. Where more than the allowance lies free, as much is
  * dropped later.

@@ -3,7 +3,7 @@
  * whose content is of no use are purged by age, at once where far more is free than is in use, and
  * on request. (First stage: pages/source.h. Second: pages/span.h.)
  * Place: slow calls of barn, slot, rcu, malloc and slab call the steps. Life sets the times.
- * purge.c and swing.h do the work.
+ * allowance.c decides, purge.c does the work.
  * Concurrency: any thread, any instruction, with no lock held.
  */
 #ifndef STOOK_POLICY_H

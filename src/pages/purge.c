@@ -3,24 +3,8 @@
  * (stook_pages_step, from slow calls), at once where much was freed (stook_pages_purge_big), and on
  * request (stook_pages_purge).
  *
- * Words of this file, in bytes of a node:
+ * Words of this file, in bytes of a node (retaken and the allowance: allowance.h):
  *   dirty      free, with content that is of no use: what may be purged
- *   retaken    purged, and taken again lately: it was missed, so its purge was in vain
- *   swing      by how much the bytes in use went up and down lately (swing.h)
- *   recurring  what is expected to be taken again: the whole swing once half of it was retaken,
- *              else what was retaken. It is kept for up to RECURS_TIMES the decay time, because to
- *              purge it and fault it in again costs more than all else that an allocation does
- *   shrinking  less than two thirds of what was in use at most lately (swing.h) are in use: the
- *              process may be done, and make no more calls
- *   replacing  large objects are freed, and others are allocated, one in turn (replace.h). Such a
- *              process does not shrink, though little may be in use between the two
- *   allowance  dirty bytes that may stay until they are old: an eighth of what is in use, or
- *              ALLOWANCE, and the larger of retaken and recurring. In a process that does not
- *              shrink, and writes large objects (density.h), it is as much as is in use; while
- *              it replaces them, as much as was in use at most lately, but no more than twice
- *              what was in use with the last one
- *   aged       a thread ages this heap whether or not the process makes calls. Then nothing is
- *              purged at once while no more lies free than was in use at most lately
  *   owed       clean bytes that were taken while more than the allowance was dirty, in pieces that
  *              did not fit. As much is purged whatever its age, or the process keeps both
  *   risen      bytes by which the process reached a new height (rise.c), while more was dirty than
@@ -35,6 +19,7 @@
  */
 #include "base/probe.h"
 #include "os/os.h"
+#include "pages/allowance.h"
 #include "pages/meta.h"
 #include "pages/pages_node.h"
 #include "pages/recent.h"
@@ -43,20 +28,8 @@
 #define DECAY_MS     1000               /* as mimalloc's and jemalloc's order of magnitude */
 #define RECURS_TIMES 3                  /* one more than what recurs is known for */
 #define STEP_SPANS   32                 /* purged by one step at most: a slow call waits for it */
-/* A free span from here on is purged at once, above the allowance. */
-#define BIG          ((size_t)1 << 20)
-/* The same above twice the allowance: spans between slabs that live on. */
-#define SMALL        ((size_t)64 << 10)
 /* Purged at once by one call, at most: as many as a flush may free, and some of before. */
 #define EXCESS_SPANS     256
-/*
- * The end of a spike: less than this part of the most of lately is in use. MiB left of 256 of mixed
- * sizes that are freed in random order, medians: 25 without it, 21 with 8 and with 4. The time is
- * the same; 8 asks the system 2 % more often, 4 up to 16 %.
- */
-#define SPIKE_END_PART 8
-#define ALLOWANCE    ((size_t)1 << 20)  /* dirty memory that is never purged at once */
-#define KEPT_PART    8                  /* of what is in use */
 
 /*
  * Single pages that wait (singles.h) are joined for a purge at once when they are so many bytes.
@@ -66,7 +39,6 @@
 #define WAITING ((size_t)64 << 10)
 
 static uint32_t decay_ms = DECAY_MS;    /* atomic, relaxed */
-static bool is_aged;                    /* atomic, relaxed: "aged" above */
 
 void stook_pages_set_decay_ms(uint32_t ms)
 {
@@ -76,16 +48,6 @@ void stook_pages_set_decay_ms(uint32_t ms)
 uint32_t stook_pages_decay_ms(void)
 {
         return __atomic_load_n(&decay_ms, __ATOMIC_RELAXED);
-}
-
-void stook_pages_set_aged(bool aged)
-{
-        __atomic_store_n(&is_aged, aged, __ATOMIC_RELAXED);
-}
-
-bool stook_pages_is_aged(void)
-{
-        return __atomic_load_n(&is_aged, __ATOMIC_RELAXED);
 }
 
 /* Drops the content of @span, which this thread owns, and releases it. Return: bytes purged. */
@@ -125,111 +87,6 @@ static void join_clean(struct stook_pages_node *node, struct stook_span *span,
 }
 
 /*
- * Half of the swing is enough to count all of it. The other half escaped the purge; without it,
- * each phase purges a rest.
- */
-static size_t recurring(const struct stook_pages_node *node)
-{
-        size_t missed = __atomic_load_n(&node->retaken_bytes, __ATOMIC_RELAXED);
-        size_t swing = missed ? stook_swing_bytes(&node->swing) : 0;
-
-        return missed >= swing / 2 ? swing : missed;
-}
-
-/* The larger of retaken and recurring: what was missed may swing more slowly than swing.h sees. */
-static size_t missed_bytes(const struct stook_pages_node *node)
-{
-        size_t missed = __atomic_load_n(&node->retaken_bytes, __ATOMIC_RELAXED);
-        size_t swing = recurring(node);
-
-        return missed > swing ? missed : swing;
-}
-
-/* One large object was freed, and the next one may take its place. */
-static bool is_replacing(const struct stook_pages_node *node)
-{
-        return stook_density_found(&node->density[STOOK_DENSITY_LARGE]) == STOOK_DENSE &&
-               stook_replace_goes_on(&node->replace,
-                                     __atomic_load_n(&node->taken_bytes, __ATOMIC_RELAXED));
-}
-
-static bool is_shrinking(const struct stook_pages_node *node)
-{
-        size_t used = __atomic_load_n(&node->taken_bytes, __ATOMIC_RELAXED);
-
-        return !is_replacing(node) && used < stook_swing_most(&node->swing) / 3 * 2;
-}
-
-/*
- * Large objects that are replaced by others of other sizes leave free parts that fit nothing if
- * much is purged. Fresh memory is then taken beside them. What is written in part is not worth it.
- */
-static bool keeps_large(const struct stook_pages_node *node)
-{
-        return stook_density_found(&node->density[STOOK_DENSITY_LARGE]) == STOOK_DENSE &&
-               !is_shrinking(node);
-}
-
-/*
- * A program that frees and allocates the same megabytes in turn keeps them while it does so. One
- * that is idle after a spike does not.
- */
-static size_t allowance(const struct stook_pages_node *node)
-{
-        size_t share = __atomic_load_n(&node->taken_bytes, __ATOMIC_RELAXED);
-        size_t most = stook_swing_most(&node->swing), replaced = stook_replace_most(&node->replace);
-
-        if (most > replaced)
-                most = replaced;
-        if (is_replacing(node) && most > share)
-                share = most;
-        else if (!keeps_large(node))
-                share /= KEPT_PART;
-        return (share > ALLOWANCE ? share : ALLOWANCE) + missed_bytes(node);
-}
-
-/*
- * What a purge leaves: all that may stay, because objects that are replaced are taken again, though
- * in other sizes. In a process that is shrinking it leaves only what was missed, because there may
- * be no further call.
- */
-static size_t left_by_purge(const struct stook_pages_node *node)
-{
-        return is_shrinking(node) ? missed_bytes(node) : allowance(node);
-}
-
-/* Dirty bytes above which some are purged at once. */
-static size_t kept_at_once(const struct stook_pages_node *node)
-{
-        size_t allowed = allowance(node), most = stook_swing_most(&node->swing);
-
-        return stook_pages_is_aged() && most > allowed ? most : allowed;
-}
-
-bool stook_pages_may_keep(const struct stook_pages_node *node, size_t bytes)
-{
-        return stook_pages_dirty(node) + bytes <= allowance(node);
-}
-
-/*
- * A free span of so many bytes or more is purged at once. The more lies free, the smaller the
- * bound. Spans of any size are purged only if more than two thirds of what is in use lies free, or
- * little of a spike is left. Each purge costs a system call, and spans still grow while objects are
- * freed in random order; at the end of a spike few are left, and no further call may come.
- */
-static size_t worth(const struct stook_pages_node *node, size_t dirty, size_t allowed)
-{
-        size_t used = __atomic_load_n(&node->taken_bytes, __ATOMIC_RELAXED);
-        size_t end = stook_swing_most(&node->swing) / SPIKE_END_PART;
-
-        if (dirty <= allowed)
-                return SIZE_MAX;
-        if (dirty <= 2 * allowed)
-                return BIG;
-        return dirty <= used / 3 * 2 && used >= end ? SMALL : 1;
-}
-
-/*
  * Under the lock. @big is a free span worth purging. The part of dirty memory that exceeds @keep
  * bytes is cut off its end, and the front stays free. With nothing to keep, all of @big is purged:
  * the process may make no more calls. *@spare: a descriptor or NULL. Return: the span to purge.
@@ -238,11 +95,13 @@ static struct stook_span *excess(struct stook_pages_node *node, struct stook_spa
                                  struct stook_span **spare)
 {
         size_t dirty = node->bins[STOOK_SET_DIRTY].bytes, page = stook_os_page_bytes();
-        size_t bytes = dirty > keep + BIG ? (dirty - keep + page - 1) & ~(page - 1) : BIG;
+        size_t bytes = dirty > keep ? (dirty - keep + page - 1) & ~(page - 1) : 0;
         struct stook_span *rest;
 
+        if (bytes < STOOK_PURGE_BIG)
+                bytes = STOOK_PURGE_BIG;
         stook_pages_remove(node, big);
-        if (!keep || !*spare || big->bytes < bytes + SMALL)
+        if (!keep || !*spare || big->bytes < bytes + STOOK_PURGE_SMALL)
                 return big;
         rest = stook_pages_split(big, big->bytes - bytes, spare);
         stook_pages_insert(node, big);
@@ -261,7 +120,7 @@ static bool purge_largest(struct stook_pages_node *node)
         bool purged;
 
         /* Racy, but the thread that frees last sees all bytes. */
-        if (stook_pages_dirty(node) <= kept_at_once(node) + (few ? waiting : 0))
+        if (stook_pages_dirty(node) <= stook_pages_kept_at_once(node) + (few ? waiting : 0))
                 return false;
         spare = stook_meta_span_new();
         if (!(few ? stook_pages_lock_beside_singles(node) : stook_pages_lock(node))) {
@@ -270,8 +129,8 @@ static bool purge_largest(struct stook_pages_node *node)
                 return false;
         }
         big = stook_bins_largest(&node->bins[STOOK_SET_DIRTY]);
-        if (big && big->bytes >= worth(node, node->bins[STOOK_SET_DIRTY].bytes, kept_at_once(node)))
-                big = excess(node, big, left_by_purge(node), &spare);
+        if (big && big->bytes >= stook_pages_worth(node, node->bins[STOOK_SET_DIRTY].bytes))
+                big = excess(node, big, stook_pages_left_by_purge(node), &spare);
         else
                 big = NULL;
         if (big)
@@ -314,7 +173,7 @@ static size_t owes(struct stook_pages_node *node)
         size_t owed = 0, risen = 0;
 
         if (__atomic_load_n(&node->owed_bytes, __ATOMIC_RELAXED))
-                owed = owed_beyond(node, &node->owed_bytes, allowance(node));
+                owed = owed_beyond(node, &node->owed_bytes, stook_pages_allowance(node));
         if (__atomic_load_n(&node->risen_bytes, __ATOMIC_RELAXED))
                 risen = owed_beyond(node, &node->risen_bytes, stook_pages_kept_at_rise(node));
         return owed > risen ? owed : risen;
@@ -341,7 +200,7 @@ static void excuse(struct stook_pages_node *node, size_t bytes)
 
 void stook_pages_owe(struct stook_pages_node *node, size_t bytes)
 {
-        if (stook_pages_dirty(node) > allowance(node))
+        if (stook_pages_dirty(node) > stook_pages_allowance(node))
                 __atomic_fetch_add(&node->owed_bytes, bytes, __ATOMIC_RELAXED);
 }
 
@@ -384,7 +243,7 @@ static struct stook_span *first_aged(struct stook_pages_node *node, uint32_t now
                 struct stook_span *span = stook_container_of(node->aged.next, struct stook_span,
                                                              list);
 
-                if (now - span->dirty_since_ms < decay || is_shrinking(node) ||
+                if (now - span->dirty_since_ms < decay || stook_pages_is_shrinking(node) ||
                     !stook_huge_is_mostly_used(node, span))
                         return span;
                 span->dirty_since_ms = now;
@@ -401,10 +260,10 @@ static struct stook_span *cut_off(struct stook_pages_node *node, struct stook_sp
         size_t page = stook_os_page_bytes(), part = (bytes + page - 1) & ~(page - 1);
         struct stook_span *rest;
 
-        if (part < SMALL)
-                part = SMALL;
+        if (part < STOOK_PURGE_SMALL)
+                part = STOOK_PURGE_SMALL;
         stook_pages_remove(node, span);
-        if (!*spare || span->bytes < part + SMALL)
+        if (!*spare || span->bytes < part + STOOK_PURGE_SMALL)
                 return span;
         rest = stook_pages_split(span, span->bytes - part, spare);
         stook_pages_insert(node, span);
@@ -430,7 +289,7 @@ static struct stook_span *take_oldest(struct stook_pages_node *node, uint32_t no
         if (owed)
                 return cut_off(node, oldest, owed, spare);
         age = now - oldest->dirty_since_ms;
-        keep = age / RECURS_TIMES < decay ? recurring(node) : 0;
+        keep = age / RECURS_TIMES < decay ? stook_pages_recurring(node) : 0;
         if (age < decay || stook_pages_dirty(node) <= keep)
                 return NULL;
         return excess(node, oldest, keep, spare);
@@ -594,7 +453,7 @@ bool stook_pages_rest_was_missed(void)
                 const struct stook_pages_node *node = &stook_pages_nodes[n];
                 size_t rest = __atomic_load_n(&node->rest_bytes, __ATOMIC_RELAXED);
 
-                if (rest && missed_bytes(node) >= rest / 2)
+                if (rest && stook_pages_missed(node) >= rest / 2)
                         return true;
         }
         return false;

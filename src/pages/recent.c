@@ -1,6 +1,7 @@
 /*
  * Purpose: the large object that was freed last, see recent.h.
  */
+#include "pages/allowance.h"
 #include "pages/pages_node.h"
 #include "pages/recent.h"
 

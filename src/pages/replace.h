@@ -2,7 +2,7 @@
  * Purpose: are large objects being replaced by others? One is freed, and the next one takes its
  * place. Between the two much less may be in use for a moment, if the objects are few. What is
  * purged then is faulted in again at once.
- * Place: span.c records takes and gives of 2 MiB and more. purge.c asks.
+ * Place: span.c records takes and gives of 2 MiB and more. allowance.c asks.
  * How: one give since the last take is a replacement: the next take is to come. With the second
  *  give in turn the process may be done, and make no more calls. So it may, where an eighth of
  *  what was in use since has been freed in small spans. What stays is bounded by what was in use

@@ -1,10 +1,10 @@
 /*
  * Purpose: measure the swing: by how much the memory in use went up and down lately. A purge of
  * memory that is taken again soon is in vain. After one such purge the memory that swings is kept
- * for as long as it swings (purge.c). So a program that works in phases takes its page faults
+ * for as long as it swings (allowance.h). So a program that works in phases takes its page faults
  * twice, and not once a phase.
  * Place: pages_node.h records what is in use before it changes (stook_pages_count_taken and _given,
- *  for span.c and own_mapping.c). purge.c reads the swing and begins windows.
+ *  for span.c and own_mapping.c). purge.c begins windows; allowance.c reads the swing.
  * How: the swing is the highest minus the lowest value of this window and of the one before it. A
  *  window is a decay time. So the swing covers one to two decay times. It is zero after two windows
  *  in which the memory in use stays the same.

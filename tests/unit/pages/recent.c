@@ -8,6 +8,7 @@
 
 #include "base/lock.h"
 #include "pages_env.h"
+#include "pages/allowance.h"
 #include "pages/pages_node.h"
 #include "pages/recent.h"
 
