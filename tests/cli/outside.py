@@ -281,6 +281,8 @@ class Inspect(s.Compiled):
                       self.info("--since", saved, p.pid)[0]["caches"]}
             whole = {c["name"]: c["counters"] for c in self.info(p.pid)[0]["caches"]}
             self.assertGreaterEqual(caches["malloc-384"]["alloc_fastpath"], 5000)
+            # Also those that have made no slab since.
+            self.assertEqual(set(caches), set(whole))
             for name in caches:
                 self.assertLessEqual(caches[name]["alloc_fastpath"],
                                      whole[name]["alloc_fastpath"])
