@@ -13,17 +13,16 @@
 
 #define STATUS_GONE 1                   /* there is nothing to look at */
 
-/* 0: @text is no process id. */
-static uint32_t pid_of(const char *text)
+/* 0: no process has the id. -1: @text is none, so it is a path. */
+static int64_t pid_of(const char *text)
 {
-        char *end;
         unsigned long pid;
 
-        if (text[0] < '0' || text[0] > '9')
-                return 0;
+        if (!*text || text[strspn(text, "0123456789")])
+                return -1;
         errno = 0;
-        pid = strtoul(text, &end, 10);
-        return *end || errno || pid > INT32_MAX ? 0 : (uint32_t)pid;
+        pid = strtoul(text, NULL, 10);
+        return errno || pid > INT32_MAX ? 0 : (int64_t)pid;
 }
 
 static const char *file_name(const struct library *l)
@@ -135,13 +134,17 @@ static void say_why(const struct target *t, const char *command, const char *wha
 int target_open(struct target *t, const char *command, const char *what, const char *exe,
                 const char *library)
 {
-        uint32_t pid = pid_of(what);
+        int64_t pid = pid_of(what);
         int error;
 
         memset(t, 0, sizeof *t);
-        t->is_core = !pid;
-        error = pid ? memory_open_process(&t->memory, pid)
-                    : memory_open_core(&t->memory, what, exe);
+        if (!pid) {
+                fprintf(stderr, "stook %s: there is no process %s\n", command, what);
+                return STATUS_GONE;
+        }
+        t->is_core = pid < 0;
+        error = pid > 0 ? memory_open_process(&t->memory, (uint32_t)pid)
+                        : memory_open_core(&t->memory, what, exe);
         if (error) {
                 fprintf(stderr, "stook %s: %s\n", command, t->memory.error);
                 memory_close(&t->memory);
