@@ -451,9 +451,18 @@ class Inspect(s.Compiled):
         self.assertNotIn("\x1b", done.stderr)
         return done.stderr
 
+    def test_a_process_that_has_ended(self):
+        """Its parent has not waited for it."""
+        p = subprocess.Popen(["true"], env=preloaded())
+        os.waitid(os.P_PID, p.pid, os.WEXITED | os.WNOWAIT)
+        for command in ("info", "check", "top"):
+            self.refused(1, f"process {p.pid} has ended", command, str(p.pid))
+        p.wait()
+
     def test_refusals(self):
         for command in ("info", "check"):
             self.refused(1, "there is no process", command, "4194304999"[:7])
+            self.refused(1, "there is no process 0", command, "0")
             self.refused(2, "is no core", command, "/etc/passwd")
             self.refused(2, ", but a program or a library", command, s.STOOK)
             self.refused(2, ", but a folder", command, "/")
