@@ -142,6 +142,7 @@ static int take_option(struct options *o, int c, char **argv)
                 break;
         case OPTION_SAVE:
                 o->save = optarg;
+                fine = option_file("info", "--save", optarg);
                 break;
         case OPTION_SINCE:
                 o->since = optarg;

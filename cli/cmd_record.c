@@ -57,6 +57,8 @@ static int parse(int argc, char **argv, struct options *o)
         while ((option = getopt_long(argc, argv, "+:ho:", long_options, NULL)) != -1) {
                 switch (option) {
                 case 'o':
+                        if (!option_file("record", "-o", optarg))
+                                return STATUS_CANNOT;
                         o->out = optarg;
                         break;
                 case OPTION_TEXT:

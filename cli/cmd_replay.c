@@ -160,10 +160,10 @@ static bool parse_value(struct options *o, int option)
                 return parse_sweep(o, optarg);
         case OPTION_JSON:
                 o->json_path = optarg;
-                return true;
+                return option_file("replay", "--json", optarg);
         case OPTION_PLOT:
                 o->plot_path = optarg;
-                return true;
+                return option_file("replay", "--plot", optarg);
         default:
                 return set(&o->settings, &parameters[option - OPTION_PARAMETER], optarg) ||
                        say_number(&parameters[option - OPTION_PARAMETER], optarg);

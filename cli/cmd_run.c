@@ -184,7 +184,7 @@ static bool parse_debug(int option, const char *value, struct run_debug *debug)
                 return false;
         case OPTION_REPORT_JSON:
                 debug->report_json = value;
-                return run_debug_can_add_to(value);
+                return option_file("run", "--report-json", value) && run_debug_can_add_to(value);
         case OPTION_LEAKS:
                 debug->leaks = true;
                 return true;
@@ -207,10 +207,8 @@ static int parse(int argc, char **argv, struct options *o)
                         o->stats = true;
                         break;
                 case OPTION_JSON:
-                        /* "./--x" names such a file. */
-                        if (!strncmp(optarg, "--", 2))
-                                return option_misused("run", usage,
-                                                      "--json needs a file before '%s'", optarg);
+                        if (!option_file("run", "--json", optarg))
+                                return STATUS_CANNOT;
                         o->json_path = optarg;
                         break;
                 case OPTION_COMPARE:

@@ -195,8 +195,8 @@ bool comparison_signs(const struct comparison *c, enum measure m, struct signs *
 }
 
 /*
- * "Time: 12 % less on Stook than on the system malloc (ratio 0.88, 95 % interval 0.85 to 0.91 of 6
- * pairs of runs)", or what keeps it from being said.
+ * "Time: 12 % less on Stook than on the system malloc (median ratio 0.88, 95 % interval 0.85 to
+ * 0.91, of 6 pairs of runs)", or what keeps it from being said.
  */
 static void sentence(const struct comparison *c, enum measure m, const char *subject,
                      const char *less, const char *more, FILE *out)
@@ -213,10 +213,12 @@ static void sentence(const struct comparison *c, enum measure m, const char *sub
                         fabs(s.ratio - 1) * 100, s.verdict == VERDICT_LESS ? less : more, c->the,
                         c->rival.name);
         if (s.pairs < PAIRS_ENOUGH)
-                fprintf(out, ": fewer than %d pairs of runs cannot show one (ratio %.2f).\n",
+                fprintf(out, ": fewer than %d pairs of runs cannot show one (their median "
+                             "ratio %.2f).\n",
                         PAIRS_ENOUGH, s.ratio);
         else
-                fprintf(out, " (ratio %.2f, 95 %% interval %.2f to %.2f of %u pairs of runs).\n",
+                fprintf(out, " (median ratio %.2f, 95 %% interval %.2f to %.2f, of %u pairs of "
+                             "runs).\n",
                         s.ratio, s.low, s.high, s.pairs);
 }
 

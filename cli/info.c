@@ -104,8 +104,11 @@ size_t info_choose(const struct heap *h, const struct info_view *view,
         for (size_t i = 0; i < h->cache_count; i++) {
                 const struct heap_cache *c = &h->caches[i];
 
-                /* Malloc makes all its classes at once; other caches are there for a reason. */
-                if ((view->all || c->stats.alloc_slab ||
+                /*
+                 * Malloc makes all its classes at once; other caches are there for a reason. The
+                 * peak, because a baseline may have been taken off the counters.
+                 */
+                if ((view->all || c->stats.slabs_peak ||
                      !(c->cache.flags & STOOK_CACHE_OF_MALLOC)) && is_named(c, view->name))
                         list[n++] = c;
         }

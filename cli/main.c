@@ -59,6 +59,17 @@ static void fill_closed(void)
                 close(fd);
 }
 
+/* Return: the exit status. */
+static int no_command(const char *name)
+{
+        fprintf(stderr, "stook: no command '%s'; there is:", name);
+        for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
+                if (commands[i].purpose)
+                        fprintf(stderr, " %s", commands[i].name);
+        fputs(" (see stook --help)\n", stderr);
+        return STATUS_CANNOT;
+}
+
 int main(int argc, char **argv)
 {
         const char *name = argc > 1 ? argv[1] : NULL;
@@ -67,6 +78,15 @@ int main(int argc, char **argv)
         if (!name) {
                 print_help(stderr);
                 return STATUS_CANNOT;
+        }
+        if (!strcmp(name, "help") && argc > 2) {        /* as COMMAND --help */
+                static char help[] = "--help";
+                char *words[] = { argv[2], help, NULL };
+
+                for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
+                        if (commands[i].purpose && !strcmp(argv[2], commands[i].name))
+                                return commands[i].call(2, words);
+                return no_command(argv[2]);
         }
         if (!strcmp(name, "--help") || !strcmp(name, "-h") || !strcmp(name, "help")) {
                 print_help(stdout);
@@ -84,10 +104,5 @@ int main(int argc, char **argv)
                 fprintf(stderr, "stook: no option '%s' (see stook --help)\n", name);
                 return STATUS_CANNOT;
         }
-        fprintf(stderr, "stook: no command '%s'; there is:", name);
-        for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
-                if (commands[i].purpose)
-                        fprintf(stderr, " %s", commands[i].name);
-        fputs(" (see stook --help)\n", stderr);
-        return STATUS_CANNOT;
+        return no_command(name);
 }

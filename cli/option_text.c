@@ -64,6 +64,14 @@ const char *option_process(const char *command, int argc, char **argv, const cha
         return NULL;
 }
 
+bool option_file(const char *command, const char *option, const char *file)
+{
+        if (strncmp(file, "--", 2) != 0)
+                return true;
+        fprintf(stderr, "stook %s: %s needs a file before '%s'\n", command, option, file);
+        return false;
+}
+
 bool option_seconds(const char *command, const char *option, const char *text, double *seconds)
 {
         char *end;

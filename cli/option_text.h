@@ -25,6 +25,11 @@ int option_printed(const char *command, int status);
 /* The only argument behind the options, a process. NULL, and said: there are none, or several. */
 const char *option_process(const char *command, int argc, char **argv, const char *usage);
 
+/*
+ * Is @file no forgotten name with an option or "--" in its place? "./--x" names such a file. False,
+ * and said: it is one.
+ */
+bool option_file(const char *command, const char *option, const char *file);
 /* A positive number of seconds, with a fraction. False, and said: it is none. */
 bool option_seconds(const char *command, const char *option, const char *text, double *seconds);
 /* A whole number from 1 to @most, which is at most INT_MAX. False, and said: it is none. */

@@ -13,17 +13,16 @@
 
 #define STATUS_GONE 1                   /* there is nothing to look at */
 
-/* 0: @text is no process id. */
-static uint32_t pid_of(const char *text)
+/* 0: no process has the id. -1: @text is none, so it is a path. */
+static int64_t pid_of(const char *text)
 {
-        char *end;
         unsigned long pid;
 
-        if (text[0] < '0' || text[0] > '9')
-                return 0;
+        if (!*text || text[strspn(text, "0123456789")])
+                return -1;
         errno = 0;
-        pid = strtoul(text, &end, 10);
-        return *end || errno || pid > INT32_MAX ? 0 : (uint32_t)pid;
+        pid = strtoul(text, NULL, 10);
+        return errno || pid > INT32_MAX ? 0 : (int64_t)pid;
 }
 
 static const char *file_name(const struct library *l)
@@ -110,6 +109,23 @@ static bool excluded(const struct target *t, char *why, size_t bytes)
         return elf_check_excludes(path, why, bytes);
 }
 
+/* Its memory is gone already, and its parent has not asked how it ended. */
+static bool has_ended(uint32_t pid)
+{
+        char path[64], text[512], *state;
+        FILE *f;
+        size_t n;
+
+        snprintf(path, sizeof path, "/proc/%u/stat", pid);
+        f = fopen(path, "re");
+        n = f ? fread(text, 1, sizeof text - 1, f) : 0;
+        if (f)
+                fclose(f);
+        text[n] = '\0';
+        state = strrchr(text, ')');             /* the name before may have any character */
+        return state && !strncmp(state, ") Z", 3);
+}
+
 /* None is readable: why. A copy that was never used is told only if there is no other. */
 static void say_why(const struct target *t, const char *command, const char *what,
                     const char *library)
@@ -119,6 +135,8 @@ static void say_why(const struct target *t, const char *command, const char *wha
         if (!t->count && library)
                 fprintf(stderr, "stook %s: %s: no file of it with '%s' in its name has Stook\n",
                         command, what, library);
+        else if (!t->count && !t->is_core && has_ended(t->memory.pid))
+                fprintf(stderr, "stook %s: process %s has ended\n", command, what);
         else if (!t->count && !t->is_core && excluded(t, why, sizeof why))
                 fprintf(stderr, "stook %s: %s does not use Stook: it is %s\n", command, what, why);
         else if (!t->count)
@@ -135,13 +153,17 @@ static void say_why(const struct target *t, const char *command, const char *wha
 int target_open(struct target *t, const char *command, const char *what, const char *exe,
                 const char *library)
 {
-        uint32_t pid = pid_of(what);
+        int64_t pid = pid_of(what);
         int error;
 
         memset(t, 0, sizeof *t);
-        t->is_core = !pid;
-        error = pid ? memory_open_process(&t->memory, pid)
-                    : memory_open_core(&t->memory, what, exe);
+        if (!pid) {
+                fprintf(stderr, "stook %s: there is no process %s\n", command, what);
+                return STATUS_GONE;
+        }
+        t->is_core = pid < 0;
+        error = pid > 0 ? memory_open_process(&t->memory, (uint32_t)pid)
+                        : memory_open_core(&t->memory, what, exe);
         if (error) {
                 fprintf(stderr, "stook %s: %s\n", command, t->memory.error);
                 memory_close(&t->memory);

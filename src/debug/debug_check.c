@@ -169,7 +169,7 @@ static void add_tracks(const struct stook_debug *debug, const void *object,
         if (!(debug->flags & STOOK_DEBUG_U))
                 return;
         about->allocated = or_null(&tail->tracks[0]);
-        /* Of a live object it is of the user before. */
+        /* A free by RCU that was undone has left its track. */
         if (stook_debug_state(debug, object) != STOOK_STATE_LIVE)
                 about->freed = or_null(&tail->tracks[1]);
 }

@@ -88,6 +88,9 @@ static void hand_out(const struct stook_debug *debug, void *object, size_t bytes
         stook_debug_set_bytes(debug, object, bytes);
         stook_debug_fill_zones(debug, object, bytes, STOOK_BYTE_LIVE);
         track(debug, object, ALLOCATED);
+        /* A fault that is found when the object is freed is not the work of its user before. */
+        if (debug->flags & STOOK_DEBUG_U)
+                stook_tail(debug, object)->tracks[FREED].thread = 0;
         stook_debug_tell_alloc(debug, object);
         stook_debug_set_state(debug, object, STOOK_STATE_LIVE);
         trace(debug, "alloc", object, bytes);

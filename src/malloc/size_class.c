@@ -72,10 +72,11 @@ uintptr_t stook_class_line[STOOK_CLASS_LINE_LARGE + STOOK_CLASSES];
 
 /*
  * Twice the default of caches for sizes up to 512 bytes, of which programs use most: a batch of 64
- * then stays in the slot. To make room for that, few above 2.5 KiB, and one above 8 KiB: more of
- * them pin slabs. The default by size in between, or as many as I2 allows. None above 32 KiB, where
- * one would be much memory on a machine of many CPUs. The sum over all classes, main and spare, is
- * 1.6 MiB. Classes that swing get more, those that have none, too: barn/barn_growth.c.
+ * then stays in the slot. To make room for that, four above 2.5 KiB, two above 4 KiB, and one above
+ * 8 KiB: more of them pin slabs. The default by size in between, or as many as I2 allows. None
+ * above 32 KiB, where one would be much memory on a machine of many CPUs. The sum over all classes,
+ * main and spare, is below 1.6 MiB. Classes that swing get more, those that have none, too:
+ * barn/barn_growth.c.
  */
 unsigned stook_class_capacity(unsigned class)
 {

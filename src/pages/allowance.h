@@ -64,10 +64,11 @@ bool stook_pages_may_keep(const struct stook_pages_node *node, size_t bytes);
 size_t stook_pages_kept_at_once(const struct stook_pages_node *node);
 
 /*
- * With so many bytes @dirty, a free span of how many bytes or more is purged at once? The more lies free, the smaller the
- * bound. Spans of any size are purged only if more than two thirds of what is in use lies free, or
- * little of a spike is left. Each purge costs a system call, and spans still grow while objects are
- * freed in random order; at the end of a spike few are left, and no further call may come.
+ * With so many bytes @dirty, a free span of how many bytes or more is purged at once? The more lies
+ * free, the smaller the bound. Spans of any size are purged only if more than two thirds of what is
+ * in use lies free, or little of a spike is left. Each purge costs a system call, and spans still
+ * grow while objects are freed in random order; at the end of a spike few are left, and no further
+ * call may come.
  */
 size_t stook_pages_worth(const struct stook_pages_node *node, size_t dirty);
 

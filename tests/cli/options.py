@@ -42,6 +42,11 @@ class Options(unittest.TestCase):
             self.assertTrue(done.stdout.startswith("usage: stook "))
             self.assertEqual(done.stderr, "")
 
+    def test_help_of_a_command(self):
+        for command in ("run", "info", "bench"):
+            self.assertEqual(stook("help", command).stdout, stook(command, "--help").stdout)
+        self.refused("help", "walk", says="no command 'walk'")
+
     def test_help_names_only_what_there_is(self):
         text = stook("--help").stdout
         commands = re.findall(r"^  (\w+) +\w", text.split("options:")[0], re.M)
@@ -70,6 +75,10 @@ class Options(unittest.TestCase):
             self.refused("run", "--json", option, "true",
                          says=f"--json needs a file before '{option}'")
             self.assertFalse(os.path.exists(option))
+        for words in (["run", "--report-json"], ["record", "-o"], ["info", "--save"],
+                      ["replay", "--json"], ["replay", "--plot"]):
+            self.refused(*words, "--", "true", says=f"{words[1]} needs a file before '--'")
+            self.assertFalse(os.path.exists("--"))
         self.refused("run", "--json", "/nonexistent/x.json", "true",
                      says="--json '/nonexistent/x.json': No such file")
         self.refused("run", "--report-json", "/nonexistent/x.json", "true",

@@ -281,6 +281,8 @@ class Inspect(s.Compiled):
                       self.info("--since", saved, p.pid)[0]["caches"]}
             whole = {c["name"]: c["counters"] for c in self.info(p.pid)[0]["caches"]}
             self.assertGreaterEqual(caches["malloc-384"]["alloc_fastpath"], 5000)
+            # Also those that have made no slab since.
+            self.assertEqual(set(caches), set(whole))
             for name in caches:
                 self.assertLessEqual(caches[name]["alloc_fastpath"],
                                      whole[name]["alloc_fastpath"])
@@ -449,9 +451,18 @@ class Inspect(s.Compiled):
         self.assertNotIn("\x1b", done.stderr)
         return done.stderr
 
+    def test_a_process_that_has_ended(self):
+        """Its parent has not waited for it."""
+        p = subprocess.Popen(["true"], env=preloaded())
+        os.waitid(os.P_PID, p.pid, os.WEXITED | os.WNOWAIT)
+        for command in ("info", "check", "top"):
+            self.refused(1, f"process {p.pid} has ended", command, str(p.pid))
+        p.wait()
+
     def test_refusals(self):
         for command in ("info", "check"):
             self.refused(1, "there is no process", command, "4194304999"[:7])
+            self.refused(1, "there is no process 0", command, "0")
             self.refused(2, "is no core", command, "/etc/passwd")
             self.refused(2, ", but a program or a library", command, s.STOOK)
             self.refused(2, ", but a folder", command, "/")

@@ -125,6 +125,38 @@ int main(void)
 """
 
 
+# Each object has had a user before, whose free is of no interest.
+OVERRUN = r"""
+#include <stdlib.h>
+
+static char *objects[1000];
+
+__attribute__((noinline)) static void user_before(void *p)
+{
+        free(p);
+}
+
+int main(void)
+{
+        for (int i = 0; i < 1000; i++)
+                objects[i] = malloc(12);
+        for (int i = 0; i < 1000; i++)
+                user_before(objects[i]);
+        objects[0] = malloc(12);
+        ((volatile char *)objects[0])[12] = 0;
+        free(objects[0]);
+}
+"""
+
+
+class Debugged(Compiled):
+    def test_an_overrun_found_by_a_free(self):
+        done = stook("run", "--debug", "FZPU", "--", self.compile("overrun", OVERRUN, "-g"))
+        self.assertIn("stook: overrun: ", done.stderr)
+        self.assertIn("\n  allocated by thread ", done.stderr)
+        self.assertNotIn("freed by", done.stderr)
+
+
 class Ordinary(Compiled):
     """Reports of a process without debug modes, not started by stook run."""
 
