@@ -208,10 +208,13 @@ static void large_give(struct stook_span *span, uint64_t how)
         STOOK_PROBE2(large_free, object, span->bytes);
         stook_slow_begin(how);
         large_uncharge(span, span->bytes);
-        /* A mapping of its own gives its content back to the system (own_mapping.c). */
-        if (stook_is_hardened(STOOK_HARDEN_ZERO_FREE) && !span->own_mapping) {
+        if (stook_is_hardened(STOOK_HARDEN_ZERO_FREE)) {
                 large_open(span);
-                memset(object, 0, span->bytes);
+                /* The content of a mapping of its own goes with its pages, if the system can. */
+                if (span->own_mapping)
+                        span->use.wiped = 1;
+                else
+                        memset(object, 0, span->bytes);
         }
         stook_span_give_guarded(span);
         stook_pages_step();

@@ -86,6 +86,7 @@ static void unmake(struct stook_pages_node *node, struct stook_span *span)
                  * can be.
                  */
                 size_t committed = span->committed;
+                bool wiped = span->use.wiped;   /* before a bin's links are there */
                 struct stook_span *spare = span->reserved > committed ? stook_meta_span_new()
                                                                       : NULL;
 
@@ -100,8 +101,12 @@ static void unmake(struct stook_pages_node *node, struct stook_span *span)
                 } else {
                         span->bytes = committed;        /* the address space behind it is lost */
                 }
-                span->state = stook_os_purge((void *)span->start, committed) ? STOOK_SPAN_PURGED
-                                                                             : STOOK_SPAN_DIRTY;
+                span->state = STOOK_SPAN_PURGED;
+                if (!stook_os_purge((void *)span->start, committed)) {
+                        if (wiped)
+                                memset((void *)span->start, 0, committed);
+                        span->state = STOOK_SPAN_DIRTY;
+                }
         } else {
                 __atomic_fetch_sub(&node->committed_bytes, span->committed, __ATOMIC_RELAXED);
                 span->bytes = span->reserved;

@@ -66,6 +66,8 @@ union stook_span_use {
         struct {
                 uint16_t group;         /* that is charged its bytes; 0: none */
                 uint8_t  guarded;       /* 1: between the two spans of its guards (guard.c) */
+                /* 1: no content of it is left when it was given (own_mapping.c) */
+                uint8_t  wiped;
         };
         /*
          * It was a slab of a type-stable cache and waits for readers (rcu/rcu_submit.c): by which

@@ -158,19 +158,33 @@ static STOOK_NOINLINE void write_random(const struct fill *f, unsigned i, void *
         }
 }
 
-/* User code: no lock is held, and waits are allowed if the caller of the fill allows them. */
+/*
+ * User code: no lock is held, and waits are allowed if the caller of the fill allows them.
+ * F3: the marks of a part are set together, after its last constructor. If that is left by a jump,
+ * or the thread vanishes, all objects stay out, so those that are done may lack their marks. With a
+ * destructor, which has to run for them in a destroy of all, each mark is set at once.
+ */
 static STOOK_NOINLINE void construct(struct stook_slabs *slabs, struct stook_slab *slab, unsigned p,
                                      uint64_t bits, uintptr_t base)
 {
         uint64_t *marks = &stook_slab_made(slab)[p];
+        uint64_t left = bits & ~__atomic_load_n(marks, __ATOMIC_RELAXED), done = 0;
         uintptr_t stride = slabs->stride;
-        uint32_t held = stook_lock_pin();       /* the constructor may allocate, or jump */
+        bool     at_once = slabs->dtor != NULL;
+        uint32_t held;
 
-        for (bits &= ~__atomic_load_n(marks, __ATOMIC_RELAXED); bits; bits &= bits - 1) {
-                slabs->ctor((void *)(base + (unsigned)__builtin_ctzll(bits) * stride),
+        if (!left)
+                return;
+        held = stook_lock_pin();                /* the constructor may allocate, or jump */
+        for (; left; left &= left - 1) {
+                slabs->ctor((void *)(base + (unsigned)__builtin_ctzll(left) * stride),
                             slabs->ctor_data);
-                /* F3. Release: a fork copies what the constructor wrote, if it copies the mark. */
-                __atomic_fetch_or(marks, bits & -bits, __ATOMIC_RELEASE);
+                done |= left & -left;
+                if (at_once || !(left & (left - 1))) {
+                        /* Release: a fork copies what was written, if it copies the mark. */
+                        __atomic_fetch_or(marks, done, __ATOMIC_RELEASE);
+                        done = 0;
+                }
         }
         stook_lock_unpin(held);
 }

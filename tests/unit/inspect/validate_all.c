@@ -69,6 +69,25 @@ static void is_sound_while_threads_work(void **state)
         assert_int_equal(stook_validate_all(), 0);
 }
 
+/* No RCU is there, so the memory of type-stable slabs waits for readers as long as the process. */
+static void is_sound_while_slabs_wait_for_readers(void **state)
+{
+        struct stook_cache_args args = {
+                .args_size = sizeof(args), .flags = STOOK_TYPESAFE_BY_RCU,
+        };
+        struct stook_cache *cache = stook_cache_create("stable", 320, &args);
+        static void *objects[2000];
+
+        (void)state;
+        assert_non_null(cache);
+        assert_int_equal(stook_cache_alloc_bulk(cache, 0, 2000, objects), 0);
+        stook_cache_free_bulk(cache, 2000, objects);
+        stook_cache_shrink(cache);
+        assert_int_equal(stook_validate_all(), 0);
+        assert_int_equal(stook_cache_destroy(cache), 0);
+        assert_int_equal(stook_validate_all(), 0);
+}
+
 static unsigned reports;
 
 static void on_report(const struct stook_report *report, void *data)
@@ -185,6 +204,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(is_sound_while_threads_work),
+                cmocka_unit_test(is_sound_while_slabs_wait_for_readers),
                 cmocka_unit_test(finds_a_fault),
                 cmocka_unit_test(names_an_object_that_is_in_sheaves_twice),
                 cmocka_unit_test(says_that_there_is_no_child),
