@@ -7,7 +7,7 @@ prints how Stook stands to the best peer and to the median of the peers: process
 final memory.
 Place: beside run.py, which measures promised figures. The peers are the same (contenders.py,
 peers/build.py).
-Figures: time is processor time of all threads for an operation, the least of all rounds: what
+Figures: time is processor time of all threads for an operation, the lower quartile of rounds: what
 disturbs a run only adds to it. Each answer says how long fixed loops took around it: longer if the
 clock rate is lower, or another program uses the core's other thread. An answer is of a quiet
 machine if that is within QUIET of the least of all answers. With --patience N a row goes on, up to
@@ -125,7 +125,13 @@ def loud_rows(results, rows):
     return [r for r in rows if loud(results[r.name], limit)]
 
 
-METRICS = {"ns": min, "first_ns": min, "wall_ns": min, "peak_KiB": median, "end_KiB": median}
+def low(values):
+    """The lower quartile; of fewer than five the least. Single rounds of two threads showed half
+    of the usual time, so the least of many is not of use."""
+    return sorted(values)[(len(values) - 1) // 4]
+
+
+METRICS = {"ns": low, "first_ns": low, "wall_ns": low, "peak_KiB": median, "end_KiB": median}
 
 
 def condensed(answers):
