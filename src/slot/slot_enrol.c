@@ -63,7 +63,6 @@ static void note(const char *area)
 void stook_slot_note_area(void)
 {
         const char *area = stook_os_rseq_area();
-
         bool direct = area && stook_os_rseq_owner() == STOOK_RSEQ_LIBC &&
                       stook_regions.index_offset == STOOK_RSEQ_MM_CID;
 
