@@ -78,7 +78,7 @@ struct stook_barn {
 #define STOOK_BARN_REBALANCE 1u         /* the rebalancing hand (barn_budget.c) */
 #define STOOK_BARN_REAP      2u         /* the idle reaper (barn_idle.c) */
         /* barn_idle.c; atomic, relaxed, hints: the last reap; kept slabs were given back since. */
-        uint32_t seen_ms, seen_clean_takes, slabs_given;
+        uint32_t seen_ms, seen_takes, slabs_given;
 };
 _Static_assert(sizeof(struct stook_barn) == STOOK_CACHELINE, "a barn is a cache line");
 
@@ -276,7 +276,7 @@ void stook_barns_fork_child(struct stook_barns *barns, bool open);
 /* What a visit of the idle reaper goes by. */
 struct stook_idle {
         uint32_t now_ms, after_ms;      /* idle: not taken between two visits after_ms apart, */
-        uint32_t clean_takes;           /* or with a clean take between them (pages/policy.h) */
+        uint32_t takes;                 /* or with a take between them (stook_pages_takes) */
         unsigned work;                  /* sheaves that this step may still flush */
 };
 

@@ -29,7 +29,7 @@ static bool was_asked(struct stook_barn *barn)
 static bool is_too_soon(struct stook_barn *barn, const struct stook_idle *idle)
 {
         return idle->now_ms - __atomic_load_n(&barn->seen_ms, __ATOMIC_RELAXED) < idle->after_ms &&
-               idle->clean_takes == __atomic_load_n(&barn->seen_clean_takes, __ATOMIC_RELAXED);
+               idle->takes == __atomic_load_n(&barn->seen_takes, __ATOMIC_RELAXED);
 }
 
 void stook_barn_reap_idle(struct stook_barns *barns, unsigned node, struct stook_idle *idle)
@@ -49,7 +49,7 @@ void stook_barn_reap_idle(struct stook_barns *barns, unsigned node, struct stook
         }
         __atomic_store_n(&barn->low, stook_tagged_stack_count_racy(&barn->full), __ATOMIC_RELAXED);
         __atomic_store_n(&barn->seen_ms, idle->now_ms, __ATOMIC_RELAXED);
-        __atomic_store_n(&barn->seen_clean_takes, idle->clean_takes, __ATOMIC_RELAXED);
+        __atomic_store_n(&barn->seen_takes, idle->takes, __ATOMIC_RELAXED);
         if (was_asked(barn)) {
                 __atomic_store_n(&barn->slabs_given, 0, __ATOMIC_RELAXED);
                 return;

@@ -51,8 +51,9 @@ struct stook_pages_node {
         size_t excused_bytes;
         /* Atomic, relaxed: rise.c: most_bytes when the last rise was counted. */
         size_t rise_counted;
-        /* Atomic, relaxed: taken clean since the last of stook_pages_clean_takes was counted. */
-        size_t fresh_bytes;
+        /* Atomic, relaxed: takes.c: taken clean, and dirty, since a take was last counted. */
+        size_t fresh_bytes, reused_bytes;
+        uint32_t reused_ms;                     /* atomic, relaxed: when one was, of dirty memory */
         /* Atomic, relaxed: when stook_pages_step looks again. */
         uint32_t next_step_ms;
         /* Atomic: the large object that was freed last (recent.c), or 0. */
@@ -194,6 +195,12 @@ void stook_pages_rebuild(struct stook_pages_node *node);
 void stook_pages_note_rise(struct stook_pages_node *node);
 /* Dirty bytes beside which the process may rise. */
 size_t stook_pages_kept_at_rise(const struct stook_pages_node *node);
+
+/* ---- takes.c ---- */
+/* @bytes without content are handed out: pages that the system will have to find. */
+void stook_pages_count_fresh(struct stook_pages_node *node, size_t bytes);
+/* The same, of dirty memory. */
+void stook_pages_count_reused(struct stook_pages_node *node, size_t bytes);
 
 /* ---- purge.c; stook_pages_thp: huge.c ---- */
 /*

@@ -41,11 +41,10 @@ size_t stook_pages_purge(size_t keep_bytes);
 /* The clock of all ageing, for the layers above: how long unused memory stays, in milliseconds. */
 uint32_t stook_pages_decay_ms(void);
 /*
- * How often so much clean memory (without content) was taken as is a small part of what is in use
- * (span.c: CLEAN_SHARE). Clean memory is taken when no dirty span fits: that is when idle memory is
- * missed.
+ * How often so much memory was taken from the pages as is a small part of what is in use (takes.c).
+ * What the layers above keep idle is missed then, or was made room for by something else.
  */
-uint32_t stook_pages_clean_takes(void);
+uint32_t stook_pages_takes(void);
 /*
  * How often the process reached a new height (rise.c). What the layers above keep for sizes that
  * are not asked for makes it higher.

@@ -280,40 +280,9 @@ static struct stook_span *take_pending(struct stook_pages_node *node, size_t byt
         return span;
 }
 
-/*
- * A clean take is counted when clean memory was taken for this part of what is in use, and for so
- * much at least. Each lets the layers above look for idle memory, some microseconds against the
- * hundreds that the pages cost. Measured on values whose sizes drift, peak MiB beyond 64 in use, by
- * share: 1/8: 301, 1/32: 248, 1/128: 223, 1/256: 208, 1/512: 206.
- */
-#define CLEAN_SHARE 256
-#define CLEAN_LEAST ((size_t)256 << 10)
-
-static uint32_t clean_takes;            /* atomic, relaxed */
-
-uint32_t stook_pages_clean_takes(void)
-{
-        return __atomic_load_n(&clean_takes, __ATOMIC_RELAXED);
-}
-
 size_t stook_pages_taken(unsigned node)
 {
         return __atomic_load_n(&stook_pages_nodes[node].taken_bytes, __ATOMIC_RELAXED);
-}
-
-/*
- * @bytes without content are handed out: pages that the system will have to find. Two threads may
- * count one clean take together.
- */
-static void count_fresh(struct stook_pages_node *node, size_t bytes)
-{
-        size_t part = __atomic_load_n(&node->taken_bytes, __ATOMIC_RELAXED) / CLEAN_SHARE;
-        size_t least = part > CLEAN_LEAST ? part : CLEAN_LEAST;
-
-        if (__atomic_add_fetch(&node->fresh_bytes, bytes, __ATOMIC_RELAXED) < least)
-                return;
-        __atomic_store_n(&node->fresh_bytes, 0, __ATOMIC_RELAXED);
-        __atomic_fetch_add(&clean_takes, 1, __ATOMIC_RELAXED);
 }
 
 /* The map leads to @span already. */
@@ -328,9 +297,11 @@ static void hand_out_tagged(struct stook_pages_node *node, struct stook_span *sp
                 stook_replace_taken(&node->replace, __atomic_load_n(&node->taken_bytes,
                                                                     __ATOMIC_RELAXED));
         if (span->state != STOOK_SPAN_DIRTY) {
-                count_fresh(node, span->bytes);
+                stook_pages_count_fresh(node, span->bytes);
                 stook_pages_owe(node, span->bytes);
                 stook_pages_note_rise(node);
+        } else {
+                stook_pages_count_reused(node, span->bytes);
         }
 }
 

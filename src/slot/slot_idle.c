@@ -7,10 +7,10 @@
  * (maintain); calls barn.
  *
  * How: every slot has a round of its own that passes all caches. A round begins once in an eighth
- * of STOOK_DECAY_MS, or at once after the page layer counted a clean take: it had to hand out
- * memory without content (stook_pages_clean_takes). A slot's sheaves of a cache are idle if main
- * and its count of pops are what they were when the last round passed: objects may have come, none
- * was taken. Barns: barn/barn_idle.c.
+ * of STOOK_DECAY_MS, or at once after the page layer counted a take (stook_pages_takes): memory
+ * goes to another use, for which what is idle here is missed. A slot's sheaves of a cache are idle
+ * if main and its count of pops are what they were when the last round passed: objects may have
+ * come, none was taken. Barns: barn/barn_idle.c.
  * A slot's pair is exchanged for {zero-capacity sheaf, none} by the same section as in every miss,
  * on the slot that the thread is on. So no membarrier is needed, and what was taken off is this
  * thread's alone. Sheaves of other nodes' objects are visited likewise (slot_remote.c). Other slots
@@ -121,7 +121,7 @@ static struct stook_barns *round_of(struct stook_slot_head *own, struct stook_id
 {
         struct stook_barns *at = (struct stook_barns *)__atomic_load_n(&own->reap_at,
                                                                        __ATOMIC_RELAXED);
-        bool grew = __atomic_load_n(&own->reap_clean_takes, __ATOMIC_RELAXED) != idle->clean_takes;
+        bool grew = __atomic_load_n(&own->reap_takes, __ATOMIC_RELAXED) != idle->takes;
         uint32_t calls = __atomic_load_n(&own->reap_calls, __ATOMIC_RELAXED) + 1;
         uint32_t wait_ms;
 
@@ -139,13 +139,13 @@ static struct stook_barns *round_of(struct stook_slot_head *own, struct stook_id
         if (!grew && wait_ms && wait_ms <= 2 * idle->after_ms)
                 return NULL;
         __atomic_store_n(&own->reap_due_ms, idle->now_ms + idle->after_ms, __ATOMIC_RELAXED);
-        __atomic_store_n(&own->reap_clean_takes, idle->clean_takes, __ATOMIC_RELAXED);
+        __atomic_store_n(&own->reap_takes, idle->takes, __ATOMIC_RELAXED);
         return stook_barns_first();
 }
 
 void stook_slot_reap_idle(void)
 {
-        struct stook_idle idle = { .clean_takes = stook_pages_clean_takes(), .work = WORK };
+        struct stook_idle idle = { .takes = stook_pages_takes(), .work = WORK };
         struct stook_slot_head *own;
         struct stook_barns *at;
 

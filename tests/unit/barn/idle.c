@@ -11,7 +11,7 @@
 static void what_no_thread_needed_is_flushed(void **state)
 {
         struct fake_cache *c = make(1, 4, 10, 10);
-        struct stook_idle idle = { .now_ms = 1000, .after_ms = 100, .clean_takes = 1, .work = 16 };
+        struct stook_idle idle = { .now_ms = 1000, .after_ms = 100, .takes = 1, .work = 16 };
         struct stook_sheaf *full;
 
         (void)state;
@@ -30,7 +30,7 @@ static void what_no_thread_needed_is_flushed(void **state)
         assert_true(stook_barn_push_full(&c->barns, 0, stook_barn_ask_full(&c->barns, 0)));
         assert_true(stook_barn_push_full(&c->barns, 0, full));
         kept_given = 0;
-        idle.clean_takes++;                            /* memory is missed: time does not matter */
+        idle.takes++;                           /* memory is missed: time does not matter */
         idle.work = 2;
         stook_barn_reap_idle(&c->barns, 0, &idle);           /* as much as one step may */
         assert_int_equal(objects_out(), 12);
@@ -42,15 +42,15 @@ static void what_no_thread_needed_is_flushed(void **state)
 
         /* Objects come, none is taken. */
         assert_true(stook_barn_push_full(&c->barns, 0, filled(c)));
-        idle.clean_takes++;
+        idle.takes++;
         stook_barn_reap_idle(&c->barns, 0, &idle);
         assert_int_equal(objects_out(), 4);
         assert_int_equal(kept_given, 1);
-        idle.clean_takes++;
+        idle.takes++;
         stook_barn_reap_idle(&c->barns, 0, &idle);
         assert_int_equal(objects_out(), 0);
         assert_int_equal(kept_given, 2);
-        idle.clean_takes++;
+        idle.takes++;
         stook_barn_reap_idle(&c->barns, 0, &idle);           /* nothing left to do */
         assert_int_equal(kept_given, 2);
         expect_nothing_left(c);
@@ -78,14 +78,14 @@ static void an_idle_sheaf_of_a_slot_is_flushed(void **state)
 static void what_is_used_does_not_shrink(void **state)
 {
         struct fake_cache *c = make_few(960, 1, 20000);
-        struct stook_idle idle = { .now_ms = 1000, .after_ms = 100, .clean_takes = 1, .work = 16 };
+        struct stook_idle idle = { .now_ms = 1000, .after_ms = 100, .takes = 1, .work = 16 };
 
         (void)state;
         swing_in_slots(c);
         stook_barns_used(&c->barns);
         stook_barn_reap_idle(&c->barns, 0, &idle);
         assert_int_equal(stook_barns_capacity(&c->barns), 4);
-        idle.clean_takes++;
+        idle.takes++;
         stook_barn_reap_idle(&c->barns, 0, &idle);
         assert_int_equal(stook_barns_capacity(&c->barns), 1);
 }
