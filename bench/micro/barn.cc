@@ -7,12 +7,13 @@
  * the barn several times.
  * How: the program is linked with the barn's sources compiled once more, instead of the library's.
  * They have a counter in the loop of their compare-and-swaps (STOOK_TAGGED_STACK_RETRY). Capacity
- * does not grow: STOOK_CAPACITY.
+ * does not grow: STOOK_CAPACITY. With grow=1 sheaves and barn grow as they do in programs, and the
+ * slot soon holds the batch.
  * Answer: objects_per_cpu_us: objects of all threads over the processor time of all. It does not
  * fall as threads are added if no thread waits. barn_calls: gets and puts, in all and for 1,000
  * objects. Retries for 1,000 barn_calls.
- * Options: threads=2, ms=500, batch=256. rounds=N ends it when one thread has done N, for machines
- * whose clock says little (tools/emulated-machine).
+ * Options: threads=2, ms=500, batch=256, grow=0. rounds=N ends it when one thread has done N, for
+ * machines whose clock says little (tools/emulated-machine).
  */
 #include <atomic>
 #include <thread>
@@ -64,7 +65,9 @@ static void run(struct stook_cache *cache, int cpu, size_t batch, size_t rounds,
 
 int main(int argc, char **argv)
 {
-        if (!getenv("STOOK_CAPACITY")) { /* read at start, so this program starts again with it */
+        bool grow = bench::option(argc, argv, "grow", 0);
+        if (!grow && !getenv("STOOK_CAPACITY")) {
+                /* read at start, so this program starts again with it */
                 setenv("STOOK_CAPACITY", "60", 1);
                 execv("/proc/self/exe", argv);
         }
@@ -74,7 +77,8 @@ int main(int argc, char **argv)
         long ms = bench::option(argc, argv, "ms", 500);
         struct stook_cache_args args = {};
         args.args_size = sizeof(args);
-        args.barn_full = args.barn_empty = (unsigned)(threads * batch / 60 + 10);
+        if (!grow)
+                args.barn_full = args.barn_empty = (unsigned)(threads * batch / 60 + 10);
         struct stook_cache *cache = stook_cache_create("barn", 64, &args);
         if (!cache) {
                 perror("stook_cache_create");

@@ -51,7 +51,7 @@ extern struct stook_inject {
          * may.
          */
         void   (*landing)(struct stook_front *front);
-        /* Called with the lock of the regions held, before lines of a slot are filled. */
+        /* Called before lines of a slot are filled; the lock of the regions may be held. */
         void   (*filling)(char *slot);
 
         /* Counted by the library. */

@@ -12,12 +12,23 @@
  *  I2 no thread uses what is not published: a slot beyond `ready` or without its bit, or lines
  *     beyond `lines`. So a fill that failed half-way, or whose thread vanished in a fork, is simply
  *     done again.
- * Concurrency: growing is under one lock, which can refuse. A thread that is refused goes on
- *  without a slot (locked backend, then slabs). So a signal handler on top of a grower waits for no
+ *  I3 a fill changes no line that is filled: its compare-and-swap expects no main, and a line that
+ *     was filled always has one. Nor does it change the memory below a line. So several threads may
+ *     fill one slot, also while other threads use it already.
+ * Concurrency: slots of rseq's get ready without a lock. `ready` and `lines` change together, by a
+ *  compare-and-swap. It fails for a thread that filled a slot with fewer lines than there are now.
+ *  It also fails for a new cache's lines that were filled in fewer slots than there are now. Both
+ *  then fill the rest. So no thread waits for one that was preempted while it filled a slot. Locked
+ *  slots, and lines for new caches, are made under one lock, which can refuse. A thread that is
+ *  refused goes on without a slot (slabs). So a signal handler on top of a grower waits for no
  *  thread.
- *  M1: release store of a field of stook_filled, after the fill; pairs with their acquire loads.
+ *  M1: release of a field of stook_filled, after the fill; pairs with the acquire loads of it. What
+ *      another thread filled, and the publisher found filled, is seen, too: it was the first store
+ *      to that line.
  * Failure: no memory: the slot stays not ready, the cache is not made.
  */
+#include <stddef.h>
+
 #include "slot/slot_direct.h"
 #include "slot/slot_node.h"
 #include "slot/slot_regions.h"
@@ -34,7 +45,7 @@
 
 struct stook_regions stook_regions;
 
-/* Guards all stores to stook_filled. */
+/* Guards stores to `locked` and `lines` of stook_filled. */
 static struct stook_lock growing = STOOK_LOCK_INIT(STOOK_RANK_REGIONS);
 struct stook_slots_filled stook_filled;
 
@@ -54,37 +65,59 @@ static uint32_t lines_of_a_page(void)
         return (uint32_t)(stook_os_page_bytes() >> STOOK_LINE_SHIFT);
 }
 
-/*
- * On several nodes the address space of slots may have their nodes' policies, so that the mapping
- * must stay.
- */
+/* I3. The mapping stays: other threads may be on the slot, and slots may have a node's policy. */
 static bool fill(char *slot, uint32_t from, uint32_t to)
 {
         struct stook_line *line = (struct stook_line *)slot;
-        size_t bytes = (size_t)(to - from) << STOOK_LINE_SHIFT;
 
         STOOK_INJECT_CALL(filling, slot);
-        if (!(stook_slots_by_node ? stook_os_enable(line + from, bytes)
-                                  : stook_os_commit(line + from, bytes)))
+        if (!stook_os_enable(line + from, (size_t)(to - from) << STOOK_LINE_SHIFT))
                 return false;
-        for (uint32_t i = from; i < to; i++)
-                line[i].pair.lo = (uintptr_t)&stook_sheaf_zero;
+        for (uint32_t i = from; i < to; i++) {
+                uintptr_t none = 0;
+
+                __atomic_compare_exchange_n(&line[i].pair.lo, &none, (uintptr_t)&stook_sheaf_zero,
+                                            false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+        }
         return true;
+}
+
+/* `ready` and `lines` of stook_filled, as its `extent` has them. */
+union extent {
+        struct {
+                uint32_t ready, lines;
+        };
+        uint64_t word;
+};
+_Static_assert(offsetof(union extent, ready) == offsetof(struct stook_slots_filled, ready) &&
+               offsetof(union extent, lines) == offsetof(struct stook_slots_filled, lines),
+               "an extent is laid out alike");
+
+static union extent extent_now(void)
+{
+        return (union extent){ .word = __atomic_load_n(&stook_filled.extent, __ATOMIC_ACQUIRE) };
+}
+
+/* M1. False: the extent is another one, which is now in @seen. */
+static bool publish(union extent *seen, uint32_t ready, uint32_t lines)
+{
+        const union extent to = { .ready = ready, .lines = lines };
+
+        return __atomic_compare_exchange_n(&stook_filled.extent, &seen->word, to.word, false,
+                                           __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
 uint32_t stook_regions_ready(uint32_t index)
 {
-        uint32_t bound = __atomic_load_n(&stook_filled.ready, __ATOMIC_ACQUIRE);
+        union extent now = extent_now();
 
-        if (index < bound || index >= stook_regions.rseq_slots || !take_growing())
-                return bound;
-        for (bound = stook_filled.ready; bound <= index; bound++) {
-                if (!fill(slot_at(bound), 0, stook_filled.lines))
+        while (index >= now.ready && index < stook_regions.rseq_slots) {
+                if (!fill(slot_at(now.ready), 0, now.lines))
                         break;
-                __atomic_store_n(&stook_filled.ready, bound + 1, __ATOMIC_RELEASE);
+                if (publish(&now, now.ready + 1, now.lines))
+                        now = extent_now();
         }
-        stook_lock_drop(&growing);
-        return bound;
+        return now.ready;
 }
 
 static bool is_locked_filled(uint32_t slot)
@@ -101,7 +134,7 @@ struct stook_slot_head *stook_regions_locked(uint32_t slot)
                 return (struct stook_slot_head *)at;
         if (!stook_regions.base || !take_growing())
                 return NULL;
-        filled = is_locked_filled(slot) || fill(at, 0, stook_filled.lines);
+        filled = is_locked_filled(slot) || fill(at, 0, stook_regions_lines());
         if (filled && !is_locked_filled(slot))
                 __atomic_fetch_or(&stook_filled.locked[slot / 64], UINT64_C(1) << slot % 64,
                                   __ATOMIC_RELEASE);
@@ -116,14 +149,31 @@ static bool is_ready(uint32_t slot)
         return is_locked_filled(slot - stook_regions.rseq_slots);
 }
 
+/* Lines up to @want, in all slots that are ready when they are published. Under the lock. */
+static bool fill_all(union extent *now, uint32_t want)
+{
+        uint32_t done = 0;
+
+        for (uint32_t i = 0; i < stook_regions.locked_slots; i++)
+                if (is_locked_filled(i) &&
+                    !fill(slot_at(stook_regions.rseq_slots + i), now->lines, want))
+                        return false;
+        do {
+                for (; done < now->ready; done++)
+                        if (!fill(slot_at(done), now->lines, want))
+                                return false;
+        } while (!publish(now, now->ready, want));
+        return true;
+}
+
 bool stook_slots_add_cache(unsigned cache_index)
 {
         uint32_t want = cache_index + lines_of_a_page();
-        uint32_t slot, bound = stook_slots_bound();
+        union extent now;
         static uint32_t never;
 
         want -= want % lines_of_a_page();
-        if (cache_index < __atomic_load_n(&stook_filled.lines, __ATOMIC_ACQUIRE))
+        if (cache_index < stook_regions_lines())
                 return true;
         /* A grower holds it for some microseconds; one second means that it never comes back. */
         for (unsigned tries = 0; !take_growing(); tries++) {
@@ -131,14 +181,11 @@ bool stook_slots_add_cache(unsigned cache_index)
                         return false;
                 stook_os_futex_wait(&never, 0, 1000 * 1000);
         }
-        for (slot = 0; slot < bound && stook_filled.lines < want; slot++)
-                if (is_ready(slot) && !fill(slot_at(slot), stook_filled.lines, want))
-                        break;
-        if (slot == bound && stook_filled.lines < want)
-                __atomic_store_n(&stook_filled.lines, want, __ATOMIC_RELEASE);
-        want = stook_filled.lines;
+        now = extent_now();
+        if (now.lines < want && fill_all(&now, want))
+                now.lines = want;
         stook_lock_drop(&growing);
-        return cache_index < want;
+        return cache_index < now.lines;
 }
 
 uint32_t stook_regions_lines(void)

@@ -25,8 +25,13 @@ extern struct stook_regions stook_regions;
 
 /* Which slots are ready; slot_regions.c M1. Readers outside the process look there, too. */
 struct stook_slots_filled {
-        uint32_t ready;                 /* slots of rseq's */
-        uint32_t lines;                 /* slot_regions.c I1 */
+        union {
+                struct {
+                        uint32_t ready; /* slots of rseq's */
+                        uint32_t lines; /* slot_regions.c I1 */
+                };
+                uint64_t extent;        /* both, which change together */
+        };
         uint64_t locked[STOOK_LOCKED_SLOTS_MAX / 64];   /* a bit for each locked slot */
 };
 extern struct stook_slots_filled stook_filled STOOK_HIDDEN;
@@ -45,8 +50,8 @@ STOOK_INLINE uint32_t stook_slot_now(void)
 #define STOOK_RSEQ_CPU_ID  4            /* int32_t: negative when the thread is not registered */
 
 /*
- * Slots of the rseq backend that are ready now: more than @index, unless there is no such slot, no
- * memory, or no lock to be had.
+ * Slots of the rseq backend that are ready now: more than @index, unless there is no such slot, or
+ * no memory. Waits for no other thread.
  */
 uint32_t stook_regions_ready(uint32_t index);
 /* A slot of the locked backend, made ready if need be. NULL: no memory or no lock to be had. */

@@ -1,9 +1,11 @@
 /*
  * What this proves: a nolock call waits for no lock, not even for the one that a thread's first
- * call may need: of the regions, where slots get ready. A holder that stands still has it here.
- * Each call is the first of a new thread, which neither is enrolled nor has a slot of the locked
- * backend. A call on top of the holder, as of its signal handler, returns, too. (A lock ends every
- * wait after about a millisecond, so a return alone would prove nothing: sleeps are counted.)
+ * call may need: of the regions, where locked slots get ready. A holder that stands still has it
+ * here. Each call is the first of a new thread, which is barred and has no slot of the locked
+ * backend yet. A thread that is not barred needs no lock for its slot, so an ordinary call of it
+ * does not wait either. A call on top of the holder, as of its signal handler, returns, too. (A
+ * lock ends every wait after about a millisecond, so a return alone would prove nothing: sleeps
+ * are counted.)
  */
 #include <pthread.h>
 #include <semaphore.h>
@@ -72,8 +74,14 @@ static void cache_free_rcu_nolock(void) { answer = stook_cache_free_rcu_nolock(c
 static void free_rcu_nolock(void) { answer = stook_free_rcu_nolock(object); }
 static void cache_free_rcu(void) { answer = stook_cache_free_rcu(cache, object); }
 
+static void cache_alloc(void) { object = stook_cache_alloc(cache); }
+
+static bool barred = true;              /* the next thread */
+
 static void *run(void *call)
 {
+        if (barred)
+                stook_self_bar();
         ((void (*)(void))call)();
         slept = sleeps;
         return NULL;
@@ -127,6 +135,14 @@ static void no_call_waits_for_the_regions(void **state)
                 assert_int_equal(answer, 0);
         }
         assert_int_equal(stook_slots_ready(), 1);       /* the lock was needed each time */
+
+        if (stook_regions.rseq_slots) {
+                barred = false;
+                assert_int_equal(sleeps_of(cache_alloc), 0);
+                assert_true(stook_slots_ready() > 1);
+                assert_int_equal(sleeps_of(cache_free_rcu_nolock), 0);
+                barred = true;
+        }
 
         /* One that may wait does, which also shows that sleeps are counted. */
         sleeps_of(cache_alloc_nolock);

@@ -1,9 +1,113 @@
 /*
  * What this proves: the lines of a slot are filled before a thread may use them, for each cache
- * that is made and in each slot that gets ready.
+ * that is made and in each slot that gets ready. A thread that stands still while it fills a slot
+ * keeps no other thread from it, and changes nothing when it goes on.
  */
+#include "base/inject.h"
 #include "unit/slot/checks.h"
 #include "slot/slot_regions.h"
+
+static void expect_lines(struct stook_slot_head *slot)
+{
+        const struct stook_line *line = (struct stook_line *)slot;
+
+        assert_non_null(slot);
+        for (uint32_t i = 0; i < stook_regions_lines(); i++) {
+                assert_ptr_equal((void *)line[i].pair.lo, ZERO);
+                assert_int_equal(line[i].pair.hi, 0);
+        }
+}
+
+/* ---- what happens while a slot is filled ---- */
+
+static char *stands_at;                 /* the slot that is being filled */
+
+static void expect_all_lines(void)
+{
+        for (unsigned slot = 0; slot < stook_slots_bound(); slot++)
+                if (stook_slots_head(slot))
+                        expect_lines(stook_slots_head(slot));
+}
+
+/* Of the next fill. False: there is no such slot, or the locked backend. */
+static bool stand(void (*meanwhile)(char *slot))
+{
+        stook_inject.filling = meanwhile;
+        return stook_regions.rseq_slots > stook_filled.ready;
+}
+
+/* Another thread makes the slot ready, and uses it. */
+static void fill_too(char *slot)
+{
+        struct stook_line *line = (struct stook_line *)slot;
+        uint32_t ready = stook_filled.ready;
+
+        stook_inject.filling = NULL;
+        stands_at = slot;
+        assert_int_equal(stook_regions_ready(ready), ready + 1);
+        expect_lines((struct stook_slot_head *)slot);
+        line[1].pair = (struct stook_pair){ (uintptr_t)line, (uintptr_t)line };
+}
+
+static void two_threads_fill_a_slot(void **state)
+{
+        uint32_t ready = stook_filled.ready;
+        struct stook_line *line;
+
+        (void)state;
+        if (!stand(fill_too))
+                skip();
+        assert_int_equal(stook_regions_ready(ready), ready + 1);
+        assert_int_equal(stook_filled.ready, ready + 1);
+        line = (struct stook_line *)stands_at;
+        assert_ptr_equal((void *)line[1].pair.lo, line);
+        assert_ptr_equal((void *)line[1].pair.hi, line);
+        line[1].pair = (struct stook_pair){ (uintptr_t)ZERO, 0 };
+        expect_all_lines();
+}
+
+static void make_cache(char *slot)
+{
+        (void)slot;
+        stook_inject.filling = NULL;
+        assert_true(stook_slots_add_cache(stook_regions_lines()));
+}
+
+static void a_cache_is_made_while_a_slot_is_filled(void **state)
+{
+        uint32_t ready = stook_filled.ready, lines = stook_regions_lines();
+
+        (void)state;
+        if (!stand(make_cache))
+                skip();
+        assert_int_equal(stook_regions_ready(ready), ready + 1);
+        assert_true(stook_regions_lines() > lines);
+        expect_all_lines();
+}
+
+static void make_slot(char *slot)
+{
+        uint32_t ready = stook_filled.ready;
+
+        (void)slot;
+        stook_inject.filling = NULL;
+        assert_int_equal(stook_regions_ready(ready), ready + 1);
+}
+
+static void a_slot_gets_ready_while_a_cache_is_made(void **state)
+{
+        uint32_t ready = stook_filled.ready, lines = stook_regions_lines();
+
+        (void)state;
+        if (!stand(make_slot))
+                skip();
+        assert_true(stook_slots_add_cache(lines));
+        assert_true(stook_regions_lines() > lines);
+        assert_int_equal(stook_filled.ready, ready + 1);
+        expect_all_lines();
+}
+
+/* ---- one after the other ---- */
 
 static void lines_of_new_caches(void **state)
 {
@@ -28,17 +132,6 @@ static void lines_of_new_caches(void **state)
                 assert_true(seen > 0);
         }
         check_nothing_lost();
-}
-
-static void expect_lines(struct stook_slot_head *slot)
-{
-        const struct stook_line *line = (struct stook_line *)slot;
-
-        assert_non_null(slot);
-        for (uint32_t i = 0; i < stook_regions_lines(); i++) {
-                assert_ptr_equal((void *)line[i].pair.lo, ZERO);
-                assert_int_equal(line[i].pair.hi, 0);
-        }
 }
 
 /* On a CPU that no thread was on before, or with a concurrency id that none had. */
@@ -75,13 +168,33 @@ static void locked_slots_get_ready_one_by_one(void **state)
         check_nothing_lost();
 }
 
+/*
+ * As start_slots; with as many slots of rseq's as there may be, also on a machine of few CPUs: all
+ * of the locked ones but one.
+ */
+static int start_many_slots(void **state)
+{
+        int failed = start_slots(state);
+
+        if (!failed && stook_regions.rseq_slots) {
+                stook_regions.rseq_slots = stook_slots_bound() - 1;
+                stook_regions.locked_slots = 1;
+                /* One slot is ready, so that a new cache fills lines. */
+                failed = stook_regions_ready(0) == 0;
+        }
+        return failed;
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup(two_threads_fill_a_slot, start),
+                cmocka_unit_test_setup(a_cache_is_made_while_a_slot_is_filled, start),
+                cmocka_unit_test_setup(a_slot_gets_ready_while_a_cache_is_made, start),
                 cmocka_unit_test_setup(lines_of_new_caches, start),
                 cmocka_unit_test_setup(slots_get_ready_in_order, start),
                 cmocka_unit_test_setup(locked_slots_get_ready_one_by_one, start),
         };
 
-        return cmocka_run_group_tests(tests, start_slots, NULL);
+        return cmocka_run_group_tests(tests, start_many_slots, NULL);
 }
