@@ -178,7 +178,7 @@ static bool parse_debug(int option, const char *value, struct run_debug *debug)
         case OPTION_PROFILE:
                 debug->profile = value;
                 if (run_debug_is_profile(value))
-                        return true;
+                        return run_debug_can_make_profile(value);
                 fprintf(stderr, "stook run: --profile takes FILE[,interval=BYTES][,signal=N], not "
                         "'%s'\n", value);
                 return false;
