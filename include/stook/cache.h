@@ -108,7 +108,9 @@ struct stook_cache_args {
          * that allocates, which may be in a signal handler. stook_cache_zalloc() and STOOK_ZERO
          * fail with EINVAL in a cache that has one. A constructor that acquires what has to be
          * released again needs a destructor, below. Callers that rely on the constructor free an
-         * object in its constructed state.
+         * object in its constructed state. If it is left by a jump, the objects that the
+         * allocation took from slabs stay allocated: a sheaf's at most. stook_cache_destroy() then
+         * fails with -EBUSY, and stook_cache_destroy_all() ends the cache.
          */
         void   (*ctor)(void *object, void *ctor_data);
         /* the constructor's second argument */
