@@ -469,7 +469,8 @@ struct stook_tuning {
  * Other threads may go on using the cache.
  * Return: 0; or
  *   -EINVAL  cache or tuning NULL, cache destroyed, tuning_size unknown, a number out of its range
- *   -ENOTSUP a capacity above 0 for a cache made with STOOK_NO_SHEAVES, or with STOOK_TINY=1
+ *   -ENOTSUP a capacity above 0 for a cache that has no sheaves: one made with STOOK_NO_SHEAVES or
+ *            debug modes, or under STOOK_TINY=1
  *   -EBUSY   the change is made, but slots could not be emptied: the system refuses membarrier,
  *            or a thread is stopped in one. Sheaves of the old capacity go when they are empty.
  *   -EDEADLK see stook_cache_create()
