@@ -5,7 +5,7 @@
  *   F  states of objects, and sizes that frees name      U  which threads allocated and freed it
  *   Z  red zones before and behind an object             T  a line for each allocation and free
  *   P  poison in free objects                            Q  freed objects wait before reuse
- *   A  marks the cache for fault injection               V  a memory checker is told: of others
+ *   A  marks the cache for fault injection               V  Valgrind or ASan is told of each object
  * Place: called by cache (cache_watch.c), malloc and inspect; calls slab for what is out of a slab,
  *  stack, pages and report. It knows no cache: a cache has a struct stook_debug in itself.
  *
