@@ -146,6 +146,17 @@ bool stook_os_commit(void *addr, size_t bytes)
         return true;
 }
 
+void *stook_os_zeroed(size_t bytes)
+{
+        size_t whole = stook_os_whole_pages(bytes);
+        void *at = stook_os_reserve(whole, stook_os_page_bytes());
+
+        if (!at || stook_os_commit(at, whole))
+                return at;
+        stook_os_unreserve(at, whole);
+        return NULL;
+}
+
 bool stook_os_close(void *addr, size_t bytes)
 {
         return !STOOK_INJECT_FROM(close_fail_from) && !CALL_mprotect(addr, bytes, PROT_NONE);

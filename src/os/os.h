@@ -24,6 +24,11 @@ void stook_os_unreserve(void *addr, size_t bytes);
 /* Maps fresh zero pages, readable and writable, over a part of a reservation. False: no memory. */
 bool stook_os_commit(void *addr, size_t bytes);
 /*
+ * A reservation of its own for @bytes, all of it committed: zeros, which take no memory before they
+ * are written. NULL: no memory.
+ */
+void *stook_os_zeroed(size_t bytes);
+/*
  * Makes a part of a reservation readable and writable, content kept: may be done twice, by two
  * threads at once.
  */
