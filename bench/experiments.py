@@ -219,6 +219,14 @@ def least_pair(setting):
     return rounds(setting, contenders, setting.pairs, lambda c: once(c, options))
 
 
+def mixtures(setting):
+    """Cycles of malloc and free in six mixtures, counted by a loop beside them: tells builds apart
+    where the clock rate changes."""
+    options = ["parts=" + ("300" if setting.quick else "2000")]
+    return rounds(setting, preloaded(setting), setting.pairs,
+                  lambda c: macro([setting.program("mixtures"), *options], c))
+
+
 def bulk(setting):
     """Bulk calls of an object cache beside storing pointers."""
     command = ([setting.program("bulk")] +
@@ -538,7 +546,7 @@ SHOWN = {
     "empty": ["added_us", "resident_KiB", "core_KiB", "mlockall_KiB"],
 }
 
-ALL = {e.__name__: e for e in (object_pair, malloc_pair, least_pair, bulk, barn, remote, maple_map,
-                               prodcons, parked, empty, spike, cgroup, realloc, calloc, churn,
-                               phases, random_order, freed_once, live_set, huge_runs, sparse_caches,
-                               replay, sizes)}
+ALL = {e.__name__: e for e in (object_pair, malloc_pair, least_pair, mixtures, bulk, barn, remote,
+                               maple_map, prodcons, parked, empty, spike, cgroup, realloc, calloc,
+                               churn, phases, random_order, freed_once, live_set, huge_runs,
+                               sparse_caches, replay, sizes)}

@@ -42,7 +42,8 @@ def draw_panel(axis, standings, metric, title, names):
     axis.set_xticks(ticks, [f"{t:g}" for t in ticks])
     axis.minorticks_off()
     axis.grid(axis="both", linewidth=0.3)
-    axis.set_title(title + "\n(ratio to the best peer; less is better)", fontsize=10)
+    how = f"ratio to the best peer; less is better; {WIDEST} and more: at the edge"
+    axis.set_title(f"{title}\n({how})", fontsize=10)
 
 
 def draw(standings, path):

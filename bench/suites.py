@@ -17,8 +17,8 @@ import scale
 
 ALL = {**experiments.ALL, **kernel_tables.ALL, **scale.ALL, **programs.ALL}
 SUITES = {
-    "micro": ["object_pair", "malloc_pair", "least_pair", "bulk", "pattern_rows", "rcu",
-              "prodcons", "realloc", "calloc"],
+    "micro": ["object_pair", "malloc_pair", "least_pair", "mixtures", "bulk", "pattern_rows",
+              "rcu", "prodcons", "realloc", "calloc"],
     "scale": ["oversubscribed", "many_caches", "slots", "nodes", "heap_size", "barn", "remote"],
     "memory": ["parked", "empty", "spike", "cgroup", "churn", "phases", "random_order",
                "freed_once", "live_set", "huge_runs", "sparse_caches", "replay", "sizes"],

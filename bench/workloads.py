@@ -44,6 +44,7 @@ RULES = [
          rivals=lambda name: name in ("pool-dpdk", "pool-boost")),     # safe in several threads
     Rule("malloc_pair", r"([\w/]+)", "{cell} held_KiB"),
     Rule("least_pair", r"(pair|batch)_ns"),
+    Rule("mixtures", r"(.+)_cycles", unit="cycles"),
     Rule("rcu", r"(free)", ours="free_rcu", rivals=begins("call_rcu")),
     Rule("prodcons", r"(.+) objects_per_cpu_us", "{cell} resident_KiB", unit="objects/us",
          higher=True),

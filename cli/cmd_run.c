@@ -178,7 +178,7 @@ static bool parse_debug(int option, const char *value, struct run_debug *debug)
         case OPTION_PROFILE:
                 debug->profile = value;
                 if (run_debug_is_profile(value))
-                        return true;
+                        return run_debug_can_make_profile(value);
                 fprintf(stderr, "stook run: --profile takes FILE[,interval=BYTES][,signal=N], not "
                         "'%s'\n", value);
                 return false;
@@ -194,47 +194,82 @@ static bool parse_debug(int option, const char *value, struct run_debug *debug)
         }
 }
 
+/* An option of the runs themselves. False: its value was refused, by a line. */
+static bool parse_runs(int option, const char *value, struct options *o)
+{
+        switch (option) {
+        case OPTION_STATS:
+                o->stats = true;
+                return true;
+        case OPTION_JSON:
+                o->json_path = value;
+                return option_file("run", "--json", value);
+        case OPTION_AGAINST:
+                o->against = value;
+                o->compare = true;
+                return true;
+        case OPTION_COMPARE:
+                o->compare = true;
+                return true;
+        case OPTION_KEEP_OUTPUT:
+                o->keep_output = true;
+                return true;
+        case OPTION_REPEAT:
+                return option_count("run", "--repeat", value, REPEAT_MAX, &o->repeat);
+        case OPTION_FAIL:
+                o->fail = value;
+                return true;
+        case OPTION_FAIL_EACH:
+                return option_count("run", "--fail-each", value ? value : "100", REPEAT_MAX,
+                                    &o->fail_each);
+        case OPTION_FAIL_WAIT:
+                return option_count("run", "--fail-wait", value, REPEAT_MAX, &o->fail_wait_s);
+        default:
+                o->group_limit = value;
+                if (is_size(value))
+                        return true;
+                fprintf(stderr, "stook run: --group-limit takes a number of bytes above 0, "
+                        "or 1 to %d followed by K, M, G or T, not '%s'\n", GROUP_LIMIT_MAX, value);
+                return false;
+        }
+}
+
+/* Which options do not go together. Return: -1, go on; else the exit status. */
+static int check_together(const struct options *o)
+{
+        if (o->debug.suppress && !o->debug.leaks)
+                return option_misused("run", usage, "--suppress goes with --leaks only");
+        if (o->fail_wait_s && !o->fail_each)
+                return option_misused("run", usage, "--fail-wait goes with --fail-each only");
+        if (o->debug.profile && o->repeat) {
+                fputs("stook run: --profile is for one run, without --compare and --repeat\n",
+                      stderr);
+                return STATUS_CANNOT;
+        }
+        if (o->fail_each && (o->fail || o->repeat || o->stats || o->json_path)) {
+                fputs("stook run: --fail-each has a report of its own, and goes with "
+                      "--keep-output,\n  --fail-wait and --debug only\n", stderr);
+                return STATUS_CANNOT;
+        }
+        return -1;
+}
+
 /* Return: -1, go on; else the exit status. */
 static int parse(int argc, char **argv, struct options *o)
 {
+        bool understood = true;
         int option;
 
         memset(o, 0, sizeof *o);
         opterr = 0;
-        while ((option = getopt_long(argc, argv, "+:h", long_options, NULL)) != -1) {
+        while (understood && (option = getopt_long(argc, argv, "+:h", long_options, NULL)) != -1) {
                 switch (option) {
-                case OPTION_STATS:
-                        o->stats = true;
-                        break;
-                case OPTION_JSON:
-                        if (!option_file("run", "--json", optarg))
-                                return STATUS_CANNOT;
-                        o->json_path = optarg;
-                        break;
-                case OPTION_COMPARE:
-                        o->compare = true;
-                        break;
-                case OPTION_AGAINST:
-                        o->compare = true;
-                        o->against = optarg;
-                        break;
-                case OPTION_KEEP_OUTPUT:
-                        o->keep_output = true;
-                        break;
-                case OPTION_REPEAT:
-                        if (!option_count("run", "--repeat", optarg, REPEAT_MAX, &o->repeat))
-                                return STATUS_CANNOT;
-                        break;
-                case OPTION_GROUP_LIMIT:
-                        if (!is_size(optarg)) {
-                                fprintf(stderr,
-                                        "stook run: --group-limit takes a number of bytes above 0, "
-                                        "or 1 to %d followed by K, M, G or T, not '%s'\n",
-                                        GROUP_LIMIT_MAX, optarg);
-                                return STATUS_CANNOT;
-                        }
-                        o->group_limit = optarg;
-                        break;
+                case OPTION_HELP:
+                case 'h':
+                        return option_help(usage, help);
+                case '?':
+                case ':':
+                        return option_refuse("run", option, argv, usage);
                 case OPTION_DEBUG:
                 case OPTION_ON_FAULT:
                 case OPTION_HARDEN:
@@ -242,49 +277,20 @@ static int parse(int argc, char **argv, struct options *o)
                 case OPTION_LEAKS:
                 case OPTION_SUPPRESS:
                 case OPTION_PROFILE:
-                        if (!parse_debug(option, optarg, &o->debug))
-                                return STATUS_CANNOT;
+                        understood = parse_debug(option, optarg, &o->debug);
                         break;
-                case OPTION_FAIL:
-                        o->fail = optarg;
-                        break;
-                case OPTION_FAIL_EACH:
-                        if (!option_count("run", "--fail-each", optarg ? optarg : "100",
-                                          REPEAT_MAX, &o->fail_each))
-                                return STATUS_CANNOT;
-                        break;
-                case OPTION_FAIL_WAIT:
-                        if (!option_count("run", "--fail-wait", optarg, REPEAT_MAX,
-                                          &o->fail_wait_s))
-                                return STATUS_CANNOT;
-                        break;
-                case OPTION_HELP:
-                case 'h':
-                        return option_help(usage, help);
                 default:
-                        return option_refuse("run", option, argv, usage);
+                        understood = parse_runs(option, optarg, o);
                 }
         }
+        if (!understood)
+                return STATUS_CANNOT;
         if (optind == argc)
                 return option_misused("run", usage, "no program given");
-        if (o->debug.suppress && !o->debug.leaks)
-                return option_misused("run", usage, "--suppress goes with --leaks only");
-        if (o->fail_wait_s && !o->fail_each)
-                return option_misused("run", usage, "--fail-wait goes with --fail-each only");
+        o->program = argv + optind;
         if (o->compare && !o->repeat)
                 o->repeat = REPEAT_DEFAULT;
-        if (o->debug.profile && o->repeat) {
-                fputs("stook run: --profile is for one run, without --compare and --repeat\n",
-                      stderr);
-                return STATUS_CANNOT;
-        }
-        o->program = argv + optind;
-        if (o->fail_each && (o->fail || o->repeat || o->stats || o->json_path)) {
-                fputs("stook run: --fail-each has a report of its own, and goes with "
-                      "--keep-output,\n  --fail-wait and --debug only\n", stderr);
-                return STATUS_CANNOT;
-        }
-        return -1;
+        return check_together(o);
 }
 
 /* ---- the runs ---- */

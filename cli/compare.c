@@ -109,6 +109,7 @@ static const char *measure_text(enum measure m, double value, char *buffer, size
                                  : seconds_text(value, buffer, size);
 }
 
+/* A row's three cells: least, median, greatest. */
 static void spread_cells(struct table *t, const struct side *side, enum measure m)
 {
         struct spread s = spread_of(side->runs[m], side->count);
@@ -195,8 +196,8 @@ bool comparison_signs(const struct comparison *c, enum measure m, struct signs *
 }
 
 /*
- * "Time: 12 % less on Stook than on the system malloc (median ratio 0.88, 95 % interval 0.85 to
- * 0.91, of 6 pairs of runs)", or what keeps it from being said.
+ * "Time: 12 % less on Stook than on the system malloc", and on the next line "(median ratio 0.88,
+ * 95 % interval 0.85 to 0.91, of 6 pairs of runs)"; or what keeps it from being said.
  */
 static void sentence(const struct comparison *c, enum measure m, const char *subject,
                      const char *less, const char *more, FILE *out)
@@ -213,57 +214,72 @@ static void sentence(const struct comparison *c, enum measure m, const char *sub
                         fabs(s.ratio - 1) * 100, s.verdict == VERDICT_LESS ? less : more, c->the,
                         c->rival.name);
         if (s.pairs < PAIRS_ENOUGH)
-                fprintf(out, ": fewer than %d pairs of runs cannot show one (their median "
-                             "ratio %.2f).\n",
+                fprintf(out, ": fewer than %d pairs of runs cannot show one\n"
+                             "  (their median ratio %.2f).\n",
                         PAIRS_ENOUGH, s.ratio);
         else
-                fprintf(out, " (median ratio %.2f, 95 %% interval %.2f to %.2f, of %u pairs of "
+                fprintf(out, "\n  (median ratio %.2f, 95 %% interval %.2f to %.2f, of %u pairs of "
                              "runs).\n",
                         s.ratio, s.low, s.high, s.pairs);
+}
+
+/* The measure, and below it a row for each side. So a table of both is less than 80 columns wide. */
+static void rows_of_both(struct table *t, const struct comparison *c, enum measure m)
+{
+        struct spread ratio;
+
+        table_row(t);
+        table_cell(t, "%s", measures[m].text);
+        table_row(t);
+        table_cell(t, "  %s", c->stook.name);
+        spread_cells(t, &c->stook, m);
+        table_row(t);
+        table_cell(t, "  %s", c->rival.name);
+        spread_cells(t, &c->rival, m);
+        if (!comparison_ratio(c, m, &ratio))
+                return;
+        table_cell(t, "%.3f", ratio.median);
+        table_cell(t, "%.3f..%.3f", ratio.min, ratio.max);
+}
+
+static void print_table(const struct comparison *c, FILE *out)
+{
+        bool both = c->rival.count > 0;
+        struct table t;
+
+        table_init(&t, both ? 6 : 4);
+        table_row(&t);
+        table_cell(&t, "%u %s each", c->stook.count, c->stook.count == 1 ? "run" : "runs");
+        table_cell(&t, "min");
+        table_cell(&t, "median");
+        table_cell(&t, "max");
+        table_cell(&t, "ratio");        /* of the medians; a table of one side has no room for it */
+        table_cell(&t, "pairs");
+        for (enum measure m = 0; m < MEASURES; m++) {
+                if (both) {
+                        rows_of_both(&t, c, m);
+                        continue;
+                }
+                table_row(&t);
+                table_cell(&t, "%s", measures[m].text);
+                spread_cells(&t, &c->stook, m);
+        }
+        table_print(&t, out);
 }
 
 void comparison_print(const struct comparison *c, const char *program, FILE *out)
 {
         bool both = c->rival.count > 0;
-        struct table t;
 
         if (!c->stook.count)
                 return;
         fputc('\n', out);
-        table_init(&t, both ? 9 : 4);
-        table_row(&t);
-        table_cell(&t, "%u %s each", c->stook.count, c->stook.count == 1 ? "run" : "runs");
-        table_cell(&t, "%s: min", c->stook.name);
-        table_cell(&t, "median");
-        table_cell(&t, "max");
-        if (both) {
-                table_cell(&t, "| %s: min", c->rival.name);
-                table_cell(&t, "median");
-                table_cell(&t, "max");
-                table_cell(&t, "| ratio");
-                table_cell(&t, "pairs");
-        }
-        for (enum measure m = 0; m < MEASURES; m++) {
-                struct spread ratio;
-
-                table_row(&t);
-                table_cell(&t, "%s", measures[m].text);
-                spread_cells(&t, &c->stook, m);
-                if (!both)
-                        continue;
-                spread_cells(&t, &c->rival, m);
-                if (!comparison_ratio(c, m, &ratio))
-                        continue;
-                table_cell(&t, "%.3f", ratio.median);
-                table_cell(&t, "%.3f..%.3f", ratio.min, ratio.max);
-        }
-        table_print(&t, out);
-
+        print_table(c, out);
         fprintf(out, "\n%s ran %u %s on Stook", program, c->stook.count,
                 c->stook.count == 1 ? "time" : "times");
         if (both)
                 fprintf(out, " and %u on %s%s, in turn", c->rival.count, c->the, c->rival.name);
-        fputs(", after one run that was not timed.\n", out);
+        fprintf(out, ",%cafter one run that was not timed.\n", both ? '\n' : ' ');
         if (both) {
                 sentence(c, MEASURE_WALL, "Time:", "less", "more", out);
                 sentence(c, MEASURE_CPU, "Processor time:", "less", "more", out);

@@ -355,13 +355,36 @@ struct identity {
         uint64_t image, heap;
 };
 
+/* What the record of a process says of it, and what was seen of it from outside. */
+static void fill_process(struct process *p, const struct stook_stats_record *record,
+                         const struct figures_watch *seen, const struct run_result *root)
+{
+        p->pid = record->pid;
+        p->parent = record->parent;
+        p->birth = record->birth;
+        p->begun_ms = record->begun_ms;
+        memcpy(p->program, record->program, sizeof p->program);
+        memcpy(p->backend, record->backend, sizeof p->backend);
+        memcpy(p->variables, record->variables, sizeof p->variables);
+        p->variables[sizeof p->variables - 1] = 0;
+        p->program[sizeof p->program - 1] = p->backend[sizeof p->backend - 1] = 0;
+        if (seen) {
+                p->peak_bytes = seen->peak_bytes;
+                p->ended_ms = seen->ended_ms;
+        }
+        if (record->pid == (uint32_t)root->pid)
+                p->ended_ms = root->ended_ms;
+        else if (seen && seen->fd >= 0)
+                p->end = PROCESS_RUNNING;
+}
+
+/* Adds the process of a record, or the caches of a second copy of the library in a process. */
 static int add_record(struct figures_file *file, uint64_t index, const struct run_result *root,
                       struct figures *figures, struct identity *identities)
 {
         static struct stook_stats_snapshot snapshot;    /* 100 KiB */
         struct stook_stats_record record;
         struct process *p, *before;
-        const struct figures_watch *w = index < file->watch_count ? &file->watches[index] : NULL;
         bool published;
 
         if (!read_head(file, index, &record)) {
@@ -374,7 +397,6 @@ static int add_record(struct figures_file *file, uint64_t index, const struct ru
                 const struct identity *id = &identities[before - figures->processes];
 
                 if (id->image == record.image && id->heap != record.heap)
-                        /* a second copy of the library */
                         return published ? add_caches(before, &snapshot) : 0;
                 if (record.birth == STOOK_STATS_BORN_BY_EXEC) {
                         before->end = PROCESS_REPLACED;
@@ -384,23 +406,7 @@ static int add_record(struct figures_file *file, uint64_t index, const struct ru
         }
         p = &figures->processes[figures->count];
         identities[figures->count++] = (struct identity){ record.image, record.heap };
-        p->pid = record.pid;
-        p->parent = record.parent;
-        p->birth = record.birth;
-        p->begun_ms = record.begun_ms;
-        memcpy(p->program, record.program, sizeof p->program);
-        memcpy(p->backend, record.backend, sizeof p->backend);
-        memcpy(p->variables, record.variables, sizeof p->variables);
-        p->variables[sizeof p->variables - 1] = 0;
-        p->program[sizeof p->program - 1] = p->backend[sizeof p->backend - 1] = 0;
-        if (w) {
-                p->peak_bytes = w->peak_bytes;
-                p->ended_ms = w->ended_ms;
-        }
-        if (record.pid == (uint32_t)root->pid)
-                p->ended_ms = root->ended_ms;
-        else if (w && w->fd >= 0)
-                p->end = PROCESS_RUNNING;
+        fill_process(p, &record, index < file->watch_count ? &file->watches[index] : NULL, root);
         if (!published)
                 return 0;
         p->exact = snapshot.final;

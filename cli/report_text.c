@@ -172,11 +172,8 @@ void report_group(const struct figures *f, bool after_print, FILE *out)
                         bytes_text(beside->group.peak_bytes, counted, sizeof counted));
 }
 
-static void print_process(const struct process *p, FILE *out)
+static void print_heading(const struct process *p, FILE *out)
 {
-        struct process_totals totals;
-        struct shares shares;
-        struct table t;
         char when[120], text[32];
 
         when_text(p, when, sizeof when);
@@ -185,8 +182,14 @@ static void print_process(const struct process *p, FILE *out)
         if (p->peak_bytes)
                 fprintf(out, ", peak resident %s", bytes_text(p->peak_bytes, text, sizeof text));
         fputs("\n", out);
-        if (!p->published)
-                return;
+}
+
+/* The largest first, then those that were destroyed, then the sums. */
+static void print_caches(const struct process *p, const struct process_totals *totals, FILE *out)
+{
+        struct shares shares;
+        struct table t;
+
         qsort(p->caches, p->count, sizeof *p->caches, by_size);
         table_init(&t, COLUMNS);
         table_row(&t);
@@ -208,14 +211,25 @@ static void print_process(const struct process *p, FILE *out)
                                    (unsigned long long)gone->caches);
                 cache_cells(&t, &gone->stats);
         }
-        process_totals(p, &totals);
         process_shares(p, &shares);
         table_row(&t);
         table_cell(&t, "total");
         table_cell(&t, "-");
-        counters_cells(&t, &totals.counters, totals.live_bytes, totals.cached_bytes,
-                       totals.slab_bytes, 0, &shares);
+        counters_cells(&t, &totals->counters, totals->live_bytes, totals->cached_bytes,
+                       totals->slab_bytes, 0, &shares);
         table_print(&t, out);
+}
+
+static void print_process(const struct process *p, FILE *out)
+{
+        struct process_totals totals;
+        char text[32];
+
+        print_heading(p, out);
+        if (!p->published)
+                return;
+        process_totals(p, &totals);
+        print_caches(p, &totals, out);
         fprintf(out, "objects above 128 KiB: %s",
                 bytes_text(totals.large_bytes, text, sizeof text));
         fprintf(out, "; free pages kept: %s", bytes_text(p->free_dirty_bytes, text, sizeof text));

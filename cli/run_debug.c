@@ -10,11 +10,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define LETTERS "FZPUTAOfzputao"
 #define SIGNAL_MOST 64
 #define REPORT_PATH_BYTES 512           /* with its end: PATH_BYTES in src/report/report_json.c */
+#define PROFILE_PATH_BYTES 900          /* with its end: PATH_BYTES in src/life/observe.c */
 
 static const char *skip_digits(const char *c)
 {
@@ -150,6 +152,41 @@ bool run_debug_can_add_to(const char *file)
 
         if (error)
                 fprintf(stderr, "stook run: --report-json '%s': %s\n", file, strerror(error));
+        return !error;
+}
+
+/*
+ * 0, or errno. As src/os/output.c: the profile is written beside its file, and takes the name of a
+ * regular file only. A folder with "%p" in its name is not known before the program has a number.
+ */
+static int try_to_make(char *path)
+{
+        char *slash = strrchr(path, '/');
+        struct stat st;
+
+        if (strlen(path) >= PROFILE_PATH_BYTES)
+                return ENAMETOOLONG;
+        if (!lstat(path, &st) && !S_ISREG(st.st_mode))
+                return S_ISDIR(st.st_mode) ? EISDIR : EEXIST;
+        slash[slash == path] = '\0';
+        return strstr(path, "%p") || !access(path, W_OK | X_OK) ? 0 : errno;
+}
+
+bool run_debug_can_make_profile(const char *text)
+{
+        char file[PATH_MAX], path[PATH_MAX];
+        int n = (int)strcspn(text, ","), error = ENAMETOOLONG;
+
+        if (snprintf(file, sizeof file, "%.*s", n, text) < (int)sizeof file) {
+                const char *whole = absolute(file, path);
+
+                if (whole == file)
+                        strcpy(path, file);
+                error = strchr(path, '/') ? try_to_make(path) : 0;
+        }
+        if (error)
+                fprintf(stderr, "stook run: --profile '%.*s': %s\n", n, text,
+                        error == EEXIST ? "it is there, and is no regular file" : strerror(error));
         return !error;
 }
 

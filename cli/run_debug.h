@@ -31,6 +31,8 @@ bool run_debug_is_harden(const char *text);
 bool run_debug_can_add_to(const char *file);
 /* Is it FILE[,interval=BYTES][,signal=NUMBER]? (src/life/observe.c) */
 bool run_debug_is_profile(const char *text);
+/* Can that FILE be made, or replaced? False, and said: it cannot. */
+bool run_debug_can_make_profile(const char *text);
 
 /* Fills `variables`. False: no memory. */
 bool run_debug_compose(struct run_debug *debug);

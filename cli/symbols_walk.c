@@ -56,7 +56,10 @@ static bool set_registers(Dwfl_Thread *thread, void *data)
         return true;
 }
 
-/* An address that is no return address is told as if it was one, one byte behind it. */
+/*
+ * What is told are return addresses, which lie behind the call. The first frame's address, and that
+ * of a frame interrupted by a signal, is the instruction itself: one byte is added.
+ */
 static int note_frame(Dwfl_Frame *frame, void *data)
 {
         struct walk *walk = data;

@@ -86,6 +86,16 @@ void table_count_short(struct table *t, uint64_t count)
                 cell_short(t, (double)count / 1000, 1000);
 }
 
+/* Cells of a row up to the last one with text: what is behind it needs no blanks. */
+static unsigned used_cells(const struct table *t, unsigned row)
+{
+        unsigned n = t->columns;
+
+        while (n > 1 && !*t->cells[(size_t)row * t->columns + n - 1])
+                n--;
+        return n;
+}
+
 void table_print(struct table *t, FILE *out)
 {
         size_t width[TABLE_COLUMNS_MAX] = { 0 };
@@ -98,10 +108,10 @@ void table_print(struct table *t, FILE *out)
                                 width[c] = n;
                 }
         for (unsigned r = 0; r < t->rows; r++) {
-                for (unsigned c = 0; c < t->columns; c++) {
+                for (unsigned c = 0, used = used_cells(t, r); c < used; c++) {
                         const char *cell = t->cells[(size_t)r * t->columns + c];
 
-                        fprintf(out, c ? "  %*s" : "  %-*s", (int)width[c], cell);
+                        fprintf(out, c ? "  %*s" : "  %-*s", used > 1 ? (int)width[c] : 0, cell);
                 }
                 fputc('\n', out);
         }

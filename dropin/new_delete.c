@@ -35,7 +35,7 @@
 #define MISS_ALIGNED(function, symbol)                                                          \
         void *function(size_t size, size_t align)                                               \
         {                                                                                       \
-                void *object = stook_malloc_aligned(align, size, 0);                 \
+                void *object = stook_malloc_aligned(align, size, 0);                            \
                                                                                                 \
                 return STOOK_LIKELY(object != NULL) ? object                                    \
                         : stook_foreign_new_aligned(symbol, size, align);                       \
@@ -44,7 +44,7 @@
 #define MISS_ALIGNED_NOTHROW(function, symbol)                                                  \
         void *function(size_t size, size_t align, const void *nothrow)                          \
         {                                                                                       \
-                void *object = stook_malloc_aligned(align, size, 0);                 \
+                void *object = stook_malloc_aligned(align, size, 0);                            \
                                                                                                 \
                 return STOOK_LIKELY(object != NULL) ? object                                    \
                         : stook_foreign_new_aligned_nothrow(symbol, size, align, nothrow);      \

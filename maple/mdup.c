@@ -2,9 +2,9 @@
  * Purpose: a copy of a tree, node by node.
  *
  * Place: on mreserve.c, which gives all children of a node in one bulk allocation, right into the
- * node's entries. Not from a prefilled sheaf: no tree knows how many nodes it has, so that they
- * would have to be counted by a walk of their own. A sheaf for more than a few would be made to
- * measure, and holds 65,534 at most. A copy may also fail at any node, unlike a write.
+ * node's entries. Nodes do not come from a prefilled sheaf. A tree does not know how many nodes it
+ * has, so a walk would have to count them first, and a sheaf holds 65,534 objects at most. A copy
+ * does not need what a sheaf gives: it may fail at any node, unlike a write.
  * Failure: any allocation may fail. Then all of the copy is given back. No reader has seen it, so
  *  no node waits for readers.
  */

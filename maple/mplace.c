@@ -65,9 +65,9 @@ void stook_mplace_seek(struct stook_maple *tree, uint64_t key, struct mplace *pl
  * before its range, and stays; or the append filled the gap itself.
  * Downwards. If the entry before is NULL, its append was not done, nor was one above it begun.
  *
- * Entries also change by exact fits (M1), of neighbours one after the other. Two entries that are
- * NULL beside each other, with a range behind them, were not NULL at one time. Nor were they, if
- * the gap has an entry in the end.
+ * Entries also change by exact fits (M1), of neighbours one after the other. So two neighbours that
+ * were read as NULL, with a range behind them, were not NULL at one moment. The same is true if
+ * the gap has an entry when it is read again at the end. In both cases the answer is false.
  */
 bool stook_mplace_whole_gap(struct mplace *place)
 {

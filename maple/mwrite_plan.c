@@ -65,6 +65,14 @@ static void bury(struct mwrite *write, struct mnode *node)
         write->dead[write->dead_count++] = node;
 }
 
+/* The nodes of both ways on a level: one or two. */
+static void bury_ways(struct mwrite *write, unsigned level)
+{
+        bury(write, write->left.node[level]);
+        if (write->right.node[level] != write->left.node[level])
+                bury(write, write->right.node[level]);
+}
+
 /*
  * Before take_in_* leaves the nodes of the left or right way above @level: all children of these
  * nodes are replaced, so the nodes are, too.
@@ -203,57 +211,87 @@ static void plan_leaf(struct mwrite *write, unsigned count)
         write->nodes = !write->becomes_word && (write->rootless || copies(write));
 }
 
-static void plan_run(struct mwrite *write, unsigned count)
+/* Before lengthen() and share() move the ways: what lies between them is freed by these. */
+static void note_spans(struct mwrite *write)
 {
-        struct mside *left = &write->left, *right = &write->right;
-        unsigned reused = 0;
+        const struct mside *left = &write->left, *right = &write->right;
 
-        write->dead_count = 0;
         for (unsigned level = 0; level < write->height && left->node[0] != right->node[0]; level++)
                 write->span[level] = (struct mspan){
                         left->node[level], right->node[level], left->at[level], right->at[level],
                 };
+}
+
+/* Do both ways go through one node on this level? */
+static bool meet_at(const struct mwrite *write, unsigned level)
+{
+        return write->left.node[level] == write->right.node[level];
+}
+
+/* ROOT: the nodes of this level get a new root above them, or are it; all above are replaced. */
+static void plan_root(struct mwrite *write, unsigned level, unsigned count, unsigned *reused)
+{
+        struct mstep *step = write->step + level;
+
+        for (unsigned up = level + 1; up < write->height; up++)
+                bury_ways(write, up);
+        write->end = MWRITE_ROOT;
+        step->dead_end = write->dead_count;
+        if (!level && makes_word(write, count))
+                step->cuts = 0;
+        charge(write, step->cuts + (step->cuts > 1), reused);
+}
+
+/* POINTER: one node takes the place of one, below one entry of the level above. */
+static bool ends_by_pointer(const struct mwrite *write, unsigned level)
+{
+        return write->step[level].cuts == 1 && meet_at(write, level + 1) &&
+               write->left.at[level + 1] == write->right.at[level + 1];
+}
+
+/* SPLICE: the one node above takes the new nodes in place, and then has @count entries. */
+static bool ends_by_splice(const struct mwrite *write, unsigned above, unsigned count)
+{
+        struct mnode_shape shape = mnode_shape(mtree_kind(write->tree, above));
+
+        return !mtree_rcu(write->tree) && meet_at(write, above) && count <= shape.entries &&
+               (count >= shape.least || above + 1 == write->height);
+}
+
+/* From the leaves up: the run of each level, until one of the three ends of mwrite.h is reached. */
+static void plan_run(struct mwrite *write, unsigned count)
+{
+        unsigned reused = 0;
+
+        write->dead_count = 0;
+        note_spans(write);
         for (unsigned level = 0;; level++) {
-                struct mnode_shape shape = mnode_shape(mtree_kind(write->tree, level)), above;
+                struct mnode_shape shape = mnode_shape(mtree_kind(write->tree, level));
                 struct mstep *step = write->step + level;
 
                 step->from_left = step->from_right = NULL;
-                bury(write, left->node[level]);
-                if (right->node[level] != left->node[level])
-                        bury(write, right->node[level]);
+                bury_ways(write, level);
                 if (count < shape.least)
                         lengthen(write, level, &count);
-                else if (count > shape.entries && left->node[level] == right->node[level] &&
+                else if (count > shape.entries && meet_at(write, level) &&
                          level + 1 < write->height)
                         share(write, level, &count);
                 step->cuts = (unsigned char)((count + shape.entries - 1) / shape.entries);
                 write->top = level;
                 if (whole_level(write, level)) {
-                        for (unsigned up = level + 1; up < write->height; up++) {
-                                bury(write, left->node[up]);
-                                if (left->node[up] != right->node[up])
-                                        bury(write, right->node[up]);
-                        }
-                        write->end = MWRITE_ROOT;
-                        step->dead_end = write->dead_count;
-                        if (!level && makes_word(write, count))
-                                step->cuts = 0;
-                        charge(write, step->cuts + (step->cuts > 1), &reused);
+                        plan_root(write, level, count, &reused);
                         return;
                 }
                 step->dead_end = write->dead_count;
                 charge(write, step->cuts, &reused);
-                if (step->cuts == 1 && left->node[level + 1] == right->node[level + 1] &&
-                    left->at[level + 1] == right->at[level + 1]) {
+                if (ends_by_pointer(write, level)) {
                         write->end = MWRITE_POINTER;
                         return;
                 }
-                count = left->at[level + 1] + step->cuts +
-                        mnode_count(right->node[level + 1]) - 1u - right->at[level + 1];
-                above = mnode_shape(mtree_kind(write->tree, level + 1));
-                if (!mtree_rcu(write->tree) && left->node[level + 1] == right->node[level + 1] &&
-                    count <= above.entries &&
-                    (count >= above.least || level + 2 == write->height)) {
+                count = write->left.at[level + 1] + step->cuts +
+                        mnode_count(write->right.node[level + 1]) - 1u -
+                        write->right.at[level + 1];
+                if (ends_by_splice(write, level + 1, count)) {
                         write->end = MWRITE_SPLICE;
                         return;
                 }

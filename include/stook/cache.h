@@ -108,7 +108,9 @@ struct stook_cache_args {
          * that allocates, which may be in a signal handler. stook_cache_zalloc() and STOOK_ZERO
          * fail with EINVAL in a cache that has one. A constructor that acquires what has to be
          * released again needs a destructor, below. Callers that rely on the constructor free an
-         * object in its constructed state.
+         * object in its constructed state. If it is left by a jump, the objects that the
+         * allocation took from slabs stay allocated: a sheaf's at most. stook_cache_destroy() then
+         * fails with -EBUSY, and stook_cache_destroy_all() ends the cache.
          */
         void   (*ctor)(void *object, void *ctor_data);
         /* the constructor's second argument */
@@ -467,7 +469,8 @@ struct stook_tuning {
  * Other threads may go on using the cache.
  * Return: 0; or
  *   -EINVAL  cache or tuning NULL, cache destroyed, tuning_size unknown, a number out of its range
- *   -ENOTSUP a capacity above 0 for a cache made with STOOK_NO_SHEAVES, or with STOOK_TINY=1
+ *   -ENOTSUP a capacity above 0 for a cache that has no sheaves: one made with STOOK_NO_SHEAVES or
+ *            debug modes, or under STOOK_TINY=1
  *   -EBUSY   the change is made, but slots could not be emptied: the system refuses membarrier,
  *            or a thread is stopped in one. Sheaves of the old capacity go when they are empty.
  *   -EDEADLK see stook_cache_create()

@@ -111,7 +111,7 @@ STOOK_PUBLIC uint64_t stook_fail_count(void);
  * Return: faults found; or
  *   -EINVAL  cache NULL
  *   -EBUSY   another thread is inside the cache's barns and does not leave
- *   -EDEADLK called in a callback of stook_cache_for_each(); it is reported
+ *   -EDEADLK see stook_cache_create()
  * Threads: MT-safe, not signal-safe.
  */
 STOOK_PUBLIC int stook_cache_validate(struct stook_cache *cache);
@@ -127,7 +127,7 @@ STOOK_PUBLIC int stook_cache_validate(struct stook_cache *cache);
  * names.
  * Return: objects that are lost; or
  *   -ENODATA no cache has mode U
- *   -EAGAIN  the system makes no process
+ *   -EAGAIN  the system makes no process, or no pipe to it
  *   -EDEADLK called in a callback of stook_cache_for_each(); it is reported
  *   -ENOMEM  the library could not be started
  *   -EIO     the search failed: no memory, or memory cannot be read

@@ -158,6 +158,7 @@ STOOK_PUBLIC int stook_stats_print(FILE *out);
  *   -ENOTSUP the process has no profile
  *   -EINVAL  path is empty
  *   -EBUSY   another thread is writing it, or the call that this handler is on top of
+ *   -EEXIST  a folder, a device, a pipe or a link has that name
  *   -ENAMETOOLONG, -ENOMEM, and the errors of openat(2), write(2) and rename(2)
  * Threads: MT-safe, signal-safe.
  */

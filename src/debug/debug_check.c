@@ -113,7 +113,10 @@ bool stook_debug_live_is_whole(const struct stook_debug *debug, const void *obje
 
 /* ---- poison ---- */
 
-/* A large object may be huge, and its pages may never have been touched. Arbitrary. */
+/*
+ * Of an object at most so many bytes are poisoned: a large one may be huge, and poison would make
+ * pages resident that its user never touched. Arbitrary.
+ */
 #define POISON_MOST ((size_t)1 << 20)
 
 static size_t poisoned_bytes(const struct stook_debug *debug)
@@ -194,7 +197,7 @@ STOOK_COLD void stook_debug_report(const struct stook_debug *debug, enum stook_f
         about.slab = slab_of(object, &about.offset);
         if (!debug->slabs || stook_slab_object_made(debug->slabs, object))
                 add_tracks(debug, object, &about);
-        /* What is closed may not be looked at. */
+        /* With V a checker watches these bytes: it would report that this function reads them. */
         if (wrong && wrong->at && !(debug->flags & STOOK_DEBUG_V)) {
                 about.bad = wrong->at;
                 about.expected = wrong->expected;
@@ -244,7 +247,7 @@ static bool state_fits(uint32_t state, bool out)
         case STOOK_STATE_ISOLATED:
                 return out;
         }
-        /* In a child of a fork another thread may have had it in hands, not made yet. */
+        /* In a child of a fork: another thread had taken it, and had not made it yet. */
         return out && stook_debug_is_child();
 }
 

@@ -1,14 +1,15 @@
 /*
- * Purpose: tells a memory checker of others (os/checker.h) what becomes of the objects of a cache
- * with the mode V. All caches without another mode have it where there is a checker. So a use after
- * free, an overrun and a leak are found by Valgrind and by ASan, as with their own malloc.
+ * Purpose: tells a memory checker (Valgrind or ASan, os/checker.h) what becomes of the objects of a
+ * cache with the mode V. Where there is a checker, all caches without another mode have it. So the
+ * checker finds a use after free, an overrun and a leak, as with its own malloc.
  * Place: called by debug_object.c at each step of an object.
  *
- * Closed are: the red zones, what the user did not ask for, and a free object. Open are the words
- * of other layers and the tail, for the library goes to them at any time. An object of a
- * type-stable cache stays open for ever: readers look at it when it is free.
- * Concurrency: as debug_modes.h I2. What has no user yet, or none any more, is closed before a new
- *  user has it.
+ * Closed bytes are those that the checker reports an access to: the red zones, what the user did
+ * not ask for, and a free object. The words of other layers and the tail are open, because the
+ * library reads and writes them at any time. An object of a type-stable cache stays open for ever:
+ * readers look at it when it is free.
+ * Concurrency: as debug_modes.h I2. An object is closed while it has no user, and opened by the
+ *  thread that hands it out.
  */
 #include "debug/debug_inside.h"
 #include "os/checker.h"
@@ -46,7 +47,7 @@ void stook_debug_close_large(const struct stook_debug *debug, void *object)
                 close_between(object, 0, debug->tail);
 }
 
-/* Of a malloc of no bytes one may be used. */
+/* Bytes that are open. The checkers want one at least, so malloc(0) has one. */
 static size_t usable(size_t requested)
 {
         return requested ? requested : 1;

@@ -5,11 +5,12 @@
  *   F  states of objects, and sizes that frees name      U  which threads allocated and freed it
  *   Z  red zones before and behind an object             T  a line for each allocation and free
  *   P  poison in free objects                            Q  freed objects wait before reuse
- *   A  marks the cache for fault injection               V  a memory checker is told: of others
+ *   A  marks the cache for fault injection               V  Valgrind or ASan is told of each object
  * Place: called by cache (cache_watch.c), malloc and inspect; calls slab for what is out of a slab,
  *  stack, pages and report. It knows no cache: a cache has a struct stook_debug in itself.
  *
- * An object of such a cache lies at a multiple of the stride, as ever. Behind it, in its stride:
+ * An object of such a cache lies at a multiple of the stride, as objects of all caches do. Its
+ * stride holds:
  *
  *      object_bytes | words of other layers | red zone | tail | room | red zone of the NEXT object
  *
@@ -127,7 +128,10 @@ enum stook_debug_freed {
 };
 enum stook_debug_freed stook_debug_free(const struct stook_debug *debug, void *object,
                                         struct stook_debug_free how);
-/* A live object is freed by RCU, so it waits. False: it is none, or at fault; nothing is freed. */
+/*
+ * A live object is freed by RCU, so it waits for readers. False: the object is not live, or is at
+ * fault, which was reported; it is not freed.
+ */
 bool stook_debug_wait(const struct stook_debug *debug, void *object);
 /* The free by RCU was refused: the object is its user's as before. */
 void stook_debug_wait_undo(const struct stook_debug *debug, void *object);
@@ -136,7 +140,10 @@ bool stook_debug_leave(const struct stook_debug *debug, void *object);
 
 /* The bytes that the user of a live object asked for. False: no live object starts there. */
 bool stook_debug_requested(const struct stook_debug *debug, const void *object, size_t *bytes);
-/* A live object is to have @bytes, at most object_bytes. False: it is none, or at fault. */
+/*
+ * A live object is to have @bytes, at most object_bytes. False: the object is not live, or is at
+ * fault, which was reported.
+ */
 bool stook_debug_resize(const struct stook_debug *debug, void *object, size_t bytes);
 
 /* Isolated objects go to their slabs, made anew: the cache is to be destroyed. Quiescent. */

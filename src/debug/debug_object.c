@@ -134,7 +134,7 @@ static const char *double_free_detail(uint32_t state)
         }
 }
 
-/* A free of an object in @state, which is none to be freed. */
+/* A free of an object that is not live, but in @state. It is reported. */
 static STOOK_COLD void refuse(const struct stook_debug *debug, void *object, uint32_t state)
 {
         struct stook_wrong wrong;

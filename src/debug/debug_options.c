@@ -156,7 +156,7 @@ void stook_debug_read_options(void)
         stook_debug_note_process();
         if (strlen(value) < sizeof(text))
                 strcpy(text, value);
-        /* No cache has this name: so the whole text is read. */
+        /* A name that no cache has matches no block, so that all blocks are read. */
         if (*text)
                 look_up("\n", false, &fits);
         asked = *text && fits;

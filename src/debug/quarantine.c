@@ -6,7 +6,7 @@
 #include "base/compiler.h"
 #include "pages/meta.h"
 
-/* A place for each so many bytes: where objects are smaller, fewer bytes wait. */
+/* Bytes of the limit for each place. Where objects are smaller, the places are full before it. */
 #define BYTES_OF_PLACE 64
 #define PLACES_LEAST   256
 #define PLACES_MOST    ((uint64_t)1 << 20)
@@ -30,6 +30,7 @@ void stook_quarantine_start(uint64_t limit)
         __atomic_store_n(&ring, stook_meta_bump(n * sizeof(*ring), 0), __ATOMIC_RELEASE);
 }
 
+/* @object leaves: its bytes are no longer held. */
 static void leaves(void *object, uint64_t how, size_t (*leave)(void *object, uint64_t how))
 {
         __atomic_fetch_sub(&held, leave(object, how), __ATOMIC_RELAXED);
@@ -43,7 +44,7 @@ static void *take_first(void)
         void *object = NULL;
 
         while (!object && at < end) {
-                /* What is behind was exchanged already. */
+                /* The ring has come round: the objects of places before these were taken out. */
                 uint64_t from = end - at > places ? end - places : at;
 
                 if (__atomic_compare_exchange_n(&first, &at, from + 1, false, __ATOMIC_RELAXED,

@@ -26,13 +26,14 @@
 void stook_quarantine_start(uint64_t limit);
 
 /*
- * Puts @object of @bytes there. @leave: called for each object that leaves for it, maybe @object
- * itself, with @how; it returns the bytes of the object.
+ * Puts @object of @bytes there. To make room, objects leave: those that have waited longest, or
+ * @object itself if there is no room for it at all. @leave is called for each of them, with @how,
+ * and returns the bytes of the object.
  */
 void stook_quarantine_put(void *object, size_t bytes, uint64_t how,
                           size_t (*leave)(void *object, uint64_t how));
 
-/* All objects leave that @is says. */
+/* All objects leave for which @is returns true; @data is its second argument. */
 void stook_quarantine_flush(bool (*is)(const void *object, const void *data), const void *data,
                             size_t (*leave)(void *object, uint64_t how));
 

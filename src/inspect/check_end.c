@@ -1,7 +1,7 @@
 /*
- * Purpose: at exit, a check of all objects of caches with red zones or poison. A damage is found
- * where its object is freed, allocated or leaves the quarantine. Without this, one whose object no
- * call touches again would not be found.
+ * Purpose: at exit, a check of all objects of caches with red zones or poison. Until then damage is
+ * found when its object is freed, is allocated or leaves the quarantine. This check finds damage to
+ * objects that no call touches again.
  * A child that has this memory as it stands makes the check (os/process_copy.c), so other threads
  * may go on: an object in the hands of one is in no state that is checked (debug_object.c). Reports
  * speak of the program, and do not end it; its exit status stays.

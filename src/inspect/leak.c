@@ -133,6 +133,8 @@ __attribute__((constructor)) static void read_variables(void)
                 stook_os_keep_stderr();
         if (functions && strlen(functions) < sizeof(suppress))
                 strcpy(suppress, functions);
+        else if (functions)
+                stook_os_env_refuse("STOOK_SUPPRESS", functions, "at most 1023 bytes");
 }
 
 __attribute__((destructor)) static void check_at_exit(void)

@@ -48,7 +48,7 @@ bool stook_leak_is_lost(const struct stook_cache *cache, const void *object)
         return stook_debug_state(stook_cache_debug(cache), object) == STOOK_STATE_LIVE;
 }
 
-/* A live object has no track of a free: its place is the link of the work list. */
+/* The link of the work list is the time in the track of the free, which a live object has not. */
 static void push(struct stook_leak *leak, struct stook_debug_tail *tail, void *object)
 {
         tail->state = STATE_REACHED;
@@ -203,7 +203,7 @@ static void follow_objects(struct stook_leak *leak)
 
 /* ---- large objects ---- */
 
-/* One of the quarantine is none. */
+/* A large object in the quarantine has no usable bytes, and is not live. */
 static bool is_live_large(const struct stook_span *span)
 {
         return span->kind == STOOK_SPAN_LARGE && stook_large_usable(span);

@@ -38,7 +38,7 @@ void stook_leaks_add(struct stook_leaks *leaks, uint32_t stack, size_t bytes)
                 uint32_t at = (stack * 2654435761u + i) % STOOK_LEAK_GROUPS;
                 struct stook_leak_group *group = &leaks->groups[at];
 
-                /* Where no group is free, place 0 takes those of all other stacks. */
+                /* No group is free: the last one looked at loses its stack, and has this, too. */
                 if (group->used && group->stack != stack && i + 1 < STOOK_LEAK_GROUPS)
                         continue;
                 if (group->used && group->stack != stack)

@@ -277,16 +277,6 @@ static void tick(void)
 
 /* ---- start, fork, end ---- */
 
-static void *zeroed(size_t bytes)
-{
-        size_t mask = stook_os_page_bytes() - 1;
-        void  *p;
-
-        bytes = (bytes + mask) & ~mask;
-        p = stook_os_reserve(bytes, mask + 1);
-        return p && stook_os_commit(p, bytes) ? p : NULL;
-}
-
 /* False: the file is not one of ours. */
 static bool attach(void *base, size_t bytes)
 {
@@ -333,8 +323,8 @@ void stook_stats_page_start(void)
         }
         if (!page.file)
                 return;
-        sums = zeroed(STOOK_CACHES_MAX * sizeof *sums);
-        publisher = zeroed(sizeof *publisher);
+        sums = stook_os_zeroed(STOOK_CACHES_MAX * sizeof *sums);
+        publisher = stook_os_zeroed(sizeof *publisher);
         if (!sums || !publisher)
                 return;
         fork_wipes = stook_os_advise(publisher, stook_os_page_bytes(), STOOK_OS_WIPEONFORK);

@@ -7,8 +7,8 @@
  *  V2 each object in a sheaf that a slot or barn has is an object of the cache that was handed out
  *     by its slab.
  *  V3 no more objects are in sheaves than are out of slabs.
- *  V5 remote-free sheaves hold some objects, not as many as fit, all of their node.
  *  V4 full stacks hold full sheaves, empty stacks empty ones, and their counts are right.
+ *  V5 remote-free sheaves hold some objects, not as many as fit, all of their node.
  *  V6 the barn of a node that has memory holds objects of that node alone.
  *  V7 no object is in sheaves twice. (Without memory for a list of them this is not looked at.)
  * A report names the object, its slab and its offset there, if it is one.
@@ -88,7 +88,7 @@ static void check_sheaf(struct check *check, const struct stook_sheaf *sheaf)
         }
 }
 
-/* Objects on their way home: some, all of that node. */
+/* V5: a slot's sheaf of objects that go home to @node. */
 static void check_remote(struct check *check, unsigned slot, unsigned node)
 {
         const struct stook_sheaf *sheaf = stook_slot_remote_sheaf(&check->cache->front, slot, node);

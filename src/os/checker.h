@@ -1,6 +1,6 @@
 /*
- * Purpose: memory checkers of others, Valgrind's memcheck and AddressSanitizer: which one this
- * process runs under, and what it is told of the library's memory.
+ * Purpose: which memory checker this process runs under, Valgrind's memcheck or AddressSanitizer,
+ * and what it is told of the library's memory.
  * Place: `debug` tells of the objects of caches, `malloc` of large objects, `life` of what there is
  *  at start.
  *
@@ -33,7 +33,10 @@ STOOK_INLINE bool stook_checker_is_on(void)
         return STOOK_UNLIKELY(stook_checker != STOOK_CHECKER_NONE);
 }
 
-/* At start. @wanted: 0: none is told; 1: the one that is there; -1: the same, but see checker.c. */
+/*
+ * At start. @wanted: 0: no checker is told; 1: the one that is there; -1: the same, unless the
+ * library itself was built with ASan.
+ */
 void stook_checker_detect(int wanted);
 /* Objects will lie there, and what they point to is no leak. */
 void stook_checker_add_roots(const void *at, size_t bytes);
@@ -44,7 +47,7 @@ void stook_checker_close(const void *at, size_t bytes);
 
 /* An object gets a user: its @bytes are open. @written: they have content to be read. */
 void stook_checker_begin(void *object, size_t bytes, bool written);
-/* Its user may use other bytes of it from now on. All lie where it may lie. */
+/* From now on its user may use @to bytes of it instead of @from. Both are within its stride. */
 void stook_checker_resize(void *object, size_t from, size_t to);
 /* It has no user any more: its @bytes are closed. */
 void stook_checker_end(void *object, size_t bytes);

@@ -13,7 +13,10 @@
 
 /* No machine has so many: a larger number is not a CPU's. */
 #define CPUS_MAX (1u << 16)
-/* Asked for their CPUs in a round of maintenance, at about 0.2 us each. Arbitrary. */
+/*
+ * Threads whose CPUs are asked for in a round of maintenance, at about 0.2 us each: of more
+ * threads nothing is known. Arbitrary.
+ */
 #define THREADS_MOST 4096
 
 static void note_last(uint32_t first, uint32_t last, void *data)
@@ -36,10 +39,7 @@ static unsigned highest_possible(void)
         return highest + 1;
 }
 
-/*
- * Where there is no /sys: no lower than the highest CPU this thread may run on, which is all one
- * can know.
- */
+/* Where there is no /sys: the highest CPU that this thread may run on, plus one. */
 static unsigned highest_allowed(void)
 {
         unsigned long mask[8192 / (8 * sizeof(unsigned long))];
@@ -78,7 +78,7 @@ static long number(const char *digits)
         return n;
 }
 
-/* False: not to be told of all of them. */
+/* The CPUs of all threads. False: the folder cannot be read, or there are too many threads. */
 static bool add_threads(struct stook_cpus *cpus)
 {
         char buffer[512] __attribute__((aligned(8)));

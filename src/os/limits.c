@@ -18,8 +18,8 @@
 #define NAME_BYTES    320                /* of a path below the mount; longer ones are rare */
 
 /*
- * Any process passes a smaller RLIMIT_MEMLOCK: a program that locks memory under it has failed
- * already.
+ * A smaller RLIMIT_MEMLOCK is no limit on what is reserved. It counts only in a program that locks
+ * all of its memory (mlockall), and such a program is beyond so small a limit before it comes here.
  */
 #define MEMLOCK_BINDS ((uint64_t)64 << 20)
 

@@ -146,6 +146,17 @@ bool stook_os_commit(void *addr, size_t bytes)
         return true;
 }
 
+void *stook_os_zeroed(size_t bytes)
+{
+        size_t whole = stook_os_whole_pages(bytes);
+        void *at = stook_os_reserve(whole, stook_os_page_bytes());
+
+        if (!at || stook_os_commit(at, whole))
+                return at;
+        stook_os_unreserve(at, whole);
+        return NULL;
+}
+
 bool stook_os_close(void *addr, size_t bytes)
 {
         return !STOOK_INJECT_FROM(close_fail_from) && !CALL_mprotect(addr, bytes, PROT_NONE);
@@ -167,12 +178,13 @@ bool stook_os_purge(void *addr, size_t bytes)
 }
 
 /*
- * After a move that failed. The kernel unmaps the target first; and of several mappings (each move
- * leaves one that does not merge with what is added later; users may mlock or advise parts of
- * theirs) the first may have been moved when there are no more to be had. Then the target has
- * holes, and has pages that the source lost. Holes are filled; what was committed a moment ago fits
- * again. What the source lost reads as zeros there, and the target was zero before: so all that is
- * not zero in the target goes back.
+ * After a move that failed. The kernel unmaps the target before it moves anything, and the process
+ * may have no more mappings when only the first of several was moved. (There are several after
+ * earlier moves, and where a program locked or advised a part.) Then the target has holes, and it
+ * has pages that the source lost.
+ * Holes are mapped again: what was committed a moment ago still fits. Lost pages are copied back.
+ * The source reads as zeros where it lost a page, and the target was zero before the move. So each
+ * word of the target that is not zero belongs to the source.
  */
 static void undo_move(char *from, char *to, size_t bytes)
 {
@@ -217,9 +229,9 @@ static size_t in_one(char *from, size_t bytes)
 }
 
 /*
- * One mapping after the other, where the kernel would refuse: it has unmapped the target before it
- * finds out, and another thread's mmap may get that address before it is mapped again. Then it is
- * not ours any more.
+ * Where the kernel refuses several mappings in one call, each is moved by a call of its own. It is
+ * not tried first: the kernel unmaps the target before it refuses, and the mmap of another thread
+ * may take that address.
  */
 bool stook_os_move(void *from, void *to, size_t bytes)
 {
@@ -234,7 +246,7 @@ bool stook_os_move(void *from, void *to, size_t bytes)
                                  MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, target);
                 if (at == (long)target)
                         continue;
-                /* They come before anything was done. */
+                /* With these errors of the first call the kernel has changed nothing. */
                 if (done || (at != -EINVAL && at != -ENOSYS))
                         undo_move(from, to, bytes);
                 return false;

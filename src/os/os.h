@@ -24,6 +24,11 @@ void stook_os_unreserve(void *addr, size_t bytes);
 /* Maps fresh zero pages, readable and writable, over a part of a reservation. False: no memory. */
 bool stook_os_commit(void *addr, size_t bytes);
 /*
+ * A reservation of its own for @bytes, all of it committed: zeros, which take no memory before they
+ * are written. NULL: no memory.
+ */
+void *stook_os_zeroed(size_t bytes);
+/*
  * Makes a part of a reservation readable and writable, content kept: may be done twice, by two
  * threads at once.
  */
@@ -295,6 +300,8 @@ bool stook_os_process_copy_answer(int pid, int from_child, void *answer, size_t 
 
 /* Adds to a file, which is made if need be, in one write. Return: 0 or -errno. */
 int stook_os_append(const char *path, const char *text, size_t bytes);
+/* Could that be done now, as far as the name tells? Nothing is opened or made. Return: 0; -errno. */
+int stook_os_may_append(const char *path);
 
 /* ---- error_words.c ---- */
 /* What a file could not be opened or written for. @error: a positive errno. Never NULL. */

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -84,6 +85,31 @@ int stook_os_append(const char *path, const char *text, size_t bytes)
         done = stook_call_write_quietly((int)fd, text, bytes);
         stook_call_close((int)fd);
         return stook_call_failed(done) ? (int)done : 0;
+}
+
+/* May a file be made in the folder of @path? */
+static int may_make(const char *path)
+{
+        const char *slash = strrchr(path, '/');
+        size_t bytes = slash ? (size_t)(slash - path) + 1 : 1;
+        char folder[512] = ".";
+
+        if (bytes >= sizeof(folder))
+                return -ENAMETOOLONG;
+        if (slash)
+                memcpy(folder, path, bytes);
+        return (int)stook_call(SYS_faccessat, AT_FDCWD, folder, W_OK | X_OK);
+}
+
+int stook_os_may_append(const char *path)
+{
+        int before = errno, may = (int)stook_call(SYS_faccessat, AT_FDCWD, path, W_OK);
+        struct stat st;
+
+        if (!may && !stat(path, &st) && S_ISDIR(st.st_mode))
+                may = -EISDIR;
+        errno = before;
+        return may == -ENOENT ? may_make(path) : may;
 }
 
 /* The kernel's set of signals is 8 bytes. */

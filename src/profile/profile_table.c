@@ -37,23 +37,12 @@ static struct {
 static struct stook_profile_bucket *buckets[BUCKETS] STOOK_MOSTLY_UNUSED;      /* atomic */
 static uint64_t lost;                                                          /* atomic, relaxed */
 
-/* Memory that costs nothing until it is touched. */
-static void *zeroed(size_t bytes)
-{
-        size_t mask = stook_os_page_bytes() - 1;
-        void *p;
-
-        bytes = (bytes + mask) & ~mask;
-        p = stook_os_reserve(bytes, mask + 1);
-        return p && stook_os_commit(p, bytes) ? p : NULL;
-}
-
 bool stook_profile_table_start(uint64_t interval)
 {
         table.sets = interval < STOOK_PROFILE_INTERVAL / 8 ? SETS_MANY : SETS_USUAL;
-        table.keys = zeroed(table.sets * SET_PLACES * sizeof *table.keys);
-        table.samples = zeroed(table.sets * SET_PLACES * sizeof *table.samples);
-        table.counts = zeroed(table.sets);
+        table.keys = stook_os_zeroed(table.sets * SET_PLACES * sizeof *table.keys);
+        table.samples = stook_os_zeroed(table.sets * SET_PLACES * sizeof *table.samples);
+        table.counts = stook_os_zeroed(table.sets);
         return table.keys && table.samples && table.counts;
 }
 

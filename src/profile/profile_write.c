@@ -188,7 +188,7 @@ static void count_frames(const struct stook_profile_bucket *bucket, void *data)
 /* A table of twice as many places as there are frames, and as may come meanwhile. */
 static bool make_location_table(void)
 {
-        size_t mask = stook_os_page_bytes() - 1, room = 4096, bytes;
+        size_t room = 4096;
         void *memory;
 
         writer.frames = 0;
@@ -199,9 +199,8 @@ static bool make_location_table(void)
                 memset(writer.locations, 0, writer.location_room * sizeof *writer.locations);
                 return true;
         }
-        bytes = (room * sizeof *writer.locations + mask) & ~mask;
-        memory = stook_os_reserve(bytes, mask + 1);
-        if (!memory || !stook_os_commit(memory, bytes))
+        memory = stook_os_zeroed(room * sizeof *writer.locations);
+        if (!memory)
                 return false;
         writer.locations = memory;
         writer.location_room = room;

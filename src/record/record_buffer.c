@@ -45,17 +45,10 @@ static uint64_t image(void)
                                            __ATOMIC_RELAXED) ? fresh : seen;
 }
 
-static size_t whole_pages(size_t bytes)
-{
-        size_t mask = stook_os_page_bytes() - 1;
-
-        return (bytes + mask) & ~mask;
-}
-
 bool stook_record_buffers_start(void)
 {
-        size_t head = whole_pages(sizeof(struct process));
-        size_t bytes = head + whole_pages(STOOK_RECORD_BUFFERS * sizeof *buffers);
+        size_t head = stook_os_whole_pages(sizeof(struct process));
+        size_t bytes = head + stook_os_whole_pages(STOOK_RECORD_BUFFERS * sizeof *buffers);
         char *memory = stook_os_reserve(bytes, stook_os_page_bytes());
 
         if (!memory || !stook_os_commit(memory, bytes) ||

@@ -3,8 +3,8 @@
  * Place: called by every layer that notices something; calls os (write, abort).
  * Concurrency: any thread, any instruction. The hook and its data are one pair (base/pair.h), so
  *  that a call never gets the data of another hook.
- * The first line is made on the stack of the call. What follows it needs a room (report_room.c), of
- * which there are few: a report that gets none has its first line only.
+ * The first line is made on the stack of the call. What follows it needs memory, which
+ * report_tell.c maps for each report: one that gets none has its first line only.
  */
 #include "base/lock.h"
 #include "base/pair.h"

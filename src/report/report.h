@@ -70,7 +70,10 @@ void stook_report_set_stacks(const struct stook_report_stack_source *source);
 void stook_report_set_symbolizer(const char *or_null);
 /* Its path, in STOOK_REPORT_PATH bytes. False: there is none. */
 bool stook_report_symbolizer(char *path);
-/* At start. A file that gets each report as a line of JSON. NULL: none. */
+/*
+ * At start. A file that gets each report as a line of JSON. NULL or "": none. If no line can be added to
+ * it now, a line on stderr says why.
+ */
 void stook_report_set_json(const char *path);
 
 /*

@@ -18,10 +18,35 @@
 
 static char path[PATH_BYTES] STOOK_MOSTLY_UNUSED;       /* written at start */
 
+/* What keeps lines from the file is said once in a process. @error: a positive errno. */
+static void say_once(int error)
+{
+        static uint32_t told;
+        char words[PATH_BYTES + 100];
+        size_t n;
+
+        if (__atomic_exchange_n(&told, 1, __ATOMIC_RELAXED))
+                return;
+        n = stook_report_format(words, sizeof(words), "stook: %s: no JSON report: %s\n", path,
+                                stook_os_error_words(error));
+        stook_os_write(words, n);
+}
+
+/* Reports try the file all the same: the program may make its folder. */
 void stook_report_set_json(const char *to)
 {
-        if (to && strlen(to) < sizeof(path))
-                strcpy(path, to);
+        int error;
+
+        if (!to)
+                return;
+        if (strlen(to) >= sizeof(path)) {
+                stook_os_env_refuse("STOOK_REPORT_JSON", to, "a path of at most 511 bytes");
+                return;
+        }
+        strcpy(path, to);
+        error = *path ? stook_os_may_append(path) : 0;
+        if (error)
+                say_once(-error);
 }
 
 bool stook_report_wants_json(void)
@@ -151,19 +176,12 @@ static void put_bytes(struct stook_text *text, const struct stook_report_about *
         stook_text_words(text, "\"}");
 }
 
-/* A file that cannot be written is told of once. */
 static void append(const char *line, size_t bytes)
 {
-        static uint32_t told;
-        char words[PATH_BYTES + 100];
         int error = stook_os_append(path, line, bytes);
-        size_t n;
 
-        if (!error || __atomic_exchange_n(&told, 1, __ATOMIC_RELAXED))
-                return;
-        n = stook_report_format(words, sizeof(words), "stook: %s: no JSON report: %s\n", path,
-                                stook_os_error_words(-error));
-        stook_os_write(words, n);
+        if (error)
+                say_once(-error);
 }
 
 void stook_report_tell_json(struct stook_text *text, const struct stook_report_about *about,

@@ -17,54 +17,58 @@
 #include "report/report.h"
 #include "slab/slab_inside.h"
 
-bool stook_slab_object_out(struct stook_slabs *slabs, const void *object)
+/* Where an object lies in its slab: the part, and the bit there. */
+struct place {
+        struct stook_slab *slab;
+        unsigned part, bit;
+};
+
+/* False: no object of these slabs starts there. */
+static bool find_place(const struct stook_slabs *slabs, const void *object, struct place *place)
 {
         uint64_t entry = stook_pagemap_get((uintptr_t)object);
-        struct stook_slab *slab;
-        unsigned p;
-        uint64_t bit;
         uint32_t index;
-        uintptr_t parts;
         bool interior;
 
         if (!stook_entry_cache(entry) || stook_entry_cache(entry) != slabs->cache_index)
                 return false;
-        slab = stook_slab_of(stook_entry_span(entry));
+        place->slab = stook_slab_of(stook_entry_span(entry));
         index = stook_slabs_index(slabs, stook_entry_offset(entry, (uintptr_t)object), &interior);
-        if (interior || index >= slab->objects)
+        place->part = index / STOOK_PART_OBJECTS;
+        place->bit = index % STOOK_PART_OBJECTS;
+        return !interior && index < place->slab->objects;
+}
+
+bool stook_slab_object_out(struct stook_slabs *slabs, const void *object)
+{
+        struct place at;
+        uintptr_t parts;
+
+        if (!find_place(slabs, object, &at))
                 return false;
-        p = index / STOOK_PART_OBJECTS;
-        bit = UINT64_C(1) << index % STOOK_PART_OBJECTS;
         /* The slab may be released meanwhile: then it has no parts. */
-        parts = __atomic_load_n(&slab->parts, __ATOMIC_ACQUIRE);
-        return stook_parts_have_room(parts, p) &&
-               (stook_part_objects(slab, p) & bit &
-                ~__atomic_load_n(&stook_parts_at(parts)[p].hi, __ATOMIC_ACQUIRE)) != 0;
+        parts = __atomic_load_n(&at.slab->parts, __ATOMIC_ACQUIRE);
+        return stook_parts_have_room(parts, at.part) &&
+               (stook_part_objects(at.slab, at.part) &
+                ~__atomic_load_n(&stook_parts_at(parts)[at.part].hi, __ATOMIC_ACQUIRE)) >> at.bit &
+                       1;
 }
 
 bool stook_slab_object_made(const struct stook_slabs *slabs, const void *object)
 {
-        uint64_t entry = stook_pagemap_get((uintptr_t)object);
-        const struct stook_slab *slab;
-        unsigned p, made_at;
-        uint32_t index;
+        struct place at;
+        unsigned made_at;
         uintptr_t parts;
-        bool interior;
 
-        if (!stook_entry_cache(entry) || stook_entry_cache(entry) != slabs->cache_index)
+        if (!find_place(slabs, object, &at))
                 return false;
-        slab = stook_slab_of(stook_entry_span(entry));
-        index = stook_slabs_index(slabs, stook_entry_offset(entry, (uintptr_t)object), &interior);
-        if (interior || index >= slab->objects)
-                return false;
-        p = index / STOOK_PART_OBJECTS;
         /* As above. The bits lie behind as many pairs as there is room for. */
-        parts = __atomic_load_n(&slab->parts, __ATOMIC_ACQUIRE);
-        made_at = slab->made_at;
-        if (made_at != 1u << (parts & STOOK_PARTS_ROOM) || !stook_parts_have_room(parts, p))
+        parts = __atomic_load_n(&at.slab->parts, __ATOMIC_ACQUIRE);
+        made_at = at.slab->made_at;
+        if (made_at != 1u << (parts & STOOK_PARTS_ROOM) || !stook_parts_have_room(parts, at.part))
                 return false;
-        return __atomic_load_n((const uint64_t *)(stook_parts_at(parts) + made_at) + p,
-                               __ATOMIC_RELAXED) >> index % STOOK_PART_OBJECTS & 1;
+        return __atomic_load_n((const uint64_t *)(stook_parts_at(parts) + made_at) + at.part,
+                               __ATOMIC_RELAXED) >> at.bit & 1;
 }
 
 /* ---- all slabs of a cache ---- */

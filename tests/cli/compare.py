@@ -3,6 +3,7 @@
 show the output of the first alone, and that the figures printed follow from the runs."""
 import math
 import os
+import re
 import signal
 import statistics
 import subprocess
@@ -61,10 +62,18 @@ class Compare(Compiled):
         self.assertEqual(done.returncode, 0)
         self.assertEqual(self.runs(), ["stook", "stook", "system", "system", "stook", "stook",
                                        "system"])
-        for word in ("Stook: min", "system malloc: min", "wall time", "user+sys time",
-                     "peak resident", "median"):
-            self.assertIn(word, done.stderr)
+        for line in (r"3 runs each +min +median +max +ratio +pairs", r"wall time", r"user\+sys time",
+                     r"peak resident"):
+            self.assertRegex(done.stderr, f"(?m)^  {line}$")
+        for side in ("Stook", "system malloc"):
+            self.assertEqual(len(re.findall(rf"(?m)^    {side} +\d", done.stderr)), 3, done.stderr)
         self.assertIn("ran 3 times on Stook and 3 on the system malloc, in turn", done.stderr)
+
+    def test_fits_a_terminal(self):
+        """With so few pairs that nothing can be told, and with enough."""
+        for repeat in ("1", "6"):
+            done = stook("run", "--compare", "--repeat", repeat, self.program, self.log)
+            self.assertLessEqual(max(map(len, done.stderr.splitlines())), 80, done.stderr)
 
     def test_six_by_default(self):
         stook("run", "--compare", self.program, self.log)
@@ -171,15 +180,15 @@ int main(void)
             self.assertEqual((peak["pairs_less"], peak["pairs_more"]), (pairs, 0))
             self.assertAlmostEqual(peak["chance"], chance, places=6)
             self.assertEqual(peak["verdict"], "less" if pairs >= 6 else "no difference seen")
-            said = [line for line in done.stderr.splitlines() if line.startswith("Peak memory:")]
+            said = done.stderr[done.stderr.index("\nPeak memory:"):]
             if pairs >= 6:
-                self.assertRegex(said[0], r"^Peak memory: \d+ %% less on Stook than on the system "
-                                          r"malloc \(median ratio 0\.\d\d, 95 %% interval .*, "
-                                          r"of %d pairs of runs\)\.$" % pairs)
+                self.assertRegex(said, r"^\nPeak memory: \d+ %% less on Stook than on the system "
+                                       r"malloc\n  \(median ratio 0\.\d\d, 95 %% interval .*, "
+                                       r"of %d pairs of runs\)\.\n$" % pairs)
             else:
-                self.assertRegex(said[0], r"^Peak memory: no difference seen: fewer than 6 pairs "
-                                          r"of runs cannot show one \(their median ratio "
-                                          r"0\.\d\d\)\.$")
+                self.assertRegex(said, r"^\nPeak memory: no difference seen: fewer than 6 pairs "
+                                       r"of runs cannot show one\n  \(their median ratio "
+                                       r"0\.\d\d\)\.\n$")
 
     def test_sentences_follow_from_the_pairs(self):
         done, data = figures("true", options=["--compare", "--repeat", "8"])
@@ -241,7 +250,7 @@ void *realloc(void *p, size_t n)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(self.runs(), ["stook+figures", "stook", "system", "system", "stook"])
         self.assertEqual(data["timed"]["against"], "libother.so")
-        self.assertIn("libother.so: min", done.stderr)
+        self.assertRegex(done.stderr, r"(?m)^    libother\.so +\d")
         self.assertIn("and 2 on libother.so, in turn", done.stderr)
 
     def test_against_nothing_is_refused_by_a_line(self):

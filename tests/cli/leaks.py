@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import unittest
 
-from stook import Compiled, main, stook
+from stook import Compiled, DROP_IN, main, stook
 
 PROGRAM = r"""
 #define _GNU_SOURCE
@@ -155,6 +155,15 @@ class Leaks(Compiled):
             done = stook("run", "--leaks", "--", *program, timeout=120)
             self.assertEqual((done.returncode, done.stdout), (plain.returncode, plain.stdout))
             self.assertRegex(done.stderr, r"^stook: no leak among \d+ live objects \(.*\)\n$")
+
+    def test_too_long_suppressions_are_told(self):
+        """They would be ignored in silence otherwise."""
+        for length, says in ((1023, ""), (1024, "stook: STOOK_SUPPRESS=" + "f" * 100 +
+                                          ": takes at most 1023 bytes\n")):
+            done = subprocess.run(["true"], env={"LD_PRELOAD": DROP_IN,
+                                                 "STOOK_SUPPRESS": "f" * length},
+                                  capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stderr), (0, says))
 
     def test_without_mode_u(self):
         done = stook("run", "--leaks", "--debug", "F", "--", "true")

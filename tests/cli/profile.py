@@ -320,6 +320,18 @@ int main(void)
         self.assertEqual(stook("profile", "/no/a\n\33[1m").stderr,
                          "stook profile: /no/a\\x0a\\x1b[1m: No such file or directory\n")
 
+    def test_said_before_the_program_starts(self):
+        """Where no profile can be written. What the folder %p will be is not known yet."""
+        for path, why in (("/no/x,interval=64", "No such file or directory"),
+                          ("no/x", "No such file or directory"), (".", "Is a directory"),
+                          ("x" * 900, "File name too long")):
+            done = stook("run", "--profile", path, "--", "echo", "started", cwd=self.folder)
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (2, "", "stook run: "
+                             f"--profile '{path.partition(',')[0]}': {why}\n"))
+        for path in ("%p/x", "x-%p"):
+            done = stook("run", "--profile", path, "--", "echo", "started", cwd=self.folder)
+            self.assertEqual((done.returncode, done.stdout), (0, "started\n"))
+
     def test_only_files_are_replaced(self):
         """A new file takes a file's name, but never that of a device, a pipe or a link."""
         target, link, fifo = self.path("target"), self.path("link"), self.path("fifo")
@@ -327,11 +339,15 @@ int main(void)
             f.write("old")
         os.symlink(target, link)
         os.mkfifo(fifo)
+        why = "it is there, and is no regular file"
         for path in (link, fifo):
-            done = stook("run", "--profile", path, "--", "true")
+            done = stook("run", "--profile", path, "--", "echo", "started")
+            self.assertEqual((done.returncode, done.stdout, done.stderr),
+                             (2, "", f"stook run: --profile '{path}': {why}\n"))
+            done = subprocess.run(["true"], env={"LD_PRELOAD": DROP_IN, "STOOK_PROFILE": path},
+                                  capture_output=True, text=True)
             self.assertEqual((done.returncode, done.stderr),
-                             (0, f"stook: {path}: no heap profile: it is there, and is no regular "
-                              "file\n"))
+                             (0, f"stook: {path}: no heap profile: {why}\n"))
         self.assertTrue(os.path.islink(link) and stat.S_ISFIFO(os.lstat(fifo).st_mode))
         self.assertEqual([n for n in os.listdir(self.folder) if ".part-" in n], [])
         self.assertEqual(stook("run", "--profile", target, "--", "true").returncode, 0)

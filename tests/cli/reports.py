@@ -91,7 +91,7 @@ class Options(unittest.TestCase):
                 report = json.loads(lines.readline())
             self.assertEqual(report["fault"], "double free")
             self.assertIn(report["text"] + "\n", done.stderr)
-            # No such folder: told once, for two reports.
+            # No such folder: told once, at the start; not again for two reports.
             path = os.path.join(folder, "no", "x.json")
             done = subprocess.run(["/usr/bin/python3", "-c", script + "; c.free(p)"],
                                   env={"LD_PRELOAD": DROP_IN, "STOOK_ON_FAULT": "log",
@@ -100,6 +100,38 @@ class Options(unittest.TestCase):
             self.assertEqual(done.stderr.count("stook: double free"), 2, done.stderr)
             self.assertEqual(done.stderr.count(f"stook: {path}: no JSON report: no such folder or "
                                                "file\n"), 1, done.stderr)
+
+
+class ReportFile(unittest.TestCase):
+    """STOOK_REPORT_JSON, looked at when the process starts: no report is needed to see a fault."""
+
+    def start(self, path):
+        done = subprocess.run(["echo", "ran"], env={"LD_PRELOAD": DROP_IN,
+                                                    "STOOK_REPORT_JSON": path},
+                              capture_output=True, text=True, timeout=60)
+        self.assertEqual((done.returncode, done.stdout), (0, "ran\n"), done)
+        return done.stderr
+
+    def test_that_cannot_be(self):
+        with tempfile.TemporaryDirectory() as folder:
+            missing = os.path.join(folder, "no", "x.json")
+            below_a_file = os.path.join(__file__, "x.json")
+            for path, why in ((missing, "no such folder or file"), (folder, "it is a folder"),
+                              (below_a_file, "no such folder or file")):
+                self.assertRegex(self.start(path), f"^stook: {path}: no JSON report: ({why})\n$")
+            self.assertEqual(self.start("/" + "x" * 511), f"stook: STOOK_REPORT_JSON=/{'x' * 99}: "
+                             "takes a path of at most 511 bytes\n")
+
+    def test_that_can_be(self):
+        """Nothing is said, and no file is made."""
+        with tempfile.TemporaryDirectory() as folder:
+            there, fifo = os.path.join(folder, "there"), os.path.join(folder, "fifo")
+            with open(there, "w") as f:
+                f.write("old\n")
+            os.mkfifo(fifo)
+            for path in (there, fifo, os.path.join(folder, "new"), "/dev/null", ""):
+                self.assertEqual(self.start(path), "")
+            self.assertEqual(sorted(os.listdir(folder)), ["fifo", "there"])
 
 
 FREES_TWICE = r"""

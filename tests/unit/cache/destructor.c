@@ -1,7 +1,7 @@
 /*
  * What this proves: a destructor runs exactly once for each run of the constructor: when slabs go
  * back, at a shrink, a trim and a destroy, and never in a free; also beside threads that allocate
- * and free; and the arguments are checked.
+ * and free, and if a constructor was left by a jump; and the arguments are checked.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -60,15 +60,33 @@ static void unmake(void *object, void *data)
         count(&unmade);
 }
 
-static struct stook_cache *new_cache(uint64_t flags)
+/* make() leaves the run that would be this one of all by a jump; 0: none. */
+static uint64_t leave_run;
+static jmp_buf  behind;
+
+static void make_or_leave(void *object, void *data)
 {
-        struct stook_cache_args args = { .args_size = sizeof(args), .flags = flags, .ctor = make,
+        if (counted(&made) + 1 == leave_run) {
+                leave_run = 0;
+                longjmp(behind, 1);
+        }
+        make(object, data);
+}
+
+static struct stook_cache *new_cache_with(uint64_t flags, void (*ctor)(void *, void *))
+{
+        struct stook_cache_args args = { .args_size = sizeof(args), .flags = flags, .ctor = ctor,
                                          .ctor_data = &made, .dtor = unmake };
         struct stook_cache *cache = stook_cache_create("things", sizeof(struct thing), &args);
 
         assert_non_null(cache);
         made = unmade = 0;
         return cache;
+}
+
+static struct stook_cache *new_cache(uint64_t flags)
+{
+        return new_cache_with(flags, make);
 }
 
 static struct thing *things[N];
@@ -108,6 +126,33 @@ static void with_everything_in_it(void **state)
         struct stook_cache *cache = new_cache((uint64_t)(uintptr_t)*state);
 
         take_all(cache);
+        assert_int_equal(stook_cache_destroy_all(cache, NULL, NULL), 0);
+        assert_int_equal(counted(&unmade), counted(&made));
+        assert_int_equal(faults, 0);
+}
+
+/*
+ * The first fill of a cache takes several objects. The first run is left, or one in the middle of a
+ * fill: what was constructed before it is marked then. The objects of the call are lost, so they
+ * are never handed out, a destroy fails, and only the destroy of all destructs them.
+ */
+static void a_constructor_left_by_a_jump(void **state)
+{
+        uint64_t run = 1 + 3 * (uint64_t)(uintptr_t)*state;
+        struct stook_cache *cache = new_cache_with(0, make_or_leave);
+
+        leave_run = run;
+        if (!setjmp(behind)) {
+                stook_cache_free(cache, stook_cache_alloc(cache));
+                fail();
+        }
+        assert_int_equal(counted(&made), run - 1);
+        take_all(cache);
+        assert_int_equal(stook_cache_validate(cache), 0);
+        give(cache, 0);
+        assert_true(stook_cache_shrink(cache) > 0);
+        assert_true(counted(&made) - counted(&unmade) >= run - 1);
+        assert_int_equal(stook_cache_destroy(cache), -EBUSY);
         assert_int_equal(stook_cache_destroy_all(cache, NULL, NULL), 0);
         assert_int_equal(counted(&unmade), counted(&made));
         assert_int_equal(faults, 0);
@@ -233,6 +278,8 @@ int main(void)
                 cmocka_unit_test_prestate(once_at_the_destroy, DEBUG),
                 cmocka_unit_test_prestate(with_everything_in_it, FLAGS(0)),
                 cmocka_unit_test_prestate(with_everything_in_it, DEBUG),
+                cmocka_unit_test_prestate(a_constructor_left_by_a_jump, FLAGS(0)),
+                cmocka_unit_test_prestate(a_constructor_left_by_a_jump, FLAGS(1)),
                 cmocka_unit_test(at_a_shrink),
                 cmocka_unit_test(reserved_slabs_stay_constructed),
                 cmocka_unit_test_prestate(beside_threads_that_allocate, FLAGS(0)),

@@ -119,23 +119,16 @@ uint64_t stook_os_clock_ms(void)
         return now_ms;
 }
 
-void *stook_os_reserve(size_t bytes, size_t align)
+void *stook_os_zeroed(size_t bytes)
 {
         void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-        (void)align;
         return p == MAP_FAILED ? NULL : p;
 }
 
 void stook_os_unreserve(void *addr, size_t bytes)
 {
         munmap(addr, bytes);
-}
-
-bool stook_os_commit(void *addr, size_t bytes)
-{
-        (void)addr, (void)bytes;
-        return true;
 }
 
 bool stook_os_advise(void *addr, size_t bytes, enum stook_os_advice advice)

@@ -135,6 +135,23 @@ int stook_os_append(const char *path, const char *text, size_t bytes)
         return 0;
 }
 
+static int json_error;                  /* what the start finds; 0: lines can be added */
+
+int stook_os_may_append(const char *path)
+{
+        assert_string_equal(path, "/tmp/reports.json");
+        return json_error;
+}
+
+static unsigned refused;
+
+void stook_os_env_refuse(const char *name, const char *value, const char *takes)
+{
+        assert_string_equal(name, "STOOK_REPORT_JSON");
+        assert_true(*value && *takes);
+        refused++;
+}
+
 const char *stook_os_error_words(int error)
 {
         (void)error;
@@ -446,6 +463,31 @@ static void test_json(void **unused)
         stook_report_set_json("");
 }
 
+/* Said at the start, and once; the reports try the file all the same. */
+static void test_json_to_no_folder(void **unused)
+{
+        struct stook_report_about about = { .fault = STOOK_FAULT_FOREIGN };
+        char long_path[600];
+
+        (void)unused;
+        memset(long_path, 'x', sizeof(long_path) - 1);
+        long_path[sizeof(long_path) - 1] = '\0';
+        stook_report_set_json(long_path);
+        assert_int_equal(refused, 1);
+        assert_false(stook_report_wants_json());
+
+        json_error = -2;
+        stook_report_set_json("/tmp/reports.json");
+        assert_string_equal(written, "stook: /tmp/reports.json: no JSON report: words\n");
+        *written = '\0';
+        stook_report_set_json("/tmp/reports.json");
+        assert_string_equal(written, "");
+        *json = '\0';
+        stook_report_about(&about);
+        assert_non_null(strstr(json, "foreign pointer"));
+        stook_report_set_json("");
+}
+
 /* A hundred at once, then ten a second; what was left out is said, and nothing is lost. */
 static void test_limit(void **unused)
 {
@@ -568,6 +610,7 @@ int main(void)
                 cmocka_unit_test_setup(test_which_symbolizer, setup),
                 cmocka_unit_test_setup(test_stacks, setup),
                 cmocka_unit_test_setup(test_json, setup),
+                cmocka_unit_test_setup(test_json_to_no_folder, setup),
                 cmocka_unit_test_setup(test_limit, setup),
                 cmocka_unit_test_setup(test_hook, setup),
                 cmocka_unit_test_setup(test_policy, setup),

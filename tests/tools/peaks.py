@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+"""
+Proves what bench/peaks.py prints of the peaks that it measured, that a contender which failed is
+left out, and that a peak is the program's: one that touches 8 MiB more has a peak so much higher.
+"""
+
+import contextlib
+import io
+import os
+import pathlib
+import shutil
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(os.environ["STOOK_SOURCE"]) / "bench"))
+
+import peaks                                                # noqa: E402
+from contenders import PLAIN, Contender                     # noqa: E402
+from programs import Program                                # noqa: E402
+
+
+def python_program(mib):
+    """Holds a text of so many MiB, every byte of it written."""
+    return Program("text", lambda folder, quick: [sys.executable, "-c", f"'x' * ({mib} << 20)"])
+
+
+class Peaks(unittest.TestCase):
+    def test_a_row_has_median_least_most_and_ratio(self):
+        text = io.StringIO()
+        with contextlib.redirect_stdout(text):
+            peaks.print_peaks("sqlite", {"stook": [300, 100, 110], PLAIN: [100], "failed": []})
+        rows = [line.split() for line in text.getvalue().splitlines()]
+        self.assertEqual(rows[1:], [["stook", "110", "100", "300", "1.100"],
+                                    [PLAIN, "100", "100", "100", "1.000"]])
+
+    @unittest.skipUnless(shutil.which("time"), "there is no program `time`")
+    def test_the_peak_is_the_programs(self):
+        plain = Contender(PLAIN)
+        with tempfile.TemporaryDirectory() as folder:
+            small, large = (peaks.peak_kib(python_program(mib), plain, pathlib.Path(folder), True)
+                            for mib in (1, 9))
+        self.assertAlmostEqual(large - small, 8 << 10, delta=2 << 10)
+
+    def test_a_program_that_fails_has_no_peak(self):
+        failing = Program("failing", lambda folder, quick: ["sh", "-c", "exit 3"])
+        text = io.StringIO()
+        with contextlib.redirect_stdout(text):
+            found = peaks.measure(failing, [Contender(PLAIN)], 1, True)
+        self.assertEqual(found, {PLAIN: []})
+        self.assertIn(f"failing, {PLAIN}: ", text.getvalue())
+
+
+if __name__ == "__main__":
+    unittest.main()
