@@ -10,7 +10,8 @@ Figures: the peak is the kernel's own (ru_maxrss), as `time -f %M` of the Debian
 prints it. No sample of it can be missed, as in programs.py. Medians, least and most of the rounds,
 and the median by glibc's. The peak of sqlite repeats within 1 %, and hardly depends on other work.
 
-Use: peaks.py [--build B] [--rounds N] [--programs NAME,...] [--peers NAME,...] [--with NAME=LIBRARY]
+Use: peaks.py [--build B] [--rounds N] [--programs NAME,...] [--peers NAME,...]
+               [--with NAME=LIBRARY]
      peaks.py --programs sqlite --rounds 5          # 300,000 rows in memory, an index, deletes
 """
 

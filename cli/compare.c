@@ -223,7 +223,7 @@ static void sentence(const struct comparison *c, enum measure m, const char *sub
                         s.ratio, s.low, s.high, s.pairs);
 }
 
-/* The measure, and below it a row for each side. So a table of both is less than 80 columns wide. */
+/* The measure, and below it a row for each side: a table of less than 80 columns. */
 static void rows_of_both(struct table *t, const struct comparison *c, enum measure m)
 {
         struct spread ratio;

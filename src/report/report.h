@@ -71,8 +71,8 @@ void stook_report_set_symbolizer(const char *or_null);
 /* Its path, in STOOK_REPORT_PATH bytes. False: there is none. */
 bool stook_report_symbolizer(char *path);
 /*
- * At start. A file that gets each report as a line of JSON. NULL or "": none. If no line can be added to
- * it now, a line on stderr says why.
+ * At start. A file that gets each report as a line of JSON. NULL or "": none. If no line can be
+ * added to it now, a line on stderr says why.
  */
 void stook_report_set_json(const char *path);
 

@@ -62,8 +62,8 @@ class Compare(Compiled):
         self.assertEqual(done.returncode, 0)
         self.assertEqual(self.runs(), ["stook", "stook", "system", "system", "stook", "stook",
                                        "system"])
-        for line in (r"3 runs each +min +median +max +ratio +pairs", r"wall time", r"user\+sys time",
-                     r"peak resident"):
+        for line in (r"3 runs each +min +median +max +ratio +pairs", r"wall time",
+                     r"user\+sys time", r"peak resident"):
             self.assertRegex(done.stderr, f"(?m)^  {line}$")
         for side in ("Stook", "system malloc"):
             self.assertEqual(len(re.findall(rf"(?m)^    {side} +\d", done.stderr)), 3, done.stderr)
