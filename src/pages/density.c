@@ -1,6 +1,7 @@
 /*
  * Purpose: was memory written? See density.h.
  */
+#include "base/thread.h"
 #include "os/checker.h"
 #include "os/os.h"
 #include "pages/density.h"
@@ -15,6 +16,8 @@
 #define WORDS      32
 #define WORD_STEP  13                   /* odd: all of them are reached */
 #define TOLD_MOST  ((size_t)2 << 20)    /* of memory that fills slowly */
+/* For so long a thread may write what it got: 32 MiB take 20 ms, more where CPUs are shared. */
+#define WRITING_MS 100
 #define PAGES_BITS 28                   /* of stook_density.told: pages; above: page number */
 
 static uintptr_t start_of(uint64_t told)
@@ -27,6 +30,11 @@ static size_t bytes_of(uint64_t told)
         return (told & ((UINT64_C(1) << PAGES_BITS) - 1)) * stook_os_page_bytes();
 }
 
+static uint32_t self(void)
+{
+        return (uint32_t)((uintptr_t)stook_self / sizeof(*stook_self));
+}
+
 void stook_density_tell(struct stook_density *density, uintptr_t start, size_t bytes)
 {
         size_t page = stook_os_page_bytes();
@@ -34,6 +42,8 @@ void stook_density_tell(struct stook_density *density, uintptr_t start, size_t b
         if (bytes / page >> PAGES_BITS)
                 return;
         __atomic_store_n(&density->since, 0, __ATOMIC_RELAXED);
+        __atomic_store_n(&density->teller, self(), __ATOMIC_RELAXED);
+        __atomic_store_n(&density->told_ms, (uint32_t)stook_os_clock_ms(), __ATOMIC_RELAXED);
         __atomic_store_n(&density->told, (uint64_t)(start / page) << PAGES_BITS | bytes / page,
                          __ATOMIC_RELAXED);
 }
@@ -108,6 +118,15 @@ void stook_density_look_at(struct stook_density *density, uintptr_t start, size_
         __atomic_store_n(&density->found, found, __ATOMIC_RELAXED);
 }
 
+/* Another thread got what is told, a short time ago: it may not have come to its end. */
+static bool may_be_written_now(const struct stook_density *density)
+{
+        uint32_t since = __atomic_load_n(&density->told_ms, __ATOMIC_RELAXED);
+
+        return __atomic_load_n(&density->teller, __ATOMIC_RELAXED) != self() &&
+               (uint32_t)stook_os_clock_ms() - since < WRITING_MS;
+}
+
 void stook_density_look(struct stook_density *density, size_t after)
 {
         uint64_t told = __atomic_load_n(&density->told, __ATOMIC_RELAXED);
@@ -116,5 +135,8 @@ void stook_density_look(struct stook_density *density, size_t after)
             __atomic_load_n(&density->since, __ATOMIC_RELAXED) < after ||
             !(told = __atomic_exchange_n(&density->told, 0, __ATOMIC_RELAXED)))
                 return;
-        stook_density_look_at(density, start_of(told), bytes_of(told));
+        if (stook_density_is_dense(start_of(told), bytes_of(told)))
+                __atomic_store_n(&density->found, STOOK_DENSE, __ATOMIC_RELAXED);
+        else if (after || !may_be_written_now(density))
+                __atomic_store_n(&density->found, STOOK_SPARSE, __ATOMIC_RELAXED);
 }

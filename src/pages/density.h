@@ -2,15 +2,18 @@
  * Purpose: was the memory that requests got written? Large objects are often touched in part, so
  * pages that are kept for them, or that come in huge ones, may be pages too many. Where objects are
  * written as a whole, they are worth it.
- * Place: span_grow.c and own_mapping.c tell what they get and give back; huge.c and allowance.c ask
- *  for what was found.
+ * Place: span_grow.c and own_mapping.c tell what they get and give back, span.c what is given;
+ *  huge.c and allowance.c ask for what was found.
  * How: when a node grows, a few pages of what an earlier growth of this kind got are looked at.
  *  Pages that are all zero count as not written; some words of each are compared. Requests below a
  *  huge page (slabs, most of all) are one kind, those from there on the other. A large object is
- *  written by the time the next one comes. Slabs fill slowly, so theirs is looked at when some
- *  megabytes were got after it.
- * Concurrency: any thread, without the node's lock; all is relaxed. What is known is a hint. Users'
- *  threads may write or protect the words at the same time, so the system compares them.
+ *  written by the time its thread asks for the next one. One that another thread got a short time
+ *  ago may be in the middle of it: it says nothing if it is not written. A large object that is
+ *  given, and had no content when it was taken, is looked at as well. Slabs fill slowly, so theirs
+ *  is looked at when some megabytes were got after it.
+ * Concurrency: any thread, without the node's lock; all is relaxed. What is known is a hint, and so
+ *  are thread and time of what is told: where two threads tell at once, they may be the other's. A
+ *  user's threads may write or protect the words at the same time, so the system compares them.
  */
 #ifndef STOOK_DENSITY_H
 #define STOOK_DENSITY_H
@@ -28,6 +31,8 @@ struct stook_density {
         uint64_t told;                  /* atomic: the memory of this kind that tells: where */
         size_t since;                   /* atomic: bytes of this kind that were got after it */
         uint32_t found;                 /* atomic: enum stook_density_found */
+        uint32_t teller;                /* atomic: the thread that got it: a part of its address */
+        uint32_t told_ms;               /* atomic: when */
 };
 
 static inline enum stook_density_kind stook_density_kind_of(size_t bytes)
@@ -44,7 +49,10 @@ static inline enum stook_density_found stook_density_found(const struct stook_de
 void stook_density_tell(struct stook_density *density, uintptr_t start, size_t bytes);
 /* As that, but what was told stays: this is a part of it, or counts as got after it. */
 void stook_density_tell_more(struct stook_density *density, uintptr_t start, size_t bytes);
-/* Looks at what is told, once, if @after bytes were got after it. */
+/*
+ * Looks at what is told, once, if @after bytes were got after it. With 0 it does not matter whether
+ * any were; then what another thread may still be writing says nothing.
+ */
 void stook_density_look(struct stook_density *density, size_t after);
 /* This memory loses its content: it tells nothing. */
 void stook_density_forget(struct stook_density *density, uintptr_t start, size_t bytes);

@@ -485,13 +485,21 @@ unsigned stook_span_take_some(unsigned node_index, size_t bytes, unsigned n,
         return got;
 }
 
-/* Before anything is purged, what was not looked at yet tells whether large objects are written. */
-static void look_at_large(struct stook_pages_node *node)
+/*
+ * Before anything is purged: were large objects written? @span tells, which is given and is large,
+ * if it had no content when it was taken. Else what grew last may.
+ */
+static void look_at_large(struct stook_pages_node *node, const struct stook_span *span)
 {
         struct stook_density *large = &node->density[STOOK_DENSITY_LARGE];
 
-        if (stook_density_found(large) == STOOK_DENSITY_UNKNOWN)
+        if (!span->own_mapping && !span->use.guarded && !span->use.wiped &&
+            span->state != STOOK_SPAN_DIRTY && !stook_ranges_limited()) {
+                stook_density_forget(large, span->start, span->bytes);
+                stook_density_look_at(large, span->start, span->bytes);
+        } else if (stook_density_found(large) == STOOK_DENSITY_UNKNOWN) {
                 stook_density_look(large, 0);
+        }
 }
 
 void stook_span_give(struct stook_span *span)
@@ -501,7 +509,7 @@ void stook_span_give(struct stook_span *span)
 
         stook_pages_count_given(node, span->bytes);
         if (large)
-                look_at_large(node);
+                look_at_large(node, span);
         if (span->own_mapping) {
                 stook_own_give(node, span);
                 return;
