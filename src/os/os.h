@@ -300,7 +300,7 @@ bool stook_os_process_copy_answer(int pid, int from_child, void *answer, size_t 
 
 /* Adds to a file, which is made if need be, in one write. Return: 0 or -errno. */
 int stook_os_append(const char *path, const char *text, size_t bytes);
-/* Could that be done now, as far as the name tells? It opens and makes nothing. Return: 0; -errno. */
+/* Could that be done now, as far as the name tells? Nothing is opened. Return: 0; -errno. */
 int stook_os_may_append(const char *path);
 
 /* ---- error_words.c ---- */
