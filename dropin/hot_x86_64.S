@@ -144,14 +144,24 @@ area_at_first:
 .endm
 
 /*
- * The same, of a direct section where there may be one. An index that is not below the bound of all
- * threads goes to \checked: other registers are as they were. Uses rax, r11.
+ * r11 = the area of direct sections. It stands at the start of a call: the slot index waits for it,
+ * and main, the word and the object wait for the index, one after the other.
+ */
+.macro FIND_AREA
+#ifdef __GLIBC__
+        movq AREA+stook_direct(%rip), %r11
+#endif
+.endm
+
+/*
+ * Behind DESCRIBE and FIND_AREA: as SLOT, of a direct section where there may be one. An index that
+ * is not below the bound of all threads goes to \checked: other registers are as they were. Uses
+ * rax, r11.
  */
 .macro FIND_SLOT miss, checked
 #ifdef __GLIBC__
-        movq AREA+stook_direct(%rip), %rax
-        movq %r10, %fs:RSEQ_CS(%rax)
-1:      movl %fs:MM_CID(%rax), %r10d
+        movq %r10, %fs:RSEQ_CS(%r11)
+1:      movl %fs:MM_CID(%r11), %r10d
         cmpl ALL_READY+stook_direct(%rip), %r10d
         jae \checked
         shlq $SLOT_SHIFT, %r10
@@ -192,14 +202,14 @@ area_at_first:
         movq stook_class_line-3b(%r10,%r8,8), %r8
 .endm
 
-/* Behind DESCRIBE: r8 = the line of the class for \bytes above TABLE_MAX. Uses r11. */
+/* Behind DESCRIBE: r8 = the line of the class for \bytes above TABLE_MAX. Uses r9. */
 .macro LINE_LARGE bytes, miss
         cmpq $CLASS_MAX, \bytes
         ja \miss
         leaq 63(\bytes), %r8
-        leaq stook_class_of_large(%rip), %r11
+        leaq stook_class_of_large(%rip), %r9
         shrq $6, %r8
-        movzbl (%r11,%r8), %r8d
+        movzbl (%r9,%r8), %r8d
         movq BY_CLASS+stook_class_line-3b(%r10,%r8,8), %r8
 .endm
 
@@ -256,6 +266,7 @@ area_at_first:
 
 /* \large: where sizes above the table go. */
 .macro ALLOC miss, checked, empty, large
+        FIND_AREA
         cmpq $TABLE_MAX, %rdi
         ja \large
         DESCRIBE \miss
@@ -265,6 +276,7 @@ area_at_first:
         ret
 .endm
 
+/* Behind ALLOC: r11 = the area. */
 .macro ALLOC_LARGE name, miss, checked, empty
         .type \name, @function
         .p2align 6
@@ -374,24 +386,29 @@ area_at_first:
 
 /*
  * rdi goes onto main of its cache; to \full where that has no room. rsi stays as it is for \miss.
- * \known: rdi and the cache's index * 8 in rdx have been looked at.
+ * \known, behind FIND_AREA: rdi and the cache's index * 8 in rdx have been looked at.
+ *
+ * The entry is loaded in two parts. They are of one entry: that of a page with an object in use does
+ * not change. For a pointer that the program has freed before they may differ. Then it may pass for
+ * an object of a cache that it is not of, as it may when the entry changes right behind one load of
+ * all. The drain of the sheaf looks at the entry again, and reports it.
  */
 .macro FREE miss, checked, full, known
+        FIND_AREA
         movq %rdi, %rax
         subq stook_range(%rip), %rax
         cmpq 8+stook_range(%rip), %rax
         jae \miss                               /* NULL and foreign pointers, too */
-        movq 16+stook_range(%rip), %rcx
+        movq 16+stook_range(%rip), %r8
         shrq $12, %rax
-        leaq stook_shapes(%rip), %r8
-        movq (%rcx,%rax,8), %rcx                /* the entry */
-        movq %rcx, %rdx
-        shrq $48, %rdx                  /* cache index * 8: bits 48-50 are zero. 0: a miss */
+        movl (%r8,%rax,8), %ecx                 /* the entry's lower half */
+        movzwl 6(%r8,%rax,8), %edx      /* cache index * 8: bits 48-50 are zero. 0: a miss */
+        leaq stook_shapes(%rip), %r9
         shll $12, %ecx
         addl %edi, %ecx
         andl $0x7ffff, %ecx                     /* offset in the slab */
-        imulq (%r8,%rdx,2), %rcx
-        cmpq %rcx, 8(%r8,%rdx,2)
+        imulq (%r9,%rdx,2), %rcx
+        cmpq %rcx, 8(%r9,%rdx,2)
         jbe \miss                               /* no object starts there */
 \known:
         DESCRIBE \miss
@@ -471,6 +488,7 @@ area_at_first:
 
         .hidden stook_hot_free_known
         ENTRY stook_hot_free_known
+        FIND_AREA
         jmp .Lknown
         END stook_hot_free_known
 
