@@ -388,10 +388,10 @@ area_at_first:
  * rdi goes onto main of its cache; to \full where that has no room. rsi stays as it is for \miss.
  * \known, behind FIND_AREA: rdi and the cache's index * 8 in rdx have been looked at.
  *
- * The entry is loaded in two parts. They are of one entry: that of a page with an object in use does
- * not change. For a pointer that the program has freed before they may differ. Then it may pass for
- * an object of a cache that it is not of, as it may when the entry changes right behind one load of
- * all. The drain of the sheaf looks at the entry again, and reports it.
+ * The entry is loaded in two parts. They are of one entry: that of a page with an object in use
+ * does not change. For a pointer that the program has freed before they may differ. Then it may
+ * pass for an object of a cache that it is not of, as it may when the entry changes right behind
+ * one load of all. A flush of the sheaf looks at the entry again, and reports it.
  */
 .macro FREE miss, checked, full, known
         FIND_AREA
