@@ -276,7 +276,8 @@ void stook_barns_fork_child(struct stook_barns *barns, bool open);
 /* What a visit of the idle reaper goes by. */
 struct stook_idle {
         uint32_t now_ms, after_ms;      /* idle: not taken between two visits after_ms apart, */
-        uint32_t takes;                 /* or with a take between them (stook_pages_takes) */
+        uint32_t takes;                 /* or with a take between them, of any memory */
+        bool     barns_only;            /* the slot's own sheaves are not looked at */
         unsigned work;                  /* sheaves that this step may still flush */
 };
 

@@ -48,7 +48,9 @@ void stook_barn_reap_idle(struct stook_barns *barns, unsigned node, struct stook
                 return;
         }
         __atomic_store_n(&barn->low, stook_tagged_stack_count_racy(&barn->full), __ATOMIC_RELAXED);
-        __atomic_store_n(&barn->seen_ms, idle->now_ms, __ATOMIC_RELAXED);
+        /* The next look at slots comes here, too. */
+        if (!idle->barns_only)
+                __atomic_store_n(&barn->seen_ms, idle->now_ms, __ATOMIC_RELAXED);
         __atomic_store_n(&barn->seen_takes, idle->takes, __ATOMIC_RELAXED);
         if (was_asked(barn)) {
                 __atomic_store_n(&barn->slabs_given, 0, __ATOMIC_RELAXED);

@@ -67,7 +67,8 @@ unsigned stook_evacuate_idle(uint32_t after_ms)
                                         .after_ms = after_ms, .allowed = alone ? &allowed : NULL };
         struct stook_idle idle = { .now_ms = look.now_ms,
                                    .after_ms = stook_pages_decay_ms() / 8 + 1,
-                                   .takes = stook_pages_takes() };
+                                   .takes = stook_pages_clean_takes() +
+                                            stook_pages_dirty_takes() };
         unsigned given = 0;
 
         if (alone)

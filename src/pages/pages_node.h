@@ -51,9 +51,9 @@ struct stook_pages_node {
         size_t excused_bytes;
         /* Atomic, relaxed: rise.c: most_bytes when the last rise was counted. */
         size_t rise_counted;
-        /* Atomic, relaxed: takes.c: taken clean, and dirty, since a take was last counted. */
-        size_t fresh_bytes, reused_bytes;
-        uint32_t reused_ms;                     /* atomic, relaxed: when one was, of dirty memory */
+        /* Atomic, relaxed: takes.c: taken since a take was last counted; when a dirty one was. */
+        size_t clean_taken, dirty_taken;
+        uint64_t dirty_take_ns;
         /* Atomic, relaxed: when stook_pages_step looks again. */
         uint32_t next_step_ms;
         /* Atomic: the large object that was freed last (recent.c), or 0. */
@@ -198,9 +198,9 @@ size_t stook_pages_kept_at_rise(const struct stook_pages_node *node);
 
 /* ---- takes.c ---- */
 /* @bytes without content are handed out: pages that the system will have to find. */
-void stook_pages_count_fresh(struct stook_pages_node *node, size_t bytes);
+void stook_pages_count_clean(struct stook_pages_node *node, size_t bytes);
 /* The same, of dirty memory. */
-void stook_pages_count_reused(struct stook_pages_node *node, size_t bytes);
+void stook_pages_count_dirty(struct stook_pages_node *node, size_t bytes);
 
 /* ---- purge.c; stook_pages_thp: huge.c ---- */
 /*

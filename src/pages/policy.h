@@ -42,9 +42,11 @@ size_t stook_pages_purge(size_t keep_bytes);
 uint32_t stook_pages_decay_ms(void);
 /*
  * How often so much memory was taken from the pages as is a small part of what is in use (takes.c).
- * What the layers above keep idle is missed then, or was made room for by something else.
+ * Clean memory (without content) is taken when no dirty span fits: that is when idle memory is
+ * missed. Dirty memory goes from one use to another, while the first may keep more of it idle.
  */
-uint32_t stook_pages_takes(void);
+uint32_t stook_pages_clean_takes(void);
+uint32_t stook_pages_dirty_takes(void);
 /*
  * How often the process reached a new height (rise.c). What the layers above keep for sizes that
  * are not asked for makes it higher.

@@ -297,11 +297,11 @@ static void hand_out_tagged(struct stook_pages_node *node, struct stook_span *sp
                 stook_replace_taken(&node->replace, __atomic_load_n(&node->taken_bytes,
                                                                     __ATOMIC_RELAXED));
         if (span->state != STOOK_SPAN_DIRTY) {
-                stook_pages_count_fresh(node, span->bytes);
+                stook_pages_count_clean(node, span->bytes);
                 stook_pages_owe(node, span->bytes);
                 stook_pages_note_rise(node);
         } else {
-                stook_pages_count_reused(node, span->bytes);
+                stook_pages_count_dirty(node, span->bytes);
         }
 }
 

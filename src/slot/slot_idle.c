@@ -7,10 +7,12 @@
  * (maintain); calls barn.
  *
  * How: every slot has a round of its own that passes all caches. A round begins once in an eighth
- * of STOOK_DECAY_MS, or at once after the page layer counted a take (stook_pages_takes): memory
- * goes to another use, for which what is idle here is missed. A slot's sheaves of a cache are idle
- * if main and its count of pops are what they were when the last round passed: objects may have
- * come, none was taken. Barns: barn/barn_idle.c.
+ * of STOOK_DECAY_MS, or at once after the page layer counted a take (pages/takes.c): memory goes to
+ * another use, for which what is idle here is missed. A take of dirty memory begins a round of the
+ * barns alone (barn/barn_idle.c): such rounds may be two milliseconds apart, too short a time to
+ * tell that a slot's sheaves are idle. A slot's sheaves of a cache are idle if main and its count
+ * of pops are what they were when the last other round passed: objects may have come, none was
+ * taken.
  * A slot's pair is exchanged for {zero-capacity sheaf, none} by the same section as in every miss,
  * on the slot that the thread is on. So no membarrier is needed, and what was taken off is this
  * thread's alone. Sheaves of other nodes' objects are visited likewise (slot_remote.c). Other slots
@@ -95,9 +97,10 @@ static void reap_cache(struct stook_barns *barns, struct stook_slot_head *own,
                 return;
         index = barns->line_index;      /* not before: it may be another cache's now */
         if (index < stook_regions_lines()) {
-                reap_pair(barns, (struct stook_line *)own + index, index << STOOK_LINE_SHIFT,
-                          idle);
-                if (idle->work)
+                if (!idle->barns_only)
+                        reap_pair(barns, (struct stook_line *)own + index,
+                                  index << STOOK_LINE_SHIFT, idle);
+                if (idle->work && !idle->barns_only)
                         stook_slot_reap_remote(barns, own, idle);
                 if (idle->work)
                         stook_barn_reap_idle(barns, NODE, idle);
@@ -113,6 +116,20 @@ static void note_used(struct stook_slot_head *own)
                 __atomic_fetch_add(&stook_barn_slots, 1, __ATOMIC_RELAXED);
 }
 
+/* Whether a round is due that looks at the slot's own sheaves, too. */
+static bool is_due(const struct stook_slot_head *own, const struct stook_idle *idle,
+                   uint32_t clean_takes)
+{
+        /*
+         * A wait that is over wraps around. One that is much too long is from before a shorter
+         * decay; a little too long is one that another thread just noted.
+         */
+        uint32_t wait_ms = __atomic_load_n(&own->reap_due_ms, __ATOMIC_RELAXED) - idle->now_ms;
+
+        return !wait_ms || wait_ms > 2 * idle->after_ms ||
+               __atomic_load_n(&own->reap_clean_takes, __ATOMIC_RELAXED) != clean_takes;
+}
+
 /*
  * Where this slot's look is, or begins now. NULL: none is due. The clock is asked by every
  * CLOCK_EVERYth call only.
@@ -121,31 +138,35 @@ static struct stook_barns *round_of(struct stook_slot_head *own, struct stook_id
 {
         struct stook_barns *at = (struct stook_barns *)__atomic_load_n(&own->reap_at,
                                                                        __ATOMIC_RELAXED);
-        bool grew = __atomic_load_n(&own->reap_takes, __ATOMIC_RELAXED) != idle->takes;
-        uint32_t calls = __atomic_load_n(&own->reap_calls, __ATOMIC_RELAXED) + 1;
-        uint32_t wait_ms;
+        uint32_t clean = stook_pages_clean_takes(), dirty = stook_pages_dirty_takes();
+        bool took = __atomic_load_n(&own->reap_clean_takes, __ATOMIC_RELAXED) != clean ||
+                    __atomic_load_n(&own->reap_dirty_takes, __ATOMIC_RELAXED) != dirty;
+        uint16_t calls = (uint16_t)(__atomic_load_n(&own->reap_calls, __ATOMIC_RELAXED) + 1);
 
         __atomic_store_n(&own->reap_calls, calls, __ATOMIC_RELAXED);
-        if (STOOK_LIKELY(!at && !grew && calls % CLOCK_EVERY))
+        if (STOOK_LIKELY(!at && !took && calls % CLOCK_EVERY))
                 return NULL;
+        idle->takes = clean + dirty;
         idle->now_ms = (uint32_t)stook_os_clock_ms();
+        idle->barns_only = __atomic_load_n(&own->reap_barns_only, __ATOMIC_RELAXED);
         if (at)
                 return at;
-        /*
-         * A wait that is over wraps around. One that is much too long is from before a shorter
-         * decay; a little too long is one that another thread just noted.
-         */
-        wait_ms = __atomic_load_n(&own->reap_due_ms, __ATOMIC_RELAXED) - idle->now_ms;
-        if (!grew && wait_ms && wait_ms <= 2 * idle->after_ms)
+        idle->barns_only = !is_due(own, idle, clean);
+        if (idle->barns_only && !took)
                 return NULL;
-        __atomic_store_n(&own->reap_due_ms, idle->now_ms + idle->after_ms, __ATOMIC_RELAXED);
-        __atomic_store_n(&own->reap_takes, idle->takes, __ATOMIC_RELAXED);
+        __atomic_store_n(&own->reap_barns_only, idle->barns_only, __ATOMIC_RELAXED);
+        __atomic_store_n(&own->reap_dirty_takes, dirty, __ATOMIC_RELAXED);
+        if (!idle->barns_only) {
+                __atomic_store_n(&own->reap_due_ms, idle->now_ms + idle->after_ms,
+                                 __ATOMIC_RELAXED);
+                __atomic_store_n(&own->reap_clean_takes, clean, __ATOMIC_RELAXED);
+        }
         return stook_barns_first();
 }
 
 void stook_slot_reap_idle(void)
 {
-        struct stook_idle idle = { .takes = stook_pages_takes(), .work = WORK };
+        struct stook_idle idle = { .work = WORK };
         struct stook_slot_head *own;
         struct stook_barns *at;
 

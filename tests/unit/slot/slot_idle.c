@@ -1,11 +1,13 @@
 /*
  * What this proves: the idle reaper empties a slot's sheaves of a cache if nothing was taken from
  * them between two of its rounds. A round begins when it is due, and not on top of a lock's holder.
+ * One that a take of dirty memory begins empties the barn alone.
  * What it does in barns: unit/barn/idle.c; in sheaves of other nodes' objects: slot_remote.c.
  */
 #include "unit/slot/checks.h"
 #include "base/lock.h"
 #include "os/os.h"
+#include "pages/pages_node.h"
 
 /* As the reaper's: one call in so many asks the clock. */
 #define CLOCK_EVERY 16
@@ -121,6 +123,34 @@ static void nothing_goes_on_top_of_a_holder(void **state)
         check_nothing_lost();
 }
 
+/* A round that a take of dirty memory begins. */
+static void reap_barns(void)
+{
+        struct stook_slot_head *own = ops->own();
+
+        stook_pages_nodes[0].dirty_take_ns = 0;         /* the last one was long ago */
+        stook_pages_count_dirty(&stook_pages_nodes[0], (size_t)256 << 10);
+        do
+                stook_slot_reap_idle();
+        while (own->reap_at);
+}
+
+static void a_dirty_take_reaps_barns_alone(void **state)
+{
+        struct stook_sheaf *main = sheaf_of(SOME);
+
+        (void)state;
+        set(main, NULL);
+        reap();
+        assert_true(stook_barn_push_full(&barns, 0, sheaf_of(CAPACITY)));
+        for (unsigned i = 0; i < 100 && fulls(); i++)
+                reap_barns();
+        assert_int_equal(fulls(), 0);
+        assert_ptr_equal(main_now(), main);
+        expect_reaped();
+        check_nothing_lost();
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -128,6 +158,7 @@ int main(void)
                 cmocka_unit_test_setup(objects_that_only_come_are_idle, start_unseen),
                 cmocka_unit_test_setup(what_is_used_stays, start_unseen),
                 cmocka_unit_test_setup(nothing_goes_before_it_is_due, start_unseen),
+                cmocka_unit_test_setup(a_dirty_take_reaps_barns_alone, start_unseen),
                 cmocka_unit_test_setup(nothing_goes_on_top_of_a_holder, start_unseen),
         };
 
