@@ -24,8 +24,10 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
+sys.path.insert(0, str(HERE / "peers"))
 
-from contenders import PLAIN, Contender, preloaded          # noqa: E402
+import build as peer_build                                  # noqa: E402
+from contenders import OURS, PACKAGED, PLAIN, Contender, preloaded      # noqa: E402
 from engine import Failed, run, turn                        # noqa: E402
 from machine import machine, title                          # noqa: E402
 from programs import PROGRAMS, is_missing                   # noqa: E402
@@ -76,33 +78,60 @@ def names(text):
     return [name for name in text.split(",") if name]
 
 
-def arguments():
+def of_names(parser, more):
+    """{name: library} of the texts NAME=LIBRARY."""
+    found = {}
+    for text in more:
+        name, _, library = text.partition("=")
+        if not name or not library:
+            parser.error(f"--with takes NAME=LIBRARY, not '{text}'")
+        if name in (OURS, PLAIN, *peer_build.PEERS, *PACKAGED):
+            parser.error(f"--with {name}: the name is taken")
+        found[name] = pathlib.Path(library).resolve()
+    return found
+
+
+def check_peers(parser, asked):
+    """A peer that is not there would be left out in silence."""
+    there = [name for name in preloaded(asked.build, asked.build / "peers")
+             if name not in (OURS, PLAIN)]
+    missing = [name for name in asked.peers or () if name not in (*there, "none")]
+    if missing:
+        parser.error(f"no such peer here: {', '.join(missing)}; "
+                     f"there are {', '.join([*there, 'none'])}")
+
+
+def arguments(words=None):
+    """@words: of the command line; None: of this program's."""
     parser = argparse.ArgumentParser(description="The peak of real programs, one by one.")
     add = parser.add_argument
     add("--build", type=pathlib.Path, default=HERE.parent / "build", help="build folder (build)")
     add("--rounds", type=int, default=3, metavar="N", help="interleaved rounds (3)")
     add("--programs", type=names, default=["sqlite", "python"], metavar="NAME,...",
         help="sqlite,python unless it is given; there are " + ", ".join(KNOWN))
-    add("--peers", type=names, metavar="NAME,...", help="all that are built, unless it is given")
+    add("--peers", type=names, metavar="NAME,...",
+        help="all that are built, unless it is given; \"none\" for none")
     add("--quick", action="store_true", help="a tenth of the work or less")
     add("--with", action="append", default=[], dest="more", metavar="NAME=LIBRARY",
         help="one more contender: a libstook-malloc.so of another build")
-    asked = parser.parse_args()
+    asked = parser.parse_args(words)
     asked.build = asked.build.resolve()
     if asked.rounds < 1:
         parser.error("--rounds takes 1 or more")
     if not shutil.which("time"):
         parser.error("there is no program `time` (Debian's package of that name)")
+    if not asked.programs:
+        parser.error(f"--programs names none; there are {', '.join(KNOWN)}")
     for name in asked.programs:
         if name not in KNOWN:
             parser.error(f"no such program: {name}; there are {', '.join(KNOWN)}")
         if missing := is_missing(KNOWN[name]):
             parser.error(f"{name}: not installed: {missing}")
-    asked.more = {name: pathlib.Path(library).resolve()
-                  for name, _, library in (text.partition("=") for text in asked.more)}
+    asked.more = of_names(parser, asked.more)
     for library in (asked.build / "libstook-malloc.so", *asked.more.values()):
         if not library.is_file():
             parser.error(f"there is no library {library}")
+    check_peers(parser, asked)
     return asked
 
 

@@ -89,11 +89,15 @@ bool against_find(const char *library, struct against *against)
         char path[PATH_MAX], file[PATH_MAX];
         bool is_path = strchr(library, '/');
 
+        if (!*library) {
+                fputs("stook run: --against takes a library, not ''\n", stderr);
+                return false;
+        }
         if (is_path && !realpath(library, path)) {
                 fprintf(stderr, "stook run: --against '%s': %s\n", library, strerror(errno));
                 return false;
         }
-        if (strpbrk(is_path ? path : library, " :\t\n") || !*library) {
+        if (strpbrk(is_path ? path : library, " :\t\n")) {
                 fprintf(stderr, "stook run: --against '%s': LD_PRELOAD cannot name a file with a "
                         "space or colon in its path\n", library);
                 return false;

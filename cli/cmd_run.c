@@ -562,7 +562,7 @@ int cmd_run(int argc, char **argv)
 
                 json_file = to_stdout ? stdout : fopen(s.options.json_path, "we");
                 if (!json_file) {
-                        fprintf(stderr, "stook: --json '%s': %s\n", s.options.json_path,
+                        fprintf(stderr, "stook run: --json '%s': %s\n", s.options.json_path,
                                 strerror(errno));
                         return STATUS_CANNOT;
                 }

@@ -264,6 +264,8 @@ void *realloc(void *p, size_t n)
             self.assertEqual((done.returncode, done.stdout), (2, ""), library)
             self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
             self.assertIn("--against", done.stderr)
+        self.assertEqual(stook("run", "--against", "", "true").stderr,
+                         "stook run: --against takes a library, not ''\n")
 
     def test_nothing_to_compare_is_said(self):
         path = self.compile("static", "int main(void) { return 0; }", "-static")

@@ -80,7 +80,7 @@ class Options(unittest.TestCase):
             self.refused(*words, "--", "true", says=f"{words[1]} needs a file before '--'")
             self.assertFalse(os.path.exists("--"))
         self.refused("run", "--json", "/nonexistent/x.json", "true",
-                     says="--json '/nonexistent/x.json': No such file")
+                     says="stook run: --json '/nonexistent/x.json': No such file")
         self.refused("run", "--report-json", "/nonexistent/x.json", "true",
                      says="--report-json '/nonexistent/x.json': No such file")
         self.refused("run", "--report-json", "/", "true", says="--report-json '/': Is a directory")

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """
 Proves what bench/peaks.py prints of the peaks that it measured, that a contender which failed is
-left out, and that a peak is the program's: one that touches 8 MiB more has a peak so much higher.
+left out, that arguments are refused with which it would measure nothing or glibc in silence, and
+that a peak is the program's: one that touches 8 MiB more has a peak so much higher.
 """
 
 import contextlib
@@ -49,6 +50,28 @@ class Peaks(unittest.TestCase):
             found = peaks.measure(failing, [Contender(PLAIN)], 1, True)
         self.assertEqual(found, {PLAIN: []})
         self.assertIn(f"failing, {PLAIN}: ", text.getvalue())
+
+    def refused(self, *words):
+        """What is said of these arguments. The build folder has an empty library, and no peers."""
+        said = io.StringIO()
+        with tempfile.TemporaryDirectory() as build:
+            library = pathlib.Path(build, "libstook-malloc.so")
+            library.touch()
+            with contextlib.redirect_stderr(said), self.assertRaises(SystemExit) as end:
+                given = [w.replace("LIB", str(library)) for w in words]
+                peaks.arguments(["--build", build, *given])
+        self.assertEqual(end.exception.code, 2)
+        return said.getvalue().splitlines()[-1]
+
+    @unittest.skipUnless(shutil.which("time"), "there is no program `time`")
+    def test_what_would_measure_something_else_is_refused(self):
+        for words, says in ((["--programs", ""], "--programs names none"),
+                            (["--with", "foo"], "--with takes NAME=LIBRARY, not 'foo'"),
+                            (["--with", "=LIB"], "--with takes NAME=LIBRARY"),
+                            (["--with", "glibc=LIB"], "--with glibc: the name is taken"),
+                            (["--programs", "python", "--peers", "mimaloc"],
+                             "no such peer here: mimaloc; there are ")):
+            self.assertIn(f"error: {says}", self.refused("--programs", "python", *words), words)
 
 
 if __name__ == "__main__":
