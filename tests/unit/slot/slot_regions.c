@@ -1,9 +1,14 @@
 /*
  * What this proves: the lines of a slot are filled before a thread may use them, for each cache
  * that is made and in each slot that gets ready. A thread that stands still while it fills a slot
- * keeps no other thread from it, and changes nothing when it goes on.
+ * keeps no other thread from it, and changes nothing when it goes on. A fill that was refused, or
+ * that a fork left half done, is done again.
  */
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "base/inject.h"
+#include "os/os.h"
 #include "unit/slot/checks.h"
 #include "slot/slot_regions.h"
 
@@ -107,7 +112,66 @@ static void a_slot_gets_ready_while_a_cache_is_made(void **state)
         expect_all_lines();
 }
 
+/* One line is filled when the thread forks in a signal handler. */
+static void fork_here(char *slot)
+{
+        struct stook_line *line = (struct stook_line *)slot;
+        uint32_t ready = stook_filled.ready;
+        int status;
+        pid_t pid;
+
+        stook_inject.filling = NULL;
+        assert_true(stook_os_enable(slot, stook_os_page_bytes()));
+        line[0].pair.lo = (uintptr_t)ZERO;
+        pid = fork();
+        assert_true(pid >= 0);
+        if (!pid) {
+                stook_slots_fork_child();
+                if (stook_regions_ready(ready) != ready + 1)
+                        _exit(1);
+                for (uint32_t i = 0; i < stook_regions_lines(); i++)
+                        if (line[i].pair.lo != (uintptr_t)ZERO || line[i].pair.hi)
+                                _exit(2);
+                _exit(!stook_slots_add_cache(stook_regions_lines()) * 3);
+        }
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_int_equal(status, 0);
+}
+
+static void a_child_fills_again_what_is_half_filled(void **state)
+{
+        uint32_t ready = stook_filled.ready;
+
+        (void)state;
+        if (!stand(fork_here))
+                skip();
+        assert_int_equal(stook_regions_ready(ready), ready + 1);
+        expect_all_lines();
+}
+
 /* ---- one after the other ---- */
+
+/* Of a slot, and of a new cache's lines in the second of several slots. */
+static void memory_is_refused(void **state)
+{
+        uint32_t lines = stook_regions_lines(), ready = stook_filled.ready;
+
+        (void)state;
+        if (!stook_regions.rseq_slots || stook_regions.rseq_slots == ready)
+                skip();
+        stook_inject.commit_fail_from = 1;
+        assert_int_equal(stook_regions_ready(ready), ready);
+        assert_int_equal(stook_filled.ready, ready);
+        stook_inject.commit_fail_from = 0;
+        assert_int_equal(stook_regions_ready(ready), ready + 1);
+        stook_inject.commit_fail_from = 2;
+        assert_false(stook_slots_add_cache(lines));
+        assert_int_equal(stook_regions_lines(), lines);
+        stook_inject.commit_fail_from = 0;
+        assert_true(stook_slots_add_cache(lines));
+        assert_true(stook_regions_lines() > lines);
+        expect_all_lines();
+}
 
 static void lines_of_new_caches(void **state)
 {
@@ -191,6 +255,8 @@ int main(void)
                 cmocka_unit_test_setup(two_threads_fill_a_slot, start),
                 cmocka_unit_test_setup(a_cache_is_made_while_a_slot_is_filled, start),
                 cmocka_unit_test_setup(a_slot_gets_ready_while_a_cache_is_made, start),
+                cmocka_unit_test_setup(a_child_fills_again_what_is_half_filled, start),
+                cmocka_unit_test_setup(memory_is_refused, start),
                 cmocka_unit_test_setup(lines_of_new_caches, start),
                 cmocka_unit_test_setup(slots_get_ready_in_order, start),
                 cmocka_unit_test_setup(locked_slots_get_ready_one_by_one, start),
