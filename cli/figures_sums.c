@@ -32,7 +32,11 @@ static uint64_t at_most(uint64_t value, uint64_t limit)
         return value < limit ? value : limit;
 }
 
-/* Objects handed out, by where they came from. */
+/*
+ * Objects handed out, by where they came from: an estimate. The capacity is that of the end. A
+ * sheaf that came from the barn before the capacity grew had fewer objects, so the barn's share is
+ * too high then, and the slot's too low.
+ */
 static void origins(const struct stook_cache_stats *s, uint64_t *slot, uint64_t *barn,
                     uint64_t *slabs)
 {

@@ -89,13 +89,17 @@ struct totals {
         uint64_t live, cached, slabs, slab_bytes, allocated, freed;
 };
 
-static void numbers(struct printer *p, const struct totals *t, uint64_t peak_bytes)
+/* @peak_bytes: NULL for the total. Caches have their peaks at different times: no sum is true. */
+static void numbers(struct printer *p, const struct totals *t, const uint64_t *peak_bytes)
 {
         column(p, t->live, 10);
         column(p, t->cached, 10);
         column(p, t->slabs, 6);
         column(p, t->slab_bytes / 1024, 10);
-        column(p, peak_bytes / 1024, 10);
+        if (peak_bytes)
+                column(p, *peak_bytes / 1024, 10);
+        else
+                words(p, "          -");
         column(p, t->allocated, 12);
         column(p, t->freed, 12);
         end_line(p);
@@ -109,6 +113,7 @@ static void cache_line(struct printer *p, const struct stook_cache_stats *s, uin
                 s->alloc_fastpath + s->alloc_slowpath,
                 s->free_fastpath + s->free_slowpath + s->free_rcu_sheaf,
         };
+        uint64_t peak_bytes = s->slabs_peak * s->slab_bytes;
 
         words(p, s->name);
         if (gone) {
@@ -121,7 +126,7 @@ static void cache_line(struct printer *p, const struct stook_cache_stats *s, uin
         }
         pad(p, NAME_WIDTH);
         column(p, s->object_size, 6);
-        numbers(p, &t, s->slabs_peak * s->slab_bytes);
+        numbers(p, &t, &peak_bytes);
         sum->live += t.live;
         sum->cached += t.cached;
         sum->slabs += t.slabs;
@@ -162,7 +167,7 @@ static void table(struct printer *p)
         }
         words(p, "total");
         pad(p, NAME_WIDTH + 7);
-        numbers(p, &sum, 0);
+        numbers(p, &sum, NULL);
 }
 
 /* ---- what follows it ---- */

@@ -563,8 +563,8 @@ int main(int argc, char **argv)
         sigaction(SIGTRAP, &sa, NULL);
         for (unsigned i = 0; i < COUNT(calls); i++)
                 if (!find_instructions(&calls[i])) {
-                        puts("the instructions cannot be found here");
-                        return 77;
+                        printf("fault: the instructions of %s were not found\n", calls[i].name);
+                        return 1;
                 }
         for (unsigned i = 0; i < COUNT(calls); i++) {
                 use_size_of(&calls[i]);

@@ -66,6 +66,10 @@ static void test_living(void **state)
         assert_int_equal(freed, 1000);
         assert_true(peak >= slab && peak >= 100);
         assert_non_null(line(text, "total "));
+        /* A total has no peak. */
+        assert_int_equal(sscanf(line(text, "total "), "%lu %lu %lu %lu - %lu %lu", &live, &cached,
+                                &slabs, &slab, &allocated, &freed), 6);
+        assert_true(allocated >= 1001);
         free(text);
         stook_cache_free(cache, object);
         assert_int_equal(stook_cache_destroy(cache), 0);
