@@ -21,6 +21,8 @@ void stook_report_set_symbolizer(const char *or_null)
         chosen = or_null;
         if (or_null && strlen(or_null) < sizeof(path))
                 strcpy(path, or_null);
+        else if (or_null)
+                stook_os_env_refuse("STOOK_SYMBOLIZER", or_null, "a path of at most 511 bytes");
 }
 
 /* The line of /proc/self/maps that this code is in. @data: room for its path. */

@@ -192,12 +192,15 @@ class Debugged(Compiled):
 class Ordinary(Compiled):
     """Reports of a process without debug modes, not started by stook run."""
 
-    def report(self, **env):
+    def said(self, **env):
         program = self.compile("twice", FREES_TWICE, "-g", "-w")
         env = {**os.environ, "LD_PRELOAD": DROP_IN, **env}
         done = subprocess.run([program], env=env, capture_output=True, text=True, timeout=60)
         self.assertEqual(done.returncode, -signal.SIGABRT, done.stderr)
-        first, named, rest = done.stderr.split("\n", 2)
+        return done.stderr
+
+    def report(self, **env):
+        first, named, rest = self.said(**env).split("\n", 2)
         self.assertRegex(first, r"^stook: double free: pointer 0x")
         self.assertRegex(named, r"^  program twice \(pid \d+\), thread \d+$")
         return rest
@@ -212,6 +215,12 @@ class Ordinary(Compiled):
     def test_no_symbolizer(self):
         for none in ("", "/no/such/program"):
             self.assertEqual(self.report(STOOK_SYMBOLIZER=none), "")
+
+    def test_a_symbolizer_too_long_is_refused(self):
+        said = self.said(STOOK_SYMBOLIZER="/" + "x" * 511)
+        self.assertIn("stook: STOOK_SYMBOLIZER=/xxx", said)
+        self.assertIn(": takes a path of at most 511 bytes\n", said)
+        self.assertNotIn("STOOK_SYMBOLIZER", self.said(STOOK_SYMBOLIZER="/" + "x" * 510))
 
     def test_damaged_requests(self):
         """What is no walk has no frames; the other stacks are answered."""

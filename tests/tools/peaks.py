@@ -13,6 +13,7 @@ import shutil
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 sys.path.insert(0, str(pathlib.Path(os.environ["STOOK_SOURCE"]) / "bench"))
 
@@ -50,6 +51,22 @@ class Peaks(unittest.TestCase):
             found = peaks.measure(failing, [Contender(PLAIN)], 1, True)
         self.assertEqual(found, {PLAIN: []})
         self.assertIn(f"failing, {PLAIN}: ", text.getvalue())
+
+    @unittest.skipUnless(shutil.which("time"), "there is no program `time`")
+    def test_the_status_says_that_a_run_failed(self):
+        for command, status in ((["true"], 0), (["false"], 1)):
+            ended = Program("ended", lambda folder, quick, command=command: command, command)
+            with tempfile.TemporaryDirectory() as build, \
+                    unittest.mock.patch.dict(peaks.KNOWN, {"ended": ended}), \
+                    unittest.mock.patch.object(peaks, "preloaded", return_value={
+                        PLAIN: Contender(PLAIN)}), \
+                    unittest.mock.patch.object(peaks, "machine", return_value={}), \
+                    unittest.mock.patch.object(peaks, "title", return_value="machine"), \
+                    unittest.mock.patch.object(sys, "argv", [
+                        "peaks.py", "--build", build, "--programs", "ended", "--peers", "none"]), \
+                    contextlib.redirect_stdout(io.StringIO()):
+                pathlib.Path(build, "libstook-malloc.so").touch()
+                self.assertEqual(peaks.main(), status)
 
     def refused(self, *words):
         """What is said of these arguments. The build folder has an empty library, and no peers."""
