@@ -27,6 +27,7 @@
 
 #define REPEAT_DEFAULT 6                /* the fewest that can show a difference: compare.c */
 #define REPEAT_MAX     100000
+#define SUPPRESS_MOST  1023             /* bytes that STOOK_SUPPRESS takes: src/inspect/leak.c */
 #define FAIL_WAIT_S    60               /* arbitrary */
 #define GROUP_LIMIT_MAX 16383           /* of K, M, G or T: the largest that the library takes */
 
@@ -190,7 +191,11 @@ static bool parse_debug(int option, const char *value, struct run_debug *debug)
                 return true;
         default:
                 debug->suppress = value;
-                return true;
+                if (strlen(value) <= SUPPRESS_MOST)
+                        return true;
+                fprintf(stderr, "stook run: --suppress takes at most %d bytes, not %zu\n",
+                        SUPPRESS_MOST, strlen(value));
+                return false;
         }
 }
 

@@ -86,6 +86,8 @@ class Options(unittest.TestCase):
         self.refused("run", "--report-json", "/", "true", says="--report-json '/': Is a directory")
         self.refused("run", "--report-json", "x/" * 250 + "yz12345678901", "true",
                      says="File name too long")
+        self.refused("run", "--leaks", "--suppress", "x" * 1024, "true",
+                     says="--suppress takes at most 1023 bytes, not 1024")
         for number in ("0", "-1", "x", "", "3x", "99999999999999999999"):
             self.refused("run", "--repeat", number, "true", says="--repeat takes a number")
 
