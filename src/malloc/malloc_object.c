@@ -38,7 +38,7 @@ STOOK_NOINLINE void *stook_malloc_class_object(unsigned class, uint64_t how)
         cache = class_cache(class, how);
         if (STOOK_UNLIKELY(!cache))
                 return stook_large_alloc(1, stook_class_bytes[class], how);
-        return stook_alloc_slow(cache, how);
+        return stook_alloc_slow(cache, how | STOOK_HOW_MISSED);
 }
 
 /* What this thread's allocations are charged to; 0: no group. */

@@ -64,7 +64,7 @@ static size_t alloc_more(struct stook_front *front, struct stook_pair seen, size
         const struct stook_sheaf *spare = stook_spare_of(seen);
 
         if (want < stook_barns_capacity(front->below) || (spare && stook_sheaf_size(spare))) {
-                *again = stook_slot_replace_empty(front, seen, false);
+                *again = stook_slot_replace_empty(front, seen, false, NULL);
                 return 0;
         }
         return barn_gives_all(front, want, objects, again);
@@ -144,7 +144,7 @@ static size_t free_more(struct stook_front *front, struct stook_pair seen, size_
 
         if (want < stook_barns_capacity(front->below) || !spare || !stook_sheaf_full(spare)) {
                 stook_slot_reap_before_barn(seen);
-                *again = stook_slot_replace_full(front, seen, true);
+                *again = stook_slot_replace_full(front, seen, NULL);
                 return 0;
         }
         n = barn_takes_all(front, want, objects);

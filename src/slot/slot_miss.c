@@ -24,20 +24,21 @@ static void *retry_pop(struct stook_front *front)
         if (STOOK_INJECT_EVERY(miss_pop) ||
             STOOK_INJECT_EVERY(abort_storm))
                 return NULL;
-        return stook_slot_ops()->pop(front->offset);
+        return stook_slot_ops_inlined()->pop(front->offset);
 }
 
 bool stook_slot_refill(struct stook_front *front)
 {
         struct stook_pair seen = stook_slot_look(front);
 
-        return stook_sheaf_size(stook_main_of(seen)) || stook_slot_replace_empty(front, seen, true);
+        return stook_sheaf_size(stook_main_of(seen)) ||
+               stook_slot_replace_empty(front, seen, true, NULL);
 }
 
 static STOOK_NOINLINE void *alloc_from_sheaves(struct stook_front *front)
 {
         struct stook_patience p = { 0 };
-        void *object;
+        void *object = NULL;
 
         stook_stats_page_tick();
         for (;;) {
@@ -50,8 +51,10 @@ static STOOK_NOINLINE void *alloc_from_sheaves(struct stook_front *front)
                         if (!stook_again_after_abort(&p))
                                 break;
                 } else if (!stook_again_after_miss(&p) ||
-                           !stook_slot_replace_empty(front, seen, true)) {
+                           !stook_slot_replace_empty(front, seen, true, &object)) {
                         break;
+                } else if (STOOK_LIKELY(object != NULL)) {
+                        return object;
                 }
         }
         return stook_barn_get_object(front->below, NODE);
@@ -77,7 +80,16 @@ static enum stook_push retry_push(struct stook_front *front, void *object)
         if (STOOK_INJECT_EVERY(miss_push) ||
             STOOK_INJECT_EVERY(abort_storm))
                 return STOOK_PUSH_MISS;
-        return stook_slot_ops()->push(front->offset, object);
+        return stook_slot_ops_inlined()->push(front->offset, object);
+}
+
+/* A look, which pop_if proves. Sheaf memory is type-stable, so a stale main is still a sheaf. */
+static bool is_top(const struct stook_sheaf *main, const void *object)
+{
+        unsigned size = stook_sheaf_size(main);
+
+        return size && size <= stook_sheaf_capacity(main) &&
+               __atomic_load_n(&main->objects[size - 1], __ATOMIC_RELAXED) == object;
 }
 
 static STOOK_NOINLINE void free_to_sheaves(struct stook_front *front, void *object,
@@ -106,13 +118,16 @@ static STOOK_NOINLINE void free_to_sheaves(struct stook_front *front, void *obje
                  * A full main refuses before it compares. An object that is its top was freed
                  * before: taken off again, it is free once, not twice.
                  */
-                if (stook_slot_ops()->pop_if(front->offset, object)) {
+                if (STOOK_UNLIKELY(is_top(stook_main_of(seen), object)) &&
+                    stook_slot_ops_inlined()->pop_if(front->offset, object)) {
                         on_double(front, object);
                         continue;
                 }
                 stook_slot_reap_before_barn(seen);
-                if (!stook_again_after_miss(&p) || !stook_slot_replace_full(front, seen, false))
+                if (!stook_again_after_miss(&p) || !stook_slot_replace_full(front, seen, &object))
                         break;
+                if (STOOK_LIKELY(!object))
+                        return;
         }
         stook_barn_put_object(front->below, object);
 }

@@ -20,7 +20,8 @@
  *   full        full         drop F                            {E, main}, spare is left
  *
  * F is a full sheaf, or one that a first refill filled in part (barn.h, `brought`). What counts
- * here is that it has objects.
+ * here is that it has objects. A call for one object takes it out of F, or puts it into E, before
+ * the install: it owns the sheaf alone then.
  * A main that makes way becomes the spare where the table says so. Only swap_in_spare looks at its
  * capacity: a main that is smaller than the cache's sheaves are now leaves the slot there.
  * Two rows have an exception: a main that is smaller than F or E is no spare (is_smaller). It
@@ -43,7 +44,6 @@
  */
 #include <string.h>
 
-#include "pages/policy.h"
 #include "slot/slot_replace.h"
 #include "base/inject.h"
 
@@ -80,14 +80,19 @@ static bool is_smaller(const struct stook_sheaf *main, const struct stook_sheaf 
                !is_zero(main);
 }
 
-static bool exchange(struct stook_front *front, struct stook_pair from, struct stook_pair to,
-                     unsigned size, uint32_t generation)
+/* The backend's operation, without a call for the usual one: a miss makes one or two exchanges. */
+static STOOK_NOINLINE bool exchange(struct stook_front *front, struct stook_pair from,
+                                    struct stook_pair to, unsigned size, uint32_t generation)
 {
+        const struct stook_section_ops *ops = stook_slot_ops_inlined();
+
         if (STOOK_INJECT_EVERY(exchange_fail) ||
             STOOK_INJECT_EVERY(abort_storm))
                 return false;
-        return stook_slot_ops()->exchange(front->offset, from, to, size, &front->config,
-                                          generation);
+        if (STOOK_LIKELY(ops == &stook_section_rseq))
+                return stook_section_exchange((uintptr_t)stook_sections.slots + front->offset, from,
+                                              to, size, &front->config, generation);
+        return ops->exchange(front->offset, from, to, size, &front->config, generation);
 }
 
 static void dispose(struct stook_front *front, struct stook_sheaf *sheaf)
@@ -183,7 +188,30 @@ STOOK_NOINLINE struct stook_sheaf *stook_slot_install_full(struct stook_front *f
         return full;
 }
 
-bool stook_slot_replace_empty(struct stook_front *front, struct stook_pair seen, bool refill)
+/*
+ * Puts @full on the slot, without its top object if @one is not NULL: that one is *@one then. It is
+ * cheaper to take it here, as sole owner, than to pop it afterwards. *@one stays as it is if @full
+ * found no place. The caller disposes of the sheaf that is returned.
+ */
+static struct stook_sheaf *land_full(struct stook_front *front, struct stook_sheaf *full,
+                                     uint32_t generation, void **one)
+{
+        uint64_t whole = full->word;
+        void *top = full->objects[(whole & 0xffff) - 1];       /* later a push may store there */
+        struct stook_sheaf *left;
+
+        if (one)
+                __atomic_store_n(&full->word, whole + STOOK_SHEAF_POP, __ATOMIC_RELAXED);
+        left = stook_slot_install_full(front, full, generation);
+        if (STOOK_UNLIKELY(left == full))
+                __atomic_store_n(&full->word, whole, __ATOMIC_RELAXED);
+        else if (one)
+                *one = top;
+        return left;
+}
+
+bool stook_slot_replace_empty(struct stook_front *front, struct stook_pair seen, bool refill,
+                              void **one)
 {
         uint32_t generation = stook_slot_generation(front);
         struct stook_sheaf *full;
@@ -194,15 +222,13 @@ bool stook_slot_replace_empty(struct stook_front *front, struct stook_pair seen,
                 dispose(front, swap_in_spare(front, seen, 0, generation));
                 return true;            /* or another thread was faster: the caller looks again */
         }
-        /* Here, too, not only in refills and flushes: a program may live on its barns. */
-        stook_pages_step();
         stook_slot_reap_idle();
         full = stook_slot_get_full(front, refill, is_zero(stook_main_of(seen)));
         if (!full)
                 return false;
         fetch_top(full);
         STOOK_INJECT_CALL(landing, front);
-        dispose(front, stook_slot_install_full(front, full, generation));
+        dispose(front, land_full(front, full, generation, one));
         return true;
 }
 
@@ -273,8 +299,32 @@ static STOOK_NOINLINE bool pour(struct stook_front *front, struct stook_pair see
         return true;
 }
 
-bool stook_slot_replace_full(struct stook_front *front, struct stook_pair seen, bool bulk)
+/*
+ * Puts @empty on the slot, with *@one on top of what it holds if @one is not NULL. *@one is NULL
+ * then. *@one stays as it is if @empty found no place. The caller disposes of the sheaf that is
+ * returned.
+ */
+static struct stook_sheaf *land_empty(struct stook_front *front, struct stook_sheaf *empty,
+                                      uint32_t generation, void **one)
 {
+        uint64_t before = empty->word;
+        struct stook_sheaf *left;
+
+        if (one) {
+                empty->objects[before & 0xffff] = *one;
+                __atomic_store_n(&empty->word, before + 1, __ATOMIC_RELAXED);
+        }
+        left = install_empty(front, empty, generation);
+        if (STOOK_UNLIKELY(left == empty))
+                __atomic_store_n(&empty->word, before, __ATOMIC_RELAXED);
+        else if (one)
+                *one = NULL;
+        return left;
+}
+
+bool stook_slot_replace_full(struct stook_front *front, struct stook_pair seen, void **one)
+{
+        bool bulk = !one;
         uint32_t generation = stook_slot_generation(front);
         struct stook_sheaf *main = stook_main_of(seen), *spare = stook_spare_of(seen), *empty;
         unsigned size = stook_sheaf_size(main);
@@ -302,7 +352,7 @@ bool stook_slot_replace_full(struct stook_front *front, struct stook_pair seen, 
         }
         fetch_bottom(empty);
         STOOK_INJECT_CALL(landing, front);
-        dispose(front, install_empty(front, empty, generation));
+        dispose(front, land_empty(front, empty, generation, one));
         return true;
 }
 

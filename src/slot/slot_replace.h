@@ -8,7 +8,17 @@
 #define STOOK_SLOT_REPLACE_H
 
 #include "base/inject.h"
+#include "section/section_precharge.h"
 #include "slot/slot_node.h"
+
+/* stook_slot_ops(), without a call where the answer is the usual one: a miss asks several times. */
+STOOK_INLINE const struct stook_section_ops *stook_slot_ops_inlined(void)
+{
+        uint32_t ready = stook_self->ready;
+
+        return STOOK_LIKELY(ready && *stook_section_index(stook_self) < ready)
+                ? &stook_section_rseq : stook_slot_ops();
+}
 
 /* ---- the pair ---- */
 
@@ -24,7 +34,7 @@ STOOK_INLINE struct stook_sheaf *stook_spare_of(struct stook_pair pair)
 
 STOOK_INLINE struct stook_pair stook_slot_look(struct stook_front *front)
 {
-        return stook_slot_ops()->look(front->offset);
+        return stook_slot_ops_inlined()->look(front->offset);
 }
 
 /* Of the cache's configuration: what sheaves that are got now may be installed under. */
@@ -45,7 +55,7 @@ struct stook_patience {
 /* False: there were enough of them. */
 STOOK_INLINE bool stook_again_after_abort(struct stook_patience *patience)
 {
-        return ++patience->aborts < stook_slot_ops()->abort_limit;
+        return ++patience->aborts < stook_slot_ops_inlined()->abort_limit;
 }
 
 STOOK_INLINE bool stook_again_after_miss(struct stook_patience *patience)
@@ -57,14 +67,17 @@ STOOK_INLINE bool stook_again_after_miss(struct stook_patience *patience)
 
 /*
  * Main was seen empty: brings objects, from the spare or the barn; with @refill also from the
- * slabs. False: there are none. True: the slot is worth another look.
+ * slabs. False: there are none. True: *@one is an object for the caller, or as it was; then the
+ * slot is worth another look. @one NULL: no object is wanted.
  */
-bool stook_slot_replace_empty(struct stook_front *front, struct stook_pair seen, bool refill);
+bool stook_slot_replace_empty(struct stook_front *front, struct stook_pair seen, bool refill,
+                              void **one);
 /*
- * Main was seen full: makes room. @bulk: many objects are to be freed, so a new sheaf is made only
- * where it can be kept. False: no room is to be had.
+ * Main was seen full: makes room for *@one. False: no room is to be had. True: *@one is NULL, and
+ * the slot has the object; or it is as it was, and the slot is worth another look. @one NULL: room
+ * for many objects, so a new sheaf is made only where it can be kept.
  */
-bool stook_slot_replace_full(struct stook_front *front, struct stook_pair seen, bool bulk);
+bool stook_slot_replace_full(struct stook_front *front, struct stook_pair seen, void **one);
 
 /*
  * An empty sheaf for many objects. A new one is made only if the slot or, once it is full, the barn
@@ -95,7 +108,7 @@ void stook_slot_reap_before_barn(struct stook_pair seen);
 STOOK_INLINE struct stook_sheaf *stook_slot_get_full(struct stook_front *front, bool below,
                                                      bool first)
 {
-        struct stook_slot_head *own = below ? stook_slot_ops()->own() : NULL;
+        struct stook_slot_head *own = below ? stook_slot_ops_inlined()->own() : NULL;
         struct stook_barn_want want = { .kind = STOOK_WANT_FULL };
 
         if (own)
