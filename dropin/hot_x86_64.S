@@ -32,6 +32,7 @@
 #define OBJECTS    32
 #define BOUND      8                    /* of `bound` in a sheaf: its capacity, for pushes */
 #define SPARE      8                    /* in a line */
+#define GUESS      48
 #define POP_ONE    0xffff
 #define TABLE_MAX  4096                 /* STOOK_CLASS_TABLE_MAX */
 #define CLASS_MAX  131072               /* STOOK_CLASS_MAX */
@@ -231,36 +232,66 @@ area_at_first:
         LINE %r8
 .endm
 
-/* rax = an object from the line r8 of the slot r10; to \empty where main has none. Uses r9, r11. */
-.macro TAKE empty
+/*
+ * rax = an object from the line r8 of the slot r10; to \empty where main has none, to \checked
+ * where the guess is wrong. Uses rcx, rdx, r9, r11.
+ *
+ * The guess (struct stook_line) is the top object, or was. The object that is returned is the
+ * guess, and the top is only compared with it. So what the program does with the object waits for
+ * one load, and not for main's word and then for the top: both were stored a moment ago, as a rule.
+ * A processor holds loads that often meet such a store back until the addresses of all stores
+ * before them are known, those into the last object included. The next call's loads then wait for
+ * this call's object. With sizes in turn that was a third of the time of a pair (docs/TRIED.md).
+ */
+.macro TAKE empty, checked
         movq (%r10,%r8), %r9                    /* main */
-        movq (%r9), %r10                        /* its word */
-        movzwl %r10w, %r11d
+        movq GUESS(%r10,%r8), %rax
+        movq (%r9), %rcx                        /* its word */
+        movzwl %cx, %r11d
         testl %r11d, %r11d
         jz \empty
-        movq OBJECTS - 8(%r9,%r11,8), %rax
-        addq $POP_ONE, %r10
-        movq %r10, (%r9)
+        cmpq OBJECTS - 8(%r9,%r11,8), %rax
+        jne \checked
+        movq OBJECTS - 16(%r9,%r11,8), %rdx      /* below the last object: no object's address */
+        addq $POP_ONE, %rcx
+        movq %rdx, GUESS(%r10,%r8)
+        movq %rcx, (%r9)
 2:
 .endm
 
-/* Behind DESCRIBE: the same, checked. Arguments stay as they are for \miss. */
+/*
+ * Behind DESCRIBE: the same, checked, and without the guess, which it sets. Arguments stay as they
+ * are for \miss, and r8 for \empty.
+ */
 .macro POP miss, empty
         SLOT \miss
-        TAKE \empty
+        movq (%r10,%r8), %r9                    /* main */
+        movq (%r9), %rax                        /* its word */
+        movzwl %ax, %r11d
+        testl %r11d, %r11d
+        jz \empty
+        addq %r8, %r10
+        movq OBJECTS - 16(%r9,%r11,8), %r8
+        addq $POP_ONE, %rax
+        movq %r8, GUESS(%r10)
+        movq OBJECTS - 8(%r9,%r11,8), %r8
+        movq %rax, (%r9)
+2:      movq %r8, %rax
 .endm
 
-/* rdi onto main, r9; to \full where it has no room. Uses r10, r11. */
-.macro PUSH miss, full
-        movq (%r9), %r10                        /* its word */
-        movzwl %r10w, %r11d
+/* rdi onto the main sheaf of \line; to \full where it has no room. Uses rcx, r9, r11. */
+.macro PUSH line, miss, full
+        movq (\line), %r9
+        movq (%r9), %rcx                        /* its word */
+        movzwl %cx, %r11d
         cmpl BOUND(%r9), %r11d
         jae \full
         cmpq %rdi, OBJECTS - 8(%r9,%r11,8)
         je \miss                                /* free already */
         movq %rdi, OBJECTS(%r9,%r11,8)
-        incq %r10
-        movq %r10, (%r9)
+        movq %rdi, GUESS(\line)
+        incq %rcx
+        movq %rcx, (%r9)
 2:
 .endm
 
@@ -272,7 +303,7 @@ area_at_first:
         DESCRIBE \miss
         LINE %rdi
         FIND_SLOT \miss, \checked
-        TAKE \empty
+        TAKE \empty, \checked
         ret
 .endm
 
@@ -285,7 +316,7 @@ area_at_first:
         DESCRIBE \miss
         LINE_LARGE %rdi, \miss
         FIND_SLOT \miss, \checked
-        TAKE \empty
+        TAKE \empty, \checked
         ret
         .cfi_endproc
         .size \name, . - \name
@@ -379,8 +410,7 @@ area_at_first:
 /* rdi onto main of the slot r10, of the cache with its index * 8 in rdx. */
 .macro FREE_PUSH miss, full
         addq 16+stook_sections(%rip), %r10
-        movq (%r10,%rdx,8), %r9                 /* main: a line is 64 bytes */
-        PUSH \miss, \full
+        PUSH "%r10,%rdx,8", \miss, \full        /* a line is 64 bytes */
         ret
 .endm
 
@@ -457,8 +487,8 @@ area_at_first:
         SWAP_END \miss
         DESCRIBE \miss
         SLOT \miss
-        movq (%r10,%r9), %r9
-        PUSH \miss, \miss
+        addq %r9, %r10
+        PUSH %r10, \miss, \miss
         ret
 \name\()_miss:
         SWAP_MISS \miss

@@ -143,7 +143,12 @@ struct stook_line {
         uint32_t idle_since_ms;
         uintptr_t idle_main;
         uint64_t idle_pops;
-        uint64_t unused[2];
+        /*
+         * Of malloc's classes, a hint: main's top object, which a pop of the drop-in compares with
+         * the real one (dropin/hot_x86_64.S). Sections store it before their commit.
+         */
+        uintptr_t guess;
+        uint64_t unused;
 };
 _Static_assert(sizeof(struct stook_line) == 1 << STOOK_LINE_SHIFT, "layout v1");
 #define STOOK_LINE_RCU 16               /* of rcu_free, for sections in assembly */

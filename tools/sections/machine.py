@@ -20,7 +20,7 @@ SELF, AREA, SLOTS, SHEAF, STACK, END = 0x400000, 0x1000, 0x1000000, 0x500000, 0x
 SLOT_BYTES, CAPACITY, WORD_BASE = 1 << 19, 6, 5
 # <stook/layout.h>
 READY_AT, RSEQ_AT, CS_AT, CID_AT, OBJECTS_AT, CAPACITY_AT = 0, 16, 8, 24, 32, 8
-SPARE_AT, RCU_AT, ROOM_AT = 8, 16, 14                                   # slot/slot.h, barn/sheaf.h
+SPARE_AT, RCU_AT, ROOM_AT, GUESS_AT = 8, 16, 14, 48             # slot/slot.h, barn/sheaf.h
 LINE_BYTES, RANGE, ENTRIES, ENTRY = 64, 0x10000000, 0x20000000, 1 << 51         # pages/pagemap.h
 GIVEN, AFTER, CONFIG, GIVEN_WORDS = 0x40a000, 0x40b000, 0x40c000, 6
 # A precharge (src/section/section.h), its group, and the bytes that an object is charged.
@@ -96,7 +96,7 @@ MACHINES = {
                lambda: un.Uc(un.UC_ARCH_X86, un.UC_MODE_64),
                x86.UC_X86_REG_RIP, x86.UC_X86_REG_RSP,
                x86.UC_X86_REG_RDI, x86.UC_X86_REG_RAX,
-               {"pop": 21, "push": 22, "malloc": 23, "malloc_large": 27, "free": 42}),
+               {"pop": 21, "push": 22, "malloc": 28, "malloc_large": 31, "free": 42}),
     "aarch64": (["aarch64-linux-gnu-gcc"], lambda: un.Uc(un.UC_ARCH_ARM64, un.UC_MODE_ARM),
                 a64.UC_ARM64_REG_PC, a64.UC_ARM64_REG_SP,
                 a64.UC_ARM64_REG_X0, a64.UC_ARM64_REG_X0,
@@ -111,6 +111,7 @@ class Machine:
         self.name, self.protected, self.mutant, exe = (name, protected, mutant,
                                                        os.path.join(work, "sections"))
         self.direct = name == "x86-64"          # malloc and free ask no thread record
+        self.guess = "right"                    # or "wrong": what a slot's line says is the top
         hot = "hot_%s.S" % name.replace("-", "_")
         with open(os.path.join(SOURCE, "dropin", hot)) as f:
             text = f.read()
@@ -190,6 +191,9 @@ class Machine:
         for slot, size in enumerate(sizes):
             sheaf = SHEAF + slot * 0x1000
             self.put(SLOTS + slot * SLOT_BYTES, sheaf)
+            self.put(SLOTS + slot * SLOT_BYTES + GUESS_AT,
+                     0x3330000 if self.guess == "wrong" else
+                     self.object(slot, size - 1) if size else 0)
             self.put(sheaf, WORD_BASE << 16 | size)
             self.put(sheaf + CAPACITY_AT, CAPACITY, "<I")
             for i in range(16):

@@ -69,15 +69,18 @@ CHARGE_MUTANTS = {      # the same, of charges; the compiler makes some of them 
 }
 HOT_MUTANTS = {         # the same in dropin/hot_*.S
     "malloc without a look at the size": {
-        "x86-64": ("        testl %r11d, %r11d\n        jz \\empty\n", ""),
+        "x86-64": ("        testl %r11d, %r11d\n        jz \\empty\n        cmpq OBJECTS",
+                   "        cmpq OBJECTS"),
         "aarch64": ("        cbz x13, 4b\n", "")},
+    "malloc believes its guess": {
+        "x86-64": ("        jne \\checked\n", "")},
     "direct sections have no bound": {
         "x86-64": ("        jae \\checked\n", "")},
     "free commits before the object": {
-        "x86-64": ("        movq %rdi, OBJECTS(%r9,%r11,8)\n        incq %r10\n"
-                   "        movq %r10, (%r9)\n",
-                   "        incq %r10\n        movq %r10, (%r9)\n"
-                   "        movq %rdi, OBJECTS(%r9,%r11,8)\n"),
+        "x86-64": ("        movq %rdi, OBJECTS(%r9,%r11,8)\n        movq %rdi, GUESS(\\line)\n"
+                   "        incq %rcx\n        movq %rcx, (%r9)\n",
+                   "        incq %rcx\n        movq %rcx, (%r9)\n"
+                   "        movq %rdi, OBJECTS(%r9,%r11,8)\n        movq %rdi, GUESS(\\line)\n"),
         "aarch64": ("        str x0, [x16, #OBJECTS]\n        add x15, x15, #1\n"
                     "        str x15, [x14]\n",
                     "        add x15, x15, #1\n        str x15, [x14]\n"

@@ -140,13 +140,15 @@ class Places:
 
 def run_hot(machine):
     """malloc of a size in the table, and of a larger one; by direct sections, where the machine has
-    them, and by checked ones. With neither bound above the index nothing may be done."""
+    them, and by checked ones; with a right and a wrong guess of the top object. With neither bound
+    above the index nothing may be done."""
     cases, faults = 0, []
     for direct in sorted({machine.direct, False}):
         machine.direct = direct
-        for pop in ("malloc", "malloc_large"):
-            more, wrong = run(machine, {"pop": pop, "push": "free"})
-            cases, faults = cases + more, faults + wrong
+        for machine.guess in ("wrong", "right"):
+            for pop in ("malloc", "malloc_large"):
+                more, wrong = run(machine, {"pop": pop, "push": "free"})
+                cases, faults = cases + more, faults + wrong
     machine.direct = machine.name == "x86-64"
     for op in ("malloc", "malloc_large", "free"):
         before = machine.prepare((3, 3))
