@@ -36,13 +36,17 @@
 
 static constexpr size_t object_bytes = 64, iterations = 11;
 
+static struct stook_cache *new_cache(uint64_t flags)
+{
+        struct stook_cache_args args = {};
+        args.args_size = sizeof(args);
+        args.flags = flags;
+        return stook_cache_create("table11", object_bytes, &args);
+}
+
 struct sheaves {
         struct stook_cache *cache;
-        explicit sheaves(long) : cache(stook_cache_create("table11", object_bytes, nullptr)) {}
-        explicit sheaves(struct stook_cache_args *args)
-            : cache(stook_cache_create("table11", object_bytes, args))
-        {
-        }
+        explicit sheaves(long, uint64_t flags = 0) : cache(new_cache(flags)) {}
         bool ready() const { return cache; }
         void *take() { return stook_cache_alloc(cache); }
         void give(void *object) { stook_cache_free(cache, object); }
@@ -51,14 +55,7 @@ struct sheaves {
 
 /* The answers' difference is what the sheaf code costs where no sheaves are. */
 struct no_sheaves : sheaves {
-        struct stook_cache_args args = {};
-        struct stook_cache_args *without()
-        {
-                args.args_size = sizeof(args);
-                args.flags = STOOK_NO_SHEAVES;
-                return &args;
-        }
-        explicit no_sheaves(long) : sheaves(without()) {}
+        explicit no_sheaves(long) : sheaves(0, STOOK_NO_SHEAVES) {}
 };
 
 struct slabs_alone : no_sheaves {
@@ -71,15 +68,8 @@ struct slabs_alone : no_sheaves {
 /* Charged to a group that the thread is in. */
 struct sheaves_charged : sheaves {
         struct stook_group *group;
-        struct stook_cache_args args = {};
-        struct stook_cache_args *accounted()
-        {
-                args.args_size = sizeof(args);
-                args.flags = STOOK_ACCOUNT;
-                return &args;
-        }
         explicit sheaves_charged(long)
-            : sheaves(accounted()), group(stook_group_create("table11", nullptr, 1 << 30))
+            : sheaves(0, STOOK_ACCOUNT), group(stook_group_create("table11", nullptr, 1 << 30))
         {
                 stook_group_enter(group);
         }
