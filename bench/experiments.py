@@ -206,7 +206,7 @@ def sizes(setting):
 def malloc_pair(setting):
     """malloc and free preloaded: pairs, batches, mixes, on top of a live set of 64 MiB."""
     seconds = 0.02 if setting.quick else 0.1
-    few = "--benchmark_filter=^(pair/64|batch64/64|pair_mix|batch64_mix|live_64MiB)"
+    few = "--benchmark_filter=^(pair/64|pair/40000|batch64/64|pair_mix|batch64_mix|live_64MiB)"
     return rounds(setting, preloaded(setting), setting.pairs,
                   lambda c: micro([setting.program("malloc_pair")] + [few] * setting.quick, c,
                                   seconds))
@@ -524,8 +524,9 @@ def huge_runs(setting):
 # What is printed; everything is in the result file. None: all metrics without a space in their
 # name.
 SHOWN = {
-    "malloc_pair": ["pair/64", "pair/512", "pair/4096", "batch64/64", "pair_mix", "batch64_mix",
-                    "batch64_mix held_KiB", "live_64MiB", "live_64MiB held_KiB"],
+    "malloc_pair": ["pair/64", "pair/512", "pair/4096", "pair/40000", "pair/65536", "batch64/64",
+                    "pair_mix", "batch64_mix", "batch64_mix held_KiB", "live_64MiB",
+                    "live_64MiB held_KiB"],
     "object_pair": ["pair", "batch/10", "batch/64", "batch/1000", "batch/1000 cached_KiB",
                     "batch/1000 resident_KiB"],
     # tables.py prints them
