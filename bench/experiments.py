@@ -212,6 +212,14 @@ def malloc_pair(setting):
                                   seconds))
 
 
+def malloc_calls(setting):
+    """realloc, calloc, aligned allocation, strdup, new and delete, containers, preloaded: each by
+    itself."""
+    return rounds(setting, preloaded(setting), setting.pairs,
+                  lambda c: micro([setting.program("malloc_calls")], c,
+                                  0.02 if setting.quick else 0.1))
+
+
 def least_pair(setting):
     """A pair and batches of 16, the least of many short rounds: tells builds apart."""
     contenders, once = malloc_and_cache(setting, "least_pair")
@@ -547,7 +555,7 @@ SHOWN = {
     "empty": ["added_us", "resident_KiB", "core_KiB", "mlockall_KiB"],
 }
 
-ALL = {e.__name__: e for e in (object_pair, malloc_pair, least_pair, mixtures, bulk, barn, remote,
-                               maple_map, prodcons, parked, empty, spike, cgroup, realloc, calloc,
-                               churn, phases, random_order, freed_once, live_set, huge_runs,
-                               sparse_caches, replay, sizes)}
+ALL = {e.__name__: e for e in (object_pair, malloc_pair, malloc_calls, least_pair, mixtures, bulk,
+                               barn, remote, maple_map, prodcons, parked, empty, spike, cgroup,
+                               realloc, calloc, churn, phases, random_order, freed_once, live_set,
+                               huge_runs, sparse_caches, replay, sizes)}
