@@ -281,8 +281,9 @@ def barn(setting):
                                    f"ms={ms}"], c))
 
 
-# Batches, and how many of a hundred objects cross.
-EXCHANGES = (1, 10), (1, 50), (1000, 10), (1000, 50)
+# Batches, and how many of a hundred objects cross. Grown sheaves of a slot hold 2,048 objects of 64
+# bytes: of batches that fit, everything is handed out again.
+EXCHANGES = (1, 10), (1, 50), (1000, 10), (1000, 50), (4000, 10), (4000, 50)
 # Objects in a batch that one thread allocates and another frees, in turn.
 HANDED = 2048, 32768
 
