@@ -4,7 +4,7 @@ bench/policies.py - what is given back when: speed against memory, for several p
 
 Purpose: a page that is purged and asked for again is faulted in again; one that is kept is memory
 that no other process has. This runs the same work with several settings of the purge policy, and
-with the packaged peers, all in turn. It prints what each setting costs in faults and what it keeps.
+with peers, all in turn. It prints what each setting costs in faults and what it keeps.
 Place: beside run.py. docs/POLICIES.md is what --out wrote. Settings that need another library (the
 constants of src/pages/purge.c are no options) are given by --with, as libraries built with them.
 Figures: medians of the rounds. Faults and memory hardly depend on how busy the machine is.
@@ -25,7 +25,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 sys.path.insert(0, str(HERE / "peers"))
 
-from contenders import OURS, PACKAGED, PLAIN, Contender, preloaded  # noqa: E402
+from contenders import OURS, PACKAGED, Contender, preloaded     # noqa: E402
 from engine import Failed, macro, turn                      # noqa: E402
 from experiments import PHASES                              # noqa: E402
 from machine import machine                                 # noqa: E402
@@ -40,6 +40,8 @@ SETTINGS = {
     "decay 10000": {"STOOK_DECAY_MS": "10000"},
     "with its thread": {"STOOK_MAINTENANCE": "1"},
 }
+# Debian's packages, or what is built in their place; and two that are not packaged.
+PEERS = [*PACKAGED, *(peer for _, peer in PACKAGED.values() if peer), "mimalloc3", "tcmalloc"]
 LARGE = "malloc_large"
 WIDTH, HEIGHT = 64, 16
 
@@ -176,11 +178,11 @@ def arguments():
 
 
 def all_settings(asked):
-    found = preloaded(asked.build, asked.build / "peers", list(PACKAGED))
+    found = preloaded(asked.build, asked.build / "peers", PEERS)
     settings = [Setting(name, found[OURS].library, env) for name, env in SETTINGS.items()]
     settings += [Setting(name, library, {}) for name, library in asked.more.items()]
     for name, contender in found.items():
-        if name in (PLAIN, *PACKAGED):
+        if name != OURS:
             settings.append(Setting(name, contender.library, contender.extra))
     return settings
 

@@ -1,17 +1,21 @@
 #!/usr/bin/env python3
 """
 Proves what bench/policies.py writes from what was measured: a row for each setting with medians, a
-dash for what failed, and a curve in which each setting has its letter at its place.
+dash for what failed, and a curve in which each setting has its letter at its place. And that it
+measures the peers that are built.
 """
 
 import os
 import pathlib
 import sys
+import tempfile
+import types
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(os.environ["STOOK_SOURCE"]) / "bench"))
 
 import policies                                             # noqa: E402
+from contenders import PLAIN                                # noqa: E402
 
 ABOUT = {"processor": "a processor", "cpus": 2, "kernel": "6", "libc": "glibc 2"}
 
@@ -55,6 +59,30 @@ class Page(unittest.TestCase):
     def test_the_page_leaves_out_of_the_curve_what_failed(self):
         text = policies.page(self.settings, ABOUT, 3, 100)
         self.assertIn("a  first\nb  second\n```\n", text)
+
+
+class Settings(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.build = pathlib.Path(folder.name)
+        (self.build / "peers" / "lib").mkdir(parents=True)
+        (self.build / "bench").mkdir()
+        for name in ("libstook-malloc.so", "bench/phases", "bench/patterns"):
+            (self.build / name).touch()
+
+    def names(self):
+        asked = types.SimpleNamespace(build=self.build, more={})
+        return [s.name for s in policies.all_settings(asked)]
+
+    def test_peers_take_part_where_they_are_built(self):
+        self.assertEqual(self.names()[:len(policies.SETTINGS)], list(policies.SETTINGS))
+        self.assertIn(PLAIN, self.names())
+        for name in ("mimalloc2", "mimalloc3", "jemalloc", "tcmalloc"):
+            self.assertNotIn(name, self.names())
+            (self.build / "peers" / "lib" / f"{name}.so").touch()
+            self.assertIn(name, self.names())
+            self.assertNotIn(f"{name}-packaged", self.names())
 
 
 if __name__ == "__main__":
