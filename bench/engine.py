@@ -24,7 +24,11 @@ last_moment = None      # of time.monotonic(): no program runs longer
 
 
 class Failed(Exception):
-    """A program gave no answer, and why."""
+    """A program gave no answer, and why. `status`: its exit status, if it ended with one."""
+
+    def __init__(self, why, status=None):
+        super().__init__(why)
+        self.status = status
 
 
 def end_all_at(moment):
@@ -79,7 +83,8 @@ def run(command, contender, before_exec=None, seconds=PROGRAM_SECONDS):
     if done.returncode < 0:
         raise Failed("ended by " + signal.Signals(-done.returncode).name)
     if done.returncode:
-        raise Failed(f"exit status {done.returncode}: {done.stderr.strip()[-200:]}")
+        raise Failed(f"exit status {done.returncode}: {done.stderr.strip()[-200:]}",
+                     done.returncode)
     return done.stdout
 
 

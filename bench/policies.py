@@ -4,9 +4,10 @@ bench/policies.py - what is given back when: speed against memory, for several p
 
 Purpose: a page that is purged and asked for again is faulted in again; one that is kept is memory
 that no other process has. This runs the same work with several settings of the purge policy, and
-with the packaged peers, all in turn. It prints what each setting costs in faults and what it keeps.
-Place: beside run.py. docs/POLICIES.md is what --out wrote. Settings that need another library (the
-constants of src/pages/purge.c are no options) are given by --with, as libraries built with them.
+with peers, all in turn. It prints what each setting costs in faults and what it keeps.
+Place: beside run.py. docs/POLICIES.md is what --out wrote: rows that its command measures again. So
+settings that need another library (the constants of src/pages/purge.c are no options), which --with
+gives, are printed only.
 Figures: medians of the rounds. Faults and memory hardly depend on how busy the machine is.
   faults    pages faulted in by a phase for each page of its objects; all phases but the first
   kept      resident in the pauses between phases, in percent of what a phase allocates
@@ -25,7 +26,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 sys.path.insert(0, str(HERE / "peers"))
 
-from contenders import OURS, PACKAGED, PLAIN, Contender, preloaded  # noqa: E402
+from contenders import OURS, PACKAGED, Contender, preloaded     # noqa: E402
 from engine import Failed, macro, turn                      # noqa: E402
 from experiments import PHASES                              # noqa: E402
 from machine import machine                                 # noqa: E402
@@ -40,20 +41,27 @@ SETTINGS = {
     "decay 10000": {"STOOK_DECAY_MS": "10000"},
     "with its thread": {"STOOK_MAINTENANCE": "1"},
 }
+# Debian's packages, or what is built in their place; and two that are not packaged.
+PEERS = [*PACKAGED, *(peer for _, peer in PACKAGED.values() if peer), "mimalloc3", "tcmalloc"]
 LARGE = "malloc_large"
 WIDTH, HEIGHT = 64, 16
 
 HEAD = """# What is given back when
 
-This page is written by `bench/policies.py`; do not edit it. A row is a setting of the purge policy,
-or a peer. The same work runs with each, in turn: phases that allocate, write and free so many MiB
-with so long a pause between them, and 8 objects of 5 to 25 MiB that are replaced at random.
+This page is written by a command; do not edit it. A row is a setting of the purge policy, or a peer
+that is installed, or built by `tools/peers` (Google's tcmalloc where it is named). The same work
+runs with each, in turn: phases that allocate, write and free so many MiB with so long a pause
+between them, and 8 objects of 5 to 25 MiB that are replaced at random.
+
+    {command}
+{settings}
 
 - **faults**: pages faulted in by a phase for each page of its objects, without the first phase
 - **kept**: resident in the pauses, in percent of what a phase allocates, mean of the five columns
 - **silent**: the same {wait} ms after the last phase, without a call; **called**: after as long
   again with 20 small calls a second
-- **large**: ms of processor time for each of the first 30 large objects, and MiB at the end
+- **large**: ms of processor time for each of the first 30 large objects, and MiB at the end. Times
+  of a busy machine say little: they may be several times as long. Faults repeat within 0.2
 
 """
 
@@ -139,8 +147,15 @@ def curve(points, width=WIDTH, height=HEIGHT):
     return lines + [""] + names
 
 
+def command_of(rounds, wait):
+    return f"bench/policies.py --rounds {rounds} --wait {wait} --out docs/POLICIES.md"
+
+
 def page(settings, about, rounds, wait):
-    lines = HEAD.format(wait=wait).splitlines()
+    named = [f"- **{name}**: " + (" ".join(f"`{key}={value}`" for key, value in env.items()) or
+                                  "without an option") for name, env in SETTINGS.items()]
+    lines = HEAD.format(command=command_of(rounds, wait), settings="\n".join(["", *named]),
+                        wait=wait).splitlines()
     lines += [f"{about['processor']}, {about['cpus']} CPUs, Linux {about['kernel']}, "
               f"{about['libc']}.", f"Medians of {rounds} rounds in turn.", ""]
     lines += table(settings)
@@ -158,12 +173,14 @@ def arguments():
     add("--rounds", type=int, default=3, metavar="N", help="interleaved rounds (3)")
     add("--wait", type=int, default=1500, metavar="MS", help="idle time after the work (1500)")
     add("--with", action="append", default=[], dest="more", metavar="NAME=LIBRARY",
-        help="one more setting: a libstook-malloc.so built with other constants")
+        help="one more setting: a libstook-malloc.so built with other constants; not with --out")
     add("--out", type=pathlib.Path, metavar="FILE", help="the page (standard output)")
     asked = parser.parse_args()
     asked.build = asked.build.resolve()
     if min(asked.rounds, asked.wait) < 1:
         parser.error("--rounds and --wait take 1 or more")
+    if asked.out and asked.more:
+        parser.error("--out writes a page that its command can write again: not with --with")
     for program in ("libstook-malloc.so", "bench/phases", "bench/patterns"):
         if not (asked.build / program).exists():
             parser.error(f"{asked.build / program} is not built")
@@ -176,11 +193,11 @@ def arguments():
 
 
 def all_settings(asked):
-    found = preloaded(asked.build, asked.build / "peers", list(PACKAGED))
+    found = preloaded(asked.build, asked.build / "peers", PEERS)
     settings = [Setting(name, found[OURS].library, env) for name, env in SETTINGS.items()]
     settings += [Setting(name, library, {}) for name, library in asked.more.items()]
     for name, contender in found.items():
-        if name in (PLAIN, *PACKAGED):
+        if name != OURS:
             settings.append(Setting(name, contender.library, contender.extra))
     return settings
 

@@ -26,10 +26,15 @@ AXES = {
                     ("caches", "create_us", "us to make one")],
     "heap_size": [("MiB alive", "ns", "ns to replace one")],
 }
+# What `nodes` runs of malloc_pair, and of object_pair's programs for object caches.
+NODE_MALLOC = ["pair/64", "batch64/64", "pair_mix", "batch64_mix", "live_64MiB"]
+NODE_CACHE = ["pair", "batch/64", "batch/1000"]
+CACHE_KINDS = "cache", "inline"
 # Experiment: (what grows, the metrics that are plotted); the first word of a contender is the step.
 STEPS = {
     "slots": ("slots", ["ns", "create_us", "stats_us", "shrink_us", "destroy_us", "cache_KiB"]),
-    "nodes": ("nodes", ["pair/64", "batch64/64", "pair_mix", "batch64_mix", "live_64MiB"]),
+    "nodes": ("nodes", NODE_MALLOC + [f"{kind}_{what}" for kind in CACHE_KINDS
+                                      for what in NODE_CACHE]),
     "barn": ("threads", ["objects_per_cpu_us"]),
 }
 LARGE_MIB = 1024    # above it, on glibc and Stook alone, three times: filling takes the time
@@ -71,26 +76,41 @@ def stepped(setting, what, steps, once):
     return rounds(setting, contenders, min(setting.pairs, 10), once)
 
 
+def linked_alone(contender):
+    """The same environment for a program that is linked to libstook: nothing is preloaded."""
+    return Contender(contender.name, extra=contender.extra)
+
+
 def slots(setting):
     """Object caches where there are up to 4,096 slots: a pair, making, reading, shrinking and
     destroying one, memory."""
     steps = (16, 1024) if setting.quick else (2, 16, 64, 256, 1024, 4096)
 
     def once(contender):
-        plain = Contender(contender.name, extra=contender.extra)    # it is linked to libstook
-        return macro([setting.program("many_caches"), "caches=200", "pairs=100000"], plain)
+        return macro([setting.program("many_caches"), "caches=200", "pairs=100000"],
+                     linked_alone(contender))
 
     return stepped(setting, "slots", {n: f"nodes=1:slots={n}" for n in steps}, once)
 
 
 def nodes(setting):
-    """malloc and free on 1 to 16 made-up nodes: pairs, batches, mixes, 64 MiB alive."""
+    """malloc and free, and object caches, on 1 to 16 made-up nodes: pairs, batches, mixes, 64 MiB
+    alive."""
+    seconds = 0.02 if setting.quick else 0.1
+
+    def some(program, names):
+        return [setting.program(program), f"--benchmark_filter=^({'|'.join(names)})$"]
+
+    def once(contender):
+        metrics = micro(some("malloc_pair", NODE_MALLOC), contender, seconds)
+        for kind in CACHE_KINDS:
+            metrics.update(micro(some("object_pair-" + kind, NODE_CACHE), linked_alone(contender),
+                                 seconds, lambda name, kind=kind: f"{kind}_{name}"))
+        return metrics
+
     if OURS not in setting.contenders:
         raise Failed("libstook-malloc.so is not built")
-    some = "|".join(STEPS["nodes"][1])
-    command = [setting.program("malloc_pair"), f"--benchmark_filter=^({some})$"]
-    return stepped(setting, "nodes", {n: f"nodes={n}" for n in (1, 2, 4, 8, 16)},
-                   lambda c: micro(command, c, 0.02 if setting.quick else 0.1))
+    return stepped(setting, "nodes", {n: f"nodes={n}" for n in (1, 2, 4, 8, 16)}, once)
 
 
 def available_mib():

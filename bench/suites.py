@@ -17,8 +17,8 @@ import scale
 
 ALL = {**experiments.ALL, **kernel_tables.ALL, **scale.ALL, **programs.ALL}
 SUITES = {
-    "micro": ["object_pair", "malloc_pair", "least_pair", "mixtures", "bulk", "pattern_rows",
-              "rcu", "prodcons", "realloc", "calloc"],
+    "micro": ["object_pair", "malloc_pair", "malloc_calls", "least_pair", "mixtures", "bulk",
+              "pattern_rows", "rcu", "prodcons", "realloc", "calloc"],
     "scale": ["oversubscribed", "many_caches", "slots", "nodes", "heap_size", "barn", "remote"],
     "memory": ["parked", "empty", "spike", "cgroup", "churn", "phases", "random_order",
                "freed_once", "live_set", "huge_runs", "sparse_caches", "replay", "sizes"],
@@ -36,11 +36,11 @@ SHORT_SECONDS = 1200
 # Of the time, the part in which rounds begin. At its end programs that still run are ended.
 ROUNDS_PART = 0.87
 # What else takes more or less than 2 where time is shared out among all.
-SHARES = {"object_pair": 4, "malloc_pair": 6, "bulk": 1, "pattern_rows": 14, "prodcons": 5,
-          "realloc": 2, "calloc": 1, "oversubscribed": 4, "nodes": 4, "heap_size": 4, "spike": 6,
-          "churn": 4, "phases": 3, "random_order": 4, "live_set": 3, "sparse_caches": 1,
-          "replay": 5, "sizes": 4, "table11": 6, "table12": 3, "mmap2": 3, "page_fault3": 3,
-          "maple_map": 4, "programs": 14}
+SHARES = {"object_pair": 4, "malloc_pair": 6, "malloc_calls": 5, "bulk": 1, "pattern_rows": 14,
+          "prodcons": 5, "realloc": 2, "calloc": 1, "oversubscribed": 4, "nodes": 4, "heap_size": 4,
+          "spike": 6, "churn": 4, "phases": 3, "random_order": 4, "live_set": 3,
+          "sparse_caches": 1, "replay": 5, "sizes": 4, "table11": 6, "table12": 3, "mmap2": 3,
+          "page_fault3": 3, "maple_map": 4, "programs": 14}
 QUICK_PAIRS = 6
 
 

@@ -43,6 +43,7 @@ RULES = [
     Rule("object_pair", r"(pair|batch/\d+)", ours="inline", what="inlined, against pools",
          rivals=lambda name: name in ("pool-dpdk", "pool-boost")),     # safe in several threads
     Rule("malloc_pair", r"([\w/]+)", "{cell} held_KiB"),
+    Rule("malloc_calls", r"([\w/]+)"),
     Rule("least_pair", r"(pair|batch)_ns"),
     Rule("mixtures", r"(.+)_cycles", unit="cycles"),
     Rule("rcu", r"(free)", ours="free_rcu", rivals=begins("call_rcu")),
@@ -68,7 +69,7 @@ RULES = [
     Rule("programs", r"(.+) cpu_s", "{cell} peak_KiB", unit="s"),
 ]
 # Experiments that run.py prints as standings, not as a row for each contender.
-PRINTED = ("pattern_rows", "oversubscribed", "heap_size", "programs")
+PRINTED = ("malloc_calls", "pattern_rows", "oversubscribed", "heap_size", "programs")
 
 
 class Side:

@@ -34,7 +34,7 @@ static void pair(benchmark::State &state)
         }
         report_memory(state, 0);
 }
-BENCHMARK(pair)->Arg(16)->Arg(64)->Arg(512)->Arg(4096);
+BENCHMARK(pair)->Arg(16)->Arg(64)->Arg(512)->Arg(4096)->Arg(40000)->Arg(65536);
 
 /* 64 objects, then all freed in the same order; time is for one object. */
 static void batch64(benchmark::State &state)

@@ -18,6 +18,8 @@
  * (The kernel's table has the mean, which one preemption decides.) "instruction": cycles of one
  * double-word compare-and-swap (unlocked; 0 where there is none). Two of these in a pair cost that
  * before anything else.
+ * Exit status: 1: the front end cannot be made here, or objects were lost; 2: there is none of this
+ * name; 3: the library has no groups to charge.
  * Options: front=NAME, pairs=1000000 (fewer where they are slow; the answer is scaled up), slab=0
  * (bytes of a slab of "none"; 0: as the library's), only=CELL.
  */
@@ -35,14 +37,19 @@
 #include "../tsc.h"
 
 static constexpr size_t object_bytes = 64, iterations = 11;
+enum { FAILED = 1, UNKNOWN, NO_GROUPS };        /* exit status; bench/kernel_tables.py knows them */
+
+static struct stook_cache *new_cache(uint64_t flags)
+{
+        struct stook_cache_args args = {};
+        args.args_size = sizeof(args);
+        args.flags = flags;
+        return stook_cache_create("table11", object_bytes, &args);
+}
 
 struct sheaves {
         struct stook_cache *cache;
-        explicit sheaves(long) : cache(stook_cache_create("table11", object_bytes, nullptr)) {}
-        explicit sheaves(struct stook_cache_args *args)
-            : cache(stook_cache_create("table11", object_bytes, args))
-        {
-        }
+        explicit sheaves(long, uint64_t flags = 0) : cache(new_cache(flags)) {}
         bool ready() const { return cache; }
         void *take() { return stook_cache_alloc(cache); }
         void give(void *object) { stook_cache_free(cache, object); }
@@ -51,14 +58,7 @@ struct sheaves {
 
 /* The answers' difference is what the sheaf code costs where no sheaves are. */
 struct no_sheaves : sheaves {
-        struct stook_cache_args args = {};
-        struct stook_cache_args *without()
-        {
-                args.args_size = sizeof(args);
-                args.flags = STOOK_NO_SHEAVES;
-                return &args;
-        }
-        explicit no_sheaves(long) : sheaves(without()) {}
+        explicit no_sheaves(long) : sheaves(0, STOOK_NO_SHEAVES) {}
 };
 
 struct slabs_alone : no_sheaves {
@@ -71,15 +71,8 @@ struct slabs_alone : no_sheaves {
 /* Charged to a group that the thread is in. */
 struct sheaves_charged : sheaves {
         struct stook_group *group;
-        struct stook_cache_args args = {};
-        struct stook_cache_args *accounted()
-        {
-                args.args_size = sizeof(args);
-                args.flags = STOOK_ACCOUNT;
-                return &args;
-        }
         explicit sheaves_charged(long)
-            : sheaves(accounted()), group(stook_group_create("table11", nullptr, 1 << 30))
+            : sheaves(0, STOOK_ACCOUNT), group(stook_group_create("table11", nullptr, 1 << 30))
         {
                 stook_group_enter(group);
         }
@@ -171,7 +164,7 @@ template <typename Front> static int measure(long slab_bytes, size_t pairs, cons
         Front front(slab_bytes);
         if (!front.ready()) {
                 fprintf(stderr, "the front end cannot be made here\n");
-                return 2;
+                return FAILED;
         }
         bench::answer answer;
         static const struct {
@@ -194,7 +187,7 @@ template <typename Front> static int measure(long slab_bytes, size_t pairs, cons
         answer.add("instruction", instruction());
         if (!front.end()) {
                 fprintf(stderr, "objects were lost\n");
-                return 1;
+                return FAILED;
         }
         return 0;
 }
@@ -228,11 +221,13 @@ int main(int argc, char **argv)
                 return measure<
                         none<none_rseq_alloc_charged, none_rseq_free_charged, charged_bytes>>(
                         slab_bytes, pairs, only);
-#if defined(STOOK_GROUP_H)
         if (!strcmp(front, "sheaves-charged"))
+#if defined(STOOK_GROUP_H)
                 return measure<sheaves_charged>(slab_bytes, pairs, only);
+#else
+                return NO_GROUPS;
 #endif
         fprintf(stderr, "front=sheaves, none-cas, none-rseq (-charged: accounted), malloc, "
                         "no-sheaves or slabs-alone\n");
-        return 2;
+        return UNKNOWN;
 }

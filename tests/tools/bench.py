@@ -30,6 +30,7 @@ import engine                                               # noqa: E402
 import experiments                                          # noqa: E402
 import figures                                              # noqa: E402
 import interval                                             # noqa: E402
+import kernel_tables                                        # noqa: E402
 import machine                                              # noqa: E402
 import page                                                 # noqa: E402
 import run                                                  # noqa: E402
@@ -142,6 +143,12 @@ class Engine(unittest.TestCase):
                 engine.macro(command, plain)
         self.assertEqual(engine.macro(["echo", '{"a": 1}'], plain), {"a": 1})
 
+    def test_a_failure_has_its_exit_status(self):
+        for command, status in ((["sh", "-c", "exit 3"], 3), (["sh", "-c", "kill -9 $$"], None)):
+            with self.assertRaises(engine.Failed) as failed:
+                engine.run(command, contenders.Contender("glibc"))
+            self.assertEqual(failed.exception.status, status)
+
     def test_a_crowd_of_threads_is_found(self):
         many = 1 + engine.REALTIME_THREADS_PER_CPU * os.cpu_count()
         self.assertTrue(engine.is_crowded(["p", f"threads={many}"]))
@@ -201,6 +208,34 @@ class Engine(unittest.TestCase):
                                   {"x": lambda c: {"m": 1}, "y": lambda c: {"m": 1}})
         self.assertEqual(table, {"a": {"x m": [1]}})
         self.assertEqual(setting.left_out, {"experiment y": "no time was left"})
+
+
+class AccountedColumns(unittest.TestCase):
+    """Of table 1.1: left out where there are no groups, and for no other reason."""
+
+    def measured(self, status):
+        """(table, what was said, what was left out); forms that charge end with @status."""
+        def macro(command, contender):
+            if command[1].endswith("-charged"):
+                raise engine.Failed("failed", status)
+            return {"1": 7}
+
+        said = []
+        setting = experiments.Setting(pathlib.Path("build"), None, 2, True, None, {}, said.append)
+        with unittest.mock.patch.object(kernel_tables, "macro", macro):
+            return kernel_tables.table11(setting), said, setting.left_out
+
+    def test_without_groups_the_others_stay(self):
+        table, said, left_out = self.measured(kernel_tables.NO_GROUPS)
+        self.assertEqual((table["sheaves"], said), ({"1": [7, 7]}, []))
+        self.assertEqual(len(left_out), 1)
+
+    def test_what_fails_is_told(self):
+        for status in (1, 2, None):
+            table, said, left_out = self.measured(status)
+            self.assertNotIn("sheaves", table)
+            self.assertIn("  sheaves: failed", said)
+            self.assertEqual(left_out, {})
 
 
 class OtherBuilds(unittest.TestCase):
