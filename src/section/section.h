@@ -144,15 +144,18 @@ struct stook_line {
         uintptr_t idle_main;
         uint64_t idle_pops;
         /*
-         * Of malloc's classes, a hint: main's top object, which a pop of the drop-in compares with
-         * the real one (dropin/hot_x86_64.S). Sections store it before their commit.
+         * A hint: main's top object. Pops of the drop-in and of accounted caches compare it with the
+         * real one (dropin/hot_x86_64.S, section_x86_64.h). They store it before their commit, and
+         * so do their pushes. Others leave it as it is.
          */
         uintptr_t guess;
         uint64_t unused;
 };
 _Static_assert(sizeof(struct stook_line) == 1 << STOOK_LINE_SHIFT, "layout v1");
-#define STOOK_LINE_RCU 16               /* of rcu_free, for sections in assembly */
-_Static_assert(offsetof(struct stook_line, rcu_free) == STOOK_LINE_RCU, "sections");
+#define STOOK_LINE_RCU   16             /* of rcu_free, for sections in assembly */
+#define STOOK_LINE_GUESS 48             /* of guess */
+_Static_assert(offsetof(struct stook_line, rcu_free) == STOOK_LINE_RCU &&
+               offsetof(struct stook_line, guess) == STOOK_LINE_GUESS, "sections");
 
 /* Line 0 of a slot: the slot itself. */
 struct stook_slot_head {

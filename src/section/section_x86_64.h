@@ -359,15 +359,42 @@ STOOK_INLINE struct stook_sheaf *stook_section_rcu_fill(uintptr_t line, void *ob
 
 /*
  * Two sections behind each other, in as few registers as they need: a function with these and a
- * cache saves none. As STOOK_SECTION_LOAD, but the line is that at @offset in slot 0.
+ * cache saves none. Main and its size are where STOOK_SECTION_LOAD has them; r10 is the line, that
+ * at @offset in slot 0. A word in memory is changed by the commit itself, and needs no register.
+ *
+ * The pop returns the line's guess, as the drop-in's does (dropin/hot_x86_64.S, TAKE): its caller
+ * stores the group into the object, and the next section's loads wait for the address of that
+ * store. Where the guess is wrong a third section pops without it.
  */
 #define STOOK_SECTION_CHARGED 1
 #define STOOK_SECTION_LOAD_AT \
         "movl %[offset], %%r9d\n\t" \
-        "addq %[slots], %%r9\n\t" \
-        "movq (%%r10,%%r9), %%r9\n\t" \
-        "movq (%%r9), %%r10\n\t" \
-        "movzwl %%r10w, %%r11d\n\t"
+        "addq %[slots], %%r10\n\t" \
+        "addq %%r9, %%r10\n\t" \
+        "movq (%%r10), %%r9\n\t" \
+        "movzwl (%%r9), %%r11d\n\t"
+#define STOOK_SECTION_GUESS STOOK_SECTION_TEXT(STOOK_LINE_GUESS) "(%%r10)"
+#define STOOK_SECTION_TOP STOOK_SECTION_TEXT(STOOK_SHEAF_OBJECTS) "-8(%%r9,%%r11,8)"
+#define STOOK_SECTION_BELOW_TOP STOOK_SECTION_TEXT(STOOK_SHEAF_OBJECTS) "-16(%%r9,%%r11,8)"
+#define STOOK_SECTION_POP_WORD "addq $" STOOK_SECTION_TEXT(STOOK_SHEAF_POP) ", (%%r9)\n\t"
+#define STOOK_SECTION_POP_GUESSED \
+        "movq " STOOK_SECTION_GUESS ", %[object]\n\t" \
+        "cmpq " STOOK_SECTION_TOP ", %[object]\n\t" \
+        "jne 6f\n\t" \
+        "movq " STOOK_SECTION_BELOW_TOP ", %%r11\n\t" \
+        "movq %%r11, " STOOK_SECTION_GUESS "\n\t" \
+        STOOK_SECTION_POP_WORD
+#define STOOK_SECTION_POP_UNGUESSED \
+        "movq " STOOK_SECTION_BELOW_TOP ", %[object]\n\t" \
+        "movq %[object], " STOOK_SECTION_GUESS "\n\t" \
+        "movq " STOOK_SECTION_TOP ", %[object]\n\t" \
+        STOOK_SECTION_POP_WORD
+#define STOOK_SECTION_PUSH_GUESSED \
+        "cmpq %[object], " STOOK_SECTION_TOP "\n\t" \
+        "je %l[twice]\n\t" \
+        "movq %[object], " STOOK_SECTION_TEXT(STOOK_SHEAF_OBJECTS) "(%%r9,%%r11,8)\n\t" \
+        "movq %[object], " STOOK_SECTION_GUESS "\n\t" \
+        "incq (%%r9)\n\t"
 #define STOOK_SECTION_CHARGED_INPUTS \
         [self] "r"(stook_section_self()), [area] "r"(STOOK_SECTION_AREA), [word] "r"(word), \
         [tag] "r"(tag), [delta] "m"(*delta), [offset] "m"(*offset), \
@@ -388,8 +415,18 @@ STOOK_INLINE void *stook_section_charge_pop_v1(const uint32_t *offset, uintptr_t
                 STOOK_SECTION_BEGIN
                 STOOK_SECTION_LOAD_AT
                 STOOK_SECTION_POP_CHECK
-                STOOK_SECTION_POP
+                STOOK_SECTION_POP_GUESSED
                 "2:\n\t"
+                ".pushsection .text.unlikely, \"ax?\"\n\t"
+                "6:\n\t"
+                STOOK_SECTION_DESCRIBE("movl $1, %k[object]\n\t" STOOK_SECTION_GO("5f"))
+                STOOK_SECTION_BEGIN
+                STOOK_SECTION_LOAD_AT
+                STOOK_SECTION_POP_CHECK
+                STOOK_SECTION_POP_UNGUESSED
+                "2:\n\t"
+                "jmp 5f\n\t"
+                ".popsection\n\t"
                 "5:\n\t"
                 : [object] "=&r"(object)
                 : STOOK_SECTION_CHARGED_INPUTS
@@ -410,7 +447,7 @@ STOOK_INLINE enum stook_uncharged stook_section_uncharge_push_v1(const uint32_t 
                 STOOK_SECTION_BEGIN
                 STOOK_SECTION_LOAD_AT
                 STOOK_SECTION_PUSH_CHECK
-                STOOK_SECTION_PUSH
+                STOOK_SECTION_PUSH_GUESSED
                 "2:\n\t"
                 :
                 : STOOK_SECTION_CHARGED_INPUTS, [object] "r"(object)

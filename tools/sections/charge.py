@@ -107,7 +107,9 @@ def one(machine, op, other, size, word):
 
 def run_charge(machine):
     cases, faults = 0, []
-    for op in ("precharge_set", "precharge_add", "charge_pop", "uncharge_push"):
+    ways = [(op, "right") for op in ("precharge_set", "precharge_add", "charge_pop",
+                                     "uncharge_push")]
+    for op, machine.guess in [("charge_pop", "wrong"), *ways]:
         for other in OTHERS:
             for size, word in SIZES_WORDS if op.startswith(("charge", "uncharge")) else SIMPLE:
                 more, fault = one(machine, op, other, size, word)

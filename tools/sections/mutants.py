@@ -60,9 +60,13 @@ CHARGE_MUTANTS = {      # the same, of charges; the compiler makes some of them 
                    '"movq %%r9, (%%r10,%[word])\\n\\tjnz 4b'),
         "aarch64": ('"cbnz x14, 4b\\n\\t" \\\n        "str x13, [x15, %[word]]',
                     '"str x13, [x15, %[word]]\\n\\tcbnz x14, 4b')},
+    "charge_pop believes its guess": {
+        "x86-64": ('"cmpq " STOOK_SECTION_TOP ", %[object]\\n\\t" \\\n'
+                   '        "jne 6f\\n\\t" \\\n', '')},
     "an abort behind the charge denies it": {
-        "x86-64": ('STOOK_SECTION_DESCRIBE("movl $1, %k[object]',
-                   'STOOK_SECTION_DESCRIBE("xorl %k[object], %k[object]')},
+        "x86-64": ('"2:\\n\\t"\n                STOOK_SECTION_DESCRIBE("movl $1, %k[object]',
+                   '"2:\\n\\t"\n                STOOK_SECTION_DESCRIBE("xorl %k[object], '
+                   '%k[object]')},
     "precharge_set without a comparison": {
         "x86-64": ('"jne 4b\\n\\t"\n                "movq %[desired]', '"movq %[desired]'),
         "aarch64": ('"b.ne 4b\\n\\t"\n                "str %[desired]', '"str %[desired]')},
