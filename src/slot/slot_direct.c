@@ -45,7 +45,8 @@
 #include "slot/slot_direct.h"
 #include "slot/slot_regions.h"
 
-#define VFORKS (~(uint64_t)UINT32_MAX)
+#define COUNT  (STOOK_DIRECT_OFF - STOOK_DIRECT_VFORK)  /* of vforks */
+#define VFORKS (COUNT | STOOK_DIRECT_OFF)
 
 /* Weak: the drop-in's has a first value (dropin/hot_x86_64.S). */
 __attribute__((weak)) struct stook_direct stook_direct;
@@ -54,15 +55,17 @@ _Static_assert(offsetof(struct stook_direct, area) == 0 &&
                offsetof(struct stook_direct, ready) == 8 && sizeof(struct stook_direct) == 16,
                "dropin/hot_x86_64.S: AREA, ALL_READY");
 
-/* From @seen, or from what another thread has made of it: the bound becomes 0. */
-static void close_with(uint64_t more)
+static bool change(uint64_t *seen, uint64_t to)
+{
+        return __atomic_compare_exchange_n(&stook_direct.ready, seen, to, false, __ATOMIC_SEQ_CST,
+                                           __ATOMIC_RELAXED);
+}
+
+void stook_direct_turn_off(void)
 {
         uint64_t seen = __atomic_load_n(&stook_direct.ready, __ATOMIC_RELAXED);
 
-        while (!__atomic_compare_exchange_n(&stook_direct.ready, &seen,
-                                            more == STOOK_DIRECT_OFF ? (seen & VFORKS) | more
-                                                                     : (seen & VFORKS) + more,
-                                            false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+        while (!change(&seen, (seen & VFORKS) | STOOK_DIRECT_OFF))
                 ;
 }
 
@@ -76,11 +79,6 @@ void stook_direct_start(const char *area)
                          __ATOMIC_RELAXED);
 }
 
-void stook_direct_turn_off(void)
-{
-        close_with(STOOK_DIRECT_OFF);
-}
-
 void stook_direct_raise(void)
 {
         uint64_t seen, filled;
@@ -89,7 +87,7 @@ void stook_direct_raise(void)
         seen = __atomic_load_n(&stook_direct.ready, __ATOMIC_RELAXED);
         do {
                 filled = __atomic_load_n(&stook_filled.ready, __ATOMIC_ACQUIRE);
-                if (seen >= filled)                     /* a count is above all of them */
+                if ((seen & VFORKS) || stook_direct_bound_of(seen) >= filled)
                         return;
         } while (!__atomic_compare_exchange_n(&stook_direct.ready, &seen, filled, false,
                                               __ATOMIC_RELEASE, __ATOMIC_RELAXED));
@@ -97,12 +95,20 @@ void stook_direct_raise(void)
 
 void stook_direct_begin_vfork(void)
 {
-        close_with(STOOK_DIRECT_VFORK);
+        uint64_t seen = __atomic_load_n(&stook_direct.ready, __ATOMIC_RELAXED);
+
+        /* One more than COUNT has room for is STOOK_DIRECT_OFF. */
+        while (!(seen & STOOK_DIRECT_OFF) &&
+               !change(&seen, (seen & VFORKS) + STOOK_DIRECT_VFORK))
+                ;
 }
 
 void stook_direct_end_vfork(void)
 {
-        __atomic_fetch_sub(&stook_direct.ready, STOOK_DIRECT_VFORK, __ATOMIC_SEQ_CST);
+        uint64_t seen = __atomic_load_n(&stook_direct.ready, __ATOMIC_RELAXED);
+
+        while (!(seen & STOOK_DIRECT_OFF) && !change(&seen, seen - STOOK_DIRECT_VFORK))
+                ;
         stook_direct_raise();
 }
 
@@ -115,6 +121,6 @@ void stook_direct_fork_child(void)
 {
         if (stook_self_is_barred())
                 return;
-        __atomic_fetch_and(&stook_direct.ready, STOOK_DIRECT_OFF | UINT32_MAX, __ATOMIC_RELAXED);
+        __atomic_fetch_and(&stook_direct.ready, ~COUNT, __ATOMIC_RELAXED);
         stook_direct_raise();
 }

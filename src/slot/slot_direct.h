@@ -19,13 +19,23 @@ extern struct stook_direct {
         /*
          * Low half: slots below this index are filled, and direct sections may use them. High half:
          * vforks under way, and STOOK_DIRECT_OFF. One of the two halves is 0. Any thread, by
-         * compare-and-swap.
+         * compare-and-swap. One vfork more than fit turns direct sections off.
          */
         uint64_t ready;
 } stook_direct STOOK_HIDDEN;
 
 #define STOOK_DIRECT_VFORK (UINT64_C(1) << 32)
 #define STOOK_DIRECT_OFF   (UINT64_C(1) << 63)          /* for ever */
+
+STOOK_INLINE uint32_t stook_direct_bound_of(uint64_t ready)
+{
+        return (uint32_t)ready;
+}
+
+STOOK_INLINE intptr_t stook_direct_area(void)
+{
+        return __atomic_load_n(&stook_direct.area, __ATOMIC_RELAXED);
+}
 
 /* At start. @area: this thread's; NULL: direct sections are off. */
 void stook_direct_start(const char *area);
