@@ -2,10 +2,12 @@
  * Purpose: the drop-in's calls where the common case holds, in assembly: the sections of
  * <stook/section.h> with what malloc/malloc_hot.h does around them. What is said in hot_x86_64.S
  * holds here: which calls, where misses go, and the invariants.
+ * What the calls look at stands at a known distance from one register, x8: each other address takes
+ * two instructions. No swap stands behind an empty or a full main sheaf: they are misses.
  * Registers: x0 to x3 are arguments and stay as they are up to the commit; an object is in x9, for
- * x0 is one of them; x12 is the line in slot 0 that a section works on. Label 4, which each macro
- * DESCRIBE makes, is where a miss goes, in a section or before it: a conditional branch must reach
- * it, and the function behind it may lie farther away.
+ * x0 is one of them; x12 is the line in slot 0 that a section works on, x8 is stook_class_line.
+ * Label 4, which each macro DESCRIBE makes, is where a miss goes, in a section or before it: a
+ * conditional branch must reach it, and the function behind it may lie farther away.
  */
 #define READY      0                    /* <stook/layout.h> */
 #define RSEQ_CS    8
@@ -18,12 +20,12 @@
 #define BY_CLASS   2056                 /* 8 * STOOK_CLASS_LINE_LARGE */
 #define CLEAR_MAX  128                  /* calloc clears so much itself; arbitrary, as on x86-64 */
 #define SIGNATURE  0xd428bc00           /* brk #0x45e0 */
+#define CLASSES    60                   /* STOOK_CLASSES */
+#define RANGE      -64                  /* of stook_range from stook_class_line */
 #define SLOTS      16                   /* in stook_sections */
 
         .hidden stook_sections
-        .hidden stook_class_line
         .hidden stook_class_of_large
-        .hidden stook_range
         .hidden stook_shapes
         .hidden stook_malloc_miss
         .hidden stook_malloc_object
@@ -42,9 +44,30 @@
         .hidden stook_drop_in_free_miss
         .hidden stook_drop_in_free_sized_miss
 
+/* Beside the descriptors of the sections, as on x86-64: malloc/malloc.h and pages/pagemap.h. */
+        .section .data.rel.stook_hot, "aw"
+        .globl stook_range, stook_class_line
+        .hidden stook_range, stook_class_line
+        .type stook_range, %object
+        .type stook_class_line, %object
+        .balign 64
+stook_range:
+        .zero 24
+        .size stook_range, . - stook_range
+        .balign 64
+stook_class_line:
+        .zero BY_CLASS + 8 * CLASSES
+        .size stook_class_line, . - stook_class_line
+
+/* x8 = stook_class_line. */
+.macro BASE
+        adrp x8, stook_class_line
+        add x8, x8, #:lo12:stook_class_line
+.endm
+
 /* A section from label 1 to label 2 that goes to \miss when aborted; its descriptor is label 3. */
 .macro DESCRIBE miss
-        .pushsection __rseq_cs, "aw"
+        .pushsection .data.rel.stook_hot, "aw"
         .balign 32
 3:      .long 0, 0
         .quad 1f, 2f - 1f, 4f
@@ -56,9 +79,9 @@
 .endm
 
 /*
- * x15 = bytes from slot 0 to the slot whose index the kernel shows now. A miss if it is not ready,
- * or the index is not at its fixed place: stook_sections.area is 0 then, and the record's no_index
- * is read. Uses x9 to x11, x16, x17.
+ * Behind BASE and DESCRIBE: x15 = bytes from slot 0 to the slot whose index the kernel shows now. A
+ * miss if it is not ready, or the index is not at its fixed place: stook_sections.area is 0 then,
+ * and the record's no_index is read. Uses x9 to x11, x16, x17.
  */
 .macro SLOT
         mrs x9, tpidr_el0
@@ -69,20 +92,12 @@
         add x9, x9, x10
         ldr w16, [x9, #READY]           /* before the area: hot_x86_64.S */
         add x17, x9, x11
-        adrp x15, 3b
-        add x15, x15, #:lo12:3b
+        add x15, x8, #3b - stook_class_line
         str x15, [x17, #RSEQ_CS]
 1:      ldr w15, [x17, #MM_CID]
         cmp w15, w16
         b.hs 4b
         lsl x15, x15, #SLOT_SHIFT
-.endm
-
-/* x14 = the main sheaf, x15 = its word, x13 = the objects in it. */
-.macro LOAD
-        ldr x14, [x15, x12]
-        ldr x15, [x14]
-        and x13, x15, #0xffff
 .endm
 
 .macro ENTRY name
@@ -108,16 +123,14 @@
         .size \name, .L\to\()_bytes
 .endm
 
-/* x12 = the line of the class for \bytes, at most TABLE_MAX; \bytes may be x12. Uses x11. */
+/* Behind BASE: x12 = the line of the class for \bytes, at most TABLE_MAX; they may be in x12. */
 .macro LINE bytes
         add x12, \bytes, #15
-        adrp x11, stook_class_line
-        add x11, x11, #:lo12:stook_class_line
         lsr x12, x12, #4
-        ldr x12, [x11, x12, lsl #3]
+        ldr x12, [x8, x12, lsl #3]
 .endm
 
-/* x12 = the line of the class for \bytes above TABLE_MAX. Uses x11. */
+/* Behind BASE: x12 = the line of the class for \bytes above TABLE_MAX. Uses x11. */
 .macro LINE_LARGE bytes
         cmp \bytes, #CLASS_MAX
         b.hi 4f
@@ -126,15 +139,14 @@
         add x11, x11, #:lo12:stook_class_of_large
         lsr x12, x12, #6
         ldrb w12, [x11, x12]
-        adrp x11, stook_class_line + BY_CLASS
-        add x11, x11, #:lo12:stook_class_line + BY_CLASS
+        add x11, x8, #BY_CLASS
         ldr x12, [x11, x12, lsl #3]
 .endm
 
 /*
  * x12 = the line for \size bytes at a multiple of \align: malloc_aligned.c. The rounded size is 0,
  * which misses, for size 0, for alignment 0, and where it overflows; as a multiple of the alignment
- * it is above the table if that is above a page. Uses x9 to x11.
+ * it is above the table if that is above a page. x8 as behind BASE. Uses x9, x10.
  */
 .macro ALIGNED align, size
         sub x9, \align, #1
@@ -145,14 +157,15 @@
         sub x10, x12, #1
         cmp x10, #TABLE_MAX
         b.hs 4f
+        BASE
         LINE x12
 .endm
 
-/* x9 = an object from the line x12. Arguments stay as they are for \miss. Uses x10 to x17. */
-.macro POP miss
-        DESCRIBE \miss
-        SLOT
-        LOAD
+/* x9 = an object from the line x12 of the slot x15; a miss where main has none. Uses x13 to x16. */
+.macro TAKE
+        ldr x14, [x15, x12]             /* main */
+        ldr x15, [x14]                  /* its word */
+        and x13, x15, #0xffff
         cbz x13, 4b
         add x16, x14, x13, lsl #3
         ldr x9, [x16, #OBJECTS - 8]
@@ -162,16 +175,29 @@
 2:
 .endm
 
-/* \large: where sizes above the table go. */
-.macro ALLOC miss, large=4f
+/* Behind BASE: the same, with its section. Arguments stay as they are for \miss. Uses x9 to x17. */
+.macro POP miss
+        DESCRIBE \miss
+        SLOT
+        TAKE
+.endm
+
+/* \large: where sizes above the table go; none: they miss. */
+.macro ALLOC miss, large
+        BASE
         cmp x0, #TABLE_MAX
+.ifb \large
+        b.hi 4f
+.else
         b.hi \large
+.endif
         LINE x0
         POP \miss
         mov x0, x9
         ret
 .endm
 
+/* Behind ALLOC: x8. */
 .macro ALLOC_LARGE name, miss
         .type \name, %function
         .p2align 6
@@ -192,15 +218,32 @@
         ret
 .endm
 
+/* x0 onto main of the line x12 of the slot x15; a miss where it has no room. */
+.macro FREE_PUSH
+        ldr x14, [x15, x12]             /* main */
+        ldr x15, [x14]                  /* its word */
+        and x13, x15, #0xffff
+        ldr w16, [x14, #BOUND]
+        cmp w13, w16
+        b.hs 4b
+        add x16, x14, x13, lsl #3
+        ldr x17, [x16, #OBJECTS - 8]
+        cmp x17, x0
+        b.eq 4b                         /* free already */
+        str x0, [x16, #OBJECTS]
+        add x15, x15, #1
+        str x15, [x14]
+2:      ret
+.endm
+
 /*
- * x0 goes onto main of its cache. x1 stays as it is for \miss. \known: x0 and the cache's index * 8
- * in x2 have been looked at.
+ * x0 goes onto main of its cache. x1 stays as it is for \miss. \known, behind BASE: x0 and the
+ * cache's index * 8 in x2 have been looked at.
  */
 .macro FREE miss, known
-        adrp x9, stook_range
-        add x9, x9, #:lo12:stook_range
-        ldp x10, x11, [x9]
-        ldr x9, [x9, #16]
+        BASE
+        ldp x10, x11, [x8, #RANGE]
+        ldr x9, [x8, #RANGE + 16]       /* the entries */
         sub x10, x0, x10
         cmp x10, x11
         b.hs 4f                         /* NULL and foreign pointers, too */
@@ -222,18 +265,7 @@
         add x12, x12, x2, lsl #3        /* a line is 64 bytes */
         DESCRIBE \miss
         SLOT
-        LOAD
-        ldr w16, [x14, #BOUND]
-        cmp w13, w16
-        b.hs 4b
-        add x16, x14, x13, lsl #3
-        ldr x17, [x16, #OBJECTS - 8]
-        cmp x17, x0
-        b.eq 4b                         /* free already */
-        str x0, [x16, #OBJECTS]
-        add x15, x15, #1
-        str x15, [x14]
-2:      ret
+        FREE_PUSH
 .endm
 
         .text
@@ -253,6 +285,7 @@
 
         .hidden stook_hot_free_known
         ENTRY stook_hot_free_known
+        BASE
         b .Lknown
         END stook_hot_free_known
 
@@ -263,6 +296,7 @@
         sub x3, x2, #1
         cmp x3, #TABLE_MAX              /* 0, too */
         b.hs 4f
+        BASE
         LINE x2
         POP stook_drop_in_calloc_miss
         mov x0, x9

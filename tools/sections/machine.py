@@ -77,8 +77,8 @@ HOT = """
 #include <stook/layout.h>
 #define MISSED 0x4d495353
 __thread struct stook_thread_v1 stook_thread __attribute__((visibility("hidden")));
-struct { uintptr_t base, bytes; uint64_t *entries; } stook_range = { 0, %#x, (uint64_t *)%#x };
-__attribute__((weak)) uint64_t stook_direct[2]; /* likewise */
+__attribute__((weak)) struct { uintptr_t base, bytes; uint64_t *entries; } stook_range;
+__attribute__((weak)) uint64_t stook_direct[2];
 struct { uint64_t magic, starts; } stook_shapes[2] = { [1] = { 0x0400000000000001, 1 << 19 } };
 __attribute__((weak)) uintptr_t stook_class_line[257 + 60]; /* or with the sections */
 const uint8_t stook_class_of_large[2049] = { [79] = 1 };
@@ -89,7 +89,7 @@ long hot_free(void *object) __asm__("free");    /* what it leaves in the registe
 void *emu_malloc(void) { return malloc(64); }
 void *emu_malloc_large(void) { return malloc(5000); }
 long emu_free(void *object) { return hot_free(object) != MISSED; }
-""" % (RANGE, ENTRIES)
+"""
 MACHINES = {
     # Jumps are padded as the build does it (meson.build).
     "x86-64": (["gcc", "-Wa,-mbranches-within-32B-boundaries"],
@@ -100,7 +100,7 @@ MACHINES = {
     "aarch64": (["aarch64-linux-gnu-gcc"], lambda: un.Uc(un.UC_ARCH_ARM64, un.UC_MODE_ARM),
                 a64.UC_ARM64_REG_PC, a64.UC_ARM64_REG_SP,
                 a64.UC_ARM64_REG_X0, a64.UC_ARM64_REG_X0,
-                {"pop": 22, "push": 27, "malloc": 36, "malloc_large": 41, "free": 61}),
+                {"pop": 22, "push": 27, "malloc": 35, "malloc_large": 41, "free": 60}),
 }
 
 
@@ -162,6 +162,8 @@ class Machine:
                 self.u.mem_write(part["p_vaddr"], part.data())
         for line in (4, 257 + 1):       # of 64 bytes, and of the class of 5,000
             self.put(self.symbols["stook_class_line"] + 8 * line, SLOTS)
+        for i, word in enumerate((0, RANGE, ENTRIES)):
+            self.put(self.symbols["stook_range"] + 8 * i, word)
         self.u.mem_map(ENTRIES, RANGE >> 9)
         self.u.mem_write(ENTRIES, struct.pack("<Q", ENTRY) * (RANGE >> 12))
         tls = next(part for part in elf.iter_segments() if part["p_type"] == "PT_TLS")
