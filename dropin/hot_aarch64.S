@@ -2,13 +2,25 @@
  * Purpose: the drop-in's calls where the common case holds, in assembly: the sections of
  * <stook/section.h> with what malloc/malloc_hot.h does around them. What is said in hot_x86_64.S
  * holds here: which calls, where misses go, and the invariants.
- * What the calls look at stands at a known distance from one register, x8: each other address takes
- * two instructions. No swap stands behind an empty or a full main sheaf: they are misses.
+ * Direct sections are glibc's, as there. Differences:
+ *  - The area and the bound are two parts of one word, which a call loads once, before its section.
+ *    The index is found by the area, and the slot by the index. So the slot's lines cannot be
+ *    loaded before the word, although aarch64 may load in any order (src/slot/slot_direct.c M1).
+ *  - Before the start that word is 0. Linkers have no value for it that would do no harm: ld and
+ *    gold refuse R_AARCH64_TLS_TPREL64 in data. An indirect function's "address" is that of a jump
+ *    to it in a static program that is not relocated, and gold's is wrong everywhere. So allocating
+ *    calls compare sizes with a word that is 0, too: all sizes go to the checked section then. A
+ *    free misses before the start, because no address is in the range.
+ *  - What the calls look at stands at a known distance from one register, x8: each other address
+ *    takes two instructions.
+ *  - No swap stands behind an empty or a full main sheaf: they are misses.
  * Registers: x0 to x3 are arguments and stay as they are up to the commit; an object is in x9, for
- * x0 is one of them; x12 is the line in slot 0 that a section works on, x8 is stook_class_line.
+ * x0 is one of them; x12 is the line in slot 0 that a section works on, x8 is stook_class_line, x7
+ * the word of direct sections, x6 the word for sizes, x17 the thread pointer and then the area.
  * Label 4, which each macro DESCRIBE makes, is where a miss goes, in a section or before it: a
  * conditional branch must reach it, and the function behind it may lie farther away.
  */
+#include <features.h>                   /* __GLIBC__ */
 #define READY      0                    /* <stook/layout.h> */
 #define RSEQ_CS    8
 #define MM_CID     24
@@ -21,8 +33,11 @@
 #define CLEAR_MAX  128                  /* calloc clears so much itself; arbitrary, as on x86-64 */
 #define SIGNATURE  0xd428bc00           /* brk #0x45e0 */
 #define CLASSES    60                   /* STOOK_CLASSES */
+#define POP_ONE    0xffff
 #define RANGE      -64                  /* of stook_range from stook_class_line */
-#define SLOTS      16                   /* in stook_sections */
+#define SLOTS      -40                  /* of stook_direct: slot/slot_direct.h */
+#define ALL_READY  -32                  /* and behind it SIZES */
+#define BOUND_AT   48                   /* STOOK_DIRECT_BOUND_SHIFT */
 
         .hidden stook_sections
         .hidden stook_class_of_large
@@ -44,16 +59,24 @@
         .hidden stook_drop_in_free_miss
         .hidden stook_drop_in_free_sized_miss
 
-/* Beside the descriptors of the sections, as on x86-64: malloc/malloc.h and pages/pagemap.h. */
+/*
+ * Beside the descriptors of the sections, as on x86-64: malloc/malloc.h, pages/pagemap.h and
+ * slot/slot_direct.h. A call loads the entries of the range and slot 0 at once.
+ */
         .section .data.rel.stook_hot, "aw"
-        .globl stook_range, stook_class_line
-        .hidden stook_range, stook_class_line
+        .globl stook_range, stook_direct, stook_class_line
+        .hidden stook_range, stook_direct, stook_class_line
         .type stook_range, %object
+        .type stook_direct, %object
         .type stook_class_line, %object
         .balign 64
 stook_range:
         .zero 24
         .size stook_range, . - stook_range
+stook_direct:
+        .quad 0, 0, 0
+        .quad (TABLE_MAX + 1) << 16 | POP_ONE
+        .size stook_direct, . - stook_direct
         .balign 64
 stook_class_line:
         .zero BY_CLASS + 8 * CLASSES
@@ -98,6 +121,25 @@ stook_class_line:
         cmp w15, w16
         b.hs 4b
         lsl x15, x15, #SLOT_SHIFT
+.endm
+
+/*
+ * Behind DESCRIBE, with x7, x8 and the thread pointer in x17: as SLOT, of a direct section where
+ * there may be one. An index that is not below the bound of all threads goes to \checked: other
+ * registers are as they were.
+ */
+.macro FIND_SLOT checked
+#ifdef __GLIBC__
+        add x15, x8, #3b - stook_class_line
+        add x17, x17, w7, sxtw          /* the area */
+        str x15, [x17, #RSEQ_CS]
+1:      ldr w15, [x17, #MM_CID]
+        cmp x15, x7, lsr #BOUND_AT
+        b.hs \checked
+        lsl x15, x15, #SLOT_SHIFT
+#else
+        SLOT
+#endif
 .endm
 
 .macro ENTRY name
@@ -161,30 +203,51 @@ stook_class_line:
         LINE x12
 .endm
 
-/* x9 = an object from the line x12 of the slot x15; a miss where main has none. Uses x13 to x16. */
-.macro TAKE
+/*
+ * x9 = an object from the line x12 of the slot x15; a miss where main has none. In a direct section
+ * x6 has what a pop adds to the word. Uses x13 to x16.
+ */
+.macro TAKE kind
         ldr x14, [x15, x12]             /* main */
         ldr x15, [x14]                  /* its word */
         and x13, x15, #0xffff
         cbz x13, 4b
         add x16, x14, x13, lsl #3
         ldr x9, [x16, #OBJECTS - 8]
+.ifc \kind, direct
+        add x15, x15, w6, uxth
+.else
         add x15, x15, #16, lsl #12      /* one pop more, ... */
         sub x15, x15, #1                /* ... one object less */
+.endif
         str x15, [x14]
 2:
 .endm
 
-/* Behind BASE: the same, with its section. Arguments stay as they are for \miss. Uses x9 to x17. */
+/* Behind BASE: the same, checked. Arguments stay as they are for \miss. Uses x10, x11, x17, too. */
 .macro POP miss
         DESCRIBE \miss
         SLOT
-        TAKE
+        TAKE checked
 .endm
 
 /* \large: where sizes above the table go; none: they miss. */
-.macro ALLOC miss, large
+.macro ALLOC miss, checked, large
         BASE
+#ifdef __GLIBC__
+        mrs x17, tpidr_el0
+        ldp x7, x6, [x8, #ALL_READY]
+        cmp x0, x6, lsr #16             /* 0 where there is no direct section: all sizes go */
+.ifb \large
+        b.hs \checked
+.else
+        b.hs \large
+.endif
+        LINE x0
+        DESCRIBE \miss
+        FIND_SLOT .L\checked\()_line
+        TAKE direct
+#else
         cmp x0, #TABLE_MAX
 .ifb \large
         b.hi 4f
@@ -193,22 +256,57 @@ stook_class_line:
 .endif
         LINE x0
         POP \miss
+#endif
         mov x0, x9
         ret
 .endm
 
-/* Behind ALLOC: x8. */
-.macro ALLOC_LARGE name, miss
+/* Behind ALLOC: its registers. */
+.macro ALLOC_LARGE name, miss, checked
         .type \name, %function
         .p2align 6
 \name:
         .cfi_startproc
+#ifdef __GLIBC__
+        cbz x6, \checked
         LINE_LARGE x0
+        DESCRIBE \miss
+        FIND_SLOT .L\checked\()_line
+        TAKE direct
+#else
+        LINE_LARGE x0
+        POP \miss
+#endif
+        mov x0, x9
+        ret
+        .cfi_endproc
+        .size \name, . - \name
+.endm
+
+/* Behind both, at .L\name\()_line: x12 = the line. At \name, behind BASE: any size. */
+.macro ALLOC_CHECKED name, miss, large
+#ifdef __GLIBC__
+        .type \name, %function
+        .p2align 6
+\name:
+        .cfi_startproc
+        cmp x0, #TABLE_MAX
+.ifb \large
+        b.hi 4f
+.else
+        b.ls 5f
+        LINE_LARGE x0
+        b .L\name\()_line
+5:
+.endif
+        LINE x0
+.L\name\()_line:
         POP \miss
         mov x0, x9
         ret
         .cfi_endproc
         .size \name, . - \name
+#endif
 .endm
 
 .macro ALLOC_ALIGNED align, size, miss
@@ -236,14 +334,27 @@ stook_class_line:
 2:      ret
 .endm
 
-/*
- * x0 goes onto main of its cache. x1 stays as it is for \miss. \known, behind BASE: x0 and the
- * cache's index * 8 in x2 have been looked at.
- */
-.macro FREE miss, known
+/* What FREE needs behind \known: x7, x8, x12 and x17. */
+.macro FREE_BEGIN
         BASE
+#ifdef __GLIBC__
+        mrs x17, tpidr_el0
+        ldr x7, [x8, #ALL_READY]
+#endif
+.endm
+
+/*
+ * x0 goes onto main of its cache. x1 stays as it is for \miss. \known, behind FREE_BEGIN and with
+ * slot 0 in x12: x0 and the cache's index * 8 in x2 have been looked at.
+ *
+ * An object is allocated after the start, and after its cache's line was filled. The thread that
+ * frees it has it from there. So the loads of the range, the entry, the shape and slot 0 find what
+ * was stored then.
+ */
+.macro FREE miss, checked, known
+        FREE_BEGIN
         ldp x10, x11, [x8, #RANGE]
-        ldr x9, [x8, #RANGE + 16]       /* the entries */
+        ldp x9, x12, [x8, #RANGE + 16]  /* the entries; slot 0 */
         sub x10, x0, x10
         cmp x10, x11
         b.hs 4f                         /* NULL and foreign pointers, too */
@@ -260,32 +371,49 @@ stook_class_line:
         cmp x15, x14
         b.hs 4f                         /* no object starts there */
 \known:
-        adrp x12, stook_sections + SLOTS
-        ldr x12, [x12, #:lo12:stook_sections + SLOTS]
         add x12, x12, x2, lsl #3        /* a line is 64 bytes */
+        DESCRIBE \miss
+        FIND_SLOT \checked
+        FREE_PUSH
+.endm
+
+/* Behind it: x0, x8, x12. */
+.macro FREE_CHECKED name, miss
+#ifdef __GLIBC__
+        .type \name, %function
+        .p2align 6
+\name:
+        .cfi_startproc
         DESCRIBE \miss
         SLOT
         FREE_PUSH
+        .cfi_endproc
+        .size \name, . - \name
+#endif
 .endm
 
         .text
         ENTRY malloc
-        ALLOC stook_malloc_miss, malloc_large
+        ALLOC stook_malloc_miss, malloc_checked, malloc_large
         END malloc
-        ALLOC_LARGE malloc_large, stook_malloc_miss
+        ALLOC_LARGE malloc_large, stook_malloc_miss, malloc_checked
+        ALLOC_CHECKED malloc_checked, stook_malloc_miss, large
 
         .hidden stook_hot_object
         ENTRY stook_hot_object
-        ALLOC stook_malloc_object
+        ALLOC stook_malloc_object, object_checked
         END stook_hot_object
+        ALLOC_CHECKED object_checked, stook_malloc_object
 
         ENTRY free
-        FREE stook_drop_in_free_miss, .Lknown
+        FREE stook_drop_in_free_miss, free_checked, .Lknown
         END free
+        FREE_CHECKED free_checked, stook_drop_in_free_miss
 
         .hidden stook_hot_free_known
         ENTRY stook_hot_free_known
-        BASE
+        FREE_BEGIN
+        ldr x12, [x8, #SLOTS]
         b .Lknown
         END stook_hot_free_known
 
@@ -340,29 +468,34 @@ stook_class_line:
         END posix_memalign
 
         ENTRY free_sized
-        FREE stook_drop_in_free_sized_miss, .Lsized
+        FREE stook_drop_in_free_sized_miss, free_sized_checked, .Lsized
         END free_sized
+        FREE_CHECKED free_sized_checked, stook_drop_in_free_sized_miss
 
         ALIAS cfree, free
         ALIAS free_aligned_sized, free
 
         ENTRY _Znwm
-        ALLOC stook_new_miss, new_large
+        ALLOC stook_new_miss, new_checked, new_large
         END _Znwm
-        ALLOC_LARGE new_large, stook_new_miss
+        ALLOC_LARGE new_large, stook_new_miss, new_checked
+        ALLOC_CHECKED new_checked, stook_new_miss, large
 
         ENTRY _Znam
-        ALLOC stook_new_array_miss, new_array_large
+        ALLOC stook_new_array_miss, new_array_checked, new_array_large
         END _Znam
-        ALLOC_LARGE new_array_large, stook_new_array_miss
+        ALLOC_LARGE new_array_large, stook_new_array_miss, new_array_checked
+        ALLOC_CHECKED new_array_checked, stook_new_array_miss, large
 
         ENTRY _ZnwmRKSt9nothrow_t
-        ALLOC stook_new_nothrow_miss
+        ALLOC stook_new_nothrow_miss, nothrow_checked
         END _ZnwmRKSt9nothrow_t
+        ALLOC_CHECKED nothrow_checked, stook_new_nothrow_miss
 
         ENTRY _ZnamRKSt9nothrow_t
-        ALLOC stook_new_array_nothrow_miss
+        ALLOC stook_new_array_nothrow_miss, array_nothrow_checked
         END _ZnamRKSt9nothrow_t
+        ALLOC_CHECKED array_nothrow_checked, stook_new_array_nothrow_miss
 
         ENTRY _ZnwmSt11align_val_t
         ALLOC_ALIGNED x1, x0, stook_new_aligned_miss

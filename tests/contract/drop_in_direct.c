@@ -2,7 +2,8 @@
  * Proves what src/slot/slot_direct.c says of the drop-in's direct sections. A thread that has not
  * enrolled uses them. While a vfork is under way no thread does, and afterwards all do again, with
  * the slots that became ready meanwhile. A child of fork begins without the vforks of its parent's
- * other threads, but not if it was forked by a child of vfork. Where direct sections are off, the
+ * other threads, but not if it was forked by a child of vfork. On aarch64 vforks that are too many
+ * turn direct sections off, and so does a start beside threads. Where direct sections are off, the
  * bound stays 0. Handlers find each thread registered, at any instruction of its life: that is
  * libc's promise. `stook_self->ready` tells which way a call went: the checked section of a thread
  * that has not enrolled misses, and the miss enrols it.
@@ -30,14 +31,19 @@
 #define SIZE 112
 #define MANY 1000
 #define THREADS 3000
+#if defined(__aarch64__)
+#define SIGNATURE 0xd428bc00
+#else
 #define SIGNATURE 0x53053053
+#endif
 #define UNREGISTER 1
 
 static bool on_rseq, direct;
 
+/* Without the area, which stays as it is. */
 static uint64_t word(void)
 {
-        return __atomic_load_n(&stook_direct.ready, __ATOMIC_RELAXED);
+        return __atomic_load_n(&stook_direct.ready, __ATOMIC_RELAXED) & ~STOOK_DIRECT_AREA;
 }
 
 static uint32_t bound(void)
@@ -47,7 +53,7 @@ static uint32_t bound(void)
 
 static uint64_t open_word(void)
 {
-        return direct ? stook_filled.ready : STOOK_DIRECT_OFF;
+        return direct ? (uint64_t)stook_filled.ready << STOOK_DIRECT_BOUND_SHIFT : STOOK_DIRECT_OFF;
 }
 
 static void *pair(void *unused)
@@ -233,6 +239,57 @@ static void test_a_thread_without_registration_turns_them_off(void **state)
         assert_int_equal(status, 0);
 }
 
+static void *wait_for_ever(void *unused)
+{
+        pause();
+        return unused;
+}
+
+/*
+ * One vfork more than there is room for, and a start beside another thread (D4), turn direct
+ * sections off for ever: 0.
+ */
+static int turned_off(bool by_start)
+{
+        uint64_t most = STOOK_DIRECT_OFF / STOOK_DIRECT_VFORK;
+        pthread_t thread;
+
+        if (by_start) {
+                if (pthread_create(&thread, NULL, wait_for_ever, NULL))
+                        return 2;
+                stook_direct_start((char *)__builtin_thread_pointer() + stook_direct_area());
+        } else {
+                for (uint64_t i = 0; i < most - 1; i++)
+                        stook_direct_begin_vfork();
+                if (word() != (direct ? (most - 1) * STOOK_DIRECT_VFORK : STOOK_DIRECT_OFF))
+                        return 3;
+                for (uint64_t i = 0; i < 3; i++)
+                        stook_direct_begin_vfork();
+                for (uint64_t i = 0; i < most + 2; i++)
+                        stook_direct_end_vfork();
+        }
+        free(malloc(SIZE));
+        return word() != STOOK_DIRECT_OFF;
+}
+
+static void test_too_many_vforks_and_a_late_start_turn_them_off(void **state)
+{
+        (void)state;
+#if !defined(__aarch64__)
+        skip();
+#endif
+        for (int by_start = 0; by_start < 2; by_start++) {
+                pid_t child = fork();
+                int status;
+
+                if (!child)
+                        _exit(turned_off(by_start));
+                assert_true(child > 0);
+                assert_int_equal(waitpid(child, &status, 0), child);
+                assert_int_equal(status, 0);
+        }
+}
+
 static unsigned handlers, unregistered;         /* atomic */
 
 static void on_alarm(int signal)
@@ -297,11 +354,12 @@ int main(void)
                 cmocka_unit_test(test_a_child_has_no_vforks_of_others),
                 cmocka_unit_test(test_a_child_of_vfork_is_off_them),
                 cmocka_unit_test(test_a_thread_without_registration_turns_them_off),
+                cmocka_unit_test(test_too_many_vforks_and_a_late_start_turn_them_off),
                 cmocka_unit_test(test_each_thread_is_registered_when_a_handler_runs),
         };
 
-#if !defined(__x86_64__)
-        puts("direct sections are x86-64's");
+#if !defined(__x86_64__) && !defined(__aarch64__)
+        puts("there are no direct sections");
         return 77;
 #endif
         if (!stay())

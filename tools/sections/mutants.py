@@ -72,7 +72,10 @@ HOT_MUTANTS = {         # the same in dropin/hot_*.S
         "x86-64": ("        testl %r11d, %r11d\n        jz \\empty\n", ""),
         "aarch64": ("        cbz x13, 4b\n", "")},
     "direct sections have no bound": {
-        "x86-64": ("        jae \\checked\n", "")},
+        "x86-64": ("        jae \\checked\n", ""),
+        "aarch64": ("        b.hs \\checked\n        lsl", "        lsl")},
+    "allocations have a direct section before the start": {
+        "aarch64": ("        cmp x0, x6, lsr #16", "        cmp x0, #4096")},
     "free commits before the object": {
         "x86-64": ("        movq %rdi, OBJECTS(%r9,%r11,8)\n        incq %r10\n"
                    "        movq %r10, (%r9)\n",
