@@ -1,12 +1,15 @@
 /*
  * Purpose: vfork for the drop-in: see vfork_x86_64.S. aarch64 has no such system call: it is a
- * clone with CLONE_VM | CLONE_VFORK on the same stack.
+ * clone with CLONE_VM | CLONE_VFORK on the same stack. The kernel keeps all registers but x0.
  */
 #include <sys/syscall.h>
 #define READY  0                        /* <stook/layout.h> */
 #define INSIDE 4                        /* and BARRED: two bytes in one load and store */
 #define BARRED 5
 #define FLAGS  (0x100 | 0x4000 | 17)    /* CLONE_VM | CLONE_VFORK | SIGCHLD */
+
+        .hidden stook_direct_begin_vfork
+        .hidden stook_direct_end_vfork
 
         .text
         .globl vfork
@@ -24,6 +27,15 @@ vfork:
         mov w13, #1
         strb w13, [x9, #BARRED]
         str wzr, [x9, #READY]
+        stp x30, x9, [sp, #-32]!
+        .cfi_adjust_cfa_offset 32
+        .cfi_rel_offset x30, 0
+        stp x11, x12, [sp, #16]
+        bl stook_direct_begin_vfork
+        ldp x11, x12, [sp, #16]
+        ldp x30, x9, [sp], #32          /* the child overwrites the stack */
+        .cfi_adjust_cfa_offset -32
+        .cfi_restore x30
         mov x0, #FLAGS
         mov x1, #0                      /* the same stack; the return address is in x30 */
         mov x2, #0
@@ -32,6 +44,17 @@ vfork:
         mov x8, #__NR_clone
         svc #0
         cbz x0, 1f                      /* the child */
+        stp x30, x9, [sp, #-48]!
+        .cfi_adjust_cfa_offset 48
+        .cfi_rel_offset x30, 0
+        stp x11, x12, [sp, #16]
+        str x0, [sp, #32]
+        bl stook_direct_end_vfork
+        ldr x0, [sp, #32]
+        ldp x11, x12, [sp, #16]
+        ldp x30, x9, [sp], #48
+        .cfi_adjust_cfa_offset -48
+        .cfi_restore x30
         strh w12, [x9, #INSIDE]
         str w11, [x9, #READY]
         tbnz x0, #63, 2f

@@ -35,10 +35,15 @@
 extern char __libc_single_threaded __attribute__((weak));
 
 /* This is the only thread there is. It stays so until this thread makes another. */
+STOOK_INLINE bool stook_has_one_thread(void)
+{
+        return &__libc_single_threaded && *(const volatile char *)&__libc_single_threaded;
+}
+
+/* The same, where it makes anything cheaper. */
 STOOK_INLINE bool stook_is_alone(void)
 {
-        return STOOK_ALONE_IS_CHEAPER && &__libc_single_threaded &&
-               *(const volatile char *)&__libc_single_threaded;
+        return STOOK_ALONE_IS_CHEAPER && stook_has_one_thread();
 }
 
 /*

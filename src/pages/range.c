@@ -30,7 +30,8 @@
 #define STATE_MAKING  1u
 #define STATE_READY   2u
 
-struct stook_range stook_range;
+/* Weak: the drop-in on aarch64 has its own, beside its sections (dropin/hot_aarch64.S). */
+__attribute__((weak)) struct stook_range stook_range;
 struct stook_node_ranges stook_node_ranges = { .shift = STOOK_NODES_UNCUT };
 
 static struct stook_range_record ranges[STOOK_RANGES_MAX] STOOK_MOSTLY_UNUSED;

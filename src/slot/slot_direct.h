@@ -1,8 +1,9 @@
 /*
  * Purpose: what the drop-in's direct sections know without asking the thread record
- * (dropin/hot_x86_64.S).
+ * (dropin/hot_x86_64.S, dropin/hot_aarch64.S).
  * Place: written by slot_enrol.c and life/fork.c, and around vfork by the drop-in
- *  (dropin/vfork_x86_64.S). Read by sections in assembly. The argument: slot_direct.c.
+ *  (dropin/vfork_x86_64.S, dropin/vfork_aarch64.S). Read by sections in assembly. The argument:
+ *  slot_direct.c.
  */
 #ifndef STOOK_SLOT_DIRECT_H
 #define STOOK_SLOT_DIRECT_H
@@ -10,22 +11,58 @@
 #include <stdint.h>
 #include "base/compiler.h"
 
+/*
+ * `ready` has
+ *   the bound: slots below this index are filled, and direct sections may use them;
+ *   vforks under way, in units of STOOK_DIRECT_VFORK. One more than fit turns direct sections off;
+ *   STOOK_DIRECT_OFF, the bit above them;
+ *   on aarch64 also the area, in its lower half: see below.
+ * The bound is 0 unless vforks and STOOK_DIRECT_OFF are. Any thread, by compare-and-swap.
+ *
+ * The area is in bytes from the thread pointer to the kernel's area. Where direct sections are off
+ * it is to the thread record, whose no_index is above every bound.
+ */
+#if defined(__aarch64__)
 extern struct stook_direct {
+        char     *slots;                /* slot 0; const after start */
+        uint64_t  ready;                /* before the start 0, which is the area of no thread */
         /*
-         * Bytes from the thread pointer to the kernel's area. Before the start, and where direct
-         * sections are off: to the thread record, whose no_index is above every bound.
+         * malloc's: 0, or the next field where direct sections were on at start. All sizes take the
+         * checked section while it is 0. Const after start.
          */
-        intptr_t area;
-        /*
-         * Low half: slots below this index are filled, and direct sections may use them. High half:
-         * vforks under way, and STOOK_DIRECT_OFF. One of the two halves is 0. Any thread, by
-         * compare-and-swap.
-         */
+        uint64_t  sizes;
+        uint64_t  sizes_when_on;        /* const: the drop-in's first value */
+} stook_direct STOOK_HIDDEN;
+
+#define STOOK_DIRECT_AREA        UINT64_C(0xffffffff)
+#define STOOK_DIRECT_OFF         (UINT64_C(1) << 47)
+#define STOOK_DIRECT_BOUND_SHIFT 48
+#else
+extern struct stook_direct {
+        intptr_t area;                  /* before the start: to the thread record */
         uint64_t ready;
 } stook_direct STOOK_HIDDEN;
 
-#define STOOK_DIRECT_VFORK (UINT64_C(1) << 32)
-#define STOOK_DIRECT_OFF   (UINT64_C(1) << 63)          /* for ever */
+#define STOOK_DIRECT_AREA        UINT64_C(0)
+#define STOOK_DIRECT_OFF         (UINT64_C(1) << 63)
+#define STOOK_DIRECT_BOUND_SHIFT 0
+#endif
+#define STOOK_DIRECT_VFORK       (UINT64_C(1) << 32)
+#define STOOK_DIRECT_BOUND_MAX   UINT16_MAX             /* of aarch64 */
+
+STOOK_INLINE uint32_t stook_direct_bound_of(uint64_t ready)
+{
+        return (uint32_t)(ready >> STOOK_DIRECT_BOUND_SHIFT);
+}
+
+STOOK_INLINE intptr_t stook_direct_area(void)
+{
+#if defined(__aarch64__)
+        return (int32_t)(uint32_t)__atomic_load_n(&stook_direct.ready, __ATOMIC_RELAXED);
+#else
+        return __atomic_load_n(&stook_direct.area, __ATOMIC_RELAXED);
+#endif
+}
 
 /* At start. @area: this thread's; NULL: direct sections are off. */
 void stook_direct_start(const char *area);

@@ -43,6 +43,8 @@
 /* Of a finite address space: what slots may reserve is a sixteenth. */
 #define LIMIT_SHARE     16
 
+_Static_assert(SLOTS_MAX <= STOOK_DIRECT_BOUND_MAX, "slot/slot_direct.h");
+
 struct stook_regions stook_regions;
 
 /* Guards stores to `locked` and `lines` of stook_filled. */

@@ -2,7 +2,8 @@
  * Proves what src/slot/slot_direct.c says of the drop-in's direct sections. A thread that has not
  * enrolled uses them. While a vfork is under way no thread does, and afterwards all do again, with
  * the slots that became ready meanwhile. A child of fork begins without the vforks of its parent's
- * other threads, but not if it was forked by a child of vfork. Where direct sections are off, the
+ * other threads, but not if it was forked by a child of vfork. On aarch64 vforks that are too many
+ * turn direct sections off, and so does a start beside threads. Where direct sections are off, the
  * bound stays 0. Handlers find each thread registered, at any instruction of its life: that is
  * libc's promise. `stook_self->ready` tells which way a call went: the checked section of a thread
  * that has not enrolled misses, and the miss enrols it.
@@ -30,19 +31,29 @@
 #define SIZE 112
 #define MANY 1000
 #define THREADS 3000
+#if defined(__aarch64__)
+#define SIGNATURE 0xd428bc00
+#else
 #define SIGNATURE 0x53053053
+#endif
 #define UNREGISTER 1
 
 static bool on_rseq, direct;
 
-static uint64_t bound(void)
+/* Without the area, which stays as it is. */
+static uint64_t word(void)
 {
-        return __atomic_load_n(&stook_direct.ready, __ATOMIC_RELAXED);
+        return __atomic_load_n(&stook_direct.ready, __ATOMIC_RELAXED) & ~STOOK_DIRECT_AREA;
 }
 
-static uint64_t open_bound(void)
+static uint32_t bound(void)
 {
-        return direct ? stook_filled.ready : STOOK_DIRECT_OFF;
+        return stook_direct_bound_of(word());
+}
+
+static uint64_t open_word(void)
+{
+        return direct ? (uint64_t)stook_filled.ready << STOOK_DIRECT_BOUND_SHIFT : STOOK_DIRECT_OFF;
 }
 
 static void *pair(void *unused)
@@ -84,7 +95,7 @@ static void test_a_thread_that_has_not_enrolled_hits(void **state)
         unsigned hits = 0;
 
         (void)state;
-        assert_int_equal(bound(), open_bound());
+        assert_int_equal(word(), open_word());
         for (unsigned i = 0; i < 50; i++) {             /* a preemption aborts a section */
                 run_thread(seen);
                 hits += !seen[0];
@@ -100,15 +111,15 @@ static void test_no_thread_does_while_a_vfork_is_under_way(void **state)
         (void)state;
         stook_direct_begin_vfork();
         stook_direct_begin_vfork();
-        assert_int_equal((uint32_t)bound(), 0);
+        assert_int_equal(bound(), 0);
         run_thread(seen);
         assert_int_equal(seen[0] != 0, on_rseq);
         stook_direct_end_vfork();
-        assert_int_equal((uint32_t)bound(), 0);
+        assert_int_equal(bound(), 0);
         run_thread(seen);
         assert_int_equal(seen[0] != 0, on_rseq);
         stook_direct_end_vfork();
-        assert_int_equal(bound(), open_bound());
+        assert_int_equal(word(), open_word());
 }
 
 static void test_slots_that_become_ready_are_known_afterwards(void **state)
@@ -120,13 +131,13 @@ static void test_slots_that_become_ready_are_known_afterwards(void **state)
                 skip();
         assert_int_equal(stook_regions_ready(before), before + 1);
         stook_direct_raise();
-        assert_int_equal(bound(), open_bound());
+        assert_int_equal(word(), open_word());
         stook_direct_begin_vfork();
         assert_int_equal(stook_regions_ready(before + 1), before + 2);
         stook_direct_raise();
-        assert_int_equal((uint32_t)bound(), 0);
+        assert_int_equal(bound(), 0);
         stook_direct_end_vfork();
-        assert_int_equal(bound(), open_bound());
+        assert_int_equal(word(), open_word());
 }
 
 /* What the child of a fork finds: 0, or 1: direct sections are closed. */
@@ -137,7 +148,7 @@ static int in_child(void)
 
         if (!child) {
                 free(malloc(SIZE));
-                _exit(bound() == open_bound() ? 0 : (uint32_t)bound() ? 2 : 1);
+                _exit(word() == open_word() ? 0 : bound() ? 2 : 1);
         }
         assert_true(child > 0);
         assert_int_equal(waitpid(child, &status, 0), child);
@@ -151,9 +162,9 @@ static void test_a_child_has_no_vforks_of_others(void **state)
         assert_int_equal(in_child(), 0);
         stook_direct_begin_vfork();
         assert_int_equal(in_child(), 0);
-        assert_int_equal((uint32_t)bound(), 0);
+        assert_int_equal(bound(), 0);
         stook_direct_end_vfork();
-        assert_int_equal(bound(), open_bound());
+        assert_int_equal(word(), open_word());
 }
 
 static void test_a_child_of_vfork_is_off_them(void **state)
@@ -168,13 +179,13 @@ static void test_a_child_of_vfork_is_off_them(void **state)
                 void *volatile object = malloc(SIZE);
                 pid_t grandchild;
 
-                seen = bound();
+                seen = word();
                 ready = stook_self->ready;
                 free(object);
                 grandchild = fork();            /* it has no registration either */
                 if (!grandchild) {
                         free(malloc(SIZE));
-                        _exit((uint32_t)bound() || stook_self->ready);
+                        _exit(bound() || stook_self->ready);
                 }
                 if (grandchild < 0 || waitpid(grandchild, &status, 0) != grandchild)
                         _exit(9);
@@ -183,17 +194,17 @@ static void test_a_child_of_vfork_is_off_them(void **state)
         assert_true(child > 0);
         assert_int_equal(waitpid(child, &status, 0), child);
         assert_int_equal(status, 0);
-        assert_int_equal((uint32_t)seen, 0);
-        assert_int_not_equal(seen >> 32, 0);
+        assert_int_equal(stook_direct_bound_of(seen), 0);
+        assert_int_not_equal(seen, 0);
         assert_int_equal(ready, 0);
         assert_int_equal(stook_self_is_barred(), 0);
-        assert_int_equal(bound(), open_bound());
+        assert_int_equal(word(), open_word());
 }
 
 /* Takes this thread's registration away before its first call. An area is 32 bytes or more. */
 static void *unregister(void *enrolled)
 {
-        char *area = (char *)__builtin_thread_pointer() + stook_direct.area;
+        char *area = (char *)__builtin_thread_pointer() + stook_direct_area();
         unsigned bytes = 32;
 
         while (bytes < 512 && syscall(SYS_rseq, area, bytes, UNREGISTER, SIGNATURE))
@@ -221,18 +232,69 @@ static void test_a_thread_without_registration_turns_them_off(void **state)
                 stook_direct_raise();
                 stook_direct_fork_child();
                 run_thread(seen);
-                _exit(bound() != STOOK_DIRECT_OFF || (seen[0] != 0) != on_rseq);
+                _exit(word() != STOOK_DIRECT_OFF || (seen[0] != 0) != on_rseq);
         }
         assert_true(child > 0);
         assert_int_equal(waitpid(child, &status, 0), child);
         assert_int_equal(status, 0);
 }
 
+static void *wait_for_ever(void *unused)
+{
+        pause();
+        return unused;
+}
+
+/*
+ * One vfork more than there is room for, and a start beside another thread (D4), turn direct
+ * sections off for ever: 0.
+ */
+static int turned_off(bool by_start)
+{
+        uint64_t most = STOOK_DIRECT_OFF / STOOK_DIRECT_VFORK;
+        pthread_t thread;
+
+        if (by_start) {
+                if (pthread_create(&thread, NULL, wait_for_ever, NULL))
+                        return 2;
+                stook_direct_start((char *)__builtin_thread_pointer() + stook_direct_area());
+        } else {
+                for (uint64_t i = 0; i < most - 1; i++)
+                        stook_direct_begin_vfork();
+                if (word() != (direct ? (most - 1) * STOOK_DIRECT_VFORK : STOOK_DIRECT_OFF))
+                        return 3;
+                for (uint64_t i = 0; i < 3; i++)
+                        stook_direct_begin_vfork();
+                for (uint64_t i = 0; i < most + 2; i++)
+                        stook_direct_end_vfork();
+        }
+        free(malloc(SIZE));
+        return word() != STOOK_DIRECT_OFF;
+}
+
+static void test_too_many_vforks_and_a_late_start_turn_them_off(void **state)
+{
+        (void)state;
+#if !defined(__aarch64__)
+        skip();
+#endif
+        for (int by_start = 0; by_start < 2; by_start++) {
+                pid_t child = fork();
+                int status;
+
+                if (!child)
+                        _exit(turned_off(by_start));
+                assert_true(child > 0);
+                assert_int_equal(waitpid(child, &status, 0), child);
+                assert_int_equal(status, 0);
+        }
+}
+
 static unsigned handlers, unregistered;         /* atomic */
 
 static void on_alarm(int signal)
 {
-        const char *area = (char *)__builtin_thread_pointer() + stook_direct.area;
+        const char *area = (char *)__builtin_thread_pointer() + stook_direct_area();
 
         (void)signal;
         free(malloc(SIZE));
@@ -292,11 +354,12 @@ int main(void)
                 cmocka_unit_test(test_a_child_has_no_vforks_of_others),
                 cmocka_unit_test(test_a_child_of_vfork_is_off_them),
                 cmocka_unit_test(test_a_thread_without_registration_turns_them_off),
+                cmocka_unit_test(test_too_many_vforks_and_a_late_start_turn_them_off),
                 cmocka_unit_test(test_each_thread_is_registered_when_a_handler_runs),
         };
 
-#if !defined(__x86_64__)
-        puts("direct sections are x86-64's");
+#if !defined(__x86_64__) && !defined(__aarch64__)
+        puts("there are no direct sections");
         return 77;
 #endif
         if (!stay())

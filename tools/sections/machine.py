@@ -77,8 +77,8 @@ HOT = """
 #include <stook/layout.h>
 #define MISSED 0x4d495353
 __thread struct stook_thread_v1 stook_thread __attribute__((visibility("hidden")));
-struct { uintptr_t base, bytes; uint64_t *entries; } stook_range = { 0, %#x, (uint64_t *)%#x };
-__attribute__((weak)) uint64_t stook_direct[2]; /* likewise */
+__attribute__((weak)) struct { uintptr_t base, bytes; uint64_t *entries; } stook_range;
+__attribute__((weak)) uint64_t stook_direct[2];
 struct { uint64_t magic, starts; } stook_shapes[2] = { [1] = { 0x0400000000000001, 1 << 19 } };
 __attribute__((weak)) uintptr_t stook_class_line[257 + 60]; /* or with the sections */
 const uint8_t stook_class_of_large[2049] = { [79] = 1 };
@@ -89,7 +89,7 @@ long hot_free(void *object) __asm__("free");    /* what it leaves in the registe
 void *emu_malloc(void) { return malloc(64); }
 void *emu_malloc_large(void) { return malloc(5000); }
 long emu_free(void *object) { return hot_free(object) != MISSED; }
-""" % (RANGE, ENTRIES)
+"""
 MACHINES = {
     # Jumps are padded as the build does it (meson.build).
     "x86-64": (["gcc", "-Wa,-mbranches-within-32B-boundaries"],
@@ -100,7 +100,7 @@ MACHINES = {
     "aarch64": (["aarch64-linux-gnu-gcc"], lambda: un.Uc(un.UC_ARCH_ARM64, un.UC_MODE_ARM),
                 a64.UC_ARM64_REG_PC, a64.UC_ARM64_REG_SP,
                 a64.UC_ARM64_REG_X0, a64.UC_ARM64_REG_X0,
-                {"pop": 22, "push": 27, "malloc": 36, "malloc_large": 41, "free": 61}),
+                {"pop": 22, "push": 27, "malloc": 29, "malloc_large": 36, "free": 53}),
 }
 
 
@@ -110,7 +110,7 @@ class Machine:
         cc, make, self.pc, self.sp, self.arg, self.answer, self.limits = MACHINES[name]
         self.name, self.protected, self.mutant, exe = (name, protected, mutant,
                                                        os.path.join(work, "sections"))
-        self.direct = name == "x86-64"          # malloc and free ask no thread record
+        self.direct = True                      # malloc and free ask no thread record
         self.guess = "right"                    # or "wrong": what a slot's line says is the top
         hot = "hot_%s.S" % name.replace("-", "_")
         with open(os.path.join(SOURCE, "dropin", hot)) as f:
@@ -163,17 +163,20 @@ class Machine:
                 self.u.mem_write(part["p_vaddr"], part.data())
         for line in (4, 257 + 1):       # of 64 bytes, and of the class of 5,000
             self.put(self.symbols["stook_class_line"] + 8 * line, SLOTS)
+        for i, word in enumerate((0, RANGE, ENTRIES)):
+            self.put(self.symbols["stook_range"] + 8 * i, word)
         self.u.mem_map(ENTRIES, RANGE >> 9)
         self.u.mem_write(ENTRIES, struct.pack("<Q", ENTRY) * (RANGE >> 12))
         tls = next(part for part in elf.iter_segments() if part["p_type"] == "PT_TLS")
         up = lambda n: (n + tls["p_align"] - 1) & -tls["p_align"]
         if name == "x86-64":    # where the thread record is, from what the thread pointer points to
-            pointer = SELF + up(tls["p_memsz"]) - self.symbols["stook_thread"]
-            self.u.reg_write(x86.UC_X86_REG_FS_BASE, pointer)
-            self.put(self.symbols["stook_direct"], SELF + AREA - pointer, "<q")
+            self.pointer = SELF + up(tls["p_memsz"]) - self.symbols["stook_thread"]
+            self.u.reg_write(x86.UC_X86_REG_FS_BASE, self.pointer)
         else:
-            self.u.reg_write(a64.UC_ARM64_REG_TPIDR_EL0,
-                             SELF - up(16) - self.symbols["stook_thread"])
+            self.pointer = SELF - up(16) - self.symbols["stook_thread"]
+            self.u.reg_write(a64.UC_ARM64_REG_TPIDR_EL0, self.pointer)
+            self.put(self.symbols["stook_direct"], SLOTS - LINE_BYTES)
+        self.start_direct(True)
 
     def word(self, at):
         return struct.unpack("<Q", self.u.mem_read(at, 8))[0]
@@ -200,9 +203,30 @@ class Machine:
                 self.put(sheaf + OBJECTS_AT + 8 * i, self.object(slot, i) if i < size else 0)
         return {self.object(slot, i) for slot, size in enumerate(sizes) for i in range(size)}
 
+    def start_direct(self, on):
+        """Where direct sections find the area, and for aarch64 which sizes have one:
+        src/slot/slot_direct.h."""
+        at, self.area = self.symbols["stook_direct"], SELF + AREA * on - self.pointer
+        if self.name == "x86-64":
+            self.put(at, self.area, "<q")
+        else:
+            self.put(at + 16, self.word(at + 24) if on else 0)
+
+    def before_start(self):
+        """What a call finds then: on aarch64 no area, which is at the thread pointer itself."""
+        self.start_direct(False)
+        if self.name == "aarch64":
+            self.area = 0
+        self.ask_record(True)
+        self.put(SELF + READY_AT, 0, "<I")
+
     def ask_record(self, ask):
-        """Whether the bound of direct sections is 0: src/slot/slot_direct.h."""
-        self.put(self.symbols["stook_direct"] + 8, 0 if ask else 2)
+        """Whether the bound of direct sections is 0."""
+        at = self.symbols["stook_direct"] + 8
+        if self.name == "x86-64":
+            self.put(at, 0 if ask else 2)
+        else:
+            self.put(at, self.area & 0xffffffff | (0 if ask else 2 << 48))
 
     @staticmethod
     def object(slot, i):

@@ -79,7 +79,10 @@ HOT_MUTANTS = {         # the same in dropin/hot_*.S
     "malloc believes its guess": {
         "x86-64": ("        jne \\checked\n", "")},
     "direct sections have no bound": {
-        "x86-64": ("        jae \\checked\n", "")},
+        "x86-64": ("        jae \\checked\n", ""),
+        "aarch64": ("        b.hs \\checked\n        lsl", "        lsl")},
+    "allocations have a direct section before the start": {
+        "aarch64": ("        cmp x0, x6, lsr #16", "        cmp x0, #4096")},
     "free commits before the object": {
         "x86-64": ("        movq %rdi, OBJECTS(%r9,%r11,8)\n        movq %rdi, GUESS(\\line)\n"
                    "        incq %rcx\n        movq %rcx, (%r9)\n",

@@ -140,16 +140,18 @@ class Places:
 
 def run_hot(machine):
     """malloc of a size in the table, and of a larger one; by direct sections, where the machine has
-    them, and by checked ones; with a right and a wrong guess of the top object. With neither bound
-    above the index nothing may be done."""
+    them, and by checked ones, after a look at a bound of 0, or where direct sections are off; on
+    x86-64 with a right and a wrong guess of the top object. With neither bound above the index
+    nothing may be done."""
     cases, faults = 0, []
-    for direct in sorted({machine.direct, False}):
+    for on, direct in ((False, False), (True, False), (True, True)):
         machine.direct = direct
-        for machine.guess in ("wrong", "right"):
+        machine.start_direct(on)
+        guesses = direct and machine.name == "x86-64"
+        for machine.guess in ("wrong", "right") if guesses else ("right",):
             for pop in ("malloc", "malloc_large"):
                 more, wrong = run(machine, {"pop": pop, "push": "free"})
                 cases, faults = cases + more, faults + wrong
-    machine.direct = machine.name == "x86-64"
     for op in ("malloc", "malloc_large", "free"):
         before = machine.prepare((3, 3))
         machine.ask_record(True)
@@ -157,6 +159,15 @@ def run_hot(machine):
         done, cases = machine.whole(op, 0x1110000), cases + 1
         if done or set(machine.contents()[0]) != before:
             faults.append("%s did something where no slot is ready" % op)
+    for op in ("malloc", "malloc_large"):
+        before = machine.prepare((3, 3))
+        machine.before_start()
+        try:
+            done, cases = machine.whole(op, 0x1110000), cases + 1
+        except un.UcError as error:
+            done = error
+        if done or set(machine.contents()[0]) != before:
+            faults.append("%s did something before the start: %s" % (op, done))
     return cases, faults
 
 
