@@ -201,12 +201,28 @@ bool stook_huge_may_be_wanted(const struct stook_pages_node *node, size_t bytes)
                stook_density_found(&node->density[STOOK_DENSITY_LARGE]) == STOOK_DENSITY_UNKNOWN;
 }
 
-void stook_huge_grown(struct stook_pages_node *node, size_t request, uintptr_t start, size_t bytes,
-                      bool huge)
+/*
+ * Of what came for a large object only what is the object's tells: the rest may be free when it is
+ * looked at. Where that is the end of the object, it tells only if it is half of it or more. The
+ * last 32nd of an object may not be written, because its size was rounded up.
+ */
+static void tell_grown(struct stook_pages_node *node, size_t need, size_t request,
+                       uintptr_t start, size_t bytes, bool huge)
+{
+        enum stook_density_kind kind = stook_density_kind_of(request);
+
+        if (kind != STOOK_DENSITY_LARGE)
+                tell(node, kind, start, bytes, huge);
+        else if (need >= request / 2)
+                tell(node, kind, start, need, huge);
+}
+
+void stook_huge_grown(struct stook_pages_node *node, size_t need, size_t request, uintptr_t start,
+                      size_t bytes, bool huge)
 {
         if (stook_pages_thp == STOOK_THP_NEVER)
                 stook_os_advise((void *)start, bytes, STOOK_OS_NOHUGEPAGE);
-        tell(node, stook_density_kind_of(request), start, bytes, huge);
+        tell_grown(node, need, request, start, bytes, huge);
         if (!huge)
                 return;
         if (start % STOOK_HUGE_PAGE == 0 && bytes % STOOK_HUGE_PAGE == 0)

@@ -329,8 +329,8 @@ static struct stook_span *take(struct stook_pages_node *node, size_t bytes, size
                 span = take_locked(node, bytes, align, spares, &again);
                 stook_pages_unlock(node);
         }
-        if (!span && locked && align == stook_os_page_bytes() && bytes >= STOOK_HUGE_PAGE &&
-            stook_pages_grow_end(node, bytes, &left[1])) {
+        if (!span && locked && align == stook_os_page_bytes() && bytes >= STOOK_HUGE_PAGE) {
+                left[1] = stook_pages_grow_end(node, bytes);
                 if (stook_pages_lock(node)) {
                         span = take_locked(node, bytes, align, spares, &again);
                         stook_pages_unlock(node);
@@ -341,7 +341,7 @@ static struct stook_span *take(struct stook_pages_node *node, size_t bytes, size
         if (span && again.end)
                 span = stook_pages_ask_again(node, span, bytes, &again, &spares[1]);
         /* No spare is left if the huge pages in hands went back for lack of a descriptor. */
-        if (!span && spares[1] && (span = stook_pages_grow(node, bytes, align, false))) {
+        if (!span && spares[1] && (span = stook_pages_grow(node, bytes, bytes, align))) {
                 span = cut(span, bytes, align, spares, left);
                 if (left[1])
                         stook_pages_grown_beyond(left[1], bytes);

@@ -153,6 +153,22 @@ static void a_first_one_that_is_less_large_is_not(void **state)
         assert_false(first_is_huge(12 * MIB, STOOK_SPARSE));
 }
 
+/* Also where most of it is memory that lies free, and the heap grows by the rest. */
+static void all_of_a_large_object_counts(void **state)
+{
+        struct stook_span *beside = take(PIECE, true), *span = take(6 * MIB, true);
+
+        (void)state;
+        assert_false(stook_huge_is_advised(span->start));
+        stook_span_give(span);
+        assert_int_equal(found(STOOK_DENSITY_LARGE), STOOK_DENSE);
+        span = take(9 * MIB, true);
+        assert_false(stook_huge_is_advised(span->start));
+        assert_true(stook_huge_is_advised(span->start + 6 * MIB));
+        stook_span_give(span);
+        stook_span_give(beside);
+}
+
 /* Nothing tells yet whether large objects are written. */
 static void the_first_large_object_is_huge(void **state)
 {
@@ -370,6 +386,7 @@ int main(void)
                 cmocka_unit_test(what_is_written_late_becomes_huge),
                 cmocka_unit_test(what_was_purged_tells_nothing),
                 cmocka_unit_test(large_objects_become_huge_sooner),
+                cmocka_unit_test(all_of_a_large_object_counts),
                 cmocka_unit_test(the_first_large_object_is_huge),
                 cmocka_unit_test(a_first_one_that_is_less_large_is_not),
                 cmocka_unit_test(own_mappings_are_looked_at),
