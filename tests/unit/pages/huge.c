@@ -1,7 +1,8 @@
 /*
  * Proves when huge pages are asked for, and which of them a purge breaks: memory that was written
  * before lets later memory be huge, memory that was not does not; slabs have time until they are
- * looked at, and what was purged meanwhile tells nothing; a purge of a part is told, and
+ * looked at, and what was purged meanwhile tells nothing; a purge of a part is told, and is one of
+ * whole huge pages while the process does not shrink;
  * memory that is purged whole comes back huge; what was small, or was purged in parts, is asked for
  * again when it is taken again and written; small free parts of huge pages in use stay. What the
  * system makes of the advice is not looked at.
@@ -52,6 +53,11 @@ static void give_all(void)
         while (taken)
                 stook_span_give(spans[--taken]);
         assert_sound();
+}
+
+static size_t dirty(void)
+{
+        return node->bins[STOOK_SET_DIRTY].bytes;
 }
 
 static uint32_t found(unsigned kind)
@@ -210,6 +216,26 @@ static void a_purge_of_a_part_breaks_one(void **state)
         assert_sound();
 }
 
+/* Half a MiB too much lies free. What stays is a little less than may. */
+static void a_purge_beside_objects_breaks_none(void **state)
+{
+        const size_t each = 8 * MIB + MIB / 2;
+        uintptr_t start;
+
+        (void)state;
+        for (unsigned n = 0; n < 8; n++)
+                spans[n] = take(each, true);
+        start = spans[4]->start;
+        node->retaken_bytes = 0;                        /* as if nothing was missed */
+        node->density[STOOK_DENSITY_LARGE].found = STOOK_SPARSE;
+        spans[4]->state = STOOK_SPAN_DIRTY;             /* so it does not tell */
+        stook_span_give(spans[4]);
+        assert_in_range(dirty(), each - 4 * MIB, 7 * each / 8);
+        for (uintptr_t at = start; at < start + each; at += MIB / 2)
+                assert_true(stook_huge_is_advised(at));
+        assert_sound();
+}
+
 static void what_is_purged_whole_becomes_huge_again(void **state)
 {
         struct stook_span *used = huge_span(30 * MIB), *more = huge_span(10 * MIB);
@@ -329,20 +355,20 @@ static void what_lies_beyond_the_map_is_not_asked_for(void **state)
 static void untouched_memory_goes_with_the_rest(void **state)
 {
         struct stook_span *span = huge_span(5 * MIB);
+        struct stook_span *rest = stook_pages_free_at(node, span->start + 5 * MIB);
 
         (void)state;
         assert_int_equal(span->state, STOOK_SPAN_ZERO);
+        assert_non_null(rest);
+        stook_pages_remove(node, rest);
+        rest->state = STOOK_SPAN_ZERO;                  /* as beyond a request that is not large */
+        stook_pages_insert(node, rest);
         stook_pages_set_decay_ms(3600000);
         give_part(span, 4 * MIB);
         assert_int_equal(stook_pages_purge(0), 2 * MIB);
         stook_pages_set_decay_ms(1000);
         stook_span_give(span);
         assert_sound();
-}
-
-static size_t dirty(void)
-{
-        return node->bins[STOOK_SET_DIRTY].bytes;
 }
 
 static void small_parts_of_what_is_in_use_stay(void **state)
@@ -392,6 +418,7 @@ int main(void)
                 cmocka_unit_test(own_mappings_are_looked_at),
                 cmocka_unit_test(untouched_memory_goes_with_the_rest),
                 cmocka_unit_test(a_purge_of_a_part_breaks_one),
+                cmocka_unit_test(a_purge_beside_objects_breaks_none),
                 cmocka_unit_test(what_is_purged_whole_becomes_huge_again),
                 cmocka_unit_test(what_is_taken_again_is_huge),
                 cmocka_unit_test(a_little_taken_again_is_small),
