@@ -30,6 +30,7 @@
 #define STEP_SPANS   32                 /* purged by one step at most: a slow call waits for it */
 /* Purged at once by one call, at most: as many as a flush may free, and some of before. */
 #define EXCESS_SPANS     256
+#define PIECE_DOUBLINGS  16             /* of a piece that is purged: 128 GiB at most */
 
 /*
  * Single pages that wait (singles.h) are joined for a purge at once when they are so many bytes.
@@ -148,41 +149,55 @@ static struct stook_span *cut_off(struct stook_pages_node *node, struct stook_sp
 
 /*
  * Under the lock. @big is a free span worth purging. The part of dirty memory that exceeds @keep
- * bytes is cut off its end, and the front stays free. With nothing to keep, all of @big is purged:
- * the process may make no more calls. Return: the span to purge.
+ * bytes is cut off its end, and the front stays free. With nothing to keep that is all of @big: the
+ * process may make no more calls. @most: at once, or a little more. Return: the span to purge.
  */
 static struct stook_span *excess(struct stook_pages_node *node, struct stook_span *big, size_t keep,
-                                 struct stook_span *spares[2])
+                                 size_t most, struct stook_span *spares[2])
 {
         size_t dirty = node->bins[STOOK_SET_DIRTY].bytes, bytes = dirty > keep ? dirty - keep : 0;
 
         if (!keep)
                 bytes = big->bytes;
+        /* No rest is left that is too small to be worth a purge. */
+        if (bytes > 2 * most)
+                bytes = most;
         return cut_off(node, big, bytes < STOOK_PURGE_BIG ? STOOK_PURGE_BIG : bytes, spares);
 }
 
+/* Too few single pages wait to be joined. */
+static bool is_few(size_t waiting)
+{
+        return waiting < WAITING;
+}
+
+/* More lies free than may. Racy, but the thread that frees last sees all bytes. */
+static bool has_excess(const struct stook_pages_node *node, size_t waiting)
+{
+        return stook_pages_dirty(node) > stook_pages_kept_at_once(node) +
+                                                 (is_few(waiting) ? waiting : 0);
+}
+
 /*
- * Purges the largest free span, or its end, if so much lies free. False: nothing was
- * purged. If the system refused, it would refuse the next one, too: all memory is locked.
+ * Purges the largest free span, or its end, about @most bytes, if so much lies free. False: nothing
+ * was purged. If the system refused, it would refuse the next one, too: all memory is locked.
  */
-static bool purge_largest(struct stook_pages_node *node)
+static bool purge_largest(struct stook_pages_node *node, size_t most)
 {
         size_t waiting = stook_singles_bytes(&node->singles);
-        bool few = waiting < WAITING;
         struct stook_span *big, *spares[2];
         bool purged;
 
-        /* Racy, but the thread that frees last sees all bytes. */
-        if (stook_pages_dirty(node) <= stook_pages_kept_at_once(node) + (few ? waiting : 0))
+        if (!has_excess(node, waiting))
                 return false;
         new_spares(spares);
-        if (!(few ? stook_pages_lock_beside_singles(node) : stook_pages_lock(node))) {
+        if (!(is_few(waiting) ? stook_pages_lock_beside_singles(node) : stook_pages_lock(node))) {
                 free_spares(spares);
                 return false;
         }
         big = stook_bins_largest(&node->bins[STOOK_SET_DIRTY]);
         if (big && big->bytes >= stook_pages_worth(node, node->bins[STOOK_SET_DIRTY].bytes))
-                big = excess(node, big, stook_pages_left_by_purge(node), spares);
+                big = excess(node, big, stook_pages_left_by_purge(node), most, spares);
         else
                 big = NULL;
         if (big)
@@ -195,12 +210,29 @@ static bool purge_largest(struct stook_pages_node *node)
         return purged;
 }
 
+/* Pieces get larger: 64 GiB are 28 of them. */
+static size_t piece(unsigned turn)
+{
+        unsigned doublings = turn / 2;
+
+        return STOOK_HUGE_PAGE << (doublings < PIECE_DOUBLINGS ? doublings : PIECE_DOUBLINGS);
+}
+
+/*
+ * In pieces, because another thread may take its next object meanwhile, and the process does not
+ * shrink then. Where it begins to shrink by the free of another thread, that thread purges. This
+ * one goes on, maybe to its next object.
+ */
 void stook_pages_purge_big(struct stook_pages_node *node)
 {
-        if (stook_lock_may_not_wait())
+        bool shrinking;
+
+        if (stook_lock_may_not_wait() || !has_excess(node, stook_singles_bytes(&node->singles)))
                 return;
-        for (unsigned i = 0; i < EXCESS_SPANS && purge_largest(node); i++)
-                ;
+        shrinking = stook_pages_is_shrinking(node);
+        for (unsigned i = 0; i < EXCESS_SPANS && purge_largest(node, piece(i)); i++)
+                if (!shrinking && stook_pages_is_shrinking(node))
+                        break;
 }
 
 void stook_pages_purge_excess(void)
@@ -327,7 +359,7 @@ static struct stook_span *take_oldest(struct stook_pages_node *node, uint32_t no
         keep = age / RECURS_TIMES < decay ? stook_pages_recurring(node) : 0;
         if (age < decay || stook_pages_dirty(node) <= keep)
                 return NULL;
-        return excess(node, oldest, keep, spares);
+        return excess(node, oldest, keep, SIZE_MAX / 2, spares);
 }
 
 /* Purges what is due, STEP_SPANS at most. Return: spans tried. */
