@@ -182,6 +182,31 @@ static void the_first_large_object_is_huge(void **state)
         assert_true(first_is_huge(20 * MIB, STOOK_DENSITY_UNKNOWN));
 }
 
+/* True: the huge page in which an object of @bytes ends, the first large one, is asked for. */
+static bool end_is_huge(size_t bytes)
+{
+        struct stook_span *span = take(bytes, false);
+        bool huge;
+
+        stook_span_will_be_written(span);
+        assert_true(stook_huge_is_advised(span->start));
+        huge = stook_huge_is_advised(span->start + bytes - 1);
+        assert_false(stook_huge_is_advised(span->start + bytes + 2 * MIB));
+        return huge;
+}
+
+static void so_is_its_end_if_little_is_left_of_that(void **state)
+{
+        (void)state;
+        assert_true(end_is_huge(8 * MIB + 3 * MIB / 2));
+}
+
+static void its_end_is_not_if_much_is_left(void **state)
+{
+        (void)state;
+        assert_false(end_is_huge(8 * MIB + MIB / 2));
+}
+
 /* In huge pages, however large the process is. */
 static struct stook_span *huge_span(size_t bytes)
 {
@@ -414,6 +439,8 @@ int main(void)
                 cmocka_unit_test(large_objects_become_huge_sooner),
                 cmocka_unit_test(all_of_a_large_object_counts),
                 cmocka_unit_test(the_first_large_object_is_huge),
+                cmocka_unit_test(so_is_its_end_if_little_is_left_of_that),
+                cmocka_unit_test(its_end_is_not_if_much_is_left),
                 cmocka_unit_test(a_first_one_that_is_less_large_is_not),
                 cmocka_unit_test(own_mappings_are_looked_at),
                 cmocka_unit_test(untouched_memory_goes_with_the_rest),
