@@ -66,6 +66,15 @@ void stook_pages_remove(struct stook_pages_node *node, struct stook_span *span)
                 stook_list_remove(&span->list);
 }
 
+/*
+ * Of neighbours of one set that become one: the larger one's. Else all of what the heap grew by
+ * would count as purged, and later as missed, beside a little that was.
+ */
+static uint8_t state_of_both(const struct stook_span *a, const struct stook_span *b)
+{
+        return a->bytes >= b->bytes ? a->state : b->state;
+}
+
 struct stook_span *stook_pages_insert(struct stook_pages_node *node, struct stook_span *span)
 {
         enum stook_pages_set set = stook_pages_set_of(span);
@@ -80,8 +89,7 @@ struct stook_span *stook_pages_insert(struct stook_pages_node *node, struct stoo
                 after = NULL;
         if (after) {
                 stook_pages_remove(node, after);
-                if (after->state == STOOK_SPAN_PURGED)
-                        span->state = STOOK_SPAN_PURGED;
+                span->state = state_of_both(span, after);
                 stook_pages_keep_age(span, after);
                 size_t bytes = after->bytes;
 
@@ -93,8 +101,7 @@ struct stook_span *stook_pages_insert(struct stook_pages_node *node, struct stoo
                 size_t bytes = span->bytes;
 
                 stook_pages_remove(node, before);
-                if (span->state == STOOK_SPAN_PURGED)
-                        before->state = STOOK_SPAN_PURGED;
+                before->state = state_of_both(before, span);
                 stook_pages_keep_age(before, span);
                 stook_meta_span_free(span);
                 before->bytes += bytes;
