@@ -15,7 +15,8 @@
  * as many in a decay time as there are slots. What a thread left in a slot that it is not on at its
  * end, or the first thread in its slot, stays.
  * A thread whose calls all hit, in direct sections, does not enrol (slot/slot_direct.c). It has
- * brought nothing to the slots, barns and pages that would have to be given back at its end.
+ * brought nothing to the slots, barns and pages that would have to be given back at its end. One
+ * that has large objects alone enrols with the first (malloc/large.c).
  * Threads of the locked backend do not enrol, so their ends are not noticed. A thread with an rseq
  * area of ours comes here before the area is unregistered: later it would be on a locked slot.
  *

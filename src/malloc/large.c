@@ -9,6 +9,7 @@
 #include <string.h>
 #include "base/byte.h"
 #include "base/probe.h"
+#include "base/thread.h"
 #include "debug/fail.h"
 #include "cache/cache_limit.h"
 #include "cache/cache_observe.h"
@@ -127,6 +128,16 @@ static struct stook_span *large_take_charged(size_t align, size_t size, uint64_t
         return span;
 }
 
+/*
+ * The end of an enrolled thread gives back what lies free (life/last_thread.c). A thread that has
+ * large objects alone comes to no other call that enrols it.
+ */
+static void large_enrol(void)
+{
+        if (STOOK_UNLIKELY(!stook_self->rseq))
+                stook_slot_enrol();
+}
+
 /* The pages may be of a slab that was closed to the program (os/checker.h). */
 static void large_open(const struct stook_span *span)
 {
@@ -160,6 +171,7 @@ static void *large_alloc(size_t align, size_t size, uint64_t how)
         if (STOOK_UNLIKELY(!span))
                 return NULL;
         object = (void *)span->start;
+        large_enrol();
         large_open(span);
         large_zero(span, size, how & STOOK_HOW_ZERO);
         if (!(how & STOOK_HOW_ZERO))

@@ -36,9 +36,12 @@ bool stook_huge_wanted(struct stook_pages_node *node, size_t bytes);
  * pages, which stook_span_fresh_will_be_written may ask for.
  */
 bool stook_huge_may_be_wanted(const struct stook_pages_node *node, size_t bytes);
-/* It grew by these pages. @huge: what stook_huge_wanted said, if it could be done. */
-void stook_huge_grown(struct stook_pages_node *node, size_t request, uintptr_t start, size_t bytes,
-                      bool huge);
+/*
+ * It grew by these pages, of which the first @need are for a request of @request bytes. @huge: what
+ * stook_huge_wanted said, if it could be done.
+ */
+void stook_huge_grown(struct stook_pages_node *node, size_t need, size_t request, uintptr_t start,
+                      size_t bytes, bool huge);
 /* A mapping of its own gets @more bytes behind its first @have. True: they should be huge. */
 bool stook_huge_own_wanted(struct stook_pages_node *node, uintptr_t start, size_t have,
                            size_t more);

@@ -158,11 +158,11 @@ struct stook_span *stook_pages_take_joined(struct stook_pages_node *node, size_t
 
 /*
  * Without the lock, with waits forbidden. Where free memory lies at the end of the heap, the heap
- * grows by what that lacks for @bytes, which are a huge page or more. True: it grew, so a take may
- * succeed now. *@rest: what it grew by beyond that, in hands; or NULL. It goes to the bins
- * after the take, which else might join it, and leave a part of what lies before.
+ * grows by what that lacks for @bytes, which are a huge page or more. A take may succeed then.
+ * Return: what it grew by beyond that, in hands; or NULL. It goes to the bins after the take, which
+ * else might join it, and leave a part of what lies before.
  */
-bool stook_pages_grow_end(struct stook_pages_node *node, size_t bytes, struct stook_span **rest);
+struct stook_span *stook_pages_grow_end(struct stook_pages_node *node, size_t bytes);
 
 /* ---- span_again.c ---- */
 /* Whole huge pages, purged, that a take begins. An end of 0: none. */

@@ -30,6 +30,7 @@
 #define STEP_SPANS   32                 /* purged by one step at most: a slow call waits for it */
 /* Purged at once by one call, at most: as many as a flush may free, and some of before. */
 #define EXCESS_SPANS     256
+#define PIECE_DOUBLINGS  16             /* of a piece that is purged: 128 GiB at most */
 
 /*
  * Single pages that wait (singles.h) are joined for a purge at once when they are so many bytes.
@@ -48,6 +49,20 @@ void stook_pages_set_decay_ms(uint32_t ms)
 uint32_t stook_pages_decay_ms(void)
 {
         return __atomic_load_n(&decay_ms, __ATOMIC_RELAXED);
+}
+
+/* A cut leaves up to two rests; NULL where there is no memory. */
+static void new_spares(struct stook_span *spares[2])
+{
+        spares[0] = stook_meta_span_new();
+        spares[1] = stook_meta_span_new();
+}
+
+static void free_spares(struct stook_span *spares[2])
+{
+        for (unsigned i = 0; i < 2; i++)
+                if (spares[i])
+                        stook_meta_span_free(spares[i]);
 }
 
 /* Drops the content of @span, which this thread owns, and releases it. Return: bytes purged. */
@@ -86,70 +101,138 @@ static void join_clean(struct stook_pages_node *node, struct stook_span *span,
                                    spare);
 }
 
-/*
- * Under the lock. @big is a free span worth purging. The part of dirty memory that exceeds @keep
- * bytes is cut off its end, and the front stays free. With nothing to keep, all of @big is purged:
- * the process may make no more calls. *@spare: a descriptor or NULL. Return: the span to purge.
- */
-static struct stook_span *excess(struct stook_pages_node *node, struct stook_span *big, size_t keep,
-                                 struct stook_span **spare)
-{
-        size_t dirty = node->bins[STOOK_SET_DIRTY].bytes, page = stook_os_page_bytes();
-        size_t bytes = dirty > keep ? (dirty - keep + page - 1) & ~(page - 1) : 0;
-        struct stook_span *rest;
+struct part {
+        uintptr_t start, end;
+};
 
-        if (bytes < STOOK_PURGE_BIG)
-                bytes = STOOK_PURGE_BIG;
-        stook_pages_remove(node, big);
-        if (!keep || !*spare || big->bytes < bytes + STOOK_PURGE_SMALL)
-                return big;
-        rest = stook_pages_split(big, big->bytes - bytes, spare);
-        stook_pages_insert(node, big);
-        return rest;
+/*
+ * The part of @span to purge: its last @bytes. While the process does not shrink, that memory is
+ * soon taken again. So it is whole huge pages then, if @span has some, and rather too many. What a
+ * purge breaks would come back in small pages, whose faults take six times as long.
+ */
+static struct part last_part(const struct stook_pages_node *node, const struct stook_span *span,
+                             size_t bytes)
+{
+        uintptr_t mask = STOOK_HUGE_PAGE - 1, end = span->start + span->bytes, last = end & ~mask;
+        uintptr_t first = (last - bytes) & ~mask, least = (span->start + mask) & ~mask;
+
+        first = first < least ? least : first;
+        if (first < last && stook_huge_any() && !stook_pages_is_shrinking(node))
+                return (struct part){ first, last };
+        return (struct part){ end - bytes, end };
 }
 
 /*
- * Purges the largest free span, or its end, if so much lies free. False: nothing was
- * purged. If the system refused, it would refuse the next one, too: all memory is locked.
+ * Under the lock: about the last @bytes of @span, or all of a little one, leave the bins. The rest
+ * stays there. @spares: descriptors or NULL.
  */
-static bool purge_largest(struct stook_pages_node *node)
+static struct stook_span *cut_off(struct stook_pages_node *node, struct stook_span *span,
+                                  size_t bytes, struct stook_span *spares[2])
+{
+        struct stook_span *front = span;
+        struct part part;
+
+        bytes = stook_os_whole_pages(bytes);
+        stook_pages_remove(node, span);
+        if (!spares[0] || !spares[1] || span->bytes < bytes + STOOK_PURGE_SMALL)
+                return span;
+        part = last_part(node, span, bytes);
+        if (part.end < span->start + span->bytes)
+                stook_pages_insert(node, stook_pages_split(span, part.end - span->start,
+                                                           &spares[1]));
+        if (part.start > span->start) {
+                span = stook_pages_split(front, part.start - front->start, &spares[0]);
+                stook_pages_insert(node, front);
+        }
+        return span;
+}
+
+/*
+ * Under the lock. @big is a free span worth purging. The part of dirty memory that exceeds @keep
+ * bytes is cut off its end, and the front stays free. With nothing to keep that is all of @big: the
+ * process may make no more calls. @most: at once, or a little more. Return: the span to purge.
+ */
+static struct stook_span *excess(struct stook_pages_node *node, struct stook_span *big, size_t keep,
+                                 size_t most, struct stook_span *spares[2])
+{
+        size_t dirty = node->bins[STOOK_SET_DIRTY].bytes, bytes = dirty > keep ? dirty - keep : 0;
+
+        if (!keep)
+                bytes = big->bytes;
+        /* No rest is left that is too small to be worth a purge. */
+        if (bytes > 2 * most)
+                bytes = most;
+        return cut_off(node, big, bytes < STOOK_PURGE_BIG ? STOOK_PURGE_BIG : bytes, spares);
+}
+
+/* Too few single pages wait to be joined. */
+static bool is_few(size_t waiting)
+{
+        return waiting < WAITING;
+}
+
+/* More lies free than may. Racy, but the thread that frees last sees all bytes. */
+static bool has_excess(const struct stook_pages_node *node, size_t waiting)
+{
+        return stook_pages_dirty(node) > stook_pages_kept_at_once(node) +
+                                                 (is_few(waiting) ? waiting : 0);
+}
+
+/*
+ * Purges the largest free span, or its end, about @most bytes, if so much lies free. False: nothing
+ * was purged. If the system refused, it would refuse the next one, too: all memory is locked.
+ */
+static bool purge_largest(struct stook_pages_node *node, size_t most)
 {
         size_t waiting = stook_singles_bytes(&node->singles);
-        bool few = waiting < WAITING;
-        struct stook_span *big, *spare;
+        struct stook_span *big, *spares[2];
         bool purged;
 
-        /* Racy, but the thread that frees last sees all bytes. */
-        if (stook_pages_dirty(node) <= stook_pages_kept_at_once(node) + (few ? waiting : 0))
+        if (!has_excess(node, waiting))
                 return false;
-        spare = stook_meta_span_new();
-        if (!(few ? stook_pages_lock_beside_singles(node) : stook_pages_lock(node))) {
-                if (spare)
-                        stook_meta_span_free(spare);
+        new_spares(spares);
+        if (!(is_few(waiting) ? stook_pages_lock_beside_singles(node) : stook_pages_lock(node))) {
+                free_spares(spares);
                 return false;
         }
         big = stook_bins_largest(&node->bins[STOOK_SET_DIRTY]);
         if (big && big->bytes >= stook_pages_worth(node, node->bins[STOOK_SET_DIRTY].bytes))
-                big = excess(node, big, stook_pages_left_by_purge(node), &spare);
+                big = excess(node, big, stook_pages_left_by_purge(node), most, spares);
         else
                 big = NULL;
         if (big)
-                join_clean(node, big, &spare);
+                join_clean(node, big, &spares[1]);
         stook_lock_forbid_waits();
         stook_pages_unlock(node);
         purged = big && drop(node, big);
         stook_lock_allow_waits();
-        if (spare)
-                stook_meta_span_free(spare);
+        free_spares(spares);
         return purged;
 }
 
+/* Pieces get larger: 64 GiB are 28 of them. */
+static size_t piece(unsigned turn)
+{
+        unsigned doublings = turn / 2;
+
+        return STOOK_HUGE_PAGE << (doublings < PIECE_DOUBLINGS ? doublings : PIECE_DOUBLINGS);
+}
+
+/*
+ * In pieces, because another thread may take its next object meanwhile, and the process does not
+ * shrink then. Where it begins to shrink by the free of another thread, that thread purges. This
+ * one goes on, maybe to its next object.
+ */
 void stook_pages_purge_big(struct stook_pages_node *node)
 {
-        if (stook_lock_may_not_wait())
+        bool shrinking;
+
+        if (stook_lock_may_not_wait() || !has_excess(node, stook_singles_bytes(&node->singles)))
                 return;
-        for (unsigned i = 0; i < EXCESS_SPANS && purge_largest(node); i++)
-                ;
+        shrinking = stook_pages_is_shrinking(node);
+        for (unsigned i = 0; i < EXCESS_SPANS && purge_largest(node, piece(i)); i++)
+                if (!shrinking && stook_pages_is_shrinking(node))
+                        break;
 }
 
 void stook_pages_purge_excess(void)
@@ -253,23 +336,6 @@ static struct stook_span *first_aged(struct stook_pages_node *node, uint32_t now
         return NULL;
 }
 
-/* Under the lock: the last @bytes of @span, or all of a little one, leave the bins. */
-static struct stook_span *cut_off(struct stook_pages_node *node, struct stook_span *span,
-                                  size_t bytes, struct stook_span **spare)
-{
-        size_t page = stook_os_page_bytes(), part = (bytes + page - 1) & ~(page - 1);
-        struct stook_span *rest;
-
-        if (part < STOOK_PURGE_SMALL)
-                part = STOOK_PURGE_SMALL;
-        stook_pages_remove(node, span);
-        if (!*spare || span->bytes < part + STOOK_PURGE_SMALL)
-                return span;
-        rest = stook_pages_split(span, span->bytes - part, spare);
-        stook_pages_insert(node, span);
-        return rest;
-}
-
 /*
  * Under the lock: takes the span that is to be dropped now out of the bins. NULL: none. What recurs
  * is dropped only after RECURS_TIMES the decay time: else phases that are a decay time apart would
@@ -277,7 +343,7 @@ static struct stook_span *cut_off(struct stook_pages_node *node, struct stook_sp
  * windows only turn with steps.
  */
 static struct stook_span *take_oldest(struct stook_pages_node *node, uint32_t now, uint32_t decay,
-                                      struct stook_span **spare)
+                                      struct stook_span *spares[2])
 {
         struct stook_span *oldest = first_aged(node, now, decay);
         uint32_t age;
@@ -287,12 +353,13 @@ static struct stook_span *take_oldest(struct stook_pages_node *node, uint32_t no
                 return NULL;
         owed = owes(node);
         if (owed)
-                return cut_off(node, oldest, owed, spare);
+                return cut_off(node, oldest, owed < STOOK_PURGE_SMALL ? STOOK_PURGE_SMALL : owed,
+                               spares);
         age = now - oldest->dirty_since_ms;
         keep = age / RECURS_TIMES < decay ? stook_pages_recurring(node) : 0;
         if (age < decay || stook_pages_dirty(node) <= keep)
                 return NULL;
-        return excess(node, oldest, keep, spare);
+        return excess(node, oldest, keep, SIZE_MAX / 2, spares);
 }
 
 /* Purges what is due, STEP_SPANS at most. Return: spans tried. */
@@ -301,12 +368,14 @@ static unsigned drop_oldest(struct stook_pages_node *node, uint32_t now, uint32_
         unsigned i;
 
         for (i = 0; i < STEP_SPANS; i++) {
-                struct stook_span *oldest, *spare = stook_meta_span_new();
-                bool locked = stook_pages_lock(node);
+                struct stook_span *oldest, *spares[2];
+                bool locked;
 
-                oldest = locked ? take_oldest(node, now, decay, &spare) : NULL;
+                new_spares(spares);
+                locked = stook_pages_lock(node);
+                oldest = locked ? take_oldest(node, now, decay, spares) : NULL;
                 if (oldest)
-                        join_clean(node, oldest, &spare);
+                        join_clean(node, oldest, &spares[1]);
                 stook_lock_forbid_waits();
                 if (locked)
                         stook_pages_unlock(node);
@@ -317,8 +386,7 @@ static unsigned drop_oldest(struct stook_pages_node *node, uint32_t now, uint32_
                         drop(node, oldest);
                 }
                 stook_lock_allow_waits();
-                if (spare)
-                        stook_meta_span_free(spare);
+                free_spares(spares);
                 if (!oldest)
                         break;
         }

@@ -25,10 +25,11 @@ struct stook_span;
 
 /*
  * @bytes or more of fresh clean memory, aligned to @align (a power of two, a page or more), kind
- * MOVING, the caller's. @least: no more than @bytes.
+ * MOVING, the caller's. They are for a request of @request bytes, of which free memory before them
+ * has the others.
  */
-struct stook_span *stook_pages_grow(struct stook_pages_node *node, size_t bytes, size_t align,
-                                    bool least);
+struct stook_span *stook_pages_grow(struct stook_pages_node *node, size_t bytes, size_t request,
+                                    size_t align);
 /*
  * @rest is what growth for a request of @request bytes got beyond it. A large object makes it
  * resident if a huge page has a part of both. Then it is dirty from the start: so it joins with the

@@ -66,6 +66,15 @@ void stook_pages_remove(struct stook_pages_node *node, struct stook_span *span)
                 stook_list_remove(&span->list);
 }
 
+/*
+ * Of neighbours of one set that become one: the larger one's. Else all of what the heap grew by
+ * would count as purged, and later as missed, beside a little that was.
+ */
+static uint8_t state_of_both(const struct stook_span *a, const struct stook_span *b)
+{
+        return a->bytes >= b->bytes ? a->state : b->state;
+}
+
 struct stook_span *stook_pages_insert(struct stook_pages_node *node, struct stook_span *span)
 {
         enum stook_pages_set set = stook_pages_set_of(span);
@@ -80,8 +89,7 @@ struct stook_span *stook_pages_insert(struct stook_pages_node *node, struct stoo
                 after = NULL;
         if (after) {
                 stook_pages_remove(node, after);
-                if (after->state == STOOK_SPAN_PURGED)
-                        span->state = STOOK_SPAN_PURGED;
+                span->state = state_of_both(span, after);
                 stook_pages_keep_age(span, after);
                 size_t bytes = after->bytes;
 
@@ -93,8 +101,7 @@ struct stook_span *stook_pages_insert(struct stook_pages_node *node, struct stoo
                 size_t bytes = span->bytes;
 
                 stook_pages_remove(node, before);
-                if (span->state == STOOK_SPAN_PURGED)
-                        before->state = STOOK_SPAN_PURGED;
+                before->state = state_of_both(before, span);
                 stook_pages_keep_age(before, span);
                 stook_meta_span_free(span);
                 before->bytes += bytes;
@@ -329,8 +336,8 @@ static struct stook_span *take(struct stook_pages_node *node, size_t bytes, size
                 span = take_locked(node, bytes, align, spares, &again);
                 stook_pages_unlock(node);
         }
-        if (!span && locked && align == stook_os_page_bytes() && bytes >= STOOK_HUGE_PAGE &&
-            stook_pages_grow_end(node, bytes, &left[1])) {
+        if (!span && locked && align == stook_os_page_bytes() && bytes >= STOOK_HUGE_PAGE) {
+                left[1] = stook_pages_grow_end(node, bytes);
                 if (stook_pages_lock(node)) {
                         span = take_locked(node, bytes, align, spares, &again);
                         stook_pages_unlock(node);
@@ -341,7 +348,7 @@ static struct stook_span *take(struct stook_pages_node *node, size_t bytes, size
         if (span && again.end)
                 span = stook_pages_ask_again(node, span, bytes, &again, &spares[1]);
         /* No spare is left if the huge pages in hands went back for lack of a descriptor. */
-        if (!span && spares[1] && (span = stook_pages_grow(node, bytes, align, false))) {
+        if (!span && spares[1] && (span = stook_pages_grow(node, bytes, bytes, align))) {
                 span = cut(span, bytes, align, spares, left);
                 if (left[1])
                         stook_pages_grown_beyond(left[1], bytes);

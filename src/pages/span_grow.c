@@ -92,13 +92,18 @@ struct stook_span *stook_pages_reserve(struct stook_pages_node *node, size_t byt
         return span;
 }
 
-/* How much to get where @bytes are needed: some ahead of use; whole huge pages if it is much. */
-static size_t growth(struct stook_pages_node *node, size_t bytes)
+/*
+ * How much to get where @bytes are needed: some ahead of use; whole huge pages if it is much. For a
+ * large object it is as much as counts as large.
+ */
+static size_t growth(struct stook_pages_node *node, size_t bytes, size_t request)
 {
         size_t ahead = __atomic_load_n(&node->taken_bytes, __ATOMIC_RELAXED) / 8;
 
         ahead = ahead < GROW_LEAST ? GROW_LEAST : ahead > GROW_MOST ? GROW_MOST : ahead;
         ahead = ahead >= STOOK_HUGE_PAGE ? ahead & ~(STOOK_HUGE_PAGE - 1) : GROW_LEAST;
+        if (request >= STOOK_DENSITY_LARGE_LEAST && ahead < STOOK_DENSITY_LARGE_LEAST)
+                ahead = STOOK_DENSITY_LARGE_LEAST;
         return bytes < ahead ? ahead : bytes;
 }
 
@@ -108,22 +113,23 @@ static size_t growth(struct stook_pages_node *node, size_t bytes)
  * the second is there, and it would never become huge. Elsewhere growth is not aligned so: a huge
  * page would make memory resident that is not in use. Return: the growth asks.
  */
-static bool align_to_huge(struct stook_pages_node *node, size_t bytes, size_t *want, size_t *align)
+static bool align_to_huge(struct stook_pages_node *node, size_t request, size_t *want,
+                          size_t *align)
 {
-        bool wanted = stook_huge_wanted(node, bytes) && *want >= STOOK_HUGE_PAGE;
+        bool wanted = stook_huge_wanted(node, request) && *want >= STOOK_HUGE_PAGE;
 
-        if (!wanted && !stook_huge_may_be_wanted(node, bytes))
+        if (!wanted && !stook_huge_may_be_wanted(node, request))
                 return false;
         *align = *align < STOOK_HUGE_PAGE ? STOOK_HUGE_PAGE : *align;
         *want = (*want + STOOK_HUGE_PAGE - 1) & ~(STOOK_HUGE_PAGE - 1);
         return wanted;
 }
 
-struct stook_span *stook_pages_grow(struct stook_pages_node *node, size_t bytes, size_t align,
-                                    bool least)
+struct stook_span *stook_pages_grow(struct stook_pages_node *node, size_t bytes, size_t request,
+                                    size_t align)
 {
-        size_t aligned = align, want = least ? bytes : growth(node, bytes);
-        bool huge = !least && align_to_huge(node, bytes, &want, &aligned);
+        size_t aligned = align, want = growth(node, bytes, request);
+        bool huge = align_to_huge(node, request, &want, &aligned);
         struct stook_span *span;
 
         for (;;) {
@@ -140,7 +146,7 @@ struct stook_span *stook_pages_grow(struct stook_pages_node *node, size_t bytes,
         }
         span->state = STOOK_SPAN_ZERO;
         __atomic_fetch_add(&node->committed_bytes, span->bytes, __ATOMIC_RELAXED);
-        stook_huge_grown(node, bytes, span->start, span->bytes, huge);
+        stook_huge_grown(node, bytes, request, span->start, span->bytes, huge);
         if (span->bytes >= MAP_AHEAD)
                 stook_pagemap_prepare(span->start, span->bytes);
         return span;

@@ -125,32 +125,27 @@ static size_t free_before(struct stook_pages_node *node, uintptr_t end)
         return before->bytes + last->bytes;
 }
 
-/* As much as counts as large, because it is for a large object. */
-static size_t growth_for(size_t missing)
-{
-        return missing < STOOK_DENSITY_LARGE_LEAST ? STOOK_DENSITY_LARGE_LEAST : missing;
-}
-
 /* What the free memory at the end of the heap lacks for @bytes; 0: nothing, or there is none. */
 static STOOK_NOINLINE size_t missing_for(struct stook_pages_node *node, size_t bytes)
 {
         uintptr_t end = stook_range_frontier((unsigned)(node - stook_pages_nodes));
-        size_t have, missing;
+        size_t have, missing, least;
 
         if (!end || end % STOOK_HUGE_PAGE || !stook_pages_lock(node))
                 return 0;
         have = free_before(node, end);
         missing = have && have < bytes ? bytes - have : 0;
-        /* Growth would come from there. */
-        if (missing && stook_bins_find(&node->bins[STOOK_SET_RESERVED], growth_for(missing)))
+        /* Growth would come from there: it is as much as counts as large, or more. */
+        least = missing < STOOK_DENSITY_LARGE_LEAST ? STOOK_DENSITY_LARGE_LEAST : missing;
+        if (missing && stook_bins_find(&node->bins[STOOK_SET_RESERVED], least))
                 missing = 0;
         stook_pages_unlock(node);
         return missing;
 }
 
 /*
- * @fresh, in hands, goes to the bins, but for what is beyond @missing. Return: that, in hands;
- * NULL: nothing.
+ * @fresh, in hands, goes to the bins, but for what is beyond @missing. It came for a large object.
+ * Return: that, in hands; NULL: nothing.
  */
 static STOOK_NOINLINE struct stook_span *insert_grown(struct stook_pages_node *node,
                                                       struct stook_span *fresh, size_t missing)
@@ -159,7 +154,7 @@ static STOOK_NOINLINE struct stook_span *insert_grown(struct stook_pages_node *n
 
         if (spare && fresh->bytes > missing) {
                 rest = stook_pages_split(fresh, missing, &spare);
-                stook_pages_grown_beyond(rest, growth_for(missing));
+                stook_pages_grown_beyond(rest, STOOK_DENSITY_LARGE_LEAST);
         }
         stook_pages_insert_or_pend(node, fresh);
         if (spare)
@@ -167,16 +162,13 @@ static STOOK_NOINLINE struct stook_span *insert_grown(struct stook_pages_node *n
         return rest;
 }
 
-bool stook_pages_grow_end(struct stook_pages_node *node, size_t bytes, struct stook_span **rest)
+struct stook_span *stook_pages_grow_end(struct stook_pages_node *node, size_t bytes)
 {
         size_t missing = missing_for(node, bytes);
         struct stook_span *fresh;
 
         if (!missing)
-                return false;
-        fresh = stook_pages_grow(node, growth_for(missing), stook_os_page_bytes(), false);
-        if (!fresh)
-                return false;
-        *rest = insert_grown(node, fresh, missing);
-        return true;
+                return NULL;
+        fresh = stook_pages_grow(node, missing, bytes, stook_os_page_bytes());
+        return fresh ? insert_grown(node, fresh, missing) : NULL;
 }

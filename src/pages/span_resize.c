@@ -62,7 +62,7 @@ static bool resize(struct stook_pages_node *node, struct stook_span *span, size_
                 struct stook_span *fresh;
 
                 stook_lock_forbid_waits();
-                fresh = stook_pages_grow(node, more, stook_os_page_bytes(), false);
+                fresh = stook_pages_grow(node, more, more, stook_os_page_bytes());
                 if (fresh)
                         stook_pages_insert_or_pend(node, fresh);
                 stook_lock_allow_waits();

@@ -2,7 +2,8 @@
  * Proves that a process keeps little when it has one thread again: the end of the last other thread
  * flushes what its slot and all barns keep, and purges what lies free. That is not done while a
  * third thread lives, nor soon again, nor where what was purged has been taken again. It is done in
- * a forked child, and where libc registers no rseq area.
+ * a forked child, and where libc registers no rseq area. A thread that has large objects alone is
+ * one of the others.
  */
 #include <pthread.h>
 #include <setjmp.h>
@@ -10,9 +11,11 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
+#include <stook/malloc.h>
 #include <stook/stook.h>
 #include "base/thread.h"
 #include "cache/cache.h"
@@ -23,6 +26,7 @@
 #define OBJECTS 1000
 #define BYTES   1000                    /* a barn keeps half a MiB of them: more than is little */
 #define TRIES   50
+#define LARGE   ((size_t)512 << 10)     /* less stays free than is purged at once */
 
 static struct stook_cache *cache;
 /* Days at first; a sixteenth each time that a wait is to be over. Nothing here waits for it. */
@@ -34,6 +38,7 @@ struct life {
         bool due;                       /* its end comes after the wait for the next one */
         bool forgotten;                 /* and what it took was never missed */
         bool waits;                     /* until it is told to end */
+        bool large;                     /* one large object is all that it has */
         uint32_t used, end;             /* atomic */
 };
 
@@ -47,11 +52,23 @@ static void use(void)
                 stook_cache_free(cache, objects[i]);
 }
 
+static void use_large(void)
+{
+        char *object = stook_malloc(LARGE);
+
+        assert_non_null(object);
+        memset(object, 1, LARGE);
+        stook_free(object);
+}
+
 static void *live(void *arg)
 {
         struct life *life = arg;
 
-        use();
+        if (life->large)
+                use_large();
+        else
+                use();
         __atomic_store_n(&life->used, 1, __ATOMIC_RELEASE);
         while (life->waits && !__atomic_load_n(&life->end, __ATOMIC_ACQUIRE))
                 usleep(1000);
@@ -126,6 +143,20 @@ static void test_the_end_of_the_last_gives_back(void **state)
         assert_int_equal(stook_threads_live, 1);
         assert_kept();
         end(&first);
+        assert_int_equal(stook_threads_live, 0);
+        assert_given_back();
+}
+
+static void test_a_thread_with_large_objects_counts(void **state)
+{
+        struct life life = { .due = true, .forgotten = true, .waits = true, .large = true };
+
+        (void)state;
+        live_alone(true, true);                         /* the next end is one that gives back */
+        begin(&life);
+        assert_int_equal(stook_threads_live, 1);
+        assert_true(free_dirty_bytes() >= LARGE);
+        end(&life);
         assert_int_equal(stook_threads_live, 0);
         assert_given_back();
 }
@@ -237,6 +268,7 @@ int main(void)
                 cmocka_unit_test(test_not_soon_again),
                 cmocka_unit_test(test_not_what_is_taken_again),
                 cmocka_unit_test(test_a_child_counts_anew),
+                cmocka_unit_test(test_a_thread_with_large_objects_counts),
                 cmocka_unit_test(test_a_slot_is_emptied),
                 cmocka_unit_test(test_an_end_empties_the_slot),
         };

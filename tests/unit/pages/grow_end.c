@@ -1,13 +1,15 @@
 /*
  * Proves stook_pages_grow_end (span_join.c): large objects that are written lie side by side,
  * because each has what the last one left of its huge page. That is not purged in between, though
- * the process reaches a new height with each (rise.c). At the end all of it is given back.
+ * the process reaches a new height with each (rise.c). At the end all of it is given back. What the
+ * heap grows by beside a purged piece does not count as missed.
  */
 #include "pages_env.h"
 #include "pages/pages_node.h"
 
 #define BYTES  (((size_t)3 << 20) - ((size_t)128 << 10))
 #define SPANS  10
+#define PIECE  ((size_t)256 << 10)
 #define SECOND 4                        /* from here on the heap asks for huge pages */
 
 static struct stook_span *spans[SPANS];
@@ -39,6 +41,28 @@ static void large_objects_lie_side_by_side(void **state)
         assert_sound();
 }
 
+/* Runs after it: the heap ends in memory that was purged. */
+static void what_is_fresh_beside_a_purged_piece_was_not_missed(void **state)
+{
+        struct stook_pages_node *node = &stook_pages_nodes[0];
+        struct stook_span *last = stook_pages_free_at(node, stook_range_frontier(0) - 1);
+        struct stook_span *before, *span;
+
+        (void)state;
+        assert_non_null(last);
+        assert_int_equal(last->state, STOOK_SPAN_PURGED);
+        before = stook_span_take(0, last->bytes - PIECE, 0);
+        assert_non_null(before);
+        node->retaken_bytes = 0;
+        span = stook_span_take(0, BYTES, 0);
+        assert_non_null(span);
+        assert_int_equal(span->start, before->start + before->bytes);
+        assert_int_equal(node->retaken_bytes, 0);
+        stook_span_give(span);
+        stook_span_give(before);
+        assert_sound();
+}
+
 static int start(void **state)
 {
         (void)state;
@@ -49,6 +73,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(large_objects_lie_side_by_side),
+                cmocka_unit_test(what_is_fresh_beside_a_purged_piece_was_not_missed),
         };
 
         return cmocka_run_group_tests(tests, start, NULL);

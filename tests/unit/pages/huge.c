@@ -1,7 +1,8 @@
 /*
  * Proves when huge pages are asked for, and which of them a purge breaks: memory that was written
  * before lets later memory be huge, memory that was not does not; slabs have time until they are
- * looked at, and what was purged meanwhile tells nothing; a purge of a part is told, and
+ * looked at, and what was purged meanwhile tells nothing; a purge of a part is told, and is one of
+ * whole huge pages while the process does not shrink;
  * memory that is purged whole comes back huge; what was small, or was purged in parts, is asked for
  * again when it is taken again and written; small free parts of huge pages in use stay. What the
  * system makes of the advice is not looked at.
@@ -52,6 +53,11 @@ static void give_all(void)
         while (taken)
                 stook_span_give(spans[--taken]);
         assert_sound();
+}
+
+static size_t dirty(void)
+{
+        return node->bins[STOOK_SET_DIRTY].bytes;
 }
 
 static uint32_t found(unsigned kind)
@@ -153,11 +159,52 @@ static void a_first_one_that_is_less_large_is_not(void **state)
         assert_false(first_is_huge(12 * MIB, STOOK_SPARSE));
 }
 
+/* Also where most of it is memory that lies free, and the heap grows by the rest. */
+static void all_of_a_large_object_counts(void **state)
+{
+        struct stook_span *beside = take(PIECE, true), *span = take(6 * MIB, true);
+
+        (void)state;
+        assert_false(stook_huge_is_advised(span->start));
+        stook_span_give(span);
+        assert_int_equal(found(STOOK_DENSITY_LARGE), STOOK_DENSE);
+        span = take(9 * MIB, true);
+        assert_false(stook_huge_is_advised(span->start));
+        assert_true(stook_huge_is_advised(span->start + 6 * MIB));
+        stook_span_give(span);
+        stook_span_give(beside);
+}
+
 /* Nothing tells yet whether large objects are written. */
 static void the_first_large_object_is_huge(void **state)
 {
         (void)state;
         assert_true(first_is_huge(20 * MIB, STOOK_DENSITY_UNKNOWN));
+}
+
+/* True: the huge page in which an object of @bytes ends, the first large one, is asked for. */
+static bool end_is_huge(size_t bytes)
+{
+        struct stook_span *span = take(bytes, false);
+        bool huge;
+
+        stook_span_will_be_written(span);
+        assert_true(stook_huge_is_advised(span->start));
+        huge = stook_huge_is_advised(span->start + bytes - 1);
+        assert_false(stook_huge_is_advised(span->start + bytes + 2 * MIB));
+        return huge;
+}
+
+static void so_is_its_end_if_little_is_left_of_that(void **state)
+{
+        (void)state;
+        assert_true(end_is_huge(8 * MIB + 3 * MIB / 2));
+}
+
+static void its_end_is_not_if_much_is_left(void **state)
+{
+        (void)state;
+        assert_false(end_is_huge(8 * MIB + MIB / 2));
 }
 
 /* In huge pages, however large the process is. */
@@ -191,6 +238,26 @@ static void a_purge_of_a_part_breaks_one(void **state)
         for (size_t at = 0; at < 14 * MIB; at += 2 * MIB)
                 assert_true(stook_huge_is_advised(start + at));
         stook_span_give(span);
+        assert_sound();
+}
+
+/* Half a MiB too much lies free. What stays is a little less than may. */
+static void a_purge_beside_objects_breaks_none(void **state)
+{
+        const size_t each = 8 * MIB + MIB / 2;
+        uintptr_t start;
+
+        (void)state;
+        for (unsigned n = 0; n < 8; n++)
+                spans[n] = take(each, true);
+        start = spans[4]->start;
+        node->retaken_bytes = 0;                        /* as if nothing was missed */
+        node->density[STOOK_DENSITY_LARGE].found = STOOK_SPARSE;
+        spans[4]->state = STOOK_SPAN_DIRTY;             /* so it does not tell */
+        stook_span_give(spans[4]);
+        assert_in_range(dirty(), each - 4 * MIB, 7 * each / 8);
+        for (uintptr_t at = start; at < start + each; at += MIB / 2)
+                assert_true(stook_huge_is_advised(at));
         assert_sound();
 }
 
@@ -313,20 +380,20 @@ static void what_lies_beyond_the_map_is_not_asked_for(void **state)
 static void untouched_memory_goes_with_the_rest(void **state)
 {
         struct stook_span *span = huge_span(5 * MIB);
+        struct stook_span *rest = stook_pages_free_at(node, span->start + 5 * MIB);
 
         (void)state;
         assert_int_equal(span->state, STOOK_SPAN_ZERO);
+        assert_non_null(rest);
+        stook_pages_remove(node, rest);
+        rest->state = STOOK_SPAN_ZERO;                  /* as beyond a request that is not large */
+        stook_pages_insert(node, rest);
         stook_pages_set_decay_ms(3600000);
         give_part(span, 4 * MIB);
         assert_int_equal(stook_pages_purge(0), 2 * MIB);
         stook_pages_set_decay_ms(1000);
         stook_span_give(span);
         assert_sound();
-}
-
-static size_t dirty(void)
-{
-        return node->bins[STOOK_SET_DIRTY].bytes;
 }
 
 static void small_parts_of_what_is_in_use_stay(void **state)
@@ -370,11 +437,15 @@ int main(void)
                 cmocka_unit_test(what_is_written_late_becomes_huge),
                 cmocka_unit_test(what_was_purged_tells_nothing),
                 cmocka_unit_test(large_objects_become_huge_sooner),
+                cmocka_unit_test(all_of_a_large_object_counts),
                 cmocka_unit_test(the_first_large_object_is_huge),
+                cmocka_unit_test(so_is_its_end_if_little_is_left_of_that),
+                cmocka_unit_test(its_end_is_not_if_much_is_left),
                 cmocka_unit_test(a_first_one_that_is_less_large_is_not),
                 cmocka_unit_test(own_mappings_are_looked_at),
                 cmocka_unit_test(untouched_memory_goes_with_the_rest),
                 cmocka_unit_test(a_purge_of_a_part_breaks_one),
+                cmocka_unit_test(a_purge_beside_objects_breaks_none),
                 cmocka_unit_test(what_is_purged_whole_becomes_huge_again),
                 cmocka_unit_test(what_is_taken_again_is_huge),
                 cmocka_unit_test(a_little_taken_again_is_small),

@@ -5,6 +5,7 @@
  * was never to be had, the next round of maintenance does it, before anything is old.
  * Where a thread ages the heap, all of it stays for that thread; not where it does so no more.
  * Where the system refuses, as for memory that mlockall locked, each call asks it a few times only.
+ * Where a large object is taken while the last ones are purged, what was not purged yet stays.
  */
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -17,6 +18,7 @@
 #include "pages_env.h"
 #include "base/lock.h"
 #include "base/tagged_stack.h"
+#include "pages/pages_node.h"
 
 #define SPANS 16384
 #define BATCH 124                       /* slabs that one flush of a sheaf may empty */
@@ -121,24 +123,29 @@ static void what_no_thread_ages_any_more_is_purged(void **state)
 
 static volatile sig_atomic_t asked;
 
-static void refuse(int signal, siginfo_t *info, void *context)
+static void answer(void *context, int value)
 {
         ucontext_t *at = context;
 
-        (void)signal;
-        (void)info;
-        asked++;
 #if defined(__x86_64__)
-        at->uc_mcontext.gregs[REG_RAX] = -EINVAL;
+        at->uc_mcontext.gregs[REG_RAX] = value;
 #elif defined(__aarch64__)
-        at->uc_mcontext.regs[0] = (uint64_t)-EINVAL;
+        at->uc_mcontext.regs[0] = (uint64_t)(int64_t)value;
 #endif
 }
 
-/* Each madvise fails from here on, and is counted. False: the system has no such filters. */
-static bool refuse_purges(void)
+static void refuse(int signal, siginfo_t *info, void *context)
 {
-        struct sigaction action = { .sa_sigaction = refuse, .sa_flags = SA_SIGINFO };
+        (void)signal;
+        (void)info;
+        asked++;
+        answer(context, -EINVAL);
+}
+
+/* @handler answers each madvise from here on. False: the system has no such filters. */
+static bool handle_purges(void (*handler)(int, siginfo_t *, void *))
+{
+        struct sigaction action = { .sa_sigaction = handler, .sa_flags = SA_SIGINFO };
         struct sock_filter filter[] = {
                 BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
                 BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_madvise, 0, 1),
@@ -157,7 +164,7 @@ static bool refuse_purges(void)
 static void refused_purges_are_not_repeated(void **state)
 {
         (void)state;
-        if (!refuse_purges())
+        if (!handle_purges(refuse))
                 skip();
         for (unsigned i = 0; i < LARGE; i++) {
                 spans[i] = stook_span_take(0, ((size_t)1 << 20) + i * stook_os_page_bytes(), 0);
@@ -167,6 +174,42 @@ static void refused_purges_are_not_repeated(void **state)
         for (unsigned i = 0; i < LARGE; i++)
                 stook_span_give(spans[i]);
         assert_in_range(asked, 1, LARGE * ASKED_EACH);
+        assert_sound();
+}
+
+/* ---- while another thread takes ---- */
+
+#define MIB  ((size_t)1 << 20)
+#define EACH (16 * MIB)
+
+/* As another thread: no lock is held. The purge itself is left out. */
+static void take_next(int signal, siginfo_t *info, void *context)
+{
+        (void)signal;
+        (void)info;
+        if (!asked++)
+                spans[2] = stook_span_take(0, EACH / 2, 0);
+        answer(context, 0);
+}
+
+/* Two objects are freed in turn, so the process may be done. */
+static void what_is_not_purged_yet_stays_for_the_next(void **state)
+{
+        (void)state;
+        for (unsigned n = 0; n < 2; n++) {
+                spans[n] = stook_span_take(0, EACH, 0);
+                assert_non_null(spans[n]);
+                memset((void *)spans[n]->start, 1, EACH);
+        }
+        if (!handle_purges(take_next))
+                skip();
+        stook_span_give(spans[0]);
+        assert_int_equal(asked, 0);
+        stook_span_give(spans[1]);
+        assert_true(asked > 0);
+        assert_non_null(spans[2]);
+        assert_int_equal(spans[2]->state, STOOK_SPAN_DIRTY);
+        assert_in_range(stook_pages_nodes[0].bins[STOOK_SET_DIRTY].bytes, EACH - 4 * MIB, 2 * EACH);
         assert_sound();
 }
 
@@ -195,6 +238,12 @@ int main(int argc, char **argv)
                 cmocka_unit_test(refused_purges_are_not_repeated),
         };
 
+        const struct CMUnitTest pieces[] = {
+                cmocka_unit_test(what_is_not_purged_yet_stays_for_the_next),
+        };
+
+        if (argc > 1 && !strcmp(argv[1], "pieces"))
+                return cmocka_run_group_tests(pieces, start, NULL);
         if (argc > 1 && !strcmp(argv[1], "refused"))
                 return cmocka_run_group_tests(refused, start, NULL);
         if (argc > 1 && !strcmp(argv[1], "aged"))

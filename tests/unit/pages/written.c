@@ -1,6 +1,7 @@
 /*
  * Proves what tells whether large objects are written: one that is freed tells, if it had no
  * content when it was taken; what grew last does not, while another thread may still be writing it.
+ * Of what the heap grew by, only what was for the object tells, and not if that is its last pages.
  */
 #include <pthread.h>
 
@@ -103,6 +104,55 @@ static void what_a_thread_got_itself_tells(void **state)
         assert_sound();
 }
 
+/* It comes huge, and may tell: others came so before. */
+static struct stook_span *take_huge(size_t bytes)
+{
+        struct stook_span *span;
+
+        large->found = STOOK_DENSE;
+        large->told = 0;
+        stook_pages_nodes[0].huge.large = 7;
+        span = stook_span_take(0, bytes, 0);
+        assert_non_null(span);
+        assert_true(stook_huge_is_advised(span->start + bytes - 1));
+        return span;
+}
+
+static size_t told_bytes(void)
+{
+        return (large->told & ((UINT64_C(1) << 28) - 1)) * stook_os_page_bytes();
+}
+
+/* What it grew by beyond the object lies free when it is looked at. */
+static void what_is_beyond_an_object_tells_nothing(void **state)
+{
+        struct stook_span *others[4], *span;
+
+        (void)state;
+        for (unsigned i = 0; i < 4; i++)
+                others[i] = take(true);
+        span = take_huge(3 * MIB);
+        assert_int_equal(told_bytes(), 3 * MIB);
+        stook_span_give(span);
+        for (unsigned i = 0; i < 4; i++)
+                stook_span_give(others[i]);
+        assert_sound();
+}
+
+/* An object begins with free memory, and the heap grows by its end. Its size was rounded up. */
+static void the_end_of_an_object_tells_nothing(void **state)
+{
+        struct stook_span *beside = take(true), *span = take(true);
+
+        (void)state;
+        stook_span_give(span);
+        span = take_huge(EACH + MIB / 2);
+        assert_int_equal(told_bytes(), 0);
+        stook_span_give(span);
+        stook_span_give(beside);
+        assert_sound();
+}
+
 int main(void)
 {
         static const struct CMUnitTest tests[] = {
@@ -111,6 +161,8 @@ int main(void)
                 cmocka_unit_test(what_another_thread_writes_now_tells_nothing),
                 cmocka_unit_test(what_it_had_time_to_write_tells),
                 cmocka_unit_test(what_a_thread_got_itself_tells),
+                cmocka_unit_test(what_is_beyond_an_object_tells_nothing),
+                cmocka_unit_test(the_end_of_an_object_tells_nothing),
         };
         int failed = 0;
 
