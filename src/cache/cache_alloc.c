@@ -1,7 +1,7 @@
 /*
  * Purpose: the calls that allocate one object. The fast path is the section that callers inline,
- * too. Whatever misses, or asks for more, is one slow call (cache_slow.h), which never fails while
- * there is memory.
+ * too, with a guess of the top object. Whatever misses, or asks for more, is one slow call
+ * (cache_slow.h), which never fails while there is memory.
  * Place: API; calls slot.
  * Failure: NULL with errno ENOMEM (EINVAL for arguments), nothing changed.
  */
@@ -13,7 +13,7 @@
 /* Aligned, as is free: how the function lies in lines of code decides a tenth of a pair. */
 STOOK_API_HOT void *stook_cache_alloc(struct stook_cache *cache)
 {
-        void *object = stook_section_pop_v1(cache->front.line);
+        void *object = stook_section_pop_guessed_v1(cache->front.line);
 
         if (STOOK_LIKELY(object))
                 return object;
@@ -28,7 +28,7 @@ STOOK_API void *stook_cache_zalloc(struct stook_cache *cache)
                 errno = EINVAL;
                 return NULL;
         }
-        object = stook_section_pop_v1(cache->front.line);
+        object = stook_section_pop_guessed_v1(cache->front.line);
         if (STOOK_LIKELY(object))
                 return memset(object, 0, stook_slow_bytes(cache));
         return stook_alloc_slow(cache, STOOK_HOW_ERRNO | STOOK_HOW_MISSED | STOOK_HOW_ZERO);

@@ -20,6 +20,18 @@
 #include "section/section_aarch64.h"
 #endif
 
+#ifndef STOOK_SECTION_GUESSES           /* a machine's own: it guesses the top object */
+STOOK_INLINE void *stook_section_pop_guessed_v1(uintptr_t line)
+{
+        return stook_section_pop_v1(line);
+}
+
+STOOK_INLINE enum stook_push stook_section_push_guessed_v1(uintptr_t line, void *object)
+{
+        return stook_section_push_v1(line, object);
+}
+#endif
+
 /* @word: its address in slot 0. False: a miss; in a thread that is not enrolled always. */
 STOOK_INLINE bool stook_section_precharge_add(uintptr_t word, uint64_t tag, int64_t delta)
 {

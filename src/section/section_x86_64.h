@@ -358,43 +358,128 @@ STOOK_INLINE struct stook_sheaf *stook_section_rcu_fill(uintptr_t line, void *ob
 #define STOOK_SECTION_PRECHARGE_ADD STOOK_SECTION_PRECHARGE("addq")
 
 /*
- * Two sections behind each other, in as few registers as they need: a function with these and a
- * cache saves none. Main and its size are where STOOK_SECTION_LOAD has them; r10 is the line, that
- * at @offset in slot 0. A word in memory is changed by the commit itself, and needs no register.
+ * ---- with a guess of the top object ----
  *
- * The pop returns the line's guess, as the drop-in's does (dropin/hot_x86_64.S, TAKE): its caller
- * stores the group into the object, and the next section's loads wait for the address of that
- * store. Where the guess is wrong a third section pops without it.
+ * The pop returns the line's guess, and compares the top with it, as the drop-in's does
+ * (dropin/hot_x86_64.S, TAKE). What its caller stores into the object waits for one load then, and
+ * the next section's loads wait for the address of that store. Where the guess is wrong, a section
+ * behind it pops without it. r10 is the line; main and its size are where STOOK_SECTION_LOAD has
+ * them. Main's word is in a register, or is changed in memory by the commit where registers are
+ * short. That takes up to two cycles more.
  */
-#define STOOK_SECTION_CHARGED 1
-#define STOOK_SECTION_LOAD_AT \
-        "movl %[offset], %%r9d\n\t" \
-        "addq %[slots], %%r10\n\t" \
-        "addq %%r9, %%r10\n\t" \
-        "movq (%%r10), %%r9\n\t" \
-        "movzwl (%%r9), %%r11d\n\t"
+#define STOOK_SECTION_GUESSES 1
+#define STOOK_SECTION_LOAD_LINE(line) \
+        line \
+        "movq (%%r10), %%r9\n\t"
+#define STOOK_SECTION_SIZE_OF_MAIN "movzwl (%%r9), %%r11d\n\t"
+#define STOOK_SECTION_WORD_OF_MAIN(word, low) \
+        "movq (%%r9), " word "\n\t" \
+        "movzwl " low ", %%r11d\n\t"
 #define STOOK_SECTION_GUESS STOOK_SECTION_TEXT(STOOK_LINE_GUESS) "(%%r10)"
 #define STOOK_SECTION_TOP STOOK_SECTION_TEXT(STOOK_SHEAF_OBJECTS) "-8(%%r9,%%r11,8)"
 #define STOOK_SECTION_BELOW_TOP STOOK_SECTION_TEXT(STOOK_SHEAF_OBJECTS) "-16(%%r9,%%r11,8)"
-#define STOOK_SECTION_POP_WORD "addq $" STOOK_SECTION_TEXT(STOOK_SHEAF_POP) ", (%%r9)\n\t"
+#define STOOK_SECTION_POP_IN_MEMORY "addq $" STOOK_SECTION_TEXT(STOOK_SHEAF_POP) ", (%%r9)\n\t"
 #define STOOK_SECTION_POP_GUESSED \
         "movq " STOOK_SECTION_GUESS ", %[object]\n\t" \
         "cmpq " STOOK_SECTION_TOP ", %[object]\n\t" \
         "jne 6f\n\t" \
         "movq " STOOK_SECTION_BELOW_TOP ", %%r11\n\t" \
-        "movq %%r11, " STOOK_SECTION_GUESS "\n\t" \
-        STOOK_SECTION_POP_WORD
+        "movq %%r11, " STOOK_SECTION_GUESS "\n\t"
 #define STOOK_SECTION_POP_UNGUESSED \
         "movq " STOOK_SECTION_BELOW_TOP ", %[object]\n\t" \
         "movq %[object], " STOOK_SECTION_GUESS "\n\t" \
         "movq " STOOK_SECTION_TOP ", %[object]\n\t" \
-        STOOK_SECTION_POP_WORD
+        STOOK_SECTION_POP_IN_MEMORY
 #define STOOK_SECTION_PUSH_GUESSED \
         "cmpq %[object], " STOOK_SECTION_TOP "\n\t" \
         "je %l[twice]\n\t" \
         "movq %[object], " STOOK_SECTION_TEXT(STOOK_SHEAF_OBJECTS) "(%%r9,%%r11,8)\n\t" \
-        "movq %[object], " STOOK_SECTION_GUESS "\n\t" \
-        "incq (%%r9)\n\t"
+        "movq %[object], " STOOK_SECTION_GUESS "\n\t"
+/*
+ * Both sections of a pop, up to label 5. @line adds the line in slot 0 to r10. @load and @commit:
+ * of main's word. @on_miss says what the answer is then. The zero flag is set after a miss whose
+ * answer is NULL, and after no pop.
+ */
+#define STOOK_SECTION_POP_BY_GUESS(line, load, commit, on_miss) \
+        STOOK_SECTION_DESCRIBE(on_miss STOOK_SECTION_GO("5f")) \
+        STOOK_SECTION_BEGIN \
+        STOOK_SECTION_LOAD_LINE(line) \
+        load \
+        STOOK_SECTION_POP_CHECK \
+        STOOK_SECTION_POP_GUESSED \
+        commit \
+        "2:\n\t" \
+        ".pushsection .text.unlikely, \"ax?\"\n\t" \
+        "6:\n\t" \
+        STOOK_SECTION_DESCRIBE(on_miss STOOK_SECTION_GO("5f")) \
+        STOOK_SECTION_BEGIN \
+        STOOK_SECTION_LOAD_LINE(line) \
+        STOOK_SECTION_SIZE_OF_MAIN \
+        STOOK_SECTION_POP_CHECK \
+        STOOK_SECTION_POP_UNGUESSED \
+        "2:\n\t" \
+        "jmp 5f\n\t" \
+        ".popsection\n\t" \
+        "5:\n\t"
+
+/* stook_section_pop_v1 with a guess. */
+STOOK_INLINE void *stook_section_pop_guessed_v1(uintptr_t line)
+{
+        void *object;
+        uint64_t word;
+        int done;
+
+        __asm__ volatile(
+                STOOK_SECTION_POP_BY_GUESS("addq %[line], %%r10\n\t",
+                                           STOOK_SECTION_WORD_OF_MAIN("%[word]", "%w[word]"),
+                                           "addq $" STOOK_SECTION_TEXT(STOOK_SHEAF_POP)
+                                           ", %[word]\n\t"
+                                           "movq %[word], (%%r9)\n\t",
+                                           STOOK_SECTION_ZERO("object"))
+                : [object] "=&r"(object), [word] "=&r"(word), "=@ccnz"(done)
+                : [self] "r"(stook_section_self()), [area] "r"(STOOK_SECTION_AREA), [line] "r"(line)
+                : STOOK_SECTION_CLOBBERS);
+        if (STOOK_UNLIKELY(!done))
+                return NULL;
+        if (!object)
+                __builtin_unreachable();        /* no second test of it */
+        return object;
+}
+
+/* stook_section_push_v1 that leaves a guess. */
+STOOK_INLINE enum stook_push stook_section_push_guessed_v1(uintptr_t line, void *object)
+{
+        __asm__ goto(
+                STOOK_SECTION_DESCRIBE(STOOK_SECTION_GO("%l[miss]"))
+                STOOK_SECTION_BEGIN
+                STOOK_SECTION_LOAD_LINE("addq %[line], %%r10\n\t")
+                STOOK_SECTION_WORD_OF_MAIN("%%rcx", "%%cx")
+                STOOK_SECTION_PUSH_CHECK
+                STOOK_SECTION_PUSH_GUESSED
+                "incq %%rcx\n\t"
+                "movq %%rcx, (%%r9)\n\t"
+                "2:\n\t"
+                :
+                : [self] "r"(stook_section_self()), [area] "r"(STOOK_SECTION_AREA),
+                  [line] "r"(line), [object] "r"(object)
+                : STOOK_SECTION_CLOBBERS, "rcx"
+                : miss, twice);
+        return STOOK_PUSH_DONE;
+miss:
+        return STOOK_PUSH_MISS;
+twice:
+        return STOOK_PUSH_DOUBLE;
+}
+
+/*
+ * Two sections behind each other, in as few registers as they need: a function with these and a
+ * cache saves none. The line is that at @offset in slot 0.
+ */
+#define STOOK_SECTION_CHARGED 1
+#define STOOK_SECTION_LINE_AT \
+        "movl %[offset], %%r9d\n\t" \
+        "addq %[slots], %%r10\n\t" \
+        "addq %%r9, %%r10\n\t"
 #define STOOK_SECTION_CHARGED_INPUTS \
         [self] "r"(stook_section_self()), [area] "r"(STOOK_SECTION_AREA), [word] "r"(word), \
         [tag] "r"(tag), [delta] "m"(*delta), [offset] "m"(*offset), \
@@ -411,23 +496,9 @@ STOOK_INLINE void *stook_section_charge_pop_v1(const uint32_t *offset, uintptr_t
                 STOOK_SECTION_BEGIN
                 STOOK_SECTION_PRECHARGE("subq")
                 "2:\n\t"
-                STOOK_SECTION_DESCRIBE("movl $1, %k[object]\n\t" STOOK_SECTION_GO("5f"))
-                STOOK_SECTION_BEGIN
-                STOOK_SECTION_LOAD_AT
-                STOOK_SECTION_POP_CHECK
-                STOOK_SECTION_POP_GUESSED
-                "2:\n\t"
-                ".pushsection .text.unlikely, \"ax?\"\n\t"
-                "6:\n\t"
-                STOOK_SECTION_DESCRIBE("movl $1, %k[object]\n\t" STOOK_SECTION_GO("5f"))
-                STOOK_SECTION_BEGIN
-                STOOK_SECTION_LOAD_AT
-                STOOK_SECTION_POP_CHECK
-                STOOK_SECTION_POP_UNGUESSED
-                "2:\n\t"
-                "jmp 5f\n\t"
-                ".popsection\n\t"
-                "5:\n\t"
+                STOOK_SECTION_POP_BY_GUESS(STOOK_SECTION_LINE_AT, STOOK_SECTION_SIZE_OF_MAIN,
+                                           STOOK_SECTION_POP_IN_MEMORY,
+                                           "movl $1, %k[object]\n\t")
                 : [object] "=&r"(object)
                 : STOOK_SECTION_CHARGED_INPUTS
                 : STOOK_SECTION_CLOBBERS);
@@ -445,9 +516,11 @@ STOOK_INLINE enum stook_uncharged stook_section_uncharge_push_v1(const uint32_t 
                 "2:\n\t"
                 STOOK_SECTION_DESCRIBE(STOOK_SECTION_GO("%l[twice]"))
                 STOOK_SECTION_BEGIN
-                STOOK_SECTION_LOAD_AT
+                STOOK_SECTION_LOAD_LINE(STOOK_SECTION_LINE_AT)
+                STOOK_SECTION_SIZE_OF_MAIN
                 STOOK_SECTION_PUSH_CHECK
                 STOOK_SECTION_PUSH_GUESSED
+                "incq (%%r9)\n\t"
                 "2:\n\t"
                 :
                 : STOOK_SECTION_CHARGED_INPUTS, [object] "r"(object)

@@ -171,6 +171,15 @@ def run_hot(machine):
     return cases, faults
 
 
+def run_guessed(machine):
+    """The pop and the push of object caches, with a right and a wrong guess of the top object."""
+    cases, faults = 0, []
+    for machine.guess in ("wrong", "right"):
+        more, wrong = run(machine, {"pop": "pop_guessed", "push": "push_guessed"})
+        cases, faults = cases + more, faults + wrong
+    return cases, faults
+
+
 def run_rcu(machine):
     cases, faults = 0, []
     for op in ("rcu_push", "rcu_fill"):
