@@ -8,87 +8,11 @@
  *    elsewhere and came home;
  *  - 100 GiB over all nodes are fewer than 100 mappings.
  */
-#include <sched.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-#include <stook/stook.h>
 #include "cache/cache.h"
 #include "slot/slot_regions.h"
+#include "real_nodes.h"
 
-#define N 600
-#define BYTES 4096                      /* of an object: a page each */
 #define BIG ((size_t)30 << 20)
-
-static int faults;
-
-#define CHECK(what, ...)                                                        \
-        do {                                                                    \
-                if (!(what)) {                                                  \
-                        faults++;                                               \
-                        printf("not so: %s: ", #what);                          \
-                        printf(__VA_ARGS__);                                    \
-                        putchar('\n');                                          \
-                }                                                               \
-        } while (0)
-
-static void end(int result)
-{
-        fflush(stdout);
-        _exit(result);
-}
-
-static int node_of_cpu(int cpu)
-{
-        char path[64];
-
-        for (int node = 0; node < 64; node++) {
-                snprintf(path, sizeof(path), "/sys/devices/system/node/node%d/cpu%d", node, cpu);
-                if (!access(path, F_OK))
-                        return node;
-        }
-        return -1;
-}
-
-static void run_on(int cpu)
-{
-        cpu_set_t set;
-
-        CPU_ZERO(&set);
-        CPU_SET(cpu, &set);
-        if (sched_setaffinity(0, sizeof(set), &set))
-                end(100);
-}
-
-/* How many of the objects' pages are on the node, after each was touched. */
-static int on_node(void **objects, int n, int node)
-{
-        static void *page[N];
-        static int where[N];
-        int count = 0;
-
-        for (int i = 0; i < n; i++) {
-                memset(objects[i], 1, BYTES);
-                page[i] = (void *)((uintptr_t)objects[i] & ~(uintptr_t)4095);
-        }
-        if (syscall(SYS_move_pages, 0, (long)n, page, NULL, where, 0))
-                end(101);
-        for (int i = 0; i < n; i++)
-                count += where[i] == node;
-        return count;
-}
-
-static int said(void **objects, int n, int node)
-{
-        int count = 0;
-
-        for (int i = 0; i < n; i++)
-                count += stook_object_node(objects[i]) == node;
-        return count;
-}
 
 static void *object[N];
 
@@ -203,17 +127,16 @@ int main(void)
 {
         struct stook_mode mode = { .mode_size = sizeof(mode) };
         struct stook_cache *cache;
-        int cpus, nodes = 0;
+        int cpus, nodes;
 
         /* 100 GiB of which little will be touched, on a small machine. */
         put("/proc/sys/vm/overcommit_memory", "1");
         put("/sys/kernel/mm/transparent_hugepage/enabled", "never");
         cpus = (int)sysconf(_SC_NPROCESSORS_ONLN);
+        nodes = nodes_of_cpus(cpus);
         cache = stook_cache_create("pages", BYTES, NULL);
         if (!cache || stook_get_mode(&mode))
                 end(105);
-        for (int cpu = 0; cpu < cpus; cpu++)
-                nodes = node_of_cpu(cpu) >= nodes ? node_of_cpu(cpu) + 1 : nodes;
         printf("%u nodes, slots by %s (%s), %d CPUs\n", mode.nodes, mode.index, mode.backend, cpus);
         CHECK(mode.nodes == (unsigned)nodes && nodes > 1, "%u, and %d", mode.nodes, nodes);
         for (int cpu = 0; cpu < cpus; cpu++) {
@@ -236,6 +159,5 @@ int main(void)
         CHECK(stook_cache_validate(cache) == 0, "the cache");
         CHECK(stook_cache_destroy(cache) == 0, "it");
         hundred_gigabytes(cpus);
-        printf(faults ? "%d faults\n" : "all pages are where they should be\n", faults);
-        end(faults ? 1 : 0);
+        end(tell("all pages are where they should be"));
 }
