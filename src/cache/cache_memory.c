@@ -31,7 +31,8 @@ size_t stook_alloc_with_memory(struct stook_cache *cache, size_t n, void **objec
 
         if (!may_ask(cache, how))
                 return 0;
-        got = fill(cache, n, objects, named < 0 ? stook_slot_node() : (unsigned)named, how);
+        got = fill(cache, n, objects, named < 0 ? stook_slot_node_to_use() : (unsigned)named,
+                   how);
         if (got == n) {
                 stook_count(&cache->counters, STOOK_STAT_alloc_slowpath, n);
                 return n;

@@ -102,6 +102,7 @@ void stook_options_read(void)
         maintenance = number("STOOK_MAINTENANCE", 1, 0, "0 or 1");
         stook_slots_strict = number("STOOK_STRICT_NUMA", 1, 0, "0 or 1") &&
                              stook_os_node_count() > 1;
+        stook_pages_place_over_policy(stook_slots_strict);
         stook_cache_options.merge = (int)number("STOOK_MERGE", 1, -1, "0 or 1");
 }
 

@@ -2,7 +2,9 @@
  * Purpose: see place.h.
  * A policy is set on unused address space, in steps of 1 GiB (range.c). With one call for every
  * 2 MiB a process ends at 127 GiB, out of mappings. The policy is a preference: a node that is full
- * is no failure. Where the task has a policy of its own (numactl), that is what its user wants.
+ * is no failure. Where the task has a policy of its own (numactl), that is what its user wants, and
+ * no other is set. With STOOK_STRICT_NUMA the layers above follow that policy: each call names the
+ * node that it found there. So pages are placed then, too, or they would come from another one.
  * Where the system refuses (a sandbox), pages come from where they are touched first. That is right
  * except for requests for another node.
  * Invariants:
@@ -12,14 +14,21 @@
 #include "base/probe.h"
 #include "os/os.h"
 #include "pages/place.h"
+#include "pages/policy.h"
 
-static bool several;                    /* const after start */
+static bool several, over_policy;       /* const after start */
 static uint32_t places;                 /* atomic, relaxed: 1 until the system refuses */
 
 void stook_place_start(void)
 {
         several = stook_os_node_count() > 1;
-        places = several && !stook_os_topology_is_fake() && !stook_os_has_policy();
+        places = several && !stook_os_topology_is_fake() &&
+                 (over_policy || !stook_os_has_policy());
+}
+
+void stook_pages_place_over_policy(bool over)
+{
+        over_policy = over;
 }
 
 void stook_place(uintptr_t start, size_t bytes, unsigned node)

@@ -56,6 +56,12 @@ uint32_t stook_pages_rises(void);
 void stook_pages_pay(void);
 void stook_pages_set_decay_ms(uint32_t ms);
 
+/*
+ * Before the start: pages come from the nodes that callers name, although the task has a memory
+ * policy. For callers that follow it themselves (STOOK_STRICT_NUMA).
+ */
+void stook_pages_place_over_policy(bool over);
+
 /* Huge pages: by need (pages/huge.h), as the system sets them, wherever memory is got, never. */
 enum stook_thp { STOOK_THP_AUTO, STOOK_THP_SYSTEM, STOOK_THP_ALWAYS, STOOK_THP_NEVER };
 void stook_pages_set_thp(enum stook_thp policy);

@@ -95,10 +95,15 @@ void *stook_slot_alloc_node(struct stook_front *front, unsigned node, bool this_
 
 /* ---- STOOK_STRICT_NUMA ---- */
 
+unsigned stook_slot_node_by_policy(void)
+{
+        return stook_os_task_node(stook_slot_node());
+}
+
 /* The task's policy says from which node. The slot may have objects of any. */
 static STOOK_NOINLINE void *alloc_by_policy(struct stook_front *front)
 {
-        return stook_slot_alloc_node(front, stook_os_task_node(stook_slot_node()), false);
+        return stook_slot_alloc_node(front, stook_slot_node_by_policy(), false);
 }
 
 void *stook_slot_alloc_miss(struct stook_front *front)

@@ -30,6 +30,14 @@ STOOK_INLINE unsigned stook_slot_node(void)
         return STOOK_LIKELY(!stook_slots_by_node) ? 0 : stook_slot_node_of_several();
 }
 
+unsigned stook_slot_node_by_policy(void);
+
+/* From where an allocation that names no node takes: with STOOK_STRICT_NUMA the policy says. */
+STOOK_INLINE unsigned stook_slot_node_to_use(void)
+{
+        return STOOK_UNLIKELY(stook_slots_strict) ? stook_slot_node_by_policy() : stook_slot_node();
+}
+
 /* ---- slot_remote.c: objects of other nodes. Only on several nodes. ---- */
 
 /* The words where a cache's remote-free sheaves are. False: no memory. */

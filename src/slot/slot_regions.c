@@ -291,9 +291,8 @@ static unsigned node_of_slot(const struct stook_regions *r, uint32_t slot)
 
 /*
  * The lines of a slot that is a CPU's come from that CPU's node, in whichever thread fills them.
- * One call for each run of slots of one node. Slots by concurrency id are of no node: first touch
- * places their lines, and the thread that is on a slot first touches them, for all caches that
- * there are by then.
+ * One call for each run of slots of one node. Slots by concurrency id are of no node: their lines
+ * lie on the node of the thread that fills them.
  */
 static void place_slots(const struct stook_regions *r)
 {

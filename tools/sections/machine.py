@@ -3,7 +3,7 @@ tools/sections/machine.py - an emulated CPU with two slots, and the code that ru
 
 Purpose: builds the sections of one machine, the library's and the drop-in's, into one small
 program, and runs it instruction by instruction: whole, or interrupted after k of them.
-Place: used by tools/check-sections, runs.py and charge.py.
+Place: used by tools/check-sections, runs.py, charge.py and swap.py.
 """
 import os
 import re
@@ -72,6 +72,16 @@ long emu_precharge_set(uint64_t from)
 }
 """ % (SELF, AREA + CID_AT, AREA, SLOTS - LINE_BYTES, AFTER, SLOTS, SLOTS, SLOTS, CONFIG,
        LINE_BYTES, DELTA, PRECHARGE, GROUP, SLOTS, SLOTS)
+# The swaps alone, and with the pop or push behind them, as in section_rseq.c.
+SWAPS = """
+long emu_swap_empty(void) { return stook_section_swap_empty(%#x); }
+long emu_swap_full(void *o) { return stook_section_swap_full(%#x, o); }
+void *emu_swap_pop(void) { return emu_swap_empty() ? stook_section_pop(%#x) : NULL; }
+long emu_swap_push(void *o)
+{
+        return emu_swap_full(o) && stook_section_push(%#x, o) == STOOK_PUSH_DONE;
+}
+""" % (SLOTS, SLOTS, SLOTS, SLOTS)
 # The drop-in's malloc and free, with what they look at: objects of 64 bytes, of the cache of index
 # 1, whose line is where the other sections' is. All below RANGE are slabs of 512 KiB.
 HOT = """
@@ -117,6 +127,7 @@ class Machine:
         hot = "hot_%s.S" % name.replace("-", "_")
         with open(os.path.join(SOURCE, "dropin", hot)) as f:
             text = f.read()
+        self.swaps = "SWAP_POP" in text         # malloc and free swap before they miss
         if hot_instead:
             if text.count(hot_instead[0]) != 1:
                 sys.exit("check-sections: %s: no place for a mutant: %s" % (hot, hot_instead[0]))
@@ -142,7 +153,7 @@ class Machine:
         with open(os.path.join(work, header), "w") as f:
             f.write(text)
         with open(os.path.join(work, "own.c"), "w") as f:
-            f.write(OWN)
+            f.write(OWN + SWAPS)
         subprocess.run(cc + ["-O2", "-static", "-nostdlib", "-no-pie", "-fno-pie", "-ffreestanding",
                              "-fcf-protection=none" if name == "x86-64" else "-O2",
                              "-I" + SOURCE + "/include", "-include", "stdint.h", *flags,
@@ -163,6 +174,7 @@ class Machine:
         for part in elf.iter_segments():
             if part["p_type"] == "PT_LOAD" and part["p_vaddr"] + part["p_memsz"] < 0x200000:
                 self.u.mem_write(part["p_vaddr"], part.data())
+        self.u.mem_unmap(0, 0x1000)     # NULL is no sheaf
         for line in (4, 257 + 1):       # of 64 bytes, and of the class of 5,000
             self.put(self.symbols["stook_class_line"] + 8 * line, SLOTS)
         for i, word in enumerate((0, RANGE, ENTRIES)):

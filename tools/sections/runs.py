@@ -1,8 +1,8 @@
 """
 tools/sections/runs.py - each section is interrupted by each other one
 
-Purpose: the cases of tools/check-sections, but for those of charges (charge.py). A run returns how
-many cases there were, and what was wrong.
+Purpose: the cases of tools/check-sections, but for those of charges (charge.py) and swaps
+(swap.py). A run returns how many cases there were, and what was wrong.
 Place: used by tools/check-sections.
 """
 import unicorn as un
@@ -168,6 +168,7 @@ def run_hot(machine):
             done = error
         if done or set(machine.contents()[0]) != before:
             faults.append("%s did something before the start: %s" % (op, done))
+    machine.start_direct(True)
     return cases, faults
 
 

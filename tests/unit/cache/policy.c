@@ -83,6 +83,66 @@ static void the_policy_is_followed(void **state)
         gone(cache);
 }
 
+static unsigned large_of_2(int mode, uint64_t nodes)
+{
+        void *large[8];
+        unsigned of_2;
+
+        policy_mode = mode;
+        policy_nodes = nodes;
+        for (int i = 0; i < 8; i++)
+                assert_non_null(large[i] = stook_malloc(1 << 20));
+        of_2 = how_many_of(2, large, 8);
+        for (int i = 0; i < 8; i++)
+                stook_free(large[i]);
+        return of_2;
+}
+
+static void large_blocks_follow_it(void **state)
+{
+        (void)state;
+        if (!locked)
+                skip();
+        NEED_NODE(0);
+        stook_inject.ask_policy = policy;
+        assert_int_equal(large_of_2(1, 4), 0);                  /* not asked for */
+        stook_slots_strict = true;
+        assert_int_equal(large_of_2(0, 0), 0);
+        assert_int_equal(large_of_2(1, 4), 8);
+        assert_int_equal(large_of_2(2, 4), 8);
+        assert_int_equal(large_of_2(2, 5), 0);
+        assert_int_equal(large_of_2(3, 5), 4);
+        stook_slots_strict = false;
+        stook_inject.ask_policy = NULL;
+}
+
+/* The memory that a cache's callback sees comes from the node that the policy names, too. */
+static int memory_in(void *start, size_t bytes, void *data)
+{
+        (void)start;
+        (void)bytes;
+        (void)data;
+        return 0;
+}
+
+static void callbacks_see_its_memory(void **state)
+{
+        struct stook_cache_args args = { .args_size = sizeof(args), .memory_in = memory_in };
+        struct stook_cache *cache = stook_cache_create("seen", 64, &args);
+
+        (void)state;
+        if (!locked)
+                skip();
+        assert_non_null(cache);
+        NEED_NODE(0);
+        stook_slots_strict = true;
+        stook_inject.ask_policy = policy;
+        assert_int_equal(under_policy(cache, 1, 4, 20), 20);
+        stook_slots_strict = false;
+        stook_inject.ask_policy = NULL;
+        gone(cache);
+}
+
 /* ---- malloc ---- */
 
 static void malloc_goes_by_node(void **state)
@@ -110,6 +170,8 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(the_policy_is_followed),
+                cmocka_unit_test(large_blocks_follow_it),
+                cmocka_unit_test(callbacks_see_its_memory),
                 cmocka_unit_test(malloc_goes_by_node),
         };
 
