@@ -14,6 +14,7 @@
  *  - What the calls look at stands at a known distance from one register, x8: each other address
  *    takes two instructions.
  *  - No swap stands behind an empty or a full main sheaf: they are misses.
+ *  - The guess of the top object is neither asked nor stored.
  * Registers: x0 to x3 are arguments and stay as they are up to the commit; an object is in x9, for
  * x0 is one of them; x12 is the line in slot 0 that a section works on, x8 is stook_class_line, x7
  * the word of direct sections, x6 the word for sizes, x17 the thread pointer and then the area.

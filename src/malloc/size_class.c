@@ -66,7 +66,7 @@ const uint8_t stook_class_of_large[STOOK_CLASS_MAX / 64 + 1] = {
         UP(98304, 114688, 58), UP(114688, 131072, 59),
 };
 
-/* Weak: the drop-in has its own, beside the descriptors of its sections (dropin/hot_x86_64.S). */
+/* Weak: the drop-in has its own, beside the descriptors of its sections (dropin/hot_*.S). */
 __attribute__((weak))
 uintptr_t stook_class_line[STOOK_CLASS_LINE_LARGE + STOOK_CLASSES];
 

@@ -207,9 +207,10 @@ bool stook_huge_may_be_wanted(const struct stook_pages_node *node, size_t bytes)
 }
 
 /*
- * Of what came for a large object only what is the object's tells: the rest may be free when it is
- * looked at. Where that is the end of the object, it tells only if it is half of it or more. The
- * last 32nd of an object may not be written, because its size was rounded up.
+ * Of what the heap grew by for a large object only the object's own part is looked at later: the
+ * rest may lie free then. If the growth is only the end of the object, it is looked at only where
+ * it is half of the object or more. The last 32nd of an object may never be written, because its
+ * size was rounded up.
  */
 static void tell_grown(struct stook_pages_node *node, size_t need, size_t request,
                        uintptr_t start, size_t bytes, bool huge)

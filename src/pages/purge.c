@@ -219,9 +219,9 @@ static size_t piece(unsigned turn)
 }
 
 /*
- * In pieces, because another thread may take its next object meanwhile, and the process does not
- * shrink then. Where it begins to shrink by the free of another thread, that thread purges. This
- * one goes on, maybe to its next object.
+ * In pieces: another thread may take its next object meanwhile, and then the process does not
+ * shrink any more. If the process did not shrink when this call began, and another thread's free
+ * makes it shrink, that other thread purges, and this one stops.
  */
 void stook_pages_purge_big(struct stook_pages_node *node)
 {

@@ -25,8 +25,8 @@ struct stook_span;
 
 /*
  * @bytes or more of fresh clean memory, aligned to @align (a power of two, a page or more), kind
- * MOVING, the caller's. They are for a request of @request bytes, of which free memory before them
- * has the others.
+ * MOVING, the caller's. They are for a request of @request bytes; free memory in front of them
+ * has the rest.
  */
 struct stook_span *stook_pages_grow(struct stook_pages_node *node, size_t bytes, size_t request,
                                     size_t align);

@@ -67,8 +67,8 @@ void stook_pages_remove(struct stook_pages_node *node, struct stook_span *span)
 }
 
 /*
- * Of neighbours of one set that become one: the larger one's. Else all of what the heap grew by
- * would count as purged, and later as missed, beside a little that was.
+ * When two neighbours of one set become one span, it gets the state of the larger one. Otherwise a
+ * small purged piece would make all of a growth beside it count as purged, and later as missed.
  */
 static uint8_t state_of_both(const struct stook_span *a, const struct stook_span *b)
 {

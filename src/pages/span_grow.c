@@ -94,7 +94,7 @@ struct stook_span *stook_pages_reserve(struct stook_pages_node *node, size_t byt
 
 /*
  * How much to get where @bytes are needed: some ahead of use; whole huge pages if it is much. For a
- * large object it is as much as counts as large.
+ * large object it is STOOK_DENSITY_LARGE_LEAST or more.
  */
 static size_t growth(struct stook_pages_node *node, size_t bytes, size_t request)
 {

@@ -144,9 +144,10 @@ struct stook_line {
         uintptr_t idle_main;
         uint64_t idle_pops;
         /*
-         * A hint: main's top object. Pops of the drop-in and of accounted caches compare it with
-         * the real one (dropin/hot_x86_64.S, section_x86_64.h). They store it before their commit,
-         * and so do their pushes. Others leave it as it is.
+         * A hint, on x86-64: main's top object. The first section of the drop-in's malloc and new,
+         * stook_cache_alloc, and the pop of accounted caches compare it with the real one
+         * (dropin/hot_x86_64.S, section_x86_64.h). These, the pushes beside them, and the drop-in's
+         * other pops store it before their commit. Other operations leave it as it is.
          */
         uintptr_t guess;
         uint64_t unused;

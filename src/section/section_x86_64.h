@@ -4,7 +4,8 @@
  * pseudo-code stand in section.h.
  * Place: section_rseq.c, and section_precharge.h for the charge.
  * Invariants: <stook/section.h>. A section may be cut at any instruction. So what it wrote before
- *  its commit must lie where no thread looks: beyond the sheaf's size, or in the caller's array.
+ *  its commit must do no harm: it lies beyond the sheaf's size, or in the caller's array, or it is
+ *  the line's guess, which every pop that asks it compares with the real top object.
  */
 #ifndef STOOK_SECTION_X86_64_H
 #define STOOK_SECTION_X86_64_H
@@ -361,7 +362,7 @@ STOOK_INLINE struct stook_sheaf *stook_section_rcu_fill(uintptr_t line, void *ob
  * ---- with a guess of the top object ----
  *
  * The pop returns the line's guess, and compares the top with it, as the drop-in's does
- * (dropin/hot_x86_64.S, TAKE). What its caller stores into the object waits for one load then, and
+ * (dropin/hot_x86_64.h, TAKE). What its caller stores into the object waits for one load then, and
  * the next section's loads wait for the address of that store. Where the guess is wrong, a section
  * behind it pops without it. r10 is the line; main and its size are where STOOK_SECTION_LOAD has
  * them. Main's word is in a register, or is changed in memory by the commit where registers are

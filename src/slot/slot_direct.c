@@ -1,8 +1,9 @@
 /*
  * Purpose: the word by which direct sections know that the kernel protects them, and which slots
  * are filled. A section of <stook/section.h> asks the thread record for both. A direct section (of
- * malloc, new, free and delete, dropin/hot_x86_64.S and hot_aarch64.S) takes less: it compares the
- * slot index with a bound in memory, one for all threads, and finds the area by one word.
+ * malloc, new, free and delete, dropin/hot_x86_64.S and hot_aarch64.S) takes fewer instructions: it
+ * compares the slot index with a bound in memory, one for all threads, and finds the area by one
+ * word.
  * Place: slot layer; called by slot_enrol.c, slot_regions.c, life/fork.c and vfork.
  *
  * Argument: the index proves nothing by itself (section/section.h I4). What proves it, without the

@@ -17,7 +17,8 @@
  *   vforks under way, in units of STOOK_DIRECT_VFORK. One more than fit turns direct sections off;
  *   STOOK_DIRECT_OFF, the bit above them;
  *   on aarch64 also the area, in its lower half: see below.
- * The bound is 0 unless vforks and STOOK_DIRECT_OFF are. Any thread, by compare-and-swap.
+ * The bound is above 0 only while no vfork is under way and STOOK_DIRECT_OFF is not set. Any thread
+ * changes it, by compare-and-swap.
  *
  * The area is in bytes from the thread pointer to the kernel's area. Where direct sections are off
  * it is to the thread record, whose no_index is above every bound.

@@ -1,7 +1,8 @@
 /*
- * Purpose: what happens when the hot path misses, for one object: main and spare change places, or
- * a sheaf comes from the barn (slot_replace.c), and the pop or push is tried again; else the barn
- * is asked for one object, or takes it.
+ * Purpose: what happens when the hot path misses, for one object. Main and spare change places, and
+ * the pop or push is tried again. Or a sheaf comes from the barn, and the call takes its object out
+ * of it, or puts it into it, before the install (slot_replace.c). Else the barn is asked for one
+ * object, or takes it.
  *
  * Place: called by cache/cache_slow.c after a miss of slot_hot.h and of the swap, for allocations
  *  through slot_node.c; calls barn.

@@ -116,6 +116,12 @@ MACHINES = {
 }
 
 
+def macros_of(include):
+    """The text of a header that an assembly file includes, so that mutants may change it."""
+    with open(os.path.join(SOURCE, "dropin", include[1])) as f:
+        return f.read()
+
+
 class Machine:
     def __init__(self, name, work, flags=(), protected=True, instead=None, mutant=True,
                  hot_instead=None):
@@ -127,6 +133,7 @@ class Machine:
         hot = "hot_%s.S" % name.replace("-", "_")
         with open(os.path.join(SOURCE, "dropin", hot)) as f:
             text = f.read()
+        text = re.sub(r'#include "(hot_\w+\.h)"\n', macros_of, text)
         self.swaps = "SWAP_POP" in text         # malloc and free swap before they miss
         if hot_instead:
             if text.count(hot_instead[0]) != 1:

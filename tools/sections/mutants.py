@@ -69,7 +69,7 @@ CHARGE_MUTANTS = {      # the same, of charges; the compiler makes some of them 
         "x86-64": ('"jne 4b\\n\\t"\n                "movq %[desired]', '"movq %[desired]'),
         "aarch64": ('"b.ne 4b\\n\\t"\n                "str %[desired]', '"str %[desired]')},
 }
-HOT_MUTANTS = {         # the same in dropin/hot_*.S
+HOT_MUTANTS = {         # the same in dropin/hot_*.S, *.h
     "malloc without a look at the size": {
         "x86-64": ("        testl %r11d, %r11d\n        jz \\empty\n        cmpq OBJECTS",
                    "        cmpq OBJECTS"),
@@ -134,7 +134,7 @@ SWAP_MUTANTS = {
                    '"-8(%%rax,%%rcx,8)\\n\\t"'),
         "aarch64": ('"cmp x14, %[object]\\n\\t"\n                "b.eq 4b\\n\\t"', '""')},
 }
-HOT_SWAP_MUTANTS = {    # the same in dropin/hot_*.S
+HOT_SWAP_MUTANTS = {    # the same in dropin/hot_*.S, *.h
     "malloc's and free's swap stores where it must compare (BREAK=10)": {
         "x86-64": ("        lock cmpxchg16b (%r10)\n",
                    "        movq %rbx, %xmm0\n        movq %rcx, %xmm1\n"
