@@ -10,6 +10,7 @@
  */
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -144,6 +145,19 @@ struct options {
         struct leaks_request request;
 };
 
+/* False, and said: it is none. */
+static bool read_pid(const char *text, long *pid)
+{
+        char *end;
+
+        errno = 0;
+        *pid = strtol(text, &end, 10);
+        if (text[0] >= '0' && text[0] <= '9' && !*end && !errno && *pid >= 1 && *pid <= INT_MAX)
+                return true;
+        fprintf(stderr, "stook symbolize: --pid takes a process number, not '%s'\n", text);
+        return false;
+}
+
 /* Return: -1, go on; else the exit status. */
 static int parse(int argc, char **argv, struct options *o)
 {
@@ -158,13 +172,13 @@ static int parse(int argc, char **argv, struct options *o)
                 { 0 }
         };
         int option;
-        char *end = "";
 
         opterr = 0;
         while ((option = getopt_long(argc, argv, ":h", long_options, NULL)) != -1) {
                 switch (option) {
                 case OPTION_PID:
-                        o->pid = strtol(optarg, &end, 10);
+                        if (!read_pid(optarg, &o->pid))
+                                return STATUS_CANNOT;
                         break;
                 case OPTION_LEAKS:
                         o->leaks = true;
@@ -182,7 +196,7 @@ static int parse(int argc, char **argv, struct options *o)
                         return option_refuse("symbolize", option, argv, usage);
                 }
         }
-        if (o->pid <= 0 || *end)
+        if (!o->pid)
                 return option_misused("symbolize", usage, "--pid PID is needed");
         if (optind != argc)
                 return option_misused("symbolize", usage, "too much: '%s'", argv[optind]);

@@ -235,16 +235,19 @@ class Ordinary(Compiled):
 
 class Symbolize(Compiled):
     def test_refused(self):
-        needed = "--pid PID is needed"
-        for args, says in (((), needed), (("--pid",), "--pid needs a value"),
-                           (("--pid", "x"), needed), (("--pid", "0"), needed),
-                           (("--pid", "-3"), needed), (("--walk",), "no option '--walk'"),
+        for args, says in (((), "--pid PID is needed"), (("--pid",), "--pid needs a value"),
+                           (("--walk",), "no option '--walk'"),
                            (("--leaks=1",), "--leaks=1: this option takes no value"),
                            (("--pid", "1", "2"), "too much: '2'")):
             done = stook("symbolize", *args)
             self.assertEqual((done.returncode, done.stdout), (2, ""), args)
             self.assertEqual(done.stderr, f"stook symbolize: {says}\n"
                              "usage: stook symbolize --pid PID <ADDRESSES\n")
+        for number in ("x", "", "0", "-3", "+3", " 3", "3x", "4294967297", "9" * 20):
+            done = stook("symbolize", "--pid", number)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), number)
+            self.assertEqual(done.stderr, "stook symbolize: --pid takes a process number, "
+                             f"not '{number}'\n")
         done = stook("symbolize", "--pid", "4194999")           # above the largest there can be
         self.assertEqual((done.returncode, done.stdout), (2, ""))
         self.assertRegex(done.stderr, r"^stook symbolize: .*\n$")
