@@ -234,6 +234,20 @@ class Ordinary(Compiled):
 
 
 class Symbolize(Compiled):
+    def test_what_is_no_address_is_refused(self):
+        """Nothing is printed of the stacks before it, either."""
+        if not has_libdw():
+            self.skipTest("built without libdw")
+        for line, word in (("zz", "zz"), ("1\n\n2 3g 4", "3g"), ("-1", "-1"), ("+1", "+1"),
+                           ("1,2", "1,2"), ("0x", "0x"), ("1" * 17, "1" * 17),
+                           ("\x1b[1m", "\\x1b[1m")):
+            done = stook("symbolize", "--pid", str(os.getpid()), stdin=None, input=line + "\n")
+            self.assertEqual((done.returncode, done.stdout, done.stderr),
+                             (2, "", f"stook symbolize: '{word}' is no address\n"), line)
+        for line in ("", "\n", "  \n", "1 0x2 \tA\r\n", "1"):
+            done = stook("symbolize", "--pid", str(os.getpid()), stdin=None, input=line)
+            self.assertEqual((done.returncode, done.stderr), (0, ""), line)
+
     def test_refused(self):
         for args, says in (((), "--pid PID is needed"), (("--pid",), "--pid needs a value"),
                            (("--walk",), "no option '--walk'"),
