@@ -378,10 +378,16 @@ class Inspect(s.Compiled):
             before = self.conn(p.pid)["sheaf_capacity"]
             self.refused(2, "STOOK_MAINTENANCE=1", "tune", p.pid, "conn", "sheaf_capacity=37")
             self.assertEqual(self.conn(p.pid)["sheaf_capacity"], before)
-        for setting in ("sheaf_capacity=-1", "sheaf_capacity=65535", "barn_full=x", "what=1",
-                        "sheaf_capacity", "sheaf_capacity="):
-            self.refused(2, "sheaf_capacity" if "=" not in setting else "", "tune", "1", "conn",
-                         setting)
+        for setting in ("sheaf_capacity=-1", "sheaf_capacity=65535", "barn_full=x",
+                        "sheaf_capacity="):
+            self.refused(2, f"stook tune: {setting.split('=')[0]} takes 0 to ", "tune", "1",
+                         "conn", setting)
+        for setting in ("what=1", "what", "sheaf_capacit", "sheaf_capacity2", "=1", ""):
+            self.refused(2, f"no setting '{setting}'; there is: sheaf_capacity=N ", "tune", "1",
+                         "conn", setting)
+        for setting in ("sheaf_capacity", "barn_full", "barn_empty"):
+            self.refused(2, f"stook tune: {setting} has no value: {setting}=N\n", "tune", "1",
+                         "conn", setting)
         self.refused(2, "are needed", "tune", "1", "conn")
         self.refused(1, "there is no process", "tune", "4194304", "conn", "barn_full=1")
 
