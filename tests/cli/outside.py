@@ -199,9 +199,10 @@ class Inspect(s.Compiled):
             self.assertIn("conn", done.stdout)
             self.assertRegex(done.stdout, r"also libstook\.so[0-9.]*: it has no caches")
         with Running(self.shared()) as p:
-            done = s.stook("info", "--library", "no-such", p.pid)
-            self.assertEqual(done.returncode, 1)
-            self.assertIn("no-such", done.stderr)
+            for command in ("info", "check"):
+                said = self.refused(1, "", command, "--library", "no-such", p.pid)
+                self.assertEqual(said, f"stook {command}: process {p.pid} has no copy of Stook in "
+                                 "a file with 'no-such' in its path\n")
 
     def test_python(self):
         program = "import sys; x = [bytes(300) for i in range(5000)]; " \
