@@ -403,5 +403,26 @@ class Command(unittest.TestCase):
                          "stook bench --quick --only rcu --pairs 9")
 
 
+class PatternsCommand(unittest.TestCase):
+    """bench/patterns.py: no program is built, so rows are listed."""
+
+    def patterns(self, *words):
+        return subprocess.run([sys.executable, "-B", BENCH / "patterns.py", "--list", *words],
+                              capture_output=True, text=True, timeout=100)
+
+    def test_wrong_values_are_named(self):
+        for words, says in ((["--threads", "x"],
+                             "--threads takes numbers with commas, such as 1,16, not 'x'"),
+                            (["--threads", "1,2x"],
+                             "--threads takes numbers with commas, such as 1,16, not '1,2x'"),
+                            (["--filter", "("], "--filter '(': missing ), unterminated "),
+                            (["--seed", "-1"], "--seed takes 0 or more, not -1"),
+                            (["--rounds", "0"], "--repeat and --percent take 1 or more"),
+                            (["--threads", "99"], "no such row")):
+            done = self.patterns(*words)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), words)
+            self.assertIn(says, done.stderr.splitlines()[-1])
+
+
 if __name__ == "__main__":
     unittest.main()
