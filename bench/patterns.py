@@ -237,7 +237,9 @@ def arguments():
     add = parser.add_argument
     add("--build", type=pathlib.Path, default=HERE.parent / "build", help="build folder (build)")
     add("--list", action="store_true", help="name the rows and end")
-    add("--filter", default="", metavar="REGEX", help="rows to run; a row is PATTERN/THREADS")
+    add("--filter", default="", metavar="REGEX",
+        help="rows to run: with a match anywhere in PATTERN/THREADS; cfrac/1$ leaves out "
+             "cfrac/16, ^queue/ leaves out queue_mixed")
     add("--threads", default="", metavar="N,N", help="numbers of threads (all)")
     add("--rounds", type=int, default=8, metavar="N", help="interleaved rounds (8)")
     add("--patience", type=int, default=1, metavar="N",
