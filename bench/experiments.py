@@ -204,7 +204,7 @@ def sizes(setting):
 
 
 def malloc_pair(setting):
-    """malloc and free preloaded: pairs, batches, mixes, on top of a live set of 64 MiB."""
+    """malloc and free preloaded: pairs, batches, mixes, and a live set of 64 MiB."""
     seconds = 0.02 if setting.quick else 0.1
     few = "--benchmark_filter=^(pair/64|pair/40000|batch64/64|pair_mix|batch64_mix|live_64MiB)"
     return rounds(setting, preloaded(setting), setting.pairs,
