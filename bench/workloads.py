@@ -184,9 +184,17 @@ def rows(workloads):
     return [HEAD] + [[w.name(), *side_cells(w.time), *side_cells(w.memory)] for w in workloads]
 
 
+def units(workloads):
+    """What the numbers of one experiment's workloads are in."""
+    found = {which: side.unit for which in ("time", "memory")
+             for _, side in sides(workloads, which)}
+    return ", ".join(f"{which} in {unit}" for which, unit in found.items())
+
+
 def print_standings(name, table, say, print_table):
     found = [w for w in all_of({"results": {name: table}})]
     if found:
+        say(f"  {units(found)}")
         print_table(rows(found), len(HEAD))
     else:
         say("  nothing was measured on Stook and a peer")

@@ -72,6 +72,22 @@ class Workloads(unittest.TestCase):
         said = workloads.sentence(workloads.all_of(session()), "time", "Time")
         self.assertIn("ahead of the best peer in 5 of 5 workloads, behind in 0", said)
 
+    def test_standings_name_their_units(self):
+        for name in workloads.PRINTED:
+            said, rules = [], [r for r in workloads.RULES if r.experiment == name]
+            metrics = {"ns": "x/1 ns", "s": "x cpu_s"} if rules[0].memory else {"ns": "x"}
+            cell = metrics[rules[0].unit]
+            table = {c: {cell: times(1), cell.split()[0] + " peak_KiB": times(2)}
+                     for c in ("stook", "glibc")}
+            workloads.print_standings(name, table, said.append, lambda rows, columns: None)
+            self.assertEqual(said, [f"  time in {rules[0].unit}" +
+                                    (", memory in KiB" if rules[0].memory else "")], name)
+
+    def test_descriptions_name_the_unit_that_metrics_do_not(self):
+        """Of those printed as a row for each contender: a metric's name ends with its unit."""
+        for name in ("object_pair", "malloc_pair", "bulk", "nodes", "rcu"):
+            self.assertRegex(suites.ALL[name].__doc__, r", ns an\s+object", name)
+
     def test_growth(self):
         table = session()["results"]["oversubscribed"]
         found = scale.points(table, "stook", "ns")
