@@ -61,7 +61,8 @@ between them, and 8 objects of 5 to 25 MiB that are replaced at random.
 - **silent**: the same {wait} ms after the last phase, without a call; **called**: after as long
   again with 20 small calls a second
 - **large**: ms of processor time for each of the first 30 large objects, and MiB at the end. Times
-  of a busy machine say little: they may be several times as long. Faults repeat within 0.2
+  of a busy machine say little: they may be several times as long. The faults a page of two runs may
+  differ by 0.2.
 
 """
 
