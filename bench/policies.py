@@ -157,8 +157,9 @@ def page(settings, about, rounds, wait):
                                   "without an option") for name, env in SETTINGS.items()]
     lines = HEAD.format(command=command_of(rounds, wait), settings="\n".join(["", *named]),
                         wait=wait).splitlines()
-    lines += [f"{about['processor']}, {about['cpus']} CPUs, Linux {about['kernel']}, "
-              f"{about['libc']}.", f"Medians of {rounds} rounds in turn.", ""]
+    kernel = about["kernel"].split("-")[0]              # behind it, a host's own suffix
+    lines += [f"{about['processor']}, {about['cpus']} CPUs, Linux {kernel}, {about['libc']}.",
+              f"Medians of {rounds} rounds in turn.", ""]
     lines += table(settings)
     lines += ["", "Faults a page in the mean (up), against what is kept in pauses (to the right):",
               "", "```"]
