@@ -9,7 +9,7 @@ Place: run.py calls it with two result files, or with one and what it has just m
 """
 
 from contenders import OURS, PLAIN
-from interval import PAIRS_ENOUGH, are_apart, ratios, summary
+from interval import PAIRS_ENOUGH, are_apart, has_interval, ratios, summary
 from text import number
 
 # What is Stook's in an experiment: all other contenders are rivals.
@@ -50,7 +50,8 @@ class Change:
 
     def row(self):
         def text(s):
-            return f"{number(s['median'])} ({number(s['low'])} .. {number(s['high'])})"
+            interval = f" ({number(s['low'])} .. {number(s['high'])})" if has_interval(s) else ""
+            return number(s["median"]) + interval
 
         return [f"{self.experiment} {self.metric}", self.contender,
                 f"/ {self.against}" if self.against else "itself", text(self.old), text(self.new),

@@ -98,8 +98,8 @@ POOLS = {"pool-dpdk": "libdpdk-dev", "pool-boost": "libboost-dev",
 
 
 def object_pair(setting):
-    """Pair and batches of 64-byte objects: object cache, private array, pools, and peers linked
-    statically."""
+    """Pair and batches of 64-byte objects, ns an object: object cache, private array, pools, and
+    peers linked statically."""
     seconds = 0.02 if setting.quick else 0.1
     programs = {name: setting.program("object_pair-" + name)
                 for name in ("array", "cache", "inline", "inline-unloadable", "inline-static")}
@@ -204,7 +204,7 @@ def sizes(setting):
 
 
 def malloc_pair(setting):
-    """malloc and free preloaded: pairs, batches, mixes, on top of a live set of 64 MiB."""
+    """malloc and free preloaded, ns an object: pairs, batches, mixes, and a live set of 64 MiB."""
     seconds = 0.02 if setting.quick else 0.1
     few = "--benchmark_filter=^(pair/64|pair/40000|batch64/64|pair_mix|batch64_mix|live_64MiB)"
     return rounds(setting, preloaded(setting), setting.pairs,
@@ -236,7 +236,7 @@ def mixtures(setting):
 
 
 def bulk(setting):
-    """Bulk calls of an object cache beside storing pointers."""
+    """Bulk calls of an object cache beside storing pointers, ns an object."""
     command = ([setting.program("bulk")] +
                (["--benchmark_filter=warm|store"] if setting.quick else []))
     return rounds(setting, [Contender("stook-cache")], setting.pairs,

@@ -5,8 +5,8 @@ Purpose: all figures are compared by ratios of neighbouring runs (A B A B ...), 
 minute of the machine hits both. The interval of the median is the one of order statistics: it
 assumes nothing about how noise is distributed. With ten pairs the 2nd and 9th smallest ratio
 enclose the median with 97.9 %, with thirty the 10th and 21st with 95.7 %; below six pairs no
-interval reaches 95 %, and the smallest and largest are given. Such an interval excludes 1 exactly
-where the sign test finds a difference.
+interval reaches 95 %: bounds() gives the smallest and largest, which are no such interval. One of
+95 % excludes 1 exactly where the sign test finds a difference.
 Place: whatever is said of two contenders is said by standing(). cli/compare.c has the same rule.
 """
 
@@ -55,10 +55,15 @@ def summary(values):
     return {"median": median(have), "low": low, "high": high, "n": len(have)}
 
 
+def has_interval(s):
+    """Whether a summary's bounds enclose the median with 95 %."""
+    return s["n"] >= PAIRS_ENOUGH
+
+
 def says(ratio):
     """What a ratio's summary allows to say: a difference needs six pairs, and an interval without
     1."""
-    if ratio["n"] < PAIRS_ENOUGH or ratio["low"] <= 1 <= ratio["high"]:
+    if not has_interval(ratio) or ratio["low"] <= 1 <= ratio["high"]:
         return NO_DIFFERENCE
     return LESS if ratio["high"] < 1 else MORE
 

@@ -145,8 +145,8 @@ def locality(setting):
 
 
 def rcu(setting):
-    """Frees that wait for readers: by sheaf; a call_rcu of liburcu for each object; arrays handed
-    to call_rcu and freed one by one. Which share of sheaves is recycled."""
+    """Frees that wait for readers, ns an object: by sheaf; a call_rcu of liburcu for each object;
+    arrays handed to call_rcu and freed one by one. Which share of sheaves is recycled."""
     # Medians over the rounds: in the first ones sheaves are made, and the barn's room grows.
     options = ["objects=20000", "rounds=20"] if setting.quick else ["objects=100000", "rounds=9"]
     ways = ["call_rcu_malloc", "call_rcu", "call_rcu_array", "free_rcu"]

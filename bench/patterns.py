@@ -237,7 +237,9 @@ def arguments():
     add = parser.add_argument
     add("--build", type=pathlib.Path, default=HERE.parent / "build", help="build folder (build)")
     add("--list", action="store_true", help="name the rows and end")
-    add("--filter", default="", metavar="REGEX", help="rows to run; a row is PATTERN/THREADS")
+    add("--filter", default="", metavar="REGEX",
+        help="rows to run: with a match anywhere in PATTERN/THREADS; cfrac/1$ leaves out "
+             "cfrac/16, ^queue/ leaves out queue_mixed")
     add("--threads", default="", metavar="N,N", help="numbers of threads (all)")
     add("--rounds", type=int, default=8, metavar="N", help="interleaved rounds (8)")
     add("--patience", type=int, default=1, metavar="N",
@@ -258,11 +260,16 @@ def arguments():
                      f"`ninja -C {asked.build} bench/patterns libstook-malloc.so`")
     if min(asked.rounds, asked.patience, asked.repeat, asked.percent) < 1:
         parser.error("--rounds, --patience, --repeat and --percent take 1 or more")
+    if asked.seed < 0:
+        parser.error(f"--seed takes 0 or more, not {asked.seed}")
     try:
         threads = [int(n) for n in asked.threads.split(",") if n]
+    except ValueError:
+        parser.error(f"--threads takes numbers with commas, such as 1,16, not '{asked.threads}'")
+    try:
         asked.rows = rows_of(asked.filter, threads)
-    except (re.error, ValueError) as why:
-        parser.error(str(why))
+    except re.error as why:
+        parser.error(f"--filter '{asked.filter}': {why}")
     if not asked.rows:
         parser.error("no such row (--list names them)")
     asked.chosen = (None if asked.peers is None

@@ -61,7 +61,8 @@ between them, and 8 objects of 5 to 25 MiB that are replaced at random.
 - **silent**: the same {wait} ms after the last phase, without a call; **called**: after as long
   again with 20 small calls a second
 - **large**: ms of processor time for each of the first 30 large objects, and MiB at the end. Times
-  of a busy machine say little: they may be several times as long. Faults repeat within 0.2
+  of a busy machine say little: they may be several times as long. The faults a page of two runs may
+  differ by 0.2.
 
 """
 
@@ -156,8 +157,9 @@ def page(settings, about, rounds, wait):
                                   "without an option") for name, env in SETTINGS.items()]
     lines = HEAD.format(command=command_of(rounds, wait), settings="\n".join(["", *named]),
                         wait=wait).splitlines()
-    lines += [f"{about['processor']}, {about['cpus']} CPUs, Linux {about['kernel']}, "
-              f"{about['libc']}.", f"Medians of {rounds} rounds in turn.", ""]
+    kernel = about["kernel"].split("-")[0]              # behind it, a host's own suffix
+    lines += [f"{about['processor']}, {about['cpus']} CPUs, Linux {kernel}, {about['libc']}.",
+              f"Medians of {rounds} rounds in turn.", ""]
     lines += table(settings)
     lines += ["", "Faults a page in the mean (up), against what is kept in pauses (to the right):",
               "", "```"]

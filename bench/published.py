@@ -17,6 +17,7 @@ them. tables*.py have the tables in the kernel's layout.
 import tables
 import tables_aspace
 from interval import PAIRS_ENOUGH, ratios, summary
+from text import interval_text
 
 REACHED, UNCLEAR, MISSED = "reached", "unclear", "missed"
 
@@ -201,5 +202,4 @@ def table_rows(rows):
     return [HEAD] + [
         [row["table"], row["row"], row["published"], row["rival"] or "", number(row["theirs"]),
          number(row["ours"]), f"{number(row['measured'])} {row['unit']}".strip(),
-         f"{number(row['low'])} .. {number(row['high'])}" if row["n"] > 1 else "one run",
-         row["verdict"]] for row in rows]
+         interval_text(row, number), row["verdict"]] for row in rows]

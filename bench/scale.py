@@ -94,8 +94,8 @@ def slots(setting):
 
 
 def nodes(setting):
-    """malloc and free, and object caches, on 1 to 16 made-up nodes: pairs, batches, mixes, 64 MiB
-    alive."""
+    """malloc and free, and object caches, on 1 to 16 made-up nodes, ns an object: pairs, batches,
+    mixes, 64 MiB alive."""
     seconds = 0.02 if setting.quick else 0.1
 
     def some(program, names):

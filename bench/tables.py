@@ -12,7 +12,7 @@ import tables_aspace
 import tables_contention
 import tables_locality
 import tables_memory
-from interval import PAIRS_ENOUGH, ratios, summary
+from interval import has_interval, ratios, summary
 
 # Per cent, from the kernel work: 64-byte objects, capacity 32; "none" is SLUB's older front end.
 GAINS_11 = {"1": 17.2, "10": 15.3, "100": 31.0, "1000": 30.2, "10 shuffled": 12.6,
@@ -45,11 +45,17 @@ class Cell:
         if self.known:
             self.ours, self.theirs = summary(ours)["median"], summary(theirs)["median"]
             r = summary(pairs)
-            self.enough = r["n"] >= PAIRS_ENOUGH
+            self.enough = has_interval(r)
             self.gain, self.low, self.high = (100 * (1 - r[k]) for k in ("median", "high", "low"))
 
     def gain_text(self):
-        return f"{self.gain:.1f} % ({self.low:.1f} .. {self.high:.1f})" if self.known else "-"
+        return self.per_cent(self.gain, self.low, self.high) if self.known else "-"
+
+    def cost_text(self):
+        return self.per_cent(-self.gain, -self.high, -self.low) if self.known else "-"
+
+    def per_cent(self, middle, low, high):
+        return f"{middle:.1f} %" + (f" ({low:.1f} .. {high:.1f})" if self.enough else "")
 
     def verdict(self, least):
         if not self.known:
@@ -104,8 +110,7 @@ def print_unused(table, say, print_table):
     for batch in GAINS_11:
         cell = Cell(table, "no-sheaves", "slabs-alone", batch)
         rows.append([batch, f"{cycles(cell.theirs)} -> {cycles(cell.ours)}" if cell.known else "-",
-                     f"{-cell.gain:.1f} % ({-cell.high:.1f} .. {-cell.low:.1f})" if cell.known
-                     else "-", f"{UNUSED_11} %", cell.verdict(-UNUSED_11)])
+                     cell.cost_text(), f"{UNUSED_11} %", cell.verdict(-UNUSED_11)])
     say("  a cache without sheaves beside the same slabs without any code for sheaves")
     print_table(rows, 5)
 

@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 
-from interval import summary
+from interval import has_interval, summary
 
 
 def say(text=""):
@@ -78,8 +78,11 @@ def print_measurements(table, shown):
     print_table(rows, len(rows[0]))
 
 
-def interval_text(s):
-    return f"{number(s['low'])} .. {number(s['high'])}" if s["n"] > 1 else "one run"
+def interval_text(s, number=number):
+    """What stands below "95 %": the interval, or why there is none."""
+    if not has_interval(s):
+        return "one run" if s["n"] == 1 else f"{s['n']} runs"
+    return f"{number(s['low'])} .. {number(s['high'])}"
 
 
 def verdict_rows(verdicts):

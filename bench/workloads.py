@@ -10,8 +10,8 @@ Place: run.py prints the sum of it, report.py and page.py tell all.
 import re
 
 from contenders import OURS
-from interval import (LESS, MORE, NO_DIFFERENCE, geometric_mean, measured_rates, standing,
-                      summary)
+from interval import (LESS, MORE, NO_DIFFERENCE, geometric_mean, has_interval, measured_rates,
+                      standing, summary)
 from text import number
 
 AHEAD, BEHIND = "ahead", "behind"
@@ -171,8 +171,9 @@ def side_cells(side):
     if side is None:
         return ["", "", "", "", ""]
     low, high = side.cost_bounds()
+    interval = f"{low:.2f} .. {high:.2f}" if has_interval(side.ratio) else "-"
     return [number(side.ours["median"]), f"{side.rival}: {number(side.all[side.rival]['median'])}",
-            f"{side.cost():.2f}", f"{low:.2f} .. {high:.2f}", side.says]
+            f"{side.cost():.2f}", interval, side.says]
 
 
 HEAD = ["workload", "Stook", "best peer", "ratio", "95 %", "time",
@@ -183,9 +184,17 @@ def rows(workloads):
     return [HEAD] + [[w.name(), *side_cells(w.time), *side_cells(w.memory)] for w in workloads]
 
 
+def units(workloads):
+    """What the numbers of one experiment's workloads are in."""
+    found = {which: side.unit for which in ("time", "memory")
+             for _, side in sides(workloads, which)}
+    return ", ".join(f"{which} in {unit}" for which, unit in found.items())
+
+
 def print_standings(name, table, say, print_table):
     found = [w for w in all_of({"results": {name: table}})]
     if found:
+        say(f"  {units(found)}")
         print_table(rows(found), len(HEAD))
     else:
         say("  nothing was measured on Stook and a peer")

@@ -8,8 +8,10 @@
  * once all of it is known: what reads it takes all or nothing.
  * With --leaks it prints the report of a search for leaks (leaks.h).
  */
+#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,9 +21,11 @@
 #include "frames.h"
 #include "leaks.h"
 #include "option_text.h"
+#include "plain_text.h"
 
 #define PATIENCE_S 60                   /* the library waits for a shorter time */
 #define STACK_MOST (1 << 20)            /* bytes of a stack; the library sends less */
+#define SPACE " \t\r\n"
 
 static const char usage[] = "usage: stook symbolize --pid PID <ADDRESSES\n";
 
@@ -79,6 +83,26 @@ static size_t read_stack(struct symbols *symbols, pid_t pid, char *line, uint64_
         return count;
 }
 
+/* Is each word of a stack's line an address? False, and said: this one is none. */
+static bool has_addresses(char *line)
+{
+        char plain[80], *end;
+        size_t length;
+
+        for (char *word = line; *(word += strspn(word, SPACE)); word += length) {
+                length = strcspn(word, SPACE);
+                errno = 0;
+                strtoull(word, &end, 16);
+                if (isxdigit((unsigned char)*word) && end == word + length && !errno)
+                        continue;
+                word[length] = '\0';
+                fprintf(stderr, "stook symbolize: '%s' is no address\n",
+                        plain_text(word, plain, sizeof plain));
+                return false;
+        }
+        return true;
+}
+
 static int symbolize(struct symbols *symbols, pid_t pid, FILE *out)
 {
         uint64_t addresses[FRAMES_MOST];
@@ -88,6 +112,10 @@ static int symbolize(struct symbols *symbols, pid_t pid, FILE *out)
         int error = 0;
 
         while (!error && getline(&line, &room, stdin) >= 0) {
+                if (*line != '@' && !has_addresses(line)) {
+                        error = -EINVAL;
+                        break;
+                }
                 error = frames_of(symbols, addresses, read_stack(symbols, pid, line, addresses),
                                   &frames);
                 if (error)
@@ -144,6 +172,19 @@ struct options {
         struct leaks_request request;
 };
 
+/* False, and said: it is none. */
+static bool read_pid(const char *text, long *pid)
+{
+        char *end;
+
+        errno = 0;
+        *pid = strtol(text, &end, 10);
+        if (text[0] >= '0' && text[0] <= '9' && !*end && !errno && *pid >= 1 && *pid <= INT_MAX)
+                return true;
+        fprintf(stderr, "stook symbolize: --pid takes a process number, not '%s'\n", text);
+        return false;
+}
+
 /* Return: -1, go on; else the exit status. */
 static int parse(int argc, char **argv, struct options *o)
 {
@@ -158,13 +199,13 @@ static int parse(int argc, char **argv, struct options *o)
                 { 0 }
         };
         int option;
-        char *end = "";
 
         opterr = 0;
         while ((option = getopt_long(argc, argv, ":h", long_options, NULL)) != -1) {
                 switch (option) {
                 case OPTION_PID:
-                        o->pid = strtol(optarg, &end, 10);
+                        if (!read_pid(optarg, &o->pid))
+                                return STATUS_CANNOT;
                         break;
                 case OPTION_LEAKS:
                         o->leaks = true;
@@ -182,7 +223,7 @@ static int parse(int argc, char **argv, struct options *o)
                         return option_refuse("symbolize", option, argv, usage);
                 }
         }
-        if (o->pid <= 0 || *end)
+        if (!o->pid)
                 return option_misused("symbolize", usage, "--pid PID is needed");
         if (optind != argc)
                 return option_misused("symbolize", usage, "too much: '%s'", argv[optind]);

@@ -66,6 +66,10 @@ static bool parse_setting(struct options *o, const char *text)
                 char *end;
                 long value;
 
+                if (!equals && !strcmp(text, keys[i].key)) {
+                        fprintf(stderr, "stook tune: %s has no value: %s=N\n", text, text);
+                        return false;
+                }
                 if (!equals || (size_t)(equals - text) != n || strncmp(text, keys[i].key, n))
                         continue;
                 value = strtol(equals + 1, &end, 10);

@@ -130,11 +130,14 @@ static bool has_ended(uint32_t pid)
 static void say_why(const struct target *t, const char *command, const char *what,
                     const char *library)
 {
-        char text[256], why[160];
+        char text[256], part[256], why[160];
 
         if (!t->count && library)
-                fprintf(stderr, "stook %s: %s: no file of it with '%s' in its name has Stook\n",
-                        command, what, library);
+                fprintf(stderr,
+                        "stook %s: %s %s has no copy of Stook in a file with '%s' in its path\n",
+                        command, t->is_core ? "core" : "process",
+                        plain_text(what, text, sizeof text),
+                        plain_text(library, part, sizeof part));
         else if (!t->count && !t->is_core && has_ended(t->memory.pid))
                 fprintf(stderr, "stook %s: process %s has ended\n", command, what);
         else if (!t->count && !t->is_core && excluded(t, why, sizeof why))

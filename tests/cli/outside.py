@@ -199,9 +199,10 @@ class Inspect(s.Compiled):
             self.assertIn("conn", done.stdout)
             self.assertRegex(done.stdout, r"also libstook\.so[0-9.]*: it has no caches")
         with Running(self.shared()) as p:
-            done = s.stook("info", "--library", "no-such", p.pid)
-            self.assertEqual(done.returncode, 1)
-            self.assertIn("no-such", done.stderr)
+            for command in ("info", "check"):
+                said = self.refused(1, "", command, "--library", "no-such", p.pid)
+                self.assertEqual(said, f"stook {command}: process {p.pid} has no copy of Stook in "
+                                 "a file with 'no-such' in its path\n")
 
     def test_python(self):
         program = "import sys; x = [bytes(300) for i in range(5000)]; " \
@@ -378,10 +379,16 @@ class Inspect(s.Compiled):
             before = self.conn(p.pid)["sheaf_capacity"]
             self.refused(2, "STOOK_MAINTENANCE=1", "tune", p.pid, "conn", "sheaf_capacity=37")
             self.assertEqual(self.conn(p.pid)["sheaf_capacity"], before)
-        for setting in ("sheaf_capacity=-1", "sheaf_capacity=65535", "barn_full=x", "what=1",
-                        "sheaf_capacity", "sheaf_capacity="):
-            self.refused(2, "sheaf_capacity" if "=" not in setting else "", "tune", "1", "conn",
-                         setting)
+        for setting in ("sheaf_capacity=-1", "sheaf_capacity=65535", "barn_full=x",
+                        "sheaf_capacity="):
+            self.refused(2, f"stook tune: {setting.split('=')[0]} takes 0 to ", "tune", "1",
+                         "conn", setting)
+        for setting in ("what=1", "what", "sheaf_capacit", "sheaf_capacity2", "=1", ""):
+            self.refused(2, f"no setting '{setting}'; there is: sheaf_capacity=N ", "tune", "1",
+                         "conn", setting)
+        for setting in ("sheaf_capacity", "barn_full", "barn_empty"):
+            self.refused(2, f"stook tune: {setting} has no value: {setting}=N\n", "tune", "1",
+                         "conn", setting)
         self.refused(2, "are needed", "tune", "1", "conn")
         self.refused(1, "there is no process", "tune", "4194304", "conn", "barn_full=1")
 

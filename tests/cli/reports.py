@@ -234,17 +234,34 @@ class Ordinary(Compiled):
 
 
 class Symbolize(Compiled):
+    def test_what_is_no_address_is_refused(self):
+        """Nothing is printed of the stacks before it, either."""
+        if not has_libdw():
+            self.skipTest("built without libdw")
+        for line, word in (("zz", "zz"), ("1\n\n2 3g 4", "3g"), ("-1", "-1"), ("+1", "+1"),
+                           ("1,2", "1,2"), ("0x", "0x"), ("1" * 17, "1" * 17),
+                           ("\x1b[1m", "\\x1b[1m")):
+            done = stook("symbolize", "--pid", str(os.getpid()), stdin=None, input=line + "\n")
+            self.assertEqual((done.returncode, done.stdout, done.stderr),
+                             (2, "", f"stook symbolize: '{word}' is no address\n"), line)
+        for line in ("", "\n", "  \n", "1 0x2 \tA\r\n", "1"):
+            done = stook("symbolize", "--pid", str(os.getpid()), stdin=None, input=line)
+            self.assertEqual((done.returncode, done.stderr), (0, ""), line)
+
     def test_refused(self):
-        needed = "--pid PID is needed"
-        for args, says in (((), needed), (("--pid",), "--pid needs a value"),
-                           (("--pid", "x"), needed), (("--pid", "0"), needed),
-                           (("--pid", "-3"), needed), (("--walk",), "no option '--walk'"),
+        for args, says in (((), "--pid PID is needed"), (("--pid",), "--pid needs a value"),
+                           (("--walk",), "no option '--walk'"),
                            (("--leaks=1",), "--leaks=1: this option takes no value"),
                            (("--pid", "1", "2"), "too much: '2'")):
             done = stook("symbolize", *args)
             self.assertEqual((done.returncode, done.stdout), (2, ""), args)
             self.assertEqual(done.stderr, f"stook symbolize: {says}\n"
                              "usage: stook symbolize --pid PID <ADDRESSES\n")
+        for number in ("x", "", "0", "-3", "+3", " 3", "3x", "4294967297", "9" * 20):
+            done = stook("symbolize", "--pid", number)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), number)
+            self.assertEqual(done.stderr, "stook symbolize: --pid takes a process number, "
+                             f"not '{number}'\n")
         done = stook("symbolize", "--pid", "4194999")           # above the largest there can be
         self.assertEqual((done.returncode, done.stdout), (2, ""))
         self.assertRegex(done.stderr, r"^stook symbolize: .*\n$")

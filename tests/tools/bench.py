@@ -403,5 +403,39 @@ class Command(unittest.TestCase):
                          "stook bench --quick --only rcu --pairs 9")
 
 
+class PatternsCommand(unittest.TestCase):
+    """bench/patterns.py: no program is built, so rows are listed."""
+
+    def patterns(self, *words):
+        return subprocess.run([sys.executable, "-B", BENCH / "patterns.py", "--list", *words],
+                              capture_output=True, text=True, timeout=100)
+
+    def rows(self, *words):
+        done = self.patterns(*words)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return [line.split()[0] for line in done.stdout.splitlines()]
+
+    def test_wrong_values_are_named(self):
+        for words, says in ((["--threads", "x"],
+                             "--threads takes numbers with commas, such as 1,16, not 'x'"),
+                            (["--threads", "1,2x"],
+                             "--threads takes numbers with commas, such as 1,16, not '1,2x'"),
+                            (["--filter", "("], "--filter '(': missing ), unterminated "),
+                            (["--seed", "-1"], "--seed takes 0 or more, not -1"),
+                            (["--rounds", "0"], "--repeat and --percent take 1 or more"),
+                            (["--threads", "99"], "no such row")):
+            done = self.patterns(*words)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), words)
+            self.assertIn(says, done.stderr.splitlines()[-1])
+
+    def test_a_filter_is_found_anywhere_in_a_row(self):
+        self.assertEqual(self.rows("--filter", "cfrac/1$"), ["cfrac/1"])
+        self.assertIn("cfrac/16", self.rows("--filter", "cfrac/1"))
+        self.assertEqual(self.rows("--filter", "^queue/", "--threads", "1"), ["queue/1"])
+        found = self.rows("--filter", "queue|/16$")
+        self.assertTrue({"queue/1", "queue_mixed/1", "cfrac/16"} <= {*found})
+        self.assertTrue(all("queue" in row or row.endswith("/16") for row in found))
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -24,6 +24,7 @@ import scale                                                # noqa: E402
 import suites                                               # noqa: E402
 import tables                                               # noqa: E402
 import workloads                                            # noqa: E402
+from text import interval_text                              # noqa: E402
 
 
 class Workloads(unittest.TestCase):
@@ -52,9 +53,40 @@ class Workloads(unittest.TestCase):
         self.assertEqual({w.time.says for w in workloads.all_of(session(n=5))},
                          {interval.NO_DIFFERENCE})
 
+    def test_few_rounds_have_no_interval(self):
+        for n, found in ((1, "-"), (5, "-"), (6, "0.50 .. 0.50")):
+            rows = workloads.rows(workloads.all_of(session(n=n)))
+            row = next(r for r in rows if r[0] == "pattern_rows lifo/1")
+            self.assertEqual((rows[0][4], row[3], row[4]), ("95 %", "0.50", found))
+        for n, found in ((1, "one run"), (5, "5 runs"), (6, "1.00 .. 2.00")):
+            summary = {"low": 1, "high": 2, "n": n}
+            self.assertEqual(interval_text(summary), found)
+
+    def test_few_rounds_have_no_interval_of_a_gain(self):
+        for n, gain, cost in ((5, "50.0 %", "-50.0 %"),
+                              (6, "50.0 % (50.0 .. 50.0)", "-50.0 % (-50.0 .. -50.0)")):
+            cell = tables.Cell({"a": {"m": [1] * n}, "b": {"m": [2] * n}}, "a", "b", "m")
+            self.assertEqual((cell.gain_text(), cell.cost_text()), (gain, cost))
+
     def test_the_sum(self):
         said = workloads.sentence(workloads.all_of(session()), "time", "Time")
         self.assertIn("ahead of the best peer in 5 of 5 workloads, behind in 0", said)
+
+    def test_standings_name_their_units(self):
+        for name in workloads.PRINTED:
+            said, rules = [], [r for r in workloads.RULES if r.experiment == name]
+            metrics = {"ns": "x/1 ns", "s": "x cpu_s"} if rules[0].memory else {"ns": "x"}
+            cell = metrics[rules[0].unit]
+            table = {c: {cell: times(1), cell.split()[0] + " peak_KiB": times(2)}
+                     for c in ("stook", "glibc")}
+            workloads.print_standings(name, table, said.append, lambda rows, columns: None)
+            self.assertEqual(said, [f"  time in {rules[0].unit}" +
+                                    (", memory in KiB" if rules[0].memory else "")], name)
+
+    def test_descriptions_name_the_unit_that_metrics_do_not(self):
+        """Of those printed as a row for each contender: a metric's name ends with its unit."""
+        for name in ("object_pair", "malloc_pair", "bulk", "nodes", "rcu"):
+            self.assertRegex(suites.ALL[name].__doc__, r", ns an\s+object", name)
 
     def test_growth(self):
         table = session()["results"]["oversubscribed"]

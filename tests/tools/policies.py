@@ -19,7 +19,7 @@ sys.path.insert(0, str(pathlib.Path(os.environ["STOOK_SOURCE"]) / "bench"))
 import policies                                             # noqa: E402
 from contenders import PLAIN                                # noqa: E402
 
-ABOUT = {"processor": "a processor", "cpus": 2, "kernel": "6", "libc": "glibc 2"}
+ABOUT = {"processor": "a processor", "cpus": 2, "kernel": "6.1.2-host-v3", "libc": "glibc 2"}
 
 
 def setting(name, rounds):
@@ -61,6 +61,10 @@ class Page(unittest.TestCase):
     def test_the_page_leaves_out_of_the_curve_what_failed(self):
         text = policies.page(self.settings, ABOUT, 3, 100)
         self.assertIn("a  first\nb  second\n```\n", text)
+
+    def test_the_page_has_no_suffix_of_a_host(self):
+        text = policies.page(self.settings, ABOUT, 3, 100)
+        self.assertIn("\na processor, 2 CPUs, Linux 6.1.2, glibc 2.\nMedians of 3 rounds", text)
 
     def test_the_page_has_its_command_and_settings(self):
         text = policies.page(self.settings, ABOUT, 3, 100)
