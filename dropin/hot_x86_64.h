@@ -2,8 +2,8 @@
  * Purpose: the sections of hot_x86_64.S, and what stands around them, as macros of the assembler:
  * the slot, a pop, a push, whole allocations and frees, and the swaps behind them.
  * Place: included by hot_x86_64.S alone, whose comment has the invariants.
- * Registers are named by each macro. Labels: 1 and 2 are the ends of a section, 3 is its descriptor,
- * 4 where the kernel sends it.
+ * Registers are named by each macro. Labels: 1 and 2 are the ends of a section, 3 is its
+ * descriptor, 4 where the kernel sends it.
  */
 #include <features.h>                   /* __GLIBC__ */
 #define READY      0                    /* <stook/layout.h> */
