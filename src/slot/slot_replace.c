@@ -191,10 +191,12 @@ STOOK_NOINLINE struct stook_sheaf *stook_slot_install_full(struct stook_front *f
 /*
  * Puts @full on the slot, without its top object if @one is not NULL: that one is *@one then. It is
  * cheaper to take it here, as sole owner, than to pop it afterwards. *@one stays as it is if @full
- * found no place. The caller disposes of the sheaf that is returned.
+ * found no place. The caller disposes of the sheaf that is returned. Not inlined, for the depth of
+ * the stack.
  */
-static struct stook_sheaf *land_full(struct stook_front *front, struct stook_sheaf *full,
-                                     uint32_t generation, void **one)
+static STOOK_NOINLINE struct stook_sheaf *land_full(struct stook_front *front,
+                                                    struct stook_sheaf *full, uint32_t generation,
+                                                    void **one)
 {
         uint64_t whole = full->word;
         void *top = full->objects[(whole & 0xffff) - 1];       /* later a push may store there */

@@ -108,6 +108,7 @@ void stook_slot_reap_before_barn(struct stook_pair seen);
 STOOK_INLINE struct stook_sheaf *stook_slot_get_full(struct stook_front *front, bool below,
                                                      bool first)
 {
+        unsigned node = stook_slot_node();      /* first, for the depth of the stack */
         struct stook_slot_head *own = below ? stook_slot_ops_inlined()->own() : NULL;
         struct stook_barn_want want = { .kind = STOOK_WANT_FULL };
 
@@ -117,7 +118,7 @@ STOOK_INLINE struct stook_sheaf *stook_slot_get_full(struct stook_front *front, 
                 want.from |= STOOK_FROM_BARN;
         if (below && !STOOK_INJECT_EVERY(refill_fail))
                 want.from |= first ? STOOK_FROM_BELOW | STOOK_FROM_SMALL : STOOK_FROM_BELOW;
-        return stook_barn_get(front->below, stook_slot_node(), want);
+        return stook_barn_get(front->below, node, want);
 }
 
 #endif
