@@ -84,15 +84,6 @@ static enum stook_push retry_push(struct stook_front *front, void *object)
         return stook_slot_ops_inlined()->push(front->offset, object);
 }
 
-/* A look, which pop_if proves. Sheaf memory is type-stable, so a stale main is still a sheaf. */
-static bool is_top(const struct stook_sheaf *main, const void *object)
-{
-        unsigned size = stook_sheaf_size(main);
-
-        return size && size <= stook_sheaf_capacity(main) &&
-               __atomic_load_n(&main->objects[size - 1], __ATOMIC_RELAXED) == object;
-}
-
 static STOOK_NOINLINE void free_to_sheaves(struct stook_front *front, void *object,
                                            void (*on_double)(struct stook_front *, void *))
 {
@@ -119,7 +110,7 @@ static STOOK_NOINLINE void free_to_sheaves(struct stook_front *front, void *obje
                  * A full main refuses before it compares. An object that is its top was freed
                  * before: taken off again, it is free once, not twice.
                  */
-                if (STOOK_UNLIKELY(is_top(stook_main_of(seen), object)) &&
+                if (STOOK_UNLIKELY(stook_slot_ops_inlined()->peek(front->offset) == object) &&
                     stook_slot_ops_inlined()->pop_if(front->offset, object)) {
                         on_double(front, object);
                         continue;
