@@ -91,9 +91,11 @@ class Options(unittest.TestCase):
                 report = json.loads(lines.readline())
             self.assertEqual(report["fault"], "double free")
             self.assertIn(report["text"] + "\n", done.stderr)
-            # No such folder: told once, at the start; not again for two reports.
+            # No such folder: told once, at the start; not again for two reports. Each is of an
+            # object of its own: a slow report leaves time to drain the one before.
             path = os.path.join(folder, "no", "x.json")
-            done = subprocess.run(["/usr/bin/python3", "-c", script + "; c.free(p)"],
+            again = "; p = c.malloc(5000); c.free(p); c.free(p)"
+            done = subprocess.run(["/usr/bin/python3", "-c", script + again],
                                   env={"LD_PRELOAD": DROP_IN, "STOOK_ON_FAULT": "log",
                                        "STOOK_REPORT_JSON": path}, capture_output=True, text=True)
             self.assertEqual(done.returncode, 0, done)

@@ -35,9 +35,10 @@ class Terminal:
     def __init__(self, *args, term="xterm", columns=150, lines=30):
         self.pid, self.fd = pty.fork()
         if not self.pid:
+            self.fd = 0
+            self.resize(columns, lines)         # before anything is drawn
             os.environ["TERM"] = term
             os.execv(s.STOOK, [s.STOOK, "top", *args])
-        self.resize(columns, lines)
         self.text = ""
 
     def resize(self, columns, lines):
