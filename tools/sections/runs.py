@@ -45,7 +45,9 @@ def run(machine, names={"pop": "pop", "push": "push"}):
                     except un.UcError as error:
                         return cases, faults + ["%s, %s after %d instructions, size %d: %s" %
                                                 (op, other, k, size, error)]
-                    if answer is None or machine.mutant and faults:         # one is enough
+                    if machine.mutant and faults:       # one is enough
+                        return cases, faults
+                    if answer is None:
                         break
                     k, cases = k + 1, cases + 1
                     want = objects | {mine} | set(theirs) if op == "push" else objects | set(theirs)
@@ -210,7 +212,9 @@ def run_rcu(machine):
                     except un.UcError as error:
                         return cases, faults + ["%s, %s after %d instructions, size %d: %s" %
                                                 (op, other, k, size, error)]
-                    if answer is None or machine.mutant and faults:
+                    if machine.mutant and faults:
+                        return cases, faults
+                    if answer is None:
                         break
                     twice = False
                     if op == "rcu_push" and answer == mine:
@@ -290,7 +294,9 @@ def run_exchange(machine):
                     except un.UcError as error:
                         return cases, faults + ["exchange, %s after %d instructions, size %d: %s" %
                                                 (other, k, size, error)]
-                    if answer is None or machine.mutant and faults:
+                    if machine.mutant and faults:
+                        return cases, faults
+                    if answer is None:
                         break
                     what = None
                     if answer & 1:
