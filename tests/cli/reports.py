@@ -92,7 +92,7 @@ class Options(unittest.TestCase):
             self.assertEqual(report["fault"], "double free")
             self.assertIn(report["text"] + "\n", done.stderr)
             # No such folder: told once, at the start; not again for two reports. Each is of an
-            # object of its own: a slow report leaves time to drain the one before.
+            # object of its own: a slow report leaves time for the one before to leave the slot.
             path = os.path.join(folder, "no", "x.json")
             again = "; p = c.malloc(5000); c.free(p); c.free(p)"
             done = subprocess.run(["/usr/bin/python3", "-c", script + again],
