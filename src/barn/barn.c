@@ -178,27 +178,37 @@ bool stook_barn_offer(struct stook_barns *barns, unsigned node, struct stook_she
         return stook_barn_push_full(barns, node, full);
 }
 
-void stook_barn_put(struct stook_barns *barns, unsigned node, struct stook_sheaf *sheaf)
+/* Inlined, for the depth of the stack. */
+STOOK_INLINE void put_below(struct stook_barns *barns, unsigned node, struct stook_sheaf *sheaf)
 {
-        bool outgrown = stook_sheaf_capacity(sheaf) < stook_barns_capacity(barns);
-        bool drains = stook_sheaf_size(sheaf);
-
-        if (drains) {
-                if (stook_sheaf_full(sheaf) && !outgrown &&
-                    stook_barn_push_full(barns, node, sheaf))
-                        return;
-                stook_barn_drain(barns, sheaf);
-                if (!outgrown)
-                        stook_barns_flushed(barns);
-                if (STOOK_UNLIKELY(stook_barn_is_unasked(barns, node))) {
-                        stook_barn_evict(barns, node);
-                        stook_slabs_give_pages(barns->below, node, LOOKED_AT);
-                }
+        stook_barn_drain(barns, sheaf);
+        if (stook_sheaf_capacity(sheaf) >= stook_barns_capacity(barns))
+                stook_barns_flushed(barns);
+        if (STOOK_UNLIKELY(stook_barn_is_unasked(barns, node))) {
+                stook_barn_evict(barns, node);
+                stook_slabs_give_pages(barns->below, node, LOOKED_AT);
         }
         if (!stook_barn_push_empty(barns, node, sheaf))
                 stook_sheaf_delete(sheaf, barns->below->counters);
-        if (drains)
-                stook_barn_end_flush(barns, node);
+        stook_barn_end_flush(barns, node);
+}
+
+void stook_barn_put_below(struct stook_barns *barns, unsigned node, struct stook_sheaf *sheaf)
+{
+        put_below(barns, node, sheaf);
+}
+
+void stook_barn_put(struct stook_barns *barns, unsigned node, struct stook_sheaf *sheaf)
+{
+        bool outgrown = stook_sheaf_capacity(sheaf) < stook_barns_capacity(barns);
+
+        if (!stook_sheaf_size(sheaf)) {
+                if (!stook_barn_push_empty(barns, node, sheaf))
+                        stook_sheaf_delete(sheaf, barns->below->counters);
+        } else if (!stook_sheaf_full(sheaf) || outgrown ||
+                   !stook_barn_push_full(barns, node, sheaf)) {
+                put_below(barns, node, sheaf);
+        }
 }
 
 void stook_barn_put_object(struct stook_barns *barns, void *object)

@@ -33,12 +33,20 @@ static bool was_tried(uint64_t how)
         return (how & STOOK_HOW_MISSED) && stook_sections.area;
 }
 
-/* Of this thread's slot, whichever field of the kernel's area has its index. NULL: a miss. */
+/*
+ * Of this thread's slot, whichever field of the kernel's area has its index, or of a full sheaf of
+ * the barn. NULL: a miss.
+ */
 static STOOK_NOINLINE void *pop_at_hand(struct stook_cache *cache, uint64_t how)
 {
         void *object = was_tried(how) ? NULL : stook_slot_pop(cache->front.offset);
 
-        return object ? object : stook_section_swap_pop(line_of(cache));
+        if (object)
+                return object;
+        if (STOOK_UNLIKELY(how & STOOK_HOW_NOLOCK))
+                return stook_section_swap_pop(line_of(cache));
+        stook_gate_check();
+        return stook_slot_quick_get(&cache->front);
 }
 
 /* The node that @how names. */
@@ -141,10 +149,24 @@ static STOOK_COLD void *alloc_nothing(struct stook_cache *cache, uint64_t how)
 }
 
 /* A charge and an uncharge may look for locks, too, on a slot that is new to this thread. */
+/* A section has charged the bytes, and its pop missed: what happens before each way to the barn. */
+static bool is_charged_only(uint64_t how)
+{
+        return (how & (STOOK_HOW_CHARGED | STOOK_HOW_NOLOCK | STOOK_HOW_NODE)) == STOOK_HOW_CHARGED;
+}
+
 static STOOK_NOINLINE void *alloc_accounted(struct stook_cache *cache, uint64_t how)
 {
         void *object;
 
+        if (is_charged_only(how)) {
+                stook_gate_check();
+                object = stook_slot_quick_get(&cache->front);
+                if (STOOK_LIKELY(object != NULL)) {
+                        stook_account_mark(cache, object, stook_how_group(how));
+                        return stook_slow_answer(how, object, stook_slow_bytes(cache));
+                }
+        }
         if (STOOK_UNLIKELY(stook_cache_is_destroyed(cache)))
                 return alloc_nothing(cache, how);
         if (!(how & STOOK_HOW_GROUP))
@@ -277,13 +299,23 @@ STOOK_INLINE void free_below(struct stook_cache *cache, size_t n, void **objects
         stook_slow_end(how);
 }
 
+/* Into the slot's spare, or an empty sheaf of the barn. False: a miss, or a double free. */
+STOOK_INLINE bool put_at_hand(struct stook_cache *cache, void *object, uint64_t how)
+{
+        if (STOOK_UNLIKELY(how & STOOK_HOW_NOLOCK))
+                return stook_section_swap_push(line_of(cache), object);
+        stook_gate_check();
+        return stook_slot_quick_put(&cache->front, object);
+}
+
 /* An object that is charged to no group any more. */
 STOOK_INLINE void free_uncharged(struct stook_cache *cache, void *object, uint64_t how)
 {
         if (!was_tried(how) && stook_slot_push(cache->front.offset, object))
                 return;
-        if (STOOK_UNLIKELY(!stook_section_swap_push(line_of(cache), object)))
-                free_below(cache, 1, &object, how);
+        if (STOOK_LIKELY(put_at_hand(cache, object, how)))
+                return;
+        free_below(cache, 1, &object, how);
 }
 
 static STOOK_NOINLINE void free_plain(struct stook_cache *cache, void *object, uint64_t how)

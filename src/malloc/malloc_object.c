@@ -55,6 +55,24 @@ static uint16_t charged_to(void)
  */
 #define ZEROED_CLASS_MAX ((size_t)32 << 10)
 
+/*
+ * The usual miss: slot and spare have no object of the class, and the barn has a full sheaf. NULL:
+ * it is another one, and nothing changed.
+ */
+void *stook_malloc_quick(size_t size)
+{
+        struct stook_cache *cache;
+
+        if (STOOK_UNLIKELY(size > STOOK_CLASS_MAX) || STOOK_UNLIKELY(!stook_gate_is_open()) ||
+            STOOK_UNLIKELY(stook_malloc_is_watched) || STOOK_UNLIKELY(charged_to() != 0))
+                return NULL;
+        cache = stook_class_at(stook_class_for(size));
+        if (STOOK_UNLIKELY(!cache) || STOOK_UNLIKELY(cache->charge))
+                return NULL;
+        stook_gate_check();
+        return stook_slot_quick_get(&cache->front);
+}
+
 /* All calls are at the end, and nothing is saved: for the depth of the stack. */
 void *stook_malloc_slow(size_t size, uint64_t how)
 {
@@ -75,6 +93,15 @@ void *stook_malloc_object(size_t size)
         return stook_malloc_slow(size, 0);
 }
 
+/* The usual miss of a free whose section missed. False: it is another one, and nothing changed. */
+STOOK_INLINE bool freed_quickly(struct stook_cache *cache, void *object, uint64_t how)
+{
+        if (how != STOOK_HOW_MISSED || STOOK_UNLIKELY(cache->charge))
+                return false;
+        stook_gate_check();
+        return stook_slot_quick_put(&cache->front, object);
+}
+
 bool stook_malloc_free_object(void *object, uint64_t how)
 {
         uintptr_t addr = (uintptr_t)object;
@@ -86,7 +113,8 @@ bool stook_malloc_free_object(void *object, uint64_t how)
         entry = stook_pagemap_get(addr);
         index = stook_entry_cache(entry);
         if (STOOK_LIKELY(index && stook_object_starts(index, stook_entry_offset(entry, addr)))) {
-                stook_free_slow(stook_cache_at(index), object, how);
+                if (!freed_quickly(stook_cache_at(index), object, how))
+                        stook_free_slow(stook_cache_at(index), object, how);
                 return true;
         }
         if (!index && entry && stook_large_free(object, how))

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "base/compiler.h"
 
 /* Purges what has been free longer than STOOK_DECAY_MS, a bounded step. For slow calls. */
 void stook_pages_step(void);
@@ -45,8 +46,20 @@ uint32_t stook_pages_decay_ms(void);
  * Clean memory (without content) is taken when no dirty span fits: that is when idle memory is
  * missed. Dirty memory goes from one use to another, while the first may keep more of it idle.
  */
-uint32_t stook_pages_clean_takes(void);
-uint32_t stook_pages_dirty_takes(void);
+extern struct stook_pages_takes {
+        uint32_t clean, dirty;          /* atomic, relaxed */
+} stook_pages_takes STOOK_HIDDEN;
+
+STOOK_INLINE uint32_t stook_pages_clean_takes(void)
+{
+        return __atomic_load_n(&stook_pages_takes.clean, __ATOMIC_RELAXED);
+}
+
+STOOK_INLINE uint32_t stook_pages_dirty_takes(void)
+{
+        return __atomic_load_n(&stook_pages_takes.dirty, __ATOMIC_RELAXED);
+}
+
 /*
  * How often the process reached a new height (rise.c). What the layers above keep for sizes that
  * are not asked for makes it higher.

@@ -26,17 +26,7 @@
 #define DIRTY_PART 512
 #define MS_NS      UINT64_C(1000000)
 
-static uint32_t clean_takes, dirty_takes;       /* atomic, relaxed */
-
-uint32_t stook_pages_clean_takes(void)
-{
-        return __atomic_load_n(&clean_takes, __ATOMIC_RELAXED);
-}
-
-uint32_t stook_pages_dirty_takes(void)
-{
-        return __atomic_load_n(&dirty_takes, __ATOMIC_RELAXED);
-}
+struct stook_pages_takes stook_pages_takes;
 
 /* True: with @bytes more, *@word is a take, and begins anew. */
 static bool is_take(struct stook_pages_node *node, size_t *word, size_t bytes)
@@ -53,7 +43,7 @@ static bool is_take(struct stook_pages_node *node, size_t *word, size_t bytes)
 void stook_pages_count_clean(struct stook_pages_node *node, size_t bytes)
 {
         if (is_take(node, &node->clean_taken, bytes))
-                __atomic_fetch_add(&clean_takes, 1, __ATOMIC_RELAXED);
+                __atomic_fetch_add(&stook_pages_takes.clean, 1, __ATOMIC_RELAXED);
 }
 
 /* By the fine clock: ticks of the coarse one may be 10 ms apart. */
@@ -70,5 +60,5 @@ static bool is_too_soon(struct stook_pages_node *node)
 void stook_pages_count_dirty(struct stook_pages_node *node, size_t bytes)
 {
         if (STOOK_UNLIKELY(is_take(node, &node->dirty_taken, bytes)) && !is_too_soon(node))
-                __atomic_fetch_add(&dirty_takes, 1, __ATOMIC_RELAXED);
+                __atomic_fetch_add(&stook_pages_takes.dirty, 1, __ATOMIC_RELAXED);
 }

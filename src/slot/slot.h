@@ -115,6 +115,13 @@ size_t stook_slot_alloc_bulk(struct stook_front *front, size_t n, void **objects
 /* As many as the slot and its barn take, up to n. */
 size_t stook_slot_free_bulk(struct stook_front *front, size_t n, void **objects);
 
+/* ---- slot_quick.c: the usual misses, in fewer steps; a caller goes on as above where they do not
+ * apply. After the gate's check. ---- */
+/* NULL: nothing changed. */
+void  *stook_slot_quick_get(struct stook_front *front);
+/* False: nothing changed; it may be a double free. */
+bool   stook_slot_quick_put(struct stook_front *front, void *object);
+
 /* ---- slot_spare.c: for prefilled sheaves ---- */
 /* The slot's spare, with any number of objects in it. NULL: none, or not to be had now. */
 struct stook_sheaf *stook_slot_take_spare(struct stook_front *front);

@@ -4,16 +4,17 @@
  * Place: called by malloc, cache and rcu. The sections are in section/section_hot.h, and in a file
  * for each machine.
  *
- * A call that misses goes on in cache/cache_slow.c. It tries the swap, then makes the gate's check,
- * and then calls the miss of slot_node.c or slot_miss.c:
+ * A call that misses goes on in cache/cache_slow.c. It makes the gate's check. Then it tries the
+ * quick get or put of slot_quick.c, which swap, or ask the barn once. Then it calls the miss of
+ * slot_node.c or slot_miss.c:
  *
  *      object = stook_slot_pop(offset);
  *      if (!object)
- *              object = stook_section_swap_pop(line);
+ *              object = stook_slot_quick_get(front);
  *      if (!object)
  *              object = stook_slot_alloc_miss(front);
  *
- *      if (!stook_slot_push(offset, object) && !stook_section_swap_push(line, object))
+ *      if (!stook_slot_push(offset, object) && !stook_slot_quick_put(front, object))
  *              stook_slot_free_miss(front, object, on_double);
  *
  * Concurrency: any thread, any instruction. Threads that are not enrolled, and the locked backend,

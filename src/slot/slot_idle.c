@@ -31,17 +31,12 @@
 
 #include "base/lock.h"
 #include "os/os.h"
-#include "pages/policy.h"
+#include "slot/slot_idle.h"
 #include "slot/slot_node.h"
 #include "slot/slot_regions.h"
 
 #define WORK       16                   /* about 10 us: a caller waits for it */
 #define STEP_CACHES 128                 /* as many as the rebalancing of barns passes */
-/*
- * One call in so many asks the clock, and takes the page layer's step: to read the clock takes as
- * long as a miss of a cache with small sheaves.
- */
-#define CLOCK_EVERY 16
 #define NODE       stook_slot_node()
 
 static bool has_objects(const struct stook_sheaf *sheaf)
@@ -130,15 +125,6 @@ static bool is_due(const struct stook_slot_head *own, const struct stook_idle *i
                __atomic_load_n(&own->reap_clean_takes, __ATOMIC_RELAXED) != clean_takes;
 }
 
-/* The page layer has counted a take since this slot's last round began. */
-static bool took(const struct stook_slot_head *own)
-{
-        return __atomic_load_n(&own->reap_clean_takes, __ATOMIC_RELAXED) !=
-                       stook_pages_clean_takes() ||
-               __atomic_load_n(&own->reap_dirty_takes, __ATOMIC_RELAXED) !=
-                       stook_pages_dirty_takes();
-}
-
 /* Where this slot's look is, or begins now. NULL: none is due. */
 static struct stook_barns *round_of(struct stook_slot_head *own, struct stook_idle *idle)
 {
@@ -152,7 +138,7 @@ static struct stook_barns *round_of(struct stook_slot_head *own, struct stook_id
         if (at)
                 return at;
         idle->barns_only = !is_due(own, idle, clean);
-        if (idle->barns_only && !took(own))
+        if (idle->barns_only && !stook_slot_took(own))
                 return NULL;
         __atomic_store_n(&own->reap_barns_only, idle->barns_only, __ATOMIC_RELAXED);
         __atomic_store_n(&own->reap_dirty_takes, dirty, __ATOMIC_RELAXED);
@@ -162,19 +148,6 @@ static struct stook_barns *round_of(struct stook_slot_head *own, struct stook_id
                 __atomic_store_n(&own->reap_clean_takes, clean, __ATOMIC_RELAXED);
         }
         return stook_barns_first();
-}
-
-/*
- * What most calls find: the clock is not asked, no round is under way, and no take begins one. The
- * clock is asked by every CLOCK_EVERYth call.
- */
-static bool has_nothing_to_do(struct stook_slot_head *own)
-{
-        uint16_t calls = (uint16_t)(__atomic_load_n(&own->reap_calls, __ATOMIC_RELAXED) + 1);
-
-        __atomic_store_n(&own->reap_calls, calls, __ATOMIC_RELAXED);
-        return calls % CLOCK_EVERY && !__atomic_load_n(&own->reap_at, __ATOMIC_RELAXED) &&
-               __atomic_load_n(&own->used, __ATOMIC_RELAXED) && !took(own);
 }
 
 static STOOK_NOINLINE void reap_step(struct stook_slot_head *own)
@@ -199,15 +172,21 @@ static STOOK_NOINLINE void reap_step(struct stook_slot_head *own)
         __atomic_store_n(&own->reap_at, (uintptr_t)at, __ATOMIC_RELAXED);
 }
 
-void stook_slot_reap_idle(void)
+void stook_slot_reap_now(struct stook_slot_head *own)
 {
-        struct stook_slot_head *own = stook_slot_ops()->own();
-
-        if (!own || stook_lock_may_not_wait() || STOOK_LIKELY(has_nothing_to_do(own)))
+        if (stook_lock_may_not_wait())
                 return;
         /* Not only refills and flushes take this step: a program may live on its barns. */
         stook_pages_step();
         reap_step(own);
+}
+
+void stook_slot_reap_idle(void)
+{
+        struct stook_slot_head *own = stook_slot_ops()->own();
+
+        if (own)
+                stook_slot_reap_if_due(own);
 }
 
 static void give_own_of(struct stook_barns *barns, struct stook_slot_head *own)

@@ -55,11 +55,6 @@ static bool is_zero(const struct stook_sheaf *s)
         return s == &stook_sheaf_zero;
 }
 
-static struct stook_pair pair(const struct stook_sheaf *main, const struct stook_sheaf *spare)
-{
-        return (struct stook_pair){ .lo = (uintptr_t)main, .hi = (uintptr_t)spare };
-}
-
 /* What main becomes when it makes way: a spare, unless it is the zero-capacity sheaf. */
 static const struct stook_sheaf *as_spare(const struct stook_sheaf *main)
 {
@@ -101,33 +96,6 @@ static void dispose(struct stook_front *front, struct stook_sheaf *sheaf)
                 stook_slot_dispose(front, -1, sheaf);
 }
 
-/*
- * As a rule another CPU wrote the lines of a sheaf that is about to become main. Prefetched, they
- * all come while the install is under way. Otherwise they would come one after the other, as
- * objects are taken or put. FETCH_BYTES is a sheaf of 128 objects; in a longer one the CPU has seen
- * the direction by then.
- */
-#define FETCH_BYTES ((size_t)1056)
-
-static void fetch_top(const struct stook_sheaf *full)
-{
-        const char *line = (const char *)(full->objects + stook_sheaf_size(full)) - 1;
-
-        __builtin_prefetch(full, 1);
-        for (size_t at = 0; at < FETCH_BYTES && line - at > (const char *)full;
-             at += STOOK_CACHELINE)
-                __builtin_prefetch(line - at);
-}
-
-static void fetch_bottom(const struct stook_sheaf *empty)
-{
-        const char *end = (const char *)(empty->objects + stook_sheaf_capacity(empty));
-        const char *line = (const char *)empty;
-
-        for (size_t at = 0; at < FETCH_BYTES && line + at < end; at += STOOK_CACHELINE)
-                __builtin_prefetch(line + at, 1);
-}
-
 /* ---- the swap ---- */
 
 /*
@@ -147,7 +115,7 @@ static STOOK_NOINLINE struct stook_sheaf *swap_in_spare(struct stook_front *fron
         bool outgrown = !is_zero(main) && stook_sheaf_capacity(main) < capacity;
         const struct stook_sheaf *spare = outgrown ? NULL : as_spare(main);
 
-        if (!exchange(front, from, pair(stook_spare_of(from), spare), size, generation))
+        if (!exchange(front, from, stook_pair_of(stook_spare_of(from), spare), size, generation))
                 return NULL;
         return outgrown ? main : NULL;
 }
@@ -169,15 +137,15 @@ STOOK_NOINLINE struct stook_sheaf *stook_slot_install_full(struct stook_front *f
                 unsigned size = stook_sheaf_size(main);
 
                 if (size == 0 && !spare && is_smaller(main, full)) {
-                        to = pair(full, NULL);
+                        to = stook_pair_of(full, NULL);
                         left = main;
                 } else if (size == 0 && !spare) {
-                        to = pair(full, as_spare(main));
+                        to = stook_pair_of(full, as_spare(main));
                 } else if (size == 0) {
-                        to = pair(full, spare);
+                        to = stook_pair_of(full, spare);
                         left = (struct stook_sheaf *)as_spare(main);
                 } else if (!spare || stook_sheaf_size(spare) == 0) {
-                        to = pair(main, full);
+                        to = stook_pair_of(main, full);
                         left = spare;
                 } else {
                         break;
@@ -228,7 +196,7 @@ bool stook_slot_replace_empty(struct stook_front *front, struct stook_pair seen,
         full = stook_slot_get_full(front, refill, is_zero(stook_main_of(seen)));
         if (!full)
                 return false;
-        fetch_top(full);
+        stook_sheaf_fetch_top(full);
         STOOK_INJECT_CALL(landing, front);
         dispose(front, land_full(front, full, generation, one));
         return true;
@@ -265,16 +233,16 @@ static STOOK_NOINLINE struct stook_sheaf *install_empty(struct stook_front *fron
                 if (size < stook_sheaf_capacity(main)) {
                         if (spare)
                                 break;
-                        to = pair(main, empty);
+                        to = stook_pair_of(main, empty);
                 } else if (is_zero(main)) {
-                        to = pair(empty, spare);
+                        to = stook_pair_of(empty, spare);
                 } else if (!spare) {
-                        to = pair(empty, main);
+                        to = stook_pair_of(empty, main);
                 } else if (!stook_sheaf_full(spare)) {
-                        to = pair(spare, main);
+                        to = stook_pair_of(spare, main);
                         left = empty;
                 } else {
-                        to = pair(empty, main);
+                        to = stook_pair_of(empty, main);
                         left = spare;
                 }
                 if (exchange(front, from, to, size, generation))
@@ -292,7 +260,7 @@ static STOOK_NOINLINE bool pour(struct stook_front *front, struct stook_pair see
 {
         struct stook_sheaf *main = stook_main_of(seen);
 
-        if (!exchange(front, seen, pair(&stook_sheaf_zero, NULL), size, generation))
+        if (!exchange(front, seen, stook_pair_of(&stook_sheaf_zero, NULL), size, generation))
                 return false;
         stook_sheaf_set_size(main, 0);
         memcpy(empty->objects, main->objects, size * sizeof(void *));
@@ -343,7 +311,8 @@ bool stook_slot_replace_full(struct stook_front *front, struct stook_pair seen, 
                 /* No memory for a sheaf: main itself becomes the empty one. */
                 if (bulk || is_zero(main))
                         return false;
-                if (!exchange(front, seen, pair(&stook_sheaf_zero, spare), size, generation))
+                if (!exchange(front, seen, stook_pair_of(&stook_sheaf_zero, spare), size,
+                              generation))
                         return true;
                 stook_barn_flush(front->below, main);
                 empty = main;
@@ -352,7 +321,7 @@ bool stook_slot_replace_full(struct stook_front *front, struct stook_pair seen, 
                 dispose(front, empty);
                 return true;
         }
-        fetch_bottom(empty);
+        stook_sheaf_fetch_bottom(empty);
         STOOK_INJECT_CALL(landing, front);
         dispose(front, land_empty(front, empty, generation, one));
         return true;

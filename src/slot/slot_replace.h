@@ -32,6 +32,12 @@ STOOK_INLINE struct stook_sheaf *stook_spare_of(struct stook_pair pair)
         return (struct stook_sheaf *)pair.hi;
 }
 
+STOOK_INLINE struct stook_pair stook_pair_of(const struct stook_sheaf *main,
+                                             const struct stook_sheaf *spare)
+{
+        return (struct stook_pair){ .lo = (uintptr_t)main, .hi = (uintptr_t)spare };
+}
+
 STOOK_INLINE struct stook_pair stook_slot_look(struct stook_front *front)
 {
         return stook_slot_ops_inlined()->look(front->offset);
@@ -41,6 +47,39 @@ STOOK_INLINE struct stook_pair stook_slot_look(struct stook_front *front)
 STOOK_INLINE uint32_t stook_slot_generation(struct stook_front *front)
 {
         return __atomic_load_n(&front->config, __ATOMIC_ACQUIRE);
+}
+
+/* ---- a sheaf that becomes main ---- */
+
+/*
+ * As a rule another CPU wrote the lines of a sheaf that is about to become main. Prefetched, they
+ * all come while the install is under way. Otherwise they would come one after the other, as
+ * objects are taken or put. STOOK_FETCH_BYTES is a sheaf of 128 objects; in a longer one the CPU
+ * has seen the direction by then.
+ */
+#define STOOK_FETCH_BYTES ((size_t)1056)
+
+STOOK_INLINE void stook_sheaf_fetch_top(const struct stook_sheaf *full)
+{
+        const char *line = (const char *)(full->objects + stook_sheaf_size(full)) - 1;
+        const char *end = (const char *)full;
+
+        if (line > end + STOOK_FETCH_BYTES)
+                end = line - STOOK_FETCH_BYTES;
+        __builtin_prefetch(full, 1);
+        for (; line > end; line -= STOOK_CACHELINE)
+                __builtin_prefetch(line);
+}
+
+STOOK_INLINE void stook_sheaf_fetch_bottom(const struct stook_sheaf *empty)
+{
+        const char *end = (const char *)(empty->objects + stook_sheaf_capacity(empty));
+        const char *line = (const char *)empty;
+
+        if (line + STOOK_FETCH_BYTES < end)
+                end = line + STOOK_FETCH_BYTES;
+        for (; line < end; line += STOOK_CACHELINE)
+                __builtin_prefetch(line, 1);
 }
 
 /* ---- how often a miss path tries ---- */

@@ -45,7 +45,8 @@ int main(void)
 #define OBJECTS  64
 #define OFFSET   (INDEX << STOOK_LINE_SHIFT)
 #define TRAP_FLAG 0x100
-#define STEPS_MAX 512
+#define STEPS_MAX 1024
+#define QUICK_BYTES 1200                /* of code; what is behind it may be another function's */
 
 static size_t cases, aborts, faults;
 static void  *held[OBJECTS];            /* objects in the hands of operation and handler */
@@ -235,6 +236,28 @@ static bool do_free(void)
         return true;
 }
 
+/* As cache/cache_slow.c: the quick ways first. The barn has sheaves for them. */
+static bool do_quick_get(void)
+{
+        void *o = stook_slot_quick_get(&front);
+
+        if (o)
+                hold(o);
+        return o || do_alloc();
+}
+
+static bool do_quick_put(void)
+{
+        void *o;
+
+        if (!holding)
+                return false;
+        o = held[--holding];
+        if (!stook_slot_quick_put(&front, o))
+                stook_slot_free_miss(&front, o, on_double);
+        return true;
+}
+
 static bool do_evacuate(void) { return stook_evacuate_cache(&front); }
 
 static int other_cpu = -1, home_cpu;
@@ -259,34 +282,46 @@ static void come_home(void)
         sched_setaffinity(0, sizeof(set), &set);
 }
 
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
 struct act {
         const char *name;
         bool (*run)(void);
         bool sections; /* false: retries inside, so an abort is no miss of the whole */
         bool several;                   /* sections, one after the other: only the last is known */
+        bool with_barn;                   /* the barn has a full sheaf and an empty one */
 };
 static const struct act operations[] = {
-        { "pop", do_pop, true, false }, { "push", do_push, true, false },
-        { "inlined pop", do_inlined_pop, true, false },
-        { "inlined push", do_inlined_push, true, false }, { "pop_n", do_pop_n, true, false },
-        { "push_n", do_push_n, true, false }, { "pop_if", do_pop_if, true, false },
-        { "exchange", do_swap, true, false }, { "replace empty", do_replace_empty, true, false },
-        { "swap and pop", do_swap_pop, true, true }, { "swap and push", do_swap_push, true, true },
-        { "alloc", do_alloc, false, false }, { "free", do_free, false, false },
+        { .name = "pop", .run = do_pop, .sections = true },
+        { .name = "push", .run = do_push, .sections = true },
+        { .name = "inlined pop", .run = do_inlined_pop, .sections = true },
+        { .name = "inlined push", .run = do_inlined_push, .sections = true },
+        { .name = "pop_n", .run = do_pop_n, .sections = true },
+        { .name = "push_n", .run = do_push_n, .sections = true },
+        { .name = "pop_if", .run = do_pop_if, .sections = true },
+        { .name = "exchange", .run = do_swap, .sections = true },
+        { .name = "replace empty", .run = do_replace_empty, .sections = true },
+        { .name = "swap and pop", .run = do_swap_pop, .sections = true, .several = true },
+        { .name = "swap and push", .run = do_swap_push, .sections = true, .several = true },
+        { .name = "alloc", .run = do_alloc },
+        { .name = "free", .run = do_free },
+        { .name = "quick get", .run = do_quick_get, .with_barn = true },
+        { .name = "quick put", .run = do_quick_put, .with_barn = true },
 };
 static const struct act interruptions[] = {
-        { "pop", do_pop, true, false },
-        { "push", do_push, true, false },
-        { "pop_n", do_pop_n, true, false },
-        { "swap", do_swap, true, false },
-        { "alloc", do_alloc, false, false },
-        { "free", do_free, false, false },
-        { "swap and pop", do_swap_pop, true, false },
-        { "swap and push", do_swap_push, true, false },
-        { "evacuate", do_evacuate, false, false },
-        { "migrate", do_migrate, false, false },
+        { .name = "pop", .run = do_pop },
+        { .name = "push", .run = do_push },
+        { .name = "pop_n", .run = do_pop_n },
+        { .name = "swap", .run = do_swap },
+        { .name = "alloc", .run = do_alloc },
+        { .name = "free", .run = do_free },
+        { .name = "quick get", .run = do_quick_get },
+        { .name = "quick put", .run = do_quick_put },
+        { .name = "swap and pop", .run = do_swap_pop },
+        { .name = "swap and push", .run = do_swap_push },
+        { .name = "evacuate", .run = do_evacuate },
+        { .name = "migrate", .run = do_migrate },
 };
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 /* ---- breakpoints and steps ---- */
 
@@ -296,14 +331,16 @@ static volatile bool stepping, trapped, aborted;
 static bool (*interruption)(void);
 static uint8_t *steps[STEPS_MAX];
 static unsigned step_count;
-static uintptr_t text_from, text_to;    /* the operations of section_rseq.c */
+/* Code that is recorded: the operations of section_rseq.c; the two quick ways. */
+static struct text { uintptr_t from, to; } texts[3];
 
 static void record(uint8_t *rip)
 {
-        bool inlined = (char *)rip >= __start_inlined && (char *)rip < __stop_inlined;
+        bool known = (char *)rip >= __start_inlined && (char *)rip < __stop_inlined;
 
-        if ((!inlined && ((uintptr_t)rip < text_from || (uintptr_t)rip >= text_to)) ||
-            step_count == STEPS_MAX)
+        for (unsigned i = 0; i < COUNT(texts); i++)
+                known |= (uintptr_t)rip >= texts[i].from && (uintptr_t)rip < texts[i].to;
+        if (!known || step_count == STEPS_MAX)
                 return;
         for (unsigned i = 0; i < step_count; i++)
                 if (steps[i] == rip)
@@ -332,7 +369,7 @@ static void on_trap(int signal, siginfo_t *info, void *context)
 /* ---- a case ---- */
 
 /* Sizes; -1: no sheaf. */
-static void set_up(int main, int spare)
+static void set_up(int main, int spare, bool with_barn)
 {
         struct stook_sheaf *m = main < 0 ? ZERO : sheaf_of((unsigned)main);
         struct stook_sheaf *s = main < 0 || spare < 0 ? NULL : sheaf_of((unsigned)spare);
@@ -345,6 +382,10 @@ static void set_up(int main, int spare)
                 hold(o);
         }
         set(m, s);
+        barns.node[0].unasked = 0;      /* or many puts in a row are refused */
+        if (with_barn && (!stook_barn_push_full(&barns, 0, sheaf_of(CAPACITY)) ||
+                        !stook_barn_push_empty(&barns, 0, sheaf_of(0))))
+                exit(1);
         seen_empty = (struct stook_pair){ (uintptr_t)m, (uintptr_t)s };
 }
 
@@ -375,7 +416,7 @@ static const struct descriptor *find_instructions(const struct act *act, int mai
         struct stook_sections real = stook_sections;
         char *real_area = stook_self->rseq;
 
-        set_up(main, spare);
+        set_up(main, spare, act->with_barn);
         area.cs = 0;
         area.rest[2] = *stook_section_index(stook_self);
         stook_self->rseq = (char *)&area;
@@ -414,7 +455,7 @@ static void run_case(const struct act *act, const struct act *what, const struct
 {
         bool done;
 
-        set_up(main, spare);
+        set_up(main, spare, act->with_barn);
         interruption = what->run;
         trapped = aborted = false;
         breakpoint = steps[k];
@@ -460,10 +501,16 @@ static void run_operation(const struct act *act)
         printf("  %-14s up to %u instructions\n", act->name, instructions);
 }
 
+static bool is_writable(const struct text *text)
+{
+        uintptr_t page = 4096, from = text->from & -page;
+
+        return !mprotect((void *)from, text->to + page - from, PROT_READ | PROT_WRITE | PROT_EXEC);
+}
+
 static int run_all(uint32_t index_offset)
 {
         struct sigaction sa = { .sa_sigaction = on_trap, .sa_flags = SA_SIGINFO };
-        size_t page = 4096;
         cpu_set_t set;
 
         sched_getaffinity(0, sizeof(set), &set);
@@ -475,7 +522,7 @@ static int run_all(uint32_t index_offset)
         if (!slot_start(index_offset) || ops != &stook_section_rseq ||
             !slot_begin(OBJECTS, CAPACITY, 2))
                 return 77;
-        text_from = ~(uintptr_t)0;
+        texts[0].from = ~(uintptr_t)0;
         for (unsigned i = 0; i < 8; i++) {
                 uintptr_t fn[] = { (uintptr_t)ops->pop,
                                    (uintptr_t)ops->push,
@@ -486,14 +533,18 @@ static int run_all(uint32_t index_offset)
                                    (uintptr_t)stook_section_swap_pop,
                                    (uintptr_t)stook_section_swap_push };
 
-                text_from = fn[i] < text_from ? fn[i] : text_from;
-                text_to = fn[i] + 200 > text_to ? fn[i] + 200 : text_to;
+                texts[0].from = fn[i] < texts[0].from ? fn[i] : texts[0].from;
+                texts[0].to = fn[i] + 200 > texts[0].to ? fn[i] + 200 : texts[0].to;
         }
-        if (mprotect((void *)(text_from & -page), text_to + page - (text_from & -page),
-                     PROT_READ | PROT_WRITE | PROT_EXEC) ||
-            mprotect((void *)((uintptr_t)__start_inlined & -page),
-                     (size_t)(__stop_inlined - __start_inlined) + page,
-                     PROT_READ | PROT_WRITE | PROT_EXEC))
+        for (unsigned i = 1; i < 3; i++) {
+                texts[i].from = i == 1 ? (uintptr_t)stook_slot_quick_get
+                                       : (uintptr_t)stook_slot_quick_put;
+                texts[i].to = texts[i].from + QUICK_BYTES;
+        }
+        for (unsigned i = 0; i < 3; i++)
+                if (!is_writable(&texts[i]))
+                        return 77;
+        if (!is_writable(&(struct text){ (uintptr_t)__start_inlined, (uintptr_t)__stop_inlined }))
                 return 77;
         sigaction(SIGTRAP, &sa, NULL);
         for (unsigned i = 0; i < COUNT(operations); i++)
