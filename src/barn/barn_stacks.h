@@ -1,7 +1,7 @@
 /*
- * Purpose: the two stacks of a barn: whole sheaves in and out. Inlined, for the quick ways of a slot
- * (slot/slot_quick.c); the other files of this folder call the functions of barn_stacks.c, which
- * are made of these.
+ * Purpose: the two stacks of a barn: whole sheaves in and out. Inlined, for the quick get and put
+ * of a slot (slot/slot_quick.c). The other files of this folder call the functions of
+ * barn_stacks.c, which are made of these.
  * Place: below the rest of the barn; calls nothing but bookings (barn_budget.c).
  * Invariants: barn/barn.h.
  * Concurrency: lock-free. Limits are compared before the push, so each thread inside may pass them
@@ -18,7 +18,7 @@
  * barn takes no more once four times what it may keep was put while nothing was asked. Each further
  * sheaf then takes one of the barn's along to the slabs (stook_barn_put). The next ask ends it.
  */
-#define STOOK_BARN_UNASKED 4                 /* arbitrary: a cache's use swings by less, as a rule */
+#define STOOK_BARN_UNASKED 4            /* arbitrary: a cache's use swings by less, as a rule */
 
 /* Stores only what changes: other CPUs use the line, too. */
 STOOK_INLINE void stook_barn_note_asked(struct stook_barn *barn)

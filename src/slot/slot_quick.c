@@ -17,7 +17,8 @@
  *     slot has what it had.
  *  I2 as slot_replace.c I3.
  * Concurrency: any thread, any instruction, handlers on top of any step. The pair is read once, and
- *  exchanged once; the exchange proves main's size. The spare's is looked at again once it is owned.
+ *  exchanged once; the exchange proves main's size. The spare's is looked at again once it is
+ *  owned.
  * Failure: NULL or false; the caller goes the long way.
  */
 #include "slot/slot_idle.h"
@@ -34,7 +35,8 @@ STOOK_INLINE struct stook_slot_head *usual_slot(void)
 
         if (STOOK_UNLIKELY(slot >= ready) || STOOK_UNLIKELY(stook_stats_page_hook != NULL))
                 return NULL;
-        return (struct stook_slot_head *)(stook_sections.slots + ((size_t)slot << STOOK_SLOT_SHIFT));
+        return (struct stook_slot_head *)(stook_sections.slots +
+                                          ((size_t)slot << STOOK_SLOT_SHIFT));
 }
 
 STOOK_INLINE struct stook_pair pair_in(struct stook_slot_head *own, const struct stook_front *front)
