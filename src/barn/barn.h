@@ -190,10 +190,15 @@ STOOK_INLINE struct stook_sheaf *stook_barn_get(struct stook_barns *barns, unsig
 void stook_barn_put(struct stook_barns *barns, unsigned node, struct stook_sheaf *sheaf);
 /* The same for one with objects that the barn has refused. */
 void stook_barn_put_below(struct stook_barns *barns, unsigned node, struct stook_sheaf *sheaf);
-/* Racily: a get of a full sheaf will find one. */
+/* Racily: a get of a full sheaf, of an empty one, will find one in the barn. */
 STOOK_INLINE bool stook_barn_has_full(struct stook_barns *barns, unsigned node)
 {
         return stook_tagged_stack_count_racy(&barns->node[node].full);
+}
+
+STOOK_INLINE bool stook_barn_has_empty(struct stook_barns *barns, unsigned node)
+{
+        return stook_tagged_stack_count_racy(&barns->node[node].empty);
 }
 /* A put of a full sheaf that the caller keeps if the barn has no room. False: no room. */
 bool stook_barn_offer(struct stook_barns *barns, unsigned node, struct stook_sheaf *full);

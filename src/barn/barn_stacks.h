@@ -117,13 +117,15 @@ STOOK_INLINE struct stook_sheaf *stook_stacks_pop_empty(struct stook_barns *barn
         return empty;
 }
 
-STOOK_INLINE struct stook_sheaf *stook_stacks_ask_full(struct stook_barns *barns, unsigned node)
+/* NULL: none, and no ask either: the caller asks in another way. */
+STOOK_INLINE struct stook_sheaf *stook_stacks_take_full(struct stook_barns *barns, unsigned node)
 {
         struct stook_sheaf *full = stook_stacks_pop_full(barns, node);
 
+        if (STOOK_UNLIKELY(!full))
+                return NULL;
         stook_barn_note_asked(barns->node + node);
-        stook_count(barns->below->counters,
-                    full ? STOOK_STAT_barn_get : STOOK_STAT_barn_get_fail, 1);
+        stook_count(barns->below->counters, STOOK_STAT_barn_get, 1);
         return full;
 }
 

@@ -148,13 +148,13 @@ static STOOK_COLD void *alloc_nothing(struct stook_cache *cache, uint64_t how)
         return stook_slow_answer(how, NULL, 0);
 }
 
-/* A charge and an uncharge may look for locks, too, on a slot that is new to this thread. */
 /* A section has charged the bytes, and its pop missed: what happens before each way to the barn. */
 static bool is_charged_only(uint64_t how)
 {
         return (how & (STOOK_HOW_CHARGED | STOOK_HOW_NOLOCK | STOOK_HOW_NODE)) == STOOK_HOW_CHARGED;
 }
 
+/* A charge and an uncharge may look for locks, too, on a slot that is new to this thread. */
 static STOOK_NOINLINE void *alloc_accounted(struct stook_cache *cache, uint64_t how)
 {
         void *object;

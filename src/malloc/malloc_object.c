@@ -55,6 +55,13 @@ static uint16_t charged_to(void)
  */
 #define ZEROED_CLASS_MAX ((size_t)32 << 10)
 
+/* The hot path has tried the class's own line: in no group, and with the index at its place. */
+STOOK_INLINE bool tried_class(void)
+{
+        return STOOK_LIKELY(!__atomic_load_n(&stook_groups_exist, __ATOMIC_RELAXED)) &&
+               STOOK_LIKELY(stook_sections.area != 0);
+}
+
 /*
  * The usual miss: slot and spare have no object of the class, and the barn has a full sheaf. NULL:
  * it is another one, and nothing changed.
@@ -64,7 +71,7 @@ void *stook_malloc_quick(size_t size)
         struct stook_cache *cache;
 
         if (STOOK_UNLIKELY(size > STOOK_CLASS_MAX) || STOOK_UNLIKELY(!stook_gate_is_open()) ||
-            STOOK_UNLIKELY(stook_malloc_is_watched) || STOOK_UNLIKELY(charged_to() != 0))
+            STOOK_UNLIKELY(stook_malloc_is_watched) || !tried_class())
                 return NULL;
         cache = stook_class_at(stook_class_for(size));
         if (STOOK_UNLIKELY(!cache) || STOOK_UNLIKELY(cache->charge))
@@ -96,7 +103,7 @@ void *stook_malloc_object(size_t size)
 /* The usual miss of a free whose section missed. False: it is another one, and nothing changed. */
 STOOK_INLINE bool freed_quickly(struct stook_cache *cache, void *object, uint64_t how)
 {
-        if (how != STOOK_HOW_MISSED || STOOK_UNLIKELY(cache->charge))
+        if (how != STOOK_HOW_MISSED || STOOK_UNLIKELY(cache->charge) || !stook_sections.area)
                 return false;
         stook_gate_check();
         return stook_slot_quick_put(&cache->front, object);

@@ -8,14 +8,14 @@
  * of the barn its stacks alone. So nothing is filled, and as a rule nothing is flushed.
  *
  * The rows of the table in slot_replace.c that are done here: "empty, none" and "empty, any", of an
- * empty spare, for an allocation; "full, full" for a free. All sheaves have the cache's capacity.
- * On the locked backend, in a thread that is not enrolled, and where the process has anything
- * unusual to do first, nothing is done.
+ * empty spare, for an allocation; "full, full" for a free. The sheaves on the slot have the cache's
+ * capacity. On the locked backend, in a thread that is not enrolled, and where the process has
+ * anything unusual to do first, nothing is done.
  *
  * Invariants:
  *  I1 a call that answers no has lost nothing: each sheaf that it owned is in the barn, and the
  *     slot has what it had.
- *  I2 as slot_replace.c I3.
+ *  I2 as slot_replace.c I3. M1 is cache_tune.c's.
  * Concurrency: any thread, any instruction, handlers on top of any step. The pair is read once, and
  *  exchanged once; the exchange proves main's size. The spare's is looked at again once it is
  *  owned.
@@ -33,7 +33,8 @@ STOOK_INLINE struct stook_slot_head *usual_slot(void)
         uint32_t ready = stook_self->ready;
         uint32_t slot = ready ? *stook_section_index(stook_self) : 0;
 
-        if (STOOK_UNLIKELY(slot >= ready) || STOOK_UNLIKELY(stook_stats_page_hook != NULL))
+        if (STOOK_UNLIKELY(slot >= ready) ||
+            STOOK_UNLIKELY(__atomic_load_n(&stook_stats_page_hook, __ATOMIC_RELAXED) != NULL))
                 return NULL;
         return (struct stook_slot_head *)(stook_sections.slots +
                                           ((size_t)slot << STOOK_SLOT_SHIFT));
@@ -68,17 +69,19 @@ STOOK_INLINE bool is_empty(const struct stook_sheaf *sheaf, unsigned capacity)
         return !stook_sheaf_size(sheaf) && stook_sheaf_capacity(sheaf) == capacity;
 }
 
-/* What left the slot: no object, or as many as it holds. */
+/* What left the slot: no object, or as many as it holds. On several nodes it goes home. */
 STOOK_INLINE void put_empty(struct stook_front *front, unsigned node, struct stook_sheaf *empty)
 {
-        if (STOOK_UNLIKELY(!stook_stacks_push_empty(front->below, node, empty)))
+        if (STOOK_UNLIKELY(stook_slots_by_node) ||
+            STOOK_UNLIKELY(!stook_stacks_push_empty(front->below, node, empty)))
                 stook_slot_dispose(front, -1, empty);
 }
 
-STOOK_INLINE void put_full(struct stook_front *front, unsigned node, struct stook_sheaf *full,
-                           unsigned capacity)
+/* The cache's capacity may have changed since it was on the slot. */
+STOOK_INLINE void put_full(struct stook_front *front, unsigned node, struct stook_sheaf *full)
 {
-        if (STOOK_UNLIKELY(stook_slots_by_node) || STOOK_UNLIKELY(!is_full(full, capacity)))
+        if (STOOK_UNLIKELY(stook_slots_by_node) ||
+            STOOK_UNLIKELY(!is_full(full, stook_barns_capacity(front->below))))
                 stook_slot_dispose(front, -1, full);
         else if (STOOK_UNLIKELY(!stook_stacks_push_full(front->below, node, full)))
                 stook_barn_put_below(front->below, node, full);
@@ -88,8 +91,8 @@ void *stook_slot_quick_get(struct stook_front *front)
 {
         struct stook_slot_head *own = usual_slot();
         struct stook_barns *barns = front->below;
+        uint32_t generation = stook_slot_generation(front);     /* before the capacity: M1 */
         unsigned capacity = stook_barns_capacity(barns), node;
-        uint32_t generation = stook_slot_generation(front);
         struct stook_sheaf *main, *spare, *full;
         struct stook_pair from;
         uint64_t whole;
@@ -108,7 +111,7 @@ void *stook_slot_quick_get(struct stook_front *front)
             !stook_barn_has_full(barns, node) || STOOK_INJECT_EVERY(get_fail))
                 return NULL;
         stook_slot_reap_if_due(own);
-        full = stook_stacks_ask_full(barns, node);
+        full = stook_stacks_take_full(barns, node);
         if (STOOK_UNLIKELY(!full))
                 return NULL;
         stook_barns_swung(barns);
@@ -116,7 +119,8 @@ void *stook_slot_quick_get(struct stook_front *front)
         stook_sheaf_fetch_top(full);
         object = full->objects[(whole & 0xffff) - 1];   /* later a push may store there */
         __atomic_store_n(&full->word, whole + STOOK_SHEAF_POP, __ATOMIC_RELAXED);
-        if (STOOK_LIKELY(stook_sheaf_capacity(full) == capacity) &&
+        /* A smaller one, of before the cache's sheaves grew, is as good. */
+        if (STOOK_LIKELY(stook_sheaf_capacity(full) <= capacity) &&
             STOOK_LIKELY(exchange(front, from, stook_pair_of(full, spare ? spare : main), 0,
                                   generation))) {
                 if (spare)
@@ -132,8 +136,8 @@ bool stook_slot_quick_put(struct stook_front *front, void *object)
 {
         struct stook_slot_head *own = usual_slot();
         struct stook_barns *barns = front->below;
+        uint32_t generation = stook_slot_generation(front);     /* before the capacity: M1 */
         unsigned capacity = stook_barns_capacity(barns), node;
-        uint32_t generation = stook_slot_generation(front);
         struct stook_sheaf *main, *spare, *empty;
         struct stook_pair from;
         uint64_t before;
@@ -152,6 +156,8 @@ bool stook_slot_quick_put(struct stook_front *front, void *object)
                            object))
                 return false;
         node = stook_slot_node();
+        if (!stook_barn_has_empty(barns, node))
+                return false;
         stook_slot_reap_if_due(own);
         empty = stook_stacks_pop_empty(barns, node);
         if (STOOK_UNLIKELY(!empty))
@@ -161,7 +167,7 @@ bool stook_slot_quick_put(struct stook_front *front, void *object)
         empty->objects[before & 0xffff] = object;
         __atomic_store_n(&empty->word, before + 1, __ATOMIC_RELAXED);
         if (STOOK_LIKELY(exchange(front, from, stook_pair_of(empty, main), capacity, generation))) {
-                put_full(front, node, spare, capacity);
+                put_full(front, node, spare);
                 return true;
         }
         __atomic_store_n(&empty->word, before, __ATOMIC_RELAXED);

@@ -208,17 +208,36 @@ static void alloc_the_slot_has_changed(void **state)
         check_nothing_lost();
 }
 
-/* The cache's sheaves have grown since: what the barn has is flushed, and a larger one is made. */
-static void alloc_an_outgrown_sheaf(void **state)
+/* The cache's sheaves have grown since: what the barn has is as good. */
+static void alloc_a_smaller_sheaf(void **state)
 {
+        void *object;
+
         (void)state;
         prepare(&(struct before){ .main = -1, .spare = -1, .fulls = 1 });
         barns.capacity = 2 * CAPACITY;
         set(stook_sheaf_new(INDEX, 2 * CAPACITY, 0, &counters), NULL);
-        assert_null(stook_slot_quick_get(&front));
+        object = alloc();
+        assert_int_equal(object != NULL, is_quick());
         assert_int_equal(fulls(), !is_quick());
-        assert_int_equal(counted(STOOK_STAT_sheaf_flush), is_quick() ? CAPACITY : 0);
-        assert_int_equal(stook_sheaf_capacity(main_now()), 2 * CAPACITY);
+        assert_int_equal(counted(STOOK_STAT_sheaf_flush), 0);
+        assert_int_equal(stook_sheaf_capacity(main_now()), is_quick() ? CAPACITY : 2 * CAPACITY);
+        if (object)
+                assert_int_equal(push(object), STOOK_PUSH_DONE);
+        check_nothing_lost();
+}
+
+/* They have shrunk since: it goes back, for main would be a spare that stays. */
+static void alloc_a_larger_sheaf(void **state)
+{
+        (void)state;
+        prepare(&(struct before){ .main = -1, .spare = -1, .fulls = 1 });
+        barns.capacity = CAPACITY / 2;
+        set(stook_sheaf_new(INDEX, CAPACITY / 2, 0, &counters), NULL);
+        assert_null(stook_slot_quick_get(&front));
+        assert_int_equal(fulls(), 1);
+        assert_int_equal(stook_sheaf_capacity(main_now()), CAPACITY / 2);
+        assert_int_equal(counted(STOOK_STAT_sheaf_flush), 0);
         check_nothing_lost();
 }
 
@@ -368,7 +387,8 @@ int main(void)
                 cmocka_unit_test(alloc_no_installs),
                 cmocka_unit_test(alloc_the_exchange_is_refused),
                 cmocka_unit_test(alloc_the_slot_has_changed),
-                cmocka_unit_test(alloc_an_outgrown_sheaf),
+                cmocka_unit_test(alloc_a_smaller_sheaf),
+                cmocka_unit_test(alloc_a_larger_sheaf),
                 cmocka_unit_test(free_the_spare_goes_to_the_barn),
                 cmocka_unit_test(free_the_spare_is_swapped_in),
                 cmocka_unit_test(free_the_barn_is_full),
