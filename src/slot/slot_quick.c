@@ -15,7 +15,7 @@
  * Invariants:
  *  I1 a call that answers no has lost nothing: each sheaf that it owned is in the barn, and the
  *     slot has what it had.
- *  I2 as slot_replace.c I3. M1 is cache_tune.c's.
+ *  I2 as slot_replace.c I3.
  * Concurrency: any thread, any instruction, handlers on top of any step. The pair is read once, and
  *  exchanged once; the exchange proves main's size. The spare's is looked at again once it is
  *  owned.
@@ -91,7 +91,7 @@ void *stook_slot_quick_get(struct stook_front *front)
 {
         struct stook_slot_head *own = usual_slot();
         struct stook_barns *barns = front->below;
-        uint32_t generation = stook_slot_generation(front);     /* before the capacity: M1 */
+        uint32_t generation = stook_slot_generation(front);     /* before the capacity */
         unsigned capacity = stook_barns_capacity(barns), node;
         struct stook_sheaf *main, *spare, *full;
         struct stook_pair from;
@@ -136,7 +136,7 @@ bool stook_slot_quick_put(struct stook_front *front, void *object)
 {
         struct stook_slot_head *own = usual_slot();
         struct stook_barns *barns = front->below;
-        uint32_t generation = stook_slot_generation(front);     /* before the capacity: M1 */
+        uint32_t generation = stook_slot_generation(front);     /* before the capacity */
         unsigned capacity = stook_barns_capacity(barns), node;
         struct stook_sheaf *main, *spare, *empty;
         struct stook_pair from;
