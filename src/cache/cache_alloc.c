@@ -13,8 +13,11 @@
 /* Aligned, as is free: how the function lies in lines of code decides a tenth of a pair. */
 STOOK_API_HOT void *stook_cache_alloc(struct stook_cache *cache)
 {
-        void *object = stook_section_pop_guessed_v1(cache->front.line);
+        void *object;
 
+        if (STOOK_UNLIKELY(stook_front_is_closed(&cache->front)))
+                return stook_alloc_closed(cache);
+        object = stook_section_pop_guessed_v1(cache->front.line);
         if (STOOK_LIKELY(object))
                 return object;
         return stook_alloc_slow(cache, STOOK_HOW_ERRNO | STOOK_HOW_MISSED);

@@ -155,7 +155,8 @@ static unsigned capacity_of(const struct plan *plan, size_t stride)
 
 /*
  * Where the cache's sheaves are: at the line of its index, or, if it is accounted or watched, at
- * the line of a second index (see cache_account.h). Return: 0; -ENFILE; -ENOMEM.
+ * the line of a second index. And where inlined calls look (see cache_account.h). Return: 0;
+ * -ENFILE; -ENOMEM.
  */
 static int choose_line(struct stook_cache *cache)
 {
@@ -172,7 +173,7 @@ static int choose_line(struct stook_cache *cache)
         }
         if (!stook_slots_add_cache(cache->index) || !stook_slots_add_cache(index))
                 return -ENOMEM;
-        cache->front.line = stook_slots_first_line(cache->index);
+        cache->front.line = stook_slots_first_line(cache->charge > 0 ? 0 : cache->index);
         cache->front.offset = index << STOOK_LINE_SHIFT;
         cache->barns.line_index = index;
         return 0;

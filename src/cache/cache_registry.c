@@ -127,7 +127,7 @@ static bool reserve_table(void)
 
                 if (bytes > share && room > ROOM_LEAST)
                         continue;
-                base = stook_meta_reserve(bytes);
+                base = stook_meta_reserve(bytes, stook_os_page_bytes());
                 if (!base)
                         continue;
                 stook_caches = (struct stook_cache *)(base + below);

@@ -1,8 +1,9 @@
 /*
  * Purpose: see cache_slow.h.
  * An accounted cache comes here with every object. So its two sections, the precharge's and the
- * sheaf's, stand first in the two slow calls. What misses there is done again by a call at the very
- * end, and no more values are alive than there are registers: nothing is saved on the way.
+ * sheaf's, stand first in the two calls for closed fronts. What misses there is done again by a
+ * call at the very end, and no more values are alive than there are registers: nothing is saved on
+ * the way.
  * Failure: an allocation that fails changes nothing. A free never fails; misuse is reported.
  */
 #include "cache/cache_slow.h"
@@ -230,13 +231,14 @@ static STOOK_NOINLINE void *alloc_by_group(struct stook_cache *cache, uint64_t h
         return alloc_of_group(cache, named);
 }
 
-/*
- * By the commonest call, stook_cache_alloc, in as few instructions as can be. The thread is in a
- * group, as a rule.
- */
+/* How stook_cache_alloc wants an object. */
 #define HOW_COMMON (STOOK_HOW_ERRNO | STOOK_HOW_MISSED)
 
-STOOK_INLINE void *alloc_by_thread(struct stook_cache *cache)
+/*
+ * In as few instructions as can be, and no branch in it is taken as a rule. Aligned, as is
+ * stook_free_closed: how the two lie in lines of code decides a tenth of a pair.
+ */
+STOOK_SLOW_HOT void *stook_alloc_closed(struct stook_cache *cache)
 {
         uint64_t group = stook_self->group, tag = group << 32;
         void *object;
@@ -262,17 +264,14 @@ STOOK_INLINE void *alloc_straight(struct stook_cache *cache, uint64_t how)
         return alloc_plain(cache, how);
 }
 
-/*
- * The accounted cache's common case comes first: no branch in it is taken. Aligned, as is
- * stook_free_slow: how the two lie in lines of code decides a tenth of a pair.
- */
-STOOK_SLOW_HOT void *stook_alloc_slow(struct stook_cache *cache, uint64_t how)
+void *stook_alloc_slow(struct stook_cache *cache, uint64_t how)
 {
-        if (STOOK_LIKELY(cache->charge > 0 && how == HOW_COMMON))
-                return alloc_by_thread(cache);
         if (STOOK_LIKELY(!cache->charge))
                 return alloc_straight(cache, how);
-        return cache->charge < 0 ? stook_watch_alloc(cache, how) : alloc_by_group(cache, how);
+        if (STOOK_UNLIKELY(cache->charge < 0))
+                return stook_watch_alloc(cache, how);
+        return STOOK_LIKELY(how == HOW_COMMON) ? stook_alloc_closed(cache)      /* inlined */
+                                               : alloc_by_group(cache, how);
 }
 
 STOOK_COLD void *stook_alloc_shown(struct stook_cache *cache, uint64_t how)
@@ -365,20 +364,24 @@ STOOK_INLINE void free_by_word(struct stook_cache *cache, void *object, uint64_t
                                (how & ~(uint64_t)STOOK_HOW_MISSED) | STOOK_HOW_GROUP | tag);
 }
 
-static STOOK_NOINLINE void free_by_call(struct stook_cache *cache, void *object, uint64_t how)
+STOOK_SLOW_HOT void stook_free_closed(struct stook_cache *cache, void *object)
 {
-        if (cache->charge > 0)
-                free_by_word(cache, object, how);
-        else
-                stook_watch_free(cache, object, how);
+        free_by_word(cache, object, STOOK_HOW_MISSED);
 }
 
-STOOK_SLOW_HOT void stook_free_slow(struct stook_cache *cache, void *object, uint64_t how)
+static STOOK_NOINLINE void free_by_call(struct stook_cache *cache, void *object, uint64_t how)
 {
-        if (STOOK_LIKELY(cache->charge > 0 && how == STOOK_HOW_MISSED))
-                free_by_word(cache, object, STOOK_HOW_MISSED);
-        else if (STOOK_LIKELY(!cache->charge))
+        free_by_word(cache, object, how);
+}
+
+void stook_free_slow(struct stook_cache *cache, void *object, uint64_t how)
+{
+        if (STOOK_LIKELY(!cache->charge))
                 free_plain(cache, object, how);
+        else if (STOOK_UNLIKELY(cache->charge < 0))
+                stook_watch_free(cache, object, how);
+        else if (STOOK_LIKELY(how == STOOK_HOW_MISSED)) /* inlined */
+                stook_free_closed(cache, object);
         else
                 free_by_call(cache, object, how);
 }

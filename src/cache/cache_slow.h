@@ -168,9 +168,13 @@ STOOK_INLINE bool stook_cache_is_destroyed(const struct stook_cache *cache)
 
 /* One object. NULL: no memory, none on that node, or over the limit of a group; nothing changed. */
 void *stook_alloc_slow(struct stook_cache *cache, uint64_t how);
+/* The same for stook_cache_alloc, of a cache with a closed front. */
+void *stook_alloc_closed(struct stook_cache *cache);
 
 /* @object is known to be one of @cache (object_id.h). A double free is reported. errno stays. */
 void stook_free_slow(struct stook_cache *cache, void *object, uint64_t how);
+/* The same for stook_cache_free, to a cache with a closed front. */
+void stook_free_closed(struct stook_cache *cache, void *object);
 
 /* The same of a watched cache, for cache_watch.c, which has seen the call or will. */
 void *stook_alloc_shown(struct stook_cache *cache, uint64_t how);

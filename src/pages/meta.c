@@ -108,7 +108,7 @@ bool stook_meta_start(void)
                first_step(r);
 }
 
-void *stook_meta_reserve(size_t bytes)
+void *stook_meta_reserve(size_t bytes, size_t align)
 {
         struct stook_meta_range *r = &stook_meta_ranges[0];
         size_t page = stook_os_page_bytes();
@@ -116,11 +116,11 @@ void *stook_meta_reserve(size_t bytes)
 
         bytes = (bytes + page - 1) & ~(page - 1);
         /* The end of the range, as long as most of it stays. */
-        if (stook_ranges_beside() && bytes < r->size - STOOK_RANGES_BESIDE / 2) {
-                r->size -= bytes;
+        if (stook_ranges_beside() && bytes + align < r->size - STOOK_RANGES_BESIDE / 2) {
+                r->size -= bytes + ((r->base + r->size - bytes) & (align - 1));
                 return (void *)(r->base + r->size);
         }
-        at = stook_os_reserve(bytes, page);
+        at = stook_os_reserve(bytes, align);
         if (at)
                 stook_os_advise(at, bytes, STOOK_OS_NOHUGEPAGE);
         return at;

@@ -25,10 +25,10 @@ bool stook_meta_start(void);
 void *stook_meta_bump(size_t bytes, size_t align);
 
 /*
- * Page-aligned address space without memory, from what was reserved for metadata; its pages are not
- * to be huge. At start only. NULL: refused.
+ * Address space without memory, from what was reserved for metadata; its pages are not to be huge.
+ * @align: a power of two, a page or more. At start only. NULL: refused.
  */
-void *stook_meta_reserve(size_t bytes);
+void *stook_meta_reserve(size_t bytes, size_t align);
 
 /*
  * A span descriptor, and back. Zeroed, but for three fields: `link` is stale, `kind` is UNUSED

@@ -17,7 +17,8 @@
 struct stook_front {
         /*
          * Public layout v1, first in struct stook_cache: the line in slot 0 at which inlined calls
-         * look. An accounted cache has an empty line there (cache_account.h).
+         * look. If it is line 0, where there is nothing for ever, the front is closed: the cache
+         * is accounted, and not watched (cache_account.h).
          */
         uintptr_t line;
         uint32_t offset;                /* in each slot, of the line that has the cache's sheaves */
@@ -28,6 +29,12 @@ struct stook_front {
         uint32_t config;
         struct stook_barns *below;
 };
+
+/* Slot 0 is aligned to its size. So this takes one instruction, on a register that is in use. */
+STOOK_INLINE bool stook_front_is_closed(const struct stook_front *front)
+{
+        return !(front->line & (((uintptr_t)1 << STOOK_SLOT_SHIFT) - 1));
+}
 
 /* What a look for idle sheaves notes on a line: main, and its count of pops. */
 STOOK_INLINE void stook_line_note(struct stook_line *line, uintptr_t main, uint64_t pops,

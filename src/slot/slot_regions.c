@@ -346,7 +346,7 @@ bool stook_slots_start(void)
         for (;;) {
                 bytes = (size_t)(r.rseq_slots + r.locked_slots) << STOOK_SLOT_SHIFT;
                 if (r.locked_slots == 1 || limit == UINT64_MAX || bytes <= limit / LIMIT_SHARE)
-                        r.base = stook_meta_reserve(bytes);
+                        r.base = stook_meta_reserve(bytes, SLOT_BYTES);
                 if (r.base)
                         break;
                 if (r.locked_slots == 1)
