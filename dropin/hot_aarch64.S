@@ -28,9 +28,10 @@
 #define SLOT_SHIFT 19
 #define OBJECTS    32
 #define BOUND      8                    /* of `bound` in a sheaf, as on x86-64 */
-#define TABLE_MAX  4096                 /* STOOK_CLASS_TABLE_MAX */
+#define TABLE_MAX  16384                /* STOOK_CLASS_TABLE_MAX */
+#define ALIGNED_MAX 4096                /* STOOK_CLASS_ALIGNED_MAX */
 #define CLASS_MAX  131072               /* STOOK_CLASS_MAX */
-#define BY_CLASS   2056                 /* 8 * STOOK_CLASS_LINE_LARGE */
+#define BY_CLASS   8200                 /* 8 * STOOK_CLASS_LINE_LARGE */
 #define CLEAR_MAX  128                  /* calloc clears so much itself; arbitrary, as on x86-64 */
 #define SIGNATURE  0xd428bc00           /* brk #0x45e0 */
 #define CLASSES    60                   /* STOOK_CLASSES */
@@ -61,10 +62,11 @@
         .hidden stook_drop_in_free_sized_miss
 
 /*
- * Beside the descriptors of the sections, as on x86-64: malloc/malloc.h, pages/pagemap.h and
- * slot/slot_direct.h. A call loads the entries of the range and slot 0 at once.
+ * Behind the descriptors of the sections, less than 4 KiB from each of them: malloc/malloc.h,
+ * pages/pagemap.h and slot/slot_direct.h. A call loads the entries of the range and slot 0 at once.
  */
         .section .data.rel.stook_hot, "aw"
+        .subsection 1
         .globl stook_range, stook_direct, stook_class_line
         .hidden stook_range, stook_direct, stook_class_line
         .type stook_range, %object
@@ -116,7 +118,7 @@ stook_class_line:
         add x9, x9, x10
         ldr w16, [x9, #READY]           /* before the area: hot_x86_64.S */
         add x17, x9, x11
-        add x15, x8, #3b - stook_class_line
+        sub x15, x8, #stook_class_line - 3b
         str x15, [x17, #RSEQ_CS]
 1:      ldr w15, [x17, #MM_CID]
         cmp w15, w16
@@ -131,7 +133,7 @@ stook_class_line:
  */
 .macro FIND_SLOT checked
 #ifdef __GLIBC__
-        add x15, x8, #3b - stook_class_line
+        sub x15, x8, #stook_class_line - 3b
         add x17, x17, w7, sxtw          /* the area */
         str x15, [x17, #RSEQ_CS]
 1:      ldr w15, [x17, #MM_CID]
@@ -182,14 +184,14 @@ stook_class_line:
         add x11, x11, #:lo12:stook_class_of_large
         lsr x12, x12, #6
         ldrb w12, [x11, x12]
-        add x11, x8, #BY_CLASS
-        ldr x12, [x11, x12, lsl #3]
+        add w12, w12, #BY_CLASS / 8
+        ldr x12, [x8, x12, lsl #3]
 .endm
 
 /*
  * x12 = the line for \size bytes at a multiple of \align: malloc_aligned.c. The rounded size is 0,
  * which misses, for size 0, for alignment 0, and where it overflows; as a multiple of the alignment
- * it is above the table if that is above a page. x8 as behind BASE. Uses x9, x10.
+ * it is above ALIGNED_MAX if that is above a page. x8 as behind BASE. Uses x9, x10.
  */
 .macro ALIGNED align, size
         sub x9, \align, #1
@@ -198,7 +200,7 @@ stook_class_line:
         add x12, x9, \size
         bic x12, x12, x9
         sub x10, x12, #1
-        cmp x10, #TABLE_MAX
+        cmp x10, #ALIGNED_MAX
         b.hs 4f
         BASE
         LINE x12

@@ -15,9 +15,10 @@
 #define SPARE      8                    /* in a line */
 #define GUESS      48
 #define POP_ONE    0xffff
-#define TABLE_MAX  4096                 /* STOOK_CLASS_TABLE_MAX */
+#define TABLE_MAX  16384                /* STOOK_CLASS_TABLE_MAX */
+#define ALIGNED_MAX 4096                /* STOOK_CLASS_ALIGNED_MAX */
 #define CLASS_MAX  131072               /* STOOK_CLASS_MAX */
-#define BY_CLASS   2056                 /* 8 * STOOK_CLASS_LINE_LARGE */
+#define BY_CLASS   8200                 /* 8 * STOOK_CLASS_LINE_LARGE */
 #define CLASSES    60                   /* STOOK_CLASSES */
 #define CLEAR_MAX  128                  /* calloc clears so much itself: above, memset is faster */
 #define SIGNATURE  0x53053053
@@ -131,7 +132,7 @@
 /*
  * Behind DESCRIBE: r8 = the line for \size bytes at a multiple of \align: malloc_aligned.c. The
  * rounded size is 0, which misses, for size 0, for alignment 0, and where it overflows; as a
- * multiple of the alignment it is above the table if that is above a page. Uses rax, r9.
+ * multiple of the alignment it is above ALIGNED_MAX if that is above a page. Uses rax, r9.
  */
 .macro ALIGNED align, size, miss
         leaq -1(\align), %rax
@@ -141,7 +142,7 @@
         notq %rax
         andq %rax, %r8
         leaq -1(%r8), %r9
-        cmpq $TABLE_MAX, %r9
+        cmpq $ALIGNED_MAX, %r9
         jae \miss
         LINE %r8
 .endm

@@ -19,7 +19,13 @@
 
 #define STOOK_CLASSES 60                        /* size_class.c */
 #define STOOK_CLASS_MAX ((size_t)128 << 10)
-#define STOOK_CLASS_TABLE_MAX 4096              /* sizes up to here by table */
+/*
+ * Sizes up to here by a table of one entry for each 16 bytes. A branch beyond it is mispredicted
+ * where sizes on both sides of it come at random: more often the smaller it is (docs/TRIED.md).
+ */
+#define STOOK_CLASS_TABLE_MAX 16384
+/* Aligned requests up to here have a hot path: classes that are a multiple of what they ask for. */
+#define STOOK_CLASS_ALIGNED_MAX 4096
 /* A class for a page and a header, aligned to 64 bytes: malloc_aligned.c goes past it. */
 #define STOOK_CLASS_PAGE_AND_MORE 4416
 /*

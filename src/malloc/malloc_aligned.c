@@ -20,7 +20,7 @@ static size_t round_up(size_t size, size_t align)
 {
         size_t rounded = (size + align - 1) & -align;
 
-        if (STOOK_UNLIKELY(align > ALIGN_MORE) && rounded > STOOK_CLASS_TABLE_MAX &&
+        if (STOOK_UNLIKELY(align > ALIGN_MORE) && rounded > STOOK_CLASS_ALIGNED_MAX &&
             rounded <= STOOK_CLASS_PAGE_AND_MORE)
                 return (STOOK_CLASS_PAGE_AND_MORE + align) & -align;
         return rounded;

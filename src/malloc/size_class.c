@@ -44,11 +44,18 @@ const uint32_t stook_class_bytes[STOOK_CLASSES] = {
 #define O16(c) O8(c), O8(c)
 #define O32(c) O16(c), O16(c)
 
+/* Sizes above @above up to @bytes, both multiples of 16. */
+#define UP16(above, bytes, class) [(above) / 16 + 1 ... (bytes) / 16] = (class)
+
 /* By 16 bytes; size 0 is of the first class. */
 const uint8_t stook_class_of[STOOK_CLASS_TABLE_MAX / 16 + 1] = {
         O2(0), O1(1), O1(2), O1(3), O1(4), O1(5), O1(6), O1(7), O2(8), O2(9), O2(10), O2(11),
         O4(12), O4(13), O4(14), O4(15), O8(16), O8(17), O8(18), O8(19), O8(20), O8(21), O16(22),
         O16(23), O16(24), O16(25), O16(26), O32(27), O32(28), O32(29),
+        UP16(4096, 4416, 30), UP16(4416, 4608, 31), UP16(4608, 5120, 32), UP16(5120, 6144, 33),
+        UP16(6144, 7168, 34), UP16(7168, 8192, 35), UP16(8192, 8704, 36), UP16(8704, 9216, 37),
+        UP16(9216, 10240, 38), UP16(10240, 12288, 39), UP16(12288, 14336, 40),
+        UP16(14336, 16384, 41),
 };
 
 /* Sizes above @above up to @bytes, both multiples of 64. */
@@ -56,9 +63,6 @@ const uint8_t stook_class_of[STOOK_CLASS_TABLE_MAX / 16 + 1] = {
 
 /* By 64 bytes; sizes up to STOOK_CLASS_TABLE_MAX are not looked up here. */
 const uint8_t stook_class_of_large[STOOK_CLASS_MAX / 64 + 1] = {
-        UP(4096, 4416, 30), UP(4416, 4608, 31), UP(4608, 5120, 32), UP(5120, 6144, 33),
-        UP(6144, 7168, 34), UP(7168, 8192, 35), UP(8192, 8704, 36), UP(8704, 9216, 37),
-        UP(9216, 10240, 38), UP(10240, 12288, 39), UP(12288, 14336, 40), UP(14336, 16384, 41),
         UP(16384, 17408, 42), UP(17408, 18432, 43), UP(18432, 20480, 44), UP(20480, 24576, 45),
         UP(24576, 28672, 46), UP(28672, 32768, 47), UP(32768, 34816, 48), UP(34816, 36864, 49),
         UP(36864, 40960, 50), UP(40960, 49152, 51), UP(49152, 57344, 52), UP(57344, 65536, 53),

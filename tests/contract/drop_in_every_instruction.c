@@ -43,7 +43,7 @@ int main(void)
 #else
 
 #define SIZE      112                   /* of a class that nothing else here uses */
-#define LARGE     5000                  /* above STOOK_CLASS_TABLE_MAX; likewise */
+#define LARGE     20000                 /* above STOOK_CLASS_TABLE_MAX; likewise */
 #define LARGE_CAPACITY 8                /* objects of a sheaf there */
 #define OTHER     208
 #define HELD      200

@@ -92,14 +92,14 @@ __thread struct stook_thread_v1 stook_thread __attribute__((visibility("hidden")
 __attribute__((weak)) struct { uintptr_t base, bytes; uint64_t *entries; } stook_range;
 __attribute__((weak)) uint64_t stook_direct[2];
 struct { uint64_t magic, starts; } stook_shapes[2] = { [1] = { 0x0400000000000001, 1 << 19 } };
-__attribute__((weak)) uintptr_t stook_class_line[257 + 60]; /* or with the sections */
-const uint8_t stook_class_of_large[2049] = { [79] = 1 };
+__attribute__((weak)) uintptr_t stook_class_line[1025 + 60]; /* or with the sections */
+const uint8_t stook_class_of_large[2049] = { [313] = 1 };
 void *stook_malloc_miss(size_t size) { (void)size; return NULL; }
 long stook_drop_in_free_miss(void *object) { (void)object; return MISSED; }
 void *malloc(size_t size);
 long hot_free(void *object) __asm__("free");    /* what it leaves in the register is not MISSED */
 void *emu_malloc(void) { return malloc(64); }
-void *emu_malloc_large(void) { return malloc(5000); }
+void *emu_malloc_large(void) { return malloc(20000); }
 long emu_free(void *object) { return hot_free(object) != MISSED; }
 """
 MACHINES = {
@@ -182,7 +182,7 @@ class Machine:
             if part["p_type"] == "PT_LOAD" and part["p_vaddr"] + part["p_memsz"] < 0x200000:
                 self.u.mem_write(part["p_vaddr"], part.data())
         self.u.mem_unmap(0, 0x1000)     # NULL is no sheaf
-        for line in (4, 257 + 1):       # of 64 bytes, and of the class of 5,000
+        for line in (4, 1025 + 1):      # of 64 bytes, and of the class of 20,000
             self.put(self.symbols["stook_class_line"] + 8 * line, SLOTS)
         for i, word in enumerate((0, RANGE, ENTRIES)):
             self.put(self.symbols["stook_range"] + 8 * i, word)
