@@ -28,7 +28,7 @@ extern __thread struct stook_thread_v1 stook_thread
 extern uint32_t stook_threads_enrolled;
 /*
  * Atomic, relaxed: how many of them, without the first, have not ended, where ends are noticed
- * (life/last_thread.c).
+ * (life/last_thread.c). Threads of the locked backend that have large objects count, too.
  */
 extern uint32_t stook_threads_live;
 

@@ -17,7 +17,8 @@
  * A thread whose calls all hit, in direct sections, does not enrol (slot/slot_direct.c). It has
  * brought nothing to the slots, barns and pages that would have to be given back at its end. One
  * that has large objects alone enrols with the first (malloc/large.c).
- * Threads of the locked backend do not enrol, so their ends are not noticed. A thread with an rseq
+ * Threads of the locked backend do not enrol, so their ends are noticed only where they had large
+ * objects (malloc/large.c). A thread with an rseq
  * area of ours comes here before the area is unregistered: later it would be on a locked slot.
  *
  * Concurrency: a thread's end: no call of its own is under way, but for one that was jumped out of

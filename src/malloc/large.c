@@ -130,12 +130,13 @@ static struct stook_span *large_take_charged(size_t align, size_t size, uint64_t
 
 /*
  * The end of an enrolled thread gives back what lies free (life/last_thread.c). A thread that has
- * large objects alone comes to no other call that enrols it.
+ * large objects alone comes to no other call that enrols it. On the locked backend it is counted
+ * all the same: what lies free may be hundreds of MiB.
  */
 static void large_enrol(void)
 {
-        if (STOOK_UNLIKELY(!stook_self->rseq))
-                stook_slot_enrol();
+        if (STOOK_UNLIKELY(!stook_self->rseq) && !stook_slot_enrol())
+                stook_slot_count_locked();
 }
 
 /* The pages may be of a slab that was closed to the program (os/checker.h). */

@@ -38,3 +38,8 @@ bool stook_os_thread_end_arm(int key, void *value)
 {
         return key >= 0 && !pthread_setspecific((pthread_key_t)key, value);
 }
+
+bool stook_os_thread_end_is_armed(int key)
+{
+        return key >= 0 && pthread_getspecific((pthread_key_t)key);
+}

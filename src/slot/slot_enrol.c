@@ -107,6 +107,18 @@ static void count_enrolled(struct stook_thread_v1 *self)
                 __atomic_fetch_add(&stook_threads_live, 1, __ATOMIC_RELAXED);
 }
 
+void stook_slot_count_locked(void)
+{
+        int key;
+
+        if (!at_end || stook_self->rseq || stook_self_is_barred() || stook_os_is_first_thread())
+                return;
+        key = end_key();
+        /* A handler in between may count the thread twice: then its end gives nothing back. */
+        if (!stook_os_thread_end_is_armed(key) && stook_os_thread_end_arm(key, stook_self))
+                __atomic_fetch_add(&stook_threads_live, 1, __ATOMIC_RELAXED);
+}
+
 bool stook_slot_enrol(void)
 {
         struct stook_thread_v1 *self = stook_self;
