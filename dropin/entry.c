@@ -91,14 +91,14 @@ static STOOK_NOINLINE void *realloc_miss(void *object, size_t size)
         return other;
 }
 
-/* NULL: no object at hand. Not inlined: what stays needs no registers saved. */
+/* Not inlined, and the last call of realloc: what stays needs no registers saved. */
 static STOOK_NOINLINE void *realloc_by_copy(void *object, size_t size, unsigned index)
 {
-        size_t usable = stook_class_bytes[index - 1];
         void *other = stook_hot_object(size);
+        size_t usable = stook_class_bytes[index - 1];
 
         if (STOOK_UNLIKELY(!other))
-                return NULL;
+                return realloc_miss(object, size);
         stook_copy_object(other, object, size < usable ? size : usable);
         stook_hot_free_known(object, 0, index * 8);
         return other;
@@ -107,7 +107,6 @@ static STOOK_NOINLINE void *realloc_by_copy(void *object, size_t size, unsigned 
 STOOK_API void *realloc(void *object, size_t size)
 {
         unsigned index = stook_resize_hot(object);
-        void *other;
 
         if (STOOK_UNLIKELY(!index))
                 return realloc_miss(object, size);
@@ -120,8 +119,7 @@ STOOK_API void *realloc(void *object, size_t size)
         if (STOOK_UNLIKELY(size - 1 >= STOOK_CLASS_TABLE_MAX ||
                            __atomic_load_n(&stook_groups_exist, __ATOMIC_RELAXED)))
                 return realloc_miss(object, size);
-        other = realloc_by_copy(object, size, index);
-        return STOOK_LIKELY(other != NULL) ? other : realloc_miss(object, size);
+        return realloc_by_copy(object, size, index);
 }
 
 STOOK_API void *reallocarray(void *object, size_t n, size_t size)

@@ -231,9 +231,6 @@ static STOOK_NOINLINE void *alloc_by_group(struct stook_cache *cache, uint64_t h
         return alloc_of_group(cache, named);
 }
 
-/* How stook_cache_alloc wants an object. */
-#define HOW_COMMON (STOOK_HOW_ERRNO | STOOK_HOW_MISSED)
-
 /*
  * In as few instructions as can be, and no branch in it is taken as a rule. Aligned, as is
  * stook_free_closed: how the two lie in lines of code decides a tenth of a pair.
@@ -268,10 +265,7 @@ void *stook_alloc_slow(struct stook_cache *cache, uint64_t how)
 {
         if (STOOK_LIKELY(!cache->charge))
                 return alloc_straight(cache, how);
-        if (STOOK_UNLIKELY(cache->charge < 0))
-                return stook_watch_alloc(cache, how);
-        return STOOK_LIKELY(how == HOW_COMMON) ? stook_alloc_closed(cache)      /* inlined */
-                                               : alloc_by_group(cache, how);
+        return cache->charge < 0 ? stook_watch_alloc(cache, how) : alloc_by_group(cache, how);
 }
 
 STOOK_COLD void *stook_alloc_shown(struct stook_cache *cache, uint64_t how)
@@ -378,10 +372,8 @@ void stook_free_slow(struct stook_cache *cache, void *object, uint64_t how)
 {
         if (STOOK_LIKELY(!cache->charge))
                 free_plain(cache, object, how);
-        else if (STOOK_UNLIKELY(cache->charge < 0))
+        else if (cache->charge < 0)
                 stook_watch_free(cache, object, how);
-        else if (STOOK_LIKELY(how == STOOK_HOW_MISSED)) /* inlined */
-                stook_free_closed(cache, object);
         else
                 free_by_call(cache, object, how);
 }
