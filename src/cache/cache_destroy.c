@@ -216,9 +216,20 @@ static bool may_go(const struct ending *e)
         return e->evacuated && !e->objects && !e->lent.sheaves;
 }
 
+/*
+ * Stale calls find nothing, though the cache's indices may be another cache's next: one of them
+ * that one's second index, whose struct stays this one.
+ */
+static void leave_lines(struct stook_cache *cache)
+{
+        cache->front.line = stook_slots_first_line(STOOK_PRECHARGE_LINE);
+        cache->front.offset = 0;
+}
+
 /* Not inline: its stack is not needed while the slots are evacuated. */
 static STOOK_NOINLINE void give_up(struct stook_cache *cache)
 {
+        leave_lines(cache);
         stook_rcu_cache_end(&cache->rcu);
         stook_barns_end(&cache->barns);
         remember(cache);

@@ -232,23 +232,23 @@ static STOOK_NOINLINE void *alloc_by_group(struct stook_cache *cache, uint64_t h
 }
 
 /*
- * In as few instructions as can be, and no branch in it is taken as a rule. Aligned, as is
- * stook_free_closed: how the two lie in lines of code decides a tenth of a pair.
+ * In as few instructions as can be, and no branch in it is taken as a rule. There are no bytes for
+ * group 0 and STOOK_GROUP_NONE in any precharge, so both miss. Aligned, as is stook_free_closed:
+ * how the two lie in lines of code decides a tenth of a pair.
  */
 STOOK_SLOW_HOT void *stook_alloc_closed(struct stook_cache *cache)
 {
         uint64_t group = stook_self->group, tag = group << 32;
         void *object;
 
-        if (STOOK_UNLIKELY(group - 1 >= STOOK_GROUP_NONE - 1))
-                return alloc_accounted(cache, STOOK_HOW_ERRNO);
         __asm__("" : "+r"(tag));                /* or the group is kept in a register beside it */
         object = stook_section_charge_pop_v1(&cache->front.offset,
                                              stook_precharge_word((uint16_t)group), tag,
                                              &cache->charge);
         if (STOOK_UNLIKELY((uintptr_t)object <= (uintptr_t)STOOK_CHARGED_ONLY))
-                return alloc_accounted(cache, tag | STOOK_HOW_GROUP | STOOK_HOW_ERRNO |
-                                              (object ? STOOK_HOW_CHARGED | STOOK_HOW_MISSED : 0));
+                return alloc_accounted(cache, STOOK_HOW_ERRNO |
+                                              (object ? tag | STOOK_HOW_GROUP | STOOK_HOW_CHARGED |
+                                                        STOOK_HOW_MISSED : 0));
         *stook_account_word(cache, object) = stook_account_tag(object) | tag >> 32;
         return object;
 }

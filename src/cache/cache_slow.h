@@ -155,12 +155,12 @@ STOOK_INLINE size_t stook_slow_bytes(const struct stook_cache *cache)
 
 /*
  * For allocations that missed. A destroyed cache has no sheaves, so all its allocations miss. True:
- * it is one, which was reported, and nothing may be allocated. A new cache at the same index hides
- * that.
+ * it is one, which was reported, and nothing may be allocated. Its index may be another cache's
+ * second one by now, which is MAKING for ever. A new cache at the same index hides that.
  */
 STOOK_INLINE bool stook_cache_is_destroyed(const struct stook_cache *cache)
 {
-        if (STOOK_LIKELY(__atomic_load_n(&cache->state, __ATOMIC_RELAXED) != STOOK_CACHE_FREE))
+        if (STOOK_LIKELY(__atomic_load_n(&cache->state, __ATOMIC_RELAXED) > STOOK_CACHE_MAKING))
                 return false;
         stook_cache_report_destroyed(cache);
         return true;
