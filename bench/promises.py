@@ -14,7 +14,9 @@ from interval import geometric_mean, ratios, summary
 from text import interval_text, number
 
 NOT_MEASURED = "not measured"
-ORDER = ("miss", "unclear", "pass", "")
+# The verdict of a measurement that has no limit to reach.
+ONLY_A_GOAL = ""
+ORDER = ("miss", "unclear", "pass", ONLY_A_GOAL)
 # Patterns that the field judges allocators by; a row of pattern_rows is PATTERN/THREADS.
 FIELD = ("larson", "xmalloc", "alloc_test", "cfrac", "espresso", "glibc_simple", "glibc_thread",
          "mstress", "rptest", "cache_scratch", "cache_thrash", "malloc_large", "sh6", "sh8")
@@ -275,7 +277,10 @@ def rows(runs):
 
 
 def sentence(runs):
+    """Every promise is in one of its numbers."""
     words = [line[1] for line in rows(runs)[1:]]
+    goals = words.count(ONLY_A_GOAL)
+    only_goals = f"{goals} {'has' if goals == 1 else 'have'} only a goal, " if goals else ""
     return (f"{words.count('pass')} of {len(words)} promises pass, {words.count('unclear')} are "
-            f"unclear, {words.count('miss')} miss, {words.count(NOT_MEASURED)} are not measured by "
-            "these benchmarks. The worst measurement of a promise counts.")
+            f"unclear, {words.count('miss')} miss, {only_goals}{words.count(NOT_MEASURED)} are not "
+            "measured by these benchmarks. The worst measurement of a promise counts.")

@@ -147,6 +147,17 @@ class Promises(unittest.TestCase):
         self.assertEqual({row[1] for row in rows[1:]}, {promises.NOT_MEASURED})
         self.assertIn("0 of ", promises.sentence([("empty", {"results": {}})]))
 
+    def test_the_sentence_counts_every_promise(self):
+        """Also one that has a goal only, whose verdict is empty."""
+        results = {"table12": {"before": {"64 plain": [4] * 6}, "after": {"64 plain": [1] * 6}},
+                   "bulk": {"stook-cache": {"warm_alloc/size:64/batch:64": [1] * 6,
+                                            "store_alloc/size:64/batch:64": [1] * 6}}}
+        for part, goals in (({}, ""), (results, "1 has only a goal")):
+            said = promises.sentence([("x", {"results": part})]).split(".")[0]
+            self.assertIn(goals, said)
+            passed, of, *others = map(int, re.findall(r"\b\d+\b", said))
+            self.assertEqual((passed + sum(others), of), (of, len(promises.PROMISES)), said)
+
     def test_the_newest_results_count(self):
         def runs(*resident):
             return [(str(r), {"results": {"parked": {"stook": {"per_thread_KiB": [r] * 6}}}
