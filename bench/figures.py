@@ -10,15 +10,7 @@ Place: run.py prints the verdicts; compare.py reads them from the result files.
 
 from contenders import OURS
 import tables
-from interval import PAIRS_ENOUGH, measured_rates, ratios, summary
-
-
-def best_of(table, names, metric, higher=False):
-    """The contender of `names` with the best median of the metric, or None."""
-    medians = {n: s["median"] for n in names if (s := summary(table.get(n, {}).get(metric, [])))}
-    if not medians:
-        return None
-    return (max if higher else min)(medians, key=medians.get)
+from interval import PAIRS_ENOUGH, beside, best_of, measured_rates, standing, summary
 
 
 def starting(prefix):
@@ -60,18 +52,19 @@ class Line:
         if self.rivals is None:
             measured = summary(ours)
         else:
-            names = [n for n in table
-                     if (n, self.rival_metric) != (self.ours, self.metric) and self.rivals(n)]
-            rival = best_of(table, names, self.rival_metric, self.higher)
-            if rival is None:
+            clean = measured_rates if self.higher else list
+            ours = clean(ours)
+            rivals = {n: clean(answers[self.rival_metric]) for n, answers in table.items()
+                      if self.rival_metric in answers and self.rivals(n) and
+                      (n, self.rival_metric) != (self.ours, self.metric)}
+            sides = beside(ours, rivals)
+            rival = best_of(sides, self.higher)
+            measured = rival and standing(ours, rivals[rival])
+            if not measured:
                 return None
-            theirs = table[rival][self.rival_metric]
-            pairs = ratios(*map(measured_rates, (ours, theirs))) if self.higher else \
-                ratios(ours, theirs)
-            if not pairs:
-                return None
-            measured = summary(pairs)
-            verdict.update(rival=rival, rival_value=summary(theirs)["median"])
+            del measured["says"]
+            mine, theirs = sides[rival]
+            verdict.update(value=mine["median"], rival=rival, rival_value=theirs["median"])
         verdict.update(measured)
         verdict["verdict"] = self.verdict(measured, self.at_least)
         verdict["goal_verdict"] = self.verdict(measured, self.goal)

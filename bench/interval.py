@@ -41,6 +41,13 @@ def ratios(ours, theirs):
     return [a / b for a, b in zip(ours, theirs) if a is not None and b]
 
 
+def common(ours, theirs):
+    """What each gave in the rounds that both ran. Medians that stand beside a ratio are of these: a
+    round that only one of them ran would change its median, and not the ratio."""
+    both = [(a, b) for a, b in zip(ours, theirs) if a is not None and b is not None]
+    return [a for a, _ in both], [b for _, b in both]
+
+
 def measured_rates(values):
     """Rates, without those of 0: nothing was done in that round, so nothing was measured."""
     return [v or None for v in values]
@@ -53,6 +60,18 @@ def summary(values):
         return None
     low, high = bounds(have)
     return {"median": median(have), "low": low, "high": high, "n": len(have)}
+
+
+def beside(ours, rivals):
+    """{rival: (summary of ours, summary of theirs)} of the rounds that both ran, of the values of
+    each rival in @rivals; without rivals that have no such round."""
+    found = {name: common(ours, theirs) for name, theirs in rivals.items()}
+    return {name: (summary(a), summary(b)) for name, (a, b) in found.items() if a}
+
+
+def best_of(sides, higher=False):
+    """The rival with the best median, of what beside() found; None without one."""
+    return (max if higher else min)(sides, key=lambda n: sides[n][1]["median"], default=None)
 
 
 def has_interval(s):
@@ -69,9 +88,10 @@ def says(ratio):
 
 
 def standing(ours, theirs):
-    """Summary of the ratios ours / theirs, and what it says; None without a pair."""
+    """Summary of the ratios ours / theirs, of how many rounds, and what it says; None without a
+    pair."""
     ratio = summary(ratios(ours, theirs))
-    return ratio and {**ratio, "says": says(ratio)}
+    return ratio and {**ratio, "rounds": max(len(ours), len(theirs)), "says": says(ratio)}
 
 
 def are_apart(old, new):

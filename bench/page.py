@@ -195,7 +195,8 @@ def write_wins(page, results):
     page.say("A ratio is what Stook takes by what the best peer takes, of neighbouring runs, "
              "turned over where more is better: below 1, Stook is ahead. Bars are 95 % intervals. "
              "A difference is told only if there are six pairs of runs or more and the interval "
-             "does not contain 1. The best peer is another one in each workload.")
+             "does not contain 1. The best peer is another one in each workload. " +
+             workloads.WHAT_A_RATIO_IS)
     for which, name in (("time", "Time"), ("memory", "Memory")):
         write_ratios(page, name, ratio_rows(found, which))
 

@@ -16,7 +16,7 @@ them. tables*.py have the tables in the kernel's layout.
 
 import tables
 import tables_aspace
-from interval import PAIRS_ENOUGH, ratios, summary
+from interval import PAIRS_ENOUGH, common, ratios, summary
 from text import interval_text
 
 REACHED, UNCLEAR, MISSED = "reached", "unclear", "missed"
@@ -53,7 +53,10 @@ class Row:
             return (ours, None, ours) if ours else None
         yours = table.get(self.theirs[0], {}).get(self.theirs[1], [])
         pairs = summary(ratios(mine, yours))
-        return (ours, summary(yours), self.compared(pairs)) if pairs else None
+        if not pairs:
+            return None
+        mine, yours = common(mine, yours)
+        return summary(mine), summary(yours), self.compared(pairs)
 
     def compared(self, pairs):
         if self.how == "gain":

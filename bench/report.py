@@ -88,7 +88,8 @@ def write_wins(page, results):
     page.say(workloads.sentence(found, "memory", "Memory"))
     page.say("A ratio is what Stook takes by what the best peer takes, of neighbouring runs; "
              "where more is better, it is turned over: below 1, Stook is ahead. A difference needs "
-             "six pairs and an interval without 1.")
+             "six pairs and an interval without 1. " +
+             workloads.WHAT_A_RATIO_IS)
     page.table(workloads.rows(found), len(workloads.HEAD))
 
 
@@ -131,8 +132,8 @@ def write_run(page, name, results):
         page.table(rows, 7)
     if results["figures"]:
         page.heading(3, "Figures")
-        page.say("Ratios of neighbouring runs. A figure passes if the worse end of its interval "
-                 "passes.")
+        page.say("Ratios are medians of those of neighbouring runs. A figure passes if the worse "
+                 "end of its interval passes.")
         page.table(verdict_rows(results["figures"]), 10)
     write_published(page, results)
     write_experiments(page, results)
@@ -195,7 +196,7 @@ def readme_rows(runs):
             place = place or readme_place(results)
             low, high = s.cost_bounds()
             lines.append(f"| {text} | {number(s.ours['median'])} | "
-                         f"{s.rival}: {number(s.all[s.rival]['median'])} | {s.cost():.2f} "
+                         f"{s.rival}: {number(s.theirs['median'])} | {s.cost():.2f} "
                          f"({low:.2f} to {high:.2f}) | `{experiment}` |")
     return place, lines
 

@@ -334,6 +334,7 @@ def run_and_write(parser, asked):
         say("Figures (ratios of neighbouring runs; "
             "a figure passes when the worse end of its interval passes)")
         print_table(verdict_rows(results["figures"]), 10)
+        say("measured: " + workloads.WHAT_A_RATIO_IS)
         say()
     if results["published"]:
         say(f"Published tables: {published.counted(results['published'])}")

@@ -12,7 +12,7 @@ import tables_aspace
 import tables_contention
 import tables_locality
 import tables_memory
-from interval import has_interval, ratios, summary
+from interval import common, has_interval, ratios, summary
 
 # Per cent, from the kernel work: 64-byte objects, capacity 32; "none" is SLUB's older front end.
 GAINS_11 = {"1": 17.2, "10": 15.3, "100": 31.0, "1000": 30.2, "10 shuffled": 12.6,
@@ -39,7 +39,8 @@ class Cell:
     """Ours beside theirs: medians, and the gain in per cent with its interval."""
 
     def __init__(self, table, ours, theirs, metric):
-        ours, theirs = table.get(ours, {}).get(metric, []), table.get(theirs, {}).get(metric, [])
+        ours, theirs = common(table.get(ours, {}).get(metric, []),
+                              table.get(theirs, {}).get(metric, []))
         pairs = ratios(ours, theirs)
         self.known = bool(pairs)
         if self.known:

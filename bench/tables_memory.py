@@ -9,7 +9,7 @@ Place: tables.py hands these to run.py.
 """
 
 from contenders import OURS
-from interval import ratios, summary
+from interval import beside, standing, summary
 
 COLUMNS_ORDER = (("alloc_ns", "alloc, ns"), ("free_ns", "free, ns"),
                  ("again_ns", "allocate again, ns"), ("left_MiB", "left, MiB"))
@@ -22,14 +22,21 @@ def figure(value):
 
 
 def median(table, name, metric):
-    s = summary(table.get(name, {}).get(metric, []))
+    """Of the rounds that Stook's malloc ran, too; where there are none, of all of this one's."""
+    ours, theirs = (table.get(n, {}).get(metric, []) for n in (OURS, name))
+    both = beside(ours, {name: theirs})
+    s = both[name][1] if both else summary(theirs)
     return s and s["median"]
 
 
 def against(table, name, metric):
-    """Stook's ratio to this contender, and its interval."""
-    s = summary(ratios(table.get(OURS, {}).get(metric, []), table.get(name, {}).get(metric, [])))
-    return f"{s['median']:.2f} ({s['low']:.2f} .. {s['high']:.2f})" if s and name != OURS else ""
+    """Stook's ratio to this contender, and its interval; where rounds are missing, how many are
+    there."""
+    s = standing(*(table.get(n, {}).get(metric, []) for n in (OURS, name)))
+    if not s or name == OURS:
+        return ""
+    of = f" {s['n']} of {s['rounds']} runs" if s["n"] < s["rounds"] else ""
+    return f"{s['median']:.2f} ({s['low']:.2f} .. {s['high']:.2f})" + of
 
 
 def cells_of(table, columns):

@@ -53,23 +53,26 @@ def print_table(rows, columns):
                              for i, cell in enumerate(row)).rstrip())
 
 
+def measurement_text(values, rounds):
+    s = summary(values)
+    if s is None:
+        return "-"
+    text = number(s["median"])
+    if s["n"] > 1 and s["high"] != s["low"]:
+        text += f" ±{number((s['high'] - s['low']) / 2)}"
+    return text + (f" ({s['n']} of {rounds})" if s["n"] < rounds else "")
+
+
 def measurement_rows(table, shown):
     """A row for each contender (for each metric where there is one contender): median and half the
-    interval's width."""
+    interval's width; where rounds are missing, how many are there."""
     metrics = shown or sorted({m for answers in table.values() for m in answers if " " not in m})
     metrics = [m for m in metrics if any(m in answers for answers in table.values())]
+    rounds = {m: max(len(answers.get(m, [])) for answers in table.values()) for m in metrics}
     rows = [[""] + metrics]
     for contender, answers in table.items():
-        row = [contender]
-        for metric in metrics:
-            s = summary(answers.get(metric, []))
-            if s is None:
-                row.append("-")
-            elif s["n"] < 2 or s["high"] == s["low"]:
-                row.append(number(s["median"]))
-            else:
-                row.append(f"{number(s['median'])} ±{number((s['high'] - s['low']) / 2)}")
-        rows.append(row)
+        rows.append([contender] + [measurement_text(answers.get(metric, []), rounds[metric])
+                                   for metric in metrics])
     return [list(row) for row in zip(*rows)] if len(table) == 1 else rows
 
 
@@ -79,10 +82,13 @@ def print_measurements(table, shown):
 
 
 def interval_text(s, number=number):
-    """What stands below "95 %": the interval, or why there is none."""
+    """What stands below "95 %": the interval, or why there is none; where rounds are missing, how
+    many are there."""
+    n, rounds = s["n"], s.get("rounds", s["n"])
+    runs = f"{n} of {rounds} runs" if n < rounds else "one run" if n == 1 else f"{n} runs"
     if not has_interval(s):
-        return "one run" if s["n"] == 1 else f"{s['n']} runs"
-    return f"{number(s['low'])} .. {number(s['high'])}"
+        return runs
+    return f"{number(s['low'])} .. {number(s['high'])}" + (f" ({runs})" if n < rounds else "")
 
 
 def verdict_rows(verdicts):

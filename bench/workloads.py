@@ -3,16 +3,17 @@ bench/workloads.py - where Stook wins, and where it loses
 
 Purpose: a workload is a cell of an experiment in which Stook and rivals do the same. It has a time,
 a size in memory, or both. Stook stands against the rival with the best median, by the ratios of
-neighbouring runs; interval.py decides what may be said.
+neighbouring runs; medians are of the rounds that both ran. interval.py decides what may be said.
 Place: run.py prints the sum of it, report.py and page.py tell all.
 """
 
 import re
+import textwrap
 
 from contenders import OURS
-from interval import (LESS, MORE, NO_DIFFERENCE, geometric_mean, has_interval, measured_rates,
-                      standing, summary)
-from text import number
+from interval import (LESS, MORE, NO_DIFFERENCE, beside, best_of, geometric_mean, measured_rates,
+                      standing)
+from text import interval_text, number
 
 AHEAD, BEHIND = "ahead", "behind"
 
@@ -73,10 +74,10 @@ PRINTED = ("malloc_calls", "pattern_rows", "oversubscribed", "heap_size", "progr
 
 
 class Side:
-    """Ours beside the best rival in one metric."""
+    """Ours beside the best rival in one metric, in the rounds that both ran."""
 
-    def __init__(self, ours, rival, all_of, ratio, unit, higher):
-        self.ours, self.rival, self.all, self.unit = ours, rival, all_of, unit
+    def __init__(self, ours, theirs, rival, ratio, unit, higher):
+        self.ours, self.theirs, self.rival, self.unit = ours, theirs, rival, unit
         self.ratio, self.higher = ratio, higher
         better, worse = (MORE, LESS) if higher else (LESS, MORE)
         self.says = {better: AHEAD, worse: BEHIND}.get(ratio["says"], NO_DIFFERENCE)
@@ -104,21 +105,19 @@ class Workload:
 
 
 def side_of(table, rule, metric, unit, higher=False):
-    """Side, or None if ours or all rivals are missing."""
+    """Side, or None if no rival ran in a round of ours."""
     table = {name: {metric: measured_rates(answers[metric]) if higher else answers[metric]}
              for name, answers in table.items() if metric in answers}
     ours = table.get(rule.ours, {}).get(metric, [])
-    values = {name: s for name, answers in table.items()
-              if (s := summary(answers.get(metric, [])))}
-    rivals = [n for n in values if n != rule.ours and rule.rivals(n)]
-    if rule.ours not in values or not rivals:
+    sides = beside(ours, {name: answers[metric] for name, answers in table.items()
+                          if name != rule.ours and rule.rivals(name)})
+    if not sides:
         return None
-    best = (max if higher else min)(rivals, key=lambda n: values[n]["median"])
+    best = best_of(sides, higher)
     ratio = standing(ours, table[best][metric])
     if not ratio or ratio["median"] <= 0:
         return None
-    shown = {n: s for n, s in values.items() if n == rule.ours or n in rivals}
-    return Side(values[rule.ours], best, shown, ratio, unit, higher)
+    return Side(*sides[best], best, ratio, unit, higher)
 
 
 def of_rule(rule, table):
@@ -171,11 +170,13 @@ def side_cells(side):
     if side is None:
         return ["", "", "", "", ""]
     low, high = side.cost_bounds()
-    interval = f"{low:.2f} .. {high:.2f}" if has_interval(side.ratio) else "-"
-    return [number(side.ours["median"]), f"{side.rival}: {number(side.all[side.rival]['median'])}",
+    interval = interval_text({**side.ratio, "low": low, "high": high}, lambda v: f"{v:.2f}")
+    return [number(side.ours["median"]), f"{side.rival}: {number(side.theirs['median'])}",
             f"{side.cost():.2f}", interval, side.says]
 
 
+WHAT_A_RATIO_IS = ("The ratio is the median of the ratios of the pairs, a pair being two runs of "
+                   "one round; the ratio of the medians beside it, of the same rounds, may differ.")
 HEAD = ["workload", "Stook", "best peer", "ratio", "95 %", "time",
         "Stook", "best peer", "ratio", "95 %", "memory"]
 
@@ -196,5 +197,6 @@ def print_standings(name, table, say, print_table):
     if found:
         say(f"  {units(found)}")
         print_table(rows(found), len(HEAD))
+        say(textwrap.indent(textwrap.fill(WHAT_A_RATIO_IS, 98), "  "))
     else:
         say("  nothing was measured on Stook and a peer")
