@@ -43,6 +43,8 @@ from text import end_quietly, print_measurements, print_table, say, verdict_rows
 
 FORMAT = 1
 PAIRS = 10
+# An installed command lies in no source folder: there is no build folder beside it.
+INSTALLED = not (HERE.parent / "meson.build").exists()
 
 
 def command_of(asked):
@@ -160,7 +162,8 @@ def parser_of():
     add("--with", action="append", default=[], dest="more", metavar="NAME=FOLDER",
         help="another build of Stook beside this one, such as one without a change")
     add("--list", action="store_true", help="name the experiments and peers there are, and end")
-    add("--out", type=pathlib.Path, metavar="FILE", help="results (bench/results/DATE.json)")
+    add("--out", type=pathlib.Path, metavar="FILE",
+        help=f"results ({'DATE.json' if INSTALLED else 'bench/results/DATE.json'})")
     add("--compare", nargs="+", metavar="FILE",
         help="OLD.json: after the run, tell what changed since then beyond noise; OLD.json "
              "NEW.json: without a run")
@@ -168,7 +171,9 @@ def parser_of():
     add("--report", nargs="+", metavar="FILE",
         help="OUT.html FILE.json ...: write the page of these results, or of those in a folder; "
              "OUT.md: as Markdown; README.md: its table of figures")
-    add("--build", type=pathlib.Path, help="build folder (build)")
+    add("--build", type=pathlib.Path, metavar="FOLDER",
+        help="the build folder of a source folder in which `make bench` was run (none: only "
+             "`programs` is measured)" if INSTALLED else "build folder (build)")
     add("--drop-in", type=pathlib.Path, help=argparse.SUPPRESS)
     return parser
 
@@ -195,7 +200,7 @@ def arguments():
     parser = parser_of()
     asked = parser.parse_args()
     asked.suite, asked.only = words(asked.suite), words(asked.only)
-    asked.installed = asked.build is None and asked.drop_in is not None
+    asked.installed = asked.build is None and INSTALLED
     if asked.build and not asked.build.is_dir():
         parser.error(f"--build {asked.build}: no such folder")
     asked.builds = builds_of(parser, asked)
@@ -243,7 +248,15 @@ def only_what_is_built(parser, asked):
         asked.names = ["programs"]
         if not asked.suite:
             say("the suite programs only: the others need `make bench` in the source folder")
-    elif asked.names != ["programs"] or not asked.drop_in:
+    elif asked.names == ["programs"] and asked.drop_in:
+        return
+    elif asked.installed:
+        parser.error("libstook-malloc.so is not installed beside this command" if
+                     asked.names == ["programs"] else
+                     "the installed command measures `programs` only: for the others run `make "
+                     "bench` in a source folder, then `stook bench --build FOLDER` with its build "
+                     "folder")
+    else:
         parser.error(f"no benchmarks are built in {asked.build}: `make bench` builds and runs all; "
                      f"to build only: `meson configure {asked.build} -Dbench=enabled && "
                      f"ninja -C {asked.build} bench-programs`")

@@ -12,6 +12,7 @@ import math
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -401,6 +402,51 @@ class Command(unittest.TestCase):
         sys.argv = ["run.py", "--quick", "--only", "rcu", "--pairs", "9"]
         self.assertEqual(run.command_of(run.arguments()[1]),
                          "stook bench --quick --only rcu --pairs 9")
+
+
+class InstalledCommand(unittest.TestCase):
+    """Its files lie as `meson install` lays them: no build folder is near."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name) / "libexec" / "stook" / "bench"
+        (self.folder / "peers").mkdir(parents=True)
+        for file in [*BENCH.glob("*.py"), BENCH / "peers" / "build.py"]:
+            shutil.copy(file, self.folder / file.relative_to(BENCH))
+
+    def bench(self, *words):
+        return subprocess.run([sys.executable, "-B", self.folder / "run.py", *words],
+                              capture_output=True, text=True, timeout=100, cwd=self.folder)
+
+    def drop_in(self):
+        return ["--drop-in", pathlib.Path(os.environ["STOOK_BUILD"]) / "libstook-malloc.so"]
+
+    def test_what_it_cannot_measure_is_told(self):
+        for words in (["--only", "object_pair"], ["--suite", "micro"],
+                      ["--quick", "--only", "rcu"]):
+            done = self.bench(*self.drop_in(), *words, "--peers", "none")
+            self.assertEqual(done.returncode, 2)
+            self.assertEqual(done.stderr, "stook bench: the installed command measures `programs` "
+                             "only: for the others run `make bench` in a source folder, then "
+                             "`stook bench --build FOLDER` with its build folder\n")
+            self.assertNotIn("libexec", done.stdout + done.stderr)
+
+    def test_without_a_drop_in(self):
+        done = self.bench("--only", "programs")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("libstook-malloc.so is not installed", done.stderr)
+
+    def test_a_build_folder_that_is_named_has_its_own_advice(self):
+        (self.folder / "own").mkdir()
+        done = self.bench(*self.drop_in(), "--build", "own", "--only", "rcu")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(f"meson configure {self.folder / 'own'} -Dbench=enabled", done.stderr)
+
+    def test_help_names_no_folder_that_is_not_there(self):
+        said = self.bench("--help").stdout
+        self.assertNotRegex(said, r"\(build\)|bench/results")
+        self.assertIn("in which `make bench` was run", " ".join(said.split()))
 
 
 class PatternsCommand(unittest.TestCase):
