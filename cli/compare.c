@@ -196,8 +196,8 @@ bool comparison_signs(const struct comparison *c, enum measure m, struct signs *
 }
 
 /*
- * "Time: 12 % less on Stook than on the system malloc", and on the next line "(median ratio 0.88,
- * 95 % interval 0.85 to 0.91, of 6 pairs of runs)"; or what keeps it from being said.
+ * "Time: 12 % less on Stook than on the system malloc", and on the next line "(median of the 6
+ * pairs' ratios 0.88, 95 % interval 0.85 to 0.91)"; or what keeps it from being said.
  */
 static void sentence(const struct comparison *c, enum measure m, const char *subject,
                      const char *less, const char *more, FILE *out)
@@ -215,12 +215,12 @@ static void sentence(const struct comparison *c, enum measure m, const char *sub
                         c->rival.name);
         if (s.pairs < PAIRS_ENOUGH)
                 fprintf(out, ": fewer than %d pairs of runs cannot show one\n"
-                             "  (their median ratio %.2f).\n",
+                             "  (median of the pairs' ratios %.2f).\n",
                         PAIRS_ENOUGH, s.ratio);
         else
-                fprintf(out, "\n  (median ratio %.2f, 95 %% interval %.2f to %.2f, of %u pairs of "
-                             "runs).\n",
-                        s.ratio, s.low, s.high, s.pairs);
+                fprintf(out, "\n  (median of the %u pairs' ratios %.2f, 95 %% interval %.2f to "
+                             "%.2f).\n",
+                        s.pairs, s.ratio, s.low, s.high);
 }
 
 /* The measure, and below it a row for each side: a table of less than 80 columns. */
@@ -281,6 +281,8 @@ void comparison_print(const struct comparison *c, const char *program, FILE *out
                 fprintf(out, " and %u on %s%s, in turn", c->rival.count, c->the, c->rival.name);
         fprintf(out, ",%cafter one run that was not timed.\n", both ? '\n' : ' ');
         if (both) {
+                fputs("In the table, \"ratio\" is that of the two medians, and \"pairs\" are the "
+                      "least and\nthe greatest ratio of a pair.\n", out);
                 sentence(c, MEASURE_WALL, "Time:", "less", "more", out);
                 sentence(c, MEASURE_CPU, "Processor time:", "less", "more", out);
                 sentence(c, MEASURE_PEAK, "Peak memory:", "less", "more", out);

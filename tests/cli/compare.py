@@ -68,6 +68,7 @@ class Compare(Compiled):
         for side in ("Stook", "system malloc"):
             self.assertEqual(len(re.findall(rf"(?m)^    {side} +\d", done.stderr)), 3, done.stderr)
         self.assertIn("ran 3 times on Stook and 3 on the system malloc, in turn", done.stderr)
+        self.assertIn('"ratio" is that of the two medians', done.stderr)
 
     def test_fits_a_terminal(self):
         """With so few pairs that nothing can be told, and with enough."""
@@ -183,12 +184,12 @@ int main(void)
             said = done.stderr[done.stderr.index("\nPeak memory:"):]
             if pairs >= 6:
                 self.assertRegex(said, r"^\nPeak memory: \d+ %% less on Stook than on the system "
-                                       r"malloc\n  \(median ratio 0\.\d\d, 95 %% interval .*, "
-                                       r"of %d pairs of runs\)\.\n$" % pairs)
+                                       r"malloc\n  \(median of the %d pairs' ratios 0\.\d\d, "
+                                       r"95 %% interval 0\.\d\d to 0\.\d\d\)\.\n$" % pairs)
             else:
                 self.assertRegex(said, r"^\nPeak memory: no difference seen: fewer than 6 pairs "
-                                       r"of runs cannot show one\n  \(their median ratio "
-                                       r"0\.\d\d\)\.\n$")
+                                       r"of runs cannot show one\n  \(median of the pairs' "
+                                       r"ratios 0\.\d\d\)\.\n$")
 
     def test_sentences_follow_from_the_pairs(self):
         done, data = figures("true", options=["--compare", "--repeat", "8"])
