@@ -2,8 +2,10 @@
  * Purpose: see frames.h.
  * Which frames are left out: at the inner end, those of the library, up to the program's call. They
  * are known by their module, or by their names where the library is linked statically; its static
- * functions in between have names of their own. At the outer end, those that call main or begin a
- * thread.
+ * functions in between have names of their own. What counts is the function that a frame is of,
+ * not what was inlined into it: <stook/inline.h> puts functions of the library into the program's.
+ * These are left out where the stack begins with them. At the outer end, the frames that call main
+ * or begin a thread are left out.
  */
 #include "frames.h"
 
@@ -36,31 +38,72 @@ static const char *base_name(const char *path)
         return slash ? slash + 1 : path;
 }
 
-static void note_own(const struct symbol *symbol, void *data)
+/* Whose a frame is. */
+enum owner {
+        OWNER_UNKNOWN,
+        OWNER_PROGRAM,
+        OWNER_INLINED,                  /* the program, at an inlined function of the library */
+        OWNER_LIBRARY,
+};
+
+static bool has_own_name(const struct symbol *symbol)
 {
-        bool *own = data;
+        return symbol->function && !strncmp(symbol->function, "stook_", 6);
+}
+
+/* Is it a function of a header of the library's (stook/NAME.h), inlined into the program? */
+static bool is_from_header(const struct symbol *symbol)
+{
+        const char *name, *folder;
+        size_t n;
+
+        if (!symbol->is_inlined || !has_own_name(symbol) || !symbol->file)
+                return false;
+        name = base_name(symbol->file);
+        n = strlen(name);
+        folder = name - strlen("stook/");
+        return n > 2 && !strcmp(name + n - 2, ".h") && folder >= symbol->file &&
+               !strncmp(folder, "stook/", 6) && (folder == symbol->file || folder[-1] == '/');
+}
+
+/* The innermost symbol comes first. The last one, into which the others are inlined, decides. */
+static void judge(const struct symbol *symbol, void *data)
+{
+        enum owner *owner = data, before = *owner;
 
         if ((symbol->module && !strncmp(base_name(symbol->module), "libstook", 8)) ||
-            (symbol->function && !strncmp(symbol->function, "stook_", 6)))
-                *own = true;
+            (!symbol->is_inlined && has_own_name(symbol)))
+                *owner = OWNER_LIBRARY;
+        else if (before == OWNER_INLINED || (before == OWNER_UNKNOWN && is_from_header(symbol)))
+                *owner = OWNER_INLINED;
+        else
+                *owner = OWNER_PROGRAM;
 }
 
-static bool is_own(struct symbols *symbols, uint64_t address)
+static enum owner owner_of(struct symbols *symbols, uint64_t address)
 {
-        bool own = false;
+        enum owner owner = OWNER_UNKNOWN;
 
-        symbols_find(symbols, address, true, note_own, &own);
-        return own;
+        symbols_find(symbols, address, true, judge, &owner);
+        return owner;
 }
 
-/* The first frame that is the program's. */
+/*
+ * The first frame that is the program's. Where a function of the library was inlined, all that it
+ * called is the library's.
+ */
 static size_t skip_own(struct symbols *symbols, const uint64_t *addresses, size_t count)
 {
         size_t first = 0;
 
-        for (size_t i = 0; i < count && i <= first + STATIC_MOST; i++)
-                if (is_own(symbols, addresses[i]))
+        for (size_t i = 0; i < count && i <= first + STATIC_MOST; i++) {
+                enum owner owner = owner_of(symbols, addresses[i]);
+
+                if (owner == OWNER_LIBRARY)
                         first = i + 1;
+                else if (owner == OWNER_INLINED)
+                        first = i;
+        }
         return first < count ? first : 0;
 }
 
@@ -94,6 +137,8 @@ static void put_frame(const struct symbol *symbol, void *data)
 {
         struct writer *writer = data;
 
+        if (!writer->count && is_from_header(symbol))
+                return;
         if (writer->ended || (writer->count && begins_all(symbol->function))) {
                 writer->ended = true;
                 return;

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import unittest
 
-from stook import Compiled, DROP_IN, main, stook
+from stook import Compiled, DROP_IN, SHARED, main, stook
 
 PROGRAM = r"""
 #define _GNU_SOURCE
@@ -103,6 +103,39 @@ int main(int argc, char **argv)
 }
 """
 
+# Two functions lose an object each. <stook/inline.h> puts functions of the library into both.
+INLINED = r"""
+#include <stook/inline.h>
+
+__attribute__((noinline)) static int load_a(struct stook_cache *cache)
+{
+        return !stook_cache_alloc(cache);
+}
+
+__attribute__((noinline)) static int load_b(struct stook_cache *cache)
+{
+        return !stook_cache_alloc(cache);
+}
+
+/* Over what calls before left on the stack. */
+__attribute__((noinline)) static void clear(void)
+{
+        volatile char space[20000];
+
+        for (size_t i = 0; i < sizeof space; i++)
+                space[i] = 0;
+}
+
+int main(void)
+{
+        struct stook_cache *cache = stook_cache_create("objects", 1000, 0);
+        int failed = load_a(cache) + load_b(cache);
+
+        clear();
+        return failed;
+}
+"""
+
 
 class Leaks(Compiled):
     def setUp(self):
@@ -139,6 +172,17 @@ class Leaks(Compiled):
                 self.assertRegex(text, r"^stook: no leak among .*\n  suppressed: \d+ objects\n$")
             for pattern in ("lose", "mak", "lose_some2"):
                 self.assert_lost(self.check("50", options=["--suppress", pattern]), 50)
+
+    def test_inlined_functions_of_the_library(self):
+        """Each function that lost an object has a group."""
+        done = stook("run", "--leaks", "--", self.compile("inlined", INLINED, "-g", *SHARED),
+                     timeout=120)
+        self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
+        if "main " not in done.stderr:
+            self.skipTest("built without libdw")
+        for function in ("load_a", "load_b"):
+            self.assertRegex(done.stderr, r"  1 object, 10\d\d bytes, allocated by\n"
+                                          rf"    #0 {function} .*:\d+\n    #1 main .*:\d+\n")
 
     def test_forks_and_closed_streams(self):
         text = self.check("50", "fork", "close")

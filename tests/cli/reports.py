@@ -2,14 +2,14 @@
 """Proves: stook run takes the options that find faults, hands them to the program, and refuses what
 the library would not understand before the program starts; stook symbolize names functions, lines
 and inlined functions of a running process, answers all or nothing, and refuses what it cannot
-read."""
+read. Reports name the program's function where the library's were inlined into it."""
 import os
 import signal
 import subprocess
 import tempfile
 import unittest
 
-from stook import Compiled, DROP_IN, STOOK, main, stook
+from stook import Compiled, DROP_IN, SHARED, STATIC, STOOK, main, stook
 
 PROGRAM = r"""
 #include <stdio.h>
@@ -233,6 +233,78 @@ class Ordinary(Compiled):
             done = stook("symbolize", "--pid", str(os.getpid()), stdin=None, input=line + "\n")
             self.assertEqual(done.returncode, 0, line)
             self.assertRegex(done.stdout, r"^(0x0\n|0x1000\n)?\n+$", line)
+
+
+# A double free in bad(), which is called by main() or, with an argument, by the library.
+INLINED = r"""
+#include <stook/inline.h>
+
+static struct stook_cache *cache;
+
+__attribute__((noinline)) static int bad(void *object, void *unused)
+{
+        (void)unused;
+        stook_cache_free(cache, object);
+        stook_cache_free(cache, object);
+        __asm__ volatile("");           /* so that no call is a jump */
+        return 1;
+}
+
+__attribute__((noinline)) static int go(void *object)
+{
+        int done = bad(object, 0);
+
+        __asm__ volatile("" : "+r"(done));
+        return done;
+}
+
+int main(int argc, char **argv)
+{
+        void *object;
+
+        (void)argv;
+        cache = stook_cache_create("objects", 64, 0);
+        object = stook_cache_alloc(cache);
+        if (argc == 1)
+                return go(object) + 1;          /* no tail call */
+        stook_cache_for_each_object(cache, bad, 0);
+        return 0;
+}
+"""
+
+
+class Inlined(Compiled):
+    """Functions of the library that <stook/inline.h> puts into the program's."""
+
+    def setUp(self):
+        if not has_libdw():
+            self.skipTest("built without libdw")
+
+    def stacks(self, program, *args, **env):
+        """Each stack of the report, as functions and lines."""
+        env = {**os.environ, "STOOK_SYMBOLIZER": STOOK, **env}
+        done = subprocess.run([program, *args], env=env, capture_output=True, text=True,
+                              timeout=60)
+        self.assertEqual(done.returncode, -signal.SIGABRT, done.stderr)
+        self.assertIn("stook: double free: ", done.stderr)
+        stacks = {}
+        for line in done.stderr.splitlines():
+            if line.startswith("    #"):
+                words = line.split()
+                lines.append((words[1], int(words[2].rsplit(":", 1)[1])))
+            elif line.startswith("  "):
+                lines = stacks[" ".join(line.split()[:2])] = []
+        return stacks
+
+    def test_outermost_function_decides(self):
+        for link in (SHARED, STATIC):
+            program = self.compile("inlined", INLINED, "-g", *link)
+            found = [("bad", 10), ("go", 17), ("main", 31)]
+            self.assertEqual(self.stacks(program)["found here"], found)
+            stacks = self.stacks(program, STOOK_DEBUG="U")
+            self.assertEqual(stacks["found here"], found)
+            self.assertEqual(stacks["allocated by"], [("main", 29)])
+            self.assertEqual(stacks["freed by"], [("bad", 9), *found[1:]])
 
 
 class Symbolize(Compiled):

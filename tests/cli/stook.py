@@ -14,6 +14,11 @@ BUILD = os.environ["STOOK_BUILD"]
 STOOK = os.path.join(BUILD, "stook")
 DROP_IN = os.path.join(BUILD, "libstook-malloc.so")
 CC = os.environ.get("CC", "cc").split()
+# How a program is compiled that calls the library.
+HEADERS = ["-I" + os.path.join(os.environ["STOOK_SOURCE"], "include"),
+           "-I" + os.path.join(BUILD, "include")]
+SHARED = [*HEADERS, "-L" + BUILD, "-lstook", "-Wl,-rpath," + BUILD]
+STATIC = [*HEADERS, os.path.join(BUILD, "libstook.a"), "-pthread"]
 
 
 def stook(*args, **kwargs):
