@@ -2,10 +2,11 @@
  * Purpose: see frames.h.
  * Which frames are left out: at the inner end, those of the library, up to the program's call. They
  * are known by their module, or by their names where the library is linked statically; its static
- * functions in between have names of their own. What counts is the function that a frame is of,
- * not what was inlined into it: <stook/inline.h> puts functions of the library into the program's.
- * These are left out where the stack begins with them. At the outer end, the frames that call main
- * or begin a thread are left out.
+ * functions in between have names of their own. Elsewhere a name tells nothing: it may be the
+ * program's stook_wrapper_free. What counts is the function that a frame is of, not what was
+ * inlined into it: <stook/inline.h> puts functions of the library into the program's. These are
+ * left out where the stack begins with them. At the outer end, the frames that call main or begin a
+ * thread are left out.
  */
 #include "frames.h"
 
@@ -43,7 +44,8 @@ enum owner {
         OWNER_UNKNOWN,
         OWNER_PROGRAM,
         OWNER_INLINED,                  /* the program, at an inlined function of the library */
-        OWNER_LIBRARY,
+        OWNER_NAMED,                    /* the library, linked statically: by its name */
+        OWNER_LIBRARY,                  /* by its module */
 };
 
 static bool has_own_name(const struct symbol *symbol)
@@ -66,43 +68,60 @@ static bool is_from_header(const struct symbol *symbol)
                !strncmp(folder, "stook/", 6) && (folder == symbol->file || folder[-1] == '/');
 }
 
+struct judgement {
+        struct symbols *symbols;
+        uint64_t        address;
+        enum owner      owner;
+};
+
 /* The innermost symbol comes first. The last one, into which the others are inlined, decides. */
 static void judge(const struct symbol *symbol, void *data)
 {
-        enum owner *owner = data, before = *owner;
+        struct judgement *j = data;
+        enum owner before = j->owner;
 
-        if ((symbol->module && !strncmp(base_name(symbol->module), "libstook", 8)) ||
-            (!symbol->is_inlined && has_own_name(symbol)))
-                *owner = OWNER_LIBRARY;
-        else if (before == OWNER_INLINED || (before == OWNER_UNKNOWN && is_from_header(symbol)))
-                *owner = OWNER_INLINED;
+        if (symbol->module && !strncmp(base_name(symbol->module), "libstook", 8))
+                j->owner = OWNER_LIBRARY;
+        else if (!symbol->is_inlined && has_own_name(symbol) &&
+                 symbols_have_library(j->symbols, j->address - 1))
+                j->owner = OWNER_NAMED;
+        else if (before == OWNER_INLINED ||
+                 (before == OWNER_UNKNOWN && is_from_header(symbol) &&
+                  symbols_have_library(j->symbols, j->address - 1)))
+                j->owner = OWNER_INLINED;
         else
-                *owner = OWNER_PROGRAM;
+                j->owner = OWNER_PROGRAM;
 }
 
 static enum owner owner_of(struct symbols *symbols, uint64_t address)
 {
-        enum owner owner = OWNER_UNKNOWN;
+        struct judgement j = { symbols, address, OWNER_UNKNOWN };
 
-        symbols_find(symbols, address, true, judge, &owner);
-        return owner;
+        symbols_find(symbols, address, true, judge, &j);
+        return j.owner;
 }
 
 /*
- * The first frame that is the program's. Where a function of the library was inlined, all that it
- * called is the library's.
+ * The first frame that is the program's. What follows the library's own module is the program's: it
+ * may be a callback, and then frames of the library follow. A library that is linked statically is
+ * known only by some of its functions, so STATIC_MOST others may precede one.
  */
 static size_t skip_own(struct symbols *symbols, const uint64_t *addresses, size_t count)
 {
-        size_t first = 0;
+        size_t first = 0, ahead = STATIC_MOST;
 
-        for (size_t i = 0; i < count && i <= first + STATIC_MOST; i++) {
+        for (size_t i = 0; i < count && i <= first + ahead; i++) {
                 enum owner owner = owner_of(symbols, addresses[i]);
 
-                if (owner == OWNER_LIBRARY)
+                if (owner == OWNER_LIBRARY && i == first) {
                         first = i + 1;
-                else if (owner == OWNER_INLINED)
+                        ahead = 0;
+                } else if (owner == OWNER_NAMED) {
+                        first = i + 1;
+                        ahead = STATIC_MOST;
+                } else if (owner == OWNER_INLINED) {
                         first = i;
+                }
         }
         return first < count ? first : 0;
 }

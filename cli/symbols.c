@@ -2,6 +2,8 @@
  * Purpose: see symbols.h.
  * The functions inlined at an address are the scopes around it: the innermost scope has the line of
  * the address, each next one the line of the call that was inlined into it.
+ * A module that has the library inside defines LIBRARY_MARK. Each module is searched for it at most
+ * once: the answer is kept as the module's user data.
  */
 #include "symbols_inside.h"
 
@@ -13,6 +15,9 @@
 #include <dwarf.h>
 #include <elfutils/libdw.h>
 #include <elfutils/libdwfl.h>
+
+/* Any part of the library may report a fault. A suffix of the compiler's may follow. */
+#define LIBRARY_MARK "stook_report_fault"
 
 bool symbols_are_built_in(void)
 {
@@ -194,6 +199,37 @@ void symbols_find(struct symbols *symbols, uint64_t address, bool is_return,
         each(&symbol, data);
 }
 
+static bool defines_mark(Dwfl_Module *module)
+{
+        int count = dwfl_module_getsymtab(module);
+        size_t n = strlen(LIBRARY_MARK);
+
+        for (int i = 1; i < count; i++) {
+                GElf_Word section;
+                GElf_Sym elf;
+                const char *name = dwfl_module_getsym(module, i, &elf, &section);
+
+                if (name && section != SHN_UNDEF && !strncmp(name, LIBRARY_MARK, n) &&
+                    (!name[n] || name[n] == '.'))
+                        return true;
+        }
+        return false;
+}
+
+bool symbols_have_library(struct symbols *symbols, uint64_t address)
+{
+        static bool answers[] = { false, true };
+        Dwfl_Module *module = dwfl_addrmodule(symbols->dwfl, address);
+        void **kept;
+
+        if (!module)
+                return false;
+        dwfl_module_info(module, &kept, NULL, NULL, NULL, NULL, NULL, NULL);
+        if (!*kept)
+                *kept = &answers[defines_mark(module)];
+        return *(bool *)*kept;
+}
+
 #else
 
 bool symbols_are_built_in(void)
@@ -222,6 +258,12 @@ void symbols_find(struct symbols *symbols, uint64_t address, bool is_return,
                   void (*each)(const struct symbol *symbol, void *data), void *data)
 {
         (void)symbols, (void)address, (void)is_return, (void)each, (void)data;
+}
+
+bool symbols_have_library(struct symbols *symbols, uint64_t address)
+{
+        (void)symbols, (void)address;
+        return false;
 }
 
 #endif

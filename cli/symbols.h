@@ -38,6 +38,9 @@ struct symbol {
 void symbols_find(struct symbols *symbols, uint64_t address, bool is_return,
                   void (*each)(const struct symbol *symbol, void *data), void *data);
 
+/* Does the module at @address have the library inside? A program does that links it statically. */
+bool symbols_have_library(struct symbols *symbols, uint64_t address);
+
 /* The innermost call of a thread, and a copy of its stack from there on. */
 struct symbols_call {
         uint64_t pc, stack;             /* `stack`: where the bytes were */

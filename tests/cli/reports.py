@@ -2,7 +2,8 @@
 """Proves: stook run takes the options that find faults, hands them to the program, and refuses what
 the library would not understand before the program starts; stook symbolize names functions, lines
 and inlined functions of a running process, answers all or nothing, and refuses what it cannot
-read. Reports name the program's function where the library's were inlined into it."""
+read. Reports name the program's function where the library's were inlined into it,
+and a callback of the library's as the program's."""
 import os
 import signal
 import subprocess
@@ -273,8 +274,90 @@ int main(int argc, char **argv)
 """
 
 
-class Inlined(Compiled):
-    """Functions of the library that <stook/inline.h> puts into the program's."""
+# The callback that the argument names frees an object twice.
+CALLBACKS = r"""
+#include <stook/cache.h>
+#include <string.h>
+
+static struct stook_cache *other;
+static void *object;
+static const char *faulty;
+
+/* The program's own, for all its name. */
+__attribute__((noinline)) int stook_wrapper_free(const char *where)
+{
+        if (strcmp(where, faulty))
+                return 0;
+        stook_cache_free(other, object);
+        stook_cache_free(other, object);
+        __asm__ volatile("");           /* so that no call is a jump */
+        return 1;
+}
+
+static void construct(void *unused, void *data)
+{
+        (void)unused, (void)data;
+        stook_wrapper_free("construct");
+        __asm__ volatile("");
+}
+
+static void destruct(void *unused, void *data)
+{
+        (void)unused, (void)data;
+        stook_wrapper_free("destruct");
+        __asm__ volatile("");
+}
+
+static void tell_low(struct stook_cache *cache, size_t left, void *data)
+{
+        (void)cache, (void)left, (void)data;
+        stook_wrapper_free("tell_low");
+        __asm__ volatile("");
+}
+
+static size_t reclaim(struct stook_cache *cache, size_t wanted, void *data)
+{
+        int done = stook_wrapper_free("reclaim");
+
+        (void)cache, (void)wanted, (void)data;
+        __asm__ volatile("" : "+r"(done));
+        return 0;
+}
+
+static int visit(void *each, void *data)
+{
+        int done = stook_wrapper_free("visit");
+
+        (void)each, (void)data;
+        __asm__ volatile("" : "+r"(done));
+        return 0;
+}
+
+int main(int argc, char **argv)
+{
+        struct stook_cache_args args = {
+                .args_size = sizeof args, .ctor = construct, .dtor = destruct, .limit = 2,
+                .low = 1, .on_low = tell_low, .reclaim = reclaim,
+        };
+        struct stook_cache *cache = stook_cache_create("objects", 64, &args);
+        void *objects[3];
+
+        faulty = argc > 1 ? argv[1] : "";
+        other = stook_cache_create("others", 64, NULL);
+        object = stook_cache_alloc(other);
+        for (int i = 0; i < 3; i++)
+                objects[i] = stook_cache_alloc(cache);
+        stook_cache_for_each_object(cache, visit, NULL);
+        for (int i = 0; i < 3; i++)
+                stook_cache_free(cache, objects[i]);
+        stook_cache_destroy(cache);
+        return 0;
+}
+"""
+
+
+class Own(Compiled):
+    """Which frames are the library's."""
 
     def setUp(self):
         if not has_libdw():
@@ -290,8 +373,8 @@ class Inlined(Compiled):
         stacks = {}
         for line in done.stderr.splitlines():
             if line.startswith("    #"):
-                words = line.split()
-                lines.append((words[1], int(words[2].rsplit(":", 1)[1])))
+                function, place = line.split()[1:3]
+                lines.append((function, int(place.rpartition(":")[2]) if ":" in place else 0))
             elif line.startswith("  "):
                 lines = stacks[" ".join(line.split()[:2])] = []
         return stacks
@@ -305,6 +388,26 @@ class Inlined(Compiled):
             self.assertEqual(stacks["found here"], found)
             self.assertEqual(stacks["allocated by"], [("main", 29)])
             self.assertEqual(stacks["freed by"], [("bad", 9), *found[1:]])
+
+    def test_callbacks(self):
+        """A callback is the program's, with frames of the library around it."""
+        program = self.compile("callbacks", CALLBACKS, "-g", *SHARED)
+        self.assertEqual(subprocess.run([program], timeout=60).returncode, 0)
+        for callback in ("construct", "destruct", "tell_low", "reclaim", "visit"):
+            for modes, names in (("", ["found here"]), ("U", ["found here", "freed by"])):
+                stacks = self.stacks(program, callback, STOOK_DEBUG=modes)
+                for name in names:
+                    functions = [function for function, line in stacks[name]]
+                    self.assertEqual(functions[:2], ["stook_wrapper_free", callback])
+                    self.assertEqual(functions[-1], "main")
+            self.assertEqual([function for function, line in stacks["allocated by"]], ["main"])
+
+    def test_callback_of_an_inlined_call(self):
+        program = self.compile("inlined", INLINED, "-g", *SHARED)
+        stacks = self.stacks(program, "by the library", STOOK_DEBUG="U")
+        for name, line in (("found here", 10), ("freed by", 9)):
+            self.assertEqual(stacks[name][0], ("bad", line))
+            self.assertEqual(stacks[name][-1], ("main", 32))
 
 
 class Symbolize(Compiled):
