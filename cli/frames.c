@@ -39,15 +39,6 @@ static const char *base_name(const char *path)
         return slash ? slash + 1 : path;
 }
 
-/* Whose a frame is. */
-enum owner {
-        OWNER_UNKNOWN,
-        OWNER_PROGRAM,
-        OWNER_INLINED,                  /* the program, at an inlined function of the library */
-        OWNER_NAMED,                    /* the library, linked statically: by its name */
-        OWNER_LIBRARY,                  /* by its module */
-};
-
 static bool has_own_name(const struct symbol *symbol)
 {
         return symbol->function && !strncmp(symbol->function, "stook_", 6);
@@ -68,62 +59,63 @@ static bool is_from_header(const struct symbol *symbol)
                !strncmp(folder, "stook/", 6) && (folder == symbol->file || folder[-1] == '/');
 }
 
-struct judgement {
-        struct symbols *symbols;
-        uint64_t        address;
-        enum owner      owner;
-};
-
-/* The innermost symbol comes first. The last one, into which the others are inlined, decides. */
-static void judge(const struct symbol *symbol, void *data)
+void frames_judge(struct frames_judgement *j, const struct symbol *symbol)
 {
-        struct judgement *j = data;
-        enum owner before = j->owner;
-
+        if (j->headers == j->count++ && is_from_header(symbol))
+                j->headers++;
         if (symbol->module && !strncmp(base_name(symbol->module), "libstook", 8))
-                j->owner = OWNER_LIBRARY;
+                j->owner = FRAMES_LIBRARY;
         else if (!symbol->is_inlined && has_own_name(symbol) &&
-                 symbols_have_library(j->symbols, j->address - 1))
-                j->owner = OWNER_NAMED;
-        else if (before == OWNER_INLINED ||
-                 (before == OWNER_UNKNOWN && is_from_header(symbol) &&
-                  symbols_have_library(j->symbols, j->address - 1)))
-                j->owner = OWNER_INLINED;
+                 symbols_have_library(j->symbols, j->at))
+                j->owner = FRAMES_NAMED;
+        else if (j->headers && symbols_have_library(j->symbols, j->at))
+                j->owner = FRAMES_INLINED;
         else
-                j->owner = OWNER_PROGRAM;
-}
-
-static enum owner owner_of(struct symbols *symbols, uint64_t address)
-{
-        struct judgement j = { symbols, address, OWNER_UNKNOWN };
-
-        symbols_find(symbols, address, true, judge, &j);
-        return j.owner;
+                j->owner = FRAMES_PROGRAM;
 }
 
 /*
- * The first frame that is the program's. What follows the library's own module is the program's: it
- * may be a callback, and then frames of the library follow. A library that is linked statically is
- * known only by some of its functions, so STATIC_MOST others may precede one.
+ * What follows the library's own module is the program's: it may be a callback, and then frames of
+ * the library follow. A library that is linked statically is known only by some of its functions,
+ * so STATIC_MOST others may precede one.
  */
-static size_t skip_own(struct symbols *symbols, const uint64_t *addresses, size_t count)
+size_t frames_first(enum frames_owner (*owner_of)(size_t i, void *data), void *data, size_t count)
 {
         size_t first = 0, ahead = STATIC_MOST;
 
         for (size_t i = 0; i < count && i <= first + ahead; i++) {
-                enum owner owner = owner_of(symbols, addresses[i]);
+                enum frames_owner owner = owner_of(i, data);
 
-                if (owner == OWNER_LIBRARY && i == first) {
+                if (owner == FRAMES_LIBRARY && i == first) {
                         first = i + 1;
                         ahead = 0;
-                } else if (owner == OWNER_NAMED) {
+                } else if (owner == FRAMES_NAMED) {
                         first = i + 1;
                         ahead = STATIC_MOST;
-                } else if (owner == OWNER_INLINED) {
+                } else if (owner == FRAMES_INLINED) {
                         first = i;
                 }
         }
         return first < count ? first : 0;
+}
+
+struct stack {
+        struct symbols *symbols;
+        const uint64_t *addresses;
+};
+
+static void judge(const struct symbol *symbol, void *data)
+{
+        frames_judge(data, symbol);
+}
+
+static enum frames_owner owner_of(size_t i, void *data)
+{
+        const struct stack *stack = data;
+        struct frames_judgement j = { .symbols = stack->symbols, .at = stack->addresses[i] - 1 };
+
+        symbols_find(stack->symbols, stack->addresses[i], true, judge, &j);
+        return j.owner;
 }
 
 static bool begins_all(const char *function)
@@ -184,13 +176,14 @@ static void put_frame(const struct symbol *symbol, void *data)
 int frames_of(struct symbols *symbols, const uint64_t *addresses, size_t count,
               struct frames *frames)
 {
+        struct stack stack = { symbols, addresses };
         struct writer writer = { 0 };
         size_t bytes;
 
         writer.out = open_memstream(&frames->lines, &bytes);
         if (!writer.out)
                 return -ENOMEM;
-        for (size_t i = skip_own(symbols, addresses, count); i < count && !writer.ended; i++) {
+        for (size_t i = frames_first(owner_of, &stack, count); i < count && !writer.ended; i++) {
                 writer.address = addresses[i];
                 symbols_find(symbols, addresses[i], true, put_frame, &writer);
         }
