@@ -12,6 +12,7 @@
 #include <string.h>
 #include "commands.h"
 #include "flame.h"
+#include "frames.h"
 #include "on_drop_in.h"
 #include "option_text.h"
 #include "pprof_read.h"
@@ -51,6 +52,8 @@ struct names {
         char   **lines;                 /* with file and line */
         char   **functions;
         size_t   count;
+        size_t   headers;               /* so many, innermost ones, are of the library's headers */
+        enum frames_owner owner;
 };
 
 struct session {
@@ -162,14 +165,15 @@ static void add_name(struct session *s, struct names *names, const char *line, c
 }
 
 struct finding {
-        struct session *session;
-        struct names   *names;
-        const char     *fallback;
+        struct session         *session;
+        struct names           *names;
+        const char             *fallback;
+        struct frames_judgement judgement;
 };
 
 static void found(const struct symbol *symbol, void *data)
 {
-        const struct finding *f = data;
+        struct finding *f = data;
         const char *function = symbol->function ? symbol->function : f->fallback;
         char line[NAME_BYTES];
 
@@ -179,6 +183,7 @@ static void found(const struct symbol *symbol, void *data)
         else
                 snprintf(line, sizeof line, "%s", function);
         add_name(f->session, f->names, line, function);
+        frames_judge(&f->judgement, symbol);
 }
 
 /* MODULE+0xOFFSET, as the file has it; or the address alone. */
@@ -197,6 +202,16 @@ static void name_by_mapping(const struct pprof *p, uint64_t address, char text[N
         snprintf(text, NAME_BYTES, "0x%" PRIx64, address);
 }
 
+static void find_names(struct session *s, uint64_t address, const char *fallback,
+                       struct names *names)
+{
+        struct finding f = { s, names, fallback, { .symbols = s->symbols, .at = address } };
+
+        symbols_find(s->symbols, address, false, found, &f);
+        names->headers = f.judgement.headers;
+        names->owner = f.judgement.owner;
+}
+
 static const struct names *names_at(struct session *s, uint64_t id)
 {
         const struct pprof_location *location = pprof_location(&s->profile, id);
@@ -211,23 +226,38 @@ static const struct names *names_at(struct session *s, uint64_t id)
         if (own)
                 add_name(s, names, own, own);
         else if (s->symbols)
-                symbols_find(s->symbols, location->address, false, found,
-                             &(struct finding){ s, names, fallback });
+                find_names(s, location->address, fallback, names);
         if (!names->count)
                 add_name(s, names, fallback, fallback);
         return names;
 }
 
-/* The functions of a stack, or their lines, the outermost first. */
+struct stack {
+        struct session            *session;
+        const struct pprof_sample *sample;
+};
+
+static enum frames_owner owner_of(size_t i, void *data)
+{
+        const struct stack *stack = data;
+        const struct pprof *p = &stack->session->profile;
+        const struct names *at = names_at(stack->session, p->stacks[stack->sample->first + i]);
+
+        return at ? at->owner : FRAMES_PROGRAM;
+}
+
+/* The program's functions of a stack, or their lines, the outermost first. */
 static size_t names_of(struct session *s, const struct pprof_sample *sample, bool lines,
                        const char *names[NAMES_MAX])
 {
+        size_t first = frames_first(owner_of, &(struct stack){ s, sample }, sample->count);
         size_t count = 0;
 
-        for (size_t i = 0; i < sample->count; i++) {
+        for (size_t i = first; i < sample->count; i++) {
                 const struct names *at = names_at(s, s->profile.stacks[sample->first + i]);
+                size_t k = at && i == first ? at->headers : 0;
 
-                for (size_t k = 0; at && k < at->count && count < NAMES_MAX; k++)
+                for (; at && k < at->count && count < NAMES_MAX; k++)
                         names[count++] = lines ? at->lines[k] : at->functions[k];
         }
         for (size_t i = 0; i < count / 2; i++) {

@@ -11,7 +11,7 @@ import subprocess
 import unittest
 import xml.etree.ElementTree
 
-from stook import BUILD, Compiled, DROP_IN, main, stook
+from stook import BUILD, Compiled, DROP_IN, SHARED, STATIC, main, stook
 
 MIX = """
 #include <stdlib.h>
@@ -125,6 +125,37 @@ int main(void)
         self.assertEqual(self.folded(path, "alloc_objects")["main"], 1002)
         self.assertEqual(self.folded(path, "inuse_objects")["main"], 601)
         self.assertEqual(self.folded(path, "inuse_space")["main"], 600 * 100 + (3 << 20))
+
+    def test_frames_of_the_library(self):
+        """They are left out, also those that <stook/inline.h> puts into the program's."""
+        source = """
+#include <stook/inline.h>
+__attribute__((noinline)) static void *load(struct stook_cache *cache)
+{
+        void *p = stook_cache_alloc(cache);
+        __asm__ volatile("" : "+r"(p));
+        return p;
+}
+int main(void)
+{
+        struct stook_cache *cache = stook_cache_create("objects", 1000, 0);
+        for (int i = 0; i < 100; i++)
+                if (!load(cache))
+                        return 1;
+        return 0;
+}"""
+        path = self.path("own.pb")
+        for link in (SHARED, STATIC):
+            program = self.compile("own", source, "-g", *link)
+            done = subprocess.run([program], capture_output=True, text=True,
+                                  env={"STOOK_PROFILE": path + ",interval=1"})
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            if "main" not in self.folded(path, "inuse_objects"):
+                self.skipTest("stook was built without libdw")
+            top = stook("profile", path).stdout
+            self.assertRegex(top, r"\n\n.* %\n        load .*:5\n        main .*:13\n")
+            folded = stook("profile", "--folded", path).stdout
+            self.assertRegex(folded, r"^(.*;)?main;load \d+\n$")
 
     def test_schema(self):
         """Names of values, numbers of strings, locations and mappings that are there."""
