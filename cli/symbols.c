@@ -131,17 +131,19 @@ static int walk_scopes(Dwarf_Die *unit, Dwarf_Die *first, struct symbol *symbol,
 
 /*
  * The unit of code at an address; NULL: none is known. Files of clang have no table from addresses
- * to units (.debug_aranges), so each unit is asked.
+ * to units (.debug_aranges), so each unit is asked. Where such files are linked with others that
+ * have the table, a wrong unit may come from it.
  */
 static Dwarf_Die *unit_at(Dwfl_Module *module, Dwarf_Addr address, Dwarf_Addr *bias)
 {
         Dwarf_Die *unit = dwfl_module_addrdie(module, address, bias);
 
-        while (!unit || dwarf_haspc(unit, address - *bias) <= 0) {
+        if (unit && dwarf_haspc(unit, address - *bias) > 0)
+                return unit;
+        unit = NULL;
+        do
                 unit = dwfl_module_nextcu(module, unit, bias);
-                if (!unit)
-                        return NULL;
-        }
+        while (unit && dwarf_haspc(unit, address - *bias) <= 0);
         return unit;
 }
 

@@ -5,6 +5,7 @@ and inlined functions of a running process, answers all or nothing, and refuses 
 read. Reports name the program's function where the library's were inlined into it,
 and a callback of the library's as the program's."""
 import os
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -388,6 +389,18 @@ class Own(Compiled):
             self.assertEqual(stacks["found here"], found)
             self.assertEqual(stacks["allocated by"], [("main", 29)])
             self.assertEqual(stacks["freed by"], [("bad", 9), *found[1:]])
+
+    def test_program_of_another_compiler(self):
+        """Its files have no table from addresses to units, those of the library may have one."""
+        if not shutil.which("clang-19"):
+            self.skipTest("no clang-19")
+        program = os.path.join(self.folder, "of-clang")
+        done = subprocess.run(["clang-19", "-O1", "-g", "-o", program, "-xc", "-", "-xnone",
+                               *STATIC], input=INLINED, capture_output=True, text=True)
+        if done.returncode:
+            self.skipTest("cannot compile: " + done.stderr)
+        self.assertEqual(self.stacks(program)["found here"],
+                         [("bad", 10), ("go", 17), ("main", 31)])
 
     def test_callbacks(self):
         """A callback is the program's, with frames of the library around it."""
