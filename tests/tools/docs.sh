@@ -1,6 +1,6 @@
 #!/bin/sh
 # Proves that what docs/ and the top files call by name is there: every stook_ name, every file of
-# the tree; and that each ordering pair (M1, M2, ...) of the sources is registered in
+# the tree, every test; and that each ordering pair (M1, M2, ...) of the sources is registered in
 # docs/CONCURRENCY.md.
 set -eu
 
@@ -17,6 +17,22 @@ for path in $(grep -ohE \
         README.md CONTRIBUTING.md docs/*.md | tr -d '`' | sort -u); do
         [ -e "$path" ] || { echo "docs name $path, which is not there"; status=1; }
 done
+# Tests of this build, without the backend in parentheses. A build may lack some of meson.build.
+# What has no slots is a program for others. tests/proof/models is a folder.
+sed 's/"name": "/\n&/g' "$STOOK_BUILD/meson-info/intro-tests.json" |
+        sed -nE 's/^"name": "([^"( ]*).*/\1/p' | sort -u >"$STOOK_BUILD/names-of-tests"
+suites='abi|checker|contract|cpp|death|fork|fuzz|model|oom|preload|proof|race|soak|unit'
+for name in $({
+        grep -ohE "\`($suites)/[a-z0-9_/-]+( \([a-z]+\))?\`" README.md CONTRIBUTING.md docs/*.md
+        grep -ohE "meson test (-C [a-z]+ )?'?[a-z]+/[a-z0-9_/-]+" \
+                README.md CONTRIBUTING.md docs/*.md
+        } | sed -E "s/^meson test (-C [a-z]+ )?//; s/ \(.*//; s/[\`']//g" | sort -u); do
+        grep -qxF "$name" "$STOOK_BUILD/names-of-tests" || [ -d "tests/$name" ] ||
+                grep -rhF "'name': '$name'" --include=meson.build tests |
+                grep -vqF "'slots': []" ||
+                { echo "docs name the test $name, which is not there"; status=1; }
+done
+rm -f "$STOOK_BUILD/names-of-tests"
 grep -rlE '\bM[0-9]+\b' src | while read -r file; do
         for pair in $(grep -ohE '\bM[0-9]+\b' "$file" | sort -u); do
                 # A file that only mentions another one's pair names that file:
