@@ -3,10 +3,10 @@
  * pagemap entry names the cache, and its offset in the slab is a multiple of the stride that is not
  * behind the last object. That is one multiplication and one comparison. The test does not tell
  * whether the object is in use: its slab, or a drain, does.
- * The bound is the cache's: the last object of a slab of usual size. A slab that was made where
- * memory is scarce is shorter. Behind its last object one address may pass, a multiple of the
- * stride in the slab's last page. The drain of the sheaf that it went into reports it. To refuse it
- * here, each slab would need a bound of its own, for which an entry has no bits left.
+ * The bound on the offset is the cache's: the last object of a slab of usual size. A slab that was
+ * made where memory is scarce is shorter. Behind its last object one address may pass, a multiple
+ * of the stride in the slab's last page. The drain of the sheaf that it went into reports it. To
+ * refuse it here, each slab would need a bound of its own, for which an entry has no bits left.
  * Place: frees of cache, malloc and rcu, single and in bulk.
  */
 #ifndef STOOK_OBJECT_ID_H

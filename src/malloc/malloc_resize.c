@@ -1,6 +1,8 @@
 /*
  * Purpose: realloc: in place while the object's own stride or span suffices, by the page tables for
  * large objects, by copying otherwise.
+ * Place: called by malloc_api.c and the drop-in's entry.c; calls malloc's other files, cache and
+ *  pages.
  * Invariants:
  *  I1 shrinking never fails: without memory for something smaller the object stays where it is.
  *  I2 an object stays while it uses more than half of its stride: sizes that go up and down do not

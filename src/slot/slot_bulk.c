@@ -6,8 +6,8 @@
  * the caller's business: it has an array for the slabs.
  *
  * Invariants:
- *  I1 every loop is bounded: it ends after abort_limit refusals or STOOK_MISSES_MAX real misses in
- *     which no object was got or put.
+ *  I1 every loop is bounded: it ends after abort_limit (section/section.h) refusals or
+ *     STOOK_MISSES_MAX (slot_replace.h) real misses in which no object was got or put.
  * Concurrency: any thread, any instruction, handlers on top of any step.
  * Failure: fewer objects than wanted, or none.
  */

@@ -8,7 +8,8 @@
  *  through slot_node.c; calls barn.
  *
  * Invariants:
- *  I1 every loop is bounded: abort_limit refusals or STOOK_MISSES_MAX real misses, then the barn.
+ *  I1 every loop is bounded: abort_limit (section/section.h) refusals or STOOK_MISSES_MAX
+ *     (slot_replace.h) real misses, then the barn.
  * Concurrency: any thread, any instruction, handlers on top of any step.
  * Failure: an allocation is NULL when the slabs have none; a free never fails.
  */

@@ -15,7 +15,8 @@
  * Invariants:
  *  I1 a call that answers no has lost nothing: each sheaf that it owned is in the barn, and the
  *     slot has what it had.
- *  I2 as slot_replace.c I3.
+ *  I2 a sheaf that was got under a generation of `config` is installed under that one or not at
+ *     all (slot_replace.c I3).
  * Concurrency: any thread, any instruction, handlers on top of any step. The pair is read once, and
  *  exchanged once; the exchange proves main's size. The spare's is looked at again once it is
  *  owned.

@@ -9,8 +9,8 @@
  * Invariants:
  *  I1 a sheaf is put back under the generation in which its capacity was found to be the cache's.
  * Concurrency: any thread, any instruction.
- * Failure: after abort_limit refusals the slot has no sheaf to give, or no place for one. Nothing
- *  has changed then.
+ * Failure: after abort_limit (section/section.h) refusals the slot has no sheaf to give, or no
+ *  place for one. Nothing has changed then.
  */
 #include "base/inject.h"
 #include "slot/slot.h"
