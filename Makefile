@@ -45,6 +45,8 @@ install: build
 	DESTDIR=$(abspath $(DESTDIR)) meson install -C $(BUILD) --no-rebuild --quiet
 	@echo "Installed in $(DESTDIR)$(abspath $(PREFIX))."
 	@tools/found-by-pkg-config $(abspath $(PREFIX)) $(LIBDIR) "$(DESTDIR)"
+	@[ -n "$(DESTDIR)" ] || echo "If gdb has no command stook:" \
+		"source $(abspath $(PREFIX))/share/stook/stook-gdb.py"
 
 uninstall:
 	tools/uninstall $(BUILD)

@@ -3,9 +3,10 @@
     stook what EXPRESSION    what a pointer points to: cache, object, offset, and where the object is
     stook caches [NAME*]     the caches: objects of a slab, slabs, sheaves, what lies in them
 
-gdb loads this file by itself beside an installed libstook, or by `source FILE`. It needs the debug
-information of the library (Meson's default build type has it), calls no function of the program,
-and writes nothing, so it works on core files as well.
+gdb loads this file by itself if libstook is installed below gdb's own prefix, else by `source
+PREFIX/share/stook/stook-gdb.py`. It needs the debug information of the library (Meson's default
+build type has it), calls no function of the program, and writes nothing, so it works on core files
+as well.
 """
 import fnmatch
 
