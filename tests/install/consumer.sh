@@ -167,9 +167,11 @@ uninstalled() {
         mkdir -p "$work/log/meson-logs"
         cp "$work/install-log.txt" "$work/log/meson-logs"
         touch "$prefix/include/stook/other.h"
+        [ ! -d "$prefix/libexec/stook/bench" ] || mkdir -p "$prefix/libexec/stook/bench/results"
         "$STOOK_SOURCE/tools/uninstall" "$work/log"
         left=$(find "$work/root" ! -type d)
         [ "$left" = "$prefix/include/stook/other.h" ] || { echo "left: $left"; exit 1; }
+        [ ! -d "$prefix/libexec" ] || { echo "left: $prefix/libexec"; exit 1; }
         rm "$left"
         if "$STOOK_SOURCE/tools/uninstall" "$work/log" 2>/dev/null; then
                 echo "uninstalled twice"
