@@ -147,7 +147,7 @@ static void draw_help(void)
 {
         int rows = rows_shown(), lines = sizeof help_lines / sizeof help_lines[0];
 
-        put_line(HEAD_LINES - 1, "Keys (any key goes back)", A_REVERSE);
+        put_line(HEAD_LINES - 1, "Keys (any other key goes back)", A_REVERSE);
         for (int y = 0; y < rows; y++)
                 put_line(HEAD_LINES + y, y < lines ? help_lines[y] : "", 0);
 }

@@ -134,7 +134,7 @@ static const char *const node_titles[] = {
         "SHEAVES HOME",
 };
 static const char *const group_titles[] = {
-        "GROUP", "ID", "IN", "USED", "PEAK", "LIMIT", "FULL%", "AT LIMIT", "REFUSED",
+        "GROUP", "ID", "PARENT", "USED", "PEAK", "LIMIT", "FULL%", "AT LIMIT", "REFUSED",
 };
 static const char *const share_titles[] = {
         "SLABS WITH OBJECTS OUT", "SLABS", "NONE", "TO 25%", "TO 50%", "TO 75%", "<100%", "ALL",
