@@ -16,8 +16,9 @@
  * of stook_sheaf_alloc() on it return an object. They take no lock, wait for no thread, make no
  * system call, and run a fixed number of instructions. So they are allowed in a signal handler, in
  * a child of fork or vfork, while any other thread is stopped inside any call of the library, and
- * when there is no memory left. The first touch of an object's memory may be a page fault, as with
- * any memory.
+ * when there is no memory left. One place is left out: a child of vfork without the drop-in, for a
+ * cache with STOOK_ACCOUNT. The first touch of an object's memory may be a page fault, as with any
+ * memory.
  *
  * A sheaf has one holder at a time. Calls on one sheaf must not overlap, and a handler must not use
  * a sheaf that it interrupted a call on. A thread may hand a sheaf to another thread. Objects taken
