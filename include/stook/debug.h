@@ -2,8 +2,9 @@
  * <stook/debug.h> - reports of misuse
  *
  * A report is a line on standard error, and indented lines with what else is known. Then the
- * process aborts. With STOOK_ON_FAULT=log the process goes on, and the call that was misused has
- * done nothing.
+ * process aborts. But "objects left", "leak" and what a check of the heap finds end no process: the
+ * call fails, or the process goes on. With STOOK_ON_FAULT=log the process always goes on, and the
+ * call that was misused has done nothing.
  */
 #ifndef STOOK_DEBUG_H
 #define STOOK_DEBUG_H

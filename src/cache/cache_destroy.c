@@ -127,13 +127,13 @@ static STOOK_NOINLINE void report_left(struct stook_cache *cache, size_t objects
         struct left left = { .cache = cache };
         char detail[64];
 
-        stook_sheaf_for_each(cache->index, note_lent, &left);
-        if (left.sheaves <= LENT_KNOWN)
-                stook_slabs_for_each_out(&cache->slabs, name_left, &left);
         stook_report_format(detail, sizeof(detail), "%u still allocated at destroy",
                             (uint64_t)objects);
         stook_report_found(STOOK_FAULT_OBJECTS_LEFT, NULL, stook_cache_name(cache), NULL, 0,
                            detail);
+        stook_sheaf_for_each(cache->index, note_lent, &left);
+        if (left.sheaves <= LENT_KNOWN)
+                stook_slabs_for_each_out(&cache->slabs, name_left, &left);
 }
 
 /* Registry mutex held. DYING: a child forked beside a destroy may finish it. */

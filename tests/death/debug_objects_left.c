@@ -1,6 +1,6 @@
-// goes on: stook: objects left: pointer 0x* (cache victim, slab 0x* offset 72)
+// goes on: stook: objects left (cache victim): 1 still allocated at destroy
+// stook: objects left: pointer 0x* (cache victim, slab 0x* offset 72)
 //   the object has 24 bytes
-// stook: objects left (cache victim): 1 still allocated at destroy
 #include "debug.h"
 
 void misuse(void)

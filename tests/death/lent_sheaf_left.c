@@ -1,7 +1,7 @@
 // goes on: stook: objects left (cache victim): 1 prefilled sheaf not returned at destroy, 63 objects in it
+// stook: objects left (cache victim): 2 still allocated at destroy
 // stook: objects left: pointer 0x* (cache victim, slab 0x* offset 0)
 // stook: objects left: pointer 0x* (cache victim, slab 0x* offset 512)
-// stook: objects left (cache victim): 2 still allocated at destroy
 #include <errno.h>
 #include <stdlib.h>
 #include <stook/sheaf.h>

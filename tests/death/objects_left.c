@@ -1,6 +1,6 @@
-// goes on: stook: objects left: pointer 0x* (cache victim, slab 0x* offset 0)
+// goes on: stook: objects left (cache victim): 2 still allocated at destroy
+// stook: objects left: pointer 0x* (cache victim, slab 0x* offset 0)
 // stook: objects left: pointer 0x* (cache victim, slab 0x* offset 64)
-// stook: objects left (cache victim): 2 still allocated at destroy
 #include <errno.h>
 #include <stdlib.h>
 #include <stook/cache.h>

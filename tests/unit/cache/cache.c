@@ -341,15 +341,15 @@ static void bulk_frees_without_a_cache(void **state)
 }
 
 static unsigned left_reports;
-static char     left_text[300];
+static char     left_text[300];         /* of the first one */
 
 static void on_left(const struct stook_report *report, void *data)
 {
         (void)data;
         assert_int_equal(report->fault, STOOK_FAULT_OBJECTS_LEFT);
         assert_string_equal(report->cache_name, "left");
-        left_reports++;
-        snprintf(left_text, sizeof(left_text), "%s", report->text);
+        if (!left_reports++)
+                snprintf(left_text, sizeof(left_text), "%s", report->text);
 }
 
 static void destroy_reports_what_is_left(void **state)
@@ -364,7 +364,7 @@ static void destroy_reports_what_is_left(void **state)
                 stook_cache_free(cache, objects[i]);
         stook_on_report(on_left, NULL);
         assert_int_equal(stook_cache_destroy(cache), -EBUSY);
-        assert_int_equal(left_reports, 4);              /* three objects and the sum */
+        assert_int_equal(left_reports, 4);              /* the sum and three objects */
         assert_non_null(strstr(left_text, "3 still allocated"));
         /* The cache is kept, and whole. */
         assert_ptr_equal(stook_cache_find("left"), cache);
