@@ -40,22 +40,31 @@ STOOK_COLD void stook_cache_free_misuse(struct stook_cache *or_null, const void 
         unsigned index = stook_entry_cache(entry);
         struct stook_cache *cache = index ? stook_cache_at(index) : NULL;
         struct stook_cache *named = or_null ? or_null : cache;
+        bool interior, ours;
         char detail[96];
-        bool interior;
+        uint32_t offset, at;
 
         if (!cache) {
+                ours = stook_pagemap_ours(addr);
                 if (stook_span_large_at(addr))
                         report(STOOK_FAULT_WRONG_CACHE, named, entry, object,
                                "a large object of malloc");
                 else
-                        report(stook_pagemap_ours(addr) ? STOOK_FAULT_NOT_LIVE
-                                                        : STOOK_FAULT_FOREIGN,
-                               named, entry, object, object ? NULL : "NULL in a bulk free");
+                        report(ours ? STOOK_FAULT_NOT_LIVE : STOOK_FAULT_FOREIGN, named, entry,
+                               object, !object ? "NULL in a bulk free"
+                                       : ours  ? NULL
+                                               : "no memory of this library");
                 return;
         }
-        stook_slabs_index(&cache->slabs, stook_entry_offset(entry, addr), &interior);
+        offset = stook_entry_offset(entry, addr);
+        at = stook_slabs_index(&cache->slabs, offset, &interior);
         if (interior) {
-                report(STOOK_FAULT_INTERIOR, named, entry, object, NULL);
+                offset -= at * (uint32_t)cache->slabs.stride;
+                stook_report_format(detail, sizeof(detail),
+                                    "%u bytes from the start of the object at %p",
+                                    (uint64_t)offset, (const char *)object - offset);
+                report(STOOK_FAULT_INTERIOR, named, entry, object,
+                       at < cache->slabs.objects ? detail : "it is behind the slab's last object");
         } else if (!stook_slab_object_out(&cache->slabs, object)) {
                 report(STOOK_FAULT_NOT_LIVE, named, entry, object,
                        "it is free in its slab already, or was never handed out");

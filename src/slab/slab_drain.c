@@ -75,7 +75,7 @@ static STOOK_COLD void refuse_stranger(const struct stook_slabs *slabs, const vo
         else if (stook_pagemap_ours((uintptr_t)object))
                 refuse(slabs, STOOK_FAULT_NOT_LIVE, object, NULL, NULL);
         else
-                refuse(slabs, STOOK_FAULT_FOREIGN, object, NULL, NULL);
+                refuse(slabs, STOOK_FAULT_FOREIGN, object, NULL, "no memory of this library");
 }
 
 #define BEHIND "it is behind the slab's last object"

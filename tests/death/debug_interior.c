@@ -1,4 +1,4 @@
-// aborts: stook: interior pointer: pointer 0x* (cache victim, slab 0x* offset 80)
+// aborts: stook: interior pointer: pointer 0x* (cache victim, slab 0x* offset 80): 8 bytes from the start of the object at 0x*
 //   the object has 24 bytes
 #include "debug.h"
 

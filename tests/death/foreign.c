@@ -1,4 +1,4 @@
-// aborts: stook: foreign pointer: pointer 0x* (cache victim)
+// aborts: stook: foreign pointer: pointer 0x* (cache victim): no memory of this library
 #include <stook/cache.h>
 
 static char somewhere[64];

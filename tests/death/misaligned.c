@@ -1,4 +1,4 @@
-// aborts: stook: interior pointer: pointer 0x* (cache victim, slab 0x* offset 1)
+// aborts: stook: interior pointer: pointer 0x* (cache victim, slab 0x* offset 1): 1 bytes from the start of the object at 0x*
 #include <stook/cache.h>
 
 void misuse(void);

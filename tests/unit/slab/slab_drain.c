@@ -410,7 +410,8 @@ static void test_not_ours(void **unused)
 
         (void)unused;
         drain(1, &bad);
-        expect("stook: foreign pointer: pointer 0x%" PRIxPTR " (cache fake)\n", bad, NULL, "");
+        expect("stook: foreign pointer: pointer 0x%" PRIxPTR
+               " (cache fake): no memory of this library\n", bad, NULL, "");
         bad = fake_arena + (size_t)FAKE_PAGE * (FAKE_PAGES - 1);
         drain(1, &bad);
         expect("stook: pointer to no live object: pointer 0x%" PRIxPTR " (cache fake)\n", bad, NULL,
