@@ -63,6 +63,13 @@ void stook_os_env_refuse(const char *name, const char *value, const char *takes)
         tell(words, 7, 3, strlen(value));
 }
 
+void stook_os_env_fail(const char *name, const char *path, const char *why)
+{
+        const char *words[WORDS_MAX] = { "stook: ", name, ": ", path, ": ", why, "\n" };
+
+        tell(words, 7, 3, strlen(path));
+}
+
 void stook_os_env_tell(const char *name, size_t n, const char *says, const char *more)
 {
         const char *words[WORDS_MAX] = { "stook: ", name, says, more, "\n" };

@@ -1,7 +1,7 @@
 /*
  * Purpose: what the system answered, in words, where the C library's own may not be asked: its
  * strerror() may allocate, and reports come from signal handlers.
- * Place: for files that the user has named: STOOK_REPORT_JSON, STOOK_PROFILE.
+ * Place: for files that the user has named: STOOK_REPORT_JSON, STOOK_PROFILE, STOOK_RECORD.
  * Concurrency: any thread, any instruction.
  */
 #include <errno.h>

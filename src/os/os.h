@@ -201,8 +201,11 @@ uint32_t stook_os_pid(void);
 uint32_t stook_os_parent_pid(void);
 
 /* ---- trace_file.c: the file that a recording appends to; only for STOOK_RECORD ---- */
-/* Opens or makes it. False: it cannot be, or has content that does not begin with @magic. */
-bool stook_os_trace_open(const char *path, uint64_t magic);
+/*
+ * Opens or makes it. Return: 0; -errno; -EBADMSG: it is no regular file, or has content that does
+ * not begin with @magic.
+ */
+int stook_os_trace_open(const char *path, uint64_t magic);
 /* One write at its end. False: it was not taken; the first time, one line on stderr says why. */
 bool stook_os_trace_write(const void *bytes, size_t n);
 
@@ -231,6 +234,8 @@ bool stook_os_is_secure(void);
 const char *stook_os_env(const char *name);
 /* One line on stderr that @name's value makes no sense and what it takes; the default is used. */
 void stook_os_env_refuse(const char *name, const char *value, const char *takes);
+/* One line on stderr that what @name names cannot be used, and @why. */
+void stook_os_env_fail(const char *name, const char *path, const char *why);
 /* One line on stderr: "stook: ", the first @n bytes of @name (100 at most), @says, @more. */
 void stook_os_env_tell(const char *name, size_t n, const char *says, const char *more);
 

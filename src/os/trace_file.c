@@ -54,7 +54,7 @@ static bool is_ours(int file, uint64_t magic)
         struct stat st;
         uint64_t found;
 
-        if (file < 0 || fstat(file, &st) || !S_ISREG(st.st_mode))
+        if (fstat(file, &st) || !S_ISREG(st.st_mode))
                 return false;
         device = st.st_dev;
         inode = st.st_ino;
@@ -79,19 +79,19 @@ static void note_path(const char *path)
                 memcpy(path_of, path, strnlen(path, sizeof path_of - 1));
 }
 
-bool stook_os_trace_open(const char *path, uint64_t magic)
+int stook_os_trace_open(const char *path, uint64_t magic)
 {
-        int before = errno, file = open_high(path, O_CREAT);
-        bool good = is_ours(file, magic);
+        int before = errno, file = open_high(path, O_CREAT), error = file < 0 ? file : 0;
 
-        if (good) {
+        if (!error && !is_ours(file, magic)) {
+                close(file);
+                error = -EBADMSG;
+        } else if (!error) {
                 fd = file;
                 note_path(path);
-        } else if (file >= 0) {
-                close(file);
         }
         errno = before;
-        return good;
+        return error;
 }
 
 static int opened(void)

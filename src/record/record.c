@@ -1,6 +1,8 @@
 /*
  * Purpose: see record.h: what each event looks like.
  */
+#include <errno.h>
+
 #include "os/os.h"
 #include "record/record.h"
 #include "record/record_buffer.h"
@@ -9,11 +11,15 @@ bool stook_recording;
 
 bool stook_record_start(const char *path)
 {
-        if (!stook_os_trace_open(path, STOOK_TRACE_MAGIC)) {
+        int error = stook_os_trace_open(path, STOOK_TRACE_MAGIC);
+
+        if (error == -EBADMSG)
                 stook_os_env_refuse("STOOK_RECORD", path,
                                     "the name of a new file, or of a trace to be continued");
+        else if (error)
+                stook_os_env_fail("STOOK_RECORD", path, stook_os_error_words(-error));
+        if (error)
                 return false;
-        }
         if (!stook_record_buffers_start()) {
                 stook_os_env_tell("STOOK_RECORD", sizeof("STOOK_RECORD") - 1,
                                   ": there is no memory for buffers", "");

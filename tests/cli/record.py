@@ -355,6 +355,10 @@ int main(void)
                          "the name of a new file, or of a trace to be continued\n"))
         with open(path) as f:
             self.assertEqual(f.read(), "precious\n")
+        done = subprocess.run(["true"], env={"LD_PRELOAD": DROP_IN, "STOOK_RECORD": "/no/x"},
+                              capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stderr),
+                         (0, "stook: STOOK_RECORD: /no/x: no such folder or file\n"))
         for args, says in ((["-o"], "-o needs a value"), (["-x"], "no option '-x'"),
                            ([], "no program given"), (["-o", "/nonexistent/x", "true"],
                            "/nonexistent/x: No such file or directory"),
