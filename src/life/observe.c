@@ -89,7 +89,8 @@ static void write_profile(const char *path)
 
         if (!error)
                 return;
-        n = stook_report_format(text, sizeof text, "stook: %s: no heap profile: %s\n", path,
+        n = stook_report_format(text, sizeof text,
+                                "stook: STOOK_PROFILE: %s: no heap profile: %s\n", path,
                                 stook_os_error_words(-error));
         stook_os_write(text, n);
 }

@@ -27,7 +27,8 @@ static void say_once(int error)
 
         if (__atomic_exchange_n(&told, 1, __ATOMIC_RELAXED))
                 return;
-        n = stook_report_format(words, sizeof(words), "stook: %s: no JSON report: %s\n", path,
+        n = stook_report_format(words, sizeof(words),
+                                "stook: STOOK_REPORT_JSON: %s: no JSON report: %s\n", path,
                                 stook_os_error_words(error));
         stook_os_write(words, n);
 }

@@ -102,8 +102,8 @@ class Options(unittest.TestCase):
                                        "STOOK_REPORT_JSON": path}, capture_output=True, text=True)
             self.assertEqual(done.returncode, 0, done)
             self.assertEqual(done.stderr.count("stook: double free"), 2, done.stderr)
-            self.assertEqual(done.stderr.count(f"stook: {path}: no JSON report: no such folder or "
-                                               "file\n"), 1, done.stderr)
+            self.assertEqual(done.stderr.count(f"stook: STOOK_REPORT_JSON: {path}: no JSON report: "
+                                               "no such folder or file\n"), 1, done.stderr)
 
 
 class ReportFile(unittest.TestCase):
@@ -122,7 +122,8 @@ class ReportFile(unittest.TestCase):
             below_a_file = os.path.join(__file__, "x.json")
             for path, why in ((missing, "no such folder or file"), (folder, "it is a folder"),
                               (below_a_file, "no such folder or file")):
-                self.assertRegex(self.start(path), f"^stook: {path}: no JSON report: ({why})\n$")
+                self.assertRegex(self.start(path), f"^stook: STOOK_REPORT_JSON: {path}: "
+                                 f"no JSON report: ({why})\n$")
             self.assertEqual(self.start("/" + "x" * 511), f"stook: STOOK_REPORT_JSON=/{'x' * 99}: "
                              "takes a path of at most 511 bytes\n")
 

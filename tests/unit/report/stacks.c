@@ -182,7 +182,8 @@ static void test_json_to_no_folder(void **unused)
 
         json_error = -2;
         stook_report_set_json("/tmp/reports.json");
-        assert_string_equal(written, "stook: /tmp/reports.json: no JSON report: words\n");
+        assert_string_equal(written, "stook: STOOK_REPORT_JSON: /tmp/reports.json: no JSON report: "
+                                     "words\n");
         *written = '\0';
         stook_report_set_json("/tmp/reports.json");
         assert_string_equal(written, "");
