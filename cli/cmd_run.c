@@ -29,7 +29,6 @@
 #define REPEAT_MAX     100000
 #define SUPPRESS_MOST  1023             /* bytes that STOOK_SUPPRESS takes: src/inspect/leak.c */
 #define FAIL_WAIT_S    60               /* arbitrary */
-#define GROUP_LIMIT_MAX 16383           /* of K, M, G or T: the largest that the library takes */
 
 struct options {
         bool        stats, compare, keep_output;
@@ -140,14 +139,16 @@ static const struct option long_options[] = {
 /* Whether the library accepts the text as STOOK_GROUP_LIMIT: size() in src/life/options.c. */
 static bool is_size(const char *text)
 {
-        const char *c = text;
+        static const char suffixes[] = "KMGT";
+        const char *c = text, *suffix;
         uint64_t n = 0;
 
         for (; *c >= '0' && *c <= '9' && n < UINT64_MAX / 16; c++)
                 n = n * 10 + (uint64_t)(*c - '0');
         if (c == text || !n)
                 return false;
-        return !*c || (strchr("KMGT", *c) && !c[1] && n <= GROUP_LIMIT_MAX);
+        suffix = strchr(suffixes, *c);
+        return !*c || (suffix && !c[1] && n <= UINT64_MAX >> 10 * (suffix - suffixes + 1));
 }
 
 /* An option of run_debug.h. False: its value was refused, by a line. */
@@ -233,8 +234,8 @@ static bool parse_runs(int option, const char *value, struct options *o)
                 o->group_limit = value;
                 if (is_size(value))
                         return true;
-                fprintf(stderr, "stook run: --group-limit takes a number of bytes above 0, "
-                        "or 1 to %d followed by K, M, G or T, not '%s'\n", GROUP_LIMIT_MAX, value);
+                fprintf(stderr, "stook run: --group-limit takes a whole number of bytes above 0, "
+                        "which K, M, G or T may follow, not '%s'\n", value);
                 return false;
         }
 }

@@ -111,6 +111,7 @@ static uint64_t size(const char *variable)
 {
         static const char suffixes[] = "KMGT";
         const char *value = stook_os_env(variable), *c = value, *suffix;
+        unsigned shift;
         uint64_t n = 0;
 
         if (!value)
@@ -118,10 +119,11 @@ static uint64_t size(const char *variable)
         for (; *c >= '0' && *c <= '9' && n < UINT64_MAX / 16; c++)
                 n = n * 10 + (uint64_t)(*c - '0');
         suffix = *c ? strchr(suffixes, *c) : NULL;
-        if (c != value && n && (!*c || (suffix && !c[1] && n <= UINT64_MAX >> 50)))
-                return suffix ? n << 10 * (suffix - suffixes + 1) : n;
+        shift = suffix ? 10 * (unsigned)(suffix - suffixes + 1) : 0;
+        if (c != value && n && (!*c || (suffix && !c[1])) && n <= UINT64_MAX >> shift)
+                return n << shift;
         stook_os_env_refuse(variable, value,
-                            "bytes, above 0; K, M, G or T may follow the number");
+                            "a whole number of bytes, above 0; K, M, G or T may follow it");
         return 0;
 }
 

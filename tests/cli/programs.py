@@ -65,12 +65,12 @@ int main(void)
                                       r"beyond the group limit of 32.0 MiB\n$")
         self.assertIn(int(done.stdout), range(28, 32))
         self.assertEqual(stook("run", "--", path).stdout, "200\n")
-        for refused in ("0", "", "x", "5X", "-1", "5MB", "16384T", "16384K",
+        for refused in ("0", "", "x", "5X", "-1", "5MB", "1.5M", "16777216T", "18014398509481984K",
                         "99999999999999999999"):
             done = stook("run", "--group-limit", refused, "--", path)
             self.assertEqual((done.returncode, done.stdout), (2, ""))
             self.assertIn("--group-limit", done.stderr)
-        for accepted in ("16383T", "17592186044416", "99999999999999"):
+        for accepted in ("16777215T", "20000000K", "17592186044416", "99999999999999"):
             done = stook("run", "--group-limit", accepted, "--", path)
             self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "200\n", ""))
 
