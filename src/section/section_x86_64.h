@@ -369,6 +369,18 @@ STOOK_INLINE struct stook_sheaf *stook_section_rcu_fill(uintptr_t line, void *ob
  * short. That takes up to two cycles more.
  */
 #define STOOK_SECTION_GUESSES 1
+/*
+ * Behind another section of the same call, which proved that the thread has enrolled: `ready` is
+ * read inside.
+ */
+#define STOOK_SECTION_BEGIN_AGAIN \
+        "leaq 3b(%%rip), %%r10\n\t" \
+        "movq %%r10, " STOOK_SECTION_TEXT(STOOK_RSEQ_CS) "(%[self],%[area])\n\t" \
+        "1:\n\t" \
+        "movl " STOOK_SECTION_TEXT(STOOK_RSEQ_MM_CID) "(%[self],%[area]), %%r10d\n\t" \
+        "cmpl " STOOK_SECTION_TEXT(STOOK_THREAD_READY) "(%[self]), %%r10d\n\t" \
+        "jae 4b\n\t" \
+        "shlq $" STOOK_SECTION_TEXT(STOOK_SLOT_SHIFT) ", %%r10\n\t"
 #define STOOK_SECTION_LOAD_LINE(line) \
         line \
         "movq (%%r10), %%r9\n\t"
@@ -397,13 +409,13 @@ STOOK_INLINE struct stook_sheaf *stook_section_rcu_fill(uintptr_t line, void *ob
         "movq %[object], " STOOK_SECTION_TEXT(STOOK_SHEAF_OBJECTS) "(%%r9,%%r11,8)\n\t" \
         "movq %[object], " STOOK_SECTION_GUESS "\n\t"
 /*
- * Both sections of a pop, up to label 5. @line adds the line in slot 0 to r10. @load and @commit:
- * of main's word. @on_miss says what the answer is then. The zero flag is set after a miss whose
- * answer is NULL, and after no pop.
+ * Both sections of a pop, up to label 5. @begin: how the first one begins. @line adds the line in
+ * slot 0 to r10. @load and @commit: of main's word. @on_miss says what the answer is then. The zero
+ * flag is set after a miss whose answer is NULL, and after no pop.
  */
-#define STOOK_SECTION_POP_BY_GUESS(line, load, commit, on_miss) \
+#define STOOK_SECTION_POP_BY_GUESS(begin, line, load, commit, on_miss) \
         STOOK_SECTION_DESCRIBE(on_miss STOOK_SECTION_GO("5f")) \
-        STOOK_SECTION_BEGIN \
+        begin \
         STOOK_SECTION_LOAD_LINE(line) \
         load \
         STOOK_SECTION_POP_CHECK \
@@ -431,7 +443,8 @@ STOOK_INLINE void *stook_section_pop_guessed_v1(uintptr_t line)
         int done;
 
         __asm__ volatile(
-                STOOK_SECTION_POP_BY_GUESS("addq %[line], %%r10\n\t",
+                STOOK_SECTION_POP_BY_GUESS(STOOK_SECTION_BEGIN,
+                                           "addq %[line], %%r10\n\t",
                                            STOOK_SECTION_WORD_OF_MAIN("%[word]", "%w[word]"),
                                            "addq $" STOOK_SECTION_TEXT(STOOK_SHEAF_POP)
                                            ", %[word]\n\t"
@@ -497,7 +510,8 @@ STOOK_INLINE void *stook_section_charge_pop_v1(const uint32_t *offset, uintptr_t
                 STOOK_SECTION_BEGIN
                 STOOK_SECTION_PRECHARGE("subq")
                 "2:\n\t"
-                STOOK_SECTION_POP_BY_GUESS(STOOK_SECTION_LINE_AT, STOOK_SECTION_SIZE_OF_MAIN,
+                STOOK_SECTION_POP_BY_GUESS(STOOK_SECTION_BEGIN_AGAIN, STOOK_SECTION_LINE_AT,
+                                           STOOK_SECTION_SIZE_OF_MAIN,
                                            STOOK_SECTION_POP_IN_MEMORY,
                                            "movl $1, %k[object]\n\t")
                 : [object] "=&r"(object)
@@ -516,7 +530,7 @@ STOOK_INLINE enum stook_uncharged stook_section_uncharge_push_v1(const uint32_t 
                 STOOK_SECTION_PRECHARGE("addq")
                 "2:\n\t"
                 STOOK_SECTION_DESCRIBE(STOOK_SECTION_GO("%l[twice]"))
-                STOOK_SECTION_BEGIN
+                STOOK_SECTION_BEGIN_AGAIN
                 STOOK_SECTION_LOAD_LINE(STOOK_SECTION_LINE_AT)
                 STOOK_SECTION_SIZE_OF_MAIN
                 STOOK_SECTION_PUSH_CHECK
