@@ -24,6 +24,19 @@ extern __thread struct stook_thread_v1 stook_thread
         __attribute__((tls_model("initial-exec"), visibility("hidden")));
 #define stook_self (&stook_thread)
 
+/*
+ * Does the program use this copy of the library? Not if the drop-in stands before libstook.so: then
+ * the program's calls are the drop-in's. Two names of one object may be the same, which clang does
+ * not know: it takes different names for different objects.
+ */
+STOOK_INLINE bool stook_self_is_programs(void)
+{
+        uintptr_t record = (uintptr_t)&stook_thread_v1;
+
+        __asm__("" : "+r"(record));
+        return record == (uintptr_t)stook_self;
+}
+
 /* Atomic, relaxed: how many threads have enrolled (slot/slot_enrol.c). */
 extern uint32_t stook_threads_enrolled;
 /*

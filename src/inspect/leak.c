@@ -126,7 +126,7 @@ __attribute__((constructor)) static void read_variables(void)
         const char *value = stook_os_env("STOOK_LEAKS");
         const char *functions = stook_os_env("STOOK_SUPPRESS");
 
-        at_exit = value && !strcmp(value, "1");
+        at_exit = value && !strcmp(value, "1") && stook_self_is_programs();
         if (value && strcmp(value, "1") && strcmp(value, "0"))
                 stook_os_env_refuse("STOOK_LEAKS", value, "0 or 1");
         if (at_exit)

@@ -121,6 +121,9 @@ void stook_observe_start(void)
 {
         const char *record = stook_os_env("STOOK_RECORD"), *value = stook_os_env("STOOK_PROFILE");
 
+        /* A copy that is not used would write its empty profile over the other one's. */
+        if (!stook_self_is_programs())
+                return;
         if (record && stook_record_start(record))
                 stook_cache_options.watch |= STOOK_WATCH_RECORD;
         if (!value || !read_profile(value))

@@ -35,18 +35,6 @@ void stook_slot_set_end(void (*end)(void *))
         stook_os_rseq_before_end(at_end_of_enrolled);
 }
 
-/*
- * Do the program's inlined calls use this library's thread records? Two names of one object may be
- * the same, which clang does not know: it takes different names for different objects.
- */
-static bool is_programs(void)
-{
-        uintptr_t record = (uintptr_t)&stook_thread_v1;
-
-        __asm__("" : "+r"(record));
-        return record == (uintptr_t)stook_self;
-}
-
 static void note(const char *area)
 {
         intptr_t from_record = (intptr_t)((uintptr_t)area - (uintptr_t)stook_self);
@@ -56,7 +44,7 @@ static void note(const char *area)
         __atomic_store_n(&stook_sections.index, (uintptr_t)from_record + stook_regions.index_offset,
                          __ATOMIC_RELAXED);
         __atomic_store_n(&stook_sections.area, fixed, __ATOMIC_RELAXED);
-        if (is_programs())
+        if (stook_self_is_programs())
                 __atomic_store_n(&stook_slot_area, fixed, __ATOMIC_RELAXED);
 }
 

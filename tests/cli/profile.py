@@ -157,6 +157,24 @@ int main(void)
             folded = stook("profile", "--folded", path).stdout
             self.assertRegex(folded, r"^(.*;)?main;load \d+\n$")
 
+    def test_beside_the_drop_in(self):
+        """libstook.so, whose calls are the drop-in's then, does not write its empty profile."""
+        source = """
+#include <stook/cache.h>
+int main(void)
+{
+        struct stook_cache *cache = stook_cache_create("objects", 100000, 0);
+        for (int i = 0; i < 300; i++)
+                if (!stook_cache_alloc(cache))
+                        return 1;
+        return 0;
+}"""
+        path = self.path("beside.pb")
+        done = stook("run", "--profile", path, "--", self.compile("beside", source, *SHARED))
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        top = stook("profile", path).stdout
+        self.assertRegex(top, r"^inuse_space: (2\d|3\d)\.\d MiB, ")
+
     def test_schema(self):
         """Names of values, numbers of strings, locations and mappings that are there."""
         program = self.compile("mix", MIX)
