@@ -91,14 +91,14 @@ static STOOK_NOINLINE void *realloc_miss(void *object, size_t size)
         return other;
 }
 
-/* Not inlined, and the last call of realloc: what stays needs no registers saved. */
+/* NULL: no object at hand. Not inlined: what stays needs no registers saved. */
 static STOOK_NOINLINE void *realloc_by_copy(void *object, size_t size, unsigned index)
 {
-        void *other = stook_hot_object(size);
         size_t usable = stook_class_bytes[index - 1];
+        void *other = stook_hot_object(size);
 
         if (STOOK_UNLIKELY(!other))
-                return realloc_miss(object, size);
+                return NULL;
         stook_copy_object(other, object, size < usable ? size : usable);
         stook_hot_free_known(object, 0, index * 8);
         return other;
@@ -107,6 +107,7 @@ static STOOK_NOINLINE void *realloc_by_copy(void *object, size_t size, unsigned 
 STOOK_API void *realloc(void *object, size_t size)
 {
         unsigned index = stook_resize_hot(object);
+        void *other;
 
         if (STOOK_UNLIKELY(!index))
                 return realloc_miss(object, size);
@@ -119,7 +120,8 @@ STOOK_API void *realloc(void *object, size_t size)
         if (STOOK_UNLIKELY(size - 1 >= STOOK_CLASS_TABLE_MAX ||
                            __atomic_load_n(&stook_groups_exist, __ATOMIC_RELAXED)))
                 return realloc_miss(object, size);
-        return realloc_by_copy(object, size, index);
+        other = realloc_by_copy(object, size, index);
+        return STOOK_LIKELY(other != NULL) ? other : realloc_miss(object, size);
 }
 
 STOOK_API void *reallocarray(void *object, size_t n, size_t size)

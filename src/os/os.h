@@ -323,8 +323,6 @@ bool stook_os_is_program_memory(const void *address);
 const char *stook_os_program(void);
 /* The kernel's number of this thread; that of the first one is the process id. */
 uint32_t stook_os_thread_number(void);
-/* The one that the process began with, or that forked it. */
-bool stook_os_is_first_thread(void);
 /* At most 15 bytes, for this thread, in /proc and debuggers. */
 void stook_os_name_thread(const char *name);
 

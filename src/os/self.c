@@ -24,11 +24,6 @@ uint32_t stook_os_thread_number(void)
         return (uint32_t)stook_call(SYS_gettid);
 }
 
-bool stook_os_is_first_thread(void)
-{
-        return stook_call(SYS_gettid) == stook_call(SYS_getpid);
-}
-
 void stook_os_name_thread(const char *name)
 {
         stook_call(SYS_prctl, PR_SET_NAME, name, 0, 0, 0);

@@ -67,9 +67,12 @@ const struct stook_section_ops *stook_slot_ops(void);
 bool stook_slot_enrol(void);
 /*
  * For a thread that cannot enrol, and has memory whose end should be noticed: counts it, once, as
- * one that has enrolled. The process's first thread is not counted.
+ * one that has enrolled. The first thread is not counted: the one that started the library, or that
+ * forked. No system call: a sandbox may not allow one by now.
  */
 void stook_slot_count_locked(void);
+/* This thread is the first one. At start, and in a forked child. */
+void stook_slot_note_first(void);
 /*
  * Each thread that enrols, but for the first one, calls @end with its stook_thread_v1 when it ends,
  * if there is a key for that (os/thread_end.c). The first one does so, too, where rseq areas are

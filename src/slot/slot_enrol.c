@@ -19,6 +19,8 @@
 
 intptr_t stook_slot_area;
 static void (*at_end)(void *);          /* const after start */
+/* The thread that started the library, or that forked. Written by the only thread. */
+static const struct stook_thread_v1 *first;
 /* Atomic, relaxed: of the key that calls it, plus 1. 0: there is none yet. */
 static uint32_t end_key_plus_1;
 
@@ -32,7 +34,13 @@ static void at_end_of_enrolled(void *self)
 void stook_slot_set_end(void (*end)(void *))
 {
         at_end = end;
+        stook_slot_note_first();
         stook_os_rseq_before_end(at_end_of_enrolled);
+}
+
+void stook_slot_note_first(void)
+{
+        first = stook_self;
 }
 
 static void note(const char *area)
@@ -99,7 +107,7 @@ void stook_slot_count_locked(void)
 {
         int key;
 
-        if (!at_end || stook_self->rseq || stook_self_is_barred() || stook_os_is_first_thread())
+        if (!at_end || stook_self == first || stook_self->rseq || stook_self_is_barred())
                 return;
         key = end_key();
         /* A handler in between may count the thread twice: then its end gives nothing back. */

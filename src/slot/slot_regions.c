@@ -403,6 +403,6 @@ void stook_slots_fork_child(void)
                 if ((slot = stook_slots_head(stook_regions.rseq_slots + i)))
                         __atomic_store_n(&slot->holder, 0, __ATOMIC_RELEASE);
         stook_self->ready = 0;
-        /* This thread is the first one of the child. */
+        stook_slot_note_first();
         __atomic_store_n(&stook_threads_live, 0, __ATOMIC_RELAXED);
 }
