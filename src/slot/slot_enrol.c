@@ -19,7 +19,7 @@
 
 intptr_t stook_slot_area;
 static void (*at_end)(void *);          /* const after start */
-/* The thread that started the library, or that forked. Written by the only thread. */
+/* The thread that started the library, or that forked. Const but at start and in a forked child. */
 static const struct stook_thread_v1 *first;
 /* Atomic, relaxed: of the key that calls it, plus 1. 0: there is none yet. */
 static uint32_t end_key_plus_1;
