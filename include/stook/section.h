@@ -45,9 +45,9 @@ enum stook_push {
 };
 
 /* The library has names of its own for these, which need no dynamic linker. */
-#ifndef STOOK_SECTION_SELF
-#define STOOK_SECTION_SELF (&stook_thread_v1)
-#define STOOK_SECTION_AREA stook_area_v1
+#ifndef STOOK_SECTION_RECORD
+#define STOOK_SECTION_RECORD stook_thread_v1
+#define STOOK_SECTION_AREA   stook_area_v1
 #endif
 
 #define STOOK_SECTION_TEXT_(x) #x
@@ -123,18 +123,38 @@ enum stook_push {
         "cmpl %[ready], %%r10d\n\t" \
         "jae 4b\n\t" \
         "shlq $" STOOK_SECTION_TEXT(STOOK_SLOT_SHIFT) ", %%r10\n\t"
-/* Label 1 is in here. */
-#define STOOK_SECTION_BEGIN \
-        "movl " STOOK_SECTION_TEXT(STOOK_THREAD_READY) "(%[self]), %%r11d\n\t" \
+/*
+ * SELF is the record's distance from the thread pointer, so %fs addresses record and area. The
+ * record's address would be the sum of two loads, and the slot index waits for it, as all else
+ * waits for the index.
+ */
+STOOK_SECTION_FUNCTION intptr_t stook_section_self_v1(void)
+{
+        intptr_t self;
+
+        __asm__("movq " STOOK_SECTION_TEXT(STOOK_SECTION_RECORD) "@gottpoff(%%rip), %0"
+                : "=r"(self));
+        return self;
+}
+
+#define STOOK_SECTION_OF_RECORD(field) "%%fs:" STOOK_SECTION_TEXT(field) "(%[self])"
+#define STOOK_SECTION_OF_AREA(field)   "%%fs:" STOOK_SECTION_TEXT(field) "(%[self],%[area])"
+#define STOOK_SECTION_BEGIN_INDEX \
         "leaq 3b(%%rip), %%r10\n\t" \
-        "movq %%r10, " STOOK_SECTION_TEXT(STOOK_RSEQ_CS) "(%[self],%[area])\n\t" \
+        "movq %%r10, " STOOK_SECTION_OF_AREA(STOOK_RSEQ_CS) "\n\t" \
         "1:\n\t" \
-        "movl " STOOK_SECTION_TEXT(STOOK_RSEQ_MM_CID) "(%[self],%[area]), %%r10d\n\t" \
-        "cmpl %%r11d, %%r10d\n\t" \
+        "movl " STOOK_SECTION_OF_AREA(STOOK_RSEQ_MM_CID) ", %%r10d\n\t"
+#define STOOK_SECTION_BEGIN_SLOT(ready) \
+        "cmpl " ready ", %%r10d\n\t" \
         "jae 4b\n\t" \
         "shlq $" STOOK_SECTION_TEXT(STOOK_SLOT_SHIFT) ", %%r10\n\t"
+/* Label 1 is in here. */
+#define STOOK_SECTION_BEGIN \
+        "movl " STOOK_SECTION_OF_RECORD(STOOK_THREAD_READY) ", %%r11d\n\t" \
+        STOOK_SECTION_BEGIN_INDEX \
+        STOOK_SECTION_BEGIN_SLOT("%%r11d")
 #if STOOK_SECTION_UNLOADABLE
-#define STOOK_SECTION_DISARM "movq $0, " STOOK_SECTION_TEXT(STOOK_RSEQ_CS) "(%[self],%[area])\n\t"
+#define STOOK_SECTION_DISARM "movq $0, " STOOK_SECTION_OF_AREA(STOOK_RSEQ_CS) "\n\t"
 #endif
 #define STOOK_SECTION_LOAD \
         "movq (%%r10,%[line]), %%r9\n\t" \
@@ -190,6 +210,12 @@ enum stook_push {
         "cmp w15, w16\n\t" \
         "b.hs 4b\n\t" \
         "lsl x15, x15, #" STOOK_SECTION_TEXT(STOOK_SLOT_SHIFT) "\n\t"
+/* SELF is the record's address. */
+STOOK_SECTION_FUNCTION intptr_t stook_section_self_v1(void)
+{
+        return (intptr_t)&STOOK_SECTION_RECORD;
+}
+
 /* Label 1 is in here. */
 #define STOOK_SECTION_BEGIN \
         "ldr w16, [%[self], #" STOOK_SECTION_TEXT(STOOK_THREAD_READY) "]\n\t" \
@@ -239,7 +265,7 @@ enum stook_push {
 
 #endif
 
-STOOK_SECTION_FUNCTION void stook_section_disarm(struct stook_thread_v1 *self, intptr_t area)
+STOOK_SECTION_FUNCTION void stook_section_disarm(intptr_t self, intptr_t area)
 {
         if (STOOK_SECTION_UNLOADABLE)
                 __asm__ volatile(STOOK_SECTION_DISARM ""
@@ -249,7 +275,7 @@ STOOK_SECTION_FUNCTION void stook_section_disarm(struct stook_thread_v1 *self, i
 /* NULL: empty, aborted, or not enrolled. @line: the cache's line in slot 0. */
 STOOK_SECTION_FUNCTION void *stook_section_pop_v1(uintptr_t line)
 {
-        struct stook_thread_v1 *self = STOOK_SECTION_SELF;
+        intptr_t self = stook_section_self_v1();
         intptr_t area = STOOK_SECTION_AREA;
         void *object;
 #if defined(__x86_64__)
@@ -286,7 +312,7 @@ STOOK_SECTION_FUNCTION void *stook_section_pop_v1(uintptr_t line)
  */
 STOOK_SECTION_FUNCTION enum stook_push stook_section_push_v1(uintptr_t line, void *object)
 {
-        struct stook_thread_v1 *self = STOOK_SECTION_SELF;
+        intptr_t self = stook_section_self_v1();
         intptr_t area = STOOK_SECTION_AREA;
 
         __asm__ goto(

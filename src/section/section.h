@@ -116,8 +116,8 @@ extern struct stook_sections {
 #ifndef STOOK_NEVER_UNLOADED
 #define STOOK_NEVER_UNLOADED 1          /* the library is linked -z nodelete */
 #endif
-#define STOOK_SECTION_SELF stook_self
-#define STOOK_SECTION_AREA stook_sections.area
+#define STOOK_SECTION_RECORD stook_thread
+#define STOOK_SECTION_AREA   stook_sections.area
 #include <stook/section.h>
 
 #ifndef STOOK_SECTION_V1                /* section_none.h */

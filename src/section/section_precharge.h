@@ -66,7 +66,7 @@ STOOK_INLINE bool stook_section_precharge_add_v1(uintptr_t word, uint64_t tag, i
                 STOOK_SECTION_PRECHARGE_ADD
                 "2:\n\t"
                 :
-                : [self] "r"(stook_section_self()), [area] "r"(STOOK_SECTION_AREA),
+                : [self] "r"(stook_section_self_v1()), [area] "r"(STOOK_SECTION_AREA),
                   [word] "r"(word), [tag] "r"(tag), [delta] "r"(delta)
                 : STOOK_SECTION_CLOBBERS
                 : miss);

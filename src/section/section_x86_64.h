@@ -369,38 +369,7 @@ STOOK_INLINE struct stook_sheaf *stook_section_rcu_fill(uintptr_t line, void *ob
  * short. That takes up to two cycles more.
  */
 #define STOOK_SECTION_GUESSES 1
-/*
- * How these sections begin. [self] is the record's distance from the thread pointer, so record and
- * area are addressed by %fs. The record's address would be the sum of two loads, and the slot index
- * waits for it, as all else waits for the index: 6 cycles more (docs/TRIED.md).
- */
-STOOK_INLINE uintptr_t stook_section_distance(void)
-{
-        uintptr_t distance;
-
-        __asm__("movq stook_thread@gottpoff(%%rip), %0" : "=r"(distance));
-        return distance;
-}
-
-#define STOOK_SECTION_RECORD \
-        [self] "r"(stook_section_distance()), [area] "r"(STOOK_SECTION_AREA)
-#define STOOK_SECTION_OF_RECORD(field) "%%fs:" STOOK_SECTION_TEXT(field) "(%[self])"
-#define STOOK_SECTION_OF_AREA(field)   "%%fs:" STOOK_SECTION_TEXT(field) "(%[self],%[area])"
-/* Up to the index; label 1 is in here. */
-#define STOOK_SECTION_BEGIN_INDEX \
-        "leaq 3b(%%rip), %%r10\n\t" \
-        "movq %%r10, " STOOK_SECTION_OF_AREA(STOOK_RSEQ_CS) "\n\t" \
-        "1:\n\t" \
-        "movl " STOOK_SECTION_OF_AREA(STOOK_RSEQ_MM_CID) ", %%r10d\n\t"
-#define STOOK_SECTION_BEGIN_SLOT(ready) \
-        "cmpl " ready ", %%r10d\n\t" \
-        "jae 4b\n\t" \
-        "shlq $" STOOK_SECTION_TEXT(STOOK_SLOT_SHIFT) ", %%r10\n\t"
-/* As STOOK_SECTION_BEGIN. */
-#define STOOK_SECTION_BEGIN_FIRST \
-        "movl " STOOK_SECTION_OF_RECORD(STOOK_THREAD_READY) ", %%r11d\n\t" \
-        STOOK_SECTION_BEGIN_INDEX \
-        STOOK_SECTION_BEGIN_SLOT("%%r11d")
+#define STOOK_SECTION_OWN [self] "r"(stook_section_self_v1()), [area] "r"(STOOK_SECTION_AREA)
 /*
  * Behind another section of the same call, which proved that the thread has enrolled: `ready` is
  * read inside.
@@ -452,7 +421,7 @@ STOOK_INLINE uintptr_t stook_section_distance(void)
         ".pushsection .text.unlikely, \"ax?\"\n\t" \
         "6:\n\t" \
         STOOK_SECTION_DESCRIBE(on_miss STOOK_SECTION_GO("5f")) \
-        STOOK_SECTION_BEGIN_FIRST \
+        STOOK_SECTION_BEGIN \
         STOOK_SECTION_LOAD_LINE(line) \
         STOOK_SECTION_SIZE_OF_MAIN \
         STOOK_SECTION_POP_CHECK \
@@ -470,7 +439,7 @@ STOOK_INLINE void *stook_section_pop_guessed_v1(uintptr_t line)
         int done;
 
         __asm__ volatile(
-                STOOK_SECTION_POP_BY_GUESS(STOOK_SECTION_BEGIN_FIRST,
+                STOOK_SECTION_POP_BY_GUESS(STOOK_SECTION_BEGIN,
                                            "addq %[line], %%r10\n\t",
                                            STOOK_SECTION_WORD_OF_MAIN("%[word]", "%w[word]"),
                                            "addq $" STOOK_SECTION_TEXT(STOOK_SHEAF_POP)
@@ -478,7 +447,7 @@ STOOK_INLINE void *stook_section_pop_guessed_v1(uintptr_t line)
                                            "movq %[word], (%%r9)\n\t",
                                            STOOK_SECTION_ZERO("object"))
                 : [object] "=&r"(object), [word] "=&r"(word), "=@ccnz"(done)
-                : STOOK_SECTION_RECORD, [line] "r"(line)
+                : STOOK_SECTION_OWN, [line] "r"(line)
                 : STOOK_SECTION_CLOBBERS);
         if (STOOK_UNLIKELY(!done))
                 return NULL;
@@ -492,7 +461,7 @@ STOOK_INLINE enum stook_push stook_section_push_guessed_v1(uintptr_t line, void 
 {
         __asm__ goto(
                 STOOK_SECTION_DESCRIBE(STOOK_SECTION_GO("%l[miss]"))
-                STOOK_SECTION_BEGIN_FIRST
+                STOOK_SECTION_BEGIN
                 STOOK_SECTION_LOAD_LINE("addq %[line], %%r10\n\t")
                 STOOK_SECTION_WORD_OF_MAIN("%%rcx", "%%cx")
                 STOOK_SECTION_PUSH_CHECK
@@ -501,7 +470,7 @@ STOOK_INLINE enum stook_push stook_section_push_guessed_v1(uintptr_t line, void 
                 "movq %%rcx, (%%r9)\n\t"
                 "2:\n\t"
                 :
-                : STOOK_SECTION_RECORD, [line] "r"(line), [object] "r"(object)
+                : STOOK_SECTION_OWN, [line] "r"(line), [object] "r"(object)
                 : STOOK_SECTION_CLOBBERS, "rcx"
                 : miss, twice);
         return STOOK_PUSH_DONE;
@@ -521,7 +490,7 @@ twice:
         "addq %[slots], %%r10\n\t" \
         "addq %%r9, %%r10\n\t"
 #define STOOK_SECTION_CHARGED_INPUTS \
-        STOOK_SECTION_RECORD, [word] "r"(word), [tag] "r"(tag), [delta] "m"(*delta), \
+        STOOK_SECTION_OWN, [word] "r"(word), [tag] "r"(tag), [delta] "m"(*delta), \
         [offset] "m"(*offset), [slots] "m"(stook_sections.slots)
 
 /* Contract: section_precharge.h. */
@@ -532,7 +501,7 @@ STOOK_INLINE void *stook_section_charge_pop_v1(const uint32_t *offset, uintptr_t
 
         __asm__ volatile(
                 STOOK_SECTION_DESCRIBE(STOOK_SECTION_ZERO("object") STOOK_SECTION_GO("5f"))
-                STOOK_SECTION_BEGIN_FIRST
+                STOOK_SECTION_BEGIN
                 STOOK_SECTION_PRECHARGE("subq")
                 "2:\n\t"
                 STOOK_SECTION_POP_BY_GUESS(STOOK_SECTION_BEGIN_AGAIN, STOOK_SECTION_LINE_AT,
@@ -551,7 +520,7 @@ STOOK_INLINE enum stook_uncharged stook_section_uncharge_push_v1(const uint32_t 
 {
         __asm__ goto(
                 STOOK_SECTION_DESCRIBE(STOOK_SECTION_GO("%l[charged]"))
-                STOOK_SECTION_BEGIN_FIRST
+                STOOK_SECTION_BEGIN
                 STOOK_SECTION_PRECHARGE("addq")
                 "2:\n\t"
                 STOOK_SECTION_DESCRIBE(STOOK_SECTION_GO("%l[twice]"))

@@ -27,13 +27,15 @@ GIVEN, AFTER, CONFIG, GIVEN_WORDS = 0x40a000, 0x40b000, 0x40c000, 6
 PRECHARGE, GROUP, DELTA, PRECHARGE_BITS, FROZEN = SLOTS + 0x100, 7, 96, 17, 1 << 63
 CODE = """
 #include <stdint.h>
-#define STOOK_SECTION_SELF ((struct stook_thread_v1 *)%#x)
-#define STOOK_SECTION_AREA ((intptr_t)%#x)
+#define STOOK_SECTION_RECORD stook_thread
+#define STOOK_SECTION_AREA   ((intptr_t)%#x)
 #define STOOK_NEVER_UNLOADED 1
+#include <stook/layout.h>
+extern __thread struct stook_thread_v1 stook_thread __attribute__((visibility("hidden")));
 #include <stook/section.h>
 void *emu_pop(void) { return stook_section_pop_v1(%#x); }
 long emu_push(void *o) { return stook_section_push_v1(%#x, o); }
-""" % (SELF, AREA, SLOTS, SLOTS)
+""" % (AREA, SLOTS, SLOTS)
 OWN = """
 #include "base/thread.h"
 #undef stook_self
@@ -112,7 +114,7 @@ MACHINES = {
     "aarch64": (["aarch64-linux-gnu-gcc"], lambda: un.Uc(un.UC_ARCH_ARM64, un.UC_MODE_ARM),
                 a64.UC_ARM64_REG_PC, a64.UC_ARM64_REG_SP,
                 a64.UC_ARM64_REG_X0, a64.UC_ARM64_REG_X0,
-                {"pop": 22, "push": 27, "malloc": 29, "malloc_large": 36, "free": 53}),
+                {"pop": 25, "push": 30, "malloc": 29, "malloc_large": 36, "free": 53}),
 }
 
 
