@@ -21,8 +21,7 @@ STOOK_INLINE void stook_pending_stack_push_chain(struct stook_pending_stack *s,
         struct stook_link *old = __atomic_load_n(&s->first, __ATOMIC_RELAXED);
 
         do {
-                /* Atomic because a popper of a tagged stack may still read it there. */
-                __atomic_store_n(&last->next, old, __ATOMIC_RELAXED);
+                stook_link_set_next(last, old);
         } while (!__atomic_compare_exchange_n(&s->first, &old, first, true, __ATOMIC_RELEASE,
                                               __ATOMIC_RELAXED));
 }

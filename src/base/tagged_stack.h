@@ -28,6 +28,12 @@ struct stook_link {
         struct stook_link *next;        /* atomic; written by the element's owner before its push */
 };
 
+/* Of an element that a late pop of a tagged stack may read, in vain. */
+STOOK_INLINE void stook_link_set_next(struct stook_link *link, struct stook_link *next)
+{
+        __atomic_store_n(&link->next, next, __ATOMIC_RELAXED);
+}
+
 struct stook_tagged_stack {
         struct stook_pair head;         /* M1; {struct stook_link *, tag << 16 | count} */
 };
@@ -46,7 +52,7 @@ STOOK_INLINE void stook_tagged_stack_push(struct stook_tagged_stack *s, struct s
                  * Atomic because a popper with a stale head may read it, which is harmless: see
                  * above.
                  */
-                __atomic_store_n(&e->next, (struct stook_link *)old.lo, __ATOMIC_RELAXED);
+                stook_link_set_next(e, (struct stook_link *)old.lo);
                 new.lo = (uintptr_t)e;
                 new.hi = old.hi + (1u << 16) + 1;
                 if (stook_two_words_cas(&s->head, &old, new))

@@ -15,12 +15,6 @@
 #include "pages/pages_node.h"
 #include "pages/place.h"
 
-/* Atomic: a late pop of free descriptors may read it, in vain (base/tagged_stack.h). */
-static void set_next(struct stook_span *span, struct stook_link *next)
-{
-        __atomic_store_n(&span->link.next, next, __ATOMIC_RELAXED);
-}
-
 static struct stook_span *pop(struct stook_link **chain)
 {
         struct stook_span *span = stook_container_of(*chain, struct stook_span, link);
@@ -45,7 +39,7 @@ static bool get_spares(size_t n, struct stook_link **spares)
                         free_spares(*spares);
                         return false;
                 }
-                set_next(span, *spares);
+                stook_link_set_next(&span->link, *spares);
                 *spares = &span->link;
         }
         return true;
@@ -63,12 +57,12 @@ static void cut(struct stook_span *whole, size_t piece, struct stook_link *spare
 
                 last->list.next = last->list.prev = NULL;
                 stook_pages_tag(last);
-                set_next(last, behind);
+                stook_link_set_next(&last->link, behind);
                 behind = &last->link;
                 __atomic_store_n(&last->kind, STOOK_SPAN_TAKEN, __ATOMIC_RELEASE);
         }
         stook_pages_tag(whole);
-        set_next(whole, behind);
+        stook_link_set_next(&whole->link, behind);
         stook_lock_allow_waits();
 }
 

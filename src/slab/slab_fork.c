@@ -106,7 +106,7 @@ static void mend(struct stook_span *span, void *data)
         if (flags_of_any(slab) & STOOK_PART_RELEASED) {
                 if (slab->listed)
                         stook_slab_remove(&hold, slab, ~UINT64_C(0));
-                span->link.next = NULL;
+                stook_link_set_next(&span->link, NULL);
                 slab->slabs->node[slab->node].going++;
                 stook_slab_release(&span->link);
                 return;

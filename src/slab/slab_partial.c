@@ -149,8 +149,7 @@ void stook_slab_bury(struct stook_slab_hold *hold, struct stook_slab *slab)
 
         if (slab->listed)
                 stook_slab_remove(hold, slab, ~UINT64_C(0));
-        /* A late pop of free descriptors may read it, in vain (base/tagged_stack.h). */
-        __atomic_store_n(&link->next, hold->dead, __ATOMIC_RELAXED);
+        stook_link_set_next(link, hold->dead);
         hold->dead = link;
 }
 
@@ -202,7 +201,7 @@ static bool is_here(const struct stook_slab_hold *hold, const struct stook_slab 
 /* Held: a slab of another list, which this thread is to push, waits for the drop. */
 static void move(struct stook_slab_hold *hold, struct stook_link *link)
 {
-        __atomic_store_n(&link->next, hold->moved, __ATOMIC_RELAXED);
+        stook_link_set_next(link, hold->moved);
         hold->moved = link;
 }
 
@@ -243,7 +242,7 @@ static void enter(struct chain *chain, struct stook_slab *slab, uint64_t parts)
 
         if (!enter_parts(slab, parts))
                 return;
-        __atomic_store_n(&link->next, chain->first, __ATOMIC_RELAXED);
+        stook_link_set_next(link, chain->first);
         chain->first = link;
         if (!chain->last)
                 chain->last = link;

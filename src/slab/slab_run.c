@@ -210,7 +210,7 @@ static void let_out(struct stook_slabs *slabs, uintptr_t start)
                 next = link->next;
                 if (span_of(link)->start - start >= STOOK_SLAB_RUN)
                         continue;
-                link->next = run;
+                stook_link_set_next(link, run);
                 run = link;
                 n++;
         }
