@@ -132,7 +132,7 @@ static void add_free(struct heap *h, const struct stook_span *span)
 
 static int add_span(struct heap *h, const struct stook_span *span, uint64_t descriptor)
 {
-        switch (span->kind) {
+        switch (stook_span_kind_of(span)) {
         case STOOK_SPAN_SLAB:
                 return add_slab(h, span, descriptor);
         case STOOK_SPAN_LARGE:

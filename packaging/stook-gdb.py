@@ -141,7 +141,9 @@ def describe(address):
     if span is not None and entry >> CACHE_SHIFT:
         return describe_slab(address, entry, span)
     if span is not None and int(span["start"]) <= address < int(span["start"]) + int(span["bytes"]):
-        kind = str(span["kind"].cast(gdb.lookup_type("enum stook_span_kind")))
+        kind = int(span["kind"])
+        kind = kind if kind < 64 else kind & 192        # without the node of a free one
+        kind = str(gdb.Value(kind).cast(gdb.lookup_type("enum stook_span_kind")))
         if kind == "STOOK_SPAN_LARGE":
             return "large object 0x%x of %d bytes, %d bytes into it" % (
                 int(span["start"]), int(span["bytes"]), address - int(span["start"]))

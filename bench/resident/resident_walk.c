@@ -106,7 +106,8 @@ static void add_area(struct walk *w, const void *start, size_t bytes, unsigned c
 
 static bool has_memory(const struct stook_span *span)
 {
-        bool is_free = span->kind == STOOK_SPAN_FREE || span->kind == STOOK_SPAN_MOVING;
+        enum stook_span_kind kind = stook_span_kind_of(span);
+        bool is_free = kind == STOOK_SPAN_FREE || kind == STOOK_SPAN_MOVING;
 
         return span->state != STOOK_SPAN_RESERVED || !is_free;
 }
@@ -132,7 +133,7 @@ static void mark_span(struct stook_span *span, void *data)
                 cause = SLAB;
         else if (span->kind == STOOK_SPAN_LARGE)
                 cause = STOOK_RESIDENT_large;
-        else if (span->kind == STOOK_SPAN_FREE)
+        else if (stook_span_kind_of(span) == STOOK_SPAN_FREE)
                 cause = span->state == STOOK_SPAN_DIRTY ? STOOK_RESIDENT_span_dirty
                                                         : STOOK_RESIDENT_span_clean;
         mark(w, span->start, span->bytes, cause);

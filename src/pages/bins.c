@@ -100,7 +100,7 @@ void stook_bins_insert(struct stook_bins *bins, struct stook_span *span)
         bins->root[bin] = meld(bins->root[bin], span);
         bins->bitmap[bin / 64] |= UINT64_C(1) << bin % 64;
         recount(bins, bins->bytes + span->bytes, bins->spans + 1);
-        __atomic_store_n(&span->kind, STOOK_SPAN_FREE, __ATOMIC_RELAXED);
+        __atomic_store_n(&span->kind, (uint8_t)(STOOK_SPAN_FREE + span->node), __ATOMIC_RELAXED);
 }
 
 void stook_bins_remove(struct stook_bins *bins, struct stook_span *span)

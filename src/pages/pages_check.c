@@ -68,8 +68,10 @@ static void check_span(struct stook_span *span, void *data)
                "the map does not lead to the span", span);
         if (span->kind == STOOK_SPAN_SLAB)
                 expect(c, stook_entry_cache(first) != 0, "a slab without a cache in the map", span);
-        if (span->kind != STOOK_SPAN_FREE)
+        if (stook_span_kind_of(span) != STOOK_SPAN_FREE)
                 return;
+        expect(c, stook_pages_is(span, STOOK_SPAN_FREE, &stook_pages_nodes[span->node]),
+               "in the bins of another node", span);
         c->free_spans++;
         c->free_bytes[stook_pages_set_of(span)] += span->bytes;
         last = stook_pagemap_get(span->start + span->bytes - STOOK_MAP_PAGE);
@@ -78,8 +80,8 @@ static void check_span(struct stook_span *span, void *data)
         next = stook_pagemap_get(span->start + span->bytes);
         after = stook_entry_span(next);
         expect(c,
-               !after || stook_entry_cache(next) || after->kind != STOOK_SPAN_FREE ||
-                       after->start != span->start + span->bytes || after->node != span->node ||
+               !after || stook_entry_cache(next) || after->kind != span->kind ||
+                       after->start != span->start + span->bytes ||
                        stook_pages_set_of(after) != stook_pages_set_of(span),
                "free neighbours not coalesced", span);
 }

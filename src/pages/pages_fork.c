@@ -42,15 +42,14 @@ static void init(struct stook_pages_node *node)
 
 static void loosen(struct stook_span *span, void *node)
 {
-        if (__atomic_load_n(&span->kind, __ATOMIC_RELAXED) == STOOK_SPAN_FREE &&
-            &stook_pages_nodes[span->node] == node)
-                __atomic_store_n(&span->kind, STOOK_SPAN_LOOSE, __ATOMIC_RELAXED);
+        if (stook_pages_is(span, STOOK_SPAN_FREE, node))
+                __atomic_store_n(&span->kind, (uint8_t)(STOOK_SPAN_LOOSE + span->node),
+                                 __ATOMIC_RELAXED);
 }
 
 static void insert_loose(struct stook_span *span, void *node)
 {
-        if (__atomic_load_n(&span->kind, __ATOMIC_RELAXED) != STOOK_SPAN_LOOSE ||
-            &stook_pages_nodes[span->node] != node)
+        if (!stook_pages_is(span, STOOK_SPAN_LOOSE, node))
                 return;
         span->list.next = span->list.prev = NULL;
         stook_pages_insert(node, span);
@@ -67,7 +66,7 @@ void stook_pages_rebuild(struct stook_pages_node *node)
 static void set_moving(struct stook_span *span, void *data)
 {
         (void)data;
-        if (span->kind == STOOK_SPAN_FREE || span->kind == STOOK_SPAN_LOOSE)
+        if (span->kind >= STOOK_SPAN_FREE)
                 span->kind = STOOK_SPAN_MOVING;
 }
 

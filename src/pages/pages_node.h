@@ -69,6 +69,16 @@ struct stook_pages_node {
 
 extern struct stook_pages_node stook_pages_nodes[];
 
+_Static_assert(STOOK_NODES_MAX <= STOOK_SPAN_FREE, "a node's number fits beside the kind");
+
+/* @kind: FREE, or LOOSE. Under the lock of @node: true stays true, whatever led to @span. */
+STOOK_INLINE bool stook_pages_is(const struct stook_span *span, enum stook_span_kind kind,
+                                 const struct stook_pages_node *node)
+{
+        return __atomic_load_n(&span->kind, __ATOMIC_RELAXED) ==
+               (unsigned)kind + (unsigned)(node - stook_pages_nodes);
+}
+
 /* ---- span.c ---- */
 /* Empties the pending stack; the caller holds the lock. */
 void stook_pages_unpend(struct stook_pages_node *node);

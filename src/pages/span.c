@@ -53,10 +53,9 @@ struct stook_span *stook_pages_free_at(struct stook_pages_node *node, uintptr_t 
         uint64_t entry = stook_pagemap_get(addr);
         struct stook_span *s = stook_entry_span(entry);
 
-        if (stook_entry_cache(entry) || !s ||
-            __atomic_load_n(&s->kind, __ATOMIC_RELAXED) != STOOK_SPAN_FREE)
+        if (stook_entry_cache(entry) || !s || !stook_pages_is(s, STOOK_SPAN_FREE, node))
                 return NULL;
-        return &stook_pages_nodes[s->node] == node ? s : NULL;
+        return s;
 }
 
 void stook_pages_remove(struct stook_pages_node *node, struct stook_span *span)
@@ -269,7 +268,7 @@ static struct stook_span *take_pending(struct stook_pages_node *node, size_t byt
         }
         if (span) {
                 if (before)
-                        before->next = span->link.next;
+                        stook_link_set_next(before, span->link.next);
                 else
                         all = span->link.next;
                 span = cut(span, bytes, align, spares, left);

@@ -31,14 +31,20 @@
 #include "base/pair.h"
 #include "base/tagged_stack.h"
 
+/*
+ * The last two have the number of the span's node added, and are written under that node's lock
+ * only. So one load says whether a descriptor is in the bins of a node, and under the node's lock
+ * it stays so. The field `node` beside it would not do: an entry of the map may be stale and lead
+ * to the descriptor of another node's span, which becomes another span between two loads.
+ */
 enum stook_span_kind {
         STOOK_SPAN_UNUSED = 0,          /* descriptor on its free stack */
-        STOOK_SPAN_FREE,                /* in a bin */
         STOOK_SPAN_MOVING,              /* free, but pending or in a thread's hands */
         STOOK_SPAN_TAKEN,               /* taken, its user has not said what it is */
         STOOK_SPAN_SLAB,
         STOOK_SPAN_LARGE,               /* one object of malloc */
-        STOOK_SPAN_LOOSE,               /* free, its bins are being made anew; under the lock */
+        STOOK_SPAN_FREE = 64,           /* in a bin */
+        STOOK_SPAN_LOOSE = 128,         /* free, the bins are being made anew */
 };
 
 enum stook_span_state {
@@ -80,7 +86,7 @@ union stook_span_use {
 struct stook_span {
         uintptr_t start;                /* const while taken */
         size_t    bytes;                /* const while taken, but for stook_span_resize */
-        /* enum stook_span_kind; atomic: written by the owner, read by lookups. */
+        /* enum stook_span_kind, and a node; atomic: written by the owner, read by lookups. */
         uint8_t   kind;
         /* enum stook_span_state; the owner's. In a taken span: as it was when taken. */
         uint8_t   state;
@@ -116,6 +122,14 @@ struct stook_span {
 } STOOK_ALIGNED(128);
 
 _Static_assert(sizeof(struct stook_span) == 128, "a descriptor is two cache lines");
+
+/* The kind without the node. */
+static inline enum stook_span_kind stook_span_kind_of(const struct stook_span *span)
+{
+        uint8_t kind = __atomic_load_n(&span->kind, __ATOMIC_RELAXED);
+
+        return kind < STOOK_SPAN_FREE ? kind : kind & (STOOK_SPAN_FREE | STOOK_SPAN_LOOSE);
+}
 
 /* Descriptors made at once: with the word on them 4 KiB. */
 #define STOOK_SPAN_BLOCK 31

@@ -2,7 +2,8 @@
  * What this proves: each node's spans lie in a part of the address space of its own; 100 GiB over 8
  * nodes, taken, given and taken again in large spans and in crumbs, are fewer than 100 mappings; a
  * node that outgrows its part goes on in pieces; where a limit binds, each node has pieces of its
- * own; memory given back reads as zeros when it comes again. Run with STOOK_TOPOLOGY=nodes=8.
+ * own; memory given back reads as zeros when it comes again; a stale entry of the map that leads to
+ * another node's free span has no span coalesced with it. Run with STOOK_TOPOLOGY=nodes=8.
  */
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -136,6 +137,54 @@ static void moved_and_given_back(void)
         CHECK(stook_pages_validate(print_fault) == 0);
 }
 
+/* Two neighbours of node 5 that are taken, and a dirty free span of node 6. */
+static void start_at_5_and_6(struct stook_span **before, struct stook_span **given,
+                             struct stook_span **other)
+{
+        struct stook_span *at_6;
+
+        start();
+        *before = take(5, 1 << 20);
+        *given = take(5, 1 << 20);
+        CHECK((*before)->start + (*before)->bytes == (*given)->start);
+        at_6 = take(6, 1 << 20);
+        take(6, 1 << 20);
+        stook_span_give(at_6);
+        *other = stook_entry_span(stook_pagemap_get(at_6->start));
+        CHECK(stook_span_kind_of(*other) == STOOK_SPAN_FREE && (*other)->node == 6);
+        CHECK((*other)->state == STOOK_SPAN_DIRTY);
+}
+
+/*
+ * The moment that a stale entry and a reuse make: an entry of node 5 still leads to a descriptor
+ * that is in the bins of node 6, and the fields of what it becomes next, a piece of node 5, are
+ * there already. (In a run of threads the reader is stopped between two loads meanwhile.)
+ */
+static void a_stale_entry_leads_to_another_node(void)
+{
+        struct stook_span *before, *given, *other, kept;
+        uintptr_t start;
+
+        start_at_5_and_6(&before, &given, &other);
+        start = given->start;
+        kept = *other;
+        other->start = before->start;
+        other->bytes = before->bytes;
+        other->node = 5;
+        stook_pagemap_set(start - STOOK_MAP_PAGE, (uint64_t)(uintptr_t)other);
+        stook_span_give(given);
+        other->start = kept.start;
+        other->bytes = kept.bytes;
+        other->node = kept.node;
+        CHECK(!memcmp(other, &kept, sizeof(kept)));
+        stook_pagemap_set(start - STOOK_MAP_PAGE, (uint64_t)(uintptr_t)before);
+        CHECK(stook_pagemap_get(start) == (uint64_t)(uintptr_t)given && given->start == start);
+        CHECK(stook_span_kind_of(given) == STOOK_SPAN_FREE);
+        CHECK(stook_pages_validate(print_fault) == 0);
+        stook_span_give(before);
+        CHECK(stook_pages_validate(print_fault) == 0);
+}
+
 #define IN_CHILD(step)                                  \
         static void test_##step(void **state)           \
         {                                               \
@@ -148,6 +197,7 @@ IN_CHILD(parts_are_contiguous)
 IN_CHILD(a_part_overflows)
 IN_CHILD(limited)
 IN_CHILD(moved_and_given_back)
+IN_CHILD(a_stale_entry_leads_to_another_node)
 
 int main(void)
 {
@@ -157,6 +207,7 @@ int main(void)
                 cmocka_unit_test(test_a_part_overflows),
                 cmocka_unit_test(test_limited),
                 cmocka_unit_test(test_moved_and_given_back),
+                cmocka_unit_test(test_a_stale_entry_leads_to_another_node),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

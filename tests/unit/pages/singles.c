@@ -255,7 +255,7 @@ static void what_is_outside_of_the_window_goes_to_the_bins(void **state)
         node->singles.base = spans[0]->start + page;
         give(spans, 0, 1, 1);
         assert_int_equal(waiting(), 0);
-        assert_int_equal(spans[0]->kind, STOOK_SPAN_FREE);
+        assert_int_equal(stook_span_kind_of(spans[0]), STOOK_SPAN_FREE);
         assert_int_equal(node->singles.wanted, 0);      /* room would not help */
         node->singles.base = base ? base : node->singles.base;
         give(spans, 1, PAGES, 1);
