@@ -17,9 +17,7 @@
 #include <vector>
 
 #include "../harness.h"
-
-static constexpr size_t sizes_count = 4096;
-static uint16_t mixed[sizes_count];
+#include "malloc_main.h"
 
 static void *checked(void *object)
 {
@@ -225,17 +223,3 @@ static void list_of_strings(benchmark::State &state)
         }
 }
 BENCHMARK(list_of_strings);
-
-int main(int argc, char **argv)
-{
-        bench::pin_to(0);
-        bench::rng r(1);
-        for (uint16_t &size : mixed)
-                size = (uint16_t)bench::mixed_size(r);
-        benchmark::AddCustomContext("malloc_from", bench::malloc_from());
-        benchmark::Initialize(&argc, argv);
-        if (benchmark::ReportUnrecognizedArguments(argc, argv))
-                return 2;
-        benchmark::RunSpecifiedBenchmarks();
-        return 0;
-}

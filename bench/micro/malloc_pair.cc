@@ -11,9 +11,8 @@
 #include <benchmark/benchmark.h>
 
 #include "../harness.h"
+#include "malloc_main.h"
 
-static constexpr size_t sizes_count = 4096;
-static uint16_t mixed[sizes_count];
 static uint16_t mapped_sizes[1 << 20];
 static void *live[1 << 20];
 
@@ -109,17 +108,3 @@ static void live_64MiB(benchmark::State &state)
                 free(live[k]);
 }
 BENCHMARK(live_64MiB);
-
-int main(int argc, char **argv)
-{
-        bench::pin_to(0);
-        bench::rng r(1);
-        for (uint16_t &size : mixed)
-                size = (uint16_t)bench::mixed_size(r);
-        benchmark::AddCustomContext("malloc_from", bench::malloc_from());
-        benchmark::Initialize(&argc, argv);
-        if (benchmark::ReportUnrecognizedArguments(argc, argv))
-                return 2;
-        benchmark::RunSpecifiedBenchmarks();
-        return 0;
-}
