@@ -171,7 +171,7 @@ void *stook_meta_bump(size_t bytes, size_t align)
                 got = meta_range_bump(r, bytes, align);
                 if (got)
                         return (void *)got;
-                if (r->bump + bytes + align <= r->size)
+                if (__atomic_load_n(&r->bump, __ATOMIC_RELAXED) + bytes + align <= r->size)
                         return NULL;            /* room, but no memory behind it */
                 /* Used up for small things: look at the next one first. */
                 if (bytes < STEP) {

@@ -247,7 +247,7 @@ struct stook_span *stook_span_move(struct stook_span *span, size_t bytes)
                 moved = stook_os_move((void *)span->start, (void *)to->start, keep);
         if (!moved)
                 memcpy((void *)to->start, (void *)span->start, keep);
-        to->kind = span->kind;
+        __atomic_store_n(&to->kind, span->kind, __ATOMIC_RELEASE);
         if (moved && !span->own_mapping)
                 give_emptied(node, span);
         else

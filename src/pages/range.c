@@ -318,7 +318,7 @@ uintptr_t stook_range_bump(unsigned node, size_t bytes, size_t align, uintptr_t 
         /* A new piece: twice as large each time, but not far ahead of use. */
         size = PIECE;
         for (uint32_t i = 1; i < used && size < PIECE_MOST; i++)
-                if (ranges[i].node == node)
+                if (ready(&ranges[i]) && ranges[i].node == node)
                         size *= 2;
         if (limit_share && size > limit_share)
                 size = limit_share & ~(RANGE_ALIGN - 1);

@@ -161,7 +161,7 @@ static uintptr_t addr_at(const struct stook_singles *singles, const struct word 
                          (uintptr_t)word->middle_way << LOW_SHIFT |
                          (uintptr_t)word->low_way << WAYS_LOG2 | (unsigned)__builtin_ctzll(bits);
 
-        return singles->base + (page << STOOK_MAP_SHIFT);
+        return __atomic_load_n(&singles->base, __ATOMIC_RELAXED) + (page << STOOK_MAP_SHIFT);
 }
 
 static struct stook_span *span_at(const struct stook_singles *singles, const struct word *word,
