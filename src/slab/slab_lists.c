@@ -188,7 +188,7 @@ static bool has_lists(struct stook_slabs_node *first, unsigned n)
                 return false;
         /* If another thread was faster, these are lost: nothing gives such memory back. */
         __atomic_compare_exchange_n(&first->others, &none, made, false, __ATOMIC_ACQ_REL,
-                                    __ATOMIC_RELAXED);
+                                    __ATOMIC_ACQUIRE);
         return true;
 }
 
