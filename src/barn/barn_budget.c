@@ -117,21 +117,25 @@ void stook_barns_visit_end(struct stook_barns *barns)
                 ;
 }
 
-/* The hand looks at one barn. True: the barn lost a sheaf. */
-static bool take_from(struct stook_barns *barns, unsigned node)
+/*
+ * The hand looks at one barn. Return: bytes of the sheaf that the barn lost, and 1; 0: it lost
+ * none. After the visit these barns may be another cache's.
+ */
+static size_t take_from(struct stook_barns *barns, unsigned node)
 {
         struct stook_barn *barn = barns->node + node;
-        bool evicted = false;
+        size_t bytes = 0;
 
         if (!stook_tagged_stack_count_racy(&barn->full) ||
             (__atomic_fetch_and(&barn->asked, ~STOOK_BARN_REBALANCE, __ATOMIC_RELAXED) &
              STOOK_BARN_REBALANCE))
-                return false;
+                return 0;
         if (stook_barns_visit_begin(barns)) {
-                evicted = stook_barn_evict(barns, node);
+                if (stook_barn_evict(barns, node))
+                        bytes = (size_t)stook_barns_capacity(barns) * barns->below->stride + 1;
                 stook_barns_visit_end(barns);
         }
-        return evicted;
+        return bytes;
 }
 
 /* The hand goes on until a barn has lost a sheaf. Return: its bytes; 0: none has. */
@@ -143,8 +147,8 @@ static size_t move_hand(const struct stook_barns *self, unsigned node)
         for (unsigned steps = 0; steps < HAND_STEPS && !bytes; steps++) {
                 if (!at)
                         at = stook_barns_first();
-                if (at != self && take_from(at, node))
-                        bytes = (size_t)stook_barns_capacity(at) * at->below->stride + 1;
+                if (at != self)
+                        bytes = take_from(at, node);
                 at = at->next;
         }
         __atomic_store_n(&hand, at, __ATOMIC_RELEASE);
