@@ -41,7 +41,7 @@
  */
 #define ENOUGH_EACH 32
 
-/* A head while it is in the queue. */
+/* A head while it is in the queue. Stores are atomic: <stook/rcu.h> says why. */
 struct stook_urcu_callback {
         struct stook_urcu_callback *next;
         void (*done)(struct stook_rcu_head *);
@@ -117,7 +117,7 @@ static bool queue(struct stook_urcu_worker *worker, struct stook_urcu_callback *
         struct stook_urcu_callback *last = __atomic_load_n(&worker->last, __ATOMIC_RELAXED);
 
         do
-                callback->next = last;
+                __atomic_store_n(&callback->next, last, __ATOMIC_RELAXED);
         while (!__atomic_compare_exchange_n(&worker->last, &last, callback, true, __ATOMIC_RELEASE,
                                             __ATOMIC_RELAXED));     /* M1 */
         return !last;
@@ -137,7 +137,7 @@ static struct stook_urcu_callback *take_queue(struct stook_urcu_worker *worker)
         while (at) {
                 struct stook_urcu_callback *before = at->next;
 
-                at->next = first;
+                __atomic_store_n(&at->next, first, __ATOMIC_RELAXED);
                 first = at;
                 at = before;
         }
@@ -237,7 +237,7 @@ void stook_urcu_worker_call(struct stook_urcu_worker *worker, struct stook_rcu_h
         uint32_t waiting;
         bool was_empty;
 
-        callback->done = done;
+        __atomic_store_n(&callback->done, done, __ATOMIC_RELAXED);
         was_empty = queue(worker, callback);
         waiting = __atomic_add_fetch(&worker->waiting, 1, __ATOMIC_RELAXED);
         if (was_empty || waiting == __atomic_load_n(&worker->enough, __ATOMIC_RELAXED))

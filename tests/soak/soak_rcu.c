@@ -63,9 +63,9 @@ static void call(struct stook_rcu_head *head, void (*callback)(struct stook_rcu_
 {
         struct stook_rcu_head *first = __atomic_load_n(&pushed, __ATOMIC_RELAXED);
 
-        head->reserved[1] = (void *)(uintptr_t)callback;
+        __atomic_store_n(&head->reserved[1], (void *)(uintptr_t)callback, __ATOMIC_RELAXED);
         do {
-                head->reserved[0] = first;
+                __atomic_store_n(&head->reserved[0], (void *)first, __ATOMIC_RELAXED);
         } while (!__atomic_compare_exchange_n(&pushed, &first, head, true, __ATOMIC_RELEASE,
                                               __ATOMIC_RELAXED));
 }
