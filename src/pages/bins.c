@@ -21,6 +21,12 @@ static void set_holder(struct stook_span *span, struct stook_span **holder)
         __atomic_store_n(&span->holder, holder, __ATOMIC_RELAXED);
 }
 
+/* Of links or a root. Atomic: see stook_span_set_node. */
+static void set(struct stook_span **word, struct stook_span *span)
+{
+        __atomic_store_n(word, span, __ATOMIC_RELAXED);
+}
+
 static unsigned bin_of(size_t bytes)
 {
         size_t pages = bytes >> STOOK_MAP_SHIFT;
@@ -44,12 +50,12 @@ static struct stook_span *meld(struct stook_span *a, struct stook_span *b)
                 a = b;
                 b = t;
         }
-        links(b)->next = links(a)->child;
+        set(&links(b)->next, links(a)->child);
         if (links(b)->next)
                 set_holder(links(b)->next, &links(b)->next);
-        links(a)->child = b;
+        set(&links(a)->child, b);
         set_holder(b, &links(a)->child);
-        links(a)->next = NULL;
+        set(&links(a)->next, NULL);
         return a;
 }
 
@@ -62,18 +68,18 @@ static struct stook_span *meld_siblings(struct stook_span *first)
                 struct stook_span *a = first, *b = links(a)->next;
 
                 first = b ? links(b)->next : NULL;
-                links(a)->next = NULL;
+                set(&links(a)->next, NULL);
                 if (b)
-                        links(b)->next = NULL;
+                        set(&links(b)->next, NULL);
                 a = meld(a, b);
-                links(a)->next = pairs;
+                set(&links(a)->next, pairs);
                 pairs = a;
         }
         while (pairs) {
                 struct stook_span *a = pairs;
 
                 pairs = links(a)->next;
-                links(a)->next = NULL;
+                set(&links(a)->next, NULL);
                 heap = meld(heap, a);
         }
         return heap;
@@ -96,7 +102,8 @@ void stook_bins_insert(struct stook_bins *bins, struct stook_span *span)
         unsigned bin = bin_of(span->bytes);
         struct stook_span_links *l = links(span);
 
-        l->child = l->next = NULL;
+        set(&l->child, NULL);
+        set(&l->next, NULL);
         bins->root[bin] = meld(bins->root[bin], span);
         bins->bitmap[bin / 64] |= UINT64_C(1) << bin % 64;
         recount(bins, bins->bytes + span->bytes, bins->spans + 1);
@@ -112,12 +119,13 @@ void stook_bins_remove(struct stook_bins *bins, struct stook_span *span)
         if (bins->root[bin] == span) {
                 bins->root[bin] = below;
         } else {
-                *span->holder = l->next;
+                set(span->holder, l->next);
                 if (l->next)
                         set_holder(l->next, span->holder);
                 bins->root[bin] = meld(bins->root[bin], below);
         }
-        l->child = l->next = NULL;
+        set(&l->child, NULL);
+        set(&l->next, NULL);
         if (!bins->root[bin])
                 bins->bitmap[bin / 64] &= ~(UINT64_C(1) << bin % 64);
         recount(bins, bins->bytes - span->bytes, bins->spans - 1);

@@ -10,7 +10,6 @@
  * Concurrency: M1: `enabled` is raised (release) after the pages are writable, and read (acquire)
  *  before they are touched.
  */
-#include <string.h>
 #include "base/tagged_stack.h"
 #include "os/os.h"
 #include "pages/meta.h"
@@ -234,10 +233,11 @@ struct stook_span *stook_meta_span_new(void)
         span = stook_container_of(link, struct stook_span, link);
         fetch_more(span);
         span->start = span->bytes = 0;
-        span->state = span->node = span->own_mapping = 0;
-        span->dirty_since_ms = 0;
+        span->state = span->own_mapping = 0;
+        stook_span_set_node(span, 0);
+        stook_span_set_age(span, 0);
         span->list.next = span->list.prev = NULL;
-        memset(span->slab, 0, sizeof(span->slab));
+        stook_span_clear(span->slab, sizeof(span->slab));
         return span;
 }
 

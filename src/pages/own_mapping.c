@@ -121,7 +121,7 @@ static void unmake(struct stook_pages_node *node, struct stook_span *span)
 static void hand_out(struct stook_pages_node *node, struct stook_span *span)
 {
         span->state = STOOK_SPAN_ZERO;
-        memset(&span->use, 0, sizeof(span->use));
+        stook_span_clear(&span->use, sizeof(span->use));
         stook_pagemap_set(span->start, (uint64_t)(uintptr_t)span);
         /* Its neighbours look at the last page of the reserved space. */
         stook_pagemap_set(span->start + span->reserved - STOOK_MAP_PAGE, (uint64_t)(uintptr_t)span);

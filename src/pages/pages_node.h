@@ -118,7 +118,7 @@ struct stook_span *stook_pages_split(struct stook_span *span, size_t bytes,
 STOOK_INLINE void stook_pages_keep_age(struct stook_span *span, const struct stook_span *other)
 {
         if ((int32_t)(other->dirty_since_ms - span->dirty_since_ms) > 0)
-                span->dirty_since_ms = other->dirty_since_ms;
+                stook_span_set_age(span, other->dirty_since_ms);
 }
 
 /* The entries of the first and last page of a span that is no slab lead to its descriptor. */

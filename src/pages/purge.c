@@ -77,7 +77,7 @@ static size_t drop(struct stook_pages_node *node, struct stook_span *span)
         if (done)
                 span->state = STOOK_SPAN_PURGED;
         else
-                span->dirty_since_ms = (uint32_t)stook_os_clock_ms();
+                stook_span_set_age(span, (uint32_t)stook_os_clock_ms());
         stook_pages_insert_or_pend(node, span);
         return done ? bytes : 0;
 }
@@ -329,7 +329,7 @@ static struct stook_span *first_aged(struct stook_pages_node *node, uint32_t now
                 if (now - span->dirty_since_ms < decay || stook_pages_is_shrinking(node) ||
                     !stook_huge_is_mostly_used(node, span))
                         return span;
-                span->dirty_since_ms = now;
+                stook_span_set_age(span, now);
                 stook_list_remove(&span->list);
                 stook_list_add_tail(&node->aged, &span->list);
         }

@@ -5,7 +5,6 @@
  *  that drops the lock and then finds `pending` empty, are ordered by a full fence on each side:
  *  one of them sees the other.
  */
-#include <string.h>
 #include "base/inject.h"
 #include "os/os.h"
 #include "pages/meta.h"
@@ -190,8 +189,8 @@ struct stook_span *stook_pages_split(struct stook_span *span, size_t bytes,
         rest->start = span->start + bytes;
         rest->bytes = span->bytes - bytes;
         rest->state = span->state;
-        rest->node = span->node;
-        rest->dirty_since_ms = span->dirty_since_ms;
+        stook_span_set_node(rest, span->node);
+        stook_span_set_age(rest, span->dirty_since_ms);
         span->bytes = bytes;
         __atomic_store_n(&rest->kind, STOOK_SPAN_MOVING, __ATOMIC_RELEASE);
         return rest;
@@ -295,7 +294,7 @@ size_t stook_pages_taken(unsigned node)
 static void hand_out_tagged(struct stook_pages_node *node, struct stook_span *span)
 {
         span->list.next = span->list.prev = NULL;
-        memset(&span->use, 0, sizeof(span->use));
+        stook_span_clear(&span->use, sizeof(span->use));
         /* Last: the child of a fork finds it either free, or taken and in the pagemap. */
         __atomic_store_n(&span->kind, STOOK_SPAN_TAKEN, __ATOMIC_RELEASE);
         stook_pages_count_taken(node, span->bytes);
@@ -524,7 +523,7 @@ void stook_span_give(struct stook_span *span)
                 stook_replace_given(&node->replace, __atomic_load_n(&node->taken_bytes,
                                                                     __ATOMIC_RELAXED));
         span->state = STOOK_SPAN_DIRTY;
-        span->dirty_since_ms = (uint32_t)stook_os_clock_ms();
+        stook_span_set_age(span, (uint32_t)stook_os_clock_ms());
         span->list.next = NULL;
         if (stook_recent_put(node, span))
                 return;
@@ -557,7 +556,7 @@ void stook_span_give_chain(struct stook_link *first)
                 first = first->next;
                 bytes += span->bytes;
                 span->state = STOOK_SPAN_DIRTY;
-                span->dirty_since_ms = now;
+                stook_span_set_age(span, now);
                 span->list.next = NULL;
                 if (!locked)
                         locked = stook_pages_lock_beside_singles(node);

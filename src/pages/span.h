@@ -134,6 +134,28 @@ static inline enum stook_span_kind stook_span_kind_of(const struct stook_span *s
 /* Descriptors made at once: with the word on them 4 KiB. */
 #define STOOK_SPAN_BLOCK 31
 
+/*
+ * What a walk over descriptors reads late, and then makes nothing of: it looks whether a descriptor
+ * is a slab of its list or cache, while the descriptor may come to serve another span
+ * (slab_fork.c, slab_check.c). So these fields are written atomically wherever they are written.
+ */
+static inline void stook_span_set_node(struct stook_span *span, uint8_t node)
+{
+        __atomic_store_n(&span->node, node, __ATOMIC_RELAXED);
+}
+
+static inline void stook_span_set_age(struct stook_span *span, uint32_t since_ms)
+{
+        __atomic_store_n(&span->dirty_since_ms, since_ms, __ATOMIC_RELAXED);
+}
+
+/* @at: the words `use` or `slab`; @bytes: a multiple of 8. */
+static inline void stook_span_clear(void *at, size_t bytes)
+{
+        for (uint64_t *word = at; bytes; word++, bytes -= sizeof(*word))
+                __atomic_store_n(word, 0, __ATOMIC_RELAXED);
+}
+
 struct stook_span_block {
         struct stook_link link;         /* const once listed: the block made before it */
         struct stook_span span[STOOK_SPAN_BLOCK];

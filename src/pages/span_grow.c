@@ -30,7 +30,7 @@ static struct stook_span *describe(struct stook_pages_node *node, uintptr_t star
         span->start = start;
         span->bytes = bytes;
         span->state = (uint8_t)state;
-        span->node = (uint8_t)(node - stook_pages_nodes);
+        stook_span_set_node(span, (uint8_t)(node - stook_pages_nodes));
         __atomic_store_n(&span->kind, STOOK_SPAN_MOVING, __ATOMIC_RELEASE);
         return span;
 }
@@ -158,5 +158,5 @@ void stook_pages_grown_beyond(struct stook_span *rest, size_t request)
             !stook_huge_is_advised(rest->start))
                 return;
         rest->state = STOOK_SPAN_DIRTY;
-        rest->dirty_since_ms = (uint32_t)stook_os_clock_ms();
+        stook_span_set_age(rest, (uint32_t)stook_os_clock_ms());
 }

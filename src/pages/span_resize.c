@@ -45,7 +45,7 @@ static bool resize(struct stook_pages_node *node, struct stook_span *span, size_
                 stook_lock_forbid_waits();
                 rest = stook_pages_split(span, bytes, &spare);
                 rest->state = STOOK_SPAN_DIRTY;
-                rest->dirty_since_ms = (uint32_t)stook_os_clock_ms();
+                stook_span_set_age(rest, (uint32_t)stook_os_clock_ms());
                 rest->own_mapping = 0;
                 stook_pages_tag(span);
                 stook_pages_count_given(node, rest->bytes);
