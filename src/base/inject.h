@@ -17,6 +17,11 @@
 
 struct stook_front;
 
+enum stook_relisting {
+        STOOK_RELIST_NUMBER,            /* cache and node are the list's; its list is not known */
+        STOOK_RELIST_PARTS,             /* where its parts are is known; flags are looked at next */
+};
+
 extern struct stook_inject {
         /*
          * Every n-th call of a step fails; 0: none. Each point in the source counts its own calls.
@@ -51,6 +56,8 @@ extern struct stook_inject {
          * may.
          */
         void   (*landing)(struct stook_front *front);
+        /* Called while a list is made anew: for each descriptor that is a slab of it, or was. */
+        void   (*relisting)(enum stook_relisting at);
         /* Called before lines of a slot are filled; the lock of the regions may be held. */
         void   (*filling)(char *slot);
 

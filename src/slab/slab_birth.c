@@ -218,8 +218,9 @@ struct stook_slab *stook_slab_make(struct stook_slabs *slabs, struct stook_span 
         struct stook_slab *slab = stook_slab_of(span);
         uint16_t objects = (uint16_t)slabs->objects;
 
-        slab->listed = 0;
-        slab->slabs = slabs;
+        /* Atomic, as all that slab_fork.c reads of descriptors that others may be changing. */
+        __atomic_store_n(&slab->listed, 0, __ATOMIC_RELAXED);
+        __atomic_store_n(&slab->slabs, slabs, __ATOMIC_RELEASE);        /* M1 */
         slab->pending = 0;
         slab->given_free = 0;
         slab->kept_first = slabs->kept_first;
@@ -230,8 +231,10 @@ struct stook_slab *stook_slab_make(struct stook_slabs *slabs, struct stook_span 
         __atomic_store_n(&slab->key, stook_slab_key(slabs->cache_index, span->start,
                                                     span->bytes < slabs->slab_bytes),
                          __ATOMIC_RELAXED);
-        slab->part_count = (uint8_t)((slab->objects + STOOK_PART_OBJECTS - 1) / STOOK_PART_OBJECTS);
-        __atomic_store_n(&slab->node, span->node, __ATOMIC_RELAXED);     /* likewise */
+        __atomic_store_n(&slab->part_count,
+                         (uint8_t)((objects + STOOK_PART_OBJECTS - 1) / STOOK_PART_OBJECTS),
+                         __ATOMIC_RELAXED);
+        __atomic_store_n(&slab->node, span->node, __ATOMIC_RELEASE);    /* M1 */
         stook_slab_to_own_list(slab);
         if (!stook_slab_parts_new(slab, slabs->ctor != NULL))
                 return NULL;

@@ -9,10 +9,14 @@
  * are released. The forking thread has no such work under way (slab_partial.c P4). A vanished
  * thread costs the objects that it had in its hands, and the one slab that it was making or giving
  * back to the pages.
+ * Concurrency: M1: the release of a slab's cache and of its node, when a descriptor becomes a slab
+ *  (slab_birth.c), pairs with the acquires of stook_slab_relist: what sees them sees that the
+ *  descriptor's last life as a slab is over.
  * Place: called by life in the child, which has one thread. stook_slab_relist, at the end, makes
  * one list anew after a jump out of a call that held its lock (stook_lock_inherit). It is called by
  * slab_partial.c, while other threads go on.
  */
+#include "base/inject.h"
 #include "os/os.h"
 #include "pages/meta.h"
 #include "slab/slab_inside.h"
@@ -129,12 +133,21 @@ void stook_slabs_fork_mend(bool whole)
 
 /* ---- after a jump ---- */
 
-/* The descriptor may serve another span by now, so none of its pointers is followed. */
-static bool names_list(const struct stook_span *span, const struct stook_slab_hold *hold)
+/*
+ * The descriptor may serve another span by now, so none of its pointers is followed. The span's
+ * node is always one of the machine's.
+ */
+static bool names_list(struct stook_span *span, const struct stook_slab_hold *hold)
 {
-        struct stook_slabs_node *first = &hold->slabs->node[span->node];
-        unsigned lists = stook_slabs_lists(first), number = 0;
+        unsigned node = __atomic_load_n(&stook_slab_of(span)->node, __ATOMIC_ACQUIRE);  /* M1 */
+        struct stook_slabs_node *first;
+        unsigned lists, number = 0;
 
+        if (node != __atomic_load_n(&span->node, __ATOMIC_RELAXED))
+                return false;
+        first = &hold->slabs->node[node];
+        lists = stook_slabs_lists(first);
+        STOOK_INJECT_CALL(relisting, STOOK_RELIST_NUMBER);
         if (STOOK_UNLIKELY(lists > 1))
                 number = __atomic_load_n(&span->list_number, __ATOMIC_ACQUIRE);
         return number < lists && stook_slabs_list(first, number) == hold->node;
@@ -142,39 +155,76 @@ static bool names_list(const struct stook_span *span, const struct stook_slab_ho
 
 static bool is_slab_of(struct stook_span *span, const struct stook_slab_hold *hold)
 {
+        struct stook_slab *slab = stook_slab_of(span);
+
         return __atomic_load_n(&span->kind, __ATOMIC_ACQUIRE) == STOOK_SPAN_SLAB &&
-               __atomic_load_n(&stook_slab_of(span)->slabs, __ATOMIC_ACQUIRE) == hold->slabs &&
+               __atomic_load_n(&slab->slabs, __ATOMIC_ACQUIRE) == hold->slabs &&        /* M1 */
                names_list(span, hold);
 }
 
 /*
- * Descriptors of others change meanwhile, so each answer counts only if the descriptor is still a
- * slab of this list after it was read. A slab with a listed part, or with a bit in `listed`, is
- * released only under the lock, which is held: from there on it stays.
+ * Which life the parts at a place are in. The generation of the first part changes when a slab
+ * comes to be there, that of the second one at the latest when it is gone: a free block has a link
+ * in the first part's place (slab_parts.c). So what is the same twice was one slab's in between, or
+ * none's.
+ */
+struct life {
+        uint64_t first, second;
+};
+
+static uint64_t generation_of(const struct stook_pair *part)
+{
+        return __atomic_load_n(&part->lo, __ATOMIC_ACQUIRE) & ~STOOK_PART_FLAGS;
+}
+
+static struct life life_at(uintptr_t parts)
+{
+        const struct stook_pair *part = stook_parts_at(parts);
+
+        return (struct life){ generation_of(&part[0]), generation_of(&part[1]) };
+}
+
+static bool is_life_at(uintptr_t parts, struct life life)
+{
+        struct life now = life_at(parts);
+
+        return now.first == life.first && now.second == life.second;
+}
+
+/*
+ * Descriptors of others change meanwhile: one may come to be a slab of another list, then of
+ * another cache, and its parts may be at the same place again. So all looks count only if they were
+ * at one life: the life at that place was the same before them and after them, and in between,
+ * after the others, the descriptor had its parts there. A slab with a listed part, or with a bit in
+ * `listed`, is released only under the lock, which is held: from there on it stays.
  */
 static void list_again(struct stook_span *span, void *data)
 {
         struct stook_slab_hold *hold = data;
         struct stook_slab *slab = stook_slab_of(span);
         uint64_t listed = 0;
+        struct life life;
         uintptr_t parts;
         unsigned count;
 
         if (!is_slab_of(span, hold))
                 return;
         parts = __atomic_load_n(&slab->parts, __ATOMIC_ACQUIRE);
-        count = __atomic_load_n(&slab->part_count, __ATOMIC_ACQUIRE);
-        if (!is_slab_of(span, hold))
+        if (!stook_parts_have_room(parts, 1))
                 return;
+        life = life_at(parts);
+        STOOK_INJECT_CALL(relisting, STOOK_RELIST_PARTS);
+        count = __atomic_load_n(&slab->part_count, __ATOMIC_ACQUIRE);
         for (unsigned p = 0; p < count && stook_parts_have_room(parts, p); p++)
                 if (__atomic_load_n(&stook_parts_at(parts)[p].lo, __ATOMIC_ACQUIRE) &
                     STOOK_PART_LISTED)
                         listed |= UINT64_C(1) << p;
         if (!listed && !__atomic_load_n(&slab->listed, __ATOMIC_ACQUIRE))
                 return;
-        if (!is_slab_of(span, hold) || __atomic_load_n(&slab->parts, __ATOMIC_RELAXED) != parts)
+        if (!is_slab_of(span, hold) || __atomic_load_n(&slab->parts, __ATOMIC_ACQUIRE) != parts ||
+            !is_life_at(parts, life))
                 return;
-        slab->listed = 0;
+        __atomic_store_n(&slab->listed, 0, __ATOMIC_RELAXED);
         span->list.next = span->list.prev = NULL;
         if (listed)
                 stook_slab_add(hold, slab, listed, false);
@@ -187,6 +237,6 @@ static void list_again(struct stook_span *span, void *data)
 void stook_slab_relist(struct stook_slab_hold *hold)
 {
         stook_list_init(&hold->node->list);
-        hold->node->partial = 0;
+        __atomic_store_n(&hold->node->partial, 0, __ATOMIC_RELAXED);
         stook_meta_span_for_each(list_again, hold);
 }

@@ -131,12 +131,12 @@ void stook_slab_add(struct stook_slab_hold *hold, struct stook_slab *slab, uint6
                         stook_list_add_tail(&hold->node->list, e);
                 count_partial(hold, 1);
         }
-        slab->listed |= parts;
+        __atomic_store_n(&slab->listed, slab->listed | parts, __ATOMIC_RELAXED);
 }
 
 void stook_slab_remove(struct stook_slab_hold *hold, struct stook_slab *slab, uint64_t parts)
 {
-        slab->listed &= ~parts;
+        __atomic_store_n(&slab->listed, slab->listed & ~parts, __ATOMIC_RELAXED);
         if (!slab->listed) {
                 stook_list_remove(&stook_slab_span(slab)->list);
                 count_partial(hold, -1);

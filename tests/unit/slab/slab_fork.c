@@ -412,51 +412,6 @@ static void test_births(void **whole)
         assert_int_equal(fake_spans_taken(), before);
 }
 
-/*
- * A list is made anew after a jump, while another thread gives a slab of the same cache back and
- * its descriptor serves another span: the slab's own words are that one's now. What is behind the
- * nodes may not be read.
- */
-static void test_relist_beside_a_release(void **unused)
-{
-        const size_t bytes = 64 << 10;
-        struct stook_slabs_node *node;
-        struct stook_slab_hold hold;
-        struct stook_span *span;
-        struct stook_slab *other;
-        void *o[2];
-        char *room;
-
-        (void)unused;
-        room = mmap(NULL, 2 * bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        assert_ptr_not_equal(room, MAP_FAILED);
-        assert_int_equal(mprotect(room, bytes, PROT_READ | PROT_WRITE), 0);
-        node = (struct stook_slabs_node *)(void *)(room + bytes) - 1;
-        slabs = fake_source(4, 64, 8, false, NULL, NULL);
-        *node = slabs->node[0];
-        stook_list_init(&node->list);
-        slabs->node = node;
-        assert_int_equal(stook_slab_fill(slabs, 0, 2, o, 0), 2);
-
-        span = stook_span_take(0, FAKE_PAGE, 0);
-        assert_non_null(span);
-        other = stook_slab_of(span);
-        memset(span->slab, 0, sizeof(span->slab));
-        other->slabs = slabs;
-        other->node = UINT8_MAX;
-        span->kind = STOOK_SPAN_SLAB;
-        assert_true(stook_slab_hold(&hold, slabs, node, false));
-        stook_slab_relist(&hold);
-        assert_int_equal(node->partial, 1);
-        stook_slab_unhold(&hold);
-        assert_true(lists_agree());
-        span->kind = STOOK_SPAN_TAKEN;
-        stook_span_give(span);
-        stook_slab_drain(slabs, 2, o);
-        fake_source_end(slabs);
-        munmap(room, 2 * bytes);
-}
-
 int main(void)
 {
 #define BOTH(name) cmocka_unit_test_prestate(name, NULL), cmocka_unit_test_prestate(name, &whole)
@@ -468,7 +423,6 @@ int main(void)
                 BOTH(test_listed),
                 BOTH(test_births),
                 cmocka_unit_test(test_emptied_and_linked),
-                cmocka_unit_test(test_relist_beside_a_release),
                 cmocka_unit_test(test_forks),
         };
 
