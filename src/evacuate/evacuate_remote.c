@@ -5,7 +5,7 @@
  *
  * No barrier is needed, and no mutex. A thread takes such a sheaf out of its word by an exchange,
  * and owns it until it puts it back. So what is taken out here is this thread's alone.
- * Concurrency: slot_remote.c M1.
+ * Concurrency: slot_remote.c M1, M2.
  * Failure: none.
  */
 #include "barn/barn.h"
@@ -23,7 +23,7 @@ void stook_evacuate_remote(struct stook_front *front)
                         uintptr_t *word = stook_remote_word(front->below->remote, slot, node);
                         struct stook_sheaf *sheaf;
 
-                        if (!__atomic_load_n(word, __ATOMIC_RELAXED))
+                        if (!__atomic_load_n(word, __ATOMIC_SEQ_CST))           /* M2 */
                                 continue;
                         sheaf = stook_remote_take(word);
                         if (!sheaf)

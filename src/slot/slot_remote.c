@@ -28,16 +28,21 @@
  * Invariants:
  *  I1 a sheaf in a word has at least one object and room for one, is of the cache, and its objects
  *     are of that node, which has memory.
- *  I2 a sheaf taken under a generation of `config` is put back under that one or not at all.
+ *  I2 a sheaf in a word is of its cache's capacity at least, and was put there under the newest
+ *     generation of `config`. One that was put there under an older one is taken out again, by the
+ *     tuner or by the thread that put it there.
  *  I3 the barn of a node that has memory holds objects of that node alone: each sheaf with objects
  *     that goes to a barn comes through stook_slot_dispose, or was filled with objects of one home.
  * Concurrency: M1: the release of a word's exchange pairs with the acquire of the next: the owner
- * sees the objects.
+ *  sees the objects. M2: a sheaf is put into its word, then the generation is looked at; a tuner
+ *  (cache_tune.c) stores a generation, then looks at the words (evacuate_remote.c): one of the two
+ *  sees the other.
  * Failure: no memory for a sheaf: the objects go to their slabs.
  */
 #include <limits.h>
 #include <string.h>
 
+#include "base/inject.h"
 #include "pages/meta.h"
 #include "pages/pagemap.h"
 #include "slot/slot_remote.h"
@@ -90,16 +95,38 @@ static void send(struct stook_front *front, struct stook_sheaf *sheaf, unsigned 
         stook_barn_put(front->below, home, sheaf);
 }
 
-/* Out of hand again. False: it cannot stay there. */
+/* True: @sheaf was still in @word, and is in hand again. */
+static bool take_again(uintptr_t *word, const struct stook_sheaf *sheaf)
+{
+        uintptr_t seen = __atomic_load_n(word, __ATOMIC_RELAXED);
+
+        while (stook_remote_sheaf_in(seen) == sheaf)
+                if (__atomic_compare_exchange_n(word, &seen, 0, false, __ATOMIC_ACQ_REL,
+                                                __ATOMIC_RELAXED))
+                        return true;
+        return false;
+}
+
+/*
+ * Out of hand again. False: it cannot stay there. A tuner stores a new generation, then looks at
+ * all words. If it passed this one before the sheaf was there, the generation is seen to be a new
+ * one here. Another thread that took the sheaf in between flushes it, or has its own look here.
+ */
 static bool put_back(struct stook_front *front, uintptr_t *word, struct stook_sheaf *sheaf,
                      uint32_t generation)
 {
+        unsigned capacity = stook_barns_capacity(front->below);
         uintptr_t none = 0;
 
-        return !stook_sheaf_full(sheaf) && stook_sheaf_size(sheaf) &&
-               generation_of(front) == generation &&
-               __atomic_compare_exchange_n(word, &none, (uintptr_t)sheaf, false, __ATOMIC_RELEASE,
-                                           __ATOMIC_RELAXED);
+        if (stook_sheaf_full(sheaf) || !stook_sheaf_size(sheaf) || !capacity ||
+            sheaf->capacity < capacity || generation_of(front) != generation)
+                return false;
+        STOOK_INJECT_CALL(putting_back, front);
+        if (!__atomic_compare_exchange_n(word, &none, (uintptr_t)sheaf, false, __ATOMIC_SEQ_CST,
+                                         __ATOMIC_RELAXED))                     /* M1, M2 */
+                return false;
+        return STOOK_LIKELY(__atomic_load_n(&front->config, __ATOMIC_SEQ_CST) == generation) ||
+               !take_again(word, sheaf);
 }
 
 #define SEVERAL UINT_MAX

@@ -499,6 +499,48 @@ static void many_are_of_this_node(void **state)
         gone(cache);
 }
 
+static struct stook_cache *tuned;
+
+static void *tune_to_none(void *unused)
+{
+        struct stook_tuning none = { .tuning_size = sizeof(none), .barn_full = -1,
+                                     .barn_empty = -1 };
+
+        assert_int_equal(stook_cache_tune(tuned, &none), 0);
+        return unused;
+}
+
+static void tune_meanwhile(struct stook_front *front)
+{
+        pthread_t tuner;
+
+        assert_ptr_equal(front, &tuned->front);
+        stook_inject.putting_back = NULL;
+        assert_int_equal(pthread_create(&tuner, NULL, tune_to_none, NULL), 0);
+        assert_int_equal(pthread_join(tuner, NULL), 0);
+}
+
+/* The sheaf of the other node's objects is put back when the tuner has looked there already. */
+static void a_tuner_passes_a_sheaf_in_hands(void **state)
+{
+        struct stook_cache_args args = { .args_size = sizeof(args), .sheaf_capacity = 32 };
+        void *object[10];
+
+        (void)state;
+        NEED_NODE(0);
+        tuned = stook_cache_create("tuned", 64, &args);
+        for (int i = 0; i < 10; i++)
+                assert_non_null(object[i] = stook_cache_alloc_node(tuned, STOOK_THISNODE, 2));
+        stook_inject.putting_back = tune_meanwhile;
+        stook_cache_free_bulk(tuned, 10, object);
+        assert_null(stook_inject.putting_back);
+        for (unsigned slot = 0; slot < stook_slots_bound(); slot++)
+                for (unsigned node = 0; node < 4; node++)
+                        assert_null(stook_slot_remote_sheaf(&tuned->front, slot, node));
+        assert_int_equal(stats_of(tuned).objects_cached, 0);
+        gone(tuned);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -517,6 +559,7 @@ int main(void)
                 cmocka_unit_test(threads_exchange_objects),
                 cmocka_unit_test(a_node_lifts_no_limit),
                 cmocka_unit_test(many_are_of_this_node),
+                cmocka_unit_test(a_tuner_passes_a_sheaf_in_hands),
         };
 
         return start_on_nodes() ? cmocka_run_group_tests(tests, NULL, NULL) : 1;
