@@ -110,7 +110,8 @@ static void add(struct sums *sums, const void *object, unsigned owner)
                 return;
         check(object, owner);
         sums->live[kind_of(object)]++;
-        sums->large += kind_of(object) == MALLOC && size_of(object) > STOOK_OBJECT_MAX;
+        /* A handler's may be large at any size: another thread is just making its class's cache. */
+        sums->large += kind_of(object) == MALLOC && !stook_object_cache(object);
         if (kind_of(object) == ACCOUNTED_96)
                 sums->charged[parent_of(object)]++;
 }
