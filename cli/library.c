@@ -96,7 +96,7 @@ static void check(struct library *l)
                          plain_text(version, plain, sizeof plain), STOOK_VERSION);
         else if (r->root_bytes != sizeof *r || r->layout_count != STOOK_ROOT_LAYOUT_COUNT ||
                  r->counters != STOOK_STAT_COUNT || r->span_block != STOOK_SPAN_BLOCK ||
-                 r->meta_ranges != STOOK_META_RANGES ||
+                 r->meta_ranges != STOOK_META_RANGES || r->span_kinds != STOOK_ROOT_SPAN_KINDS ||
                  memcmp(r->layout, layout, sizeof layout) != 0)
                 refuse(l, "it is of this version, but was made from other sources or with other "
                           "options than this command");

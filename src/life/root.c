@@ -14,6 +14,7 @@ struct stook_root stook_root = {
         .version = STOOK_VERSION,
         .counters = STOOK_STAT_COUNT,
         .span_block = STOOK_SPAN_BLOCK,
+        .span_kinds = STOOK_ROOT_SPAN_KINDS,
         .meta_ranges = STOOK_META_RANGES,
         .caches = &stook_caches,
         .caches_used = &stook_caches_used,

@@ -91,6 +91,10 @@
 #define STOOK_ROOT_COUNT_OF(structure, field) + 2
 enum { STOOK_ROOT_LAYOUT_COUNT = 0 STOOK_ROOT_LAYOUT(STOOK_ROOT_COUNT_OF) };
 
+/* The kinds of spans that a reader tells apart. */
+#define STOOK_ROOT_SPAN_KINDS \
+        (STOOK_SPAN_SLAB | STOOK_SPAN_LARGE << 8 | STOOK_SPAN_FREE << 16 | STOOK_SPAN_MOVING << 24)
+
 enum stook_root_state { STOOK_ROOT_NOT_STARTED, STOOK_ROOT_STARTED };
 
 /* The first four fields stay as they are in all versions. */
@@ -105,6 +109,7 @@ struct stook_root {
         uint32_t counters;              /* STOOK_STAT_COUNT */
         uint32_t span_block;            /* STOOK_SPAN_BLOCK */
         uint32_t meta_ranges;           /* STOOK_META_RANGES */
+        uint32_t span_kinds;            /* STOOK_ROOT_SPAN_KINDS */
         struct stook_cache *const *caches;
         const uint32_t *caches_used;
         struct stook_sheaf_run *const *sheaf_runs;
