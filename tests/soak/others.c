@@ -198,7 +198,7 @@ void *forker(void *arg)
                 pid_t pid;
 
                 doing(w, "fork");
-                pid = fork();
+                pid = forks ? fork() : -1;
                 if (!pid) {
                         alarm(60);
                         use_heap_in_child(random);

@@ -3,13 +3,16 @@
  * once, for as long as the caller asks. No object is handed out twice or lost, and every count is
  * right.
  *
- *      soak [--seconds N] [--seed N] [--workers N] [--hang SECONDS] [--break FAULT]
+ *      soak [--seconds N] [--seed N] [--workers N] [--hang SECONDS] [--forks 0|1]
+ *           [--break FAULT]
  *
  * The test goes in rounds of some seconds. At the end of each, all threads are joined. Then each
  * cache's statistics have as many live objects as the test holds, and their sums hold
  * (<stook/stats.h>). The groups are charged with what is held, and validation finds nothing. After
  * some rounds the test frees everything, destroys the caches and makes them again. A watchdog ends
  * a hang and says what each thread was doing. The seed decides what each thread does, not when.
+ * Without forks it runs under ThreadSanitizer, which takes what other threads did before a fork for
+ * races with the child.
  *
  * With --break a thread makes a mistake, and the test passes if it is found; `all`: one by one.
  *   twice   an object is freed and used on, so that it is handed out again
@@ -45,6 +48,7 @@ static uint64_t seed;
 static const char *phase = "start";
 static unsigned hang_seconds = 60;      /* without progress of one thread; arbitrary */
 const char *fault = "";
+bool forks = true;
 
 void fail(const char *format, ...)
 {
@@ -310,7 +314,7 @@ static void pester(const pthread_t *threads, double until)
         unsigned moved = 0;
 
         for (unsigned i = 0; i < worker_count + OTHERS; i++)
-                before[i] = workers[i].progress;
+                before[i] = progress_of(i);
         begin("round");
         while (now() < until) {
                 const struct timespec pause = { 0, (long)(draw(&random) % 400000) };
@@ -355,7 +359,8 @@ static uint64_t number(const char *text, uint64_t most)
 
         if (!text || *end || !*text || n > most) {
                 fprintf(stderr, "usage: soak [--seconds N] [--seed N] [--workers 1..%d] "
-                                "[--hang SECONDS] [--break FAULT|all]\n", WORKERS_MAX);
+                                "[--hang SECONDS] [--forks 0|1] [--break FAULT|all]\n",
+                        WORKERS_MAX);
                 exit(2);
         }
         return n;
@@ -427,6 +432,8 @@ int main(int argc, char **argv)
                         worker_count = (unsigned)number(argv[i + 1], WORKERS_MAX);
                 else if (!strcmp(argv[i], "--hang"))
                         hang_seconds = (unsigned)number(argv[i + 1], 100000);
+                else if (!strcmp(argv[i], "--forks"))
+                        forks = number(argv[i + 1], 1);
                 else if (!strcmp(argv[i], "--break") && argv[i + 1])
                         fault = argv[i + 1];
                 else

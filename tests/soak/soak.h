@@ -50,6 +50,7 @@ extern void *parked[PARKED];            /* atomic */
 extern void *published[CACHES - FIRST_RCU][PUBLISHED]; /* atomic; only replaced by exchange */
 extern uint32_t stop;                   /* atomic: the round ends */
 extern const char *fault;               /* --break: which mistake to make; "": none */
+extern bool forks;                      /* --forks: processes are forked */
 
 static inline void count(uint64_t *counter)
 {

@@ -76,7 +76,7 @@ void handle(int signal)
                         give(*place, owner, how);
                 *place = NULL;
         }
-        if (draw(&w->handler_random) % 400 == 0)
+        if (draw(&w->handler_random) % 400 == 0 && forks)
                 fork_in_handler(w);
         errno = before;
 }
