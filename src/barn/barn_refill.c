@@ -42,6 +42,9 @@ struct stook_sheaf *stook_barn_refill(struct stook_barns *barns, unsigned node,
         unsigned size;
         size_t   want, got;
 
+        /* A tuner ended the cache's sheaves: one without an object would not be full. */
+        if (STOOK_UNLIKELY(!most))
+                return NULL;
         if (!sheaf)
                 sheaf = stook_sheaf_new(barns->cache_index, capacity_for(barns, most), node,
                                         barns->below->counters);

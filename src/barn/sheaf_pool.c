@@ -105,14 +105,17 @@ static struct stook_sheaf *carve(unsigned size, unsigned node)
         return (struct stook_sheaf *)run->memory;
 }
 
-/* Of no cache yet. NULL: no memory. */
+/*
+ * Of no cache yet. NULL: no memory; or @capacity is 0, because a tuner ended the cache's sheaves
+ * since the caller asked whether it has any.
+ */
 static struct stook_sheaf *take(unsigned capacity, unsigned node)
 {
         unsigned size = size_of_capacity(capacity);
         struct stook_link *link;
         struct stook_sheaf *s;
 
-        if (STOOK_INJECT_EVERY(sheaf_fail_every))
+        if (STOOK_UNLIKELY(!capacity) || STOOK_INJECT_EVERY(sheaf_fail_every))
                 return NULL;
         link = stook_tagged_stack_pop(&idle[node][size].stack);
         s = link ? stook_container_of(link, struct stook_sheaf, owned.link) : carve(size, node);

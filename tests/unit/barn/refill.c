@@ -1,6 +1,6 @@
 /*
  * What this proves: barn_refill.c I1. A refill that fails loses nothing (the kernel's leak of
- * 464b1c115852). A small refill makes a small sheaf.
+ * 464b1c115852). A small refill makes a small sheaf, and one of nothing makes none.
  */
 #include "unit/barn/fixture.h"
 #include "base/inject.h"
@@ -26,6 +26,25 @@ static void a_failed_refill_loses_nothing(void **state)
         stook_inject.sheaf_fail_every = 1;
         can_fill = OBJECTS;
         assert_null(filled(c));
+        expect_nothing_left(c);
+}
+
+/* A tuner ended the cache's sheaves when a refill was under way. */
+static void a_refill_of_nothing_makes_none(void **state)
+{
+        struct fake_cache *c = make(3, 12, 10, 10);
+        struct stook_sheaf *sheaf = stook_sheaf_new(3, 12, 0, &c->counters);
+
+        (void)state;
+        can_fill = OBJECTS;
+        stook_barns_set(&c->barns, 0, 10, 10);
+        assert_null(filled(c));
+        assert_null(stook_barn_refill(&c->barns, 0, NULL, 0));
+        assert_null(stook_barn_refill(&c->barns, 0, NULL, UINT_MAX));
+        assert_null(stook_barn_refill(&c->barns, 0, sheaf, 0));
+        assert_null(stook_sheaf_new(3, 0, 0, &c->counters));
+        assert_int_equal(objects_out(), 0);
+        stook_sheaf_delete(sheaf, &c->counters);
         expect_nothing_left(c);
 }
 
@@ -115,6 +134,7 @@ int main(void)
 {
         const struct CMUnitTest all[] = {
                 cmocka_unit_test_setup(a_failed_refill_loses_nothing, setup),
+                cmocka_unit_test_setup(a_refill_of_nothing_makes_none, setup),
                 cmocka_unit_test_setup(a_small_refill_makes_a_small_sheaf, setup),
                 cmocka_unit_test_setup(a_discarded_sheaf_gives_all_of_it_back, setup),
                 cmocka_unit_test_setup(a_fill_takes_what_there_is, setup),
