@@ -229,13 +229,22 @@ static void leave_lines(struct stook_cache *cache)
 /* Not inline: its stack is not needed while the slots are evacuated. */
 static STOOK_NOINLINE void give_up(struct stook_cache *cache)
 {
+        unsigned second;
+
         leave_lines(cache);
         stook_rcu_cache_end(&cache->rcu);
         stook_barns_end(&cache->barns);
         remember(cache);
         stook_registry_withdraw(cache);         /* its barns stay closed until the next use */
-        if (cache->second_index)
-                stook_registry_give(stook_cache_at(cache->second_index));
+        /*
+         * Forgotten first: the child of a fork in between loses it. Else it would find a cache that
+         * may be destroyed again, and give that index twice.
+         */
+        second = cache->second_index;
+        __atomic_store_n(&cache->second_index, 0, __ATOMIC_RELAXED);
+        __atomic_thread_fence(__ATOMIC_RELEASE);
+        if (second)
+                stook_registry_give(stook_cache_at(second));
         stook_registry_give(cache);
 }
 
