@@ -5,7 +5,8 @@
  * Invariants: group.h.
  * Concurrency: `lives` guards ids and states. It is held for a few stores only, never over an
  *  evacuation. A group that is ENDING stays on the list while any thread takes back its precharges
- *  without the lock; two threads at it do no harm.
+ *  without the lock; two threads at it do no harm. M1: the release of the bound of ids pairs with
+ *  the acquire of a walk over groups (inspect/print.c, inspect/stats_page.c).
  * Failure: an evacuation that is refused leaves the group ENDING. Its id is lost until a later one
  *  succeeds.
  */
@@ -86,7 +87,8 @@ static int take_id(uint16_t *id)
                 return -ENFILE;
         if (!commit_through(stook_groups_bound))
                 return -ENOMEM;
-        *id = (uint16_t)stook_groups_bound++;
+        *id = (uint16_t)stook_groups_bound;
+        __atomic_store_n(&stook_groups_bound, *id + 1u, __ATOMIC_RELEASE);              /* M1 */
         return 0;
 }
 

@@ -204,7 +204,7 @@ static void mode(struct printer *p)
 static void groups(struct printer *p)
 {
         struct stook_group_stats stats = { .stats_size = sizeof(stats) };
-        unsigned bound = __atomic_load_n(&stook_groups_bound, __ATOMIC_RELAXED);
+        unsigned bound = __atomic_load_n(&stook_groups_bound, __ATOMIC_ACQUIRE);
 
         for (unsigned id = 1; id < bound; id++) {
                 const struct stook_group *group = stook_group_at((uint16_t)id);

@@ -125,7 +125,7 @@ static bool write_gone(struct stook_stats_snapshot *s, unsigned side)
 
 static void write_groups(struct stook_stats_snapshot *s)
 {
-        unsigned bound = __atomic_load_n(&stook_groups_bound, __ATOMIC_RELAXED);
+        unsigned bound = __atomic_load_n(&stook_groups_bound, __ATOMIC_ACQUIRE);
 
         for (unsigned id = 1; id < bound; id++) {
                 struct stook_group_stats *stats = &s->group_list[s->groups];
