@@ -56,6 +56,8 @@ extern struct stook_inject {
          * may.
          */
         void   (*landing)(struct stook_front *front);
+        /* Called when a put has taken an object out of the quarantine, which is not free yet. */
+        void   (*leaving)(void *object);
         /* Called before a sheaf of another node's objects is put back into its word. */
         void   (*putting_back)(struct stook_front *front);
         /* Called while a list is made anew: for each descriptor that is a slab of it, or was. */

@@ -180,24 +180,58 @@ void *stook_watch_lent(struct stook_cache *cache, void *object)
         return object;
 }
 
-/* ---- frees ---- */
+/* ---- what leaves the quarantine ---- */
 
-/* For the quarantine: @object leaves it. */
-static size_t leave(void *object, uint64_t how)
+/* The cache that the pages of @object are of; NULL: it is large. */
+static struct stook_cache *cache_of(const void *object)
 {
         unsigned index = stook_entry_cache(stook_pagemap_get((uintptr_t)object));
-        struct stook_cache *cache = stook_cache_at(index);
 
-        if (!index)
+        return index ? stook_cache_at(index) : NULL;
+}
+
+/* A visit of the barns keeps a destroy out (barn.h). */
+static bool begin_leaving(const void *object, void **visited)
+{
+        struct stook_cache *cache = cache_of(object);
+
+        *visited = cache;
+        if (!cache)
+                return true;
+        if (!stook_barns_visit_begin(&cache->barns))
+                return false;
+        if (cache_of(object) == cache)
+                return true;
+        stook_barns_visit_end(&cache->barns);
+        return false;
+}
+
+static void end_leaving(void *visited)
+{
+        if (visited)
+                stook_barns_visit_end(&((struct stook_cache *)visited)->barns);
+}
+
+static size_t leave(void *object, uint64_t how)
+{
+        struct stook_cache *cache = cache_of(object);
+
+        if (!cache)
                 return stook_large_duties.leave(object, how);
         if (stook_debug_leave(stook_cache_debug(cache), object))
                 stook_free_shown(cache, object, how);
         return cache->slabs.stride;
 }
 
+static const struct stook_leaving leaving = {
+        .begin = begin_leaving, .leave = leave, .end = end_leaving,
+};
+
+/* ---- frees ---- */
+
 void stook_watch_quarantine(void *object, size_t bytes, uint64_t how)
 {
-        stook_quarantine_put(object, bytes, how & STOOK_HOW_NOLOCK, leave);
+        stook_quarantine_put(object, bytes, how & STOOK_HOW_NOLOCK, &leaving);
 }
 
 static enum stook_debug_freed show_freed(struct stook_cache *cache, void *object, uint64_t how)
@@ -294,9 +328,7 @@ size_t stook_watch_usable(const struct stook_cache *cache, const void *object)
 
 static bool is_of(const void *object, const void *cache)
 {
-        unsigned index = stook_entry_cache(stook_pagemap_get((uintptr_t)object));
-
-        return stook_cache_at(index) == cache;
+        return cache_of(object) == cache;
 }
 
 void stook_watch_end(struct stook_cache *cache)
@@ -304,7 +336,7 @@ void stook_watch_end(struct stook_cache *cache)
         if (!is_debugged(cache))
                 return;
         if (stook_cache_debug(cache)->flags & STOOK_DEBUG_Q)
-                stook_quarantine_flush(is_of, cache, leave);
+                stook_quarantine_flush(is_of, cache, &leaving);
         stook_debug_end(stook_cache_debug(cache));
 }
 

@@ -4,12 +4,15 @@
 #include "debug/quarantine.h"
 
 #include "base/compiler.h"
+#include "base/inject.h"
 #include "pages/meta.h"
 
 /* Bytes of the limit for each place. Where objects are smaller, the places are full before it. */
 #define BYTES_OF_PLACE 64
 #define PLACES_LEAST   256
 #define PLACES_MOST    ((uint64_t)1 << 20)
+/* For a place that others change at once: the ring came round meanwhile. Arbitrary. */
+#define PLACE_TRIES    4
 
 static void   **ring;                   /* atomic places; NULL in one: none there */
 static uint64_t places, most;           /* const once `ring` is set: power of two; bytes */
@@ -31,52 +34,81 @@ void stook_quarantine_start(uint64_t limit)
 }
 
 /* @object leaves: its bytes are no longer held. */
-static void leaves(void *object, uint64_t how, size_t (*leave)(void *object, uint64_t how))
+static void leaves(void *object, uint64_t how, const struct stook_leaving *by)
 {
-        __atomic_fetch_sub(&held, leave(object, how), __ATOMIC_RELAXED);
+        __atomic_fetch_sub(&held, by->leave(object, how), __ATOMIC_RELAXED);
 }
 
-/* The object that has been there longest, or nearly so. NULL: none. */
-static void *take_first(void)
+/* @object, which was seen in @place, leaves for @instead. False: it is not there, or stays (I2). */
+static bool leaves_place(void **place, void *object, void *instead, uint64_t how,
+                         const struct stook_leaving *by)
+{
+        void *cache;
+        bool had;
+
+        if (!by->begin(object, &cache))
+                return false;
+        had = __atomic_compare_exchange_n(place, &object, instead, false, __ATOMIC_ACQ_REL,
+                                          __ATOMIC_RELAXED);
+        if (had) {
+                STOOK_INJECT_CALL(leaving, object);
+                leaves(object, how, by);
+        }
+        by->end(cache);
+        return had;
+}
+
+/* The object that has been there longest, or nearly so, leaves. False: none. */
+static bool first_leaves(uint64_t how, const struct stook_leaving *by)
 {
         uint64_t at = __atomic_load_n(&first, __ATOMIC_RELAXED);
         uint64_t end = __atomic_load_n(&next, __ATOMIC_RELAXED);
-        void *object = NULL;
 
-        while (!object && at < end) {
+        while (at < end) {
                 /* The ring has come round: the objects of places before these were taken out. */
                 uint64_t from = end - at > places ? end - places : at;
 
                 if (__atomic_compare_exchange_n(&first, &at, from + 1, false, __ATOMIC_RELAXED,
                                                 __ATOMIC_RELAXED)) {
-                        object = __atomic_exchange_n(&ring[from % places], NULL, __ATOMIC_ACQ_REL);
+                        void **place = &ring[from % places];
+                        void *object = __atomic_load_n(place, __ATOMIC_ACQUIRE);
+
+                        if (object && leaves_place(place, object, NULL, how, by))
+                                return true;
                         at = from + 1;
                 }
         }
-        return object;
+        return false;
+}
+
+/* The next place is @object's. What was there leaves; false: that stays (I2). */
+static bool finds_place(void *object, uint64_t how, const struct stook_leaving *by)
+{
+        void **place = &ring[__atomic_fetch_add(&next, 1, __ATOMIC_RELAXED) % places], *old;
+
+        for (unsigned i = 0; i < PLACE_TRIES; i++) {
+                old = __atomic_load_n(place, __ATOMIC_ACQUIRE);
+                if (old ? leaves_place(place, old, object, how, by)
+                        : __atomic_compare_exchange_n(place, &old, object, false, __ATOMIC_ACQ_REL,
+                                                      __ATOMIC_RELAXED))
+                        return true;
+        }
+        return false;
 }
 
 void stook_quarantine_put(void *object, size_t bytes, uint64_t how,
-                          size_t (*leave)(void *object, uint64_t how))
+                          const struct stook_leaving *by)
 {
-        uint64_t at;
-        void *old;
-
         __atomic_fetch_add(&held, bytes, __ATOMIC_RELAXED);
-        if (!__atomic_load_n(&ring, __ATOMIC_ACQUIRE) || bytes > most) {
-                leaves(object, how, leave);
-                return;
-        }
-        at = __atomic_fetch_add(&next, 1, __ATOMIC_RELAXED);
-        old = __atomic_exchange_n(&ring[at % places], object, __ATOMIC_ACQ_REL);
-        if (old)
-                leaves(old, how, leave);
-        while (__atomic_load_n(&held, __ATOMIC_RELAXED) > most && (old = take_first()))
-                leaves(old, how, leave);
+        if (!__atomic_load_n(&ring, __ATOMIC_ACQUIRE) || bytes > most ||
+            !finds_place(object, how, by))
+                leaves(object, how, by);
+        while (__atomic_load_n(&held, __ATOMIC_RELAXED) > most && first_leaves(how, by))
+                ;
 }
 
 void stook_quarantine_flush(bool (*is)(const void *object, const void *data), const void *data,
-                            size_t (*leave)(void *object, uint64_t how))
+                            const struct stook_leaving *by)
 {
         for (uint64_t i = 0; __atomic_load_n(&ring, __ATOMIC_ACQUIRE) && i < places; i++) {
                 void *object = __atomic_load_n(&ring[i], __ATOMIC_ACQUIRE);
@@ -84,7 +116,7 @@ void stook_quarantine_flush(bool (*is)(const void *object, const void *data), co
                 if (object && is(object, data) &&
                     __atomic_compare_exchange_n(&ring[i], &object, NULL, false, __ATOMIC_ACQ_REL,
                                                 __ATOMIC_RELAXED))
-                        leaves(object, 0, leave);
+                        leaves(object, 0, by);
         }
 }
 
