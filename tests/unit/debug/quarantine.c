@@ -12,7 +12,9 @@
 #include <stook/debug.h>
 #include <stook/stook.h>
 
+#include "barn/barn.h"
 #include "base/inject.h"
+#include "cache/cache.h"
 #include "debug/quarantine.h"
 
 #define OBJECTS 20
@@ -84,6 +86,42 @@ static void a_destroy_waits_for_what_leaves(void **state)
         assert_int_equal(stook_quarantine_bytes(), 0);
 }
 
+static unsigned left;
+
+static void count_of_goes(void *object)
+{
+        left += stook_object_cache(object) == goes;
+}
+
+/*
+ * Closed barns are what a destroy that is under way looks like. The ring comes round, so that a
+ * place with such an object is met, too: what was to go there is free at once.
+ */
+static void a_destroy_has_what_is_its_own(void **state)
+{
+        (void)state;
+        goes = create("goes", 1000);
+        stays = create("stays", 64);
+        for (unsigned i = 0; i < OBJECTS; i++)
+                assert_non_null(of_goes[i] = stook_cache_alloc(goes));
+        for (unsigned i = 0; i < OBJECTS; i++)
+                stook_cache_free(goes, of_goes[i]);
+        begun = false;
+        left = 0;
+        stook_inject.leaving = count_of_goes;
+        assert_true(stook_barns_close(&goes->barns));
+        fill_the_ring();
+        assert_int_equal(left, 0);
+        assert_true(stook_quarantine_bytes() >= OBJECTS * 1000);
+        stook_barns_open(&goes->barns);
+        fill_the_ring();
+        assert_int_equal(left, OBJECTS);
+        stook_inject.leaving = NULL;
+        assert_int_equal(stook_cache_destroy(goes), 0);
+        assert_int_equal(stook_cache_destroy(stays), 0);
+        assert_int_equal(stook_quarantine_bytes(), 0);
+}
+
 static bool stop;
 
 static void *fill_until_stopped(void *cache)
@@ -127,6 +165,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_destroy_waits_for_what_leaves),
+                cmocka_unit_test(a_destroy_has_what_is_its_own),
                 cmocka_unit_test(caches_come_and_go),
         };
 
