@@ -349,6 +349,7 @@ void heap_free(struct heap *h)
         free(h->objects);
         free(h->slabs);
         free(h->parts);
+        free(h->precharged);
         free(h->groups);
         free(h->oddities);
         memset(h, 0, sizeof *h);

@@ -97,7 +97,7 @@ struct heap_oddity {
 struct heap_group {
         uint16_t id, parent;
         char     name[64];              /* any bytes */
-        uint64_t charged, limit, peak, limit_events, refusals;
+        uint64_t usage, precharge, limit, peak, limit_events, refusals;
         uint32_t references;
         bool     ending, of_process;
 };
@@ -123,7 +123,8 @@ struct heap {
         struct heap_part *parts;
         size_t   part_count;
         struct heap_pages pages;        /* HEAP_SLABS, but metadata_bytes */
-        struct heap_group *groups;
+        uint64_t *precharged;           /* [UINT16_MAX + 1]: bytes, by id of a group */
+        struct heap_group *groups;      /* by id */
         size_t   group_count;
         struct heap_oddity *oddities;
         size_t   oddity_count;

@@ -15,7 +15,7 @@ static int add_group(struct heap *h, const struct stook_group *from, const struc
                 return -ENOMEM;
         g = &h->groups[h->group_count++];
         *g = (struct heap_group){
-                .id = from->id, .charged = from->charged, .limit = from->limit,
+                .id = from->id, .usage = from->charged, .limit = from->limit,
                 .peak = from->peak, .limit_events = from->limit_events,
                 .refusals = from->refusals, .references = from->references,
                 .ending = from->state == STOOK_GROUP_ENDING, .of_process = from->id == of_process,
@@ -25,6 +25,29 @@ static int add_group(struct heap *h, const struct stook_group *from, const struc
         memcpy(g->name, from->name, sizeof g->name);
         g->name[sizeof g->name - 1] = 0;
         return 0;
+}
+
+static struct heap_group *group_of(const struct heap *h, uint16_t id)
+{
+        for (size_t i = 0; i < h->group_count; i++)
+                if (h->groups[i].id == id)
+                        return &h->groups[i];
+        return NULL;
+}
+
+/* As stook_group_usage(). Parents of a damaged heap may go round in a circle. */
+static void take_off_precharges(struct heap *h)
+{
+        for (size_t i = 0; i < h->group_count; i++) {
+                uint64_t bytes = h->precharged[h->groups[i].id];
+                struct heap_group *g = bytes ? &h->groups[i] : NULL;
+
+                for (size_t steps = 0; g && steps < h->group_count; steps++) {
+                        g->precharge += bytes;
+                        g->usage -= bytes < g->usage ? bytes : g->usage;
+                        g = group_of(h, g->parent);
+                }
+        }
 }
 
 int heap_read_groups(struct heap *h)
@@ -48,5 +71,7 @@ int heap_read_groups(struct heap *h)
                 if (!error && group.state != STOOK_GROUP_FREE)
                         error = add_group(h, &group, base, of_process);
         }
+        if (!error)
+                take_off_precharges(h);
         return error;
 }

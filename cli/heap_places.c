@@ -54,6 +54,17 @@ static void place_slot(struct heap *h, const struct stook_line *lines, uint32_t 
         }
 }
 
+static void add_precharges(struct heap *h, const struct stook_line *line)
+{
+        const struct stook_precharge_line *precharges = (const void *)line;
+
+        for (unsigned i = 0; i < STOOK_PRECHARGE_WORDS; i++) {
+                uint64_t word = precharges->word[i];
+
+                h->precharged[(uint16_t)(word >> 32)] += word & STOOK_PRECHARGE_MAX;
+        }
+}
+
 static int read_slots(struct heap *h, const struct stook_regions *r)
 {
         struct stook_slots_filled filled;
@@ -64,17 +75,21 @@ static int read_slots(struct heap *h, const struct stook_regions *r)
                 return error;
         if (filled.lines > STOOK_CACHES_MAX)
                 return -EBADMSG;
+        h->precharged = calloc(UINT16_MAX + 1, sizeof *h->precharged);
         lines = malloc((size_t)(filled.lines + 1) * sizeof *lines);
-        if (!lines)
-                return -ENOMEM;
+        if (!h->precharged || !lines)
+                error = -ENOMEM;
         for (unsigned slot = 0; slot < h->slots && !error; slot++) {
                 if (!is_ready(&filled, r, slot))
                         continue;
                 h->slots_ready++;
                 error = heap_copy(h, r->base + ((size_t)slot << STOOK_SLOT_SHIFT), lines,
                                   (size_t)filled.lines * sizeof *lines);
-                if (!error)
-                        place_slot(h, lines, filled.lines, slot);
+                if (error)
+                        break;
+                place_slot(h, lines, filled.lines, slot);
+                if (filled.lines > STOOK_PRECHARGE_LINE)
+                        add_precharges(h, lines + STOOK_PRECHARGE_LINE);
         }
         free(lines);
         return error;

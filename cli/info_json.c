@@ -137,7 +137,8 @@ static void write_groups(const struct heap *h, struct json *j)
                 else
                         json_null(j, "parent");
                 json_string(j, "name", g->name);
-                json_count(j, "usage_bytes", g->charged);
+                json_count(j, "usage_bytes", g->usage);
+                json_count(j, "precharge_bytes", g->precharge);
                 json_count(j, "peak_bytes", g->peak);
                 if (g->limit == UINT64_MAX)
                         json_null(j, "limit_bytes");

@@ -184,9 +184,13 @@ static void write_group_metric(const struct scrape *s, const char *name, const c
 
 static void write_groups(const struct scrape *s)
 {
-        write_group_metric(s, "group_usage_bytes", "gauge", "Bytes charged to the group.",
-                           offsetof(struct heap_group, charged));
-        write_group_metric(s, "group_peak_bytes", "gauge", "Most bytes that were charged.",
+        write_group_metric(s, "group_usage_bytes", "gauge",
+                           "Bytes of live objects charged to the group, as stook_group_usage().",
+                           offsetof(struct heap_group, usage));
+        write_group_metric(s, "group_precharge_bytes", "gauge",
+                           "Bytes charged to the group in advance, for CPUs.",
+                           offsetof(struct heap_group, precharge));
+        write_group_metric(s, "group_peak_bytes", "gauge", "Most bytes of usage and precharge.",
                            offsetof(struct heap_group, peak));
         write_group_metric(s, "group_limit_bytes", "gauge", "Most bytes that may be charged.",
                            offsetof(struct heap_group, limit));

@@ -166,7 +166,7 @@ static void print_groups(const struct heap *h, FILE *out)
                         fprintf(out, ", in %u", g->parent);
                 fprintf(out, "%s%s):", g->of_process ? ", the process's" : "",
                         g->ending ? ", ending" : "");
-                print_bytes(out, "", g->charged);
+                print_bytes(out, "", g->usage);
                 fprintf(out, " of %s", g->limit == UINT64_MAX ? "no limit" :
                         bytes_text(g->limit, text, sizeof text));
                 print_bytes(out, ", at most", g->peak);

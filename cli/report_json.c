@@ -96,7 +96,10 @@ static void group_json(const char *key, const struct stook_group_stats *g, struc
         }
         json_object(j, key);
         json_string(j, "name", g->name);
-        json_count(j, "limit_bytes", g->limit_bytes);
+        if (g->limit_bytes)
+                json_count(j, "limit_bytes", g->limit_bytes);
+        else
+                json_null(j, "limit_bytes");
         json_count(j, "usage_bytes", g->usage_bytes);
         json_count(j, "precharge_bytes", g->precharge_bytes);
         json_count(j, "peak_bytes", g->peak_bytes);

@@ -65,7 +65,7 @@
         X(stook_sheaf, objects) \
         X(stook_sheaf_run, next) X(stook_sheaf_run, memory) X(stook_sheaf_run, stride) \
         X(stook_sheaf_run, sheaves) \
-        X(stook_line, pair) X(stook_line, rcu_free) \
+        X(stook_line, pair) X(stook_line, rcu_free) X(stook_precharge_line, word) \
         X(stook_remote, sent) X(stook_remote, word) \
         X(stook_regions, base) X(stook_regions, rseq_slots) X(stook_regions, locked_slots) \
         X(stook_regions, index_offset) X(stook_regions, nodes) \

@@ -80,6 +80,31 @@ int main(int argc, char **argv)
 }
 """
 
+GROUPS = r"""
+#include <stook/stook.h>
+#include <stdio.h>
+int main(void)
+{
+        struct stook_group *firm = stook_group_create("firm", NULL, 1 << 20);
+        struct stook_group *team = stook_group_create("team", firm, 0);
+
+        stook_group_enter(firm);
+        stook_malloc(5000);
+        stook_group_enter(team);
+        stook_malloc(300);
+        stook_group_enter(NULL);
+        for (int i = 0; i < 2; i++) {
+                struct stook_group_stats s = { .stats_size = sizeof s };
+
+                stook_group_get_stats(i ? team : firm, &s);
+                printf("%ju %ju\n", s.usage_bytes, s.precharge_bytes);
+        }
+        puts("ready");
+        fflush(stdout);
+        return getchar() != EOF;
+}
+"""
+
 
 class Running:
     """A program that says `ready`; ends with its standard input."""
@@ -273,6 +298,22 @@ class Inspect(s.Compiled):
         program = "import sys\nprint('ready', flush=True)\nfor line in sys.stdin:\n" \
                   "    x = [bytes(300) for i in range(5000)]\n    print('ready', flush=True)\n"
         saved = os.path.join(self.folder, "saved")
+    def test_groups(self):
+        """Usage is what the call in the process says: without what is charged in advance."""
+        program = self.compile("groups", GROUPS, *self.flags, "-L" + s.BUILD,
+                               "-Wl,-rpath," + s.BUILD, "-lstook")
+        for slots in ("rseq", "locked"):
+            with Running(program, env=dict(os.environ, STOOK_SLOTS=slots)) as p:
+                groups = self.info(p.pid)[0]["groups"]
+                scrape = s.stook("info", "--prometheus", p.pid).stdout
+            said = [tuple(map(int, line.split())) for line in p.said[:2]]
+            self.assertEqual([(g["usage_bytes"], g["precharge_bytes"]) for g in groups], said)
+            self.assertEqual([g["limit_bytes"] for g in groups], [1 << 20, None])
+            self.assertIn(f'stook_group_usage_bytes{{pid="{p.pid}"', scrape)
+            self.assertEqual([line.split()[-1] for line in scrape.splitlines()
+                              if line.startswith("stook_group_usage_bytes{")],
+                             [str(usage) for usage, _ in said])
+
         with Running(sys.executable, "-c", program, env=preloaded(PYTHONMALLOC="malloc")) as p:
             self.info("--save", saved, p.pid)
             p.process.stdin.write("\n")
