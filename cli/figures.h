@@ -110,7 +110,7 @@ uint64_t stats_peak_bytes(const struct stook_cache_stats *stats);
 struct process_totals {
         struct stook_cache_stats counters;      /* sums; sizes are 0 */
         uint64_t live_bytes, cached_bytes;
-        uint64_t slab_bytes;
+        uint64_t space_bytes;
         uint64_t large_bytes;                   /* objects too large for a cache */
 };
 void process_totals(const struct process *process, struct process_totals *totals);

@@ -94,7 +94,7 @@ void process_totals(const struct process *p, struct process_totals *t)
                 t->counters.objects_cached += s->objects_cached;
                 t->live_bytes += stats_live_bytes(s);
                 t->cached_bytes += stats_cached_bytes(s);
-                t->slab_bytes += s->slabs * s->slab_bytes;
+                t->space_bytes += s->slabs * s->slab_bytes;
         }
-        t->large_bytes = p->taken_bytes > t->slab_bytes ? p->taken_bytes - t->slab_bytes : 0;
+        t->large_bytes = p->taken_bytes > t->space_bytes ? p->taken_bytes - t->space_bytes : 0;
 }

@@ -82,7 +82,7 @@ struct heap_part {
 };
 
 struct heap_pages {
-        uint64_t slab_bytes, large_bytes, large_objects;
+        uint64_t space_bytes, large_bytes, large_objects;
         uint64_t free_dirty_bytes, free_clean_bytes, metadata_bytes;
         uint64_t free_spans, largest_free_bytes;
 };

@@ -80,7 +80,7 @@ static void count_slab(struct heap *h, struct heap_cache *c, const struct heap_s
         c->objects_out += s->out;
         c->shares[share]++;
         c->free_pages += free_pages(h, s, c->cache.slabs.stride);
-        h->pages.slab_bytes += s->bytes;
+        h->pages.space_bytes += s->bytes;
 }
 
 static int add_slab(struct heap *h, const struct stook_span *span, uint64_t descriptor)

@@ -7,7 +7,7 @@
 #include "cache/cache_watch.h"
 #include "info.h"
 
-uint64_t info_slab_bytes(const struct heap_cache *c)
+uint64_t info_space_bytes(const struct heap_cache *c)
 {
         return c->stats.slabs * c->stats.slab_bytes;
 }
@@ -31,7 +31,7 @@ static int by_age(const struct heap_cache *x, const struct heap_cache *y)
 
 static int by_bytes(const struct heap_cache *x, const struct heap_cache *y)
 {
-        return most_first(info_slab_bytes(x), info_slab_bytes(y));
+        return most_first(info_space_bytes(x), info_space_bytes(y));
 }
 
 static int by_live(const struct heap_cache *x, const struct heap_cache *y)
@@ -57,7 +57,7 @@ static int by_allocs(const struct heap_cache *x, const struct heap_cache *y)
 
 static uint64_t waste(const struct heap_cache *c)
 {
-        uint64_t used = c->stats.objects_live * c->stats.object_size, all = info_slab_bytes(c);
+        uint64_t used = c->stats.objects_live * c->stats.object_size, all = info_space_bytes(c);
 
         return all > used ? all - used : 0;
 }

@@ -44,7 +44,7 @@ const char *info_flags(const struct heap_cache *cache, char letters[16]);
 const char *info_debug(const struct heap_cache *cache, char letters[16]);
 /* Address of the constructor that the user gave; 0: none. */
 uint64_t info_ctor(const struct heap_cache *cache);
-/* Bytes of slabs, from counts. */
-uint64_t info_slab_bytes(const struct heap_cache *cache);
+/* Bytes of all slabs, from counts. */
+uint64_t info_space_bytes(const struct heap_cache *cache);
 
 #endif

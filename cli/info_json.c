@@ -71,8 +71,8 @@ static void write_shape(const struct heap_cache *c, struct json *j)
         json_string(j, "flags", info_flags(c, letters));
         json_count(j, "object_size", k->object_size);
         json_count(j, "align", k->align);
-        json_count(j, "slab_size", k->slabs.stride);
-        json_count(j, "objs_per_slab", k->slabs.objects);
+        json_count(j, "stride", k->slabs.stride);
+        json_count(j, "objects_per_slab", k->slabs.objects);
         json_count(j, "slab_bytes", k->slabs.slab_bytes);
         json_bool(j, "ctor", info_ctor(c));
         json_string(j, "debug", info_debug(c, letters));
@@ -93,6 +93,7 @@ static void write_cache(const struct heap *h, const struct heap_cache *c, struct
         json_count(j, "objects_cached", s->objects_cached);
         json_count(j, "sheaves", s->sheaves);
         json_count(j, "slabs", s->slabs);
+        json_count(j, "space_bytes", s->slabs * s->slab_bytes);
         json_count(j, "slabs_peak", s->slabs_peak);
         json_count(j, "objects_peak", s->objects_peak);
         if (h->detail >= HEAP_OBJECTS)
@@ -112,7 +113,7 @@ static void write_memory(const struct heap *h, struct json *j)
         const struct heap_pages *p = &h->pages;
 
         json_object(j, "memory");
-        json_count(j, "slab_bytes", p->slab_bytes);
+        json_count(j, "space_bytes", p->space_bytes);
         json_count(j, "large_bytes", p->large_bytes);
         json_count(j, "large_objects", p->large_objects);
         json_count(j, "free_dirty_bytes", p->free_dirty_bytes);

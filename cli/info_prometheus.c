@@ -89,6 +89,7 @@ VALUE_OF_COUNTER(objects_cached)
 VALUE_OF_COUNTER(object_size)
 VALUE_OF_COUNTER(stride)
 VALUE_OF_COUNTER(objects_per_slab)
+VALUE_OF_COUNTER(slab_bytes)
 VALUE_OF_COUNTER(slabs)
 VALUE_OF_COUNTER(slabs_peak)
 VALUE_OF_COUNTER(objects_peak)
@@ -105,7 +106,7 @@ static uint64_t value_of_pinned(const struct heap_cache *c)
         { \
                 return h->pages.field; \
         }
-VALUE_OF_PAGES(slab_bytes)
+VALUE_OF_PAGES(space_bytes)
 VALUE_OF_PAGES(large_bytes)
 VALUE_OF_PAGES(large_objects)
 VALUE_OF_PAGES(free_dirty_bytes)
@@ -134,6 +135,7 @@ static void write_sizes(const struct scrape *s)
                      value_of_stride);
         write_caches(s, "cache_objects_per_slab", "gauge", "Objects that a slab is cut into.",
                      value_of_objects_per_slab);
+        write_caches(s, "cache_slab_bytes", "gauge", "Bytes of a slab.", value_of_slab_bytes);
         write_caches(s, "cache_slabs", "gauge", "Live slabs.", value_of_slabs);
         write_caches(s, "cache_slabs_peak", "gauge", "Most live slabs at once.",
                      value_of_slabs_peak);
@@ -148,7 +150,7 @@ static void write_sizes(const struct scrape *s)
 
 static void write_memory(const struct scrape *s)
 {
-        write_heaps(s, "slab_bytes", "Bytes of slabs.", value_of_slab_bytes);
+        write_heaps(s, "space_bytes", "Bytes of all slabs.", value_of_space_bytes);
         write_heaps(s, "large_bytes", "Bytes of large objects.", value_of_large_bytes);
         write_heaps(s, "large_objects", "Large objects.", value_of_large_objects);
         write_heaps(s, "free_dirty_bytes", "Bytes of free pages that have content.",

@@ -37,7 +37,7 @@ static void print_row(const struct heap *h, const struct heap_cache *c, struct t
 {
         const struct stook_cache_stats *s = &c->stats;
         struct heap_node nodes = sum_of_nodes(h, c);
-        uint64_t bytes = info_slab_bytes(c);
+        uint64_t bytes = info_space_bytes(c);
         char text[256], letters[16];
 
         table_row(t);
@@ -130,7 +130,7 @@ static void print_totals(const struct heap *h, FILE *out)
                 pinned += c->pinned_bytes;
                 pages += c->free_pages;
         }
-        print_bytes(out, "\nslabs", p->slab_bytes);
+        print_bytes(out, "\nslabs", p->space_bytes);
         print_bytes(out, ": live objects", live);
         print_bytes(out, ", cached objects", cached);
         print_bytes(out, "\nlarge objects", p->large_bytes);
@@ -232,9 +232,8 @@ static void print_details(const struct heap *h, const struct heap_cache *c, FILE
         char text[256], letters[16];
 
         fprintf(out, "\n%s\n", plain_text(c->name, text, sizeof text));
-        fprintf(out, "  object_size %u, align %u, slab_size %u, objs_per_slab %u, order %u pages\n",
-                k->object_size, k->align, k->slabs.stride, k->slabs.objects,
-                k->slabs.slab_bytes / h->library->root.page_bytes);
+        fprintf(out, "  object_size %u, align %u, stride %u, objects_per_slab %u, slab_bytes %u\n",
+                k->object_size, k->align, k->slabs.stride, k->slabs.objects, k->slabs.slab_bytes);
         fprintf(out, "  aliases %u", c->alias_count);
         for (unsigned i = 0; i < c->alias_count; i++)
                 fprintf(out, " %s", plain_text(c->aliases[i], text, sizeof text));

@@ -63,7 +63,7 @@ static void cache_json(const struct stook_cache_stats *s, struct json *j)
         json_count(j, "stride", s->stride);
         json_count(j, "sheaf_capacity", s->sheaf_capacity);
         json_count(j, "slabs", s->slabs);
-        json_count(j, "slab_bytes", s->slabs * s->slab_bytes);
+        json_count(j, "space_bytes", s->slabs * s->slab_bytes);
         json_count(j, "objects_live", s->objects_live);
         json_count(j, "objects_cached", s->objects_cached);
         layers_json("allocated_from", &allocs, j);

@@ -30,7 +30,7 @@ static void cache_fields(const struct stook_cache_stats *s, struct json *j)
         json_count(j, "object_size", s->object_size);
         json_count(j, "stride", s->stride);
         json_count(j, "objects_per_slab", s->objects_per_slab);
-        json_count(j, "slab_size", s->slab_bytes);
+        json_count(j, "slab_bytes", s->slab_bytes);
         json_count(j, "sheaf_capacity", s->sheaf_capacity);
         json_count(j, "slabs", s->slabs);
         json_count(j, "sheaves", s->sheaves);
@@ -38,7 +38,7 @@ static void cache_fields(const struct stook_cache_stats *s, struct json *j)
         json_count(j, "objects_cached", s->objects_cached);
         json_count(j, "live_bytes", stats_live_bytes(s));
         json_count(j, "cached_bytes", stats_cached_bytes(s));
-        json_count(j, "slab_bytes", s->slabs * s->slab_bytes);
+        json_count(j, "space_bytes", s->slabs * s->slab_bytes);
         json_count(j, "slabs_peak", s->slabs_peak);
         json_count(j, "objects_peak", s->objects_peak);
         json_count(j, "peak_bytes", stats_peak_bytes(s));
@@ -81,7 +81,7 @@ static void totals_json(const struct process *p, struct json *j)
         json_count(j, "objects_cached", t.counters.objects_cached);
         json_count(j, "live_bytes", t.live_bytes);
         json_count(j, "cached_bytes", t.cached_bytes);
-        json_count(j, "slab_bytes", t.slab_bytes);
+        json_count(j, "space_bytes", t.space_bytes);
         json_count(j, "large_bytes", t.large_bytes);
         shares_json(&shares, j);
         counters_json(&t.counters, j);

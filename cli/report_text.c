@@ -22,13 +22,13 @@ static const char *const summary_headings[] = {
 #define SUMMARY_COLUMNS (sizeof summary_headings / sizeof summary_headings[0])
 
 static void counters_cells(struct table *t, const struct stook_cache_stats *s, uint64_t live_bytes,
-                           uint64_t cached_bytes, uint64_t slab_bytes, uint64_t peak_bytes,
+                           uint64_t cached_bytes, uint64_t space_bytes, uint64_t peak_bytes,
                            const struct shares *shares)
 {
         table_count_short(t, s->objects_live);
         table_bytes_short(t, live_bytes);
         table_bytes_short(t, cached_bytes);
-        table_bytes_short(t, slab_bytes);
+        table_bytes_short(t, space_bytes);
         if (peak_bytes)
                 table_bytes_short(t, peak_bytes);
         else
@@ -216,7 +216,7 @@ static void print_caches(const struct process *p, const struct process_totals *t
         table_cell(&t, "total");
         table_cell(&t, "-");
         counters_cells(&t, &totals->counters, totals->live_bytes, totals->cached_bytes,
-                       totals->slab_bytes, 0, &shares);
+                       totals->space_bytes, 0, &shares);
         table_print(&t, out);
 }
 
@@ -292,7 +292,7 @@ static void print_summary(const struct figures *f, FILE *out)
                         table_cell(&t, "-");
                 table_bytes_short(&t, totals.live_bytes);
                 table_bytes_short(&t, totals.cached_bytes);
-                table_bytes_short(&t, totals.slab_bytes);
+                table_bytes_short(&t, totals.space_bytes);
                 table_bytes_short(&t, totals.large_bytes);
                 table_count_short(&t, totals.counters.alloc_fastpath +
                                       totals.counters.alloc_slowpath);

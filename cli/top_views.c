@@ -173,7 +173,7 @@ static void fill_cache(const struct top_state *s, const struct top_choice *choic
         bytes_cell(f, t->objects_live * t->stride);
         count_cell(f, t->objects_cached);
         count_cell(f, t->slabs);
-        bytes_cell(f, info_slab_bytes(c));
+        bytes_cell(f, info_space_bytes(c));
         counter_cell(f, choice, allocated);
         counter_cell(f, choice, frees(n));
         /* What was not filled from the slabs for it. */
@@ -386,7 +386,7 @@ static void memory_line(const struct top_state *s, char *out, size_t size)
 
                 live += k->stats.objects_live * k->stats.stride;
                 cached += k->stats.objects_cached * k->stats.stride;
-                slabs += info_slab_bytes(k);
+                slabs += info_space_bytes(k);
         }
         snprintf(out, size, "live %s, cached %s, in slabs of %s; large %s; free pages %s dirty, "
                  "%s clean", bytes_text(live, a, sizeof a), bytes_text(cached, b, sizeof b),

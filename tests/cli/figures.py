@@ -109,12 +109,12 @@ class Figures(Compiled):
                 continue
             totals = p["totals"]
             for key in ("slabs", "sheaves", "objects_live", "objects_cached", "live_bytes",
-                        "cached_bytes", "slab_bytes"):
+                        "cached_bytes", "space_bytes"):
                 self.assertEqual(totals[key], sum(c[key] for c in p["caches"]), key)
             for key, value in totals["counters"].items():
                 self.assertEqual(value, sum(c["counters"][key] for c in p["caches"]), key)
             self.assertEqual(totals["large_bytes"],
-                             p["pages"]["taken_bytes"] - totals["slab_bytes"])
+                             p["pages"]["taken_bytes"] - totals["space_bytes"])
             for c in p["caches"] + [totals]:
                 n = c["counters"]
                 self.assertAlmostEqual(sum(c["allocated_from"].values()),
@@ -125,7 +125,8 @@ class Figures(Compiled):
                                      n["free_fastpath"] - n["free_slowpath"], c["name"])
                     self.assertLessEqual(c["objects_live"] + c["objects_cached"],
                                          c["slabs"] * c["objects_per_slab"], c["name"])
-                    self.assertLessEqual(c["live_bytes"], c["slab_bytes"])
+                    self.assertLessEqual(c["live_bytes"], c["space_bytes"])
+                    self.assertEqual(c["space_bytes"], c["slabs"] * c["slab_bytes"])
 
     def cache_for(self, process, size):
         """The smallest cache whose objects take that size."""

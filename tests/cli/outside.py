@@ -170,8 +170,12 @@ class Inspect(s.Compiled):
         cached = sum(slot["objects"] for slot in conn["slots"])
         cached += conn["objects_in_barns"] + conn["objects_in_other_sheaves"]
         self.assertEqual(cached, conn["objects_cached"])
+        for c in heap["caches"]:
+            self.assertEqual(c["space_bytes"], c["slabs"] * c["slab_bytes"])
+            self.assertLessEqual(c["objects_per_slab"] * c["stride"], c["slab_bytes"])
+            self.assertLessEqual(c["object_size"], c["stride"])
         # What came since the last slab was made may be missed.
-        self.assertGreater(conn["objects_peak"] + conn["objs_per_slab"], 1000)
+        self.assertGreater(conn["objects_peak"] + conn["objects_per_slab"], 1000)
         self.assertGreaterEqual(conn["slabs_peak"], conn["slabs"])
         self.assertEqual(caches["sixteen letters!"]["counters"]["free_slowpath"], 0)
         self.assertEqual(caches["fifteen letters"]["objects_live"], 1)
@@ -265,7 +269,7 @@ class Inspect(s.Compiled):
         with Running(self.shared()) as p:
             done = s.stook("info", "--long", "--slots", "--fragmentation", "--sort", "name", p.pid)
             self.assertEqual((done.returncode, done.stderr), (0, ""))
-            for word in ("conn", "alloc_fastpath", "aliases 0", "objs_per_slab", "group tenant",
+            for word in ("conn", "alloc_fastpath", "aliases 0", "objects_per_slab", "group tenant",
                          "ctor 0x", "could go back to the system", "S0="):
                 self.assertIn(word, done.stdout)
             self.assertNotIn("\x1b", done.stdout)
@@ -294,10 +298,6 @@ class Inspect(s.Compiled):
         self.assertIn("stook_cache_alloc_fastpath_total", seen)
         self.assertIn('cache="conn"', done.stdout)
 
-    def test_since(self):
-        program = "import sys\nprint('ready', flush=True)\nfor line in sys.stdin:\n" \
-                  "    x = [bytes(300) for i in range(5000)]\n    print('ready', flush=True)\n"
-        saved = os.path.join(self.folder, "saved")
     def test_groups(self):
         """Usage is what the call in the process says: without what is charged in advance."""
         program = self.compile("groups", GROUPS, *self.flags, "-L" + s.BUILD,
@@ -314,6 +314,10 @@ class Inspect(s.Compiled):
                               if line.startswith("stook_group_usage_bytes{")],
                              [str(usage) for usage, _ in said])
 
+    def test_since(self):
+        program = "import sys\nprint('ready', flush=True)\nfor line in sys.stdin:\n" \
+                  "    x = [bytes(300) for i in range(5000)]\n    print('ready', flush=True)\n"
+        saved = os.path.join(self.folder, "saved")
         with Running(sys.executable, "-c", program, env=preloaded(PYTHONMALLOC="malloc")) as p:
             self.info("--save", saved, p.pid)
             p.process.stdin.write("\n")

@@ -131,7 +131,7 @@ class Run(Compiled):
         counters = gone["counters"]
         self.assertEqual(counters["alloc_fastpath"] + counters["alloc_slowpath"], 1500)
         self.assertGreaterEqual(gone["slabs_peak"] * gone["objects_per_slab"], 500)
-        self.assertEqual(gone["peak_bytes"], gone["slabs_peak"] * gone["slab_size"])
+        self.assertEqual(gone["peak_bytes"], gone["slabs_peak"] * gone["slab_bytes"])
         self.assertNotIn("session", [cache["name"] for cache in process["caches"]])
         (team,) = process["groups"]
         self.assertEqual((team["name"], team["limit_bytes"], team["refusals"]),
