@@ -7,8 +7,8 @@
  * case is a restartable sequence of about a dozen instructions, none of them atomic.
  *
  * Threads: every call is MT-safe. "Signal-safe" means: a signal handler may make the call, at any
- * instruction of any other call of the library. A call that is not marked signal-safe may take a
- * process-wide mutex.
+ * instruction of any other call of the library. A call that is not marked signal-safe may wait for
+ * a process-wide mutex, which a malloc may hold. So a handler must not wait for a thread in one.
  *
  * Errors: an allocation returns NULL and sets errno. Every other call returns 0 or -errno, and
  * leaves out-arguments untouched on failure. Passing a NULL cache fails with EINVAL, except on the

@@ -7,8 +7,8 @@
  *  I2 an index is in exactly one state: never used (>= stook_caches_used), kept for malloc, idle
  *     (on idle_indices), in the making, or living (on living).
  *  I3 stook_caches_used <= room <= STOOK_CACHES_MAX.
- * Concurrency: one mutex. It waits, unlike base/lock.h: none of its users may be called from a
- *  handler, and no alloc or free takes it.
+ * Concurrency: one mutex. It waits, unlike base/lock.h: no call that waits for it may be made by a
+ *  handler. Two mallocs only try to have it: the first of a class, and one that calls `reclaim`.
  */
 #include <errno.h>
 #include <string.h>
