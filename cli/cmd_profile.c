@@ -349,6 +349,15 @@ static void draw(struct session *s)
         flame_release(&root);
 }
 
+/* An empty answer is right, and of no use: of what there is something. */
+static void say_where_to_look(const struct session *s)
+{
+        fprintf(stderr, "stook profile: %s: %s\n", s->options.path, s->profile.sample_count ?
+                "nothing was in use when it was written, as at the end of most programs; "
+                "--type alloc_space shows all that was allocated" :
+                "no allocation was sampled: a smaller interval= samples more");
+}
+
 static int show(struct session *s)
 {
         struct pprof *p = &s->profile;
@@ -384,6 +393,8 @@ static int show(struct session *s)
                         s->no_memory ? "no memory" : strerror(errno));
                 return STATUS_CANNOT;
         }
+        if (!s->total)
+                say_where_to_look(s);
         return 0;
 }
 

@@ -104,6 +104,20 @@ class Profile(Compiled):
         self.assertRegex(top.stdout, r"(?s)^inuse_space: 2.\.. MiB, by samples of one in 2.0 KiB"
                          r"\n\n1.\.. MiB, .* %\n        big ")
 
+    def test_nothing_in_use(self):
+        """A program that frees everything: the command says what to look at."""
+        program = self.compile("frees", """#include <stdlib.h>
+            int main(void) { free(malloc(64 << 20)); return 0; }""")
+        path = self.path("frees.pb")
+        for options, says in (("", "--type alloc_space shows"),
+                              (",interval=1000000M", "no allocation was sampled")):
+            stook("run", "--profile", path + options, "--", program)
+            done = stook("profile", path)
+            self.assertEqual(done.returncode, 0)
+            self.assertTrue(done.stdout.startswith("inuse_space: 0, "))
+            self.assertIn(says, done.stderr)
+        self.assertEqual(stook("profile", "--type", "alloc_space", path).stderr, done.stderr)
+
     def test_each_byte(self):
         """With an interval of 1 every object is sampled, and counts once."""
         program = self.compile("exact", """
