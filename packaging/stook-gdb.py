@@ -5,8 +5,8 @@
 
 gdb loads this file by itself if libstook is installed below gdb's own prefix, else by `source
 PREFIX/share/stook/stook-gdb.py`. It needs the debug information of the library (Meson's default
-build type has it), calls no function of the program, and writes nothing, so it works on core files
-as well.
+build type has it; of Debian's packages those named -dbgsym), calls no function of the program, and
+writes nothing, so it works on core files as well.
 """
 import fnmatch
 
@@ -22,6 +22,9 @@ PARTS_ROOM = 7                          # src/slab/slab_state.h: STOOK_PARTS_ROO
 SHEAF_SIZE = 0xffff
 SHEAF_LINK = 16                         # src/barn/sheaf.h: STOOK_SHEAF_LINK
 LIST_MOST = 1 << 16                     # a damaged list ends here
+NO_SYMBOLS = """stook: there is no debug information of libstook, or the program has not started.
+Debian has it in the packages libstook0-dbgsym and libstook-malloc-dbgsym, which
+tools/debian-packages leaves beside the others. Elsewhere: a library that was not stripped."""
 
 
 def value(expression):
@@ -181,25 +184,40 @@ class Stook(gdb.Command):
         super().__init__("stook", gdb.COMMAND_DATA, gdb.COMPLETE_NONE, True)
 
 
-class What(gdb.Command):
+class Command(gdb.Command):
+    """Faults of gdb's are one line: a name that is not there, memory that cannot be read."""
+
+    def invoke(self, argument, from_tty):
+        try:
+            value("stook_range")
+            type_of("stook_span")
+        except gdb.error:
+            raise gdb.GdbError(NO_SYMBOLS) from None
+        try:
+            self.answer(argument)
+        except gdb.error as error:
+            raise gdb.GdbError("stook: %s" % error) from None
+
+
+class What(Command):
     """stook what EXPRESSION: what this pointer points to."""
 
     def __init__(self):
         super().__init__("stook what", gdb.COMMAND_DATA, gdb.COMPLETE_EXPRESSION)
 
-    def invoke(self, argument, from_tty):
+    def answer(self, argument):
         if not argument:
             raise gdb.GdbError("stook what: name a pointer, such as `stook what p`")
         print(describe(int(value("(unsigned long)(%s)" % argument))))
 
 
-class Caches(gdb.Command):
+class Caches(Command):
     """stook caches [NAME*]: the caches that have a slab."""
 
     def __init__(self):
         super().__init__("stook caches", gdb.COMMAND_DATA)
 
-    def invoke(self, argument, from_tty):
+    def answer(self, argument):
         print("%-24s %7s %8s %8s %8s %8s %8s" % ("cache", "bytes", "of a slab", "slabs", "slots'",
                                                  "barns'", "objects"))
         for cache in live_caches():

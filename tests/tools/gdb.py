@@ -6,6 +6,7 @@ import resource
 import shutil
 import subprocess
 import sys
+import tempfile
 
 source, build = os.environ["STOOK_SOURCE"], os.environ["STOOK_BUILD"]
 program = os.path.join(build, "tests/test-tools_gdb_heap")
@@ -62,7 +63,27 @@ if "File size limit" in live or (os.path.exists(core) and os.path.getsize(core) 
 if "ptrace" in live and "Operation not permitted" in live:
     left_out("the system lets gdb start no program")
 look("a live program", live)
-expect(gdb("stook what"), "name a pointer")
+expect(gdb("break looked_at", "run", "stook what", files=(program,)), "name a pointer")
+
+
+def expect_one_line(text, pattern):
+    expect(text, pattern)
+    if "Python" in text:
+        sys.exit("not told as a message:\n" + text)
+
+
+expect_one_line(gdb("break looked_at", "run", "stook what no_such_name", files=(program,)),
+                'stook: No symbol "no_such_name"')
+for command in ("stook what 1", "stook caches"):
+    expect_one_line(gdb(command), "libstook0-dbgsym")
+# As the libraries of Debian's packages are without those.
+with tempfile.TemporaryDirectory() as folder:
+    library = os.path.join(folder, "libstook.so.0")
+    subprocess.run(["strip", "-o", library, os.path.join(build, "libstook.so")], check=True)
+    text = gdb("set environment LD_LIBRARY_PATH " + folder, "break looked_at", "run",
+               "info sharedlibrary", "stook caches", "stook what used", files=(program,))
+    expect(text, re.escape(library))
+    expect_one_line(text, "libstook0-dbgsym")
 try:
     look("a core file", gdb(*questions, files=(program, core)))
 finally:
