@@ -59,11 +59,18 @@ static bool is_from_header(const struct symbol *symbol)
                !strncmp(folder, "stook/", 6) && (folder == symbol->file || folder[-1] == '/');
 }
 
+/* What the kernel has put below a signal handler: the library's own, if it is the first. */
+static bool is_return_of_handler(const struct symbol *symbol)
+{
+        return symbol->function && !strcmp(symbol->function, "__restore_rt");
+}
+
 void frames_judge(struct frames_judgement *j, const struct symbol *symbol)
 {
         if (j->headers == j->count++ && is_from_header(symbol))
                 j->headers++;
-        if (symbol->module && !strncmp(base_name(symbol->module), "libstook", 8))
+        if ((symbol->module && !strncmp(base_name(symbol->module), "libstook", 8)) ||
+            is_return_of_handler(symbol))
                 j->owner = FRAMES_LIBRARY;
         else if (!symbol->is_inlined && has_own_name(symbol) &&
                  symbols_have_library(j->symbols, j->at))

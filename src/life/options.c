@@ -28,6 +28,7 @@
 #include "debug/fail.h"
 #include "group/group.h"
 #include "harden/harden.h"
+#include "life/guard_hit.h"
 #include "life/options.h"
 #include "os/checker.h"
 #include "os/os.h"
@@ -84,6 +85,8 @@ void stook_options_read(void)
         stook_debug_read_options();
         stook_fail_read_options();
         stook_harden_read_options();
+        if (stook_is_hardened(STOOK_HARDEN_GUARD))
+                stook_guard_hits_report();
         on_fault = choice("STOOK_ON_FAULT", on_fault_names, 4, STOOK_ON_FAULT_ABORT,
                           "abort, log or isolate");
         /* "report" is the old name of log. */

@@ -54,7 +54,7 @@ struct stook_report_about {
 /* Reports it, then does as the policy says (stook_report_fault), or always returns. */
 STOOK_COLD void stook_report_about(const struct stook_report_about *about);
 STOOK_COLD void stook_report_about_found(const struct stook_report_about *about);
-/* Reports what happens here, with this thread's stack; it is no misuse. Always returns. */
+/* Reports what happens here, with this thread's stack. Always returns. */
 STOOK_COLD void stook_report_event(const struct stook_report_about *about);
 
 /* ---- report_stack.c, report_json.c ---- */

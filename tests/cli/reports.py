@@ -106,6 +106,64 @@ class Options(unittest.TestCase):
                                                "no such folder or file\n"), 1, done.stderr)
 
 
+GUARDS = r"""
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static char *volatile object;
+
+__attribute__((noinline)) void touch(long at) { object[at] = 1; }
+
+static void handled(int number) { (void)number; _exit(7); }
+
+int main(int argc, char **argv)
+{
+        object = malloc((size_t)atol(argv[1]));
+        printf("%p\n", (void *)object);
+        fflush(stdout);
+        if (argc > 3 && argv[3][0] == 'h')
+                signal(SIGSEGV, handled);
+        if (argc > 3 && argv[3][0] == 'r')
+                raise(SIGSEGV);
+        touch(atol(argv[2]));
+        return 0;
+}
+"""
+
+
+class GuardHit(Compiled):
+    """Under STOOK_HARDEN=guard a hit names the object, and the program ends as without."""
+
+    def hit(self, *args):
+        program = self.compile("guards", GUARDS, "-g")
+        done = stook("run", "--harden=guard", "--", program, *map(str, args))
+        return done.returncode, done.stdout.strip(), done.stderr
+
+    def test_named(self):
+        page = os.sysconf("SC_PAGE_SIZE")
+        for size in (200000, 50 << 20):         # cut out of a span; a mapping of its own
+            usable = -(-size // page) * page
+            for at in (usable, usable + page - 1, -1, -page):
+                status, object_, said = self.hit(size, at)
+                self.assertEqual(status, 128 + signal.SIGSEGV)
+                fault, side = ("underrun", "before") if at < 0 else ("overrun", "behind")
+                self.assertRegex(said, f"^stook: {fault}: pointer {object_}: the guard page {side} "
+                                 f"it was touched at {int(object_, 16) + at:#x}\n  program guards ")
+                self.assertIn(f"  the object has {usable} bytes\n", said)
+                if has_libdw():
+                    self.assertRegex(said, r"found here\n    #0 touch \S+:\d+\n    #1 main ")
+
+    def test_others_are_not(self):
+        for args in ((200000, -(1 << 40)), (200000, 0, "raise")):
+            status, _, said = self.hit(*args)
+            self.assertEqual((status, said), (128 + signal.SIGSEGV,
+                                              "stook: guards: Segmentation fault\n"))
+        self.assertEqual(self.hit(200000, -1, "handled")[0::2], (7, ""))
+        self.assertEqual(self.hit(200000, 0)[0::2], (0, ""))
+
+
 class ReportFile(unittest.TestCase):
     """STOOK_REPORT_JSON, looked at when the process starts: no report is needed to see a fault."""
 

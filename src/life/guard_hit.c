@@ -1,0 +1,72 @@
+/*
+ * Purpose: names the large object whose guard page (STOOK_HARDEN=guard, pages/guard.c) a program
+ * has touched. The program then ends by SIGSEGV as it would without this.
+ * Place: called by options.c at start; reads pages, calls report.
+ * Invariants:
+ *  I1 a program that ignores or handles SIGSEGV when the library starts is left alone. It may
+ *     install a handler of its own later; then the signal is the program's.
+ *  I2 the handler returns with the system's own action in force: the instruction faults once more.
+ *     So a core shows it, and a fault elsewhere ends as ever.
+ */
+#include <signal.h>
+#include <stdbool.h>
+
+#include "life/guard_hit.h"
+#include "os/os.h"
+#include "pages/pagemap.h"
+#include "pages/span.h"
+#include "report/report.h"
+
+/* The large object that the map knows at @at; NULL: none. */
+static const struct stook_span *large_at(uintptr_t at)
+{
+        const struct stook_span *span = stook_entry_span(stook_pagemap_get(at));
+
+        return span && span->kind == STOOK_SPAN_LARGE ? span : NULL;
+}
+
+/* @page is behind the object, or in the address space that its own mapping has behind it. */
+static bool is_behind(const struct stook_span *span, uintptr_t page)
+{
+        return span && page >= span->start + span->bytes &&
+               page <= span->start + (span->own_mapping ? span->reserved : span->bytes);
+}
+
+static void tell(uintptr_t at)
+{
+        size_t page = stook_os_page_bytes();
+        uintptr_t here = at & ~(page - 1);
+        const struct stook_span *span = large_at(here - 1);
+        bool over = is_behind(span, here) || is_behind(span = large_at(here), here);
+        char detail[96];
+
+        if (!over)
+                span = stook_span_large_at(here + page);
+        if (!span)
+                return;
+        stook_report_format(detail, sizeof(detail), "the guard page %s it was touched at %p",
+                            over ? "behind" : "before", (void *)at);
+        stook_report_event(&(struct stook_report_about){
+                .fault = over ? STOOK_FAULT_OVERRUN : STOOK_FAULT_UNDERRUN,
+                .object = (void *)span->start, .object_bytes = span->bytes, .detail = detail,
+        });
+}
+
+static void hit(int number, siginfo_t *info, void *context)
+{
+        (void)context;
+        if (info->si_code > 0)
+                tell((uintptr_t)info->si_addr);
+        sigaction(number, &(struct sigaction){ .sa_handler = SIG_DFL }, NULL);  /* I2 */
+        if (info->si_code <= 0)         /* sent by a process: it does not come again by itself */
+                raise(number);
+}
+
+void stook_guard_hits_report(void)
+{
+        struct sigaction action = { .sa_sigaction = hit, .sa_flags = SA_SIGINFO | SA_ONSTACK };
+        struct sigaction before;
+
+        if (!sigaction(SIGSEGV, NULL, &before) && before.sa_handler == SIG_DFL)         /* I1 */
+                sigaction(SIGSEGV, &action, NULL);
+}
