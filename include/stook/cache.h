@@ -340,7 +340,7 @@ STOOK_PUBLIC struct stook_cache *stook_cache_find(const char *name);
  *   ENOMEM  no memory, or a limit is met
  * Threads: MT-safe, signal-safe.
  */
-STOOK_PUBLIC void *stook_cache_alloc(struct stook_cache *cache) __attribute__((malloc));
+STOOK_PUBLIC void *stook_cache_alloc(struct stook_cache *cache);
 
 /*
  * stook_cache_zalloc() - one object whose bytes are zero
@@ -349,7 +349,7 @@ STOOK_PUBLIC void *stook_cache_alloc(struct stook_cache *cache) __attribute__((m
  *   EINVAL  cache NULL, or the cache has a constructor
  * Threads: MT-safe, signal-safe.
  */
-STOOK_PUBLIC void *stook_cache_zalloc(struct stook_cache *cache) __attribute__((malloc));
+STOOK_PUBLIC void *stook_cache_zalloc(struct stook_cache *cache);
 
 /*
  * stook_cache_alloc_flags() - one object, as flags say
@@ -403,7 +403,7 @@ STOOK_PUBLIC void stook_cache_free(struct stook_cache *cache, void *object);
  * Threads: MT-safe, signal-safe. A child of _Fork() or of a raw clone uses the heap as it is; an
  * ordinary call repairs it there.
  */
-STOOK_PUBLIC void *stook_cache_alloc_nolock(struct stook_cache *cache) __attribute__((malloc));
+STOOK_PUBLIC void *stook_cache_alloc_nolock(struct stook_cache *cache);
 STOOK_PUBLIC void stook_cache_free_nolock(struct stook_cache *cache, void *object);
 
 /*

@@ -24,13 +24,22 @@ extern "C" {
 #endif
 
 /*
+ * The attribute malloc lets compilers take it that no other pointer leads to the memory, and that
+ * it holds none. An object of a cache may hold what its constructor wrote, and be known to readers:
+ * no call of <stook/cache.h> has the attribute. None here has alloc_size, since all bytes of
+ * stook_usable_size() may be used, or names its free, since on the drop-in free() is one, too.
+ */
+
+/*
  * stook_malloc() - an object of @size bytes; 0: a unique object
  * stook_calloc() - n * size bytes of zero
  * Ownership: the caller's, until a free.
  * Return: the object, or NULL with errno ENOMEM.
  */
-STOOK_PUBLIC void  *stook_malloc(size_t size);
-STOOK_PUBLIC void  *stook_calloc(size_t n, size_t size);
+STOOK_PUBLIC void  *stook_malloc(size_t size)
+        __attribute__((__malloc__, __warn_unused_result__));
+STOOK_PUBLIC void  *stook_calloc(size_t n, size_t size)
+        __attribute__((__malloc__, __warn_unused_result__));
 
 /*
  * stook_realloc() - another size for an object, which may move
@@ -42,8 +51,10 @@ STOOK_PUBLIC void  *stook_calloc(size_t n, size_t size);
  *   ENOMEM  see above
  *   EINVAL  @object is no live object, and reports do not abort
  */
-STOOK_PUBLIC void  *stook_realloc(void *object, size_t size);
-STOOK_PUBLIC void  *stook_reallocarray(void *object, size_t n, size_t size);
+STOOK_PUBLIC void  *stook_realloc(void *object, size_t size)
+        __attribute__((__warn_unused_result__));
+STOOK_PUBLIC void  *stook_reallocarray(void *object, size_t n, size_t size)
+        __attribute__((__warn_unused_result__));
 
 /*
  * stook_aligned_alloc() - an object of any size at an alignment
@@ -52,7 +63,8 @@ STOOK_PUBLIC void  *stook_reallocarray(void *object, size_t n, size_t size);
  *   ENOMEM  see above
  *   EINVAL  @align is no power of two
  */
-STOOK_PUBLIC void  *stook_aligned_alloc(size_t align, size_t size);
+STOOK_PUBLIC void  *stook_aligned_alloc(size_t align, size_t size)
+        __attribute__((__malloc__, __warn_unused_result__, __alloc_align__(1)));
 
 /*
  * stook_free() - give an object back
@@ -78,7 +90,8 @@ STOOK_PUBLIC bool   stook_owns(const void *object);
  * Return: the object, or NULL with errno ENOMEM. That may also mean that free memory was not to be
  * had without waiting, or that the library has not started yet.
  */
-STOOK_PUBLIC void  *stook_malloc_nolock(size_t size);
+STOOK_PUBLIC void  *stook_malloc_nolock(size_t size)
+        __attribute__((__malloc__, __warn_unused_result__));
 STOOK_PUBLIC void   stook_free_nolock(void *object);
 
 #ifdef __cplusplus
