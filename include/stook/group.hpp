@@ -33,7 +33,7 @@ public:
         }
 
         /* A group below @parent, which is charged all that this one is charged. */
-        group(const char *name, std::uint64_t limit_bytes, group &parent)
+        group(const char *name, group &parent, std::uint64_t limit_bytes = 0)
             : handle_(stook_group_create(name, parent.handle_, limit_bytes))
         {
                 if (!handle_)
@@ -41,7 +41,7 @@ public:
         }
 
         /* @parent: may be null */
-        group(const char *name, std::uint64_t limit_bytes, group *parent,
+        group(const char *name, group *parent, std::uint64_t limit_bytes,
               std::error_code &error) noexcept
             : handle_(stook_group_create(name, parent ? parent->handle_ : nullptr, limit_bytes))
         {

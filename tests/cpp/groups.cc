@@ -20,7 +20,7 @@ stook_cache_args accounted()
 
 void stays_are_nested()
 {
-        stook::group outer("outer"), inner("inner", 0, outer);
+        stook::group outer("outer"), inner("inner", outer);
         std::vector<char, stook::allocator<char>> one, two, three;
 
         {
@@ -87,7 +87,7 @@ void limits_are_told()
 void owners_move()
 {
         std::error_code error;
-        stook::group none("", 0, nullptr, error);
+        stook::group none("", nullptr, 0, error);
 
         CHECK(!none && error == std::errc::invalid_argument);
         none = stook::group("some");
