@@ -15,8 +15,8 @@ static void prepare(void *object, void *ctor_data)
 
 static int use_nodes(void)
 {
-        struct stook_cache_args args = { .args_size = sizeof(args), .ctor = prepare };
-        struct stook_cache *nodes = stook_cache_create("node", sizeof(struct node), &args);
+        struct stook_cache *nodes = stook_cache_create("node", sizeof(struct node),
+                                                       STOOK_CACHE_ARGS(.ctor = prepare));
         void *many[64];
 
         if (!nodes || stook_cache_alloc_bulk(nodes, 0, 64, many))

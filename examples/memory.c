@@ -13,8 +13,8 @@ static int hide(void *start, size_t bytes, void *data)
 
 static int use_keys(void)
 {
-        struct stook_cache_args args = { .args_size = sizeof(args), .memory_in = hide };
-        struct stook_cache *keys = stook_cache_create("key", sizeof(struct key), &args);
+        struct stook_cache *keys = stook_cache_create("key", sizeof(struct key),
+                                                      STOOK_CACHE_ARGS(.memory_in = hide));
         struct key *key;
 
         if (!keys || stook_cache_reserve(keys, 1000))   /* all memory is got, and prepared, here */

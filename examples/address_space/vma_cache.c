@@ -8,10 +8,10 @@ static struct stook_cache *areas;
 struct area *vma_new(void)
 {
         struct stook_cache *made = __atomic_load_n(&areas, __ATOMIC_ACQUIRE), *none = NULL;
-        struct stook_cache_args args = { .args_size = sizeof(args), .flags = STOOK_RCU };
 
         if (!made) {
-                made = stook_cache_create("area", sizeof(struct area), &args);
+                made = stook_cache_create("area", sizeof(struct area),
+                                          STOOK_CACHE_ARGS(.flags = STOOK_RCU));
                 if (!made)
                         return NULL;
                 if (!__atomic_compare_exchange_n(&areas, &none, made, false, __ATOMIC_ACQ_REL,

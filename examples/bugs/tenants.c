@@ -56,11 +56,11 @@ static unsigned write_own(unsigned n)
 
 int main(void)
 {
-        struct stook_cache_args args = { .args_size = sizeof(args), .flags = STOOK_ACCOUNT };
         struct stook_group *small = stook_group_create("small", NULL, 256 << 10);
         unsigned written;
 
-        reports = stook_cache_create("report", sizeof(struct report), &args);
+        reports = stook_cache_create("report", sizeof(struct report),
+                                     STOOK_CACHE_ARGS(.flags = STOOK_ACCOUNT));
         if (!small || !reports)
                 return 1;
         printf("%u for the tenant\n", write_reports(small, 10));

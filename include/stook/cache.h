@@ -11,7 +11,8 @@
  * a process-wide mutex, which a malloc may hold. So a handler must not wait for a thread in one.
  *
  * Errors: an allocation returns NULL and sets errno. Every other call returns 0 or -errno, and
- * leaves out-arguments untouched on failure. Passing a NULL cache fails with EINVAL, except on the
+ * leaves out-arguments untouched on failure. A structure that says another size than its own fails
+ * with EINVAL; a line on standard error names the field. A NULL cache fails with it, except on the
  * fast path: stook_cache_alloc(), stook_cache_free() and their nolock forms do not test for it,
  * and the process ends with SIGSEGV.
  *
@@ -227,6 +228,12 @@ struct stook_cache_args {
         /* the last argument of memory_in and memory_out */
         void    *memory_data;
 };
+
+#ifndef __cplusplus
+/* struct stook_cache_args with the fields given, and args_size: STOOK_CACHE_ARGS(.ctor = make) */
+#define STOOK_CACHE_ARGS(...) \
+        (&(struct stook_cache_args){ .args_size = sizeof(struct stook_cache_args), __VA_ARGS__ })
+#endif
 
 /*
  * stook_cache_create() - make a cache

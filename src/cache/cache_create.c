@@ -18,6 +18,7 @@
 #include "gate/gate.h"
 #include "os/os.h"
 #include "pages/meta.h"
+#include "report/report.h"
 #include "slot/slot_node.h"
 #include "stack/stack.h"
 
@@ -82,7 +83,8 @@ static bool read_args(struct stook_cache_args *args, const struct stook_cache_ar
         memset(args, 0, sizeof(*args));
         if (!or_null)
                 return true;
-        if (or_null->args_size != first && or_null->args_size != sizeof(*args))
+        if (or_null->args_size != first &&
+            !stook_report_size_is(or_null->args_size, sizeof(*args), "args_size"))
                 return false;
         memcpy(args, or_null, or_null->args_size);
         return true;

@@ -22,6 +22,7 @@
 #include "evacuate/evacuate.h"
 #include "gate/gate.h"
 #include "os/os.h"
+#include "report/report.h"
 
 static bool is_valid(int value, int most)
 {
@@ -36,7 +37,8 @@ static unsigned or_as_it_is(int wanted, unsigned now)
 /* 0, or what is wrong with these settings for the cache. */
 static int refused(const struct stook_cache *cache, const struct stook_tuning *tuning)
 {
-        if (!cache || !tuning || tuning->tuning_size != sizeof(*tuning) ||
+        if (!cache || !tuning ||
+            !stook_report_size_is(tuning->tuning_size, sizeof(*tuning), "tuning_size") ||
             !is_valid(tuning->sheaf_capacity, STOOK_SHEAF_CAPACITY_MAX) ||
             !is_valid(tuning->barn_full, STOOK_BARN_LIMIT_MAX) ||
             !is_valid(tuning->barn_empty, STOOK_BARN_LIMIT_MAX))

@@ -163,14 +163,15 @@ static void set(const struct stook_fail_terms *to)
 
 static bool is_good(const struct stook_fail_terms *to)
 {
-        return to->probability <= 100 && to->interval;
+        return stook_report_size_is(to->terms_size, sizeof(*to), "terms_size") &&
+               to->probability <= 100 && to->interval;
 }
 
 STOOK_API int stook_set_fail(const struct stook_fail_terms *or_null)
 {
         static const struct stook_fail_terms never = { .interval = 1 };
 
-        if (or_null && (or_null->terms_size != sizeof(*or_null) || !is_good(or_null)))
+        if (or_null && !is_good(or_null))
                 return -EINVAL;
         set(or_null ? or_null : &never);
         return 0;

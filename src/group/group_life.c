@@ -322,7 +322,8 @@ STOOK_API int stook_group_get_stats(const struct stook_group *group,
 {
         uint64_t limit;
 
-        if (!group || !stats || stats->stats_size != sizeof(*stats))
+        if (!group || !stats ||
+            !stook_report_size_is(stats->stats_size, sizeof(*stats), "stats_size"))
                 return -EINVAL;
         limit = __atomic_load_n(&group->limit, __ATOMIC_RELAXED);
         memcpy(stats->name, group->name, sizeof(stats->name));

@@ -7,6 +7,7 @@
 
 #include "cache/cache.h"
 #include "os/os.h"
+#include "report/report.h"
 #include "slot/slot_node.h"
 
 STOOK_API int stook_cache_get_node_stats(const struct stook_cache *cache, unsigned node,
@@ -16,7 +17,8 @@ STOOK_API int stook_cache_get_node_stats(const struct stook_cache *cache, unsign
         struct stook_remote_counts home;
         struct stook_barn *barn;
 
-        if (!cache || !stats || stats->stats_size != sizeof(*stats) ||
+        if (!cache || !stats ||
+            !stook_report_size_is(stats->stats_size, sizeof(*stats), "stats_size") ||
             node >= stook_os_node_count())
                 return -EINVAL;
         slabs = &cache->slabs.node[node];

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "inspect/snapshot.h"
+#include "report/report.h"
 #include "stat/counter.h"
 
 void stook_snapshot_cache(const struct stook_cache *cache, const struct stook_sheaf_sums *sums,
@@ -46,7 +47,8 @@ STOOK_API int stook_cache_get_stats(const struct stook_cache *cache,
 {
         struct stook_sheaf_sums sums;
 
-        if (!cache || !stats || stats->stats_size != sizeof(*stats))
+        if (!cache || !stats ||
+            !stook_report_size_is(stats->stats_size, sizeof(*stats), "stats_size"))
                 return -EINVAL;
         stook_sheaf_sum(cache->index, &sums);
         stook_snapshot_cache(cache, &sums, stats);

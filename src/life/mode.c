@@ -8,6 +8,7 @@
 #include "gate/gate.h"
 #include "life/options.h"
 #include "os/os.h"
+#include "report/report.h"
 #include "slot/slot.h"
 #include <stook/control.h>
 
@@ -20,7 +21,7 @@ static const char *registration(void)
 
 STOOK_API int stook_get_mode(struct stook_mode *mode)
 {
-        if (!mode || mode->mode_size != sizeof(*mode))
+        if (!mode || !stook_report_size_is(mode->mode_size, sizeof(*mode), "mode_size"))
                 return -EINVAL;
         if (!stook_gate_open())
                 return -ENOMEM;

@@ -14,6 +14,7 @@
 #include <errno.h>
 
 #include "rcu/rcu_submit.h"
+#include "report/report.h"
 
 static uintptr_t chosen;                /* atomic: const struct stook_rcu * | PINNED; I1 */
 #define PINNED ((uintptr_t)1)
@@ -23,7 +24,8 @@ static uint32_t bound;                  /* atomic: entries from here on are NULL
 
 bool stook_rcu_is_usable(const struct stook_rcu *rcu)
 {
-        return rcu && rcu->ops_size == sizeof(*rcu) && rcu->call && rcu->barrier;
+        return rcu && stook_report_size_is(rcu->ops_size, sizeof(*rcu), "ops_size") &&
+               rcu->call && rcu->barrier;
 }
 
 STOOK_API int stook_rcu_use(const struct stook_rcu *rcu)

@@ -143,6 +143,18 @@ STOOK_COLD void stook_report_fault(enum stook_fault fault, const void *object,
         stook_report_about(&(struct stook_report_about)ABOUT);
 }
 
+bool stook_report_size_is(size_t said, size_t bytes, const char *field)
+{
+        static const char format[] = "stook: %s is %u, not the size of its structure, %u\n";
+        char text[128];
+
+        if (said == bytes)
+                return true;
+        stook_os_write(text, stook_report_format(text, sizeof(text), format, field, (uint64_t)said,
+                                                 (uint64_t)bytes));
+        return false;
+}
+
 STOOK_COLD void stook_report_impossible(const char *label)
 {
         char text[128];

@@ -81,6 +81,9 @@ void stook_report_set_json(const char *path);
  */
 void stook_report_speak_for(uint32_t pid, uint32_t thread);
 
+/* Is it the size of a caller's structure, its field @field? If not, a line on stderr says so. */
+bool stook_report_size_is(size_t said, size_t bytes, const char *field);
+
 /* An invariant of ours does not hold: file-independent label, e.g. "slab I2". Always aborts. */
 STOOK_COLD _Noreturn void stook_report_impossible(const char *label);
 

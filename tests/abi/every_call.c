@@ -6,6 +6,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/mman.h>
+#include <unistd.h>
 #include <cmocka.h>
 #include <stook/layout.h>
 #include <stook/stook.h>
@@ -108,9 +110,45 @@ static void test_sizes_are_kept(void **state)
         assert_int_equal(sizeof(struct stook_thread_v1), 64);
 }
 
+static int words, standard_error;
+
+static void begin_listening(void)
+{
+        words = memfd_create("words", 0);
+        standard_error = dup(STDERR_FILENO);
+        dup2(words, STDERR_FILENO);
+}
+
+static const char *heard(void)
+{
+        static char text[200];
+
+        dup2(standard_error, STDERR_FILENO);
+        text[pread(words, text, sizeof(text) - 1, 0)] = '\0';
+        return text;
+}
+
+static void test_the_macro_sets_the_size(void **state)
+{
+        struct stook_cache *cache = stook_cache_create("aligned", 64,
+                                                       STOOK_CACHE_ARGS(.align = 1024));
+        void *object;
+
+        (void)state;
+        assert_non_null(cache);
+        object = stook_cache_alloc(cache);
+        assert_int_equal((uintptr_t)object % 1024, 0);
+        stook_cache_free(cache, object);
+        assert_int_equal(stook_cache_destroy(cache), 0);
+        cache = stook_cache_create("plain", 64, STOOK_CACHE_ARGS());
+        assert_non_null(cache);
+        assert_int_equal(stook_cache_destroy(cache), 0);
+}
+
 static void test_a_size_from_another_release_is_refused(void **state)
 {
         struct stook_cache_args args = { .args_size = sizeof(args) + 8 };
+        struct stook_cache_args forgotten = { .align = 16 };
         struct stook_mode mode = { .mode_size = 1 };
         struct stook_cache_stats stats = { .stats_size = 8 };
         struct stook_cache *cache = stook_cache_create("abi", 64, NULL);
@@ -118,6 +156,9 @@ static void test_a_size_from_another_release_is_refused(void **state)
         (void)state;
         assert_non_null(cache);
         assert_null(stook_cache_create("abi2", 64, &args));
+        begin_listening();
+        assert_null(stook_cache_create("abi2", 64, &forgotten));
+        assert_string_equal(heard(), "stook: args_size is 0, not the size of its structure, 136\n");
         assert_true(stook_get_mode(&mode) < 0);
         assert_null(mode.backend);
         assert_true(stook_cache_get_stats(cache, &stats) < 0);
@@ -130,6 +171,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_every_call_is_there),
                 cmocka_unit_test(test_sizes_are_kept),
+                cmocka_unit_test(test_the_macro_sets_the_size),
                 cmocka_unit_test(test_a_size_from_another_release_is_refused),
         };
 
