@@ -1,8 +1,8 @@
 /*
  * Purpose: foreign pointers (foreign.h). A process has them when the drop-in is loaded late
  * (dlopen), when something allocates past it, or when another preloaded library has an allocator.
- * Place: called by entry.c and new_delete.c; calls the next definitions of the same names, and
- * misuse reports.
+ * Place: called by entry.c and new_delete.c; calls the next definitions of the same names, the
+ * C++ library, and misuse reports.
  * Invariants:
  *  I1 the constructor looks up free, realloc and malloc_usable_size once, after the library is up:
  *     dlsym itself allocates, from us. Until then frees go to __libc_free. Where libc has none,
@@ -80,7 +80,7 @@ size_t stook_foreign_usable(void *object)
  * Not looked up at start: the C++ library may be loaded later, and is needed only when memory runs
  * out. It may also have been loaded privately, where RTLD_NEXT does not see it.
  */
-static void *next_new(const char *name)
+static void *of_cxx(const char *name)
 {
         static const char *const libraries[] = {"libstdc++.so.6", "libc++.so.1"};
         void *found = dlsym(RTLD_NEXT, name);
@@ -107,7 +107,7 @@ void *stook_find_next_dlopen(void)
         return found;
 }
 
-static STOOK_COLD _Noreturn void no_next_new(void)
+static STOOK_COLD _Noreturn void no_cxx(void)
 {
         static const char text[] = "stook: out of memory in operator new, "
                                    "and no C++ library to throw bad_alloc\n";
@@ -116,39 +116,39 @@ static STOOK_COLD _Noreturn void no_next_new(void)
         stook_os_abort();
 }
 
-void *stook_foreign_new(const char *name, size_t size)
+/* NULL: none, or no C++ library that knows. */
+static void *new_handler(void)
 {
-        void *(*new)(size_t);
+        void *(*get)(void);
 
-        *(void **)&new = next_new(name);
-        if (!new)
-                no_next_new();
-        return new(size);
+        *(void **)&get = of_cxx("_ZSt15get_new_handlerv");
+        return get ? get() : NULL;
 }
 
-void *stook_foreign_new_aligned(const char *name, size_t size, size_t align)
+void stook_foreign_no_memory(void)
 {
-        void *(*new)(size_t, size_t);
+        void *handler = new_handler();
+        void (*call)(void);
 
-        *(void **)&new = next_new(name);
-        if (!new)
-                no_next_new();
-        return new(size, align);
+        *(void **)&call = handler ? handler : of_cxx("_ZSt17__throw_bad_allocv");
+        if (!call)
+                no_cxx();
+        call();
 }
 
-void *stook_foreign_new_nothrow(const char *name, size_t size, const void *nothrow)
+/* size_t is mangled m on every system here. */
+void *stook_foreign_new_nothrow(size_t size, const void *nothrow)
 {
         void *(*new)(size_t, const void *);
 
-        *(void **)&new = next_new(name);
+        *(void **)&new = new_handler() ? of_cxx("_ZnwmRKSt9nothrow_t") : NULL;
         return new ? new(size, nothrow) : NULL;
 }
 
-void *stook_foreign_new_aligned_nothrow(const char *name, size_t size, size_t align,
-                                        const void *nothrow)
+void *stook_foreign_new_aligned_nothrow(size_t size, size_t align, const void *nothrow)
 {
         void *(*new)(size_t, size_t, const void *);
 
-        *(void **)&new = next_new(name);
+        *(void **)&new = new_handler() ? of_cxx("_ZnwmSt11align_val_tRKSt9nothrow_t") : NULL;
         return new ? new(size, align, nothrow) : NULL;
 }

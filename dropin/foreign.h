@@ -15,14 +15,16 @@ STOOK_COLD void  *stook_foreign_realloc(void *object, size_t size);
 STOOK_COLD size_t stook_foreign_usable(void *object);
 
 /*
- * operator new of these bytes failed: calls the next definition of that operator (its mangled
- * @name), which knows what the language asks for: new handlers and exceptions.
+ * operator new found no memory. Returns if the new handler did: then new tries again. Without one
+ * it throws bad_alloc.
  */
-STOOK_COLD void *stook_foreign_new(const char *name, size_t size);
-STOOK_COLD void *stook_foreign_new_aligned(const char *name, size_t size, size_t align);
-STOOK_COLD void *stook_foreign_new_nothrow(const char *name, size_t size, const void *nothrow);
-STOOK_COLD void *stook_foreign_new_aligned_nothrow(const char *name, size_t size, size_t align,
-                                                   const void *nothrow);
+STOOK_COLD void stook_foreign_no_memory(void);
+/*
+ * The same of the forms that do not throw. NULL; but where there is a new handler, what the next
+ * definition of the operator returns, which tries again and catches what the handler throws.
+ */
+STOOK_COLD void *stook_foreign_new_nothrow(size_t size, const void *nothrow);
+STOOK_COLD void *stook_foreign_new_aligned_nothrow(size_t size, size_t align, const void *nothrow);
 
 /* The next dlopen, to which the drop-in's jumps (dlopen_x86_64.S). NULL until found; relaxed. */
 extern void *stook_next_dlopen STOOK_HIDDEN;

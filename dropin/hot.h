@@ -28,14 +28,10 @@ void *stook_drop_in_calloc_miss(size_t n, size_t size);
 void *stook_aligned_alloc_miss(size_t align, size_t size);
 void *stook_memalign_miss(size_t align, size_t size);
 int   stook_posix_memalign_miss(void **out, size_t align, size_t size);
-/* new_delete.c: operator new and new[]; a failure goes to the next definition of that operator. */
+/* new_delete.c: operator new and new[]. */
 void *stook_new_miss(size_t size);
-void *stook_new_array_miss(size_t size);
 void *stook_new_nothrow_miss(size_t size, const void *nothrow);
-void *stook_new_array_nothrow_miss(size_t size, const void *nothrow);
 void *stook_new_aligned_miss(size_t size, size_t align);
-void *stook_new_array_aligned_miss(size_t size, size_t align);
 void *stook_new_aligned_nothrow_miss(size_t size, size_t align, const void *nothrow);
-void *stook_new_array_aligned_nothrow_miss(size_t size, size_t align, const void *nothrow);
 
 #endif

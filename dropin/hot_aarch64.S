@@ -51,13 +51,9 @@
         .hidden stook_memalign_miss
         .hidden stook_posix_memalign_miss
         .hidden stook_new_aligned_miss
-        .hidden stook_new_array_aligned_miss
         .hidden stook_new_aligned_nothrow_miss
-        .hidden stook_new_array_aligned_nothrow_miss
         .hidden stook_new_miss
-        .hidden stook_new_array_miss
         .hidden stook_new_nothrow_miss
-        .hidden stook_new_array_nothrow_miss
         .hidden stook_drop_in_free_miss
         .hidden stook_drop_in_free_sized_miss
 
@@ -485,10 +481,10 @@ stook_class_line:
         ALLOC_CHECKED new_checked, stook_new_miss, large
 
         ENTRY _Znam
-        ALLOC stook_new_array_miss, new_array_checked, new_array_large
+        ALLOC stook_new_miss, new_array_checked, new_array_large
         END _Znam
-        ALLOC_LARGE new_array_large, stook_new_array_miss, new_array_checked
-        ALLOC_CHECKED new_array_checked, stook_new_array_miss, large
+        ALLOC_LARGE new_array_large, stook_new_miss, new_array_checked
+        ALLOC_CHECKED new_array_checked, stook_new_miss, large
 
         ENTRY _ZnwmRKSt9nothrow_t
         ALLOC stook_new_nothrow_miss, nothrow_checked
@@ -496,16 +492,16 @@ stook_class_line:
         ALLOC_CHECKED nothrow_checked, stook_new_nothrow_miss
 
         ENTRY _ZnamRKSt9nothrow_t
-        ALLOC stook_new_array_nothrow_miss, array_nothrow_checked
+        ALLOC stook_new_nothrow_miss, array_nothrow_checked
         END _ZnamRKSt9nothrow_t
-        ALLOC_CHECKED array_nothrow_checked, stook_new_array_nothrow_miss
+        ALLOC_CHECKED array_nothrow_checked, stook_new_nothrow_miss
 
         ENTRY _ZnwmSt11align_val_t
         ALLOC_ALIGNED x1, x0, stook_new_aligned_miss
         END _ZnwmSt11align_val_t
 
         ENTRY _ZnamSt11align_val_t
-        ALLOC_ALIGNED x1, x0, stook_new_array_aligned_miss
+        ALLOC_ALIGNED x1, x0, stook_new_aligned_miss
         END _ZnamSt11align_val_t
 
         ENTRY _ZnwmSt11align_val_tRKSt9nothrow_t
@@ -513,7 +509,7 @@ stook_class_line:
         END _ZnwmSt11align_val_tRKSt9nothrow_t
 
         ENTRY _ZnamSt11align_val_tRKSt9nothrow_t
-        ALLOC_ALIGNED x1, x0, stook_new_array_aligned_nothrow_miss
+        ALLOC_ALIGNED x1, x0, stook_new_aligned_nothrow_miss
         END _ZnamSt11align_val_tRKSt9nothrow_t
 
         ALIAS _ZdlPv, free

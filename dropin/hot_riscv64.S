@@ -41,13 +41,13 @@
         ALIAS free_aligned_sized, free
 
         GO _Znwm, stook_new_miss
-        GO _Znam, stook_new_array_miss
+        GO _Znam, stook_new_miss
         GO _ZnwmRKSt9nothrow_t, stook_new_nothrow_miss
-        GO _ZnamRKSt9nothrow_t, stook_new_array_nothrow_miss
+        GO _ZnamRKSt9nothrow_t, stook_new_nothrow_miss
         GO _ZnwmSt11align_val_t, stook_new_aligned_miss
-        GO _ZnamSt11align_val_t, stook_new_array_aligned_miss
+        GO _ZnamSt11align_val_t, stook_new_aligned_miss
         GO _ZnwmSt11align_val_tRKSt9nothrow_t, stook_new_aligned_nothrow_miss
-        GO _ZnamSt11align_val_tRKSt9nothrow_t, stook_new_array_aligned_nothrow_miss
+        GO _ZnamSt11align_val_tRKSt9nothrow_t, stook_new_aligned_nothrow_miss
 
         ALIAS _ZdlPv, free
         ALIAS _ZdaPv, free

@@ -40,13 +40,9 @@
         .hidden stook_memalign_miss
         .hidden stook_posix_memalign_miss
         .hidden stook_new_aligned_miss
-        .hidden stook_new_array_aligned_miss
         .hidden stook_new_aligned_nothrow_miss
-        .hidden stook_new_array_aligned_nothrow_miss
         .hidden stook_new_miss
-        .hidden stook_new_array_miss
         .hidden stook_new_nothrow_miss
-        .hidden stook_new_array_nothrow_miss
         .hidden stook_drop_in_free_miss
         .hidden stook_drop_in_free_sized_miss
 
@@ -194,10 +190,10 @@ area_at_first:
         SWAP_POP new_swap, stook_new_miss
 
         ENTRY _Znam
-        ALLOC stook_new_array_miss, new_array_checked, stook_new_array_miss, new_array_large
+        ALLOC stook_new_miss, new_array_checked, stook_new_miss, new_array_large
         END _Znam
-        ALLOC_LARGE new_array_large, stook_new_array_miss, new_array_checked, stook_new_array_miss
-        ALLOC_CHECKED new_array_checked, stook_new_array_miss, stook_new_array_miss
+        ALLOC_LARGE new_array_large, stook_new_miss, new_array_checked, stook_new_miss
+        ALLOC_CHECKED new_array_checked, stook_new_miss, stook_new_miss
 
         ENTRY _ZnwmRKSt9nothrow_t
         ALLOC stook_new_nothrow_miss, nothrow_checked, stook_new_nothrow_miss, \
@@ -206,18 +202,18 @@ area_at_first:
         ALLOC_CHECKED nothrow_checked, stook_new_nothrow_miss, stook_new_nothrow_miss
 
         ENTRY _ZnamRKSt9nothrow_t
-        ALLOC stook_new_array_nothrow_miss, array_nothrow_checked, stook_new_array_nothrow_miss, \
-              stook_new_array_nothrow_miss
+        ALLOC stook_new_nothrow_miss, array_nothrow_checked, stook_new_nothrow_miss, \
+              stook_new_nothrow_miss
         END _ZnamRKSt9nothrow_t
-        ALLOC_CHECKED array_nothrow_checked, stook_new_array_nothrow_miss, \
-                      stook_new_array_nothrow_miss
+        ALLOC_CHECKED array_nothrow_checked, stook_new_nothrow_miss, \
+                      stook_new_nothrow_miss
 
         ENTRY _ZnwmSt11align_val_t
         ALLOC_ALIGNED %rsi, %rdi, stook_new_aligned_miss
         END _ZnwmSt11align_val_t
 
         ENTRY _ZnamSt11align_val_t
-        ALLOC_ALIGNED %rsi, %rdi, stook_new_array_aligned_miss
+        ALLOC_ALIGNED %rsi, %rdi, stook_new_aligned_miss
         END _ZnamSt11align_val_t
 
         ENTRY _ZnwmSt11align_val_tRKSt9nothrow_t
@@ -225,7 +221,7 @@ area_at_first:
         END _ZnwmSt11align_val_tRKSt9nothrow_t
 
         ENTRY _ZnamSt11align_val_tRKSt9nothrow_t
-        ALLOC_ALIGNED %rsi, %rdi, stook_new_array_aligned_nothrow_miss
+        ALLOC_ALIGNED %rsi, %rdi, stook_new_aligned_nothrow_miss
         END _ZnamSt11align_val_tRKSt9nothrow_t
 
         ALIAS _ZdlPv, free
