@@ -34,7 +34,7 @@ _Static_assert(STOOK_MAP_SHIFT == 12 && STOOK_SLAB_BYTES_MAX - 1 == 0x7ffff &&
                offsetof(struct stook_range, entries) == 16,
                "dropin/hot_*.S: FREE finds an object's offset, and the shape of its cache");
 
-static void *too_large(void)
+static void *no_memory(void)
 {
         errno = ENOMEM;
         return NULL;
@@ -67,7 +67,7 @@ void *stook_drop_in_calloc_miss(size_t n, size_t size)
         size_t bytes;
 
         if (STOOK_UNLIKELY(__builtin_mul_overflow(n, size, &bytes)))
-                return too_large();
+                return no_memory();
         return stook_calloc_miss(bytes);
 }
 
@@ -91,14 +91,14 @@ static STOOK_NOINLINE void *realloc_miss(void *object, size_t size)
         return other;
 }
 
-/* NULL: no object at hand. Not inlined: what stays needs no registers saved. */
+/* Shrinking never fails. Not inlined: what stays needs no registers saved. */
 static STOOK_NOINLINE void *realloc_by_copy(void *object, size_t size, unsigned index)
 {
         size_t usable = stook_class_bytes[index - 1];
         void *other = stook_hot_object(size);
 
         if (STOOK_UNLIKELY(!other))
-                return NULL;
+                return size <= usable ? object : no_memory();
         stook_copy_object(other, object, size < usable ? size : usable);
         stook_hot_free_known(object, 0, index * 8);
         return other;
@@ -107,7 +107,6 @@ static STOOK_NOINLINE void *realloc_by_copy(void *object, size_t size, unsigned 
 STOOK_API void *realloc(void *object, size_t size)
 {
         unsigned index = stook_resize_hot(object);
-        void *other;
 
         if (STOOK_UNLIKELY(!index))
                 return realloc_miss(object, size);
@@ -120,8 +119,7 @@ STOOK_API void *realloc(void *object, size_t size)
         if (STOOK_UNLIKELY(size - 1 >= STOOK_CLASS_TABLE_MAX ||
                            __atomic_load_n(&stook_groups_exist, __ATOMIC_RELAXED)))
                 return realloc_miss(object, size);
-        other = realloc_by_copy(object, size, index);
-        return STOOK_LIKELY(other != NULL) ? other : realloc_miss(object, size);
+        return realloc_by_copy(object, size, index);
 }
 
 STOOK_API void *reallocarray(void *object, size_t n, size_t size)
@@ -129,7 +127,7 @@ STOOK_API void *reallocarray(void *object, size_t n, size_t size)
         size_t bytes;
 
         if (STOOK_UNLIKELY(__builtin_mul_overflow(n, size, &bytes)))
-                return too_large();
+                return no_memory();
         return realloc(object, bytes);
 }
 
@@ -183,7 +181,7 @@ STOOK_API void *pvalloc(size_t size)
         size_t page = stook_os_page_bytes();
 
         if (STOOK_UNLIKELY(size > PTRDIFF_MAX))
-                return too_large();
+                return no_memory();
         return aligned_or_enomem(page, size ? (size + page - 1) & -page : page);
 }
 

@@ -354,6 +354,8 @@ static void *large_resize(struct stook_span *span, size_t size)
                 large_uncharge(span, bytes - span->bytes);
                 return object;
         }
+        if (STOOK_UNLIKELY(stook_fail_strikes_large(size)))
+                return NULL;
 
         uint16_t group = span->use.group;
 

@@ -50,7 +50,7 @@ static void *grow_small(void *object, size_t size, size_t usable)
 
         if (size >= GROWN_LEAST)
                 other = replace(object, stook_large_alloc(1, size, 0), usable);
-        return other ? other : resize_by_copy(object, size, usable);
+        return other || size > STOOK_CLASS_MAX ? other : resize_by_copy(object, size, usable);
 }
 
 static void *resize_small(void *object, size_t size, size_t usable)

@@ -1,7 +1,8 @@
 /*
  * Proves that one allocation that is made to fail makes the call fail, for every call of the
  * drop-in that allocates: none asks again by itself. operator new does so once its handler has
- * returned. Run with all caches, and with a few.
+ * returned. Run with all caches, and with a few, so that realloc takes an object of a cache that
+ * never fails to one that does.
  */
 #include <csetjmp>
 #include <cstdarg>
@@ -16,8 +17,8 @@ extern "C" {
 #include <malloc.h>
 }
 
-/* Of the caches that fail: malloc-64, malloc-4096 and large. */
-static volatile std::size_t middle = 60, page = 4096, large = 300000;
+/* Of the caches that fail: malloc-64, malloc-128, malloc-4096 and large. */
+static volatile std::size_t small = 20, middle = 60, more = 120, page = 4096, large = 300000;
 
 static void let_fail(std::int64_t times)
 {
@@ -76,6 +77,34 @@ static void allocations(void **)
         FAILS(strdup(text));
 }
 
+static void grow(std::size_t from, std::size_t to)
+{
+        char *volatile object = static_cast<char *>(std::malloc(from));
+
+        assert_non_null(object);
+        std::memset(object, 1, from);
+        let_fail(1);
+        if (std::realloc(object, to))
+                fail_msg("realloc from %zu to %zu bytes does not fail", from, to);
+        object = static_cast<char *>(reallocarray(object, to, 1));
+        assert_non_null(object);
+        for (std::size_t i = 0; i < from; i++)
+                assert_int_equal(object[i], 1);
+        std::free(object);
+}
+
+static void growth(void **)
+{
+        FAILS(std::realloc(nullptr, middle));
+        grow(small, middle);
+        grow(middle, more);
+        grow(small, large);
+        grow(more, large);
+        grow(large, large * 2);
+        grow(large, large * 300);
+        grow(large * 300, large * 400);
+}
+
 static void operator_new(void **)
 {
         const auto align = std::align_val_t{64}, wide = std::align_val_t{65536};
@@ -112,6 +141,7 @@ int main()
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(allocations),
+                cmocka_unit_test(growth),
                 cmocka_unit_test(operator_new),
                 cmocka_unit_test(operator_new_after_its_handler),
         };
