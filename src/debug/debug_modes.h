@@ -166,6 +166,8 @@ void stook_debug_read_options(void);
 bool stook_debug_is_asked(void);
 /* What it asks for a cache of that name: STOOK_DEBUG_*. */
 uint64_t stook_debug_wanted(const char *name);
+/* Is a cache's @name the one asked for, of @n bytes, which may end with `*`? */
+bool stook_debug_name_fits(const char *asked_for, size_t n, const char *name);
 /* At exit: one line for each name in STOOK_DEBUG that no cache had. */
 void stook_debug_tell_unused(void);
 /* Called when modes are asked for, and when a cache is made that has some. */

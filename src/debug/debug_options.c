@@ -102,18 +102,21 @@ static bool read_letters(const char **at, uint64_t *flags)
         return true;
 }
 
+bool stook_debug_name_fits(const char *asked_for, size_t n, const char *name)
+{
+        if (n && asked_for[n - 1] == '*')
+                return !strncmp(asked_for, name, n - 1);
+        return strlen(name) == n && !strncmp(asked_for, name, n);
+}
+
 /* A name at *@at, which moves behind it. Does @name match? */
 static bool read_name(const char **at, const char *name)
 {
         const char *first = *at;
-        size_t n;
 
         while (!ends(**at))
                 ++*at;
-        n = (size_t)(*at - first);
-        if (n && first[n - 1] == '*')
-                return !strncmp(first, name, n - 1);
-        return strlen(name) == n && !strncmp(first, name, n);
+        return stook_debug_name_fits(first, (size_t)(*at - first), name);
 }
 
 /*

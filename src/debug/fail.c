@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "debug/debug_modes.h"
 #include "debug/fail.h"
 #include "os/os.h"
 #include "report/report.h"
@@ -42,6 +43,7 @@ static struct {
 static bool asked, tells;
 static bool large;                      /* large objects may fail */
 static char names[NAMES_MAX];           /* empty: all */
+static bool is_used[NAMES_MAX];         /* atomic: a cache had the name that begins there */
 static uintptr_t stack_from, stack_to;  /* addresses; equal: any stack */
 
 /* ---- the decision ---- */
@@ -134,20 +136,29 @@ bool stook_fail_is_asked(void)
 
 bool stook_fail_wants(const char *name)
 {
-        const char *at = names, *end;
+        bool wants = asked && !*names;
+        size_t n;
 
-        if (!asked || !*names)
-                return asked;
-        for (; *at; at = end + (*end == ':')) {
-                size_t n;
-
+        for (const char *at = names; asked && *at; at += n + (at[n] == ':')) {
                 n = strcspn(at, ":");
-                end = at + n;
-                if (n && at[n - 1] == '*' ? !strncmp(at, name, n - 1)
-                                          : strlen(name) == n && !strncmp(at, name, n))
-                        return true;
+                if (!stook_debug_name_fits(at, n, name))
+                        continue;
+                __atomic_store_n(&is_used[at - names], true, __ATOMIC_RELAXED);
+                wants = true;
         }
-        return false;
+        return wants;
+}
+
+void stook_fail_tell_unused(void)
+{
+        size_t n;
+
+        for (const char *at = names; asked && *at; at += n + (at[n] == ':')) {
+                n = strcspn(at, ":");
+                if (!__atomic_load_n(&is_used[at - names], __ATOMIC_RELAXED) &&
+                    !stook_debug_is_child())
+                        stook_os_env_tell(at, n, " in " VARIABLE ": no cache had that name", "");
+        }
 }
 
 /* ---- terms ---- */
@@ -282,6 +293,7 @@ void stook_fail_read_options(void)
                 stook_os_env_refuse(VARIABLE, value, TAKES);
                 return;
         }
+        stook_debug_note_process();
         large = stook_fail_wants(STOOK_FAIL_LARGE);
         set(&to);
 }

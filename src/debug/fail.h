@@ -23,6 +23,9 @@ bool stook_fail_is_asked(void);
 bool stook_fail_wants(const char *name);
 #define STOOK_FAIL_LARGE "large"        /* the name of large objects */
 
+/* At exit: one line for each name in STOOK_FAIL that no cache had. */
+void stook_fail_tell_unused(void);
+
 /*
  * Is this allocation of @bytes, from a cache or of malloc, to fail? The caller then does what it
  * does when there is no memory.

@@ -125,4 +125,5 @@ __attribute__((constructor(101))) static void construct(void)
 __attribute__((destructor)) static void end(void)
 {
         stook_debug_tell_unused();
+        stook_fail_tell_unused();
 }

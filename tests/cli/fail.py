@@ -90,6 +90,12 @@ class Fail(unittest.TestCase):
         self.assertEqual(done.returncode, 0)
         self.assertIn("stook: allocation made to fail (cache large): number 1\n", done.stderr)
 
+    def test_a_name_that_no_cache_had(self):
+        done = run("--fail", "caches=nosuch:malloc-2*:large:conn*,times=0", "--", self.program)
+        self.assertEqual((done.returncode, done.stderr),
+                         (0, "stook: nosuch in STOOK_FAIL: no cache had that name\n"
+                             "stook: conn* in STOOK_FAIL: no cache had that name\n"))
+
     def test_the_library_refuses_the_same(self):
         for terms in ("nonsense", "interval=0", "interval=3,", "tell=2", ",", "interval=3,,tell=1"):
             env = {**os.environ, "LD_PRELOAD": str(BUILD / "libstook-malloc.so"),
