@@ -110,7 +110,7 @@ void *stook_malloc_charged(size_t size, uint16_t group, uint64_t how);
 struct stook_cache *stook_charged_class_for(size_t size);
 
 /* ---- malloc_watched.c: classes that are watched (cache/cache_watch.h) ---- */
-/* Const after the start: some class is watched. */
+/* Const after the start: some class is watched. True before it. */
 extern bool stook_malloc_is_watched STOOK_HIDDEN;
 /* At start: makes the caches of watched classes. */
 void stook_malloc_watch(void);

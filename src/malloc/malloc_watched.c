@@ -7,6 +7,8 @@
  * of an object names its cache, so frees find it. To malloc's hot paths such an object is none of
  * a class: realloc and usable sizes go the long way, which knows watched caches.
  * The bytes asked for go along with the call: the watch wants those, not the bytes of the class.
+ * Before the start it is not known which classes are watched. All count as watched, so the first
+ * malloc comes here, and here the library starts.
  * Concurrency: the table is const after the start.
  */
 #include "cache/cache_account.h"
@@ -16,7 +18,7 @@
 #include "malloc/malloc.h"
 #include "pages/pagemap.h"
 
-bool stook_malloc_is_watched;
+bool stook_malloc_is_watched = true;
 /* NULL: not watched. */
 static struct stook_cache *watched_class[STOOK_CLASSES] STOOK_MOSTLY_UNUSED;
 
@@ -38,8 +40,11 @@ static void *of_group(size_t size, uint16_t group, uint64_t how)
 
 void *stook_malloc_watched(size_t size, uint16_t group, uint64_t how)
 {
-        struct stook_cache *cache = watched_class[stook_class_for(size)];
+        struct stook_cache *cache;
 
+        if (STOOK_UNLIKELY(!stook_slow_is_up(how)))
+                return stook_slow_answer(how, NULL, 0);
+        cache = watched_class[stook_class_for(size)];
         if (!stook_how_has_size(how))
                 how = stook_how_with_size(how, size);
         if (group)
