@@ -197,5 +197,7 @@ STOOK_API size_t malloc_usable_size(void *object)
         if (!object)
                 return 0;
         usable = stook_malloc_usable(object, &ours);
-        return STOOK_LIKELY(ours) ? usable : stook_foreign_usable(object);
+        if (STOOK_UNLIKELY(!ours))
+                return stook_foreign_usable(object);
+        return usable == STOOK_NO_OBJECT ? 0 : usable;
 }

@@ -312,16 +312,12 @@ bool stook_watch_resize(struct stook_cache *cache, void *object, size_t size)
 
 size_t stook_watch_usable(const struct stook_cache *cache, const void *object)
 {
-        size_t bytes;
-
         if (stook_cache_is_hardened(cache) && stook_is_hardened(STOOK_HARDEN_DOUBLE) &&
             !stook_harden_has_user(object))
-                return 0;
+                return STOOK_NO_OBJECT;
         if (!is_debugged(cache))
                 return stook_slow_bytes(cache);
-        if (!stook_debug_requested(stook_cache_debug(cache), object, &bytes))
-                return 0;
-        return bytes ? bytes : 1;               /* 0 would say that it is no object */
+        return stook_debug_requested(stook_cache_debug(cache), object);
 }
 
 /* ---- the end of a cache ---- */

@@ -56,7 +56,7 @@ int stook_watch_free_rcu(struct stook_cache *cache, void *object, bool nolock);
  * fault, which was reported.
  */
 bool stook_watch_resize(struct stook_cache *cache, void *object, size_t size);
-/* What the user of an object may use of it; 0: no live object starts there. */
+/* What the user of an object may use of it; or STOOK_NO_OBJECT. */
 size_t stook_watch_usable(const struct stook_cache *cache, const void *object);
 
 /*

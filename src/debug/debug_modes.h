@@ -138,8 +138,9 @@ void stook_debug_wait_undo(const struct stook_debug *debug, void *object);
 /* Out of the quarantine. True: it is FREE, and goes to its slab. False: at fault, isolated. */
 bool stook_debug_leave(const struct stook_debug *debug, void *object);
 
-/* The bytes that the user of a live object asked for. False: no live object starts there. */
-bool stook_debug_requested(const struct stook_debug *debug, const void *object, size_t *bytes);
+#define STOOK_NO_OBJECT SIZE_MAX        /* instead of bytes: no live object starts there */
+/* The bytes that the user of a live object asked for, or STOOK_NO_OBJECT. */
+size_t stook_debug_requested(const struct stook_debug *debug, const void *object);
 /*
  * A live object is to have @bytes, at most object_bytes. False: the object is not live, or is at
  * fault, which was reported.

@@ -246,13 +246,12 @@ bool stook_debug_leave(const struct stook_debug *debug, void *object)
 
 /* ---- sizes ---- */
 
-bool stook_debug_requested(const struct stook_debug *debug, const void *object, size_t *bytes)
+size_t stook_debug_requested(const struct stook_debug *debug, const void *object)
 {
         if ((debug->slabs && !stook_slab_object_out(debug->slabs, object)) ||
             stook_debug_state(debug, object) != STOOK_STATE_LIVE)
-                return false;
-        *bytes = stook_debug_bytes(debug, object);
-        return true;
+                return STOOK_NO_OBJECT;
+        return stook_debug_bytes(debug, object);
 }
 
 bool stook_debug_resize(const struct stook_debug *debug, void *object, size_t bytes)

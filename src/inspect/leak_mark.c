@@ -203,10 +203,10 @@ static void follow_objects(struct stook_leak *leak)
 
 /* ---- large objects ---- */
 
-/* A large object in the quarantine has no usable bytes, and is not live. */
+/* A large object in the quarantine is not live. */
 static bool is_live_large(const struct stook_span *span)
 {
-        return span->kind == STOOK_SPAN_LARGE && stook_large_usable(span);
+        return span->kind == STOOK_SPAN_LARGE && stook_large_usable(span) != STOOK_NO_OBJECT;
 }
 
 static void count_large(struct stook_span *span, void *data)

@@ -69,12 +69,11 @@ bool stook_large_debug_resize(struct stook_span *span, size_t requested)
 size_t stook_large_usable(const struct stook_span *span)
 {
         struct stook_debug debug;
-        size_t bytes;
 
         if (STOOK_LIKELY(!stook_large_debug))
                 return span->bytes;
         debug = debug_of(span);
-        return stook_debug_requested(&debug, object_of(span), &bytes) ? bytes : 0;
+        return stook_debug_requested(&debug, object_of(span));
 }
 
 uint32_t stook_large_stack(const struct stook_span *span)

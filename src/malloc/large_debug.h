@@ -38,7 +38,10 @@ bool stook_large_debug_leave(struct stook_span *span);
 /* Another size, in place. False: it was at fault, or is no live object. */
 bool stook_large_debug_resize(struct stook_span *span, size_t requested);
 
-/* Of any large object: the bytes that its user may use. 0: it is none, with debug modes. */
+/*
+ * Of any large object: the bytes that its user may use. STOOK_NO_OBJECT: it is none, with debug
+ * modes.
+ */
 size_t stook_large_usable(const struct stook_span *span);
 /* The number of the call stack that allocated it (stack/stack.h); 0: not known. */
 uint32_t stook_large_stack(const struct stook_span *span);

@@ -139,7 +139,7 @@ bool stook_malloc_free_object(void *object, uint64_t how);
 
 /*
  * What @object is: the usable bytes if a live object of ours starts there (or a cached one: that
- * cannot be told), 0 if not. *@ours: it lies in one of our ranges.
+ * cannot be told), STOOK_NO_OBJECT if not. *@ours: it lies in one of our ranges.
  */
 size_t stook_malloc_usable(const void *object, bool *ours);
 

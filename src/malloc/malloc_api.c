@@ -134,14 +134,15 @@ STOOK_API void stook_free_aligned_sized(void *object, size_t align, size_t size)
 
 STOOK_API size_t stook_usable_size(const void *object)
 {
-        bool ours;
+        bool   ours;
+        size_t usable = stook_malloc_usable(object, &ours);
 
-        return object ? stook_malloc_usable(object, &ours) : 0;
+        return usable == STOOK_NO_OBJECT ? 0 : usable;
 }
 
 STOOK_API bool stook_owns(const void *object)
 {
         bool ours;
 
-        return object && stook_malloc_usable(object, &ours) != 0;
+        return stook_malloc_usable(object, &ours) != STOOK_NO_OBJECT;
 }

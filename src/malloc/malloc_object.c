@@ -140,7 +140,7 @@ size_t stook_malloc_usable(const void *object, bool *ours)
 
         *ours = true;
         if (index && !stook_object_starts(index, stook_entry_offset(entry, addr)))
-                return 0;
+                return STOOK_NO_OBJECT;
         if (index)
                 return STOOK_UNLIKELY(stook_cache_at(index)->watch)
                         ? stook_watch_usable(stook_cache_at(index), object)
@@ -151,5 +151,5 @@ size_t stook_malloc_usable(const void *object, bool *ours)
         if (span)
                 return stook_large_usable(span);
         *ours = stook_pagemap_ours(addr);
-        return 0;
+        return STOOK_NO_OBJECT;
 }

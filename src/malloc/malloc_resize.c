@@ -117,8 +117,8 @@ static STOOK_COLD bool is_reported_free(uint64_t entry, void *object)
 }
 
 /*
- * The usable bytes of a live object; 0: there is none, and *@error says what the caller learns.
- * Not inlined: for the depth of the stack.
+ * The usable bytes of a live object. STOOK_NO_OBJECT: there is none, and *@error says what the
+ * caller learns. Not inlined: for the depth of the stack.
  */
 static STOOK_NOINLINE size_t resizable_bytes(void *object, int *error)
 {
@@ -128,14 +128,14 @@ static STOOK_NOINLINE size_t resizable_bytes(void *object, int *error)
 
         *error = EFAULT;
         if (!ours)
-                return 0;
+                return STOOK_NO_OBJECT;
         *error = EINVAL;
-        if (STOOK_UNLIKELY(!usable)) {
+        if (STOOK_UNLIKELY(usable == STOOK_NO_OBJECT)) {
                 stook_cache_free_misuse(NULL, object);
-                return 0;
+                return STOOK_NO_OBJECT;
         }
         if (STOOK_UNLIKELY(stook_report_goes_on()) && is_reported_free(entry, object))
-                return 0;
+                return STOOK_NO_OBJECT;
         *error = ENOMEM;
         return usable;
 }
@@ -145,7 +145,7 @@ void *stook_malloc_resize(void *object, size_t size, int *error)
         size_t usable = resizable_bytes(object, error);
         unsigned index;
 
-        if (STOOK_UNLIKELY(!usable))
+        if (STOOK_UNLIKELY(usable == STOOK_NO_OBJECT))
                 return NULL;
         index = stook_entry_cache(stook_pagemap_get((uintptr_t)object));
         if (STOOK_UNLIKELY(index && stook_cache_at(index)->watch))
