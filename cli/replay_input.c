@@ -3,6 +3,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -74,6 +75,7 @@ bool replay_list_read(struct replay_list *list, const char *path, char *message,
         bool to_stdin = !strcmp(path, "-");
         int fd = to_stdin ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3) :
                  open(path, O_RDONLY | O_CLOEXEC);
+        char why[PATH_MAX + 128];
         struct stat st;
 
         memset(list, 0, sizeof *list);
@@ -85,7 +87,11 @@ bool replay_list_read(struct replay_list *list, const char *path, char *message,
         }
         if (!read_opened(list, fd, to_stdin ? "standard input" : path, message, bytes)) {
                 replay_list_release(list);
-                return false;
+                /* A trace whose first bytes are damaged is found by its other blocks. */
+                if (to_stdin || !replay_read_trace(list, path, why, sizeof why)) {
+                        replay_list_release(list);
+                        return false;
+                }
         }
         if (!list->count && !list->other_events && !list->frees_before) {
                 snprintf(message, bytes,

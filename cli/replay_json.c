@@ -29,6 +29,7 @@ static void list_json(const struct replay_list *l, const char *path, struct json
         json_count(j, "other_events", l->other_events);
         json_count(j, "filtered_events", l->filtered);
         json_count(j, "cut_bytes", l->cut_bytes);
+        json_count(j, "damaged_bytes", l->damage.bytes);
         json_object_end(j);
 }
 

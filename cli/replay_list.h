@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "replay/replay_file.h"
+#include "trace_read.h"
 
 struct replay_list {
         struct replay_event *events;
@@ -31,6 +32,7 @@ struct replay_list {
         uint64_t frees_implied;
         uint64_t frees_by_rcu;          /* replayed as plain ones */
         uint64_t cut_bytes;             /* at the end of an unfinished trace */
+        struct trace_damage damage;
 };
 
 /* The number of such a cache. REPLAY_LARGE: no memory, or too many. */

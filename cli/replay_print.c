@@ -43,6 +43,10 @@ void replay_print_list(const struct replay_list *l, const char *path, FILE *out)
                     "frees by RCU are replayed as plain ones", out);
         print_count(l->cut_bytes, "byte at its end is left out: the trace ends early",
                     "bytes at its end are left out: the trace ends early", out);
+        if (l->damage.bytes)
+                fprintf(out, "  %llu bytes are left out: damaged at byte %llu: %s\n",
+                        (unsigned long long)l->damage.bytes, (unsigned long long)l->damage.at,
+                        l->damage.what);
 }
 
 static void chosen_text(int value, char *buffer, size_t size)

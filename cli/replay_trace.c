@@ -82,6 +82,7 @@ bool replay_read_trace(struct replay_list *list, const char *path, char *message
         else if (got < 0)
                 snprintf(message, bytes, "%s", trace_message(trace));
         list->cut_bytes = trace_is_cut(trace);
+        list->damage = *trace_damage(trace);
         trace_close(trace);
         free(numbers.cache);
         return fine && !got;

@@ -19,11 +19,11 @@ static bool fail(struct trace_file *file, const char *what)
         return false;
 }
 
-bool trace_file_damaged(struct trace_file *file, uint64_t offset, const char *what)
+void trace_file_leave_out(struct trace_file *file, uint64_t at, uint64_t bytes, const char *what)
 {
-        snprintf(file->message, file->message_bytes, "%s: damaged at byte %llu: %s", file->path,
-                 (unsigned long long)offset, what);
-        return false;
+        if (!file->damage.bytes)
+                file->damage = (struct trace_damage){ .at = at, .what = what };
+        file->damage.bytes += bytes;
 }
 
 bool trace_file_no_memory(struct trace_file *file)
@@ -119,16 +119,24 @@ static bool checks(uint64_t *words)
         return head->checksum == sum;
 }
 
-/* What is wrong with a header; NULL: nothing. */
-static const char *fault_of(const struct stook_trace_block *head)
+static const char ends_early[] = "a block that ends early", no_block[] = "no block begins here";
+
+/* What is wrong with the block that @n bytes begin with; NULL: nothing, all of it is there. */
+static const char *fault_of(uint64_t *words, size_t n)
 {
+        const struct stook_trace_block *head = (void *)words;
+
+        if (n < sizeof *head)
+                return ends_early;
         if (head->magic != STOOK_TRACE_MAGIC)
-                return "no block begins here";
+                return no_block;
         if (head->version != STOOK_TRACE_VERSION)
                 return "a version that this stook does not read";
         if (head->bytes % 8 || head->bytes <= sizeof *head || head->bytes > STOOK_TRACE_BLOCK_BYTES)
                 return "a block of an impossible size";
-        return NULL;
+        if (head->bytes > n)
+                return ends_early;
+        return checks(words) ? NULL : "a block's checksum is wrong";
 }
 
 bool trace_file_load(struct trace_file *file, uint32_t block, uint64_t *words)
@@ -138,17 +146,16 @@ bool trace_file_load(struct trace_file *file, uint32_t block, uint64_t *words)
 
         if (n < 0)
                 return fail(file, strerror(errno));
-        if ((size_t)n < at->bytes || fault_of((void *)words) ||
-            ((struct stook_trace_block *)words)->bytes != at->bytes || !checks(words))
-                return trace_file_damaged(file, at->offset, "the file changed while it was read");
+        if (fault_of(words, (size_t)n) || ((struct stook_trace_block *)words)->bytes != at->bytes)
+                return fail(file, "it changed while it was read");
         return true;
 }
 
 /* ---- the first look ---- */
 
-/* The process of a block, which may be new. False: no memory, or damage. */
+/* The process of a block, which may be new. False: *@fault says why, or there is no memory. */
 static bool process_of(struct trace_file *file, const struct stook_trace_block *head,
-                       uint64_t offset, uint32_t *process)
+                       uint32_t *process, const char **fault)
 {
         struct trace_cursor c = { (const unsigned char *)(head + 1),
                                   (const unsigned char *)head + head->bytes };
@@ -165,8 +172,10 @@ static bool process_of(struct trace_file *file, const struct stook_trace_block *
                 return true;
         }
         if ((tag & STOOK_TRACE_KIND) != STOOK_TRACE_PROCESS || !trace_take_number(&c, &parent) ||
-            !trace_take_number(&c, &new.began_ns) || !trace_take_name(&c, new.program))
-                return trace_file_damaged(file, offset, "a block that names no process");
+            !trace_take_number(&c, &new.began_ns) || !trace_take_name(&c, new.program)) {
+                *fault = "a block that names no process";
+                return false;
+        }
         new.parent = (uint32_t)parent;
         i = file->process_room;
         if (!room_for(&file->processes, file->process_count, &file->process_room, sizeof new) ||
@@ -192,15 +201,16 @@ static struct trace_stream *stream_of(struct trace_file *file, uint32_t process,
         return &file->streams[file->stream_count++];
 }
 
+/* False: as process_of. */
 static bool add_block(struct trace_file *file, const struct stook_trace_block *head,
-                      uint64_t offset)
+                      uint64_t offset, const char **fault)
 {
         struct trace_block_at new = { .offset = offset, .at_ns = head->at_ns, .bytes = head->bytes,
                                       .next = TRACE_NO_BLOCK };
         uint32_t process = 0, at = (uint32_t)file->block_count;
         struct trace_stream *stream;
 
-        if (!process_of(file, head, offset, &process))
+        if (!process_of(file, head, &process, fault))
                 return false;
         stream = stream_of(file, process, head->buffer);
         if (!stream || file->block_count >= TRACE_NO_BLOCK ||
@@ -208,8 +218,10 @@ static bool add_block(struct trace_file *file, const struct stook_trace_block *h
                 return trace_file_no_memory(file);
         if (stream->last != TRACE_NO_BLOCK) {
                 if (head->sequence <= stream->sequence ||
-                    head->at_ns < file->blocks[stream->last].at_ns)
-                        return trace_file_damaged(file, offset, "a block out of its order");
+                    head->at_ns < file->blocks[stream->last].at_ns) {
+                        *fault = "a block out of its order";
+                        return false;
+                }
                 file->blocks[stream->last].next = at;
         } else {
                 stream->first = at;
@@ -223,48 +235,72 @@ static bool add_block(struct trace_file *file, const struct stook_trace_block *h
         return true;
 }
 
-/* A piece of a block at the end of the file; nothing follows it. */
-static bool end_cut(struct trace_file *file, uint64_t bytes)
+/* How far it is to the next place where a block may begin, of @n bytes from one that is none. */
+static size_t to_next(const uint64_t *words, size_t n)
 {
-        file->cut = bytes;
-        return file->block_count || fail(file, "too short: no trace, or not a single whole block");
+        static const uint64_t magic = STOOK_TRACE_MAGIC;
+        const char *at = (const char *)words;
+        const char *next = memmem(at + 1, n - 1, &magic, sizeof magic);
+
+        if (next)
+                return (size_t)(next - at);
+        return n < STOOK_TRACE_BLOCK_BYTES ? n : n - sizeof magic + 1;
 }
 
+/* There is not a single whole block: why. */
+static bool fail_empty(struct trace_file *file)
+{
+        char text[100];
+
+        if (file->cut)
+                return fail(file, "too short: no trace, or not a single whole block");
+        if (!file->damage.bytes)
+                return fail(file, "empty: no trace");
+        if (file->damage.what == no_block)
+                return fail(file, "not a trace of stook record");
+        snprintf(text, sizeof text, "damaged at byte 0: %s", file->damage.what);
+        return fail(file, text);
+}
+
+/*
+ * What is no block is left out, up to where the next whole one begins. If none does, a piece of a
+ * block is the end of an unfinished trace.
+ */
 static bool look(struct trace_file *file)
 {
-        uint64_t *words = malloc(STOOK_TRACE_BLOCK_BYTES), offset = 0;
-        struct stook_trace_block *head = (void *)words;
-        bool good = words || trace_file_no_memory(file);
-        const char *fault;
+        uint64_t *words = malloc(STOOK_TRACE_BLOCK_BYTES), offset = 0, bad = 0;
+        const char *first = NULL;               /* what is wrong with the @bad bytes before */
+        ssize_t n = 0;
 
-        while (good) {
-                ssize_t n = read_at(file->fd, words, STOOK_TRACE_BLOCK_BYTES, offset);
+        while (words && (n = read_at(file->fd, words, STOOK_TRACE_BLOCK_BYTES, offset)) > 0) {
+                const char *fault = fault_of(words, (size_t)n);
+                size_t step;
 
-                if (n < 0)
-                        good = fail(file, strerror(errno));
-                if (n <= 0)
-                        break;
-                if ((size_t)n < sizeof *head) {
-                        good = end_cut(file, (uint64_t)n);
-                        break;
+                if (!fault && add_block(file, (void *)words, offset, &fault)) {
+                        if (bad)
+                                trace_file_leave_out(file, offset - bad, bad, first);
+                        bad = 0;
+                        offset += ((struct stook_trace_block *)words)->bytes;
+                        continue;
                 }
-                fault = fault_of(head);
-                if (fault) {
-                        good = !offset && head->magic != STOOK_TRACE_MAGIC
-                                ? fail(file, "not a trace of stook record")
-                                : trace_file_damaged(file, offset, fault);
-                } else if (head->bytes > (size_t)n) {
-                        good = end_cut(file, (uint64_t)n);
+                if (!fault)
                         break;
-                } else {
-                        good = checks(words)
-                                ? add_block(file, head, offset)
-                                : trace_file_damaged(file, offset, "a block's checksum is wrong");
-                }
-                offset += head->bytes;
+                if (!bad)
+                        first = fault;
+                step = to_next(words, (size_t)n);
+                bad += step;
+                offset += step;
         }
         free(words);
-        return good && (file->block_count || fail(file, "empty: no trace"));
+        if (n)
+                return n < 0 ? fail(file, strerror(errno)) : false;
+        if (!words)
+                return trace_file_no_memory(file);
+        if (bad && first == ends_early)
+                file->cut = bad;
+        else if (bad)
+                trace_file_leave_out(file, offset - bad, bad, first);
+        return file->block_count || fail_empty(file);
 }
 
 bool trace_file_open(struct trace_file *file, const char *path, char *message, size_t bytes)

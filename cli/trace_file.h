@@ -30,6 +30,7 @@ struct trace_file {
         char    *message;               /* of so many bytes, for the first failure */
         size_t   message_bytes;
         uint64_t cut;                   /* bytes left out at the end */
+        struct trace_damage damage;
         struct trace_block_at *blocks;
         size_t   block_count, block_room;
         struct trace_stream *streams;
@@ -39,13 +40,17 @@ struct trace_file {
         size_t   process_count, process_room;
 };
 
-/* Reads and checks all of it. False: file->message says why; release it all the same. */
+/*
+ * Reads and checks all of it, and leaves out what is damaged. False: file->message says why;
+ * release it all the same.
+ */
 bool trace_file_open(struct trace_file *file, const char *path, char *message, size_t bytes);
 void trace_file_release(struct trace_file *file);
 /* A block, checked once more, into @words of STOOK_TRACE_BLOCK_BYTES. False: as above. */
 bool trace_file_load(struct trace_file *file, uint32_t block, uint64_t *words);
-/* "PATH: damaged at byte N: WHAT". Always false. */
-bool trace_file_damaged(struct trace_file *file, uint64_t offset, const char *what);
+/* Notes damage. @what: static text. */
+void trace_file_leave_out(struct trace_file *file, uint64_t at, uint64_t bytes, const char *what);
+/* Always false. */
 bool trace_file_no_memory(struct trace_file *file);
 
 /* ---- what a block is made of ---- */

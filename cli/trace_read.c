@@ -31,7 +31,7 @@ struct reader {
 
 struct trace {
         struct trace_file file;
-        char     message[PATH_MAX + 128];
+        char     message[PATH_MAX + 128];       /* empty until something fails */
         struct reader *readers;         /* of the streams */
         uint32_t *heap;                 /* streams that have events left */
         size_t    heap_count;
@@ -97,6 +97,7 @@ static uint32_t cache_number(struct trace *t, const struct trace_cache *cache)
         return (uint32_t)t->cache_count++;
 }
 
+/* False: it makes no sense, or there is no memory. */
 static bool take_cache(struct trace *t, struct reader *r)
 {
         struct trace_cache cache;
@@ -108,8 +109,7 @@ static bool take_cache(struct trace *t, struct reader *r)
             !trace_take_number(&r->cursor, &cache.object_bytes) ||
             !trace_take_number(&r->cursor, &cache.stride) ||
             !trace_take_name(&r->cursor, cache.name) || !index || index >= CACHE_INDICES)
-                return trace_file_damaged(&t->file, t->file.blocks[r->block].offset,
-                                          "a block with a cache that makes no sense");
+                return false;
         number = cache_number(t, &cache);
         r->caches[index] = number + 1;
         return number != TRACE_NO_CACHE;
@@ -126,7 +126,7 @@ static uint32_t large_cache(struct trace *t)
 
 /* ---- one stream ---- */
 
-/* False: damage, or no memory. */
+/* False: the file changed, or there is no memory. */
 static bool load(struct trace *t, struct reader *r)
 {
         if (!r->words) {
@@ -198,13 +198,17 @@ static bool skip_process(struct reader *r)
                trace_take_name(&r->cursor, name);
 }
 
-/* The next event of the loaded block. 1; 0: it has no more; -1: failure. */
+/*
+ * The next event of the loaded block. 1; 0: it has no more; -1: failure. What follows a record that
+ * makes no sense is left out.
+ */
 static int next_in_block(struct trace *t, struct reader *r)
 {
+        const unsigned char *record = r->cursor.at;
         bool good = true;
 
         while (good && r->cursor.at < r->cursor.end) {
-                unsigned char tag = *r->cursor.at++;
+                unsigned char tag = *(record = r->cursor.at++);
 
                 switch (tag & STOOK_TRACE_KIND) {
                 case STOOK_TRACE_END:
@@ -220,8 +224,7 @@ static int next_in_block(struct trace *t, struct reader *r)
                         good = take_thread(r);
                         break;
                 case STOOK_TRACE_CACHE:
-                        if (!take_cache(t, r))
-                                return -1;
+                        good = take_cache(t, r);
                         break;
                 case STOOK_TRACE_PROCESS:
                         good = skip_process(r);
@@ -230,12 +233,14 @@ static int next_in_block(struct trace *t, struct reader *r)
                         good = false;
                 }
         }
-        if (good)
-                return 0;
-        trace_file_damaged(&t->file, t->file.blocks[r->block].offset +
-                           (uint64_t)(r->cursor.at - (unsigned char *)r->words),
-                           "a record that makes no sense");
-        return -1;
+        if (t->message[0])
+                return -1;
+        if (!good)
+                trace_file_leave_out(&t->file, t->file.blocks[r->block].offset +
+                                     (uint64_t)(record - (unsigned char *)r->words),
+                                     (uint64_t)(r->cursor.end - record),
+                                     "a record that makes no sense");
+        return 0;
 }
 
 /* Makes the stream's next event the reader's. Return: as above, of the stream. */
@@ -470,6 +475,11 @@ void trace_close(struct trace *t)
 const char *trace_message(const struct trace *t)
 {
         return t->message;
+}
+
+const struct trace_damage *trace_damage(const struct trace *t)
+{
+        return &t->file.damage;
 }
 
 uint64_t trace_is_cut(const struct trace *t)

@@ -14,10 +14,10 @@
  *              say(trace_message(trace));
  *      trace_close(trace);
  *
- * trace_open reads the whole file and checks each block, so that damage is said before anything is
- * done. What a killed program left, or a full disk, is no damage: the last block may end early. It
- * is left out, and trace_is_cut says so.
- * Failure: one line with the position in the file. No input makes the reader crash or hang.
+ * trace_open reads the whole file and checks each block. What is damaged is left out, up to the
+ * next whole block, and trace_damage says so. What a killed program left, or a full disk, is no
+ * damage: the last block may end early. It is left out, and trace_is_cut says so.
+ * Failure: one line. No input makes the reader crash or hang.
  */
 #ifndef STOOK_CLI_TRACE_READ_H
 #define STOOK_CLI_TRACE_READ_H
@@ -73,6 +73,14 @@ void trace_close(struct trace *trace);
 int trace_next(struct trace *trace, struct trace_event *event);
 const char *trace_message(const struct trace *trace);
 
+/* What of the file makes no sense, and was left out. */
+struct trace_damage {
+        uint64_t    bytes;              /* 0: nothing */
+        uint64_t    at;                 /* where in the file the first of it is */
+        const char *what;               /* is wrong there; static text */
+};
+/* Complete once trace_next has given all events. */
+const struct trace_damage *trace_damage(const struct trace *trace);
 /* The last block ends early: how many bytes were left out. 0: it does not. */
 uint64_t trace_is_cut(const struct trace *trace);
 size_t trace_process_count(const struct trace *trace);

@@ -54,12 +54,22 @@ static void print_end(const struct trace *trace, FILE *out)
                         trace_is_cut(trace));
 }
 
+/* Return: the exit status. */
+static int say_damage(const char *path, const struct trace_damage *damage, const char *command)
+{
+        if (!damage->bytes)
+                return 0;
+        fprintf(stderr, "%s: %s: damaged at byte %" PRIu64 ": %s; in all, %" PRIu64
+                " bytes were left out\n", command, path, damage->at, damage->what, damage->bytes);
+        return 1;
+}
+
 int trace_print(const char *path, FILE *out, const char *command)
 {
         char message[PATH_MAX + 200], plain[4 * sizeof message];
         struct trace *trace = trace_open(path, message, sizeof message);
         struct trace_event event;
-        int got;
+        int got, status = STATUS_CANNOT;
 
         if (!trace) {
                 fprintf(stderr, "%s: %s\n", command, plain_text(message, plain, sizeof plain));
@@ -73,10 +83,10 @@ int trace_print(const char *path, FILE *out, const char *command)
                         plain_text(trace_message(trace), plain, sizeof plain));
         else
                 print_end(trace, out);
-        trace_close(trace);
-        if (got >= 0 && (fflush(out) || ferror(out))) {
+        if (got >= 0 && (fflush(out) || ferror(out)))
                 fprintf(stderr, "%s: output: %s\n", command, strerror(errno));
-                got = -1;
-        }
-        return got < 0 ? STATUS_CANNOT : 0;
+        else if (got >= 0)
+                status = say_damage(path, trace_damage(trace), command);
+        trace_close(trace);
+        return status;
 }

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Proves: a replay makes the calls of its trace, no more and no fewer, and the same ones each time;
 capacity, slots and nodes change what answers them as they should; both inputs are understood, plain
-and packed; a damaged one is a line with its position, exit status 2, and never a crash."""
+and packed; damaged text is a line with its position, exit status 2, and never a crash; of a trace
+only the damaged blocks are left out."""
 import gzip
 import json
 import lzma
@@ -316,6 +317,23 @@ class Refusals(Replay):
                 (":", "", None)):
             bad = good.replace(old, new) if says else good.split("kmem_cache")[0] + "kmem_ca\n"
             self.refused("#\n" + good + bad, f"line 3: {says or 'an event that is cut off'}")
+
+    def test_damaged_block(self):
+        """All other blocks of a trace are replayed, if the first is damaged, too."""
+        blocks = [Block(at_ns=i, sequence=i).cache(1, "c").alloc(i, 64 * i, 1).bytes()
+                  for i in range(3)]
+        for i in range(3):
+            for at in (0, 12, 16, -1):                  # magic, size, checksum, records
+                bad = bytearray(blocks[i])
+                bad[at] ^= 1
+                self.write(b"".join(blocks[:i] + [bytes(bad)] + blocks[i + 1:]))
+                done = self.run_it()
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+                self.assertIn(f"{self.path}: 2 events of 1 cache", done.stdout)
+                self.assertIn(f"\n  {len(bad)} bytes are left out: damaged at byte "
+                              f"{len(bad) * i}: ", done.stdout)
+        trace = self.replay(bytes(bad) + blocks[0])["trace"]
+        self.assertEqual((trace["events"], trace["damaged_bytes"]), (1, len(bad)))
 
     def test_any_byte(self):
         """Random changes of both inputs: status 0 or 2, and one line."""
