@@ -111,6 +111,31 @@ bool stook_debug_live_is_whole(const struct stook_debug *debug, const void *obje
                word_is_whole(debug, object, wrong);
 }
 
+bool stook_debug_is_state(uint32_t state)
+{
+        switch (state) {
+        case STOOK_STATE_FREE:
+        case STOOK_STATE_LIVE:
+        case STOOK_STATE_WAITING:
+        case STOOK_STATE_QUARANTINED:
+        case STOOK_STATE_ISOLATED:
+                return true;
+        }
+        return false;
+}
+
+/* The red zone before the object tells whether it was free. */
+void stook_debug_look_around(const struct stook_debug *debug, const void *object,
+                             struct stook_wrong *wrong)
+{
+        bool free = debug->left && ((const uint8_t *)object)[-1] == STOOK_BYTE_FREE;
+
+        *wrong = (struct stook_wrong){ .fault = STOOK_FAULT_CORRUPT };
+        zones_are_whole(debug, object, debug->object_bytes, false,
+                        free ? STOOK_BYTE_FREE : STOOK_BYTE_LIVE, wrong);
+        wrong->lost = true;
+}
+
 /* ---- poison ---- */
 
 /*
@@ -167,6 +192,8 @@ static void add_tracks(const struct stook_debug *debug, const void *object,
         const struct stook_debug_tail *tail = stook_tail(debug, object);
 
         about->object_bytes = debug->object_bytes;
+        if (!stook_debug_is_state(stook_debug_state(debug, object)))
+                return;
         if (stook_debug_bytes(debug, object) <= debug->object_bytes)
                 about->requested_bytes = stook_debug_bytes(debug, object);
         if (!(debug->flags & STOOK_DEBUG_U))
@@ -186,6 +213,18 @@ static const void *slab_of(const void *object, size_t *offset)
         return (const void *)start;
 }
 
+/* An overrun wrote all bytes up to the state. Anything else may have written the state alone. */
+static const char *tell_lost(const struct stook_debug *debug, const void *object,
+                             const struct stook_wrong *wrong, char *text, size_t bytes)
+{
+        size_t first = wrong->fault == STOOK_FAULT_OVERRUN
+                               ? (size_t)(wrong->at - (const uint8_t *)object) : debug->tail;
+
+        stook_report_format(text, bytes, STOOK_OVERWRITTEN ", bytes %u to %u", (uint64_t)first,
+                            (uint64_t)(debug->tail + sizeof(uint32_t) - 1));
+        return text;
+}
+
 STOOK_COLD void stook_debug_report(const struct stook_debug *debug, enum stook_fault fault,
                                    const void *object, const struct stook_wrong *wrong,
                                    const char *detail, bool found)
@@ -193,8 +232,11 @@ STOOK_COLD void stook_debug_report(const struct stook_debug *debug, enum stook_f
         struct stook_report_about about = {
                 .fault = fault, .object = object, .cache_name = debug->name, .detail = detail,
         };
+        char text[96];
 
         about.slab = slab_of(object, &about.offset);
+        if (wrong && wrong->lost)
+                about.detail = tell_lost(debug, object, wrong, text, sizeof(text));
         if (!debug->slabs || stook_slab_object_made(debug->slabs, object))
                 add_tracks(debug, object, &about);
         /* With V a checker watches these bytes: it would report that this function reads them. */
@@ -236,21 +278,6 @@ struct visit {
         int faults;
 };
 
-static bool state_fits(uint32_t state, bool out)
-{
-        switch (state) {
-        case STOOK_STATE_FREE:
-                return true;            /* in a prefilled sheaf, if it is out */
-        case STOOK_STATE_LIVE:
-        case STOOK_STATE_WAITING:
-        case STOOK_STATE_QUARANTINED:
-        case STOOK_STATE_ISOLATED:
-                return out;
-        }
-        /* In a child of a fork: another thread had taken it, and had not made it yet. */
-        return out && stook_debug_is_child();
-}
-
 static bool is_whole(const struct stook_debug *debug, const void *object, uint32_t state,
                      struct stook_wrong *wrong)
 {
@@ -263,7 +290,7 @@ static bool is_whole(const struct stook_debug *debug, const void *object, uint32
         case STOOK_STATE_QUARANTINED:
                 return stook_debug_free_is_whole(debug, object, wrong);
         }
-        return true;                    /* isolated, or of no state: state_fits tells */
+        return true;                    /* isolated */
 }
 
 static void check_object(void *object, void *slab, bool out, void *data)
@@ -273,12 +300,14 @@ static void check_object(void *object, void *slab, bool out, void *data)
         struct stook_wrong wrong = { .fault = STOOK_FAULT_CORRUPT };
 
         (void)slab;
-        if (is_whole(visit->debug, object, state, &wrong) && state_fits(state, out))
+        if (!stook_debug_is_state(state))
+                stook_debug_look_around(visit->debug, object, &wrong);
+        else if (is_whole(visit->debug, object, state, &wrong) &&
+                 (out || state == STOOK_STATE_FREE))    /* FREE and out: in a prefilled sheaf */
                 return;
         visit->faults++;
         stook_debug_report(visit->debug, wrong.fault, object, &wrong,
-                           wrong.at ? "found by a check of all objects"
-                                    : "the state behind the object was overwritten", true);
+                           wrong.at ? "found by a check of all objects" : STOOK_OVERWRITTEN, true);
 }
 
 int stook_debug_validate(const struct stook_debug *debug)

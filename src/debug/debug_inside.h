@@ -62,14 +62,22 @@ STOOK_INLINE void stook_debug_set_state(const struct stook_debug *debug, void *o
         __atomic_store_n(&stook_tail(debug, object)->state, state, __ATOMIC_RELEASE); /* M1 */
 }
 
+#define STOOK_OVERWRITTEN "the state behind the object was overwritten"
+
 /* A byte that is not as it should be. */
 struct stook_wrong {
         enum stook_fault fault;
         const uint8_t *at;
         uint8_t expected;
+        bool    lost;                   /* the state is none: nothing that the tail says holds */
 };
 
 /* ---- debug_check.c ---- */
+/* Is it a state? If not, it was overwritten. */
+bool stook_debug_is_state(uint32_t state);
+/* Of an object whose state is none: what is wrong around it, by its place in the slab alone. */
+void stook_debug_look_around(const struct stook_debug *debug, const void *object,
+                             struct stook_wrong *wrong);
 /* Is a LIVE or WAITING object as it was left? @waiting: RCU may have written its hidden word. */
 bool stook_debug_live_is_whole(const struct stook_debug *debug, const void *object, bool waiting,
                                struct stook_wrong *wrong);

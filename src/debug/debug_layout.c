@@ -83,7 +83,7 @@ void stook_debug_init_large(struct stook_debug *debug, uint64_t flags, const voi
                 .tail = tail, .poisons = flags & STOOK_DEBUG_P, .closes = flags & STOOK_DEBUG_V,
         };
         if (made)
-                requested = stook_debug_bytes(debug, made);
-        /* If the tail was written over, the state says so. */
+                requested = stook_debug_is_state(stook_debug_state(debug, made))
+                                    ? stook_debug_bytes(debug, made) : tail;
         debug->object_bytes = !requested ? 1 : requested < tail ? requested : tail;
 }

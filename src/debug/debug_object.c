@@ -11,7 +11,6 @@
 
 enum { ALLOCATED, FREED };
 
-#define OVERWRITTEN "the state behind the object was overwritten"
 #define IN_ITS_SLAB "it is free in its slab already, or was never handed out"
 
 static void track(const struct stook_debug *debug, void *object, int what)
@@ -47,6 +46,12 @@ static uint64_t group_word(const struct stook_debug *debug, const void *object)
         return debug->accounted ? *(const uint64_t *)((uintptr_t)object + debug->words) : 0;
 }
 
+static void clear_tail(const struct stook_debug *debug, void *object)
+{
+        memset(stook_tail(debug, object), 0,
+               debug->flags & STOOK_DEBUG_U ? sizeof(struct stook_debug_tail) : STOOK_TAIL_BYTES);
+}
+
 /* ---- made, allocated ---- */
 
 void stook_debug_make(void *object, void *data)
@@ -54,8 +59,7 @@ void stook_debug_make(void *object, void *data)
         const struct stook_debug *debug = data;
 
         stook_debug_open(debug, object);
-        memset(stook_tail(debug, object), 0,
-               debug->flags & STOOK_DEBUG_U ? sizeof(struct stook_debug_tail) : STOOK_TAIL_BYTES);
+        clear_tail(debug, object);
         stook_debug_fill_zones(debug, object, debug->object_bytes, STOOK_BYTE_FREE);
         stook_debug_poison(debug, object);
         if (debug->ctor)
@@ -73,10 +77,14 @@ void stook_debug_unmake(void *object, void *data)
         stook_debug_close(debug, object);
 }
 
-/* A free object that is at fault. It stays out of its slab for ever. */
+/* An object that is at fault. It stays out of its slab for ever. */
 static STOOK_COLD bool isolate(const struct stook_debug *debug, void *object,
-                               const struct stook_wrong *wrong, const char *detail)
+                               struct stook_wrong *wrong, const char *detail)
 {
+        if (!stook_debug_is_state(stook_debug_state(debug, object))) {
+                wrong->lost = true;
+                clear_tail(debug, object);
+        }
         stook_debug_set_state(debug, object, STOOK_STATE_ISOLATED);
         stook_debug_report(debug, wrong->fault, object, wrong, detail, false);
         return false;
@@ -103,7 +111,7 @@ bool stook_debug_alloc(const struct stook_debug *debug, void *object, size_t byt
         if (STOOK_UNLIKELY(!stook_debug_free_is_whole(debug, object, &wrong)))
                 return isolate(debug, object, &wrong, "found when the object was to be allocated");
         if (STOOK_UNLIKELY(stook_debug_state(debug, object) != STOOK_STATE_FREE))
-                return isolate(debug, object, &wrong, OVERWRITTEN);
+                return isolate(debug, object, &wrong, STOOK_OVERWRITTEN);
         /* Until it is LIVE: what a fork leaves behind of it in a child is not checked. */
         stook_debug_set_state(debug, object, STOOK_STATE_ISOLATED);
         hand_out(debug, object, bytes);
@@ -112,8 +120,7 @@ bool stook_debug_alloc(const struct stook_debug *debug, void *object, size_t byt
 
 void stook_debug_alloc_large(const struct stook_debug *debug, void *object, size_t bytes)
 {
-        memset(stook_tail(debug, object), 0,
-               debug->flags & STOOK_DEBUG_U ? sizeof(struct stook_debug_tail) : STOOK_TAIL_BYTES);
+        clear_tail(debug, object);
         stook_debug_close_large(debug, object);
         hand_out(debug, object, bytes);
 }
@@ -139,19 +146,13 @@ static STOOK_COLD void refuse(const struct stook_debug *debug, void *object, uin
 {
         struct stook_wrong wrong;
 
-        switch (state) {
-        case STOOK_STATE_FREE:
-        case STOOK_STATE_WAITING:
-        case STOOK_STATE_QUARANTINED:
-        case STOOK_STATE_ISOLATED:
+        if (stook_debug_is_state(state)) {
                 stook_debug_report(debug, STOOK_FAULT_DOUBLE_FREE, object, NULL,
                                    double_free_detail(state), false);
                 return;
         }
-        /* Whatever wrote over the state may have come from the object. */
-        if (stook_debug_live_is_whole(debug, object, true, &wrong))
-                wrong = (struct stook_wrong){ .fault = STOOK_FAULT_CORRUPT };
-        isolate(debug, object, &wrong, OVERWRITTEN);
+        stook_debug_look_around(debug, object, &wrong);
+        isolate(debug, object, &wrong, STOOK_OVERWRITTEN);
 }
 
 /*
@@ -239,7 +240,7 @@ bool stook_debug_leave(const struct stook_debug *debug, void *object)
         if (STOOK_UNLIKELY(!stook_debug_free_is_whole(debug, object, &wrong)))
                 return isolate(debug, object, &wrong, "found when the object left the quarantine");
         if (STOOK_UNLIKELY(stook_debug_state(debug, object) != STOOK_STATE_QUARANTINED))
-                return isolate(debug, object, &wrong, OVERWRITTEN);
+                return isolate(debug, object, &wrong, STOOK_OVERWRITTEN);
         stook_debug_set_state(debug, object, STOOK_STATE_FREE);
         return true;
 }

@@ -1,4 +1,4 @@
-// aborts: stook: corrupted: pointer 0x* (cache victim, slab 0x* offset 40): the state behind the object was overwritten
+// aborts: stook: corrupted: pointer 0x* (cache victim, slab 0x* offset 40): the state behind the object was overwritten, bytes 24 to 27
 //   the object has 24 bytes
 #include <string.h>
 #include "debug.h"
