@@ -36,8 +36,9 @@ static const char usage[] =
 static const char help[] =
         "\n"
         "Checks the heap of a running process of the same user, or of one that left a core: slabs\n"
-        "and which of their objects are free, sheaves and the objects in them, slots, barns. The\n"
-        "process is only read, and goes on meanwhile.\n"
+        "and which of their objects are free, sheaves and the objects in them, slots, barns; of\n"
+        "caches with debug modes red zones, poison and states. The process is only read, and goes\n"
+        "on meanwhile.\n"
         "Exit status: 0: sound; 1: faults were found, or there is nothing to look at; 2: stook\n"
         "cannot do what was asked.\n"
         "\n"
@@ -203,6 +204,8 @@ static void print_fault(const struct heap *h, const struct heap_oddity *o)
                 printf(", slab %#" PRIx64 " object %" PRIu64, s->start,
                        (o->address - s->start) / c->cache.slabs.stride);
         putchar(')');
+        if (*o->detail)
+                printf(": %s", o->detail);
         if (sheaf)
                 print_sheaf(h, sheaf);
         else

@@ -40,7 +40,8 @@ bool heap_note(struct heap *h, const char *what, uint64_t address, unsigned cach
 {
         if (!heap_more((void **)&h->oddities, h->oddity_count, sizeof *h->oddities))
                 return false;
-        h->oddities[h->oddity_count++] = (struct heap_oddity){ what, address, (uint16_t)cache };
+        h->oddities[h->oddity_count++] = (struct heap_oddity){ .what = what, .address = address,
+                                                              .cache = (uint16_t)cache };
         return true;
 }
 

@@ -92,6 +92,7 @@ struct heap_oddity {
         const char *what;               /* static text */
         uint64_t    address;            /* of the object, sheaf, slab or cache */
         uint16_t    cache;              /* index; 0: none */
+        char        detail[40];         /* of this look; empty: none */
 };
 
 struct heap_group {

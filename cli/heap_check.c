@@ -126,5 +126,5 @@ int heap_check(struct heap *h)
 
         for (size_t i = 0; i < h->sheaf_count && room; i++)
                 room = check_sheaf(h, &h->sheaves[i]);
-        return room && check_twice(h) ? 0 : -ENOMEM;
+        return room && check_twice(h) && heap_check_debug(h) ? 0 : -ENOMEM;
 }

@@ -15,6 +15,7 @@
  *  V1 a sheaf is not over its capacity, is in one place, and slots have sheaves of their cache
  *  V2 an object in a sheaf is an object of its cache, is out of its slab, and in no other sheaf
  *  V4 sheaves in barns are full or empty    V7 the count of slabs is that of the descriptors
+ * and, of caches with debug modes, red zones, poison and states of all objects.
  * Return: 0; -ENOMEM.
  */
 int heap_check(struct heap *heap);

@@ -15,6 +15,8 @@ int heap_read_places(struct heap *heap);
 int heap_read_slabs(struct heap *heap);
 /* heap_groups.c */
 int heap_read_groups(struct heap *heap);
+/* heap_debug.c: for heap_check.c. False: no memory. */
+bool heap_check_debug(struct heap *heap);
 
 /* Notes what no sound heap shows. False: no memory. */
 bool heap_note(struct heap *heap, const char *what, uint64_t address, unsigned cache);

@@ -29,6 +29,7 @@ static bool is_sound(const struct heap_cache *c, const struct stook_slab *slab,
 {
         return slab->objects && slab->objects <= STOOK_SLAB_OBJECTS_MAX &&
                slab->part_count == (slab->objects + STOOK_PART_OBJECTS - 1) / STOOK_PART_OBJECTS &&
+               span->bytes <= UINT32_MAX &&
                (uint64_t)slab->objects * c->cache.slabs.stride <= span->bytes;
 }
 

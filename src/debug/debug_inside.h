@@ -72,7 +72,7 @@ struct stook_wrong {
         bool    lost;                   /* the state is none: nothing that the tail says holds */
 };
 
-/* ---- debug_check.c ---- */
+/* ---- debug_bytes.c ---- */
 /* Is it a state? If not, it was overwritten. */
 bool stook_debug_is_state(uint32_t state);
 /* Of an object whose state is none: what is wrong around it, by its place in the slab alone. */
@@ -84,6 +84,9 @@ bool stook_debug_live_is_whole(const struct stook_debug *debug, const void *obje
 /* Is a FREE or QUARANTINED one? */
 bool stook_debug_free_is_whole(const struct stook_debug *debug, const void *object,
                                struct stook_wrong *wrong);
+/* Is any object that was made? @out: of its slab. An isolated one was reported, so it is. */
+bool stook_debug_is_whole(const struct stook_debug *debug, const void *object, bool out,
+                          struct stook_wrong *wrong);
 /* Writes the red zones around an object of which @bytes are the user's. */
 void stook_debug_fill_zones(const struct stook_debug *debug, void *object, size_t bytes,
                             uint8_t byte);

@@ -84,6 +84,7 @@ static STOOK_COLD bool isolate(const struct stook_debug *debug, void *object,
         if (!stook_debug_is_state(stook_debug_state(debug, object))) {
                 wrong->lost = true;
                 clear_tail(debug, object);
+                stook_debug_set_bytes(debug, object, debug->object_bytes);
         }
         stook_debug_set_state(debug, object, STOOK_STATE_ISOLATED);
         stook_debug_report(debug, wrong->fault, object, wrong, detail, false);

@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 import unittest
+import unittest.mock
 
 import stook as s
 
@@ -102,6 +103,57 @@ int main(void)
         puts("ready");
         fflush(stdout);
         return getchar() != EOF;
+}
+"""
+
+
+# Damages objects of a debugged cache in each way, and says so; or in one way, and ends by a report
+# of that, or, by `state`, before it.
+DAMAGE = r"""
+#include <stook/stook.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+static const char *way;
+static int is(const char *what)
+{
+        return !way || !strcmp(way, what);
+}
+int main(int argc, char **argv)
+{
+        struct stook_cache *conn = stook_cache_create("conn", 200, NULL);
+        char *o[9];
+        way = argc > 1 && strcmp(argv[1], "abort") ? argv[1] : NULL;
+        for (int i = 0; i < 9; i++)
+                o[i] = stook_cache_alloc(conn);
+        if (is("live"))
+                o[0][200] = 1;
+        if (is("before"))
+                o[2][-1] = 2;
+        if (is("freed") || is("poison")) {
+                stook_cache_free(conn, o[4]);
+                stook_cache_free(conn, o[6]);
+        }
+        if (is("freed"))
+                o[4][200] = 3;
+        if (is("poison"))
+                o[6][199] = 4;
+        if (is("long"))
+                memset(o[8] + 200, 0, 20);
+        if (way && !strcmp(way, "state"))
+                memset(o[8] + 200, 0, 20);
+        for (int i = 0; way && i < 9; i++)
+                if (is("live") || is("before") || is("long"))
+                        stook_cache_free(conn, o[i]);
+        for (int i = 0; way && i < 10000; i++)
+                stook_cache_free(conn, stook_cache_alloc(conn));
+        if (argc > 1)
+                abort();
+        puts("ready");
+        fflush(stdout);
+        while (getchar() != EOF)
+                ;
+        return 0;
 }
 """
 
@@ -392,14 +444,53 @@ class Inspect(s.Compiled):
                   "print('ready', flush=True)\n" \
                   "sys.stdin.read()\n" \
                   "ended.append(1)\n"
-        with Running(sys.executable, "-c", program, env=preloaded(PYTHONMALLOC="malloc")) as p:
-            for _ in range(10):
-                done = s.stook("check", p.pid)
-                self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
+        for debug in ("", "FZPU"):
+            env = preloaded(PYTHONMALLOC="malloc", **({"STOOK_DEBUG": debug} if debug else {}))
+            with Running(sys.executable, "-c", program, env=env) as p:
+                for _ in range(5):
+                    done = s.stook("check", p.pid)
+                    self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
 
     def test_check_core(self):
         done = s.stook("check", self.core(self.shared()))
         self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
+
+    def check_damage(self, what, damage):
+        done = s.stook("check", what)
+        self.assertEqual((done.returncode, done.stderr), (1, ""), done.stdout)
+        lines = done.stdout.splitlines()
+        self.assertRegex(lines[0], ": %d faults$" % len(damage))
+        for fault in damage:
+            self.assertEqual(sum(bool(re.fullmatch(fault, line)) for line in lines), 1,
+                             (fault, done.stdout))
+
+    def test_check_debugged(self):
+        """What red zones, poison and states show, in a process and in its core; also of an object
+        that a report isolated, which is what a core of that report has."""
+        at, by = r": 0x[0-9a-f]+ \(cache ", r", slab 0x[0-9a-f]+ object \d+\)"
+        faults = ["overrun" + at + "conn" + by + ": byte 200: expected cc, found 01",
+                  "underrun" + at + "conn" + by + ": byte -1: expected cc, found 02",
+                  "overrun" + at + "conn" + by + ": byte 200: expected bb, found 03",
+                  "write after free" + at + "conn" + by + ": byte 199: expected a5, found 04",
+                  "overrun" + at + "conn" + by + ": byte 200: expected cc, found 00"]
+        program = self.compile("damage", DAMAGE, *s.SHARED)
+        for modes in ("FZPU", "ZPQ"):
+            with unittest.mock.patch.dict(os.environ, STOOK_DEBUG=modes):
+                with Running(program) as p:
+                    self.check_damage(p.pid, faults)
+                self.check_damage(self.core(program), faults)
+                for fault, mode in zip(faults, ("live", "before", "freed", "poison", "long")):
+                    self.check_damage(self.core(program, mode), [fault])
+                with Running(self.shared()) as p:
+                    done = s.stook("check", p.pid)
+                    self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
+
+    def test_check_states(self):
+        """Without red zones the state alone shows an overrun."""
+        program = self.compile("damage", DAMAGE, *s.SHARED)
+        with unittest.mock.patch.dict(os.environ, STOOK_DEBUG="F"):
+            self.check_damage(self.core(program, "state"), [
+                r"the state behind the object was overwritten: 0x.* \(cache conn, .*\)"])
 
     # ---- tune ----
 
@@ -468,12 +559,15 @@ class Inspect(s.Compiled):
 
     def test_core_damaged(self):
         """Cut off anywhere, or with random bytes: an answer or one line, never a crash."""
-        core = self.core(self.static())
-        with open(core, "rb") as f:
-            whole = f.read()
+        cores = []
+        for modes in ("-", "FZPU"):
+            with unittest.mock.patch.dict(os.environ, STOOK_DEBUG=modes), \
+                 open(self.core(self.static()), "rb") as f:
+                cores.append(f.read())
         chance = random.Random(12)
         broken = os.path.join(self.folder, "broken")
-        for i in range(45):
+        for i in range(60):
+            whole = cores[i % 2]
             data = bytearray(whole)
             if i % 3 == 0:
                 data = data[:chance.randrange(len(data))]
