@@ -27,7 +27,7 @@
 
 #define REPEAT_DEFAULT 6                /* the fewest that can show a difference: compare.c */
 #define REPEAT_MAX     100000
-#define SUPPRESS_MOST  1023             /* bytes that STOOK_SUPPRESS takes: src/inspect/leak.c */
+#define FOUND_STATUS   23               /* as LeakSanitizer's: programs seldom end with it */
 #define FAIL_WAIT_S    60               /* arbitrary */
 
 struct options {
@@ -45,7 +45,7 @@ static const char usage[] =
         "usage: stook run [--stats] [--json FILE] [--compare] [--against LIBRARY] [--repeat N]\n"
         "                 [--group-limit BYTES] [--keep-output] [--debug MODES] [--on-fault WHAT]\n"
         "                 [--harden[=WHAT]] [--report-json FILE] [--leaks]\n"
-        "                 [--suppress FUNCTION[,...]]\n"
+        "                 [--suppress FUNCTION[,...]] [--error-exitcode N]\n"
         "                 [--profile FILE] [--fail TERMS] [--] PROGRAM [ARGUMENT...]\n"
         "       stook run --fail-each[=N] [--fail-wait SECONDS] [--keep-output] [--] PROGRAM ...\n";
 
@@ -53,7 +53,7 @@ static const char help[] =
         "\n"
         "Runs PROGRAM with libstook-malloc.so preloaded. The exit status is PROGRAM's (128+N for\n"
         "signal N), 126 or 127 if it cannot be executed or found, 2 if stook cannot do what was\n"
-        "asked.\n"
+        "asked. If faults or leaks were reported, it is not 0: see --error-exitcode.\n"
         "\n"
         "options:\n"
         "  --stats        at the end, print a table by cache to standard error, for PROGRAM and\n"
@@ -91,6 +91,9 @@ static const char help[] =
         "  --suppress FUNCTION[,...]\n"
         "                 leave out leaks that were allocated below these functions; each may\n"
         "                 end with *\n"
+        "  --error-exitcode N\n"
+        "                 the exit status if faults or leaks were reported and PROGRAM's own is 0\n"
+        "                 (23); 0: it stays\n"
         "  --profile FILE[,interval=BYTES][,signal=N]\n"
         "                 write a heap profile to FILE at the end (see stook-profile(1))\n"
         "  --fail TERMS   let allocations fail: interval=N, probability=PERCENT, times=N,\n"
@@ -110,9 +113,8 @@ static const char help[] =
 /* ---- options ---- */
 
 enum { OPTION_STATS = OPTION_FIRST, OPTION_JSON, OPTION_COMPARE, OPTION_REPEAT, OPTION_KEEP_OUTPUT,
-       OPTION_GROUP_LIMIT, OPTION_DEBUG, OPTION_ON_FAULT, OPTION_HARDEN, OPTION_REPORT_JSON,
-       OPTION_LEAKS, OPTION_SUPPRESS, OPTION_PROFILE, OPTION_FAIL, OPTION_FAIL_EACH,
-       OPTION_FAIL_WAIT, OPTION_AGAINST, OPTION_HELP };
+       OPTION_GROUP_LIMIT, OPTION_FAIL, OPTION_FAIL_EACH, OPTION_FAIL_WAIT, OPTION_AGAINST,
+       OPTION_HELP };
 
 static const struct option long_options[] = {
         { "stats", no_argument, NULL, OPTION_STATS },
@@ -122,13 +124,14 @@ static const struct option long_options[] = {
         { "repeat", required_argument, NULL, OPTION_REPEAT },
         { "keep-output", no_argument, NULL, OPTION_KEEP_OUTPUT },
         { "group-limit", required_argument, NULL, OPTION_GROUP_LIMIT },
-        { "debug", required_argument, NULL, OPTION_DEBUG },
-        { "on-fault", required_argument, NULL, OPTION_ON_FAULT },
-        { "harden", optional_argument, NULL, OPTION_HARDEN },
-        { "report-json", required_argument, NULL, OPTION_REPORT_JSON },
-        { "leaks", no_argument, NULL, OPTION_LEAKS },
-        { "suppress", required_argument, NULL, OPTION_SUPPRESS },
-        { "profile", required_argument, NULL, OPTION_PROFILE },
+        { "debug", required_argument, NULL, RUN_DEBUG_MODES },
+        { "on-fault", required_argument, NULL, RUN_DEBUG_ON_FAULT },
+        { "harden", optional_argument, NULL, RUN_DEBUG_HARDEN },
+        { "report-json", required_argument, NULL, RUN_DEBUG_REPORT_JSON },
+        { "leaks", no_argument, NULL, RUN_DEBUG_LEAKS },
+        { "suppress", required_argument, NULL, RUN_DEBUG_SUPPRESS },
+        { "profile", required_argument, NULL, RUN_DEBUG_PROFILE },
+        { "error-exitcode", required_argument, NULL, RUN_DEBUG_ERROR_EXITCODE },
         { "fail", required_argument, NULL, OPTION_FAIL },
         { "fail-each", optional_argument, NULL, OPTION_FAIL_EACH },
         { "fail-wait", required_argument, NULL, OPTION_FAIL_WAIT },
@@ -149,55 +152,6 @@ static bool is_size(const char *text)
                 return false;
         suffix = strchr(suffixes, *c);
         return !*c || (suffix && !c[1] && n <= UINT64_MAX >> 10 * (suffix - suffixes + 1));
-}
-
-/* An option of run_debug.h. False: its value was refused, by a line. */
-static bool parse_debug(int option, const char *value, struct run_debug *debug)
-{
-        switch (option) {
-        case OPTION_DEBUG:
-                debug->modes = value;
-                if (run_debug_is_modes(value))
-                        return true;
-                fprintf(stderr,
-                        "stook run: --debug takes LETTERS[,CACHE...][;...], letters of FZPUTAO and "
-                        "Q[=BYTES], or -, not '%s'\n", value);
-                return false;
-        case OPTION_ON_FAULT:
-                debug->on_fault = value;
-                if (run_debug_is_on_fault(value))
-                        return true;
-                fprintf(stderr, "stook run: --on-fault takes abort, log or isolate, not '%s'\n",
-                        value);
-                return false;
-        case OPTION_HARDEN:
-                debug->harden = value ? value : "1";
-                if (run_debug_is_harden(debug->harden))
-                        return true;
-                fprintf(stderr, "stook run: --harden takes 0, 1, all, or double, random, guard, "
-                        "zero-free, zero-alloc\n  with commas between them, not '%s'\n", value);
-                return false;
-        case OPTION_PROFILE:
-                debug->profile = value;
-                if (run_debug_is_profile(value))
-                        return run_debug_can_make_profile(value);
-                fprintf(stderr, "stook run: --profile takes FILE[,interval=BYTES][,signal=N], not "
-                        "'%s'\n", value);
-                return false;
-        case OPTION_REPORT_JSON:
-                debug->report_json = value;
-                return option_file("run", "--report-json", value) && run_debug_can_add_to(value);
-        case OPTION_LEAKS:
-                debug->leaks = true;
-                return true;
-        default:
-                debug->suppress = value;
-                if (strlen(value) <= SUPPRESS_MOST)
-                        return true;
-                fprintf(stderr, "stook run: --suppress takes at most %d bytes, not %zu\n",
-                        SUPPRESS_MOST, strlen(value));
-                return false;
-        }
 }
 
 /* An option of the runs themselves. False: its value was refused, by a line. */
@@ -267,6 +221,7 @@ static int parse(int argc, char **argv, struct options *o)
         int option;
 
         memset(o, 0, sizeof *o);
+        o->debug.error_exitcode = FOUND_STATUS;
         opterr = 0;
         while (understood && (option = getopt_long(argc, argv, "+:h", long_options, NULL)) != -1) {
                 switch (option) {
@@ -276,17 +231,10 @@ static int parse(int argc, char **argv, struct options *o)
                 case '?':
                 case ':':
                         return option_refuse("run", option, argv, usage);
-                case OPTION_DEBUG:
-                case OPTION_ON_FAULT:
-                case OPTION_HARDEN:
-                case OPTION_REPORT_JSON:
-                case OPTION_LEAKS:
-                case OPTION_SUPPRESS:
-                case OPTION_PROFILE:
-                        understood = parse_debug(option, optarg, &o->debug);
-                        break;
                 default:
-                        understood = parse_runs(option, optarg, o);
+                        understood = option >= RUN_DEBUG_MODES
+                                ? run_debug_option(option, optarg, &o->debug)
+                                : parse_runs(option, optarg, o);
                 }
         }
         if (!understood)
@@ -343,7 +291,8 @@ static int first_run(struct session *s)
 {
         struct run_request request = { .argv = s->options.program, .preload = s->on.preload,
                                        .group_limit = s->options.group_limit,
-                                       .variables = s->options.debug.variables };
+                                       .variables = s->options.debug.variables,
+                                       .wants_notes = s->options.debug.error_exitcode };
         int error;
 
         if (s->want_figures) {
@@ -352,7 +301,7 @@ static int first_run(struct session *s)
                         do_without_figures(s, error);
         }
         if (s->want_figures) {
-                request.stats_file = s->file.path;
+                request.stats_file = s->file.shared.path;
                 request.watch = figures_file_watch;
                 request.watch_data = &s->file;
         }
@@ -512,6 +461,11 @@ static int run(struct session *s, FILE *json_file)
         status = s->first.status;
         if (!status && s->interrupted_by)
                 status = 128 + s->interrupted_by;
+        if (!status && s->first.notes[STOOK_NOTE_FOUND] && s->options.debug.error_exitcode) {
+                status = (int)s->options.debug.error_exitcode;
+                fprintf(stderr, "stook: %s: exit status %d for what was reported "
+                        "(--error-exitcode)\n", s->name, status);
+        }
         if (json_file) {
                 write_json(s, json_file);
                 if (fflush(json_file) || ferror(json_file)) {

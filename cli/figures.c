@@ -2,14 +2,11 @@
  * Purpose: the figures file from outside; see figures.h and inspect/stats_page.h.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -27,42 +24,6 @@ struct figures_watch {
 
 /* ---- make and remove ---- */
 
-#ifndef MFD_NOEXEC_SEAL
-#define MFD_NOEXEC_SEAL 8u              /* Linux 6.3 */
-#endif
-
-/*
- * A file without a name: it is gone with its last user, even if this process is killed. Others of
- * this user open it through /proc, unless this process is not to be looked into ("dumpable").
- */
-static int make_nameless(struct figures_file *file)
-{
-        file->fd = memfd_create("stook-run", MFD_CLOEXEC | MFD_NOEXEC_SEAL);
-        if (file->fd < 0 && errno == EINVAL)
-                file->fd = memfd_create("stook-run", MFD_CLOEXEC);
-        if (file->fd < 0)
-                return -errno;
-        snprintf(file->path, sizeof file->path, "/proc/%ld/fd/%d", (long)getpid(), file->fd);
-        if (!fchmod(file->fd, 0600) && prctl(PR_GET_DUMPABLE) == 1 &&
-            !access(file->path, R_OK | W_OK)) {
-                file->nameless = true;
-                return 0;
-        }
-        close(file->fd);
-        file->fd = -1;
-        return -EACCES;
-}
-
-static int make_in(struct figures_file *file, const char *folder)
-{
-        int n = snprintf(file->path, sizeof file->path, "%s/stook-run-XXXXXX", folder);
-
-        if (n < 0 || (size_t)n >= sizeof file->path)
-                return -ENAMETOOLONG;
-        file->fd = mkostemp(file->path, O_CLOEXEC);     /* 0600 */
-        return file->fd < 0 ? -errno : 0;
-}
-
 static int fill_header(struct figures_file *file)
 {
         struct stook_stats_file header = {
@@ -74,27 +35,21 @@ static int fill_header(struct figures_file *file)
 
         /* Smaller where a limit on file size or the file system wants it so. */
         for (; header.records; header.records /= 2)
-                if (!ftruncate(file->fd, (off_t)(STOOK_STATS_PAGE_UNIT +
+                if (!ftruncate(file->shared.fd, (off_t)(STOOK_STATS_PAGE_UNIT +
                                                  header.records * header.record_bytes)))
                         break;
         if (!header.records)
                 return -EFBIG;
-        return pwrite(file->fd, &header, sizeof header, 0) == (ssize_t)sizeof header ? 0 : -EIO;
+        return pwrite(file->shared.fd, &header, sizeof header, 0) == (ssize_t)sizeof header
+                ? 0 : -EIO;
 }
 
 int figures_file_make(struct figures_file *file)
 {
-        const char *tmpdir = getenv("TMPDIR");
         int error;
 
         memset(file, 0, sizeof *file);
-        error = make_nameless(file);
-        if (error)
-                error = make_in(file, "/dev/shm");
-        if (error && tmpdir && tmpdir[0] == '/')
-                error = make_in(file, tmpdir);
-        if (error)
-                error = make_in(file, "/tmp");
+        error = shared_file_make(&file->shared);
         if (!error) {
                 error = fill_header(file);
                 if (error)
@@ -111,19 +66,14 @@ void figures_file_remove(struct figures_file *file)
         free(file->watches);
         file->watches = NULL;
         file->watch_count = 0;
-        if (file->fd >= 0) {
-                if (!file->nameless)
-                        unlink(file->path);
-                close(file->fd);
-        }
-        file->fd = -1;
+        shared_file_remove(&file->shared);
 }
 
 /* ---- records ---- */
 
 static bool read_at(const struct figures_file *file, uint64_t at, void *out, size_t bytes)
 {
-        return pread(file->fd, out, bytes, (off_t)at) == (ssize_t)bytes;
+        return pread(file->shared.fd, out, bytes, (off_t)at) == (ssize_t)bytes;
 }
 
 static uint64_t record_at(uint64_t index)

@@ -16,6 +16,7 @@
 #include <stdint.h>
 #include "inspect/stats_page.h"
 #include "run_program.h"
+#include "shared_file.h"
 
 enum process_end {
         PROCESS_ENDED,
@@ -60,16 +61,13 @@ struct figures {
 struct figures_watch;                   /* one process being watched */
 
 struct figures_file {
-        char     path[PATH_MAX];        /* by which processes open it */
-        int      fd;
-        bool     nameless;              /* nothing to be unlinked */
+        struct shared_file shared;
         struct figures_watch *watches;
         size_t   watch_count;           /* records seen so far */
 };
 
 /*
- * Makes the file: without a name, or else, where that cannot be, in /dev/shm, $TMPDIR or /tmp.
- * Call it with SIGXFSZ ignored.
+ * Makes the file. Call it with SIGXFSZ ignored.
  * Return: 0; -EFBIG: by a limit on the size of files, which memfds have, too; -errno.
  */
 int  figures_file_make(struct figures_file *file);

@@ -15,6 +15,8 @@
 
 #define LETTERS "FZPUTAOfzputao"
 #define SIGNAL_MOST 64
+#define EXITCODE_MOST 255
+#define SUPPRESS_MOST 1023              /* bytes that STOOK_SUPPRESS takes: src/inspect/leak.c */
 #define REPORT_PATH_BYTES 512           /* with its end: PATH_BYTES in src/report/report_json.c */
 #define PROFILE_PATH_BYTES 900          /* with its end: PATH_BYTES in src/life/observe.c */
 
@@ -48,7 +50,7 @@ static const char *skip_letters(const char *c)
         return c;
 }
 
-bool run_debug_is_modes(const char *text)
+static bool is_modes(const char *text)
 {
         while (*text) {
                 text = skip_letters(text);
@@ -67,12 +69,12 @@ bool run_debug_is_modes(const char *text)
         return true;
 }
 
-bool run_debug_is_on_fault(const char *text)
+static bool is_on_fault(const char *text)
 {
         return !strcmp(text, "abort") || !strcmp(text, "log") || !strcmp(text, "isolate");
 }
 
-bool run_debug_is_harden(const char *text)
+static bool is_harden(const char *text)
 {
         static const char *const names[] = { "double", "random", "guard", "zero-free",
                                              "zero-alloc", "all", "1", "0" };
@@ -90,7 +92,7 @@ bool run_debug_is_harden(const char *text)
         }
 }
 
-bool run_debug_is_profile(const char *text)
+static bool is_profile(const char *text)
 {
         size_t n = strcspn(text, ",");
 
@@ -144,7 +146,7 @@ static int try_to_add(const char *file)
         return 0;
 }
 
-bool run_debug_can_add_to(const char *file)
+static bool can_add_to(const char *file)
 {
         char path[PATH_MAX];
         int error = strlen(absolute(file, path)) >= REPORT_PATH_BYTES ? ENAMETOOLONG
@@ -172,7 +174,7 @@ static int try_to_make(char *path)
         return strstr(path, "%p") || !access(path, W_OK | X_OK) ? 0 : errno;
 }
 
-bool run_debug_can_make_profile(const char *text)
+static bool can_make_profile(const char *text)
 {
         char file[PATH_MAX], path[PATH_MAX];
         int n = (int)strcspn(text, ","), error = ENAMETOOLONG;
@@ -188,6 +190,59 @@ bool run_debug_can_make_profile(const char *text)
                 fprintf(stderr, "stook run: --profile '%.*s': %s\n", n, text,
                         error == EEXIST ? "it is there, and is no regular file" : strerror(error));
         return !error;
+}
+
+bool run_debug_option(int option, const char *value, struct run_debug *debug)
+{
+        switch (option) {
+        case RUN_DEBUG_MODES:
+                debug->modes = value;
+                if (is_modes(value))
+                        return true;
+                fprintf(stderr,
+                        "stook run: --debug takes LETTERS[,CACHE...][;...], letters of FZPUTAO and "
+                        "Q[=BYTES], or -, not '%s'\n", value);
+                return false;
+        case RUN_DEBUG_ON_FAULT:
+                debug->on_fault = value;
+                if (is_on_fault(value))
+                        return true;
+                fprintf(stderr, "stook run: --on-fault takes abort, log or isolate, not '%s'\n",
+                        value);
+                return false;
+        case RUN_DEBUG_HARDEN:
+                debug->harden = value ? value : "1";
+                if (is_harden(debug->harden))
+                        return true;
+                fprintf(stderr, "stook run: --harden takes 0, 1, all, or double, random, guard, "
+                        "zero-free, zero-alloc\n  with commas between them, not '%s'\n", value);
+                return false;
+        case RUN_DEBUG_PROFILE:
+                debug->profile = value;
+                if (is_profile(value))
+                        return can_make_profile(value);
+                fprintf(stderr, "stook run: --profile takes FILE[,interval=BYTES][,signal=N], not "
+                        "'%s'\n", value);
+                return false;
+        case RUN_DEBUG_REPORT_JSON:
+                debug->report_json = value;
+                return option_file("run", "--report-json", value) && can_add_to(value);
+        case RUN_DEBUG_LEAKS:
+                debug->leaks = true;
+                return true;
+        case RUN_DEBUG_ERROR_EXITCODE:
+                debug->error_exitcode = 0;
+                return !strcmp(value, "0") ||
+                       option_count("run", "--error-exitcode", value, EXITCODE_MOST,
+                                    &debug->error_exitcode);
+        default:
+                debug->suppress = value;
+                if (strlen(value) <= SUPPRESS_MOST)
+                        return true;
+                fprintf(stderr, "stook run: --suppress takes at most %d bytes, not %zu\n",
+                        SUPPRESS_MOST, strlen(value));
+                return false;
+        }
 }
 
 static bool add(struct run_debug *debug, const char *name, const char *value)

@@ -6,6 +6,7 @@
 #define STOOK_CLI_RUN_DEBUG_H
 
 #include <stdbool.h>
+#include "option_text.h"
 
 #define RUN_DEBUG_VARIABLES 10
 
@@ -18,21 +19,17 @@ struct run_debug {
         const char *suppress;           /* --suppress */
         const char *fail;               /* --fail, as the library takes it */
         const char *profile;            /* --profile */
+        unsigned    error_exitcode;     /* --error-exitcode; 0: the program's status stays */
         /* "NAME=VALUE", the last one NULL. The strings are for ever: putenv keeps them. */
         char       *variables[RUN_DEBUG_VARIABLES + 1];
 };
 
-/* Is the text what STOOK_DEBUG takes? (src/debug/debug_options.c) */
-bool run_debug_is_modes(const char *text);
-bool run_debug_is_on_fault(const char *text);
-/* Is it what STOOK_HARDEN takes? (src/harden/harden_options.c) */
-bool run_debug_is_harden(const char *text);
-/* Can lines be added to the file, which need not be there? False, and said: they cannot. */
-bool run_debug_can_add_to(const char *file);
-/* Is it FILE[,interval=BYTES][,signal=NUMBER]? (src/life/observe.c) */
-bool run_debug_is_profile(const char *text);
-/* Can that FILE be made, or replaced? False, and said: it cannot. */
-bool run_debug_can_make_profile(const char *text);
+/* The values of these options for getopt_long. */
+enum { RUN_DEBUG_MODES = OPTION_FIRST + 100, RUN_DEBUG_ON_FAULT, RUN_DEBUG_HARDEN,
+       RUN_DEBUG_REPORT_JSON, RUN_DEBUG_LEAKS, RUN_DEBUG_SUPPRESS, RUN_DEBUG_PROFILE,
+       RUN_DEBUG_ERROR_EXITCODE };
+/* One of them. False, and said: its value is none that the library takes. */
+bool run_debug_option(int option, const char *value, struct run_debug *debug);
 
 /* Fills `variables`. False: no memory. */
 bool run_debug_compose(struct run_debug *debug);

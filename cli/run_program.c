@@ -12,6 +12,13 @@
 #include <time.h>
 #include <unistd.h>
 #include "run_program.h"
+#include "shared_file.h"
+
+struct notes {
+        uint64_t magic;
+        uint8_t  made[8];               /* by enum stook_note */
+};
+_Static_assert(STOOK_NOTES <= 8, "a byte for each");
 
 static const int passed_signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 };
 
@@ -64,20 +71,24 @@ static void die_with(pid_t parent)
                 _exit(128 + SIGKILL);           /* the parent was gone already */
 }
 
+static int set_or_unset(const char *name, const char *value)
+{
+        return value ? setenv(name, value, 1) : unsetenv(name);
+}
+
 /*
  * In the child. If the program cannot be started, the child tells the parent why by @tell. That
  * descriptor closes when the program starts.
  */
-static void execute(const struct run_request *request, int tell)
+static void execute(const struct run_request *request, const char *notes, int tell)
 {
         int error = 0;
 
         if (request->preload)
                 error = setenv("LD_PRELOAD", request->preload, 1);
-        if (!error && request->stats_file)
-                error = setenv("STOOK_STATS", request->stats_file, 1);
-        else if (!error)
-                error = unsetenv("STOOK_STATS");
+        if (!error)
+                error = set_or_unset("STOOK_STATS", request->stats_file) ||
+                        set_or_unset("STOOK_NOTES", notes);
         if (!error && request->group_limit)
                 error = setenv("STOOK_GROUP_LIMIT", request->group_limit, 1);
         for (char **v = request->variables; !error && v && *v; v++)
@@ -150,8 +161,29 @@ static void wait_for(const struct run_request *request, const sigset_t *waited,
         fill_result(result, wait_status, &usage, begun);
 }
 
+/* A file for the notes of processes; there is none if it cannot be made. */
+static void make_notes(struct shared_file *file)
+{
+        struct notes notes = { .magic = STOOK_NOTES_MAGIC };
+
+        if (!shared_file_make(file) &&
+            write(file->fd, &notes, sizeof notes) != (ssize_t)sizeof notes)
+                shared_file_remove(file);
+}
+
+static void take_notes(struct shared_file *file, struct run_result *result)
+{
+        struct notes notes;
+
+        if (file->fd >= 0 && pread(file->fd, &notes, sizeof notes, 0) == (ssize_t)sizeof notes)
+                for (unsigned i = 0; i < STOOK_NOTES; i++)
+                        result->notes[i] = notes.made[i];
+        shared_file_remove(file);
+}
+
 int run_program(const struct run_request *request, struct run_result *result)
 {
+        struct shared_file notes = { .fd = -1 };
         struct sigaction child_action = { .sa_handler = SIG_DFL }, child_before;
         sigset_t waited, before;
         int tell[2], error = 0;
@@ -161,6 +193,8 @@ int run_program(const struct run_request *request, struct run_result *result)
         memset(result, 0, sizeof *result);
         if (pipe2(tell, O_CLOEXEC))
                 return -errno;
+        if (request->wants_notes)
+                make_notes(&notes);
         sigemptyset(&waited);
         sigaddset(&waited, SIGCHLD);
         for (size_t i = 0; i < sizeof passed_signals / sizeof passed_signals[0]; i++)
@@ -177,7 +211,7 @@ int run_program(const struct run_request *request, struct run_result *result)
                         sigaction(SIGXFSZ, &file_size_before, NULL);
                 sigaction(SIGCHLD, &child_before, NULL);
                 sigprocmask(SIG_SETMASK, &before, NULL);
-                execute(request, tell[1]);
+                execute(request, notes.fd >= 0 ? notes.path : NULL, tell[1]);
         }
         error = result->pid < 0 ? errno : 0;
         close(tell[1]);
@@ -188,6 +222,7 @@ int run_program(const struct run_request *request, struct run_result *result)
                 wait_for(request, &waited, result, begun);
         }
         close(tell[0]);
+        take_notes(&notes, result);
         sigaction(SIGCHLD, &child_before, NULL);
         sigprocmask(SIG_SETMASK, &before, NULL);
         return -error;

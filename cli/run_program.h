@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include "report/report.h"
 
 struct run_request {
         char      **argv;               /* argv[0] is looked up in PATH */
@@ -19,6 +20,7 @@ struct run_request {
         const char *stats_file;         /* value of STOOK_STATS; NULL: not set */
         const char *group_limit;        /* value of STOOK_GROUP_LIMIT; NULL: as it is */
         char      **variables;          /* "NAME=VALUE", the last one NULL; NULL: none */
+        bool        wants_notes;        /* run_result.notes are wanted */
         bool        output_to_null;     /* stdout and stderr */
         int         errors_to;          /* a descriptor for stderr instead; 0: none */
         bool        input_from_null;
@@ -35,6 +37,7 @@ struct run_result {
         int      status;                /* exit status as a shell gives it: 128+N for signal N */
         int      signal;                /* that ended it, or 0 */
         int      passed_on;             /* last signal that was passed on, or 0 */
+        bool     notes[STOOK_NOTES];    /* what its processes noted: report/report.h */
         double   wall_s, cpu_s, user_s, sys_s;
         uint64_t peak_bytes;            /* resident, of the largest process of those waited for */
         uint64_t begun_ms, ended_ms;    /* CLOCK_MONOTONIC_COARSE, as in inspect/stats_page.h */

@@ -160,5 +160,7 @@ uint64_t stook_leaks_tell(struct stook_leaks *leaks, uint32_t pid)
         put_groups(&text, leaks, pid);
         if (!ask_helper(&text, pid, &objects))
                 tell_plainly(&text, leaks, pid);
+        if (objects)
+                stook_report_note(STOOK_NOTE_FOUND);
         return objects;
 }

@@ -200,7 +200,7 @@ static void add_line(const char *name, size_t n, const char *value, bool known, 
         char *at = lines->text + lines->bytes;
 
         if (lines->bytes + n + value_bytes + 2 > STOOK_STATS_PAGE_VARIABLES ||
-            (n == 11 && !memcmp(name, "STOOK_STATS", n)))
+            (n == 11 && (!memcmp(name, "STOOK_STATS", n) || !memcmp(name, "STOOK_NOTES", n))))
                 return;
         memcpy(at, name, n + value_bytes);
         lines->bytes += n + value_bytes + 1;

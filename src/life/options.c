@@ -6,6 +6,7 @@
  *   STOOK_HARDEN=NAME[,NAME...]         hardening: harden/harden_options.c
  *   STOOK_REPORT_JSON=FILE              each report as a line of JSON, too
  *   STOOK_SYMBOLIZER=PATH               the command that names functions and lines in reports
+ *   STOOK_NOTES=FILE                    `stook run` sees there that something was reported
  *   STOOK_THP=auto|system|always|never   transparent huge pages for our ranges
  *   STOOK_DECAY_MS=0..3600000            how long free pages stay before they are purged
  *   STOOK_CAPACITY=0..65534              sheaf capacity of all caches
@@ -93,6 +94,7 @@ void stook_options_read(void)
         stook_report_set_policy(on_fault == 3 ? STOOK_ON_FAULT_LOG : on_fault);
         stook_report_set_symbolizer(stook_os_env("STOOK_SYMBOLIZER"));
         stook_report_set_json(stook_os_env("STOOK_REPORT_JSON"));
+        stook_report_set_notes(stook_os_env("STOOK_NOTES"));
         thp = choice("STOOK_THP", thp_names, 4, STOOK_THP_AUTO,
                      "auto, system, always or never");
         stook_pages_set_thp(thp);

@@ -28,7 +28,7 @@ extern char **environ;
 /* Behind the prefix. */
 static const char *const names[] = {
         "CAPACITY", "CHECKER", "DEBUG", "DECAY_MS", "FAIL", "GROUP_LIMIT", "HARDEN", "LEAKS",
-        "MAINTENANCE", "MAP_NAMES", "MERGE", "ON_FAULT", "PRINT", "PROFILE", "RCU_BACKLOG",
+        "MAINTENANCE", "MAP_NAMES", "MERGE", "NOTES", "ON_FAULT", "PRINT", "PROFILE", "RCU_BACKLOG",
         "RECORD", "REPORT_JSON", "SLOTS", "STATS", "STRICT_NUMA", "SUPPRESS", "SYMBOLIZER", "THP",
         "TINY", "TOPOLOGY",
 };

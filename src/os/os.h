@@ -185,7 +185,7 @@ bool stook_os_membarrier_memory(void);
  */
 bool stook_os_pressure(void);
 
-/* ---- shared_file.c: a file shared with another process; only for STOOK_STATS ---- */
+/* ---- shared_file.c: a file shared with another process; for STOOK_STATS and STOOK_NOTES ---- */
 /*
  * Maps a regular file, at most @at_most bytes of it, shared and without access. NULL: cannot be
  * opened or mapped.
@@ -197,6 +197,11 @@ bool stook_os_open_file_part(void *addr, size_t bytes);
  * Makes the pages of an opened part. False: the file system is full, a write would be SIGBUS.
  */
 bool stook_os_populate_file_part(void *addr, size_t bytes);
+/*
+ * Sets the byte number @n, below 8, of those behind @magic, with which the file begins. Any other
+ * file stays as it is.
+ */
+void stook_os_mark_file(const char *path, uint64_t magic, unsigned n);
 uint32_t stook_os_pid(void);
 uint32_t stook_os_parent_pid(void);
 

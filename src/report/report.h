@@ -77,6 +77,18 @@ bool stook_report_symbolizer(char *path);
 void stook_report_set_json(const char *path);
 
 /*
+ * At start. A file of `stook run` in which processes note what their exit status does not say; NULL:
+ * none. It has the magic number, and a byte for each note, 0 until then.
+ */
+void stook_report_set_notes(const char *path);
+enum stook_note {
+        STOOK_NOTE_FOUND,               /* misuse or leaks were reported */
+        STOOK_NOTES
+};
+void stook_report_note(enum stook_note note);
+#define STOOK_NOTES_MAGIC UINT64_C(0x7365746f6e6b7473)  /* "stknotes" */
+
+/*
  * Reports of this process name another one: it is a copy of that one, made to look at its memory.
  */
 void stook_report_speak_for(uint32_t pid, uint32_t thread);

@@ -27,6 +27,20 @@ struct room {
 };
 _Static_assert(sizeof(struct room) <= ROOM_BYTES, "a report fits its room");
 
+static char notes_file[STOOK_REPORT_PATH] STOOK_MOSTLY_UNUSED;  /* const after start */
+
+void stook_report_set_notes(const char *path)
+{
+        if (path && strlen(path) < sizeof(notes_file))
+                strcpy(notes_file, path);
+}
+
+void stook_report_note(enum stook_note note)
+{
+        if (*notes_file)
+                stook_os_mark_file(notes_file, STOOK_NOTES_MAGIC, note);
+}
+
 static struct room *map_room(void)
 {
         void *room = stook_os_reserve(ROOM_BYTES, stook_os_page_bytes());
@@ -123,6 +137,8 @@ void stook_report_tell(const struct stook_report_about *about, const char *line,
         struct room *room = NULL;
         uint64_t left = 0;
 
+        if (about->fault != STOOK_FAULT_ON_PURPOSE)
+                stook_report_note(STOOK_NOTE_FOUND);
         /* A report that ends the process is always written. */
         if ((found || stook_report_goes_on()) && !stook_report_may_tell(&left))
                 return;

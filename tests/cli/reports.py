@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Proves: stook run takes the options that find faults, hands them to the program, and refuses what
-the library would not understand before the program starts; stook symbolize names functions, lines
+the library would not understand before the program starts; its exit status says what was found;
+stook symbolize names functions, lines
 and inlined functions of a running process, answers all or nothing, and refuses what it cannot
 read. Reports name the program's function where the library's were inlined into it,
 and a callback of the library's as the program's."""
@@ -11,7 +12,7 @@ import subprocess
 import tempfile
 import unittest
 
-from stook import Compiled, DROP_IN, SHARED, STATIC, STOOK, main, stook
+from stook import Compiled, DROP_IN, SHARED, STATIC, STOOK, main, stook, without_memfd
 
 PROGRAM = r"""
 #include <stdio.h>
@@ -86,7 +87,7 @@ class Options(unittest.TestCase):
             path = os.path.join(folder, "x.json")
             done = stook("run", "--on-fault", "log", "--report-json", path, "--",
                          "/usr/bin/python3", "-c", script)
-            self.assertEqual(done.returncode, 0, done)
+            self.assertEqual(done.returncode, 23, done)
             self.assertRegex(done.stderr, r"^stook: double free: pointer 0x[0-9a-f]+ .*\n"
                                           r"  program python3[0-9.]* \(pid \d+\), thread \d+\n")
             with open(path) as lines:
@@ -260,6 +261,95 @@ int main(int argc, char **argv)
         return 0;
 }
 """
+
+
+# What it does wrong, in a child as well; and its exit status.
+FAULTY = r"""
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char *volatile lost;
+
+int main(int argc, char **argv)
+{
+        const char *what = argv[1];
+        char *object;
+
+        if (argc > 3 && fork()) {
+                wait(NULL);
+                return atoi(argv[2]);
+        }
+        object = malloc(100);
+        if (!strcmp(what, "leak")) {
+                for (int i = 0; i < 50; i++)
+                        lost = malloc(100);
+        } else {
+                free(object);
+        }
+        if (!strcmp(what, "write"))
+                object[5] = 1;
+        if (!strcmp(what, "free"))
+                free(object);
+        lost = NULL;
+        return atoi(argv[2]);
+}
+"""
+
+
+class ExitStatus(Compiled):
+    """Not 0 where anything was found; the program's own failure goes before."""
+
+    def status(self, *words, **kwargs):
+        done = stook("run", *words, **kwargs)
+        said = f"stook: faulty: exit status {done.returncode} for what was reported " \
+            "(--error-exitcode)\n"
+        self.assertEqual(said in done.stderr, done.returncode not in (0, 2, 5, 134), done.stderr)
+        return done.returncode
+
+    def test_what_was_found(self):
+        program = self.compile("faulty", FAULTY, "-w")
+        leaks, debug, harden = ["--leaks"], ["--debug", "FZPU"], ["--harden", "--on-fault", "log"]
+        for options, what in ((debug, "write"), (leaks, "leak"), (harden, "free")):
+            for more, status in (([], 23), (["--error-exitcode", "99"], 99),
+                                 (["--error-exitcode=0"], 0)):
+                run = [*options, *more, "--", program]
+                self.assertEqual(self.status(*run, what, "0"), status)
+                self.assertEqual(self.status(*run, what, "5"), 5)
+                self.assertEqual(self.status(*run, what, "0", "child"), status)
+                self.assertEqual(self.status(*run, "nothing", "0"), 0)
+        run = ["--stats", *debug, "--", program, "write", "0"]
+        self.assertEqual(self.status(*run), 23)
+        self.assertEqual(self.status(*run, preexec_fn=without_memfd), 23)
+        # Suppressed leaks are none; a signal is a failure of the program's.
+        if has_libdw():
+            self.assertEqual(self.status(*leaks, "--suppress", "main", "--", program, "leak", "0"),
+                             0)
+        self.assertEqual(self.status("--harden", "--", program, "free", "0"), 134)
+
+    def test_refused(self):
+        for number in ("", "x", "256", "-1", "1 "):
+            done = stook("run", "--error-exitcode", number, "--", "echo", "started")
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertIn("--error-exitcode takes ", done.stderr)
+
+    def test_other_files_stay(self):
+        """STOOK_NOTES has a file of `stook run`, or nothing."""
+        program = self.compile("faulty", FAULTY, "-w")
+        path = os.path.join(self.folder, "mine")
+        for content in (b"", b"12345678", b"a text of mine"):
+            with open(path, "wb") as f:
+                f.write(content)
+            done = subprocess.run([program, "write", "0"], capture_output=True, text=True,
+                                  env={"LD_PRELOAD": DROP_IN, "STOOK_DEBUG": "FZP",
+                                       "STOOK_NOTES": path})
+            self.assertIn("write after free", done.stderr)
+            self.assertEqual(done.returncode, 0)
+            with open(path, "rb") as f:
+                self.assertEqual(f.read(), content)
+        self.assertEqual(self.status("--debug", "F", "--", program, "nothing", "0",
+                                     env={**os.environ, "STOOK_NOTES": path}), 0)
 
 
 class Debugged(Compiled):

@@ -144,6 +144,17 @@ void stook_os_env_refuse(const char *name, const char *value, const char *takes)
         refused++;
 }
 
+unsigned marks;
+const char *marked;
+
+void stook_os_mark_file(const char *path, uint64_t magic, unsigned n)
+{
+        assert_int_equal(magic, STOOK_NOTES_MAGIC);
+        assert_int_equal(n, STOOK_NOTE_FOUND);
+        marked = path;
+        marks++;
+}
+
 const char *stook_os_error_words(int error)
 {
         (void)error;
@@ -157,6 +168,7 @@ int setup(void **unused)
         asked_bytes = 0;
         asked[0] = '\0';
         refused = 0;
+        marks = 0;
         gone = UINTPTR_MAX;
         answer = NULL;
         now_ms += 1000000;

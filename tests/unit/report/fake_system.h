@@ -28,6 +28,8 @@ extern char helper[STOOK_REPORT_PATH];  /* its path */
 extern const char *answer;              /* its answer; NULL: there is none */
 extern char json[20000];                /* the last line that was added to a file */
 extern int json_error;                  /* what the start finds; 0: lines can be added */
+extern unsigned marks;                  /* on files of `stook run`, and the last one's path */
+extern const char *marked;
 extern unsigned refused;                /* variables, and the name of the last one */
 extern const char *refused_name;
 

@@ -235,6 +235,26 @@ static void test_policy(void **unused)
         assert_string_equal(written, "stook: internal fault: slab I2 does not hold\n");
 }
 
+/* `stook run` is told of what is found, also without a line; not of what was asked for. */
+static void test_marks(void **unused)
+{
+        struct stook_report_about on_purpose = { .fault = STOOK_FAULT_ON_PURPOSE };
+
+        (void)unused;
+        stook_report_fault(STOOK_FAULT_FOREIGN, AT(1), NULL, NULL, 0, NULL);
+        assert_int_equal(marks, 0);
+        stook_report_set_notes("/f");
+        stook_report_event(&on_purpose);
+        assert_int_equal(marks, 0);
+        stook_report_fault(STOOK_FAULT_FOREIGN, AT(1), NULL, NULL, 0, NULL);
+        assert_int_equal(marks, 1);
+        assert_string_equal(marked, "/f");
+        for (int i = 0; i < 300; i++)
+                stook_report_found(STOOK_FAULT_CORRUPT, AT(1), NULL, NULL, 0, NULL);
+        assert_int_equal(marks, 301);
+        stook_report_set_notes("");
+}
+
 static void test_format(void **unused)
 {
         char text[64];
@@ -269,6 +289,7 @@ int main(void)
                 cmocka_unit_test_setup(test_limit, setup),
                 cmocka_unit_test_setup(test_hook, setup),
                 cmocka_unit_test_setup(test_policy, setup),
+                cmocka_unit_test_setup(test_marks, setup),
                 cmocka_unit_test_setup(test_format, setup),
         };
 
