@@ -28,7 +28,8 @@ static const char help[] =
         "\n"
         "Runs PROGRAM with libstook-malloc.so preloaded, and writes down every allocation and\n"
         "free of it and its children. The exit status is PROGRAM's (128+N for signal N), 126 or\n"
-        "127 if it cannot be executed or found, 2 if stook cannot do what was asked.\n"
+        "127 if it cannot be executed or found, 2 if stook cannot do what was asked, or if FILE\n"
+        "took not all of the trace and PROGRAM ended with 0.\n"
         "\n"
         "options:\n"
         "  -o FILE      the trace (" FILE_DEFAULT "). A file that is no trace is not overwritten\n"
@@ -107,23 +108,28 @@ static int make_file(const char *path, char **whole)
         return status;
 }
 
-/* What came of it, on standard error. */
-static void say_result(const char *path, const struct on_drop_in *on)
+/* What came of it, on standard error. False: not all that the program did. */
+static bool say_result(const char *path, const struct on_drop_in *on, bool is_cut)
 {
         struct stat st;
 
-        if (stat(path, &st))
+        if (stat(path, &st)) {
                 cannot(path, strerror(errno));
-        else if (st.st_size || on->check.reach == REACH_YES || on->check.reach == REACH_PARTLY)
+                return false;
+        }
+        if (st.st_size || is_cut || on->check.reach == REACH_YES || on->check.reach == REACH_PARTLY)
                 fprintf(stderr, "stook: %s: a trace of %lld bytes%s\n", path, (long long)st.st_size,
+                        is_cut ? ": the file took no more, and the program went on without it" :
                         st.st_size ? "" :
                         ": the program never came to the drop-in, or ended before it wrote");
+        return !is_cut;
 }
 
 static int record(const struct options *o, const char *path, bool is_new, struct on_drop_in *on)
 {
         char variable[PATH_MAX + 16], *variables[] = { variable, NULL };
-        struct run_request request = { .argv = o->program, .variables = variables };
+        struct run_request request = { .argv = o->program, .variables = variables,
+                                       .wants_notes = true };
         struct run_result result;
         int error;
 
@@ -143,7 +149,8 @@ static int record(const struct options *o, const char *path, bool is_new, struct
                 return say_unrunnable(o->program[0], result.exec_errno);
         }
         say_crash(name_of_program(o->program[0]), &result);
-        say_result(path, on);
+        if (!say_result(path, on, result.notes[STOOK_NOTE_CUT]) && !result.status)
+                return STATUS_CANNOT;
         return result.status;
 }
 

@@ -7,6 +7,7 @@
 #include "base/thread.h"
 #include "os/os.h"
 #include "record/record_buffer.h"
+#include "report/report.h"
 
 /* A block is written after so long, so that a killed program loses little. Arbitrary. */
 #define BLOCK_NS UINT64_C(1000000000)
@@ -123,8 +124,10 @@ static void end_block(struct stook_record_buffer *b)
         b->block.head.bytes = b->bytes;
         b->block.head.missed = __atomic_load_n(&process->missed, __ATOMIC_RELAXED);
         b->block.head.checksum = stook_trace_checksum(b->block.words, b->bytes);
-        if (!stook_os_trace_write(b->block.words, b->bytes))
+        if (!stook_os_trace_write(b->block.words, b->bytes)) {
+                stook_report_note(STOOK_NOTE_CUT);
                 __atomic_store_n(&stook_recording, false, __ATOMIC_RELAXED);
+        }
         b->bytes = 0;
         b->sequence++;
 }

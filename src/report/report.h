@@ -77,12 +77,13 @@ bool stook_report_symbolizer(char *path);
 void stook_report_set_json(const char *path);
 
 /*
- * At start. A file of `stook run` in which processes note what their exit status does not say; NULL:
- * none. It has the magic number, and a byte for each note, 0 until then.
+ * At start. A file of `stook run` and `stook record` in which processes note what their exit status
+ * does not say; NULL: none. It has the magic number, and a byte for each note, 0 until then.
  */
 void stook_report_set_notes(const char *path);
 enum stook_note {
         STOOK_NOTE_FOUND,               /* misuse or leaks were reported */
+        STOOK_NOTE_CUT,                 /* the file of a trace took no more */
         STOOK_NOTES
 };
 void stook_report_note(enum stook_note note);

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import unittest
 
-from stook import BUILD, Compiled, DROP_IN, main, stook
+from stook import BUILD, Compiled, DROP_IN, STOOK, main, stook
 
 SOURCE = os.environ["STOOK_SOURCE"]
 
@@ -286,7 +286,8 @@ int main(void)
         self.assertGreater(len(self.of_size(events, 9001)), 20000)
 
     def test_full(self):
-        """A limit on the size of files: one line, and the program lives, its signals as before."""
+        """A limit on the size of files: one line, and the program lives, its signals as before. The
+        exit status says that the trace is not whole."""
         def limit():
             resource.setrlimit(resource.RLIMIT_FSIZE, (100000, resource.RLIM_INFINITY))
         events = self.record("""
@@ -297,13 +298,37 @@ int main(void)
         for (int i = 0; i < 20000; i++)
                 free(malloc(9001));
         return puts("done") < 0;
-}""", preexec_fn=limit)
+}""", preexec_fn=limit, status=2)
         self.assertEqual(self.done.stdout, "done\n")
         path = os.path.join(self.folder, "t.trace")
         self.assertEqual(self.done.stderr, f"stook: {path}: the recording ends here: "
-                         f"it takes no more\nstook: {path}: a trace of 100000 bytes\n")
+                         f"it takes no more\nstook: {path}: a trace of 100000 bytes: the file took "
+                         "no more, and the program went on without it\n")
         self.assertGreater(len(self.of_size(events, 9001)), 1000)
         self.assertIn("the last block ends early", self.heads[-1])
+
+    def test_full_disk(self):
+        """Nothing at all was written, or a part. A failure of the program's own goes before."""
+        program = os.path.join(self.folder, "disk.sh")
+        with open(program, "w") as f:
+            f.write("mount -t tmpfs -o size=\"$1\" none /mnt || exit 77\n"
+                    "head -c 20000 /dev/zero 2>/dev/null >/mnt/other\n"
+                    "shift; \"$@\"; status=$?; wc -c </mnt/t; exit $status\n")
+        for size, most in (("16k", 0), ("64k", 65536)):
+            for status in (0, 5):
+                done = subprocess.run(
+                    ["unshare", "-rm", "sh", program, size, STOOK, "record", "-o", "/mnt/t", "--",
+                     "/usr/bin/python3", "-c", f"for i in range(50000): bytes(600 + i % 5)\n"
+                     f"exit({status})"], capture_output=True, text=True)
+                if done.returncode in (1, 77):
+                    self.skipTest("no file system can be mounted: " + done.stderr)
+                self.assertEqual(done.returncode, status or 2, done)
+                self.assertEqual(done.stderr.splitlines(), [
+                    "stook: /mnt/t: the recording ends here: no space is left" if not most else
+                    "stook: /mnt/t: the recording ends here: it takes no more",
+                    f"stook: /mnt/t: a trace of {done.stdout.strip()} bytes: the file took no more,"
+                    " and the program went on without it"])
+                self.assertLessEqual(int(done.stdout), most)
 
     def test_caches(self):
         """Caches: each way to allocate and to free is seen, once. What stays in a prefilled sheaf
