@@ -117,14 +117,15 @@ static void put_summary(struct stook_text *text, const struct stook_leaks *leaks
                 text->bytes = stook_report_format(
                         text->buffer, text->room,
                         "stook: leak: %u objects, %u bytes that nothing leads to, of %u live "
-                        "objects (%s, pid %u)\n",
-                        leaks->objects, leaks->bytes, leaks->live, stook_os_program(),
-                        (uint64_t)pid);
+                        "objects (", leaks->objects, leaks->bytes, leaks->live);
         else
                 text->bytes = stook_report_format(text->buffer, text->room,
-                                                  "stook: no leak among %u live objects "
-                                                  "(%s, pid %u)\n",
-                                                  leaks->live, stook_os_program(), (uint64_t)pid);
+                                                  "stook: no leak among %u live objects (",
+                                                  leaks->live);
+        stook_text_plain(text, stook_os_program());
+        stook_text_words(text, ", pid ");
+        stook_text_number(text, pid, 10);
+        stook_text_words(text, ")\n");
 }
 
 static void put_group(struct stook_text *text, const struct stook_leak_group *group)

@@ -47,7 +47,7 @@ static void put_place(struct stook_text *text, const struct stook_report_about *
         stook_text_words(text, " (");
         if (about->cache_name) {
                 stook_text_words(text, "cache ");
-                stook_text_words(text, about->cache_name);
+                stook_text_plain(text, about->cache_name);
         }
         if (about->slab) {
                 stook_text_words(text, about->cache_name ? ", slab " : "slab ");

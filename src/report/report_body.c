@@ -16,11 +16,6 @@
 #define ROW       16                    /* bytes in a line */
 #define ROWS_MOST 8                     /* around the bad byte; arbitrary */
 
-static bool is_plain(char c)
-{
-        return c >= ' ' && c <= '~';
-}
-
 static uint32_t named_pid, named_thread;        /* of the process that this is a copy of; else 0 */
 
 void stook_report_speak_for(uint32_t pid, uint32_t thread)
@@ -42,8 +37,7 @@ uint32_t stook_report_thread(void)
 void stook_report_put_program(struct stook_text *text)
 {
         stook_text_words(text, "  program ");
-        for (const char *c = stook_os_program(); *c; c++)
-                stook_text_put(text, is_plain(*c) ? *c : '?');
+        stook_text_plain(text, stook_os_program());
         stook_text_words(text, " (pid ");
         stook_text_number(text, stook_report_pid(), 10);
         stook_text_words(text, "), thread ");
@@ -119,7 +113,7 @@ static void put_row(struct stook_text *text, const uint8_t *bytes, uintptr_t at,
         for (uintptr_t a = at; a < at + ROW && a < end; a++) {
                 char c = (char)bytes[a - at];
 
-                stook_text_put(text, a < first ? ' ' : is_plain(c) ? c : '.');
+                stook_text_put(text, a < first ? ' ' : stook_text_is_plain(c) ? c : '.');
         }
         stook_text_put(text, '\n');
 }

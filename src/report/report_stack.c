@@ -182,7 +182,7 @@ static void put_module(struct stook_text *text, uintptr_t address)
         if (search.found) {
                 name = strrchr(search.module.path, '/') + 1;
                 stook_text_words(text, " in ");
-                stook_text_words(text, name);
+                stook_text_plain(text, name);
                 stook_text_put(text, '+');
                 stook_text_pointer(text, (const void *)(address - search.module.base));
         }

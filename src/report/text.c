@@ -20,6 +20,17 @@ void stook_text_words(struct stook_text *text, const char *words)
                 stook_text_put(text, *words++);
 }
 
+bool stook_text_is_plain(char c)
+{
+        return c >= ' ' && c <= '~';
+}
+
+void stook_text_plain(struct stook_text *text, const char *words)
+{
+        for (; *words; words++)
+                stook_text_put(text, stook_text_is_plain(*words) ? *words : '?');
+}
+
 void stook_text_number(struct stook_text *text, uint64_t n, unsigned base)
 {
         char digits[20];

@@ -5,6 +5,7 @@
 #ifndef STOOK_REPORT_TEXT_H
 #define STOOK_REPORT_TEXT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,6 +16,9 @@ struct stook_text {
 
 void stook_text_put(struct stook_text *text, char c);
 void stook_text_words(struct stook_text *text, const char *words);
+bool stook_text_is_plain(char c);       /* printable ASCII */
+/* Names come from programs and files: what is not printable becomes '?'. */
+void stook_text_plain(struct stook_text *text, const char *words);
 void stook_text_number(struct stook_text *text, uint64_t n, unsigned base);
 void stook_text_pointer(struct stook_text *text, const void *pointer);
 /* Reads a hexadecimal number. Returns what follows it. */
