@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include "against.h"
 #include "on_drop_in.h"
+#include "plain_text.h"
 
 #define HIDDEN_COMMAND "malloc-from"
 
@@ -94,12 +95,12 @@ bool against_find(const char *library, struct against *against)
                 return false;
         }
         if (is_path && !realpath(library, path)) {
-                fprintf(stderr, "stook run: --against '%s': %s\n", library, strerror(errno));
+                say(stderr, "stook run: --against '%s': %s\n", library, strerror(errno));
                 return false;
         }
         if (strpbrk(is_path ? path : library, " :\t\n")) {
-                fprintf(stderr, "stook run: --against '%s': LD_PRELOAD cannot name a file with a "
-                        "space or colon in its path\n", library);
+                say(stderr, "stook run: --against '%s': LD_PRELOAD cannot name a file with a "
+                    "space or colon in its path\n", library);
                 return false;
         }
         against->name = name_of_program(library);
@@ -111,8 +112,8 @@ bool against_find(const char *library, struct against *against)
         }
         if (malloc_from(against->preload, file) && is_named_by(library, file))
                 return true;
-        fprintf(stderr, "stook run: --against '%s': it cannot be preloaded, or has no malloc\n",
-                library);
+        say(stderr, "stook run: --against '%s': it cannot be preloaded, or has no malloc\n",
+            library);
         free(against->preload);
         against->preload = NULL;
         return false;

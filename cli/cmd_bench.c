@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include "commands.h"
 #include "find_program.h"
+#include "plain_text.h"
 
 #define HELPER "stook-bench"
 
@@ -17,7 +18,7 @@
 static int become(char **words)
 {
         execv(words[0], words);
-        fprintf(stderr, "stook: %s: %s\n", words[0], strerror(errno));
+        say(stderr, "stook: %s: %s\n", words[0], strerror(errno));
         return STATUS_CANNOT;
 }
 
@@ -33,7 +34,7 @@ int cmd_bench(int argc, char **argv)
                 return STATUS_CANNOT;
         }
         if (!find_helper(HELPER, helper, message, sizeof message)) {
-                fprintf(stderr, "stook: %s\n", message);
+                say(stderr, "stook: %s\n", message);
                 free(words);
                 return STATUS_CANNOT;
         }

@@ -174,9 +174,9 @@ static const char *place_name(const struct heap_sheaf *s)
 static void print_sheaf(const struct heap *h, const struct heap_sheaf *s)
 {
         (void)h;
-        printf("; sheaf %#" PRIx64 " %s", s->address, place_name(s));
+        say(stdout, "; sheaf %#" PRIx64 " %s", s->address, place_name(s));
         if (s->place != HEAP_ELSEWHERE)
-                printf(" %u", s->slot_or_node);
+                say(stdout, " %u", s->slot_or_node);
 }
 
 /* Where the sheaves are that have the object. */
@@ -193,19 +193,18 @@ static void print_fault(const struct heap *h, const struct heap_oddity *o)
         const struct heap_cache *c = heap_cache_of(h, o->cache);
         const struct heap_sheaf *sheaf = heap_sheaf_at(h, o->address);
         const struct heap_slab *s = heap_slab_at(h, o->address);
-        char name[256];
 
-        printf("%s: %#" PRIx64, o->what, o->address);
+        say(stdout, "%s: %#" PRIx64, o->what, o->address);
         if (c)
-                printf(" (cache %s", plain_text(c->name, name, sizeof name));
+                say(stdout, " (cache %s", c->name);
         else
-                printf(" (no cache");
+                say(stdout, " (no cache");
         if (s && c && c->cache.slabs.stride)
-                printf(", slab %#" PRIx64 " object %" PRIu64, s->start,
-                       (o->address - s->start) / c->cache.slabs.stride);
+                say(stdout, ", slab %#" PRIx64 " object %" PRIu64, s->start,
+                    (o->address - s->start) / c->cache.slabs.stride);
         putchar(')');
         if (*o->detail)
-                printf(": %s", o->detail);
+                say(stdout, ": %s", o->detail);
         if (sheaf)
                 print_sheaf(h, sheaf);
         else
@@ -220,15 +219,15 @@ static int report(const struct target *t, const struct heap *h)
 
         target_name(t, h->library, name, sizeof name);
         if (!h->oddity_count) {
-                printf("%s: sound: %zu caches, %zu slabs, %zu sheaves, %zu objects in them\n", name,
-                       h->cache_count, h->slab_count, h->sheaf_count, h->object_count);
+                say(stdout, "%s: sound: %zu caches, %zu slabs, %zu sheaves, %zu objects in them\n",
+                    name, h->cache_count, h->slab_count, h->sheaf_count, h->object_count);
                 return 0;
         }
-        printf("%s: %zu faults\n", name, h->oddity_count);
+        say(stdout, "%s: %zu faults\n", name, h->oddity_count);
         for (size_t i = 0; i < shown; i++)
                 print_fault(h, &h->oddities[i]);
         if (shown < h->oddity_count)
-                printf("(and %zu more)\n", h->oddity_count - shown);
+                say(stdout, "(and %zu more)\n", h->oddity_count - shown);
         if (t->is_core)
                 puts("(calls that were under way when the core was written may look like faults)");
         return STATUS_FAULTS;
@@ -249,7 +248,7 @@ int cmd_check(int argc, char **argv)
                 struct heap h;
 
                 if (look_often(&h, &t.memory, at, t.is_core ? 1 : o.looks)) {
-                        fprintf(stderr, "stook check: %u: %s\n", t.memory.pid, h.error);
+                        say(stderr, "stook check: %u: %s\n", t.memory.pid, h.error);
                         status = STATUS_FAULTS;
                         break;
                 }

@@ -12,6 +12,7 @@
 #include "commands.h"
 #include "info.h"
 #include "option_text.h"
+#include "plain_text.h"
 #include "target.h"
 
 enum form { FORM_TEXT, FORM_JSON, FORM_PROMETHEUS };
@@ -89,9 +90,9 @@ static bool is_sort(const char *key)
         for (size_t i = 0; info_sorts[i]; i++)
                 if (!strcmp(key, info_sorts[i]))
                         return true;
-        fprintf(stderr, "stook info: no order '%s'; there is:", key);
+        say(stderr, "stook info: no order '%s'; there is:", key);
         for (size_t i = 0; info_sorts[i]; i++)
-                fprintf(stderr, " %s", info_sorts[i]);
+                say(stderr, " %s", info_sorts[i]);
         fputc('\n', stderr);
         return false;
 }
@@ -202,7 +203,7 @@ static int look(struct target *t, struct looks *l)
 
                 error = heap_read(h, &t->memory, at, HEAP_OBJECTS);
                 if (error)
-                        fprintf(stderr, "stook info: %u: %s\n", t->memory.pid, h->error);
+                        say(stderr, "stook info: %u: %s\n", t->memory.pid, h->error);
                 else
                         l->paths[l->count++] = at->image->path;
         }
@@ -224,7 +225,7 @@ static int save(const struct looks *l, const char *path)
         baseline_free(&b);
         if (!error)
                 return 0;
-        fprintf(stderr, "stook info: %s: %s\n", path, strerror(-error));
+        say(stderr, "stook info: %s: %s\n", path, strerror(-error));
         return STATUS_CANNOT;
 }
 
@@ -246,7 +247,9 @@ static void print(const struct options *o, struct target *t, const struct looks 
         } else {
                 for (size_t i = 0; i < l->count; i++) {
                         target_name(t, l->heaps[i].library, name, sizeof name);
-                        printf("%s%s\n", i || again ? "\n" : "", name);
+                        if (i || again)
+                                putchar('\n');
+                        say(stdout, "%s\n", name);
                         info_text(&l->heaps[i], &o->view, stdout);
                 }
                 target_print_others(t, stdout);
@@ -267,10 +270,10 @@ static int load(const struct options *o, const struct target *t, struct baseline
         int error = o->since ? baseline_load(b, o->since) : 0;
 
         if (error)
-                fprintf(stderr, "stook info: %s: %s\n", o->since, error == -EBADMSG
-                        ? "not what --save writes" : strerror(-error));
+                say(stderr, "stook info: %s: %s\n", o->since, error == -EBADMSG
+                    ? "not what --save writes" : strerror(-error));
         else if (o->since && b->pid != t->memory.pid)
-                fprintf(stderr, "stook info: %s: is of process %u\n", o->since, b->pid);
+                say(stderr, "stook info: %s: is of process %u\n", o->since, b->pid);
         else
                 return 0;
         return STATUS_CANNOT;
@@ -293,7 +296,7 @@ static int show(const struct options *o, struct target *t, const struct baseline
                 print(o, t, &l, n > 0);
                 free_looks(&l);
                 if (fflush(stdout) || ferror(stdout)) {
-                        fprintf(stderr, "stook: standard output: %s\n", strerror(errno));
+                        say(stderr, "stook: standard output: %s\n", strerror(errno));
                         return STATUS_CANNOT;
                 }
                 if (o->every == 0 || n + 1 == o->count)

@@ -150,14 +150,15 @@ static void add_name(struct session *s, struct names *names, const char *line, c
 {
         size_t n = names->count + 1;
         char **lines = realloc(names->lines, n * sizeof *lines), **functions;
+        char plain[4 * NAME_BYTES];             /* graphs go to terminals, too */
 
         if (lines)
                 names->lines = lines;
         functions = lines ? realloc(names->functions, n * sizeof *functions) : NULL;
         if (functions) {
                 names->functions = functions;
-                lines[n - 1] = strdup(line);
-                functions[n - 1] = strdup(function);
+                lines[n - 1] = strdup(plain_text(line, plain, sizeof plain));
+                functions[n - 1] = strdup(plain_text(function, plain, sizeof plain));
                 if (lines[n - 1] && functions[n - 1])
                         names->count = n;
         }
@@ -295,9 +296,10 @@ static void print_top(struct session *s)
         const char *names[NAMES_MAX];
         char text[64], period[64];
 
-        printf("%s: %s", s->options.type, amount(s, s->total, text, sizeof text));
+        say(stdout, "%s: %s", s->options.type, amount(s, s->total, text, sizeof text));
         if (p->period)
-                printf(", by samples of one in %s", bytes_text(p->period, period, sizeof period));
+                say(stdout, ", by samples of one in %s",
+                    bytes_text(p->period, period, sizeof period));
         putchar('\n');
         for (size_t i = 0; i < p->sample_count && i < s->options.top; i++) {
                 const struct pprof_sample *sample = &p->samples[i];
@@ -306,11 +308,13 @@ static void print_top(struct session *s)
 
                 if (!value)
                         break;
-                printf("\n%s, %.1f %%\n", amount(s, value, text, sizeof text),
-                       100.0 * (double)value / (double)s->total);
+                say(stdout, "\n%s, %.1f %%\n", amount(s, value, text, sizeof text),
+                    100.0 * (double)value / (double)s->total);
                 count = names_of(s, sample, true, names);
-                while (count)
-                        printf("        %s\n", names[--count]);
+                while (count) {
+                        fputs("        ", stdout);
+                        puts(names[--count]);
+                }
         }
 }
 
@@ -327,7 +331,7 @@ static void print_folded(struct session *s)
                 for (size_t k = 0; k < count; k++)
                         for (const char *c = k ? ";" : "", *n = names[k]; *c || *n; )
                                 putchar(*c ? *c++ : *n == ';' ? (n++, ':') : *n++);
-                printf(" %" PRIu64 "\n", sample->values[s->type]);
+                say(stdout, " %" PRIu64 "\n", sample->values[s->type]);
         }
 }
 
@@ -335,7 +339,7 @@ static void draw(struct session *s)
 {
         struct flame root = { .name = "all" };
         const char *names[NAMES_MAX];
-        char title[300], text[64];
+        char title[300], text[64], plain[4 * sizeof title];
 
         for (size_t i = 0; i < s->profile.sample_count; i++) {
                 const struct pprof_sample *sample = &s->profile.samples[i];
@@ -345,7 +349,7 @@ static void draw(struct session *s)
         }
         snprintf(title, sizeof title, "%.200s: %s, %s", name_of_program(s->options.path),
                  s->options.type, amount(s, s->total, text, sizeof text));
-        flame_draw(&root, title, s->bytes, stdout);
+        flame_draw(&root, plain_text(title, plain, sizeof plain), s->bytes, stdout);
         flame_release(&root);
 }
 
@@ -365,8 +369,8 @@ static int show(struct session *s)
 
         s->type = pprof_type(p, s->options.type);
         if (s->type < 0) {
-                fprintf(stderr, "stook profile: %s: no values of the type %s\n", s->options.path,
-                        s->options.type);
+                say(stderr, "stook profile: %s: no values of the type %s\n", s->options.path,
+                    s->options.type);
                 return STATUS_CANNOT;
         }
         unit = pprof_string(p, p->units[s->type]);
@@ -389,8 +393,7 @@ static int show(struct session *s)
         else
                 print_top(s);
         if (s->no_memory || fflush(stdout) || ferror(stdout)) {
-                fprintf(stderr, "stook profile: %s\n",
-                        s->no_memory ? "no memory" : strerror(errno));
+                say(stderr, "stook profile: %s\n", s->no_memory ? "no memory" : strerror(errno));
                 return STATUS_CANNOT;
         }
         if (!s->total)
@@ -416,7 +419,7 @@ static void release(struct session *s)
 int cmd_profile(int argc, char **argv)
 {
         struct session s = { .symbols = NULL };
-        char message[PATH_MAX + 100], plain[4 * sizeof message];
+        char message[PATH_MAX + 100];
         int status = parse(argc, argv, &s.options);
 
         if (status >= 0)
@@ -424,8 +427,7 @@ int cmd_profile(int argc, char **argv)
         if (pprof_read(&s.profile, s.options.path, message, sizeof message)) {
                 status = show(&s);
         } else {
-                fprintf(stderr, "stook profile: %s\n",
-                        plain_text(message, plain, sizeof plain));
+                say(stderr, "stook profile: %s\n", message);
                 status = STATUS_CANNOT;
         }
         release(&s);

@@ -16,6 +16,7 @@
 #include "on_drop_in.h"
 #include "option_text.h"
 #include "record/trace_format.h"
+#include "plain_text.h"
 #include "trace_text.h"
 
 #define FILE_DEFAULT "stook.trace"
@@ -83,7 +84,7 @@ static int parse(int argc, char **argv, struct options *o)
 
 static int cannot(const char *path, const char *why)
 {
-        fprintf(stderr, "stook record: %s: %s\n", path, why);
+        say(stderr, "stook record: %s: %s\n", path, why);
         return STATUS_CANNOT;
 }
 
@@ -118,10 +119,10 @@ static bool say_result(const char *path, const struct on_drop_in *on, bool is_cu
                 return false;
         }
         if (st.st_size || is_cut || on->check.reach == REACH_YES || on->check.reach == REACH_PARTLY)
-                fprintf(stderr, "stook: %s: a trace of %lld bytes%s\n", path, (long long)st.st_size,
-                        is_cut ? ": the file took no more, and the program went on without it" :
-                        st.st_size ? "" :
-                        ": the program never came to the drop-in, or ended before it wrote");
+                say(stderr, "stook: %s: a trace of %lld bytes%s\n", path, (long long)st.st_size,
+                    is_cut ? ": the file took no more, and the program went on without it" :
+                    st.st_size ? "" :
+                    ": the program never came to the drop-in, or ended before it wrote");
         return !is_cut;
 }
 
@@ -140,7 +141,7 @@ static int record(const struct options *o, const char *path, bool is_new, struct
         request.preload = on->preload;
         error = run_program(&request, &result);
         if (error) {
-                fprintf(stderr, "stook: cannot run %s: %s\n", o->program[0], strerror(-error));
+                say(stderr, "stook: cannot run %s: %s\n", o->program[0], strerror(-error));
                 return STATUS_CANNOT;
         }
         if (result.exec_errno) {
@@ -173,8 +174,8 @@ int cmd_record(int argc, char **argv)
         status = say_if_unrunnable(o.program[0]);
         if (status) {
                 if (o.program[1] && !strcmp(o.program[1], "--"))
-                        fprintf(stderr, "stook record: for a trace in %s say: -o %s\n",
-                                o.program[0], o.program[0]);
+                        say(stderr, "stook record: for a trace in %s say: -o %s\n",
+                            o.program[0], o.program[0]);
                 return status;
         }
         is_new = access(o.out, F_OK) != 0;

@@ -93,8 +93,8 @@ static bool set(struct replay_settings *settings, const struct parameter *p, con
 
 static bool say_number(const struct parameter *p, const char *text)
 {
-        fprintf(stderr, "stook replay: %s takes a number from %ld to %ld, not '%s'\n", p->name,
-                p->least, p->most, text);
+        say(stderr, "stook replay: %s takes a number from %ld to %ld, not '%s'\n", p->name,
+            p->least, p->most, text);
         return false;
 }
 
@@ -113,16 +113,15 @@ static bool parse_sweep(struct options *o, const char *text)
                 if (!strcmp(parameters[i].name, value))
                         o->swept = &parameters[i];
         if (!o->swept || !rest) {
-                fprintf(stderr, "stook replay: --sweep takes capacity, barn-full, barn-empty, "
-                        "slots or nodes, then =N,N..., not '%s'\n", text);
+                say(stderr, "stook replay: --sweep takes capacity, barn-full, barn-empty, "
+                    "slots or nodes, then =N,N..., not '%s'\n", text);
                 return false;
         }
         while ((value = strsep(&rest, ","))) {
                 if (!set(&scratch, o->swept, value))
                         return say_number(o->swept, value);
                 if (o->value_count == SWEEP_MAX) {
-                        fprintf(stderr, "stook replay: --sweep takes at most %d values\n",
-                                SWEEP_MAX);
+                        say(stderr, "stook replay: --sweep takes at most %d values\n", SWEEP_MAX);
                         return false;
                 }
                 o->values[o->value_count++] = value;
@@ -218,7 +217,7 @@ static struct replay_result *run_each(const struct options *o, const struct repl
         }
         if (fine && replay_time(results, count, message, sizeof message))
                 return results;
-        fprintf(stderr, "stook replay: %s\n", message);
+        say(stderr, "stook replay: %s\n", message);
         if (results)
                 release(results, count);
         return NULL;
@@ -229,7 +228,7 @@ static FILE *open_output(const char *path)
         FILE *out = !strcmp(path, "-") ? stdout : fopen(path, "we");
 
         if (!out)
-                fprintf(stderr, "stook replay: %s: %s\n", path, strerror(errno));
+                say(stderr, "stook replay: %s: %s\n", path, strerror(errno));
         return out;
 }
 
@@ -238,7 +237,7 @@ static bool close_output(FILE *out, const char *path)
         bool fine = !fflush(out) && !ferror(out);
 
         if (!fine)
-                fprintf(stderr, "stook replay: %s: %s\n", path, strerror(errno));
+                say(stderr, "stook replay: %s: %s\n", path, strerror(errno));
         if (out != stdout)
                 fclose(out);
         return fine;
@@ -306,7 +305,7 @@ int cmd_replay(int argc, char **argv)
 {
         struct replay_list list;
         struct options o;
-        char message[PATH_MAX + 200], plain[4 * sizeof message];
+        char message[PATH_MAX + 200];
         int status = parse(argc, argv, &o);
 
         if (status >= 0) {
@@ -314,8 +313,7 @@ int cmd_replay(int argc, char **argv)
                 return status;
         }
         if (!replay_list_read(&list, o.path, message, sizeof message)) {
-                fprintf(stderr, "stook replay: %s\n",
-                        plain_text(message, plain, sizeof plain));
+                say(stderr, "stook replay: %s\n", message);
                 free(o.sweep_text);
                 return STATUS_CANNOT;
         }
@@ -324,9 +322,9 @@ int cmd_replay(int argc, char **argv)
         if (list.count) {
                 status = replay(&o, &list);
         } else {
-                fprintf(stderr, "stook replay: %s: %s\n", o.path,
-                        o.caches ? "no event is of such a cache"
-                                 : "it has nothing to replay: no allocation");
+                say(stderr, "stook replay: %s: %s\n", o.path,
+                    o.caches ? "no event is of such a cache"
+                             : "it has nothing to replay: no allocation");
                 status = STATUS_CANNOT;
         }
         replay_list_release(&list);

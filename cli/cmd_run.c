@@ -21,6 +21,7 @@
 #include "json.h"
 #include "on_drop_in.h"
 #include "option_text.h"
+#include "plain_text.h"
 #include "report.h"
 #include "run_debug.h"
 #include "run_program.h"
@@ -188,8 +189,8 @@ static bool parse_runs(int option, const char *value, struct options *o)
                 o->group_limit = value;
                 if (is_size(value))
                         return true;
-                fprintf(stderr, "stook run: --group-limit takes a whole number of bytes above 0, "
-                        "which K, M, G or T may follow, not '%s'\n", value);
+                say(stderr, "stook run: --group-limit takes a whole number of bytes above 0, "
+                    "which K, M, G or T may follow, not '%s'\n", value);
                 return false;
         }
 }
@@ -281,9 +282,9 @@ static void do_without_figures(struct session *s, int error)
                 "no statistics: the limit on the size of files (ulimit -f) has no room for them" :
                 "no statistics: no file for them can be made";
         if (error == -EFBIG)
-                fprintf(stderr, "stook: note: %s\n", s->no_figures);
+                say(stderr, "stook: note: %s\n", s->no_figures);
         else
-                fprintf(stderr, "stook: note: %s: %s\n", s->no_figures, strerror(-error));
+                say(stderr, "stook: note: %s: %s\n", s->no_figures, strerror(-error));
 }
 
 /* The run whose output is shown. Return: -1, go on; else the exit status. */
@@ -311,7 +312,7 @@ static int first_run(struct session *s)
         if (s->want_figures)
                 figures_file_remove(&s->file);
         if (error) {
-                fprintf(stderr, "stook: cannot run %s: %s\n", request.argv[0], strerror(-error));
+                say(stderr, "stook: cannot run %s: %s\n", request.argv[0], strerror(-error));
                 return STATUS_CANNOT;
         }
         return s->first.exec_errno ? say_unrunnable(request.argv[0], s->first.exec_errno) : -1;
@@ -348,8 +349,8 @@ static bool timed_run(struct session *s, struct side *side, bool on_stook, unsig
                 lseek(STDIN_FILENO, s->input_at, SEEK_SET);
         error = run_program(&request, &result);
         if (error || result.exec_errno) {
-                fprintf(stderr, "stook: run %u of %s: %s\n", number, request.argv[0],
-                        strerror(error ? -error : result.exec_errno));
+                say(stderr, "stook: run %u of %s: %s\n", number, request.argv[0],
+                    strerror(error ? -error : result.exec_errno));
                 return false;
         }
         s->interrupted_by = interrupted(&result);
@@ -357,9 +358,9 @@ static bool timed_run(struct session *s, struct side *side, bool on_stook, unsig
                 return false;
         if (result.status != s->first.status) {
                 s->differed = true;
-                fprintf(stderr,
-                        "stook: run %u on %s ended with exit status %d, the first run with %d\n",
-                        number, side->name, result.status, s->first.status);
+                say(stderr,
+                    "stook: run %u on %s ended with exit status %d, the first run with %d\n",
+                    number, side->name, result.status, s->first.status);
         }
         comparison_add(side, &result);
         return true;
@@ -387,14 +388,14 @@ static void say_what_was_timed(const struct session *s)
         unsigned timed = s->comparison.stook.count;
 
         if (s->interrupted_by && !timed)
-                fprintf(stderr, "stook: %s: no run was timed\n", strsignal(s->interrupted_by));
+                say(stderr, "stook: %s: no run was timed\n", strsignal(s->interrupted_by));
         else if (s->interrupted_by)
-                fprintf(stderr, "stook: %s: %u of %u runs were timed\n",
-                        strsignal(s->interrupted_by), timed, s->options.repeat);
+                say(stderr, "stook: %s: %u of %u runs were timed\n",
+                    strsignal(s->interrupted_by), timed, s->options.repeat);
         if (timed && s->first.status && !s->differed)
-                fprintf(stderr,
-                        "Each run ended with exit status %d: if that is a failure, it is what "
-                        "was timed.\n", s->first.status);
+                say(stderr,
+                    "Each run ended with exit status %d: if that is a failure, it is what "
+                    "was timed.\n", s->first.status);
         if (s->comparison.rival.count &&
             (s->on.check.reach == REACH_NO || s->on.check.reach == REACH_HARM))
                 fputs("Both sides ran on the program's own malloc, so this compares nothing: see "
@@ -439,7 +440,7 @@ static int run(struct session *s, FILE *json_file)
         }
         on_drop_in_check(&s->on, s->options.program[0]);
         if (limit_is_void(s))
-                fprintf(stderr, "stook: note: %s\n", limit_void);
+                say(stderr, "stook: note: %s\n", limit_void);
         if (!on_drop_in_compose(&s->on))
                 return STATUS_CANNOT;
 
@@ -463,13 +464,13 @@ static int run(struct session *s, FILE *json_file)
                 status = 128 + s->interrupted_by;
         if (!status && s->first.notes[STOOK_NOTE_FOUND] && s->options.debug.error_exitcode) {
                 status = (int)s->options.debug.error_exitcode;
-                fprintf(stderr, "stook: %s: exit status %d for what was reported "
-                        "(--error-exitcode)\n", s->name, status);
+                say(stderr, "stook: %s: exit status %d for what was reported "
+                    "(--error-exitcode)\n", s->name, status);
         }
         if (json_file) {
                 write_json(s, json_file);
                 if (fflush(json_file) || ferror(json_file)) {
-                        fprintf(stderr, "stook: %s: %s\n", s->options.json_path, strerror(errno));
+                        say(stderr, "stook: %s: %s\n", s->options.json_path, strerror(errno));
                         status = status ? status : STATUS_CANNOT;
                 }
         }
@@ -522,8 +523,8 @@ int cmd_run(int argc, char **argv)
 
                 json_file = to_stdout ? stdout : fopen(s.options.json_path, "we");
                 if (!json_file) {
-                        fprintf(stderr, "stook run: --json '%s': %s\n", s.options.json_path,
-                                strerror(errno));
+                        say(stderr, "stook run: --json '%s': %s\n", s.options.json_path,
+                            strerror(errno));
                         return STATUS_CANNOT;
                 }
         }

@@ -86,7 +86,7 @@ static size_t read_stack(struct symbols *symbols, pid_t pid, char *line, uint64_
 /* Is each word of a stack's line an address? False, and said: this one is none. */
 static bool has_addresses(char *line)
 {
-        char plain[80], *end;
+        char *end;
         size_t length;
 
         for (char *word = line; *(word += strspn(word, SPACE)); word += length) {
@@ -96,8 +96,7 @@ static bool has_addresses(char *line)
                 if (isxdigit((unsigned char)*word) && end == word + length && !errno)
                         continue;
                 word[length] = '\0';
-                fprintf(stderr, "stook symbolize: '%s' is no address\n",
-                        plain_text(word, plain, sizeof plain));
+                say(stderr, "stook symbolize: '%s' is no address\n", word);
                 return false;
         }
         return true;
@@ -120,7 +119,8 @@ static int symbolize(struct symbols *symbols, pid_t pid, FILE *out)
                                   &frames);
                 if (error)
                         break;
-                fprintf(out, "%s\n", frames.lines);
+                fputs(frames.lines, out);
+                fputc('\n', out);
                 frames_release(&frames);
         }
         free(line);
@@ -162,7 +162,7 @@ static int answer_leaks(const struct leaks_request *request)
         }
         fwrite(text, 1, bytes, stderr);
         free(text);
-        printf("%llx\n", (unsigned long long)objects);
+        say(stdout, "%llx\n", (unsigned long long)objects);
         return fflush(stdout) ? STATUS_CANNOT : 0;
 }
 
@@ -181,7 +181,7 @@ static bool read_pid(const char *text, long *pid)
         *pid = strtol(text, &end, 10);
         if (text[0] >= '0' && text[0] <= '9' && !*end && !errno && *pid >= 1 && *pid <= INT_MAX)
                 return true;
-        fprintf(stderr, "stook symbolize: --pid takes a process number, not '%s'\n", text);
+        say(stderr, "stook symbolize: --pid takes a process number, not '%s'\n", text);
         return false;
 }
 
@@ -248,8 +248,7 @@ int cmd_symbolize(int argc, char **argv)
         }
         o.request.symbols = symbols_of_process((pid_t)o.pid);
         if (!o.request.symbols) {
-                fprintf(stderr, "stook symbolize: process %ld: its modules cannot be read\n",
-                        o.pid);
+                say(stderr, "stook symbolize: process %ld: its modules cannot be read\n", o.pid);
                 return STATUS_CANNOT;
         }
         status = o.leaks ? answer_leaks(&o.request) : answer(o.request.symbols, (pid_t)o.pid);

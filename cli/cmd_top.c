@@ -7,6 +7,7 @@
 #include <strings.h>
 #include "commands.h"
 #include "option_text.h"
+#include "plain_text.h"
 #include "top.h"
 
 static const char usage[] =
@@ -50,9 +51,9 @@ static bool take_sort(const char *heading, struct top_choice *choice)
                         choice->sort[TOP_CACHES] = i;
                         return true;
                 }
-        fprintf(stderr, "stook top: no column '%s'; there is:", heading);
+        say(stderr, "stook top: no column '%s'; there is:", heading);
         for (unsigned i = 0; i < columns; i++)
-                fprintf(stderr, " %s", titles[i]);
+                say(stderr, " %s", titles[i]);
         fputc('\n', stderr);
         return false;
 }
@@ -103,7 +104,7 @@ int cmd_top(int argc, char **argv)
         if (status)
                 return status;
         if (t.is_core) {
-                fprintf(stderr, "stook top: %s is a core; `stook info` shows it\n", o.what);
+                say(stderr, "stook top: %s is a core; `stook info` shows it\n", o.what);
                 status = STATUS_CANNOT;
         } else {
                 state.target = &t;

@@ -67,22 +67,22 @@ static bool parse_setting(struct options *o, const char *text)
                 long value;
 
                 if (!equals && !strcmp(text, keys[i].key)) {
-                        fprintf(stderr, "stook tune: %s has no value: %s=N\n", text, text);
+                        say(stderr, "stook tune: %s has no value: %s=N\n", text, text);
                         return false;
                 }
                 if (!equals || (size_t)(equals - text) != n || strncmp(text, keys[i].key, n))
                         continue;
                 value = strtol(equals + 1, &end, 10);
                 if (end == equals + 1 || *end || value < 0 || value > keys[i].most) {
-                        fprintf(stderr, "stook tune: %s takes 0 to %ld, not '%s'\n", keys[i].key,
-                                keys[i].most, equals + 1);
+                        say(stderr, "stook tune: %s takes 0 to %ld, not '%s'\n", keys[i].key,
+                            keys[i].most, equals + 1);
                         return false;
                 }
                 *keys[i].value = (int)value;
                 return true;
         }
-        fprintf(stderr, "stook tune: no setting '%s'; there is: sheaf_capacity=N barn_full=N "
-                "barn_empty=N\n", text);
+        say(stderr, "stook tune: no setting '%s'; there is: sheaf_capacity=N barn_full=N "
+            "barn_empty=N\n", text);
         return false;
 }
 
@@ -138,15 +138,15 @@ static const struct heap_cache *find(const struct heap *h, const char *name)
                 if (!is_named(&h->caches[i], name))
                         continue;
                 if (found) {
-                        fprintf(stderr, "stook tune: several caches are named '%s': say "
-                                "NAME@BORN, such as '%s@%" PRIu64 "'\n", name, name,
-                                found->cache.born);
+                        say(stderr, "stook tune: several caches are named '%s': say "
+                            "NAME@BORN, such as '%s@%" PRIu64 "'\n", name, name,
+                            found->cache.born);
                         return NULL;
                 }
                 found = &h->caches[i];
         }
         if (!found)
-                fprintf(stderr, "stook tune: process %u has no cache '%s'\n", h->memory->pid, name);
+                say(stderr, "stook tune: process %u has no cache '%s'\n", h->memory->pid, name);
         return found;
 }
 
@@ -206,30 +206,29 @@ static int wait_for(struct memory *m, const struct library *l, const struct stoo
         return error ? error : -ETIMEDOUT;
 }
 
-static int say(const struct options *o, uint32_t pid, int error, int answer)
+static int say_answer(const struct options *o, uint32_t pid, int error, int answer)
 {
-        char name[256];
+        const char *name = o->cache;
 
-        plain_text(o->cache, name, sizeof name);
         if (error == -ETIMEDOUT)
-                fprintf(stderr, "stook tune: process %u did not answer in half a minute; the "
-                        "request is taken back\n", pid);
+                say(stderr, "stook tune: process %u did not answer in half a minute; the "
+                    "request is taken back\n", pid);
         else if (error == -EBUSY || (!error && answer == -EILSEQ))
-                fprintf(stderr, "stook tune: another stook tune asked process %u at the same time; "
-                        "try again\n", pid);
+                say(stderr, "stook tune: another stook tune asked process %u at the same time; "
+                    "try again\n", pid);
         else if (error == -ESRCH || error == -EFAULT)
-                fprintf(stderr, "stook tune: process %u is gone\n", pid);
+                say(stderr, "stook tune: process %u is gone\n", pid);
         else if (error)
-                fprintf(stderr, "stook tune: process %u: %s\n", pid, strerror(-error));
+                say(stderr, "stook tune: process %u: %s\n", pid, strerror(-error));
         else if (answer == -ENOTSUP)
-                fprintf(stderr, "stook tune: cache '%s' was made without sheaves\n", name);
+                say(stderr, "stook tune: cache '%s' was made without sheaves\n", name);
         else if (answer == -ENOENT)
-                fprintf(stderr, "stook tune: cache '%s' was destroyed meanwhile\n", name);
+                say(stderr, "stook tune: cache '%s' was destroyed meanwhile\n", name);
         else if (answer == -EBUSY)
-                fprintf(stderr, "stook tune: cache '%s' has the new settings; sheaves with the old "
-                        "ones could not all be emptied\n", name);
+                say(stderr, "stook tune: cache '%s' has the new settings; sheaves with the old "
+                    "ones could not all be emptied\n", name);
         else if (answer)
-                fprintf(stderr, "stook tune: process %u refused: %s\n", pid, strerror(-answer));
+                say(stderr, "stook tune: process %u refused: %s\n", pid, strerror(-answer));
         else
                 return 0;
         return error == -ESRCH || error == -EFAULT ? 1 : STATUS_CANNOT;
@@ -245,8 +244,8 @@ static int tune(const struct options *o, struct target *t, const struct library 
         if (!c)
                 return STATUS_CANNOT;
         if (h->maintainer != t->memory.pid) {
-                fprintf(stderr, "stook tune: process %u has no maintenance thread that could do "
-                        "it: start it with STOOK_MAINTENANCE=1\n", t->memory.pid);
+                say(stderr, "stook tune: process %u has no maintenance thread that could do "
+                    "it: start it with STOOK_MAINTENANCE=1\n", t->memory.pid);
                 return STATUS_CANNOT;
         }
         error = memory_read(&t->memory, address_of(l, 0), &now, sizeof now);
@@ -256,7 +255,7 @@ static int tune(const struct options *o, struct target *t, const struct library 
                 error = ask(&t->memory, l, c, o, &asked);
         if (!error)
                 error = wait_for(&t->memory, l, &asked, &answer);
-        return say(o, t->memory.pid, error, answer);
+        return say_answer(o, t->memory.pid, error, answer);
 }
 
 /* What the cache has now, or will have: the same look again. */
@@ -264,15 +263,14 @@ static int show(const struct options *o, struct target *t, const struct library 
 {
         const struct heap_cache *c;
         struct heap h;
-        char name[256];
 
         if (heap_read(&h, &t->memory, l, HEAP_COUNTS))
                 return 0;
         c = find(&h, o->cache);
         if (c)
-                printf("%s: sheaf_capacity=%u barn_full=%u barn_empty=%u\n",
-                       plain_text(c->name, name, sizeof name), c->cache.barns.capacity,
-                       c->cache.barns.full_wanted, c->cache.barns.empty_limit);
+                say(stdout, "%s: sheaf_capacity=%u barn_full=%u barn_empty=%u\n", c->name,
+                    c->cache.barns.capacity, c->cache.barns.full_wanted,
+                    c->cache.barns.empty_limit);
         heap_free(&h);
         return 0;
 }
@@ -292,15 +290,15 @@ int cmd_tune(int argc, char **argv)
                 return status;
         l = target_next(&t, NULL);
         if (!t.memory.write) {
-                fprintf(stderr, "stook tune: %s is a core; only a running process can change\n",
-                        o.what);
+                say(stderr, "stook tune: %s is a core; only a running process can change\n",
+                    o.what);
                 status = STATUS_CANNOT;
         } else if (target_next(&t, l)) {
-                fprintf(stderr, "stook tune: process %u has several copies of the library: choose "
-                        "one by --library\n", t.memory.pid);
+                say(stderr, "stook tune: process %u has several copies of the library: choose "
+                    "one by --library\n", t.memory.pid);
                 status = STATUS_CANNOT;
         } else if (heap_read(&h, &t.memory, l, HEAP_COUNTS)) {
-                fprintf(stderr, "stook tune: %u: %s\n", t.memory.pid, h.error);
+                say(stderr, "stook tune: %u: %s\n", t.memory.pid, h.error);
                 status = 1;
         } else {
                 status = tune(&o, &t, l, &h);

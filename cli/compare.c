@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "compare.h"
+#include "plain_text.h"
 #include "table.h"
 
 #define TAIL_ENOUGH  0.025              /* convention: 95 % lie between two such tails */
@@ -206,21 +207,21 @@ static void sentence(const struct comparison *c, enum measure m, const char *sub
 
         if (!comparison_signs(c, m, &s))
                 return;
-        fprintf(out, "%s ", subject);
+        say(out, "%s ", subject);
         if (s.verdict == VERDICT_NO_DIFFERENCE)
                 fputs("no difference seen", out);
         else
-                fprintf(out, "%.*f %% %s on Stook than on %s%s", fabs(s.ratio - 1) < 0.095,
-                        fabs(s.ratio - 1) * 100, s.verdict == VERDICT_LESS ? less : more, c->the,
-                        c->rival.name);
+                say(out, "%.*f %% %s on Stook than on %s%s", fabs(s.ratio - 1) < 0.095,
+                    fabs(s.ratio - 1) * 100, s.verdict == VERDICT_LESS ? less : more, c->the,
+                    c->rival.name);
         if (s.pairs < PAIRS_ENOUGH)
-                fprintf(out, ": fewer than %d pairs of runs cannot show one\n"
-                             "  (median of the pairs' ratios %.2f).\n",
-                        PAIRS_ENOUGH, s.ratio);
+                say(out, ": fewer than %d pairs of runs cannot show one\n"
+                         "  (median of the pairs' ratios %.2f).\n",
+                    PAIRS_ENOUGH, s.ratio);
         else
-                fprintf(out, "\n  (median of the %u pairs' ratios %.2f, 95 %% interval %.2f to "
-                             "%.2f).\n",
-                        s.pairs, s.ratio, s.low, s.high);
+                say(out, "\n  (median of the %u pairs' ratios %.2f, 95 %% interval %.2f to "
+                         "%.2f).\n",
+                    s.pairs, s.ratio, s.low, s.high);
 }
 
 /* The measure, and below it a row for each side: a table of less than 80 columns. */
@@ -275,11 +276,12 @@ void comparison_print(const struct comparison *c, const char *program, FILE *out
                 return;
         fputc('\n', out);
         print_table(c, out);
-        fprintf(out, "\n%s ran %u %s on Stook", program, c->stook.count,
-                c->stook.count == 1 ? "time" : "times");
+        say(out, "\n%s ran %u %s on Stook", program, c->stook.count,
+            c->stook.count == 1 ? "time" : "times");
         if (both)
-                fprintf(out, " and %u on %s%s, in turn", c->rival.count, c->the, c->rival.name);
-        fprintf(out, ",%cafter one run that was not timed.\n", both ? '\n' : ' ');
+                say(out, " and %u on %s%s, in turn", c->rival.count, c->the, c->rival.name);
+        fputs(both ? ",\n" : ", ", out);
+        fputs("after one run that was not timed.\n", out);
         if (both) {
                 fputs("In the table, \"ratio\" is that of the two medians, and \"pairs\" are the "
                       "least and\nthe greatest ratio of a pair.\n", out);

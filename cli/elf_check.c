@@ -12,7 +12,6 @@
 #include "elf_check.h"
 #include "elf_file.h"
 #include "find_program.h"
-#include "plain_text.h"
 
 #define SCRIPT_DEPTH 5                  /* the kernel's limit of interpreters of interpreters */
 
@@ -280,19 +279,20 @@ void elf_check(const char *path, const char *preload, struct elf_check *check)
 bool elf_check_excludes(const char *path, char *why, size_t bytes)
 {
         struct elf_file f;
-        char words[160] = "";
+        bool out = true;
 
         if (elf_file_open(path, &f))
                 return false;
-        if (!of_other_machine(&f, words, sizeof words) && !is_dynamic_linker(&f)) {
-                if (!f.interpreter)
-                        snprintf(words, sizeof words, "statically linked, and not with it");
-                else if (!same_c_library(&f))
-                        snprintf(words, sizeof words, "a program of another C library (%.99s)",
-                                 f.interpreter);
-        }
+        if (of_other_machine(&f, why, bytes))
+                out = true;
+        else if (!f.interpreter && !is_dynamic_linker(&f))
+                snprintf(why, bytes, "statically linked, and not with it");
+        else if (f.interpreter && !same_c_library(&f))
+                snprintf(why, bytes, "a program of another C library (%.99s)", f.interpreter);
+        else
+                out = false;
         elf_file_close(&f);
-        return plain_text(words, why, bytes)[0] != 0;
+        return out;
 }
 
 bool elf_check_interpreter(const char *path, char interpreter[PATH_MAX])
@@ -306,8 +306,5 @@ bool elf_check_interpreter(const char *path, char interpreter[PATH_MAX])
         if (name)
                 snprintf(interpreter, PATH_MAX, "%s", name);
         elf_file_close(&file);
-        for (char *c = interpreter; name && *c; c++)
-                if ((unsigned char)*c < ' ' || *c == 127)
-                        *c = '?';
         return name != NULL;
 }

@@ -15,6 +15,7 @@
 #include "commands.h"
 #include "fail_each.h"
 #include "on_drop_in.h"
+#include "plain_text.h"
 #include "run_program.h"
 
 #define PROGRESS_EVERY 25               /* runs; arbitrary */
@@ -124,7 +125,8 @@ static void print_stack(FILE *errors)
                         break;
                 if (!in)
                         continue;
-                fprintf(stderr, "  %s", line);
+                line[strcspn(line, "\n")] = '\0';
+                say(stderr, "  %s\n", line);
                 lines++;
         }
 }
@@ -152,17 +154,17 @@ static void print_outcome(const struct session *s, const struct outcome *o)
                 snprintf(text, sizeof text, "exit status %d, as without a failure", o->status);
         else
                 snprintf(text, sizeof text, "exit status %d", o->status);
-        fprintf(stderr, "%6u  %-42s ", o->count, text);
+        say(stderr, "%6u  %-42s ", o->count, text);
         for (unsigned i = 0; i < o->count && i < SHOWN_MOST; i++)
-                fprintf(stderr, " %u", o->shown[i]);
-        fprintf(stderr, "%s\n", o->count > SHOWN_MOST ? " ..." : "");
+                say(stderr, " %u", o->shown[i]);
+        say(stderr, "%s\n", o->count > SHOWN_MOST ? " ..." : "");
 }
 
 static void print_table(const struct session *s, unsigned runs)
 {
-        fprintf(stderr, "stook: %u %s of %s, in each of which one allocation failed\n", runs,
-                runs == 1 ? "run" : "runs", name_of_program(s->how->program[0]));
-        fprintf(stderr, "%6s  %-42s  %s\n", "runs", "outcome", "allocations that failed");
+        say(stderr, "stook: %u %s of %s, in each of which one allocation failed\n", runs,
+            runs == 1 ? "run" : "runs", name_of_program(s->how->program[0]));
+        say(stderr, "%6s  %-42s  %s\n", "runs", "outcome", "allocations that failed");
         for (unsigned i = 0; i < s->outcomes; i++)
                 print_outcome(s, s->outcome + i);
 }
@@ -191,8 +193,8 @@ static int one_run(struct session *s, unsigned n)
         if (failed) {
                 count(s, n, &result, hung);
                 if (hung || is_crash(&result)) {
-                        fprintf(stderr, "stook: %s: %s\n", name_of_program(s->how->program[0]),
-                                hung ? "it hangs" : strsignal(result.signal));
+                        say(stderr, "stook: %s: %s\n", name_of_program(s->how->program[0]),
+                            hung ? "it hangs" : strsignal(result.signal));
                         print_stack(errors);
                 }
         }
@@ -212,18 +214,18 @@ int fail_each(const struct fail_each *how)
         if (!more && s.normal.exec_errno)
                 return say_unrunnable(how->program[0], s.normal.exec_errno);
         if (!more && hung) {
-                fprintf(stderr, "stook: %s takes more than %u s without a failure: --fail-wait\n",
-                        name_of_program(how->program[0]), how->wait_s);
+                say(stderr, "stook: %s takes more than %u s without a failure: --fail-wait\n",
+                    name_of_program(how->program[0]), how->wait_s);
                 return STATUS_CANNOT;
         }
         for (more = more ? more : 1; more > 0 && n < how->most;) {
                 more = one_run(&s, n + 1);
                 n += more > 0;
                 if (n && !(n % PROGRESS_EVERY) && isatty(STDERR_FILENO))
-                        fprintf(stderr, "stook: %u runs of at most %u\n", n, how->most);
+                        say(stderr, "stook: %u runs of at most %u\n", n, how->most);
         }
         if (more < 0) {
-                fprintf(stderr, "stook: cannot run %s: %s\n", how->program[0], strerror(-more));
+                say(stderr, "stook: cannot run %s: %s\n", how->program[0], strerror(-more));
                 return STATUS_CANNOT;
         }
         print_table(&s, n);

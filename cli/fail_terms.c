@@ -14,6 +14,7 @@
 #include <string.h>
 #include "elf_file.h"
 #include "find_program.h"
+#include "plain_text.h"
 
 #define CACHES_MOST 255                 /* bytes of caches=, as in src/debug/fail.c */
 
@@ -53,22 +54,22 @@ static bool find_function(const char *name, const char *program, uint64_t *from,
         bool found;
 
         if (find_program(program, path) || elf_file_open(path, &file)) {
-                fprintf(stderr, "stook run: --fail stack=%s: %s cannot be read\n", name, program);
+                say(stderr, "stook run: --fail stack=%s: %s cannot be read\n", name, program);
                 return false;
         }
         found = file.native && elf_file_function(&file, name, from, to);
         if (!found)
-                fprintf(stderr, "stook run: --fail stack=%s: %s has no such function, or is "
-                        "stripped\n", name, path);
+                say(stderr, "stook run: --fail stack=%s: %s has no such function, or is "
+                    "stripped\n", name, path);
         elf_file_close(&file);
         return found;
 }
 
 static void refuse(const char *term, size_t n)
 {
-        fprintf(stderr, "stook run: --fail takes probability=0..100, interval=N, times=N, "
-                "space=BYTES,\n  caches=NAME[:NAME...], stack=FUNCTION and tell=1, with commas, "
-                "not '%.*s'\n", (int)n, term);
+        say(stderr, "stook run: --fail takes probability=0..100, interval=N, times=N, "
+            "space=BYTES,\n  caches=NAME[:NAME...], stack=FUNCTION and tell=1, with commas, "
+            "not '%.*s'\n", (int)n, term);
 }
 
 /* Adds a term to @out. False: refused, or no memory. */

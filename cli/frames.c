@@ -9,6 +9,7 @@
  * thread are left out.
  */
 #include "frames.h"
+#include "plain_text.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -144,13 +145,6 @@ struct writer {
         bool     ended;
 };
 
-/* Names come from files: no control characters. */
-static void put_name(FILE *out, const char *name)
-{
-        for (; *name; name++)
-                fputc((unsigned char)*name < ' ' || *name == 127 ? '?' : *name, out);
-}
-
 static void put_frame(const struct symbol *symbol, void *data)
 {
         struct writer *writer = data;
@@ -162,18 +156,14 @@ static void put_frame(const struct symbol *symbol, void *data)
                 return;
         }
         if (symbol->function)
-                put_name(writer->out, symbol->function);
+                say(writer->out, "%s", symbol->function);
         else
-                fprintf(writer->out, "0x%llx", (unsigned long long)writer->address);
-        if (symbol->function && symbol->file) {
-                fputc(' ', writer->out);
-                put_name(writer->out, symbol->file);
-                fprintf(writer->out, ":%d", symbol->line);
-        } else if (symbol->module) {
-                fputs(" in ", writer->out);
-                put_name(writer->out, base_name(symbol->module));
-                fprintf(writer->out, "+0x%llx", (unsigned long long)symbol->offset);
-        }
+                say(writer->out, "0x%llx", (unsigned long long)writer->address);
+        if (symbol->function && symbol->file)
+                say(writer->out, " %s:%d", symbol->file, symbol->line);
+        else if (symbol->module)
+                say(writer->out, " in %s+0x%llx", base_name(symbol->module),
+                    (unsigned long long)symbol->offset);
         fputs(symbol->is_inlined ? " (inlined)\n" : "\n", writer->out);
         writer->count++;
         writer->ended = symbol->function && !strcmp(symbol->function, "main") &&

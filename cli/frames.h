@@ -1,5 +1,6 @@
 /*
- * Purpose: the frames of a call stack as lines of text, the library's own left out.
+ * Purpose: the frames of a call stack as lines of plain text (plain_text.h), the library's own left
+ * out.
  *   FUNCTION FILE:LINE           FUNCTION FILE:LINE (inlined)
  *   FUNCTION in MODULE+0xN       0xADDRESS in MODULE+0xN        0xADDRESS
  */

@@ -38,10 +38,10 @@ static void print_row(const struct heap *h, const struct heap_cache *c, struct t
         const struct stook_cache_stats *s = &c->stats;
         struct heap_node nodes = sum_of_nodes(h, c);
         uint64_t bytes = info_space_bytes(c);
-        char text[256], letters[16];
+        char letters[16];
 
         table_row(t);
-        table_cell(t, "%.40s", plain_text(c->name, text, sizeof text));
+        table_cell(t, "%.40s", c->name);
         table_count(t, s->objects_live);
         table_count(t, s->object_size);
         table_count(t, s->stride);
@@ -81,7 +81,6 @@ static const char *const share_headings[] = {
 static void print_shares(const struct heap_cache **caches, size_t n, FILE *out)
 {
         struct table t;
-        char text[256];
 
         table_init(&t, SHARE_COLUMNS);
         table_row(&t);
@@ -93,7 +92,7 @@ static void print_shares(const struct heap_cache **caches, size_t n, FILE *out)
                 if (!c->slabs_seen)
                         continue;
                 table_row(&t);
-                table_cell(&t, "%.40s", plain_text(c->name, text, sizeof text));
+                table_cell(&t, "%.40s", c->name);
                 table_count(&t, c->slabs_seen);
                 for (unsigned s = 0; s < HEAP_SHARES; s++)
                         table_count(&t, c->shares[s]);
@@ -114,7 +113,7 @@ static void print_bytes(FILE *out, const char *what, uint64_t bytes)
 {
         char text[32];
 
-        fprintf(out, "%s %s", what, bytes_text(bytes, text, sizeof text));
+        say(out, "%s %s", what, bytes_text(bytes, text, sizeof text));
 }
 
 static void print_totals(const struct heap *h, FILE *out)
@@ -134,7 +133,7 @@ static void print_totals(const struct heap *h, FILE *out)
         print_bytes(out, ": live objects", live);
         print_bytes(out, ", cached objects", cached);
         print_bytes(out, "\nlarge objects", p->large_bytes);
-        fprintf(out, " in %" PRIu64, p->large_objects);
+        say(out, " in %" PRIu64, p->large_objects);
         print_bytes(out, "; free pages with content", p->free_dirty_bytes);
         print_bytes(out, ", without", p->free_clean_bytes);
         print_bytes(out, "; own data", p->metadata_bytes);
@@ -143,35 +142,34 @@ static void print_totals(const struct heap *h, FILE *out)
         print_bytes(out, "\ncould go back to the system: free pages", p->free_dirty_bytes);
         print_bytes(out, ", free pages in slabs", pages * h->library->root.page_bytes);
         print_bytes(out, ", slabs that only sheaves keep", pinned);
-        fprintf(out, "\nslots: %u ready, one for each %s; nodes: %u; %s\n", h->slots_ready,
-                h->locked ? "hash of a thread (locked backend)" :
-                h->by_cpu ? "CPU" : "concurrency id", h->nodes,
-                h->maintainer && h->maintainer == h->memory->pid ? "has a maintenance thread"
-                                                                 : "no maintenance thread");
+        say(out, "\nslots: %u ready, one for each %s; nodes: %u; %s\n", h->slots_ready,
+            h->locked ? "hash of a thread (locked backend)" :
+            h->by_cpu ? "CPU" : "concurrency id", h->nodes,
+            h->maintainer && h->maintainer == h->memory->pid ? "has a maintenance thread"
+                                                             : "no maintenance thread");
         if (h->changed)
-                fprintf(out, "(%u caches changed meanwhile and are left out)\n", h->changed);
+                say(out, "(%u caches changed meanwhile and are left out)\n", h->changed);
         if (h->oddity_count)
-                fprintf(out, "(%zu things made no sense: `stook check` says more)\n",
-                        h->oddity_count);
+                say(out, "(%zu things made no sense: `stook check` says more)\n", h->oddity_count);
 }
 
 static void print_groups(const struct heap *h, FILE *out)
 {
         for (size_t i = 0; i < h->group_count; i++) {
                 const struct heap_group *g = &h->groups[i];
-                char name[256], text[32];
+                char text[32];
 
-                fprintf(out, "group %s (%u", plain_text(g->name, name, sizeof name), g->id);
+                say(out, "group %s (%u", g->name, g->id);
                 if (g->parent)
-                        fprintf(out, ", in %u", g->parent);
-                fprintf(out, "%s%s):", g->of_process ? ", the process's" : "",
-                        g->ending ? ", ending" : "");
+                        say(out, ", in %u", g->parent);
+                say(out, "%s%s):", g->of_process ? ", the process's" : "",
+                    g->ending ? ", ending" : "");
                 print_bytes(out, "", g->usage);
-                fprintf(out, " of %s", g->limit == UINT64_MAX ? "no limit" :
-                        bytes_text(g->limit, text, sizeof text));
+                say(out, " of %s", g->limit == UINT64_MAX ? "no limit" :
+                    bytes_text(g->limit, text, sizeof text));
                 print_bytes(out, ", at most", g->peak);
-                fprintf(out, "; %" PRIu64 " times at the limit, %" PRIu64 " refusals\n",
-                        g->limit_events, g->refusals);
+                say(out, "; %" PRIu64 " times at the limit, %" PRIu64 " refusals\n",
+                    g->limit_events, g->refusals);
         }
 }
 
@@ -191,7 +189,7 @@ static void print_flags(const struct heap_cache *c, FILE *out)
         fputs("  flags:", out);
         for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
                 if (c->cache.flags & names[i].flag)
-                        fprintf(out, " %s", names[i].name);
+                        say(out, " %s", names[i].name);
         fputc('\n', out);
 }
 
@@ -200,12 +198,12 @@ static void print_nodes(const struct heap *h, const struct heap_cache *c, FILE *
         for (unsigned i = 0; i < h->nodes; i++) {
                 const struct heap_node *n = &c->node[i];
 
-                fprintf(out, "  node %u: slabs %" PRIu64 ", partial %" PRIu64
-                        ", barn: full sheaves %" PRIu64 ", empty %" PRIu64, i, n->slabs,
-                        n->partial, n->barn_full, n->barn_empty);
+                say(out, "  node %u: slabs %" PRIu64 ", partial %" PRIu64
+                    ", barn: full sheaves %" PRIu64 ", empty %" PRIu64, i, n->slabs,
+                    n->partial, n->barn_full, n->barn_empty);
                 if (h->nodes > 1)
-                        fprintf(out, "; objects that came home %" PRIu64 " in %" PRIu64 " sheaves",
-                                n->objects_sent_home, n->sheaves_sent_home);
+                        say(out, "; objects that came home %" PRIu64 " in %" PRIu64 " sheaves",
+                            n->objects_sent_home, n->sheaves_sent_home);
                 fputc('\n', out);
         }
 }
@@ -217,41 +215,41 @@ static void print_slots(const struct heap *h, const struct heap_cache *c, FILE *
 
         for (unsigned i = 0; i < h->slots; i++)
                 total += c->slot_objects[i];
-        fprintf(out, "  objects in slots: %" PRIu64, total);
+        say(out, "  objects in slots: %" PRIu64, total);
         for (unsigned i = 0; i < h->slots; i++)
                 if (c->slot_objects[i])
-                        fprintf(out, " S%u=%u", i, c->slot_objects[i]);
-        fprintf(out, "; in barns: %" PRIu64 "; in other sheaves: %" PRIu64 "\n", c->barn_objects,
-                c->other_objects);
+                        say(out, " S%u=%u", i, c->slot_objects[i]);
+        say(out, "; in barns: %" PRIu64 "; in other sheaves: %" PRIu64 "\n", c->barn_objects,
+            c->other_objects);
 }
 
 static void print_details(const struct heap *h, const struct heap_cache *c, FILE *out)
 {
         const struct stook_cache *k = &c->cache;
         const struct stook_cache_stats *s = &c->stats;
-        char text[256], letters[16];
+        char letters[16];
 
-        fprintf(out, "\n%s\n", plain_text(c->name, text, sizeof text));
-        fprintf(out, "  object_size %u, align %u, stride %u, objects_per_slab %u, slab_bytes %u\n",
-                k->object_size, k->align, k->slabs.stride, k->slabs.objects, k->slabs.slab_bytes);
-        fprintf(out, "  aliases %u", c->alias_count);
+        say(out, "\n%s\n", c->name);
+        say(out, "  object_size %u, align %u, stride %u, objects_per_slab %u, slab_bytes %u\n",
+            k->object_size, k->align, k->slabs.stride, k->slabs.objects, k->slabs.slab_bytes);
+        say(out, "  aliases %u", c->alias_count);
         for (unsigned i = 0; i < c->alias_count; i++)
-                fprintf(out, " %s", plain_text(c->aliases[i], text, sizeof text));
-        fprintf(out, "; users %u\n", k->references);
+                say(out, " %s", c->aliases[i]);
+        say(out, "; users %u\n", k->references);
         if (info_ctor(c))
-                fprintf(out, "  ctor %#" PRIx64 "\n", info_ctor(c));
+                say(out, "  ctor %#" PRIx64 "\n", info_ctor(c));
         if (k->debug_modes)
-                fprintf(out, "  debug %s\n", info_debug(c, letters));
+                say(out, "  debug %s\n", info_debug(c, letters));
         print_flags(c, out);
-        fprintf(out, "  sheaf_capacity %u, barn_full %u, barn_empty %u, min_partial %u, "
-                "reserved slabs %u\n", k->barns.capacity, k->barns.full_limit,
-                k->barns.empty_limit, k->slabs.min_partial, k->slabs.reserved);
-        fprintf(out, "  objects %" PRIu64 " live, %" PRIu64 " in %" PRIu64 " sheaves, %" PRIu64
-                " slabs; at most %" PRIu64 " objects, %" PRIu64 " slabs\n", s->objects_live,
-                s->objects_cached, s->sheaves, s->slabs, s->objects_peak, s->slabs_peak);
+        say(out, "  sheaf_capacity %u, barn_full %u, barn_empty %u, min_partial %u, "
+            "reserved slabs %u\n", k->barns.capacity, k->barns.full_limit,
+            k->barns.empty_limit, k->slabs.min_partial, k->slabs.reserved);
+        say(out, "  objects %" PRIu64 " live, %" PRIu64 " in %" PRIu64 " sheaves, %" PRIu64
+            " slabs; at most %" PRIu64 " objects, %" PRIu64 " slabs\n", s->objects_live,
+            s->objects_cached, s->sheaves, s->slabs, s->objects_peak, s->slabs_peak);
         print_slots(h, c, out);
         print_nodes(h, c, out);
-#define PRINT(counter) fprintf(out, "  %-22s %" PRIu64 "\n", #counter, s->counter);
+#define PRINT(counter) say(out, "  %-22s %" PRIu64 "\n", #counter, s->counter);
         STOOK_COUNTERS(PRINT)
 #undef PRINT
 }
@@ -270,13 +268,11 @@ void info_text(const struct heap *h, const struct info_view *view, FILE *out)
         if (n && view->shares)
                 print_shares(caches, n, out);
         for (size_t i = 0; i < n && (view->details || view->by_slot); i++) {
-                char text[256];
-
                 if (view->details) {
                         print_details(h, caches[i], out);
                         continue;
                 }
-                fprintf(out, "%s\n", plain_text(caches[i]->name, text, sizeof text));
+                say(out, "%s\n", caches[i]->name);
                 print_slots(h, caches[i], out);
         }
         if (h->detail >= HEAP_SLABS)

@@ -34,8 +34,11 @@ static void quoted(FILE *out, const char *text)
                         s++;
                 } else if (*s == '"' || *s == '\\') {
                         fprintf(out, "\\%c", *s++);
-                } else if (*s < 0x20) {
+                } else if (*s < 0x20 || *s == 0x7f) {
                         fprintf(out, "\\u%04x", *s++);
+                } else if (*s == 0xc2 && s[1] < 0xa0) { /* control characters as well */
+                        fprintf(out, "\\u%04x", s[1]);
+                        s += 2;
                 } else {
                         fwrite(s, 1, n, out);
                         s += n;

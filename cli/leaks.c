@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "frames.h"
+#include "plain_text.h"
 
 struct group {
         unsigned long long objects, bytes;
@@ -24,7 +25,7 @@ struct report {
 /* Does a function of the frames match one of the comma-separated patterns? */
 static bool is_suppressed(const struct frames *frames, const char *patterns)
 {
-        char pattern[256];
+        char pattern[256], plain[4 * sizeof pattern];
 
         while (patterns && *patterns) {
                 size_t n = strcspn(patterns, ",");
@@ -32,7 +33,7 @@ static bool is_suppressed(const struct frames *frames, const char *patterns)
                 if (n && n < sizeof pattern) {
                         memcpy(pattern, patterns, n);
                         pattern[n] = '\0';
-                        if (frames_have_function(frames, pattern))
+                        if (frames_have_function(frames, plain_text(pattern, plain, sizeof plain)))
                                 return true;
                 }
                 patterns += n + (patterns[n] == ',');
@@ -129,10 +130,12 @@ static void print_group(const struct group *group, FILE *out)
 {
         unsigned number = 0;
 
-        fprintf(out, "  %llu object%s, %llu byte%s, allocated by\n", group->objects,
-                plural(group->objects), group->bytes, plural(group->bytes));
-        for (const char *line = group->frames.lines; *line; line = strchr(line, '\n') + 1)
-                fprintf(out, "    #%u %.*s\n", number++, (int)strcspn(line, "\n"), line);
+        say(out, "  %llu object%s, %llu byte%s, allocated by\n", group->objects,
+            plural(group->objects), group->bytes, plural(group->bytes));
+        for (const char *line = group->frames.lines; *line; line = strchr(line, '\n') + 1) {
+                say(out, "    #%u ", number++);
+                fwrite(line, 1, strcspn(line, "\n") + 1, out);
+        }
         if (!number)
                 fputs("    unknown calls\n", out);
 }
@@ -140,22 +143,22 @@ static void print_group(const struct group *group, FILE *out)
 static void print_all(const struct leaks_request *request, struct report *report, FILE *out)
 {
         if (report->objects)
-                fprintf(out,
-                        "stook: leak: %llu object%s, %llu byte%s that nothing leads to, of %llu "
-                        "live object%s (%s, pid %llu)\n",
-                        report->objects, plural(report->objects), report->bytes,
-                        plural(report->bytes), report->live, plural(report->live),
-                        request->program, report->pid);
+                say(out,
+                    "stook: leak: %llu object%s, %llu byte%s that nothing leads to, of %llu "
+                    "live object%s (%s, pid %llu)\n",
+                    report->objects, plural(report->objects), report->bytes,
+                    plural(report->bytes), report->live, plural(report->live),
+                    request->program, report->pid);
         else
-                fprintf(out, "stook: no leak among %llu live object%s (%s, pid %llu)\n",
-                        report->live, plural(report->live), request->program, report->pid);
+                say(out, "stook: no leak among %llu live object%s (%s, pid %llu)\n",
+                    report->live, plural(report->live), request->program, report->pid);
         if (report->count)
                 qsort(report->groups, report->count, sizeof *report->groups, by_bytes);
         for (size_t i = 0; i < report->count; i++)
                 print_group(&report->groups[i], out);
         if (report->suppressed)
-                fprintf(out, "  suppressed: %llu object%s\n", report->suppressed,
-                        plural(report->suppressed));
+                say(out, "  suppressed: %llu object%s\n", report->suppressed,
+                    plural(report->suppressed));
 }
 
 long long leaks_print(const struct leaks_request *request, FILE *in, FILE *out)

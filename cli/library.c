@@ -9,7 +9,6 @@
 #include <string.h>
 #include <stook/version.h>
 #include "library.h"
-#include "plain_text.h"
 
 #define SEGMENTS_MAX 128
 #define NOTES_MAX    4096               /* bytes of notes in a file that are looked at */
@@ -83,7 +82,7 @@ static void check(struct library *l)
 {
         static const uint16_t layout[] = { STOOK_ROOT_LAYOUT(STOOK_ROOT_LAYOUT_OF) };
         const struct stook_root *r = &l->root;
-        char version[sizeof r->version + 1], plain[64];
+        char version[sizeof r->version + 1];
 
         l->readable = false;
         memcpy(version, r->version, sizeof r->version);
@@ -93,7 +92,7 @@ static void check(struct library *l)
         else if (strcmp(version, STOOK_VERSION))
                 snprintf(l->refusal, sizeof l->refusal,
                          "it is Stook %s, and this command reads %s alone",
-                         plain_text(version, plain, sizeof plain), STOOK_VERSION);
+                         version, STOOK_VERSION);
         else if (r->root_bytes != sizeof *r || r->layout_count != STOOK_ROOT_LAYOUT_COUNT ||
                  r->counters != STOOK_STAT_COUNT || r->span_block != STOOK_SPAN_BLOCK ||
                  r->meta_ranges != STOOK_META_RANGES || r->span_kinds != STOOK_ROOT_SPAN_KINDS ||

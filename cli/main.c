@@ -10,6 +10,7 @@
 #include "against.h"
 #include "commands.h"
 #include "option_text.h"
+#include "plain_text.h"
 
 static const struct command {
         const char *name;
@@ -34,7 +35,7 @@ static void print_help(FILE *out)
         fputs("usage: stook COMMAND [ARGUMENTS]\n\ncommands:\n", out);
         for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
                 if (commands[i].purpose)
-                        fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].purpose);
+                        say(out, "  %-10s %s\n", commands[i].name, commands[i].purpose);
         fputs("\noptions:\n"
               "  --help     show this\n"
               "  --version  show the version\n"
@@ -62,10 +63,10 @@ static void fill_closed(void)
 /* Return: the exit status. */
 static int no_command(const char *name)
 {
-        fprintf(stderr, "stook: no command '%s'; there is:", name);
+        say(stderr, "stook: no command '%s'; there is:", name);
         for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
                 if (commands[i].purpose)
-                        fprintf(stderr, " %s", commands[i].name);
+                        say(stderr, " %s", commands[i].name);
         fputs(" (see stook --help)\n", stderr);
         return STATUS_CANNOT;
 }
@@ -101,7 +102,7 @@ int main(int argc, char **argv)
                         return commands[i].call(argc - 1, argv + 1);
 
         if (name[0] == '-') {
-                fprintf(stderr, "stook: no option '%s' (see stook --help)\n", name);
+                say(stderr, "stook: no option '%s' (see stook --help)\n", name);
                 return STATUS_CANNOT;
         }
         return no_command(name);

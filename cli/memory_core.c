@@ -16,7 +16,6 @@
 #include <unistd.h>
 #include "file_kind.h"
 #include "memory.h"
-#include "plain_text.h"
 
 #if defined(__x86_64__)
 #define HOST_MACHINE EM_X86_64
@@ -263,13 +262,10 @@ static bool read_notes(struct memory *m, const unsigned char *at, uint64_t bytes
 /* @what is wrong with it; NULL: what the error says. */
 static int refuse(struct memory *m, const char *path, int error, const char *what)
 {
-        char plain[160];
-
-        plain_text(path, plain, sizeof plain);
         if (what)
-                snprintf(m->error, sizeof m->error, "%s %s", plain, what);
+                snprintf(m->error, sizeof m->error, "%.159s %s", path, what);
         else
-                snprintf(m->error, sizeof m->error, "%s: %s", plain, strerror(-error));
+                snprintf(m->error, sizeof m->error, "%.159s: %s", path, strerror(-error));
         return error;
 }
 

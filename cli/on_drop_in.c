@@ -11,6 +11,7 @@
 #include "commands.h"
 #include "find_program.h"
 #include "on_drop_in.h"
+#include "plain_text.h"
 
 void on_drop_in_check(struct on_drop_in *on, const char *program)
 {
@@ -20,7 +21,7 @@ void on_drop_in_check(struct on_drop_in *on, const char *program)
         if (!find_program(program, path))
                 elf_check(path, getenv("LD_PRELOAD"), &on->check);
         if (on->check.note[0])
-                fprintf(stderr, "stook: note: %s\n", on->check.note);
+                say(stderr, "stook: note: %s\n", on->check.note);
 }
 
 bool on_drop_in_compose(struct on_drop_in *on)
@@ -31,7 +32,7 @@ bool on_drop_in_compose(struct on_drop_in *on)
         if (on->check.reach == REACH_HARM)
                 return true;
         if (find_drop_in(path, message, sizeof message)) {
-                fprintf(stderr, "stook: %s\n", message);
+                say(stderr, "stook: %s\n", message);
                 return false;
         }
         if (asprintf(&on->preload, "%s%s%s", path, before && *before ? ":" : "",
@@ -48,10 +49,10 @@ int say_unrunnable(const char *program, int error)
 
         if (error == ENOENT && !find_program(program, path) &&
             elf_check_interpreter(path, interpreter))
-                fprintf(stderr, "stook: %s: its interpreter, '%s', is not there\n", program,
-                        interpreter);
+                say(stderr, "stook: %s: its interpreter, '%s', is not there\n", program,
+                    interpreter);
         else
-                fprintf(stderr, "stook: %s: %s\n", *program ? program : "''", strerror(error));
+                say(stderr, "stook: %s: %s\n", *program ? program : "''", strerror(error));
         return error == ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_RUNNABLE;
 }
 
@@ -75,7 +76,7 @@ void say_crash(const char *program, const struct run_result *r)
         case SIGFPE:
         case SIGTRAP:
         case SIGSYS:
-                fprintf(stderr, "stook: %s: %s\n", program, strsignal(r->signal));
+                say(stderr, "stook: %s: %s\n", program, strsignal(r->signal));
         }
 }
 

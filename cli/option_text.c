@@ -10,6 +10,7 @@
 #include <string.h>
 #include "commands.h"
 #include "option_text.h"
+#include "plain_text.h"
 
 #define SECONDS_MOST 86400
 
@@ -31,11 +32,12 @@ int option_misused(const char *command, const char *usage, const char *format, .
 {
         va_list values;
 
-        fprintf(stderr, "stook %s: ", command);
+        say(stderr, "stook %s: ", command);
         va_start(values, format);
-        vfprintf(stderr, format, values);
+        vsay(stderr, format, values);
         va_end(values);
-        fprintf(stderr, "\n%s", usage);
+        fputc('\n', stderr);
+        fputs(usage, stderr);
         return STATUS_CANNOT;
 }
 
@@ -50,8 +52,8 @@ int option_printed(const char *command, int status)
 {
         if (!fflush(stdout) && !ferror(stdout))
                 return status;
-        fprintf(stderr, "stook%s%s: standard output: %s\n", command ? " " : "",
-                command ? command : "", strerror(errno));
+        say(stderr, "stook%s%s: standard output: %s\n", command ? " " : "",
+            command ? command : "", strerror(errno));
         return STATUS_CANNOT;
 }
 
@@ -68,7 +70,7 @@ bool option_file(const char *command, const char *option, const char *file)
 {
         if (strncmp(file, "--", 2) != 0)
                 return true;
-        fprintf(stderr, "stook %s: %s needs a file before '%s'\n", command, option, file);
+        say(stderr, "stook %s: %s needs a file before '%s'\n", command, option, file);
         return false;
 }
 
@@ -79,8 +81,8 @@ bool option_seconds(const char *command, const char *option, const char *text, d
         *seconds = strtod(text, &end);
         if (end != text && !*end && *seconds >= 0.01 && *seconds <= SECONDS_MOST)
                 return true;
-        fprintf(stderr, "stook %s: %s takes seconds, 0.01 to %d, not '%s'\n", command, option,
-                SECONDS_MOST, text);
+        say(stderr, "stook %s: %s takes seconds, 0.01 to %d, not '%s'\n", command, option,
+            SECONDS_MOST, text);
         return false;
 }
 
@@ -96,10 +98,10 @@ bool option_count(const char *command, const char *option, const char *text, uns
         if (text[0] >= '0' && text[0] <= '9' && !*end && !errno && n >= 1 && n <= most)
                 return true;
         if (most == INT_MAX)
-                fprintf(stderr, "stook %s: %s takes a number of at least 1, not '%s'\n", command,
-                        option, text);
+                say(stderr, "stook %s: %s takes a number of at least 1, not '%s'\n", command,
+                    option, text);
         else
-                fprintf(stderr, "stook %s: %s takes a number from 1 to %u, not '%s'\n", command,
-                        option, most, text);
+                say(stderr, "stook %s: %s takes a number from 1 to %u, not '%s'\n", command,
+                    option, most, text);
         return false;
 }

@@ -217,7 +217,6 @@ static bool read_function(struct pprof *p, struct part m)
         return true;
 }
 
-/* What is not printable becomes '?': names go to terminals. */
 static bool read_string(struct pprof *p, struct part bytes)
 {
         char **string = one_more(&p->strings, &p->string_count, sizeof *string);
@@ -225,9 +224,6 @@ static bool read_string(struct pprof *p, struct part bytes)
         if (!string)
                 return false;
         *string = strndup((const char *)bytes.at, (size_t)(bytes.end - bytes.at));
-        for (char *c = *string; c && *c; c++)
-                if ((unsigned char)*c < ' ' || *c == 0x7f)
-                        *c = '?';
         return *string;
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "replay_print.h"
+#include "plain_text.h"
 #include "table.h"
 
 static const char *const headings[] = { "cache", "size", "sheaf", "allocated", "slot%", "barn%",
@@ -14,7 +15,7 @@ static const char *const headings[] = { "cache", "size", "sheaf", "allocated", "
 static void print_count(uint64_t count, const char *one, const char *more, FILE *out)
 {
         if (count)
-                fprintf(out, "  %llu %s\n", (unsigned long long)count, count == 1 ? one : more);
+                say(out, "  %llu %s\n", (unsigned long long)count, count == 1 ? one : more);
 }
 
 void replay_print_list(const struct replay_list *l, const char *path, FILE *out)
@@ -22,10 +23,10 @@ void replay_print_list(const struct replay_list *l, const char *path, FILE *out)
         uint64_t span_ns = l->count ? l->events[l->count - 1].at_ns : 0;
         char span[32];
 
-        fprintf(out, "%s: %zu events of %zu %s on %u %s, over %s\n", path, l->count, l->cache_count,
-                l->cache_count == 1 ? "cache" : "caches", l->cpu_count,
-                l->cpu_count == 1 ? "CPU" : "CPUs",
-                seconds_text((double)span_ns / 1e9, span, sizeof span));
+        say(out, "%s: %zu events of %zu %s on %u %s, over %s\n", path, l->count, l->cache_count,
+            l->cache_count == 1 ? "cache" : "caches", l->cpu_count,
+            l->cpu_count == 1 ? "CPU" : "CPUs",
+            seconds_text((double)span_ns / 1e9, span, sizeof span));
         print_count(l->frees_before, "free of an older object is left out",
                     "frees of objects older than the trace are left out", out);
         print_count(l->frees_of_null, "free of a null pointer is left out",
@@ -44,9 +45,9 @@ void replay_print_list(const struct replay_list *l, const char *path, FILE *out)
         print_count(l->cut_bytes, "byte at its end is left out: the trace ends early",
                     "bytes at its end are left out: the trace ends early", out);
         if (l->damage.bytes)
-                fprintf(out, "  %llu bytes are left out: damaged at byte %llu: %s\n",
-                        (unsigned long long)l->damage.bytes, (unsigned long long)l->damage.at,
-                        l->damage.what);
+                say(out, "  %llu bytes are left out: damaged at byte %llu: %s\n",
+                    (unsigned long long)l->damage.bytes, (unsigned long long)l->damage.at,
+                    l->damage.what);
 }
 
 static void chosen_text(int value, char *buffer, size_t size)
@@ -64,10 +65,10 @@ static void print_settings(const struct replay_result *r, FILE *out)
         chosen_text(r->settings.capacity, capacity, sizeof capacity);
         chosen_text(r->settings.barn_full, full, sizeof full);
         chosen_text(r->settings.barn_empty, empty, sizeof empty);
-        fprintf(out, "replayed with: capacity %s, barn-full %s, barn-empty %s, %u %s, %u %s; "
-                "backend %s\n", capacity, full, empty, r->settings.slots,
-                r->settings.slots == 1 ? "slot" : "slots", r->settings.nodes,
-                r->settings.nodes == 1 ? "node" : "nodes", r->backend);
+        say(out, "replayed with: capacity %s, barn-full %s, barn-empty %s, %u %s, %u %s; "
+            "backend %s\n", capacity, full, empty, r->settings.slots,
+            r->settings.slots == 1 ? "slot" : "slots", r->settings.nodes,
+            r->settings.nodes == 1 ? "node" : "nodes", r->backend);
 }
 
 static void layer_cells(struct table *t, const struct replay_layers *l)
@@ -164,10 +165,10 @@ static void print_memory(const char *name, const struct replay_sample *s, FILE *
 {
         char live[32], taken[32], resident[32];
 
-        fprintf(out, "memory %s: %s wanted, %s in slabs and large objects, %s resident\n", name,
-                bytes_text(s->live_bytes, live, sizeof live),
-                bytes_text(s->taken_bytes, taken, sizeof taken),
-                bytes_text(s->resident_bytes, resident, sizeof resident));
+        say(out, "memory %s: %s wanted, %s in slabs and large objects, %s resident\n", name,
+            bytes_text(s->live_bytes, live, sizeof live),
+            bytes_text(s->taken_bytes, taken, sizeof taken),
+            bytes_text(s->resident_bytes, resident, sizeof resident));
 }
 
 void replay_print(const struct replay_list *l, const struct replay_result *r, FILE *out)
@@ -175,14 +176,14 @@ void replay_print(const struct replay_list *l, const struct replay_result *r, FI
         print_settings(r, out);
         fputc('\n', out);
         print_caches(l, r, out);
-        fprintf(out, "\ntime: %.1f ns of processor time a call (least %.1f, most %.1f of %u runs), "
-                "%llu calls\n", r->ns_per_call.median, r->ns_per_call.min, r->ns_per_call.max,
-                r->settings.timed, (unsigned long long)r->calls);
+        say(out, "\ntime: %.1f ns of processor time a call (least %.1f, most %.1f of %u runs), "
+            "%llu calls\n", r->ns_per_call.median, r->ns_per_call.min, r->ns_per_call.max,
+            r->settings.timed, (unsigned long long)r->calls);
         print_memory("at most", &r->peak, out);
         if (r->sample_count)
                 print_memory("at the end", &r->samples[r->sample_count - 1], out);
         if (r->failed)
-                fprintf(out, "%llu allocations got no memory\n", (unsigned long long)r->failed);
+                say(out, "%llu allocations got no memory\n", (unsigned long long)r->failed);
 }
 
 /* ---- a sweep ---- */

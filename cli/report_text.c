@@ -3,6 +3,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include "plain_text.h"
 #include "report.h"
 #include "table.h"
 
@@ -101,10 +102,10 @@ static void print_group(const struct stook_group_stats *g, const char *name, FIL
                 return;
         if (g->limit_bytes)
                 bytes_text(g->limit_bytes, limit, sizeof limit);
-        fprintf(out, "group%s%s: %s of %s in use, %s at most; %llu %s refused\n",
-                *name ? " " : "", name, bytes_text(g->usage_bytes, used, sizeof used), limit,
-                bytes_text(g->peak_bytes, peak, sizeof peak), (unsigned long long)g->refusals,
-                g->refusals == 1 ? "allocation was" : "allocations were");
+        say(out, "group%s%s: %s of %s in use, %s at most; %llu %s refused\n",
+            *name ? " " : "", name, bytes_text(g->usage_bytes, used, sizeof used), limit,
+            bytes_text(g->peak_bytes, peak, sizeof peak), (unsigned long long)g->refusals,
+            g->refusals == 1 ? "allocation was" : "allocations were");
 }
 
 static void print_groups(const struct process *p, FILE *out)
@@ -115,7 +116,7 @@ static void print_groups(const struct process *p, FILE *out)
                 if (!p->group.stats_size || strcmp(p->groups[i].name, p->group.name))
                         print_group(&p->groups[i], p->groups[i].name, out);
         if (p->groups_more)
-                fprintf(out, "(%u further groups are not shown)\n", p->groups_more);
+                say(out, "(%u further groups are not shown)\n", p->groups_more);
 }
 
 /* Lines with a '=' (@known), or those without, in a row. */
@@ -126,11 +127,8 @@ static void print_variables(const char *variables, bool known, const char *title
 
         snprintf(copy, sizeof copy, "%s", variables);
         while ((line = strsep(&rest, "\n")))
-                if (*line && known == (strchr(line, '=') != NULL)) {
-                        for (char *c = line; *c; c++)
-                                *c = (unsigned char)*c < ' ' || *c == 127 ? '?' : *c;
-                        fprintf(out, "%s%s", shown++ ? " " : title, line);
-                }
+                if (*line && known == (strchr(line, '=') != NULL))
+                        say(out, "%s%s", shown++ ? " " : title, line);
         if (shown)
                 fputc('\n', out);
 }
@@ -156,20 +154,20 @@ void report_group(const struct figures *f, bool after_print, FILE *out)
                         beside = p;
         }
         if (refused && !(after_print && f->count <= TABLES_MAX)) {
-                fprintf(out, "stook: %s (pid %u): %llu %s refused beyond the group limit of %s",
-                        refused->program, refused->pid, (unsigned long long)refused->group.refusals,
-                        refused->group.refusals == 1 ? "allocation was" : "allocations were",
-                        bytes_text(refused->group.limit_bytes, limit, sizeof limit));
+                say(out, "stook: %s (pid %u): %llu %s refused beyond the group limit of %s",
+                    refused->program, refused->pid, (unsigned long long)refused->group.refusals,
+                    refused->group.refusals == 1 ? "allocation was" : "allocations were",
+                    bytes_text(refused->group.limit_bytes, limit, sizeof limit));
                 if (refusals > refused->group.refusals)
-                        fprintf(out, " (%llu in all processes)", refusals);
+                        say(out, " (%llu in all processes)", refusals);
                 fputc('\n', out);
         }
         if (beside)
-                fprintf(out, "stook: note: %s (pid %u) was resident with %s, of which its group "
-                        "counted %s at most: what a program maps by itself (mmap), its code and "
-                        "its stacks do not count\n", beside->program, beside->pid,
-                        bytes_text(beside->peak_bytes, resident, sizeof resident),
-                        bytes_text(beside->group.peak_bytes, counted, sizeof counted));
+                say(out, "stook: note: %s (pid %u) was resident with %s, of which its group "
+                    "counted %s at most: what a program maps by itself (mmap), its code and "
+                    "its stacks do not count\n", beside->program, beside->pid,
+                    bytes_text(beside->peak_bytes, resident, sizeof resident),
+                    bytes_text(beside->group.peak_bytes, counted, sizeof counted));
 }
 
 static void print_heading(const struct process *p, FILE *out)
@@ -177,10 +175,10 @@ static void print_heading(const struct process *p, FILE *out)
         char when[120], text[32];
 
         when_text(p, when, sizeof when);
-        fprintf(out, "\n%s (pid %u%s), %s", p->program, p->pid,
-                p->birth == STOOK_STATS_BORN_BY_FORK ? ", forked" : "", when);
+        say(out, "\n%s (pid %u%s), %s", p->program, p->pid,
+            p->birth == STOOK_STATS_BORN_BY_FORK ? ", forked" : "", when);
         if (p->peak_bytes)
-                fprintf(out, ", peak resident %s", bytes_text(p->peak_bytes, text, sizeof text));
+                say(out, ", peak resident %s", bytes_text(p->peak_bytes, text, sizeof text));
         fputs("\n", out);
 }
 
@@ -230,17 +228,16 @@ static void print_process(const struct process *p, FILE *out)
                 return;
         process_totals(p, &totals);
         print_caches(p, &totals, out);
-        fprintf(out, "objects above 128 KiB: %s",
-                bytes_text(totals.large_bytes, text, sizeof text));
-        fprintf(out, "; free pages kept: %s", bytes_text(p->free_dirty_bytes, text, sizeof text));
-        fprintf(out, "\nthe allocator's own data: %s",
-                bytes_text(p->metadata_bytes, text, sizeof text));
-        fprintf(out, "; backend %s\n", p->backend[0] ? p->backend : "unknown");
+        say(out, "objects above 128 KiB: %s", bytes_text(totals.large_bytes, text, sizeof text));
+        say(out, "; free pages kept: %s", bytes_text(p->free_dirty_bytes, text, sizeof text));
+        say(out, "\nthe allocator's own data: %s",
+            bytes_text(p->metadata_bytes, text, sizeof text));
+        say(out, "; backend %s\n", p->backend[0] ? p->backend : "unknown");
         print_groups(p, out);
         print_variables(p->variables, true, "settings: ", out);
         print_variables(p->variables, false, "variables that Stook does not read: ", out);
         if (p->caches_more)
-                fprintf(out, "(%u further caches are not shown)\n", p->caches_more);
+                say(out, "(%u further caches are not shown)\n", p->caches_more);
 }
 
 static uint64_t heap_bytes(const struct process *p)
@@ -269,9 +266,9 @@ static void print_summary(const struct figures *f, FILE *out)
         for (size_t i = 0; i < f->count; i++)
                 order[i] = &f->processes[i];
         qsort(order, f->count, sizeof *order, biggest_first);
-        fprintf(out, "\n%zu processes", f->count);
+        say(out, "\n%zu processes", f->count);
         if (f->count > SUMMARIES_MAX)
-                fprintf(out, "; the %d with the biggest heaps", SUMMARIES_MAX);
+                say(out, "; the %d with the biggest heaps", SUMMARIES_MAX);
         fputs(":\n", out);
         table_init(&t, SUMMARY_COLUMNS);
         table_row(&t);
@@ -314,9 +311,9 @@ static void say_hidden(const struct figures *f, FILE *out)
                 return;
         for (size_t i = 0; i < f->count; i++)
                 if (!strncmp(f->processes[i].program, "python", 6)) {
-                        fprintf(out, "stook: note: %s keeps objects of up to 512 bytes in memory "
-                                "that it maps by itself; PYTHONMALLOC=malloc shows them here\n",
-                                f->processes[i].program);
+                        say(out, "stook: note: %s keeps objects of up to 512 bytes in memory "
+                            "that it maps by itself; PYTHONMALLOC=malloc shows them here\n",
+                            f->processes[i].program);
                         return;
                 }
 }
@@ -330,11 +327,11 @@ void report_print(const struct figures *f, const struct run_result *root, const 
                 snprintf(end, sizeof end, "signal %d (%s)", root->signal, strsignal(root->signal));
         else
                 snprintf(end, sizeof end, "exit status %d", root->status);
-        fprintf(out, "\nstook: %s: %s, %s (%s of processor time), peak resident %s%s\n", program,
-                end, seconds_text(root->wall_s, wall, sizeof wall),
-                seconds_text(root->cpu_s, cpu, sizeof cpu),
-                bytes_text(root->peak_bytes, peak, sizeof peak),
-                f->count > 1 ? " (largest process)" : "");
+        say(out, "\nstook: %s: %s, %s (%s of processor time), peak resident %s%s\n", program,
+            end, seconds_text(root->wall_s, wall, sizeof wall),
+            seconds_text(root->cpu_s, cpu, sizeof cpu),
+            bytes_text(root->peak_bytes, peak, sizeof peak),
+            f->count > 1 ? " (largest process)" : "");
         if (!f->count && !f->no_file)
                 fputs("stook: no process left figures: the drop-in was not loaded, or could not "
                       "open the file for them\n", out);
@@ -345,6 +342,6 @@ void report_print(const struct figures *f, const struct run_result *root, const 
                 print_summary(f, out);
         say_hidden(f, out);
         if (f->no_room)
-                fprintf(out, "(%llu further processes found no room for their figures)\n",
-                        (unsigned long long)f->no_room);
+                say(out, "(%llu further processes found no room for their figures)\n",
+                    (unsigned long long)f->no_room);
 }

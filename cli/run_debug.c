@@ -3,6 +3,7 @@
  * could only say so, and go on without.
  */
 #include "run_debug.h"
+#include "plain_text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -153,7 +154,7 @@ static bool can_add_to(const char *file)
                                                                       : try_to_add(file);
 
         if (error)
-                fprintf(stderr, "stook run: --report-json '%s': %s\n", file, strerror(error));
+                say(stderr, "stook run: --report-json '%s': %s\n", file, strerror(error));
         return !error;
 }
 
@@ -187,8 +188,8 @@ static bool can_make_profile(const char *text)
                 error = strchr(path, '/') ? try_to_make(path) : 0;
         }
         if (error)
-                fprintf(stderr, "stook run: --profile '%.*s': %s\n", n, text,
-                        error == EEXIST ? "it is there, and is no regular file" : strerror(error));
+                say(stderr, "stook run: --profile '%.*s': %s\n", n, text,
+                    error == EEXIST ? "it is there, and is no regular file" : strerror(error));
         return !error;
 }
 
@@ -199,30 +200,29 @@ bool run_debug_option(int option, const char *value, struct run_debug *debug)
                 debug->modes = value;
                 if (is_modes(value))
                         return true;
-                fprintf(stderr,
-                        "stook run: --debug takes LETTERS[,CACHE...][;...], letters of FZPUTAO and "
-                        "Q[=BYTES], or -, not '%s'\n", value);
+                say(stderr,
+                    "stook run: --debug takes LETTERS[,CACHE...][;...], letters of FZPUTAO and "
+                    "Q[=BYTES], or -, not '%s'\n", value);
                 return false;
         case RUN_DEBUG_ON_FAULT:
                 debug->on_fault = value;
                 if (is_on_fault(value))
                         return true;
-                fprintf(stderr, "stook run: --on-fault takes abort, log or isolate, not '%s'\n",
-                        value);
+                say(stderr, "stook run: --on-fault takes abort, log or isolate, not '%s'\n", value);
                 return false;
         case RUN_DEBUG_HARDEN:
                 debug->harden = value ? value : "1";
                 if (is_harden(debug->harden))
                         return true;
-                fprintf(stderr, "stook run: --harden takes 0, 1, all, or double, random, guard, "
-                        "zero-free, zero-alloc\n  with commas between them, not '%s'\n", value);
+                say(stderr, "stook run: --harden takes 0, 1, all, or double, random, guard, "
+                    "zero-free, zero-alloc\n  with commas between them, not '%s'\n", value);
                 return false;
         case RUN_DEBUG_PROFILE:
                 debug->profile = value;
                 if (is_profile(value))
                         return can_make_profile(value);
-                fprintf(stderr, "stook run: --profile takes FILE[,interval=BYTES][,signal=N], not "
-                        "'%s'\n", value);
+                say(stderr, "stook run: --profile takes FILE[,interval=BYTES][,signal=N], not "
+                    "'%s'\n", value);
                 return false;
         case RUN_DEBUG_REPORT_JSON:
                 debug->report_json = value;
@@ -239,8 +239,8 @@ bool run_debug_option(int option, const char *value, struct run_debug *debug)
                 debug->suppress = value;
                 if (strlen(value) <= SUPPRESS_MOST)
                         return true;
-                fprintf(stderr, "stook run: --suppress takes at most %d bytes, not %zu\n",
-                        SUPPRESS_MOST, strlen(value));
+                say(stderr, "stook run: --suppress takes at most %d bytes, not %zu\n",
+                    SUPPRESS_MOST, strlen(value));
                 return false;
         }
 }

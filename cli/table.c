@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "table.h"
+#include "plain_text.h"
 
 void table_init(struct table *t, unsigned columns)
 {
@@ -36,8 +37,8 @@ void table_cell(struct table *t, const char *format, ...)
         if (t->filled >= t->columns)
                 return;
         va_start(args, format);
-        vsnprintf(t->cells[(size_t)(t->rows - 1) * t->columns + t->filled++], TABLE_CELL_BYTES,
-                  format, args);
+        plain_print(t->cells[(size_t)(t->rows - 1) * t->columns + t->filled++], TABLE_CELL_BYTES,
+                    format, args);
         va_end(args);
 }
 

@@ -19,7 +19,7 @@ struct table {
 
 void table_init(struct table *table, unsigned columns);
 void table_row(struct table *table);
-/* The next cell of the last row. */
+/* The next cell of the last row, as plain_text.h has it. */
 void table_cell(struct table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void table_bytes(struct table *table, uint64_t bytes);
 void table_count(struct table *table, uint64_t count);

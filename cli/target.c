@@ -34,11 +34,8 @@ static const char *file_name(const struct library *l)
 
 const char *target_name(const struct target *t, const struct library *l, char *out, size_t size)
 {
-        char program[128], file[160];
-
-        snprintf(out, size, "%s%s%s (pid %u), %s", t->is_core ? "core of " : "",
-                 plain_text(t->memory.program, program, sizeof program), "", t->memory.pid,
-                 plain_text(file_name(l), file, sizeof file));
+        snprintf(out, size, "%s%s (pid %u), %s", t->is_core ? "core of " : "", t->memory.program,
+                 t->memory.pid, file_name(l));
         return out;
 }
 
@@ -52,13 +49,10 @@ struct library *target_next(struct target *t, const struct library *after)
 
 void target_print_others(const struct target *t, FILE *out)
 {
-        char file[160];
-
         for (unsigned i = 0; i < t->count; i++)
                 if (!t->libraries[i].readable)
-                        fprintf(out, "\nalso %s: %s\n",
-                                plain_text(file_name(&t->libraries[i]), file, sizeof file),
-                                t->libraries[i].refusal);
+                        say(out, "\nalso %s: %s\n", file_name(&t->libraries[i]),
+                            t->libraries[i].refusal);
 }
 
 static void keep_named(struct target *t, const char *part)
@@ -130,27 +124,23 @@ static bool has_ended(uint32_t pid)
 static void say_why(const struct target *t, const char *command, const char *what,
                     const char *library)
 {
-        char text[256], part[256], why[160];
+        char why[160];
 
         if (!t->count && library)
-                fprintf(stderr,
-                        "stook %s: %s %s has no copy of Stook in a file with '%s' in its path\n",
-                        command, t->is_core ? "core" : "process",
-                        plain_text(what, text, sizeof text),
-                        plain_text(library, part, sizeof part));
+                say(stderr,
+                    "stook %s: %s %s has no copy of Stook in a file with '%s' in its path\n",
+                    command, t->is_core ? "core" : "process", what, library);
         else if (!t->count && !t->is_core && has_ended(t->memory.pid))
-                fprintf(stderr, "stook %s: process %s has ended\n", command, what);
+                say(stderr, "stook %s: process %s has ended\n", command, what);
         else if (!t->count && !t->is_core && excluded(t, why, sizeof why))
-                fprintf(stderr, "stook %s: %s does not use Stook: it is %s\n", command, what, why);
+                say(stderr, "stook %s: %s does not use Stook: it is %s\n", command, what, why);
         else if (!t->count)
-                fprintf(stderr, "stook %s: %s does not use Stook%s\n", command,
-                        plain_text(what, text, sizeof text),
-                        t->is_core ? ", or the core lacks the program's first page (--exe FILE)"
-                                   : "");
+                say(stderr, "stook %s: %s does not use Stook%s\n", command, what,
+                    t->is_core ? ", or the core lacks the program's first page (--exe FILE)"
+                               : "");
         for (unsigned i = 0; i < t->count; i++)
-                fprintf(stderr, "stook %s: %s: %s: %s\n", command, what,
-                        plain_text(file_name(&t->libraries[i]), text, sizeof text),
-                        t->libraries[i].refusal);
+                say(stderr, "stook %s: %s: %s: %s\n", command, what,
+                    file_name(&t->libraries[i]), t->libraries[i].refusal);
 }
 
 int target_open(struct target *t, const char *command, const char *what, const char *exe,
@@ -161,14 +151,14 @@ int target_open(struct target *t, const char *command, const char *what, const c
 
         memset(t, 0, sizeof *t);
         if (!pid) {
-                fprintf(stderr, "stook %s: there is no process %s\n", command, what);
+                say(stderr, "stook %s: there is no process %s\n", command, what);
                 return STATUS_GONE;
         }
         t->is_core = pid < 0;
         error = pid > 0 ? memory_open_process(&t->memory, (uint32_t)pid)
                         : memory_open_core(&t->memory, what, exe);
         if (error) {
-                fprintf(stderr, "stook %s: %s\n", command, t->memory.error);
+                say(stderr, "stook %s: %s\n", command, t->memory.error);
                 memory_close(&t->memory);
                 return error == -ESRCH || error == -ENOENT ? STATUS_GONE : STATUS_CANNOT;
         }

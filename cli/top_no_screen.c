@@ -3,12 +3,13 @@
  */
 #include <stdio.h>
 #include "commands.h"
+#include "plain_text.h"
 #include "top.h"
 
 int top_run(struct top_state *state, struct top_choice *choice, double every)
 {
         (void)choice;
-        fprintf(stderr, "stook top: this stook was built without ncurses; `stook info --every %g "
-                "%u` shows the same\n", every, state->target->memory.pid);
+        say(stderr, "stook top: this stook was built without ncurses; `stook info --every %g "
+            "%u` shows the same\n", every, state->target->memory.pid);
         return STATUS_CANNOT;
 }

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "commands.h"
+#include "plain_text.h"
 #include "top.h"
 
 #define HEAD_LINES  4                   /* above the rows: with the headings */
@@ -406,8 +407,8 @@ int top_run(struct top_state *state, struct top_choice *choice, double every)
         }
         terminal = newterm(NULL, stdout, stdin);
         if (!terminal) {
-                fprintf(stderr, "stook top: the terminal is of no known kind (TERM=%s); `stook "
-                        "info --every SECONDS` needs none\n", getenv("TERM") ? getenv("TERM") : "");
+                say(stderr, "stook top: the terminal is of no known kind (TERM=%s); `stook "
+                    "info --every SECONDS` needs none\n", getenv("TERM") ? getenv("TERM") : "");
                 return STATUS_CANNOT;
         }
         cbreak();
@@ -421,7 +422,6 @@ int top_run(struct top_state *state, struct top_choice *choice, double every)
         free(s.table.rows);
         if (!error)
                 return 0;
-        fprintf(stderr, "stook top: process %u: %s\n", state->target->memory.pid,
-                state->now.error);
+        say(stderr, "stook top: process %u: %s\n", state->target->memory.pid, state->now.error);
         return 1;
 }

@@ -420,8 +420,10 @@ static void rate_line(const struct top_state *s, const struct top_choice *choice
 void top_make_line(const struct top_state *s, const struct top_choice *choice, unsigned line,
                    char *out, size_t size)
 {
+        char name[512];
+
         if (line == 0)
-                target_name(s->target, s->library, out, size);
+                plain_text(target_name(s->target, s->library, name, sizeof name), out, size);
         else if (line == 1)
                 memory_line(s, out, size);
         else

@@ -20,12 +20,13 @@ static void print_head(const struct trace *trace, FILE *out)
         for (size_t i = 0; i < trace_process_count(trace); i++) {
                 const struct trace_process *p = trace_process(trace, (uint32_t)i);
 
-                fprintf(out, "# process %zu: pid %" PRIu32 ", parent %" PRIu32 ", %s%s\n", i,
-                        p->pid, p->parent, p->program, p->forked ? " (forked)" : "");
+                say(out, "# process %zu: pid %" PRIu32 ", parent %" PRIu32 ", %s%s\n", i,
+                    p->pid, p->parent, p->program, p->forked ? " (forked)" : "");
         }
         fputs("# seconds process thread cpu event object bytes cache\n", out);
 }
 
+/* Without say, since there may be millions: the names of a trace are printable. */
 static void print_event(const struct trace *trace, const struct trace_event *event, FILE *out)
 {
         fprintf(out, "%" PRIu64 ".%09" PRIu64 " %" PRIu32 " %" PRIu32 " %" PRIu32 " %s ",
@@ -48,10 +49,10 @@ static void print_end(const struct trace *trace, FILE *out)
         for (size_t i = 0; i < trace_process_count(trace); i++)
                 missed += trace_process(trace, (uint32_t)i)->missed;
         if (missed)
-                fprintf(out, "# %" PRIu64 " events found no buffer and are not there\n", missed);
+                say(out, "# %" PRIu64 " events found no buffer and are not there\n", missed);
         if (trace_is_cut(trace))
-                fprintf(out, "# the last block ends early: %" PRIu64 " bytes were left out\n",
-                        trace_is_cut(trace));
+                say(out, "# the last block ends early: %" PRIu64 " bytes were left out\n",
+                    trace_is_cut(trace));
 }
 
 /* Return: the exit status. */
@@ -59,32 +60,31 @@ static int say_damage(const char *path, const struct trace_damage *damage, const
 {
         if (!damage->bytes)
                 return 0;
-        fprintf(stderr, "%s: %s: damaged at byte %" PRIu64 ": %s; in all, %" PRIu64
-                " bytes were left out\n", command, path, damage->at, damage->what, damage->bytes);
+        say(stderr, "%s: %s: damaged at byte %" PRIu64 ": %s; in all, %" PRIu64
+            " bytes were left out\n", command, path, damage->at, damage->what, damage->bytes);
         return 1;
 }
 
 int trace_print(const char *path, FILE *out, const char *command)
 {
-        char message[PATH_MAX + 200], plain[4 * sizeof message];
+        char message[PATH_MAX + 200];
         struct trace *trace = trace_open(path, message, sizeof message);
         struct trace_event event;
         int got, status = STATUS_CANNOT;
 
         if (!trace) {
-                fprintf(stderr, "%s: %s\n", command, plain_text(message, plain, sizeof plain));
+                say(stderr, "%s: %s\n", command, message);
                 return STATUS_CANNOT;
         }
         print_head(trace, out);
         while ((got = trace_next(trace, &event)) > 0 && !ferror(out))
                 print_event(trace, &event, out);
         if (got < 0)
-                fprintf(stderr, "%s: %s\n", command,
-                        plain_text(trace_message(trace), plain, sizeof plain));
+                say(stderr, "%s: %s\n", command, trace_message(trace));
         else
                 print_end(trace, out);
         if (got >= 0 && (fflush(out) || ferror(out)))
-                fprintf(stderr, "%s: output: %s\n", command, strerror(errno));
+                say(stderr, "%s: output: %s\n", command, strerror(errno));
         else if (got >= 0)
                 status = say_damage(path, trace_damage(trace), command);
         trace_close(trace);

@@ -155,7 +155,7 @@ class Statuses(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             script = os.path.join(folder, "script")
             for line, named in ((b"#!/nonexistent/interpreter -x", "/nonexistent/interpreter"),
-                                (b"#! /bin/sh\r", "/bin/sh?")):
+                                (b"#! /bin/sh\r", r"/bin/sh\x0d")):
                 with open(script, "wb") as f:
                     f.write(line + b"\necho\n")
                 os.chmod(script, 0o755)
