@@ -406,9 +406,15 @@ int top_run(struct top_state *state, struct top_choice *choice, double every)
                 return STATUS_CANNOT;
         }
         terminal = newterm(NULL, stdout, stdin);
+        if (terminal && !tigetstr("cup")) {     /* it cannot move its cursor: TERM=dumb */
+                endwin();
+                delscreen(terminal);
+                terminal = NULL;
+        }
         if (!terminal) {
-                say(stderr, "stook top: the terminal is of no known kind (TERM=%s); `stook "
-                    "info --every SECONDS` needs none\n", getenv("TERM") ? getenv("TERM") : "");
+                say(stderr, "stook top: the terminal is of no known kind, or cannot move its "
+                    "cursor (TERM=%s); `stook info --every SECONDS` needs none\n",
+                    getenv("TERM") ? getenv("TERM") : "");
                 return STATUS_CANNOT;
         }
         cbreak();

@@ -149,9 +149,11 @@ class Top(unittest.TestCase):
         done = s.stook("top", self.pid)
         self.assertEqual((done.returncode, done.stdout), (2, ""))
         self.assertIn("stook info --every", done.stderr)
-        t = Terminal(self.pid, term="no-such-terminal")
-        self.assertEqual(t.end(), 2)
-        self.assertIn("no known kind", t.text)
+        for term in ("no-such-terminal", "dumb"):
+            t = Terminal(self.pid, term=term)
+            self.assertEqual(t.end(), 2, term)
+            self.assertRegex(t.text, "^\r?stook top: the terminal is of no known kind, or cannot "
+                             f"move its cursor .TERM={term}.; .*\r\n$")
 
     def test_arguments(self):
         for args, words in ((["--sort", "x", self.pid], "there is: CACHE"),
