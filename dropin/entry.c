@@ -52,7 +52,7 @@ static bool power_of_two(size_t n)
 
 void stook_drop_in_free_miss(void *object)
 {
-        if (!stook_malloc_free_object(object, STOOK_HOW_MISSED))
+        if (!stook_malloc_free_object(object, 0))
                 stook_foreign_free(object);
 }
 

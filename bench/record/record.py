@@ -87,7 +87,7 @@ def write_lines(path):
 
 def gcc(run, folder):
     run(["gcc", "-O2", "-g", "-c", "-D_GNU_SOURCE", "-mcx16", f"-I{ROOT}/src", f"-I{ROOT}/include",
-         ROOT / "src/slot/slot_miss.c", "-o", folder / "out.o"])
+         ROOT / "src/slot/slot_bulk.c", "-o", folder / "out.o"])
 
 
 def git(run, folder):

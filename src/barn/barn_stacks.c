@@ -40,11 +40,5 @@ struct stook_sheaf *stook_barn_pop_empty(struct stook_barns *barns, unsigned nod
 
 struct stook_sheaf *stook_barn_ask_full(struct stook_barns *barns, unsigned node)
 {
-        struct stook_sheaf *full = stook_stacks_take_full(barns, node);
-
-        if (!full) {
-                stook_barn_note_asked(barns->node + node);
-                stook_count(barns->below->counters, STOOK_STAT_barn_get_fail, 1);
-        }
-        return full;
+        return stook_stacks_ask_full(barns, node);
 }

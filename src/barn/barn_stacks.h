@@ -1,6 +1,6 @@
 /*
- * Purpose: the two stacks of a barn: whole sheaves in and out. Inlined, for the quick get and put
- * of a slot (slot/slot_quick.c). The other files of this folder call the functions of
+ * Purpose: the two stacks of a barn: whole sheaves in and out. Inlined, for the miss of a slot
+ * (slot/slot_get.c, slot/slot_put.c). The other files of this folder call the functions of
  * barn_stacks.c, which are made of these.
  * Place: below the rest of the barn; calls nothing but bookings (barn_budget.c).
  * Invariants: barn/barn.h.
@@ -117,15 +117,14 @@ STOOK_INLINE struct stook_sheaf *stook_stacks_pop_empty(struct stook_barns *barn
         return empty;
 }
 
-/* NULL: none, and no ask either: the caller asks in another way. */
-STOOK_INLINE struct stook_sheaf *stook_stacks_take_full(struct stook_barns *barns, unsigned node)
+/* NULL: none. That is an ask, too: a barn that is asked in vain is in use. */
+STOOK_INLINE struct stook_sheaf *stook_stacks_ask_full(struct stook_barns *barns, unsigned node)
 {
         struct stook_sheaf *full = stook_stacks_pop_full(barns, node);
 
-        if (STOOK_UNLIKELY(!full))
-                return NULL;
         stook_barn_note_asked(barns->node + node);
-        stook_count(barns->below->counters, STOOK_STAT_barn_get, 1);
+        stook_count(barns->below->counters, full ? STOOK_STAT_barn_get : STOOK_STAT_barn_get_fail,
+                    1);
         return full;
 }
 

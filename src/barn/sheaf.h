@@ -94,7 +94,7 @@ STOOK_INLINE unsigned stook_sheaf_size(const struct stook_sheaf *s)
         return (unsigned)(__atomic_load_n(&s->word, __ATOMIC_RELAXED) & 0xffff);
 }
 
-/* Atomic: a miss reads it of sheaves that may go to another cache meanwhile (slot_miss.c). */
+/* Atomic: a miss reads it of sheaves that may go to another cache meanwhile (slot_pair.h). */
 STOOK_INLINE unsigned stook_sheaf_capacity(const struct stook_sheaf *s)
 {
         return __atomic_load_n(&s->capacity, __ATOMIC_RELAXED);

@@ -20,7 +20,7 @@ STOOK_API_HOT void *stook_cache_alloc(struct stook_cache *cache)
         object = stook_section_pop_guessed_v1(cache->front.line);
         if (STOOK_LIKELY(object))
                 return object;
-        return stook_alloc_slow(cache, STOOK_HOW_ERRNO | STOOK_HOW_MISSED);
+        return stook_alloc_slow(cache, STOOK_HOW_ERRNO);
 }
 
 STOOK_API void *stook_cache_zalloc(struct stook_cache *cache)
@@ -34,7 +34,7 @@ STOOK_API void *stook_cache_zalloc(struct stook_cache *cache)
         object = stook_section_pop_guessed_v1(cache->front.line);
         if (STOOK_LIKELY(object))
                 return memset(object, 0, stook_slow_bytes(cache));
-        return stook_alloc_slow(cache, STOOK_HOW_ERRNO | STOOK_HOW_MISSED | STOOK_HOW_ZERO);
+        return stook_alloc_slow(cache, STOOK_HOW_ERRNO | STOOK_HOW_ZERO);
 }
 
 STOOK_API void *stook_cache_alloc_nolock(struct stook_cache *cache)
@@ -43,7 +43,7 @@ STOOK_API void *stook_cache_alloc_nolock(struct stook_cache *cache)
 
         if (STOOK_LIKELY(object))
                 return object;
-        return stook_alloc_slow(cache, STOOK_HOW_ERRNO | STOOK_HOW_MISSED | STOOK_HOW_NOLOCK);
+        return stook_alloc_slow(cache, STOOK_HOW_ERRNO | STOOK_HOW_NOLOCK);
 }
 
 static void *refuse(void)

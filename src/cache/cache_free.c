@@ -112,7 +112,7 @@ STOOK_API_HOT void stook_cache_free(struct stook_cache *cache, void *object)
                 stook_free_closed(cache, object);
         else if (STOOK_UNLIKELY(stook_section_push_guessed_v1(cache->front.line, object) !=
                                 STOOK_PUSH_DONE))
-                stook_free_slow(cache, object, STOOK_HOW_MISSED);
+                stook_free_slow(cache, object, 0);
 }
 
 STOOK_API void stook_cache_free_nolock(struct stook_cache *cache, void *object)
@@ -122,7 +122,7 @@ STOOK_API void stook_cache_free_nolock(struct stook_cache *cache, void *object)
         if (STOOK_UNLIKELY(!stook_cache_owns(cache, object)))
                 stook_cache_free_misuse(cache, object);
         else if (STOOK_UNLIKELY(!stook_front_push(&cache->front, object)))
-                stook_free_slow(cache, object, STOOK_HOW_NOLOCK | STOOK_HOW_MISSED);
+                stook_free_slow(cache, object, STOOK_HOW_NOLOCK);
 }
 
 /* ---- what an object is ---- */

@@ -25,31 +25,6 @@ static uintptr_t line_of(const struct stook_cache *cache)
         return (uintptr_t)stook_sections.slots + cache->front.offset;
 }
 
-/*
- * Has the hot path tried this very section, or the slow call of an accounted cache? Not if the
- * index is in another field of the area.
- */
-static bool was_tried(uint64_t how)
-{
-        return (how & STOOK_HOW_MISSED) && stook_sections.area;
-}
-
-/*
- * Of this thread's slot, whichever field of the kernel's area has its index, or of a full sheaf of
- * the barn. NULL: a miss.
- */
-static STOOK_NOINLINE void *pop_at_hand(struct stook_cache *cache, uint64_t how)
-{
-        void *object = was_tried(how) ? NULL : stook_slot_pop(cache->front.offset);
-
-        if (object)
-                return object;
-        if (STOOK_UNLIKELY(how & STOOK_HOW_NOLOCK))
-                return stook_section_swap_pop(line_of(cache));
-        stook_gate_check();
-        return stook_slot_quick_get(&cache->front);
-}
-
 /* The node that @how names. */
 static STOOK_NOINLINE unsigned node_of(uint64_t how)
 {
@@ -101,7 +76,7 @@ STOOK_INLINE size_t alloc_below(struct stook_cache *cache, size_t n, void **obje
                 else if (n > 1)
                         got = alloc_from_slabs(cache, n, objects);
                 else
-                        got = (objects[0] = stook_slot_alloc_miss(&cache->front)) != NULL;
+                        got = (objects[0] = stook_slot_get(&cache->front)) != NULL;
                 stook_slow_end(*how);
                 if (STOOK_UNLIKELY(got < n) && cache->slabs.run_asks)
                         got += stook_alloc_with_memory(cache, n - got, objects + got, *how);
@@ -110,11 +85,18 @@ STOOK_INLINE size_t alloc_below(struct stook_cache *cache, size_t n, void **obje
         return got;
 }
 
-/* An object that is charged to no group yet. Inlined, for the depth of the stack. */
+/*
+ * An object that is charged to no group yet. Inlined, for the depth of the stack. The straight line
+ * is the usual miss; what is left over goes the same way once more, with all that may help.
+ */
 STOOK_INLINE void *alloc_uncharged(struct stook_cache *cache, uint64_t *how)
 {
-        void *object = STOOK_UNLIKELY(*how & STOOK_HOW_NODE) ? NULL : pop_at_hand(cache, *how);
+        void *object = NULL;
 
+        if (STOOK_LIKELY(!(*how & (STOOK_HOW_NODE | STOOK_HOW_NOLOCK)))) {
+                stook_gate_check();
+                object = stook_slot_get(&cache->front);
+        }
         if (STOOK_UNLIKELY(!object))
                 alloc_below(cache, 1, &object, how);    /* none: NULL */
         return object;
@@ -149,25 +131,11 @@ static STOOK_COLD void *alloc_nothing(struct stook_cache *cache, uint64_t how)
         return stook_slow_answer(how, NULL, 0);
 }
 
-/* A section has charged the bytes, and its pop missed: what happens before each way to the barn. */
-static bool is_charged_only(uint64_t how)
-{
-        return (how & (STOOK_HOW_CHARGED | STOOK_HOW_NOLOCK | STOOK_HOW_NODE)) == STOOK_HOW_CHARGED;
-}
-
 /* A charge and an uncharge may look for locks, too, on a slot that is new to this thread. */
 static STOOK_NOINLINE void *alloc_accounted(struct stook_cache *cache, uint64_t how)
 {
         void *object;
 
-        if (is_charged_only(how)) {
-                stook_gate_check();
-                object = stook_slot_quick_get(&cache->front);
-                if (STOOK_LIKELY(object != NULL)) {
-                        stook_account_mark(cache, object, stook_how_group(how));
-                        return stook_slow_answer(how, object, stook_slow_bytes(cache));
-                }
-        }
         if (STOOK_UNLIKELY(stook_cache_is_destroyed(cache)))
                 return alloc_nothing(cache, how);
         if (!(how & STOOK_HOW_GROUP))
@@ -180,7 +148,7 @@ static STOOK_NOINLINE void *alloc_accounted(struct stook_cache *cache, uint64_t 
         return stook_slow_answer(how, object, stook_slow_bytes(cache));
 }
 
-static STOOK_NOINLINE void *alloc_plain(struct stook_cache *cache, uint64_t how)
+void *stook_alloc_plain(struct stook_cache *cache, uint64_t how)
 {
         void *object;
 
@@ -221,7 +189,6 @@ static STOOK_NOINLINE void *alloc_by_group(struct stook_cache *cache, uint64_t h
 
         if (STOOK_UNLIKELY(how & STOOK_HOW_NODE) && !stook_slots_by_node)
                 how = stook_how_without_node(how);
-        how &= ~(uint64_t)STOOK_HOW_MISSED;     /* the sheaves are at another line */
         named = how & STOOK_HOW_GROUP ? how : stook_how_with_group(how, stook_self->group);
         group = stook_how_group(named);
         if (!group || group == STOOK_GROUP_NONE ||
@@ -247,8 +214,8 @@ STOOK_SLOW_HOT void *stook_alloc_closed(struct stook_cache *cache)
                                              &cache->charge);
         if (STOOK_UNLIKELY((uintptr_t)object <= (uintptr_t)STOOK_CHARGED_ONLY))
                 return alloc_accounted(cache, STOOK_HOW_ERRNO |
-                                              (object ? tag | STOOK_HOW_GROUP | STOOK_HOW_CHARGED |
-                                                        STOOK_HOW_MISSED : 0));
+                                              (object ? tag | STOOK_HOW_GROUP | STOOK_HOW_CHARGED
+                                                      : 0));
         *stook_account_word(cache, object) = stook_account_tag(object) | tag >> 32;
         return object;
 }
@@ -258,7 +225,7 @@ STOOK_INLINE void *alloc_straight(struct stook_cache *cache, uint64_t how)
 {
         if (STOOK_UNLIKELY(how & STOOK_HOW_NODE) && !stook_slots_by_node)
                 how = stook_how_without_node(how);
-        return alloc_plain(cache, how);
+        return stook_alloc_plain(cache, how);
 }
 
 void *stook_alloc_slow(struct stook_cache *cache, uint64_t how)
@@ -287,33 +254,20 @@ STOOK_INLINE void free_below(struct stook_cache *cache, size_t n, void **objects
                 stook_count(&cache->counters, STOOK_STAT_free_slowpath, n);
                 stook_slab_drain(&cache->slabs, n, objects);
         } else {
-                stook_slot_free_miss(&cache->front, objects[0], stook_cache_free_double);
+                stook_slot_put(&cache->front, objects[0], stook_cache_free_double);
         }
         stook_slow_end(how);
 }
 
-/* Into the slot's spare, or an empty sheaf of the barn. False: a miss, or a double free. */
-STOOK_INLINE bool put_at_hand(struct stook_cache *cache, void *object, uint64_t how)
-{
-        if (STOOK_UNLIKELY(how & STOOK_HOW_NOLOCK))
-                return stook_section_swap_push(line_of(cache), object);
-        stook_gate_check();
-        return stook_slot_quick_put(&cache->front, object);
-}
-
-/* An object that is charged to no group any more. */
-STOOK_INLINE void free_uncharged(struct stook_cache *cache, void *object, uint64_t how)
-{
-        if (!was_tried(how) && stook_slot_push(cache->front.offset, object))
-                return;
-        if (STOOK_LIKELY(put_at_hand(cache, object, how)))
-                return;
-        free_below(cache, 1, &object, how);
-}
-
+/* An object that is charged to no group any more. The usual call ends by the slot's. */
 static STOOK_NOINLINE void free_plain(struct stook_cache *cache, void *object, uint64_t how)
 {
-        free_uncharged(cache, object, how);
+        if (STOOK_UNLIKELY(how & STOOK_HOW_NOLOCK)) {
+                free_below(cache, 1, &object, how);
+                return;
+        }
+        stook_gate_check();
+        stook_slot_put(&cache->front, object, stook_cache_free_double);
 }
 
 /*
@@ -328,7 +282,7 @@ static STOOK_NOINLINE void free_accounted(struct stook_cache *cache, void *objec
                 stook_lock_raise(0);
         if (stook_how_group(how))
                 stook_group_uncharge(stook_how_group(how), cache->slabs.stride);
-        free_uncharged(cache, object, how);
+        free_plain(cache, object, how);
         if (STOOK_UNLIKELY(how & STOOK_HOW_NOLOCK))
                 stook_lock_lower();
 }
@@ -344,7 +298,7 @@ STOOK_INLINE void free_by_word(struct stook_cache *cache, void *object, uint64_t
         enum stook_uncharged answer;
 
         if (STOOK_UNLIKELY(group - 1 >= UINT16_MAX)) {  /* none, or it was overwritten */
-                free_accounted(cache, object, how & ~(uint64_t)STOOK_HOW_MISSED);
+                free_accounted(cache, object, how);
                 return;
         }
         *word = stook_account_tag(object);
@@ -354,13 +308,12 @@ STOOK_INLINE void free_by_word(struct stook_cache *cache, void *object, uint64_t
                                                 &cache->charge, object);
         if (STOOK_UNLIKELY(answer != STOOK_UNCHARGED_PUSHED))
                 free_accounted(cache, object,
-                               answer == STOOK_UNCHARGED ? how | STOOK_HOW_MISSED :
-                               (how & ~(uint64_t)STOOK_HOW_MISSED) | STOOK_HOW_GROUP | tag);
+                               answer == STOOK_UNCHARGED ? how : how | STOOK_HOW_GROUP | tag);
 }
 
 STOOK_SLOW_HOT void stook_free_closed(struct stook_cache *cache, void *object)
 {
-        free_by_word(cache, object, STOOK_HOW_MISSED);
+        free_by_word(cache, object, 0);
 }
 
 static STOOK_NOINLINE void free_by_call(struct stook_cache *cache, void *object, uint64_t how)
@@ -382,8 +335,7 @@ STOOK_COLD void stook_free_shown(struct stook_cache *cache, void *object, uint64
 {
         if (stook_cache_is_accounted(cache))
                 free_accounted(cache, object,
-                               stook_how_with_group(how & ~(uint64_t)STOOK_HOW_MISSED,
-                                                    stook_account_unmark(cache, object)));
+                               stook_how_with_group(how, stook_account_unmark(cache, object)));
         else
                 free_plain(cache, object, how);
 }

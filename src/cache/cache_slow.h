@@ -42,8 +42,7 @@ enum {
         STOOK_HOW_GROUP    = 1 << 10,   /* the word says which group is charged; or this thread's */
         STOOK_HOW_CHARGED  = 1 << 11,   /* that group has been charged already */
         STOOK_HOW_ERRNO    = 1 << 12,   /* a failure sets errno to ENOMEM; else errno stays */
-        STOOK_HOW_MISSED   = 1 << 13,   /* the section at the line of the sheaves has just missed */
-        STOOK_HOW_LAST     = STOOK_HOW_MISSED,
+        STOOK_HOW_LAST     = STOOK_HOW_ERRNO,
 };
 /* What every call with flags takes. */
 #define STOOK_HOW_FLAGS (STOOK_HOW_ZERO | STOOK_HOW_THISNODE | STOOK_HOW_NOWAIT | STOOK_HOW_NOLOCK)
@@ -168,6 +167,8 @@ STOOK_INLINE bool stook_cache_is_destroyed(const struct stook_cache *cache)
 
 /* One object. NULL: no memory, none on that node, or over the limit of a group; nothing changed. */
 void *stook_alloc_slow(struct stook_cache *cache, uint64_t how);
+/* The same of a cache that is neither watched nor accounted; @how names a node that matters. */
+void *stook_alloc_plain(struct stook_cache *cache, uint64_t how);
 /* The same for stook_cache_alloc, of a cache with a closed front. */
 void *stook_alloc_closed(struct stook_cache *cache);
 

@@ -12,7 +12,7 @@
  *
  * Invariants:
  *  I1 a thread that sees the new generation sees the new capacity. M1: release of config, acquire
- *     in slot_replace.h.
+ *     in slot_pair.h.
  * Concurrency: registry mutex; alloc and free of the cache go on.
  */
 #include <errno.h>

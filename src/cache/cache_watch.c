@@ -40,7 +40,7 @@ bool stook_watch_is_asked(void)
 static uint64_t inner(uint64_t how)
 {
         how = stook_how_without_size(how);
-        return how & ~(uint64_t)(STOOK_HOW_ZERO | STOOK_HOW_MISSED | STOOK_HOW_READERS);
+        return how & ~(uint64_t)(STOOK_HOW_ZERO | STOOK_HOW_READERS);
 }
 
 /* The bytes that the caller asked for. */

@@ -125,8 +125,6 @@ bool stook_malloc_free_sized(void *object, size_t size);
  * above PTRDIFF_MAX; with NOLOCK also before the library has started, because a start waits.
  */
 void *stook_malloc_slow(size_t size, uint64_t how);
-/* The usual miss of malloc, in fewer steps; before stook_malloc_slow. NULL: another one. */
-void *stook_malloc_quick(size_t size);
 /* An object of a class that is not watched. */
 void *stook_malloc_class_object(unsigned class, uint64_t how);
 /* With no flags: what assembly calls. */

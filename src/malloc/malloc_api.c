@@ -11,9 +11,7 @@
 
 STOOK_NOINLINE void *stook_malloc_miss(size_t size)
 {
-        void *object = stook_malloc_quick(size);
-
-        return STOOK_LIKELY(object != NULL) ? object : stook_malloc_slow(size, STOOK_HOW_ERRNO);
+        return stook_malloc_slow(size, STOOK_HOW_ERRNO);
 }
 
 STOOK_NOINLINE void *stook_calloc_miss(size_t bytes)

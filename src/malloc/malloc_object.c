@@ -14,31 +14,28 @@
 #include "malloc/malloc.h"
 #include "slot/slot_hot.h"
 
-/* NULL: no memory, or another thread holds the registry: making a cache does not wait for it. */
-static STOOK_NOINLINE struct stook_cache *class_cache(unsigned class, uint64_t how)
+/* The class has no cache yet. */
+static STOOK_NOINLINE void *alloc_first(unsigned class, uint64_t how)
 {
-        struct stook_cache *cache = stook_class_at(class);
+        struct stook_cache *cache;
 
-        if (STOOK_LIKELY(cache != NULL))
-                return cache;
         stook_slow_begin(how);
         cache = stook_class_first(class);
         stook_slow_end(how);
-        return cache;
+        /* No memory, or another thread holds the registry: making a cache does not wait for it. */
+        return cache ? stook_alloc_plain(cache, how)
+                     : stook_large_alloc(1, stook_class_bytes[class], how);
 }
 
-/* Tries the section first, for the hot path may have looked at another line (malloc_charged.c). */
-STOOK_NOINLINE void *stook_malloc_class_object(unsigned class, uint64_t how)
+void *stook_malloc_class_object(unsigned class, uint64_t how)
 {
-        void *object = stook_slot_pop((class + 1) << STOOK_LINE_SHIFT);
         struct stook_cache *cache;
 
-        if (STOOK_LIKELY(object != NULL) || STOOK_UNLIKELY(!stook_slow_is_up(how)))
-                return stook_slow_answer(how, object, stook_class_bytes[class]);
-        cache = class_cache(class, how);
-        if (STOOK_UNLIKELY(!cache))
-                return stook_large_alloc(1, stook_class_bytes[class], how);
-        return stook_alloc_slow(cache, how | STOOK_HOW_MISSED);
+        if (STOOK_UNLIKELY(!stook_slow_is_up(how)))
+                return stook_slow_answer(how, NULL, 0);
+        cache = stook_class_at(class);
+        return STOOK_LIKELY(cache != NULL) ? stook_alloc_plain(cache, how)
+                                           : alloc_first(class, how);
 }
 
 /* What this thread's allocations are charged to; 0: no group. */
@@ -54,31 +51,6 @@ static uint16_t charged_to(void)
  * rule a span of its own costs no more than an object of a slab.
  */
 #define ZEROED_CLASS_MAX ((size_t)32 << 10)
-
-/* The hot path has tried the class's own line: in no group, and with the index at its place. */
-STOOK_INLINE bool tried_class(void)
-{
-        return STOOK_LIKELY(!__atomic_load_n(&stook_groups_exist, __ATOMIC_RELAXED)) &&
-               STOOK_LIKELY(stook_sections.area != 0);
-}
-
-/*
- * The usual miss: slot and spare have no object of the class, and the barn has a full sheaf. NULL:
- * it is another one, and nothing changed.
- */
-void *stook_malloc_quick(size_t size)
-{
-        struct stook_cache *cache;
-
-        if (STOOK_UNLIKELY(size > STOOK_CLASS_MAX) || STOOK_UNLIKELY(!stook_gate_is_open()) ||
-            STOOK_UNLIKELY(stook_malloc_is_watched) || !tried_class())
-                return NULL;
-        cache = stook_class_at(stook_class_for(size));
-        if (STOOK_UNLIKELY(!cache) || STOOK_UNLIKELY(cache->charge))
-                return NULL;
-        stook_gate_check();
-        return stook_slot_quick_get(&cache->front);
-}
 
 /* All calls are at the end, and nothing is saved: for the depth of the stack. */
 void *stook_malloc_slow(size_t size, uint64_t how)
@@ -100,15 +72,6 @@ void *stook_malloc_object(size_t size)
         return stook_malloc_slow(size, 0);
 }
 
-/* The usual miss of a free whose section missed. False: it is another one, and nothing changed. */
-STOOK_INLINE bool freed_quickly(struct stook_cache *cache, void *object, uint64_t how)
-{
-        if (how != STOOK_HOW_MISSED || STOOK_UNLIKELY(cache->charge) || !stook_sections.area)
-                return false;
-        stook_gate_check();
-        return stook_slot_quick_put(&cache->front, object);
-}
-
 bool stook_malloc_free_object(void *object, uint64_t how)
 {
         uintptr_t addr = (uintptr_t)object;
@@ -120,8 +83,7 @@ bool stook_malloc_free_object(void *object, uint64_t how)
         entry = stook_pagemap_get(addr);
         index = stook_entry_cache(entry);
         if (STOOK_LIKELY(index && stook_object_starts(index, stook_entry_offset(entry, addr)))) {
-                if (!freed_quickly(stook_cache_at(index), object, how))
-                        stook_free_slow(stook_cache_at(index), object, how);
+                stook_free_slow(stook_cache_at(index), object, how);
                 return true;
         }
         if (!index && entry && stook_large_free(object, how))

@@ -65,9 +65,9 @@
  *                P
  *
  * A section that is aborted (by a preemption, a migration, a signal) reports a miss. The caller's
- * miss path then tries again, boundedly: slot/slot_miss.c for pop and push, slot/slot_bulk.c for
- * pop_n and push_n, rcu/rcu_free.c for rcu_push and rcu_fill. After a precharge_add the group's
- * counters are charged instead (group/group_charge.c).
+ * descent then tries again, boundedly: slot/slot_get.c and slot/slot_put.c for pop and push,
+ * slot/slot_bulk.c for pop_n and push_n, rcu/rcu_free.c for rcu_push and rcu_fill. After a
+ * precharge_add the group's counters are charged instead (group/group_charge.c).
  *
  * The argument for swap, which compares no generation: docs/CONCURRENCY.md.
  *

@@ -113,29 +113,21 @@ void stook_slots_fork_child(void);
 size_t stook_slot_objects(struct stook_front *front);
 
 /*
- * ---- What happens when the hot path misses. For one object the call is complete: it falls through
- * to the slabs. stook_slot_alloc_miss and stook_slot_alloc_bulk are in slot_node.c: with
- * STOOK_STRICT_NUMA they ask the task's policy. The others are in slot_miss.c and slot_bulk.c. ----
+ * ---- slot_get.c, slot_put.c: the miss of one object. It is complete: what slot and barn do not
+ * have, or do not take, is the slabs'. After the gate's check. ----
  */
-void  *stook_slot_alloc_miss(struct stook_front *front);                /* NULL: no memory */
+void  *stook_slot_get(struct stook_front *front);       /* NULL: no memory */
 /* The same from whatever node, though the task's policy may say otherwise (STOOK_STRICT_NUMA). */
-void  *stook_slot_alloc_any(struct stook_front *front);
-/* Brings objects to this slot, if it has none. False: there are none to be had. */
-bool   stook_slot_refill(struct stook_front *front);
+void  *stook_slot_get_any(struct stook_front *front);
 /* Never fails. A double free noticed is reported by @on_double and the object left alone. */
-void   stook_slot_free_miss(struct stook_front *front, void *object,
-                            void (*on_double)(struct stook_front *, void *));
+void   stook_slot_put(struct stook_front *front, void *object,
+                      void (*on_double)(struct stook_front *, void *));
+
+/* ---- slot_bulk.c: many; the rest is the caller's business: it has an array for the slabs ---- */
 /* As many as the slot and its barn have, up to n: swap, get, no refill. */
 size_t stook_slot_alloc_bulk(struct stook_front *front, size_t n, void **objects);
 /* As many as the slot and its barn take, up to n. */
 size_t stook_slot_free_bulk(struct stook_front *front, size_t n, void **objects);
-
-/* ---- slot_quick.c: the usual misses, in fewer steps; a caller goes on as above where they do not
- * apply. After the gate's check. ---- */
-/* NULL: nothing changed. */
-void  *stook_slot_quick_get(struct stook_front *front);
-/* False: nothing changed; it may be a double free. */
-bool   stook_slot_quick_put(struct stook_front *front, void *object);
 
 /* ---- slot_spare.c: for prefilled sheaves ---- */
 /* The slot's spare, with any number of objects in it. NULL: none, or not to be had now. */

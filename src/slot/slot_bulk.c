@@ -7,72 +7,69 @@
  *
  * Invariants:
  *  I1 every loop is bounded: it ends after abort_limit (section/section.h) refusals or
- *     STOOK_MISSES_MAX (slot_replace.h) real misses in which no object was got or put.
+ *     STOOK_SLOT_TRIES (slot_pair.h) real misses in which no object was got or put.
  * Concurrency: any thread, any instruction, handlers on top of any step.
  * Failure: fewer objects than wanted, or none.
  */
 #include <string.h>
 
-#include "slot/slot_replace.h"
+#include "slot/slot_pair.h"
 
-static void dispose(struct stook_front *front, struct stook_sheaf *sheaf)
+/* What a call tries while it gets, or puts, no object. */
+struct patience {
+        unsigned aborts, misses;
+};
+
+static bool again_after_abort(struct patience *patience)
 {
-        if (sheaf)
-                stook_slot_dispose(front, -1, sheaf);
+        return ++patience->aborts < stook_slot_ops_inlined()->abort_limit;
+}
+
+static bool again_after_miss(struct patience *patience)
+{
+        return ++patience->misses <= STOOK_SLOT_TRIES;
 }
 
 /* ---- allocation ---- */
 
-/* As sole owner: takes all of a sheaf by a plain copy, the bottom object first. */
-static size_t take_all(struct stook_sheaf *sheaf, void **objects)
+/* As sole owner: takes up to @want objects of a sheaf by a plain copy, the lowest first. */
+static size_t take_some(struct stook_sheaf *sheaf, size_t want, void **objects)
 {
-        unsigned size = stook_sheaf_size(sheaf);
+        unsigned size = stook_sheaf_size(sheaf), n = want < size ? (unsigned)want : size;
 
-        memcpy(objects, sheaf->objects, size * sizeof(*objects));
-        __atomic_store_n(&sheaf->word, sheaf->word + (uint64_t)size * STOOK_SHEAF_POP,
+        memcpy(objects, sheaf->objects + size - n, n * sizeof(*objects));
+        __atomic_store_n(&sheaf->word, sheaf->word + (uint64_t)n * STOOK_SHEAF_POP,
                          __ATOMIC_RELAXED);
-        return size;
-}
-
-/*
- * A whole sheaf of objects from the barn, past the slot. If it has more objects than are wanted,
- * for sheaves are not all of one capacity, it is installed. Return: objects got directly. *@again:
- * the slot is worth another look.
- */
-static size_t barn_gives_all(struct stook_front *front, size_t want, void **objects, bool *again)
-{
-        uint32_t generation = stook_slot_generation(front);
-        struct stook_sheaf *full = stook_slot_get_full(front, false, false);
-        size_t n;
-
-        *again = full;
-        if (!full)
-                return 0;
-        if (STOOK_UNLIKELY(stook_sheaf_size(full) > want)) {
-                dispose(front, stook_slot_install_full(front, full, generation));
-                return 0;
-        }
-        n = take_all(full, objects);
-        dispose(front, full);
         return n;
 }
 
-/* Main was seen empty, @want objects are wanted. Return and *@again as above. */
-static size_t alloc_more(struct stook_front *front, struct stook_pair seen, size_t want,
+/*
+ * Main was seen empty, @want objects are wanted. Return: objects that came past the slot, of a
+ * whole sheaf of the barn. *@again: the slot is worth another look.
+ */
+static size_t alloc_more(struct stook_front *front, const struct stook_view *v, size_t want,
                          void **objects, bool *again)
 {
-        const struct stook_sheaf *spare = stook_spare_of(seen);
+        struct stook_sheaf *full;
+        size_t n;
 
-        if (want < stook_barns_capacity(front->below) || (spare && stook_sheaf_size(spare))) {
-                *again = stook_slot_replace_empty(front, seen, false, NULL);
+        if (want < stook_barns_capacity(front->below) ||
+            (v->spare && stook_sheaf_size(v->spare))) {
+                *again = stook_slot_bring_objects(front);
                 return 0;
         }
-        return barn_gives_all(front, want, objects, again);
+        full = stook_barn_get_full(front->below, stook_slot_node(), STOOK_FROM_BARN, NULL);
+        *again = full;
+        if (!full)
+                return 0;
+        n = take_some(full, want, objects);
+        stook_slot_dispose(front, -1, full);
+        return n;
 }
 
 size_t stook_slot_alloc_bulk_any(struct stook_front *front, size_t n, void **objects)
 {
-        struct stook_patience p = { 0 };
+        struct patience p = { 0 };
         size_t got = 0;
         bool again = stook_barns_capacity(front->below);
 
@@ -80,18 +77,18 @@ size_t stook_slot_alloc_bulk_any(struct stook_front *front, size_t n, void **obj
                 size_t k = stook_slot_ops()->pop_n(front->offset, n - got, objects + got);
 
                 if (!k) {
-                        struct stook_pair seen = stook_slot_look(front);
+                        struct stook_view v = stook_slot_look(front, NULL);
 
-                        if (stook_sheaf_size(stook_main_of(seen)))
-                                again = stook_again_after_abort(&p);
-                        else if (stook_again_after_miss(&p))
-                                k = alloc_more(front, seen, n - got, objects + got, &again);
+                        if (v.size)
+                                again = again_after_abort(&p);
+                        else if (again_after_miss(&p))
+                                k = alloc_more(front, &v, n - got, objects + got, &again);
                         else
                                 again = false;
                 }
                 got += k;
                 if (k)
-                        p = (struct stook_patience){ 0 };
+                        p = (struct patience){ 0 };
         }
         return got;
 }
@@ -111,7 +108,8 @@ static void put_all(struct stook_sheaf *empty, void *const *objects)
  */
 static size_t barn_takes_all(struct stook_front *front, size_t want, void *const *objects)
 {
-        struct stook_sheaf *empty = stook_slot_get_empty_for_bulk(front, false);
+        struct stook_sheaf *empty = stook_barn_get_empty(front->below, stook_slot_node(),
+                                                         STOOK_FROM_ANY | STOOK_FROM_IF_ROOM);
         unsigned capacity;
 
         if (!empty)
@@ -128,7 +126,7 @@ static size_t barn_takes_all(struct stook_front *front, size_t want, void *const
                         return capacity;
                 __atomic_store_n(&empty->word, empty->word - capacity, __ATOMIC_RELAXED);
         }
-        dispose(front, empty);
+        stook_slot_dispose(front, -1, empty);
         return 0;
 }
 
@@ -136,15 +134,13 @@ static size_t barn_takes_all(struct stook_front *front, size_t want, void *const
  * Main was seen full, @want objects are to go. Return: objects that went directly. *@again: the
  * slot is worth another look.
  */
-static size_t free_more(struct stook_front *front, struct stook_pair seen, size_t want,
+static size_t free_more(struct stook_front *front, const struct stook_view *v, size_t want,
                         void *const *objects, bool *again)
 {
-        const struct stook_sheaf *spare = stook_spare_of(seen);
         size_t n;
 
-        if (want < stook_barns_capacity(front->below) || !spare || !stook_sheaf_full(spare)) {
-                stook_slot_reap_before_barn(seen);
-                *again = stook_slot_replace_full(front, seen, NULL);
+        if (want < stook_barns_capacity(front->below) || !v->spare || !stook_sheaf_full(v->spare)) {
+                *again = stook_slot_bring_room(front);
                 return 0;
         }
         n = barn_takes_all(front, want, objects);
@@ -154,7 +150,7 @@ static size_t free_more(struct stook_front *front, struct stook_pair seen, size_
 
 size_t stook_slot_free_bulk(struct stook_front *front, size_t n, void **objects)
 {
-        struct stook_patience p = { 0 };
+        struct patience p = { 0 };
         size_t put = 0;
         bool again = stook_barns_capacity(front->below);
 
@@ -162,18 +158,18 @@ size_t stook_slot_free_bulk(struct stook_front *front, size_t n, void **objects)
                 size_t k = stook_slot_ops()->push_n(front->offset, n - put, objects + put);
 
                 if (!k) {
-                        struct stook_pair seen = stook_slot_look(front);
+                        struct stook_view v = stook_slot_look(front, NULL);
 
-                        if (!stook_sheaf_full(stook_main_of(seen)))
-                                again = stook_again_after_abort(&p);
-                        else if (stook_again_after_miss(&p))
-                                k = free_more(front, seen, n - put, objects + put, &again);
+                        if (!stook_view_is_full(&v))
+                                again = again_after_abort(&p);
+                        else if (again_after_miss(&p))
+                                k = free_more(front, &v, n - put, objects + put, &again);
                         else
                                 again = false;
                 }
                 put += k;
                 if (k)
-                        p = (struct stook_patience){ 0 };
+                        p = (struct patience){ 0 };
         }
         return put;
 }

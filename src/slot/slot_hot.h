@@ -4,18 +4,14 @@
  * Place: called by malloc, cache and rcu. The sections are in section/section_hot.h, and in a file
  * for each machine.
  *
- * A call that misses goes on in cache/cache_slow.c. It makes the gate's check. Then it tries the
- * quick get or put of slot_quick.c, which swap, or ask the barn once. Then it calls the miss of
- * slot_node.c or slot_miss.c:
+ * A call that misses goes on in cache/cache_slow.c, which makes the gate's check. Then it descends:
  *
  *      object = stook_slot_pop(offset);
  *      if (!object)
- *              object = stook_slot_quick_get(front);
- *      if (!object)
- *              object = stook_slot_alloc_miss(front);
+ *              object = stook_slot_get(front);
  *
- *      if (!stook_slot_push(offset, object) && !stook_slot_quick_put(front, object))
- *              stook_slot_free_miss(front, object, on_double);
+ *      if (!stook_slot_push(offset, object))
+ *              stook_slot_put(front, object, on_double);
  *
  * Concurrency: any thread, any instruction. Threads that are not enrolled, and the locked backend,
  *  miss.
@@ -32,7 +28,7 @@ STOOK_INLINE void *stook_slot_pop(uint32_t offset)
         return stook_section_pop((uintptr_t)stook_sections.slots + offset);
 }
 
-/* False: a miss, or a double free: stook_slot_free_miss finds out which. @object is not NULL. */
+/* False: a miss, or a double free: stook_slot_put finds out which. @object is not NULL. */
 STOOK_INLINE bool stook_slot_push(uint32_t offset, void *object)
 {
         uintptr_t line = (uintptr_t)stook_sections.slots + offset;

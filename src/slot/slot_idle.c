@@ -3,7 +3,7 @@
  * uses any more. The sheaves of a cache that went idle hold a few objects each of many slabs, and
  * so keep all their memory.
  *
- * Place: called by slot_replace.c and slot_bulk.c when a slot goes to its barn, and by life
+ * Place: called by slot_get.c and slot_put.c when a slot goes to its barn, and by life
  * (maintain); calls barn.
  *
  * How: every slot has a round of its own that passes all caches. A round begins once in an eighth

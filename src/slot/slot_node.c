@@ -1,10 +1,8 @@
 /*
  * Purpose: this thread's node; one object of a given node; and of the node that the task's policy
  * names.
- * Place: called by cache. Every allocation that misses comes in here (stook_slot_alloc_miss,
- *  stook_slot_alloc_bulk). It goes on to slot_miss.c or slot_bulk.c, unless a node is named: by the
- *  caller or, with STOOK_STRICT_NUMA, by the task's policy. Calls slab where the sheaves are of no
- *  use.
+ * Place: called by cache where the caller names a node, and by slot_get.c and slot_bulk.c where
+ *  the task's policy does (STOOK_STRICT_NUMA). Calls slab where the sheaves are of no use.
  *
  * If the node is this thread's own, its objects come from the slot's sheaves. Frees and refills put
  * objects of other nodes there, too. So the call looks at main's top object, and pops it only if it
@@ -49,13 +47,9 @@ static void *pop_of_node(struct stook_front *front, unsigned node, unsigned here
                 const struct stook_section_ops *ops = stook_slot_ops();
                 void *top = ops->peek(front->offset);
 
-                if (!top && !stook_slot_refill(front))
+                if (top && stook_address_node((uintptr_t)top) != node && here != node)
                         return NULL;
-                if (!top)
-                        continue;
-                if (stook_address_node((uintptr_t)top) != node && here != node)
-                        return NULL;
-                top = ops->pop_if(front->offset, top);
+                top = top ? ops->pop_if(front->offset, top) : stook_slot_get_any(front);
                 if (top && stook_address_node((uintptr_t)top) == node)
                         return top;
                 if (top)
@@ -90,7 +84,7 @@ void *stook_slot_alloc_node(struct stook_front *front, unsigned node, bool this_
         if (this_node && home != node)
                 return NULL;
         object = alloc_of_home(front, home);
-        return object || this_node ? object : stook_slot_alloc_any(front);
+        return object || this_node ? object : stook_slot_get_any(front);
 }
 
 /* ---- STOOK_STRICT_NUMA ---- */
@@ -101,15 +95,9 @@ unsigned stook_slot_node_by_policy(void)
 }
 
 /* The task's policy says from which node. The slot may have objects of any. */
-static STOOK_NOINLINE void *alloc_by_policy(struct stook_front *front)
+STOOK_NOINLINE void *stook_slot_get_by_policy(struct stook_front *front)
 {
         return stook_slot_alloc_node(front, stook_slot_node_by_policy(), false);
-}
-
-void *stook_slot_alloc_miss(struct stook_front *front)
-{
-        return STOOK_UNLIKELY(stook_slots_strict) ? alloc_by_policy(front)
-                : stook_slot_alloc_any(front);
 }
 
 static STOOK_NOINLINE size_t alloc_bulk_by_policy(struct stook_front *front, size_t n,
@@ -117,7 +105,7 @@ static STOOK_NOINLINE size_t alloc_bulk_by_policy(struct stook_front *front, siz
 {
         size_t got = 0;
 
-        while (got < n && (objects[got] = alloc_by_policy(front)))
+        while (got < n && (objects[got] = stook_slot_get_by_policy(front)))
                 got++;
         return got;
 }

@@ -31,6 +31,8 @@ STOOK_INLINE unsigned stook_slot_node(void)
 }
 
 unsigned stook_slot_node_by_policy(void);
+/* stook_slot_get() of the node that the task's policy names. */
+void *stook_slot_get_by_policy(struct stook_front *front);
 
 /* From where an allocation that names no node takes: with STOOK_STRICT_NUMA the policy says. */
 STOOK_INLINE unsigned stook_slot_node_to_use(void)

@@ -4,7 +4,7 @@
  * for every object.)
  *
  * Place: called by whatever takes sheaves off slots and keeps their objects in sheaves
- * (slot_replace.c, prefilled sheaves, sheaves that waited for readers), and by cache's bulk frees;
+ * (slot_pair.h, prefilled sheaves, sheaves that waited for readers), and by cache's bulk frees;
  * calls barn.
  *
  * A new sheaf is made here, and not by stook_barn_get. That call has one node, for the barn and for

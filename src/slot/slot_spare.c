@@ -3,7 +3,7 @@
  * Place: called by cache/cache_prefill.c; one exchange each.
  *
  * {main, S} becomes {main, none}, and the other way round. S is whatever sheaf was the spare, with
- * any number of objects. A spare that is neither full nor empty is what the table of slot_replace.c
+ * any number of objects. A spare that is neither full nor empty is what the table of slot_pair.h
  * means by "not full" and "not empty".
  *
  * Invariants:

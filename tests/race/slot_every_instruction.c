@@ -46,7 +46,7 @@ int main(void)
 #define OFFSET   (INDEX << STOOK_LINE_SHIFT)
 #define TRAP_FLAG 0x100
 #define STEPS_MAX 1024
-#define QUICK_BYTES 1200                /* of code; what is behind it may be another function's */
+#define MISS_BYTES 1200                /* of code; what is behind it may be another function's */
 
 static size_t cases, aborts, faults;
 static void  *held[OBJECTS];            /* objects in the hands of operation and handler */
@@ -222,7 +222,7 @@ static bool do_replace_empty(void)
 
 static bool do_alloc(void)
 {
-        void *o = stook_slot_alloc_miss(&front);
+        void *o = stook_slot_get(&front);
 
         hold(o);
         return o;
@@ -232,29 +232,7 @@ static bool do_free(void)
 {
         if (!holding)
                 return false;
-        stook_slot_free_miss(&front, held[--holding], on_double);
-        return true;
-}
-
-/* As cache/cache_slow.c: the quick ways first. The barn has sheaves for them. */
-static bool do_quick_get(void)
-{
-        void *o = stook_slot_quick_get(&front);
-
-        if (o)
-                hold(o);
-        return o || do_alloc();
-}
-
-static bool do_quick_put(void)
-{
-        void *o;
-
-        if (!holding)
-                return false;
-        o = held[--holding];
-        if (!stook_slot_quick_put(&front, o))
-                stook_slot_free_miss(&front, o, on_double);
+        stook_slot_put(&front, held[--holding], on_double);
         return true;
 }
 
@@ -305,8 +283,8 @@ static const struct act operations[] = {
         { .name = "swap and push", .run = do_swap_push, .sections = true, .several = true },
         { .name = "alloc", .run = do_alloc },
         { .name = "free", .run = do_free },
-        { .name = "quick get", .run = do_quick_get, .with_barn = true },
-        { .name = "quick put", .run = do_quick_put, .with_barn = true },
+        { .name = "get", .run = do_alloc, .with_barn = true },
+        { .name = "put", .run = do_free, .with_barn = true },
 };
 static const struct act interruptions[] = {
         { .name = "pop", .run = do_pop },
@@ -315,8 +293,6 @@ static const struct act interruptions[] = {
         { .name = "swap", .run = do_swap },
         { .name = "alloc", .run = do_alloc },
         { .name = "free", .run = do_free },
-        { .name = "quick get", .run = do_quick_get },
-        { .name = "quick put", .run = do_quick_put },
         { .name = "swap and pop", .run = do_swap_pop },
         { .name = "swap and push", .run = do_swap_push },
         { .name = "evacuate", .run = do_evacuate },
@@ -331,7 +307,7 @@ static volatile bool stepping, trapped, aborted;
 static bool (*interruption)(void);
 static uint8_t *steps[STEPS_MAX];
 static unsigned step_count;
-/* Code that is recorded: the operations of section_rseq.c; the two quick ways. */
+/* Code that is recorded: the operations of section_rseq.c; the two misses. */
 static struct text { uintptr_t from, to; } texts[3];
 
 static void record(uint8_t *rip)
@@ -537,9 +513,9 @@ static int run_all(uint32_t index_offset)
                 texts[0].to = fn[i] + 200 > texts[0].to ? fn[i] + 200 : texts[0].to;
         }
         for (unsigned i = 1; i < 3; i++) {
-                texts[i].from = i == 1 ? (uintptr_t)stook_slot_quick_get
-                                       : (uintptr_t)stook_slot_quick_put;
-                texts[i].to = texts[i].from + QUICK_BYTES;
+                texts[i].from = i == 1 ? (uintptr_t)stook_slot_get
+                                       : (uintptr_t)stook_slot_put;
+                texts[i].to = texts[i].from + MISS_BYTES;
         }
         for (unsigned i = 0; i < 3; i++)
                 if (!is_writable(&texts[i]))

@@ -49,9 +49,7 @@ static void *take(void)
         void *o = stook_slot_pop(front.offset);
 
         if (!o)
-                o = stook_slot_quick_get(&front);
-        if (!o)
-                o = stook_slot_alloc_miss(&front);
+                o = stook_slot_get(&front);
         if (o)
                 mine(o);
         return o;
@@ -60,8 +58,8 @@ static void *take(void)
 static void give(void *o)
 {
         not_mine(o);
-        if (!stook_slot_push(front.offset, o) && !stook_slot_quick_put(&front, o))
-                stook_slot_free_miss(&front, o, on_double);
+        if (!stook_slot_push(front.offset, o))
+                stook_slot_put(&front, o, on_double);
 }
 
 static void on_signal(int signal)

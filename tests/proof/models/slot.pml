@@ -1,6 +1,6 @@
 /*
  * One line of one slot, two sheaves' worth of capacity 1, and the code that changes it:
- * src/section/section_rseq.c, slot_miss.c, slot_replace.c, slot_spare.c, evacuate.c and the stacks
+ * src/section/section_rseq.c, slot_get.c, slot_put.c, slot_spare.c, evacuate.c and the stacks
  * of the barn.
  * Two threads run on the slot's CPU, at most one of them inside a section. A thread that gets the
  * CPU while the other one is inside sends it to its abort (`inside`). One frees and one allocates,
@@ -25,6 +25,11 @@
  * check: holds -DSTART=3
  * check: holds -DSTART=4
  * check: holds -DSTART=5
+ * TRIES=2: a call whose exchange fails looks at the slot once more, under the generation that it
+ * read first. (TRIES=1 is as general where each call is followed by others, and searched faster.)
+ * check: holds -DTRIES=2
+ * check: holds -DTRIES=2 -DSTART=1
+ * check: holds -DTRIES=2 -DSTART=3 -DCHANGE=1
  * An idle pair is taken by a thread on its CPU (slot_idle.c), beside a free, and beside an
  * allocation.
  * check: holds -DSTART=6
@@ -58,7 +63,7 @@
  * BREAK=2: an exchange does not look at main's size.
  * check: breaks -DBREAK=2
  * BREAK=3: an exchange does not look at the generation.
- * check: breaks -DBREAK=3
+ * check: breaks -DBREAK=3 -DTRIES=2
  * BREAK=4: a section that lost the CPU is not aborted (rseq_cs is not stored).
  * check: breaks -DBREAK=4
  * BREAK=5: the commit of an exchange is a store of the pair, not a compare-and-swap.
@@ -86,6 +91,10 @@
 
 #ifndef SWAP
 #define SWAP 0
+#endif
+
+#ifndef TRIES
+#define TRIES 1
 #endif
 
 #define ANY_GENERATION 255
@@ -265,10 +274,10 @@ inline swap(me) {
 
 #include "slot_misses.inc"
 
-#define LOCALS byte m, w, o, em, es, tm, ts, left, got, g, n, i; bool ok, had
+#define LOCALS byte m, w, o, em, es, tm, ts, left, got, g, n, i, t; bool ok, had
 /* Or the search is ten times as long. */
 #define FORGET d_step { m = 0; w = 0; em = 0; es = 0; tm = 0; ts = 0; left = 0; \
-                        got = 0; g = 0; n = 0; i = 0; ok = false; had = false }
+                        got = 0; g = 0; n = 0; i = 0; t = 0; ok = false; had = false }
 
 /* Object `me` is its own from the start. */
 proctype frees(byte me) {

@@ -23,8 +23,8 @@
  *  13  slower fork and exec, for two layers became one         no mistake, a figure: bench/
  *  14  bulk calls counted wrongly                              here; tests/unit/stat/identities.c
  *  15  objects in sheaves taken for leaks at destroy           here
- *  16  migration while a sheaf is fetched                      tests/unit/slot/slot_replace.c,
- *                                                              each landing, and at random
+ *  16  migration while a sheaf is fetched                      tests/unit/slot/slot_pair.c,
+ *                                                              each row of the table, and at random
  */
 #include <linux/filter.h>
 #include <linux/seccomp.h>

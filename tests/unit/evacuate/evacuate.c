@@ -39,7 +39,7 @@ static void a_holder_that_never_returns_costs_its_slot_only(void **state)
         __atomic_store_n(second, 128, __ATOMIC_RELAXED);
         for (unsigned i = 0; i < 1000; i++) {
                 assert_int_equal(stook_slab_fill(&slabs, 0, 1, &object, 0), 1);
-                stook_slot_free_miss(&front, object, on_double);
+                stook_slot_put(&front, object, on_double);
                 assert_false(stook_evacuate_cache(&front));
                 assert_int_equal(fake_slab_out(), 2);
         }

@@ -14,7 +14,7 @@ static void alloc_no_sheaves(void **state)
 {
         (void)state;
         barns.capacity = 0;
-        stook_slot_free_miss(&front, stook_slot_alloc_miss(&front), on_double);
+        stook_slot_put(&front, stook_slot_get(&front), on_double);
         assert_int_equal(counted(STOOK_STAT_alloc_slowpath), 1);
         assert_int_equal(counted(STOOK_STAT_free_slowpath), 1);
         assert_int_equal(fake_slab_out(), 0);
@@ -27,7 +27,7 @@ static void alloc_spare_is_swapped_in(void **state)
 
         (void)state;
         set(main, spare);
-        stook_slot_free_miss(&front, stook_slot_alloc_miss(&front), on_double);
+        stook_slot_put(&front, stook_slot_get(&front), on_double);
         assert_ptr_equal(main_now(), spare);
         assert_ptr_equal(spare_now(), main);
         assert_int_equal(counted(STOOK_STAT_barn_get) + counted(STOOK_STAT_barn_get_fail), 0);
@@ -41,7 +41,7 @@ static void alloc_a_full_sheaf_of_the_barn(void **state)
 
         (void)state;
         assert_true(stook_barn_push_full(&barns, 0, full));
-        stook_slot_free_miss(&front, stook_slot_alloc_miss(&front), on_double);
+        stook_slot_put(&front, stook_slot_get(&front), on_double);
         assert_ptr_equal(main_now(), full);
         assert_int_equal(counted(STOOK_STAT_barn_get), 1);
         assert_int_equal(counted(STOOK_STAT_barn_get_fail), 0);
@@ -55,7 +55,7 @@ static void alloc_an_empty_sheaf_of_the_barn_is_filled(void **state)
 
         (void)state;
         assert_true(stook_barn_push_empty(&barns, 0, empty));
-        stook_slot_free_miss(&front, stook_slot_alloc_miss(&front), on_double);
+        stook_slot_put(&front, stook_slot_get(&front), on_double);
         assert_ptr_equal(main_now(), empty);
         assert_int_equal(counted(STOOK_STAT_barn_get_fail), 1);         /* none was full */
         assert_int_equal(counted(STOOK_STAT_sheaf_refill), CAPACITY);
@@ -66,13 +66,13 @@ static void alloc_an_empty_sheaf_of_the_barn_is_filled(void **state)
 static void alloc_a_new_sheaf_or_none(void **state)
 {
         (void)state;
-        stook_slot_free_miss(&front, stook_slot_alloc_miss(&front), on_double);
+        stook_slot_put(&front, stook_slot_get(&front), on_double);
         assert_int_equal(counted(STOOK_STAT_sheaf_alloc), 1);
         assert_int_equal(counted(STOOK_STAT_sheaf_refill), CAPACITY);
         check_nothing_lost();
         begin(3);
         stook_inject.sheaf_fail_every = 1;
-        stook_slot_free_miss(&front, stook_slot_alloc_miss(&front), on_double);
+        stook_slot_put(&front, stook_slot_get(&front), on_double);
         assert_int_equal(counted(STOOK_STAT_sheaf_alloc), 0);
         assert_int_equal(counted(STOOK_STAT_alloc_slowpath), 1);
         assert_int_equal(counted(STOOK_STAT_free_slowpath), 1);
@@ -85,7 +85,7 @@ static void alloc_a_refill_that_falls_short(void **state)
         for (long some = 0; some < CAPACITY; some++) {
                 begin(3);
                 fake_slab_fail_after = some;
-                assert_null(stook_slot_alloc_miss(&front));
+                assert_null(stook_slot_get(&front));
                 assert_int_equal(counted(STOOK_STAT_sheaf_refill), 0);
                 assert_int_equal(counted(STOOK_STAT_sheaf_alloc), 1);
                 assert_int_equal(fake_slab_out(), 0);
@@ -99,13 +99,13 @@ static void alloc_the_install_is_refused(void **state)
 
         (void)state;
         stook_inject.exchange_fail = 1;
-        object = stook_slot_alloc_miss(&front);
+        object = stook_slot_get(&front);
         assert_non_null(object);
         assert_ptr_equal(main_now(), ZERO);
         assert_int_equal(counted(STOOK_STAT_alloc_slowpath), 1);
         assert_int_equal(fulls(), 1);                   /* put, got, and put again for each try */
         assert_true(counted(STOOK_STAT_barn_put) > 1);
-        stook_slot_free_miss(&front, object, on_double);
+        stook_slot_put(&front, object, on_double);
         assert_int_equal(counted(STOOK_STAT_free_slowpath), 1);
         check_nothing_lost();
 }
@@ -115,16 +115,16 @@ static void a_first_allocation_refills(void **state)
         void *o;
 
         (void)state;
-        o = stook_slot_alloc_miss(&front);
+        o = stook_slot_get(&front);
         assert_non_null(o);
         assert_int_equal(stook_sheaf_size(main_now()), CAPACITY - 1);
         assert_int_equal(counted(STOOK_STAT_sheaf_refill), CAPACITY);
         assert_int_equal(counted(STOOK_STAT_alloc_slowpath), 0);
-        stook_slot_free_miss(&front, o, on_double);
+        stook_slot_put(&front, o, on_double);
         assert_int_equal(stook_sheaf_size(main_now()), CAPACITY);
         assert_int_equal(counted(STOOK_STAT_free_slowpath), 0);
         /* A full main refuses, but its top is looked at. */
-        stook_slot_free_miss(&front, o, on_double);
+        stook_slot_put(&front, o, on_double);
         assert_int_equal(doubles, 1);
         doubles = 0;
         assert_int_equal(stook_sheaf_size(main_now()), CAPACITY);
@@ -140,7 +140,7 @@ static void free_no_spare(void **state)
         (void)state;
         set(main, NULL);
         assert_true(stook_barn_push_empty(&barns, 0, empty));
-        stook_slot_free_miss(&front, users(), on_double);
+        stook_slot_put(&front, users(), on_double);
         assert_ptr_equal(main_now(), empty);
         assert_ptr_equal(spare_now(), main);
         assert_int_equal(counted(STOOK_STAT_barn_put), 0);
@@ -153,7 +153,7 @@ static void free_spare_is_swapped_in(void **state)
 
         (void)state;
         set(main, spare);
-        stook_slot_free_miss(&front, users(), on_double);
+        stook_slot_put(&front, users(), on_double);
         assert_ptr_equal(main_now(), spare);
         assert_ptr_equal(spare_now(), main);
         assert_int_equal(stook_sheaf_size(spare), SOME + 1);
@@ -168,7 +168,7 @@ static void free_both_full_and_the_barn_takes_one(void **state)
         (void)state;
         set(main, spare);
         assert_true(stook_barn_push_empty(&barns, 0, empty));
-        stook_slot_free_miss(&front, users(), on_double);
+        stook_slot_put(&front, users(), on_double);
         assert_ptr_equal(main_now(), empty);
         assert_ptr_equal(spare_now(), main);
         assert_int_equal(counted(STOOK_STAT_barn_put), 1);
@@ -187,17 +187,17 @@ static void the_last_object_freed_comes_first(void **state)
                 object[i] = users();
         for (unsigned i = 0; i < 5 * CAPACITY; i++)
                 if (push(object[i]) != STOOK_PUSH_DONE)
-                        stook_slot_free_miss(&front, object[i], on_double);
+                        stook_slot_put(&front, object[i], on_double);
         assert_int_equal(fulls(), 3);
         for (unsigned i = 5 * CAPACITY; i > 0; i--) {
                 void *popped = ops->pop(front.offset);
 
-                assert_ptr_equal(popped ? popped : stook_slot_alloc_miss(&front), object[i - 1]);
+                assert_ptr_equal(popped ? popped : stook_slot_get(&front), object[i - 1]);
         }
         assert_int_equal(counted(STOOK_STAT_sheaf_refill), 0);
         assert_int_equal(counted(STOOK_STAT_sheaf_flush), 0);
         for (unsigned i = 0; i < 5 * CAPACITY; i++)
-                stook_slot_free_miss(&front, object[i], on_double);
+                stook_slot_put(&front, object[i], on_double);
         check_nothing_lost();
 }
 
@@ -207,7 +207,7 @@ static void free_both_full_and_so_is_the_barn(void **state)
         begin(1);
         set(sheaf_of(CAPACITY), sheaf_of(CAPACITY));
         assert_true(stook_barn_push_full(&barns, 0, sheaf_of(CAPACITY)));
-        stook_slot_free_miss(&front, users(), on_double);
+        stook_slot_put(&front, users(), on_double);
         assert_int_equal(stook_sheaf_size(main_now()), 1);
         assert_int_equal(stook_sheaf_size(spare_now()), CAPACITY);
         assert_int_equal(counted(STOOK_STAT_barn_put_fail), 1);
@@ -223,11 +223,11 @@ static void free_no_memory_for_an_empty_sheaf(void **state)
         (void)state;
         set(main, sheaf_of(CAPACITY));
         stook_inject.sheaf_fail_every = 1;
-        stook_slot_free_miss(&front, users(), on_double);
-        assert_ptr_equal(main_now(), main);             /* flushed, it is the empty one itself */
-        assert_int_equal(stook_sheaf_size(main), 1);
-        assert_int_equal(counted(STOOK_STAT_sheaf_flush), CAPACITY);
-        assert_int_equal(counted(STOOK_STAT_free_slowpath), 0);
+        stook_slot_put(&front, users(), on_double);
+        assert_ptr_equal(main_now(), main);
+        assert_int_equal(stook_sheaf_size(main), CAPACITY);
+        assert_int_equal(counted(STOOK_STAT_sheaf_flush), 0);
+        assert_int_equal(counted(STOOK_STAT_free_slowpath), 1);         /* one, to its slab */
         check_nothing_lost();
 }
 
@@ -236,7 +236,7 @@ static void free_the_install_is_refused(void **state)
         (void)state;
         set(sheaf_of(CAPACITY), sheaf_of(CAPACITY));
         stook_inject.exchange_fail = 1;
-        stook_slot_free_miss(&front, users(), on_double);
+        stook_slot_put(&front, users(), on_double);
         assert_int_equal(stook_sheaf_size(main_now()), CAPACITY);
         assert_int_equal(empties(), 1);
         assert_int_equal(counted(STOOK_STAT_free_slowpath), 1);
@@ -250,7 +250,7 @@ static void a_double_free_is_told(void **state)
         (void)state;
         set(sheaf_of(2), NULL);
         o = main_now()->objects[1];
-        stook_slot_free_miss(&front, o, on_double);
+        stook_slot_put(&front, o, on_double);
         assert_int_equal(doubles, 1);
         doubles = 0;
         assert_int_equal(stook_sheaf_size(main_now()), 2);
@@ -266,10 +266,10 @@ static void the_slot_is_not_to_be_had(void **state)
         (void)state;
         set(sheaf_of(SOME), NULL);
         stook_inject.abort_storm = 1;
-        object = stook_slot_alloc_miss(&front);
+        object = stook_slot_get(&front);
         assert_non_null(object);
         assert_int_equal(counted(STOOK_STAT_alloc_slowpath), 1);
-        stook_slot_free_miss(&front, object, on_double);
+        stook_slot_put(&front, object, on_double);
         assert_int_equal(counted(STOOK_STAT_free_slowpath), 1);
         assert_int_equal(stook_sheaf_size(main_now()), SOME);
         check_nothing_lost();
@@ -283,11 +283,11 @@ static void the_barn_is_not_to_be_had(void **state)
         assert_true(stook_barn_push_full(&barns, 0, sheaf_of(CAPACITY)));
         stook_inject.get_fail = 1;
         stook_inject.refill_fail = 1;
-        object = stook_slot_alloc_miss(&front);
+        object = stook_slot_get(&front);
         assert_non_null(object);
         assert_int_equal(counted(STOOK_STAT_alloc_slowpath), 1);
         assert_int_equal(fulls(), 1);
-        stook_slot_free_miss(&front, object, on_double);
+        stook_slot_put(&front, object, on_double);
         assert_int_equal(counted(STOOK_STAT_free_slowpath), 1);
         check_nothing_lost();
 }
@@ -298,15 +298,15 @@ static void no_memory_for_a_sheaf(void **state)
 
         (void)state;
         stook_inject.sheaf_fail_every = 1;
-        object = stook_slot_alloc_miss(&front);
+        object = stook_slot_get(&front);
         assert_non_null(object);
         assert_int_equal(counted(STOOK_STAT_alloc_slowpath), 1);
         stook_inject.sheaf_fail_every = 0;
         set(sheaf_of(CAPACITY), sheaf_of(CAPACITY));
         stook_inject.sheaf_fail_every = 1;
-        stook_slot_free_miss(&front, object, on_double);
-        assert_int_equal(counted(STOOK_STAT_sheaf_flush), CAPACITY);
-        assert_int_equal(stook_sheaf_size(main_now()), 1);
+        stook_slot_put(&front, object, on_double);
+        assert_int_equal(counted(STOOK_STAT_sheaf_flush), 0);
+        assert_int_equal(counted(STOOK_STAT_free_slowpath), 1);
         check_nothing_lost();
 }
 
@@ -314,7 +314,7 @@ static void no_memory_for_objects(void **state)
 {
         (void)state;
         fake_slab_fail_after = 0;
-        assert_null(stook_slot_alloc_miss(&front));
+        assert_null(stook_slot_get(&front));
         assert_int_equal(counted(STOOK_STAT_alloc_slowpath), 0);
         check_nothing_lost();
 }
@@ -325,9 +325,9 @@ static void an_odd_configuration_installs_nothing(void **state)
 
         (void)state;
         front.config = 1;
-        o = stook_slot_alloc_miss(&front);
+        o = stook_slot_get(&front);
         assert_non_null(o);
-        stook_slot_free_miss(&front, o, on_double);
+        stook_slot_put(&front, o, on_double);
         assert_ptr_equal(main_now(), ZERO);
         assert_int_equal(counted(STOOK_STAT_alloc_slowpath), 1);
         assert_int_equal(counted(STOOK_STAT_free_slowpath), 1);
@@ -354,13 +354,13 @@ static void refusals_go_down_and_lose_nothing(void **state)
                         *hooks[h] = n;
                         for (int round = 0; round < 3; round++) {
                                 for (unsigned i = 0; i < 100; i++) {
-                                        out[i] = stook_slot_alloc_miss(&front);
+                                        out[i] = stook_slot_get(&front);
                                         assert_non_null(out[i]);
                                         assert_int_equal((*fake_slab_stamp(out[i]))++, 0);
                                 }
                                 for (unsigned i = 0; i < 100; i++) {
                                         --*fake_slab_stamp(out[i]);
-                                        stook_slot_free_miss(&front, out[i], on_double);
+                                        stook_slot_put(&front, out[i], on_double);
                                 }
                         }
                         if (n == 1 && hooks[h] != &stook_inject.sheaf_fail_every && h != 1 &&
@@ -379,7 +379,7 @@ static void no_memory_is_null_and_loses_nothing(void **state)
 
                 start(NULL);
                 fake_slab_fail_after = n;
-                while ((out[got] = stook_slot_alloc_miss(&front)))
+                while ((out[got] = stook_slot_get(&front)))
                         got++;
                 /*
                  * A refill that falls short gives back what it got; the fake counts that against
@@ -387,7 +387,7 @@ static void no_memory_is_null_and_loses_nothing(void **state)
                  */
                 assert_true(got <= n);
                 while (got)
-                        stook_slot_free_miss(&front, out[--got], on_double);
+                        stook_slot_put(&front, out[--got], on_double);
                 check_nothing_lost();
         }
 }

@@ -178,7 +178,7 @@ static void lines_of_new_caches(void **state)
         static const unsigned indices[] = { 1, 63, 64, 200, STOOK_CACHES_MAX - 1 };
 
         (void)state;
-        stook_slot_free_miss(&front, users(), on_double);       /* one slot is ready */
+        stook_slot_put(&front, users(), on_double);       /* one slot is ready */
         for (unsigned i = 0; i < sizeof(indices) / sizeof(indices[0]); i++) {
                 unsigned seen = 0;
 
