@@ -4,9 +4,10 @@
  *  figures; calls slab. Other layers include this header and barn/sheaf.h only. barn_inside.h is
  *  for the files of this folder.
  *
- * There are two verbs. stook_barn_get gives a sheaf: the barn's own or, if the barn has none, one
- * that is filled from the slabs. stook_barn_put takes a sheaf: into the barn or, if the barn has no
- * room, its objects go into the slabs. So a miss of a barn is answered in the barn.
+ * There are two verbs. stook_barn_get_full, _empty and _room give a sheaf: the barn's own or, if the
+ * barn has none, one that is filled from the slabs. stook_barn_put takes a sheaf: into the barn or,
+ * if the barn has no room, its objects go into the slabs. So a miss of a barn is answered in the
+ * barn.
  *
  * Invariants:
  *  I1 the full stack holds sheaves with size == capacity, the empty stack sheaves with size 0.
@@ -131,55 +132,30 @@ struct stook_barns *stook_barns_first(void);
 
 /* ---- barn.c: the two verbs. Any thread, any instruction; no lock held. ---- */
 
-enum stook_barn_kind {
-        STOOK_WANT_FULL,                /* a full sheaf; less in first refills: see `brought` */
-        STOOK_WANT_EMPTY,               /* an empty sheaf */
-        STOOK_WANT_ROOM,                /* a sheaf with room for `objects`, a full one first */
-};
-
 /* Where a sheaf may come from. The barn is asked first. */
 #define STOOK_FROM_BARN    1u           /* what the barn keeps */
 #define STOOK_FROM_BELOW   2u           /* objects: the slabs; an empty sheaf: new memory */
 #define STOOK_FROM_IF_ROOM 4u           /* new memory only if the barn has room for a full sheaf */
-#define STOOK_FROM_SMALL   8u           /* WANT_FULL: new memory as small as what goes into it */
+#define STOOK_FROM_SMALL   8u           /* new memory as small as the objects that go into it */
 #define STOOK_FROM_ANY     (STOOK_FROM_BARN | STOOK_FROM_BELOW)
-
-struct stook_barn_want {
-        uint16_t kind;                  /* enum stook_barn_kind */
-        uint16_t from;                  /* STOOK_FROM_... */
-        uint32_t objects;               /* WANT_ROOM: 0 to STOOK_SHEAF_CAPACITY_MAX */
-        /*
-         * WANT_FULL; a word of the caller's slot, atomic, relaxed: objects that refills of the
-         * cache brought to the slot, 0 at first. The next refill brings as many as all refills
-         * before it together, and changes the word. The sheaf has the cache's capacity, so that
-         * later frees find room in it. STOOK_FROM_SMALL, and short sheaves: it has room for what
-         * goes in. NULL: the refill fills a whole sheaf.
-         */
-        uint32_t *brought;
-};
-
-/* One function for each kind, for stook_barn_get. */
-struct stook_sheaf *stook_barn_get_full(struct stook_barns *barns, unsigned node, unsigned from,
-                                        uint32_t *brought);
-struct stook_sheaf *stook_barn_get_empty(struct stook_barns *barns, unsigned node, unsigned from);
-struct stook_sheaf *stook_barn_get_room(struct stook_barns *barns, unsigned node,
-                                        unsigned objects);
 
 /*
  * A sheaf for the caller, which owns it from then on and ends that by stook_barn_put.
  * NULL: there is none to be had, and nothing changed. Counts barn_get or barn_get_fail for objects
- * asked of the barn, sheaf_refill for objects from the slabs. Inlined: a caller's kind is constant,
- * and only a refill needs stack for the slabs.
+ * asked of the barn, sheaf_refill for objects from the slabs.
+ *
+ * @brought: NULL: a refill fills a whole sheaf. Else a word of the caller's slot, atomic, relaxed:
+ * objects that refills of the cache brought to the slot, 0 at first. The next refill brings as many
+ * as all refills before it together, and changes the word. The sheaf has the cache's capacity, so
+ * that later frees find room in it. STOOK_FROM_SMALL, and short sheaves: it has room for what goes
+ * in.
  */
-STOOK_INLINE struct stook_sheaf *stook_barn_get(struct stook_barns *barns, unsigned node,
-                                                struct stook_barn_want want)
-{
-        if (want.kind == STOOK_WANT_FULL)
-                return stook_barn_get_full(barns, node, want.from, want.brought);
-        if (want.kind == STOOK_WANT_EMPTY)
-                return stook_barn_get_empty(barns, node, want.from);
-        return stook_barn_get_room(barns, node, want.objects);
-}
+struct stook_sheaf *stook_barn_get_full(struct stook_barns *barns, unsigned node, unsigned from,
+                                        uint32_t *brought);
+struct stook_sheaf *stook_barn_get_empty(struct stook_barns *barns, unsigned node, unsigned from);
+/* With room for @objects, 0 to STOOK_SHEAF_CAPACITY_MAX: a full one first. */
+struct stook_sheaf *stook_barn_get_room(struct stook_barns *barns, unsigned node,
+                                        unsigned objects);
 
 /*
  * Takes any sheaf of the cache from its owner. A full or an empty one is kept if there is room, and
@@ -190,16 +166,6 @@ STOOK_INLINE struct stook_sheaf *stook_barn_get(struct stook_barns *barns, unsig
 void stook_barn_put(struct stook_barns *barns, unsigned node, struct stook_sheaf *sheaf);
 /* The same for one with objects that the barn has refused. */
 void stook_barn_put_below(struct stook_barns *barns, unsigned node, struct stook_sheaf *sheaf);
-/* Racily: a get of a full sheaf, of an empty one, will find one in the barn. */
-STOOK_INLINE bool stook_barn_has_full(struct stook_barns *barns, unsigned node)
-{
-        return stook_tagged_stack_count_racy(&barns->node[node].full);
-}
-
-STOOK_INLINE bool stook_barn_has_empty(struct stook_barns *barns, unsigned node)
-{
-        return stook_tagged_stack_count_racy(&barns->node[node].empty);
-}
 /* A put of a full sheaf that the caller keeps if the barn has no room. False: no room. */
 bool stook_barn_offer(struct stook_barns *barns, unsigned node, struct stook_sheaf *full);
 

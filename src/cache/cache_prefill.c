@@ -85,8 +85,7 @@ static STOOK_NOINLINE void gather(struct stook_cache *cache, struct stook_sheaf 
                 unsigned room = stook_sheaf_capacity(into) - size, has, moved;
 
                 if (!from)
-                        from = stook_barn_get(&cache->barns, NODE, (struct stook_barn_want){
-                                .kind = STOOK_WANT_FULL, .from = STOOK_FROM_BARN });
+                        from = stook_barn_get_full(&cache->barns, NODE, STOOK_FROM_BARN, NULL);
                 if (!from)
                         break;
                 has = stook_sheaf_size(from);
@@ -133,8 +132,7 @@ static struct stook_sheaf *find_room(struct stook_cache *cache, size_t n, unsign
                 n = 1;
         if (is_one_node(flags))
                 return make_of_node(cache, n, flags);
-        return stook_barn_get(&cache->barns, NODE, (struct stook_barn_want){
-                .kind = STOOK_WANT_ROOM, .objects = (uint32_t)n });
+        return stook_barn_get_room(&cache->barns, NODE, (unsigned)n);
 }
 
 static struct stook_sheaf *borrow(struct stook_cache *cache, size_t n, unsigned flags)

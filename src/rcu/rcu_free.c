@@ -33,8 +33,7 @@ static struct stook_sheaf *new_sheaf(struct stook_rcu_cache *or_null)
 
         if (!barns)
                 return stook_sheaf_new_mixed(stook_sheaf_round_capacity(MIXED_CAPACITY));
-        sheaf = stook_barn_get(barns, node, (struct stook_barn_want){
-                .kind = STOOK_WANT_EMPTY, .from = STOOK_FROM_ANY });
+        sheaf = stook_barn_get_empty(barns, node, STOOK_FROM_ANY);
         if (sheaf)
                 stook_sheaf_begin_rcu(sheaf, barns->below->counters);
         return sheaf;

@@ -7,7 +7,7 @@
  * (slot_pair.h, prefilled sheaves, sheaves that waited for readers), and by cache's bulk frees;
  * calls barn.
  *
- * A new sheaf is made here, and not by stook_barn_get. That call has one node, for the barn and for
+ * A new sheaf is made here, and not by the barn. Its call has one node, for the barn and for
  * new memory. Here the barn is this thread's node's, and the memory is the home's, where the sheaf
  * goes once it is full.
  *
@@ -77,8 +77,7 @@ static struct stook_sheaf *take(struct stook_front *front, uintptr_t *word, unsi
 
         if (sheaf || !stook_barns_capacity(barns))
                 return sheaf;
-        sheaf = stook_barn_get(barns, stook_slot_node(), (struct stook_barn_want){
-                .kind = STOOK_WANT_EMPTY, .from = STOOK_FROM_BARN });
+        sheaf = stook_barn_get_empty(barns, stook_slot_node(), STOOK_FROM_BARN);
         return sheaf ? sheaf : stook_sheaf_new(barns->cache_index, stook_barns_capacity(barns),
                                                home, barns->below->counters);
 }

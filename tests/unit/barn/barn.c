@@ -8,20 +8,17 @@
 
 static struct stook_sheaf *full_of(struct fake_cache *c, unsigned from)
 {
-        return stook_barn_get(&c->barns, 0, (struct stook_barn_want){
-                .kind = STOOK_WANT_FULL, .from = (uint16_t)from });
+        return stook_barn_get_full(&c->barns, 0, from, NULL);
 }
 
 static struct stook_sheaf *empty_of(struct fake_cache *c, unsigned from)
 {
-        return stook_barn_get(&c->barns, 0, (struct stook_barn_want){
-                .kind = STOOK_WANT_EMPTY, .from = (uint16_t)from });
+        return stook_barn_get_empty(&c->barns, 0, from);
 }
 
 static struct stook_sheaf *room_of(struct fake_cache *c, unsigned objects)
 {
-        return stook_barn_get(&c->barns, 0, (struct stook_barn_want){
-                .kind = STOOK_WANT_ROOM, .objects = objects });
+        return stook_barn_get_room(&c->barns, 0, objects);
 }
 
 static void gets_and_puts_conserve_sheaves(void **state)
@@ -141,9 +138,7 @@ static void first_refills_bring_little(void **state)
                 for (size_t i = 0; i < STOOK_ARRAY_SIZE(sizes) && sizes[i] < c->barns.capacity;
                      i++) {
                         struct stook_sheaf *full =
-                                stook_barn_get(&c->barns, 0, (struct stook_barn_want){
-                                        .kind = STOOK_WANT_FULL, .from = (uint16_t)cases[at].from,
-                                        .brought = &brought });
+                                stook_barn_get_full(&c->barns, 0, cases[at].from, &brought);
 
                         assert_int_equal(stook_sheaf_size(full), sizes[i]);
                         assert_int_equal(stook_sheaf_capacity(full), at ? sizes[i] : 128);

@@ -228,8 +228,7 @@ static void few_objects_grow_to_two_dozen(void **state)
                 struct stook_sheaf *full = stook_barn_refill(&c->barns, 0, NULL, 4);
 
                 assert_true(stook_barn_push_full(&c->barns, 0, full));
-                full = stook_barn_get(&c->barns, 0, (struct stook_barn_want){
-                        .kind = STOOK_WANT_FULL, .from = STOOK_FROM_BARN });
+                full = stook_barn_get_full(&c->barns, 0, STOOK_FROM_BARN, NULL);
                 stook_barn_flush(&c->barns, full);
                 stook_sheaf_delete(full, &c->counters);
         }
