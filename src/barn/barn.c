@@ -23,7 +23,7 @@
  */
 #include <errno.h>
 
-#include "barn/barn_inside.h"
+#include "barn/barn_stacks.h"
 #include "os/os.h"
 #include "pages/meta.h"
 
@@ -114,7 +114,7 @@ struct stook_sheaf *stook_barn_get_full(struct stook_barns *barns, unsigned node
         struct stook_sheaf *full = NULL, *empty;
 
         if (from & STOOK_FROM_BARN)
-                full = stook_barn_ask_full(barns, node);
+                full = stook_stacks_ask_full(barns, node);
         if (full)
                 stook_barns_swung(barns);
         if (full || !(from & STOOK_FROM_BELOW))
@@ -133,7 +133,7 @@ struct stook_sheaf *stook_barn_get_empty(struct stook_barns *barns, unsigned nod
         struct stook_sheaf *empty = NULL;
 
         if (from & STOOK_FROM_BARN)
-                empty = stook_barn_pop_empty(barns, node);
+                empty = stook_stacks_pop_empty(barns, node);
         if (empty || !(from & STOOK_FROM_BELOW))
                 return empty;
         if ((from & STOOK_FROM_IF_ROOM) && !stook_barn_has_room(barns, node))
@@ -203,10 +203,10 @@ void stook_barn_put(struct stook_barns *barns, unsigned node, struct stook_sheaf
         bool outgrown = stook_sheaf_capacity(sheaf) < stook_barns_capacity(barns);
 
         if (!stook_sheaf_size(sheaf)) {
-                if (!stook_barn_push_empty(barns, node, sheaf))
+                if (!stook_stacks_push_empty(barns, node, sheaf))
                         stook_sheaf_delete(sheaf, barns->below->counters);
         } else if (!stook_sheaf_full(sheaf) || outgrown ||
-                   !stook_barn_push_full(barns, node, sheaf)) {
+                   !stook_stacks_push_full(barns, node, sheaf)) {
                 put_below(barns, node, sheaf);
         }
 }

@@ -1,7 +1,7 @@
 /*
- * Purpose: the two stacks of a barn: whole sheaves in and out. Inlined, for the miss of a slot
- * (slot/slot_get.c, slot/slot_put.c). The other files of this folder call the functions of
- * barn_stacks.c, which are made of these.
+ * Purpose: the two stacks of a barn: whole sheaves in and out. Inlined, for the gets and puts of
+ * barn.c. The other files of this folder call the functions of barn_stacks.c, which are made of
+ * these.
  * Place: below the rest of the barn; calls nothing but bookings (barn_budget.c).
  * Invariants: barn/barn.h.
  * Concurrency: lock-free. Limits are compared before the push, so each thread inside may pass them

@@ -14,17 +14,15 @@
 #include "malloc/malloc.h"
 #include "slot/slot_hot.h"
 
-/* The class has no cache yet. */
-static STOOK_NOINLINE void *alloc_first(unsigned class, uint64_t how)
+/* NULL: no memory, or another thread holds the registry: making a cache does not wait for it. */
+static STOOK_NOINLINE struct stook_cache *make_class(unsigned class, uint64_t how)
 {
         struct stook_cache *cache;
 
         stook_slow_begin(how);
         cache = stook_class_first(class);
         stook_slow_end(how);
-        /* No memory, or another thread holds the registry: making a cache does not wait for it. */
-        return cache ? stook_alloc_plain(cache, how)
-                     : stook_large_alloc(1, stook_class_bytes[class], how);
+        return cache;
 }
 
 void *stook_malloc_class_object(unsigned class, uint64_t how)
@@ -34,8 +32,10 @@ void *stook_malloc_class_object(unsigned class, uint64_t how)
         if (STOOK_UNLIKELY(!stook_slow_is_up(how)))
                 return stook_slow_answer(how, NULL, 0);
         cache = stook_class_at(class);
+        if (STOOK_UNLIKELY(!cache))
+                cache = make_class(class, how);
         return STOOK_LIKELY(cache != NULL) ? stook_alloc_plain(cache, how)
-                                           : alloc_first(class, how);
+                                           : stook_large_alloc(1, stook_class_bytes[class], how);
 }
 
 /* What this thread's allocations are charged to; 0: no group. */

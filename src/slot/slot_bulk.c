@@ -77,7 +77,7 @@ size_t stook_slot_alloc_bulk_any(struct stook_front *front, size_t n, void **obj
                 size_t k = stook_slot_ops()->pop_n(front->offset, n - got, objects + got);
 
                 if (!k) {
-                        struct stook_view v = stook_slot_look(front, NULL);
+                        struct stook_view v = stook_slot_look(front);
 
                         if (v.size)
                                 again = again_after_abort(&p);
@@ -158,7 +158,7 @@ size_t stook_slot_free_bulk(struct stook_front *front, size_t n, void **objects)
                 size_t k = stook_slot_ops()->push_n(front->offset, n - put, objects + put);
 
                 if (!k) {
-                        struct stook_view v = stook_slot_look(front, NULL);
+                        struct stook_view v = stook_slot_look(front);
 
                         if (!stook_view_is_full(&v))
                                 again = again_after_abort(&p);

@@ -16,134 +16,111 @@
 #include "slot/slot_pair.h"
 #include "stat/stats_page_tick.h"
 
-STOOK_NOINLINE bool stook_slot_swap(struct stook_front *front, struct stook_slot_head *own,
-                                    const struct stook_view *v, uint32_t generation)
+STOOK_NOINLINE bool stook_slot_exchange_words(struct stook_front *front, uintptr_t main,
+                                              uintptr_t spare, uintptr_t to_main,
+                                              uintptr_t to_spare, unsigned size,
+                                              uint32_t generation)
 {
-        struct stook_sheaf *main = stook_view_main(v);
-        bool outgrown = main && stook_sheaf_capacity(main) < stook_barns_capacity(front->below);
+        const struct stook_section_ops *ops = stook_slot_ops_inlined();
+        struct stook_pair seen = { .lo = main, .hi = spare };
+        struct stook_pair to = { .lo = to_main, .hi = to_spare };
 
-        if (!stook_slot_exchange(front, own, v, stook_pair_of(v->spare, outgrown ? NULL : main),
-                                 generation))
+        if (STOOK_INJECT_EVERY(exchange_fail) || STOOK_INJECT_EVERY(abort_storm))
                 return false;
-        if (outgrown)
-                stook_slot_dispose(front, -1, main);
-        return true;
+        if (STOOK_LIKELY(ops == &stook_section_rseq))
+                return stook_section_exchange(stook_front_line(front), seen, to, size,
+                                              &front->config, generation);
+        return ops->exchange(front->offset, seen, to, size, &front->config, generation);
 }
 
-STOOK_INLINE void *pop(struct stook_front *front, struct stook_slot_head *own)
+static STOOK_NOINLINE void *pop(struct stook_front *front)
 {
         if (STOOK_INJECT_EVERY(miss_pop) || STOOK_INJECT_EVERY(abort_storm))
                 return NULL;
-        return own ? stook_section_pop(stook_front_line(front))
-                   : stook_slot_ops_inlined()->pop(front->offset);
+        return stook_slot_ops_inlined()->pop(front->offset);
 }
 
 /*
- * A sheaf with objects. A refill of the slabs brings what the slot's refills brought before
- * (barn.h, `brought`), so it may be less than full. @first: the slot has no main of this cache.
+ * A sheaf with objects. A refill brings what the slot's refills brought before (barn.h, `brought`),
+ * so it may be less than full. @first: the slot has no main of this cache.
  */
 STOOK_INLINE struct stook_sheaf *get_full(struct stook_front *front, struct stook_slot_head *own,
-                                          unsigned node, bool below, bool first)
+                                          bool below, bool first)
 {
-        struct stook_sheaf *full = STOOK_INJECT_EVERY(get_fail)
-                ? NULL : stook_stacks_ask_full(front->below, node);
-        unsigned from = first ? STOOK_FROM_BELOW | STOOK_FROM_SMALL : STOOK_FROM_BELOW;
+        unsigned from = STOOK_INJECT_EVERY(get_fail) ? 0 : STOOK_FROM_BARN;
 
-        if (STOOK_LIKELY(full != NULL)) {
-                stook_barns_swung(front->below);
-                return full;
-        }
-        if (!below || STOOK_INJECT_EVERY(refill_fail))
-                return NULL;
-        if (!own)
-                own = stook_slot_ops_inlined()->own();
-        return stook_barn_get_full(front->below, node, from,
-                                   own ? &stook_slot_line(own, front)->brought : NULL);
+        if (below && !STOOK_INJECT_EVERY(refill_fail))
+                from |= first ? STOOK_FROM_BELOW | STOOK_FROM_SMALL : STOOK_FROM_BELOW;
+        return stook_barn_get_full(front->below, stook_slot_node(), from,
+                                   &stook_slot_line(own, front)->brought);
 }
 
-enum step { NONE, AGAIN, DONE };
+/* The slot is worth another look. */
+#define AGAIN ((void *)1)
 
 /*
- * One turn of the descent. DONE: *@one is the caller's. NONE: barn and, with @below, slabs have no
- * sheaf of objects. @one NULL: no object is wanted, and AGAIN is the best answer.
+ * One turn of the descent. Return: an object, AGAIN; NULL: barn and, with @below, slabs have no
+ * sheaf of objects. @one false: no object is wanted, and AGAIN is the best answer.
  */
-STOOK_INLINE enum step step(struct stook_front *front, struct stook_slot_head *own,
-                            uint32_t generation, bool below, void **one)
+STOOK_INLINE void *step(struct stook_front *front, uint32_t generation, bool below, bool one)
 {
-        struct stook_view v = stook_slot_look(front, own);
-        unsigned node = stook_slot_node();
-        struct stook_sheaf *full, *left;
-        struct stook_pair to;
-        uint64_t whole;
+        struct stook_view v = stook_slot_look(front);
+        struct stook_sheaf *full;
+        struct stook_place to;
+        void *object = NULL;
 
         if (v.size || (v.spare && stook_sheaf_size(v.spare))) {
-                if (!v.size && !stook_slot_swap(front, own, &v, generation))
-                        return AGAIN;
-                return one && (*one = pop(front, own)) ? DONE : AGAIN;
+                if ((v.size || stook_slot_swap(front, &v, generation)) && one)
+                        object = pop(front);
+                return object ? object : AGAIN;
         }
-        stook_slot_reap_before_barn(own);
-        full = get_full(front, own, node, below, !stook_view_main(&v));
+        if (STOOK_UNLIKELY(!v.own))
+                return NULL;
+        stook_slot_reap_if_due(v.own);
+        full = get_full(front, v.own, below, !stook_view_main(&v));
         if (STOOK_UNLIKELY(!full))
-                return NONE;
+                return NULL;
         stook_sheaf_fetch_top(full);
         STOOK_INJECT_CALL(landing, front);
-        whole = full->word;
         if (one) {                              /* later a push may store there */
-                *one = full->objects[(whole & 0xffff) - 1];
-                __atomic_store_n(&full->word, whole + STOOK_SHEAF_POP, __ATOMIC_RELAXED);
+                object = full->objects[stook_sheaf_size(full) - 1];
+                stook_sheaf_add(full, STOOK_SHEAF_POP);
         }
-        left = stook_place_full(&v, full, &to);
-        if (STOOK_LIKELY(stook_slot_exchange(front, own, &v, to, generation))) {
-                stook_slot_leave(front, node, left);
-                return one ? DONE : AGAIN;
+        to = stook_place_full(&v, full);
+        if (STOOK_UNLIKELY(!stook_slot_exchange(front, &v, to, generation))) {
+                if (one)
+                        stook_sheaf_add(full, -STOOK_SHEAF_POP);
+                to.leaves = full;
+                object = NULL;
         }
-        __atomic_store_n(&full->word, whole, __ATOMIC_RELAXED);
-        stook_slot_dispose(front, -1, full);
-        return AGAIN;
-}
-
-STOOK_INLINE void *get(struct stook_front *front, struct stook_slot_head *own)
-{
-        uint32_t generation = stook_slot_generation(front);
-        enum step answer = AGAIN;
-        void *object;
-
-        stook_stats_page_tick();
-        if (STOOK_UNLIKELY(!stook_barns_capacity(front->below)) || STOOK_UNLIKELY(generation & 1))
-                answer = NONE;
-        for (unsigned tries = 0; answer == AGAIN && tries < STOOK_SLOT_TRIES; tries++)
-                if ((answer = step(front, own, generation, true, &object)) == DONE)
-                        return object;
-        return stook_barn_get_object(front->below, stook_slot_node());
-}
-
-static STOOK_NOINLINE void *get_anyhow(struct stook_front *front)
-{
-        return get(front, NULL);
+        if (to.leaves)
+                stook_slot_dispose(front, -1, to.leaves);
+        return object ? object : AGAIN;
 }
 
 void *stook_slot_get_any(struct stook_front *front)
 {
-        struct stook_slot_head *own = stook_slot_at_hand();
+        uint32_t generation = stook_slot_generation(front);
+        void *object = AGAIN;
 
-        return STOOK_LIKELY(own != NULL) ? get(front, own) : get_anyhow(front);
+        stook_stats_page_tick();
+        if (STOOK_UNLIKELY(!stook_barns_capacity(front->below)) || STOOK_UNLIKELY(generation & 1))
+                object = NULL;
+        for (unsigned tries = 0; object == AGAIN && tries < STOOK_SLOT_TRIES; tries++)
+                object = step(front, generation, true, true);
+        return STOOK_LIKELY(object && object != AGAIN)
+                ? object : stook_barn_get_object(front->below, stook_slot_node());
 }
 
-/* Where the task's policy is asked for each object, no thread is enrolled. */
 void *stook_slot_get(struct stook_front *front)
 {
-        struct stook_slot_head *own = stook_slot_at_hand();
-
-        if (STOOK_LIKELY(own != NULL))
-                return get(front, own);
         return STOOK_UNLIKELY(stook_slots_strict) ? stook_slot_get_by_policy(front)
-                                                  : get_anyhow(front);
+                                                  : stook_slot_get_any(front);
 }
 
 bool stook_slot_bring_objects(struct stook_front *front)
 {
         uint32_t generation = stook_slot_generation(front);
 
-        return !(generation & 1) &&
-               step(front, stook_slot_at_hand(), generation, false, NULL) != NONE;
+        return !(generation & 1) && step(front, generation, false, false);
 }

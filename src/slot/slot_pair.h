@@ -38,7 +38,6 @@
 #ifndef STOOK_SLOT_PAIR_H
 #define STOOK_SLOT_PAIR_H
 
-#include "barn/barn_stacks.h"
 #include "base/inject.h"
 #include "section/section_precharge.h"
 #include "slot/slot_idle.h"
@@ -58,18 +57,16 @@ STOOK_INLINE const struct stook_section_ops *stook_slot_ops_inlined(void)
                 ? &stook_section_rseq : stook_slot_ops();
 }
 
-/*
- * This thread's slot, racily: the steps below take it to mean "restartable sequences". NULL: the
- * thread is not enrolled, or its slot is not ready; each step asks stook_slot_ops() then.
- */
+/* This thread's slot, racily. NULL: it can have none now. */
 STOOK_INLINE struct stook_slot_head *stook_slot_at_hand(void)
 {
         uint32_t ready = stook_self->ready;
         uint32_t slot = ready ? *stook_section_index(stook_self) : 0;
 
-        return slot < ready ? (struct stook_slot_head *)(stook_sections.slots +
-                                                         ((size_t)slot << STOOK_SLOT_SHIFT))
-                            : NULL;
+        return STOOK_LIKELY(slot < ready)
+                ? (struct stook_slot_head *)(stook_sections.slots +
+                                             ((size_t)slot << STOOK_SLOT_SHIFT))
+                : stook_slot_ops()->own();
 }
 
 STOOK_INLINE struct stook_line *stook_slot_line(struct stook_slot_head *own,
@@ -86,19 +83,20 @@ STOOK_INLINE uintptr_t stook_front_line(const struct stook_front *front)
 /* ---- one look ---- */
 
 struct stook_view {
-        struct stook_pair pair;
-        struct stook_sheaf *main, *spare;
+        struct stook_slot_head *own;    /* the slot; NULL: none */
+        struct stook_sheaf *main, *spare;       /* of the cache's line there */
         unsigned size;                  /* main's */
 };
 
-STOOK_INLINE struct stook_view stook_slot_look(struct stook_front *front,
-                                               struct stook_slot_head *own)
+STOOK_INLINE struct stook_view stook_slot_look(struct stook_front *front)
 {
-        struct stook_pair pair = own ? stook_pair_read(&stook_slot_line(own, front)->pair)
-                                     : stook_slot_ops_inlined()->look(front->offset);
+        struct stook_pair nothing = { .lo = (uintptr_t)&stook_sheaf_zero };
+        struct stook_slot_head *own = stook_slot_at_hand();
+        struct stook_pair pair = STOOK_LIKELY(own != NULL)
+                ? stook_pair_read(&stook_slot_line(own, front)->pair) : nothing;
         struct stook_sheaf *main = (struct stook_sheaf *)pair.lo;
 
-        return (struct stook_view){ .pair = pair, .main = main,
+        return (struct stook_view){ .own = own, .main = main,
                                     .spare = (struct stook_sheaf *)pair.hi,
                                     .size = stook_sheaf_size(main) };
 }
@@ -122,11 +120,10 @@ STOOK_INLINE uint32_t stook_slot_generation(struct stook_front *front)
 
 /* ---- the table ---- */
 
-STOOK_INLINE struct stook_pair stook_pair_of(const struct stook_sheaf *main,
-                                             const struct stook_sheaf *spare)
-{
-        return (struct stook_pair){ .lo = (uintptr_t)main, .hi = (uintptr_t)spare };
-}
+/* What main and the spare become, and the sheaf that leaves; NULL: none. */
+struct stook_place {
+        struct stook_sheaf *main, *spare, *leaves;
+};
 
 /* Short sheaves that have grown stay: all that a slot keeps of large objects is used. */
 STOOK_INLINE bool stook_view_is_outgrown(const struct stook_view *v,
@@ -137,79 +134,59 @@ STOOK_INLINE bool stook_view_is_outgrown(const struct stook_view *v,
         return capacity >= STOOK_BARN_SHORT && stook_sheaf_capacity(v->main) < capacity;
 }
 
-/* Main and the spare have no objects. Return: the sheaf that leaves; NULL: none. */
-STOOK_INLINE struct stook_sheaf *stook_place_full(const struct stook_view *v,
-                                                  struct stook_sheaf *full,
-                                                  struct stook_pair *to)
+/* Main and the spare have no objects. */
+STOOK_INLINE struct stook_place stook_place_full(const struct stook_view *v,
+                                                 struct stook_sheaf *full)
 {
         struct stook_sheaf *main = stook_view_main(v);
 
-        if (v->spare || (main && stook_view_is_outgrown(v, full))) {
-                *to = stook_pair_of(full, v->spare);
-                return main;
-        }
-        *to = stook_pair_of(full, main);
-        return NULL;
+        if (v->spare || (main && stook_view_is_outgrown(v, full)))
+                return (struct stook_place){ full, v->spare, main };
+        return (struct stook_place){ full, main, NULL };
 }
 
-/* Main and the spare have no room. Return: as above. */
-STOOK_INLINE struct stook_sheaf *stook_place_empty(const struct stook_view *v,
-                                                   struct stook_sheaf *empty,
-                                                   struct stook_pair *to)
+/* Main and the spare have no room. */
+STOOK_INLINE struct stook_place stook_place_empty(const struct stook_view *v,
+                                                  struct stook_sheaf *empty)
 {
         struct stook_sheaf *main = stook_view_main(v);
 
-        if (!main) {
-                *to = stook_pair_of(empty, v->spare);
-                return NULL;
-        }
-        if (!v->spare && stook_view_is_outgrown(v, empty)) {
-                *to = stook_pair_of(empty, NULL);
-                return main;
-        }
-        *to = stook_pair_of(empty, main);
-        return v->spare;
+        if (!main)
+                return (struct stook_place){ empty, v->spare, NULL };
+        if (!v->spare && stook_view_is_outgrown(v, empty))
+                return (struct stook_place){ empty, NULL, main };
+        return (struct stook_place){ empty, main, v->spare };
 }
 
 /* ---- steps ---- */
 
+/* stook_slot_exchange(), in words: for the depth of the stack. */
+bool stook_slot_exchange_words(struct stook_front *front, uintptr_t main, uintptr_t spare,
+                               uintptr_t to_main, uintptr_t to_spare, unsigned size,
+                               uint32_t generation);
+
 /* The pair that was seen becomes @to. False: it has changed, or the section was aborted. */
-STOOK_INLINE bool stook_slot_exchange(struct stook_front *front, struct stook_slot_head *own,
-                                      const struct stook_view *v, struct stook_pair to,
-                                      uint32_t generation)
+STOOK_INLINE bool stook_slot_exchange(struct stook_front *front, const struct stook_view *v,
+                                      struct stook_place to, uint32_t generation)
 {
-        if (STOOK_INJECT_EVERY(exchange_fail) || STOOK_INJECT_EVERY(abort_storm))
-                return false;
-        if (own)
-                return stook_section_exchange(stook_front_line(front), v->pair, to, v->size,
-                                              &front->config, generation);
-        return stook_slot_ops_inlined()->exchange(front->offset, v->pair, to, v->size,
-                                                  &front->config, generation);
+        return stook_slot_exchange_words(front, (uintptr_t)v->main, (uintptr_t)v->spare,
+                                         (uintptr_t)to.main, (uintptr_t)to.spare, v->size,
+                                         generation);
 }
 
 /* Main and the spare change places; an outgrown main leaves. False: as above. */
-bool stook_slot_swap(struct stook_front *front, struct stook_slot_head *own,
-                     const struct stook_view *v, uint32_t generation);
-
-/* What has left the slot goes to the barn; on several nodes to that of its objects. NULL: none. */
-STOOK_INLINE void stook_slot_leave(struct stook_front *front, unsigned node,
-                                   struct stook_sheaf *left)
+STOOK_INLINE bool stook_slot_swap(struct stook_front *front, const struct stook_view *v,
+                                  uint32_t generation)
 {
-        if (!left)
-                return;
-        if (STOOK_UNLIKELY(stook_slots_by_node))
-                stook_slot_dispose(front, -1, left);
-        else if (stook_sheaf_size(left) || !stook_stacks_push_empty(front->below, node, left))
-                stook_barn_put(front->below, node, left);
-}
+        struct stook_sheaf *main = stook_view_main(v);
+        bool outgrown = main && stook_sheaf_capacity(main) < stook_barns_capacity(front->below);
+        struct stook_place to = { .main = v->spare, .spare = outgrown ? NULL : main };
 
-/* A step of the idle reaper: before each ask of the barn. */
-STOOK_INLINE void stook_slot_reap_before_barn(struct stook_slot_head *own)
-{
-        if (own)
-                stook_slot_reap_if_due(own);
-        else
-                stook_slot_reap_idle();
+        if (!stook_slot_exchange(front, v, to, generation))
+                return false;
+        if (outgrown)
+                stook_slot_dispose(front, -1, main);
+        return true;
 }
 
 /* ---- a sheaf that becomes main ---- */
@@ -243,6 +220,12 @@ STOOK_INLINE void stook_sheaf_fetch_bottom(const struct stook_sheaf *empty)
                 end = line + STOOK_FETCH_BYTES;
         for (; line < end; line += STOOK_CACHELINE)
                 __builtin_prefetch(line, 1);
+}
+
+/* As the sole owner of a sheaf: @by is what an operation adds to its word, or takes back. */
+STOOK_INLINE void stook_sheaf_add(struct stook_sheaf *sheaf, int64_t by)
+{
+        __atomic_store_n(&sheaf->word, sheaf->word + (uint64_t)by, __ATOMIC_RELAXED);
 }
 
 /* ---- slot_get.c, slot_put.c: one step, for many objects ---- */
