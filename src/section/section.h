@@ -45,6 +45,7 @@
  *                for a push of o: if size(m) < m.capacity: miss; if o is m's top: miss;
  *                                 if size(s) == s.capacity: miss;
  *                                    * compare-and-swap L.{main, spare} from {m, s} to {s, m}
+ *                (only the drop-in's malloc and free on x86-64: dropin/hot_x86_64.h)
  *   rcu_push(o)  r = L.rcu_free; if r == NULL: miss; w = r.word;
  *                if size(w) + 1 >= r.capacity: last;
  *                r.objects[size] = o;                                    * r.word = w + 1
@@ -249,14 +250,6 @@ struct stook_section_ops {
         uint64_t (*precharge_look)(uint32_t offset);
 };
 extern const struct stook_section_ops stook_section_rseq, stook_section_locked;
-
-/*
- * section_rseq.c, for a pop or push of a hot path that missed: main and spare change places if that
- * helps, and the pop or push is tried once more. @line: the cache's, in slot 0. NULL, false: a
- * miss; on the locked backend always.
- */
-void *stook_section_swap_pop(uintptr_t line);
-bool  stook_section_swap_push(uintptr_t line, void *object);
 
 /* ---- what the locked backend works on ---- */
 

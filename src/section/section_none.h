@@ -37,8 +37,6 @@ STOOK_SECTION_MISS(void *, pop_if, NULL, uintptr_t line, void *expected)
 STOOK_SECTION_MISS(bool, exchange, false, uintptr_t line, struct stook_pair expected,
                    struct stook_pair desired, unsigned size, const uint32_t *config,
                    uint32_t generation)
-STOOK_SECTION_MISS(bool, swap_empty, false, uintptr_t line)
-STOOK_SECTION_MISS(bool, swap_full, false, uintptr_t line, const void *object)
 STOOK_SECTION_MISS(void *, rcu_push, NULL, uintptr_t line, void *object)
 STOOK_SECTION_MISS(struct stook_sheaf *, rcu_fill, NULL, uintptr_t line, void *object)
 STOOK_SECTION_MISS(bool, precharge_add, false, uintptr_t word, uint64_t tag, int64_t delta)

@@ -1,7 +1,7 @@
 /*
  * Purpose: the contract of section.h by restartable sequences.
- * Place: called by slot through the table of operations, and by hot paths that missed (swap). The
- * sections are in section_hot.h, section_precharge.h, and a file for each machine.
+ * Place: called by slot through the table of operations. The sections are in section_hot.h,
+ *  section_precharge.h, and a file for each machine.
  * Invariants:
  *  I1 of the kernel's area only rseq_cs is written. The library is never unloaded, so rseq_cs may
  *     keep pointing at the last section.
@@ -90,17 +90,6 @@ static bool exchange(uint32_t offset, struct stook_pair expected, struct stook_p
                 generation = 0;
         }
         return stook_section_exchange(line_of(offset), expected, desired, size, config, generation);
-}
-
-void *stook_section_swap_pop(uintptr_t line)
-{
-        return stook_section_swap_empty(line) ? stook_section_pop(line) : NULL;
-}
-
-bool stook_section_swap_push(uintptr_t line, void *object)
-{
-        return stook_section_swap_full(line, object) &&
-               stook_section_push(line, object) == STOOK_PUSH_DONE;
 }
 
 static bool precharge_add(uint32_t offset, uint64_t tag, int64_t delta)

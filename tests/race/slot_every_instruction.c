@@ -183,28 +183,6 @@ static bool do_swap(void)
 }
 
 /* By the hot paths' misses. */
-static bool do_swap_pop(void)
-{
-        void *o = stook_section_swap_pop(front.line);
-
-        if (o)
-                hold(o);
-        return o;
-}
-
-static bool do_swap_push(void)
-{
-        void *o;
-
-        if (!holding)
-                return false;
-        o = held[--holding];
-        if (stook_section_swap_push(front.line, o))
-                return true;
-        hold(o);
-        return false;
-}
-
 /* As allocation does it: main is believed to be empty. The spare is taken and its objects held. */
 static struct stook_pair seen_empty;
 static bool do_replace_empty(void)
@@ -266,7 +244,6 @@ struct act {
         const char *name;
         bool (*run)(void);
         bool sections; /* false: retries inside, so an abort is no miss of the whole */
-        bool several;                   /* sections, one after the other: only the last is known */
         bool with_barn;                   /* the barn has a full sheaf and an empty one */
 };
 static const struct act operations[] = {
@@ -279,8 +256,6 @@ static const struct act operations[] = {
         { .name = "pop_if", .run = do_pop_if, .sections = true },
         { .name = "exchange", .run = do_swap, .sections = true },
         { .name = "replace empty", .run = do_replace_empty, .sections = true },
-        { .name = "swap and pop", .run = do_swap_pop, .sections = true, .several = true },
-        { .name = "swap and push", .run = do_swap_push, .sections = true, .several = true },
         { .name = "alloc", .run = do_alloc },
         { .name = "free", .run = do_free },
         { .name = "get", .run = do_alloc, .with_barn = true },
@@ -293,8 +268,6 @@ static const struct act interruptions[] = {
         { .name = "swap", .run = do_swap },
         { .name = "alloc", .run = do_alloc },
         { .name = "free", .run = do_free },
-        { .name = "swap and pop", .run = do_swap_pop },
-        { .name = "swap and push", .run = do_swap_push },
         { .name = "evacuate", .run = do_evacuate },
         { .name = "migrate", .run = do_migrate },
 };
@@ -444,7 +417,7 @@ static void run_case(const struct act *act, const struct act *what, const struct
         come_home();
         cases++;
         aborts += aborted;
-        if (trapped && act->sections && !act->several && d) {
+        if (trapped && act->sections && d) {
                 if (aborted != is_inside(d, steps[k]))
                         fault(aborted ? "aborted outside of the section" : "not aborted", act->name,
                               k);
@@ -499,15 +472,13 @@ static int run_all(uint32_t index_offset)
             !slot_begin(OBJECTS, CAPACITY, 2))
                 return 77;
         texts[0].from = ~(uintptr_t)0;
-        for (unsigned i = 0; i < 8; i++) {
+        for (unsigned i = 0; i < 6; i++) {
                 uintptr_t fn[] = { (uintptr_t)ops->pop,
                                    (uintptr_t)ops->push,
                                    (uintptr_t)ops->pop_n,
                                    (uintptr_t)ops->push_n,
                                    (uintptr_t)ops->pop_if,
-                                   (uintptr_t)ops->exchange,
-                                   (uintptr_t)stook_section_swap_pop,
-                                   (uintptr_t)stook_section_swap_push };
+                                   (uintptr_t)ops->exchange };
 
                 texts[0].from = fn[i] < texts[0].from ? fn[i] : texts[0].from;
                 texts[0].to = fn[i] + 200 > texts[0].to ? fn[i] + 200 : texts[0].to;

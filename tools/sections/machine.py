@@ -74,16 +74,6 @@ long emu_precharge_set(uint64_t from)
 }
 """ % (SELF, AREA + CID_AT, AREA, SLOTS - LINE_BYTES, AFTER, SLOTS, SLOTS, SLOTS, CONFIG,
        LINE_BYTES, DELTA, PRECHARGE, GROUP, SLOTS, SLOTS)
-# The swaps alone, and with the pop or push behind them, as in section_rseq.c.
-SWAPS = """
-long emu_swap_empty(void) { return stook_section_swap_empty(%#x); }
-long emu_swap_full(void *o) { return stook_section_swap_full(%#x, o); }
-void *emu_swap_pop(void) { return emu_swap_empty() ? stook_section_pop(%#x) : NULL; }
-long emu_swap_push(void *o)
-{
-        return emu_swap_full(o) && stook_section_push(%#x, o) == STOOK_PUSH_DONE;
-}
-""" % (SLOTS, SLOTS, SLOTS, SLOTS)
 # The drop-in's malloc and free, with what they look at: objects of 64 bytes, of the cache of index
 # 1, whose line is where the other sections' is. All below RANGE are slabs of 512 KiB.
 HOT = """
@@ -162,7 +152,7 @@ class Machine:
         with open(os.path.join(work, header), "w") as f:
             f.write(text)
         with open(os.path.join(work, "own.c"), "w") as f:
-            f.write(OWN + SWAPS)
+            f.write(OWN)
         subprocess.run(cc + ["-O2", "-static", "-nostdlib", "-no-pie", "-fno-pie", "-ffreestanding",
                              "-fcf-protection=none" if name == "x86-64" else "-O2",
                              "-I" + SOURCE + "/include", "-include", "stdint.h", *flags,

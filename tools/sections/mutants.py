@@ -99,42 +99,6 @@ HOT_MUTANTS = {         # the same in dropin/hot_*.S, *.h
 # The same, of swaps. BREAK names the same mistake in tests/proof/models/slot.pml. A section that
 # ends before its looks is not aborted between them and the commit.
 SWAP_MUTANTS = {
-    "swap stores where it must compare (BREAK=10)": {
-        "x86-64": ('"lock cmpxchg16b (%%r10)\\n\\t"\n#endif',
-                   '"movq %%rbx, %%xmm0\\n\\tmovq %%rcx, %%xmm1\\n\\tpunpcklqdq %%xmm1, %%xmm0'
-                   '\\n\\tcmpq %%rax, %%rax\\n\\tmovdqu %%xmm0, (%%r10)\\n\\t"\n#endif'),
-        "aarch64": ('"ccmp x14, x17, #0, eq\\n\\t" \\\n        "b.ne 4b\\n\\t" \\\n'
-                    '        "stlxp %w[failed], x17, x16, [x15]\\n\\t"',
-                    '"mov %w[failed], #0\\n\\tstp x17, x16, [x15]\\n\\t"')},
-    "swap is not aborted (BREAK=11)": {
-        "x86-64": ('"testq %%rdx, %%rdx\\n\\t" \\\n        "jz 4b\\n\\t"',
-                   '"testq %%rdx, %%rdx\\n\\tjz 4b\\n\\t2:\\n\\t"'),
-        "aarch64": ('"cbz x17, 4b\\n\\t"', '"cbz x17, 4b\\n\\t2:\\n\\t"')},
-    "swap takes no spare for one": {
-        "x86-64": ('"testq %%rdx, %%rdx\\n\\t" \\\n        "jz 4b\\n\\t"', '""'),
-        "aarch64": ('"cbz x17, 4b\\n\\t"', '""')},
-    "swap makes the sheaf without room a spare": {
-        "x86-64": ('STOOK_SECTION_TEXT(STOOK_SHEAF_CAPACITY) "(%%rax)\\n\\t"\n'
-                   '                "je 4b\\n\\t"',
-                   'STOOK_SECTION_TEXT(STOOK_SHEAF_CAPACITY) "(%%rax)\\n\\t"'),
-        "aarch64": ('"cbz w14, 4b\\n\\t"              /*', '/*')},
-    "swap for a pop without a look at the spare": {
-        "x86-64": ('"cmpw $0, (%%rdx)\\n\\t"\n                "je 4b\\n\\t"', '""'),
-        "aarch64": ('"ldrh w14, [x17]\\n\\t"\n                "cbz w14, 4b\\n\\t"', '""')},
-    "swap for a push without a look at main": {
-        "x86-64": ('"jb 4b\\n\\t"', '""'), "aarch64": ('"b.lo 4b\\n\\t"', '""')},
-    "swap for a push without a look at the spare": {
-        "x86-64": ('STOOK_SECTION_TEXT(STOOK_SHEAF_CAPACITY) "(%%rdx), %%cx\\n\\t"\n'
-                   '                "jae 4b\\n\\t"',
-                   'STOOK_SECTION_TEXT(STOOK_SHEAF_CAPACITY) "(%%rdx), %%cx\\n\\t"'),
-        "aarch64": ('"ldrh w14, [x17, #" STOOK_SECTION_TEXT(STOOK_SHEAF_CAPACITY) "]\\n\\t"\n'
-                    '                "cmp w13, w14\\n\\t"\n                "b.hs 4b\\n\\t"', '""')},
-    "swap for an object that is free": {
-        "x86-64": ('"-8(%%rax,%%rcx,8)\\n\\t"\n                "je 4b\\n\\t"',
-                   '"-8(%%rax,%%rcx,8)\\n\\t"'),
-        "aarch64": ('"cmp x14, %[object]\\n\\t"\n                "b.eq 4b\\n\\t"', '""')},
-}
-HOT_SWAP_MUTANTS = {    # the same in dropin/hot_*.S, *.h
     "malloc's and free's swap stores where it must compare (BREAK=10)": {
         "x86-64": ("        lock cmpxchg16b (%r10)\n",
                    "        movq %rbx, %xmm0\n        movq %rcx, %xmm1\n"

@@ -1,10 +1,10 @@
 """
-tools/sections/swap.py - swaps of main and spare are interrupted, alone and within pops and pushes
+tools/sections/swap.py - swaps of main and spare within malloc and free are interrupted
 
-Purpose: the cases of the section that has main and spare change places: swap_empty for a pop,
-swap_full for a push. They run alone, in swap_pop and swap_push with the pop or push behind them,
-and in malloc and free of a drop-in that swaps itself. They are interrupted by each other, by pop
-and push, by a migration, and by an evacuation on another CPU, without its barrier and behind it.
+Purpose: the cases of the section that has main and spare change places, in malloc and free of a
+drop-in that swaps itself, with the pop or push behind it. They are interrupted by each other, by
+pop and push, by a migration, and by an evacuation on another CPU, without its barrier and behind
+it.
 Afterwards each sheaf and each object must be in one place, and each pop counted. What an evacuation
 saw behind its barrier is final. The sheaf without room is never a spare. When a swap for a pop
 commits, main is empty and the spare is not; for a push, main is full and the spare is not.
@@ -18,9 +18,8 @@ from runs import Places
 
 MINE, THEIRS = 0x1110000, 0x2220000     # objects
 NO_ROOM = 6                             # the sheaf without room
-ALONE = ("swap_empty", "swap_full")
-POPS = ("pop", "swap_empty", "swap_pop", "malloc")
-OTHERS = ("pop", "push", "swap_pop", "swap_push", "migrate", "evacuate", "evacuate, barrier")
+POPS = ("pop", "malloc")
+OTHERS = ("pop", "push", "malloc", "free", "migrate", "evacuate", "evacuate, barrier")
 # Objects in main and in the spare. None: main is the sheaf without room; there is no spare.
 SIZES_POP = [(0, 3), (0, 1), (0, 0), (1, 3), (0, None), (None, 3)]
 SIZES_PUSH = [(CAPACITY, 3), (CAPACITY, CAPACITY - 1), (CAPACITY, CAPACITY), (CAPACITY - 1, 3),
@@ -49,8 +48,6 @@ class Case(Places):
 
     def did(self, op, answer, value):
         """True: @op popped or pushed."""
-        if op in ALONE:
-            return False
         if op not in POPS:
             done = answer & 0xffffffff == 1
             self.pushed |= {value} if done else set()
@@ -105,12 +102,10 @@ def one(machine, op, other, main, spare):
     k = 0
     while True:
         case = Case(machine, op, main, spare)
-        start, found, meanwhile = case.pairs(), [], []
-        alone = False if op in ALONE else None
+        start, found, meanwhile = case.pairs(), [], []      # the pairs after the interruption
 
         def then():
-            found.append(case.wrong_swap(start, alone))
-            meanwhile.append(start != case.pairs())
+            found.append(case.wrong_swap(start, None))
             case.another(other)
             meanwhile.append(case.pairs())
         try:
@@ -119,14 +114,9 @@ def one(machine, op, other, main, spare):
             found, answer = [str(error)], 0
         if answer is None:
             return k, None
-        if len(meanwhile) == 2:
-            swapped = meanwhile[0] or meanwhile[1] != case.pairs()
-            found.append(case.wrong_swap(meanwhile[1], case.did(op, answer, MINE)))
+        if meanwhile:
+            found.append(case.wrong_swap(meanwhile[0], case.did(op, answer, MINE)))
             found.append(case.faults())
-            if op in ALONE and swapped and not answer & 0xff:
-                found.append("it swapped, and denies that")
-            if op in ALONE and answer & 0xff and not swapped:
-                found.append("it says that it swapped")
         found = [what for what in found if what]
         if found:
             return k, "%s, %s after %d instructions, main %s, spare %s: %s" % (
@@ -144,12 +134,7 @@ def twice(machine, op):
     return None
 
 
-def run_swap(machine):
-    return run_hot_swap(machine, (*ALONE, "swap_pop", "swap_push",
-                                  *(("malloc", "free") if machine.swaps else ())))
-
-
-def run_hot_swap(machine, ops=("malloc", "free")):
+def run_swap(machine, ops=("malloc", "free")):
     cases, faults = 0, []
     for op in ops:
         wrong = None if op in POPS else twice(machine, op)

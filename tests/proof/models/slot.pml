@@ -42,8 +42,7 @@
  * check: holds -DCHANGE=1 -DSTART=5
  * check: holds -DCHANGE=1 -DSTART=7
  * SWAP=1: a call whose pop or push misses has main and spare change places, without a look at the
- * generation, and tries once more before it goes to its miss (stook_section_swap_pop,
- * stook_section_swap_push, the drop-in's malloc and free).
+ * generation, and tries once more before it goes to its miss (the drop-in's malloc and free).
  * check: holds -DSWAP=1 -DSTART=2
  * check: holds -DSWAP=1 -DSTART=4
  * check: holds -DSWAP=1 -DSTART=7
