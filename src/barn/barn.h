@@ -5,7 +5,7 @@
  *  for the files of this folder.
  *
  * There are two verbs. stook_barn_get_full, _empty and _room give a sheaf: the barn's own or, if
- * the barn has none, one that is filled from the slabs. stook_barn_put takes a sheaf: into the barn or,
+ * it has none, one that is filled from the slabs. stook_barn_put takes a sheaf: into the barn or,
  * if the barn has no room, its objects go into the slabs. So a miss of a barn is answered in the
  * barn.
  *
