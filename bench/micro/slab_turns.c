@@ -35,7 +35,7 @@ bool slab_turns_holds(const void *slabs)
         for (unsigned i = 0; i < first->lists; i++) {
                 const struct stook_slabs_node *list = i ? &first->others[i - 1] : first;
 
-                if ((list->lock.word & ~UINT64_C(63)) == (uintptr_t)stook_self)
+                if (stook_lock_is_mine(&list->lock))
                         return true;
         }
         return false;

@@ -15,16 +15,20 @@
 #include "base/thread.h"
 
 /*
- * Below the address of the holder's record, which is aligned to 64, in a held lock's word: flags,
- * and how often threads slept for it. With SLEPT_MOST the lock is stuck, too: waiters may be jumped
- * out of as holders are.
+ * A held lock's word: flags, below the address of the holder's record, which is aligned to 64; and
+ * from bit HOLD on, which no address reaches, a number that tells this hold from others. It has one
+ * once a thread sleeps for it.
  */
-enum { FREE = 0, WAITERS = 1, STUCK = 2, SLEPT = 4, SLEPT_MOST = 15 * SLEPT, FLAGS = 63 };
+enum { FREE = 0, WAITERS = 1, STUCK = 2, FLAGS = 63, HOLD = 48 };
 
-#define SPINS    100
-#define SLEEPS      4                   /* of SLEEP_NS for one holder: about 1 ms (I2) */
-#define SLEEPS_MOST 16                  /* for several holders: about 4 ms */
-#define SLEEP_NS    250000
+#define SPINS       100
+/*
+ * Sleeps for one hold, and for several in one wait (I2). They are counted, not timed: a thread that
+ * gets no CPU to count them on leaves the holder as much time to get one.
+ */
+#define SLEEPS      100
+#define SLEEPS_MOST 1000
+#define SLEEP_NS    1000000
 /* Stacks are seldom larger; what is recorded is unique within 256 MiB. */
 #define FAR      ((uintptr_t)16 << 20)
 
@@ -69,9 +73,15 @@ STOOK_INLINE uint64_t me(void)
         return (uint64_t)(uintptr_t)stook_self;
 }
 
-static bool is_mine(const struct stook_lock *lock)
+/* The holder's record, as a number. */
+STOOK_INLINE uint64_t holder_of(uint64_t word)
 {
-        return (__atomic_load_n(&lock->word, __ATOMIC_RELAXED) & ~(uint64_t)FLAGS) == me();
+        return word << (64 - HOLD) >> (64 - HOLD) & ~(uint64_t)FLAGS;
+}
+
+bool stook_lock_is_mine(const struct stook_lock *lock)
+{
+        return holder_of(__atomic_load_n(&lock->word, __ATOMIC_RELAXED)) == me();
 }
 
 /* M1: acquires what the last holder's drop released. */
@@ -84,80 +94,85 @@ STOOK_INLINE bool acquire_as(struct stook_lock *lock, uint64_t flags)
                                            __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
-/* Before a sleep: what the word says then. FREE: it is. STUCK: not to be waited for. */
-static uint64_t note_sleep(struct stook_lock *lock)
+/*
+ * Of a held lock: a thread sleeps for it. Or one did in vain: it may have had the wake that was
+ * meant for others, which sleep on. Return: what the word says then.
+ */
+static uint64_t note_sleep(struct stook_lock *lock, uint64_t flags)
 {
+        static uint32_t holds;
         uint64_t word = __atomic_load_n(&lock->word, __ATOMIC_RELAXED), new;
 
         do {
-                if (word == FREE || (word & STUCK))
-                        return word;
-                new = (word & SLEPT_MOST) == SLEPT_MOST ? word | STUCK : (word | WAITERS) + SLEPT;
+                if (word == FREE)
+                        return FREE;
+                new = word | WAITERS | flags;
+                if (!(word >> HOLD))
+                        new |= (uint64_t)(__atomic_fetch_add(&holds, 2, __ATOMIC_RELAXED) | 1)
+                               << HOLD;
         } while (!__atomic_compare_exchange_n(&lock->word, &word, new, false, __ATOMIC_RELAXED,
                                               __ATOMIC_RELAXED));
         return new;
 }
 
 /*
- * I2: a wait in vain is over. WAITERS: others may sleep on, and this thread may have had the wake
- * that was meant for them.
- */
-static void note_vain(struct stook_lock *lock, uint64_t flags)
-{
-        uint64_t word = __atomic_load_n(&lock->word, __ATOMIC_RELAXED);
-
-        while (word != FREE &&
-               !__atomic_compare_exchange_n(&lock->word, &word, word | flags | WAITERS, false,
-                                            __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-                ;
-}
-
-/*
- * Where many threads meet, each sleep ends with another holder. Such a lock is busy, not stuck, and
+ * Where many threads meet, each sleep ends with another hold. Such a lock is busy, not stuck, and
  * is waited for longer.
  */
 static bool sleep_for(struct stook_lock *lock, const struct stook_lock_sleep *sleep)
 {
-        uint64_t word = FREE, holder = FREE;
-        unsigned for_holder = 0;
+        uint64_t word = FREE, hold = FREE;
+        unsigned for_hold = 0;
 
-        for (unsigned i = 0; i < SLEEPS_MOST && for_holder < SLEEPS; i++) {
+        for (unsigned i = 0; i < SLEEPS_MOST && for_hold < SLEEPS; i++) {
                 /* Acquired this way the word has the flag: others may be asleep. */
                 if (acquire_as(lock, WAITERS))
                         return true;
-                word = note_sleep(lock);
+                word = note_sleep(lock, 0);
                 if (word & STUCK)
                         return false;
-                if (holder != (word & ~(uint64_t)FLAGS))
-                        for_holder = 0;
-                holder = word & ~(uint64_t)FLAGS;
-                for_holder++;
+                if (hold != (word & ~(uint64_t)FLAGS))
+                        for_hold = 0;
+                hold = word & ~(uint64_t)FLAGS;
+                for_hold++;
                 if (word != FREE)
                         sleep->wait((uint32_t *)(void *)&lock->word, (uint32_t)word, SLEEP_NS);
         }
         if (acquire_as(lock, WAITERS))
                 return true;
-        note_vain(lock, for_holder == SLEEPS ? STUCK : 0);
+        note_sleep(lock, for_hold == SLEEPS ? STUCK : 0);
         return false;
 }
 
 static STOOK_NOINLINE bool wait_for(struct stook_lock *lock)
 {
         const struct stook_lock_sleep *sleep = __atomic_load_n(&sleep_by, __ATOMIC_ACQUIRE);
+        bool taken;
 
         for (unsigned i = 0; i < SPINS; i++) {
                 pause_briefly();
                 if (acquire_as(lock, 0))
                         return true;
         }
-        return sleep && sleep_for(lock, sleep);
+        if (!sleep)
+                return false;
+        /* This thread was jumped out of its last wait, and may be again: that one was in vain. */
+        if (stook_self_is_inside(STOOK_INSIDE_WAIT)) {
+                stook_self_clear_inside(STOOK_INSIDE_WAIT);
+                note_sleep(lock, STUCK);
+                return false;
+        }
+        stook_self_set_inside(STOOK_INSIDE_WAIT);
+        taken = sleep_for(lock, sleep);
+        stook_self_clear_inside(STOOK_INSIDE_WAIT);
+        return taken;
 }
 
 static bool may_wait_for(const struct stook_lock *lock)
 {
         uint64_t word = __atomic_load_n(&lock->word, __ATOMIC_RELAXED);
 
-        return !(word & STUCK) && (word & ~(uint64_t)FLAGS) != me();
+        return !(word & STUCK) && holder_of(word) != me();
 }
 
 static bool take(struct stook_lock *lock, bool may_wait)
@@ -210,10 +225,10 @@ void stook_lock_drop(struct stook_lock *lock)
  */
 bool stook_lock_inherit(struct stook_lock *lock)
 {
-        if (STOOK_LIKELY(stook_self->locks_held || !is_mine(lock)))
+        if (STOOK_LIKELY(stook_self->locks_held || !stook_lock_is_mine(lock)))
                 return false;
         stook_lock_raise(STOOK_HELD_GAP);
-        if (is_mine(lock)) {
+        if (stook_lock_is_mine(lock)) {
                 stook_rank_hold(rank_of(lock));
                 return true;
         }

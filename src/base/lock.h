@@ -7,19 +7,19 @@
  *  I1 no thread that holds a lock waits for another: while stook_self->locks_held is not zero (a
  *     signal handler on top of a holder, too), taking a lock only tries. ("Never wait for myself"
  *     is not enough: two threads with handlers deadlock crosswise.)
- *  I2 no wait is unbounded: after a short spin and at most about 1 ms asleep for one holder, 4 ms
- *     for several, take returns false. The first wait in vain for one holder, or so many sleeps by
- *     all waiters, mark the lock as stuck, and no call waits for a stuck lock. So a holder that
- *     never returns (stopped, dead, jumped out of) costs that wait once, then memory, never
- *     progress. A holder that does return ends the mark.
+ *  I2 no wait is unbounded: after a short spin and 100 sleeps of 1 ms for one hold, 1000 for
+ *     several, take returns false. A wait in vain for one hold marks the lock as stuck, and no call
+ *     waits for a stuck lock. A thread that was jumped out of a wait marks what it wants to wait
+ *     for next. So a holder that never returns (stopped, dead, jumped out of) costs that wait once,
+ *     then memory, never progress. A holder that does return ends the mark.
  *  I3 locks_held is raised before the acquiring compare-and-swap and lowered after the release: a
  *     handler in between sees a lock too many, never one too few.
  *  I4 locks_held comes down again after a jump (siglongjmp, an exception) out of the call that
  *     raised it, at the next call which sees that the frames of that call are gone: see below. A
  *     lock that such a call held names its thread, which can have it again (stook_lock_inherit).
  * Concurrency: word is 0 free, else stook_self of the holder, flags (a thread may sleep, stuck), a
- *  count of sleeps. M1: the release exchange pairs with the acquiring compare-and-swap. Sleeping is
- *  a futex wait, on the word's lower half, of the os layer handed in at start.
+ *  number of the hold. M1: the release exchange pairs with the acquiring compare-and-swap. Sleeping
+ *  is a futex wait, on the word's lower half, of the os layer handed in at start.
  *
  * The count that heals
  * --------------------
@@ -95,6 +95,8 @@ STOOK_INLINE bool stook_lock_is_taken(const struct stook_lock *lock)
 {
         return __atomic_load_n(&lock->word, __ATOMIC_RELAXED) != 0;
 }
+
+bool stook_lock_is_mine(const struct stook_lock *lock);
 
 /*
  * After a refusal. True: a call of this thread held the lock and was jumped out of. Now the caller

@@ -75,7 +75,7 @@ struct stook_slab_hold {
 bool stook_slab_hold(struct stook_slab_hold *hold, struct stook_slabs *slabs,
                      struct stook_slabs_node *node, bool try);
 /*
- * The same for calls that may take 100 ms, and settles what is pending. False: the holder is
+ * The same for calls that may take 0.2 s, and settles what is pending. False: the holder is
  * stopped or dead.
  */
 bool stook_slab_hold_long(struct stook_slab_hold *hold, struct stook_slabs *slabs,

@@ -1,7 +1,8 @@
 /*
  * What this proves of slab_partial.c: while another thread holds the lock, what waits on pending,
  * and which thread finds it (P1, P2). With the lock a fill takes from the fullest slabs first, and
- * a shrink sorts them. A shrink waits long for a holder.
+ * a shrink sorts them. A shrink waits long for a holder. A fill waits for a holder that is
+ * away for some ms, and makes no slab.
  */
 #include "parts.h"
 
@@ -130,6 +131,38 @@ static void test_locked_listed_stays_pending(void **unused)
         assert_int_equal(fake_spans_taken(), 0);
 }
 
+/* ---- where threads meet ---- */
+
+static unsigned sleeps;
+
+static void sleep_50_times(uint32_t *word, uint32_t value, uint64_t ns)
+{
+        (void)word, (void)value, (void)ns;
+        if (++sleeps == 50)
+                unlock();
+}
+
+static void wake_none(uint32_t *word) { (void)word; }
+
+/* Its holder is preempted, and other threads are ready to run. */
+static void test_away_costs_no_slab(void **unused)
+{
+        const struct stook_lock_sleep away = { sleep_50_times, wake_none };
+        const struct stook_lock_sleep *before = stook_lock_sleep();
+
+        (void)unused;
+        fill(16);
+        drain(0, 15);
+        stook_lock_set_sleep(&away);
+        sleeps = 0;
+        lock();
+        fill(15);
+        stook_lock_set_sleep(before);
+        assert_int_equal(sleeps, 50);
+        assert_int_equal(counted(STOOK_STAT_alloc_slab), 1);
+        drain(0, 16);
+}
+
 /* ---- placement ---- */
 
 static void test_fullest_first(void **unused)
@@ -161,8 +194,6 @@ static void drop_lock(uint32_t *word, uint32_t value, uint64_t ns)
         (void)word, (void)value, (void)ns;
         unlock();
 }
-
-static void wake_none(uint32_t *word) { (void)word; }
 
 /* A fill that had to wait compares two slabs, not more: others wait for it in turn. */
 static void test_busy_compares_two(void **unused)
@@ -212,7 +243,7 @@ static void test_shrink_sorts(void **unused)
         drain(9, 7); drain(17, 15); drain(36, 12);
 }
 
-static unsigned sleeps, pauses;
+static unsigned pauses;
 
 static void sleep_in_vain(uint32_t *word, uint32_t value, uint64_t ns)
 {
@@ -242,7 +273,7 @@ static void test_shrink_waits_long(void **unused)
         lock();
         assert_int_equal(stook_slabs_shrink(slabs), 1);
         assert_int_equal(pauses, 50);
-        assert_in_range(sleeps, 1, 16);
+        assert_int_equal(sleeps, 100);
         /* One that never comes is not waited for for ever. */
         drain(16, 16);
         pauses = 50;
@@ -263,6 +294,7 @@ int main(void)
                 ONE(test_locked_fill_takes_pending),
                 THREE(test_locked_fill_takes_parts),
                 ONE(test_locked_listed_stays_pending),
+                ONE(test_away_costs_no_slab),
                 ONE(test_fullest_first),
                 ONE(test_busy_compares_two),
                 ONE(test_shrink_sorts),
