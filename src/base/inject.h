@@ -58,6 +58,8 @@ extern struct stook_inject {
         void   (*landing)(struct stook_front *front);
         /* Called when a put has taken an object out of the quarantine, which is not free yet. */
         void   (*leaving)(void *object);
+        /* Called when a fill without the lock has taken a slab that was pending. */
+        void   (*in_hands)(void *slabs);
         /* Called before a sheaf of another node's objects is put back into its word. */
         void   (*putting_back)(struct stook_front *front);
         /* Called while a list is made anew: for each descriptor that is a slab of it, or was. */

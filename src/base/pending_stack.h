@@ -57,4 +57,28 @@ STOOK_INLINE struct stook_link *stook_pending_stack_move_all(struct stook_pendin
         return first;
 }
 
+/*
+ * Elements that a thread took, and has no use for, from @first on. They may be many, and while they
+ * are in its hands no other thread finds them. So it does not walk along them, but along what was
+ * pushed meanwhile.
+ */
+STOOK_INLINE void stook_pending_stack_put_back(struct stook_pending_stack *s,
+                                               struct stook_link *first)
+{
+        struct stook_link *none = NULL;
+
+        while (first && !__atomic_compare_exchange_n(&s->first, &none, first, false,
+                                                     __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
+                struct stook_link *later = stook_pending_stack_take_all(s), *last = later;
+
+                while (last && last->next)
+                        last = last->next;
+                if (last) {
+                        stook_link_set_next(last, first);
+                        first = later;
+                }
+                none = NULL;
+        }
+}
+
 #endif

@@ -270,18 +270,13 @@ static struct stook_span *take_pending(struct stook_pages_node *node, size_t byt
                         stook_link_set_next(before, span->link.next);
                 else
                         all = span->link.next;
-                span = cut(span, bytes, align, spares, left);
         }
+        stook_pending_stack_put_back(&node->pending, all);
+        if (span)
+                span = cut(span, bytes, align, spares, left);
         for (unsigned i = 0; i < 2; i++)
                 if (left[i])
                         stook_pending_stack_push(&node->pending, &left[i]->link);
-        if (all) {
-                struct stook_link *last = all;
-
-                while (last->next)
-                        last = last->next;
-                stook_pending_stack_push_chain(&node->pending, all, last);
-        }
         return span;
 }
 

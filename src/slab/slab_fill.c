@@ -346,23 +346,27 @@ static uint64_t take_from_claims(struct fill *f, struct stook_slab *slab, uint64
         return kept;
 }
 
+/*
+ * From the first slab. The others are back before that: a thread that is preempted here keeps one
+ * slab from the other fills without the lock, which would make new ones, not all that are pending.
+ */
 static void take_from_pending(struct fill *f, struct stook_slabs_node *node)
 {
-        struct stook_link *link, *next;
+        struct stook_link *link;
+        struct stook_slab *slab;
+        uint64_t claims;
 
         stook_lock_forbid_waits();              /* slab_partial.c P4 */
         link = stook_pending_stack_take_all(&node->pending);
-        for (; link && !is_satisfied(f); link = next) {
-                struct stook_slab *slab = stook_slab_pending_at(link);
-                uint64_t claims;
-
-                next = link->next;              /* before the word is taken: slab_partial.c P1 */
+        if (link) {
+                stook_slab_pend_again(f->slabs, node, link->next);
+                slab = stook_slab_pending_at(link);
                 claims = __atomic_exchange_n(&slab->pending, 0, __ATOMIC_ACQ_REL);
+                STOOK_INJECT_CALL(in_hands, f->slabs);
                 claims = take_from_claims(f, slab, claims);
                 if (claims)
                         stook_slab_settle_parts(f->slabs, slab, claims, true);
         }
-        stook_slab_pend_again(f->slabs, node, link);
         stook_lock_allow_waits();
 }
 
@@ -372,11 +376,10 @@ static STOOK_NOINLINE void fill_from_list(struct fill *f, struct stook_slabs_nod
 {
         while (f->want && !stook_slabs_node_idle(node)) {
                 struct stook_slab_hold hold;
-                bool held, divide;
+                bool divide;
 
                 f->busy = stook_lock_is_taken(&node->lock);
-                held = stook_slab_hold(&hold, f->slabs, node, f->try);
-                if (held) {
+                if (stook_slab_hold(&hold, f->slabs, node, f->try)) {
                         take_from_list(f, &hold);
                         divide = stook_slabs_note_meeting(node, f->busy);
                         stook_slab_unhold(&hold);
@@ -388,8 +391,6 @@ static STOOK_NOINLINE void fill_from_list(struct fill *f, struct stook_slabs_nod
                 if (!f->takes)
                         return;
                 emit(f);
-                if (!held)
-                        return;
         }
 }
 

@@ -322,12 +322,11 @@ void stook_slab_settle_parts(struct stook_slabs *slabs, struct stook_slab *slab,
 void stook_slab_pend_again(struct stook_slabs *slabs, struct stook_slabs_node *node,
                            struct stook_link *link)
 {
-        struct chain chain = { link, link };
+        struct chain none = { NULL, NULL };
         struct stook_slab_hold hold;
 
         if (!link)
                 return;
-        while (chain.last->next)
-                chain.last = chain.last->next;
-        push(&hold, slabs, node, &chain);
+        stook_pending_stack_put_back(&node->pending, link);
+        push(&hold, slabs, node, &none);
 }

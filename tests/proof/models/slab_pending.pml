@@ -2,9 +2,9 @@
  * Two slabs, their words `pending`, and the pending stack with its links, as in
  * src/slab/slab_partial.c. Claims are bits of the words. A claimer settles its claims under the
  * lock, or enters them where the lock is refused. It has claims on both slabs, and pushes them as
- * one chain. A filler without the lock takes the stack, and the claims of each slab, and enters
- * them again. Or it has enough, and pushes the slabs that are left as they are. What the claims are
- * for is in slab.pml.
+ * one chain. A filler without the lock takes the stack, and puts back all but the first slab, as
+ * they are. Then it takes the claims of the first, and enters them again, or has used them up. What
+ * the claims are for is in slab.pml.
  * Shown: each claim is settled once. None is left at the end (P2). No slab is on the stack twice,
  * or pushed while a thread may still follow its link (P1).
  *
@@ -22,8 +22,10 @@
  * check: breaks -DBREAK=5
  * BREAK=6: a thread that pushes tries the lock before that (P2).
  * check: breaks -DBREAK=6
- * BREAK=7: the filler pushes the slab again whose word it took, too (P1).
+ * BREAK=7: the filler puts the slab back, too, whose word it takes (P1).
  * check: breaks -DBREAK=7
+ * BREAK=8: the filler does not try the lock after it put slabs back (P2).
+ * check: breaks -DBREAK=8
  */
 #ifndef BREAK
 #define BREAK 0
@@ -129,6 +131,32 @@ inline push() {
         head = NONE; tail = NONE; old = 0
 }
 
+/* stook_pending_stack_put_back: head and what follows it. */
+inline put_back() {
+        do
+        ::      d_step {
+                        if
+                        :: first == NONE -> first = head; got = true
+                        :: else -> got = false
+                        fi
+                };
+                if :: got -> break :: else fi;
+                d_step { old = first; first = NONE };
+                if
+                :: old != NONE ->
+                        tail = old;
+                        do
+                        :: next[tail] != NONE -> tail = next[tail]
+                        :: else -> break
+                        od;
+                        next[tail] = head;
+                        head = old
+                :: else
+                fi
+        od;
+        head = NONE; tail = NONE; old = 0; got = false
+}
+
 inline push_and_try() {
 #if BREAK == 6
         try_lock();
@@ -171,33 +199,34 @@ proctype holder() {
 
 proctype filler() {
         LOCALS;
-        byte mine, kept;
+        byte mine;
         head = NONE; tail = NONE;
         take_stack();
-        do
-        :: at != NONE ->                                /* stook_slab_pend_again */
-                head = at; tail = at;
-                do
-                :: next[tail] != NONE -> tail = next[tail]
-                :: else -> break
-                od;
-                at = NONE;
-                push_and_try();
-                break
-        :: at != NONE ->
-                follow = next[at];
-                take_word(at);
+        mine = at; at = NONE;
+        if
+        :: mine != NONE ->
 #if BREAK == 7
-                head = at; tail = at;
-                push_and_try();
-                head = NONE; tail = NONE;
+                head = mine;
+#else
+                head = next[mine];
 #endif
-                mine = at; kept = follow;
-                at = NONE; follow = NONE;
-                if :: claims -> enter(mine, claims); claims = 0; push_and_try() :: else fi;
-                at = kept
-        :: else -> break
-        od;
+                if
+                :: head != NONE ->                      /* stook_slab_pend_again */
+                        put_back();
+#if BREAK != 8
+                        try_lock();
+                        if :: got -> settle_pending(); unhold() :: else fi
+#endif
+                :: else
+                fi;
+                take_word(mine);
+                if
+                :: claims -> enter(mine, claims); claims = 0; push_and_try()
+                :: claims -> settle(mine, claims); claims = 0
+                :: else
+                fi
+        :: else
+        fi;
         done++
 }
 

@@ -1,10 +1,13 @@
 /*
  * What this proves of slab_partial.c: while another thread holds the lock, what waits on pending,
  * and which thread finds it (P1, P2). With the lock a fill takes from the fullest slabs first, and
- * a shrink sorts them. A shrink waits long for a holder. A fill waits for a holder that is
- * away for some ms, and makes no slab.
+ * a shrink sorts them. A shrink waits long for a holder. Where threads meet, few slabs are made: a
+ * fill waits for a holder that is away for some ms, and one that is refused the lock keeps one slab
+ * from others.
  */
 #include "parts.h"
+
+#include "base/inject.h"
 
 /* ---- without the lock ---- */
 
@@ -163,6 +166,39 @@ static void test_away_costs_no_slab(void **unused)
         drain(0, 16);
 }
 
+static void *other[2];
+static unsigned calls;
+
+/* A fill is preempted here, and other threads go on. */
+static void others_fill(void *unused)
+{
+        (void)unused;
+        if (calls < 2) {
+                calls++;
+                assert_int_equal(stook_slab_fill(slabs, 0, 1, &other[calls - 1],
+                                                 STOOK_FILL_NOLOCK), 1);
+        }
+}
+
+static void test_in_hands_is_one_slab(void **unused)
+{
+        (void)unused;
+        fill(48);
+        lock();
+        drain(0, 1); drain(16, 1); drain(32, 1);
+        calls = 0;
+        __atomic_store_n(&stook_inject.in_hands, others_fill, __ATOMIC_RELAXED);
+        assert_int_equal(stook_slab_fill(slabs, 0, 1, objects, STOOK_FILL_NOLOCK), 1);
+        __atomic_store_n(&stook_inject.in_hands, NULL, __ATOMIC_RELAXED);
+        assert_int_equal(calls, 2);
+        assert_int_equal(counted(STOOK_STAT_alloc_slab), 3);
+        objects[16] = other[0];
+        objects[32] = other[1];
+        drop();
+        drain(0, 48);
+        assert_int_equal(fake_spans_taken(), 0);
+}
+
 /* ---- placement ---- */
 
 static void test_fullest_first(void **unused)
@@ -295,6 +331,7 @@ int main(void)
                 THREE(test_locked_fill_takes_parts),
                 ONE(test_locked_listed_stays_pending),
                 ONE(test_away_costs_no_slab),
+                ONE(test_in_hands_is_one_slab),
                 ONE(test_fullest_first),
                 ONE(test_busy_compares_two),
                 ONE(test_shrink_sorts),
