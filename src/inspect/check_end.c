@@ -11,6 +11,7 @@
 #include "cache/cache.h"
 #include "debug/debug_modes.h"
 #include "gate/gate.h"
+#include "inspect/linked.h"
 #include "os/os.h"
 #include "report/report.h"
 
@@ -47,7 +48,7 @@ __attribute__((constructor)) static void begin(void)
                 stook_os_keep_stderr();         /* the program may close it before its end */
 }
 
-__attribute__((destructor)) static void end(void)
+__attribute__((destructor)) void stook_check_end(void)
 {
         uint32_t program, thread;
         int pid, pipe, faults;

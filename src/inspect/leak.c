@@ -17,6 +17,7 @@
 #include "debug/debug_inside.h"
 #include "gate/gate.h"
 #include "inspect/leak.h"
+#include "inspect/linked.h"
 #include "os/os.h"
 #include "report/report.h"
 #include <stook/debug.h>
@@ -137,7 +138,7 @@ __attribute__((constructor)) static void read_variables(void)
                 stook_os_env_refuse("STOOK_SUPPRESS", functions, "at most 1023 bytes");
 }
 
-__attribute__((destructor)) static void check_at_exit(void)
+__attribute__((destructor)) void stook_leak_end(void)
 {
         static const char failed[] =
                 "stook: leak: the search failed; it needs /proc and memory for a process\n";

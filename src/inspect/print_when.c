@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "inspect/linked.h"
 #include "inspect/print.h"
 #include "os/os.h"
 
@@ -98,7 +99,7 @@ __attribute__((constructor)) static void start(void)
         }
 }
 
-__attribute__((destructor)) static void end(void)
+__attribute__((destructor)) void stook_print_end(void)
 {
         if (at_exit)
                 stook_print_stats(put_to_stderr, NULL);

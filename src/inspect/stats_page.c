@@ -12,6 +12,7 @@
 #include "cache/cache.h"
 #include "gate/gate.h"
 #include "group/group.h"
+#include "inspect/linked.h"
 #include "inspect/snapshot.h"
 #include "inspect/stats_page.h"
 #include "os/os.h"
@@ -356,7 +357,7 @@ __attribute__((constructor)) static void load(void)
         stook_stats_page_start();
 }
 
-__attribute__((destructor)) static void unload(void)
+__attribute__((destructor)) void stook_stats_page_unload(void)
 {
         stook_stats_page_end();
 }

@@ -17,6 +17,7 @@
 #include "cache/cache.h"
 #include "debug/debug_modes.h"
 #include "gate/gate.h"
+#include "inspect/linked.h"
 #include "debug/fail.h"
 #include "life/fork.h"
 #include "life/last_thread.h"
@@ -121,6 +122,11 @@ __attribute__((constructor(101))) static void construct(void)
         if (up && stook_options_maintenance())
                 stook_maintenance_thread(1);
 }
+
+/* Nothing else names these files: inspect/linked.h. */
+static void (*const linked[])(void) __attribute__((used)) = {
+        stook_check_end, stook_leak_end, stook_print_end, stook_stats_page_unload,
+};
 
 __attribute__((destructor)) static void end(void)
 {

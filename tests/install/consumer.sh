@@ -45,6 +45,8 @@ grep -q '^a point at (0, 0)$' "$work/out"
 # shellcheck disable=SC2046
 $cc -o "$work/static" "$STOOK_SOURCE/examples/points.c" $(pc --cflags stook) "$libdir/libstook.a"
 "$work/static" | cmp - "$work/out"
+# What works at exit alone is in the archive, too, though no call leads there.
+STOOK_PRINT=exit "$work/static" 2>&1 >"$work/nothing" | grep -q 'backend'
 
 # The drop-in, linked instead of preloaded.
 cat >"$work/malloc.c" <<'EOF'
