@@ -13,6 +13,7 @@
 #ifdef STOOK_INJECT
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct stook_front;
@@ -50,6 +51,7 @@ extern struct stook_inject {
         const char *node_folder;        /* of /sys/devices/system/node */
         const char *pressure_file, *events_file;
         bool   (*ask_policy)(int *mode, uint64_t *nodes); /* of get_mempolicy */
+        long   (*move)(void *from, void *to, size_t bytes); /* of mremap: @to, or -errno */
 
         /*
          * Called between the get of a sheaf and its install. It changes the slot, as a migration

@@ -10,6 +10,7 @@
  * Concurrency: any thread, any instruction, on ranges the caller owns.
  */
 #include <errno.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 
@@ -178,38 +179,12 @@ bool stook_os_purge(void *addr, size_t bytes)
 }
 
 /*
- * After a move that failed. The kernel unmaps the target before it moves anything, and the process
- * may have no more mappings when only the first of several was moved. (There are several after
- * earlier moves, and where a program locked or advised a part.) Then the target has holes, and it
- * has pages that the source lost.
- * Holes are mapped again: what was committed a moment ago still fits. Lost pages are copied back.
- * The source reads as zeros where it lost a page, and the target was zero before the move. So each
- * word of the target that is not zero belongs to the source.
- */
-static void undo_move(char *from, char *to, size_t bytes)
-{
-        size_t page = stook_os_page_bytes();
-
-        if (map(to, bytes, PROT_READ | PROT_WRITE, COMMITTED | MAP_FIXED_NOREPLACE))
-                return;
-        for (size_t at = 0; at < bytes; at += page) {
-                uint64_t *lost = (uint64_t *)(from + at), *found = (uint64_t *)(to + at);
-
-                map(found, page, PROT_READ | PROT_WRITE, COMMITTED | MAP_FIXED_NOREPLACE);
-                for (size_t i = 0; i < page / sizeof(*found); i++)
-                        if (found[i])
-                                lost[i] = found[i];
-        }
-}
-
-/*
- * Whether the bytes are in more than one mapping, which Linux before 6.17 does not move in one
- * call: to grow those is refused with EFAULT, to grow one by more than there is address space with
- * ENOMEM. Later kernels look at the size first.
+ * Whether the bytes are in more than one mapping: to grow those is refused with EFAULT. To grow one
+ * is refused with another error, because what lies behind it is mapped, too.
  */
 static bool several(char *from, size_t bytes)
 {
-        return CALL_mremap(from, bytes, bytes + ((size_t)1 << 60), 0, NULL) == -EFAULT;
+        return CALL_mremap(from, bytes, bytes + stook_os_page_bytes(), 0, NULL) == -EFAULT;
 }
 
 /* Of bytes in several mappings: those at the start that are in one. */
@@ -228,13 +203,26 @@ static size_t in_one(char *from, size_t bytes)
         return one * page;
 }
 
-/*
- * Where the kernel refuses several mappings in one call, each is moved by a call of its own. It is
- * not tried first: the kernel unmaps the target before it refuses, and the mmap of another thread
- * may take that address.
- */
-bool stook_os_move(void *from, void *to, size_t bytes)
+static long move_one(void *from, void *to, size_t bytes)
 {
+        return CALL_mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP,
+                           to);
+}
+
+static bool gave_up;                    /* atomic, relaxed: no pages are moved any more */
+
+/*
+ * Each mapping of the source is moved by a call of its own, which moves all of it or nothing.
+ * (There are several after earlier moves, and where a program locked or advised a part.) So it is
+ * known what has to come back if a later one is refused, and the source, which is still mapped,
+ * takes it.
+ */
+enum stook_os_move stook_os_move(void *from, void *to, size_t bytes)
+{
+        long (*move)(void *, void *, size_t) = STOOK_INJECT_GET(move) ?: move_one;
+
+        if (__atomic_load_n(&gave_up, __ATOMIC_RELAXED))
+                return STOOK_OS_STAYED;
         for (size_t done = 0, part; done < bytes; done += part) {
                 char *source = (char *)from + done, *target = (char *)to + done;
                 long at;
@@ -242,16 +230,19 @@ bool stook_os_move(void *from, void *to, size_t bytes)
                 part = bytes - done;
                 if (several(source, part))
                         part = in_one(source, part);
-                at = CALL_mremap(source, part, part,
-                                 MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, target);
+                at = move(source, target, part);
                 if (at == (long)target)
                         continue;
+                __atomic_store_n(&gave_up, true, __ATOMIC_RELAXED);
                 /* With these errors of the first call the kernel has changed nothing. */
-                if (done || (at != -EINVAL && at != -ENOSYS))
-                        undo_move(from, to, bytes);
-                return false;
+                if (!done && (at == -EINVAL || at == -ENOSYS))
+                        return STOOK_OS_STAYED;
+                memcpy(from, to, done);
+                CALL_madvise(to, done, MADV_DONTNEED);
+                map_reserved(target, part, MAP_FIXED_NOREPLACE);
+                return STOOK_OS_LOST;
         }
-        return true;
+        return STOOK_OS_MOVED;
 }
 
 bool stook_os_advise(void *addr, size_t bytes, enum stook_os_advice advice)

@@ -41,12 +41,22 @@ bool stook_os_decommit(void *addr, size_t bytes);
 bool stook_os_show(void *addr, size_t bytes);
 /* Drops the pages' content; they read as zeros again. False: they do not (mlocked, or refused). */
 bool stook_os_purge(void *addr, size_t bytes);
+enum stook_os_move {
+        STOOK_OS_MOVED,
+        STOOK_OS_STAYED,                /* nothing changed: copy instead */
+        /*
+         * @from is as it was. @to may have a hole, which the mmap of another thread may have taken:
+         * it is never to be touched again.
+         */
+        STOOK_OS_LOST,
+};
 /*
  * Moves the pages of [from, from+bytes) to [to, to+bytes), leaving [from...) mapped (empty):
- * MREMAP_DONTUNMAP. @to has just been committed, and is untouched. False: it is committed still,
- * with any content: copy instead.
+ * MREMAP_DONTUNMAP. @to has just been committed. The kernel unmaps @to first, and finds out then
+ * whether the process may have so many bytes. After a refusal no pages are moved any more, by any
+ * thread: at most as much is lost as threads were moving at that time.
  */
-bool stook_os_move(void *from, void *to, size_t bytes);
+enum stook_os_move stook_os_move(void *from, void *to, size_t bytes);
 /*
  * At start, before anything is reserved: from here on mappings are named "stook" in
  * /proc/PID/maps. Each commit takes a second system call (prctl).

@@ -8,6 +8,8 @@
  *  I1 bytes <= committed <= reserved; all three are multiples of the page size.
  *  I2 a span moved here by mremap has mappings that never merge with their neighbours; they are
  *     gone with the PROT_NONE that is mapped over them at the end.
+ *  I3 a span that may have a hole after a move that was refused stays taken for ever: nothing of it
+ *     is touched again, and it counts for nothing.
  * Concurrency: the fields of a taken span are its user's.
  */
 #include <string.h>
@@ -224,31 +226,51 @@ static void give_emptied(struct stook_pages_node *node, struct stook_span *span)
         stook_pages_insert_or_pend(node, span);
 }
 
+/* I3. */
+static void lose(struct stook_pages_node *node, struct stook_span *span)
+{
+        __atomic_fetch_sub(&node->committed_bytes, span->committed, __ATOMIC_RELAXED);
+        stook_pages_count_given(node, span->bytes);
+}
+
+/* A span of @bytes, for what is in @span now. */
+static struct stook_span *take_to(struct stook_pages_node *node, const struct stook_span *span,
+                                  size_t bytes)
+{
+        size_t page = stook_os_page_bytes();
+
+        if (is_to_own(node, span, bytes))
+                /* What grows gets room to grow again, as much as it has, so that moves are few. */
+                return stook_own_take(node, bytes, page,
+                                      stook_ranges_limited() ? bytes / AHEAD_SHARE : bytes);
+        return stook_span_take(span->node, bytes, page);
+}
+
 struct stook_span *stook_span_move(struct stook_span *span, size_t bytes)
 {
         struct stook_pages_node *node = &stook_pages_nodes[span->node];
-        size_t keep, page = stook_os_page_bytes();
+        enum stook_os_move move;
         struct stook_span *to;
-        bool moved = false;
+        size_t keep;
 
         if (!bytes || bytes > PTRDIFF_MAX)
                 return NULL;
         bytes = stook_os_whole_pages(bytes);
         keep = bytes < span->bytes ? bytes : span->bytes;
-        if (is_to_own(node, span, bytes))
-                /* What grows gets room to grow again, as much as it has, so that moves are few. */
-                to = stook_own_take(node, bytes, page,
-                                    stook_ranges_limited() ? bytes / AHEAD_SHARE : bytes);
-        else
-                to = stook_span_take(span->node, bytes, page);
-        if (!to)
-                return NULL;
-        if (to->own_mapping && keep >= MOVE_LEAST)
-                moved = stook_os_move((void *)span->start, (void *)to->start, keep);
-        if (!moved)
+        do {
+                to = take_to(node, span, bytes);
+                if (!to)
+                        return NULL;
+                move = to->own_mapping && keep >= MOVE_LEAST
+                               ? stook_os_move((void *)span->start, (void *)to->start, keep)
+                               : STOOK_OS_STAYED;
+                if (move == STOOK_OS_LOST)
+                        lose(node, to);
+        } while (move == STOOK_OS_LOST);
+        if (move == STOOK_OS_STAYED)
                 memcpy((void *)to->start, (void *)span->start, keep);
         __atomic_store_n(&to->kind, span->kind, __ATOMIC_RELEASE);
-        if (moved && !span->own_mapping)
+        if (move == STOOK_OS_MOVED && !span->own_mapping)
                 give_emptied(node, span);
         else
                 stook_span_give(span);

@@ -241,7 +241,7 @@ static void move_leaves_no_hole(void **state)
         assert_true(stook_os_commit(to, 8 * page));
         memset(at, 0xa5, 8 * page);
         at[0] = 1;
-        assert_true(stook_os_move(at, to, 8 * page));
+        assert_int_equal(stook_os_move(at, to, 8 * page), STOOK_OS_MOVED);
         assert_int_equal(to[0], 1);
         assert_int_equal((unsigned char)to[8 * page - 1], 0xa5);
         assert_true(zero(at, 8 * page));
@@ -249,7 +249,7 @@ static void move_leaves_no_hole(void **state)
         stook_os_unreserve(at, PAGES * page);
 }
 
-/* A source of several mappings: old kernels refuse after they have unmapped the target. */
+/* A source of several mappings is moved, too: by a call for each. */
 static void move_of_several_mappings(void **state)
 {
         char *at = reserve(), *to = at + 32 * page;
@@ -260,30 +260,32 @@ static void move_of_several_mappings(void **state)
         memset(at, 0xa5, 8 * page);
         assert_int_equal(mprotect(at + 4 * page, 2 * page, PROT_READ), 0);
         errno = 4711;
-        if (stook_os_move(at, to, 8 * page))
-                assert_int_equal((unsigned char)to[8 * page - 1], 0xa5);
-        else
-                assert_int_equal((unsigned char)at[0], 0xa5);
+        assert_int_equal(stook_os_move(at, to, 8 * page), STOOK_OS_MOVED);
         assert_int_equal(errno, 4711);
+        for (size_t i = 0; i < 8 * page; i += page)
+                assert_int_equal((unsigned char)to[i], 0xa5);
         assert_true(whole(at, PAGES * page));
-        assert_true(readable(to) && readable(to + 8 * page - 1));
         stook_os_unreserve(at, PAGES * page);
 }
 
 /* Moves between the two halves; what the move did must be true, and nothing may be missing. */
-static void check_move(char *at, char *to, size_t bytes)
+static enum stook_os_move check_move(char *at, char *to, size_t bytes)
 {
+        enum stook_os_move move;
         char *now;
 
         CHECK(stook_os_commit(at, bytes));
         memset(at, 0xa5, bytes);
         CHECK(stook_os_commit(to, bytes));
         errno = 4711;
-        now = stook_os_move(at, to, bytes) ? to : at;
+        move = stook_os_move(at, to, bytes);
+        now = move == STOOK_OS_MOVED ? to : at;
         CHECK(errno == 4711);
         CHECK((unsigned char)now[0] == 0xa5 && (unsigned char)now[bytes - 1] == 0xa5);
-        CHECK(whole(at, bytes) && whole(to, bytes));
-        CHECK(readable(to) && readable(to + bytes - 1));
+        CHECK(whole(at, bytes));
+        CHECK(move == STOOK_OS_LOST || (whole(to, bytes) && readable(to) &&
+                                        readable(to + bytes - 1)));
+        return move;
 }
 
 /* Address space used up to the last page: what the target gave up, the move needs. */
@@ -295,8 +297,8 @@ static void move_without_address_space(void)
         CHECK(at);
         limit.rlim_cur = address_space() * page;
         NEEDS(!setrlimit(RLIMIT_AS, &limit));
-        check_move(at, at + 32 * page, 8 * page);
-        check_move(at + 1 * page, at + 32 * page, 8 * page);
+        CHECK(check_move(at, at + 32 * page, 8 * page) == STOOK_OS_MOVED);
+        CHECK(check_move(at + 1 * page, at + 32 * page, 8 * page) == STOOK_OS_MOVED);
 }
 
 static void move_at_the_limit(void **state)
@@ -306,16 +308,15 @@ static void move_at_the_limit(void **state)
 }
 
 /*
- * As many mappings as a process may have, then one less each time: Linux from 6.17 on moves a
- * source of several mappings until it runs out of them, and leaves holes and half of the content
- * behind.
+ * As many mappings as a process may have, then one less each time. Of a source of several mappings
+ * some may be moved before the next is refused.
  */
 static void move_without_mappings(void)
 {
         size_t pages = 400000, n = 0, bytes = 8 * page;
         char *at = stook_os_reserve(pages * page, page), *to = at + 32 * page,
              *crumbs = at + PAGES * page;
-        unsigned moves = 0, tries = 0;
+        enum stook_os_move move = STOOK_OS_MOVED;
 
         CHECK(at && stook_os_commit(to, bytes));
         check_move(at, to, bytes);
@@ -324,33 +325,28 @@ static void move_without_mappings(void)
         while (2 * n + PAGES < pages && stook_os_commit(crumbs + 2 * n * page, page))
                 n++;
         NEEDS(2 * n + PAGES < pages);   /* vm.max_map_count is larger here */
-        for (unsigned freed = 0; freed < 40; freed++) {
-                bool moved;
-
+        for (unsigned freed = 0; freed < 40 && move != STOOK_OS_LOST; freed++) {
                 for (size_t i = 0; i < 8; i++)
                         memset(at + i * page, (int)i + 1, page);
-                if (!stook_os_commit(to, bytes)) {
-                        CHECK(!munmap(crumbs + 2 * --n * page, page));
-                        continue;
+                if (stook_os_commit(to, bytes)) {
+                        char *now;
+
+                        errno = 4711;
+                        move = stook_os_move(at, to, bytes);
+                        now = move == STOOK_OS_MOVED ? to : at;
+                        CHECK(errno == 4711);
+                        CHECK(whole(at, bytes));
+                        for (size_t i = 0; i < 8; i++)
+                                CHECK(now[i * page] == (char)(i + 1) &&
+                                      now[i * page + page - 1] == (char)(i + 1));
                 }
-                tries++;
-                errno = 4711;
-                moved = stook_os_move(at, to, bytes);
-                CHECK(errno == 4711);
-                moves += moved;
-                CHECK(whole(at, bytes) && whole(to, bytes));
-                if (!moved)
-                        memcpy(to, at, bytes);
-                for (size_t i = 0; i < 8; i++)
-                        CHECK(to[i * page] == (char)(i + 1) &&
-                              to[i * page + page - 1] == (char)(i + 1));
                 /*
                  * A hole of the test's own, for want of another way to have one mapping less at the
                  * limit.
                  */
                 CHECK(!munmap(crumbs + 2 * --n * page, page));
         }
-        CHECK(moves < tries);           /* the limit was met */
+        CHECK(move == STOOK_OS_LOST);   /* the limit was met */
 }
 
 static void move_at_the_limit_of_mappings(void **state)
@@ -359,23 +355,112 @@ static void move_at_the_limit_of_mappings(void **state)
         assert_child_fine(move_without_mappings);
 }
 
-static void a_refused_move_changes_nothing(void **state)
+static void what_cannot_be_moved_stays(void)
 {
         char *at = reserve(), *to = at + 32 * page;
 
-        (void)state;
-        assert_true(stook_os_commit(at, 8 * page));
-        assert_true(stook_os_commit(to, 8 * page));
+        CHECK(stook_os_commit(at, 8 * page));
+        CHECK(stook_os_commit(to, 8 * page));
         memset(at, 0xa5, 8 * page);
         memset(to, 0x5a, 8 * page);
         errno = 4711;
-        assert_false(stook_os_move(at, at + 4 * page, 8 * page));       /* overlap */
-        assert_int_equal(errno, 4711);
-        assert_int_equal((unsigned char)at[0], 0xa5);
-        assert_int_equal((unsigned char)at[5 * page], 0xa5);
-        assert_int_equal((unsigned char)to[0], 0x5a);
-        assert_true(whole(at, PAGES * page));
-        stook_os_unreserve(at, PAGES * page);
+        CHECK(stook_os_move(at, at + 4 * page, 8 * page) == STOOK_OS_STAYED);   /* overlap */
+        CHECK(errno == 4711);
+        CHECK((unsigned char)at[0] == 0xa5 && (unsigned char)at[5 * page] == 0xa5);
+        CHECK((unsigned char)to[0] == 0x5a);
+        CHECK(whole(at, PAGES * page));
+}
+
+static void a_refused_move_changes_nothing(void **state)
+{
+        (void)state;
+        assert_child_fine(what_cannot_be_moved_stays);
+}
+
+/* ---- moves that are refused when the target is gone ---- */
+
+static unsigned moves_done;             /* before one is refused */
+static bool landing;                    /* a mapping of another thread is in the hole at once */
+
+static long refuse_move(void *from, void *to, size_t bytes)
+{
+        void *at;
+
+        if (moves_done) {
+                moves_done--;
+                at = mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | 4, to);
+                CHECK(at == to);
+                return (long)at;
+        }
+        CHECK(!munmap(to, bytes));
+        if (landing) {
+                CHECK(mmap(to, bytes, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == to);
+                memset(to, 0x77, bytes);
+        }
+        return -ENOMEM;
+}
+
+/* Three mappings, and the last one is refused. */
+static void refuse_the_last(void)
+{
+        char *at = reserve(), *to = at + 32 * page, *left = at + 6 * page, *hole = to + 6 * page;
+
+        CHECK(stook_os_commit(at, 8 * page));
+        CHECK(stook_os_commit(to, 8 * page));
+        CHECK(stook_os_advise(at + 3 * page, 3 * page, STOOK_OS_DONTDUMP));
+        for (size_t i = 0; i < 8; i++)
+                memset(at + i * page, (int)i + 1, page);
+        stook_inject.move = refuse_move;
+        moves_done = 2;
+        CHECK(stook_os_move(at, to, 8 * page) == STOOK_OS_LOST);
+        for (size_t i = 0; i < 8; i++)
+                CHECK(at[i * page] == (char)(i + 1) && at[i * page + page - 1] == (char)(i + 1));
+        if (landing) {
+                CHECK((unsigned char)hole[0] == 0x77 &&
+                      (unsigned char)hole[2 * page - 1] == 0x77);
+        } else {
+                CHECK(whole(hole, 2 * page) && !readable(hole));
+        }
+        CHECK(zero(to, 6 * page));      /* the memory of what came back is given back */
+        /* None is tried from here on. */
+        CHECK(stook_os_move(left, at + 16 * page, 2 * page) == STOOK_OS_STAYED);
+        CHECK(left[0] == 7);
+}
+
+static void what_was_moved_comes_back(void **state)
+{
+        (void)state;
+        assert_child_fine(refuse_the_last);
+}
+
+static void a_foreign_mapping_is_left_alone(void **state)
+{
+        (void)state;
+        landing = true;
+        assert_child_fine(refuse_the_last);
+        landing = false;
+}
+
+/* A limit that was lowered below what the process has: the system's own refusal. */
+static void move_beyond_a_limit(void)
+{
+        char *at = reserve(), *to = at + 32 * page;
+        struct rlimit limit = { 1, RLIM_INFINITY };
+
+        CHECK(stook_os_commit(at, 8 * page));
+        CHECK(stook_os_commit(to, 8 * page));
+        memset(at, 0xa5, 8 * page);
+        NEEDS(!setrlimit(RLIMIT_DATA, &limit));
+        CHECK(stook_os_move(at, to, 8 * page) != STOOK_OS_MOVED);
+        CHECK((unsigned char)at[0] == 0xa5 && (unsigned char)at[8 * page - 1] == 0xa5);
+        CHECK(whole(at, PAGES * page));
+}
+
+static void a_move_beyond_a_limit_is_refused(void **state)
+{
+        (void)state;
+        assert_child_fine(move_beyond_a_limit);
 }
 
 static void advice_is_passed_on(void **state)
@@ -431,6 +516,9 @@ int main(void)
                 cmocka_unit_test(move_at_the_limit),
                 cmocka_unit_test(move_at_the_limit_of_mappings),
                 cmocka_unit_test(a_refused_move_changes_nothing),
+                cmocka_unit_test(what_was_moved_comes_back),
+                cmocka_unit_test(a_foreign_mapping_is_left_alone),
+                cmocka_unit_test(a_move_beyond_a_limit_is_refused),
                 cmocka_unit_test(advice_is_passed_on),
                 cmocka_unit_test(the_hook_fails_commits),
         };

@@ -1,9 +1,12 @@
 /*
  * Proves: out of memory is NULL, and nothing is lost: with the n-th commit failing for every n
- * until all goes well, under RLIMIT_AS, and with the lock held by a call that never returns.
+ * until all goes well, under RLIMIT_AS, and with the lock held by a call that never returns. Where
+ * the system refuses to move pages, and has unmapped their target by then, the content is copied to
+ * another place, and what other threads mapped into the hole meanwhile is left alone.
  */
 #include "pages_env.h"
 #include <pthread.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include "base/inject.h"
@@ -167,6 +170,85 @@ static void a_lifted_limit_is_used(void **state)
         assert_int_equal(in_a_child(lifted, 1024), 0);
 }
 
+/* ---- a move that is refused when its target is gone ---- */
+
+#define MOVERS      4
+#define MOVED_BYTES ((size_t)4 << 20)
+#define STEPS       8
+
+static char *landed[MOVERS];
+static size_t landed_bytes;
+static unsigned refusals;
+
+static long refuse_move(void *from, void *to, size_t bytes)
+{
+        unsigned n = __atomic_fetch_add(&refusals, 1, __ATOMIC_RELAXED);
+
+        (void)from;
+        /* Another thread's mapping takes the hole: one call does as well. */
+        if (n >= MOVERS || mmap(to, bytes, PROT_READ | PROT_WRITE,
+                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != to)
+                _exit(4);
+        memset(to, 0x77, bytes);
+        landed[n] = to;
+        landed_bytes = bytes;
+        return -ENOMEM;
+}
+
+static void *grow_in_steps(void *ok)
+{
+        struct stook_span *span = stook_span_take(0, MOVED_BYTES, 0);
+        size_t page = stook_os_page_bytes();
+        bool fine = span != NULL;
+
+        if (span)
+                memset((void *)span->start, 0x5a, MOVED_BYTES);
+        for (size_t i = 1; i <= STEPS && fine; i++) {
+                struct stook_span *to = stook_span_move(span, MOVED_BYTES + i * page);
+
+                fine = to != NULL;
+                span = to ? to : span;
+                for (size_t at = 0; at < MOVED_BYTES; at++)
+                        fine &= ((char *)span->start)[at] == 0x5a;
+                ((char *)span->start)[span->bytes - 1] = 7;
+        }
+        if (span)
+                stook_span_give(span);
+        *(bool *)ok = fine;
+        return NULL;
+}
+
+static int move_refused(long threads)
+{
+        pthread_t thread[MOVERS];
+        bool fine[MOVERS];
+
+        stook_inject.move = refuse_move;
+        for (long i = 0; i < threads; i++)
+                if (pthread_create(&thread[i], NULL, grow_in_steps, &fine[i]))
+                        return 2;
+        for (long i = 0; i < threads; i++)
+                pthread_join(thread[i], NULL);
+        for (long i = 0; i < threads; i++)
+                if (!fine[i])
+                        return 5;
+        /* Each thread may have begun a move before one was refused, and none does afterwards. */
+        if (!refusals || refusals > (unsigned)threads)
+                return 6;
+        for (unsigned i = 0; i < refusals; i++)
+                for (size_t at = 0; at < landed_bytes; at++)
+                        if (landed[i][at] != 0x77)
+                                return 7;
+        return taken() || stook_pages_validate(print_fault) || round_of_requests() ? 3 : 0;
+}
+
+static void a_refused_move_loses_nothing(void **state)
+{
+        (void)state;
+        assert_int_equal(in_a_child(move_refused, 1), 0);
+        assert_int_equal(in_a_child(move_refused, MOVERS), 0);
+}
+
 static void *work_without_the_lock(void *arg)
 {
         (void)arg;
@@ -206,6 +288,7 @@ int main(int argc, char **argv)
         };
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(nth_commit_fails),
+                cmocka_unit_test(a_refused_move_loses_nothing),
                 cmocka_unit_test(holder_that_never_returns),
         };
         int failed;
