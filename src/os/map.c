@@ -3,10 +3,14 @@
  * Place: called by pages; sizes and addresses are multiples of the system's page.
  * Invariants:
  *  I1 a range once handed out by reserve is never unmapped: what leaves it has PROT_NONE mapped
- *     over it in the same call, or the next foreign mmap would land in the hole.
+ *     over it in the same call, or the next foreign mmap would land in the hole. The exception is
+ *     the target of a move that the kernel refuses (STOOK_OS_LOST).
  *  I2 reserved and decommitted ranges are fresh PROT_NONE mappings, and excluded from core dumps.
  *     The kernel would leave them out by itself, because nothing was written there. Debuggers would
  *     not: gdb writes a core file of all of a reservation. Memory that may be written is in dumps.
+ *  I3 what is mapped over a range of ours has no access. Linux before 6.12 unmaps what was there,
+ *     and may then refuse what can be written, for lack of memory: that would leave a hole (I1).
+ *     Access is given afterwards, by mprotect, whose refusal leaves the mapping.
  * Concurrency: any thread, any instruction, on ranges the caller owns.
  */
 #include <errno.h>
@@ -41,9 +45,6 @@
 /* Edges of a reservation smaller than this share of it stay reserved. */
 #define EDGES_SHARE 1024
 
-#define RESERVED  (MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE)
-#define COMMITTED (MAP_PRIVATE | MAP_ANONYMOUS)
-
 /* ---- as a sanitizer wants to see them, or raw ---- */
 
 #ifdef STOOK_CALLS_BY_LIBC
@@ -66,10 +67,10 @@ static long called(long r)
 #define CALL_mremap(from, was, bytes, flags, to) stook_call(SYS_mremap, from, was, bytes, flags, to)
 #endif
 
-/* NULL: refused. */
-static void *map(void *addr, size_t bytes, int prot, int flags)
+/* I3. The system counts its bytes as memory once they can be written. NULL: refused. */
+static void *map(void *addr, size_t bytes, int flags)
 {
-        long at = CALL_mmap(addr, bytes, prot, flags);
+        long at = CALL_mmap(addr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | flags);
 
         return stook_call_failed(at) ? NULL : (void *)at;
 }
@@ -91,7 +92,7 @@ static void name(void *addr, size_t bytes)
 /* I2. A refusal costs nothing but larger core files. */
 static void *map_reserved(void *addr, size_t bytes, int flags)
 {
-        void *at = map(addr, bytes, PROT_NONE, RESERVED | flags);
+        void *at = map(addr, bytes, flags);
 
         if (at) {
                 CALL_madvise(at, bytes, MADV_DONTDUMP);
@@ -141,8 +142,12 @@ bool stook_os_enable(void *addr, size_t bytes)
 bool stook_os_commit(void *addr, size_t bytes)
 {
         if (STOOK_INJECT_FROM(commit_fail_from) ||
-            !map(addr, bytes, PROT_READ | PROT_WRITE, COMMITTED | MAP_FIXED))
+            !map(addr, bytes, MAP_FIXED))
                 return false;
+        if (CALL_mprotect(addr, bytes, PROT_READ | PROT_WRITE)) {
+                CALL_madvise(addr, bytes, MADV_DONTDUMP);
+                return false;
+        }
         name(addr, bytes);
         return true;
 }

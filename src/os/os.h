@@ -16,12 +16,15 @@
 /* ---- map.c: mappings; sizes and addresses are multiples of the system's page size ---- */
 
 /*
- * Reserves address space (PROT_NONE, NORESERVE), aligned to @align (a power of two). NULL: refused.
+ * Reserves address space (PROT_NONE), aligned to @align (a power of two). NULL: refused.
  */
 void *stook_os_reserve(size_t bytes, size_t align);
 /* Gives a whole reservation back. Only for one into which no pointer is left anywhere. */
 void stook_os_unreserve(void *addr, size_t bytes);
-/* Maps fresh zero pages, readable and writable, over a part of a reservation. False: no memory. */
+/*
+ * Maps fresh zero pages, readable and writable, over a part of a reservation. False: no memory.
+ * Then what was there may be gone, and have no access; the address range stays ours.
+ */
 bool stook_os_commit(void *addr, size_t bytes);
 /*
  * A reservation of its own for @bytes, all of it committed: zeros, which take no memory before they
@@ -53,13 +56,14 @@ enum stook_os_move {
 /*
  * Moves the pages of [from, from+bytes) to [to, to+bytes), leaving [from...) mapped (empty):
  * MREMAP_DONTUNMAP. @to has just been committed. The kernel unmaps @to first, and finds out then
- * whether the process may have so many bytes. After a refusal no pages are moved any more, by any
- * thread: at most as much is lost as threads were moving at that time.
+ * whether the process may have so many bytes: if @to was within its limits, the moved pages are,
+ * unless a limit was lowered meanwhile. After a refusal no pages are moved any more, by any thread:
+ * at most as much is lost as threads were moving at that time.
  */
 enum stook_os_move stook_os_move(void *from, void *to, size_t bytes);
 /*
  * At start, before anything is reserved: from here on mappings are named "stook" in
- * /proc/PID/maps. Each commit takes a second system call (prctl).
+ * /proc/PID/maps. Each commit takes one more system call (prctl).
  */
 void stook_os_name_mappings(void);
 enum stook_os_advice {

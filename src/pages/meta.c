@@ -61,7 +61,6 @@ static bool meta_range_make(struct stook_meta_range *r, size_t size)
         return false;
 }
 
-
 static bool reach(struct stook_meta_range *r, uintptr_t end)
 {
         uintptr_t have = __atomic_load_n(&r->enabled, __ATOMIC_ACQUIRE), want;
@@ -81,18 +80,6 @@ static bool reach(struct stook_meta_range *r, uintptr_t end)
         return true;
 }
 
-/*
- * Of the start's one thread. There is no content to keep yet, and a fresh mapping is one system
- * call, where stook_os_enable makes two.
- */
-static bool first_step(struct stook_meta_range *r)
-{
-        if (!stook_os_commit((void *)r->base, STEP))
-                return false;
-        __atomic_store_n(&r->enabled, STEP, __ATOMIC_RELEASE);
-        return true;
-}
-
 bool stook_meta_start(void)
 {
         struct stook_meta_range *r = &stook_meta_ranges[0];
@@ -101,10 +88,10 @@ bool stook_meta_start(void)
                 r->base = stook_ranges_beside();
                 r->size = STOOK_RANGES_BESIDE;
                 __atomic_store_n(&r->state, 2, __ATOMIC_RELEASE);
-                return first_step(r);
+                return reach(r, STEP);
         }
         return meta_range_make(r, stook_ranges_limited() ? RANGE_LIMITED : RANGE_FREE) &&
-               first_step(r);
+               reach(r, STEP);
 }
 
 void *stook_meta_reserve(size_t bytes, size_t align)

@@ -218,10 +218,12 @@ static bool is_to_own(struct stook_pages_node *node, const struct stook_span *sp
 /* All pages of @span, an ordinary one, were moved away. */
 static void give_emptied(struct stook_pages_node *node, struct stook_span *span)
 {
-        /* If it fails: empty as it is, but it may not merge. */
-        stook_place_renew(span->start, span->bytes, span->node);
-        stook_pages_count_given(node, span->bytes);
         span->state = STOOK_SPAN_ZERO;
+        if (!stook_place_renew(span->start, span->bytes, span->node)) {
+                __atomic_fetch_sub(&node->committed_bytes, span->bytes, __ATOMIC_RELAXED);
+                span->state = STOOK_SPAN_RESERVED;
+        }
+        stook_pages_count_given(node, span->bytes);
         span->list.next = NULL;
         stook_pages_insert_or_pend(node, span);
 }

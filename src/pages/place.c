@@ -54,8 +54,10 @@ bool stook_place_decommit(uintptr_t start, size_t bytes, unsigned node)
         return true;
 }
 
-void stook_place_renew(uintptr_t start, size_t bytes, unsigned node)
+bool stook_place_renew(uintptr_t start, size_t bytes, unsigned node)
 {
-        if (stook_os_commit((void *)start, bytes))
-                stook_place(start, bytes, node);
+        bool done = stook_os_commit((void *)start, bytes);
+
+        stook_place(start, bytes, node);
+        return done;
 }

@@ -24,7 +24,10 @@ void stook_place(uintptr_t start, size_t bytes, unsigned node);
 bool stook_place_commit(uintptr_t start, size_t bytes);
 /* PROT_NONE again, and no memory. False: it is committed still, with any content. */
 bool stook_place_decommit(uintptr_t start, size_t bytes, unsigned node);
-/* Fresh pages for what mremap emptied: its old mapping never merges with its neighbours. */
-void stook_place_renew(uintptr_t start, size_t bytes, unsigned node);
+/*
+ * Fresh pages for what mremap emptied: its old mapping never merges with its neighbours. False: no
+ * memory, and it may have no access.
+ */
+bool stook_place_renew(uintptr_t start, size_t bytes, unsigned node);
 
 #endif

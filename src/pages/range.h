@@ -7,8 +7,8 @@
  * and a frontier that only moves up. On several nodes the huge range is cut into ranges of one
  * size, one for each node with memory (stook_node_ranges). A piece is of one node.
  * Invariants:
- *  I1 nothing inside a range is ever unmapped or given back; address space below the frontier that
- *     has no memory behind it is PROT_NONE.
+ *  I1 nothing inside a range is ever unmapped or given back, with the exception in span.h I3;
+ *     address space below the frontier that has no memory behind it is PROT_NONE.
  *  I2 the map is readable and writable up to `bytes`, which covers all address space that was
  *     handed out.
  * Concurrency: lock-free: address space is taken by compare-and-swap on the frontier (any

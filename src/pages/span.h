@@ -14,7 +14,8 @@
  *     are coalesced, unless a thread has one of them in hands. Dirty and clean neighbours stay
  *     apart until the dirty one is purged, so that a clean span never has to be written to be zero.
  *     A take that finds neither joins them (span_join.c).
- *  I3 nothing inside our ranges is ever unmapped; the lock is never held over a system call.
+ *  I3 nothing inside our ranges is ever unmapped, but for the target of a move that the system
+ *     refused (own_mapping.c); the lock is never held over a system call.
  *  I4 descriptors live in metadata, never in the pages they describe; 128 bytes, aligned to 128.
  * Concurrency: one lock for each node (base/lock.h). A thread that cannot have it takes from the
  *  pending stack or bumps fresh address space, and gives to the pending stack, which the next

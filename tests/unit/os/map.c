@@ -463,6 +463,44 @@ static void a_move_beyond_a_limit_is_refused(void **state)
         assert_child_fine(move_beyond_a_limit);
 }
 
+/* ---- commits that are refused ---- */
+
+static void data_beyond_the_limit(void)
+{
+        char *at = reserve();
+        struct rlimit limit = { 1, RLIM_INFINITY };
+        unsigned count, dontdump;
+
+        NEEDS(!setrlimit(RLIMIT_DATA, &limit));
+        errno = 4711;
+        CHECK(!stook_os_commit(at + 8 * page, 4 * page));
+        CHECK(errno == 4711);
+        CHECK(whole(at, PAGES * page) && !readable(at + 8 * page));
+        mappings(at, PAGES * page, &count, &dontdump);
+        CHECK(count == 1 && dontdump == 1);
+}
+
+static void a_commit_keeps_to_the_limit_of_data(void **state)
+{
+        (void)state;
+        assert_child_fine(data_beyond_the_limit);
+}
+
+/* More than a machine has: Linux before 6.12 would unmap what was there, and refuse it then. */
+static void a_commit_that_is_refused_leaves_no_hole(void **state)
+{
+        size_t bytes = (size_t)1 << 45;
+        char *at = stook_os_reserve(bytes, page);
+
+        (void)state;
+        if (!at || stook_os_commit(at, bytes))
+                skip();                                         /* vm.overcommit_memory is 1 */
+        for (size_t i = 0; i < 64; i++)
+                assert_true(whole(at + i * (bytes / 64), page));
+        assert_false(readable(at));
+        stook_os_unreserve(at, bytes);
+}
+
 static void advice_is_passed_on(void **state)
 {
         char *at = reserve();
@@ -519,6 +557,8 @@ int main(void)
                 cmocka_unit_test(what_was_moved_comes_back),
                 cmocka_unit_test(a_foreign_mapping_is_left_alone),
                 cmocka_unit_test(a_move_beyond_a_limit_is_refused),
+                cmocka_unit_test(a_commit_keeps_to_the_limit_of_data),
+                cmocka_unit_test(a_commit_that_is_refused_leaves_no_hole),
                 cmocka_unit_test(advice_is_passed_on),
                 cmocka_unit_test(the_hook_fails_commits),
         };
