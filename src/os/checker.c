@@ -7,7 +7,11 @@
  * A library that is itself built with ASan tells it nothing unless it is asked to: its own tests
  * look at caches as they are without a checker.
  */
+#include <signal.h>
+#include <sys/prctl.h>
+
 #include "os/checker.h"
+#include "os/system_call.h"
 
 #ifdef STOOK_MEMCHECK
 #include <valgrind/memcheck.h>
@@ -37,7 +41,7 @@ extern void __lsan_register_root_region(const void *at, size_t bytes) __attribut
 enum stook_checker stook_checker;
 
 /* Other tools of Valgrind, such as callgrind, do not know the request and answer 0. */
-static bool is_memcheck(void)
+bool stook_checker_is_memcheck(void)
 {
         char byte = 0;
 
@@ -48,10 +52,25 @@ void stook_checker_detect(int wanted)
 {
         if (!wanted || (wanted < 0 && IS_BUILT_WITH_ASAN))
                 return;
-        if (is_memcheck())
+        if (stook_checker_is_memcheck())
                 stook_checker = STOOK_CHECKER_MEMCHECK;
         else if (__asan_poison_memory_region && __asan_unpoison_memory_region)
                 stook_checker = STOOK_CHECKER_ASAN;
+}
+
+void stook_checker_await_kill(void)
+{
+        if (!stook_checker_is_memcheck())
+                return;
+        stook_call(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);
+        for (;;)
+                stook_call(SYS_ppoll, NULL, 0, NULL, NULL, 0);
+}
+
+void stook_checker_kill(int pid)
+{
+        if (pid > 0 && stook_checker_is_memcheck())
+                stook_call(SYS_kill, pid, SIGKILL);
 }
 
 /*

@@ -38,6 +38,14 @@ STOOK_INLINE bool stook_checker_is_on(void)
  * library itself was built with ASan.
  */
 void stook_checker_detect(int wanted);
+/* Does this process run under it, whether it is told of anything or not? */
+bool stook_checker_is_memcheck(void);
+/*
+ * The end of a copy of the process that the library has made. Under memcheck it waits for its
+ * parent to kill it: at an exit memcheck would say what is in use, and that is the program's.
+ */
+void stook_checker_await_kill(void);
+void stook_checker_kill(int pid);
 /* Objects will lie there, and what they point to is no leak. */
 void stook_checker_add_roots(const void *at, size_t bytes);
 

@@ -8,13 +8,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "os/checker.h"
 #include "os/os.h"
 
 static _Noreturn void answer_and_end(int (*ask)(void), int to)
 {
         int said = ask();
+        bool failed = write(to, &said, sizeof(said)) != (ssize_t)sizeof(said);
 
-        _exit(write(to, &said, sizeof(said)) != (ssize_t)sizeof(said));
+        stook_checker_await_kill();
+        _exit(failed);
 }
 
 /* 0, or -EIO. */
@@ -26,6 +29,7 @@ static int wait_for(pid_t child, int from, int *answer)
         do
                 n = read(from, &said, sizeof(said));
         while (n < 0 && errno == EINTR);
+        stook_checker_kill(child);
         /* Another thread of the program may have got its status. */
         while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
                 ;

@@ -3,12 +3,13 @@
  * instruction: a request goes to its standard input, the answer comes from its standard output.
  * Nothing of libc but clone(), which only makes the call, is used.
  *
- * The helper is a child of a child: the child in between ends before this call goes on, so the
- * helper is none of the program's children. It gives the program no SIGCHLD, and no status to a
- * wait of the program. (The first process of a PID namespace, and one that is a subreaper, gets it
- * as it gets all orphans.) Both children borrow this memory, as vfork does, until the helper is
- * executed: nothing is copied, no atfork handler runs, and this thread waits meanwhile. All signals
- * are blocked until then, so no handler of the program runs in a child. The helper unblocks them.
+ * The helper is a child of a child, and the one in between ends at once, so the helper is none of
+ * the program's children (but under memcheck: see launch). It gives the program no SIGCHLD, and no
+ * status to a wait of the program. (The first process of a PID namespace, and one that is a
+ * subreaper, gets it as it gets all orphans.) Both children borrow this memory, as vfork does,
+ * until the helper is executed: nothing is copied, no atfork handler runs, and this thread waits
+ * meanwhile. All signals are blocked until then, so no handler of the program runs in a child. The
+ * helper unblocks them.
  * Place: called by report.
  * Concurrency: any thread; at most one call at a time for each struct stook_helper.
  * Failure: no bytes: the helper cannot be executed, or does not answer in time.
@@ -22,6 +23,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "os/checker.h"
 #include "os/os.h"
 #include "os/system_call.h"
 
@@ -54,26 +56,33 @@ static int execute(void *data)
 static int execute_and_end(void *data)
 {
         struct start *start = data;
-        int pid = clone(execute, STACK_TOP(start->helper->inner), CLONE_VM | CLONE_VFORK, start);
 
+        clone(execute, STACK_TOP(start->helper->inner), CLONE_VM | CLONE_VFORK, start);
         for (;;)
-                stook_call(SYS_exit, pid < 0);
+                stook_call(SYS_exit, 0);
         return 0;
 }
 
-static bool launch(struct start *start)
+/*
+ * Under memcheck there is no child in between: at its exit memcheck would say what is in use, and
+ * that is the program's. Return: the child; negative: none. Where no helper is, none answers.
+ */
+static int launch(struct start *start)
 {
         uint64_t all = ~UINT64_C(0), before;
-        int pid, status;
+        int pid;
 
         stook_call(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, MASK_BYTES);
-        pid = clone(execute_and_end, STACK_TOP(start->helper->outer), CLONE_VM | CLONE_VFORK,
-                    start);
-        if (pid > 0)
-                while (stook_call(SYS_wait4, pid, &status, __WALL, NULL) == -EINTR)
-                        ;
+        pid = clone(stook_checker_is_memcheck() ? execute : execute_and_end,
+                    STACK_TOP(start->helper->outer), CLONE_VM | CLONE_VFORK, start);
         stook_call(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, MASK_BYTES);
-        return pid > 0 && !status;
+        return pid;
+}
+
+static void reap(int pid)
+{
+        while (pid > 0 && stook_call(SYS_wait4, pid, NULL, __WALL, NULL) == -EINTR)
+                ;
 }
 
 /* Ready for @events before @end_ms. */
@@ -145,12 +154,13 @@ size_t stook_os_ask_helper(struct stook_helper *helper, char *const *argv, const
         for (unsigned i = 0; i < 2; i++)
                 fds[i] = stook_call_above_standard(fds[i]);
         struct start start = { .helper = helper, .argv = argv, .fd = fds[1] };
-        bool up = launch(&start);
+        int pid = launch(&start);
 
         stook_call_close(fds[1]);
-        if (up && ask(fds[0], request, bytes, end_ms))
+        if (ask(fds[0], request, bytes, end_ms))
                 got = hear(fds[0], answer, room, end_ms);
         stook_call_close(fds[0]);
+        reap(pid);
         errno = before;
         return got;
 }

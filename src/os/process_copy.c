@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include "os/checker.h"
 #include "os/os.h"
 #include "os/system_call.h"
 
@@ -39,6 +40,7 @@ int stook_os_process_copy(int *to_parent)
 void stook_os_process_copy_end(int to_parent, const void *answer, size_t bytes)
 {
         stook_call(SYS_write, to_parent, answer, bytes);
+        stook_checker_await_kill();
         for (;;)
                 stook_call(SYS_exit_group, 0);
 }
@@ -51,6 +53,7 @@ bool stook_os_process_copy_answer(int pid, int from_child, void *answer, size_t 
         while ((n = stook_call(SYS_read, from_child, answer, bytes)) == -EINTR)
                 ;
         stook_call_close(from_child);
+        stook_checker_kill(pid);
         while (stook_call(SYS_wait4, pid, &status, __WALL, NULL) == -EINTR)
                 ;
         return n == (long)bytes;

@@ -75,6 +75,25 @@ class Memcheck(unittest.TestCase):
         done = self.memcheck(FAULT, "double-free")
         self.assertRegex(done.stderr, r"stook: double free: .*\(cache node, .* in the quarantine\n")
 
+    def test_of_the_program_alone(self):
+        """Processes that the library makes, for names and to look at memory, say nothing."""
+        source = """#include <stook/stook.h>
+            int main(void) { struct stook_cache *c = stook_cache_create("c", 99, NULL);
+            void *p = stook_cache_alloc(c); stook_cache_free(c, p); stook_cache_free(c, p);
+            return stook_validate_all(); }"""
+        with tempfile.TemporaryDirectory() as folder:
+            program = os.path.join(folder, "twice")
+            subprocess.run([*CC, "-g", "-o", program, "-xc", "-", f"-I{SOURCE}/include",
+                            f"-I{BUILD}/include", "-L" + BUILD, "-lstook", "-Wl,-rpath," + BUILD],
+                           input=source, text=True, check=True)
+            for modes in ("-", "F"):
+                done = run("valgrind", "--leak-check=full", program, STOOK_ON_FAULT="log",
+                           STOOK_DEBUG=modes)
+                self.assertEqual(done.returncode, 0, done)
+                self.assertIn("stook: double free: ", done.stderr)
+                self.assertEqual(done.stderr.count("HEAP SUMMARY"), 1, done.stderr)
+                self.assertEqual(len(set(re.findall(r"^(==\d+==)", done.stderr, re.M))), 1)
+
     def test_leak(self):
         done = self.memcheck(FAULT, "leak", options=["--leak-check=full"])
         self.assertEqual(done.returncode, REPORTED, done)
