@@ -1,7 +1,7 @@
 #!/bin/sh
 # Proves that what docs/ and the top files call by name is there: every stook_ name, every file of
 # the tree, every test; and that each ordering pair (M1, M2, ...) of the sources is registered in
-# docs/CONCURRENCY.md.
+# docs/CONCURRENCY.md. And that no address for mail is named: the project has none.
 set -eu
 
 cd "$STOOK_SOURCE"
@@ -46,4 +46,7 @@ done >"$STOOK_BUILD/unregistered-pairs"
 cat "$STOOK_BUILD/unregistered-pairs"
 [ ! -s "$STOOK_BUILD/unregistered-pairs" ] || status=1
 rm -f "$STOOK_BUILD/unregistered-pairs"
+grep -nE '[A-Za-z0-9._-]+@[A-Za-z0-9-]+\.[A-Za-z0-9.-]+' SECURITY.md README.md CONTRIBUTING.md \
+        docs/*.md packaging/debian/* packaging/conan/* packaging/vcpkg/* rust/*/Cargo.toml \
+        2>/dev/null | grep -v '\.invalid>' && { echo "the project has no address for mail"; status=1; }
 exit $status
