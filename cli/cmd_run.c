@@ -293,7 +293,7 @@ static int first_run(struct session *s)
         struct run_request request = { .argv = s->options.program, .preload = s->on.preload,
                                        .group_limit = s->options.group_limit,
                                        .variables = s->options.debug.variables,
-                                       .wants_notes = s->options.debug.error_exitcode };
+                                       .wants_notes = true };
         int error;
 
         if (s->want_figures) {
@@ -467,6 +467,8 @@ static int run(struct session *s, FILE *json_file)
                 say(stderr, "stook: %s: exit status %d for what was reported "
                     "(--error-exitcode)\n", s->name, status);
         }
+        if (!status && s->options.debug.profile && s->first.notes[STOOK_NOTE_CUT])
+                status = STATUS_CANNOT;         /* the library said why */
         if (json_file) {
                 write_json(s, json_file);
                 if (fflush(json_file) || ferror(json_file)) {

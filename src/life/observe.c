@@ -93,6 +93,7 @@ static void write_profile(const char *path)
                                 "stook: STOOK_PROFILE: %s: no heap profile: %s\n", path,
                                 stook_os_error_words(-error));
         stook_os_write(text, n);
+        stook_report_note(STOOK_NOTE_CUT);
 }
 
 /* FILE.1, FILE.2, ... */

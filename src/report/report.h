@@ -83,7 +83,7 @@ void stook_report_set_json(const char *path);
 void stook_report_set_notes(const char *path);
 enum stook_note {
         STOOK_NOTE_FOUND,               /* misuse or leaks were reported */
-        STOOK_NOTE_CUT,                 /* the file of a trace took no more */
+        STOOK_NOTE_CUT,                 /* the file of a trace or a profile took not all of it */
         STOOK_NOTES
 };
 void stook_report_note(enum stook_note note);

@@ -313,7 +313,7 @@ int main(void)
         with open(program, "w") as f:
             f.write("mount -t tmpfs -o size=\"$1\" none /mnt || exit 77\n"
                     "head -c 20000 /dev/zero 2>/dev/null >/mnt/other\n"
-                    "shift; \"$@\"; status=$?; wc -c </mnt/t; exit $status\n")
+                    "shift; \"$@\"; status=$?; cat /mnt/t 2>/dev/null | wc -c; exit $status\n")
         for size, most in (("16k", 0), ("64k", 65536)):
             for status in (0, 5):
                 done = subprocess.run(
@@ -329,6 +329,14 @@ int main(void)
                     f"stook: /mnt/t: a trace of {done.stdout.strip()} bytes: the file took no more,"
                     " and the program went on without it"])
                 self.assertLessEqual(int(done.stdout), most)
+        # The same of a heap profile.
+        for status in (0, 5):
+            done = subprocess.run(
+                ["unshare", "-rm", "sh", program, "16k", STOOK, "run", "--profile",
+                 "/mnt/t,interval=1K", "--", "/usr/bin/python3", "-c", f"exit({status})"],
+                capture_output=True, text=True)
+            self.assertEqual(done.returncode, status or 2, done)
+            self.assertIn("/mnt/t: no heap profile: no space is left\n", done.stderr)
 
     def test_caches(self):
         """Caches: each way to allocate and to free is seen, once. What stays in a prefilled sheaf
