@@ -10,6 +10,7 @@
 #include "os/number_list.h"
 #include "os/os.h"
 #include "os/system_call.h"
+#include "os/thread_list.h"
 
 /* No machine has so many: a larger number is not a CPU's. */
 #define CPUS_MAX (1u << 16)
@@ -52,65 +53,32 @@ static unsigned highest_allowed(void)
         return 0;
 }
 
-struct entry {                          /* of a folder, as getdents64 writes it */
-        uint64_t inode;
-        int64_t  next;
-        uint16_t bytes;
-        uint8_t  type;
-        char     name[];
+struct adding {
+        struct stook_cpus *cpus;
+        unsigned threads;
 };
 
-/* CPUs of thread @id are added. One that has ended meanwhile has none. */
-static void add_thread(struct stook_cpus *cpus, long id)
+/* Its CPUs are added. One that has ended meanwhile has none. False: there are too many threads. */
+static bool add_thread(uint32_t id, const char *digits, void *data)
 {
+        struct adding *adding = data;
+        struct stook_cpus *cpus = adding->cpus;
         long n = stook_call(SYS_sched_getaffinity, id, sizeof(cpus->one), cpus->one);
 
+        (void)digits;
         for (long i = 0; i < n / (long)sizeof(cpus->one[0]); i++)
                 cpus->mask[i] |= cpus->one[i];
-}
-
-static long number(const char *digits)
-{
-        long n = 0;
-
-        for (; *digits >= '0' && *digits <= '9'; digits++)
-                n = n * 10 + (*digits - '0');
-        return n;
-}
-
-/* The CPUs of all threads. False: the folder cannot be read, or there are too many threads. */
-static bool add_threads(struct stook_cpus *cpus)
-{
-        char buffer[512] __attribute__((aligned(8)));
-        int folder = stook_call_open("/proc/self/task");
-        unsigned threads = 0;
-        long n;
-
-        if (folder < 0)
-                return false;
-        while ((n = stook_call(SYS_getdents64, folder, buffer, sizeof(buffer))) > 0 &&
-               threads <= THREADS_MOST)
-                for (long at = 0; at < n;) {
-                        const struct entry *entry = (const void *)(buffer + at);
-                        long id = number(entry->name);
-
-                        at += entry->bytes;
-                        if (id) {
-                                add_thread(cpus, id);
-                                threads++;
-                        }
-                }
-        stook_call_close(folder);
-        return n == 0 && threads;
+        return ++adding->threads <= THREADS_MOST;
 }
 
 void stook_os_allowed_cpus(struct stook_cpus *cpus)
 {
+        struct adding adding = { .cpus = cpus };
         bool all;
 
         memset(cpus->mask, 0, sizeof(cpus->mask));
         cpus->count = 0;
-        all = add_threads(cpus);
+        all = stook_thread_list(add_thread, &adding) > 0;
         for (size_t i = 0; all && i < STOOK_CPUS_MAX / 64; i++)
                 cpus->count += (unsigned)__builtin_popcountll(cpus->mask[i]);
 }
