@@ -67,7 +67,8 @@ STOOK_PUBLIC int stook_maintain(void);
  * The thread blocks all signals. It sleeps an eighth of STOOK_DECAY_MS between rounds, longer
  * while there is nothing to do. It submits nothing to RCU. The child of a fork has no such thread
  * until it calls this, stook_maintain() or stook_trim(). STOOK_MAINTENANCE=1 starts it with the
- * program.
+ * program. Less than a second after the program's last thread it ends, and the process ends as by
+ * exit(0). Where /proc cannot be read, it ends as soon as the first thread has.
  * Return: 0; or
  *   -EINVAL  @on is neither 0 nor 1
  *   -EAGAIN  the system gives no thread

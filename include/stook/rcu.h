@@ -79,12 +79,15 @@ struct stook_rcu {
  * depend on it. After a fork the child goes on with what waited in its parent. A child of _Fork()
  * or clone() makes no thread, so callbacks wait for a barrier there. A callback that another thread
  * was in at that moment is lost.
+ * Less than a second after the program's last thread that thread ends, and the process ends as by
+ * exit(0): callbacks that wait then are not called.
  * A callback returns. One that is left by a jump, or ends its thread, holds grace periods up. They
  * go on when that thread calls stook_epoch_synchronize(), `call` or `barrier` from where it jumped
  * to, or when it ends. That is reported. A thread that jumped out of a callback in a call of
  * stook_epoch_synchronize() or `barrier` cannot be cancelled until it calls
  * pthread_setcancelstate(3).
- * `call` is signal-safe once that thread was made, and in a child of _Fork() or clone().
+ * `call` is signal-safe while there is that thread, and in a child of _Fork() or clone(). Where
+ * /proc cannot be read, it ends once the first thread has, and the next `call` makes another.
  */
 extern STOOK_PUBLIC const struct stook_rcu stook_rcu_epoch;
 

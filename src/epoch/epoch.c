@@ -1,7 +1,8 @@
 /*
  * Purpose: see epoch.h: callbacks wait in a queue. A thread takes the queue, waits for readers
- * (readers.h), and calls them. It is made by the first callback or barrier, and blocks all signals.
- * A grace period begins as soon as enough callbacks wait, or some time after the first.
+ * (readers.h), and calls them. It is made by the first callback or barrier, blocks all signals, and
+ * ends when no thread of the program is left (os/own_thread.c). A grace period begins as soon as
+ * enough callbacks wait, or some time after the first.
  *
  * A barrier does not wait for that thread: it takes the queue, and serves it, itself. So it takes a
  * grace period and no longer, also where no thread can be had.
@@ -40,8 +41,8 @@
 
 #define ENOUGH    64                    /* callbacks that are worth a grace period; arbitrary */
 #define GATHER_NS 10000000              /* for so many, at most; arbitrary */
-#define LONG_NS   1000000000            /* the thread looks again by itself; arbitrary */
-#define REFUSED_NS 1000000000           /* between tries while membarrier is refused; arbitrary */
+/* Between looks of the thread whether it is to end, and tries while membarrier is refused. */
+#define LOOK_NS   500000000             /* arbitrary */
 #define FORK_TRIES 1000                 /* a tenth of a millisecond each; arbitrary */
 #define FORK_PAUSE_NS 100000
 
@@ -202,46 +203,53 @@ STOOK_INLINE bool is_serving(void)
         return false;
 }
 
-/* Until a callback waits; and then for more of them. */
-static void wait_for_work(void)
+/* Until a callback waits; and then for more of them. False: none came for LOOK_NS, or less. */
+static bool wait_for_work(void)
 {
+        uint32_t before = __atomic_load_n(&events, __ATOMIC_ACQUIRE);           /* M2 */
         uint64_t end;
 
-        for (;;) {
-                uint32_t seen = __atomic_load_n(&events, __ATOMIC_ACQUIRE);     /* M2 */
-
-                if (has_work())
-                        break;
-                stook_os_futex_wait(&events, seen, LONG_NS);
-        }
+        if (!has_work())
+                stook_os_futex_wait(&events, before, LOOK_NS);
+        if (!has_work())
+                return false;
         end = stook_os_clock_ns() + GATHER_NS;
         for (;;) {
                 uint32_t seen = __atomic_load_n(&events, __ATOMIC_ACQUIRE);     /* M2 */
                 uint64_t now = stook_os_clock_ns();
 
                 if (__atomic_load_n(&waiting, __ATOMIC_RELAXED) >= ENOUGH || now >= end)
-                        return;
+                        return true;
                 stook_os_futex_wait(&events, seen, end - now);
         }
 }
 
-static void *work(void *unused)
+/* Callbacks that wait at the end are called by a barrier in a handler of exit(), or never. */
+static void work(void)
 {
-        (void)unused;
+        uint64_t look = stook_os_clock_ns() + LOOK_NS;
+
         __atomic_store_n(&worker, (uintptr_t)stook_self, __ATOMIC_RELAXED);
-        stook_os_name_thread("stook-rcu");
         (void)stook_readers_is_inside();        /* a record: its end is noticed (I4) */
         for (;;) {
-                wait_for_work();
-                if (!serve())
-                        stook_os_pause(REFUSED_NS);
+                uint64_t now = stook_os_clock_ns();
+
+                if (now >= look) {
+                        if (stook_os_only_own_threads())
+                                break;
+                        look = now + LOOK_NS;
+                }
+                if (wait_for_work() && !serve())
+                        stook_os_pause(LOOK_NS);
         }
-        return NULL;
+        stook_epoch_thread_ends();
 }
+
+static struct stook_own_thread thread = { .run = work, .name = STOOK_OS_RCU_THREAD };
 
 static STOOK_NOINLINE void start(void)
 {
-        if (!__atomic_exchange_n(&runs, 1, __ATOMIC_RELAXED) && stook_os_own_thread(work, 0))
+        if (!__atomic_exchange_n(&runs, 1, __ATOMIC_RELAXED) && stook_os_own_thread(&thread))
                 __atomic_store_n(&runs, 0, __ATOMIC_RELAXED);
 }
 

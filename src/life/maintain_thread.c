@@ -3,8 +3,8 @@
  * themselves.
  *
  * Place: API; started by a call, or by the constructor (STOOK_MAINTENANCE=1), never inside an
- * allocation: creating a thread allocates. The thread blocks all signals, so that no handler of the
- * program runs on its small stack.
+ * allocation: creating a thread allocates. The thread blocks all signals, and ends by itself when
+ * no thread of the program is left (os/own_thread.c).
  *
  * While it runs, the page layer leaves to it what would otherwise be purged at once, in case that
  * no further call comes (pages/policy.h).
@@ -28,7 +28,6 @@
 #include "pages/policy.h"
 #include <stook/control.h>
 
-#define STACK_BYTES ((size_t)256 << 10) /* thread-local storage of all libraries is in it, too */
 /*
  * Between rounds: an eighth of the decay time, as slow calls have it; up to eight times as long
  * while there is nothing to do.
@@ -36,7 +35,10 @@
 #define PAUSE_MS_LEAST 10
 #define PAUSE_MS_MOST  1000
 #define BACK_OFF       8
-/* While there is nothing to do, the thread looks for requests (request.h) this often. */
+/*
+ * While there is nothing to do, the thread looks this often for requests (request.h), and whether
+ * it is to end.
+ */
 #define LOOK_MS 500
 /* For the thread's end: a round is milliseconds, unless it trims a large heap. */
 #define STOP_WAITS 10000
@@ -52,24 +54,26 @@ static uint64_t pause_ms(void)
         return ms < PAUSE_MS_LEAST ? PAUSE_MS_LEAST : ms > PAUSE_MS_MOST ? PAUSE_MS_MOST : ms;
 }
 
-/* Sleeps until the next round is due, or the thread is to end. Requests are answered meanwhile. */
-static void sleep_ms(uint64_t ms)
+/* Until the next round is due. Requests are answered meanwhile. False: the thread is to end. */
+static bool sleep_ms(uint64_t ms)
 {
-        while (ms && __atomic_load_n(&wanted, __ATOMIC_RELAXED)) {
+        while (ms) {
                 uint64_t step = ms < LOOK_MS ? ms : LOOK_MS;
 
+                if (!__atomic_load_n(&wanted, __ATOMIC_RELAXED) || stook_os_only_own_threads())
+                        return false;
                 stook_os_futex_wait(&wanted, 1, step * MS);
                 stook_request_answer(&stook_root.request);
                 ms -= step;
         }
+        return true;
 }
 
-static void *run(void *unused)
+static void run(void)
 {
         unsigned idle_rounds = 1;
 
-        while (__atomic_load_n(&wanted, __ATOMIC_RELAXED)) {
-                sleep_ms(pause_ms() * idle_rounds);
+        while (sleep_ms(pause_ms() * idle_rounds)) {
                 if (stook_maintain_round())
                         idle_rounds = 1;
                 else if (idle_rounds < BACK_OFF)
@@ -78,8 +82,9 @@ static void *run(void *unused)
         stook_pages_set_aged(false);            /* before M1: the next thread sets it again */
         __atomic_store_n(&stook_maintenance_process, 0, __ATOMIC_RELEASE);
         stook_os_futex_wake(&stook_maintenance_process);
-        return unused;
 }
+
+static struct stook_own_thread thread = { .run = run, .name = STOOK_OS_MAINTENANCE_THREAD };
 
 /* Starts it if this process has none. */
 static int start(void)
@@ -93,7 +98,7 @@ static int start(void)
                                          __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
                 return 0;
         stook_pages_set_aged(true);
-        error = stook_os_own_thread(run, STACK_BYTES);
+        error = stook_os_own_thread(&thread);
         if (error) {
                 stook_pages_set_aged(false);
                 __atomic_store_n(&stook_maintenance_process, 0, __ATOMIC_RELEASE);

@@ -4,7 +4,8 @@
  * Place: called by pages (mappings), slot (rseq, membarrier), life (start), report (write). After
  * start only mmap, mremap, madvise, mprotect, munmap and futex are used, unless an evacuation, a
  * trim or a tuning was asked for (membarrier), a call was jumped out of (sigaltstack), an RCU
- * implementation comes (files of /proc and /sys), or a report is written.
+ * implementation comes (files of /proc and /sys), an own thread outlives the program's first one
+ * (/proc), or a report is written.
  */
 #ifndef STOOK_OS_H
 #define STOOK_OS_H
@@ -161,11 +162,22 @@ bool stook_os_thread_end_arm(int key, void *value);
 bool stook_os_thread_end_is_armed(int key);
 
 /* ---- own_thread.c ---- */
+#define STOOK_OS_RCU_THREAD         "stook-rcu"         /* libstook-urcu's threads, too */
+#define STOOK_OS_MAINTENANCE_THREAD "stook-maintain"
+
+struct stook_own_thread {
+        void (*run)(void);              /* const */
+        const char *name;               /* const: one of those above */
+        uint64_t signals;               /* what the thread that started it had blocked */
+};
+
 /*
- * Starts a thread of the library's own: detached, all signals blocked. @stack_bytes: 0: as many as
- * the program's threads have by default. 0, or the error of pthread_create(3), negative.
+ * Starts a thread of the library's own: detached, all signals blocked. @thread is for ever, and has
+ * one such thread at a time. 0, or the error of pthread_create(3), negative.
  */
-int stook_os_own_thread(void *(*run)(void *unused), size_t stack_bytes);
+int stook_os_own_thread(struct stook_own_thread *thread);
+/* Called by such a thread: have all others ended? Then it must return. */
+bool stook_os_only_own_threads(void);
 
 /* ---- rseq_register.c ---- */
 enum stook_rseq_owner { STOOK_RSEQ_NONE, STOOK_RSEQ_LIBC, STOOK_RSEQ_OWN };

@@ -1,9 +1,9 @@
 /*
  * Purpose: see thread_list.h.
- * Place: called by cpu.c.
+ * Place: called by cpu.c and own_thread.c.
  *
- * The kernel cuts a list short where a thread on it ends meanwhile. So the threads that were visited
- * are counted. How many there are is in the folder's number of links, besides the usual two.
+ * The kernel cuts a list short where a thread on it ends meanwhile. So what was visited is counted.
+ * How many threads there are is in the folder's number of links, besides the usual two.
  */
 #include <sys/stat.h>
 
