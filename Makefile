@@ -18,8 +18,11 @@ DESTDIR ?=
 build: $(BUILD)/build.ninja
 	ninja -C $(BUILD) products
 
-$(BUILD)/build.ninja:
-	meson setup $(BUILD)
+# What Meson found it keeps, and what it did not find. So it looks again once packages came or went.
+$(BUILD)/build.ninja: $(wildcard /var/lib/dpkg/status)
+	@tools/install-deps build
+	$(if $(wildcard $@),meson configure --clearcache $(BUILD))
+	meson setup $(if $(wildcard $@),--reconfigure) $(BUILD)
 
 run:
 	tools/install-deps run

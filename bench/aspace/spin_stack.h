@@ -21,6 +21,11 @@ struct stook_link {
         struct stook_link *next;
 };
 
+STOOK_INLINE void stook_link_set_next(struct stook_link *link, struct stook_link *next)
+{
+        link->next = next;
+}
+
 /* lo: the first element. hi: lock << 63 | count. */
 struct stook_tagged_stack {
         struct stook_pair head;

@@ -14,7 +14,7 @@ fn fail(text: &str) -> ! {
 fn pkg_config(option: &str, package: &str) -> Result<String, String> {
     let command = env::var("PKG_CONFIG").unwrap_or_else(|_| "pkg-config".into());
     let done = Command::new(&command)
-        .args([option, package])
+        .args(["--print-errors", option, package]) // else --variable fails in silence
         .output()
         .map_err(|error| format!("{command}: {error}"))?;
     if !done.status.success() {

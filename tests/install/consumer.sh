@@ -1,7 +1,8 @@
 #!/bin/sh
 # Proves that an installed tree is complete, and that a stranger's program builds and runs on it: by
-# pkg-config, shared and static; by CMake, which refuses components that do not exist; with each
-# header alone, as C and as C++. And that tools/uninstall leaves of it what is not of it.
+# pkg-config, shared and static; by CMake, which refuses components that do not exist, and
+# urcu_static without liburcu; with each header alone, as C and as C++. And that tools/uninstall
+# leaves of it what is not of it.
 set -eu
 unset LD_LIBRARY_PATH                           # Meson's would show the build folder
 
@@ -191,11 +192,11 @@ cp "$STOOK_SOURCE/examples/points.c" "$work/maple.c" "$work/malloc.c" "$work/con
 # PROGRAM:TARGET:SOURCE
 programs="shared:stook:points static:static:points maple:maple:maple
         maple-static:maple_static:maple malloc:malloc:malloc malloc-static:malloc_static:malloc"
-components="static maple malloc"
+components="stook static maple maple_static malloc malloc_static"
 if [ -e "$work/urcu.c" ]; then
         cp "$work/urcu.c" "$work/consumer"
         programs="$programs urcu:urcu:urcu urcu-static:urcu_static:urcu"
-        components="$components urcu"
+        components="$components urcu urcu_static"
 fi
 project() {
         printf 'cmake_minimum_required(VERSION 3.13)\nproject(consumer C)\n%s\n' "$1"
@@ -223,12 +224,15 @@ done
 
 # A release that this one cannot stand in for is refused, and a component that there is not.
 refused() {
-        project "find_package(stook $1)" "" >"$work/consumer/CMakeLists.txt"
+        project "${4-}
+find_package(stook $1)" "" >"$work/consumer/CMakeLists.txt"
         if configure "$2"; then echo "find_package(stook $1) was satisfied"; exit 1; fi
         grep -q "$3" "$work/cmake.log" || { cat "$work/cmake.log"; exit 1; }
 }
 refused "99.0 REQUIRED" build2 "version"
 refused "0.1 REQUIRED COMPONENTS maple peach" build3 "stook has no component peach"
+[ ! -e "$work/urcu.c" ] || refused "0.1 REQUIRED COMPONENTS urcu urcu_static" build5 liburcu-dev \
+        'set(CMAKE_FIND_LIBRARY_PREFIXES none)  # finds no library'
 project "find_package(stook 0.1 OPTIONAL_COMPONENTS peach)
 if(NOT stook_FOUND OR stook_peach_FOUND)
   message(FATAL_ERROR \"an optional component\")
