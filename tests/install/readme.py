@@ -4,7 +4,7 @@
 They are the lines of its indented blocks that begin with `$` or with a command of COMMANDS. The
 lines below one are what it prints; numbers that differ from run to run are left out of account. For
 `sudo` and `ldconfig` there are stand-ins: the installation goes to a scratch folder. `make run` and
-`make test` are not repeated here: .ci/run runs them, which is checked.
+`make test` are not repeated here: .ci/bare-root runs them, which is checked.
 """
 import os
 import re
@@ -114,8 +114,8 @@ def run(command, shown, folder, env):
 
 def is_in_ci(command):
     goal = command.split("#")[0].strip()
-    script = (SOURCE / ".ci/run").read_text()
-    return goal in IN_CI and re.search(rf"\bmake BUILD=\S+ {goal.split()[1]}\b", script)
+    script = (SOURCE / ".ci/bare-root").read_text()
+    return goal in IN_CI and re.search(rf"^here {goal}\b", script, re.M)
 
 
 def main():

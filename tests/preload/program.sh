@@ -5,8 +5,6 @@
 #
 #   program.sh NAME         one of the functions run_NAME below
 #
-# STOOK_WITHOUT names a folder that keeps what programs print without the drop-in. A later test of
-# another build compares with that instead of a run of its own.
 # A program that is not installed is skipped, with a word.
 set -u
 drop_in=$STOOK_BUILD/libstook-malloc.so
@@ -224,19 +222,8 @@ case $1 in
         *) echo "program.sh: no such program: $1"; exit 1 ;;
 esac
 
-kept=${STOOK_WITHOUT:+$STOOK_WITHOUT/$1}
-if [ -n "$kept" ] && [ -s "$kept.status" ]; then
-        cp "$kept.out" "$work/without.out"
-        status_without=$(cat "$kept.status")
-else
-        with='' && "run_$1" >"$work/without.out" 2>"$work/without.err"
-        status_without=$?
-        if [ -n "$kept" ]; then
-                mkdir -p "$STOOK_WITHOUT"
-                # The status comes last: with it the output is whole.
-                cp "$work/without.out" "$kept.out" && echo $status_without >"$kept.status"
-        fi
-fi
+with='' && "run_$1" >"$work/without.out" 2>"$work/without.err"
+status_without=$?
 with=yes && "run_$1" >"$work/with.out" 2>"$work/with.err"
 status_with=$?
 if [ $status_without != $status_with ]; then
