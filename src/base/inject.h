@@ -52,6 +52,8 @@ extern struct stook_inject {
         const char *pressure_file, *events_file;
         bool   (*ask_policy)(int *mode, uint64_t *nodes); /* of get_mempolicy */
         long   (*move)(void *from, void *to, size_t bytes); /* of mremap: @to, or -errno */
+        /* How long the faults of so many pages took; 1: of a huge one. */
+        uint64_t (*fault_ns)(unsigned pages);
 
         /*
          * Called between the get of a sheaf and its install. It changes the slot, as a migration
@@ -71,6 +73,7 @@ extern struct stook_inject {
 
         /* Counted by the library. */
         uint32_t evacuate_sleeps; /* sleeps of at most 1 ms for the holder of a locked slot */
+        uint32_t faults_timed;    /* huge faults of which it is known how long they took */
 } stook_inject;
 
 /* True for each n-th call, by the counter of the point. */

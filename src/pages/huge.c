@@ -1,6 +1,9 @@
 /*
  * Purpose: huge pages, see huge.h.
  */
+#include "base/inject.h"
+#include "base/thread.h"
+#include "os/checker.h"
 #include "os/os.h"
 #include "pages/huge.h"
 #include "pages/mappings.h"
@@ -42,6 +45,13 @@ static const size_t used_least[STOOK_DENSITY_KINDS] = {
  */
 #define LAST_PART  8
 #define MAP_RANGE  ((size_t)1 << 40)    /* the largest range; what lies beyond has small pages */
+#define SMALL_FAULTS 32                 /* timed together: a 16th of what a huge page saves */
+/*
+ * So many more huge faults were dear than were not. Before that a process waits for about six:
+ * growth is 4 MiB at first.
+ */
+#define DEAR_FAULTS 3
+#define DEAR_MS     10000               /* until one is asked for again; arbitrary */
 
 enum stook_thp stook_pages_thp = STOOK_THP_AUTO;
 
@@ -137,6 +147,93 @@ bool stook_huge_any(void)
         return __atomic_load_n(&any, __ATOMIC_RELAXED);
 }
 
+/* ---- what a huge fault costs ---- */
+
+static uint64_t small_ns;               /* atomic, relaxed: of as many small faults; 0: not known */
+static uint32_t dear;                   /* atomic, relaxed: dear ones beyond the others */
+static uint32_t dear_ms;                /* atomic, relaxed: when the last of them was */
+
+/*
+ * The last section of this thread. The kernel forgets it when it takes the CPU away, or delivers a
+ * signal. 0: that happened, or there are no sections.
+ */
+static uint64_t last_section(void)
+{
+        return stook_self->rseq ? *(volatile uint64_t *)(stook_self->rseq + STOOK_RSEQ_CS) : 0;
+}
+
+/*
+ * Of the first words of @pages fresh pages. Their content stays: zeros. 0: not known, because the
+ * thread may not have run all the time.
+ */
+static uint64_t fault_ns(uintptr_t start, unsigned pages)
+{
+        uint64_t (*said)(unsigned) = STOOK_INJECT_GET(fault_ns);
+        uint64_t section = last_section(), ns = stook_os_clock_ns();
+
+        for (unsigned i = 0; i < pages; i++)
+                *(volatile uint64_t *)(start + i * stook_os_page_bytes()) = 0;
+        ns = stook_os_clock_ns() - ns;
+        return said ? said(pages) : section && last_section() == section ? ns : 0;
+}
+
+/* In a mapping for this: elsewhere small pages would be in the way of a huge one. 0: not known. */
+static uint64_t find_small_ns(void)
+{
+        size_t page = stook_os_page_bytes(), bytes = SMALL_FAULTS * page;
+        uintptr_t start = (uintptr_t)stook_os_zeroed(bytes);
+        uint64_t ns = 0;
+
+        if (start) {
+                ns = fault_ns(start, SMALL_FAULTS) * (STOOK_HUGE_PAGE / page) / SMALL_FAULTS;
+                stook_os_unreserve((void *)start, bytes);
+        }
+        return ns;
+}
+
+/*
+ * The first touch of a huge page that was just asked for. In a virtual machine whose host has no
+ * memory behind it yet, it may take longer than all small faults that it saves. Relaxed: of two
+ * threads' faults at once one may not be counted.
+ */
+static void time_fault(uintptr_t start)
+{
+        uint64_t huge, small = __atomic_load_n(&small_ns, __ATOMIC_RELAXED);
+        uint32_t n;
+
+        if (stook_pages_thp != STOOK_THP_AUTO || stook_checker_is_on())
+                return;
+        huge = fault_ns(start, 1);
+        if (!small)
+                __atomic_store_n(&small_ns, small = find_small_ns(), __ATOMIC_RELAXED);
+        if (!huge || !small)
+                return;
+        STOOK_INJECT_COUNT(faults_timed);
+        n = __atomic_load_n(&dear, __ATOMIC_RELAXED);
+        if (huge <= small) {
+                n -= n > 0;
+        } else if (n < DEAR_FAULTS) {
+                __atomic_store_n(&dear_ms, (uint32_t)stook_os_clock_ms(), __ATOMIC_RELAXED);
+                n++;
+        }
+        __atomic_store_n(&dear, n, __ATOMIC_RELAXED);
+}
+
+/* In a forked child as in its parent. After DEAR_MS it takes one dear fault to be so again. */
+static STOOK_NOINLINE bool is_still_dear(void)
+{
+        if ((uint32_t)stook_os_clock_ms() - __atomic_load_n(&dear_ms, __ATOMIC_RELAXED) < DEAR_MS)
+                return true;
+        __atomic_store_n(&small_ns, 0, __ATOMIC_RELAXED);
+        __atomic_store_n(&dear, DEAR_FAULTS - 1, __ATOMIC_RELAXED);
+        return false;
+}
+
+static bool is_dear(void)
+{
+        return __atomic_load_n(&dear, __ATOMIC_RELAXED) == DEAR_FAULTS && is_still_dear();
+}
+
 /* ---- what is asked for ---- */
 
 static bool is_used(const struct stook_pages_node *node, size_t least)
@@ -151,7 +248,8 @@ static bool is_refused(void)
 
 static bool is_auto(void)
 {
-        return stook_pages_thp == STOOK_THP_AUTO && !stook_ranges_limited() && !is_refused();
+        return stook_pages_thp == STOOK_THP_AUTO && !stook_ranges_limited() && !is_refused() &&
+               !is_dear();
 }
 
 static bool is_dense(const struct stook_pages_node *node, enum stook_density_kind kind)
@@ -231,10 +329,12 @@ void stook_huge_grown(struct stook_pages_node *node, size_t need, size_t request
         tell_grown(node, need, request, start, bytes, huge);
         if (!huge)
                 return;
-        if (start % STOOK_HUGE_PAGE == 0 && bytes % STOOK_HUGE_PAGE == 0)
+        if (start % STOOK_HUGE_PAGE == 0 && bytes % STOOK_HUGE_PAGE == 0) {
                 advise(start, start + bytes);
-        else
+                time_fault(start);
+        } else {
                 stook_os_advise((void *)start, bytes, STOOK_OS_HUGEPAGE);
+        }
 }
 
 bool stook_huge_own_wanted(struct stook_pages_node *node, uintptr_t start, size_t have, size_t more)
@@ -368,8 +468,10 @@ void stook_span_fresh_will_be_written(const struct stook_span *span)
         if (is_auto() && start < end && !span->own_mapping && !span->use.guarded &&
             is_used(node, used_least[STOOK_DENSITY_LARGE]) &&
             stook_density_found(&node->density[STOOK_DENSITY_LARGE]) == STOOK_DENSITY_UNKNOWN &&
-            count_small(start, end))
+            count_small(start, end)) {
                 make_whole(start, end);
+                time_fault(start);
+        }
 }
 
 /* ---- what is taken again ---- */

@@ -4,7 +4,9 @@
  *  tells what it is about to drop. Behind it: the system's advice for mappings.
  * How: a huge page is faulted in and cleared as a whole, so it makes memory resident that a program
  *  may never touch. By default the library asks for them only where the process is large, and only
- *  if the memory that requests of the same kind got before was written (density.h).
+ *  if the memory that requests of the same kind got before was written (density.h). It times the
+ *  first fault of each growth by huge pages. While these take longer than as many bytes in small
+ *  faults, it asks for none.
  * A map has one bit for each 2 MiB that were advised. A purge that takes a part of them clears the
  *  bit, and advises against a huge page there. Otherwise the system would make it whole again in
  *  the background, and what was given back would be resident once more.
