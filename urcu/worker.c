@@ -12,6 +12,10 @@
  * serves it itself. So a barrier takes a grace period and no longer. Where no thread can be had,
  * callbacks are served barrier by barrier.
  *
+ * The thread must not keep a finished process alive. What src/os/own_thread.c does is out of reach
+ * here, and a rule that needs no list of threads does: once the first thread of the process has
+ * ended, the thread ends when nothing is queued for half a second, and the next call makes another.
+ *
  * Invariants:
  *  I1 a callback is in the queue, or in the hands of the thread that holds `serving`. It gets into
  *     the queue by one instruction: a child finds the queue whole, whatever the threads that it
@@ -24,8 +28,11 @@
  *  M2: a thread that finds the queue empty when it queues, or makes it long enough, then raises
  *     `events`, releasing, and wakes. The serving thread reads `events`, acquiring, before it looks
  *     at the queue, and sleeps only while `events` is as it was read.
+ *  M3: the serving thread takes `runs` down before its last look at the queue, and a thread that
+ *     queues looks at `runs` after that, with full fences between: one of the two sees the other.
  * Failure: without a thread callbacks wait for the next call, which tries again, or for a barrier.
  */
+#include <errno.h>
 #include <linux/futex.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -34,6 +41,7 @@
 #include "worker.h"
 
 #define GATHER_NS 10000000              /* as liburcu's: arbitrary */
+#define LOOK_NS   500000000             /* between looks whether to end: arbitrary */
 /*
  * Callbacks for each CPU with which a grace period begins at once; each is a sheaf. mmap2, 12
  * interleaved rounds: 4 and 128 are level with 32 (ratios 0.89 and 1.08, noise 0.9 .. 1.1). 512
@@ -57,7 +65,7 @@ static void sleep_while(uint32_t *word, uint32_t value, uint64_t ns)
                 .tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000),
         };
 
-        syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, ns ? &time : NULL, NULL, 0);
+        syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &time, NULL, 0);
 }
 
 static void wake(struct stook_urcu_worker *worker)
@@ -176,8 +184,27 @@ static bool is_enough(const struct stook_urcu_worker *worker)
                __atomic_load_n(&worker->enough, __ATOMIC_RELAXED);
 }
 
-/* Until a callback is queued; and then for more of them. */
-static void wait_for_work(struct stook_urcu_worker *worker)
+/* It has ended, or is this one, in the child of a fork in a callback. As in src/os/own_thread.c. */
+static bool first_thread_is_gone(void)
+{
+        uint32_t id = (uint32_t)getpid();
+
+        return syscall(SYS_futex, &id, FUTEX_TRYLOCK_PI_PRIVATE, 0, NULL, NULL, 0) &&
+               (errno == ESRCH || errno == EDEADLK);
+}
+
+/* False: a callback was queued meanwhile, and no other thread was made for it. */
+static bool may_end(struct stook_urcu_worker *worker)
+{
+        if (!is_empty(worker) || !first_thread_is_gone())
+                return false;
+        __atomic_store_n(&worker->runs, 0, __ATOMIC_RELAXED);
+        __atomic_thread_fence(__ATOMIC_SEQ_CST);                        /* M3 */
+        return is_empty(worker) || __atomic_exchange_n(&worker->runs, 1, __ATOMIC_RELAXED);
+}
+
+/* Until a callback is queued; and then for more of them. False: the thread is to end. */
+static bool wait_for_work(struct stook_urcu_worker *worker)
 {
         uint32_t seen;
         uint64_t now, end;
@@ -186,25 +213,30 @@ static void wait_for_work(struct stook_urcu_worker *worker)
                 seen = __atomic_load_n(&worker->events, __ATOMIC_ACQUIRE);      /* M2 */
                 if (!is_empty(worker))
                         break;
-                sleep_while(&worker->events, seen, 0);
+                sleep_while(&worker->events, seen, LOOK_NS);
+                if (may_end(worker))
+                        return false;
         }
         end = now_ns() + GATHER_NS;
         for (;;) {
                 seen = __atomic_load_n(&worker->events, __ATOMIC_ACQUIRE);      /* M2 */
                 now = now_ns();
                 if (is_enough(worker) || now >= end)
-                        return;
+                        return true;
                 sleep_while(&worker->events, seen, end - now);
         }
 }
 
-static void *work(void *worker)
+/* It may be the last thread: what exit() calls then finds the signals of the program. */
+static void *work(void *its_worker)
 {
+        struct stook_urcu_worker *worker = its_worker;
+        sigset_t signals = worker->starter_signals;
+
         works_for = worker;
-        for (;;) {
-                wait_for_work(worker);
+        while (wait_for_work(worker))
                 serve(worker, true);
-        }
+        pthread_sigmask(SIG_SETMASK, &signals, NULL);
         return NULL;
 }
 
@@ -220,6 +252,7 @@ static void start(struct stook_urcu_worker *worker)
                 cpus = sysconf(_SC_NPROCESSORS_ONLN);
                 __atomic_store_n(&worker->enough, (cpus > 0 ? (uint32_t)cpus : 1) * ENOUGH_EACH,
                                  __ATOMIC_RELAXED);
+                worker->starter_signals = before;
                 if (!pthread_create(&thread, NULL, work, worker)) {
                         pthread_setname_np(thread, "stook-rcu");
                         pthread_detach(thread);
@@ -242,6 +275,7 @@ void stook_urcu_worker_call(struct stook_urcu_worker *worker, struct stook_rcu_h
         waiting = __atomic_add_fetch(&worker->waiting, 1, __ATOMIC_RELAXED);
         if (was_empty || waiting == __atomic_load_n(&worker->enough, __ATOMIC_RELAXED))
                 wake(worker);
+        __atomic_thread_fence(__ATOMIC_SEQ_CST);                        /* M3 */
         if (!__atomic_load_n(&worker->runs, __ATOMIC_RELAXED))
                 start(worker);
 }

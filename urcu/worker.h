@@ -22,7 +22,8 @@ struct stook_urcu_worker {
         uint32_t events;                /* atomic M2: how often the thread was woken */
         uint32_t waiting;               /* atomic, a hint: callbacks since the queue was taken */
         uint32_t enough;                /* atomic: of `waiting`, to begin at once; 0: not known */
-        uint32_t runs;                  /* atomic: the thread exists, or is being made */
+        uint32_t runs;                  /* atomic: the thread exists, or is being made (M3) */
+        sigset_t starter_signals;       /* the thread that made it: what that had blocked */
         pthread_mutex_t serving;        /* held from taking the queue until all of it was called */
         sigset_t forker_signals;        /* serving: what the thread that forks had blocked */
         int forker_state;               /* serving: whether that thread can be cancelled */

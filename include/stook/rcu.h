@@ -116,7 +116,8 @@ STOOK_PUBLIC int stook_epoch_synchronize(void);
  * liburcu's flavours, in libstook-urcu: link with -lstook-urcu (pkg-config stook-urcu, CMake
  * stook::urcu). Link with the flavour itself, too, for its read sections (urcu_memb_read_lock() of
  * <urcu/urcu-memb.h>: pkg-config liburcu-memb). Each flavour in use has a thread named stook-rcu,
- * made with the first free. Barriers do not depend on it.
+ * made with the first free. Barriers do not depend on it. Once the first thread of the process has
+ * ended, it ends when there was nothing to do for half a second, and the next free makes another.
  */
 extern STOOK_PUBLIC const struct stook_rcu stook_urcu_memb;
 extern STOOK_PUBLIC const struct stook_rcu stook_urcu_mb;

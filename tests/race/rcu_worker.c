@@ -4,7 +4,8 @@
  *  - also by a barrier, where no thread can be had, and by the thread alone, where there is no
  *  barrier;
  *  - also from many threads at once, and where the program handles forks itself;
- *  - a callback may fork, and so may handlers and other threads at any moment: children go on.
+ *  - a callback may fork, and so may handlers and other threads at any moment: children go on;
+ *  - the thread keeps no process alive, and another one is made if it ended too early.
  *
  *      rcu_worker memb|mb|qsbr|bp
  */
@@ -257,6 +258,56 @@ static void test_a_callback_may_fork(void **state)
                 assert_int_equal(waitpid(child, &status, 0), child);
                 assert_int_equal(WEXITSTATUS(status), 7);
                 assert_int_equal(answers, 0);           /* no wait is allowed in a callback */
+        }
+}
+
+/* The first thread has ended, and the worker after it, or not: it does so in less than a second. */
+static void *call_late(void *ms)
+{
+        static struct counted one;
+
+        f->flavour->register_thread();
+        f->flavour->thread_offline();
+        usleep((useconds_t)(uintptr_t)ms * 1000);
+        f->flavour->thread_online();
+        called = 0;
+        f->table->call(&one.head, count_only);
+        wait_for_all(1);
+        f->flavour->unregister_thread();
+        return NULL;
+}
+
+static void tell_end(void)
+{
+        _exit(made == 1 ? 7 : 8);
+}
+
+static void test_a_process_ends_with_its_last_thread(void **state)
+{
+        (void)state;
+        for (uintptr_t ms = 0; ms <= 1500; ms += 1500) {
+                int status, tries = 0;
+
+                f->table->barrier();
+                child = fork();
+                if (!child) {
+                        pthread_t thread;
+
+                        call_all(all, N);
+                        wait_for_all(N);
+                        atexit(tell_end);
+                        made = 0;
+                        pthread_create(&thread, NULL, call_late, (void *)ms);
+                        f->flavour->unregister_thread();
+                        pthread_exit(NULL);
+                }
+                while (!waitpid(child, &status, WNOHANG) && tries++ < 1000)
+                        usleep(10000);
+                if (tries >= 1000)
+                        kill(child, SIGKILL);
+                assert_true(tries < 1000);
+                assert_true(WIFEXITED(status));
+                assert_true(WEXITSTATUS(status) == 8 || (!ms && WEXITSTATUS(status) == 7));
         }
 }
 
@@ -518,6 +569,7 @@ int main(int argc, char **argv)
                 cmocka_unit_test(test_readers_are_waited_for),
                 cmocka_unit_test(test_barriers_of_many_threads),
                 cmocka_unit_test(test_a_callback_may_fork),
+                cmocka_unit_test(test_a_process_ends_with_its_last_thread),
                 cmocka_unit_test(test_both_sides_of_a_fork_go_on),
                 cmocka_unit_test(test_callbacks_beside_a_fork),
                 cmocka_unit_test(test_handlers_fork_on_top_of_forks),
