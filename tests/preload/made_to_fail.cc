@@ -34,7 +34,7 @@ static void let_fail(std::int64_t times)
 /* @get returns what it allocates. The first time it fails, the second time it does not. */
 static __attribute__((noinline)) void expect_one_failure(const char *call, void *(*get)())
 {
-        void *object;
+        void *volatile object;
 
         let_fail(1);
         try {
