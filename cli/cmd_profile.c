@@ -356,10 +356,10 @@ static void draw(struct session *s)
 /* An empty answer is right, and of no use: of what there is something. */
 static void say_where_to_look(const struct session *s)
 {
-        fprintf(stderr, "stook profile: %s: %s\n", s->options.path, s->profile.sample_count ?
-                "nothing was in use when it was written, as at the end of most programs; "
-                "--type alloc_space shows all that was allocated" :
-                "no allocation was sampled: a smaller interval= samples more");
+        say(stderr, "stook profile: %s: %s\n", s->options.path, s->profile.sample_count ?
+            "nothing was in use when it was written, as at the end of most programs; "
+            "--type alloc_space shows all that was allocated" :
+            "no allocation was sampled: a smaller interval= samples more");
 }
 
 static int show(struct session *s)

@@ -392,9 +392,9 @@ int main(void)
             done = stook("run", "--profile", path, "--", "echo", "started", cwd=self.folder)
             self.assertEqual((done.returncode, done.stdout, done.stderr), (2, "", "stook run: "
                              f"--profile '{path.partition(',')[0]}': {why}\n"))
-        for path in ("%p/x", "x-%p"):
+        for path, status in (("%p/x", 2), ("x-%p", 0)):
             done = stook("run", "--profile", path, "--", "echo", "started", cwd=self.folder)
-            self.assertEqual((done.returncode, done.stdout), (0, "started\n"))
+            self.assertEqual((done.returncode, done.stdout), (status, "started\n"))
 
     def test_only_files_are_replaced(self):
         """A new file takes a file's name, but never that of a device, a pipe or a link."""

@@ -25,13 +25,14 @@
 #include <cmocka.h>
 #include <stook/stook.h>
 
-#define LINKS      3000                 /* of a chain of threads; for longer than two looks */
+#define CHAIN_S    1.2                  /* of threads, one after the other: longer than two looks */
 #define LINK_NS    400000
 #define LONGEST_MS 10000                /* for what takes less than a second, on a busy machine */
 
 /* ---- the programs ---- */
 
-static unsigned own, left = LINKS;
+static unsigned own;
+static double chain_end;                /* seconds */
 static int called;                      /* atomic */
 static pid_t child;                     /* atomic */
 
@@ -115,11 +116,19 @@ static void *forbid_files(void *unused)
         return unused;
 }
 
+static double seconds(void)
+{
+        struct timespec now;
+
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
 /* The first thread has ended, too. */
 static void *make_next(void *unused)
 {
         pause_ns(LINK_NS);
-        if (--left)
+        if (seconds() < chain_end)
                 start_thread(make_next);
         else
                 say(count_threads() >= own + 2 ? 'k' : 'g');
@@ -162,9 +171,10 @@ static void run(const char *what, bool with_epoch)
                 start_thread(end_later);
         else if (!strcmp(what, "blind"))
                 start_thread(forbid_files);
-        else if (!strcmp(what, "chain"))
+        else if (!strcmp(what, "chain")) {
+                chain_end = seconds() + CHAIN_S;
                 start_thread(make_next);
-        else if (!strcmp(what, "callback")) {
+        } else if (!strcmp(what, "callback")) {
                 call(fork_and_return);
                 end_by_child();
         } else if (!strcmp(what, "fork")) {

@@ -13,7 +13,7 @@
 /* It is not freed: the check at exit finds it. */
 void misuse(void)
 {
-        char *object = stook_malloc(100);
+        volatile char *object = stook_malloc(100);      /* else the store is dead */
 
         object[100] = 1;
         exit(0);

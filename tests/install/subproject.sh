@@ -1,7 +1,7 @@
 #!/bin/sh
 # Proves that a project of Meson's can have Stook as a subproject: it finds the names of the
-# pkg-config files, shared and static, programs link and run, and of Stook it gets what is installed,
-# no tests and no benchmarks.
+# pkg-config files, shared and static, programs link and run, and of Stook it gets what is
+# installed, no tests and no benchmarks.
 set -eu
 unset LD_LIBRARY_PATH                           # Meson's would show the build folder
 
@@ -24,7 +24,8 @@ endforeach
 executable('shared', 'points.c', dependencies: dependency('stook'))
 executable('static', 'points.c', dependencies: dependency('stook', static: true))
 EOT
-CFLAGS=-O0 meson setup "$work/build" "$work" --buildtype=plain >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+CFLAGS=-O0 meson setup "$work/build" "$work" --buildtype=plain >"$work/log" 2>&1 ||
+        { cat "$work/log"; exit 1; }
 targets=$(meson introspect --targets "$work/build" |
         /usr/bin/python3 -c 'import json, sys; print(*(t["name"] for t in json.load(sys.stdin)))')
 case $targets in

@@ -224,8 +224,8 @@ static void start_with_little_space(void)
 }
 
 /*
- * More than the machine has. What other threads map from here on is theirs, in as much address space
- * as was asked for, and nothing that malloc has is there.
+ * More than the machine has. What other threads map from here on is theirs, in as much address
+ * space as was asked for, and nothing that malloc has is there.
  */
 static void far_too_much(void)
 {

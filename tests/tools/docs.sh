@@ -48,5 +48,6 @@ cat "$STOOK_BUILD/unregistered-pairs"
 rm -f "$STOOK_BUILD/unregistered-pairs"
 grep -nE '[A-Za-z0-9._-]+@[A-Za-z0-9-]+\.[A-Za-z0-9.-]+' SECURITY.md README.md CONTRIBUTING.md \
         docs/*.md packaging/debian/* packaging/conan/* packaging/vcpkg/* rust/*/Cargo.toml \
-        2>/dev/null | grep -v '\.invalid>' && { echo "the project has no address for mail"; status=1; }
+        2>/dev/null | grep -v '\.invalid>' &&
+        { echo "the project has no address for mail"; status=1; }
 exit $status
