@@ -123,7 +123,7 @@ static void what_is_not_known_changes_nothing(void **state)
 static void a_child_knows_what_its_parent_knows(void **state)
 {
         pid_t child;
-        int status;
+        int status = -1;
 
         (void)state;
         huge_ns = CHEAP + 1;
