@@ -18,7 +18,7 @@
  *     only the parent tells.
  *  I2 pivot[i] is UINT64_MAX for i >= n - 1. So the number of pivots below a key, over all of them,
  *     is the number of its entry, and min(pivot[i], end of the node) is the end of entry i for
- *     every i. Entries i >= n of a leaf are NULL.
+ *     every i. Entries i >= n are NULL.
  *  I3 pivots ascend strictly. Two NULLs are never neighbours, even in two leaves.
  *  I4 a node that is not the root has at least `least` entries; a root above level 0 has at least
  *     2.
@@ -100,7 +100,7 @@ static inline uint64_t *mnode_pivots(struct mnode *node)
 }
 
 /* M5. The same for all kinds. */
-static inline uint64_t mnode_pivot(const struct mnode *node, unsigned i)
+static inline uint64_t mnode_pivot(const struct mnode *node, size_t i)
 {
         return __atomic_load_n(node->wide.pivot + i, __ATOMIC_RELAXED);
 }
@@ -131,7 +131,7 @@ static inline bool mnode_alive(const struct mnode *node)
 }
 
 /* M1 */
-static inline void *mnode_entry(struct mnode *node, enum mnode_kind kind, unsigned i)
+static inline void *mnode_entry(struct mnode *node, enum mnode_kind kind, size_t i)
 {
         return __atomic_load_n(mnode_entries(node, kind) + i, __ATOMIC_ACQUIRE);
 }
@@ -143,19 +143,19 @@ static inline void mnode_publish(void **entry, void *what)
 }
 
 /* The end of entry i of a node that ends at @max (I2). */
-static inline uint64_t mnode_last(struct mnode *node, enum mnode_kind kind, unsigned i,
+static inline uint64_t mnode_last(struct mnode *node, enum mnode_kind kind, size_t i,
                                   uint64_t max)
 {
         uint64_t pivot;
 
-        if (i + 1u >= mnode_shape(kind).entries)
+        if (i + 1 >= mnode_shape(kind).entries)
                 return max;
         pivot = mnode_pivot(node, i);
         return pivot < max ? pivot : max;
 }
 
 /* The beginning of entry i of a node that begins at @min. */
-static inline uint64_t mnode_first(struct mnode *node, unsigned i, uint64_t min)
+static inline uint64_t mnode_first(struct mnode *node, size_t i, uint64_t min)
 {
         return i ? mnode_pivot(node, i - 1) + 1 : min;
 }

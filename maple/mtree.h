@@ -93,19 +93,21 @@ static inline enum mnode_kind mtree_kind(const struct stook_maple *tree, unsigne
 /* ---- how a cursor knows that its leaf may be gone ---- */
 
 /*
- * The leaf that a cursor remembers has not been freed if one of two things holds.
+ * The leaf that a cursor remembers, the node above it, and the other leaves of that node have not
+ * been freed if one of two things holds.
  *
- * - No write ended since the leaf was found: the tree's version is the same. This goes for trees
- *   without RCU, and for cursors that are used under the lock. Their thread is no reader, so a leaf
- *   of an RCU tree may be freed while another thread has the lock.
- * - The leaf was found by a reader, and the read section lasts. Such a cursor has the version
- *   MTREE_SECTION. It need not look at the tree's version, which writers change all the time.
+ * - No write ended since the walk that found them: the tree's version is the same. This goes for
+ *   trees without RCU, and for cursors that are used under the lock. Their thread is no reader, so
+ *   nodes of an RCU tree may be freed while another thread has the lock.
+ * - A reader found them, and the read section lasts. What a replaced node points to was in the tree
+ *   when it was replaced, so after the section began. Such a cursor has the version MTREE_SECTION.
+ *   It need not look at the tree's version, which writers change all the time.
  *
  * With an external lock the library cannot tell readers from the holder: cursors go by the version.
  *
- *  M3: the release store of the version comes after the store that unlinks a leaf. It pairs with
- *      the acquire load before a cursor's walk: the walk does not find leaves unlinked by then.
- *  The store comes before the leaf is given to free_rcu, too. So if a cursor was used under the
+ *  M3: the release store of the version comes after the store that unlinks a node. It pairs with
+ *      the acquire load before a cursor's walk: the walk does not find nodes unlinked by then.
+ *  The store comes before the node is given to free_rcu, too. So if a cursor was used under the
  *  lock and is now used in a read section, it finds the version changed, or else the section began
  *  early enough for the grace period to wait for it.
  */
@@ -167,23 +169,6 @@ struct mplace {
 
 /* Finds the range that @key is in. */
 void stook_mplace_seek(struct stook_maple *tree, uint64_t key, struct mplace *place);
-
-/*
- * After a walk: asks for the leaf above, or below, of the same parent. A program that goes on that
- * way does not wait for it.
- */
-static inline void mplace_prefetch(const struct stook_maple *tree, const struct mplace *place,
-                                   bool upwards)
-{
-        unsigned at = upwards ? place->at + 1 : place->at - 1;
-        enum mnode_kind kind = mtree_kind(tree, 1);
-        struct mnode *beside = NULL;
-
-        if (place->above && at < mnode_shape(kind).entries)
-                beside = mnode_entry(place->above, kind, at);
-        if (beside)
-                mnode_prefetch(beside);
-}
 
 /*
  * Reads entry @index of the leaf in @place, whose bounds are there already. The end is read after

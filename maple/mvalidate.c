@@ -60,8 +60,8 @@ static bool check_shape(struct check *check, struct mnode *node, unsigned level,
         for (unsigned i = count - 1; i + 1 < shape.entries; i++)
                 if (pivot[i] != UINT64_MAX)
                         fault(check, node, "unused pivot %u is %" PRIu64, i, pivot[i]);
-        for (unsigned i = count; !level && i < shape.entries; i++)
-                if (node->wide.entry[i])
+        for (unsigned i = count; i < shape.entries; i++)
+                if (mnode_entries(node, kind)[i])
                         fault(check, node, "unused entry %u is not NULL", i);
         return check->faults == before;
 }

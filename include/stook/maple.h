@@ -388,16 +388,18 @@ struct stook_maple_cursor {
         uint64_t version;
         unsigned char status, index;    /* index: which of the leaf's entries */
         unsigned char needed;           /* nodes that preallocate found necessary */
+        unsigned char at;               /* which entry of the node above the leaf is */
         struct stook_sheaf *sheaf;      /* prefilled nodes */
         void    *spare_node;            /* one more */
         void    *expected;              /* nodes for stook_maple_cursor_expect(), a list */
         uint64_t expected_left;         /* how many */
-        uint64_t spare[6];
+        void    *above;                 /* the node above the leaf, or NULL */
+        uint64_t spare[5];
 };
 
 #define STOOK_MAPLE_CURSOR_INIT(tree, first, last) \
-        { (tree), (first), (last), NULL, 0, 0, 0, STOOK_MAPLE_CURSOR_START, 0, 0, NULL, NULL, \
-          NULL, 0, { 0, 0, 0, 0, 0, 0 } }
+        { (tree), (first), (last), NULL, 0, 0, 0, STOOK_MAPLE_CURSOR_START, 0, 0, 0, NULL, NULL, \
+          NULL, 0, NULL, { 0, 0, 0, 0, 0 } }
 #define STOOK_MAPLE_CURSOR(name, tree, first, last) \
         struct stook_maple_cursor name = STOOK_MAPLE_CURSOR_INIT(tree, first, last)
 

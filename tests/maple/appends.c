@@ -43,6 +43,7 @@ struct range { uint64_t first, last; void *entry; };
 struct answer { void *entry; uint64_t first, last; };
 
 static struct stook_maple tree;
+static struct stook_maple_cursor parked; /* at [20, 29], from before the first append on */
 static unsigned flags, pattern, done;   /* pattern: a bit for each append: it leaves a gap */
 static struct range appended[APPENDS];
 static char entries[APPENDS + 2] __attribute__((aligned(8)));
@@ -71,6 +72,8 @@ static void build(void)
                 key += 10;
         }
         done = 0;
+        parked = (struct stook_maple_cursor)STOOK_MAPLE_CURSOR_INIT(&tree, 20, 20);
+        stook_maple_cursor_walk(&parked);
 }
 
 static void append(void)
@@ -210,15 +213,13 @@ static struct answer walk(uint64_t key)
         return (struct answer){ entry, cursor.first, cursor.last };
 }
 
-/* From [20, 29] one step up, gaps, too; no walk from the root. */
+/* From [20, 29] one step up, to a gap, too; no walk from the root. */
 static struct answer step_up(uint64_t key)
 {
-        STOOK_MAPLE_CURSOR(cursor, &tree, 20, 20);
-        void *entry;
+        struct stook_maple_cursor cursor = parked;
+        void *entry = stook_maple_cursor_next_range(&cursor, KEY_MAX);
 
         (void)key;
-        stook_maple_cursor_walk(&cursor);
-        entry = stook_maple_cursor_next_range(&cursor, KEY_MAX);
         return (struct answer){ entry, cursor.first, cursor.last };
 }
 
@@ -226,6 +227,24 @@ static struct answer step_up_right(unsigned n, uint64_t key)
 {
         (void)key;
         return of_range(range_at(n, 30));
+}
+
+/* The same over a gap, if one is there. */
+static struct answer step_over(uint64_t key)
+{
+        struct stook_maple_cursor cursor = parked;
+        void *entry = stook_maple_cursor_next(&cursor, KEY_MAX);
+
+        (void)key;
+        return (struct answer){ entry, cursor.first, cursor.last };
+}
+
+static struct answer step_over_right(unsigned n, uint64_t key)
+{
+        struct range r = above(n, range_at(n, 20), false);
+
+        (void)key;
+        return of_range(r.entry ? r : range_at(n, KEY_MAX));
 }
 
 /* The highest range, from the gap above it. */
@@ -254,7 +273,7 @@ static const struct call {
         { load, load_right, true }, { load_range, range_right, true },
         { overlaps, overlaps_right, true }, { find, find_right, true }, { next, next_right, true },
         { prev, prev_right, true }, { walk, range_right, true }, { step_up, step_up_right, false },
-        { step_down, step_down_right, false },
+        { step_over, step_over_right, false }, { step_down, step_down_right, false },
 };
 #define CALLS (sizeof(calls) / sizeof(*calls))
 
@@ -371,15 +390,19 @@ static void step_readers(bool all)
         static const uint64_t some[] = { 41, KEY_MAX, 33 };
         static const unsigned distances[] = { STEPS + 1, 2, 1, 8 };
 
-        for (unsigned i = 0; i < CALLS; i++)
+        for (unsigned i = 0; i < CALLS; i++) {
+                /* Two appends between two loads of this call: it has few instructions. */
+                bool brief = !all && calls[i].make == step_over, each = all || brief;
+
                 for (unsigned k = 0; k < (!calls[i].keys ? 1 : all ? 3 : 2); k++)
-                        for (unsigned d = 0; d < (all ? 4 : 2); d++) {
+                        for (unsigned d = brief; d < (all ? 4 : 2); d++) {
                                 every = distances[d];
-                                for (begin = all ? 0 : (i + k + d) % 11;
+                                for (begin = each ? 0 : (i + k + d) % 11;
                                      step_a_reader(calls + i, some[k]);)
-                                        begin += all ? 1 : 11;
+                                        begin += each ? 1 : 11;
                                 expect(begin > 10);
                         }
+        }
 }
 
 /* ---- exact fits between a reader's instructions ---- */
@@ -420,12 +443,40 @@ static struct answer found_behind(uint64_t key)
         return a;
 }
 
+/* Over the gap from [10, 19]. */
+static struct answer stepped_behind(uint64_t key)
+{
+        struct stook_maple_cursor cursor = parked;
+        void *entry = stook_maple_cursor_next(&cursor, KEY_MAX);
+
+        (void)key;
+        expect((entry == B && cursor.first == 20 && cursor.last == 29) ||
+               (entry == entries && cursor.first == 30 && cursor.last == 39) ||
+               (entry == C && cursor.first == 40 && cursor.last == 49));
+        return (struct answer){ 0 };
+}
+
+/* From [40, 49] down. A gap at 30 came after the range at 20. */
+static struct answer stepped_before(uint64_t key)
+{
+        STOOK_MAPLE_CURSOR(cursor, &tree, 40, 40);
+        void *entry;
+
+        (void)key;
+        stook_maple_cursor_walk(&cursor);
+        entry = stook_maple_cursor_prev(&cursor, 0);
+        expect((entry == B && cursor.first == 20 && cursor.last == 29) ||
+               (entry == entries && cursor.first == 30 && cursor.last == 39));
+        return (struct answer){ 0 };
+}
+
 static void step_exact_fits(void)
 {
-        static struct answer (*const make[])(uint64_t) = { gap_between, overlap_behind,
-                                                           found_behind };
+        static struct answer (*const make[])(uint64_t) = {
+                gap_between, overlap_behind, found_behind, stepped_behind, stepped_before,
+        };
 
-        for (unsigned i = 0; i < 3; i++)
+        for (unsigned i = 0; i < sizeof(make) / sizeof(*make); i++)
                 for (every = 0; every < 30; every += 3) {
                         begin = 0;
                         do {
@@ -433,6 +484,8 @@ static void step_exact_fits(void)
                                 expect(stook_maple_store(&tree, 40, 49, C) == 0);
                                 expect(stook_maple_store(&tree, 30, 39, entries) == 0);
                                 expect(stook_maple_store(&tree, 10, 19, entries + 1) == 0);
+                                stook_maple_cursor_set(&parked, 10, 10);
+                                stook_maple_cursor_walk(&parked);
                                 steps = 0;
                                 step(two_fits_between);
                                 make[i](25);
