@@ -72,10 +72,11 @@ STOOK_PUBLIC int stook_maple_cursor_replace(struct stook_maple_cursor *cursor, v
 
 /*
  * Each of @n stores adds a gap and an entry at most, at the upper end of the last leaf. A leaf that
- * overflows is cut into one of 11 entries and one of 6 (first_cut() in mwrite_run.c), or shares
- * with its neighbour. So the next cut comes 11 entries later or more. It adds one entry to the
- * level above, where the same holds; with gaps a node of 10 is cut into 7 and 4. On each level the
- * first cut may come at once.
+ * overflows is cut: 17 or 18 entries become 11 or 12, and 6 (first_cut() in mwrite_run.c). When the
+ * last leaf overflows again, it shares with that neighbour, which is full then. Only the overflow
+ * after that is a cut. The two leaves then have 33 entries or more, 15 more than after the first
+ * cut. A cut adds one entry to the level above, where the same holds; with gaps 11 entries become 7
+ * and 4, and the next cut comes 10 entries later. On each level the first cut may come at once.
  */
 static uint64_t nodes_for(const struct stook_maple *tree, uint64_t n)
 {
@@ -83,7 +84,7 @@ static uint64_t nodes_for(const struct stook_maple *tree, uint64_t n)
         uint64_t added = 2 * n + 1, nodes = 1;  /* the first leaf */
 
         for (unsigned level = 0; level < height || added > 1; level++) {
-                added = added / (level && mtree_gaps(tree) ? 7 : 11) + 1;
+                added = added / (level && mtree_gaps(tree) ? 10 : 15) + 1;
                 nodes += added;
         }
         return nodes + 1;                       /* a new root */

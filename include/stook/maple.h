@@ -479,7 +479,8 @@ STOOK_PUBLIC int stook_maple_cursor_replace(struct stook_maple_cursor *cursor, v
  * Then n calls of stook_maple_cursor_store() cannot fail for want of memory, if each stores an
  * entry above all that is in the tree. There may be gaps between them. Stores in another order take
  * from the same nodes, and may need more.
- * The cursor holds the nodes until stook_maple_cursor_finish(), which gives the rest back.
+ * The cursor holds the nodes until stook_maple_cursor_finish(), which gives the rest back: next to
+ * nothing after a large load with a gap before each entry, half of the nodes after one without.
  * Return: 0; -ENOMEM: no memory, and the cursor holds what it held before; -EINVAL: n too large, or
  * an RCU tree: its stores replace nodes. Switch RCU on after the load (stook_maple_set_rcu()).
  */

@@ -38,13 +38,18 @@ static int end(void **state)
 
 /* ---- a known number of entries ---- */
 
-/* Loads @n entries of @width keys every @stride keys behind what is there, with no allocation. */
+/*
+ * Loads @n entries of @width keys every @stride keys behind what is there, with no allocation. What
+ * is held for a large load is little more than is used with gaps, and twice that without.
+ */
 static void load(uint64_t from, uint64_t n, uint64_t width, uint64_t stride)
 {
         STOOK_MAPLE_CURSOR(cursor, &tree, 0, 0);
+        uint64_t held, used;
 
         stook_maple_lock(&tree);
         assert_int_equal(stook_maple_cursor_expect(&cursor, n), 0);
+        held = cursor.expected_left;
         fake_requests = 0;
         fake_fail_in = 1;
         for (uint64_t i = 0; i < n; i++) {
@@ -55,6 +60,9 @@ static void load(uint64_t from, uint64_t n, uint64_t width, uint64_t stride)
         }
         fake_fail_in = 0;
         assert_int_equal(fake_requests, 0);
+        used = held - cursor.expected_left;
+        if (n >= 1000)
+                assert_true(held * 10 <= used * (stride > width ? 12 : 24));
         stook_maple_cursor_finish(&cursor);
         stook_maple_unlock(&tree);
         assert_int_equal(fake_live, stook_maple_nodes(&tree));
@@ -89,6 +97,40 @@ static void test_expected_one_by_one(void **state)
                 assert_int_equal(stook_maple_init(&tree, flags), 0);
                 for (uint64_t i = 0; i < 400; i++)
                         load(i * 3, 1, 1 + i % 2, 1);
+                assert_int_equal(end(state), 0);
+        }
+}
+
+/* Gaps here and there, behind trees of all kinds of ends. */
+static void test_expected_any_gaps(void **state)
+{
+        uint64_t random = 1;
+
+        (void)state;
+        for (unsigned i = 0; i < 400; i++) {
+                STOOK_MAPLE_CURSOR(cursor, &tree, 0, 0);
+                uint64_t key = 0;
+
+                assert_int_equal(stook_maple_init(&tree, i % 2), 0);
+                for (unsigned j = 0; j < i; j++) {
+                        random = random * 6364136223846793005 + 1442695040888963407;
+                        key = random >> 32 & 1023;
+                        assert_int_equal(stook_maple_store(&tree, key, key + random % 4, B), 0);
+                }
+                stook_maple_lock(&tree);
+                assert_int_equal(stook_maple_cursor_expect(&cursor, i), 0);
+                fake_fail_in = 1;
+                key = 1027 + i % 3;
+                for (unsigned j = 0; j < i; j++) {
+                        random = random * 6364136223846793005 + 1442695040888963407;
+                        stook_maple_cursor_set(&cursor, key, key);
+                        assert_int_equal(stook_maple_cursor_store(&cursor, A), 0);
+                        key += 1 + (random >> 32) % (1 + i % 3);
+                }
+                fake_fail_in = 0;
+                stook_maple_cursor_finish(&cursor);
+                stook_maple_unlock(&tree);
+                assert_int_equal(stook_maple_validate(&tree), 0);
                 assert_int_equal(end(state), 0);
         }
 }
@@ -382,6 +424,7 @@ int main(void)
                 cmocka_unit_test_teardown(test_no_rcu, end),    /* first */
                 cmocka_unit_test_teardown(test_expected, end),
                 cmocka_unit_test_teardown(test_expected_one_by_one, end),
+                cmocka_unit_test_teardown(test_expected_any_gaps, end),
                 cmocka_unit_test_teardown(test_expected_refused, end),
                 cmocka_unit_test_teardown(test_expected_and_preallocated, end),
                 cmocka_unit_test_teardown(test_set_rcu, end),
