@@ -1,5 +1,5 @@
 /*
- * Purpose: what the two cursor files share.
+ * Purpose: what the cursor files share.
  */
 #ifndef STOOK_MCURSOR_H
 #define STOOK_MCURSOR_H

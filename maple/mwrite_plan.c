@@ -3,7 +3,7 @@
  * takes from the reserve.
  *
  * Place: second part of a write (mwrite.h). It reads counts, and changes only the plan, which
- * mwrite_run.c carries out.
+ * mwrite_leaf.c and mwrite_run.c commit.
  * Invariants:
  *  I1 a node that is made has between `least` and `entries` of them in use, unless it is the root.
  *     A run that is too short takes in a neighbour, which has `least` at least. A run that is too

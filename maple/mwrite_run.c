@@ -1,5 +1,5 @@
 /*
- * Purpose: writes that make new nodes: carries out what mwrite_plan.c has planned.
+ * Purpose: writes that make new nodes: commits what mwrite_plan.c has planned.
  *
  * Place: last part of a write (mwrite.h).
  * Invariants:

@@ -226,7 +226,7 @@ STOOK_PUBLIC void *stook_maple_erase(struct stook_maple *tree, uint64_t key);
  * stook_maple_alloc_top() - in the highest
  * @start: out: the first key of the range stored
  * Return: as stook_maple_store(); or
- *   -EBUSY   there is no such gap
+ *   -EBUSY   there is no such gap, also where [min, max] has fewer than @size keys
  *   -EINVAL  size 0, min > max, entry NULL, or a tree without STOOK_MAPLE_GAPS, too
  */
 STOOK_PUBLIC int stook_maple_alloc(struct stook_maple *tree, void *entry, uint64_t size,
@@ -251,7 +251,8 @@ STOOK_PUBLIC int stook_maple_alloc_cyclic(struct stook_maple *tree, void *entry,
  * Takes the lock, in RCU trees, too. Another thread may store there as soon as it is let go, unless
  * the caller holds it.
  * @start: out: the first key of the gap's lowest, or highest, @size keys
- * Return: 0; -EBUSY: there is none; -EINVAL: size 0, min > max, or a tree without STOOK_MAPLE_GAPS.
+ * Return: 0; -EBUSY: there is none, also where [min, max] has fewer than @size keys; -EINVAL:
+ * size 0, min > max, or a tree without STOOK_MAPLE_GAPS.
  */
 STOOK_PUBLIC int stook_maple_empty_area(struct stook_maple *tree, uint64_t size, uint64_t min,
                                         uint64_t max, uint64_t *start);
@@ -298,7 +299,8 @@ STOOK_PUBLIC void *stook_maple_prev(struct stook_maple *tree, uint64_t key, uint
 /*
  * stook_maple_dup() - make @to a copy of @from, node by node, with the same entries
  * @to: empty, with the same flags as @from
- * Takes the lock of @to, then that of @from, of each that has one which this thread does not hold.
+ * Takes the locks of both, of each that has one which this thread does not hold: that of the tree
+ * with the lower address first, so that two threads may copy both ways.
  * Return: 0; -EINVAL: @to is not empty, or its flags differ; -ENOMEM: no memory, @to is empty.
  */
 STOOK_PUBLIC int stook_maple_dup(struct stook_maple *from, struct stook_maple *to);
@@ -547,7 +549,7 @@ STOOK_PUBLIC void *stook_maple_cursor_prev_range(struct stook_maple_cursor *curs
  * stook_maple_cursor_empty_area_rev() - for the highest
  * The caller holds the lock, in RCU trees, too. On success [first, last] is the place, of exactly
  * @size keys, at the low end of the gap, or at its high end. It is ready to be stored to.
- * Return: 0; -EBUSY: there is none; -EINVAL: size 0, min > max, or a tree without STOOK_MAPLE_GAPS.
+ * Return: as stook_maple_empty_area().
  */
 STOOK_PUBLIC int stook_maple_cursor_empty_area(struct stook_maple_cursor *cursor, uint64_t min,
                                                uint64_t max, uint64_t size);
