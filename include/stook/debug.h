@@ -138,10 +138,10 @@ STOOK_PUBLIC long stook_leak_check(void);
 
 /*
  * stook_validate_all() - check the whole heap while other threads use it
- * All caches, malloc's too, and the pages, as they are at one moment: in a child that is forked for
- * it. Each fault found is reported, by the child: a function of stook_on_report() is called there.
- * Costs a fork() and a walk over the heap; the calling thread waits, others go on. The child ends
- * by _exit(); its end gives the program a SIGCHLD.
+ * All caches, malloc's too, large objects and the pages, as they are at one moment: in a child that
+ * is forked for it. Each fault found is reported, by the child: a function of stook_on_report() is
+ * called there. Costs a fork() and a walk over the heap; the calling thread waits, others go on.
+ * The child ends by _exit(); its end gives the program a SIGCHLD.
  * Return: faults found; or
  *   -EDEADLK called in a callback of stook_cache_for_each(); it is reported
  *   -EIO     the child ended before it answered

@@ -128,3 +128,11 @@ int stook_debug_validate(const struct stook_debug *debug)
         stook_slabs_for_each_made(debug->slabs, check_object, &visit);
         return visit.faults;
 }
+
+int stook_debug_validate_large(const struct stook_debug *debug, void *object)
+{
+        struct visit visit = { .debug = debug };
+
+        check_object(object, NULL, true, &visit);
+        return visit.faults;
+}

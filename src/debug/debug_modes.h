@@ -153,6 +153,8 @@ void stook_debug_end(const struct stook_debug *debug);
 /* ---- debug_check.c ---- */
 /* Checks all objects of the cache; quiescent. Returns faults found, each of which is reported. */
 int stook_debug_validate(const struct stook_debug *debug);
+/* The same of one large object, live or in the quarantine. */
+int stook_debug_validate_large(const struct stook_debug *debug, void *object);
 /*
  * What is known of the object that @pointer lies in: sizes, and its tracks. For
  * reports of other layers. @pointer lies in a slab of the cache.

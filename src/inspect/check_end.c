@@ -1,7 +1,7 @@
 /*
- * Purpose: at exit, a check of all objects of caches with red zones or poison. Until then damage is
- * found when its object is freed, is allocated or leaves the quarantine. This check finds damage to
- * objects that no call touches again.
+ * Purpose: at exit, a check of all objects of caches with red zones or poison, and of large objects
+ * that have them. Until then damage is found when its object is freed, is allocated or leaves the
+ * quarantine. This check finds damage to objects that no call touches again.
  * A child that has this memory as it stands makes the check (os/process_copy.c), so other threads
  * may go on: an object in the hands of one is in no state that is checked (debug_object.c). Reports
  * speak of the program, and do not end it; its exit status stays.
@@ -12,12 +12,15 @@
 #include "debug/debug_modes.h"
 #include "gate/gate.h"
 #include "inspect/linked.h"
+#include "malloc/large_debug.h"
 #include "os/os.h"
 #include "report/report.h"
 
+#define HAS_BYTES_TO_CHECK (STOOK_DEBUG_Z | STOOK_DEBUG_P)
+
 static bool has_bytes_to_check(const struct stook_cache *cache)
 {
-        return stook_cache_debug(cache)->flags & (STOOK_DEBUG_Z | STOOK_DEBUG_P);
+        return stook_cache_debug(cache)->flags & HAS_BYTES_TO_CHECK;
 }
 
 static bool is_any_to_check(void)
@@ -27,7 +30,7 @@ static bool is_any_to_check(void)
         while ((cache = stook_registry_next(cache)))
                 if (has_bytes_to_check(cache))
                         return true;
-        return false;
+        return stook_large_debug & HAS_BYTES_TO_CHECK;
 }
 
 /* In the child. */
@@ -39,6 +42,8 @@ static int check_all(void)
         while ((cache = stook_registry_next(cache)))
                 if (has_bytes_to_check(cache))
                         faults += stook_debug_validate(stook_cache_debug(cache));
+        if (stook_large_debug & HAS_BYTES_TO_CHECK)
+                faults += stook_large_debug_validate();
         return faults;
 }
 

@@ -3,9 +3,10 @@
  * Place: API; reads all layers.
  *
  * How: fork. The child has the heap as it was at one moment, and no other thread: the checks of one
- * cache that is still (validate.c), and those of the pages, hold there. fork takes every lock
- * first (life/fork.c), so nothing that a lock guards is half done in the child. Objects that other
- * threads had in their hands count as in use. The parent's threads go on meanwhile.
+ * cache that is still (validate.c), those of large objects and those of the pages hold there. fork
+ * takes every lock first (life/fork.c), so nothing that a lock guards is half done in the child.
+ * Objects that other threads had in their hands count as in use. The parent's threads go on
+ * meanwhile.
  * The answer comes through a pipe, because another thread of the program may wait for all children.
  * Failure: no child, or it ended before it answered: nothing was found out.
  */
@@ -13,6 +14,7 @@
 
 #include "cache/cache.h"
 #include "gate/gate.h"
+#include "malloc/large_debug.h"
 #include "os/os.h"
 #include "pages/span.h"
 #include "report/report.h"
@@ -40,7 +42,7 @@ static int validate_all(void)
                         return found;
                 faults += found;
         }
-        return faults + stook_pages_validate(fault_of_pages);
+        return faults + stook_large_debug_validate() + stook_pages_validate(fault_of_pages);
 }
 
 STOOK_API int stook_validate_all(void)

@@ -6,6 +6,7 @@
 
 #include "debug/quarantine.h"
 #include "os/checker.h"
+#include "pages/meta.h"
 
 uint64_t stook_large_debug;
 
@@ -64,6 +65,26 @@ bool stook_large_debug_resize(struct stook_span *span, size_t requested)
         struct stook_debug debug = debug_of(span);
 
         return stook_debug_resize(&debug, object_of(span), requested);
+}
+
+static void validate(struct stook_span *span, void *data)
+{
+        struct stook_debug debug;
+        int *faults = data;
+
+        if (stook_span_kind_of(span) != STOOK_SPAN_LARGE)
+                return;
+        debug = debug_of(span);
+        *faults += stook_debug_validate_large(&debug, object_of(span));
+}
+
+int stook_large_debug_validate(void)
+{
+        int faults = 0;
+
+        if (stook_large_debug)
+                stook_meta_span_for_each(validate, &faults);
+        return faults;
 }
 
 size_t stook_large_usable(const struct stook_span *span)

@@ -1,7 +1,8 @@
 /*
  * Purpose: debug modes of large objects, which STOOK_DEBUG knows by the name "malloc-large": what
  * debug/debug_modes.h says of an object of a cache, on a span.
- * Place: called by large.c, realloc, usable sizes and the search for leaks; calls debug.
+ * Place: called by large.c, realloc, usable sizes, the search for leaks and checks of all objects;
+ *  calls debug.
  *
  *      what was asked for | red zone | tail                    to the end of the span
  *
@@ -37,6 +38,12 @@ enum stook_debug_freed stook_large_debug_free(struct stook_span *span,
 bool stook_large_debug_leave(struct stook_span *span);
 /* Another size, in place. False: it was at fault, or is no live object. */
 bool stook_large_debug_resize(struct stook_span *span, size_t requested);
+
+/*
+ * Checks all large objects, also in the quarantine; quiescent. Returns faults found, each of which
+ * is reported.
+ */
+int stook_large_debug_validate(void);
 
 /*
  * Of any large object: the bytes that its user may use. STOOK_NO_OBJECT: it is none, with debug

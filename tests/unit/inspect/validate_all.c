@@ -1,6 +1,7 @@
 /*
  * What this proves: the whole heap can be checked while threads work: no false fault then, a real
- * one is found, and the process that asked is not harmed. Without a child it says so.
+ * one is found, also in large objects, which have debug modes here, and the process that asked is
+ * not harmed. Without a child it says so.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -17,10 +18,13 @@
 #include <stook/stook.h>
 
 #include "cache/cache.h"
+#include "debug/debug_inside.h"
+#include "os/os.h"
 #include "slot/slot_regions.h"
 
 #define THREADS 3
 #define ROUNDS  20
+#define LARGE   ((size_t)200000)
 
 static uint32_t ended;                  /* atomic */
 static struct stook_cache *shared;
@@ -35,7 +39,7 @@ static void *work(void *unused)
 
                 if (at % 2) {
                         stook_free(kept[at]);
-                        kept[at] = stook_malloc((size_t)rand_r(&seed) % 3000 + 1);
+                        kept[at] = stook_malloc(at < 10 ? LARGE : (size_t)rand_r(&seed) % 3000 + 1);
                 } else if (kept[at]) {
                         stook_cache_free(shared, kept[at]);
                         kept[at] = NULL;
@@ -135,6 +139,30 @@ static void finds_a_fault(void **state)
         stook_on_report(NULL, NULL);
 }
 
+static void finds_a_fault_of_a_large_object(void **state)
+{
+        volatile char *object = stook_malloc(LARGE), *state_behind;
+        char was = object[LARGE];
+
+        (void)state;
+        object[LARGE] = 1;
+        assert_int_equal(stook_validate_all(), 1);
+        object[LARGE] = was;
+        assert_int_equal(stook_validate_all(), 0);
+        state_behind = object + stook_os_whole_pages(LARGE) - STOOK_TAIL_BYTES;
+        was = *state_behind;
+        *state_behind = 1;
+        assert_int_equal(stook_validate_all(), 1);
+        *state_behind = was;
+        assert_int_equal(stook_validate_all(), 0);
+        stook_free((void *)object);
+        was = object[0];
+        object[0] = 1;                          /* in the quarantine */
+        assert_int_equal(stook_validate_all(), 1);
+        object[0] = was;
+        assert_int_equal(stook_validate_all(), 0);
+}
+
 static char said[256];
 static const void *slab_said;
 
@@ -206,6 +234,7 @@ int main(void)
                 cmocka_unit_test(is_sound_while_threads_work),
                 cmocka_unit_test(is_sound_while_slabs_wait_for_readers),
                 cmocka_unit_test(finds_a_fault),
+                cmocka_unit_test(finds_a_fault_of_a_large_object),
                 cmocka_unit_test(names_an_object_that_is_in_sheaves_twice),
                 cmocka_unit_test(says_that_there_is_no_child),
                 cmocka_unit_test(is_refused_in_a_walk),
