@@ -23,12 +23,12 @@ static STOOK_NOINLINE enum stook_push push(struct stook_front *front, void *obje
  * A full main refuses before it compares. An object that is its top was freed before: taken off
  * again, it is free once, not twice.
  */
-STOOK_INLINE bool was_freed(struct stook_front *front, const struct stook_view *v, void *object)
+STOOK_INLINE bool was_freed(struct stook_front *front, void *object)
 {
-        return v->size &&
-               STOOK_UNLIKELY(__atomic_load_n(&v->main->objects[v->size - 1], __ATOMIC_RELAXED) ==
-                              object) &&
-               stook_slot_ops_inlined()->pop_if(front->offset, object);
+        const struct stook_section_ops *ops = stook_slot_ops_inlined();
+
+        return STOOK_UNLIKELY(ops->peek(front->offset) == object) &&
+               ops->pop_if(front->offset, object);
 }
 
 /*
@@ -83,7 +83,7 @@ void stook_slot_put(struct stook_front *front, void *object,
                 struct stook_view v = stook_slot_look(front);
 
                 if (stook_view_is_full(&v)) {
-                        if (STOOK_UNLIKELY(was_freed(front, &v, object))) {
+                        if (STOOK_UNLIKELY(was_freed(front, object))) {
                                 on_double(front, object);
                                 continue;
                         }

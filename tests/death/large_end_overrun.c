@@ -15,7 +15,7 @@
 /* It is not freed: the check at exit finds it. */
 void misuse(void)
 {
-        char *object = stook_malloc(200000);
+        volatile char *object = stook_malloc(200000); /* a store to it stays */
 
         object[200000] = 1;
         exit(0);
