@@ -19,6 +19,7 @@
 #include "malloc/malloc.h"
 #include "pages/pagemap.h"
 #include "report/report.h"
+#include "slab/slab.h"
 
 /*
  * A span costs about 150 ns more than an object of a class. Measured in ns a step, doubled from 16

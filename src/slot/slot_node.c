@@ -15,6 +15,7 @@
  * Concurrency: any thread, any instruction.
  */
 #include "pages/pagemap.h"
+#include "slab/slab.h"
 #include "slot/slot_node.h"
 #include "slot/slot_regions.h"
 

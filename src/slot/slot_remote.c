@@ -45,6 +45,7 @@
 #include "base/inject.h"
 #include "pages/meta.h"
 #include "pages/pagemap.h"
+#include "slab/slab.h"
 #include "slot/slot_remote.h"
 
 static uintptr_t *word_of(const struct stook_front *front, unsigned slot, unsigned node)

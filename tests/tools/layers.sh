@@ -35,8 +35,18 @@ EOF
 declare_also() { echo "$*" >>"$work/src/LAYERS"; }
 instead() { sed -i "s|^$1\$|$2|" "$work/src/LAYERS"; }
 
+# calls PLACE FILE: a build in which a function of upper calls one of FILE. PLACE has the call.
+calls() {
+        mkdir -p "$work/build/libstook.a.p"
+        cat >"$work/build/libstook.a.p/graph.ci" <<EOF
+node: { title: "above" label: "above\\nsrc/upper/up.c:1:1\\n16 bytes (static)" }
+node: { title: "below" label: "below\\n$2:1:1\\n16 bytes (static)" }
+edge: { sourcename: "above" targetname: "below" label: "$1:2:1" }
+EOF
+}
+
 refused() {
-        if "$check" "$work" >"$work/out"; then
+        if "$check" "$work" ${build:+"$build"} >"$work/out"; then
                 echo "not refused: $1"
                 exit 1
         fi
@@ -71,6 +81,24 @@ instead 'uses upper: middle' 'uses upper: *'
 
 fresh; instead 'uses middle: lower' ''
 refused "the next layer, if it is not declared" "middle skips to lower"
+
+fresh; calls src/upper/up.c src/lower/low.c
+build=$work/build
+refused "a call that skips" "up.c calls below: upper skips to lower"
+build=
+
+fresh; calls src/middle/mid.h src/lower/low.c
+"$check" "$work" "$work/build"
+
+fresh; calls src/lower/low.h src/middle/mid.c
+build=$work/build
+refused "a call that goes up" "low.h calls below: middle is above lower"
+rm "$work/build/libstook.a.p/graph.ci"
+if "$check" "$work" "$build" >"$work/out" 2>&1; then
+        echo "passed a build that tells of no calls"
+        exit 1
+fi
+build=
 
 fresh; declare_also uses upper: lower
 refused "a skip that nothing uses" "uses upper: lower: nothing uses it"
