@@ -12,8 +12,8 @@
  *           other       drained; kept empty, or deleted
  *
  * A sheaf that is smaller than the cache's sheaves are now is drained and deleted by a put: from
- * the barn it would come back into a slot. A put that drains ends like a flush: it rebalances the
- * barns of all caches (barn_budget.c) and takes the page layer's step.
+ * the barn it would come back into a slot. A put that drains ends like a flush: it takes the page
+ * layer's step.
  *
  * Invariants: barn/barn.h.
  * Concurrency: lock-free. The stacks order a sheaf's content: its owner's stores come before the
@@ -190,7 +190,7 @@ STOOK_INLINE void put_below(struct stook_barns *barns, unsigned node, struct sto
         }
         if (!stook_barn_push_empty(barns, node, sheaf))
                 stook_sheaf_delete(sheaf, barns->below->counters);
-        stook_barn_end_flush(barns, node);
+        stook_barn_step();
 }
 
 void stook_barn_put_below(struct stook_barns *barns, unsigned node, struct stook_sheaf *sheaf)

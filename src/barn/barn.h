@@ -74,10 +74,7 @@ struct stook_barn {
         uint64_t returned;              /* atomic, a hint: bytes from readers since the last get */
         uint32_t unasked;               /* atomic, a hint: full sheaves put since the last get */
         uint32_t low;                   /* atomic, a hint: fewest full sheaves since a reap */
-        /* Atomic, a hint; a bit is set: a full sheaf was asked for since its reader came last. */
-        uint32_t asked;
-#define STOOK_BARN_REBALANCE 1u         /* the rebalancing hand (barn_budget.c) */
-#define STOOK_BARN_REAP      2u         /* the idle reaper (barn_idle.c) */
+        uint32_t asked;                 /* atomic, a hint: 1: a full sheaf, since the last reap */
         /* barn_idle.c; atomic, relaxed, hints: the last reap; kept slabs were given back since. */
         uint32_t seen_ms, seen_takes, slabs_given;
 };

@@ -1,14 +1,10 @@
 /*
- * Purpose: bound the bytes that the barns of a node keep, over all caches, and rebalance them. A
- * cache that goes idle with full sheaves in its barn would otherwise keep its part of the budget
- * from all other caches.
+ * Purpose: bound the bytes that the barns of a node keep, over all caches. And visits: threads that
+ * pass by empty the barns of other caches; destruction and tuning wait for them.
  *
- * Place: called by barn_stacks.c (bookings) and barn_refill.c (at the end of a flush, and of a put
- * that drained); evicts through barn_refill.c. A booking that is refused leaves a note. The caller
- * of the refused put drains its sheaf, finds the note as a rule, and moves a hand over all barns.
- * The hand spares a barn once if a sheaf was asked of it since the last pass. The first other barn
- * loses a full sheaf (second chance: F. J. Corbato, "A Paging Experiment with the Multics System",
- * 1968). So room goes to caches in use, for one more drain for each drain.
+ * Place: called by barn_stacks.c (bookings), and by walks over all barns. A put whose booking is
+ * refused drains its sheaf. What a cache that went idle has booked comes free when its barn is
+ * reaped (barn_idle.c).
  *
  * Invariants:
  *  I1 booked = bytes of the objects in full stacks, plus those of sheaves on their way in or out.
@@ -19,16 +15,10 @@
  */
 #include "barn/barn_inside.h"
 #include "os/os.h"
-#include "pages/policy.h"
 #include "pages/span.h"
 
 #define NODES_MAX 1024                  /* the kernel's limit; untouched lines cost nothing */
-/* What the barns yield at each rise, at most: twice what the process rose by, as a rule. */
-#define YIELD_BYTES   ((size_t)256 << 10)
-#define YIELD_SHEAVES 16
 #define CLOSED UINT32_C(0x80000000)
-/* Barns that one step passes: a bound where thousands of caches exist. Arbitrary. */
-#define HAND_STEPS 128
 /* An eviction takes microseconds as a rule. A second is for a visitor that was preempted. */
 #define CLOSE_WAITS 1000
 /*
@@ -42,13 +32,10 @@
 
 static struct {
         uint64_t booked;                /* atomic; bytes */
-        uint32_t refused;               /* atomic, a hint */
-        uint32_t rises;                 /* atomic, a hint: stook_pages_rises() at the last yield */
 } STOOK_ALIGNED(STOOK_CACHELINE) budget[NODES_MAX] STOOK_MOSTLY_UNUSED;
 
 static uint64_t budget_bytes = STOOK_BARN_NODE_BYTES;   /* at most */
 static uint64_t burst_bytes;            /* atomic, a hint: that much beyond the share */
-static struct stook_barns *hand;        /* atomic, a hint: where the next step begins */
 
 void stook_barn_set_budget(size_t node_bytes)
 {
@@ -86,7 +73,6 @@ bool stook_barn_book(unsigned node, uint64_t bytes)
         if (__atomic_add_fetch(&budget[node].booked, bytes, __ATOMIC_RELAXED) <= limit)
                 return true;
         __atomic_sub_fetch(&budget[node].booked, bytes, __ATOMIC_RELAXED);
-        __atomic_store_n(&budget[node].refused, 1, __ATOMIC_RELAXED);
         return false;
 }
 
@@ -115,66 +101,6 @@ void stook_barns_visit_end(struct stook_barns *barns)
                !__atomic_compare_exchange_n(&barns->visits, &visits, visits - 1, true,
                                             __ATOMIC_RELEASE, __ATOMIC_RELAXED))
                 ;
-}
-
-/*
- * The hand looks at one barn. Return: bytes of the sheaf that the barn lost, and 1; 0: it lost
- * none. After the visit these barns may be another cache's.
- */
-static size_t take_from(struct stook_barns *barns, unsigned node)
-{
-        struct stook_barn *barn = barns->node + node;
-        size_t bytes = 0;
-
-        if (!stook_tagged_stack_count_racy(&barn->full) ||
-            (__atomic_fetch_and(&barn->asked, ~STOOK_BARN_REBALANCE, __ATOMIC_RELAXED) &
-             STOOK_BARN_REBALANCE))
-                return 0;
-        if (stook_barns_visit_begin(barns)) {
-                if (stook_barn_evict(barns, node))
-                        bytes = (size_t)stook_barns_capacity(barns) * barns->below->stride + 1;
-                stook_barns_visit_end(barns);
-        }
-        return bytes;
-}
-
-/* The hand goes on until a barn has lost a sheaf. Return: its bytes; 0: none has. */
-static size_t move_hand(const struct stook_barns *self, unsigned node)
-{
-        struct stook_barns *at = __atomic_load_n(&hand, __ATOMIC_ACQUIRE);
-        size_t bytes = 0;
-
-        for (unsigned steps = 0; steps < HAND_STEPS && !bytes; steps++) {
-                if (!at)
-                        at = stook_barns_first();
-                if (at != self)
-                        bytes = take_from(at, node);
-                at = at->next;
-        }
-        __atomic_store_n(&hand, at, __ATOMIC_RELEASE);
-        return bytes;
-}
-
-void stook_barn_rebalance(struct stook_barns *self, unsigned node)
-{
-        if (STOOK_LIKELY(!__atomic_load_n(&budget[node].refused, __ATOMIC_RELAXED)) ||
-            stook_lock_may_not_wait() ||
-            !__atomic_exchange_n(&budget[node].refused, 0, __ATOMIC_RELAXED))
-                return;
-        move_hand(self, node);
-}
-
-void stook_barn_yield(struct stook_barns *self, unsigned node)
-{
-        uint32_t now = stook_pages_rises();
-        size_t bytes = 0, got = 1;
-
-        if (STOOK_LIKELY(now == __atomic_load_n(&budget[node].rises, __ATOMIC_RELAXED)) ||
-            stook_lock_may_not_wait())
-                return;
-        __atomic_store_n(&budget[node].rises, now, __ATOMIC_RELAXED);
-        for (unsigned i = 0; i < YIELD_SHEAVES && got && bytes < YIELD_BYTES; i++)
-                bytes += got = move_hand(self, node);
 }
 
 bool stook_barns_close(struct stook_barns *barns)

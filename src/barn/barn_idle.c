@@ -20,9 +20,9 @@
 
 static bool was_asked(struct stook_barn *barn)
 {
-        if (!(__atomic_load_n(&barn->asked, __ATOMIC_RELAXED) & STOOK_BARN_REAP))
+        if (!__atomic_load_n(&barn->asked, __ATOMIC_RELAXED))
                 return false;
-        __atomic_fetch_and(&barn->asked, ~STOOK_BARN_REAP, __ATOMIC_RELAXED);
+        __atomic_store_n(&barn->asked, 0, __ATOMIC_RELAXED);
         return true;
 }
 

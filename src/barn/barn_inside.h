@@ -47,8 +47,8 @@ struct stook_sheaf *stook_barn_refill(struct stook_barns *barns, unsigned node,
                                       struct stook_sheaf *empty, unsigned most);
 /*
  * All objects of a sheaf go into the slabs; nothing else is done. Counts sheaf_flush. Inlined:
- * below a free's deepest call the stack has no room for one more frame. A flush, and a put, call
- * stook_barn_end_flush after it.
+ * below a free's deepest call the stack has no room for one more frame. A flush, and a put, take
+ * stook_barn_step after it.
  */
 STOOK_INLINE void stook_barn_drain(struct stook_barns *barns, struct stook_sheaf *sheaf)
 {
@@ -61,8 +61,8 @@ STOOK_INLINE void stook_barn_drain(struct stook_barns *barns, struct stook_sheaf
         stook_count(barns->below->counters, STOOK_STAT_sheaf_flush, size);
         STOOK_PROBE2(sheaf_flush, barns->cache_index, size);
 }
-/* What follows a drain in a flush and in a put: rebalances, and takes the page layer's step. */
-void stook_barn_end_flush(struct stook_barns *barns, unsigned node);
+/* Work that every refill, flush and draining put does for the program. */
+void stook_barn_step(void);
 /* Drains and deletes one full sheaf of a barn. False: there was none. */
 bool stook_barn_evict(struct stook_barns *barns, unsigned node);
 
@@ -82,17 +82,10 @@ void stook_barns_shrink(struct stook_barns *barns);
 
 /*
  * Books room for @bytes more in full sheaves of @node; stook_barn_unbook gives it back. False: no
- * room. The refusal is noted. The next flush, or put that drains, rebalances.
+ * room.
  */
 bool stook_barn_book(unsigned node, uint64_t bytes);
 void stook_barn_unbook(unsigned node, uint64_t bytes);
-/* After a refusal: evicts one full sheaf of a cache that nothing was asked of for a whole round. */
-void stook_barn_rebalance(struct stook_barns *self, unsigned node);
-/*
- * After a refill, if the process has reached a new height since the last call (pages/policy.h): the
- * barns of other caches yield some full sheaves, those first that were not asked for lately.
- */
-void stook_barn_yield(struct stook_barns *self, unsigned node);
 /* Bytes that the barns of a node may keep at most. */
 uint64_t stook_barn_budget(void);
 /* From here on they may keep at least @bytes more, within that. 0: no more than before bursts. */

@@ -1,8 +1,8 @@
 /*
  * Purpose: sheaves filled from the slabs and flushed into them.
  * Place: called by barn.c; by evacuations, slot and cache (prefilled sheaves, destroy, shrink);
- *  calls slab, the page layer's step, and barn_budget.c. Every busy program comes this way
- *  now and then, with no lock held. So it is also the clock of the page layer's ageing.
+ *  calls slab and the page layer's step. Every busy program comes this way now and then, with no
+ *  lock held. So it is also the clock of the page layer's ageing.
  * Invariants:
  *  I1 a refill that gets less than it asked for gives all of it back: nothing is lost.
  * Concurrency: works on sheaves that the caller owns; no lock held.
@@ -13,8 +13,7 @@
 #include "pages/policy.h"
 #include "stat/stats_page_tick.h"
 
-/* Work that every refill, flush and draining put does for the program. */
-static void step(void)
+void stook_barn_step(void)
 {
         stook_pages_step();
         stook_stats_page_tick();
@@ -68,8 +67,7 @@ struct stook_sheaf *stook_barn_refill(struct stook_barns *barns, unsigned node,
         STOOK_PROBE3(sheaf_refill, barns->cache_index, want, node);
         if (STOOK_LIKELY(stook_sheaf_full(sheaf)))
                 stook_barns_refilled(barns);
-        stook_barn_yield(barns, node);
-        step();
+        stook_barn_step();
         return sheaf;
 }
 
@@ -82,7 +80,7 @@ void stook_barn_fill(struct stook_barns *barns, unsigned node, struct stook_shea
         stook_sheaf_set_size(sheaf, size + (unsigned)got);
         stook_count(barns->below->counters, STOOK_STAT_sheaf_refill, got);
         STOOK_PROBE3(sheaf_refill, barns->cache_index, got, node);
-        step();
+        stook_barn_step();
 }
 
 void stook_barn_fill_for_put(struct stook_barns *barns, unsigned node, struct stook_sheaf *sheaf)
@@ -94,19 +92,13 @@ void stook_barn_fill_for_put(struct stook_barns *barns, unsigned node, struct st
 void stook_barn_flush(struct stook_barns *barns, struct stook_sheaf *sheaf)
 {
         stook_barn_drain(barns, sheaf);
-        stook_barn_end_flush(barns, stook_sheaf_node(sheaf));
+        stook_barn_step();
 }
 
 void stook_barn_discard(struct stook_barns *barns, struct stook_sheaf *sheaf)
 {
         stook_barn_flush(barns, sheaf);
         stook_sheaf_delete(sheaf, barns->below->counters);
-}
-
-void stook_barn_end_flush(struct stook_barns *barns, unsigned node)
-{
-        stook_barn_rebalance(barns, node);
-        step();
 }
 
 bool stook_barn_evict(struct stook_barns *barns, unsigned node)

@@ -23,14 +23,12 @@
 /* Stores only what changes: other CPUs use the line, too. */
 STOOK_INLINE void stook_barn_note_asked(struct stook_barn *barn)
 {
-        const uint32_t both = STOOK_BARN_REBALANCE | STOOK_BARN_REAP;
-
         if (__atomic_load_n(&barn->unasked, __ATOMIC_RELAXED))
                 __atomic_store_n(&barn->unasked, 0, __ATOMIC_RELAXED);
         if (__atomic_load_n(&barn->returned, __ATOMIC_RELAXED))
                 __atomic_store_n(&barn->returned, 0, __ATOMIC_RELAXED);
-        if (__atomic_load_n(&barn->asked, __ATOMIC_RELAXED) != both)
-                __atomic_store_n(&barn->asked, both, __ATOMIC_RELAXED);
+        if (!__atomic_load_n(&barn->asked, __ATOMIC_RELAXED))
+                __atomic_store_n(&barn->asked, 1, __ATOMIC_RELAXED);
 }
 
 STOOK_INLINE bool stook_stacks_have_room(struct stook_barns *barns, unsigned node)

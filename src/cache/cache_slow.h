@@ -11,8 +11,7 @@
  *
  * A call that must not wait (STOOK_HOW_NOLOCK) takes the same steps as a handler on top of a lock's
  * holder (base/lock.h I1): it only tries locks. It leaves work that is not the caller's (purging,
- * rebalancing barns, publishing figures) to the next ordinary call. It makes no gate's check, since
- * a repair waits.
+ * publishing figures) to the next ordinary call. It makes no gate's check, since a repair waits.
  * Invariants:
  *  I1 no step of such a call needs another thread to go on. What repeats without a fixed bound is a
  *     compare-and-swap on a word of a slab, a barn or a pending stack. It repeats only because that

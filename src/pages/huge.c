@@ -38,7 +38,6 @@ static const size_t used_least[STOOK_DENSITY_KINDS] = {
  */
 #define REGROWN    ((size_t)8 << 20)
 #define ONE_IN     8                    /* of what large objects get huge so much tells */
-#define FREE_PART  8                    /* a huge page with less of it free is mostly used */
 /*
  * A first large object may make this part of it resident beyond its end. Page faults of
  * `malloc_large` in a run: with none 802, with a 16th 706, with an eighth 578.
@@ -512,28 +511,4 @@ void stook_huge_taken_again(struct stook_pages_node *node, size_t request, uintp
         for (; start < end; start += STOOK_HUGE_PAGE)
                 if (is_small(start))
                         make_whole(start, start + STOOK_HUGE_PAGE);
-}
-
-/* ---- what is not worth breaking ---- */
-
-bool stook_huge_is_mostly_used(struct stook_pages_node *node, const struct stook_span *span)
-{
-        uintptr_t from = down(span->start), to = from + STOOK_HUGE_PAGE, at = from;
-        size_t free_bytes = 0;
-
-        if (span->start + span->bytes > to || !stook_huge_is_advised(from))
-                return false;
-        /* The last page of a free span leads to it; those before it may lead nowhere. */
-        while (at < to && free_bytes < STOOK_HUGE_PAGE / FREE_PART) {
-                const struct stook_span *s = stook_pages_free_at(node, at);
-                uintptr_t end = s ? s->start + s->bytes : 0;
-
-                if (!s || at < s->start || at >= end) {
-                        at += STOOK_MAP_PAGE;
-                        continue;
-                }
-                free_bytes += (end < to ? end : to) - (s->start > from ? s->start : from);
-                at = end;
-        }
-        return free_bytes < STOOK_HUGE_PAGE / FREE_PART;
 }

@@ -10,8 +10,8 @@
  * A map has one bit for each 2 MiB that were advised. A purge that takes a part of them clears the
  *  bit, and advises against a huge page there. Otherwise the system would make it whole again in
  *  the background, and what was given back would be resident once more.
- * Concurrency: any thread, without the node's lock, but for stook_huge_is_mostly_used. The map's
- *  bits, and what is known, are hints: a lost race costs a system call, or a huge page.
+ * Concurrency: any thread, without the node's lock. The map's bits, and what is known, are hints: a
+ *  lost race costs a system call, or a huge page.
  * Failure: where the system refuses advice, nothing is asked any more.
  */
 #ifndef STOOK_HUGE_H
@@ -67,10 +67,5 @@ bool stook_huge_may_come_again(const struct stook_pages_node *node, size_t reque
  */
 void stook_huge_taken_again(struct stook_pages_node *node, size_t request, uintptr_t start,
                             uintptr_t end);
-/*
- * Under the lock. True: @span, a free one in the bins, lies in one huge page, of which less than an
- * eighth is free. It is not worth breaking.
- */
-bool stook_huge_is_mostly_used(struct stook_pages_node *node, const struct stook_span *span);
 
 #endif

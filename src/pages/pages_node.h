@@ -49,8 +49,6 @@ struct stook_pages_node {
         size_t most_bytes, risen_bytes;
         /* Atomic, relaxed: purged for a rise lately, and not taken again yet. */
         size_t excused_bytes;
-        /* Atomic, relaxed: rise.c: most_bytes when the last rise was counted. */
-        size_t rise_counted;
         /* Atomic, relaxed: takes.c: taken since a take was last counted; when a dirty one was. */
         size_t clean_taken, dirty_taken;
         uint64_t dirty_take_ns;

@@ -60,11 +60,6 @@ STOOK_INLINE uint32_t stook_pages_dirty_takes(void)
         return __atomic_load_n(&stook_pages_takes.dirty, __ATOMIC_RELAXED);
 }
 
-/*
- * How often the process reached a new height (rise.c). What the layers above keep for sizes that
- * are not asked for makes it higher.
- */
-uint32_t stook_pages_rises(void);
 /* Purges what is owed, a bounded step. For slow calls that took much. */
 void stook_pages_pay(void);
 void stook_pages_set_decay_ms(uint32_t ms);

@@ -317,26 +317,6 @@ static bool is_due(struct stook_pages_node *node, uint32_t now, uint32_t decay)
 }
 
 /*
- * Under the lock: the span that is dirty for longest; NULL: none. Old ones in huge pages that are
- * mostly in use begin to age anew, while the process does not shrink.
- */
-static struct stook_span *first_aged(struct stook_pages_node *node, uint32_t now, uint32_t decay)
-{
-        for (unsigned i = 0; i < STEP_SPANS && !stook_list_empty(&node->aged); i++) {
-                struct stook_span *span = stook_container_of(node->aged.next, struct stook_span,
-                                                             list);
-
-                if (now - span->dirty_since_ms < decay || stook_pages_is_shrinking(node) ||
-                    !stook_huge_is_mostly_used(node, span))
-                        return span;
-                stook_span_set_age(span, now);
-                stook_list_remove(&span->list);
-                stook_list_add_tail(&node->aged, &span->list);
-        }
-        return NULL;
-}
-
-/*
  * Under the lock: takes the span that is to be dropped now out of the bins. NULL: none. What recurs
  * is dropped only after RECURS_TIMES the decay time: else phases that are a decay time apart would
  * be faulted in each time. Memory ceases to recur after two decay times (swing.h), but those
@@ -345,12 +325,13 @@ static struct stook_span *first_aged(struct stook_pages_node *node, uint32_t now
 static struct stook_span *take_oldest(struct stook_pages_node *node, uint32_t now, uint32_t decay,
                                       struct stook_span *spares[2])
 {
-        struct stook_span *oldest = first_aged(node, now, decay);
+        struct stook_span *oldest;
         uint32_t age;
         size_t keep, owed;
 
-        if (!oldest)
+        if (stook_list_empty(&node->aged))
                 return NULL;
+        oldest = stook_container_of(node->aged.next, struct stook_span, list);
         owed = owes(node);
         if (owed)
                 return cut_off(node, oldest, owed < STOOK_PURGE_SMALL ? STOOK_PURGE_SMALL : owed,

@@ -3,10 +3,9 @@
  * with users or dirty. Only then does what lies free make its peak larger.
  * Place: span.c, span_resize.c and own_mapping.c tell it that more is with users; purge.c drops.
  * How: as much dirty memory as the process rose by is dropped, whatever its age and although it may
- *  be missed. The barns yield some of their sheaves (barn/barn_budget.c). What was freed in other
- *  sizes than what is asked for next is thus given back. The peak is then near the most that was in
- *  use at once. A byte of height costs the purge of a byte at most, once in its life.
- *  So a program that works in phases keeps its memory between them, as before.
+ *  be missed. So what was freed in other sizes than what is asked for next is given back. The peak
+ *  is then near the most that was in use at once. A byte of height costs the purge of a byte at
+ *  most, once in its life. So a program that works in phases keeps its memory between them.
  * Concurrency: relaxed words. If two threads rise at once, one rise may be lost, or be counted
  *  twice: some bytes more or less are purged.
  */
@@ -23,16 +22,6 @@
  * dirty, and the next object is to have it. A purge would break the huge page.
  */
 #define KEPT_HUGE STOOK_HUGE_PAGE
-/* A rise is counted when the process rose by this part of what is in use, or STEP. Arbitrary. */
-#define STEP_PART 64
-#define STEP      ((size_t)128 << 10)
-
-static uint32_t rises;                  /* atomic, relaxed */
-
-uint32_t stook_pages_rises(void)
-{
-        return __atomic_load_n(&rises, __ATOMIC_RELAXED);
-}
 
 static size_t share_of(size_t bytes, size_t part, size_t least)
 {
@@ -43,15 +32,6 @@ size_t stook_pages_kept_at_rise(const struct stook_pages_node *node)
 {
         return share_of(__atomic_load_n(&node->taken_bytes, __ATOMIC_RELAXED), KEPT_PART,
                         stook_huge_any() ? KEPT_HUGE : KEPT);
-}
-
-static void count(struct stook_pages_node *node, size_t now, size_t used)
-{
-        if (now - __atomic_load_n(&node->rise_counted, __ATOMIC_RELAXED) <
-            share_of(used, STEP_PART, STEP))
-                return;
-        __atomic_store_n(&node->rise_counted, now, __ATOMIC_RELAXED);
-        __atomic_fetch_add(&rises, 1, __ATOMIC_RELAXED);
 }
 
 void stook_pages_note_rise(struct stook_pages_node *node)
@@ -65,5 +45,4 @@ void stook_pages_note_rise(struct stook_pages_node *node)
         __atomic_store_n(&node->most_bytes, now, __ATOMIC_RELAXED);
         if (dirty > stook_pages_kept_at_rise(node))
                 __atomic_fetch_add(&node->risen_bytes, now - most, __ATOMIC_RELAXED);
-        count(node, now, used);
 }

@@ -36,7 +36,7 @@
 #include "slot/slot_regions.h"
 
 #define WORK       16                   /* about 10 us: a caller waits for it */
-#define STEP_CACHES 128                 /* as many as the rebalancing of barns passes */
+#define STEP_CACHES 128                 /* passed at once: a bound where thousands exist */
 #define NODE       stook_slot_node()
 
 static bool has_objects(const struct stook_sheaf *sheaf)

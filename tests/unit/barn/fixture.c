@@ -16,7 +16,6 @@ unsigned steps;
 size_t   pages_taken = MANY_PAGES, pages_taken_elsewhere;
 unsigned nodes = 1;
 unsigned kept_given;
-uint32_t pages_rises;
 void   (*while_draining)(void);
 
 size_t stook_slab_fill(struct stook_slabs *slabs, unsigned node, size_t n, void **objects,
@@ -43,11 +42,6 @@ void stook_pages_step(void)
 size_t stook_pages_taken(unsigned node)
 {
         return node ? pages_taken_elsewhere : pages_taken;
-}
-
-uint32_t stook_pages_rises(void)
-{
-        return pages_rises;
 }
 
 void stook_slabs_give_kept(struct stook_slabs *slabs, unsigned node)

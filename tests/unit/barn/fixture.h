@@ -26,7 +26,6 @@ extern size_t   pages_taken;            /* bytes with users, of node 0: MANY_PAG
 extern size_t   pages_taken_elsewhere;  /* the same of each other node: 0 at first */
 extern unsigned nodes;                  /* 1 at first */
 extern unsigned kept_given;             /* calls to give back slabs that are kept empty */
-extern uint32_t pages_rises;            /* new heights of the process so far */
 extern void   (*while_draining)(void);  /* each drain calls it, as another thread; or NULL */
 
 struct fake_cache {

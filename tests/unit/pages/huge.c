@@ -4,8 +4,7 @@
  * looked at, and what was purged meanwhile tells nothing; a purge of a part is told, and is one of
  * whole huge pages while the process does not shrink;
  * memory that is purged whole comes back huge; what was small, or was purged in parts, is asked for
- * again when it is taken again and written; small free parts of huge pages in use stay. What the
- * system makes of the advice is not looked at.
+ * again when it is taken again and written. What the system makes of the advice is not looked at.
  */
 #include "huge_env.h"
 #include "pages_env.h"
@@ -396,25 +395,6 @@ static void untouched_memory_goes_with_the_rest(void **state)
         assert_sound();
 }
 
-static void small_parts_of_what_is_in_use_stay(void **state)
-{
-        struct stook_span *span = huge_span(16 * MIB);
-
-        (void)state;
-        stook_pages_set_decay_ms(0);            /* all that is dirty is old */
-        give_part(span, 16 * MIB - (128 << 10));
-        stook_pages_age();
-        assert_int_equal(dirty(), 128 << 10);
-        assert_true(stook_huge_is_advised(span->start + 14 * MIB));
-        give_part(span, 16 * MIB - (384 << 10));
-        stook_pages_age();
-        assert_int_equal(dirty(), 0);
-        assert_false(stook_huge_is_advised(span->start + 14 * MIB));
-        stook_pages_set_decay_ms(1000);
-        stook_span_give(span);
-        assert_sound();
-}
-
 static void own_mappings_are_looked_at(void **state)
 {
         struct stook_span *span = take(40 * MIB, false);
@@ -452,7 +432,6 @@ int main(void)
                 cmocka_unit_test(what_is_not_written_again_is_small),
                 cmocka_unit_test(several_at_once_do_not_begin_one),
                 cmocka_unit_test(what_lies_beyond_the_map_is_not_asked_for),
-                cmocka_unit_test(small_parts_of_what_is_in_use_stay),
         };
         int failed = 0;
 
