@@ -28,18 +28,14 @@
 #include "pages/meta.h"
 
 /*
- * Objects of a cache's first refill on a slot; arbitrary. Each further refill brings as many as all
+ * Of a cache's first refill on a slot. Each further refill brings as many as all
  * refills before it together, up to a full sheaf. So a short program, or a class that is used now
  * and then, gets at most twice what it uses. And what was brought is a power of two, as capacities
  * are: a program that takes and frees 64 objects in turn fills and empties one sheaf of 64, and the
  * slot's two sheaves never change places. What the first refill brings is no more than a page: of
  * larger objects 4, 2 or 1.
  */
-#define FIRST_FILL       8
 #define FIRST_FILL_BYTES 4096
-
-/* Slabs whose free pages one put looks for, in a cache that only frees. */
-#define LOOKED_AT 8
 
 /* Atomic: M2; push-only. */
 static struct stook_barns *all_barns;
@@ -82,7 +78,7 @@ static struct stook_sheaf *make(struct stook_barns *barns, unsigned node, unsign
 
 static unsigned first_fill(const struct stook_barns *barns)
 {
-        unsigned fill = FIRST_FILL;
+        unsigned fill = STOOK_FILL_FIRST;
 
         while (fill > 1 && (size_t)fill * barns->below->stride > FIRST_FILL_BYTES)
                 fill /= 2;
@@ -186,7 +182,7 @@ STOOK_INLINE void put_below(struct stook_barns *barns, unsigned node, struct sto
                 stook_barns_flushed(barns);
         if (STOOK_UNLIKELY(stook_barn_is_unasked(barns, node))) {
                 stook_barn_evict(barns, node);
-                stook_slabs_give_pages(barns->below, node, LOOKED_AT);
+                stook_slabs_give_pages(barns->below, node, STOOK_PUT_SLABS);
         }
         if (!stook_barn_push_empty(barns, node, sheaf))
                 stook_sheaf_delete(sheaf, barns->below->counters);

@@ -21,31 +21,17 @@
 
 #include "barn/sheaf.h"
 #include "base/tagged_stack.h"
+#include "policy/constants.h"
 #include "slab/slab.h"
 
-/* Default limits of a barn, whole sheaves (the kernel's MAX_FULL_SHEAVES, MAX_EMPTY_SHEAVES). */
-#define STOOK_BARN_FULL  10
-#define STOOK_BARN_EMPTY 10
-#define STOOK_BARN_LIMIT_MAX 4096               /* far below what the stacks can count */
-/* Objects. Sheaves of fewer are short: a get costs each object more than 6 ns. */
-#define STOOK_BARN_SHORT 32
+#define STOOK_BARN_LIMIT_MAX 4096               /* sheaves: far below what the stacks can count */
+
 /*
- * What barns of a node keep: of one cache, of all caches. stook_barn_set_budget lowers the second.
- * A cache whose objects are freed by RCU may come to keep as much as all, and one that swings by
- * more than the first as much as the third: barn_growth.c.
+ * A cache whose objects are freed by RCU may come to keep as much as all (STOOK_BARN_NODE_BYTES),
+ * and one that swings by more than STOOK_BARN_CACHE_BYTES as much as STOOK_BARN_SWING_BYTES:
+ * barn_growth.c. stook_barn_set_budget lowers what all may keep. Sheaves of few objects may grow
+ * beyond what a slot keeps of a cache: barn_growth.c I1, I2.
  */
-#define STOOK_BARN_CACHE_BYTES ((size_t)512 << 10)
-#define STOOK_BARN_NODE_BYTES  ((size_t)4 << 20)
-#define STOOK_BARN_SWING_BYTES ((size_t)2 << 20)
-/*
- * What a slot keeps: main and spare of one cache, and where they have grown (arbitrary). And by how
- * much all caches together may grow it: by this, or by a share of the pages in use, up to the last.
- * Sheaves of few objects may grow beyond all of them: barn_growth.c I1, I2.
- */
-#define STOOK_SLOT_CACHE_BYTES ((size_t)64 << 10)
-#define STOOK_SLOT_WIDE_BYTES  ((size_t)128 << 10)
-#define STOOK_SLOT_GROWN_BYTES ((size_t)512 << 10)
-#define STOOK_SLOT_GROWN_MOST  ((size_t)1 << 20)
 
 /* What changes in one step, so that growth never undoes what a tuner set (barn_growth.c I5). */
 struct stook_barn_room {

@@ -21,13 +21,6 @@
 #define CLOSED UINT32_C(0x80000000)
 /* An eviction takes microseconds as a rule. A second is for a visitor that was preempted. */
 #define CLOSE_WAITS 1000
-/*
- * Barns of a node may keep this share of its pages in use, or SHARE_LEAST; and as much as readers
- * gave back at once, or as a cache swings by (barn_growth.c I4). So the bound needs no knowledge of
- * how much memory the machine has.
- */
-#define SHARE       8
-#define SHARE_LEAST ((uint64_t)1 << 20)
 #define CLOSE_WAIT_NS 1000000
 
 static struct {
@@ -63,10 +56,10 @@ void stook_barn_expect_burst(uint64_t bytes)
 bool stook_barn_book(unsigned node, uint64_t bytes)
 {
         uint64_t limit = __atomic_load_n(&budget_bytes, __ATOMIC_RELAXED);
-        uint64_t share = stook_pages_taken(node) / SHARE;
+        uint64_t share = stook_pages_taken(node) / STOOK_BARN_PART;
 
-        if (share < SHARE_LEAST)
-                share = SHARE_LEAST;
+        if (share < STOOK_BARN_LEAST)
+                share = STOOK_BARN_LEAST;
         share += __atomic_load_n(&burst_bytes, __ATOMIC_RELAXED);
         if (limit > share)
                 limit = share;

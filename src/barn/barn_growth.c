@@ -5,9 +5,9 @@
  * Place: called by barn.c (init, gets, puts), barn_refill.c (refills), barn_idle.c (reaps), cache
  * (tuning). A cache swings when it flushes sheaves for lack of room and soon fills as many from its
  * slabs: its users free and allocate, in turn, more objects than slot and barn hold. After every
- * SWINGS of them its sheaves become larger, as far as a slot may keep of one cache. Then its barns
- * get room for twice as many sheaves, as far as they may keep of one cache. So what swings stays
- * above the slabs.
+ * STOOK_SWINGS of them its sheaves become larger, as far as a slot may keep of one cache. Then its
+ * barns get room for twice as many sheaves, as far as they may keep of one cache. So what swings
+ * stays above the slabs.
  *
  * What waits for readers comes back in bursts: nothing of it can be used in between, and all that
  * one grace period held comes at once. A cache that swings then gets room for the whole burst in
@@ -16,8 +16,8 @@
  *
  * A sheaf that comes from the barn counts as a swing, too, of less weight: short sheaves
  * (STOOK_BARN_SHORT) go to and from there all the time. Those of large objects hold a few, one, or
- * none. They grow to FEW_MOST objects, by a budget of their own, which goes by the pages in use
- * (I2).
+ * none. They grow to STOOK_SHEAF_FEW_MOST objects, by a budget of their own, which goes by the
+ * pages in use (I2).
  *
  * A cache shrinks when the idle reaper finds that nothing was asked of its barns, and nothing taken
  * from its sheaves on the reaping thread's slot, since the last reap.
@@ -29,8 +29,8 @@
  *     that were used until they grew a quarter of the pages that were in use then. (barn_budget.c
  *     bounds what barns keep.)
  *  I2 what sheaves of more than STOOK_SLOT_CACHE_BYTES have grown by keeps, in all slots that were
- *     used until they grew, at most as much as the pages that were in use then, or FEW_LEAST; and
- *     in a slot at most four times what barns of a node may keep.
+ *     used until they grew, at most as much as the pages that were in use then, or
+ *     STOOK_FEW_LEAST; and in a slot at most four times what barns of a node may keep.
  *  I3 the steps from `began_at` to the capacity are booked, by one of the two budgets each. A step
  *     is booked before the capacity changes. The thread that lowers the capacity gives back the
  *     steps that it undoes: they follow from the two capacities.
@@ -53,38 +53,6 @@
 #include "barn/barn_inside.h"
 #include "os/os.h"
 #include "pages/span.h"
-
-/* Arbitrary: a program's start and end do not reach it, ten rounds of a loop do. */
-#define SWINGS 8
-/*
- * The same for sheaves of fewer objects than FEW, and for gets of all. A miss costs about 100 ns,
- * but a growth up to megabytes. Peak of bench/data/gcc, four at once, KiB: 18,128 with 256 here,
- * 18,588 with 64, 18,792 with 32, 19,284 with 16. 512 blocks of 8 to 64 KiB replaced at random, the
- * first 40,000 times, ns: 189, 127, 112, 104.
- */
-#define SWINGS_FEW 64
-/*
- * And for those of fewer than FEWER: there the next step keeps little, and nearly all calls miss.
- * The same peak and time with 64, 16 and 8 here: 18,652, 18,932 and 20,448; 135, 103 and 102.
- */
-#define SWINGS_FEWER 16
-#define OBJECTS_MOST 1024               /* of a sheaf that grew by itself: 8 KiB of pointers */
-
-#define FEWER 4                         /* objects: the first step */
-#define FEW 12                          /* objects: the second */
-#define FEW_MOST 24                     /* sheaves of large ones grow to it. Arbitrary */
-/*
- * I2. The pattern above, later repeats, in ns: 19.9 with half of the pages, twice the barns' budget
- * and 12 objects; 19.9 with all pages and 24 objects; 15.1 with four times the budget, too.
- */
-#define FEW_SHARE 1
-#define FEW_BUDGETS 4
-#define FEW_LEAST ((uint64_t)2 << 20)
-/*
- * I1. The pattern sh6, all of its work, ns and MiB at most: 21.4 and 7.9 with no share, 20.2 and
- * 8.1 with this one, 18.4 and 8.7 with twice as much for a cache and for all.
- */
-#define GROWN_SHARE 4
 
 uint32_t stook_barn_slots;
 
@@ -153,13 +121,14 @@ static struct stook_barn_room set_room(struct stook_barns *barns, unsigned capac
 /* What a slot may keep of a cache whose sheaves of so many objects have grown. */
 static uint64_t most_bytes(uint32_t capacity)
 {
-        return capacity >= FEW ? STOOK_SLOT_WIDE_BYTES : STOOK_SLOT_CACHE_BYTES;
+        return capacity >= STOOK_SHEAF_FEW ? STOOK_SLOT_WIDE_BYTES : STOOK_SLOT_CACHE_BYTES;
 }
 
 /*
  * Objects of larger sheaves: four times as many, or twice where that would be too many. (Sheaves of
  * each capacity that a cache had stay in the pool: fewer steps leave fewer of them.) Large objects:
- * FEWER, FEW, then FEW_MOST, by the other budget (*few). 0: no larger ones.
+ * STOOK_SHEAF_FEWER, STOOK_SHEAF_FEW, then STOOK_SHEAF_FEW_MOST, by the other budget (*few). 0: no
+ * larger ones.
  */
 static uint32_t larger_than(uint32_t capacity, uint32_t stride, bool *few)
 {
@@ -169,13 +138,15 @@ static uint32_t larger_than(uint32_t capacity, uint32_t stride, bool *few)
         for (uint32_t times = 4; capacity && times > 1; times /= 2) {
                 uint32_t larger = stook_sheaf_round_capacity(times * capacity);
 
-                if (larger <= OBJECTS_MOST && 2 * (uint64_t)larger * stride <= most)
+                if (larger <= STOOK_SHEAF_MOST && 2 * (uint64_t)larger * stride <= most)
                         return larger;
         }
         *few = 2 * (uint64_t)stride > STOOK_SLOT_CACHE_BYTES || capacity;
         if (!capacity)
                 return 1;
-        return capacity < FEWER ? FEWER : capacity < FEW ? FEW : capacity < FEW_MOST ? FEW_MOST : 0;
+        return capacity < STOOK_SHEAF_FEWER      ? STOOK_SHEAF_FEWER
+               : capacity < STOOK_SHEAF_FEW      ? STOOK_SHEAF_FEW
+               : capacity < STOOK_SHEAF_FEW_MOST ? STOOK_SHEAF_FEW_MOST : 0;
 }
 
 /* What a step of growth keeps more of in a slot: two sheaves. */
@@ -270,16 +241,16 @@ static uint64_t for_each_slot(uint64_t bytes)
 /* I2, in one slot. */
 static uint64_t few_limit(void)
 {
-        uint64_t share = pages_in_use() / FEW_SHARE, most = FEW_BUDGETS * stook_barn_budget();
+        uint64_t share = pages_in_use(), most = STOOK_FEW_BUDGETS * stook_barn_budget();
 
-        share = for_each_slot(share < FEW_LEAST ? FEW_LEAST : share);
+        share = for_each_slot(share < STOOK_FEW_LEAST ? STOOK_FEW_LEAST : share);
         return share < most ? share : most;
 }
 
 /* I1, in one slot. */
 static uint64_t grown_limit(void)
 {
-        uint64_t share = for_each_slot(pages_in_use() / GROWN_SHARE);
+        uint64_t share = for_each_slot(pages_in_use() / STOOK_SLOT_GROWN_PART);
 
         if (share < STOOK_SLOT_GROWN_BYTES)
                 return STOOK_SLOT_GROWN_BYTES;
@@ -349,18 +320,18 @@ void stook_barns_flushed(struct stook_barns *barns)
 
 static uint32_t swings_to_grow(uint32_t capacity)
 {
-        return capacity < FEWER ? SWINGS_FEWER : SWINGS_FEW;
+        return capacity < STOOK_SHEAF_FEWER ? STOOK_SWINGS_FEWER : STOOK_SWINGS_GET;
 }
 
 /*
  * A swing by a get, or one by the slabs, which weighs more, but where sheaves hold fewer objects
- * than FEW. True: it was the last of as many as make the cache grow.
+ * than STOOK_SHEAF_FEW. True: it was the last of as many as make the cache grow.
  */
 static bool count_swing(struct stook_barns *barns, bool by_slabs)
 {
         struct stook_barn_growth *growth = &barns->growth;
         uint32_t capacity = stook_barns_capacity(barns), enough = swings_to_grow(capacity);
-        uint32_t weight = by_slabs && capacity >= FEW ? enough / SWINGS : 1;
+        uint32_t weight = by_slabs && capacity >= STOOK_SHEAF_FEW ? enough / STOOK_SWINGS : 1;
 
         if (__atomic_add_fetch(&growth->swings, weight, __ATOMIC_RELAXED) < enough)
                 return false;
@@ -394,12 +365,7 @@ static uint64_t pages_of_fullest_node(void)
         return most;
 }
 
-/*
- * I4: it swings with all the room that it has. The patterns glibc_simple, sh6 at 40 % and sh6, ns:
- * 22, 28, 71 without; 19, 22, 47 with half of the pages; 16, 21, 45 with all of them; with 4 MiB no
- * less. Peaks of sh6, KiB: 4,096 and 7,578 without, 5,325 and 8,090 now; of the traces in
- * bench/data the same.
- */
+/* I4: it swings with all the room that it has. */
 static void expect_swing(struct stook_barns *barns)
 {
         uint64_t most = pages_of_fullest_node(), had = burst_of(barns);
@@ -458,7 +424,7 @@ static bool has_step(const struct stook_barns *barns)
 {
         uint64_t capacity = stook_barns_capacity(barns), bytes = capacity * barns->below->stride;
 
-        return 2 * capacity <= OBJECTS_MOST && 4 * bytes <= STOOK_SLOT_WIDE_BYTES &&
+        return 2 * capacity <= STOOK_SHEAF_MOST && 4 * bytes <= STOOK_SLOT_WIDE_BYTES &&
                __atomic_load_n(&grown, __ATOMIC_RELAXED) + 2 * bytes <= grown_limit();
 }
 

@@ -15,9 +15,6 @@
 #include "os/os.h"
 #include "pages/span.h"
 
-/* Slabs whose free pages one reap gives back, at most: some microseconds each. */
-#define SLABS_LOOKED_AT 32
-
 static bool was_asked(struct stook_barn *barn)
 {
         if (!__atomic_load_n(&barn->asked, __ATOMIC_RELAXED))
@@ -62,7 +59,7 @@ void stook_barn_reap_idle(struct stook_barns *barns, unsigned node, struct stook
         if (evicted || !stook_barns_capacity(barns) ||
             !__atomic_load_n(&barn->slabs_given, __ATOMIC_RELAXED)) {
                 stook_slabs_give_kept(barns->below, node);
-                stook_slabs_give_pages(barns->below, node, SLABS_LOOKED_AT);
+                stook_slabs_give_pages(barns->below, node, STOOK_TICK_SLABS);
                 __atomic_store_n(&barn->slabs_given, 1, __ATOMIC_RELAXED);
         }
 }

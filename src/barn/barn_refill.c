@@ -10,7 +10,7 @@
 #include "barn/barn_inside.h"
 #include "base/probe.h"
 #include "os/os.h"
-#include "pages/policy.h"
+#include "pages/purge.h"
 #include "stat/stats_page_tick.h"
 
 void stook_barn_step(void)

@@ -18,8 +18,6 @@
  * barn takes no more once four times what it may keep was put while nothing was asked. Each further
  * sheaf then takes one of the barn's along to the slabs (stook_barn_put). The next ask ends it.
  */
-#define STOOK_BARN_UNASKED 4            /* arbitrary: a cache's use swings by less, as a rule */
-
 /* Stores only what changes: other CPUs use the line, too. */
 STOOK_INLINE void stook_barn_note_asked(struct stook_barn *barn)
 {

@@ -13,7 +13,8 @@
 #include "barn/barn.h"
 #include "evacuate/evacuate.h"
 #include "os/os.h"
-#include "pages/policy.h"
+#include "pages/purge.h"
+#include "policy/fresh.h"
 #include "slot/slot_node.h"
 #include "slot/slot_regions.h"
 
@@ -67,8 +68,8 @@ unsigned stook_evacuate_idle(uint32_t after_ms)
                                         .after_ms = after_ms, .allowed = alone ? &allowed : NULL };
         struct stook_idle idle = { .now_ms = look.now_ms,
                                    .after_ms = stook_pages_decay_ms() / 8 + 1,
-                                   .takes = stook_pages_clean_takes() +
-                                            stook_pages_dirty_takes() };
+                                   .takes = stook_fresh_clean() +
+                                            stook_fresh_dirty() };
         unsigned given = 0;
 
         if (alone)

@@ -32,11 +32,10 @@
 #include "gate/gate.h"
 #include "life/last_thread.h"
 #include "os/os.h"
-#include "pages/policy.h"
+#include "pages/purge.h"
+#include "policy/constants.h"
+#include "policy/limit.h"
 #include "slot/slot.h"
-
-/* Less than this is little: the next end may try again soon. Arbitrary. */
-#define LITTLE ((size_t)256 << 10)
 
 static uint32_t due_ms;                 /* atomic, relaxed: not before this */
 
@@ -62,7 +61,7 @@ static void give_back(void)
                 return;
         stook_slot_give_own();
         stook_barns_give_all();
-        if (stook_pages_purge_rest() >= LITTLE)
+        if (stook_pages_purge_rest() >= STOOK_LAST_LITTLE)
                 __atomic_store_n(&due_ms, now + decay, __ATOMIC_RELAXED);
 }
 
@@ -87,7 +86,7 @@ void stook_last_thread_at_end(void *self)
         (void)self;
         if (((int32_t)others > 0 &&
              others >= __atomic_load_n(&stook_barn_slots, __ATOMIC_RELAXED)) ||
-            stook_pages_is_aged())
+            stook_limit_is_aged())
                 return;
         stook_gate_check();
         if (stook_lock_may_not_wait())

@@ -12,7 +12,7 @@
 #include "gate/gate.h"
 #include "life/maintain.h"
 #include "os/os.h"
-#include "pages/policy.h"
+#include "pages/purge.h"
 #include "slot/slot.h"
 #include <stook/control.h>
 

@@ -7,7 +7,7 @@
  * no thread of the program is left (os/own_thread.c).
  *
  * While it runs, the page layer leaves to it what would otherwise be purged at once, in case that
- * no further call comes (pages/policy.h).
+ * no further call comes (pages/purge.h).
  *
  * A child of fork has no such thread. The next call of stook_maintain, stook_trim or
  * stook_maintenance_thread starts one there; a child that only allocates has none.
@@ -25,7 +25,8 @@
 #include "life/maintain.h"
 #include "life/root.h"
 #include "os/os.h"
-#include "pages/policy.h"
+#include "pages/purge.h"
+#include "policy/limit.h"
 #include <stook/control.h>
 
 /*
@@ -79,7 +80,7 @@ static void run(void)
                 else if (idle_rounds < BACK_OFF)
                         idle_rounds *= 2;
         }
-        stook_pages_set_aged(false);            /* before M1: the next thread sets it again */
+        stook_limit_set_aged(false);            /* before M1: the next thread sets it again */
         __atomic_store_n(&stook_maintenance_process, 0, __ATOMIC_RELEASE);
         stook_os_futex_wake(&stook_maintenance_process);
 }
@@ -97,10 +98,10 @@ static int start(void)
             !__atomic_compare_exchange_n(&stook_maintenance_process, &seen, self, false,
                                          __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
                 return 0;
-        stook_pages_set_aged(true);
+        stook_limit_set_aged(true);
         error = stook_os_own_thread(&thread);
         if (error) {
-                stook_pages_set_aged(false);
+                stook_limit_set_aged(false);
                 __atomic_store_n(&stook_maintenance_process, 0, __ATOMIC_RELEASE);
         }
         return error;

@@ -33,7 +33,7 @@
 #include "life/options.h"
 #include "os/checker.h"
 #include "os/os.h"
-#include "pages/policy.h"
+#include "pages/purge.h"
 #include "report/report.h"
 #include "slot/slot_node.h"
 

@@ -5,7 +5,7 @@
 #include "cache/cache_limit.h"
 #include "gate/gate.h"
 #include "life/maintain.h"
-#include "pages/policy.h"
+#include "pages/purge.h"
 #include <stook/control.h>
 
 size_t stook_trim_now(size_t keep_bytes)

@@ -20,7 +20,7 @@
 #include "malloc/malloc.h"
 #include "os/checker.h"
 #include "os/os.h"
-#include "pages/policy.h"
+#include "pages/purge.h"
 #include "slot/slot_node.h"
 #include "stat/stats_page_tick.h"
 

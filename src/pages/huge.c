@@ -9,49 +9,16 @@
 #include "pages/mappings.h"
 #include "pages/pagemap.h"
 #include "pages/pages_node.h"
+#include "policy/constants.h"
 
-/*
- * By default, from so much in use on, by kind. A huge page that is got for small requests is
- * resident before all of it is in use: 2 MiB at most, a sixteenth, and half of that in the mean.
- * (With 24 MiB sqlite's peak of 35 MiB is 1.7 MiB more.) For large ones the request counts, too: it
- * is most of what it asks for, and what is left of the last huge page is used by the next one.
- * Memory is looked at from half of it on.
- */
+/* In use, by kind. Memory is looked at from half of it on. */
 static const size_t used_least[STOOK_DENSITY_KINDS] = {
-        [STOOK_DENSITY_SMALL] = (size_t)32 << 20,
-        [STOOK_DENSITY_LARGE] = (size_t)8 << 20,
+        [STOOK_DENSITY_SMALL] = STOOK_HUGE_FROM_SMALL,
+        [STOOK_DENSITY_LARGE] = STOOK_HUGE_FROM_LARGE,
 };
-/* What slabs got before so much was in use tells little: many kinds, of which some stay few. */
-#define TELL_LEAST ((size_t)6 << 20)
-/*
- * So much slabs get after memory of theirs before it is looked at (density.h); and where the last
- * look was in vain, because a look takes as long as ten faults.
- */
-#define LOOK_AFTER      ((size_t)4 << 20)
-#define LOOK_AFTER_VAIN (2 * LOOK_AFTER)
-/* From here on what is purged whole comes back huge, whatever asks for it next. */
-#define WHOLE_LEAST ((size_t)32 << 20)
-/*
- * From so much on that was purged and taken again lately, the process is on its way back to what it
- * was, and what it takes next comes huge again, if it is written. A huge page too many is a quarter
- * of that.
- */
-#define REGROWN    ((size_t)8 << 20)
 #define ONE_IN     8                    /* of what large objects get huge so much tells */
-/*
- * A first large object may make this part of it resident beyond its end. Page faults of
- * `malloc_large` in a run: with none 802, with a 16th 706, with an eighth 578.
- */
-#define LAST_PART  8
 #define MAP_RANGE  ((size_t)1 << 40)    /* the largest range; what lies beyond has small pages */
 #define SMALL_FAULTS 32                 /* timed together: a 16th of what a huge page saves */
-/*
- * So many more huge faults were dear than were not. Before that a process waits for about six:
- * growth is 4 MiB at first.
- */
-#define DEAR_FAULTS 3
-#define DEAR_MS     10000               /* until one is asked for again; arbitrary */
-
 enum stook_thp stook_pages_thp = STOOK_THP_AUTO;
 
 struct map {
@@ -130,6 +97,8 @@ static bool ask(uintptr_t start, uintptr_t end)
         bool done = stook_os_advise((void *)start, end - start, STOOK_OS_HUGEPAGE);
 
         __atomic_store_n(done ? &any : &refused, 1, __ATOMIC_RELAXED);
+        if (done)
+                stook_debt_set_huge();
         return done;
 }
 
@@ -211,33 +180,37 @@ static void time_fault(uintptr_t start)
         n = __atomic_load_n(&dear, __ATOMIC_RELAXED);
         if (huge <= small) {
                 n -= n > 0;
-        } else if (n < DEAR_FAULTS) {
+        } else if (n < STOOK_HUGE_DEAR) {
                 __atomic_store_n(&dear_ms, (uint32_t)stook_os_clock_ms(), __ATOMIC_RELAXED);
                 n++;
         }
         __atomic_store_n(&dear, n, __ATOMIC_RELAXED);
 }
 
-/* In a forked child as in its parent. After DEAR_MS it takes one dear fault to be so again. */
+/*
+ * In a forked child as in its parent. After STOOK_HUGE_DEAR_MS it takes one dear fault to be so
+ * again.
+ */
 static STOOK_NOINLINE bool is_still_dear(void)
 {
-        if ((uint32_t)stook_os_clock_ms() - __atomic_load_n(&dear_ms, __ATOMIC_RELAXED) < DEAR_MS)
+        if ((uint32_t)stook_os_clock_ms() - __atomic_load_n(&dear_ms, __ATOMIC_RELAXED) <
+            STOOK_HUGE_DEAR_MS)
                 return true;
         __atomic_store_n(&small_ns, 0, __ATOMIC_RELAXED);
-        __atomic_store_n(&dear, DEAR_FAULTS - 1, __ATOMIC_RELAXED);
+        __atomic_store_n(&dear, STOOK_HUGE_DEAR - 1, __ATOMIC_RELAXED);
         return false;
 }
 
 static bool is_dear(void)
 {
-        return __atomic_load_n(&dear, __ATOMIC_RELAXED) == DEAR_FAULTS && is_still_dear();
+        return __atomic_load_n(&dear, __ATOMIC_RELAXED) == STOOK_HUGE_DEAR && is_still_dear();
 }
 
 /* ---- what is asked for ---- */
 
 static bool is_used(const struct stook_pages_node *node, size_t least)
 {
-        return __atomic_load_n(&node->taken_bytes, __ATOMIC_RELAXED) >= least;
+        return stook_ledger_used(&node->ledger) >= least;
 }
 
 static bool is_refused(void)
@@ -251,9 +224,14 @@ static bool is_auto(void)
                !is_dear();
 }
 
+static bool is_known(const struct stook_pages_node *node, enum stook_density_kind kind)
+{
+        return stook_density_found(&node->ledger.density[kind]) != STOOK_DENSITY_UNKNOWN;
+}
+
 static bool is_dense(const struct stook_pages_node *node, enum stook_density_kind kind)
 {
-        return stook_density_found(&node->density[kind]) == STOOK_DENSE;
+        return stook_density_found(&node->ledger.density[kind]) == STOOK_DENSE;
 }
 
 /*
@@ -263,24 +241,24 @@ static bool is_dense(const struct stook_pages_node *node, enum stook_density_kin
 static void tell(struct stook_pages_node *node, enum stook_density_kind kind, uintptr_t start,
                  size_t bytes, bool huge)
 {
-        struct stook_density *density = &node->density[kind];
+        struct stook_density *density = &node->ledger.density[kind];
 
         if (kind == STOOK_DENSITY_LARGE) {
                 if (!huge ||
                     __atomic_add_fetch(&node->huge.large, 1, __ATOMIC_RELAXED) % ONE_IN == 0)
                         stook_density_tell(density, start, bytes);
-        } else if (is_used(node, TELL_LEAST)) {
+        } else if (is_used(node, STOOK_HUGE_TELL)) {
                 stook_density_tell_more(density, start, bytes);
         }
 }
 
 static void look(struct stook_pages_node *node, enum stook_density_kind kind)
 {
-        struct stook_density *density = &node->density[kind];
+        struct stook_density *density = &node->ledger.density[kind];
         bool vain = stook_density_found(density) == STOOK_SPARSE;
 
         stook_density_look(density, kind == STOOK_DENSITY_LARGE ? 0
-                                    : vain ? LOOK_AFTER_VAIN : LOOK_AFTER);
+                                    : vain ? 2 * STOOK_HUGE_LOOK : STOOK_HUGE_LOOK);
 }
 
 bool stook_huge_wanted(struct stook_pages_node *node, size_t bytes)
@@ -300,7 +278,7 @@ bool stook_huge_wanted(struct stook_pages_node *node, size_t bytes)
 bool stook_huge_may_be_wanted(const struct stook_pages_node *node, size_t bytes)
 {
         return is_auto() && stook_density_kind_of(bytes) == STOOK_DENSITY_LARGE &&
-               stook_density_found(&node->density[STOOK_DENSITY_LARGE]) == STOOK_DENSITY_UNKNOWN;
+               !is_known(node, STOOK_DENSITY_LARGE);
 }
 
 /*
@@ -380,7 +358,7 @@ static bool is_for_any(const struct stook_pages_node *node)
         unsigned found[STOOK_DENSITY_FOUND] = { 0 };
 
         for (unsigned i = 0; i < STOOK_DENSITY_KINDS; i++)
-                found[stook_density_found(&node->density[i])]++;
+                found[stook_density_found(&node->ledger.density[i])]++;
         return found[STOOK_DENSE] && !found[STOOK_SPARSE];
 }
 
@@ -424,14 +402,14 @@ void stook_huge_purge(struct stook_pages_node *node, uintptr_t start, size_t byt
         uintptr_t end = start + bytes, first = up(start), last = down(end);
 
         for (unsigned kind = 0; kind < STOOK_DENSITY_KINDS; kind++)
-                stook_density_forget(&node->density[kind], start, bytes);
+                stook_density_forget(&node->ledger.density[kind], start, bytes);
         if (stook_pages_thp != STOOK_THP_AUTO && stook_pages_thp != STOOK_THP_ALWAYS)
                 return;
         if (start < first)
                 break_one(down(start));
         if (last < end && (last >= first || last > start))
                 break_one(last);
-        if (first < last && is_auto() && is_used(node, WHOLE_LEAST) && is_for_any(node) &&
+        if (first < last && is_auto() && is_used(node, STOOK_HUGE_FROM_SMALL) && is_for_any(node) &&
             count_small(first, last))                   /* they are purged whole */
                 make_whole(first, last);
 }
@@ -445,14 +423,14 @@ void stook_huge_ask(uintptr_t start, size_t bytes)
 
 /*
  * Where the huge pages of @span end. Its last one is huge, too, where what lies behind @span is a
- * LAST_PART of it at most, and has memory: the next large object begins there.
+ * STOOK_HUGE_LAST_PART of it at most, and has memory: the next large object begins there.
  */
 static uintptr_t huge_end(const struct stook_span *span)
 {
         uintptr_t end = span->start + span->bytes, last = up(end);
 
-        return last - end <= span->bytes / LAST_PART && last <= stook_range_frontier(span->node)
-                ? last : down(end);
+        return last - end <= span->bytes / STOOK_HUGE_LAST_PART &&
+               last <= stook_range_frontier(span->node) ? last : down(end);
 }
 
 /*
@@ -466,7 +444,7 @@ void stook_span_fresh_will_be_written(const struct stook_span *span)
 
         if (is_auto() && start < end && !span->own_mapping && !span->use.guarded &&
             is_used(node, used_least[STOOK_DENSITY_LARGE]) &&
-            stook_density_found(&node->density[STOOK_DENSITY_LARGE]) == STOOK_DENSITY_UNKNOWN &&
+            !is_known(node, STOOK_DENSITY_LARGE) &&
             count_small(start, end)) {
                 make_whole(start, end);
                 time_fault(start);
@@ -478,7 +456,7 @@ void stook_span_fresh_will_be_written(const struct stook_span *span)
 static bool regrows(const struct stook_pages_node *node, enum stook_density_kind kind)
 {
         return is_used(node, used_least[kind]) ||
-               __atomic_load_n(&node->retaken_bytes, __ATOMIC_RELAXED) >= REGROWN;
+               stook_ledger_refaults(&node->ledger) >= STOOK_HUGE_REGROWN;
 }
 
 bool stook_huge_may_come_again(const struct stook_pages_node *node, size_t request,

@@ -20,7 +20,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "pages/density.h"
+#include "policy/density.h"
 
 #define STOOK_HUGE_PAGE ((size_t)2 << 20)
 

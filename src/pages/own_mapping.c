@@ -53,7 +53,7 @@ static bool commit_to(struct stook_pages_node *node, struct stook_span *span, si
         if (huge)
                 stook_os_advise((void *)(span->start + span->committed), more, STOOK_OS_HUGEPAGE);
         span->committed = bytes;
-        __atomic_fetch_add(&node->committed_bytes, more, __ATOMIC_RELAXED);
+        __atomic_fetch_add(&node->ledger.committed, more, __ATOMIC_RELAXED);
         return true;
 }
 
@@ -110,7 +110,7 @@ static void unmake(struct stook_pages_node *node, struct stook_span *span)
                         span->state = STOOK_SPAN_DIRTY;
                 }
         } else {
-                __atomic_fetch_sub(&node->committed_bytes, span->committed, __ATOMIC_RELAXED);
+                __atomic_fetch_sub(&node->ledger.committed, span->committed, __ATOMIC_RELAXED);
                 span->bytes = span->reserved;
                 span->state = STOOK_SPAN_RESERVED;
                 span->own_mapping = 0;
@@ -128,8 +128,8 @@ static void hand_out(struct stook_pages_node *node, struct stook_span *span)
         /* Its neighbours look at the last page of the reserved space. */
         stook_pagemap_set(span->start + span->reserved - STOOK_MAP_PAGE, (uint64_t)(uintptr_t)span);
         __atomic_store_n(&span->kind, STOOK_SPAN_TAKEN, __ATOMIC_RELEASE);
-        stook_pages_count_taken(node, span->bytes);
-        stook_pages_note_rise(node);
+        stook_ledger_take(&node->ledger, span->bytes);
+        stook_pages_owe(node, 0, false);
 }
 
 struct stook_span *stook_own_take(struct stook_pages_node *node, size_t bytes, size_t align,
@@ -154,7 +154,7 @@ void stook_own_give(struct stook_pages_node *node, struct stook_span *span)
         stook_lock_forbid_waits();
         __atomic_store_n(&span->kind, STOOK_SPAN_MOVING, __ATOMIC_RELAXED);
         if (!stook_ranges_limited())
-                stook_density_look_at(&node->density[STOOK_DENSITY_LARGE], span->start,
+                stook_density_look_at(&node->ledger.density[STOOK_DENSITY_LARGE], span->start,
                                       span->bytes);
         unmake(node, span);
         stook_lock_allow_waits();
@@ -181,18 +181,18 @@ bool stook_own_resize(struct stook_pages_node *node, struct stook_span *span, si
                  */
                 if (stook_place_decommit(span->start + bytes, span->committed - bytes,
                                          span->node)) {
-                        __atomic_fetch_sub(&node->committed_bytes, span->committed - bytes,
+                        __atomic_fetch_sub(&node->ledger.committed, span->committed - bytes,
                                            __ATOMIC_RELAXED);
                         span->committed = bytes;
                 }
         }
         span->bytes = bytes;
         if (bytes < was) {
-                stook_pages_count_given(node, was - bytes);
+                stook_ledger_give(&node->ledger, was - bytes);
                 return true;
         }
-        stook_pages_count_taken(node, bytes - was);
-        stook_pages_note_rise(node);
+        stook_ledger_take(&node->ledger, bytes - was);
+        stook_pages_owe(node, 0, false);
         return true;
 }
 
@@ -209,9 +209,9 @@ static bool is_to_own(struct stook_pages_node *node, const struct stook_span *sp
         if (bytes > STOOK_SPAN_OWN_MAPPING || bytes - span->bytes < span->bytes / 2)
                 return true;
         if (stook_pages_dirty(node) >= bytes ||
-            __atomic_load_n(&node->retaken_bytes, __ATOMIC_RELAXED) >= bytes)
+            stook_ledger_refaults(&node->ledger) >= bytes)
                 return false;
-        __atomic_fetch_add(&node->retaken_bytes, bytes, __ATOMIC_RELAXED);
+        __atomic_fetch_add(&node->ledger.refault, bytes, __ATOMIC_RELAXED);
         return true;
 }
 
@@ -220,10 +220,10 @@ static void give_emptied(struct stook_pages_node *node, struct stook_span *span)
 {
         span->state = STOOK_SPAN_ZERO;
         if (!stook_place_renew(span->start, span->bytes, span->node)) {
-                __atomic_fetch_sub(&node->committed_bytes, span->bytes, __ATOMIC_RELAXED);
+                __atomic_fetch_sub(&node->ledger.committed, span->bytes, __ATOMIC_RELAXED);
                 span->state = STOOK_SPAN_RESERVED;
         }
-        stook_pages_count_given(node, span->bytes);
+        stook_ledger_give(&node->ledger, span->bytes);
         span->list.next = NULL;
         stook_pages_insert_or_pend(node, span);
 }
@@ -231,8 +231,8 @@ static void give_emptied(struct stook_pages_node *node, struct stook_span *span)
 /* I3. */
 static void lose(struct stook_pages_node *node, struct stook_span *span)
 {
-        __atomic_fetch_sub(&node->committed_bytes, span->committed, __ATOMIC_RELAXED);
-        stook_pages_count_given(node, span->bytes);
+        __atomic_fetch_sub(&node->ledger.committed, span->committed, __ATOMIC_RELAXED);
+        stook_ledger_give(&node->ledger, span->bytes);
 }
 
 /* A span of @bytes, for what is in @span now. */

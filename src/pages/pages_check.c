@@ -18,8 +18,9 @@ void stook_pages_stats(struct stook_pages_stats *stats)
         for (unsigned n = 0; n < stook_os_node_count(); n++) {
                 struct stook_pages_node *node = &stook_pages_nodes[n];
 
-                stats->taken_bytes += __atomic_load_n(&node->taken_bytes, __ATOMIC_RELAXED);
-                stats->committed_bytes += __atomic_load_n(&node->committed_bytes, __ATOMIC_RELAXED);
+                stats->taken_bytes += stook_ledger_used(&node->ledger);
+                stats->committed_bytes += __atomic_load_n(&node->ledger.committed,
+                                                          __ATOMIC_RELAXED);
                 stats->free_dirty_bytes += stook_pages_dirty(node) + stook_recent_bytes(node);
                 stats->free_clean_bytes += __atomic_load_n(&node->bins[STOOK_SET_CLEAN].bytes,
                                                            __ATOMIC_RELAXED);

@@ -16,13 +16,12 @@
 #include "base/lock.h"
 #include "base/pending_stack.h"
 #include "pages/bins.h"
-#include "pages/density.h"
 #include "pages/huge.h"
-#include "pages/policy.h"
-#include "pages/replace.h"
+#include "pages/purge.h"
 #include "pages/singles.h"
 #include "pages/source.h"
-#include "pages/swing.h"
+#include "policy/fresh.h"
+#include "policy/limit.h"
 
 enum stook_pages_set { STOOK_SET_DIRTY, STOOK_SET_CLEAN, STOOK_SET_RESERVED, STOOK_SETS };
 
@@ -35,30 +34,12 @@ struct stook_pages_node {
          */
         struct stook_list aged;
         struct stook_pending_stack pending;     /* free spans of threads without the lock */
-        size_t taken_bytes;                     /* atomic, relaxed: with users */
-        struct stook_swing swing;               /* of taken_bytes */
-        /* Atomic, relaxed: with memory behind them, own mappings too. */
-        size_t committed_bytes;
-        /* Atomic, relaxed: purged memory taken again lately; raises the allowance (allowance.h). */
-        size_t retaken_bytes;
-        /* Atomic, relaxed: what the last stook_pages_purge_rest purged. */
-        size_t rest_bytes;
-        /* Atomic, relaxed: purge.c: to be dropped whatever its age. */
-        size_t owed_bytes;
-        /* Atomic, relaxed: rise.c: most bytes taken and dirty so far; risen to that, not purged. */
-        size_t most_bytes, risen_bytes;
-        /* Atomic, relaxed: purged for a rise lately, and not taken again yet. */
-        size_t excused_bytes;
-        /* Atomic, relaxed: takes.c: taken since a take was last counted; when a dirty one was. */
-        size_t clean_taken, dirty_taken;
-        uint64_t dirty_take_ns;
+        struct stook_ledger ledger;
         /* Atomic, relaxed: when stook_pages_step looks again. */
         uint32_t next_step_ms;
         /* Atomic: the large object that was freed last (recent.c), or 0. */
         uint64_t recent;
         size_t asked_bytes;             /* atomic, relaxed: the last request of 128 KiB or more */
-        struct stook_replace replace;   /* of large objects */
-        struct stook_density density[STOOK_DENSITY_KINDS];
         struct stook_huge huge;
         struct stook_singles singles;   /* free pages beside the bins */
         /* Lock. The last: a start does not touch them, and they are larger than all else. */
@@ -122,24 +103,6 @@ STOOK_INLINE void stook_pages_keep_age(struct stook_span *span, const struct sto
 /* The entries of the first and last page of a span that is no slab lead to its descriptor. */
 void stook_pages_tag(struct stook_span *span);
 
-/*
- * @bytes more are with users; @bytes fewer. Each change of taken_bytes goes through these two, so
- * that the swing is told of all of them: those of own mappings, and resizes in place, too.
- */
-STOOK_INLINE void stook_pages_count_taken(struct stook_pages_node *node, size_t bytes)
-{
-        size_t before = __atomic_fetch_add(&node->taken_bytes, bytes, __ATOMIC_RELAXED);
-
-        stook_swing_tell_low(&node->swing, before);
-}
-
-STOOK_INLINE void stook_pages_count_given(struct stook_pages_node *node, size_t bytes)
-{
-        size_t before = __atomic_fetch_sub(&node->taken_bytes, bytes, __ATOMIC_RELAXED);
-
-        stook_swing_tell_high(&node->swing, before);
-}
-
 /* Dirty bytes: in the bins, and of pages that wait beside them. Racy. */
 STOOK_INLINE size_t stook_pages_dirty(const struct stook_pages_node *node)
 {
@@ -147,10 +110,21 @@ STOOK_INLINE size_t stook_pages_dirty(const struct stook_pages_node *node)
                stook_singles_bytes(&node->singles);
 }
 
-/* ---- span_join.c ---- */
+/* @bytes more are with users, and debt of the node may follow. @clean: they have no content. */
+STOOK_INLINE void stook_pages_owe(struct stook_pages_node *node, size_t bytes, bool clean)
+{
+        stook_debt_take(&node->ledger, stook_pages_dirty(node), bytes, clean);
+}
+
 /* @bytes of @span are about to be used. If they were purged, that was in vain. */
-void stook_pages_count_retaken(struct stook_pages_node *node, const struct stook_span *span,
-                               size_t bytes);
+STOOK_INLINE void stook_pages_count_refault(struct stook_pages_node *node,
+                                            const struct stook_span *span, size_t bytes)
+{
+        if (span->state == STOOK_SPAN_PURGED)
+                stook_ledger_refault(&node->ledger, bytes);
+}
+
+/* ---- span_join.c ---- */
 /*
  * Under the lock: the first @more bytes of @after, a free span in the bins, become the end of
  * @span, which lies before it and is in hands or taken. *@spare: used where @after is larger.
@@ -198,29 +172,12 @@ struct stook_span *stook_pages_ask_again(struct stook_pages_node *node, struct s
 /* Under the lock, after stook_lock_inherit: makes the bins anew, from the descriptors. */
 void stook_pages_rebuild(struct stook_pages_node *node);
 
-/* ---- rise.c ---- */
-/* More bytes are with users than before. */
-void stook_pages_note_rise(struct stook_pages_node *node);
-/* Dirty bytes beside which the process may rise. */
-size_t stook_pages_kept_at_rise(const struct stook_pages_node *node);
-
-/* ---- takes.c ---- */
-/* @bytes without content are handed out: pages that the system will have to find. */
-void stook_pages_count_clean(struct stook_pages_node *node, size_t bytes);
-/* The same, of dirty memory. */
-void stook_pages_count_dirty(struct stook_pages_node *node, size_t bytes);
-
 /* ---- purge.c; stook_pages_thp: huge.c ---- */
 /*
  * Called after a give, without the lock: purges the largest free spans, or their ends, while more
- * dirty memory lies free than the allowance.
+ * dirty memory lies free than may (policy/limit.h).
  */
 void stook_pages_purge_big(struct stook_pages_node *node);
-/*
- * @bytes without content were handed out. Where more than the allowance lies free, as much is
- * dropped later.
- */
-void stook_pages_owe(struct stook_pages_node *node, size_t bytes);
 extern enum stook_thp stook_pages_thp;
 
 #endif

@@ -14,7 +14,7 @@
 #include "base/probe.h"
 #include "os/os.h"
 #include "pages/place.h"
-#include "pages/policy.h"
+#include "pages/purge.h"
 
 static bool several, over_policy;       /* const after start */
 static uint32_t places;                 /* atomic, relaxed: 1 until the system refuses */

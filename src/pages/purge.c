@@ -3,15 +3,7 @@
  * (stook_pages_step, from slow calls), at once where much was freed (stook_pages_purge_big), and on
  * request (stook_pages_purge).
  *
- * Words of this file, in bytes of a node (retaken and the allowance: allowance.h):
- *   dirty      free, with content that is of no use: what may be purged
- *   owed       clean bytes that were taken while more than the allowance was dirty, in pieces that
- *              did not fit. As much is purged whatever its age, or the process keeps both
- *   risen      bytes by which the process reached a new height (rise.c), while more was dirty than
- *              may be beside that. As much is purged, too
- *   excused    purged because the process rose, and not taken again yet. To take it again does not
- *              count as retaken: it was purged although it may be missed, and says nothing of
- *              phases. An eighth of it is forgotten in each eighth of the decay time
+ * How much, and what, policy/limit.h says: the dirty limit, what recurs, and debt.
  *
  * Invariant: I1 a span is taken out of the bins before its content is dropped, and no lock is held
  *  meanwhile.
@@ -19,27 +11,18 @@
  */
 #include "base/probe.h"
 #include "os/os.h"
-#include "pages/allowance.h"
 #include "pages/meta.h"
 #include "pages/pages_node.h"
 #include "pages/recent.h"
 #include "pages/singles.h"
+#include "policy/constants.h"
 
-#define DECAY_MS     1000               /* as mimalloc's and jemalloc's order of magnitude */
-#define RECURS_TIMES 3                  /* one more than what recurs is known for */
 #define STEP_SPANS   32                 /* purged by one step at most: a slow call waits for it */
 /* Purged at once by one call, at most: as many as a flush may free, and some of before. */
 #define EXCESS_SPANS     256
 #define PIECE_DOUBLINGS  16             /* of a piece that is purged: 128 GiB at most */
 
-/*
- * Single pages that wait (singles.h) are joined for a purge at once when they are so many bytes.
- * The more there are, the less it costs to join each. Fewer go on waiting, beside spans that are
- * purged. Arbitrary.
- */
-#define WAITING ((size_t)64 << 10)
-
-static uint32_t decay_ms = DECAY_MS;    /* atomic, relaxed */
+static uint32_t decay_ms = STOOK_DECAY_MS;    /* atomic, relaxed */
 
 void stook_pages_set_decay_ms(uint32_t ms)
 {
@@ -117,7 +100,7 @@ static struct part last_part(const struct stook_pages_node *node, const struct s
         uintptr_t first = (last - bytes) & ~mask, least = (span->start + mask) & ~mask;
 
         first = first < least ? least : first;
-        if (first < last && stook_huge_any() && !stook_pages_is_shrinking(node))
+        if (first < last && stook_huge_any() && !stook_limit_is_shrinking(&node->ledger))
                 return (struct part){ first, last };
         return (struct part){ end - bytes, end };
 }
@@ -168,13 +151,13 @@ static struct stook_span *excess(struct stook_pages_node *node, struct stook_spa
 /* Too few single pages wait to be joined. */
 static bool is_few(size_t waiting)
 {
-        return waiting < WAITING;
+        return waiting < STOOK_WAITING_LEAST;
 }
 
 /* More lies free than may. Racy, but the thread that frees last sees all bytes. */
 static bool has_excess(const struct stook_pages_node *node, size_t waiting)
 {
-        return stook_pages_dirty(node) > stook_pages_kept_at_once(node) +
+        return stook_pages_dirty(node) > stook_limit_at_once(&node->ledger) +
                                                  (is_few(waiting) ? waiting : 0);
 }
 
@@ -196,8 +179,9 @@ static bool purge_largest(struct stook_pages_node *node, size_t most)
                 return false;
         }
         big = stook_bins_largest(&node->bins[STOOK_SET_DIRTY]);
-        if (big && big->bytes >= stook_pages_worth(node, node->bins[STOOK_SET_DIRTY].bytes))
-                big = excess(node, big, stook_pages_left_by_purge(node), most, spares);
+        if (big && big->bytes >= stook_limit_worth(&node->ledger,
+                                                   node->bins[STOOK_SET_DIRTY].bytes))
+                big = excess(node, big, stook_limit_left(&node->ledger), most, spares);
         else
                 big = NULL;
         if (big)
@@ -229,9 +213,9 @@ void stook_pages_purge_big(struct stook_pages_node *node)
 
         if (stook_lock_may_not_wait() || !has_excess(node, stook_singles_bytes(&node->singles)))
                 return;
-        shrinking = stook_pages_is_shrinking(node);
+        shrinking = stook_limit_is_shrinking(&node->ledger);
         for (unsigned i = 0; i < EXCESS_SPANS && purge_largest(node, piece(i)); i++)
-                if (!shrinking && stook_pages_is_shrinking(node))
+                if (!shrinking && stook_limit_is_shrinking(&node->ledger))
                         break;
 }
 
@@ -241,50 +225,9 @@ void stook_pages_purge_excess(void)
                 stook_pages_purge_big(&stook_pages_nodes[n]);
 }
 
-/* Return: *@word. It is forgotten once no more than @kept bytes are dirty. */
-static size_t owed_beyond(const struct stook_pages_node *node, size_t *word, size_t kept)
+static size_t debt(struct stook_pages_node *node)
 {
-        if (stook_pages_dirty(node) > kept)
-                return __atomic_load_n(word, __ATOMIC_RELAXED);
-        __atomic_store_n(word, 0, __ATOMIC_RELAXED);
-        return 0;
-}
-
-/* Bytes owed, or risen by if that is more: each purged byte pays for both. */
-static size_t owes(struct stook_pages_node *node)
-{
-        size_t owed = 0, risen = 0;
-
-        if (__atomic_load_n(&node->owed_bytes, __ATOMIC_RELAXED))
-                owed = owed_beyond(node, &node->owed_bytes, stook_pages_allowance(node));
-        if (__atomic_load_n(&node->risen_bytes, __ATOMIC_RELAXED))
-                risen = owed_beyond(node, &node->risen_bytes, stook_pages_kept_at_rise(node));
-        return owed > risen ? owed : risen;
-}
-
-/* Racy: of two payments at once one may be lost. Then so many bytes are purged twice: few. */
-static void pay_for(size_t *word, size_t bytes)
-{
-        size_t owed = __atomic_load_n(word, __ATOMIC_RELAXED);
-
-        if (owed)
-                __atomic_store_n(word, owed > bytes ? owed - bytes : 0, __ATOMIC_RELAXED);
-}
-
-/* Racy, as pay_for: @bytes are purged, of which a rise asked for so many. */
-static void excuse(struct stook_pages_node *node, size_t bytes)
-{
-        size_t risen = __atomic_load_n(&node->risen_bytes, __ATOMIC_RELAXED);
-
-        if (risen)
-                __atomic_fetch_add(&node->excused_bytes, risen < bytes ? risen : bytes,
-                                   __ATOMIC_RELAXED);
-}
-
-void stook_pages_owe(struct stook_pages_node *node, size_t bytes)
-{
-        if (stook_pages_dirty(node) > stook_pages_allowance(node))
-                __atomic_fetch_add(&node->owed_bytes, bytes, __ATOMIC_RELAXED);
+        return stook_debt(&node->ledger, stook_pages_dirty(node));
 }
 
 /*
@@ -297,29 +240,19 @@ static bool is_due(struct stook_pages_node *node, uint32_t now, uint32_t decay)
 {
         uint32_t next = __atomic_load_n(&node->next_step_ms, __ATOMIC_RELAXED);
         uint32_t wait_ms = next - now, each_ms = decay / 8 + 1;
-        size_t taken = __atomic_load_n(&node->taken_bytes, __ATOMIC_RELAXED);
-        size_t retaken, excused = __atomic_load_n(&node->excused_bytes, __ATOMIC_RELAXED);
 
         if ((wait_ms && wait_ms <= 2 * each_ms) ||
             !__atomic_compare_exchange_n(&node->next_step_ms, &next, now + each_ms, false,
                                          __ATOMIC_RELAXED, __ATOMIC_RELAXED))
                 return false;
-        stook_swing_turn(&node->swing, now, decay, taken);
-        /* Eight times in a decay time: two thirds are forgotten in it, once less is in use. */
-        retaken = __atomic_load_n(&node->retaken_bytes, __ATOMIC_RELAXED);
-        /* If it changes meanwhile, nothing is forgotten this time. */
-        __atomic_compare_exchange_n(&node->retaken_bytes, &retaken,
-                                    retaken - stook_swing_forget(&node->swing, retaken), false,
-                                    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-        if (excused)
-                __atomic_store_n(&node->excused_bytes, excused - excused / 8 - 1, __ATOMIC_RELAXED);
+        stook_ledger_age(&node->ledger, now, decay);
         return true;
 }
 
 /*
  * Under the lock: takes the span that is to be dropped now out of the bins. NULL: none. What recurs
- * is dropped only after RECURS_TIMES the decay time: else phases that are a decay time apart would
- * be faulted in each time. Memory ceases to recur after two decay times (swing.h), but those
+ * is dropped only after STOOK_RECURS_DECAYS decay times: else phases that are one apart would be
+ * faulted in each time. Memory ceases to recur after two decay times (swing.h), but those
  * windows only turn with steps.
  */
 static struct stook_span *take_oldest(struct stook_pages_node *node, uint32_t now, uint32_t decay,
@@ -332,12 +265,12 @@ static struct stook_span *take_oldest(struct stook_pages_node *node, uint32_t no
         if (stook_list_empty(&node->aged))
                 return NULL;
         oldest = stook_container_of(node->aged.next, struct stook_span, list);
-        owed = owes(node);
+        owed = debt(node);
         if (owed)
                 return cut_off(node, oldest, owed < STOOK_PURGE_SMALL ? STOOK_PURGE_SMALL : owed,
                                spares);
         age = now - oldest->dirty_since_ms;
-        keep = age / RECURS_TIMES < decay ? stook_pages_recurring(node) : 0;
+        keep = age / STOOK_RECURS_DECAYS < decay ? stook_limit_recurring(&node->ledger) : 0;
         if (age < decay || stook_pages_dirty(node) <= keep)
                 return NULL;
         return excess(node, oldest, keep, SIZE_MAX / 2, spares);
@@ -361,9 +294,7 @@ static unsigned drop_oldest(struct stook_pages_node *node, uint32_t now, uint32_
                 if (locked)
                         stook_pages_unlock(node);
                 if (oldest) {
-                        excuse(node, oldest->bytes);
-                        pay_for(&node->owed_bytes, oldest->bytes);
-                        pay_for(&node->risen_bytes, oldest->bytes);
+                        stook_debt_pay(&node->ledger, oldest->bytes);
                         drop(node, oldest);
                 }
                 stook_lock_allow_waits();
@@ -379,7 +310,7 @@ void stook_pages_pay(void)
         if (stook_lock_may_not_wait())
                 return;
         for (unsigned n = 0; n < stook_os_node_count(); n++)
-                if (owes(&stook_pages_nodes[n]))
+                if (debt(&stook_pages_nodes[n]))
                         drop_oldest(&stook_pages_nodes[n], (uint32_t)stook_os_clock_ms(),
                                     stook_pages_decay_ms());
 }
@@ -395,14 +326,14 @@ void stook_pages_step(void)
                 uint32_t now;
 
                 if (!__atomic_load_n(&node->bins[STOOK_SET_DIRTY].spans, __ATOMIC_RELAXED) &&
-                    !__atomic_load_n(&node->retaken_bytes, __ATOMIC_RELAXED) &&
+                    !stook_ledger_refaults(&node->ledger) &&
                     !stook_recent_bytes(node) && !stook_singles_bytes(&node->singles))
                         continue;
                 now = (uint32_t)stook_os_clock_ms();
                 if (is_due(node, now, decay)) {
                         stook_recent_flush(node);
                         drop_oldest(node, now, decay);
-                } else if (owes(node)) {
+                } else if (debt(node)) {
                         drop_oldest(node, now, decay);
                 }
         }
@@ -482,8 +413,8 @@ static size_t purge_rest(struct stook_pages_node *node)
         stook_recent_flush(node);
         for (unsigned i = 0; i < EXCESS_SPANS && tried && got; i++)
                 purged += got = purge_beyond(node, 0, &tried);
-        __atomic_store_n(&node->rest_bytes, purged, __ATOMIC_RELAXED);
-        __atomic_store_n(&node->retaken_bytes, 0, __ATOMIC_RELAXED);
+        __atomic_store_n(&node->ledger.purged_rest, purged, __ATOMIC_RELAXED);
+        __atomic_store_n(&node->ledger.refault, 0, __ATOMIC_RELAXED);
         return purged;
 }
 
@@ -500,9 +431,9 @@ bool stook_pages_rest_was_missed(void)
 {
         for (unsigned n = 0; n < stook_os_node_count(); n++) {
                 const struct stook_pages_node *node = &stook_pages_nodes[n];
-                size_t rest = __atomic_load_n(&node->rest_bytes, __ATOMIC_RELAXED);
+                size_t rest = __atomic_load_n(&node->ledger.purged_rest, __ATOMIC_RELAXED);
 
-                if (rest && stook_pages_missed(node) >= rest / 2)
+                if (rest && stook_limit_missed(&node->ledger) >= rest / 2)
                         return true;
         }
         return false;

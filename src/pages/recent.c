@@ -1,7 +1,6 @@
 /*
  * Purpose: the large object that was freed last, see recent.h.
  */
-#include "pages/allowance.h"
 #include "pages/pages_node.h"
 #include "pages/recent.h"
 
@@ -33,7 +32,7 @@ bool stook_recent_put(struct stook_pages_node *node, struct stook_span *span)
 
         if (__atomic_load_n(&node->asked_bytes, __ATOMIC_RELAXED) != span->bytes ||
             span->bytes >= MOST || span_of(word) != span ||
-            !stook_pages_may_keep(node, span->bytes))
+            stook_pages_dirty(node) + span->bytes > stook_limit_dirty(&node->ledger))
                 return false;
         stook_lock_forbid_waits();
         __atomic_store_n(&span->kind, STOOK_SPAN_MOVING, __ATOMIC_RELAXED);

@@ -8,7 +8,7 @@
  *  because it is not joined with its neighbours: big_mixed took 21.0 MiB instead of 17.3.
  * Invariant: I1 the span is MOVING and dirty, and in no other place; a child of fork finds it among
  *  the descriptors, if it has to make the bins anew (pages_fork.c).
- *  I2 it is one that may stay (allowance.h) when it is put: below 1 MiB, and nothing
+ *  I2 it is one that may stay (policy/limit.h) when it is put: below 1 MiB, and nothing
  *  that a give would have purged.
  * Concurrency: one word for each node. To change it is to own what was in it. M1: its release
  *  in put pairs with the acquire in take, flush and the next put.

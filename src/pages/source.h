@@ -1,6 +1,6 @@
 /*
  * Purpose: first stage of the page layer: address space of ours, and memory behind it, as new
- * spans. (Second stage: pages/span.h. Third: pages/policy.h.)
+ * spans. (Second stage: pages/span.h. Third: pages/purge.h.)
  *
  *   stook_range_bump            fresh address space of a node, from a frontier that only moves up
  *    -> stook_pages_reserve     a span of it, or one of reserved address space that became free

@@ -236,7 +236,7 @@ static struct stook_span *take_locked(struct stook_pages_node *node, size_t byte
                 span = stook_bins_find(&node->bins[set], room);
         if (!span)
                 return align == page ? stook_pages_take_joined(node, bytes, &spares[1]) : NULL;
-        stook_pages_count_retaken(node, span, bytes);
+        stook_pages_count_refault(node, span, bytes);
         if (align == page && stook_pages_begins_huge(node, span, bytes, again)) {
                 stook_pages_begin_huge(node, span, bytes, again, &spares[1]);
                 return span;
@@ -282,27 +282,24 @@ static struct stook_span *take_pending(struct stook_pages_node *node, size_t byt
 
 size_t stook_pages_taken(unsigned node)
 {
-        return __atomic_load_n(&stook_pages_nodes[node].taken_bytes, __ATOMIC_RELAXED);
+        return stook_ledger_used(&stook_pages_nodes[node].ledger);
 }
 
 /* The map leads to @span already. */
 static void hand_out_tagged(struct stook_pages_node *node, struct stook_span *span)
 {
+        bool clean = span->state != STOOK_SPAN_DIRTY;
+
         span->list.next = span->list.prev = NULL;
         stook_span_clear(&span->use, sizeof(span->use));
         /* Last: the child of a fork finds it either free, or taken and in the pagemap. */
         __atomic_store_n(&span->kind, STOOK_SPAN_TAKEN, __ATOMIC_RELEASE);
-        stook_pages_count_taken(node, span->bytes);
+        stook_ledger_take(&node->ledger, span->bytes);
         if (span->bytes >= STOOK_DENSITY_LARGE_LEAST)
-                stook_replace_taken(&node->replace, __atomic_load_n(&node->taken_bytes,
-                                                                    __ATOMIC_RELAXED));
-        if (span->state != STOOK_SPAN_DIRTY) {
-                stook_pages_count_clean(node, span->bytes);
-                stook_pages_owe(node, span->bytes);
-                stook_pages_note_rise(node);
-        } else {
-                stook_pages_count_dirty(node, span->bytes);
-        }
+                stook_ledger_take_large(&node->ledger);
+        stook_fresh_take(&node->ledger, span->bytes, clean, stook_pages_decay_ms());
+        if (clean)
+                stook_pages_owe(node, span->bytes, true);
 }
 
 static void hand_out(struct stook_pages_node *node, struct stook_span *span)
@@ -441,7 +438,7 @@ static unsigned take_pieces(struct stook_pages_node *node, size_t bytes, unsigne
         while (left && pieces < n) {
                 struct stook_span *span = left;
 
-                stook_pages_count_retaken(node, span, bytes);
+                stook_pages_count_refault(node, span, bytes);
                 left = span->bytes > bytes ? stook_pages_split(span, bytes, &spares[pieces]) : NULL;
                 spans[pieces++] = span;
                 if (left && (left->bytes < bytes ||
@@ -491,7 +488,7 @@ unsigned stook_span_take_some(unsigned node_index, size_t bytes, unsigned n,
  */
 static void look_at_large(struct stook_pages_node *node, const struct stook_span *span)
 {
-        struct stook_density *large = &node->density[STOOK_DENSITY_LARGE];
+        struct stook_density *large = &node->ledger.density[STOOK_DENSITY_LARGE];
 
         if (!span->own_mapping && !span->use.guarded && !span->use.wiped &&
             span->state != STOOK_SPAN_DIRTY && !stook_ranges_limited()) {
@@ -507,7 +504,7 @@ void stook_span_give(struct stook_span *span)
         struct stook_pages_node *node = &stook_pages_nodes[span->node];
         bool large = span->bytes >= STOOK_DENSITY_LARGE_LEAST;
 
-        stook_pages_count_given(node, span->bytes);
+        stook_ledger_give(&node->ledger, span->bytes);
         if (large)
                 look_at_large(node, span);
         if (span->own_mapping) {
@@ -515,8 +512,7 @@ void stook_span_give(struct stook_span *span)
                 return;
         }
         if (large)
-                stook_replace_given(&node->replace, __atomic_load_n(&node->taken_bytes,
-                                                                    __ATOMIC_RELAXED));
+                stook_ledger_give_large(&node->ledger);
         span->state = STOOK_SPAN_DIRTY;
         stook_span_set_age(span, (uint32_t)stook_os_clock_ms());
         span->list.next = NULL;
@@ -562,7 +558,7 @@ void stook_span_give_chain(struct stook_link *first)
                 if (locked && !first)
                         stook_pages_unlock(node);
         }
-        stook_pages_count_given(node, bytes);
+        stook_ledger_give(&node->ledger, bytes);
 }
 
 struct stook_span *stook_span_large_at(uintptr_t addr)

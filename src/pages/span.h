@@ -1,6 +1,6 @@
 /*
  * Purpose: runs of pages, taken and given back: the unit of the slab layer and of large
- * allocations. Second stage of the page layer. (First: pages/source.h. Third: pages/policy.h.)
+ * allocations. Second stage of the page layer. (First: pages/source.h. Third: pages/purge.h.)
  * Place: called by slab (slab_birth), malloc (large objects), cache and rcu (large objects in bulk
  * frees and frees by RCU), barn (bytes in use) and life (start, fork); calls the first stage.
  * Inside: a node's free spans are in bins by size, lowest address first (bins.h). They are

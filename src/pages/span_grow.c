@@ -98,7 +98,7 @@ struct stook_span *stook_pages_reserve(struct stook_pages_node *node, size_t byt
  */
 static size_t growth(struct stook_pages_node *node, size_t bytes, size_t request)
 {
-        size_t ahead = __atomic_load_n(&node->taken_bytes, __ATOMIC_RELAXED) / 8;
+        size_t ahead = stook_ledger_used(&node->ledger) / 8;
 
         ahead = ahead < GROW_LEAST ? GROW_LEAST : ahead > GROW_MOST ? GROW_MOST : ahead;
         ahead = ahead >= STOOK_HUGE_PAGE ? ahead & ~(STOOK_HUGE_PAGE - 1) : GROW_LEAST;
@@ -145,7 +145,7 @@ struct stook_span *stook_pages_grow(struct stook_pages_node *node, size_t bytes,
                 huge = false;
         }
         span->state = STOOK_SPAN_ZERO;
-        __atomic_fetch_add(&node->committed_bytes, span->bytes, __ATOMIC_RELAXED);
+        __atomic_fetch_add(&node->ledger.committed, span->bytes, __ATOMIC_RELAXED);
         stook_huge_grown(node, bytes, request, span->start, span->bytes, huge);
         if (span->bytes >= MAP_AHEAD)
                 stook_pagemap_prepare(span->start, span->bytes);

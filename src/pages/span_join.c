@@ -18,21 +18,6 @@
 
 #define LOOKS 16                        /* arbitrary; a take that would grow the node does them */
 
-void stook_pages_count_retaken(struct stook_pages_node *node, const struct stook_span *span,
-                               size_t bytes)
-{
-        size_t excused, less;
-
-        if (span->state != STOOK_SPAN_PURGED)
-                return;
-        /* Racy: of two takes at once one may be excused in vain, or not at all. */
-        excused = __atomic_load_n(&node->excused_bytes, __ATOMIC_RELAXED);
-        less = excused < bytes ? excused : bytes;
-        if (less)
-                __atomic_store_n(&node->excused_bytes, excused - less, __ATOMIC_RELAXED);
-        __atomic_fetch_add(&node->retaken_bytes, bytes - less, __ATOMIC_RELAXED);
-}
-
 void stook_pages_absorb(struct stook_pages_node *node, struct stook_span *span,
                         struct stook_span *after, size_t more, struct stook_span **spare)
 {
@@ -52,7 +37,7 @@ static struct stook_span *absorb_before(struct stook_pages_node *node, struct st
         struct stook_span *front = before;
         size_t bytes = span->bytes;
 
-        stook_pages_count_retaken(node, before, more);
+        stook_pages_count_refault(node, before, more);
         stook_pages_remove(node, before);
         if (before->bytes > more) {
                 front = stook_pages_split(before, before->bytes - more, spare);
@@ -85,7 +70,7 @@ static struct stook_span *join(struct stook_pages_node *node, struct stook_span 
         end = end < missing ? end : missing;
         stook_pages_remove(node, span);
         if (end) {
-                stook_pages_count_retaken(node, after, end);
+                stook_pages_count_refault(node, after, end);
                 stook_pages_absorb(node, span, after, end, spare);
         }
         if (missing > end)

@@ -27,7 +27,7 @@ static int grow_into_neighbour(struct stook_pages_node *node, struct stook_span 
                 stook_pages_unlock(node);
                 return 0;
         }
-        stook_pages_count_retaken(node, after, more);
+        stook_pages_count_refault(node, after, more);
         stook_pages_absorb(node, span, after, more, spare);
         stook_pages_tag(span);
         stook_pages_unlock(node);
@@ -48,7 +48,7 @@ static bool resize(struct stook_pages_node *node, struct stook_span *span, size_
                 stook_span_set_age(rest, (uint32_t)stook_os_clock_ms());
                 rest->own_mapping = 0;
                 stook_pages_tag(span);
-                stook_pages_count_given(node, rest->bytes);
+                stook_ledger_give(&node->ledger, rest->bytes);
                 stook_pages_insert_or_pend(node, rest);
                 stook_lock_allow_waits();
                 stook_pages_purge_big(node);
@@ -71,8 +71,8 @@ static bool resize(struct stook_pages_node *node, struct stook_span *span, size_
                 }
         }
         if (got == 1) {
-                stook_pages_count_taken(node, more);
-                stook_pages_note_rise(node);
+                stook_ledger_take(&node->ledger, more);
+                stook_pages_owe(node, 0, false);
                 done = true;
         }
         if (spare)

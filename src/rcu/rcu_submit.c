@@ -29,7 +29,7 @@
  *  taken whole (base/pending_stack.h).
  * Failure: without an implementation spans stay deferred.
  */
-#include "pages/policy.h"
+#include "pages/purge.h"
 #include "pages/span.h"
 #include "rcu/rcu_submit.h"
 #include "rcu/rcu_transit.h"

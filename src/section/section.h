@@ -170,10 +170,10 @@ struct stook_slot_head {
         uint32_t stuck;
         /* The slot's idle reaper (slot/slot_idle.c). Atomic, relaxed, hints. */
         uint16_t reap_calls;            /* steps so far */
-        uint16_t reap_barns_only;       /* of the round under way: it was begun by a dirty take */
+        uint16_t reap_barns_only;       /* of this round: the clock moved for dirty memory */
         uint32_t reap_due_ms;           /* when the next round is due */
         uint32_t used;                  /* it has gone to a barn, and is counted (barn/barn.h) */
-        /* stook_pages_clean_takes(), stook_pages_dirty_takes() when the last round began */
+        /* stook_fresh_clean(), stook_fresh_dirty() when the last round began */
         uint32_t reap_clean_takes, reap_dirty_takes;
         /* The next cache's struct stook_barns; 0: no round is under way */
         uintptr_t reap_at;

@@ -26,6 +26,7 @@
 #include "os/os.h"
 #include "pages/meta.h"
 #include "pages/pagemap.h"
+#include "policy/constants.h"
 #include "slab/slab_inside.h"
 
 /*
@@ -39,7 +40,7 @@ _Static_assert(STOOK_SLAB_BIRTHS <= STOOK_SPAN_SOME, "births");
 /*
  * A size that wastes little is looked for up to there, or up to twice the least (for objects above
  * a page three times: 12 of 4,416 bytes fill 13 pages), but not where no empty slab would be kept
- * any more (EMPTY_BYTES_KEPT).
+ * any more (STOOK_SLAB_KEPT_BYTES).
  */
 #define SLAB_BYTES_TRIED ((size_t)32 << 10)
 #define SLAB_BYTES_WANT ((size_t)64 << 10)
@@ -52,8 +53,6 @@ _Static_assert(STOOK_SLAB_BIRTHS <= STOOK_SPAN_SOME, "births");
 #define OBJECTS_LEAST 2
 /* Larger slabs are made one by one: the lock is a small part of their cost. */
 #define BIRTHS_BYTES ((size_t)32 << 10)
-/* Bytes of empty slabs that a node keeps for a cache: two slabs of the usual size. Arbitrary. */
-#define EMPTY_BYTES_KEPT ((size_t)128 << 10)
 
 static size_t round_up(size_t n, size_t to)
 {
@@ -82,7 +81,8 @@ static size_t choose_bytes(size_t stride, size_t wanted, size_t objects)
         least = smaller(round_up(least, page), STOOK_SLAB_BYTES_MAX);
         most = stride > page ? 3 * least : 2 * least;
         most = most > SLAB_BYTES_TRIED ? most : SLAB_BYTES_TRIED;
-        most = smaller(most, least > EMPTY_BYTES_KEPT ? STOOK_SLAB_BYTES_MAX : EMPTY_BYTES_KEPT);
+        most = smaller(most, least > STOOK_SLAB_KEPT_BYTES ? STOOK_SLAB_BYTES_MAX
+                                                           : STOOK_SLAB_KEPT_BYTES);
         for (size_t share = waste_parts; share > 1; share /= 2)
                 for (size_t bytes = least; bytes <= most; bytes += page)
                         if (bytes % stride <= bytes / share)
@@ -114,7 +114,7 @@ static void choose(struct stook_slabs *slabs, const struct stook_slabs_args *arg
         /* As the kernel's min_partial: half of the size's logarithm, 5 to 10. */
         keep = log2_floor(args->object_size) / 2;
         keep = keep < 5 ? 5 : smaller(keep, 10);
-        keep = smaller(keep, EMPTY_BYTES_KEPT / slabs->slab_bytes);
+        keep = smaller(keep, STOOK_SLAB_KEPT_BYTES / slabs->slab_bytes);
         slabs->min_partial = args->keep_none ? 0 : (uint32_t)keep;
         /* No list is that long: only shrink and destroy release slabs (slab.h). */
         if (args->give_later || args->dtor || args->runs)

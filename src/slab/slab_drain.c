@@ -20,7 +20,7 @@
 
 #include "os/os.h"
 #include "pages/pagemap.h"
-#include "pages/policy.h"
+#include "pages/purge.h"
 #include "report/report.h"
 #include "slab/slab_inside.h"
 

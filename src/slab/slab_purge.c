@@ -24,6 +24,7 @@
 
 #include "base/thread.h"
 #include "os/os.h"
+#include "policy/constants.h"
 #include "slab/slab_inside.h"
 
 /* Slabs of fewer pages are empty soon enough. Arbitrary. */
@@ -33,18 +34,6 @@
  * free. 256 bytes of stack.
  */
 #define PARTS_MOST  32
-/*
- * Where fewer of a slab's objects are free, whole pages seldom are: of 16 objects freed at random,
- * one in nine.
- */
-#define WORTH    7
-#define WORTH_OF 8
-/*
- * A slab is worth another look when so many more of its objects are free, or when objects were
- * taken from it.
- */
-#define GROWTH_OF 48
-
 /* Objects taken from one slab, and the pages that they lie on alone. */
 struct gift {
         struct stook_slab *slab;
@@ -176,9 +165,10 @@ static bool next_gift(struct stook_slab_hold *hold, struct gift *gift, unsigned 
                 --*looks;
                 stook_list_remove(e);
                 stook_list_add_tail(&hold->node->list, e);
-                if (slab->part_count > PARTS_MOST || free * WORTH_OF < slab->objects * WORTH ||
+                if (slab->part_count > PARTS_MOST ||
+                    free * 8 < slab->objects * STOOK_SLAB_FREE_OF_8 ||
                     free == slab->objects ||                                            /* G4 */
-                    free <= slab->given_free + slab->objects / GROWTH_OF)
+                    free <= slab->given_free + slab->objects / STOOK_SLAB_MORE_PART)
                         continue;
                 slab->given_free = (uint16_t)free;
                 gift->slab = slab;

@@ -11,7 +11,7 @@
  *  from the first is gone from the second.
  */
 #include "os/os.h"
-#include "pages/policy.h"
+#include "pages/purge.h"
 #include "slab/slab_inside.h"
 
 /* Slabs with at most so many free objects are sorted, the others stay behind. As the kernel's. */

@@ -7,7 +7,7 @@
  * (maintain); calls barn.
  *
  * How: every slot has a round of its own that passes all caches. A round begins once in an eighth
- * of STOOK_DECAY_MS, or at once after the page layer counted a take (pages/takes.c): memory goes to
+ * of STOOK_DECAY_MS, or at once after the allocation clock moved (policy/fresh.h): memory goes to
  * another use, for which what is idle here is missed. A take of dirty memory begins a round of the
  * barns alone (barn/barn_idle.c): such rounds may be two milliseconds apart, too short a time to
  * tell that a slot's sheaves are idle. A slot's sheaves of a cache are idle if main and its count
@@ -20,8 +20,8 @@
  * ask for it, stook_evacuate_idle empties them from outside (evacuate/evacuate_idle.c).
  *
  * Invariants:
- *  I1 a step flushes at most WORK sheaves (and a pair) and passes at most STEP_CACHES caches. The
- *     next step goes on from there.
+ *  I1 a step flushes at most STOOK_TICK_SHEAVES sheaves (and a pair) and passes at most
+ *     STOOK_TICK_CACHES caches. The next step goes on from there.
  *  I2 a sheaf is in this thread's hands only within a visit of its barns (barn_budget.c M1).
  * Concurrency: any thread, any instruction. Two threads in one slot's round look at some caches
  *  twice, or not this time.
@@ -31,13 +31,12 @@
 
 #include "base/lock.h"
 #include "os/os.h"
+#include "policy/constants.h"
 #include "slot/slot_idle.h"
 #include "slot/slot_node.h"
 #include "slot/slot_regions.h"
 
-#define WORK       16                   /* about 10 us: a caller waits for it */
-#define STEP_CACHES 128                 /* passed at once: a bound where thousands exist */
-#define NODE       stook_slot_node()
+#define NODE stook_slot_node()
 
 static bool has_objects(const struct stook_sheaf *sheaf)
 {
@@ -130,7 +129,7 @@ static struct stook_barns *round_of(struct stook_slot_head *own, struct stook_id
 {
         struct stook_barns *at = (struct stook_barns *)__atomic_load_n(&own->reap_at,
                                                                        __ATOMIC_RELAXED);
-        uint32_t clean = stook_pages_clean_takes(), dirty = stook_pages_dirty_takes();
+        uint32_t clean = stook_fresh_clean(), dirty = stook_fresh_dirty();
 
         idle->takes = clean + dirty;
         idle->now_ms = (uint32_t)stook_os_clock_ms();
@@ -152,7 +151,7 @@ static struct stook_barns *round_of(struct stook_slot_head *own, struct stook_id
 
 static STOOK_NOINLINE void reap_step(struct stook_slot_head *own)
 {
-        struct stook_idle idle = { .work = WORK };
+        struct stook_idle idle = { .work = STOOK_TICK_SHEAVES };
         struct stook_barns *at;
 
         note_used(own);
@@ -160,7 +159,7 @@ static STOOK_NOINLINE void reap_step(struct stook_slot_head *own)
         at = round_of(own, &idle);
         if (STOOK_LIKELY(!at))
                 return;
-        for (unsigned steps = 0; at && steps < STEP_CACHES && idle.work; steps++) {
+        for (unsigned steps = 0; at && steps < STOOK_TICK_CACHES && idle.work; steps++) {
                 reap_cache(at, own, &idle);
                 /*
                  * One whose work is not done is looked at again; a barn that was emptied is not

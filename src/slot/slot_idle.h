@@ -5,14 +5,10 @@
 #ifndef STOOK_SLOT_IDLE_H
 #define STOOK_SLOT_IDLE_H
 
-#include "pages/policy.h"
+#include "pages/purge.h"
+#include "policy/constants.h"
+#include "policy/fresh.h"
 #include "slot/slot.h"
-
-/*
- * One call in so many asks the clock, and takes the page layer's step: to read the clock takes as
- * long as a miss of a cache with small sheaves.
- */
-#define STOOK_REAP_CLOCK_EVERY 16
 
 /* Takes a step of a round, and of the page layer; nothing on top of a lock's holder. */
 void stook_slot_reap_now(struct stook_slot_head *own);
@@ -21,21 +17,21 @@ void stook_slot_reap_now(struct stook_slot_head *own);
 STOOK_INLINE bool stook_slot_took(const struct stook_slot_head *own)
 {
         return __atomic_load_n(&own->reap_clean_takes, __ATOMIC_RELAXED) !=
-                       stook_pages_clean_takes() ||
+                       stook_fresh_clean() ||
                __atomic_load_n(&own->reap_dirty_takes, __ATOMIC_RELAXED) !=
-                       stook_pages_dirty_takes();
+                       stook_fresh_dirty();
 }
 
 /*
  * What most calls find: the clock is not asked, no round is under way, and no take begins one. The
- * clock is asked by every STOOK_REAP_CLOCK_EVERYth call.
+ * clock is asked by every STOOK_TICK_CALLS-th call.
  */
 STOOK_INLINE void stook_slot_reap_if_due(struct stook_slot_head *own)
 {
         uint16_t calls = (uint16_t)(__atomic_load_n(&own->reap_calls, __ATOMIC_RELAXED) + 1);
 
         __atomic_store_n(&own->reap_calls, calls, __ATOMIC_RELAXED);
-        if (STOOK_UNLIKELY(!(calls % STOOK_REAP_CLOCK_EVERY) ||
+        if (STOOK_UNLIKELY(!(calls % STOOK_TICK_CALLS) ||
                            __atomic_load_n(&own->reap_at, __ATOMIC_RELAXED) ||
                            !__atomic_load_n(&own->used, __ATOMIC_RELAXED) ||
                            stook_slot_took(own)))

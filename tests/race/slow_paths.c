@@ -214,7 +214,7 @@ static void exhaust_pages(void)
 
                         if (!(spans[span_count] = stook_span_take(0, bytes, 0)))
                                 return;
-                        __atomic_fetch_sub(&node->taken_bytes, spans[span_count++]->bytes,
+                        __atomic_fetch_sub(&node->ledger.used, spans[span_count++]->bytes,
                                            __ATOMIC_RELAXED);
                 }
 }
@@ -222,7 +222,7 @@ static void exhaust_pages(void)
 void slow_paths_give_pages(void)
 {
         while (span_count) {
-                __atomic_fetch_add(&stook_pages_nodes[0].taken_bytes, spans[--span_count]->bytes,
+                __atomic_fetch_add(&stook_pages_nodes[0].ledger.used, spans[--span_count]->bytes,
                                    __ATOMIC_RELAXED);
                 stook_span_give(spans[span_count]);
         }

@@ -3,7 +3,7 @@
  */
 #include "unit/barn/fixture.h"
 #include "pages/meta.h"
-#include "pages/policy.h"
+#include "pages/purge.h"
 #include "report/report.h"
 #include "base/inject.h"
 

@@ -17,7 +17,7 @@
 #include "base/inject.h"
 #include "cache/cache.h"
 #include "os/os.h"
-#include "pages/policy.h"
+#include "pages/purge.h"
 #include "slot/slot_node.h"
 #include "unit/cache/stats_sums.h"
 

@@ -19,7 +19,7 @@
 #include "barn/barn_inside.h"
 #include "base/inject.h"
 #include "cache/cache.h"
-#include "pages/policy.h"
+#include "pages/purge.h"
 #include "pages/span.h"
 #include "slot/slot_regions.h"
 #include "unit/cache/stats_sums.h"

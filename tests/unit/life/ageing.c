@@ -15,7 +15,7 @@
 #include "malloc/malloc.h"
 #include "os/os.h"
 #include "pages/pages_node.h"
-#include "pages/policy.h"
+#include "pages/purge.h"
 #include "pages/span.h"
 #include <stook/malloc.h>
 

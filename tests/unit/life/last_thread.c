@@ -73,7 +73,7 @@ static void *live(void *arg)
         while (life->waits && !__atomic_load_n(&life->end, __ATOMIC_ACQUIRE))
                 usleep(1000);
         for (unsigned node = 0; life->forgotten && node < stook_os_node_count(); node++)
-                __atomic_store_n(&stook_pages_nodes[node].retaken_bytes, 0, __ATOMIC_RELAXED);
+                __atomic_store_n(&stook_pages_nodes[node].ledger.refault, 0, __ATOMIC_RELAXED);
         /* A wait is over if it is longer than the decay time. */
         if (life->due)
                 stook_pages_set_decay_ms(decay_ms /= 16);
@@ -227,7 +227,7 @@ static void *live_in_slot(void *objects)
         *(size_t *)objects = stook_slot_objects(&cache->front);
         /* What was taken is never missed. */
         for (unsigned node = 0; node < stook_os_node_count(); node++)
-                __atomic_store_n(&stook_pages_nodes[node].retaken_bytes, 0, __ATOMIC_RELAXED);
+                __atomic_store_n(&stook_pages_nodes[node].ledger.refault, 0, __ATOMIC_RELAXED);
         return NULL;
 }
 

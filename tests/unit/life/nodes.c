@@ -20,7 +20,7 @@
 #include "cache/cache.h"
 #include "evacuate/evacuate.h"
 #include "os/os.h"
-#include "pages/policy.h"
+#include "pages/purge.h"
 #include "slot/slot_node.h"
 
 #define SHORT_MS 20

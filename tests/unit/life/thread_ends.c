@@ -61,7 +61,7 @@ static void *live(void *arg)
         use(life->objects);
         /* What was given back is never missed. */
         for (unsigned node = 0; node < stook_os_node_count(); node++)
-                __atomic_store_n(&stook_pages_nodes[node].retaken_bytes, 0, __ATOMIC_RELAXED);
+                __atomic_store_n(&stook_pages_nodes[node].ledger.refault, 0, __ATOMIC_RELAXED);
         pthread_barrier_wait(&together);
         if (life->works_on)
                 use(life->objects);

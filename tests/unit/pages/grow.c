@@ -66,9 +66,9 @@ static void growth_into_purged_pages_is_missed(void **state)
         assert_true(behind->start == span->start + span->bytes);
         stook_span_give(behind);
         stook_pages_purge(0);
-        missed = stook_pages_nodes[0].retaken_bytes;
+        missed = stook_pages_nodes[0].ledger.refault;
         assert_true(stook_span_resize(span, 768 << 10));
-        assert_int_equal(stook_pages_nodes[0].retaken_bytes, missed + (512 << 10));
+        assert_int_equal(stook_pages_nodes[0].ledger.refault, missed + (512 << 10));
         stook_span_give(span);
         assert_sound();
 }
@@ -122,11 +122,11 @@ static void growth_is_in_whole_huge_pages(void **state)
         while (stook_pages_taken(0) < 18 * MIB)
                 spans[n++] = full_span(300 << 10);
         for (unsigned growths = 0; growths < 4; n++) {
-                size_t before = stook_pages_nodes[0].committed_bytes;
+                size_t before = stook_pages_nodes[0].ledger.committed;
 
                 assert_true(n < 400);
                 spans[n] = full_span(300 << 10);
-                if (stook_pages_nodes[0].committed_bytes == before)
+                if (stook_pages_nodes[0].ledger.committed == before)
                         continue;
                 growths++;
                 ahead = stook_bins_largest(clean);

@@ -1,8 +1,8 @@
 /*
  * Proves stook_pages_grow_end (span_join.c): large objects that are written lie side by side,
  * because each has what the last one left of its huge page. That is not purged in between, though
- * the process reaches a new height with each (rise.c). At the end all of it is given back. What the
- * heap grows by beside a purged piece does not count as missed.
+ * the process reaches a new high-water mark with each (policy/debt.c). At the end all of it is
+ * given back. What the heap grows by beside a purged piece is no refault.
  */
 #include "pages_env.h"
 #include "pages/pages_node.h"
@@ -30,10 +30,11 @@ static void large_objects_lie_side_by_side(void **state)
         stook_pages_set_decay_ms(UINT32_MAX / 4);       /* nothing by age */
         for (unsigned n = 0; n < SPANS; n++)
                 take(n);
-        assert_int_equal(stook_density_found(&node->density[STOOK_DENSITY_LARGE]), STOOK_DENSE);
+        assert_int_equal(stook_density_found(&node->ledger.density[STOOK_DENSITY_LARGE]),
+                         STOOK_DENSE);
         for (unsigned n = SECOND; n < SPANS; n++)
                 assert_int_equal(spans[n]->start, spans[n - 1]->start + BYTES);
-        assert_int_equal(node->retaken_bytes, 0);
+        assert_int_equal(node->ledger.refault, 0);
         assert_sound();
         for (unsigned n = 0; n < SPANS; n++)
                 stook_span_give(spans[n]);
@@ -53,11 +54,11 @@ static void what_is_fresh_beside_a_purged_piece_was_not_missed(void **state)
         assert_int_equal(last->state, STOOK_SPAN_PURGED);
         before = stook_span_take(0, last->bytes - PIECE, 0);
         assert_non_null(before);
-        node->retaken_bytes = 0;
+        node->ledger.refault = 0;
         span = stook_span_take(0, BYTES, 0);
         assert_non_null(span);
         assert_int_equal(span->start, before->start + before->bytes);
-        assert_int_equal(node->retaken_bytes, 0);
+        assert_int_equal(node->ledger.refault, 0);
         stook_span_give(span);
         stook_span_give(before);
         assert_sound();

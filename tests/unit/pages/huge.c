@@ -61,7 +61,7 @@ static size_t dirty(void)
 
 static uint32_t found(unsigned kind)
 {
-        return node->density[kind].found;
+        return node->ledger.density[kind].found;
 }
 
 static void what_is_not_written_stays_small(void **state)
@@ -111,10 +111,10 @@ static void what_was_purged_tells_nothing(void **state)
 {
         (void)state;
         take_pieces(10 * MIB, true);
-        assert_true(node->density[STOOK_DENSITY_SMALL].told);
+        assert_true(node->ledger.density[STOOK_DENSITY_SMALL].told);
         give_all();
         stook_pages_purge(0);
-        assert_false(node->density[STOOK_DENSITY_SMALL].told);
+        assert_false(node->ledger.density[STOOK_DENSITY_SMALL].told);
         assert_int_equal(found(STOOK_DENSITY_SMALL), STOOK_DENSITY_UNKNOWN);
 }
 
@@ -142,7 +142,7 @@ static bool first_is_huge(size_t bytes, enum stook_density_found found)
         struct stook_span *span = take(bytes, false);
         bool huge;
 
-        node->density[STOOK_DENSITY_LARGE].found = found;
+        node->ledger.density[STOOK_DENSITY_LARGE].found = found;
         stook_span_will_be_written(span);
         huge = stook_huge_is_advised(span->start + 2 * MIB);
         stook_span_give(span);
@@ -250,8 +250,8 @@ static void a_purge_beside_objects_breaks_none(void **state)
         for (unsigned n = 0; n < 8; n++)
                 spans[n] = take(each, true);
         start = spans[4]->start;
-        node->retaken_bytes = 0;                        /* as if nothing was missed */
-        node->density[STOOK_DENSITY_LARGE].found = STOOK_SPARSE;
+        node->ledger.refault = 0;                        /* as if nothing was missed */
+        node->ledger.density[STOOK_DENSITY_LARGE].found = STOOK_SPARSE;
         spans[4]->state = STOOK_SPAN_DIRTY;             /* so it does not tell */
         stook_span_give(spans[4]);
         assert_in_range(dirty(), each - 4 * MIB, 7 * each / 8);
@@ -270,8 +270,8 @@ static void what_is_purged_whole_becomes_huge_again(void **state)
         give_part(span, 3 * MIB);
         stook_pages_purge(0);
         assert_false(stook_huge_is_advised(start + 2 * MIB));
-        node->density[STOOK_DENSITY_LARGE].found = STOOK_DENSE;
-        node->density[STOOK_DENSITY_SMALL].found = STOOK_DENSITY_UNKNOWN;
+        node->ledger.density[STOOK_DENSITY_LARGE].found = STOOK_DENSE;
+        node->ledger.density[STOOK_DENSITY_SMALL].found = STOOK_DENSITY_UNKNOWN;
         assert_true(stook_span_resize(span, 6 * MIB));
         memset((void *)start, 7, 6 * MIB);              /* or its give says that it is not */
         stook_span_give(span);
@@ -300,7 +300,7 @@ static unsigned asked_again(size_t bytes, bool written)
         take_pieces(100 * MIB, true);
         give_all();
         stook_pages_purge(0);
-        node->retaken_bytes = 0;
+        node->ledger.refault = 0;
         before = advised_at_all();
         take_pieces(bytes, written);
         after = advised_at_all();

@@ -115,8 +115,8 @@ static void guards_leave_less_to_huge_pages(void **state)
         stook_pages_purge(0);
         assert_false(stook_huge_is_advised(start + 6 * MIB));
         /* What is whole again gives its mappings back. */
-        node->density[STOOK_DENSITY_LARGE].found = STOOK_DENSE;
-        node->density[STOOK_DENSITY_SMALL].found = STOOK_DENSITY_UNKNOWN;
+        node->ledger.density[STOOK_DENSITY_LARGE].found = STOOK_DENSE;
+        node->ledger.density[STOOK_DENSITY_SMALL].found = STOOK_DENSITY_UNKNOWN;
         assert_true(stook_span_resize(span, 8 * MIB));
         memset((void *)start, 7, 8 * MIB);              /* or its give says that it is not */
         stook_span_give(span);

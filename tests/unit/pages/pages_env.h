@@ -17,7 +17,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 #include "os/os.h"
-#include "pages/policy.h"
+#include "pages/purge.h"
 #include "pages/span.h"
 
 static inline void print_fault(const char *what, const struct stook_span *span)

@@ -22,7 +22,7 @@
 
 #define SPANS 16384
 #define BATCH 124                       /* slabs that one flush of a sheaf may empty */
-#define KEPT  ((size_t)2 << 20)         /* twice the allowance of purge.c */
+#define KEPT  ((size_t)2 << 20)         /* twice the dirty limit of purge.c */
 
 static struct stook_span *spans[SPANS];
 
@@ -92,7 +92,7 @@ static void what_could_not_be_purged_is_by_the_next_round(void **state)
 static void what_a_thread_ages_is_left_to_it(void **state)
 {
         (void)state;
-        stook_pages_set_aged(true);
+        stook_limit_set_aged(true);
         take_all();
         for (unsigned i = 0; i < SPANS; i++)
                 *(volatile char *)spans[i]->start = 1;
@@ -107,7 +107,7 @@ static void what_a_thread_ages_is_left_to_it(void **state)
 static void what_no_thread_ages_any_more_is_purged(void **state)
 {
         (void)state;
-        stook_pages_set_aged(true);
+        stook_limit_set_aged(true);
         take_all();
         for (unsigned i = 0; i < SPANS; i++)
                 *(volatile char *)spans[i]->start = 1;
@@ -219,7 +219,7 @@ static int start(void **state)
         return stook_pages_start() ? 0 : -1;
 }
 
-/* What was taken again after a purge is kept (pages/swing.h), so each test has a process. */
+/* What was taken again after a purge is kept (policy/swing.h), so each test has a process. */
 int main(int argc, char **argv)
 {
         const struct CMUnitTest at_once[] = {

@@ -8,7 +8,6 @@
 
 #include "base/lock.h"
 #include "pages_env.h"
-#include "pages/allowance.h"
 #include "pages/pages_node.h"
 #include "pages/recent.h"
 
@@ -90,9 +89,7 @@ static void what_may_not_stay_does_not(void **state)
         size_t least = node->bins[STOOK_SET_DIRTY].bytes;
 
         (void)state;
-        assert_true(stook_pages_may_keep(node, SIZE));
         node->bins[STOOK_SET_DIRTY].bytes = (size_t)1 << 40;    /* as if so much lay free */
-        assert_false(stook_pages_may_keep(node, SIZE));
         assert_false(stook_recent_put(node, span));
         node->bins[STOOK_SET_DIRTY].bytes = least;
         stook_span_give(span);
@@ -105,8 +102,8 @@ static void age_takes_it(void **state)
         (void)state;
         stook_span_give(take(SIZE));
         assert_int_equal(stook_recent_bytes(node), SIZE);
-        node->retaken_bytes = 0;                /* nothing was missed, */
-        node->swing = (struct stook_swing){ 0 };
+        node->ledger.refault = 0;                /* nothing was missed, */
+        node->ledger.swing = (struct stook_swing){ 0 };
         stook_pages_set_decay_ms(0);            /* and all is old */
         stook_pages_age();
         stook_pages_set_decay_ms(1000);
@@ -119,20 +116,20 @@ static void age_takes_it(void **state)
 static void it_is_used_before_memory_grows(void **state)
 {
         struct stook_span *spans[3], *whole = take(3 * SIZE);
-        size_t committed = node->committed_bytes;
+        size_t committed = node->ledger.committed;
 
         (void)state;
         stook_span_give(whole);
         stook_pages_purge(0);
         for (unsigned i = 0; i < 3; i++)
                 spans[i] = take(SIZE);
-        assert_int_equal(node->committed_bytes, committed);
+        assert_int_equal(node->ledger.committed, committed);
         stook_span_give(spans[0]);
         stook_span_give(spans[2]);
         stook_span_give(spans[1]);
         assert_int_equal(stook_recent_bytes(node), SIZE);
         whole = take(3 * SIZE);
-        assert_int_equal(node->committed_bytes, committed);
+        assert_int_equal(node->ledger.committed, committed);
         assert_int_equal(stook_recent_bytes(node), 0);
         stook_span_give(whole);
         assert_sound();

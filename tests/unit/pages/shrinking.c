@@ -30,7 +30,7 @@ static void take(unsigned n)
 
 static size_t committed(void)
 {
-        return __atomic_load_n(&stook_pages_nodes[0].committed_bytes, __ATOMIC_RELAXED);
+        return __atomic_load_n(&stook_pages_nodes[0].ledger.committed, __ATOMIC_RELAXED);
 }
 
 /* Runs first: two objects, of which one is freed, taken again, and freed for a larger one. */
@@ -60,14 +60,14 @@ static void what_is_replaced_stays(void **state)
 
 static void what_is_written_stays_until_it_is_old(void **state)
 {
-        struct stook_density *large = &stook_pages_nodes[0].density[STOOK_DENSITY_LARGE];
+        struct stook_density *large = &stook_pages_nodes[0].ledger.density[STOOK_DENSITY_LARGE];
 
         (void)state;
         stook_pages_set_decay_ms(UINT32_MAX / 4);       /* nothing by age, nothing forgotten */
         for (unsigned n = 0; n < SPANS; n++)
                 take(n);
         assert_int_equal(stook_density_found(large), STOOK_DENSE);
-        stook_pages_nodes[0].retaken_bytes = 0;         /* as if nothing was missed */
+        stook_pages_nodes[0].ledger.refault = 0;         /* as if nothing was missed */
         stook_span_give(spans[0]);
         assert_int_equal(dirty(), EACH);
         large->found = STOOK_SPARSE;
@@ -114,7 +114,7 @@ static void what_shrinks_goes_beside_a_page_that_waits(void **state)
         stook_singles_make_room(singles);
         for (unsigned n = 0; n < SPANS; n++)
                 take(n);
-        stook_pages_nodes[0].retaken_bytes = 0;         /* as if nothing was missed */
+        stook_pages_nodes[0].ledger.refault = 0;         /* as if nothing was missed */
         single->link.next = NULL;
         stook_span_give_chain(&single->link);
         assert_int_equal(stook_singles_bytes(singles), stook_os_page_bytes());
@@ -138,7 +138,7 @@ static void what_is_freed_between_replacements_goes(void **state)
         static struct stook_span *pieces[PIECES];
 
         (void)state;
-        stook_pages_nodes[0].density[STOOK_DENSITY_LARGE].found = STOOK_DENSE;
+        stook_pages_nodes[0].ledger.density[STOOK_DENSITY_LARGE].found = STOOK_DENSE;
         for (unsigned i = 0; i < PIECES; i++) {
                 pieces[i] = stook_span_take(0, PIECE, 0);
                 assert_non_null(pieces[i]);
@@ -149,7 +149,7 @@ static void what_is_freed_between_replacements_goes(void **state)
                         take(0);
                         stook_span_give(spans[0]);
                 }
-                stook_pages_nodes[0].retaken_bytes = 0; /* as if nothing was missed */
+                stook_pages_nodes[0].ledger.refault = 0; /* as if nothing was missed */
                 stook_span_give(pieces[i]);
         }
         /* With the last large one 16 MiB were in use, at most. */
@@ -172,7 +172,7 @@ static void the_end_of_a_spike_goes_in_pieces(void **state)
         stook_pages_purge(0);
         for (unsigned n = 0; n < PAGES; n++)
                 assert_non_null(pages[n] = stook_span_take(0, page, 0));
-        stook_pages_nodes[0].retaken_bytes = 0;         /* as if nothing was missed */
+        stook_pages_nodes[0].ledger.refault = 0;         /* as if nothing was missed */
         for (unsigned n = 0; n < PAGES; n++)
                 if (n % STAYS)
                         stook_span_give(pages[n]);

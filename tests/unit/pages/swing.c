@@ -5,7 +5,7 @@
  */
 #include "pages_env.h"
 #include "pages/pages_node.h"
-#include "pages/swing.h"
+#include "policy/swing.h"
 
 #define MIB ((size_t)1 << 20)
 
@@ -66,15 +66,15 @@ static void phases_keep_what_they_missed(void **state)
         assert_true(kept_after_phase(64) <= 2 * MIB);   /* freed for the first time: it goes */
         kept = kept_after_phase(64);
         assert_true(kept > 60 * MIB && kept <= 66 * MIB);
-        missed = stook_pages_nodes[0].retaken_bytes;
+        missed = stook_pages_nodes[0].ledger.refault;
         assert_true(missed > 60 * MIB && missed <= 64 * MIB);
         assert_sound();
-        stook_pages_nodes[0].retaken_bytes = 40 * MIB;  /* the other 24 escaped the first purge */
+        stook_pages_nodes[0].ledger.refault = 40 * MIB;  /* the other 24 escaped the first purge */
         assert_true(kept_after_phase(64) >= 64 * MIB);
-        stook_pages_nodes[0].retaken_bytes = missed;
+        stook_pages_nodes[0].ledger.refault = missed;
 
         kept = kept_after_phase(160);                   /* the excess goes, and no more */
-        missed = stook_pages_nodes[0].retaken_bytes;
+        missed = stook_pages_nodes[0].ledger.refault;
         assert_true(missed <= 68 * MIB);
         assert_true(kept >= missed && kept <= missed + 3 * MIB);
         assert_sound();
@@ -93,8 +93,8 @@ static void make_old(struct stook_pages_node *node, uint32_t decay_times)
 static void what_recurs_does_not_age(void **state)
 {
         struct stook_pages_node *node = &stook_pages_nodes[0];
-        struct stook_swing swing = node->swing;
-        size_t missed = node->retaken_bytes, kept;
+        struct stook_swing swing = node->ledger.swing;
+        size_t missed = node->ledger.refault, kept;
 
         (void)state;
         assert_true(missed > 60 * MIB);
@@ -103,11 +103,11 @@ static void what_recurs_does_not_age(void **state)
         kept = node->bins[STOOK_SET_DIRTY].bytes;
         assert_true(kept > 60 * MIB && kept <= missed);
 
-        memset(&node->swing, 0, sizeof(swing));         /* as after two windows without a change */
+        memset(&node->ledger.swing, 0, sizeof(swing));  /* as after two windows without a change */
         make_old(node, 1);
         stook_pages_age();
         assert_int_equal(node->bins[STOOK_SET_DIRTY].bytes, 0);
-        node->swing = swing;
+        node->ledger.swing = swing;
 
         assert_true(kept_after_phase(64) > 60 * MIB);   /* no window turns after it */
         make_old(node, 3);
@@ -123,19 +123,19 @@ static void what_recurs_does_not_age(void **state)
 static void steps_forget_what_ended(void **state)
 {
         struct stook_pages_node *node = &stook_pages_nodes[0];
-        size_t missed = node->retaken_bytes, now;
+        size_t missed = node->ledger.refault, now;
 
         (void)state;
-        assert_true(stook_swing_bytes(&node->swing) >= missed);
+        assert_true(stook_swing_bytes(&node->ledger.swing) >= missed);
         stook_pages_set_decay_ms(1);
         node->next_step_ms = (uint32_t)stook_os_clock_ms();
         do {
                 usleep(5000);
                 stook_pages_step();
-                now = __atomic_load_n(&node->retaken_bytes, __ATOMIC_RELAXED);
+                now = __atomic_load_n(&node->ledger.refault, __ATOMIC_RELAXED);
                 assert_true(now <= missed);
         } while (now);                                  /* a step that forgets nothing hangs here */
-        assert_int_equal(stook_swing_bytes(&node->swing), 0);
+        assert_int_equal(stook_swing_bytes(&node->ledger.swing), 0);
         assert_sound();
 }
 
@@ -143,7 +143,7 @@ static void steps_forget_what_ended(void **state)
 static void begin_windows(struct stook_pages_node *node)
 {
         for (unsigned i = 0; i < 2; i++)
-                node->swing.high[i] = node->swing.low[i] = node->taken_bytes;
+                node->ledger.swing.high[i] = node->ledger.swing.low[i] = node->ledger.used;
 }
 
 static void resizes_in_place_are_told(void **state)
@@ -155,11 +155,11 @@ static void resizes_in_place_are_told(void **state)
         begin_windows(node);
         assert_true(stook_span_resize(span, MIB));
         assert_true(stook_span_resize(span, 6 * MIB));
-        assert_int_equal(stook_swing_bytes(&node->swing), 7 * MIB);
+        assert_int_equal(stook_swing_bytes(&node->ledger.swing), 7 * MIB);
         begin_windows(node);
         assert_true(stook_span_resize(span, 8 * MIB));
         assert_true(stook_span_resize(span, MIB));
-        assert_int_equal(stook_swing_bytes(&node->swing), 2 * MIB);
+        assert_int_equal(stook_swing_bytes(&node->ledger.swing), 2 * MIB);
         stook_span_give(span);
         assert_sound();
 }
@@ -174,15 +174,15 @@ static void own_mappings_are_told(void **state)
         begin_windows(node);
         stook_span_give(span);
         span = stook_span_take(0, 48 * MIB, 0);
-        assert_int_equal(stook_swing_bytes(&node->swing), 48 * MIB);
+        assert_int_equal(stook_swing_bytes(&node->ledger.swing), 48 * MIB);
         begin_windows(node);
         assert_true(stook_span_resize(span, 36 * MIB));
         assert_true(stook_span_resize(span, 48 * MIB));
-        assert_int_equal(stook_swing_bytes(&node->swing), 12 * MIB);
+        assert_int_equal(stook_swing_bytes(&node->ledger.swing), 12 * MIB);
         begin_windows(node);
         assert_true(stook_span_resize(span, 50 * MIB));
         assert_true(stook_span_resize(span, 36 * MIB));
-        assert_int_equal(stook_swing_bytes(&node->swing), 2 * MIB);
+        assert_int_equal(stook_swing_bytes(&node->ledger.swing), 2 * MIB);
         stook_span_give(span);
         assert_sound();
 }
@@ -198,7 +198,7 @@ static void moves_are_told(void **state)
         span = stook_span_move(span, 8 * MIB);
         assert_non_null(span);
         assert_true(span->own_mapping);
-        assert_int_equal(stook_swing_bytes(&node->swing), 8 * MIB);
+        assert_int_equal(stook_swing_bytes(&node->ledger.swing), 8 * MIB);
         stook_span_give(span);
         assert_sound();
 }

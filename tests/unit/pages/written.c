@@ -10,7 +10,7 @@
 #define MIB  ((size_t)1 << 20)
 #define EACH (12 * MIB)
 
-static struct stook_density *large = &stook_pages_nodes[0].density[STOOK_DENSITY_LARGE];
+static struct stook_density *large = &stook_pages_nodes[0].ledger.density[STOOK_DENSITY_LARGE];
 
 static struct stook_span *take(bool written)
 {

@@ -11,7 +11,7 @@
 #include "evacuate/evacuate.h"
 #include "os/os.h"
 #include "pages/meta.h"
-#include "pages/policy.h"
+#include "pages/purge.h"
 #include "slot/slot_regions.h"
 
 static uint64_t       far[STOOK_COUNTERS_FAR_COUNT];

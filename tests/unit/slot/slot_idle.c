@@ -128,8 +128,9 @@ static void reap_barns(void)
 {
         struct stook_slot_head *own = ops->own();
 
-        stook_pages_nodes[0].dirty_take_ns = 0;         /* the last one was long ago */
-        stook_pages_count_dirty(&stook_pages_nodes[0], (size_t)256 << 10);
+        stook_pages_nodes[0].ledger.reused_ns = 0;      /* the last one was long ago */
+        stook_fresh_take(&stook_pages_nodes[0].ledger, (size_t)256 << 10, false,
+                         stook_pages_decay_ms());
         do
                 stook_slot_reap_idle();
         while (own->reap_at);

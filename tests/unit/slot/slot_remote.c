@@ -6,7 +6,7 @@
  * another node at most two sheaves come out there again. Nothing is lost, all counts hold;
  * stook_cache_validate looks at each barn.
  */
-#include "pages/policy.h"
+#include "pages/purge.h"
 #include "unit/slot/two_nodes.h"
 
 /* The sections that are inlined push it, too. */

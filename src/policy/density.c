@@ -4,10 +4,10 @@
 #include "base/thread.h"
 #include "os/checker.h"
 #include "os/os.h"
-#include "pages/density.h"
+#include "policy/constants.h"
+#include "policy/density.h"
 
 #define LOOKS      32                   /* pages looked at */
-#define LOOKS_USED 27                   /* so many were written where memory is dense */
 /*
  * Words of a page that are looked at: many, because an object may be written at its beginning
  * alone; and not in order, so that few hit the same object. A page that was not written takes some
@@ -16,8 +16,6 @@
 #define WORDS      32
 #define WORD_STEP  13                   /* odd: all of them are reached */
 #define TOLD_MOST  ((size_t)2 << 20)    /* of memory that fills slowly */
-/* For so long a thread may write what it got: 32 MiB take 20 ms, more where CPUs are shared. */
-#define WRITING_MS 100
 #define PAGES_BITS 28                   /* of stook_density.told: pages; above: page number */
 
 static uintptr_t start_of(uint64_t told)
@@ -105,7 +103,7 @@ bool stook_density_is_dense(uintptr_t start, size_t bytes)
                 uint64_t at = (uint64_t)scatter(i) * pages >> 32;
 
                 used += is_written(start + at * page);
-                if (used + LOOKS - i < LOOKS_USED)
+                if (used + LOOKS - i < STOOK_WRITTEN_PAGES)
                         return false;
         }
         return true;
@@ -124,7 +122,7 @@ static bool may_be_written_now(const struct stook_density *density)
         uint32_t since = __atomic_load_n(&density->told_ms, __ATOMIC_RELAXED);
 
         return __atomic_load_n(&density->teller, __ATOMIC_RELAXED) != self() &&
-               (uint32_t)stook_os_clock_ms() - since < WRITING_MS;
+               (uint32_t)stook_os_clock_ms() - since < STOOK_WRITING_MS;
 }
 
 void stook_density_look(struct stook_density *density, size_t after)

@@ -1,16 +1,16 @@
 /*
  * Purpose: measure the swing: by how much the memory in use went up and down lately. A purge of
  * memory that is taken again soon is in vain. After one such purge the memory that swings is kept
- * for as long as it swings (allowance.h). So a program that works in phases takes its page faults
+ * for as long as it swings (limit.h). So a program that works in phases takes its page faults
  * twice, and not once a phase.
- * Place: pages_node.h records what is in use before it changes (stook_pages_count_taken and _given,
- *  for span.c and own_mapping.c). purge.c begins windows; allowance.c reads the swing.
+ * Place: the ledger records what is in use before it changes, and begins windows; limit.c reads the
+ *  swing.
  * How: the swing is the highest minus the lowest value of this window and of the one before it. A
  *  window is a decay time. So the swing covers one to two decay times. It is zero after two windows
  *  in which the memory in use stays the same.
  * Concurrency: any thread records, with relaxed loads and stores. If two threads record at once,
  *  one value may be lost; then the swing is too small. The thread whose step is due begins the new
- *  window (purge.c).
+ *  window (pages/purge.c).
  */
 #ifndef STOOK_SWING_H
 #define STOOK_SWING_H

@@ -1,6 +1,6 @@
 /*
- * Proves rise.c: where the process reaches a new height while dirty memory lies free in pieces that
- * do not fit, as much of that is purged. Below its height nothing is.
+ * Proves policy/debt.c: where the process reaches a new high-water mark while dirty memory lies
+ * free in pieces that do not fit, as much of that is purged. Below its mark nothing is.
  */
 #include "pages_env.h"
 #include "pages/pages_node.h"
@@ -8,8 +8,8 @@
 #define KIB   ((size_t)1 << 10)
 #define MIB   ((size_t)1 << 20)
 #define PIECE (16 * KIB)
-#define HOLES 48                        /* 768 KiB: less than the allowance */
-#define KEPT  (256 * KIB)               /* rise.c */
+#define HOLES 48                        /* 768 KiB: less than the dirty limit */
+#define KEPT  (256 * KIB)               /* policy/debt.c */
 
 static size_t dirty(void)
 {
@@ -77,7 +77,7 @@ static void pages_that_wait_count(void **state)
         assert_int_equal(stook_singles_bytes(&node->singles), stook_os_page_bytes());
         own = stook_span_take(0, STOOK_SPAN_OWN_MAPPING + MIB, 0);
         assert_non_null(own);
-        assert_int_equal(node->most_bytes, stook_pages_taken(0) + dirty());
+        assert_int_equal(node->ledger.high_water, stook_pages_taken(0) + dirty());
         stook_span_give(own);
         stook_pages_purge(0);
         assert_sound();
@@ -92,21 +92,21 @@ static void what_a_rise_purged_is_not_missed(void **state)
         struct stook_span *large;
 
         (void)state;
-        node->most_bytes = 0;           /* else the test before was higher */
+        node->ledger.high_water = 0;           /* else the test before was higher */
         make_holes(pieces);
         large = stook_span_take(0, MIB, 0);
         assert_non_null(large);
         for (unsigned i = 0; i < 4; i++)
                 stook_pages_pay();
-        excused = node->excused_bytes;
-        missed = node->retaken_bytes;
+        excused = node->ledger.forced;
+        missed = node->ledger.refault;
         assert_in_range(excused, 1, HOLES * PIECE);
         for (unsigned i = 1; i < 2 * HOLES; i += 2) {
                 pieces[i] = stook_span_take(0, PIECE, 0);
                 assert_non_null(pieces[i]);
         }
-        assert_true(node->excused_bytes < excused);
-        assert_int_equal(node->retaken_bytes, missed);
+        assert_true(node->ledger.forced < excused);
+        assert_int_equal(node->ledger.refault, missed);
         stook_span_give(large);
         for (unsigned i = 0; i < 2 * HOLES; i++)
                 stook_span_give(pieces[i]);

@@ -1,6 +1,6 @@
 /*
- * Proves takes.c: memory taken from the pages is counted, 256 KiB at a time. Clean memory always
- * is; dirty memory once in a 512th of the decay time.
+ * Proves policy/fresh.c: memory taken from the pages moves the allocation clock, 256 KiB at a time.
+ * Clean memory always does; dirty memory once in a 512th of the decay time.
  */
 #include <sys/syscall.h>
 
@@ -10,7 +10,7 @@
 #define KIB   ((size_t)1 << 10)
 #define MIB   ((size_t)1 << 20)
 #define PIECE (64 * KIB)
-#define TAKE  (256 * KIB)               /* takes.c */
+#define TAKE  (256 * KIB)               /* policy/fresh.c */
 #define DECAY 5120
 #define APART (DECAY / 512)             /* milliseconds */
 
@@ -41,12 +41,12 @@ static void reuse(size_t bytes)
 static void clean_memory_is_counted(void **state)
 {
         struct stook_span *spans[8];
-        uint32_t before = stook_pages_clean_takes();
+        uint32_t before = stook_fresh_clean();
 
         (void)state;
         for (unsigned i = 0; i < 8; i++)
                 assert_non_null(spans[i] = stook_span_take(0, TAKE, 0));
-        assert_int_equal(stook_pages_clean_takes(), before + 8);
+        assert_int_equal(stook_fresh_clean(), before + 8);
         for (unsigned i = 0; i < 8; i++)
                 stook_span_give(spans[i]);
         stook_pages_purge(0);
@@ -60,18 +60,18 @@ static void dirty_memory_is_counted_once_in_a_while(void **state)
         (void)state;
         assert_non_null(span);
         stook_span_give(span);          /* it is dirty from here on */
-        before = stook_pages_dirty_takes();
+        before = stook_fresh_dirty();
         now_ms += APART;
         reuse(TAKE - PIECE);
-        assert_int_equal(stook_pages_dirty_takes(), before);
+        assert_int_equal(stook_fresh_dirty(), before);
         reuse(PIECE);
-        assert_int_equal(stook_pages_dirty_takes(), before + 1);
+        assert_int_equal(stook_fresh_dirty(), before + 1);
         now_ms += APART - 1;
         reuse(4 * TAKE);
-        assert_int_equal(stook_pages_dirty_takes(), before + 1);
+        assert_int_equal(stook_fresh_dirty(), before + 1);
         now_ms++;
         reuse(TAKE);
-        assert_int_equal(stook_pages_dirty_takes(), before + 2);
+        assert_int_equal(stook_fresh_dirty(), before + 2);
         assert_sound();
 }
 
@@ -86,12 +86,12 @@ static void a_take_is_a_part_of_what_is_in_use(void **state)
         for (unsigned i = 0; i < 4; i++)
                 assert_non_null(much[i] = stook_span_take(0, 32 * MIB, 0));
         stook_span_give(span);
-        before = stook_pages_dirty_takes();
+        before = stook_fresh_dirty();
         now_ms += APART;
         reuse(TAKE);
-        assert_int_equal(stook_pages_dirty_takes(), before);
+        assert_int_equal(stook_fresh_dirty(), before);
         reuse(TAKE);
-        assert_int_equal(stook_pages_dirty_takes(), before + 1);
+        assert_int_equal(stook_fresh_dirty(), before + 1);
         for (unsigned i = 0; i < 4; i++)
                 stook_span_give(much[i]);
         stook_pages_purge(0);

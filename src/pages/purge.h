@@ -3,11 +3,11 @@
  * whose content is of no use are purged by age, at once where far more is free than is in use, and
  * on request. (First stage: pages/source.h. Second: pages/span.h.)
  * Place: slow calls of barn, slot, rcu, malloc and slab call the steps. Life sets the times.
- * allowance.c decides, purge.c does the work.
+ * policy/limit.h decides, purge.c does the work.
  * Concurrency: any thread, any instruction, with no lock held.
  */
-#ifndef STOOK_POLICY_H
-#define STOOK_POLICY_H
+#ifndef STOOK_PURGE_H
+#define STOOK_PURGE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,12 +24,6 @@ void stook_pages_purge_excess(void);
 /* All steps that are due, for callers with time. Return: spans that were tried. */
 unsigned stook_pages_age(void);
 /*
- * A thread calls stook_pages_age() from here on, or no more: STOOK_MAINTENANCE. While it does, less
- * is purged at once.
- */
-void stook_pages_set_aged(bool aged);
-bool stook_pages_is_aged(void);
-/*
  * Purges what lies free, whatever its age and although it was missed before: EXCESS_SPANS spans of
  * each node at most. For when a process has less to do from here on. Return: bytes.
  */
@@ -41,26 +35,7 @@ size_t stook_pages_purge(size_t keep_bytes);
 
 /* The clock of all ageing, for the layers above: how long unused memory stays, in milliseconds. */
 uint32_t stook_pages_decay_ms(void);
-/*
- * How often so much memory was taken from the pages as is a small part of what is in use (takes.c).
- * Clean memory (without content) is taken when no dirty span fits: that is when idle memory is
- * missed. Dirty memory goes from one use to another, while the first may keep more of it idle.
- */
-extern struct stook_pages_takes {
-        uint32_t clean, dirty;          /* atomic, relaxed */
-} stook_pages_takes STOOK_HIDDEN;
-
-STOOK_INLINE uint32_t stook_pages_clean_takes(void)
-{
-        return __atomic_load_n(&stook_pages_takes.clean, __ATOMIC_RELAXED);
-}
-
-STOOK_INLINE uint32_t stook_pages_dirty_takes(void)
-{
-        return __atomic_load_n(&stook_pages_takes.dirty, __ATOMIC_RELAXED);
-}
-
-/* Purges what is owed, a bounded step. For slow calls that took much. */
+/* Purges what debt asks for (policy/limit.h), a bounded step. For slow calls that took much. */
 void stook_pages_pay(void);
 void stook_pages_set_decay_ms(uint32_t ms);
 
