@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include "commands.h"
+#include "cli/commands.h"
 #include "heap_check.h"
 #include "option_text.h"
 #include "plain_text.h"

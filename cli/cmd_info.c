@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 #include "baseline.h"
-#include "commands.h"
+#include "cli/commands.h"
 #include "info.h"
 #include "option_text.h"
 #include "plain_text.h"

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "commands.h"
+#include "cli/commands.h"
 #include "flame.h"
 #include "frames.h"
 #include "on_drop_in.h"

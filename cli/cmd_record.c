@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "commands.h"
+#include "cli/commands.h"
 #include "on_drop_in.h"
 #include "option_text.h"
 #include "record/trace_format.h"

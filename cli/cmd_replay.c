@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <stook/stook.h>
-#include "commands.h"
+#include "cli/commands.h"
 #include "option_text.h"
 #include "plain_text.h"
 #include "replay_print.h"

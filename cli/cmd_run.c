@@ -13,7 +13,7 @@
 #include <unistd.h>
 #include <stook/version.h>
 #include "against.h"
-#include "commands.h"
+#include "cli/commands.h"
 #include "compare.h"
 #include "fail_each.h"
 #include "fail_terms.h"

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "commands.h"
+#include "cli/commands.h"
 #include "frames.h"
 #include "leaks.h"
 #include "option_text.h"

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
-#include "commands.h"
+#include "cli/commands.h"
 #include "option_text.h"
 #include "plain_text.h"
 #include "top.h"

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-#include "commands.h"
+#include "cli/commands.h"
 #include "heap.h"
 #include "option_text.h"
 #include "plain_text.h"

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include "commands.h"
+#include "cli/commands.h"
 #include "fail_each.h"
 #include "on_drop_in.h"
 #include "plain_text.h"

@@ -8,7 +8,7 @@
 #include <unistd.h>
 #include <stook/version.h>
 #include "against.h"
-#include "commands.h"
+#include "cli/commands.h"
 #include "option_text.h"
 #include "plain_text.h"
 

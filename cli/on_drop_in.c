@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "commands.h"
+#include "cli/commands.h"
 #include "find_program.h"
 #include "on_drop_in.h"
 #include "plain_text.h"

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "commands.h"
+#include "cli/commands.h"
 #include "option_text.h"
 #include "plain_text.h"
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "commands.h"
+#include "cli/commands.h"
 #include "elf_check.h"
 #include "heap.h"
 #include "plain_text.h"

@@ -2,7 +2,7 @@
  * Purpose: `stook top` of a build without ncurses; see top.h.
  */
 #include <stdio.h>
-#include "commands.h"
+#include "cli/commands.h"
 #include "plain_text.h"
 #include "top.h"
 

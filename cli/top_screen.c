@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-#include "commands.h"
+#include "cli/commands.h"
 #include "plain_text.h"
 #include "top.h"
 

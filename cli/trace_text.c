@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <string.h>
-#include "commands.h"
+#include "cli/commands.h"
 #include "plain_text.h"
 #include "trace_read.h"
 #include "trace_text.h"
