@@ -12,8 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "against.h"
+#include "cli/text/plain_text.h"
 #include "on_drop_in.h"
-#include "plain_text.h"
 
 #define HIDDEN_COMMAND "malloc-from"
 

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include "chart.h"
-#include "table.h"
+#include "cli/text/table.h"
 
 /* Of a page, in its units. */
 #define WIDTH     860.0

@@ -15,9 +15,9 @@
 #include <string.h>
 #include <time.h>
 #include "cli/commands.h"
+#include "cli/text/option_text.h"
+#include "cli/text/plain_text.h"
 #include "heap_check.h"
-#include "option_text.h"
-#include "plain_text.h"
 #include "target.h"
 
 #define STATUS_FAULTS  1

@@ -10,9 +10,9 @@
 #include <time.h>
 #include "baseline.h"
 #include "cli/commands.h"
+#include "cli/text/option_text.h"
+#include "cli/text/plain_text.h"
 #include "info.h"
-#include "option_text.h"
-#include "plain_text.h"
 #include "target.h"
 
 enum form { FORM_TEXT, FORM_JSON, FORM_PROMETHEUS };

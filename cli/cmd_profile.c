@@ -14,11 +14,11 @@
 #include "flame.h"
 #include "frames.h"
 #include "on_drop_in.h"
-#include "option_text.h"
+#include "cli/text/option_text.h"
 #include "pprof_read.h"
-#include "plain_text.h"
+#include "cli/text/plain_text.h"
 #include "symbols.h"
-#include "table.h"
+#include "cli/text/table.h"
 
 #define TOP_DEFAULT 10
 #define TOP_MOST    1000000              /* arbitrary */

@@ -14,9 +14,9 @@
 #include <unistd.h>
 #include "cli/commands.h"
 #include "on_drop_in.h"
-#include "option_text.h"
+#include "cli/text/option_text.h"
 #include "record/trace_format.h"
-#include "plain_text.h"
+#include "cli/text/plain_text.h"
 #include "trace_text.h"
 
 #define FILE_DEFAULT "stook.trace"

@@ -12,8 +12,8 @@
 #include <string.h>
 #include <stook/stook.h>
 #include "cli/commands.h"
-#include "option_text.h"
-#include "plain_text.h"
+#include "cli/text/option_text.h"
+#include "cli/text/plain_text.h"
 #include "replay_print.h"
 
 #define SWEEP_MAX     32                /* values; arbitrary */

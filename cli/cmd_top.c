@@ -6,8 +6,8 @@
 #include <string.h>
 #include <strings.h>
 #include "cli/commands.h"
-#include "option_text.h"
-#include "plain_text.h"
+#include "cli/text/option_text.h"
+#include "cli/text/plain_text.h"
 #include "top.h"
 
 static const char usage[] =

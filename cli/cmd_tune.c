@@ -11,9 +11,9 @@
 #include <time.h>
 #include <unistd.h>
 #include "cli/commands.h"
+#include "cli/text/option_text.h"
+#include "cli/text/plain_text.h"
 #include "heap.h"
-#include "option_text.h"
-#include "plain_text.h"
 #include "target.h"
 
 #define WAIT_STEP_NS 20000000

@@ -12,7 +12,7 @@
 
 #include <stdbool.h>
 #include <stdio.h>
-#include "json.h"
+#include "cli/text/json.h"
 #include "run_program.h"
 
 struct spread {

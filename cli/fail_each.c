@@ -13,9 +13,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include "cli/commands.h"
+#include "cli/text/plain_text.h"
 #include "fail_each.h"
 #include "on_drop_in.h"
-#include "plain_text.h"
 #include "run_program.h"
 
 #define PROGRESS_EVERY 25               /* runs; arbitrary */

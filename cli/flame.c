@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include "table.h"
+#include "cli/text/table.h"
 
 #define WIDTH     1200.0
 #define MARGIN    10.0

@@ -8,8 +8,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include "cli/text/plain_text.h"
 #include "frames.h"
-#include "plain_text.h"
 
 struct group {
         unsigned long long objects, bytes;

@@ -9,8 +9,8 @@
 #include <stook/version.h>
 #include "against.h"
 #include "cli/commands.h"
-#include "option_text.h"
-#include "plain_text.h"
+#include "cli/text/option_text.h"
+#include "cli/text/plain_text.h"
 
 static const struct command {
         const char *name;

@@ -9,9 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 #include "cli/commands.h"
+#include "cli/text/plain_text.h"
 #include "find_program.h"
 #include "on_drop_in.h"
-#include "plain_text.h"
 
 void on_drop_in_check(struct on_drop_in *on, const char *program)
 {

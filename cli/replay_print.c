@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include "replay_print.h"
-#include "plain_text.h"
-#include "table.h"
+#include "cli/text/plain_text.h"
+#include "cli/text/table.h"
 
 static const char *const headings[] = { "cache", "size", "sheaf", "allocated", "slot%", "barn%",
                                         "slab%", "freed", "slot%", "barn%", "slab%", "live",

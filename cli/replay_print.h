@@ -5,7 +5,7 @@
 #define STOOK_CLI_REPLAY_PRINT_H
 
 #include <stdio.h>
-#include "json.h"
+#include "cli/text/json.h"
 #include "replay_run.h"
 
 /* What a sweep changed from one result to the next. */

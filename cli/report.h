@@ -5,8 +5,8 @@
 #define STOOK_CLI_REPORT_H
 
 #include <stdio.h>
+#include "cli/text/json.h"
 #include "figures.h"
-#include "json.h"
 #include "run_program.h"
 
 /*

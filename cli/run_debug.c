@@ -3,7 +3,7 @@
  * could only say so, and go on without.
  */
 #include "run_debug.h"
-#include "plain_text.h"
+#include "cli/text/plain_text.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -6,7 +6,7 @@
 #define STOOK_CLI_RUN_DEBUG_H
 
 #include <stdbool.h>
-#include "option_text.h"
+#include "cli/text/option_text.h"
 
 #define RUN_DEBUG_VARIABLES 10
 

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include "cli/commands.h"
+#include "cli/text/plain_text.h"
 #include "elf_check.h"
 #include "heap.h"
-#include "plain_text.h"
 #include "target.h"
 
 #define STATUS_GONE 1                   /* there is nothing to look at */

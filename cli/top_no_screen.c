@@ -3,7 +3,7 @@
  */
 #include <stdio.h>
 #include "cli/commands.h"
-#include "plain_text.h"
+#include "cli/text/plain_text.h"
 #include "top.h"
 
 int top_run(struct top_state *state, struct top_choice *choice, double every)

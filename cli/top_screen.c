@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "cli/commands.h"
-#include "plain_text.h"
+#include "cli/text/plain_text.h"
 #include "top.h"
 
 #define HEAD_LINES  4                   /* above the rows: with the headings */

@@ -7,7 +7,7 @@
 #include <limits.h>
 #include <string.h>
 #include "cli/commands.h"
-#include "plain_text.h"
+#include "cli/text/plain_text.h"
 #include "trace_read.h"
 #include "trace_text.h"
 

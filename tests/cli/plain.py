@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Proves: what people read has no control characters and nothing but ASCII, whatever the names of
 programs, files, functions, caches, groups and variables are, and whatever the arguments are; and no
-source of the command prints by other ways than say() of cli/plain_text.h."""
+source of the command prints by other ways than say() of cli/text/plain_text.h."""
 import os
 import pathlib
 import re

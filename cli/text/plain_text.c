@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include "plain_text.h"
+#include "cli/text/plain_text.h"
 
 _Static_assert(sizeof(long long) == sizeof(long) && sizeof(size_t) == sizeof(long) &&
                sizeof(intmax_t) == sizeof(long), "one size of integers with a letter before");

@@ -3,7 +3,7 @@
  */
 #include <math.h>
 #include <string.h>
-#include "json.h"
+#include "cli/text/json.h"
 
 /* Length of the UTF-8 sequence at @s, or 0. */
 static unsigned utf8_length(const unsigned char *s)

@@ -4,8 +4,8 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include "table.h"
-#include "plain_text.h"
+#include "cli/text/table.h"
+#include "cli/text/plain_text.h"
 
 void table_init(struct table *t, unsigned columns)
 {

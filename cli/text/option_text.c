@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include "cli/commands.h"
-#include "option_text.h"
-#include "plain_text.h"
+#include "cli/text/option_text.h"
+#include "cli/text/plain_text.h"
 
 #define SECONDS_MOST 86400
 
