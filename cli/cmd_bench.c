@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 #include "cli/commands.h"
+#include "cli/files/find_program.h"
 #include "cli/text/plain_text.h"
-#include "find_program.h"
 
 #define HELPER "stook-bench"
 

@@ -9,9 +9,9 @@
 #include <sys/statvfs.h>
 #include <sys/xattr.h>
 #include <unistd.h>
+#include "cli/files/elf_file.h"
+#include "cli/files/find_program.h"
 #include "elf_check.h"
-#include "elf_file.h"
-#include "find_program.h"
 
 #define SCRIPT_DEPTH 5                  /* the kernel's limit of interpreters of interpreters */
 

@@ -12,9 +12,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "cli/files/elf_file.h"
+#include "cli/files/find_program.h"
 #include "cli/text/plain_text.h"
-#include "elf_file.h"
-#include "find_program.h"
 
 #define CACHES_MOST 255                 /* bytes of caches=, as in src/debug/fail.c */
 

@@ -14,9 +14,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "cli/files/shared_file.h"
 #include "inspect/stats_page.h"
 #include "run_program.h"
-#include "shared_file.h"
 
 enum process_end {
         PROCESS_ENDED,

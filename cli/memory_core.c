@@ -14,7 +14,7 @@
 #include <sys/procfs.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "file_kind.h"
+#include "cli/files/file_kind.h"
 #include "memory.h"
 
 #if defined(__x86_64__)

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 #include "cli/commands.h"
+#include "cli/files/find_program.h"
 #include "cli/text/plain_text.h"
-#include "find_program.h"
 #include "on_drop_in.h"
 
 void on_drop_in_check(struct on_drop_in *on, const char *program)

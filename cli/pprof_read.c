@@ -9,8 +9,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "file_kind.h"
-#include "packed.h"
+#include "cli/files/file_kind.h"
+#include "cli/files/packed.h"
 #include "pprof_read.h"
 
 #define FILE_MOST ((off_t)1 << 30)

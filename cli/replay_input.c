@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "file_kind.h"
-#include "packed.h"
+#include "cli/files/file_kind.h"
+#include "cli/files/packed.h"
 #include "record/trace_format.h"
 #include "replay_read.h"
 

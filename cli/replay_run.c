@@ -11,7 +11,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "find_program.h"
+#include "cli/files/find_program.h"
 #include "replay_run.h"
 
 struct replay_mapped {

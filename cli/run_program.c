@@ -11,8 +11,8 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include "cli/files/shared_file.h"
 #include "run_program.h"
-#include "shared_file.h"
 
 struct notes {
         uint64_t magic;

@@ -8,7 +8,7 @@
 #include <sys/auxv.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "find_program.h"
+#include "cli/files/find_program.h"
 
 #define DROP_IN "libstook-malloc.so"
 

@@ -1,7 +1,7 @@
 /*
  * Purpose: see packed.h.
  */
-#include "packed.h"
+#include "cli/files/packed.h"
 
 #include <errno.h>
 #include <fcntl.h>

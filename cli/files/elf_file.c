@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "elf_file.h"
+#include "cli/files/elf_file.h"
 
 #if defined(__x86_64__)
 #define HOST_MACHINE EM_X86_64
