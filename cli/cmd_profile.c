@@ -13,7 +13,7 @@
 #include "cli/commands.h"
 #include "flame.h"
 #include "frames.h"
-#include "on_drop_in.h"
+#include "cli/program/on_drop_in.h"
 #include "cli/text/option_text.h"
 #include "pprof_read.h"
 #include "cli/text/plain_text.h"

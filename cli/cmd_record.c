@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "cli/commands.h"
-#include "on_drop_in.h"
+#include "cli/program/on_drop_in.h"
 #include "cli/text/option_text.h"
 #include "record/trace_format.h"
 #include "cli/text/plain_text.h"

@@ -12,8 +12,10 @@
 #include <string.h>
 #include <unistd.h>
 #include <stook/version.h>
-#include "against.h"
 #include "cli/commands.h"
+#include "cli/program/against.h"
+#include "cli/program/on_drop_in.h"
+#include "cli/program/run_program.h"
 #include "cli/text/json.h"
 #include "cli/text/option_text.h"
 #include "cli/text/plain_text.h"
@@ -21,10 +23,8 @@
 #include "fail_each.h"
 #include "fail_terms.h"
 #include "figures.h"
-#include "on_drop_in.h"
 #include "report.h"
 #include "run_debug.h"
-#include "run_program.h"
 
 #define REPEAT_DEFAULT 6                /* the fewest that can show a difference: compare.c */
 #define REPEAT_MAX     100000

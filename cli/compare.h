@@ -12,8 +12,8 @@
 
 #include <stdbool.h>
 #include <stdio.h>
+#include "cli/program/run_program.h"
 #include "cli/text/json.h"
-#include "run_program.h"
 
 struct spread {
         double min, median, max;

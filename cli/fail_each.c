@@ -13,10 +13,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include "cli/commands.h"
+#include "cli/program/on_drop_in.h"
+#include "cli/program/run_program.h"
 #include "cli/text/plain_text.h"
 #include "fail_each.h"
-#include "on_drop_in.h"
-#include "run_program.h"
 
 #define PROGRESS_EVERY 25               /* runs; arbitrary */
 #define SHOWN_MOST     5                /* numbers of an outcome in the table */

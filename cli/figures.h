@@ -15,8 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "cli/files/shared_file.h"
+#include "cli/program/run_program.h"
 #include "inspect/stats_page.h"
-#include "run_program.h"
 
 enum process_end {
         PROCESS_ENDED,

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 #include <stook/version.h>
-#include "against.h"
 #include "cli/commands.h"
+#include "cli/program/against.h"
 #include "cli/text/option_text.h"
 #include "cli/text/plain_text.h"
 

@@ -5,9 +5,9 @@
 #define STOOK_CLI_REPORT_H
 
 #include <stdio.h>
+#include "cli/program/run_program.h"
 #include "cli/text/json.h"
 #include "figures.h"
-#include "run_program.h"
 
 /*
  * One table for each process if they are few; else a line for each of the biggest, and the table of

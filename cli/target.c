@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include "cli/commands.h"
+#include "cli/program/elf_check.h"
 #include "cli/text/plain_text.h"
-#include "elf_check.h"
 #include "heap.h"
 #include "target.h"
 

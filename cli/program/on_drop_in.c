@@ -10,8 +10,8 @@
 #include <unistd.h>
 #include "cli/commands.h"
 #include "cli/files/find_program.h"
+#include "cli/program/on_drop_in.h"
 #include "cli/text/plain_text.h"
-#include "on_drop_in.h"
 
 void on_drop_in_check(struct on_drop_in *on, const char *program)
 {

@@ -11,9 +11,9 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "against.h"
+#include "cli/program/against.h"
+#include "cli/program/on_drop_in.h"
 #include "cli/text/plain_text.h"
-#include "on_drop_in.h"
 
 #define HIDDEN_COMMAND "malloc-from"
 

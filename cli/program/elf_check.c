@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include "cli/files/elf_file.h"
 #include "cli/files/find_program.h"
-#include "elf_check.h"
+#include "cli/program/elf_check.h"
 
 #define SCRIPT_DEPTH 5                  /* the kernel's limit of interpreters of interpreters */
 

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "cli/files/shared_file.h"
-#include "run_program.h"
+#include "cli/program/run_program.h"
 
 struct notes {
         uint64_t magic;

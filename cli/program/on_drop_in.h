@@ -7,8 +7,8 @@
 #define STOOK_CLI_ON_DROP_IN_H
 
 #include <stdbool.h>
-#include "elf_check.h"
-#include "run_program.h"
+#include "cli/program/elf_check.h"
+#include "cli/program/run_program.h"
 
 struct on_drop_in {
         struct elf_check check;
