@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stook/stats.h>
-#include "compare.h"
+#include "cli/run/compare.h"
 #include "replay/replay_file.h"
 #include "replay_list.h"
 

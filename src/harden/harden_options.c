@@ -1,7 +1,7 @@
 /*
  * Purpose: STOOK_HARDEN: names with commas between them; or 1, which chooses for the user; or all;
  * or 0.
- * Place: called by life at start. `stook run --harden` takes the same (cli/run_debug.c).
+ * Place: called by life at start. `stook run --harden` takes the same (cli/run/run_debug.c).
  * Failure: a text with a name that is none is refused by one line, and means nothing.
  */
 #include <string.h>

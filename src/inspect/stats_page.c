@@ -181,7 +181,8 @@ static bool write_snapshot(struct stook_stats_record *record, bool final)
         s->final = final;
         s->at_ms = stook_os_clock_ms();
         /*
-         * M1: the snapshot is whole before sequence says so; pairs with cli/figures.c read_snapshot
+         * M1: the snapshot is whole before sequence says so; pairs with cli/run/figures.c
+         * read_snapshot
          */
         __atomic_store_n(&record->sequence, sequence + 1, __ATOMIC_RELEASE);
         return true;

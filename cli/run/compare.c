@@ -5,9 +5,9 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include "cli/run/compare.h"
 #include "cli/text/plain_text.h"
 #include "cli/text/table.h"
-#include "compare.h"
 
 #define TAIL_ENOUGH  0.025              /* convention: 95 % lie between two such tails */
 #define PAIRS_ENOUGH 6                  /* all on one side: 2 / 2^6 is 3 %, 2 / 2^5 would be 6 % */

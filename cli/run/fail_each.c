@@ -15,8 +15,8 @@
 #include "cli/commands.h"
 #include "cli/program/on_drop_in.h"
 #include "cli/program/run_program.h"
+#include "cli/run/fail_each.h"
 #include "cli/text/plain_text.h"
-#include "fail_each.h"
 
 #define PROGRESS_EVERY 25               /* runs; arbitrary */
 #define SHOWN_MOST     5                /* numbers of an outcome in the table */

@@ -2,7 +2,7 @@
  * Purpose: see fail_terms.h. Terms are checked here, before the program starts: the library could
  * only refuse them, and go on without.
  */
-#include "fail_terms.h"
+#include "cli/run/fail_terms.h"
 
 #include <errno.h>
 #include <inttypes.h>

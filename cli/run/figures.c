@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include "figures.h"
+#include "cli/run/figures.h"
 
 #define RECORDS 20000u /* 5 GiB of a sparse file; only used records cost memory */
 #define WATCHED_MAX 512u                /* processes watched at a time: each has a descriptor */

@@ -16,15 +16,15 @@
 #include "cli/program/against.h"
 #include "cli/program/on_drop_in.h"
 #include "cli/program/run_program.h"
+#include "cli/run/compare.h"
+#include "cli/run/fail_each.h"
+#include "cli/run/fail_terms.h"
+#include "cli/run/figures.h"
+#include "cli/run/report.h"
+#include "cli/run/run_debug.h"
 #include "cli/text/json.h"
 #include "cli/text/option_text.h"
 #include "cli/text/plain_text.h"
-#include "compare.h"
-#include "fail_each.h"
-#include "fail_terms.h"
-#include "figures.h"
-#include "report.h"
-#include "run_debug.h"
 
 #define REPEAT_DEFAULT 6                /* the fewest that can show a difference: compare.c */
 #define REPEAT_MAX     100000

@@ -2,7 +2,7 @@
  * Purpose: what a run left, as JSON. The keys are documented in stook-run(1) and stay.
  */
 #include <string.h>
-#include "report.h"
+#include "cli/run/report.h"
 
 static void shares_json(const struct shares *s, struct json *j)
 {

@@ -2,7 +2,7 @@
  * Purpose: see run_debug.h. A misspelt mode is refused here, before the program starts: the library
  * could only say so, and go on without.
  */
-#include "run_debug.h"
+#include "cli/run/run_debug.h"
 #include "cli/text/plain_text.h"
 
 #include <errno.h>

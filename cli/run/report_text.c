@@ -3,9 +3,9 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include "cli/run/report.h"
 #include "cli/text/plain_text.h"
 #include "cli/text/table.h"
-#include "report.h"
 
 #define TABLES_MAX    4                 /* processes with a table of their own each */
 #define BESIDE_MIN    ((uint64_t)16 << 20)      /* less beside a group is not told; arbitrary */

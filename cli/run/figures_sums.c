@@ -2,7 +2,7 @@
  * Purpose: sums and shares over what a process left; see figures.h.
  */
 #include <string.h>
-#include "figures.h"
+#include "cli/run/figures.h"
 
 bool process_age_ms(const struct process *p, uint64_t *age_ms)
 {

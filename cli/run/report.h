@@ -6,8 +6,8 @@
 
 #include <stdio.h>
 #include "cli/program/run_program.h"
+#include "cli/run/figures.h"
 #include "cli/text/json.h"
-#include "figures.h"
 
 /*
  * One table for each process if they are few; else a line for each of the biggest, and the table of
