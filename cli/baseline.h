@@ -5,7 +5,7 @@
 #ifndef STOOK_CLI_BASELINE_H
 #define STOOK_CLI_BASELINE_H
 
-#include "heap.h"
+#include "cli/heap/heap.h"
 
 /* Counters of one cache, at one moment. */
 struct baseline_cache {

@@ -10,10 +10,10 @@
 #include <time.h>
 #include "baseline.h"
 #include "cli/commands.h"
+#include "cli/memory/target.h"
 #include "cli/text/option_text.h"
 #include "cli/text/plain_text.h"
 #include "info.h"
-#include "target.h"
 
 enum form { FORM_TEXT, FORM_JSON, FORM_PROMETHEUS };
 

@@ -5,8 +5,8 @@
 #define STOOK_CLI_INFO_H
 
 #include <stdio.h>
+#include "cli/heap/heap.h"
 #include "cli/text/json.h"
-#include "heap.h"
 
 struct info_view {
         const char *name;               /* pattern of names (fnmatch), or NULL: all */

@@ -9,8 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "baseline.h"
-#include "heap.h"
-#include "target.h"
+#include "cli/heap/heap.h"
+#include "cli/memory/target.h"
 
 enum top_view { TOP_CACHES, TOP_SLOTS, TOP_NODES, TOP_GROUPS, TOP_SHARES, TOP_VIEWS };
 

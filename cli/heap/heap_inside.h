@@ -5,7 +5,7 @@
 #ifndef STOOK_CLI_HEAP_INSIDE_H
 #define STOOK_CLI_HEAP_INSIDE_H
 
-#include "heap.h"
+#include "cli/heap/heap.h"
 
 /* heap_sheaves.c: all sheaves; with HEAP_OBJECTS their objects. */
 int heap_read_sheaves(struct heap *heap);

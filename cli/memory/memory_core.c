@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "cli/files/file_kind.h"
-#include "memory.h"
+#include "cli/memory/memory.h"
 
 #if defined(__x86_64__)
 #define HOST_MACHINE EM_X86_64

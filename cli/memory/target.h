@@ -6,7 +6,7 @@
 #define STOOK_CLI_TARGET_H
 
 #include <stdio.h>
-#include "library.h"
+#include "cli/memory/library.h"
 
 struct target {
         struct memory  memory;

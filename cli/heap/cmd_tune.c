@@ -11,10 +11,10 @@
 #include <time.h>
 #include <unistd.h>
 #include "cli/commands.h"
+#include "cli/heap/heap.h"
+#include "cli/memory/target.h"
 #include "cli/text/option_text.h"
 #include "cli/text/plain_text.h"
-#include "heap.h"
-#include "target.h"
 
 #define WAIT_STEP_NS 20000000
 #define WAIT_STEPS   1500               /* half a minute; the thread looks twice a second */

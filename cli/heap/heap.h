@@ -15,8 +15,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stook/stats.h>
-#include "library.h"
-#include "memory.h"
+#include "cli/memory/library.h"
+#include "cli/memory/memory.h"
 
 /* How closely to look. Each has all that is before it. */
 enum heap_detail {

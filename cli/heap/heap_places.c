@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "heap_inside.h"
+#include "cli/heap/heap_inside.h"
 
 static void place(struct heap *h, struct heap_cache *c, uint64_t address, enum heap_place where,
                   unsigned slot_or_node)

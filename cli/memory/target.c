@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include "cli/commands.h"
+#include "cli/heap/heap.h"
+#include "cli/memory/target.h"
 #include "cli/program/elf_check.h"
 #include "cli/text/plain_text.h"
-#include "heap.h"
-#include "target.h"
 
 #define STATUS_GONE 1                   /* there is nothing to look at */
 

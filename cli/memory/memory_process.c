@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
-#include "memory.h"
+#include "cli/memory/memory.h"
 
 static int copy(struct memory *m, uint64_t address, void *here, size_t bytes, bool out)
 {

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "heap_inside.h"
+#include "cli/heap/heap_inside.h"
 
 /* ---- one slab ---- */
 

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "heap_inside.h"
+#include "cli/heap/heap_inside.h"
 
 #define RUN_BYTES_MAX ((size_t)1 << 20) /* twice what the largest sheaf takes */
 

@@ -3,7 +3,7 @@
  */
 #include <errno.h>
 #include <string.h>
-#include "heap_inside.h"
+#include "cli/heap/heap_inside.h"
 
 static int add_group(struct heap *h, const struct stook_group *from, const struct stook_group *base,
                      uint16_t of_process)

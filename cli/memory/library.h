@@ -5,8 +5,8 @@
 #ifndef STOOK_CLI_LIBRARY_H
 #define STOOK_CLI_LIBRARY_H
 
+#include "cli/memory/memory.h"
 #include "life/root.h"
-#include "memory.h"
 
 struct library {
         uint64_t address;               /* of the root */

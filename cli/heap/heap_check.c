@@ -3,8 +3,8 @@
  */
 #include <errno.h>
 #include <stdlib.h>
-#include "heap_check.h"
-#include "heap_inside.h"
+#include "cli/heap/heap_check.h"
+#include "cli/heap/heap_inside.h"
 
 /* ---- slabs ---- */
 

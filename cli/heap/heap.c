@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include "heap_inside.h"
+#include "cli/heap/heap_inside.h"
 
 #define ALIASES_MAX 4096                /* of one cache that are looked at; arbitrary */
 #define LOOKS       3                   /* while the table of caches changes */

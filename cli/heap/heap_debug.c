@@ -7,8 +7,8 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include "cli/heap/heap_inside.h"
 #include "debug/debug_inside.h"
-#include "heap_inside.h"
 
 /* Does all that the rules read of an object lie in its stride, or in the one before? */
 static bool is_sound(const struct stook_debug *debug, const struct stook_slabs *slabs)

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <stook/version.h>
-#include "library.h"
+#include "cli/memory/library.h"
 
 #define SEGMENTS_MAX 128
 #define NOTES_MAX    4096               /* bytes of notes in a file that are looked at */

@@ -15,10 +15,10 @@
 #include <string.h>
 #include <time.h>
 #include "cli/commands.h"
+#include "cli/heap/heap_check.h"
+#include "cli/memory/target.h"
 #include "cli/text/option_text.h"
 #include "cli/text/plain_text.h"
-#include "heap_check.h"
-#include "target.h"
 
 #define STATUS_FAULTS  1
 #define LOOKS_DEFAULT  8                /* see above; arbitrary */

@@ -6,7 +6,7 @@
 #ifndef STOOK_CLI_HEAP_CHECK_H
 #define STOOK_CLI_HEAP_CHECK_H
 
-#include "heap.h"
+#include "cli/heap/heap.h"
 
 /*
  * Adds to heap->oddities. The checks, named as in src/inspect/validate.c and slab_check.c:

@@ -3,7 +3,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include "memory.h"
+#include "cli/memory/memory.h"
 
 bool memory_add_image(struct memory *m, uint64_t start, const char *path, size_t length)
 {
