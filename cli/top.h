@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "baseline.h"
 #include "cli/heap/heap.h"
+#include "cli/info/baseline.h"
 #include "cli/memory/target.h"
 
 enum top_view { TOP_CACHES, TOP_SLOTS, TOP_NODES, TOP_GROUPS, TOP_SHARES, TOP_VIEWS };

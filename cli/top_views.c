@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "cli/info/info.h"
 #include "cli/text/plain_text.h"
 #include "cli/text/table.h"
-#include "info.h"
 #include "top.h"
 
 /* ---- cells ---- */

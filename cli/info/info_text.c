@@ -4,9 +4,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include "cli/info/info.h"
 #include "cli/text/plain_text.h"
 #include "cli/text/table.h"
-#include "info.h"
 
 static const char *const headings[] = {
         "name", "objects", "objsize", "stride", "space", "slabs/part/barn", "o/s", "pages",

@@ -8,12 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include "baseline.h"
 #include "cli/commands.h"
+#include "cli/info/baseline.h"
+#include "cli/info/info.h"
 #include "cli/memory/target.h"
 #include "cli/text/option_text.h"
 #include "cli/text/plain_text.h"
-#include "info.h"
 
 enum form { FORM_TEXT, FORM_JSON, FORM_PROMETHEUS };
 

@@ -3,7 +3,7 @@
  * of counters are the kernel's names of them.
  */
 #include <stdlib.h>
-#include "info.h"
+#include "cli/info/info.h"
 
 static void write_shares(const struct heap_cache *c, struct json *j)
 {

@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include "info.h"
+#include "cli/info/info.h"
 
 struct chosen {
         const struct heap_cache **caches;

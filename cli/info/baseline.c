@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "baseline.h"
 #include "cli/heap/heap_inside.h"
+#include "cli/info/baseline.h"
 
 #define MAGIC      UINT64_C(0x31656e696c657361)         /* "aseline1" */
 #define CACHES_MAX ((uint64_t)STOOK_CACHES_MAX * LIBRARIES_MAX)
