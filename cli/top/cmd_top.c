@@ -8,7 +8,7 @@
 #include "cli/commands.h"
 #include "cli/text/option_text.h"
 #include "cli/text/plain_text.h"
-#include "top.h"
+#include "cli/top/top.h"
 
 static const char usage[] =
         "usage: stook top [--every SECONDS] [--sort COLUMN] [--name PATTERN] [--library NAME]\n"

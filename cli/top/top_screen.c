@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include "cli/commands.h"
 #include "cli/text/plain_text.h"
-#include "top.h"
+#include "cli/top/top.h"
 
 #define HEAD_LINES  4                   /* above the rows: with the headings */
 #define NAME_WIDTH  14                  /* least, of the first column */

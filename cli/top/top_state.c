@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-#include "top.h"
+#include "cli/top/top.h"
 
 /* A look at all slabs may take this share of the time. */
 #define WHOLE_SHARE 50

@@ -10,7 +10,7 @@
 #include "cli/info/info.h"
 #include "cli/text/plain_text.h"
 #include "cli/text/table.h"
-#include "top.h"
+#include "cli/top/top.h"
 
 /* ---- cells ---- */
 

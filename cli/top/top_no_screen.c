@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include "cli/commands.h"
 #include "cli/text/plain_text.h"
-#include "top.h"
+#include "cli/top/top.h"
 
 int top_run(struct top_state *state, struct top_choice *choice, double every)
 {
