@@ -12,12 +12,12 @@
 #include <string.h>
 #include "cli/commands.h"
 #include "flame.h"
-#include "frames.h"
+#include "cli/symbols/frames.h"
 #include "cli/program/on_drop_in.h"
 #include "cli/text/option_text.h"
 #include "pprof_read.h"
 #include "cli/text/plain_text.h"
-#include "symbols.h"
+#include "cli/symbols/symbols.h"
 #include "cli/text/table.h"
 
 #define TOP_DEFAULT 10

@@ -18,10 +18,10 @@
 #include <string.h>
 #include <unistd.h>
 #include "cli/commands.h"
+#include "cli/symbols/frames.h"
+#include "cli/symbols/leaks.h"
 #include "cli/text/option_text.h"
 #include "cli/text/plain_text.h"
-#include "frames.h"
-#include "leaks.h"
 
 #define PATIENCE_S 60                   /* the library waits for a shorter time */
 #define STACK_MOST (1 << 20)            /* bytes of a stack; the library sends less */

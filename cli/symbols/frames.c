@@ -8,8 +8,8 @@
  * left out where the stack begins with them. At the outer end, the frames that call main or begin a
  * thread are left out.
  */
+#include "cli/symbols/frames.h"
 #include "cli/text/plain_text.h"
-#include "frames.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #define STOOK_CLI_LEAKS_H
 
 #include <stdio.h>
-#include "symbols.h"
+#include "cli/symbols/symbols.h"
 
 struct leaks_request {
         struct symbols *symbols;

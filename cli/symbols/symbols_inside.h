@@ -4,7 +4,7 @@
 #ifndef STOOK_CLI_SYMBOLS_INSIDE_H
 #define STOOK_CLI_SYMBOLS_INSIDE_H
 
-#include "symbols.h"
+#include "cli/symbols/symbols.h"
 
 #ifdef STOOK_HAVE_DW
 

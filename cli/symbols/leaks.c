@@ -2,14 +2,14 @@
  * Purpose: see leaks.h. Groups come with most bytes first. Two groups whose frames have the same
  * names are one: a function may call malloc at several places of a line.
  */
-#include "leaks.h"
+#include "cli/symbols/leaks.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include "cli/symbols/frames.h"
 #include "cli/text/plain_text.h"
-#include "frames.h"
 
 struct group {
         unsigned long long objects, bytes;

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-#include "symbols.h"
+#include "cli/symbols/symbols.h"
 
 #define FRAMES_MOST 64
 

@@ -4,7 +4,7 @@
  * traced, and a system that forbids to trace processes forbids nothing here.
  * Failure: the walk ends where a table is missing, or a word is not in the copy.
  */
-#include "symbols_inside.h"
+#include "cli/symbols/symbols_inside.h"
 
 #include <string.h>
 

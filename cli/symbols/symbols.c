@@ -5,7 +5,7 @@
  * A module that has the library inside defines LIBRARY_MARK. Each module is searched for it at most
  * once: the answer is kept as the module's user data.
  */
-#include "symbols_inside.h"
+#include "cli/symbols/symbols_inside.h"
 
 #include <stdlib.h>
 #include <string.h>
