@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include "cli/files/file_kind.h"
 #include "cli/files/packed.h"
-#include "pprof_read.h"
+#include "cli/profile/pprof_read.h"
 
 #define FILE_MOST ((off_t)1 << 30)
 

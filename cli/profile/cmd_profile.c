@@ -11,11 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include "cli/commands.h"
-#include "flame.h"
+#include "cli/profile/flame.h"
 #include "cli/symbols/frames.h"
 #include "cli/program/on_drop_in.h"
 #include "cli/text/option_text.h"
-#include "pprof_read.h"
+#include "cli/profile/pprof_read.h"
 #include "cli/text/plain_text.h"
 #include "cli/symbols/symbols.h"
 #include "cli/text/table.h"

@@ -3,7 +3,7 @@
  * share. Boxes stand in the order of their values, the largest on the left. What would be narrower
  * than half a pixel is not drawn.
  */
-#include "flame.h"
+#include "cli/profile/flame.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
