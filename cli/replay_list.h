@@ -10,8 +10,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "cli/trace/trace_read.h"
 #include "replay/replay_file.h"
-#include "trace_read.h"
 
 struct replay_list {
         struct replay_event *events;

@@ -1,7 +1,7 @@
 /*
  * Purpose: the format of a trace: what a block looks like, and the numbers in it. docs/TRACE.md
  * explains it to readers of other languages.
- * Place: the library writes it (src/record), the command reads it (cli/trace_read.c).
+ * Place: the library writes it (src/record), the command reads it (cli/trace/trace_read.c).
  *
  * A trace is a row of blocks, nothing else. A block has a header, and records of whole bytes. It
  * can be read by itself: numbers are differences to those before in the same block, and names are

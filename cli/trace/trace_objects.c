@@ -3,7 +3,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include "trace_objects.h"
+#include "cli/trace/trace_objects.h"
 
 #define PLACES_FIRST 1024               /* a power of two */
 

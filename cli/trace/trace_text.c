@@ -8,8 +8,8 @@
 #include <string.h>
 #include "cli/commands.h"
 #include "cli/text/plain_text.h"
-#include "trace_read.h"
-#include "trace_text.h"
+#include "cli/trace/trace_read.h"
+#include "cli/trace/trace_text.h"
 
 static const char *const kinds[] = {
         [TRACE_ALLOC] = "alloc", [TRACE_FREE] = "free", [TRACE_RESIZE] = "resize",

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "trace_file.h"
+#include "cli/trace/trace_file.h"
 
 /* ---- failures ---- */
 

@@ -17,7 +17,7 @@
 #include "cli/text/option_text.h"
 #include "record/trace_format.h"
 #include "cli/text/plain_text.h"
-#include "trace_text.h"
+#include "cli/trace/trace_text.h"
 
 #define FILE_DEFAULT "stook.trace"
 

@@ -6,8 +6,8 @@
 #define STOOK_CLI_TRACE_FILE_H
 
 #include <limits.h>
+#include "cli/trace/trace_read.h"
 #include "record/trace_format.h"
-#include "trace_read.h"
 
 struct trace_block_at {
         uint64_t offset;                /* in the file */

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "trace_file.h"
-#include "trace_objects.h"
+#include "cli/trace/trace_file.h"
+#include "cli/trace/trace_objects.h"
 
 #define CACHE_INDICES 8192              /* more than any process has */
 
