@@ -2,7 +2,7 @@
  * Purpose: the file through which the command hands a replay to its helper (stook-replay), and the
  * helper hands back what it saw. The command makes it, without a name, and passes its descriptor as
  * standard input. The helper maps it.
- * Place: cli/replay_run.c writes and reads it, replay/main.c replays it.
+ * Place: cli/replay/replay_run.c writes and reads it, replay/main.c replays it.
  * Layout: the header; caches; events; room for the samples and for the caches' results. All offsets
  *  are in the header. Command and helper are of one build: `magic` and `bytes` prove it.
  * Concurrency: none. The command looks again when the helper has ended.

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
-#include "chart.h"
+#include "cli/replay/chart.h"
 #include "cli/text/table.h"
 
 /* Of a page, in its units. */

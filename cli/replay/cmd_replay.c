@@ -12,9 +12,9 @@
 #include <string.h>
 #include <stook/stook.h>
 #include "cli/commands.h"
+#include "cli/replay/replay_print.h"
 #include "cli/text/option_text.h"
 #include "cli/text/plain_text.h"
-#include "replay_print.h"
 
 #define SWEEP_MAX     32                /* values; arbitrary */
 #define NODES_MAX     64

@@ -4,8 +4,8 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include "cli/replay/replay_read.h"
 #include "cli/trace/trace_read.h"
-#include "replay_read.h"
 
 struct numbers {
         uint32_t *cache;                /* of the list, by the trace's; 0: not seen, else + 1 */

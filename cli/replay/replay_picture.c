@@ -2,8 +2,8 @@
  * Purpose: the pictures of `stook replay`; see replay_print.h.
  */
 #include <stdlib.h>
-#include "chart.h"
-#include "replay_print.h"
+#include "cli/replay/chart.h"
+#include "cli/replay/replay_print.h"
 
 void replay_picture(const struct replay_result *r, FILE *out)
 {

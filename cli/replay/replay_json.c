@@ -2,7 +2,7 @@
  * Purpose: replays as JSON; see replay_print.h. Its keys stand in stook-replay(1), and stay.
  */
 #include <stook/version.h>
-#include "replay_print.h"
+#include "cli/replay/replay_print.h"
 
 static void layers_json(const char *key, const struct replay_layers *l, struct json *j)
 {

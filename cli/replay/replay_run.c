@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "cli/files/find_program.h"
-#include "replay_run.h"
+#include "cli/replay/replay_run.h"
 
 struct replay_mapped {
         int    fd;

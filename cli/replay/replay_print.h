@@ -5,8 +5,8 @@
 #define STOOK_CLI_REPLAY_PRINT_H
 
 #include <stdio.h>
+#include "cli/replay/replay_run.h"
 #include "cli/text/json.h"
-#include "replay_run.h"
 
 /* What a sweep changed from one result to the next. */
 struct replay_sweep {

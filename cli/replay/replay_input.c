@@ -10,8 +10,8 @@
 #include <unistd.h>
 #include "cli/files/file_kind.h"
 #include "cli/files/packed.h"
+#include "cli/replay/replay_read.h"
 #include "record/trace_format.h"
-#include "replay_read.h"
 
 static bool read_packed(struct replay_list *list, const char *program, int fd, const char *path,
                         char *message, size_t bytes)

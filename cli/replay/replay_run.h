@@ -11,9 +11,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stook/stats.h>
+#include "cli/replay/replay_list.h"
 #include "cli/run/compare.h"
 #include "replay/replay_file.h"
-#include "replay_list.h"
 
 struct replay_settings {
         int      capacity, barn_full, barn_empty;       /* -1: as the library chooses */

@@ -7,7 +7,7 @@
 #define STOOK_CLI_REPLAY_READ_H
 
 #include <stdio.h>
-#include "replay_list.h"
+#include "cli/replay/replay_list.h"
 
 /* What `perf script` prints for kmem:kmem_cache_alloc, kmem_cache_free, kmalloc and kfree. */
 bool replay_read_perf(struct replay_list *list, FILE *in, const char *path, char *message,

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "replay_list.h"
+#include "cli/replay/replay_list.h"
 
 /* Room for one more of @bytes each. False: no memory, and all is as it was. */
 static bool grow(void **array, size_t count, size_t *room, size_t bytes)

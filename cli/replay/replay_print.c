@@ -3,7 +3,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include "replay_print.h"
+#include "cli/replay/replay_print.h"
 #include "cli/text/plain_text.h"
 #include "cli/text/table.h"
 

@@ -16,8 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <stook/cache.h>
+#include "cli/replay/replay_read.h"
 #include "cli/trace/trace_objects.h"
-#include "replay_read.h"
 
 #define LINE_MAX_BYTES   65536
 #define KMALLOC_SLAB_MAX 8192           /* the kernel's, with pages of 4 KiB */
