@@ -29,8 +29,8 @@ import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
-sys.path.insert(0, str(HERE / "peers"))
+# Installed, all but peers lie in this folder.
+sys.path[:0] = [str(HERE / folder) for folder in (".", "measure", "tables", "pages", "peers")]
 
 import build as peer_build                                  # noqa: E402
 import patterns_plot                                        # noqa: E402

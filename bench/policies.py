@@ -23,8 +23,8 @@ import statistics
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
-sys.path.insert(0, str(HERE / "peers"))
+# Installed, all but peers lie in this folder.
+sys.path[:0] = [str(HERE / folder) for folder in (".", "measure", "tables", "pages", "peers")]
 
 from contenders import OURS, PACKAGED, Contender, preloaded     # noqa: E402
 from engine import Failed, macro, turn                      # noqa: E402

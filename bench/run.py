@@ -20,8 +20,8 @@ import sys
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
-sys.path.insert(0, str(HERE / "peers"))
+# Installed, all but peers lie in this folder.
+sys.path[:0] = [str(HERE / folder) for folder in (".", "measure", "tables", "pages", "peers")]
 
 import build as peer_build  # noqa: E402
 import compare              # noqa: E402

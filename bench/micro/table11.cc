@@ -37,7 +37,8 @@
 #include "../tsc.h"
 
 static constexpr size_t object_bytes = 64, iterations = 11;
-enum { FAILED = 1, UNKNOWN, NO_GROUPS };        /* exit status; bench/kernel_tables.py knows them */
+/* Exit status; bench/measure/kernel_tables.py knows them. */
+enum { FAILED = 1, UNKNOWN, NO_GROUPS };
 
 static struct stook_cache *new_cache(uint64_t flags)
 {

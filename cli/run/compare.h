@@ -5,7 +5,7 @@
  * alike, and neither is always the later one. The spread of the ratio is taken pair by pair for the
  * same reason. A difference is told only if there are six pairs or more, and the 95 % interval of
  * the median ratio does not contain 1. The interval is the one of order statistics, so this is the
- * sign test. bench/interval.py has the same rule.
+ * sign test. bench/measure/interval.py has the same rule.
  */
 #ifndef STOOK_CLI_COMPARE_H
 #define STOOK_CLI_COMPARE_H

@@ -412,8 +412,10 @@ class InstalledCommand(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name) / "libexec" / "stook" / "bench"
         (self.folder / "peers").mkdir(parents=True)
-        for file in [*BENCH.glob("*.py"), BENCH / "peers" / "build.py"]:
-            shutil.copy(file, self.folder / file.relative_to(BENCH))
+        for folder in (".", "measure", "tables", "pages"):
+            for file in (BENCH / folder).glob("*.py"):
+                shutil.copy(file, self.folder)
+        shutil.copy(BENCH / "peers" / "build.py", self.folder / "peers")
 
     def bench(self, *words):
         return subprocess.run([sys.executable, "-B", self.folder / "run.py", *words],

@@ -9,8 +9,7 @@ import sys
 
 sys.dont_write_bytecode = True
 BENCH = pathlib.Path(os.environ["STOOK_SOURCE"]) / "bench"
-sys.path.insert(0, str(BENCH))
-sys.path.insert(0, str(BENCH / "peers"))
+sys.path[:0] = [str(BENCH / folder) for folder in (".", "measure", "tables", "pages", "peers")]
 
 import figures                                              # noqa: E402
 import tables                                               # noqa: E402

@@ -12,7 +12,8 @@ import sys
 import unittest
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(pathlib.Path(os.environ["STOOK_SOURCE"]) / "bench"))
+BENCH = pathlib.Path(os.environ["STOOK_SOURCE"]) / "bench"
+sys.path[:0] = [str(BENCH / folder) for folder in ("measure", "tables")]
 
 import kernel_tables                                        # noqa: E402
 

@@ -12,7 +12,7 @@ import unittest
 
 sys.dont_write_bytecode = True
 BENCH = pathlib.Path(os.environ["STOOK_SOURCE"]) / "bench"
-sys.path.insert(0, str(BENCH))
+sys.path[:0] = [str(BENCH / folder) for folder in (".", "measure", "tables", "pages")]
 
 import kernel_tables                                        # noqa: E402
 import page                                                 # noqa: E402

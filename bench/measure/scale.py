@@ -1,5 +1,5 @@
 """
-bench/scale.py - what grows with threads, slots, nodes, caches, with the heap
+bench/measure/scale.py - what grows with threads, slots, nodes, caches, with the heap
 
 Purpose: experiments in which one quantity grows by steps. AXES names, for each, what is plotted:
 page.py draws a line for each contender, and slope() says in one number how its cost grows. In the

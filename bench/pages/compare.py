@@ -1,5 +1,5 @@
 """
-bench/compare.py - what changed between two sessions, beyond noise
+bench/pages/compare.py - what changed between two sessions, beyond noise
 
 Purpose: `stook bench --compare`. What is compared is Stook's ratio to a rival of the same session,
 where there is one: the speed of the machine cancels out. Something changed if both have at least

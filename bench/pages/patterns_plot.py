@@ -1,5 +1,5 @@
 """
-bench/patterns_plot.py - a point for each contender in each row
+bench/pages/patterns_plot.py - a point for each contender in each row
 
 Purpose: the picture of patterns.py. Each row has a point for each contender, at its ratio to the
 best peer of the row: processor time on the left, peak memory on the right, both logarithmic. A line

@@ -1,5 +1,5 @@
 """
-bench/tables.py - tables 1.1 and 1.2 in the layout of the kernel's
+bench/tables/tables.py - tables 1.1 and 1.2 in the layout of the kernel's
 
 Purpose: the two tables that the kernel work published, with what was measured here in the kernel's
 places, its gain beside each of ours, and whether that is reached. A gain is 1 - ours / theirs of

@@ -1,5 +1,5 @@
 """
-bench/suites.py - which experiments make up a suite, and how long each may take
+bench/measure/suites.py - which experiments make up a suite, and how long each may take
 
 Purpose: `stook bench` has five suites. --quick runs some experiments of each, in six rounds where
 time allows: with fewer nothing can be said of a difference. Time is shared out; what does not fit

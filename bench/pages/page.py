@@ -1,5 +1,5 @@
 """
-bench/page.py - results as one self-contained page of HTML
+bench/pages/page.py - results as one self-contained page of HTML
 
 Purpose: `stook bench --report OUT.html FILE.json ...`. The page loads nothing and runs no script;
 it follows the reader's choice of light or dark, and fits a phone. First what matters: where Stook

@@ -1,5 +1,5 @@
 """
-bench/report.py - results as Markdown: docs/BENCHMARKS.md, and README's table
+bench/pages/report.py - results as Markdown: docs/BENCHMARKS.md, and README's table
 
 Purpose: turns result files of `stook bench` into one page. What the page says is in these files, so
 it is never written by hand.

@@ -1,5 +1,5 @@
 """
-bench/programs.py - real programs on each allocator
+bench/measure/programs.py - real programs on each allocator
 
 Purpose: what a change of allocator does to programs that people run: time, processor time, most and
 steady resident memory, page faults. The programs are those that are installed; the others are
@@ -28,7 +28,7 @@ from experiments import cells, preloaded
 
 LIMIT_SECONDS = 120
 LOOK_SECONDS = 0.005
-SOURCE = pathlib.Path(__file__).resolve().parent.parent
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
 
 
 class Program:

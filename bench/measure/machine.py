@@ -1,5 +1,5 @@
 """
-bench/machine.py - what numbers depend on
+bench/measure/machine.py - what numbers depend on
 
 Purpose: the processor, the kernel, the C library, the compiler, the commit, and how the library
 runs here (backend, slots, nodes): all that a result file says of where it was made.

@@ -1,5 +1,5 @@
 """
-bench/text.py - numbers and tables as text
+bench/measure/text.py - numbers and tables as text
 
 Purpose: how a number looks, the rows of a table of measurements and of one of verdicts, and tables
 in columns on a terminal.

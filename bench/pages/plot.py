@@ -1,5 +1,5 @@
 """
-bench/plot.py - bars and points of what was measured
+bench/pages/plot.py - bars and points of what was measured
 
 Purpose: one picture of the experiments that are easier seen than read: median and 95 % interval for
 each contender. Where one thing is bought with another, a point for each contender, one against the

@@ -1,5 +1,5 @@
 """
-bench/tables_locality.py - what sheaves were said to lose
+bench/tables/tables_locality.py - what sheaves were said to lose
 
 Purpose: pages under 1,000 successive allocations, over time; slabs that cached objects keep; what
 stays after a spike was freed in random order: for caches without sheaves, with sheaves of 32, as

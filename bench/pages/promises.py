@@ -1,5 +1,5 @@
 """
-bench/promises.py - where Stook must be, line by line
+bench/pages/promises.py - where Stook must be, line by line
 
 Purpose: each promise is a line of the list of what Stook must reach. It is judged by one or more
 measurements (figures.Line), of which the worst counts; what no workload measures says so, and where

@@ -1,6 +1,6 @@
 """
-bench/tables_aspace.py - tables 1.3 to 1.5 of the kernel work, and the maple tree beside ordered
-maps
+bench/tables/tables_aspace.py - tables 1.3 to 1.5 of the kernel work, and the maple tree beside
+ordered maps
 
 Purpose: what bench/aspace and bench/micro/maple_map.cc measured, in the kernel's places.
 Place: run.py prints them by way of tables.PRINTED.

@@ -1,5 +1,5 @@
 """
-bench/tables_contention.py - contention counted, and what the counts say of more CPUs
+bench/tables/tables_contention.py - contention counted, and what the counts say of more CPUs
 
 Purpose: prints what bench/micro/contention.cc counted with 1 to 16 threads, and what
 bench/micro/slab_turns.cc counted on 1 to 16 CPUs that run in turn, and extrapolates both. The

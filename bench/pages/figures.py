@@ -1,5 +1,5 @@
 """
-bench/figures.py - what was promised, and whether it holds
+bench/pages/figures.py - what was promised, and whether it holds
 
 Purpose: each line names a figure that Stook must reach ("at least") and one it aims at ("goal"),
 the measurement it is read from, and against which contender. A comparison is the ratio of

@@ -1,5 +1,5 @@
 """
-bench/interval.py - medians, how sure one may be of them, and what may be said
+bench/measure/interval.py - medians, how sure one may be of them, and what may be said
 
 Purpose: all figures are compared by ratios of neighbouring runs (A B A B ...), so that a slow
 minute of the machine hits both. The interval of the median is the one of order statistics: it
@@ -7,7 +7,8 @@ assumes nothing about how noise is distributed. With ten pairs the 2nd and 9th s
 enclose the median with 97.9 %, with thirty the 10th and 21st with 95.7 %; below six pairs no
 interval reaches 95 %: bounds() gives the smallest and largest, which are no such interval. One of
 95 % excludes 1 exactly where the sign test finds a difference.
-Place: whatever is said of two contenders is said by standing(). cli/run/compare.c has the same rule.
+Place: whatever is said of two contenders is said by standing(). cli/run/compare.c has the
+same rule.
 """
 
 import math

@@ -1,5 +1,5 @@
 """
-bench/svg.py - plots as SVG
+bench/pages/svg.py - plots as SVG
 
 Purpose: three plots for the page of results: a ratio with its interval, a strip for each workload;
 its ratios over sessions, small enough for a row of a table; and lines over a step (threads, caches,

@@ -1,5 +1,5 @@
 """
-bench/engine.py - runs contenders in turn
+bench/measure/engine.py - runs contenders in turn
 
 Purpose: the one place that decides in which order contenders run, what of a program's answer
 counts, and how far a measurement has come. A table is {contender: {metric: [a value for each

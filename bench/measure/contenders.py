@@ -1,5 +1,5 @@
 """
-bench/contenders.py - the allocators that take part
+bench/measure/contenders.py - the allocators that take part
 
 Purpose: finds the libraries that can be preloaded (Stook's, the peers built by peers/build.py,
 Debian's packages where a peer was not built) and makes sure that the one asked for is the one that

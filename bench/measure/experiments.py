@@ -1,5 +1,5 @@
 """
-bench/experiments.py - what is measured, and with which commands
+bench/measure/experiments.py - what is measured, and with which commands
 
 Purpose: each experiment runs one program once for each contender in each round; the contenders take
 turns, every other round in reverse order. What comes back is a table {contender: {metric: [one
@@ -173,7 +173,7 @@ def sparse_caches(setting):
                   lambda c: macro([setting.program("sparse_caches"), *options], c))
 
 
-RECORDED = pathlib.Path(__file__).resolve().parent / "data"
+RECORDED = pathlib.Path(__file__).resolve().parents[1] / "data"
 
 
 def of_programs(setting, options_of):

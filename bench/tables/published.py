@@ -1,5 +1,5 @@
 """
-bench/published.py - each published figure beside ours, with a verdict
+bench/tables/published.py - each published figure beside ours, with a verdict
 
 Purpose: one row for each cell of the kernel work's tables: what was published, what was measured
 here, and one word. A comparison is taken from the ratios of neighbouring runs, with the 95 %

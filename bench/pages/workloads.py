@@ -1,5 +1,5 @@
 """
-bench/workloads.py - where Stook wins, and where it loses
+bench/pages/workloads.py - where Stook wins, and where it loses
 
 Purpose: a workload is a cell of an experiment in which Stook and rivals do the same. It has a time,
 a size in memory, or both. Stook stands against the rival with the best median, by the ratios of

@@ -1,5 +1,5 @@
 """
-bench/tables_memory.py - tables of what large live sets cost
+bench/tables/tables_memory.py - tables of what large live sets cost
 
 Purpose: random_order runs many cells (a size, a number of objects, an order); replay and sizes
 have a cell for each recorded program. For each cell and contender there are times and resident

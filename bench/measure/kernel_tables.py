@@ -1,5 +1,5 @@
 """
-bench/kernel_tables.py - the experiments that repeat what the kernel work published
+bench/measure/kernel_tables.py - the experiments that repeat what the kernel work published
 
 Purpose: tables 1.1 to 1.6 of the kernel work, and what its authors named and left unmeasured: which
 share of sheaves is recycled after a grace period, and contention. Each experiment returns the same
@@ -114,7 +114,7 @@ def phone(setting):
 def node_counts(setting):
     """Tree nodes allocated while a recorded program maps and unmaps, on Stook's sheaves of 32 and
     on the older front ends, in stages (table 1.3)."""
-    calls = "file=" + str(pathlib.Path(__file__).resolve().parent.parent /
+    calls = "file=" + str(pathlib.Path(__file__).resolve().parents[2] /
                           "examples/address_space/python3.ops")
     stages = {**tables_aspace.STAGES, **tables_aspace.OLDER_STAGES}
 
