@@ -29,7 +29,7 @@
 
 #include <urcu/urcu-bp.h>
 
-#include "../harness.h"
+#include "../harness/harness.h"
 #include "address_space.h"
 #include "front.h"
 

@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <vector>
 
-#include "../harness.h"
+#include "../harness/harness.h"
 
 struct value {
         char *at;

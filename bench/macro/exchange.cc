@@ -19,7 +19,7 @@
 #include <dlfcn.h>
 #include <thread>
 
-#include "../harness.h"
+#include "../harness/harness.h"
 
 static constexpr size_t table_objects = 1024, batch_most = 4096, sample_every = 61;
 static std::atomic<void *> table[table_objects];

@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "../harness.h"
+#include "../harness/harness.h"
 
 static std::vector<void *> objects;
 static sem_t full, empty;

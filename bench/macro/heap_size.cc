@@ -8,7 +8,7 @@
  */
 #include <sys/mman.h>
 
-#include "../harness.h"
+#include "../harness/harness.h"
 
 static char *made(size_t size)
 {

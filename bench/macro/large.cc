@@ -8,7 +8,7 @@
  *                   resident_KiB beyond the start, nonzero: bytes that are not zero at 1,024 places
  *                   read after the measurement
  */
-#include "../harness.h"
+#include "../harness/harness.h"
 
 static int grow(size_t total)
 {

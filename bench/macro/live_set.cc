@@ -22,8 +22,8 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-#include "../harness.h"
-#include "../malloc_or_cache.h"
+#include "../harness/harness.h"
+#include "../harness/malloc_or_cache.h"
 
 static double process_ns() { return (double)bench::processor_ns(); }
 

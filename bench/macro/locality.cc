@@ -17,7 +17,7 @@
 #include <sys/mman.h>
 #include <vector>
 
-#include "../harness.h"
+#include "../harness/harness.h"
 
 #if defined(CONTENDER_CACHE)
 #include <stook/cache.h>

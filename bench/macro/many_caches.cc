@@ -12,7 +12,7 @@
 #include <stook/cache.h>
 #include <stook/stats.h>
 
-#include "../harness.h"
+#include "../harness/harness.h"
 
 static constexpr long caches_max = 16384, burst_max = 64;
 static struct stook_cache *cache[caches_max];

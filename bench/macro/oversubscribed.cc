@@ -13,7 +13,7 @@
  */
 #include <pthread.h>
 
-#include "../harness.h"
+#include "../harness/harness.h"
 
 static constexpr unsigned objects_each = 64;
 static constexpr unsigned between_yields = 256;         /* arbitrary */

@@ -12,7 +12,7 @@
 #include <semaphore.h>
 #include <vector>
 
-#include "../harness.h"
+#include "../harness/harness.h"
 
 static constexpr int objects_max = 2000;
 static int objects;

@@ -16,7 +16,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-#include "../harness.h"
+#include "../harness/harness.h"
 
 static double process_us()
 {

@@ -15,7 +15,7 @@
 #include <thread>
 #include <vector>
 
-#include "../harness.h"
+#include "../harness/harness.h"
 
 static constexpr size_t ring_objects = 1 << 15, burst = 64;
 static void *ring[ring_objects];

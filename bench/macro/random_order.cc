@@ -25,8 +25,8 @@
 #include <utility>
 #include <vector>
 
-#include "../harness.h"
-#include "../malloc_or_cache.h"
+#include "../harness/harness.h"
+#include "../harness/malloc_or_cache.h"
 
 /* An array that is not the allocator's, and resident from the start. */
 template <typename T> static T *mapped(size_t count)

@@ -19,7 +19,7 @@
 #include <sys/stat.h>
 #include <vector>
 
-#include "../harness.h"
+#include "../harness/harness.h"
 
 [[noreturn]] static void fail(const char *what)
 {

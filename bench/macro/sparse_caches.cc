@@ -9,7 +9,7 @@
  */
 #include <stook/cache.h>
 
-#include "../harness.h"
+#include "../harness/harness.h"
 
 int main(int argc, char **argv)
 {

@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <vector>
 
-#include "../harness.h"
+#include "../harness/harness.h"
 
 extern char **environ;
 

@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 #include <utility>
 
-#include "../harness.h"
+#include "../harness/harness.h"
 
 int main(int argc, char **argv)
 {

@@ -12,7 +12,7 @@
 #include <pthread.h>
 #include <vector>
 
-#include "../harness.h"
+#include "../harness/harness.h"
 
 static pthread_barrier_t start, parked, leave;
 

@@ -16,7 +16,7 @@
 #include <stook/cache.h>
 #include <stook/stats.h>
 
-#include "../harness.h"
+#include "../harness/harness.h"
 
 static constexpr size_t cold_bytes = (size_t)256 << 20;
 

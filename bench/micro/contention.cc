@@ -25,7 +25,7 @@
 #include <stook/cache.h>
 #include <stook/stats.h>
 
-#include "../harness.h"
+#include "../harness/harness.h"
 
 extern "C" {
 uint64_t stook_bench_retries;           /* of barn; see meson.build */

@@ -12,9 +12,9 @@
  */
 #include <algorithm>
 
-#include "../harness.h"
-#include "../malloc_or_cache.h"
-#include "../tsc.h"
+#include "../harness/harness.h"
+#include "../harness/malloc_or_cache.h"
+#include "../harness/tsc.h"
 
 static constexpr int objects = 20000, batch = 16, kind = 32;
 

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "../harness.h"
+#include "../harness/harness.h"
 #include "malloc_main.h"
 
 static void *checked(void *object)

@@ -6,7 +6,7 @@
  */
 #include <benchmark/benchmark.h>
 
-#include "../harness.h"
+#include "../harness/harness.h"
 #include "malloc_main.h"
 
 uint16_t mixed[sizes_count];

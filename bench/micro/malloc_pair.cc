@@ -10,7 +10,7 @@
  */
 #include <benchmark/benchmark.h>
 
-#include "../harness.h"
+#include "../harness/harness.h"
 #include "malloc_main.h"
 
 static uint16_t mapped_sizes[1 << 20];

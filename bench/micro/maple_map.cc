@@ -42,7 +42,7 @@
 #include <stook/rcu.h>
 #include <stook/stats.h>
 
-#include "../harness.h"
+#include "../harness/harness.h"
 
 struct range { uint64_t first, last; void *entry; };
 

@@ -17,8 +17,8 @@
 #include <string>
 #include <vector>
 
-#include "../harness.h"
-#include "../tsc.h"
+#include "../harness/harness.h"
+#include "../harness/tsc.h"
 
 namespace {
 

@@ -33,7 +33,7 @@
 #include <stook/stook.h>
 #include <stook/stats.h>
 
-#include "../harness.h"
+#include "../harness/harness.h"
 
 static constexpr size_t array_max = 128;
 

@@ -36,7 +36,7 @@
 
 #include <stook/cache.h>
 
-#include "../harness.h"
+#include "../harness/harness.h"
 #include "slab_turns.h"
 
 #define STEPS_IN_NS    3                /* instructions that a CPU makes meanwhile */

@@ -31,10 +31,10 @@
 #include <stook/group.h>
 #endif
 
-#include "../harness.h"
+#include "../harness/harness.h"
 #include "../none/none.h"
 #include "../none/slabs_alone.h"
-#include "../tsc.h"
+#include "../harness/tsc.h"
 
 static constexpr size_t object_bytes = 64, iterations = 11;
 /* Exit status; bench/measure/kernel_tables.py knows them. */

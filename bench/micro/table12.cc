@@ -15,7 +15,7 @@
 
 #include <stook/cache.h>
 
-#include "../harness.h"
+#include "../harness/harness.h"
 #include "../none/none.h"
 
 static constexpr int warm_rounds = 3;

@@ -19,7 +19,7 @@
 #include <algorithm>
 #include <pthread.h>
 
-#include "../harness.h"
+#include "../harness/harness.h"
 
 namespace patterns {
 

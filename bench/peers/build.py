@@ -156,7 +156,7 @@ def build(name, into):
     to."""
     preload, pair = into / "lib" / f"{name}.so", into / "bin" / f"pair-{name}"
     recipe = max(p.stat().st_mtime for p in (HERE / name / "Cargo.toml", HERE / "build.py"))
-    sources = [PAIR, PAIR.with_name("contender.h"), HERE.parent / "harness.h"]
+    sources = [PAIR, PAIR.with_name("contender.h"), HERE.parent / "harness" / "harness.h"]
     fresh = preload.exists() and preload.stat().st_mtime > recipe
     if fresh and pair.exists() and pair.stat().st_mtime > max(p.stat().st_mtime for p in sources):
         return False

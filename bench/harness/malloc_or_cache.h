@@ -1,5 +1,5 @@
 /*
- * bench/malloc_or_cache.h - objects of malloc, or of an object cache
+ * bench/harness/malloc_or_cache.h - objects of malloc, or of an object cache
  *
  * Purpose: a program that is built twice calls prepare(), take() and give(). With CONTENDER_CACHE
  * they are those of one object cache of Stook's, out of line; else of whatever malloc is preloaded.

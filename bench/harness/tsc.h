@@ -1,5 +1,5 @@
 /*
- * bench/tsc.h - the processor's time-stamp counter
+ * bench/harness/tsc.h - the processor's time-stamp counter
  *
  * Purpose: the kernel's figures are in its cycles. On aarch64 it is the system counter, which is
  * slower: ratios hold, absolute counts are not cycles there.

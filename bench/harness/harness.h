@@ -1,5 +1,5 @@
 /*
- * bench/harness.h - what every benchmark program needs
+ * bench/harness/harness.h - what every benchmark program needs
  *
  * Purpose: clock, random numbers, the process's own memory as the kernel counts it, and one line of
  * JSON as the answer. A benchmark program runs one contender in a process of its own. bench/run.py
