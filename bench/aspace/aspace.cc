@@ -13,7 +13,7 @@
  * Answer: mmap2: "pairs" of map and unmap a second and thread. page_fault3: "faults" a second and
  * thread. phone: "loops" a second. replay: calls a second, and counts of nodes (struct
  * front_counts). "resident_kib" is taken at the end, not of processes. The barn of the sheaves is
- * compiled with a counter (micro/count_retries.h). So the answer has "barn_calls", its gets and
+ * compiled with a counter (counted/count_retries.h). So the answer has "barn_calls", its gets and
  * puts, and "retries_per_1000_barn_calls", of its compare-and-swaps. In aspace-spin the barn's
  * stacks are under a spinning lock instead (aspace/spin_stack.h), and the retries are its spins.
  * Options: front=NAME, threads=1, seconds=1 or milliseconds=, kib=131072 of a mapping (phone: 4).

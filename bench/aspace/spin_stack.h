@@ -6,8 +6,8 @@
  * lost a tenth, most of it in that lock. Here the same can come up, so that its absence with the
  * lock-free stacks means something. A word of the head's tag is the lock, and the count is kept as
  * the original keeps it, so that readers of the count work unchanged.
- * Concurrency: a spin is counted as a retry (micro/count_retries.h); after some, the thread yields,
- * for the holder may have been preempted, which the kernel does not allow.
+ * Concurrency: a spin is counted as a retry (counted/count_retries.h); after some, the thread
+ * yields, for the holder may have been preempted, which the kernel does not allow.
  */
 #ifndef STOOK_TAGGED_STACK_H
 #define STOOK_TAGGED_STACK_H

@@ -1,8 +1,8 @@
 """
 bench/tables/tables_contention.py - contention counted, and what the counts say of more CPUs
 
-Purpose: prints what bench/micro/contention.cc counted with 1 to 16 threads, and what
-bench/micro/slab_turns.cc counted on 1 to 16 CPUs that run in turn, and extrapolates both. The
+Purpose: prints what bench/counted/contention.cc counted with 1 to 16 threads, and what
+bench/counted/slab_turns.cc counted on 1 to 16 CPUs that run in turn, and extrapolates both. The
 models are texts of their own, MEETING and QUEUE, because the tables are of no use without them.
 Place: run.py prints by way of tables.PRINTED. The counts of an emulated machine are in README.md.
 """

@@ -18,7 +18,8 @@
 #include "base/alone.h"
 
 /*
- * What a lost compare-and-swap does besides trying again: nothing; bench/micro/barn.cc counts here.
+ * What a lost compare-and-swap does besides trying again: nothing; bench/counted/barn.cc counts
+ * here.
  */
 #ifndef STOOK_TAGGED_STACK_RETRY
 #define STOOK_TAGGED_STACK_RETRY() ((void)0)

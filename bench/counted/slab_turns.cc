@@ -1,5 +1,5 @@
 /*
- * bench/micro/slab_turns.cc - what threads do to each other at a node's slabs, on CPUs in turn
+ * bench/counted/slab_turns.cc - what threads do to each other at a node's slabs, on CPUs in turn
  *
  * Purpose: contention for the lock of the slab lists, counted for any number of CPUs without an
  * emulator. Each thread takes a set of objects in batches, and gives it back in batches in random

@@ -1,5 +1,5 @@
 /*
- * bench/micro/count_retries.h - included before the barn's sources for bench/micro/barn.cc
+ * bench/counted/count_retries.h - included before the barn's sources for bench/counted/barn.cc
  *
  * Purpose: count the compare-and-swaps of tagged stacks that another thread's made fail.
  */

@@ -1,9 +1,9 @@
 /*
- * bench/micro/slab_turns.h - the slabs of a cache, and their lists' lock, counted
+ * bench/counted/slab_turns.h - the slabs of a cache, and their lists' lock, counted
  *
  * Purpose: counts each ask for a lock by its kind: in a fill, which may wait; in a give, which must
  * not wait; a try. The build includes this header before the sources of slab, whose calls it
- * replaces by macros. bench/micro/slab_turns.cc includes it, too. The counters are plain, because
+ * replaces by macros. bench/counted/slab_turns.cc includes it, too. The counters are plain, because
  * the threads of that program run one at a time.
  */
 #ifndef BENCH_SLAB_TURNS_H

@@ -1,5 +1,5 @@
 /*
- * bench/micro/barn.cc - several threads on one barn
+ * bench/counted/barn.cc - several threads on one barn
  *
  * Purpose: what a get or put of a whole sheaf costs while other threads get and put. The kernel's
  * barn was a spinlock, and its users waited for each other. Each thread allocates a batch that its

@@ -1,5 +1,5 @@
 /*
- * bench/micro/contention.cc - what threads that free in random order do to each other
+ * bench/counted/contention.cc - what threads that free in random order do to each other
  *
  * Purpose: contention counted, not timed. Each thread allocates a set of objects of one cache that
  * all share and frees it in random order, again and again. So sheaves come out of order from many

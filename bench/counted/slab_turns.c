@@ -1,7 +1,7 @@
 /*
- * bench/micro/slab_turns.c - see slab_turns.h
+ * bench/counted/slab_turns.c - see slab_turns.h
  */
-#include "micro/slab_turns.h"
+#include "counted/slab_turns.h"
 
 #include "base/thread.h"
 #include "cache/cache.h"

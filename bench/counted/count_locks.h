@@ -1,6 +1,6 @@
 /*
- * bench/micro/count_locks.h - included before the sources of slab and pages for
- * bench/micro/contention.cc
+ * bench/counted/count_locks.h - included before the sources of slab and pages for
+ * bench/counted/contention.cc
  *
  * Purpose: count how often a layer asks for a lock, how often another thread has it then, and how
  * often the layer is refused and goes the way without it. In slab the locks are those of the slab
