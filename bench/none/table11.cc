@@ -1,5 +1,5 @@
 /*
- * bench/micro/table11.cc - the kernel's microbenchmark of sheaves, one front end in a process
+ * bench/none/table11.cc - the kernel's microbenchmark of sheaves, one front end in a process
  *
  * Purpose: table 1.1. A million objects of 64 bytes are allocated and freed in batches. An
  * iteration allocates B objects and frees them in the order of allocation, or in one random order
@@ -32,9 +32,9 @@
 #endif
 
 #include "../harness/harness.h"
-#include "../none/none.h"
-#include "../none/slabs_alone.h"
 #include "../harness/tsc.h"
+#include "none.h"
+#include "slabs_alone.h"
 
 static constexpr size_t object_bytes = 64, iterations = 11;
 /* Exit status; bench/measure/kernel_tables.py knows them. */

@@ -1,5 +1,5 @@
 /*
- * bench/micro/table12.cc - the kernel's microbenchmark of bulk refills, one side in a process
+ * bench/none/table12.cc - the kernel's microbenchmark of bulk refills, one side in a process
  *
  * Purpose: table 1.2. 256 MiB of objects are taken in batches and given back; after three rounds
  * that only warm up, the allocations of the next rounds are timed, and nothing else.
@@ -16,7 +16,7 @@
 #include <stook/cache.h>
 
 #include "../harness/harness.h"
-#include "../none/none.h"
+#include "none.h"
 
 static constexpr int warm_rounds = 3;
 
