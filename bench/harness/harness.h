@@ -4,7 +4,8 @@
  * Purpose: clock, random numbers, the process's own memory as the kernel counts it, and one line of
  * JSON as the answer. A benchmark program runs one contender in a process of its own. bench/run.py
  * starts the contenders in turn and compares.
- * Place: included by bench/micro (Google Benchmark) and bench/macro (programs of one figure).
+ * Place: included by bench/micro (Google Benchmark), and by bench/macro and bench/threads (programs
+ * of one figure).
  * Invariants:
  *  I1 nothing here allocates between two readings of the process's memory. Files are read with
  *     plain read() into the stack, so the allocator under test is seen undisturbed.

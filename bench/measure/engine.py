@@ -97,7 +97,7 @@ def checked(answer, contender):
 
 
 def macro(command, contender, before_exec=None):
-    """The answer of a program of bench/macro."""
+    """The answer of a program of one figure (bench/harness)."""
     text = run(command, contender, before_exec)
     try:
         return checked(json.loads(text), contender)

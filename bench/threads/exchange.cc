@@ -1,5 +1,5 @@
 /*
- * bench/macro/exchange.cc - two threads that give each other objects
+ * bench/threads/exchange.cc - two threads that give each other objects
  *
  * Purpose: what objects cost, and where they lie, when some of them are freed on another node than
  * their own. Each thread allocates a batch and frees it. Of a hundred objects it puts `crossing`

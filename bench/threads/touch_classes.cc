@@ -1,5 +1,5 @@
 /*
- * bench/macro/touch_classes.cc - every thread touches every size class
+ * bench/threads/touch_classes.cc - every thread touches every size class
  *
  * Purpose: run by bench/run.py in a memory control group of 64 MiB. 128 threads, all at the same
  * time, go through all sizes from 16 bytes to 128 KiB, four for each doubling; each holds one

@@ -1,5 +1,5 @@
 /*
- * bench/macro/handover.cc - two threads in turn: one allocates a batch, the other frees it
+ * bench/threads/handover.cc - two threads in turn: one allocates a batch, the other frees it
  *
  * Purpose: what an object costs each of the two, apart. The threads of prodcons run freely, so how
  * often they meet decides. Here one waits while the other works: what differs between one node and

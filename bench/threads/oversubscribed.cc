@@ -1,5 +1,5 @@
 /*
- * bench/macro/oversubscribed.cc - more threads than processors
+ * bench/threads/oversubscribed.cc - more threads than processors
  *
  * Purpose: 1 to 2,000 threads that all allocate. Each replaces random ones of its 64 objects, until
  * all threads together have made the asked number of replacements, however many threads there are.

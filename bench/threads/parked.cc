@@ -1,5 +1,5 @@
 /*
- * bench/macro/parked.cc - threads that allocated once and now sleep
+ * bench/threads/parked.cc - threads that allocated once and now sleep
  *
  * Purpose: memory held for threads that do nothing. Threads start one after the other; each
  * allocates 2,000 objects of 16 to 1,039 bytes (about 1 MiB), writes them, frees all and parks.

@@ -1,5 +1,5 @@
 /*
- * bench/macro/prodcons.cc - one thread allocates, the other frees
+ * bench/threads/prodcons.cc - one thread allocates, the other frees
  *
  * Purpose: what an object costs whose memory always comes back on another CPU, and what the process
  * keeps afterwards. Objects go through a ring of pointers. Its indices are published once for 64
