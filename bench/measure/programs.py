@@ -28,7 +28,8 @@ from experiments import cells, preloaded
 
 LIMIT_SECONDS = 120
 LOOK_SECONDS = 0.005
-SOURCE = pathlib.Path(__file__).resolve().parents[2]
+MODULES = pathlib.Path(__file__).resolve().parent
+SOURCE = MODULES.parents[1]
 
 
 class Program:
@@ -261,12 +262,12 @@ int f{n}_use(int k) {{ struct s{n} s = {{ k, {{ k }}, 0 }}; return f{n}(&s, k); 
 
 
 def git_repository(folder, quick):
-    """The library's sources, changed in many commits."""
+    """The library's sources, or where they are not, these modules, changed in many commits."""
     repository = folder / "repository"
     git = ["git", "-c", "user.name=b", "-c", "user.email=b@b", "-c", "gc.auto=0", "-C", repository]
     repository.mkdir()
     subprocess.run([*git, "init", "-q"], check=True)
-    files = sorted((SOURCE / "src").rglob("*.c")) or sorted(SOURCE.glob("*.py"))
+    files = sorted((SOURCE / "src").rglob("*.c")) or sorted(MODULES.glob("*.py"))
     for commit in range(5 if quick else 25):
         for n, file in enumerate(files):
             text = file.read_text().splitlines()

@@ -445,6 +445,15 @@ class InstalledCommand(unittest.TestCase):
         self.assertEqual(done.returncode, 2)
         self.assertIn(f"meson configure {self.folder / 'own'} -Dbench=enabled", done.stderr)
 
+    @unittest.skipUnless(shutil.which("git"), "there is no git")
+    def test_git_has_something_to_commit(self):
+        subprocess.run([sys.executable, "-B", "-c", "import pathlib, programs; "
+                        "programs.git_repository(pathlib.Path(), True)"],
+                       cwd=self.folder, check=True)
+        log = subprocess.run(["git", "log", "--format=%s"], cwd=self.folder / "repository",
+                             capture_output=True, text=True, check=True).stdout
+        self.assertEqual(log.split("\n")[:2], ["change 4", "change 3"])
+
     def test_help_names_no_folder_that_is_not_there(self):
         said = self.bench("--help").stdout
         self.assertNotRegex(said, r"\(build\)|bench/results")
