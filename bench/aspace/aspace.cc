@@ -18,7 +18,7 @@
  * stacks are under a spinning lock instead (aspace/spin_stack.h), and the retries are its spins.
  * Options: front=NAME, threads=1, seconds=1 or milliseconds=, kib=131072 of a mapping (phone: 4).
  * rounds=N ends mmap2 and page_fault3 when one thread has mapped and unmapped N times, for machines
- * whose clock says little (tools/emulated-machine).
+ * whose clock says little (tools/machines/emulated-machine).
  */
 #include <atomic>
 #include <string>

@@ -13,7 +13,7 @@
  * fall as threads are added if no thread waits. barn_calls: gets and puts, in all and for 1,000
  * objects. Retries for 1,000 barn_calls.
  * Options: threads=2, ms=500, batch=256, grow=0. rounds=N ends it when one thread has done N, for
- * machines whose clock says little (tools/emulated-machine).
+ * machines whose clock says little (tools/machines/emulated-machine).
  */
 #include <atomic>
 #include <thread>

@@ -164,7 +164,7 @@ def rcu(setting):
 
 def contention(setting):
     """Frees in random order by several threads: retries and waits, counted, and extrapolated to
-    192 CPUs. Of many CPUs: tools/emulated-machine (bench/README.md)."""
+    192 CPUs. Of many CPUs: tools/machines/emulated-machine (bench/README.md)."""
     contenders = [Contender(f"{n} threads") for n in tables_contention.THREADS]
 
     def once(contender):

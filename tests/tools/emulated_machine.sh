@@ -1,7 +1,8 @@
 #!/bin/sh
-# Proves what tools/emulated-machine makes of a machine that does not start: it starts again, three
-# times in all, then says what the kernel said last and fails. A machine that began a program is
-# never started again; its result is the tool's. The machine is a script that says what one would.
+# Proves what tools/machines/emulated-machine makes of a machine that does not start: it starts
+# again, three times in all, then says what the kernel said last and fails. A machine that began a
+# program is never started again; its result is the tool's. The machine is a script that says what
+# one would.
 set -eu
 
 work=$(mktemp -d)
@@ -31,7 +32,7 @@ machine() {
         rm -f "$work/starts"
         status=0
         env PATH="$work/bin:$PATH" WORK="$work" FROM="$1" RESULT="$2" \
-                "$STOOK_SOURCE/tools/emulated-machine" "$work" --kernel "$work/kernel" \
+                "$STOOK_SOURCE/tools/machines/emulated-machine" "$work" --kernel "$work/kernel" \
                 --run program >"$work/out" 2>&1 || status=$?
         starts=$(wc -l <"$work/starts")
 }

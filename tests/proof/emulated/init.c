@@ -1,8 +1,8 @@
 /*
  * Purpose: the first process of an emulated machine. It mounts what programs look for, runs the
  * commands of /job one after the other, says how each ended, and switches the machine off.
- * Place: linked statically and put into the first file system by tools/emulated-machine, which
- * writes /job. A line is a command, its words separated by tabs: seconds it may take,
+ * Place: linked statically and put into the first file system by tools/machines/emulated-machine,
+ * which writes /job. A line is a command, its words separated by tabs: seconds it may take,
  * NAME=VALUE..., program, arguments...
  * Answer: on the console "ENDED number status" for each command: 128 + the signal for one that was
  * killed, 124 for one out of time. The last line is "RESULT status", the first status that was

@@ -1,5 +1,6 @@
 /*
- * What this proves, on a machine of several real nodes (an emulated one: tools/emulated-machine):
+ * What this proves, on a machine of several real nodes (an emulated one:
+ * tools/machines/emulated-machine):
  *  - nodes and CPUs are found;
  *  - memory lies where the heap says, by the kernel's own answer (move_pages);
  *  - it comes from the node of the CPU that allocates, except for what the slot's two sheaves hold,

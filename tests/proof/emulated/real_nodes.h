@@ -1,7 +1,7 @@
 /*
  * Purpose: what the programs for a machine of several real nodes share: where pages are, by the
  * kernel's own answer, and what does not hold.
- * Place: included by the programs of that machine (tools/emulated-machine).
+ * Place: included by the programs of that machine (tools/machines/emulated-machine).
  */
 #ifndef REAL_NODES_H
 #define REAL_NODES_H

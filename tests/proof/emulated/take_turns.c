@@ -5,9 +5,9 @@
  * load and its compare-and-swap. With it the CPUs in user space run in turn, as CPUs of equal speed
  * do: `instructions=N` of one, then of the next. The number of each turn is drawn from 1 to 2N - 1,
  * so that the CPUs do not run in step.
- * Place: built and named to qemu by tools/emulated-machine --turns. Debian has no header of the
- * interface (version 1, https://www.qemu.org/docs/master/devel/tcg-plugins.html). What is used of
- * it is declared here.
+ * Place: built and named to qemu by tools/machines/emulated-machine --turns. Debian has no header
+ * of the interface (version 1, https://www.qemu.org/docs/master/devel/tcg-plugins.html). What is
+ * used of it is declared here.
  * Invariants:
  *  I1 `turn` is a CPU that is in user space, or none. A CPU that enters the kernel gives its turn
  *     away.
