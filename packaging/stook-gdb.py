@@ -24,7 +24,8 @@ SHEAF_LINK = 16                         # src/barn/sheaf.h: STOOK_SHEAF_LINK
 LIST_MOST = 1 << 16                     # a damaged list ends here
 NO_SYMBOLS = """stook: there is no debug information of libstook, or the program has not started.
 Debian has it in the packages libstook0-dbgsym and libstook-malloc-dbgsym, which
-tools/debian-packages leaves beside the others. Elsewhere: a library that was not stripped."""
+tools/release/debian-packages leaves beside the others. Elsewhere: a library that was not
+stripped."""
 
 
 def value(expression):

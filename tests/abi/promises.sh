@@ -1,6 +1,6 @@
 #!/bin/sh
-# Proves that tools/abi finds what breaks programs that were compiled before, and nothing else; and
-# that the tree keeps what the last release promised, if one is out.
+# Proves that tools/release/abi finds what breaks programs that were compiled before, and nothing
+# else; and that the tree keeps what the last release promised, if one is out.
 set -eu
 
 for tool in gcc readelf nm; do
@@ -8,7 +8,7 @@ for tool in gcc readelf nm; do
 done
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-abi() { "$STOOK_SOURCE/tools/abi" "$STOOK_BUILD" "$@"; }
+abi() { "$STOOK_SOURCE/tools/release/abi" "$STOOK_BUILD" "$@"; }
 
 abi >"$work/now"
 for kind in symbol function structure field enumerator macro; do

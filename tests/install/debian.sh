@@ -38,7 +38,7 @@ fi
 # build of packages is one process after the other.
 build_in() {
         TMPDIR=$work CC=gcc DEB_BUILD_OPTIONS="nocheck noopt noautodbgsym parallel=2" \
-                "$STOOK_SOURCE/tools/debian-packages" "$work/$1"
+                "$STOOK_SOURCE/tools/release/debian-packages" "$work/$1"
 }
 build_in another &
 other=$!

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Proves: tools/sbom writes an SPDX document of which every reference leads somewhere, with every
-program and library that this build installs, their checksums, and what each needs when it runs; it
-writes the same again; a folder that is no build is refused. What a file lacks or has too much is
-found by the same comparison (the last test takes something away)."""
+"""Proves: tools/release/sbom writes an SPDX document of which every reference leads somewhere, with
+every program and library that this build installs, their checksums, and what each needs when it
+runs; it writes the same again; a folder that is no build is refused. What a file lacks or has too
+much is found by the same comparison (the last test takes something away)."""
 import hashlib
 import json
 import os
@@ -13,7 +13,7 @@ import tempfile
 import unittest
 
 BUILD, SOURCE = os.environ["STOOK_BUILD"], os.environ["STOOK_SOURCE"]
-TOOL = os.path.join(SOURCE, "tools", "sbom")
+TOOL = os.path.join(SOURCE, "tools", "release", "sbom")
 
 
 def sbom(*arguments, **variables):
