@@ -27,7 +27,7 @@ $(BUILD)/build.ninja: $(wildcard /var/lib/dpkg/status)
 run:
 	tools/install-deps run
 	$(MAKE) build
-	tools/main-job $(BUILD)
+	tools/make/main-job $(BUILD)
 
 test:
 	tools/install-deps test
@@ -47,12 +47,12 @@ install: build
 	ninja -C $(BUILD) products
 	DESTDIR=$(abspath $(DESTDIR)) meson install -C $(BUILD) --no-rebuild --quiet
 	@echo "Installed in $(DESTDIR)$(abspath $(PREFIX))."
-	@tools/found-by-pkg-config $(abspath $(PREFIX)) $(LIBDIR) "$(DESTDIR)"
+	@tools/make/found-by-pkg-config $(abspath $(PREFIX)) $(LIBDIR) "$(DESTDIR)"
 	@[ -n "$(DESTDIR)" ] || echo "If gdb has no command stook:" \
 		"source $(abspath $(PREFIX))/share/stook/stook-gdb.py"
 
 uninstall:
-	tools/uninstall $(BUILD)
+	tools/make/uninstall $(BUILD)
 
 clean:
 	rm -rf $(BUILD)

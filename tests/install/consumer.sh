@@ -1,8 +1,8 @@
 #!/bin/sh
 # Proves that an installed tree is complete, and that a stranger's program builds and runs on it: by
 # pkg-config, shared and static; by CMake, which refuses components that do not exist, and
-# urcu_static without liburcu; with each header alone, as C and as C++. And that tools/uninstall
-# leaves of it what is not of it.
+# urcu_static without liburcu; with each header alone, as C and as C++. And that
+# tools/make/uninstall leaves of it what is not of it.
 set -eu
 unset LD_LIBRARY_PATH                           # Meson's would show the build folder
 
@@ -171,12 +171,12 @@ uninstalled() {
         cp "$work/install-log.txt" "$work/log/meson-logs"
         touch "$prefix/include/stook/other.h"
         [ ! -d "$prefix/libexec/stook/bench" ] || mkdir -p "$prefix/libexec/stook/bench/results"
-        "$STOOK_SOURCE/tools/uninstall" "$work/log"
+        "$STOOK_SOURCE/tools/make/uninstall" "$work/log"
         left=$(find "$work/root" ! -type d)
         [ "$left" = "$prefix/include/stook/other.h" ] || { echo "left: $left"; exit 1; }
         [ ! -d "$prefix/libexec" ] || { echo "left: $prefix/libexec"; exit 1; }
         rm "$left"
-        if "$STOOK_SOURCE/tools/uninstall" "$work/log" 2>/dev/null; then
+        if "$STOOK_SOURCE/tools/make/uninstall" "$work/log" 2>/dev/null; then
                 echo "uninstalled twice"
                 exit 1
         fi

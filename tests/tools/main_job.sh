@@ -1,7 +1,7 @@
 #!/bin/sh
-# Proves how tools/main-job tells what it found, with a stand-in for `stook`: six pairs of runs, one
-# verdict, which comes last, no table of size classes; and that a run that fails is told with its
-# status. `make run` in .ci/run has the real program.
+# Proves how tools/make/main-job tells what it found, with a stand-in for `stook`: six pairs of
+# runs, one verdict, which comes last, no table of size classes; and that a run that fails is told
+# with its status. `make run` in .ci/run has the real program.
 set -eu
 
 work=$(mktemp -d)
@@ -25,13 +25,14 @@ chmod +x "$work/stook"
 
 fail() { echo "$1" >&2; cat "$work/out" >&2; exit 1; }
 
-"$STOOK_SOURCE/tools/main-job" "$work" >"$work/out" 2>&1 || fail "it failed"
+"$STOOK_SOURCE/tools/make/main-job" "$work" >"$work/out" 2>&1 || fail "it failed"
 grep -q -e '--compare --repeat 6 ' "$work/stook.words" || fail "not six pairs"
 grep -q -e '--stats' "$work/stook.words" && fail "a table of size classes"
 [ "$(tail -n 1 "$work/out")" = "Peak memory: the verdict" ] || fail "the verdict is not last"
 [ "$(grep -c 'verdict\|times the' "$work/out")" = 1 ] || fail "not one verdict"
 grep -q '^  6 runs each$' "$work/out" || fail "the table lost its indent"
 
-STAND_IN_STATUS=3 "$STOOK_SOURCE/tools/main-job" "$work" >"$work/out" 2>&1 && fail "it did not fail"
+STAND_IN_STATUS=3 "$STOOK_SOURCE/tools/make/main-job" "$work" >"$work/out" 2>&1 &&
+        fail "it did not fail"
 grep -q 'exit status 3' "$work/out" || fail "no exit status"
 grep -q 'the verdict' "$work/out" || fail "what was said is lost"
