@@ -113,7 +113,8 @@ static void print_bytes(FILE *out, const char *what, uint64_t bytes)
 {
         char text[32];
 
-        say(out, "%s %s", what, bytes_text(bytes, text, sizeof text));
+        fputs(what, out);
+        say(out, " %s", bytes_text(bytes, text, sizeof text));
 }
 
 static void print_totals(const struct heap *h, FILE *out)

@@ -325,6 +325,7 @@ class Inspect(s.Compiled):
                          "ctor 0x", "could go back to the system", "S0="):
                 self.assertIn(word, done.stdout)
             self.assertNotIn("\x1b", done.stdout)
+            self.assertRegex(done.stdout, r"\nslabs .*: live objects .*\nlarge objects .* in 1; ")
             named = s.stook("info", "--name", "con*", p.pid).stdout
             self.assertIn("conn", named)
             self.assertNotIn("built", named)
