@@ -270,6 +270,9 @@ static int read_metadata(struct heap *h)
         if (!error)
                 error = heap_copy(h, h->library->root.maintenance_process, &h->maintainer,
                                   sizeof h->maintainer);
+        if (!error)
+                error = heap_copy(h, h->library->root.huge_dear, &h->huge_dear,
+                                  sizeof h->huge_dear);
         return error;
 }
 

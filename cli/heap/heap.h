@@ -130,6 +130,7 @@ struct heap {
         struct heap_oddity *oddities;
         size_t   oddity_count;
         uint32_t maintainer;            /* pid of the process that has a maintenance thread */
+        uint32_t huge_dear;             /* STOOK_HUGE_DEAR: no huge pages are asked for */
         char     error[160];
 };
 

@@ -4,6 +4,7 @@
  */
 #include <stdlib.h>
 #include "cli/info/info.h"
+#include "policy/constants.h"
 
 static void write_shares(const struct heap_cache *c, struct json *j)
 {
@@ -122,6 +123,7 @@ static void write_memory(const struct heap *h, struct json *j)
         json_count(j, "largest_free_bytes", p->largest_free_bytes);
         json_count(j, "metadata_bytes", p->metadata_bytes);
         json_count(j, "process_huge_bytes", memory_huge_bytes(h->memory));
+        json_bool(j, "huge_faults_dear", h->huge_dear == STOOK_HUGE_DEAR);
         json_object_end(j);
 }
 

@@ -7,6 +7,7 @@
 #include "cli/info/info.h"
 #include "cli/text/plain_text.h"
 #include "cli/text/table.h"
+#include "policy/constants.h"
 
 static const char *const headings[] = {
         "name", "objects", "objsize", "stride", "space", "slabs/part/barn", "o/s", "pages",
@@ -140,6 +141,8 @@ static void print_totals(const struct heap *h, FILE *out)
         print_bytes(out, "; own data", p->metadata_bytes);
         if (huge)
                 print_bytes(out, "\nhuge pages of the process", huge);
+        if (h->huge_dear == STOOK_HUGE_DEAR)
+                say(out, "\nno huge pages are asked for: their faults are dear");
         print_bytes(out, "\ncould go back to the system: free pages", p->free_dirty_bytes);
         print_bytes(out, ", free pages in slabs", pages * h->library->root.page_bytes);
         print_bytes(out, ", slabs that only sheaves keep", pinned);

@@ -20,7 +20,7 @@ struct stook_mode {
         const char *backend;            /* "rseq" or "locked" */
         const char *index;              /* of a thread's slot: "mm_cid", "cpu_id", "hash" */
         const char *registration;       /* this thread's rseq area: "libc", "own", "none" */
-        const char *thp;                /* huge pages: "auto", "system", "always" or "never" */
+        const char *thp;                /* "auto", "auto-dear", "system", "always" or "never" */
         uint32_t    nodes;              /* NUMA nodes */
         uint32_t    slots;              /* slots there may be */
         uint32_t    slots_ready;        /* slots filled so far */

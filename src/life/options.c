@@ -34,6 +34,7 @@
 #include "os/checker.h"
 #include "os/os.h"
 #include "pages/purge.h"
+#include "policy/constants.h"
 #include "report/report.h"
 #include "slot/slot_node.h"
 
@@ -159,5 +160,6 @@ bool stook_options_maintenance(void)
 
 const char *stook_options_thp(void)
 {
-        return thp_names[thp];
+        return __atomic_load_n(&stook_huge_dear, __ATOMIC_RELAXED) == STOOK_HUGE_DEAR
+                ? "auto-dear" : thp_names[thp];
 }

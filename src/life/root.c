@@ -6,6 +6,7 @@
 #include "life/maintain.h"
 #include "life/root.h"
 #include "os/os.h"
+#include "pages/purge.h"
 
 struct stook_root stook_root = {
         .magic = STOOK_ROOT_MAGIC,
@@ -28,6 +29,7 @@ struct stook_root stook_root = {
         .groups_used = &stook_groups_bound,
         .group_of_process = &stook_group_of_process,
         .maintenance_process = &stook_maintenance_process,
+        .huge_dear = &stook_huge_dear,
         .layout = { STOOK_ROOT_LAYOUT(STOOK_ROOT_LAYOUT_OF) },
 };
 

@@ -122,6 +122,7 @@ struct stook_root {
         const uint32_t *groups_used;
         const uint16_t *group_of_process;
         const uint32_t *maintenance_process;
+        const uint32_t *huge_dear;      /* see pages/purge.h */
         struct stook_request request;
         uint16_t layout[STOOK_ROOT_LAYOUT_COUNT];
 };

@@ -19,6 +19,7 @@ static const size_t used_least[STOOK_DENSITY_KINDS] = {
 #define ONE_IN     8                    /* of what large objects get huge so much tells */
 #define MAP_RANGE  ((size_t)1 << 40)    /* the largest range; what lies beyond has small pages */
 #define SMALL_FAULTS 32                 /* timed together: a 16th of what a huge page saves */
+
 enum stook_thp stook_pages_thp = STOOK_THP_AUTO;
 
 struct map {
@@ -117,8 +118,8 @@ bool stook_huge_any(void)
 
 /* ---- what a huge fault costs ---- */
 
+uint32_t stook_huge_dear;
 static uint64_t small_ns;               /* atomic, relaxed: of as many small faults; 0: not known */
-static uint32_t dear;                   /* atomic, relaxed: dear ones beyond the others */
 static uint32_t dear_ms;                /* atomic, relaxed: when the last of them was */
 
 /*
@@ -177,14 +178,14 @@ static void time_fault(uintptr_t start)
         if (!huge || !small)
                 return;
         STOOK_INJECT_COUNT(faults_timed);
-        n = __atomic_load_n(&dear, __ATOMIC_RELAXED);
+        n = __atomic_load_n(&stook_huge_dear, __ATOMIC_RELAXED);
         if (huge <= small) {
                 n -= n > 0;
         } else if (n < STOOK_HUGE_DEAR) {
                 __atomic_store_n(&dear_ms, (uint32_t)stook_os_clock_ms(), __ATOMIC_RELAXED);
                 n++;
         }
-        __atomic_store_n(&dear, n, __ATOMIC_RELAXED);
+        __atomic_store_n(&stook_huge_dear, n, __ATOMIC_RELAXED);
 }
 
 /*
@@ -197,13 +198,14 @@ static STOOK_NOINLINE bool is_still_dear(void)
             STOOK_HUGE_DEAR_MS)
                 return true;
         __atomic_store_n(&small_ns, 0, __ATOMIC_RELAXED);
-        __atomic_store_n(&dear, STOOK_HUGE_DEAR - 1, __ATOMIC_RELAXED);
+        __atomic_store_n(&stook_huge_dear, STOOK_HUGE_DEAR - 1, __ATOMIC_RELAXED);
         return false;
 }
 
 static bool is_dear(void)
 {
-        return __atomic_load_n(&dear, __ATOMIC_RELAXED) == STOOK_HUGE_DEAR && is_still_dear();
+        return __atomic_load_n(&stook_huge_dear, __ATOMIC_RELAXED) == STOOK_HUGE_DEAR &&
+               is_still_dear();
 }
 
 /* ---- what is asked for ---- */

@@ -49,4 +49,11 @@ void stook_pages_place_over_policy(bool over);
 enum stook_thp { STOOK_THP_AUTO, STOOK_THP_SYSTEM, STOOK_THP_ALWAYS, STOOK_THP_NEVER };
 void stook_pages_set_thp(enum stook_thp policy);
 
+/*
+ * Atomic, relaxed: so many more huge faults were dear than were not. At STOOK_HUGE_DEAR no huge
+ * page is asked for, but one after a time, to try. Before that a process waits for about six:
+ * growth is 4 MiB at first.
+ */
+extern uint32_t stook_huge_dear STOOK_HIDDEN;
+
 #endif

@@ -157,6 +157,24 @@ int main(int argc, char **argv)
 }
 """
 
+DEAR = r"""
+#include <stdio.h>
+#include <stook/stook.h>
+#include "life/root.h"
+#include "policy/constants.h"
+extern struct stook_root stook_root_v1;
+int main(void)
+{
+        struct stook_mode mode = { .mode_size = sizeof mode };
+        stook_get_mode(&mode);
+        *(uint32_t *)stook_root_v1.huge_dear = STOOK_HUGE_DEAR;
+        puts("ready");
+        fflush(stdout);
+        getchar();
+        return 0;
+}
+"""
+
 
 class Running:
     """A program that says `ready`; ends with its standard input."""
@@ -239,10 +257,22 @@ class Inspect(s.Compiled):
         self.assertEqual(heap["memory"]["large_objects"], 1)
         self.assertGreaterEqual(heap["memory"]["large_bytes"], 1 << 20)
         self.assertEqual(heap["memory"]["process_huge_bytes"] % 1024, 0)
+        self.assertIs(heap["memory"]["huge_faults_dear"], False)
 
     def test_shared_library(self):
         with Running(self.shared()) as p:
             self.check_caches(self.info(p.pid))
+
+    def test_dear_huge_faults(self):
+        """The process finds them dear by a clock; here it is told so."""
+        source = os.path.join(os.environ["STOOK_SOURCE"], "src")
+        program = self.compile("dear", DEAR, "-I" + source, *s.SHARED)
+        line = "no huge pages are asked for: their faults are dear\n"
+        with Running(self.shared()) as p:
+            self.assertNotIn(line, s.stook("info", p.pid).stdout)
+        with Running(program) as p:
+            self.assertIs(self.info(p.pid)[0]["memory"]["huge_faults_dear"], True)
+            self.assertIn(line, s.stook("info", p.pid).stdout)
 
     def test_locked_slots(self):
         with Running(self.shared(), env=dict(os.environ, STOOK_SLOTS="locked")) as p:

@@ -60,7 +60,7 @@ class Print(unittest.TestCase):
         done = preloaded("sort", "/dev/null", STOOK_PRINT="exit", STOOK_CAPACITY="8")
         self.assertEqual((done.returncode, done.stdout), (0, ""))
         self.assertRegex(done.stderr, r"\Astook: sort \(pid \d+\), backend \w+\n"
-                         r"slots by \w+, \d+ at most; nodes \d+; huge pages: \w+\ncache ")
+                         r"slots by \w+, \d+ at most; nodes \d+; huge pages: [\w-]+\ncache ")
         self.assertRegex(done.stderr, r"\nmalloc-\d+ +\d+ ")
         self.assertIn("\nsetting STOOK_CAPACITY=8\n", done.stderr)
 

@@ -16,6 +16,8 @@
 
 #include "cache/cache.h"
 #include "gate/gate.h"
+#include "pages/purge.h"
+#include "policy/constants.h"
 
 /* What a run of this program with @variable=@value says: facts on stdout, refusals on stderr. */
 static void run_with(const char *variable, const char *value, char *out, char *err)
@@ -127,6 +129,11 @@ static void the_mode_is_told(void **state)
         assert_int_equal(stook_get_mode(&mode), 0);
         assert_true(!strcmp(mode.backend, "rseq") || !strcmp(mode.backend, "locked"));
         assert_int_equal(mode.page_bytes, sysconf(_SC_PAGESIZE));
+        assert_string_equal(mode.thp, "auto");
+        stook_huge_dear = STOOK_HUGE_DEAR;
+        assert_int_equal(stook_get_mode(&mode), 0);
+        assert_string_equal(mode.thp, "auto-dear");
+        stook_huge_dear = 0;
         assert_true(mode.slots >= mode.slots_ready);
         assert_true(mode.nodes >= 1);
         mode.mode_size = 1;

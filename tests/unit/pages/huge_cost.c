@@ -71,6 +71,7 @@ static void cheap_ones_go_on(void **state)
         assert_in_range(grow_to(200 * MIB), 150 * MIB, 170 * MIB);
         assert_in_range(huge_faults, 4, 85);
         assert_int_equal(small_timings, 1);
+        assert_true(stook_huge_dear < STOOK_HUGE_DEAR);
 }
 
 static void dear_ones_end(void **state)
@@ -79,12 +80,13 @@ static void dear_ones_end(void **state)
         huge_ns = CHEAP + 1;
         assert_in_range(grow_to(200 * MIB), 3 * 2 * MIB, 20 * MIB);
         assert_int_equal(huge_faults, 3);
+        assert_int_equal(stook_huge_dear, STOOK_HUGE_DEAR);
         now_ms += AGAIN_MS - 1;
         assert_int_equal(grow_to(250 * MIB), 0);
         assert_int_equal(huge_faults, 3);
 }
 
-/* One that is dear again ends it again. Cheap ones go on. */
+/* One that is dear again ends it again. Cheap ones go on, which is told, too. */
 static void they_are_tried_again(void **state)
 {
         size_t at = 200 * MIB;
@@ -101,6 +103,7 @@ static void they_are_tried_again(void **state)
         now_ms += AGAIN_MS;
         huge_ns = CHEAP;
         assert_true(grow_to(at + 200 * MIB) > 150 * MIB);
+        assert_true(stook_huge_dear < STOOK_HUGE_DEAR);
 }
 
 static void a_few_dear_ones_change_nothing(void **state)
