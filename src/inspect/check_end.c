@@ -10,6 +10,7 @@
  */
 #include "cache/cache.h"
 #include "debug/debug_modes.h"
+#include "debug/fail.h"
 #include "gate/gate.h"
 #include "inspect/linked.h"
 #include "malloc/large_debug.h"
@@ -49,7 +50,7 @@ static int check_all(void)
 
 __attribute__((constructor)) static void begin(void)
 {
-        if (stook_debug_is_asked())
+        if (stook_debug_is_asked() || stook_fail_is_asked())
                 stook_os_keep_stderr();         /* the program may close it before its end */
 }
 

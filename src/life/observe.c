@@ -143,6 +143,7 @@ __attribute__((constructor)) static void begin(void)
 
         if (!stook_profile_interval())
                 return;
+        stook_os_keep_stderr();         /* the program may close it before its end */
         stook_stack_start();
         if (profile.signal && !sigaction(profile.signal, NULL, &before) &&
             before.sa_handler == SIG_DFL)

@@ -3,11 +3,9 @@
  * Place: called at start. The environment is walked by ourselves: getenv may be another library's,
  * and early calls come before libc is ready for it.
  */
-#include <errno.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/uio.h>
-#include <unistd.h>
 
 #include "os/os.h"
 
@@ -37,7 +35,6 @@ const char *stook_os_env(const char *name)
 static void tell(const char *const *words, unsigned n, unsigned foreign, size_t foreign_bytes)
 {
         struct iovec parts[WORDS_MAX];
-        int before = errno;
         size_t shown = 0;
 
         for (unsigned i = 0; i < n; i++) {
@@ -50,10 +47,7 @@ static void tell(const char *const *words, unsigned n, unsigned foreign, size_t 
         while (shown < foreign_bytes && (unsigned char)words[foreign][shown] >= ' ')
                 shown++;
         parts[foreign].iov_len = shown;
-        if (writev(STDERR_FILENO, parts, (int)n) < 0) {
-                /* there is nothing to report to */
-        }
-        errno = before;
+        stook_os_write_line(parts, (int)n);
 }
 
 void stook_os_env_refuse(const char *name, const char *value, const char *takes)

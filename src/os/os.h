@@ -375,11 +375,13 @@ void stook_os_futex_wake_all(uint32_t *word);
 /* The word is not zero. False also if it cannot be read: other threads may protect its page. */
 bool stook_os_word_is_set(uint32_t *word);
 /*
- * Has a descriptor of standard error of its own from here on, for stook_os_write when the program
+ * Has a descriptor of standard error of its own from here on, for the two below when the program
  * has closed its own: many programs do so at exit.
  */
 void stook_os_keep_stderr(void);
 void stook_os_write(const char *text, size_t bytes); /* to stderr; loops over short writes */
+struct iovec;
+void stook_os_write_line(const struct iovec *parts, int n); /* likewise, by one write */
 /* Puts that descriptor back in place: in a copy of the process, for a helper that it executes. */
 void stook_os_restore_stderr(void);
 _Noreturn void stook_os_abort(void);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -64,6 +65,17 @@ void stook_os_write(const char *text, size_t bytes)
                         break;
                 text += n;
                 bytes -= (size_t)n;
+        }
+        errno = before;
+}
+
+void stook_os_write_line(const struct iovec *parts, int n)
+{
+        int before = errno;
+
+        if (writev(STDERR_FILENO, parts, n) < 0 && (errno != EBADF || !is_kept() ||
+                                                    writev(kept.fd, parts, n) < 0)) {
+                /* there is nothing to report to */
         }
         errno = before;
 }

@@ -39,7 +39,8 @@ int main(int argc, char **argv)
 {
         char *a = handled(), *b = crashes(), *c = malloc(1 << 20);
 
-        (void)argv;
+        if (argc > 1 && !strcmp(argv[1], "closes"))
+                fclose(stderr);
         while (!c && argc > 1)
                 sleep(1);
         free(a);
@@ -95,6 +96,12 @@ class Fail(unittest.TestCase):
         self.assertEqual((done.returncode, done.stderr),
                          (0, "stook: nosuch in STOOK_FAIL: no cache had that name\n"
                              "stook: conn* in STOOK_FAIL: no cache had that name\n"))
+        done = run("--fail", "caches=nosuch", "--", self.program, "closes")
+        self.assertEqual((done.returncode, done.stderr),
+                         (0, "stook: nosuch in STOOK_FAIL: no cache had that name\n"))
+        done = run("--debug", "Z,nosuch", "--", self.program, "closes")
+        self.assertEqual((done.returncode, done.stderr),
+                         (0, "stook: nosuch in STOOK_DEBUG: no cache had that name\n"))
 
     def test_the_library_refuses_the_same(self):
         for terms in ("nonsense", "interval=0", "interval=3,", "tell=2", ",", "interval=3,,tell=1"):
