@@ -124,7 +124,7 @@ ALWAYS bool read_up(struct stook_maple_cursor *cursor, size_t index, uint64_t fi
                 }
         }
         last = mnode_last(leaf, MNODE_LEAF, index, cursor->max);
-        if (MTREE_UNLIKELY(!mnode_alive(leaf)))
+        if (MTREE_UNLIKELY(!mnode_alive(leaf) || !mnode_still(leaf, index, entry)))
                 return false;
         cursor->index = (unsigned char)index;
         cursor->first = first;

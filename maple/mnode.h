@@ -33,6 +33,9 @@
  *  M5: an append (mwrite_leaf.c) puts a range into the gap at the end of a leaf, by stores to the
  *      pivot that ends the range, and then to its entry, M1. A reader that sees the entry sees that
  *      pivot. So it reads the pivot again after the entry, and searches again if its key is above.
+ *      The gap may have had an entry a moment before, which ended where the leaf ends: an exact fit
+ *      took it. So a reader that has read an entry, and then the pivot, reads the entry once more
+ *      (mnode_still): where it has changed, the pivot may be another entry's.
  *      Between the two stores the gap has two entries. Calls that report gaps see to it that it
  *      is one: stook_mplace_whole_gap().
  *      A pivot is one word, and its values are UINT64_MAX and then the end of a range. A search
@@ -136,13 +139,19 @@ static inline void *mnode_entry(struct mnode *node, enum mnode_kind kind, size_t
         return __atomic_load_n(mnode_entries(node, kind) + i, __ATOMIC_ACQUIRE);
 }
 
+/* M5: @entry was read before its end (mnode_last), and is there after it, too. */
+static inline bool mnode_still(const struct mnode *leaf, size_t i, const void *entry)
+{
+        return __atomic_load_n(leaf->wide.entry + i, __ATOMIC_RELAXED) == entry;
+}
+
 /* M1 */
 static inline void mnode_publish(void **entry, void *what)
 {
         __atomic_store_n(entry, what, __ATOMIC_RELEASE);
 }
 
-/* The end of entry i of a node that ends at @max (I2). */
+/* The end of entry i of a node that ends at @max (I2). An acquire, for mnode_still. */
 static inline uint64_t mnode_last(struct mnode *node, enum mnode_kind kind, size_t i,
                                   uint64_t max)
 {
@@ -150,7 +159,7 @@ static inline uint64_t mnode_last(struct mnode *node, enum mnode_kind kind, size
 
         if (i + 1 >= mnode_shape(kind).entries)
                 return max;
-        pivot = mnode_pivot(node, i);
+        pivot = __atomic_load_n(node->wide.pivot + i, __ATOMIC_ACQUIRE);
         return pivot < max ? pivot : max;
 }
 

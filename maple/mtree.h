@@ -195,7 +195,9 @@ static inline void mplace_find(const struct stook_maple *tree, struct mplace *pl
         do
                 mplace_read(place, mnode_find_wide(place->leaf, key));
         while (MTREE_UNLIKELY(place->last < key) ||
-               (!place->entry && mtree_rcu(tree) && !stook_mplace_whole_gap(place)));
+               (mtree_rcu(tree) &&
+                !(place->entry ? mnode_still(place->leaf, place->index, place->entry)
+                               : stook_mplace_whole_gap(place))));
 }
 
 /*

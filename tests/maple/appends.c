@@ -6,8 +6,9 @@
  * reader looks, and all of them must see the same tree: the one before, or the one after. Then each
  * reader is stepped through its call, and one or more whole appends are made between any of its
  * instructions. Its answer must be right for one of the trees that there were during the call.
- * Last, two exact fits are made between any of them: a gap gets an entry, the range above loses its
- * own. The range behind both is there all the time, and must be found.
+ * Then, two exact fits are made between any of them: a gap gets an entry, the range above loses its
+ * own. The range behind both is there all the time, and must be found. Last, the range at the end
+ * of the leaf loses its entry, and an append takes its place, which then ends lower.
  * (Stepping keeps the order of a thread's loads and stores. What other orders could do is argued in
  * maple/mnode.h, M5, and looked for by maple/readers.)
  *
@@ -498,6 +499,93 @@ static void step_exact_fits(void)
                 }
 }
 
+/* ---- an exact fit and an append at the end of the leaf, between a reader's instructions ---- */
+
+static uint64_t left;                   /* keys that the append leaves as a gap */
+
+static void replace_the_end(void)
+{
+        if (steps == begin)
+                expect(stook_maple_store(&tree, 20, KEY_MAX, NULL) == 0);
+        if (steps == begin + every) {
+                expect(stook_maple_store(&tree, 20 + left, 29, B) == 0);
+                stop();
+        }
+        steps++;
+}
+
+/* [@first, @last] had @entry at some moment. */
+static void was(const void *entry, uint64_t first, uint64_t last)
+{
+        expect((entry == entries && first == 20 && last == KEY_MAX) ||
+               (!entry && first == 20 && (last == KEY_MAX || (left && last == 19 + left))) ||
+               (!entry && first == 30 && last == KEY_MAX) ||
+               (entry == B && first == 20 + left && last == 29));
+}
+
+static void range_at_end(void)
+{
+        struct answer a = load_range(20);
+
+        was(a.entry, a.first, a.last);
+}
+
+static void walk_to_end(void)
+{
+        struct answer a = walk(20);
+
+        was(a.entry, a.first, a.last);
+}
+
+static void step_up_to_end(void)
+{
+        struct answer a = step_up(0);
+
+        was(a.entry, a.first, a.last);
+}
+
+static void step_over_to_end(void)
+{
+        struct answer a = step_over(0);
+
+        if (a.entry)
+                was(a.entry, a.first, a.last);
+}
+
+static void step_down_from_end(void)
+{
+        struct answer a = step_down(0);
+
+        if (a.entry != entries + 1)
+                was(a.entry, a.first, a.last);
+}
+
+static void step_ends(void)
+{
+        static void (*const make[])(void) = {
+                range_at_end, walk_to_end, step_up_to_end, step_over_to_end, step_down_from_end,
+        };
+
+        for (unsigned i = 0; i < sizeof(make) / sizeof(*make); i++)
+                for (every = 0; every < 30; every += 3) {
+                        begin = 0;
+                        do {
+                                expect(stook_maple_init(&tree, flags) == 0);
+                                expect(stook_maple_store(&tree, 20, KEY_MAX, entries) == 0);
+                                expect(stook_maple_store(&tree, 10, 19, entries + 1) == 0);
+                                stook_maple_cursor_set(&parked, 10, 10);
+                                stook_maple_cursor_walk(&parked);
+                                steps = 0;
+                                step(replace_the_end);
+                                make[i]();
+                                stop();
+                                stook_maple_destroy(&tree);
+                                checks++;
+                        } while (steps > begin++);
+                        expect(begin > 10);
+                }
+}
+
 int main(int argc, char **argv)
 {
         struct sigaction action = { .sa_sigaction = on_trap, .sa_flags = SA_SIGINFO };
@@ -511,6 +599,8 @@ int main(int argc, char **argv)
                 for (pattern = 10 * i; pattern < 1 << APPENDS; pattern += all ? 3 : 31)
                         step_readers(all);
                 step_exact_fits();
+                for (left = 0; left < 10; left += 5)
+                        step_ends();
         }
         printf("%u answers\n", checks);
         return checks < 10000;
