@@ -81,6 +81,7 @@ void stook_barns_give_all(void)
         for (struct stook_barns *at = stook_barns_first(); at; at = at->next) {
                 if (!stook_barns_visit_begin(at))
                         continue;
+                stook_barns_shrink(at);
                 give_all_of(at);
                 stook_barns_visit_end(at);
         }

@@ -12,6 +12,7 @@
 #include "pages/pages_node.h"
 #include "pages/recent.h"
 #include "pages/singles.h"
+#include "policy/constants.h"
 
 /* As many as there are nodes are used. */
 struct stook_pages_node stook_pages_nodes[STOOK_NODES_MAX] STOOK_MOSTLY_UNUSED;
@@ -297,6 +298,8 @@ static void hand_out_tagged(struct stook_pages_node *node, struct stook_span *sp
         stook_ledger_take(&node->ledger, span->bytes);
         if (span->bytes >= STOOK_DENSITY_LARGE_LEAST)
                 stook_ledger_take_large(&node->ledger);
+        else if (span->bytes < STOOK_SLABS_MOST)
+                stook_ledger_take_slabs(&node->ledger, span->bytes);
         stook_fresh_take(&node->ledger, span->bytes, clean, stook_pages_decay_ms());
         if (clean)
                 stook_pages_owe(node, span->bytes, true);
@@ -513,6 +516,8 @@ void stook_span_give(struct stook_span *span)
         }
         if (large)
                 stook_ledger_give_large(&node->ledger);
+        else if (span->bytes < STOOK_SLABS_MOST)
+                stook_ledger_give_slabs(&node->ledger, span->bytes);
         span->state = STOOK_SPAN_DIRTY;
         stook_span_set_age(span, (uint32_t)stook_os_clock_ms());
         span->list.next = NULL;
@@ -534,7 +539,7 @@ static STOOK_NOINLINE void insert_or_wait(struct stook_pages_node *node, struct 
 void stook_span_give_chain(struct stook_link *first)
 {
         struct stook_pages_node *node;
-        size_t bytes = 0;
+        size_t bytes = 0, slabs = 0;
         uint32_t now;
 
         if (!first)
@@ -546,6 +551,7 @@ void stook_span_give_chain(struct stook_link *first)
 
                 first = first->next;
                 bytes += span->bytes;
+                slabs += span->bytes < STOOK_SLABS_MOST ? span->bytes : 0;
                 span->state = STOOK_SPAN_DIRTY;
                 stook_span_set_age(span, now);
                 span->list.next = NULL;
@@ -559,6 +565,7 @@ void stook_span_give_chain(struct stook_link *first)
                         stook_pages_unlock(node);
         }
         stook_ledger_give(&node->ledger, bytes);
+        stook_ledger_give_slabs(&node->ledger, slabs);
 }
 
 struct stook_span *stook_span_large_at(uintptr_t addr)

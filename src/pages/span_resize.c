@@ -34,6 +34,15 @@ static int grow_into_neighbour(struct stook_pages_node *node, struct stook_span 
         return 1;
 }
 
+/* A span of slabs' size becomes a large one, or the other way round. */
+static void count_slabs(struct stook_pages_node *node, size_t was, size_t is)
+{
+        if (was < STOOK_SLABS_MOST)
+                stook_ledger_take_slabs(&node->ledger, -was);
+        if (is < STOOK_SLABS_MOST)
+                stook_ledger_take_slabs(&node->ledger, is);
+}
+
 static bool resize(struct stook_pages_node *node, struct stook_span *span, size_t bytes)
 {
         struct stook_span *spare = stook_meta_span_new(), *rest;
@@ -49,6 +58,7 @@ static bool resize(struct stook_pages_node *node, struct stook_span *span, size_
                 rest->own_mapping = 0;
                 stook_pages_tag(span);
                 stook_ledger_give(&node->ledger, rest->bytes);
+                count_slabs(node, bytes + rest->bytes, bytes);
                 stook_pages_insert_or_pend(node, rest);
                 stook_lock_allow_waits();
                 stook_pages_purge_big(node);
@@ -72,6 +82,7 @@ static bool resize(struct stook_pages_node *node, struct stook_span *span, size_
         }
         if (got == 1) {
                 stook_ledger_take(&node->ledger, more);
+                count_slabs(node, bytes - more, bytes);
                 stook_pages_owe(node, 0, false);
                 done = true;
         }

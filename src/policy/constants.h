@@ -90,6 +90,8 @@
 #define STOOK_SLAB_KEPT_BYTES (128 * STOOK_KIB) /* of empty slabs, in a node. Arbitrary */
 #define STOOK_SLAB_FREE_OF_8  7         /* eighths of a slab free: below, whole pages seldom are */
 #define STOOK_SLAB_MORE_PART  48        /* of a slab's objects freed since: it is looked at again */
+#define STOOK_HALVED_LEAST    (2 * STOOK_MIB)   /* of slabs, and half of it gone: all is idle */
+#define STOOK_SLABS_MOST      (128 * STOOK_KIB) /* spans from here on are large objects */
 #define STOOK_LAST_LITTLE     (256 * STOOK_KIB) /* given at a thread's end: try again. Arbitrary */
 
 #endif

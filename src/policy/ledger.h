@@ -17,6 +17,8 @@
 #ifndef STOOK_LEDGER_H
 #define STOOK_LEDGER_H
 
+#include "base/compiler.h"
+#include "policy/constants.h"
 #include "policy/density.h"
 #include "policy/in_turn.h"
 #include "policy/swing.h"
@@ -27,6 +29,8 @@ struct stook_ledger {
         struct stook_swing swing;       /* of `used` */
         size_t refault;
         size_t purged_rest;             /* by the last stook_pages_purge_rest */
+        size_t slabs;                   /* with users, in spans of less than STOOK_SLABS_MOST */
+        size_t halved_from;             /* the most of that since it was halved */
         size_t high_water;
         size_t debt;                    /* for clean bytes taken above the dirty limit */
         size_t high_debt;               /* for the high-water mark */
@@ -55,6 +59,32 @@ STOOK_INLINE void stook_ledger_give(struct stook_ledger *ledger, size_t bytes)
         size_t before = __atomic_fetch_sub(&ledger->used, bytes, __ATOMIC_RELAXED);
 
         stook_swing_tell_high(&ledger->swing, before);
+}
+
+/*
+ * Atomic, relaxed: 1: half of what slabs had is gone. Set once for each half. What sheaves hold
+ * pins slabs that are else free, and no further call may come; the next slow call clears it, and
+ * flushes (slot/slot_idle.c).
+ */
+extern uint32_t stook_ledger_halved STOOK_HIDDEN;
+
+/* The same for spans of less than STOOK_SLABS_MOST, which slabs have as a rule, as well. */
+STOOK_INLINE void stook_ledger_take_slabs(struct stook_ledger *ledger, size_t bytes)
+{
+        __atomic_fetch_add(&ledger->slabs, bytes, __ATOMIC_RELAXED);
+}
+
+STOOK_INLINE void stook_ledger_give_slabs(struct stook_ledger *ledger, size_t bytes)
+{
+        size_t before = __atomic_fetch_sub(&ledger->slabs, bytes, __ATOMIC_RELAXED);
+        size_t from = __atomic_load_n(&ledger->halved_from, __ATOMIC_RELAXED);
+
+        if (before > from) {
+                __atomic_store_n(&ledger->halved_from, before, __ATOMIC_RELAXED);
+        } else if (STOOK_UNLIKELY(before - bytes < from / 2 && from >= STOOK_HALVED_LEAST)) {
+                __atomic_store_n(&ledger->halved_from, before - bytes, __ATOMIC_RELAXED);
+                __atomic_store_n(&stook_ledger_halved, 1, __ATOMIC_RELAXED);
+        }
 }
 
 /* A large object was taken, or given. */

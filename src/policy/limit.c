@@ -57,6 +57,8 @@ static bool keeps_large(const struct stook_ledger *ledger)
                !stook_limit_is_shrinking(ledger);
 }
 
+uint32_t stook_ledger_halved;
+
 size_t stook_limit_dirty(const struct stook_ledger *ledger)
 {
         size_t share = stook_ledger_used(ledger);

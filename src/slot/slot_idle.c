@@ -177,6 +177,11 @@ void stook_slot_reap_now(struct stook_slot_head *own)
                 return;
         /* Not only refills and flushes take this step: a program may live on its barns. */
         stook_pages_step();
+        if (STOOK_UNLIKELY(__atomic_load_n(&stook_ledger_halved, __ATOMIC_RELAXED)) &&
+            __atomic_exchange_n(&stook_ledger_halved, 0, __ATOMIC_RELAXED)) {
+                stook_slot_give_own();
+                stook_barns_give_all();
+        }
         reap_step(own);
 }
 

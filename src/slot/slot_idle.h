@@ -33,6 +33,7 @@ STOOK_INLINE void stook_slot_reap_if_due(struct stook_slot_head *own)
         __atomic_store_n(&own->reap_calls, calls, __ATOMIC_RELAXED);
         if (STOOK_UNLIKELY(!(calls % STOOK_TICK_CALLS) ||
                            __atomic_load_n(&own->reap_at, __ATOMIC_RELAXED) ||
+                           __atomic_load_n(&stook_ledger_halved, __ATOMIC_RELAXED) ||
                            !__atomic_load_n(&own->used, __ATOMIC_RELAXED) ||
                            stook_slot_took(own)))
                 stook_slot_reap_now(own);

@@ -5,6 +5,7 @@
  * back is one free run again.
  */
 #include "pages_env.h"
+#include "pages/pages_node.h"
 #include "base/inject.h"
 #include "base/lock.h"
 
@@ -192,6 +193,7 @@ static void all_given_back_is_purged_whole(void **state)
         stook_pages_purge(0);
         stook_pages_stats(&stats);
         assert_int_equal(stats.taken_bytes, 0);
+        assert_int_equal(stook_pages_nodes[0].ledger.slabs, 0);
         assert_int_equal(stats.free_dirty_bytes, 0);
         assert_int_equal(stats.free_clean_bytes, stats.committed_bytes);
         assert_sound();

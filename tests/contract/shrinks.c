@@ -1,0 +1,62 @@
+/*
+ * What this proves: a process that frees what it had, in any order, keeps little of it in sheaves
+ * and barns, though it makes no further call. Two caches of each size of malloc's swing between
+ * grown sheaves first; without the flush at each half they pin a slab for each object there.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <stook/malloc.h>
+
+#include "pages/span.h"
+
+#define OBJECTS  400000
+#define ROUNDS   4
+#define LEFT     ((size_t)4 << 20)      /* of some 90 MiB: less than 5 % */
+
+#define expect(cond) do { if (!(cond)) failed(#cond, __LINE__); } while (0)
+
+static void *objects[OBJECTS];
+
+static void failed(const char *what, int line)
+{
+        printf("shrinks.c:%d: not so: %s; %zu KiB are taken\n", line, what,
+               stook_pages_taken(0) >> 10);
+        exit(1);
+}
+
+static size_t draw(size_t below)
+{
+        static uint64_t state = 1;
+
+        state = state * 6364136223846793005 + 1442695040888963407;
+        return (size_t)((state >> 33) % below);
+}
+
+static void mix(void)
+{
+        for (size_t i = OBJECTS; i > 1; i--) {
+                size_t other = draw(i);
+                void *object = objects[i - 1];
+
+                objects[i - 1] = objects[other];
+                objects[other] = object;
+        }
+}
+
+int main(void)
+{
+        for (unsigned round = 0; round < ROUNDS; round++) {
+                for (size_t i = 0; i < OBJECTS; i++) {
+                        objects[i] = stook_malloc(16 + draw(24) * 16 + draw(2) * draw(4) * 100);
+                        expect(objects[i]);
+                }
+                expect(stook_pages_taken(0) > 16 * LEFT);
+                mix();
+                for (size_t i = 0; i < OBJECTS; i++)
+                        stook_free(objects[i]);
+                expect(stook_pages_taken(0) < LEFT);
+        }
+        printf("%zu KiB are taken\n", stook_pages_taken(0) >> 10);
+        return 0;
+}
