@@ -34,7 +34,7 @@ test:
 	$(MAKE) build
 	meson configure $(BUILD) -Dtests=enabled
 	ninja -C $(BUILD)
-	meson test -C $(BUILD) --no-rebuild --print-errorlogs
+	meson test -C $(BUILD) --no-rebuild --print-errorlogs $(TESTS)
 
 bench:
 	tools/install-deps bench

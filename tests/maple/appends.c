@@ -567,7 +567,7 @@ static void step_ends(void)
         };
 
         for (unsigned i = 0; i < sizeof(make) / sizeof(*make); i++)
-                for (every = 0; every < 30; every += 3) {
+                for (every = 0; every < 6; every += 3) {
                         begin = 0;
                         do {
                                 expect(stook_maple_init(&tree, flags) == 0);
