@@ -278,7 +278,7 @@ pub struct Object<'c, T> {
 unsafe impl<T: Send> Send for Object<'_, T> {}
 unsafe impl<T: Sync> Sync for Object<'_, T> {}
 
-impl<'c, T> Object<'c, T> {
+impl<'c, T: 'c> Object<'c, T> {
     /// The value's address, which stays.
     pub(crate) fn address(object: &Self) -> *mut T {
         object.at.as_ptr()
