@@ -57,7 +57,7 @@
 
 #define STOOK_BARN_FULL       10        /* whole sheaves, at first: the kernel's MAX_FULL_SHEAVES */
 #define STOOK_BARN_EMPTY      10        /* and MAX_EMPTY_SHEAVES */
-#define STOOK_BARN_SHORT      32        /* objects: below, a get costs each more than 6 ns */
+#define STOOK_BARN_SHORT      32        /* objects: the get of fewer is dear for each */
 #define STOOK_BARN_CACHE_BYTES (512 * STOOK_KIB)        /* of one cache in a node's barns */
 #define STOOK_BARN_SWING_BYTES (2 * STOOK_MIB)  /* the same of one that swings by more */
 #define STOOK_BARN_NODE_BYTES (4 * STOOK_MIB)   /* of all caches */
@@ -75,7 +75,7 @@
 #define STOOK_SHEAF_FEWER     4         /* objects of a sheaf of large ones: the first step */
 #define STOOK_SHEAF_FEW       12        /* the second */
 #define STOOK_SHEAF_FEW_MOST  24        /* the last. Arbitrary */
-#define STOOK_SHEAF_MOST      1024      /* objects of a sheaf that grew: 8 KiB of pointers */
+#define STOOK_SHEAF_MOST      1024      /* objects of a sheaf that grew */
 #define STOOK_FEW_BUDGETS     4         /* times STOOK_BARN_NODE_BYTES: sheaves of large objects */
 #define STOOK_FEW_LEAST       (2 * STOOK_MIB)
 #define STOOK_FILL_FIRST      8         /* objects of a first refill: a short program uses few */
@@ -83,7 +83,7 @@
 /* ---- what is idle: slot/slot_idle.c, barn/barn_idle.c, slab, life/last_thread.c ---- */
 
 #define STOOK_TICK_CALLS      16        /* one slow call in so many asks the clock */
-#define STOOK_TICK_SHEAVES    16        /* flushed by one step: about 10 us */
+#define STOOK_TICK_SHEAVES    16        /* flushed by one step, which its caller waits for */
 #define STOOK_TICK_CACHES     128       /* looked at by one step: a bound where thousands exist */
 #define STOOK_TICK_SLABS      32        /* whose free pages one step looks for */
 #define STOOK_PUT_SLABS       8         /* the same for a put, in a cache that only frees */

@@ -1,7 +1,7 @@
 /*
  * What this proves: a process that frees what it had, in any order, keeps little of it in sheaves
- * and barns, though it makes no further call. Two caches of each size of malloc's swing between
- * grown sheaves first; without the flush at each half they pin a slab for each object there.
+ * and barns, though it makes no further call. Objects of many sizes come and go, so that sheaves
+ * grow; without the flush at each half each object there would pin a slab.
  */
 #include <stdio.h>
 #include <stdlib.h>
