@@ -19,7 +19,7 @@
 #include "os/os.h"
 #include "pages/meta.h"
 #include "pages/pagemap.h"
-#include "pages/range.h"
+#include "pages/source.h"
 #include "pages/span.h"
 #include "slot/slot.h"
 #include "slot/slot_regions.h"

@@ -22,6 +22,7 @@
 #define STOOK_HARDEN_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include "base/compiler.h"
 
@@ -52,5 +53,16 @@ bool stook_harden_user_begins(const void *object);
 /* A free. False: the object has no user. */
 bool stook_harden_user_ends(const void *object);
 bool stook_harden_has_user(const void *object);
+
+/* ---- guard.c ---- */
+struct stook_span;
+/*
+ * As stook_span_take: no page before the span, and none behind it, may be read or written. Such a
+ * span is neither resized nor moved. stook_span_give_guarded takes any span.
+ */
+struct stook_span *stook_span_take_guarded(unsigned node, size_t bytes, size_t align);
+void stook_span_give_guarded(struct stook_span *span);
+/* Pages that should be guards and are none. */
+uint64_t stook_guards_refused(void);
 
 #endif

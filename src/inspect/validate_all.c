@@ -16,6 +16,7 @@
 #include "gate/gate.h"
 #include "malloc/large_debug.h"
 #include "os/os.h"
+#include "inspect/validate.h"
 #include "pages/span.h"
 #include "report/report.h"
 #include <stook/debug.h>

@@ -1,5 +1,5 @@
 /*
- * Purpose: names the large object whose guard page (STOOK_HARDEN=guard, pages/guard.c) a program
+ * Purpose: names the large object whose guard page (STOOK_HARDEN=guard, harden/guard.c) a program
  * has touched. The program then ends by SIGSEGV as it would without this.
  * Place: called by options.c at start; reads pages, calls report.
  * Invariants:

@@ -1,9 +1,23 @@
 /*
- * Purpose: free spans by size, see bins.h.
+ * Purpose: the free spans of a node, by size and coalesced: for each bin (a class of sizes) a heap
+ * ordered by address, and a bitmap of the bins that hold any. The best bin that fits gives its
+ * lowest span, so that memory in use stays low and together. Bins: exact up to 64 map pages (256
+ * KiB), then eight to a doubling.
+ * Invariants:
+ *  I1 bit i of the bitmap is set exactly if root[i] is not NULL.
+ *  I2 a span in the bins has kind FREE; the heap's links are what it is used for then (`use`,
+ *     span.h).
+ * Concurrency: the lock of the node.
+ *  M1: a thread that pushes to `pending` and then fails to get the lock, and a thread that drops
+ *  the lock and then finds `pending` empty, are ordered by a full fence on each side: one of them
+ *  sees the other.
+ * Source of the heap: M. L. Fredman, R. Sedgewick, D. D. Sleator, R. E. Tarjan, "The pairing heap",
+ * 1986.
  */
 #include <string.h>
 #include "base/compiler.h"
-#include "pages/bins.h"
+#include "pages/meta.h"
+#include "pages/pages_node.h"
 #include "pages/pagemap.h"
 
 static struct stook_span_links *links(struct stook_span *span)
@@ -163,4 +177,172 @@ struct stook_span *stook_bins_largest(const struct stook_bins *bins)
                         return bins->root[word * 64 + 63 -
                                           (unsigned)__builtin_clzl(bins->bitmap[word])];
         return NULL;
+}
+
+/* ---- coalesced, under the lock or pending ---- */
+
+enum stook_pages_set stook_pages_set_of(const struct stook_span *span)
+{
+        switch (span->state) {
+        case STOOK_SPAN_DIRTY:
+                return STOOK_SET_DIRTY;
+        case STOOK_SPAN_RESERVED:
+                return STOOK_SET_RESERVED;
+        default:
+                return STOOK_SET_CLEAN;
+        }
+}
+
+void stook_pages_tag(struct stook_span *span)
+{
+        stook_pagemap_set(span->start, (uint64_t)(uintptr_t)span);
+        stook_pagemap_set(span->start + span->bytes - STOOK_MAP_PAGE, (uint64_t)(uintptr_t)span);
+}
+
+struct stook_span *stook_pages_free_at(struct stook_pages_node *node, uintptr_t addr)
+{
+        uint64_t entry = stook_pagemap_get(addr);
+        struct stook_span *s = stook_entry_span(entry);
+
+        if (stook_entry_cache(entry) || !s || !stook_pages_is(s, STOOK_SPAN_FREE, node))
+                return NULL;
+        return s;
+}
+
+void stook_pages_remove(struct stook_pages_node *node, struct stook_span *span)
+{
+        stook_bins_remove(&node->bins[stook_pages_set_of(span)], span);
+        if (stook_list_linked(&span->list))
+                stook_list_remove(&span->list);
+}
+
+/*
+ * When two neighbours of one set become one span, it gets the state of the larger one. Otherwise a
+ * small purged piece would make all of a growth beside it count as purged, and later as missed.
+ */
+static uint8_t state_of_both(const struct stook_span *a, const struct stook_span *b)
+{
+        return a->bytes >= b->bytes ? a->state : b->state;
+}
+
+struct stook_span *stook_pages_insert(struct stook_pages_node *node, struct stook_span *span)
+{
+        enum stook_pages_set set = stook_pages_set_of(span);
+        struct stook_span *before = stook_pages_free_at(node, span->start - 1), *after;
+
+        if (before && (before->start + before->bytes != span->start ||
+                       stook_pages_set_of(before) != set))
+                before = NULL;
+        after = stook_pages_free_at(node, span->start + span->bytes);
+        if (after && (after->start != span->start + span->bytes ||
+                      stook_pages_set_of(after) != set))
+                after = NULL;
+        if (after) {
+                stook_pages_remove(node, after);
+                span->state = state_of_both(span, after);
+                stook_pages_keep_age(span, after);
+                size_t bytes = after->bytes;
+
+                /* Before the span grows over it: in a fork's child pages may leak, not overlap. */
+                stook_meta_span_free(after);
+                span->bytes += bytes;
+        }
+        if (before) {
+                size_t bytes = span->bytes;
+
+                stook_pages_remove(node, before);
+                before->state = state_of_both(before, span);
+                stook_pages_keep_age(before, span);
+                stook_meta_span_free(span);
+                before->bytes += bytes;
+                span = before;
+        }
+        stook_pages_tag(span);
+        stook_bins_insert(&node->bins[set], span);
+        if (set == STOOK_SET_DIRTY)
+                stook_list_add_tail(&node->aged, &span->list);
+        return span;
+}
+
+void stook_pages_unpend(struct stook_pages_node *node)
+{
+        struct stook_link *l = stook_pending_stack_take_all(&node->pending);
+
+        while (l) {
+                struct stook_span *span = stook_container_of(l, struct stook_span, link);
+
+                l = l->next;
+                stook_pages_insert(node, span);
+        }
+}
+
+bool stook_pages_lock_beside_singles(struct stook_pages_node *node)
+{
+        if (!stook_lock_take(&node->lock)) {
+                if (STOOK_LIKELY(!stook_lock_inherit(&node->lock)))
+                        return false;
+                stook_pages_rebuild(node);
+        }
+        stook_pages_unpend(node);
+        return true;
+}
+
+bool stook_pages_lock(struct stook_pages_node *node)
+{
+        if (!stook_pages_lock_beside_singles(node))
+                return false;
+        if (stook_singles_bytes(&node->singles))
+                stook_singles_join(node);
+        return true;
+}
+
+void stook_pages_unlock(struct stook_pages_node *node)
+{
+        do {
+                stook_lock_drop(&node->lock);
+                stook_lock_fence_after_drop();                          /* M1 */
+                if (stook_pending_stack_empty_racy(&node->pending) || !stook_lock_try(&node->lock))
+                        return;
+                stook_pages_unpend(node);
+        } while (true);
+}
+
+void stook_pages_pend(struct stook_pages_node *node, struct stook_span *span)
+{
+        stook_lock_forbid_waits();
+        __atomic_store_n(&span->kind, STOOK_SPAN_MOVING, __ATOMIC_RELAXED);
+        stook_pending_stack_push(&node->pending, &span->link);
+        stook_lock_allow_waits();
+        __atomic_thread_fence(__ATOMIC_SEQ_CST);                        /* M1 */
+        if (stook_lock_try(&node->lock)) {
+                stook_pages_unpend(node);
+                stook_pages_unlock(node);
+        }
+}
+
+void stook_pages_insert_or_pend(struct stook_pages_node *node, struct stook_span *span)
+{
+        if (stook_pages_lock_beside_singles(node)) {
+                __atomic_store_n(&span->kind, STOOK_SPAN_MOVING, __ATOMIC_RELAXED);
+                stook_pages_insert(node, span);
+                stook_pages_unlock(node);
+                return;
+        }
+        stook_pages_pend(node, span);
+}
+
+struct stook_span *stook_pages_split(struct stook_span *span, size_t bytes,
+                                     struct stook_span **spare)
+{
+        struct stook_span *rest = *spare;
+
+        *spare = NULL;
+        rest->start = span->start + bytes;
+        rest->bytes = span->bytes - bytes;
+        rest->state = span->state;
+        stook_span_set_node(rest, span->node);
+        stook_span_set_age(rest, span->dirty_since_ms);
+        span->bytes = bytes;
+        __atomic_store_n(&rest->kind, STOOK_SPAN_MOVING, __ATOMIC_RELEASE);
+        return rest;
 }

@@ -13,7 +13,7 @@
 #include "base/tagged_stack.h"
 #include "os/os.h"
 #include "pages/meta.h"
-#include "pages/range.h"
+#include "pages/source.h"
 #include "pages/span.h"
 
 #define RANGE_FREE    ((size_t)32 << 30)        /* of address space, where nothing binds */

@@ -17,7 +17,6 @@
 #include "pages/meta.h"
 #include "pages/pagemap.h"
 #include "pages/pages_node.h"
-#include "pages/place.h"
 
 #define AHEAD_SHARE 8           /* pages mapped ahead of a growing span: an eighth of it */
 /* Copying less than this is cheaper than mremap and its faults; measured roughly. */
@@ -132,9 +131,10 @@ static void hand_out(struct stook_pages_node *node, struct stook_span *span)
         stook_pages_owe(node, 0, false);
 }
 
-struct stook_span *stook_own_take(struct stook_pages_node *node, size_t bytes, size_t align,
-                                  size_t headroom)
+struct stook_span *stook_span_take_own(unsigned node_index, size_t bytes, size_t align,
+                                       size_t headroom)
 {
+        struct stook_pages_node *node = &stook_pages_nodes[node_index];
         struct stook_span *span;
 
         stook_lock_forbid_waits();
@@ -243,8 +243,8 @@ static struct stook_span *take_to(struct stook_pages_node *node, const struct st
 
         if (is_to_own(node, span, bytes))
                 /* What grows gets room to grow again, as much as it has, so that moves are few. */
-                return stook_own_take(node, bytes, page,
-                                      stook_ranges_limited() ? bytes / AHEAD_SHARE : bytes);
+                return stook_span_take_own(span->node, bytes, page,
+                                           stook_ranges_limited() ? bytes / AHEAD_SHARE : bytes);
         return stook_span_take(span->node, bytes, page);
 }
 

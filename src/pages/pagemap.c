@@ -3,7 +3,7 @@
  */
 #include "os/os.h"
 #include "pages/pagemap.h"
-#include "pages/range.h"
+#include "pages/source.h"
 #include "pages/span.h"
 
 _Static_assert(STOOK_SLAB_MAP_PAGES_MAX - 1 == STOOK_ENTRY_PAGE_MASK, "page number of an entry");

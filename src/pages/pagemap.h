@@ -1,7 +1,7 @@
 /*
  * Purpose: from an address of ours to the span it lies in and the cache it belongs to.
  * Entries stand for 4 KiB each, whatever the system's page size. There are two levels: the table of
- * ranges (range.h), and each range's array of entries. In the fast case, an address of the first
+ * ranges (source.h), and each range's array of entries. In the fast case, an address of the first
  * range, an entry is one load.
  *
  * An entry:  63..51 cache index (0: no slab) | 47..7 span descriptor | 6..0 minus the slab's page

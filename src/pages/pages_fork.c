@@ -15,7 +15,6 @@
 #include "pages/pages_node.h"
 #include "pages/purge.h"
 #include "policy/limit.h"
-#include "pages/singles.h"
 
 bool stook_pages_fork_prepare(void)
 {

@@ -1,10 +1,9 @@
 /*
  * Purpose: what the page layer keeps for each node, shared by the files of this folder only.
- * Place: span.c takes and gives, span_join.c takes from neighbours, span_again.c asks for huge
- * pages again, span_grow.c gets memory, own_mapping.c serves what is large, purge.c gives memory
- * back. All end in stook_pages_insert, the one place where a span enters the bins and is coalesced.
- * A thread that cannot have the lock puts the span on the pending stack. The next holder inserts
- * it.
+ * Place: span.c takes and gives, span_join.c takes from neighbours, advice.c asks for huge pages
+ * again, span_grow.c gets memory, own_mapping.c serves what is large, purge.c gives memory back.
+ * All end in stook_pages_insert, the one place where a span enters the bins and is coalesced. A
+ * thread that cannot have the lock puts the span on the pending stack. The next holder inserts it.
  * Invariant: a thread that has a span in its hands, out of the bins and not TAKEN, holds the lock
  *  or has forbidden waits (base/lock.h). A child of fork puts such spans back into the bins. So it
  *  takes none from under the thread that forked in a handler. Functions that are called with such a
@@ -15,13 +14,44 @@
 
 #include "base/lock.h"
 #include "base/pending_stack.h"
-#include "pages/bins.h"
-#include "pages/huge.h"
+#include "pages/advice.h"
 #include "pages/purge.h"
-#include "pages/singles.h"
 #include "pages/source.h"
+#include "pages/span.h"
 #include "policy/fresh.h"
 #include "policy/limit.h"
+
+/* ---- bins.c: free spans by size ---- */
+
+#define STOOK_BINS_EXACT 64
+#define STOOK_BINS (STOOK_BINS_EXACT + 8 * 24)
+
+struct stook_bins {
+        uint64_t bitmap[STOOK_BINS / 64];
+        struct stook_span *root[STOOK_BINS];
+        /* Stored atomically under the lock; read racily without it. */
+        size_t bytes, spans;
+};
+
+/* ---- singles.c: free spans of one page that wait beside the bins ---- */
+
+#define STOOK_SINGLES_WAYS 64           /* as many as a word has bits */
+
+struct stook_singles_level {
+        uint64_t some;                  /* bit i: some page waits below way i */
+        union {
+                uint64_t pages[STOOK_SINGLES_WAYS];                     /* of the lowest level */
+                struct stook_singles_level *below[STOOK_SINGLES_WAYS];  /* atomic; NULL: none yet */
+        };
+};
+
+struct stook_singles {
+        uintptr_t base;                 /* atomic: where the window begins; 0: there is none yet */
+        size_t    bytes;                /* lock; stored atomically, read racily without it */
+        /* Atomic: first and last address without room since room was made last; 0: none. */
+        uintptr_t wanted, wanted_last;
+        struct stook_singles_level root;
+};
 
 enum stook_pages_set { STOOK_SET_DIRTY, STOOK_SET_CLEAN, STOOK_SET_RESERVED, STOOK_SETS };
 
@@ -58,7 +88,21 @@ STOOK_INLINE bool stook_pages_is(const struct stook_span *span, enum stook_span_
                (unsigned)kind + (unsigned)(node - stook_pages_nodes);
 }
 
-/* ---- span.c ---- */
+/* ---- bins.c: by size, and coalesced ---- */
+
+void stook_bins_init(struct stook_bins *bins);
+void stook_bins_insert(struct stook_bins *bins, struct stook_span *span);
+void stook_bins_remove(struct stook_bins *bins, struct stook_span *span);
+/*
+ * A span of @bytes or more; NULL: none. If the lowest span of the bin of @bytes fits, it is that
+ * one. Else it is the lowest span of the next bin that has any: there, each span fits.
+ */
+struct stook_span *stook_bins_find(const struct stook_bins *bins, size_t bytes);
+/* @bytes: at most STOOK_BINS_EXACT map pages. There is a span of this very size. */
+bool stook_bins_has_size(const struct stook_bins *bins, size_t bytes);
+/* The lowest span of the bin of the largest sizes; NULL: empty. */
+struct stook_span *stook_bins_largest(const struct stook_bins *bins);
+
 /* Empties the pending stack; the caller holds the lock. */
 void stook_pages_unpend(struct stook_pages_node *node);
 /* Releases, looks at pending after the release, and takes the lock again if there is something. */
@@ -79,6 +123,8 @@ struct stook_span *stook_pages_insert(struct stook_pages_node *node, struct stoo
 struct stook_span *stook_pages_free_at(struct stook_pages_node *node, uintptr_t addr);
 /* Under the lock: out of its bin, for the caller. */
 void stook_pages_remove(struct stook_pages_node *node, struct stook_span *span);
+/* @span goes to the pending stack, because the lock was refused. */
+void stook_pages_pend(struct stook_pages_node *node, struct stook_span *span);
 /*
  * Without the lock: to the bins if the lock can be had, else pending. The span is TAKEN, but not
  * its user's any more, or in hands.
@@ -102,6 +148,51 @@ STOOK_INLINE void stook_pages_keep_age(struct stook_span *span, const struct sto
 
 /* The entries of the first and last page of a span that is no slab lead to its descriptor. */
 void stook_pages_tag(struct stook_span *span);
+
+/* ---- singles.c ---- */
+
+/*
+ * Under the lock. True: @span, in hands, dirty and one page long, waits. False: there is no room
+ * for its bit. It is wanted, and nothing else changed.
+ */
+bool stook_singles_put(struct stook_singles *singles, struct stook_span *span);
+/* Without the lock: makes room for a bit if it is wanted and can be had. */
+void stook_singles_make_room_wanted(struct stook_singles *singles);
+static inline void stook_singles_make_room(struct stook_singles *singles)
+{
+        if (__atomic_load_n(&singles->wanted, __ATOMIC_RELAXED))
+                stook_singles_make_room_wanted(singles);
+}
+/* Under the lock: up to @n of them, lowest first, in hands. Return: how many. */
+unsigned stook_singles_take(struct stook_singles *singles, unsigned n, struct stook_span **spans);
+/* Under the lock: all of them to the bins. */
+void stook_singles_join(struct stook_pages_node *node);
+/* How many bytes wait. Racy. */
+size_t stook_singles_bytes(const struct stook_singles *singles);
+
+/*
+ * Under the lock, after a call was jumped out of: what follows from the words is made anew.
+ * @forget: the words are cleared first.
+ */
+void stook_singles_mend(struct stook_singles *singles, bool forget);
+/* Quiescent: I1 and I2 hold. */
+bool stook_singles_are_sound(const struct stook_singles *singles);
+
+/* ---- recent.c: the large object that was freed last ---- */
+
+#define STOOK_RECENT_LEAST ((size_t)128 << 10)  /* about where malloc begins to take spans */
+
+/* True: @span, a dirty one in hands, was put. The one before it goes to the bins. */
+bool stook_recent_put(struct stook_pages_node *node, struct stook_span *span);
+/*
+ * STOOK_RECENT_LEAST @bytes or more are asked for. Return: the span, in hands, if it has so many;
+ * else NULL, and it goes to the bins.
+ */
+struct stook_span *stook_recent_take(struct stook_pages_node *node, size_t bytes);
+/* To the bins. False: there was none. */
+bool stook_recent_flush(struct stook_pages_node *node);
+/* Its size; 0: there is none. Racy. */
+size_t stook_recent_bytes(const struct stook_pages_node *node);
 
 /* Dirty bytes: in the bins, and of pages that wait beside them. Racy. */
 STOOK_INLINE size_t stook_pages_dirty(const struct stook_pages_node *node)
@@ -146,7 +237,8 @@ struct stook_span *stook_pages_take_joined(struct stook_pages_node *node, size_t
  */
 struct stook_span *stook_pages_grow_end(struct stook_pages_node *node, size_t bytes);
 
-/* ---- span_again.c ---- */
+/* ---- advice.c: what is taken again ---- */
+
 /* Whole huge pages, purged, that a take begins. An end of 0: none. */
 struct stook_pages_again {
         uintptr_t start, end;
@@ -172,7 +264,7 @@ struct stook_span *stook_pages_ask_again(struct stook_pages_node *node, struct s
 /* Under the lock, after stook_lock_inherit: makes the bins anew, from the descriptors. */
 void stook_pages_rebuild(struct stook_pages_node *node);
 
-/* ---- purge.c; stook_pages_thp: huge.c ---- */
+/* ---- purge.c; stook_pages_thp: advice.c ---- */
 /*
  * Called after a give, without the lock: purges the largest free spans, or their ends, while more
  * dirty memory lies free than may (policy/limit.h).

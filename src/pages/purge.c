@@ -13,8 +13,6 @@
 #include "os/os.h"
 #include "pages/meta.h"
 #include "pages/pages_node.h"
-#include "pages/recent.h"
-#include "pages/singles.h"
 #include "policy/constants.h"
 
 #define STEP_SPANS   32                 /* purged by one step at most: a slow call waits for it */

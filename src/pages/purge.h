@@ -45,7 +45,7 @@ void stook_pages_set_decay_ms(uint32_t ms);
  */
 void stook_pages_place_over_policy(bool over);
 
-/* Huge pages: by need (pages/huge.h), as the system sets them, wherever memory is got, never. */
+/* Huge pages: by need (pages/advice.h), as the system sets them, wherever memory is got, never. */
 enum stook_thp { STOOK_THP_AUTO, STOOK_THP_SYSTEM, STOOK_THP_ALWAYS, STOOK_THP_NEVER };
 void stook_pages_set_thp(enum stook_thp policy);
 

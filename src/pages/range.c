@@ -1,11 +1,27 @@
 /*
- * Purpose: ranges of address space, see range.h.
+ * Purpose: address space of ours.
+ * One huge range where it can be had (1 TiB, or a quarter of a smaller address space, halved until
+ * it fits). Where a limit binds (RLIMIT_AS, RLIMIT_MEMLOCK), or new mappings are locked, pieces on
+ * demand, from 64 MiB, doubling. (Strict overcommit counts what may be written, not address space:
+ * pages are committed in small steps anyway.) Each range has its share of the pagemap beside it,
+ * and a frontier that only moves up. On several nodes the huge range is cut into ranges of one
+ * size, one for each node with memory (stook_node_ranges). A piece is of one node.
+ * Invariants:
+ *  I1 nothing inside a range is ever unmapped or given back, with the exception in span.h I3;
+ *     address space below the frontier that has no memory behind it is PROT_NONE.
+ *  I2 the map is readable and writable up to `bytes`, which covers all address space that was
+ *     handed out.
+ * Concurrency: lock-free: address space is taken by compare-and-swap on the frontier (any
+ *  instruction).
+ *  M1: a range's fields are written before `state` becomes READY (release), and read after it
+ *  (acquire).
  */
-#include "pages/range.h"
 #include "base/compiler.h"
+#include "base/probe.h"
 #include "os/checker.h"
 #include "os/os.h"
-#include "pages/place.h"
+#include "pages/purge.h"
+#include "pages/source.h"
 
 /* More than machines have memory; 47 bits of space hold it easily. */
 #define HUGE_RANGE    ((size_t)1 << 40)
@@ -48,6 +64,68 @@ static uintptr_t beside;                        /* const after start: stook_rang
 /* Const after start: what the advice is for, from the first range's map on. 0: it was given. */
 static size_t unadvised;
 static bool advice_given;                       /* atomic, relaxed; two threads may both give it */
+
+/*
+ * ---- memory behind it, and from which node it comes ----
+ * On one node fresh pages are mapped over address space. On several a mapping carries the policy of
+ * its node, so it stays, and only its access changes.
+ * A policy is set on unused address space, in steps of 1 GiB. With one call for every 2 MiB a
+ * process ends at 127 GiB, out of mappings. The policy is a preference: a node that is full is no
+ * failure. Where the task has a policy of its own (numactl), that is what its user wants, and no
+ * other is set. With STOOK_STRICT_NUMA the layers above follow that policy: each call names the
+ * node that it found there. So pages are placed then, too, or they would come from another one.
+ * Where the system refuses (a sandbox), pages come from where they are touched first. That is right
+ * except for requests for another node.
+ * I3 each step that replaces a mapping inside a range sets its policy again.
+ */
+
+static bool several, over_policy;       /* const after start */
+static uint32_t places;                 /* atomic, relaxed: 1 until the system refuses */
+
+void stook_place_start(void)
+{
+        several = stook_os_node_count() > 1;
+        places = several && !stook_os_topology_is_fake() &&
+                 (over_policy || !stook_os_has_policy());
+}
+
+void stook_pages_place_over_policy(bool over)
+{
+        over_policy = over;
+}
+
+void stook_place(uintptr_t start, size_t bytes, unsigned node)
+{
+        if (__atomic_load_n(&places, __ATOMIC_RELAXED) &&
+            !stook_os_prefer_node((void *)start, bytes, node))
+                __atomic_store_n(&places, 0, __ATOMIC_RELAXED);
+}
+
+bool stook_place_commit(uintptr_t start, size_t bytes)
+{
+        STOOK_PROBE2(pages_commit, start, bytes);
+        return several ? stook_os_enable((void *)start, bytes)
+                       : stook_os_commit((void *)start, bytes);
+}
+
+/* A fresh mapping: one that had pages never merges with its neighbours. */
+bool stook_place_decommit(uintptr_t start, size_t bytes, unsigned node)
+{
+        if (!stook_os_decommit((void *)start, bytes))
+                return false;
+        stook_place(start, bytes, node);
+        return true;
+}
+
+bool stook_place_renew(uintptr_t start, size_t bytes, unsigned node)
+{
+        bool done = stook_os_commit((void *)start, bytes);
+
+        stook_place(start, bytes, node);
+        return done;
+}
+
+/* ---- ranges ---- */
 
 static size_t map_bytes(size_t range_bytes)
 {

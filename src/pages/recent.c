@@ -1,8 +1,19 @@
 /*
- * Purpose: the large object that was freed last, see recent.h.
+ * Purpose: the large object that was freed last, beside the bins. A program that allocates and
+ * frees a buffer of one size again and again gets it back without the lock, and without a search.
+ * Place: span.c puts and takes. purge.c flushes it to the bins at each step that is due, so it ages
+ *  there. A take that finds nothing else has it flushed, too.
+ * How: it is put there only if the last request for a large object was of its size, and goes to the
+ *  bins with the next one of another size. Kept for longer it is in the way where sizes are mixed,
+ *  because it is not joined with its neighbours: big_mixed took 21.0 MiB instead of 17.3.
+ * Invariant: I1 the span is MOVING and dirty, and in no other place; a child of fork finds it among
+ *  the descriptors, if it has to make the bins anew (pages_fork.c).
+ *  I2 it is one that may stay (policy/limit.h) when it is put: below 1 MiB, and nothing
+ *  that a give would have purged.
+ * Concurrency: one word for each node. To change it is to own what was in it. M1: its release
+ *  in put pairs with the acquire in take, flush and the next put.
  */
 #include "pages/pages_node.h"
-#include "pages/recent.h"
 
 #define MOST  ((size_t)1 << 20)         /* from here on a give may purge at once */
 /* The word: the descriptor's address, and above it the span's size in pages of 4 KiB. */

@@ -1,12 +1,29 @@
 /*
- * Purpose: free spans of one page that wait beside the bins, see singles.h.
+ * Purpose: free spans of one page that wait beside the bins. Slabs of a page that become empty in
+ * random order lie beside free pages sooner or later. To join each with its neighbours at once
+ * takes spans out of the middle of bins, and waits for memory at every step. A page that waits is
+ * a bit. Those that lie beside each other are joined in one go, lowest first.
+ * Place: span.c puts chains of slabs here, and takes single pages from here, lowest first. A thread
+ * that looks into the bins has all of them joined first: stook_pages_lock does it. So larger spans
+ * are found as if no page ever waited.
+ * How: a tree of words, three levels of 64 ways, over a window of 64 GiB of addresses. A span
+ * outside of it goes to the bins at once. So does one for whose bit there is no room yet; the next
+ * span that is taken makes it.
+ * Invariants:
+ *  I1 a span that waits is MOVING, dirty and one page long, and is in no other place. The pagemap
+ *     leads to it. A child of fork finds it among the descriptors, if it has to make the bins anew
+ *     (pages_fork.c).
+ *  I2 the words of pages are what counts. `some` of each level and `bytes` follow from them, and
+ *     are made anew after a jump out of a call (stook_singles_mend).
+ * Concurrency: the lock of the node, but for the window and the levels, which are made without it.
+ *  M1: the release of a level's address pairs with each acquiring load of it: a level of zeros.
+ * Failure: no memory for a level: the span is not put.
  */
 #include "base/compiler.h"
 #include "os/os.h"
 #include "pages/meta.h"
 #include "pages/pagemap.h"
 #include "pages/pages_node.h"
-#include "pages/singles.h"
 
 #define WAYS       STOOK_SINGLES_WAYS
 #define WAYS_LOG2  6

@@ -1,17 +1,12 @@
 /*
  * Purpose: spans taken and given, see span.h. stook_span_move is in own_mapping.c,
  * stook_span_resize in span_resize.c.
- * Concurrency: M1: a thread that pushes to `pending` and then fails to get the lock, and a thread
- *  that drops the lock and then finds `pending` empty, are ordered by a full fence on each side:
- *  one of them sees the other.
  */
 #include "base/inject.h"
 #include "os/os.h"
 #include "pages/meta.h"
 #include "pages/pagemap.h"
 #include "pages/pages_node.h"
-#include "pages/recent.h"
-#include "pages/singles.h"
 #include "policy/constants.h"
 
 /* As many as there are nodes are used. */
@@ -30,171 +25,28 @@ bool stook_pages_start(void)
         return stook_ranges_start() && stook_meta_start();
 }
 
-enum stook_pages_set stook_pages_set_of(const struct stook_span *span)
+void stook_pages_stats(struct stook_pages_stats *stats)
 {
-        switch (span->state) {
-        case STOOK_SPAN_DIRTY:
-                return STOOK_SET_DIRTY;
-        case STOOK_SPAN_RESERVED:
-                return STOOK_SET_RESERVED;
-        default:
-                return STOOK_SET_CLEAN;
+        *stats = (struct stook_pages_stats){
+                .reserved_bytes = stook_ranges_reserved(),
+                .metadata_bytes = stook_meta_bytes(),
+                .ranges = stook_ranges_count(),
+        };
+        for (unsigned n = 0; n < stook_os_node_count(); n++) {
+                struct stook_pages_node *node = &stook_pages_nodes[n];
+
+                stats->taken_bytes += stook_ledger_used(&node->ledger);
+                stats->committed_bytes += __atomic_load_n(&node->ledger.committed,
+                                                          __ATOMIC_RELAXED);
+                stats->free_dirty_bytes += stook_pages_dirty(node) + stook_recent_bytes(node);
+                stats->free_clean_bytes += __atomic_load_n(&node->bins[STOOK_SET_CLEAN].bytes,
+                                                           __ATOMIC_RELAXED);
+                /* Pages that wait are free spans, too. */
+                stats->free_spans += stook_singles_bytes(&node->singles) / stook_os_page_bytes();
+                for (unsigned set = 0; set < STOOK_SETS; set++)
+                        stats->free_spans += __atomic_load_n(&node->bins[set].spans,
+                                                             __ATOMIC_RELAXED);
         }
-}
-
-void stook_pages_tag(struct stook_span *span)
-{
-        stook_pagemap_set(span->start, (uint64_t)(uintptr_t)span);
-        stook_pagemap_set(span->start + span->bytes - STOOK_MAP_PAGE, (uint64_t)(uintptr_t)span);
-}
-
-struct stook_span *stook_pages_free_at(struct stook_pages_node *node, uintptr_t addr)
-{
-        uint64_t entry = stook_pagemap_get(addr);
-        struct stook_span *s = stook_entry_span(entry);
-
-        if (stook_entry_cache(entry) || !s || !stook_pages_is(s, STOOK_SPAN_FREE, node))
-                return NULL;
-        return s;
-}
-
-void stook_pages_remove(struct stook_pages_node *node, struct stook_span *span)
-{
-        stook_bins_remove(&node->bins[stook_pages_set_of(span)], span);
-        if (stook_list_linked(&span->list))
-                stook_list_remove(&span->list);
-}
-
-/*
- * When two neighbours of one set become one span, it gets the state of the larger one. Otherwise a
- * small purged piece would make all of a growth beside it count as purged, and later as missed.
- */
-static uint8_t state_of_both(const struct stook_span *a, const struct stook_span *b)
-{
-        return a->bytes >= b->bytes ? a->state : b->state;
-}
-
-struct stook_span *stook_pages_insert(struct stook_pages_node *node, struct stook_span *span)
-{
-        enum stook_pages_set set = stook_pages_set_of(span);
-        struct stook_span *before = stook_pages_free_at(node, span->start - 1), *after;
-
-        if (before && (before->start + before->bytes != span->start ||
-                       stook_pages_set_of(before) != set))
-                before = NULL;
-        after = stook_pages_free_at(node, span->start + span->bytes);
-        if (after && (after->start != span->start + span->bytes ||
-                      stook_pages_set_of(after) != set))
-                after = NULL;
-        if (after) {
-                stook_pages_remove(node, after);
-                span->state = state_of_both(span, after);
-                stook_pages_keep_age(span, after);
-                size_t bytes = after->bytes;
-
-                /* Before the span grows over it: in a fork's child pages may leak, not overlap. */
-                stook_meta_span_free(after);
-                span->bytes += bytes;
-        }
-        if (before) {
-                size_t bytes = span->bytes;
-
-                stook_pages_remove(node, before);
-                before->state = state_of_both(before, span);
-                stook_pages_keep_age(before, span);
-                stook_meta_span_free(span);
-                before->bytes += bytes;
-                span = before;
-        }
-        stook_pages_tag(span);
-        stook_bins_insert(&node->bins[set], span);
-        if (set == STOOK_SET_DIRTY)
-                stook_list_add_tail(&node->aged, &span->list);
-        return span;
-}
-
-void stook_pages_unpend(struct stook_pages_node *node)
-{
-        struct stook_link *l = stook_pending_stack_take_all(&node->pending);
-
-        while (l) {
-                struct stook_span *span = stook_container_of(l, struct stook_span, link);
-
-                l = l->next;
-                stook_pages_insert(node, span);
-        }
-}
-
-bool stook_pages_lock_beside_singles(struct stook_pages_node *node)
-{
-        if (!stook_lock_take(&node->lock)) {
-                if (STOOK_LIKELY(!stook_lock_inherit(&node->lock)))
-                        return false;
-                stook_pages_rebuild(node);
-        }
-        stook_pages_unpend(node);
-        return true;
-}
-
-bool stook_pages_lock(struct stook_pages_node *node)
-{
-        if (!stook_pages_lock_beside_singles(node))
-                return false;
-        if (stook_singles_bytes(&node->singles))
-                stook_singles_join(node);
-        return true;
-}
-
-void stook_pages_unlock(struct stook_pages_node *node)
-{
-        do {
-                stook_lock_drop(&node->lock);
-                stook_lock_fence_after_drop();                          /* M1 */
-                if (stook_pending_stack_empty_racy(&node->pending) || !stook_lock_try(&node->lock))
-                        return;
-                stook_pages_unpend(node);
-        } while (true);
-}
-
-/* @span goes to the pending stack, because the lock was refused. */
-static void pend(struct stook_pages_node *node, struct stook_span *span)
-{
-        stook_lock_forbid_waits();
-        __atomic_store_n(&span->kind, STOOK_SPAN_MOVING, __ATOMIC_RELAXED);
-        stook_pending_stack_push(&node->pending, &span->link);
-        stook_lock_allow_waits();
-        __atomic_thread_fence(__ATOMIC_SEQ_CST);                        /* M1 */
-        if (stook_lock_try(&node->lock)) {
-                stook_pages_unpend(node);
-                stook_pages_unlock(node);
-        }
-}
-
-void stook_pages_insert_or_pend(struct stook_pages_node *node, struct stook_span *span)
-{
-        if (stook_pages_lock_beside_singles(node)) {
-                __atomic_store_n(&span->kind, STOOK_SPAN_MOVING, __ATOMIC_RELAXED);
-                stook_pages_insert(node, span);
-                stook_pages_unlock(node);
-                return;
-        }
-        pend(node, span);
-}
-
-struct stook_span *stook_pages_split(struct stook_span *span, size_t bytes,
-                                     struct stook_span **spare)
-{
-        struct stook_span *rest = *spare;
-
-        *spare = NULL;
-        rest->start = span->start + bytes;
-        rest->bytes = span->bytes - bytes;
-        rest->state = span->state;
-        stook_span_set_node(rest, span->node);
-        stook_span_set_age(rest, span->dirty_since_ms);
-        span->bytes = bytes;
-        __atomic_store_n(&rest->kind, STOOK_SPAN_MOVING, __ATOMIC_RELEASE);
-        return rest;
 }
 
 /* The aligned part of a free span, at least @bytes of it, or 0. */
@@ -226,7 +78,7 @@ static struct stook_span *cut(struct stook_span *span, size_t bytes, size_t alig
         return span;
 }
 
-/* Return: @bytes; or more, in which *@again begins (span_again.c). */
+/* Return: @bytes; or more, in which *@again begins (advice.c). */
 static struct stook_span *take_locked(struct stook_pages_node *node, size_t bytes, size_t align,
                                       struct stook_span *spares[2], struct stook_pages_again *again)
 {
@@ -401,10 +253,9 @@ struct stook_span *stook_span_take(unsigned node_index, size_t bytes, size_t ali
         bytes = (bytes + page - 1) & ~(page - 1);
         if (align < page)
                 align = page;
-        if (bytes > STOOK_SPAN_OWN_MAPPING) {
-                span = stook_own_take(node, bytes, align, stook_ranges_limited() ? 0 : bytes / 4);
-                return span;
-        }
+        if (bytes > STOOK_SPAN_OWN_MAPPING)
+                return stook_span_take_own(node_index, bytes, align,
+                                           stook_ranges_limited() ? 0 : bytes / 4);
 
         if (bytes >= STOOK_RECENT_LEAST && align == page && (span = take_recent(node, bytes)))
                 return span;
@@ -560,7 +411,7 @@ void stook_span_give_chain(struct stook_link *first)
                 if (locked)
                         insert_or_wait(node, span);
                 else
-                        pend(node, span);
+                        stook_pages_pend(node, span);
                 if (locked && !first)
                         stook_pages_unlock(node);
         }

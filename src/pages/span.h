@@ -3,7 +3,7 @@
  * allocations. Second stage of the page layer. (First: pages/source.h. Third: pages/purge.h.)
  * Place: called by slab (slab_birth), malloc (large objects), cache and rcu (large objects in bulk
  * frees and frees by RCU), barn (bytes in use) and life (start, fork); calls the first stage.
- * Inside: a node's free spans are in bins by size, lowest address first (bins.h). They are
+ * Inside: a node's free spans are in bins by size, lowest address first (bins.c). They are
  * coalesced through the pagemap. Their states are zero, dirty, purged. A span above 32 MiB has a
  * mapping of its own inside the range (own_mapping.c). No hole is ever left in a range.
  *
@@ -72,7 +72,7 @@ union stook_span_use {
         /* LARGE, the owner's */
         struct {
                 uint16_t group;         /* that is charged its bytes; 0: none */
-                uint8_t  guarded;       /* 1: between the two spans of its guards (guard.c) */
+                uint8_t  guarded;       /* 1: it has guards (harden/guard.c) */
                 /* 1: no content of it is left when it was given (own_mapping.c) */
                 uint8_t  wiped;
         };
@@ -182,7 +182,7 @@ void stook_span_give(struct stook_span *span);
 void stook_span_give_chain(struct stook_link *first);
 /*
  * stook_span_take_some() - up to @n spans of @bytes each in one hold of the lock
- * Single pages that wait (singles.h) are taken first, and no others with them. Else they come from
+ * Single pages that wait (singles.c) are taken first, and no others with them. Else they come from
  * the bins only. A free span is found as by stook_span_take, and is cut into as many as are wanted
  * or as it holds; then the next one is found. @n: at most STOOK_SPAN_SOME.
  * Return: spans in @spans. Fewer than @n: no more pages waited. Or too little lies free, or the
@@ -205,17 +205,18 @@ bool stook_span_resize(struct stook_span *span, size_t bytes);
 struct stook_span *stook_span_move(struct stook_span *span, size_t bytes);
 
 /*
- * ---- guard.c ----
- * As stook_span_take: no page before the span, and none behind it, may be read or written. Such a
- * span is neither resized nor moved. stook_span_give_guarded takes any span.
+ * A TAKEN span with a mapping of its own; behind it @headroom bytes of address space that no access
+ * may reach, for its growth. In own_mapping.c.
  */
-struct stook_span *stook_span_take_guarded(unsigned node, size_t bytes, size_t align);
-void stook_span_give_guarded(struct stook_span *span);
-/* Pages that should be guards and are none. */
-uint64_t stook_guards_refused(void);
+struct stook_span *stook_span_take_own(unsigned node, size_t bytes, size_t align, size_t headroom);
 
 /*
- * ---- span_run.c ----
+ * Cuts a taken span, with waits forbidden: its first @bytes stay. Return: the rest, which is TAKEN,
+ * too. @spare: a descriptor for it.
+ */
+struct stook_span *stook_span_cut(struct stook_span *span, size_t bytes, struct stook_span *spare);
+
+/*
  * Neighbours of @piece bytes each, linked by `link`, the lowest first. Together they are @bytes,
  * and are aligned to that. @bytes: a power of two, at most 32 MiB; @piece divides it, and is a
  * multiple of the page. @huge: the system is asked for huge pages, unless STOOK_THP says never.
@@ -236,7 +237,7 @@ static inline bool stook_span_is_zero(const struct stook_span *span)
 }
 
 #define STOOK_SPAN_TOLD_WRITTEN ((size_t)2 << 20)
-void stook_span_fresh_will_be_written(const struct stook_span *span);     /* huge.c */
+void stook_span_fresh_will_be_written(const struct stook_span *span);     /* advice.c */
 /*
  * @span, which is its caller's, was not asked for as zeros: all of it will be written. It may come
  * in huge pages, also where nothing tells yet whether large objects are written.
@@ -261,12 +262,6 @@ struct stook_pages_stats {
         size_t free_spans, ranges;
 };
 void stook_pages_stats(struct stook_pages_stats *stats);
-
-/*
- * Checks bins, bitmap, map and coalescing of all nodes, quiescent. Returns faults found, calling
- * @fault for each.
- */
-int stook_pages_validate(void (*fault)(const char *what, const struct stook_span *span));
 
 /*
  * For fork: takes all locks of the layer in order (false: one could not be had; those that were

@@ -11,7 +11,6 @@
 #include "pages/meta.h"
 #include "pages/pagemap.h"
 #include "pages/pages_node.h"
-#include "pages/place.h"
 
 #define GROW_LEAST ((size_t)256 << 10)
 #define GROW_MOST  ((size_t)32 << 20)

@@ -40,7 +40,7 @@
 #define STOOK_CLOCK_LEAST     (256 * STOOK_KIB)
 #define STOOK_CLOCK_REUSE     512       /* of the decay time lies between moves by dirty memory */
 
-/* ---- huge pages: density.c, pages/huge.c ---- */
+/* ---- huge pages: density.c, pages/advice.c ---- */
 
 #define STOOK_HUGE_FROM_SMALL (32 * STOOK_MIB)  /* in use: one pads by a sixteenth at most */
 #define STOOK_HUGE_FROM_LARGE (8 * STOOK_MIB)   /* the same for large objects, which fill it */

@@ -10,6 +10,7 @@
 #include "base/lock.h"
 #include "cache/cache.h"
 #include "gate/gate.h"
+#include "inspect/validate.h"
 #include "evacuate/evacuate.h"
 #include "pages/pages_node.h"
 #include "race/breakpoint.h"

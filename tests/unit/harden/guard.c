@@ -1,5 +1,5 @@
 /*
- * What this proves: guards of large objects (pages/guard.c). The pages before and behind an object
+ * What this proves: guards of large objects (harden/guard.c). The pages before and behind an object
  * cannot be read, all of it can, and after its free the pages serve again. Where the system refuses
  * guards the objects serve without.
  */
@@ -16,6 +16,7 @@
 
 #include "base/inject.h"
 #include "harden/harden.h"
+#include "inspect/validate.h"
 #include "malloc/malloc.h"
 #include "os/os.h"
 #include "pages/span.h"

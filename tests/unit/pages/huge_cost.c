@@ -14,7 +14,7 @@
 #define PIECE    ((size_t)300 << 10)
 #define SMALL_NS 1000                   /* a small fault */
 #define CHEAP    (512 * SMALL_NS)
-#define AGAIN_MS 10000                  /* huge.c */
+#define AGAIN_MS 10000                  /* advice.c */
 
 static uint64_t now_ms = 4294960000u;   /* the low 32 bits wrap while the tests run */
 static uint64_t huge_ns = CHEAP;        /* the next huge faults; 0: not known */

@@ -1,10 +1,11 @@
 /*
- * Proves that guards and parted huge pages share one bound of mappings (pages/mappings.h): each
+ * Proves that guards and parted huge pages share one bound of mappings (pages/advice.h): each
  * takes from what the other leaves, what is refused serves without, and all comes back.
  */
+#include "harden/harden.h"
 #include "huge_env.h"
 #include "pages_env.h"
-#include "pages/mappings.h"
+#include "pages/advice.h"
 #include "pages/pages_node.h"
 
 #define MIB ((size_t)1 << 20)

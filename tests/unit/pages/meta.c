@@ -8,7 +8,7 @@
 
 #include "pages_env.h"
 #include "pages/meta.h"
-#include "pages/range.h"
+#include "pages/source.h"
 
 static void what_is_larger_than_a_page_leaves_no_gap(void **state)
 {

@@ -10,7 +10,7 @@
 #include "pages_env.h"
 #include "../os/child.h"
 #include "pages/pagemap.h"
-#include "pages/range.h"
+#include "pages/source.h"
 
 #define NODES 8
 #define GIB ((size_t)1 << 30)

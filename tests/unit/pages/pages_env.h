@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
+#include "inspect/validate.h"
 #include "os/os.h"
 #include "pages/purge.h"
 #include "pages/span.h"

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include "base/inject.h"
-#include "pages/place.h"
+#include "pages/source.h"
 
 /* <linux/mempolicy.h> */
 enum { DEFAULT, PREFERRED, BIND };

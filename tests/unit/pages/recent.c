@@ -1,5 +1,5 @@
 /*
- * Proves what recent.h says: the large object that was freed last comes back to a request of its
+ * Proves what recent.c says: the large object that was freed last comes back to a request of its
  * size, counts as free, is kept only if its size was asked for last, gives way to another size,
  * goes to the bins with a step, a purge and before memory would grow, survives fork, and is left
  * out where more lies free than may stay.
@@ -9,7 +9,6 @@
 #include "base/lock.h"
 #include "pages_env.h"
 #include "pages/pages_node.h"
-#include "pages/recent.h"
 
 #define KIB  ((size_t)1 << 10)
 #define SIZE (256 * KIB)

@@ -12,7 +12,7 @@
 #include "base/inject.h"
 #include "base/lock.h"
 #include "pages/pages_node.h"
-#include "pages/range.h"
+#include "pages/source.h"
 
 /* A round that wants fresh memory in all ways there are; the number of requests that failed. */
 static unsigned round_of_requests(void)

@@ -1,5 +1,5 @@
 /*
- * Proves what singles.h says: pages of a chain wait beside the bins and count as free and dirty, a
+ * Proves what singles.c says: pages of a chain wait beside the bins and count as free and dirty, a
  * request for a page gets the lowest, one for more has them joined, so has a purge, a step and a
  * fork. What is joined is as old as its youngest part. A child that makes the bins anew finds them.
  * What follows from the words is made anew after a jump. What has no place in the window goes to
@@ -10,7 +10,6 @@
 #include "base/lock.h"
 #include "pages_env.h"
 #include "pages/pages_node.h"
-#include "pages/singles.h"
 
 #define PAGES 200                       /* more than three words of bits */
 

@@ -14,7 +14,7 @@
 #include "base/inject.h"
 #include "base/lock.h"
 #include "pages/meta.h"
-#include "pages/range.h"
+#include "pages/source.h"
 
 #define THREADS 4
 #define LIVE    40

@@ -1,5 +1,6 @@
 /*
- * Purpose: huge pages: which fresh memory asks for them, and which of them a purge may break.
+ * Purpose: huge pages: which fresh memory asks for them, which of them a purge may break, and which
+ * are asked for again where purged memory is taken. And the bound of mappings that this may cost.
  * Place: span_grow.c and own_mapping.c ask before they get memory, and tell what they got. purge.c
  *  tells what it is about to drop. Behind it: the system's advice for mappings.
  * How: a huge page is faulted in and cleared as a whole, so it makes memory resident that a program
@@ -12,6 +13,7 @@
  *  the background, and what was given back would be resident once more.
  * Concurrency: any thread, without the node's lock. The map's bits, and what is known, are hints: a
  *  lost race costs a system call, or a huge page.
+ * Invariant: I1 booked is at most STOOK_MAPPINGS_MOST.
  * Failure: where the system refuses advice, nothing is asked any more.
  */
 #ifndef STOOK_HUGE_H
@@ -67,5 +69,32 @@ bool stook_huge_may_come_again(const struct stook_pages_node *node, size_t reque
  */
 void stook_huge_taken_again(struct stook_pages_node *node, size_t request, uintptr_t start,
                             uintptr_t end);
+
+/*
+ * ---- mappings ----
+ * The system gives a process so many (vm.max_map_count, 65,530 by default). At the end of them the
+ * program cannot map a file or start a thread, and a range cannot grow. Pages without access
+ * (harden/guard.c) and advice against huge pages part mappings. Both book here before they do, so
+ * together they leave half of all mappings to the program. One counter, relaxed: nothing else
+ * follows from it. A booking that is refused may be seen for a moment by another thread, which is
+ * then refused, too.
+ */
+
+#define STOOK_MAPPINGS_MOST 32768       /* half of what the system gives by default */
+/*
+ * A span with guards: its own, both guards, and free memory beside it, which was written and does
+ * not merge any more.
+ */
+#define STOOK_MAPPINGS_GUARDED 4
+/*
+ * Advice against a huge page in the midst of others, or for one in the midst of small pages, parts
+ * a mapping in three.
+ */
+#define STOOK_MAPPINGS_BREAK 2
+
+/* False: refused, and nothing is booked. */
+bool stook_mappings_book(unsigned mappings);
+/* Of what was booked. */
+void stook_mappings_unbook(unsigned mappings);
 
 #endif

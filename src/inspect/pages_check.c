@@ -1,36 +1,11 @@
 /*
- * Purpose: figures of the page layer, and the check of its invariants (quiescent).
+ * Purpose: the check of the invariants of the page layer (quiescent).
  */
+#include "inspect/validate.h"
 #include "os/os.h"
 #include "pages/meta.h"
 #include "pages/pagemap.h"
 #include "pages/pages_node.h"
-#include "pages/recent.h"
-#include "pages/singles.h"
-
-void stook_pages_stats(struct stook_pages_stats *stats)
-{
-        *stats = (struct stook_pages_stats){
-                .reserved_bytes = stook_ranges_reserved(),
-                .metadata_bytes = stook_meta_bytes(),
-                .ranges = stook_ranges_count(),
-        };
-        for (unsigned n = 0; n < stook_os_node_count(); n++) {
-                struct stook_pages_node *node = &stook_pages_nodes[n];
-
-                stats->taken_bytes += stook_ledger_used(&node->ledger);
-                stats->committed_bytes += __atomic_load_n(&node->ledger.committed,
-                                                          __ATOMIC_RELAXED);
-                stats->free_dirty_bytes += stook_pages_dirty(node) + stook_recent_bytes(node);
-                stats->free_clean_bytes += __atomic_load_n(&node->bins[STOOK_SET_CLEAN].bytes,
-                                                           __ATOMIC_RELAXED);
-                /* Pages that wait are free spans, too. */
-                stats->free_spans += stook_singles_bytes(&node->singles) / stook_os_page_bytes();
-                for (unsigned set = 0; set < STOOK_SETS; set++)
-                        stats->free_spans += __atomic_load_n(&node->bins[set].spans,
-                                                             __ATOMIC_RELAXED);
-        }
-}
 
 struct check {
         void (*fault)(const char *what, const struct stook_span *span);

@@ -7,12 +7,12 @@
  *
  * All three are taken spans with descriptors of their own. So lookups, statistics and readers
  * outside find the span as any other.
- * Place: called by malloc for large objects; calls the second stage for the larger span.
+ * Place: called by malloc for large objects; calls pages for the larger span.
  * Invariants:
  *  I1 the cut is complete before a page loses its access. So a child of a fork that does not have
  *     this thread never finds such a page in a free span.
  *  I2 a page that does not get its access back is never given: its span stays taken for ever.
- *  I3 each span with guards is booked in the bound of mappings (mappings.h): at most 8192 at a
+ *  I3 each span with guards is booked in the bound of mappings (pages/advice.h): at most 8192 at a
  *     time, and fewer while huge pages are parted.
  * A span with a mapping of its own (above 32 MiB) is not cut. It gets one page of reserved address
  * space behind it, which has no access either; what lies before it is not known.
@@ -20,11 +20,13 @@
  * Failure: beyond I3, or where the system refuses, the span has no guards and serves as well. That
  *  is counted, and said once.
  */
+#include "base/lock.h"
+#include "harden/harden.h"
 #include "os/os.h"
-#include "pages/mappings.h"
+#include "pages/advice.h"
 #include "pages/meta.h"
 #include "pages/pagemap.h"
-#include "pages/pages_node.h"
+#include "pages/span.h"
 
 static uint64_t refused;                /* atomic: pages that are no guards and should be */
 
@@ -49,21 +51,6 @@ static void close_page(uintptr_t page)
                 count_refused();
 }
 
-/* Takes [front, middle, behind] out of @whole; the middle one is returned. @spares: two. */
-static struct stook_span *cut_three(struct stook_span *whole, size_t lead, size_t bytes,
-                                    struct stook_span *spares[2])
-{
-        struct stook_span *middle = stook_pages_split(whole, lead, &spares[0]);
-        struct stook_span *behind = stook_pages_split(middle, bytes, &spares[1]);
-
-        stook_pages_tag(behind);
-        stook_pages_tag(middle);
-        stook_pages_tag(whole);
-        __atomic_store_n(&behind->kind, STOOK_SPAN_TAKEN, __ATOMIC_RELEASE);
-        __atomic_store_n(&middle->kind, STOOK_SPAN_TAKEN, __ATOMIC_RELEASE);
-        return middle;
-}
-
 /* NULL: no memory. */
 static struct stook_span *take_cut(unsigned node, size_t lead, size_t bytes, size_t align)
 {
@@ -75,7 +62,9 @@ static struct stook_span *take_cut(unsigned node, size_t lead, size_t bytes, siz
                 span = stook_span_take(node, lead + bytes + page, align);
         if (span) {
                 stook_lock_forbid_waits();      /* this thread owns three spans */
-                span = cut_three(span, lead, bytes, spares);
+                span = stook_span_cut(span, lead, spares[0]);
+                stook_span_cut(span, bytes, spares[1]);
+                spares[0] = spares[1] = NULL;
                 span->use.guarded = 1;
                 close_page(span->start - page);
                 close_page(span->start + bytes);
@@ -96,7 +85,7 @@ struct stook_span *stook_span_take_guarded(unsigned node, size_t bytes, size_t a
                 return NULL;
         bytes = (bytes + page - 1) & ~(page - 1);
         if (lead + bytes + page > STOOK_SPAN_OWN_MAPPING)
-                return stook_own_take(&stook_pages_nodes[node], bytes, lead, page);
+                return stook_span_take_own(node, bytes, lead, page);
         if (!stook_mappings_book(STOOK_MAPPINGS_GUARDED)) {
                 count_refused();
                 return stook_span_take(node, bytes, align);
