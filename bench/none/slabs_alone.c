@@ -9,7 +9,7 @@
 #include "cache/object_id.h"
 #include "gate/gate.h"
 #include "slab/slab.h"
-#include "slot/slot_node.h"
+#include "slot/slot.h"
 #include "stat/counter.h"
 
 void *slabs_alone_alloc(struct stook_cache *cache)

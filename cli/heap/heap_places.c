@@ -106,7 +106,8 @@ static int read_remote(struct heap *h, struct heap_cache *c)
         if (!error)
                 error = heap_copy(h, remote->word, word, words * sizeof *word);
         for (size_t i = 0; i < words && !error; i++)
-                place(h, c, word[i] & ~STOOK_REMOTE_SEEN, HEAP_REMOTE, (unsigned)(i / h->nodes));
+                place(h, c, word[i] & ~(uint64_t)STOOK_LOOK_AT_ALL, HEAP_REMOTE,
+                      (unsigned)(i / h->nodes));
         free(word);
         for (unsigned n = 0; n < h->nodes && !error; n++) {
                 struct stook_remote_counts sent;

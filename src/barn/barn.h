@@ -89,7 +89,7 @@ struct stook_barns {
         struct stook_barn_growth growth;
         uint32_t visits;                /* atomic M1: other callers' visits | closed */
         struct stook_barn *node;        /* [stook_os_node_count()]; the next cache keeps it */
-        /* The slot layer's (slot_remote.c); NULL on one node. Kept likewise. */
+        /* home's (home/home_remote.c); NULL on one node. Kept likewise. */
         struct stook_remote *remote;
         struct stook_barns *next;       /* all barns there ever were; const once listed */
 };

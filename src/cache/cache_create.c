@@ -19,7 +19,7 @@
 #include "os/os.h"
 #include "pages/meta.h"
 #include "report/report.h"
-#include "slot/slot_node.h"
+#include "home/home.h"
 #include "stack/stack.h"
 
 #define FLAGS_HERE \
@@ -345,7 +345,7 @@ static int make_parts(struct stook_cache *cache, const struct plan *plan)
                 return error;
         set_limit(cache, &plan->limit);
         cache->front.below = &cache->barns;
-        if (!stook_slots_add_remote(&cache->front))
+        if (!stook_home_add_cache(&cache->front))
                 return -ENOMEM;
         error = choose_line(cache);
         if (error)

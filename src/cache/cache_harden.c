@@ -7,7 +7,7 @@
 #include "pages/pagemap.h"
 #include "pages/span.h"
 #include "report/report.h"
-#include "slot/slot_node.h"
+#include "home/home.h"
 
 /* ---- where an object lies ---- */
 
@@ -40,7 +40,7 @@ static const char *of_slot(struct stook_cache *cache, unsigned slot,
         struct stook_line *line = stook_slots_line(slot, cache->front.offset >> STOOK_LINE_SHIFT);
 
         for (unsigned node = 0; node < stook_os_node_count(); node++)
-                if (stook_slot_remote_sheaf(&cache->front, slot, node) == sheaf)
+                if (stook_home_sheaf(&cache->front, slot, node) == sheaf)
                         return "it is free, on its way to its node";
         if (line && __atomic_load_n(&line->pair.lo, __ATOMIC_RELAXED) == (uintptr_t)sheaf)
                 return "it is free in the main sheaf of a slot";

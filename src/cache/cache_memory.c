@@ -4,7 +4,7 @@
 #include "cache/cache_memory.h"
 
 #include "os/os.h"
-#include "slot/slot_node.h"
+#include "home/home.h"
 
 /*
  * A handler on top of a call of the library may not wait: it would run the program's function where
@@ -31,7 +31,7 @@ size_t stook_alloc_with_memory(struct stook_cache *cache, size_t n, void **objec
 
         if (!may_ask(cache, how))
                 return 0;
-        got = fill(cache, n, objects, named < 0 ? stook_slot_node_to_use() : (unsigned)named,
+        got = fill(cache, n, objects, named < 0 ? stook_home_to_use() : (unsigned)named,
                    how);
         if (got == n) {
                 stook_count(&cache->counters, STOOK_STAT_alloc_slowpath, n);

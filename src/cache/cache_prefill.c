@@ -33,7 +33,7 @@
 #include "os/os.h"
 #include "pages/pagemap.h"
 #include "report/report.h"
-#include "slot/slot_node.h"
+#include "slot/slot.h"
 
 #define NODE stook_slot_node()
 

@@ -14,7 +14,7 @@
 #include "cache/cache_watch.h"
 #include "os/os.h"
 #include "slot/slot_hot.h"
-#include "slot/slot_node.h"
+#include "home/home.h"
 #include "group/precharge.h"
 
 #define STOOK_SLOW_HOT __attribute__((aligned(STOOK_CACHELINE)))
@@ -53,7 +53,7 @@ static size_t alloc_of_node(struct stook_cache *cache, size_t n, void **objects,
         unsigned node = node_of(how);
         size_t got = 0;
 
-        while (got < n && (objects[got] = stook_slot_alloc_node(&cache->front, node,
+        while (got < n && (objects[got] = stook_home_get(&cache->front, node,
                                                                 how & STOOK_HOW_THISNODE)))
                 got++;
         return got;
@@ -348,7 +348,7 @@ static void free_all(struct stook_cache *cache, size_t n, void **objects, uint64
         size_t pushed;
 
         if (STOOK_UNLIKELY(stook_slots_by_node))
-                n = stook_slot_free_remote_bulk(&cache->front, n, objects);
+                n = stook_home_sort(&cache->front, n, objects);
         pushed = stook_slot_free_bulk(&cache->front, n, objects);
         if (pushed < n)
                 free_below(cache, n - pushed, objects + pushed, how);

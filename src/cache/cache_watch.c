@@ -15,7 +15,7 @@
 #include "os/checker.h"
 #include "os/os.h"
 #include "pages/pagemap.h"
-#include "slot/slot_node.h"
+#include "slot/slot.h"
 
 uint32_t stook_watch_wanted(const char *name, uint64_t own, uint64_t *debug)
 {

@@ -2,7 +2,7 @@
  * Purpose: empty slots from outside, while threads go on using them. The engine is one: a mutex, a
  * client's function that takes things off each slot, and barriers after which these are the
  * caller's alone. Clients take off pairs of sheaves (evacuate_pairs.c), sheaves of other nodes'
- * objects (evacuate_remote.c), and, in layers above, precharges and open rcu sheaves.
+ * objects (home/home_remote.c), and, in layers above, precharges and open rcu sheaves.
  * Place: called by cache (shrink, destroy, tuning), rcu, group and life. The caller holds no lock,
  * but for group: it may be within an allocation (I1). Calls slot for the lines, barn to flush, os
  * for membarrier and futex.
@@ -120,11 +120,5 @@ bool stook_evacuate_is_gone(unsigned slot, const struct stook_idle_look *look);
  * back.
  */
 bool stook_evacuate_idle_pairs(struct stook_barns *barns, const struct stook_idle_look *look);
-bool stook_evacuate_idle_remote(struct stook_barns *barns, const struct stook_idle_look *look);
-
-/* ---- evacuate_remote.c ---- */
-
-/* Empties all of a cache's sheaves of other nodes' objects into the slabs. */
-void stook_evacuate_remote(struct stook_front *front);
 
 #endif

@@ -12,10 +12,10 @@
 
 #include "barn/barn.h"
 #include "evacuate/evacuate.h"
+#include "home/home.h"
 #include "os/os.h"
 #include "pages/purge.h"
 #include "policy/fresh.h"
-#include "slot/slot_node.h"
 #include "slot/slot_regions.h"
 
 /*
@@ -43,14 +43,33 @@ static bool reap_barns(struct stook_barns *barns, struct stook_idle *idle)
         return idle->work != UINT_MAX;
 }
 
+/* Sheaves of other nodes' objects, of all slots, or of those that are gone. */
+static bool reap_remote(struct stook_barns *barns, const struct stook_idle_look *look)
+{
+        uint32_t *looked_ms = &barns->remote->looked_ms;
+        bool due = look->now_ms - __atomic_load_n(looked_ms, __ATOMIC_RELAXED) >= look->after_ms;
+        unsigned given = 0;
+
+        if (due)
+                __atomic_store_n(looked_ms, look->now_ms, __ATOMIC_RELAXED);
+        for (unsigned slot = 0; slot < stook_slots_bound(); slot++) {
+                bool gone = stook_evacuate_is_gone(slot, look);
+
+                if ((due || gone) && stook_slots_head(slot))
+                        given += stook_home_reap(barns, slot, gone ? STOOK_LOOK_AT_ALL
+                                                                   : STOOK_LOOK_OF_ROUND, UINT_MAX);
+        }
+        return given;
+}
+
 /* True: something of the cache was given back. */
 static bool reap_cache(struct stook_barns *barns, const struct stook_idle_look *look,
                        struct stook_idle *idle)
 {
         bool given = stook_evacuate_idle_pairs(barns, look);
 
-        if (stook_slots_by_node) {
-                given |= stook_evacuate_idle_remote(barns, look);
+        if (barns->remote) {
+                given |= reap_remote(barns, look);
                 given |= reap_barns(barns, idle);
         }
         return given;

@@ -11,6 +11,7 @@
  */
 #include "barn/barn.h"
 #include "evacuate/evacuate.h"
+#include "home/home.h"
 #include "slot/slot_regions.h"
 
 /*
@@ -135,7 +136,7 @@ bool stook_evacuate_cache(struct stook_front *front)
         /* A cache that never had a sheaf; its capacity may be 0 only since it was tuned. */
         if (!stook_counted(front->below->below->counters, STOOK_STAT_sheaf_alloc))
                 return true;
-        stook_evacuate_remote(front);
+        stook_home_evacuate(front);
         if (!stook_evacuate_begin(STOOK_EVACUATE_WAIT))
                 return false;
         done = evacuate(front->below, &all);

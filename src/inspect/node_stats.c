@@ -8,7 +8,7 @@
 #include "cache/cache.h"
 #include "os/os.h"
 #include "report/report.h"
-#include "slot/slot_node.h"
+#include "home/home.h"
 
 STOOK_API int stook_cache_get_node_stats(const struct stook_cache *cache, unsigned node,
                                          struct stook_cache_node_stats *stats)
@@ -23,7 +23,7 @@ STOOK_API int stook_cache_get_node_stats(const struct stook_cache *cache, unsign
                 return -EINVAL;
         slabs = &cache->slabs.node[node];
         barn = &cache->barns.node[node];
-        home = stook_slot_remote_counts(&cache->front, node);
+        home = stook_home_counts(&cache->front, node);
         stats->slabs = __atomic_load_n(&slabs->slabs, __ATOMIC_RELAXED);
         stats->slabs_partial = stook_slabs_partial(&cache->slabs, node);
         stats->barn_full = stook_tagged_stack_count_racy(&barn->full);

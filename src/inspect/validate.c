@@ -23,7 +23,7 @@
 #include "pages/pagemap.h"
 #include "pages/span.h"
 #include "report/report.h"
-#include "slot/slot_node.h"
+#include "home/home.h"
 #include <stook/debug.h>
 
 struct check {
@@ -91,7 +91,7 @@ static void check_sheaf(struct check *check, const struct stook_sheaf *sheaf)
 /* V5: a slot's sheaf of objects that go home to @node. */
 static void check_remote(struct check *check, unsigned slot, unsigned node)
 {
-        const struct stook_sheaf *sheaf = stook_slot_remote_sheaf(&check->cache->front, slot, node);
+        const struct stook_sheaf *sheaf = stook_home_sheaf(&check->cache->front, slot, node);
 
         if (!sheaf)
                 return;

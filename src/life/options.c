@@ -36,7 +36,7 @@
 #include "pages/purge.h"
 #include "policy/constants.h"
 #include "report/report.h"
-#include "slot/slot_node.h"
+#include "slot/slot.h"
 
 static const char *const on_fault_names[] = { "abort", "log", "isolate", "report" };
 static const char *const thp_names[] = { "auto", "system", "always", "never" };

@@ -31,7 +31,7 @@
 #include "pages/meta.h"
 #include "pages/span.h"
 #include "slab/slab_state.h"
-#include "slot/slot_remote.h"
+#include "home/home.h"
 
 #define STOOK_ROOT_MAGIC UINT64_C(0x31746f6f722d6b73)   /* "sk-root1" */
 #define STOOK_ROOT_NOTE  "Stook"

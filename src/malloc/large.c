@@ -21,7 +21,7 @@
 #include "os/checker.h"
 #include "os/os.h"
 #include "pages/purge.h"
-#include "slot/slot_node.h"
+#include "home/home.h"
 #include "stat/stats_page_tick.h"
 
 /*
@@ -86,7 +86,7 @@ static void large_uncharge(struct stook_span *span, size_t bytes)
 /* A span of at least @size bytes. NULL: no memory, or no room for a rounded size. */
 static struct stook_span *large_take(size_t align, size_t size)
 {
-        unsigned node = stook_os_node_home(stook_slot_node_to_use());
+        unsigned node = stook_os_node_home(stook_home_to_use());
         /* Red zones are filled: they are as small as can be. */
         size_t rounded = STOOK_UNLIKELY(stook_large_debug) ? size : large_rounded(size);
         struct stook_span *span;

@@ -13,7 +13,6 @@
 #include "rcu/rcu_submit.h"
 #include "rcu/rcu_transit.h"
 #include "slot/slot_hot.h"
-#include "slot/slot_node.h"
 
 /* Objects of a mixed sheaf. */
 #define MIXED_CAPACITY 64

@@ -33,7 +33,7 @@
 #include "pages/span.h"
 #include "rcu/rcu_submit.h"
 #include "rcu/rcu_transit.h"
-#include "slot/slot_node.h"
+#include "slot/slot.h"
 
 static struct stook_pending_stack deferred_sheaves, deferred_spans;
 

@@ -112,6 +112,61 @@ void stook_slots_fork_child(void);
 /* Objects in the slots of a cache, racily. */
 size_t stook_slot_objects(struct stook_front *front);
 
+/* ---- several nodes: what home, a layer above, does for this one ---- */
+
+/* Who looks for sheaves that are idle. */
+enum stook_home_look {
+        STOOK_LOOK_OF_SLOT = 1,         /* the slot's own tick */
+        STOOK_LOOK_OF_ROUND = 2,        /* a round over all slots */
+        STOOK_LOOK_AT_ALL = 3,          /* no look: all of them are due */
+};
+
+struct stook_home_duties {
+        void *(*get_by_policy)(struct stook_front *front);
+        void (*dispose)(struct stook_front *front, int or_here, struct stook_sheaf *sheaf);
+        unsigned (*reap)(struct stook_barns *barns, size_t slot, enum stook_home_look look,
+                         unsigned work);
+        size_t (*objects)(struct stook_front *front);
+};
+extern const struct stook_home_duties stook_home_duties;
+
+/* Const after start: there are several nodes. */
+extern bool stook_slots_by_node STOOK_HIDDEN;
+/*
+ * Const after start: each allocation that names no node asks the task's policy. Then no thread
+ * enrols.
+ */
+extern bool stook_slots_strict STOOK_HIDDEN;
+
+/* slot_regions.c */
+unsigned stook_slot_node_of_several(void);
+
+/*
+ * The node of the CPU that this thread is on now; a hint, for it may move on. May be one without
+ * memory. A CPU is on one node for ever. A slot is not: its index, the concurrency id, may be that
+ * of a thread on another node next. (With STOOK_TOPOLOGY a CPU's node is its number modulo the
+ * nodes; on the locked backend that of the slot.)
+ */
+STOOK_INLINE unsigned stook_slot_node(void)
+{
+        return STOOK_LIKELY(!stook_slots_by_node) ? 0 : stook_slot_node_of_several();
+}
+
+/*
+ * Takes any sheaf from its sole owner, a caller that needs it no more. Its objects were freed on
+ * node @or_here (-1: this thread's). Where all have one home, the sheaf goes to that home's barn as
+ * it is. Otherwise its objects are divided by their homes. Where a barn has no room, objects go
+ * into their slabs.
+ */
+STOOK_INLINE void stook_slot_dispose(struct stook_front *front, int or_here,
+                                     struct stook_sheaf *sheaf)
+{
+        if (STOOK_UNLIKELY(stook_slots_by_node))
+                stook_home_duties.dispose(front, or_here, sheaf);
+        else
+                stook_barn_put(front->below, 0, sheaf);
+}
+
 /*
  * ---- slot_get.c, slot_put.c: the miss of one object. It is complete: what slot and barn do not
  * have, or do not take, is the slabs'. After the gate's check. ----

@@ -67,7 +67,7 @@ static size_t alloc_more(struct stook_front *front, const struct stook_view *v, 
         return n;
 }
 
-size_t stook_slot_alloc_bulk_any(struct stook_front *front, size_t n, void **objects)
+static size_t alloc_any(struct stook_front *front, size_t n, void **objects)
 {
         struct patience p = { 0 };
         size_t got = 0;
@@ -91,6 +91,22 @@ size_t stook_slot_alloc_bulk_any(struct stook_front *front, size_t n, void **obj
                         p = (struct patience){ 0 };
         }
         return got;
+}
+
+/* One at a time: the task's policy says from where. */
+static size_t alloc_by_policy(struct stook_front *front, size_t n, void **objects)
+{
+        size_t got = 0;
+
+        while (got < n && (objects[got] = stook_home_duties.get_by_policy(front)))
+                got++;
+        return got;
+}
+
+size_t stook_slot_alloc_bulk(struct stook_front *front, size_t n, void **objects)
+{
+        return STOOK_UNLIKELY(stook_slots_strict) ? alloc_by_policy(front, n, objects)
+                                                  : alloc_any(front, n, objects);
 }
 
 /* ---- free ---- */

@@ -2,7 +2,7 @@
  * Purpose: the miss of an allocation: one look at the slot, one ask of the barn, one exchange.
  *
  * Place: called by cache and malloc, after the hot section missed, and by slot_bulk.c and
- *  slot_node.c. Calls barn, which asks the slabs where it has no sheaf.
+ *  home. Calls barn, which asks the slabs where it has no sheaf.
  *
  * slot_pair.h has the table. Where the exchange fails, the sheaf in hand goes back as it was got,
  * and the slot is looked at again.
@@ -114,7 +114,7 @@ void *stook_slot_get_any(struct stook_front *front)
 
 void *stook_slot_get(struct stook_front *front)
 {
-        return STOOK_UNLIKELY(stook_slots_strict) ? stook_slot_get_by_policy(front)
+        return STOOK_UNLIKELY(stook_slots_strict) ? stook_home_duties.get_by_policy(front)
                                                   : stook_slot_get_any(front);
 }
 

@@ -15,7 +15,7 @@
  * taken.
  * A slot's pair is exchanged for {zero-capacity sheaf, none} by the same section as in every miss,
  * on the slot that the thread is on. So no membarrier is needed, and what was taken off is this
- * thread's alone. Sheaves of other nodes' objects are visited likewise (slot_remote.c). Other slots
+ * thread's alone. Home gives back sheaves of other nodes' objects (home/home_remote.c). Other slots
  * and, on several nodes, other nodes' barns are left to threads that run there. For programs that
  * ask for it, stook_evacuate_idle empties them from outside (evacuate/evacuate_idle.c).
  *
@@ -33,10 +33,14 @@
 #include "os/os.h"
 #include "policy/constants.h"
 #include "slot/slot_idle.h"
-#include "slot/slot_node.h"
 #include "slot/slot_regions.h"
 
 #define NODE stook_slot_node()
+
+static size_t slot_of(const struct stook_slot_head *own)
+{
+        return ((uintptr_t)own - (uintptr_t)stook_regions.base) >> STOOK_SLOT_SHIFT;
+}
 
 static bool has_objects(const struct stook_sheaf *sheaf)
 {
@@ -58,8 +62,7 @@ static bool give_pair(struct stook_barns *barns, struct stook_line *line, uint32
                 stook_barn_retire(barns, NODE, main);
         if (spare)
                 stook_barn_retire(barns, NODE, spare);
-        if (STOOK_UNLIKELY(stook_slots_by_node))
-                stook_barns_slabs_changed(barns);       /* they may have been of any node */
+        stook_barns_slabs_changed(barns);               /* they may have been of any node */
         return true;
 }
 
@@ -94,8 +97,9 @@ static void reap_cache(struct stook_barns *barns, struct stook_slot_head *own,
                 if (!idle->barns_only)
                         reap_pair(barns, (struct stook_line *)own + index,
                                   index << STOOK_LINE_SHIFT, idle);
-                if (idle->work && !idle->barns_only)
-                        stook_slot_reap_remote(barns, own, idle);
+                if (STOOK_UNLIKELY(stook_slots_by_node) && idle->work && !idle->barns_only)
+                        idle->work -= stook_home_duties.reap(barns, slot_of(own),
+                                                             STOOK_LOOK_OF_SLOT, idle->work);
                 if (idle->work)
                         stook_barn_reap_idle(barns, NODE, idle);
         }

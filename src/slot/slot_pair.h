@@ -41,7 +41,7 @@
 #include "base/inject.h"
 #include "section/section_precharge.h"
 #include "slot/slot_idle.h"
-#include "slot/slot_node.h"
+#include "slot/slot.h"
 
 /* Other threads may empty, or fill, what was installed, but hardly four times. */
 #define STOOK_SLOT_TRIES 4

@@ -30,7 +30,6 @@
 #include <stddef.h>
 
 #include "slot/slot_direct.h"
-#include "slot/slot_node.h"
 #include "slot/slot_regions.h"
 #include "base/inject.h"
 #include "base/lock.h"
@@ -46,6 +45,7 @@
 _Static_assert(SLOTS_MAX <= STOOK_DIRECT_BOUND_MAX, "slot/slot_direct.h");
 
 struct stook_regions stook_regions;
+bool stook_slots_by_node, stook_slots_strict;
 
 /* Guards stores to `locked` and `lines` of stook_filled. */
 static struct stook_lock growing = STOOK_LOCK_INIT(STOOK_RANK_REGIONS);
@@ -231,17 +231,12 @@ uintptr_t stook_slots_first_line(unsigned cache_index)
 
 size_t stook_slot_objects(struct stook_front *front)
 {
-        size_t n = 0;
+        size_t n = stook_slots_by_node ? stook_home_duties.objects(front) : 0;
 
         for (unsigned slot = 0; slot < stook_slots_bound(); slot++) {
                 struct stook_line *line = stook_slots_line(slot, front->offset >> STOOK_LINE_SHIFT);
                 struct stook_pair  seen;
 
-                for (unsigned node = 0; node < stook_regions.nodes; node++) {
-                        const struct stook_sheaf *sent = stook_slot_remote_sheaf(front, slot, node);
-
-                        n += sent ? stook_sheaf_size(sent) : 0;
-                }
                 if (!line)
                         continue;
                 seen = stook_pair_read(&line->pair);
@@ -250,6 +245,17 @@ size_t stook_slot_objects(struct stook_front *front)
                         n += stook_sheaf_size((struct stook_sheaf *)seen.hi);
         }
         return n;
+}
+
+unsigned stook_slot_node_of_several(void)
+{
+        if (STOOK_LIKELY(stook_slot_ops() == &stook_section_rseq))
+                return stook_os_node_of_cpu(
+                        __atomic_load_n((uint32_t *)(stook_self->rseq + STOOK_RSEQ_CPU_ID),
+                                        __ATOMIC_RELAXED));
+        /* Made-up nodes are all to be used, by few CPUs. */
+        return stook_os_node_of_cpu(stook_os_topology_is_fake()
+                                    ? stook_slot_now() - stook_regions.rseq_slots : stook_os_cpu());
 }
 
 /* ---- start ---- */
@@ -366,7 +372,7 @@ bool stook_slots_start(void)
         /*
          * A locked slot is a CPU's on several nodes: its lines are on that CPU's node. With made-up
          * nodes (STOOK_TOPOLOGY) it is a hash of the thread's. The slot decides the thread's node
-         * then (slot_node.c), so a machine of few CPUs uses all nodes.
+         * then (stook_slot_node_of_several), so a machine of few CPUs uses all nodes.
          */
         stook_locked_slots = (struct stook_locked_slots){
                 .count = r.locked_slots,

@@ -163,7 +163,7 @@ static void remote_frees_go_home(void **state)
         assert_int_equal(how_many_of(0, object, N), N);
         NEED_NODE(2);
         free_all(cache, object, N);
-        sent = stook_slot_remote_counts(&cache->front, 0);
+        sent = stook_home_counts(&cache->front, 0);
         assert_int_equal(stook_cache_get_node_stats(cache, 0, &node_stats), 0);
         assert_true(sent.objects > 0 && node_stats.objects_sent_home == sent.objects);
         assert_int_equal(node_stats.sheaves_sent_home, sent.sheaves);
@@ -229,8 +229,8 @@ static void bulk_frees_sort_by_node(void **state)
                         object[i] = stook_cache_alloc_node(cache, STOOK_THISNODE, i % 3 ? 0 : 2));
         NEED_NODE(2);
         stook_cache_free_bulk(cache, N, object);
-        assert_int_equal(stook_slot_remote_counts(&cache->front, 0).objects, 666 / 64 * 64);
-        assert_int_equal(stook_slot_remote_counts(&cache->front, 2).objects, 0);
+        assert_int_equal(stook_home_counts(&cache->front, 0).objects, 666 / 64 * 64);
+        assert_int_equal(stook_home_counts(&cache->front, 2).objects, 0);
         assert_int_equal(stook_cache_validate(cache), 0);
         assert_int_equal(stats_of(cache).objects_live, 0);
         assert_int_equal(stook_cache_alloc_bulk(cache, 0, N, object), 0);
@@ -536,7 +536,7 @@ static void a_tuner_passes_a_sheaf_in_hands(void **state)
         assert_null(stook_inject.putting_back);
         for (unsigned slot = 0; slot < stook_slots_bound(); slot++)
                 for (unsigned node = 0; node < 4; node++)
-                        assert_null(stook_slot_remote_sheaf(&tuned->front, slot, node));
+                        assert_null(stook_home_sheaf(&tuned->front, slot, node));
         assert_int_equal(stats_of(tuned).objects_cached, 0);
         gone(tuned);
 }

@@ -18,7 +18,7 @@
 #include "cache/cache.h"
 #include "os/os.h"
 #include "pages/purge.h"
-#include "slot/slot_node.h"
+#include "home/home.h"
 #include "unit/cache/stats_sums.h"
 
 static bool locked;                     /* by the locked backend */

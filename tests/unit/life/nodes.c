@@ -21,7 +21,7 @@
 #include "evacuate/evacuate.h"
 #include "os/os.h"
 #include "pages/purge.h"
-#include "slot/slot_node.h"
+#include "home/home.h"
 
 #define SHORT_MS 20
 #define LONG_MS  3600000
@@ -77,7 +77,7 @@ static size_t on_their_way(struct stook_cache *cache)
 
         for (unsigned slot = 0; slot < stook_slots_bound(); slot++)
                 for (unsigned node = 0; node < 2; node++) {
-                        const struct stook_sheaf *sheaf = stook_slot_remote_sheaf(&cache->front,
+                        const struct stook_sheaf *sheaf = stook_home_sheaf(&cache->front,
                                                                                   slot, node);
 
                         n += sheaf ? stook_sheaf_size(sheaf) : 0;

@@ -2,7 +2,7 @@
  * What this proves: the idle reaper empties a slot's sheaves of a cache if nothing was taken from
  * them between two of its rounds. A round begins when it is due, and not on top of a lock's holder.
  * One that a take of dirty memory begins empties the barn alone.
- * What it does in barns: unit/barn/idle.c; in sheaves of other nodes' objects: slot_remote.c.
+ * What it does in barns: unit/barn/idle.c; in sheaves of other nodes' objects: home_remote.c.
  */
 #include "unit/slot/checks.h"
 #include "base/lock.h"

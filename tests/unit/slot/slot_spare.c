@@ -4,7 +4,7 @@
  */
 #include "unit/slot/checks.h"
 #include "base/inject.h"
-#include "slot/slot_node.h"
+#include "slot/slot.h"
 
 static void the_spare_is_taken_as_it_is(void **state)
 {

@@ -7,7 +7,7 @@
  * stook_cache_validate looks at each barn.
  */
 #include "pages/purge.h"
-#include "unit/slot/two_nodes.h"
+#include "unit/home/two_nodes.h"
 
 /* The sections that are inlined push it, too. */
 static void any_object_is_pushed(void **state)

@@ -2,8 +2,8 @@
  * Purpose: what tests on a made-up machine of two nodes have in common. They run as on a node, free
  * there, and look where objects are. Run with STOOK_TOPOLOGY=nodes=2:slots=8.
  */
-#ifndef UNIT_SLOT_TWO_NODES_H
-#define UNIT_SLOT_TWO_NODES_H
+#ifndef UNIT_HOME_TWO_NODES_H
+#define UNIT_HOME_TWO_NODES_H
 
 #include <sched.h>
 #include <setjmp.h>
@@ -18,7 +18,7 @@
 #include "cache/cache.h"
 #include "os/os.h"
 #include "slot/slot_hot.h"
-#include "slot/slot_node.h"
+#include "home/home.h"
 
 #define CAPACITY 64
 #define MANY     1000
@@ -108,7 +108,7 @@ static inline size_t on_their_way(struct stook_cache *cache, unsigned node)
         for (unsigned slot = 0; slot < stook_slots_bound(); slot++) {
                 const struct stook_sheaf *sheaf;
 
-                sheaf = stook_slot_remote_sheaf(&cache->front, slot, node);
+                sheaf = stook_home_sheaf(&cache->front, slot, node);
                 n += sheaf ? stook_sheaf_size(sheaf) : 0;
         }
         return n;

@@ -3,7 +3,7 @@
  * slot. An allocation for a node never gets what happens to lie on the slot, and what lies in its
  * way goes home.
  */
-#include "unit/slot/two_nodes.h"
+#include "unit/home/two_nodes.h"
 
 static void the_node_is_the_cpus(void **state)
 {

@@ -3,9 +3,9 @@
  * its slot. (A remote free straight into a slab is a compare-and-swap on a line of the other node
  * for every object.)
  *
- * Place: called by whatever takes sheaves off slots and keeps their objects in sheaves
- * (slot_pair.h, prefilled sheaves, sheaves that waited for readers), and by cache's bulk frees;
- * calls barn.
+ * Place: called through stook_slot_dispose by whatever takes sheaves off slots and keeps their
+ * objects in sheaves (slot_pair.h, prefilled sheaves, sheaves that waited for readers), and by
+ * cache's bulk frees; calls barn.
  *
  * A new sheaf is made here, and not by the barn. Its call has one node, for the barn and for
  * new memory. Here the barn is this thread's node's, and the memory is the home's, where the sheaf
@@ -35,25 +35,36 @@
  *     that goes to a barn comes through stook_slot_dispose, or was filled with objects of one home.
  * Concurrency: M1: the release of a word's exchange pairs with the acquire of the next: the owner
  *  sees the objects. M2: a sheaf is put into its word, then the generation is looked at; a tuner
- *  (cache_tune.c) stores a generation, then looks at the words (evacuate_remote.c): one of the two
- *  sees the other.
+ *  (cache_tune.c) stores a generation, then looks at the words (stook_home_evacuate): one of the
+ *  two sees the other.
  * Failure: no memory for a sheaf: the objects go to their slabs.
  */
 #include <limits.h>
 #include <string.h>
 
 #include "base/inject.h"
+#include "home/home.h"
 #include "pages/meta.h"
 #include "pages/pagemap.h"
 #include "slab/slab.h"
-#include "slot/slot_remote.h"
 
-static uintptr_t *word_of(const struct stook_front *front, unsigned slot, unsigned node)
+static uintptr_t *word_of(const struct stook_barns *barns, size_t slot, unsigned node)
 {
-        return stook_remote_word(front->below->remote, slot, node);
+        return barns->remote->word + slot * stook_regions.nodes + node;
 }
 
-bool stook_slots_add_remote(struct stook_front *front)
+static struct stook_sheaf *sheaf_in(uintptr_t word)
+{
+        return (struct stook_sheaf *)(word & ~(uintptr_t)STOOK_LOOK_AT_ALL);
+}
+
+/* The sheaf is the caller's; NULL: there was none. */
+static struct stook_sheaf *take_out(uintptr_t *word)
+{
+        return sheaf_in(__atomic_exchange_n(word, 0, __ATOMIC_ACQ_REL));
+}
+
+bool stook_home_add_cache(struct stook_front *front)
 {
         size_t words = (size_t)stook_slots_bound() * stook_regions.nodes;
         struct stook_remote **remote = &front->below->remote;
@@ -74,7 +85,7 @@ static uint32_t generation_of(struct stook_front *front)
 static struct stook_sheaf *take(struct stook_front *front, uintptr_t *word, unsigned home)
 {
         struct stook_barns *barns = front->below;
-        struct stook_sheaf *sheaf = stook_remote_take(word);
+        struct stook_sheaf *sheaf = take_out(word);
 
         if (sheaf || !stook_barns_capacity(barns))
                 return sheaf;
@@ -100,7 +111,7 @@ static bool take_again(uintptr_t *word, const struct stook_sheaf *sheaf)
 {
         uintptr_t seen = __atomic_load_n(word, __ATOMIC_RELAXED);
 
-        while (stook_remote_sheaf_in(seen) == sheaf)
+        while (sheaf_in(seen) == sheaf)
                 if (__atomic_compare_exchange_n(word, &seen, 0, false, __ATOMIC_ACQ_REL,
                                                 __ATOMIC_RELAXED))
                         return true;
@@ -187,7 +198,7 @@ struct rest {
 static STOOK_NOINLINE struct rest put_home(struct stook_front *front, unsigned home, size_t n,
                                            void **objects, enum from from)
 {
-        uintptr_t *word = word_of(front, stook_slot_now(), home);
+        uintptr_t *word = word_of(front->below, stook_slot_now(), home);
         uint32_t generation = generation_of(front);
         struct stook_sheaf *sheaf = generation & 1 ? NULL : take(front, word, home);
         unsigned size, room;
@@ -257,7 +268,7 @@ static void divide(struct stook_front *front, struct stook_sheaf *sheaf, unsigne
         put_empty(front, sheaf);
 }
 
-void stook_slot_dispose_by_home(struct stook_front *front, int or_here, struct stook_sheaf *sheaf)
+void stook_home_put(struct stook_front *front, int or_here, struct stook_sheaf *sheaf)
 {
         unsigned node = or_here < 0 ? stook_slot_node() : (unsigned)or_here;
         unsigned size = stook_sheaf_size(sheaf), home = node;
@@ -276,14 +287,14 @@ void stook_slot_dispose_by_home(struct stook_front *front, int or_here, struct s
                 send(front, sheaf, home, node);
 }
 
-void stook_slot_send_home(struct stook_front *front, void *object)
+void stook_home_put_object(struct stook_front *front, void *object)
 {
         /* It was popped for no user: not an allocation after all. */
         stook_count(front->below->below->counters, STOOK_STAT_alloc_fastpath, (uint64_t)-1);
         put_homes(front, stook_slot_node(), 1, &object, MOVED);
 }
 
-size_t stook_slot_free_remote_bulk(struct stook_front *front, size_t n, void **objects)
+size_t stook_home_sort(struct stook_front *front, size_t n, void **objects)
 {
         unsigned node = stook_slot_node();
         size_t local = 0;
@@ -302,52 +313,88 @@ size_t stook_slot_free_remote_bulk(struct stook_front *front, size_t n, void **o
         return local;
 }
 
-/* ---- idle ones; within a visit of the barns ---- */
+/* ---- idle ones, and all ---- */
 
-bool stook_remote_reap(struct stook_barns *barns, uintptr_t *word, unsigned home, bool now,
-                       uintptr_t by)
+static bool reap(struct stook_barns *barns, uintptr_t *word, unsigned home,
+                 enum stook_home_look look)
 {
         uintptr_t seen = __atomic_load_n(word, __ATOMIC_RELAXED);
 
-        if (!stook_remote_sheaf_in(seen))
+        if (!sheaf_in(seen))
                 return false;
-        if (!now && !(seen & by)) {
+        if (look != STOOK_LOOK_AT_ALL && !(seen & look)) {
                 /*
                  * Relaxed: a read-modify-write goes on with the release that put the sheaf there.
                  */
-                __atomic_compare_exchange_n(word, &seen, seen | by, false, __ATOMIC_RELAXED,
+                __atomic_compare_exchange_n(word, &seen, seen | look, false, __ATOMIC_RELAXED,
                                             __ATOMIC_RELAXED);
                 return false;
         }
         if (!__atomic_compare_exchange_n(word, &seen, 0, false, __ATOMIC_ACQ_REL,
                                          __ATOMIC_RELAXED))
                 return false;
-        stook_barn_retire(barns, home, stook_remote_sheaf_in(seen));
+        stook_barn_retire(barns, home, sheaf_in(seen));
         return true;
 }
 
-void stook_slot_reap_remote(struct stook_barns *barns, const struct stook_slot_head *own,
-                            struct stook_idle *idle)
+unsigned stook_home_reap(struct stook_barns *barns, size_t slot, enum stook_home_look look,
+                         unsigned work)
 {
-        size_t slot = ((uintptr_t)own - (uintptr_t)stook_regions.base) >> STOOK_SLOT_SHIFT;
+        unsigned done = 0;
 
         if (!barns->remote)
-                return;
-        for (unsigned node = 0; node < stook_regions.nodes && idle->work; node++)
-                idle->work -= stook_remote_reap(barns, stook_remote_word(barns->remote, slot, node),
-                                                node, false, STOOK_REMOTE_SEEN_BY_SLOT);
+                return 0;
+        for (unsigned node = 0; node < stook_regions.nodes && done < work; node++)
+                done += reap(barns, word_of(barns, slot, node), node, look);
+        return done;
 }
 
-struct stook_sheaf *stook_slot_remote_sheaf(struct stook_front *front, unsigned slot, unsigned node)
+/*
+ * No barrier is needed, and no mutex. A thread takes such a sheaf out of its word by an exchange,
+ * and owns it until it puts it back. So what is taken out here is this thread's alone.
+ */
+void stook_home_evacuate(struct stook_front *front)
+{
+        if (!front->below->remote)
+                return;
+        for (unsigned slot = 0; slot < stook_slots_bound(); slot++)
+                for (unsigned node = 0; node < stook_regions.nodes; node++) {
+                        uintptr_t *word = word_of(front->below, slot, node);
+                        struct stook_sheaf *sheaf;
+
+                        if (!__atomic_load_n(word, __ATOMIC_SEQ_CST))           /* M2 */
+                                continue;
+                        sheaf = take_out(word);
+                        if (sheaf)
+                                stook_barn_discard(front->below, sheaf);
+                }
+}
+
+/* ---- figures ---- */
+
+struct stook_sheaf *stook_home_sheaf(struct stook_front *front, unsigned slot, unsigned node)
 {
         uintptr_t word = 0;
 
         if (front->below->remote)
-                word = __atomic_load_n(word_of(front, slot, node), __ATOMIC_ACQUIRE);
-        return stook_remote_sheaf_in(word);
+                word = __atomic_load_n(word_of(front->below, slot, node), __ATOMIC_ACQUIRE);
+        return sheaf_in(word);
 }
 
-struct stook_remote_counts stook_slot_remote_counts(const struct stook_front *front, unsigned node)
+size_t stook_home_objects(struct stook_front *front)
+{
+        size_t n = 0;
+
+        for (unsigned slot = 0; slot < stook_slots_bound(); slot++)
+                for (unsigned node = 0; node < stook_regions.nodes; node++) {
+                        const struct stook_sheaf *sheaf = stook_home_sheaf(front, slot, node);
+
+                        n += sheaf ? stook_sheaf_size(sheaf) : 0;
+                }
+        return n;
+}
+
+struct stook_remote_counts stook_home_counts(const struct stook_front *front, unsigned node)
 {
         const struct stook_remote *remote = front->below->remote;
         struct stook_remote_counts c = { 0 };

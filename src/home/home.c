@@ -1,8 +1,7 @@
 /*
- * Purpose: this thread's node; one object of a given node; and of the node that the task's policy
- * names.
- * Place: called by cache where the caller names a node, and by slot_get.c and slot_bulk.c where
- *  the task's policy does (STOOK_STRICT_NUMA). Calls slab where the sheaves are of no use.
+ * Purpose: one object of a given node, or of the node that the task's policy names.
+ * Place: called by cache where the caller names a node, and by slot, through stook_home_duties,
+ *  where the task's policy does (STOOK_STRICT_NUMA). Calls slab where the sheaves are of no use.
  *
  * If the node is this thread's own, its objects come from the slot's sheaves. Frees and refills put
  * objects of other nodes there, too. So the call looks at main's top object, and pops it only if it
@@ -14,29 +13,15 @@
  * memory left it takes an object of any other. STOOK_FILL_THISNODE refuses that.
  * Concurrency: any thread, any instruction.
  */
+#include "home/home.h"
 #include "pages/pagemap.h"
 #include "slab/slab.h"
-#include "slot/slot_node.h"
-#include "slot/slot_regions.h"
 
 /*
  * Others may pop what was looked at, or a signal abort the pop. And so many in the way go home at
  * once: arbitrary.
  */
 #define LOOKS_MAX 4
-
-bool stook_slots_by_node, stook_slots_strict;
-
-unsigned stook_slot_node_of_several(void)
-{
-        if (STOOK_LIKELY(stook_slot_ops() == &stook_section_rseq))
-                return stook_os_node_of_cpu(
-                        __atomic_load_n((uint32_t *)(stook_self->rseq + STOOK_RSEQ_CPU_ID),
-                                        __ATOMIC_RELAXED));
-        /* Made-up nodes are all to be used, by few CPUs. */
-        return stook_os_node_of_cpu(stook_os_topology_is_fake()
-                                    ? stook_slot_now() - stook_regions.rseq_slots : stook_os_cpu());
-}
 
 /*
  * Of the current slot's sheaves. NULL: the top object is of another node and may stay there, for
@@ -54,7 +39,7 @@ static void *pop_of_node(struct stook_front *front, unsigned node, unsigned here
                 if (top && stook_address_node((uintptr_t)top) == node)
                         return top;
                 if (top)
-                        stook_slot_send_home(front, top);
+                        stook_home_put_object(front, top);
         }
         return NULL;
 }
@@ -77,7 +62,7 @@ static STOOK_NOINLINE void *alloc_of_home(struct stook_front *front, unsigned ho
         return object;
 }
 
-void *stook_slot_alloc_node(struct stook_front *front, unsigned node, bool this_node)
+void *stook_home_get(struct stook_front *front, unsigned node, bool this_node)
 {
         unsigned home = stook_os_node_home(node);
         void *object;
@@ -90,29 +75,20 @@ void *stook_slot_alloc_node(struct stook_front *front, unsigned node, bool this_
 
 /* ---- STOOK_STRICT_NUMA ---- */
 
-unsigned stook_slot_node_by_policy(void)
+unsigned stook_home_by_policy(void)
 {
         return stook_os_task_node(stook_slot_node());
 }
 
 /* The task's policy says from which node. The slot may have objects of any. */
-STOOK_NOINLINE void *stook_slot_get_by_policy(struct stook_front *front)
+static void *get_by_policy(struct stook_front *front)
 {
-        return stook_slot_alloc_node(front, stook_slot_node_by_policy(), false);
+        return stook_home_get(front, stook_home_by_policy(), false);
 }
 
-static STOOK_NOINLINE size_t alloc_bulk_by_policy(struct stook_front *front, size_t n,
-                                                  void **objects)
-{
-        size_t got = 0;
-
-        while (got < n && (objects[got] = stook_slot_get_by_policy(front)))
-                got++;
-        return got;
-}
-
-size_t stook_slot_alloc_bulk(struct stook_front *front, size_t n, void **objects)
-{
-        return STOOK_UNLIKELY(stook_slots_strict) ? alloc_bulk_by_policy(front, n, objects)
-                : stook_slot_alloc_bulk_any(front, n, objects);
-}
+const struct stook_home_duties stook_home_duties = {
+        .get_by_policy = get_by_policy,
+        .dispose = stook_home_put,
+        .reap = stook_home_reap,
+        .objects = stook_home_objects,
+};
