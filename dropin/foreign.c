@@ -21,6 +21,7 @@
 #include "foreign.h"
 #include "gate/gate.h"
 #include "os/os.h"
+#include "process/process.h"
 #include "report/report.h"
 
 extern void __libc_free(void *object) __attribute__((weak));
@@ -53,7 +54,7 @@ void stook_foreign_free(void *object)
         if (!looked_up()) {
                 if (__libc_free)
                         __libc_free(object);
-        } else if (stook_debug_is_asked() && stook_os_is_program_memory(object)) {
+        } else if (stook_debug_is_asked() && stook_process_is_program_memory(object)) {
                 stook_cache_free_misuse(NULL, object);
         } else if (next.free) {
                 next.free(object);

@@ -12,9 +12,10 @@
  * serves it itself. So a barrier takes a grace period and no longer. Where no thread can be had,
  * callbacks are served barrier by barrier.
  *
- * The thread must not keep a finished process alive. What src/os/own_thread.c does is out of reach
- * here, and a rule that needs no list of threads does: once the first thread of the process has
- * ended, the thread ends when nothing is queued for half a second, and the next call makes another.
+ * The thread must not keep a finished process alive. What src/process/own_thread.c does is out of
+ * reach here, and a rule that needs no list of threads does: once the first thread of the process
+ * has ended, the thread ends when nothing is queued for half a second, and the next call makes
+ * another.
  *
  * Invariants:
  *  I1 a callback is in the queue, or in the hands of the thread that holds `serving`. It gets into
@@ -184,7 +185,7 @@ static bool is_enough(const struct stook_urcu_worker *worker)
                __atomic_load_n(&worker->enough, __ATOMIC_RELAXED);
 }
 
-/* It has ended, or is this one, in the child of a fork in a callback. As in src/os/own_thread.c. */
+/* It has ended, or is this one, in a fork's child: see src/process/own_thread.c. */
 static bool first_thread_is_gone(void)
 {
         uint32_t id = (uint32_t)getpid();

@@ -159,8 +159,8 @@ static bool can_add_to(const char *file)
 }
 
 /*
- * 0, or errno. As src/os/output.c: the profile is written beside its file, and takes the name of a
- * regular file only. A folder with "%p" in its name is not known before the program has a number.
+ * 0, or errno. As src/process/file.c: the profile is written beside its file, and takes the name of
+ * a regular file only. A folder with "%p" in its name is not known before the program has a number.
  */
 static int try_to_make(char *path)
 {

@@ -18,7 +18,7 @@
  *     only tries that mutex, and holds nothing else. So a malloc in such a callback, or within a
  *     call that holds the registry, asks nothing and fails at once. Nor does a malloc that may be
  *     in a signal handler: the program's lock that a callback wants may be the interrupted code's.
- *     Whether it may be in one is a guess on the safe side (os/signal_stack.c), but for handlers
+ *     Whether it may be in one is a guess on the safe side (os/thread_end.c), but for handlers
  *     on top of the program's own code whose signal is not blocked, or has no handler any more:
  *     SA_NODEFER, SA_RESETHAND, and what a handler does to its signal by itself.
  * Concurrency: any thread, any instruction. M1: acquire-release of `reclaiming`, for what the

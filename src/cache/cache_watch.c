@@ -12,9 +12,9 @@
 #include "cache/cache_observe.h"
 #include "debug/fail.h"
 #include "debug/quarantine.h"
-#include "os/checker.h"
 #include "os/os.h"
 #include "pages/pagemap.h"
+#include "process/checker.h"
 #include "slot/slot.h"
 
 uint32_t stook_watch_wanted(const char *name, uint64_t own, uint64_t *debug)

@@ -1,7 +1,7 @@
 /*
- * Purpose: tells a memory checker (Valgrind or ASan, os/checker.h) what becomes of the objects of a
- * cache with the mode V. Where there is a checker, all caches without another mode have it. So the
- * checker finds a use after free, an overrun and a leak, as with its own malloc.
+ * Purpose: tells a memory checker (Valgrind or ASan, process/checker.h) what becomes of the objects
+ * of a cache with the mode V. Where there is a checker, all caches without another mode have it. So
+ * the checker finds a use after free, an overrun and a leak, as with its own malloc.
  * Place: called by debug_object.c at each step of an object.
  *
  * Closed bytes are those that the checker reports an access to: the red zones, what the user did
@@ -12,7 +12,7 @@
  *  thread that hands it out.
  */
 #include "debug/debug_inside.h"
-#include "os/checker.h"
+#include "process/checker.h"
 
 static bool tells(const struct stook_debug *debug)
 {

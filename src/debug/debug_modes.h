@@ -47,7 +47,7 @@
 
 /* Of STOOK_DEBUG only: no mode that makes an object need more pages. */
 #define STOOK_DEBUG_O (UINT64_C(1) << 23)
-/* A memory checker is told of each object (os/checker.h). Of caches that have no other mode. */
+/* A memory checker is told of each object (process/checker.h): caches that have no other mode. */
 #define STOOK_DEBUG_V (UINT64_C(1) << 24)
 /* With it: a late use finds no new user, and sizes are known. */
 #define STOOK_DEBUG_CHECKED (STOOK_DEBUG_V | STOOK_DEBUG_Q | STOOK_DEBUG_F)

@@ -7,6 +7,7 @@
 
 #include "debug/debug_inside.h"
 #include "os/os.h"
+#include "process/process.h"
 #include "stack/stack.h"
 
 enum { ALLOCATED, FREED };
@@ -17,7 +18,7 @@ static void track(const struct stook_debug *debug, void *object, int what)
 {
         if (debug->flags & STOOK_DEBUG_U)
                 stook_tail(debug, object)->tracks[what] = (struct stook_report_track){
-                        .thread = stook_os_thread_number(),
+                        .thread = stook_process_thread_id(),
                         .stack = stook_stack_here(0),
                         .at_ms = stook_os_clock_ms(),
                 };
@@ -29,7 +30,7 @@ static STOOK_COLD void tell_trace(const struct stook_debug *debug, const char *w
         char text[192];
         size_t n = stook_report_format(text, sizeof(text), "stook: %s %s %p, %u bytes, thread %u\n",
                                        what, debug->name, object, (uint64_t)bytes,
-                                       (uint64_t)stook_os_thread_number());
+                                       (uint64_t)stook_process_thread_id());
 
         stook_os_write(text, n);
 }

@@ -13,8 +13,9 @@
 #include <string.h>
 
 #include "debug/debug_modes.h"
-#include "os/checker.h"
 #include "os/os.h"
+#include "process/checker.h"
+#include "process/process.h"
 
 #define VARIABLE "STOOK_DEBUG"
 #define TEXT_MAX 1024
@@ -171,12 +172,12 @@ void stook_debug_read_options(void)
 void stook_debug_note_process(void)
 {
         if (!__atomic_load_n(&first_user, __ATOMIC_RELAXED))
-                __atomic_store_n(&first_user, stook_os_pid(), __ATOMIC_RELAXED);
+                __atomic_store_n(&first_user, stook_process_id(), __ATOMIC_RELAXED);
 }
 
 bool stook_debug_is_child(void)
 {
-        return __atomic_load_n(&first_user, __ATOMIC_RELAXED) != stook_os_pid();
+        return __atomic_load_n(&first_user, __ATOMIC_RELAXED) != stook_process_id();
 }
 
 bool stook_debug_is_asked(void)

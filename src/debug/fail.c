@@ -22,6 +22,7 @@
 #include "debug/debug_modes.h"
 #include "debug/fail.h"
 #include "os/os.h"
+#include "process/process.h"
 #include "report/report.h"
 #include "stack/stack.h"
 #include <stook/debug.h>
@@ -228,7 +229,7 @@ static bool skip(const char **at, const char *word)
 static bool read_stack(const char **at)
 {
         uint64_t from, to;
-        uintptr_t base = stook_os_program_base();
+        uintptr_t base = stook_process_program_base();
 
         if (!read_number(at, 16, INT64_MAX, &from) || !skip(at, "-") ||
             !read_number(at, 16, INT64_MAX, &to) || from >= to)

@@ -1,8 +1,8 @@
 /*
  * Purpose: see epoch.h: callbacks wait in a queue. A thread takes the queue, waits for readers
  * (readers.h), and calls them. It is made by the first callback or barrier, blocks all signals, and
- * ends when no thread of the program is left (os/own_thread.c). A grace period begins as soon as
- * enough callbacks wait, or some time after the first.
+ * ends when no thread of the program is left (process/own_thread.c). A grace period begins as soon
+ * as enough callbacks wait, or some time after the first.
  *
  * A barrier does not wait for that thread: it takes the queue, and serves it, itself. So it takes a
  * grace period and no longer, also where no thread can be had.
@@ -36,6 +36,7 @@
 #include "epoch/readers.h"
 #include "gate/gate.h"
 #include "os/os.h"
+#include "process/process.h"
 #include "report/report.h"
 #include <stook/rcu.h>
 
@@ -235,7 +236,7 @@ static void work(void)
                 uint64_t now = stook_os_clock_ns();
 
                 if (now >= look) {
-                        if (stook_os_only_own_threads())
+                        if (stook_own_threads_are_alone())
                                 break;
                         look = now + LOOK_NS;
                 }
@@ -245,11 +246,11 @@ static void work(void)
         stook_epoch_thread_ends();
 }
 
-static struct stook_own_thread thread = { .run = work, .name = STOOK_OS_RCU_THREAD };
+static struct stook_own_thread thread = { .run = work, .name = STOOK_RCU_THREAD };
 
 static STOOK_NOINLINE void start(void)
 {
-        if (!__atomic_exchange_n(&runs, 1, __ATOMIC_RELAXED) && stook_os_own_thread(&thread))
+        if (!__atomic_exchange_n(&runs, 1, __ATOMIC_RELAXED) && stook_own_thread_start(&thread))
                 __atomic_store_n(&runs, 0, __ATOMIC_RELAXED);
 }
 

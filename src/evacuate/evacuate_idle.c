@@ -16,6 +16,7 @@
 #include "os/os.h"
 #include "pages/purge.h"
 #include "policy/fresh.h"
+#include "process/process.h"
 #include "slot/slot_regions.h"
 
 /*
@@ -92,7 +93,7 @@ unsigned stook_evacuate_idle(uint32_t after_ms)
         unsigned given = 0;
 
         if (alone)
-                stook_os_allowed_cpus(&allowed);
+                stook_process_allowed_cpus(&allowed);
         for (struct stook_barns *at = stook_barns_first(); at; at = at->next) {
                 if (!stook_barns_visit_begin(at))
                         continue;

@@ -2,7 +2,7 @@
  * Purpose: at exit, a check of all objects of caches with red zones or poison, and of large objects
  * that have them. Until then damage is found when its object is freed, is allocated or leaves the
  * quarantine. This check finds damage to objects that no call touches again.
- * A child that has this memory as it stands makes the check (os/process_copy.c), so other threads
+ * A child that has this memory as it stands makes the check (process/child.c), so other threads
  * may go on: an object in the hands of one is in no state that is checked (debug_object.c). Reports
  * speak of the program, and do not end it; its exit status stays.
  * Place: a destructor.
@@ -15,6 +15,7 @@
 #include "inspect/linked.h"
 #include "malloc/large_debug.h"
 #include "os/os.h"
+#include "process/process.h"
 #include "report/report.h"
 
 #define HAS_BYTES_TO_CHECK (STOOK_DEBUG_Z | STOOK_DEBUG_P)
@@ -61,14 +62,14 @@ __attribute__((destructor)) void stook_check_end(void)
 
         if (!stook_gate_is_open() || !is_any_to_check())
                 return;
-        program = stook_os_pid();
-        thread = stook_os_thread_number();
-        pid = stook_os_process_copy(&pipe);
+        program = stook_process_id();
+        thread = stook_process_thread_id();
+        pid = stook_process_copy(&pipe);
         if (!pid) {
                 stook_report_speak_for(program, thread);
                 faults = check_all();
-                stook_os_process_copy_end(pipe, &faults, sizeof(faults));
+                stook_process_copy_end(pipe, &faults, sizeof(faults));
         }
         if (pid > 0)
-                stook_os_process_copy_answer(pid, pipe, &faults, sizeof(faults));
+                stook_process_copy_answer(pid, pipe, &faults, sizeof(faults));
 }

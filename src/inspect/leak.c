@@ -2,7 +2,7 @@
  * Purpose: objects that are allocated and that nothing in the program leads to any more: at exit
  * (STOOK_LEAKS=1), or when the program asks. STOOK_SUPPRESS=FUNCTION[,...] leaves out those that
  * were allocated below these functions.
- * A child that has this memory as it stands searches it (os/process_copy.c), so other threads may
+ * A child that has this memory as it stands searches it (process/child.c), so other threads may
  * go on, and marks can be written into the objects. Looked at are objects of caches that keep
  * tracks (debug mode U), and large objects of malloc's. The search is in leak_mark.c, the report in
  * leak_tell.c. A program may have closed stderr at its exit, so a copy is kept from the start.
@@ -19,6 +19,7 @@
 #include "inspect/leak.h"
 #include "inspect/linked.h"
 #include "os/os.h"
+#include "process/process.h"
 #include "report/report.h"
 #include <stook/debug.h>
 
@@ -92,19 +93,19 @@ static bool is_any_tracked(void)
 /* Its own frame has what the caller had in registers. */
 static STOOK_NOINLINE int64_t check(void)
 {
-        uint32_t parent = stook_os_pid();
+        uint32_t parent = stook_process_id();
         int64_t answer;
         int pid, pipe;
 
         __builtin_unwind_init();
-        pid = stook_os_process_copy(&pipe);
+        pid = stook_process_copy(&pipe);
         if (pid < 0)
                 return -EAGAIN;
         if (!pid) {
                 answer = search(stook_lock_stack_pointer(), parent);
-                stook_os_process_copy_end(pipe, &answer, sizeof(answer));
+                stook_process_copy_end(pipe, &answer, sizeof(answer));
         }
-        return stook_os_process_copy_answer(pid, pipe, &answer, sizeof(answer)) ? answer : -EIO;
+        return stook_process_copy_answer(pid, pipe, &answer, sizeof(answer)) ? answer : -EIO;
 }
 
 STOOK_API long stook_leak_check(void)

@@ -9,7 +9,7 @@
  * Roots, too, are objects that waiting readers may look at, and those of caches without tracks.
  * Registers of other threads are not seen: what only they hold counts as lost.
  *
- * Place: called by leak.c in a child that has this memory to itself (os/process_copy.c). So marks
+ * Place: called by leak.c in a child that has this memory to itself (process/child.c). So marks
  * are written into the objects' tails, and nothing is locked.
  * Invariants:
  *  I1 an object is on the work list at most once: marking takes its state LIVE away.
@@ -24,6 +24,7 @@
 #include "pages/meta.h"
 #include "pages/pagemap.h"
 #include "pages/span.h"
+#include "process/process.h"
 #include "report/text.h"
 
 #define STATE_REACHED 0x52454143u       /* in this child only */
@@ -121,13 +122,13 @@ static void follow_piece(struct stook_leak *leak, uintptr_t start, size_t bytes)
 {
         size_t page = stook_os_page_bytes();
 
-        if (stook_os_read_memory(leak->piece, (const void *)start, bytes)) {
+        if (stook_process_read_memory(leak->piece, (const void *)start, bytes)) {
                 follow_all(leak, leak->piece, bytes);
                 return;
         }
         /* Not all of it is there: page by page. */
         for (; bytes; start += page, bytes -= page < bytes ? page : bytes)
-                if (stook_os_read_memory(leak->piece, (const void *)start,
+                if (stook_process_read_memory(leak->piece, (const void *)start,
                                          page < bytes ? page : bytes))
                         follow_all(leak, leak->piece, page < bytes ? page : bytes);
 }
@@ -279,8 +280,8 @@ bool stook_leak_mark(struct stook_leak *leak)
 {
         leak->piece = stook_meta_bump(PIECE, 0);
         if (!leak->piece || !find_larges(leak) ||
-            !stook_os_read_memory(leak->piece, leak, sizeof(*leak)) ||
-            !stook_os_each_line("/proc/self/maps", follow_line, leak))
+            !stook_process_read_memory(leak->piece, leak, sizeof(*leak)) ||
+            !stook_file_each_line("/proc/self/maps", follow_line, leak))
                 return false;
         follow_objects(leak);
         do

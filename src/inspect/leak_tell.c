@@ -7,6 +7,7 @@
 #include "inspect/leak.h"
 #include "os/os.h"
 #include "pages/meta.h"
+#include "process/process.h"
 #include "report/report.h"
 #include "report/text.h"
 #include "stack/stack.h"
@@ -94,7 +95,7 @@ static bool ask_helper(const struct stook_text *text, uint32_t pid, uint64_t *ob
         const char *suppress = stook_leak_suppressions();
         char number[16], answer[24], path[STOOK_REPORT_PATH];
         char *argv[] = { path, "symbolize", "--pid", number, "--leaks", "--program",
-                         (char *)(uintptr_t)stook_os_program(),
+                         (char *)(uintptr_t)stook_process_name(),
                          suppress ? "--suppress" : NULL, (char *)(uintptr_t)suppress, NULL };
         size_t bytes;
         uintptr_t n;
@@ -102,7 +103,7 @@ static bool ask_helper(const struct stook_text *text, uint32_t pid, uint64_t *ob
         if (!stook_report_symbolizer(path))
                 return false;
         stook_report_format(number, sizeof(number), "%u", (uint64_t)pid);
-        bytes = stook_os_ask_helper(&helper, argv, text->buffer, text->bytes, answer,
+        bytes = stook_process_ask_helper(&helper, argv, text->buffer, text->bytes, answer,
                                     sizeof(answer) - 1, WAIT_MS);
         answer[bytes] = '\0';
         if (!bytes || *stook_text_read(answer, &n) != '\n')
@@ -122,7 +123,7 @@ static void put_summary(struct stook_text *text, const struct stook_leaks *leaks
                 text->bytes = stook_report_format(text->buffer, text->room,
                                                   "stook: no leak among %u live objects (",
                                                   leaks->live);
-        stook_text_plain(text, stook_os_program());
+        stook_text_plain(text, stook_process_name());
         stook_text_words(text, ", pid ");
         stook_text_number(text, pid, 10);
         stook_text_words(text, ")\n");

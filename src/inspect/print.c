@@ -18,6 +18,7 @@
 #include "life/options.h"
 #include "os/os.h"
 #include "pages/span.h"
+#include "process/process.h"
 #include "report/report.h"
 #include "stat/counter.h"
 #include "stat/gone.h"
@@ -247,7 +248,7 @@ void stook_print_stats(void (*put)(const char *text, size_t bytes, void *data), 
         words(&p, "stook: ");
         words(&p, program_invocation_short_name);
         words(&p, " (pid ");
-        number(&p, stook_os_pid());
+        number(&p, stook_process_id());
         words(&p, "), backend ");
         words(&p, stook_gate_is_open() ? stook_slots_backend_name() : "none: not started");
         end_line(&p);
@@ -257,7 +258,7 @@ void stook_print_stats(void (*put)(const char *text, size_t bytes, void *data), 
                 pages(&p);
                 groups(&p);
         }
-        stook_os_env_for_each(variable, &p);
+        stook_env_for_each(variable, &p);
 }
 
 static void put_to_file(const char *text, size_t bytes, void *data)

@@ -17,6 +17,7 @@
 #include "inspect/stats_page.h"
 #include "os/os.h"
 #include "pages/span.h"
+#include "process/process.h"
 #include "stat/stats_page_tick.h"
 
 /* Const after start. */
@@ -63,7 +64,7 @@ static bool room(struct stook_stats_snapshot *s, unsigned side, size_t bytes)
         uintptr_t from = ((uintptr_t)s + publisher->populated[side]) & ~page_mask;
         uintptr_t to = ((uintptr_t)s + whole + page_mask) & ~page_mask;
 
-        if (!stook_os_populate_file_part((void *)from, to - from))
+        if (!stook_file_populate_part((void *)from, to - from))
                 return false;
         publisher->populated[side] = whole;
         return true;
@@ -222,16 +223,16 @@ static struct stook_stats_record *take_record(enum stook_stats_birth birth)
         if (index >= page.records)
                 return NULL;
         record = (void *)((char *)page.file + STOOK_STATS_PAGE_UNIT + index * page.record_bytes);
-        if (!stook_os_open_file_part(record, page.record_bytes) ||
-            !stook_os_populate_file_part(record, stook_os_page_bytes()))
+        if (!stook_file_open_part(record, page.record_bytes) ||
+            !stook_file_populate_part(record, stook_os_page_bytes()))
                 return NULL;
-        record->pid = stook_os_pid();
-        record->parent = stook_os_parent_pid();
+        record->pid = stook_process_id();
+        record->parent = stook_process_parent_id();
         record->begun_ms = stook_os_clock_ms();
         record->image = getauxval(AT_RANDOM);   /* where, not what: another place in each image */
         record->heap = (uintptr_t)&page;
         copy_text(record->program, sizeof record->program, program_invocation_short_name);
-        stook_os_env_for_each(add_line, &(struct lines){ .text = record->variables });
+        stook_env_for_each(add_line, &(struct lines){ .text = record->variables });
         __atomic_store_n(&record->birth, birth, __ATOMIC_RELEASE);
         return record;
 }
@@ -285,7 +286,7 @@ static bool attach(void *base, size_t bytes)
         struct stook_stats_file *file = base;
 
         if (bytes < STOOK_STATS_PAGE_UNIT + STOOK_STATS_RECORD_BYTES ||
-            !stook_os_open_file_part(base, STOOK_STATS_PAGE_UNIT))
+            !stook_file_open_part(base, STOOK_STATS_PAGE_UNIT))
                 return false;
         if (file->magic != STOOK_STATS_PAGE_MAGIC || file->version != STOOK_STATS_PAGE_VERSION ||
             file->record_bytes != STOOK_STATS_RECORD_BYTES)
@@ -314,7 +315,7 @@ void stook_stats_page_start(void)
          * since `stook run`. Nor is another file below /proc: the command has ended, or is in
          * another PID namespace.
          */
-        base = stook_os_map_file(path, limit == UINT64_MAX ? SIZE_MAX : (size_t)(limit / 16),
+        base = stook_file_map(path, limit == UINT64_MAX ? SIZE_MAX : (size_t)(limit / 16),
                                  &bytes);
         if (path[0] != '/' || (base && !attach(base, bytes))) {
                 if (strncmp(path, "/proc/", 6))

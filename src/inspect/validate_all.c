@@ -15,9 +15,9 @@
 #include "cache/cache.h"
 #include "gate/gate.h"
 #include "malloc/large_debug.h"
-#include "os/os.h"
 #include "inspect/validate.h"
 #include "pages/span.h"
+#include "process/process.h"
 #include "report/report.h"
 #include <stook/debug.h>
 
@@ -55,7 +55,7 @@ STOOK_API int stook_validate_all(void)
         stook_gate_check();
         if (!stook_registry_may_wait(STOOK_REFUSED("stook_validate_all")))
                 return -EDEADLK;
-        error = stook_os_ask_child(validate_all, &answer);
+        error = stook_process_ask_child(validate_all, &answer);
         errno = before;
         return error ? error : answer;
 }

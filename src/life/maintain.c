@@ -11,8 +11,8 @@
 #include "evacuate/evacuate.h"
 #include "gate/gate.h"
 #include "life/maintain.h"
-#include "os/os.h"
 #include "pages/purge.h"
+#include "process/process.h"
 #include "slot/slot.h"
 #include <stook/control.h>
 
@@ -26,7 +26,7 @@ unsigned stook_maintain_round(void)
 {
         unsigned work;
 
-        if (stook_os_pressure()) {
+        if (stook_process_pressure()) {
                 stook_trim_now(0);
                 return 1;
         }

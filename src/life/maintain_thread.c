@@ -4,7 +4,7 @@
  *
  * Place: API; started by a call, or by the constructor (STOOK_MAINTENANCE=1), never inside an
  * allocation: creating a thread allocates. The thread blocks all signals, and ends by itself when
- * no thread of the program is left (os/own_thread.c).
+ * no thread of the program is left (process/own_thread.c).
  *
  * While it runs, the page layer leaves to it what would otherwise be purged at once, in case that
  * no further call comes (pages/purge.h).
@@ -27,6 +27,7 @@
 #include "os/os.h"
 #include "pages/purge.h"
 #include "policy/limit.h"
+#include "process/process.h"
 #include <stook/control.h>
 
 /*
@@ -61,7 +62,7 @@ static bool sleep_ms(uint64_t ms)
         while (ms) {
                 uint64_t step = ms < LOOK_MS ? ms : LOOK_MS;
 
-                if (!__atomic_load_n(&wanted, __ATOMIC_RELAXED) || stook_os_only_own_threads())
+                if (!__atomic_load_n(&wanted, __ATOMIC_RELAXED) || stook_own_threads_are_alone())
                         return false;
                 stook_os_futex_wait(&wanted, 1, step * MS);
                 stook_request_answer(&stook_root.request);
@@ -85,12 +86,12 @@ static void run(void)
         stook_os_futex_wake(&stook_maintenance_process);
 }
 
-static struct stook_own_thread thread = { .run = run, .name = STOOK_OS_MAINTENANCE_THREAD };
+static struct stook_own_thread thread = { .run = run, .name = STOOK_MAINTENANCE_THREAD };
 
 /* Starts it if this process has none. */
 static int start(void)
 {
-        uint32_t self = stook_os_pid();
+        uint32_t self = stook_process_id();
         uint32_t seen = __atomic_load_n(&stook_maintenance_process, __ATOMIC_ACQUIRE);
         int error;
 
@@ -99,7 +100,7 @@ static int start(void)
                                          __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
                 return 0;
         stook_limit_set_aged(true);
-        error = stook_os_own_thread(&thread);
+        error = stook_own_thread_start(&thread);
         if (error) {
                 stook_limit_set_aged(false);
                 __atomic_store_n(&stook_maintenance_process, 0, __ATOMIC_RELEASE);
@@ -115,7 +116,7 @@ void stook_maintenance_revive(void)
 
 static void stop(void)
 {
-        uint32_t self = stook_os_pid();
+        uint32_t self = stook_process_id();
 
         __atomic_store_n(&wanted, 0, __ATOMIC_RELAXED);
         stook_os_futex_wake(&wanted);

@@ -14,6 +14,7 @@
 #include "cache/cache_observe.h"
 #include "life/observe.h"
 #include "os/os.h"
+#include "process/process.h"
 #include "profile/profile.h"
 #include "record/record.h"
 #include "report/report.h"
@@ -91,7 +92,7 @@ static void write_profile(const char *path)
                 return;
         n = stook_report_format(text, sizeof text,
                                 "stook: STOOK_PROFILE: %s: no heap profile: %s\n", path,
-                                stook_os_error_words(-error));
+                                stook_file_error_words(-error));
         stook_os_write(text, n);
         stook_report_note(STOOK_NOTE_CUT);
 }

@@ -31,10 +31,11 @@
 #include "harden/harden.h"
 #include "life/guard_hit.h"
 #include "life/options.h"
-#include "os/checker.h"
 #include "os/os.h"
 #include "pages/purge.h"
 #include "policy/constants.h"
+#include "process/checker.h"
+#include "process/process.h"
 #include "report/report.h"
 #include "slot/slot.h"
 
@@ -80,7 +81,7 @@ void stook_options_read(void)
         unsigned on_fault;
         int64_t decay;
 
-        stook_os_env_check_spelling();
+        stook_env_check_spelling();
         if (number("STOOK_MAP_NAMES", 1, 0, "0 or 1"))
                 stook_os_name_mappings();
         stook_checker_detect((int)number("STOOK_CHECKER", 1, -1, "0 or 1"));

@@ -5,7 +5,7 @@
 
 #include "cache/cache.h"
 #include "life/request.h"
-#include "os/os.h"
+#include "process/process.h"
 
 static int tune(const struct stook_request *request)
 {
@@ -29,7 +29,7 @@ void stook_request_answer(struct stook_request *request)
                          STOOK_REQUEST_ASKED))
                 return;
         asked = *request;
-        if (asked.process != stook_os_pid())
+        if (asked.process != stook_process_id())
                 return;
         __atomic_store_n(&request->answer, tune(&asked), __ATOMIC_RELAXED);
         __atomic_store_n(&request->answered, asked.ticket, __ATOMIC_RELAXED);

@@ -18,10 +18,10 @@
 #include "malloc/large.h"
 #include "malloc/large_debug.h"
 #include "malloc/malloc.h"
-#include "os/checker.h"
 #include "os/os.h"
 #include "pages/purge.h"
 #include "home/home.h"
+#include "process/checker.h"
 #include "stat/stats_page_tick.h"
 
 /*
@@ -139,7 +139,7 @@ static void large_enrol(void)
                 stook_slot_count_locked();
 }
 
-/* The pages may be of a slab that was closed to the program (os/checker.h). */
+/* The pages may be of a slab that was closed to the program (process/checker.h). */
 static void large_open(const struct stook_span *span)
 {
         if (stook_checker_is_on())

@@ -5,8 +5,8 @@
 #include "malloc/large_debug.h"
 
 #include "debug/quarantine.h"
-#include "os/checker.h"
 #include "pages/meta.h"
+#include "process/checker.h"
 
 uint64_t stook_large_debug;
 

@@ -29,7 +29,7 @@ STOOK_INLINE size_t stook_large_debug_room(void)
         return STOOK_UNLIKELY(stook_large_debug) ? stook_debug_large_room(stook_large_debug) : 0;
 }
 
-/* A span, all of which is open (os/checker.h), becomes an object of @requested bytes. */
+/* A span, all of which is open (process/checker.h), becomes an object of @requested bytes. */
 void stook_large_debug_alloc(struct stook_span *span, size_t requested);
 /* What becomes of the object that a user frees. */
 enum stook_debug_freed stook_large_debug_free(struct stook_span *span,

@@ -1,24 +1,80 @@
 /*
- * Purpose: how many CPUs there may ever be.
- * Place: called at start, to bound the number of slots.
+ * Purpose: how many CPUs there may ever be; and the kernel's way to write sets of numbers, "0-3,8",
+ * in files of /sys and in our own variables. They are read in pieces, so that no list is too long
+ * for the stack.
+ * Place: called at start, to bound the number of slots; sets of numbers also by topology.c.
  */
 #include <errno.h>
 #include <sched.h>
-#include <string.h>
 
 #include "base/compiler.h"
-#include "os/number_list.h"
 #include "os/os.h"
 #include "os/system_call.h"
-#include "os/thread_list.h"
 
 /* No machine has so many: a larger number is not a CPU's. */
 #define CPUS_MAX (1u << 16)
-/*
- * Threads whose CPUs are asked for in a round of maintenance, at about 0.2 us each: of more
- * threads nothing is known. Arbitrary.
- */
-#define THREADS_MOST 4096
+/* ---- sets of numbers ---- */
+
+static void finish(struct stook_number_list *l, stook_number_range *each, void *data)
+{
+        if (l->digits) {
+                if (!l->range)
+                        l->first = l->number;
+                if (l->first <= l->number)
+                        each(l->first, l->number, data);
+                else
+                        l->bad = true;
+        } else if (l->range) {
+                l->bad = true;
+        }
+        l->digits = l->range = false;
+}
+
+void stook_number_list_read(struct stook_number_list *l, const char *text, size_t bytes,
+                            stook_number_range *each, void *data)
+{
+        for (size_t i = 0; i < bytes; i++) {
+                char c = text[i];
+
+                if (c >= '0' && c <= '9') {
+                        uint64_t n = (l->digits ? l->number * UINT64_C(10) : 0) +
+                                     (unsigned)(c - '0');
+
+                        l->bad |= n > UINT32_MAX;
+                        l->number = (uint32_t)n;
+                        l->digits = true;
+                } else if (c == '-' && l->digits && !l->range) {
+                        l->first = l->number;
+                        l->digits = false;
+                        l->range = true;
+                } else {
+                        finish(l, each, data);
+                }
+        }
+}
+
+bool stook_number_list_end(struct stook_number_list *l, stook_number_range *each, void *data)
+{
+        finish(l, each, data);
+        return !l->bad;
+}
+
+bool stook_number_list_file(const char *path, stook_number_range *each, void *data)
+{
+        struct stook_number_list list = { 0 };
+        int fd = stook_call_open(path);
+        char text[256];
+        long n;
+
+        if (fd < 0)
+                return false;
+        while ((n = stook_call(SYS_read, fd, text, sizeof(text))) > 0)
+                stook_number_list_read(&list, text, (size_t)n, each, data);
+        stook_call_close(fd);
+        return stook_number_list_end(&list, each, data) && n == 0;
+}
+
+/* ---- CPUs ---- */
 
 static void note_last(uint32_t first, uint32_t last, void *data)
 {
@@ -51,36 +107,6 @@ static unsigned highest_allowed(void)
                         return (unsigned)((i + 1) * 8 * (long)sizeof(mask[0])) -
                                (unsigned)__builtin_clzl(mask[i]);
         return 0;
-}
-
-struct adding {
-        struct stook_cpus *cpus;
-        unsigned threads;
-};
-
-/* Its CPUs are added. One that has ended meanwhile has none. False: there are too many threads. */
-static bool add_thread(uint32_t id, const char *digits, void *data)
-{
-        struct adding *adding = data;
-        struct stook_cpus *cpus = adding->cpus;
-        long n = stook_call(SYS_sched_getaffinity, id, sizeof(cpus->one), cpus->one);
-
-        (void)digits;
-        for (long i = 0; i < n / (long)sizeof(cpus->one[0]); i++)
-                cpus->mask[i] |= cpus->one[i];
-        return ++adding->threads <= THREADS_MOST;
-}
-
-void stook_os_allowed_cpus(struct stook_cpus *cpus)
-{
-        struct adding adding = { .cpus = cpus };
-        bool all;
-
-        memset(cpus->mask, 0, sizeof(cpus->mask));
-        cpus->count = 0;
-        all = stook_thread_list(add_thread, &adding) > 0;
-        for (size_t i = 0; all && i < STOOK_CPUS_MAX / 64; i++)
-                cpus->count += (unsigned)__builtin_popcountll(cpus->mask[i]);
 }
 
 unsigned stook_os_cpu(void)

@@ -102,18 +102,31 @@ unsigned stook_os_possible_cpus(void);
 #define STOOK_CPUS_FEW 256
 unsigned stook_os_cpus_bound(unsigned *allowed);
 
-#define STOOK_CPUS_MAX 8192
-struct stook_cpus {
-        uint64_t mask[STOOK_CPUS_MAX / 64];
-        uint64_t one[STOOK_CPUS_MAX / 64];      /* scratch: of one thread */
-        unsigned count;                 /* 0: not to be told */
-};
-/*
- * CPUs that are online and that some thread of this process may run on, now. Reads a folder of
- * /proc.
- */
-void stook_os_allowed_cpus(struct stook_cpus *cpus);
 unsigned stook_os_cpu(void);                    /* that runs this thread, a hint */
+
+/* ---- cpu.c: the kernel's way to write sets of numbers: "0-3,8" ---- */
+/* A list as it is read, piece by piece. All zero: at its start. */
+struct stook_number_list {
+        uint32_t first, number;
+        bool     digits, range, bad;
+};
+
+typedef void stook_number_range(uint32_t first, uint32_t last, void *data);
+
+/*
+ * Reads on, calling @each for every range that is over. Anything but digits, '-' and ',' ends one,
+ * and is skipped.
+ */
+void stook_number_list_read(struct stook_number_list *list, const char *text, size_t bytes,
+                            stook_number_range *each, void *data);
+/*
+ * The end: the last range. False: it was no list (a range without an end or backwards, a number
+ * above UINT32_MAX).
+ */
+bool stook_number_list_end(struct stook_number_list *list, stook_number_range *each, void *data);
+
+/* All ranges of a file. False: no such file, or no list. Preserves errno. */
+bool stook_number_list_file(const char *path, stook_number_range *each, void *data);
 
 /* ---- topology.c: NUMA nodes, by the kernel's numbers; until detected, one node, 0 ---- */
 /* Machines with higher node numbers are taken for one node. */
@@ -161,25 +174,7 @@ bool stook_os_thread_end_arm(int key, void *value);
 /* Has this thread armed it? */
 bool stook_os_thread_end_is_armed(int key);
 
-/* ---- own_thread.c ---- */
-#define STOOK_OS_RCU_THREAD         "stook-rcu"         /* libstook-urcu's threads, too */
-#define STOOK_OS_MAINTENANCE_THREAD "stook-maintain"
-
-struct stook_own_thread {
-        void (*run)(void);              /* const */
-        const char *name;               /* const: one of those above */
-        uint64_t signals;               /* what the thread that started it had blocked */
-};
-
-/*
- * Starts a thread of the library's own: detached, all signals blocked. @thread is for ever, and has
- * one such thread at a time. 0, or the error of pthread_create(3), negative.
- */
-int stook_os_own_thread(struct stook_own_thread *thread);
-/* Called by such a thread: have all others ended? Then it must return. */
-bool stook_os_only_own_threads(void);
-
-/* ---- rseq_register.c ---- */
+/* ---- rseq.c ---- */
 enum stook_rseq_owner { STOOK_RSEQ_NONE, STOOK_RSEQ_LIBC, STOOK_RSEQ_OWN };
 /* Finds out, once, what registers rseq areas in this process, and whether mm_cid is written. */
 void stook_os_rseq_detect(void);
@@ -196,64 +191,11 @@ bool stook_os_rseq_has_mm_cid(void);
  */
 char *stook_os_rseq_area(void);
 
-/* ---- membarrier.c ---- */
 bool stook_os_membarrier_register(void);        /* PRIVATE_EXPEDITED_RSEQ; false: locked mode */
 bool stook_os_membarrier(void);                 /* one round; false: refused now */
 /* The same, for memory alone: a full fence on every CPU that runs this process. */
 bool stook_os_membarrier_register_memory(void);
 bool stook_os_membarrier_memory(void);
-
-/* ---- pressure.c: is memory scarce? For calls now and then; reads files ---- */
-/*
- * True: since the last call tasks stood still for lack of memory for more than a tenth of the time
- * (PSI, of the process's cgroup or of the machine), or the cgroup passed its memory.high or
- * memory.max. The first call only notes.
- */
-bool stook_os_pressure(void);
-
-/* ---- shared_file.c: a file shared with another process; for STOOK_STATS and STOOK_NOTES ---- */
-/*
- * Maps a regular file, at most @at_most bytes of it, shared and without access. NULL: cannot be
- * opened or mapped.
- */
-void *stook_os_map_file(const char *path, size_t at_most, size_t *bytes);
-/* Makes a part of it readable and writable. */
-bool stook_os_open_file_part(void *addr, size_t bytes);
-/*
- * Makes the pages of an opened part. False: the file system is full, a write would be SIGBUS.
- */
-bool stook_os_populate_file_part(void *addr, size_t bytes);
-/*
- * Sets the byte number @n, below 8, of those behind @magic, with which the file begins. Any other
- * file stays as it is.
- */
-void stook_os_mark_file(const char *path, uint64_t magic, unsigned n);
-uint32_t stook_os_pid(void);
-uint32_t stook_os_parent_pid(void);
-
-/* ---- trace_file.c: the file that a recording appends to; only for STOOK_RECORD ---- */
-/*
- * Opens or makes it. Return: 0; -errno; -EBADMSG: it is no regular file, or has content that does
- * not begin with @magic.
- */
-int stook_os_trace_open(const char *path, uint64_t magic);
-/* One write at its end. False: it was not taken; the first time, one line on stderr says why. */
-bool stook_os_trace_write(const void *bytes, size_t n);
-
-/* ---- output.c: a file that takes its name when it is whole ---- */
-#define STOOK_OUTPUT_PATH 1024
-struct stook_output {
-        int    fd, error;
-        size_t bytes;                   /* in the buffer */
-        char   path[STOOK_OUTPUT_PATH], temporary[STOOK_OUTPUT_PATH];
-        char   buffer[4096];
-};
-/* "%p" in @path becomes the process number. Return: 0; -errno. */
-int  stook_output_begin(struct stook_output *o, const char *path);
-/* At most 4096 bytes. */
-void stook_output_put(struct stook_output *o, const void *bytes, size_t n);
-/* @keep false: the file is dropped. Return: 0: it has its name; -errno of the first failure. */
-int  stook_output_end(struct stook_output *o, bool keep);
 
 /* ---- env.c ---- */
 /* Has the process more rights than its caller: is it set-user-ID, or has it capabilities? */
@@ -270,14 +212,7 @@ void stook_os_env_fail(const char *name, const char *path, const char *why);
 /* One line on stderr: "stook: ", the first @n bytes of @name (100 at most), @says, @more. */
 void stook_os_env_tell(const char *name, size_t n, const char *says, const char *more);
 
-/* ---- env_spelling.c ---- */
-/* A line on stderr for each variable whose name looks like that of another one, misspelt. */
-void stook_os_env_check_spelling(void);
-/* Each variable that begins with STOOK_; none in set-user-ID programs. @known: the library's. */
-void stook_os_env_for_each(void (*each)(const char *name, size_t name_bytes, const char *value,
-                                        bool known, void *data), void *data);
-
-/* ---- signal_stack.c ---- */
+/* ---- thread_end.c: handlers ---- */
 /*
  * False: this code runs on the alternate signal stack (sigaltstack), and @address is not of that.
  */
@@ -290,78 +225,7 @@ bool stook_os_same_stack(uintptr_t address);
  */
 bool stook_os_may_be_in_handler(void);
 
-/* ---- read_memory.c ---- */
-/*
- * Copies memory of this process by the kernel. False: not all of it is there, or the system refuses
- * such calls.
- */
-bool stook_os_read_memory(void *to, const void *from, size_t bytes);
-
-/* ---- lines.c ---- */
-/*
- * Calls @each for each line of a file, until it answers true. False: the file cannot be read.
- */
-bool stook_os_each_line(const char *path, bool (*each)(const char *line, void *data), void *data);
-
-/* ---- child.c ---- */
-/*
- * Forks; the child calls @ask, and ends. *@answer: what that returned. Return: 0; -errno: no child,
- * or no pipe; -EIO: the child ended before it answered.
- */
-int stook_os_ask_child(int (*ask)(void), int *answer);
-
-/* ---- helper.c ---- */
-/* Stacks of the two children that execute a helper. */
-struct stook_helper {
-        char outer[8192], inner[8192];
-};
-/*
- * Executes argv[0] (a path), gives it @request on its standard input, and reads what it answers, at
- * most @room bytes, until it closes its standard output. Waits @wait_ms at most. Returns bytes of
- * the answer; 0: none.
- */
-size_t stook_os_ask_helper(struct stook_helper *helper, char *const *argv, const char *request,
-                           size_t bytes, char *answer, size_t room, unsigned wait_ms);
-/* May this process execute the file? */
-bool stook_os_is_executable(const char *path);
-/* ---- process_copy.c ---- */
-/*
- * A child that is this process as it stands, with this thread alone and all signals blocked, to
- * look at its memory. Return: in the child 0, in the parent its number; negative: none can be made.
- * *@pipe: for the child's answer.
- */
-int stook_os_process_copy(int *pipe);
-/* The child's end. */
-void stook_os_process_copy_end(int to_parent, const void *answer, size_t bytes);
-/* In the parent: waits for it. False: the child gave no such answer. */
-bool stook_os_process_copy_answer(int pid, int from_child, void *answer, size_t bytes);
-
-/* Adds to a file, which is made if need be, in one write. Return: 0 or -errno. */
-int stook_os_append(const char *path, const char *text, size_t bytes);
-/* Could that be done now, as far as the name tells? Nothing is opened. Return: 0; -errno. */
-int stook_os_may_append(const char *path);
-
-/* ---- error_words.c ---- */
-/* What a file could not be opened or written for. @error: a positive errno. Never NULL. */
-const char *stook_os_error_words(int error);
-
-/* ---- program_memory.c ---- */
-/* Does @address lie in a file of the program, in its data, or on the stack of its first thread? */
-bool stook_os_is_program_memory(const void *address);
-
-/* ---- self.c ---- */
-/* The name of the program, without folders. */
-const char *stook_os_program(void);
-/* The kernel's number of this thread; that of the first one is the process id. */
-uint32_t stook_os_thread_number(void);
-/* At most 15 bytes, for this thread, in /proc and debuggers. */
-void stook_os_name_thread(const char *name);
-
-/* ---- program.c ---- */
-/* What is added to an address in the program's file, to have the one in memory. */
-uintptr_t stook_os_program_base(void);
-
-/* ---- random.c, clock.c, futex.c, write.c ---- */
+/* ---- random.c, time.c, write.c ---- */
 /* Seeded once from AT_RANDOM, or the clock; any thread. */
 uint64_t stook_os_random(void);
 uint64_t stook_os_clock_ms(void);               /* monotonic, coarse, by the vDSO */

@@ -1,7 +1,7 @@
 /*
  * Purpose: system calls without libc's wrappers: errno is left alone, no cancellation point, no
  * symbol to be bound at start, and no page of libc that an empty program would not have touched.
- * Place: os only.
+ * Place: os and process only.
  * Return: what the kernel says: an error is a number from -4095 to -1. mmap and its like go through
  *  libc where a sanitizer wants to see them.
  */
@@ -94,9 +94,6 @@ STOOK_INLINE int stook_call_open(const char *path)
 {
         return (int)stook_call(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
 }
-
-/* Beyond a limit of sizes a write fails, and SIGXFSZ, which is sent then, is taken back. */
-long stook_call_write_quietly(int fd, const void *bytes, size_t n);
 
 STOOK_INLINE void stook_call_close(int fd)
 {

@@ -15,7 +15,6 @@
 
 #include "base/compiler.h"
 #include "base/inject.h"
-#include "os/number_list.h"
 #include "os/os.h"
 
 #define CPUS_KNOWN 8192                 /* as many as there may be slots */

@@ -3,12 +3,12 @@
  */
 #include "base/inject.h"
 #include "base/thread.h"
-#include "os/checker.h"
 #include "os/os.h"
 #include "pages/meta.h"
 #include "pages/pagemap.h"
 #include "pages/pages_node.h"
 #include "policy/constants.h"
+#include "process/checker.h"
 
 /* In use, by kind. Memory is looked at from half of it on. */
 static const size_t used_least[STOOK_DENSITY_KINDS] = {

@@ -18,10 +18,10 @@
  */
 #include "base/compiler.h"
 #include "base/probe.h"
-#include "os/checker.h"
 #include "os/os.h"
 #include "pages/purge.h"
 #include "pages/source.h"
+#include "process/checker.h"
 
 /* More than machines have memory; 47 bits of space hold it easily. */
 #define HUGE_RANGE    ((size_t)1 << 40)

@@ -2,10 +2,10 @@
  * Purpose: was memory written? See density.h.
  */
 #include "base/thread.h"
-#include "os/checker.h"
 #include "os/os.h"
 #include "policy/constants.h"
 #include "policy/density.h"
+#include "process/checker.h"
 
 #define LOOKS      32                   /* pages looked at */
 /*

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "os/os.h"
+#include "process/process.h"
 #include "profile/profile_table.h"
 #include "report/report.h"
 #include "stack/stack.h"
@@ -320,7 +321,7 @@ static void write_profile(void)
         write_type(PROFILE_PERIOD_TYPE, "space", "bytes");
         write_number(PROFILE_PERIOD, stook_profile_interval());
         write_number(PROFILE_TIME, stook_os_real_ns());
-        stook_os_each_line("/proc/self/maps", write_mapping, NULL);
+        stook_file_each_line("/proc/self/maps", write_mapping, NULL);
         write_named_location(UNKNOWN, "[no stack]");
         write_named_location(OUTER, "[outer calls]");
         stook_profile_for_each(write_sample, NULL);
@@ -329,7 +330,7 @@ static void write_profile(void)
 
 int stook_profile_write_to(const char *path)
 {
-        uint32_t self = stook_os_pid(), other = __atomic_load_n(&writer.busy, __ATOMIC_RELAXED);
+        uint32_t self = stook_process_id(), other = __atomic_load_n(&writer.busy, __ATOMIC_RELAXED);
         int error;
 
         /* The writer's thread of a process that forked is not in its child. */

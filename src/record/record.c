@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "os/os.h"
+#include "process/process.h"
 #include "record/record.h"
 #include "record/record_buffer.h"
 
@@ -11,13 +12,13 @@ bool stook_recording;
 
 bool stook_record_start(const char *path)
 {
-        int error = stook_os_trace_open(path, STOOK_TRACE_MAGIC);
+        int error = stook_trace_file_open(path, STOOK_TRACE_MAGIC);
 
         if (error == -EBADMSG)
                 stook_os_env_refuse("STOOK_RECORD", path,
                                     "the name of a new file, or of a trace to be continued");
         else if (error)
-                stook_os_env_fail("STOOK_RECORD", path, stook_os_error_words(-error));
+                stook_os_env_fail("STOOK_RECORD", path, stook_file_error_words(-error));
         if (error)
                 return false;
         if (!stook_record_buffers_start()) {

@@ -6,6 +6,7 @@
  */
 #include "base/thread.h"
 #include "os/os.h"
+#include "process/process.h"
 #include "record/record_buffer.h"
 #include "report/report.h"
 
@@ -29,7 +30,7 @@ static uint64_t first_image;            /* of the process that started */
 /* Random numbers are the same in all children of a process: what differs is mixed in. */
 static uint64_t new_image(void)
 {
-        uint64_t x = stook_os_random() ^ (uint64_t)stook_os_pid() << 32 ^ stook_os_clock_ns();
+        uint64_t x = stook_os_random() ^ (uint64_t)stook_process_id() << 32 ^ stook_os_clock_ns();
 
         x = (x ^ x >> 31) * UINT64_C(0x9e3779b97f4a7c15);
         return (x ^ x >> 29) | 1;
@@ -103,8 +104,8 @@ static void begin_block(struct stook_record_buffer *b, uint64_t now)
 
         b->block.head = (struct stook_trace_block){
                 .magic = STOOK_TRACE_MAGIC, .version = STOOK_TRACE_VERSION, .image = mine,
-                .pid = stook_os_pid(), .buffer = (uint32_t)(b - buffers), .sequence = b->sequence,
-                .at_ns = now,
+                .pid = stook_process_id(), .buffer = (uint32_t)(b - buffers),
+                .sequence = b->sequence, .at_ns = now,
         };
         b->bytes = sizeof b->block.head;
         b->begun_ns = b->at_ns = now;
@@ -112,9 +113,9 @@ static void begin_block(struct stook_record_buffer *b, uint64_t now)
         b->thread = 0;
         stook_record_put_byte(b, STOOK_TRACE_PROCESS |
                                  (mine == first_image ? 0 : STOOK_TRACE_FORKED));
-        stook_record_put_number(b, stook_os_parent_pid());
+        stook_record_put_number(b, stook_process_parent_id());
         stook_record_put_number(b, stook_os_real_ns());
-        stook_record_put_name(b, stook_os_program());
+        stook_record_put_name(b, stook_process_name());
 }
 
 static void end_block(struct stook_record_buffer *b)
@@ -124,7 +125,7 @@ static void end_block(struct stook_record_buffer *b)
         b->block.head.bytes = b->bytes;
         b->block.head.missed = __atomic_load_n(&process->missed, __ATOMIC_RELAXED);
         b->block.head.checksum = stook_trace_checksum(b->block.words, b->bytes);
-        if (!stook_os_trace_write(b->block.words, b->bytes)) {
+        if (!stook_trace_file_write(b->block.words, b->bytes)) {
                 stook_report_note(STOOK_NOTE_CUT);
                 __atomic_store_n(&stook_recording, false, __ATOMIC_RELAXED);
         }
@@ -171,7 +172,7 @@ static bool is_same_thread(const struct stook_record_buffer *b, uint32_t enrolle
 static void name_thread(struct stook_record_buffer *b)
 {
         uint32_t enrolled = __atomic_load_n(&stook_threads_enrolled, __ATOMIC_RELAXED);
-        uint32_t thread = is_same_thread(b, enrolled) ? b->thread : stook_os_thread_number();
+        uint32_t thread = is_same_thread(b, enrolled) ? b->thread : stook_process_thread_id();
         uint32_t cpu = stook_os_cpu();
 
         b->self = stook_self;

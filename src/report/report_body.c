@@ -10,7 +10,7 @@
  * Concurrency: any thread, any instruction. The bytes shown are copied by the kernel, so memory
  *  that is not there is left out.
  */
-#include "os/os.h"
+#include "process/process.h"
 #include "report/report_inside.h"
 
 #define ROW       16                    /* bytes in a line */
@@ -26,18 +26,18 @@ void stook_report_speak_for(uint32_t pid, uint32_t thread)
 
 uint32_t stook_report_pid(void)
 {
-        return named_pid ? named_pid : stook_os_pid();
+        return named_pid ? named_pid : stook_process_id();
 }
 
 uint32_t stook_report_thread(void)
 {
-        return named_pid ? named_thread : stook_os_thread_number();
+        return named_pid ? named_thread : stook_process_thread_id();
 }
 
 void stook_report_put_program(struct stook_text *text)
 {
         stook_text_words(text, "  program ");
-        stook_text_plain(text, stook_os_program());
+        stook_text_plain(text, stook_process_name());
         stook_text_words(text, " (pid ");
         stook_text_number(text, stook_report_pid(), 10);
         stook_text_words(text, "), thread ");
@@ -133,7 +133,7 @@ void stook_report_put_dump(struct stook_text *text, const struct stook_report_ab
                 uintptr_t from = at < first ? first : at;
                 uintptr_t to = at + ROW < end ? at + ROW : end;
 
-                if (stook_os_read_memory(bytes + (from - at), (const void *)from, to - from))
+                if (stook_process_read_memory(bytes + (from - at), (const void *)from, to - from))
                         put_row(text, bytes, at, first, end, bad);
         }
 }

@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include "os/os.h"
+#include "process/process.h"
 #include "report/report.h"
 #include "report/text.h"
 

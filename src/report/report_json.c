@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "os/os.h"
+#include "process/process.h"
 #include "report/report_inside.h"
 
 #define PATH_BYTES 512
@@ -29,7 +30,7 @@ static void say_once(int error)
                 return;
         n = stook_report_format(words, sizeof(words),
                                 "stook: STOOK_REPORT_JSON: %s: no JSON report: %s\n", path,
-                                stook_os_error_words(error));
+                                stook_file_error_words(error));
         stook_os_write(words, n);
 }
 
@@ -45,7 +46,7 @@ void stook_report_set_json(const char *to)
                 return;
         }
         strcpy(path, to);
-        error = *path ? stook_os_may_append(path) : 0;
+        error = *path ? stook_file_may_append(path) : 0;
         if (error)
                 say_once(-error);
 }
@@ -170,7 +171,7 @@ static void put_bytes(struct stook_text *text, const struct stook_report_about *
         for (size_t i = 0; i < bytes; i++) {
                 size_t n = bytes - i < sizeof(piece) ? bytes - i : sizeof(piece);
 
-                if (i % sizeof(piece) == 0 && !stook_os_read_memory(piece, from + i, n))
+                if (i % sizeof(piece) == 0 && !stook_process_read_memory(piece, from + i, n))
                         break;
                 stook_text_byte(text, piece[i % sizeof(piece)]);
         }
@@ -179,7 +180,7 @@ static void put_bytes(struct stook_text *text, const struct stook_report_about *
 
 static void append(const char *line, size_t bytes)
 {
-        int error = stook_os_append(path, line, bytes);
+        int error = stook_file_append(path, line, bytes);
 
         if (error)
                 say_once(-error);
@@ -191,7 +192,7 @@ void stook_report_tell_json(struct stook_text *text, const struct stook_report_a
 {
         stook_text_put(text, '{');
         put_words(text, "fault", stook_report_fault_words(about->fault));
-        put_words(text, "program", stook_os_program());
+        put_words(text, "program", stook_process_name());
         put_count(text, "pid", stook_report_pid());
         put_count(text, "thread", stook_report_thread());
         put_key(text, "text");

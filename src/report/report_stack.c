@@ -16,7 +16,8 @@
 #include <string.h>
 
 #include "os/os.h"
-#include "os/registers.h"
+#include "process/process.h"
+#include "process/registers.h"
 #include "report/report_inside.h"
 
 #define WAIT_MS     10000               /* large programs have much debug information; arbitrary */
@@ -79,7 +80,7 @@ static size_t copy_stack(char *to, size_t room, uintptr_t from)
                 size_t n = page - (from + bytes) % page;
 
                 n = n < room - bytes ? n : room - bytes;
-                if (!stook_os_read_memory(to + bytes, (const void *)(from + bytes), n))
+                if (!stook_process_read_memory(to + bytes, (const void *)(from + bytes), n))
                         break;
                 bytes += n;
         }
@@ -118,15 +119,15 @@ static bool ask_helper(struct stook_report_stacks *stacks, const struct stook_re
         if (!stook_report_symbolizer(path) ||
             __atomic_fetch_add(&asked, 1, __ATOMIC_RELAXED) >= HELPED_MOST)
                 return false;
-        stook_report_format(pid, sizeof(pid), "%u", (uint64_t)stook_os_pid());
+        stook_report_format(pid, sizeof(pid), "%u", (uint64_t)stook_process_id());
         for (unsigned i = 0; i < STOOK_REPORT_STACKS; i++) {
                 if (here && i == STOOK_REPORT_HERE)
                         put_walk(&text, here, stacks);
                 else
                         put_addresses(&text, stacks, i);
         }
-        bytes = stook_os_ask_helper(&stacks->helper, argv, text.buffer, text.bytes, stacks->lines,
-                                    sizeof(stacks->lines) - 1, WAIT_MS);
+        bytes = stook_process_ask_helper(&stacks->helper, argv, text.buffer, text.bytes,
+                                         stacks->lines, sizeof(stacks->lines) - 1, WAIT_MS);
         stacks->lines[bytes] = '\0';
         return bytes;
 }
@@ -178,7 +179,7 @@ static void put_module(struct stook_text *text, uintptr_t address)
         const char *name;
 
         stook_text_pointer(text, (const void *)address);
-        stook_os_each_line("/proc/self/maps", look, &search);
+        stook_file_each_line("/proc/self/maps", look, &search);
         if (search.found) {
                 name = strrchr(search.module.path, '/') + 1;
                 stook_text_words(text, " in ");

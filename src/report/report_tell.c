@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "os/os.h"
+#include "process/process.h"
 #include "report/report_inside.h"
 
 #define TEXT_BYTES 16384
@@ -38,7 +39,7 @@ void stook_report_set_notes(const char *path)
 void stook_report_note(enum stook_note note)
 {
         if (*notes_file)
-                stook_os_mark_file(notes_file, STOOK_NOTES_MAGIC, note);
+                stook_file_mark(notes_file, STOOK_NOTES_MAGIC, note);
 }
 
 static struct room *map_room(void)

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "os/os.h"
+#include "process/process.h"
 #include "report/install_paths.h"
 #include "report/report_inside.h"
 
@@ -49,12 +50,12 @@ static bool is_beside_the_library(char *to)
         char *name;
 
         *to = '\0';
-        stook_os_each_line("/proc/self/maps", find_library, to);
+        stook_file_each_line("/proc/self/maps", find_library, to);
         name = strrchr(to, '/');
         if (!name || strncmp(name, "/libstook", 9))
                 return false;
         strcpy(name, "/stook");         /* which is shorter */
-        return stook_os_is_executable(to);
+        return stook_process_is_executable(to);
 }
 
 bool stook_report_symbolizer(char *to)
@@ -70,5 +71,5 @@ bool stook_report_symbolizer(char *to)
         if (sizeof(STOOK_INSTALLED_COMMAND) > STOOK_REPORT_PATH)
                 return false;
         strcpy(to, STOOK_INSTALLED_COMMAND);
-        return stook_os_is_executable(to);
+        return stook_process_is_executable(to);
 }

@@ -3,7 +3,7 @@
  * miss, which the compiler sees. So hot paths go to the library's slow calls at once, and these
  * use the locked backend.
  * Place: section_hot.h and section_precharge.h, in place of what they have. No thread enrols there
- *  (os/rseq_register.c), so the table of section_rseq.c is never chosen.
+ *  (os/rseq.c), so the table of section_rseq.c is never chosen.
  */
 #ifndef STOOK_SECTION_NONE_H
 #define STOOK_SECTION_NONE_H

@@ -6,7 +6,7 @@
  * make them. Before, they take the loader's lock: a thread in dlopen may hold it, which waits for
  * no other thread while it does.
  * Where libc has no backtrace() (musl), the chain of frame pointers is followed. A pointer that
- * leads nowhere ends the walk: the kernel reads the memory (stook_os_read_memory).
+ * leads nowhere ends the walk: the kernel reads the memory (stook_process_read_memory).
  * Place: called by watched allocations and frees, and by reports, which lie below; calls os.
  * Invariants:
  *  I1 backtrace() is called only while `ready` is set, but for the start itself. What the start's
@@ -15,7 +15,7 @@
  */
 #include <string.h>
 
-#include "os/os.h"
+#include "process/process.h"
 #include "report/report.h"
 #include "report/text.h"
 #include "stack/stack.h"
@@ -62,7 +62,7 @@ bool stook_stack_start(void)
                 return false;
         if (backtrace)
                 backtrace(frames, 2);
-        stook_os_each_line("/proc/self/maps", find_own, NULL);
+        stook_file_each_line("/proc/self/maps", find_own, NULL);
         __atomic_store_n(&ready, true, __ATOMIC_RELEASE);
         stook_report_set_stacks(&source);
         return true;
@@ -87,7 +87,7 @@ static STOOK_NOINLINE unsigned follow(uintptr_t at, uintptr_t *frames, unsigned 
         unsigned count = 0;
 
         while (count < most && at && at % sizeof(void *) == 0 &&
-               stook_os_read_memory(&frame, (const void *)(at - FRAME_BELOW), sizeof(frame))) {
+               stook_process_read_memory(&frame, (const void *)(at - FRAME_BELOW), sizeof(frame))) {
                 if (!frame.address)
                         break;
                 frames[count++] = frame.address;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Proves: the list of variables that the library takes for right names (src/os/env_spelling.c) is
+"""Proves: the list of variables that the library takes for right names (env_spelling.c) is
 that of the variables it reads, and that of stook-env(7); no variable of the tests, tools or
 benchmarks is taken for a misspelt one; and a misspelt one is told once in a process."""
 import os
@@ -14,7 +14,7 @@ DROP_IN = BUILD / "libstook-malloc.so"
 
 
 def listed():
-    text = (SOURCE / "src/os/env_spelling.c").read_text()
+    text = (SOURCE / "src/process/env_spelling.c").read_text()
     table = re.search(r"names\[\] = \{(.*?)\};", text, re.DOTALL).group(1)
     return ["STOOK_" + name for name in re.findall(r'"([A-Z_]+)"', table)]
 

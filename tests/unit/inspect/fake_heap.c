@@ -11,6 +11,7 @@
 #include "gate/gate.h"
 #include "os/os.h"
 #include "pages/span.h"
+#include "process/process.h"
 #include "report/report.h"
 #include "unit/inspect/stats_page_test.h"
 
@@ -79,7 +80,7 @@ void stook_slabs_note_peaks(struct stook_slabs *slabs)
         slabs->slabs_peak = 5;
 }
 
-void stook_os_env_for_each(void (*each)(const char *name, size_t name_bytes, const char *value,
+void stook_env_for_each(void (*each)(const char *name, size_t name_bytes, const char *value,
                                         bool known, void *data), void *data)
 {
         static char longest[2 * STOOK_STATS_PAGE_VARIABLES] = "STOOK_LONG=";

@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "os/os.h"
+#include "process/process.h"
 
 static struct stook_cpus cpus;
 static cpu_set_t allowed, one;
@@ -37,7 +37,7 @@ static void all_threads_count(void **state)
                 first++;
         CPU_ZERO(&one);
         CPU_SET((size_t)first, &one);
-        stook_os_allowed_cpus(&cpus);
+        stook_process_allowed_cpus(&cpus);
         assert_int_equal(cpus.count, CPU_COUNT(&allowed));
 
         pthread_barrier_init(&pinned, NULL, 2);
@@ -46,7 +46,7 @@ static void all_threads_count(void **state)
         assert_int_equal(pthread_create(&thread, NULL, other_thread, NULL), 0);
         assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
         pthread_barrier_wait(&pinned);
-        stook_os_allowed_cpus(&cpus);
+        stook_process_allowed_cpus(&cpus);
         assert_int_equal(cpus.count, CPU_COUNT(&allowed));
         for (unsigned cpu = 0; cpu < CPU_SETSIZE; cpu++)
                 assert_int_equal(cpus.mask[cpu / 64] >> cpu % 64 & 1,
@@ -54,7 +54,7 @@ static void all_threads_count(void **state)
 
         pthread_barrier_wait(&looked);
         pthread_barrier_wait(&over);
-        stook_os_allowed_cpus(&cpus);
+        stook_process_allowed_cpus(&cpus);
         assert_int_equal(cpus.count, 1);
         assert_true(cpus.mask[first / 64] >> first % 64 & 1);
         pthread_barrier_wait(&over);

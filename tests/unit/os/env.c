@@ -19,6 +19,7 @@
 
 #include "child.h"
 #include "os/os.h"
+#include "process/process.h"
 
 static void found_by_its_whole_name(void **state)
 {
@@ -85,7 +86,7 @@ static int as_set_user_id(void)
         CHECK(!stook_os_env("STOOK_TEST"));
         CHECK(!pipe2(ends, O_NONBLOCK) && dup2(ends[1], 2) == 2);
         setenv("STOOK_SLOT", "rseq", 1);
-        stook_os_env_check_spelling();
+        stook_env_check_spelling();
         CHECK(read(ends[0], &byte, 1) == -1 && errno == EAGAIN);
         return CHILD_FINE;
 }

@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 #include "child.h"
-#include "os/os.h"
+#include "process/process.h"
 
 #define NO_SUCH ": there is no such variable; the nearest is "
 
@@ -86,7 +86,7 @@ static void check_misspelt(void)
                          misspelt[i].nearest);
                 environment[0] = entry;
                 errno = 4711;
-                stook_os_env_check_spelling();
+                stook_env_check_spelling();
                 EXPECT(errno == 4711);
                 EXPECT(!strcmp(told(), wanted));
                 EXPECT(!*told());
@@ -104,10 +104,10 @@ static void check_silent(void)
         open_pipe();
         for (size_t i = 0; i < sizeof(silent) / sizeof(silent[0]); i++)
                 environment[i] = (char *)silent[i];
-        stook_os_env_check_spelling();
+        stook_env_check_spelling();
         EXPECT(!*told());
         environ = NULL;
-        stook_os_env_check_spelling();
+        stook_env_check_spelling();
         EXPECT(!*told());
 }
 
@@ -128,7 +128,7 @@ static void check_foreign(void)
         strcat(long_name, "=1");
         environment[0] = (char *)"STOOK_SLO\nTS=1";
         environment[1] = long_name;
-        stook_os_env_check_spelling();
+        stook_env_check_spelling();
         EXPECT(!strcmp(told(), "stook: STOOK_SLO" NO_SUCH "STOOK_SLOTS\n"));
         EXPECT(strlen(told()) < 200);
         EXPECT(!*told());

@@ -18,7 +18,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "os/os.h"
+#include "process/process.h"
 
 #define PATIENCE_MS 60000               /* for machines under load; never waited for */
 
@@ -35,7 +35,7 @@ static size_t ask(const char *script, const char *request, size_t bytes, char *a
 {
         char *argv[] = { "/bin/sh", "-c", (char *)(uintptr_t)script, NULL };
 
-        return stook_os_ask_helper(&helper, argv, request, bytes, answer, room, PATIENCE_MS);
+        return stook_process_ask_helper(&helper, argv, request, bytes, answer, room, PATIENCE_MS);
 }
 
 static void test_answer(void **unused)
@@ -95,10 +95,11 @@ static void test_no_answer(void **unused)
 
         (void)unused;
         errno = 77;
-        assert_int_equal(stook_os_ask_helper(&helper, nothing, "x", 1, answer, sizeof(answer),
+        assert_int_equal(stook_process_ask_helper(&helper, nothing, "x", 1, answer, sizeof(answer),
                                              PATIENCE_MS), 0);
         assert_int_equal(ask("exit 1", "x", 1, answer, sizeof(answer)), 0);
-        assert_int_equal(stook_os_ask_helper(&helper, slow, "x", 1, answer, sizeof(answer), 50), 0);
+        assert_int_equal(stook_process_ask_helper(&helper, slow, "x", 1, answer, sizeof(answer),
+                                                  50), 0);
         assert_int_equal(errno, 77);
 }
 
@@ -110,15 +111,15 @@ static void test_append(void **unused)
         (void)unused;
         assert_true(fd >= 0);
         unlink(path);
-        stook_os_append(path, "one\n", 4);
-        stook_os_append(path, "two\n", 4);
+        stook_file_append(path, "one\n", 4);
+        stook_file_append(path, "two\n", 4);
         close(fd);
         fd = open(path, O_RDONLY);
         assert_int_equal(read(fd, text, sizeof(text)), 8);
         assert_memory_equal(text, "one\ntwo\n", 8);
         close(fd);
         unlink(path);
-        assert_int_equal(stook_os_append("/nonexistent/folder/file", "x", 1), -ENOENT);
+        assert_int_equal(stook_file_append("/nonexistent/folder/file", "x", 1), -ENOENT);
 }
 
 int main(void)

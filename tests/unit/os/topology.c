@@ -16,7 +16,6 @@
 
 #include "child.h"
 #include "base/inject.h"
-#include "os/number_list.h"
 #include "os/os.h"
 
 static char folder[] = "/tmp/stook-topology-XXXXXX";

@@ -20,15 +20,15 @@ void stook_os_write(const char *text, size_t bytes)
 }
 
 void stook_os_abort(void) { longjmp(aborted, 1); }
-const char *stook_os_program(void) { return "a\tname"; }
-uint32_t stook_os_pid(void) { return 1234; }
-uint32_t stook_os_thread_number(void) { return 1235; }
+const char *stook_process_name(void) { return "a\tname"; }
+uint32_t stook_process_id(void) { return 1234; }
+uint32_t stook_process_thread_id(void) { return 1235; }
 
 uintptr_t gone;
 
 /* All of a stack may be read: also what AddressSanitizer keeps from the program. */
 __attribute__((no_sanitize("address")))
-bool stook_os_read_memory(void *to, const void *from, size_t bytes)
+bool stook_process_read_memory(void *to, const void *from, size_t bytes)
 {
         const volatile char *there = from;
 
@@ -72,7 +72,7 @@ void stook_os_unreserve(void *addr, size_t bytes)
 /* Which file may be executed: the command, where the library was configured to be installed. */
 const char *command;
 bool secure;
-bool stook_os_is_executable(const char *path) { return command && !strcmp(path, command); }
+bool stook_process_is_executable(const char *path) { return command && !strcmp(path, command); }
 bool stook_os_is_secure(void) { return secure; }
 
 /* The helper: what it was asked, and its answer; NULL: there is none. */
@@ -81,7 +81,7 @@ size_t asked_bytes;
 char helper[STOOK_REPORT_PATH];
 const char *answer;
 
-size_t stook_os_ask_helper(struct stook_helper *unused, char *const *argv, const char *request,
+size_t stook_process_ask_helper(struct stook_helper *unused, char *const *argv, const char *request,
                            size_t bytes, char *to, size_t room, unsigned wait_ms)
 {
         (void)unused;
@@ -98,7 +98,7 @@ size_t stook_os_ask_helper(struct stook_helper *unused, char *const *argv, const
         return strlen(answer);
 }
 
-bool stook_os_each_line(const char *path, bool (*each)(const char *line, void *data), void *data)
+bool stook_file_each_line(const char *path, bool (*each)(const char *line, void *data), void *data)
 {
         static const char *const lines[] = {
                 "1000-2000 r--p 00000000 08:01 12                         /usr/bin/pro gram",
@@ -117,7 +117,7 @@ bool stook_os_each_line(const char *path, bool (*each)(const char *line, void *d
 
 char json[20000];
 
-int stook_os_append(const char *path, const char *text, size_t bytes)
+int stook_file_append(const char *path, const char *text, size_t bytes)
 {
         assert_string_equal(path, "/tmp/reports.json");
         assert_true(bytes < sizeof(json));
@@ -128,7 +128,7 @@ int stook_os_append(const char *path, const char *text, size_t bytes)
 
 int json_error;
 
-int stook_os_may_append(const char *path)
+int stook_file_may_append(const char *path)
 {
         assert_string_equal(path, "/tmp/reports.json");
         return json_error;
@@ -147,7 +147,7 @@ void stook_os_env_refuse(const char *name, const char *value, const char *takes)
 unsigned marks;
 const char *marked;
 
-void stook_os_mark_file(const char *path, uint64_t magic, unsigned n)
+void stook_file_mark(const char *path, uint64_t magic, unsigned n)
 {
         assert_int_equal(magic, STOOK_NOTES_MAGIC);
         assert_int_equal(n, STOOK_NOTE_FOUND);
@@ -155,7 +155,7 @@ void stook_os_mark_file(const char *path, uint64_t magic, unsigned n)
         marks++;
 }
 
-const char *stook_os_error_words(int error)
+const char *stook_file_error_words(int error)
 {
         (void)error;
         return "words";

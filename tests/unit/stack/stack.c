@@ -15,6 +15,7 @@
 
 #include "os/os.h"
 #include "pages/span.h"
+#include "process/process.h"
 #include "stack/stack.h"
 
 #define THREADS 4
@@ -159,11 +160,11 @@ static void test_memory_that_is_not_there(void **unused)
         assert_ptr_not_equal(pages, MAP_FAILED);
         munmap(pages + page, page);
         pages[page - 1] = 7;
-        if (!stook_os_read_memory(byte, pages + page - 1, 1))
+        if (!stook_process_read_memory(byte, pages + page - 1, 1))
                 skip();                 /* the system refuses */
         assert_int_equal(byte[0], 7);
-        assert_false(stook_os_read_memory(byte, pages + page - 1, 2));
-        assert_false(stook_os_read_memory(byte, NULL, 1));
+        assert_false(stook_process_read_memory(byte, pages + page - 1, 2));
+        assert_false(stook_process_read_memory(byte, NULL, 1));
         munmap(pages, page);
 }
 

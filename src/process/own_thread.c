@@ -1,5 +1,6 @@
 /*
- * Purpose: threads of the library's own: detached, with all signals blocked, so that no handler of
+ * Purpose: the threads of this process, as /proc lists them, and the CPUs that they may run on;
+ * threads of the library's own: detached, with all signals blocked, so that no handler of
  * the program runs on their stacks; and whether any other thread is left.
  *
  * A process ends as by exit(0) with its last thread (POSIX), and these do not count. libc does
@@ -25,10 +26,99 @@
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/stat.h>
 
-#include "os/os.h"
+#include "base/compiler.h"
 #include "os/system_call.h"
-#include "os/thread_list.h"
+#include "process/process.h"
+
+/*
+ * Threads whose CPUs are asked for in a round of maintenance, at about 0.2 us each: of more
+ * threads nothing is known. Arbitrary.
+ */
+#define THREADS_MOST 4096
+
+struct entry {                          /* of a folder, as getdents64 writes it */
+        uint64_t inode;
+        int64_t  next;
+        uint16_t bytes;
+        uint8_t  type;
+        char     name[];
+};
+
+/* 0: "." or "..". */
+static uint32_t number(const char *digits)
+{
+        uint32_t n = 0;
+
+        for (; *digits >= '0' && *digits <= '9'; digits++)
+                n = n * 10 + (uint32_t)(*digits - '0');
+        return n;
+}
+
+/*
+ * Calls @visit for each thread until it returns false. @digits: @id as text. 1: all those, and no
+ * others, are the threads that there are now, if none of them has ended meanwhile; 0: that is not
+ * known; negative: the list cannot be read. The kernel cuts a list short where a thread on it ends
+ * meanwhile. So what was visited is counted. How many threads there are is in the folder's number
+ * of links, besides the usual two.
+ */
+static int each_thread(bool (*visit)(uint32_t id, const char *digits, void *data), void *data)
+{
+        char buffer[512] __attribute__((aligned(8)));
+        int folder = stook_call_open("/proc/self/task");
+        bool on = true;
+        struct stat now;
+        uint64_t links = 2;
+        long n = 0;
+
+        if (folder < 0)
+                return folder;
+        while (on && (n = stook_call(SYS_getdents64, folder, buffer, sizeof(buffer))) > 0)
+                for (long at = 0; on && at < n;) {
+                        const struct entry *entry = (const void *)(buffer + at);
+                        uint32_t id = number(entry->name);
+
+                        at += entry->bytes;
+                        links += id != 0;
+                        on = !id || visit(id, entry->name, data);
+                }
+        on = on && !n && !fstat(folder, &now) && now.st_nlink == links;
+        stook_call_close(folder);
+        return on;
+}
+
+struct adding {
+        struct stook_cpus *cpus;
+        unsigned threads;
+};
+
+/* Its CPUs are added. One that has ended meanwhile has none. False: there are too many threads. */
+static bool add_thread(uint32_t id, const char *digits, void *data)
+{
+        struct adding *adding = data;
+        struct stook_cpus *cpus = adding->cpus;
+        long n = stook_call(SYS_sched_getaffinity, id, sizeof(cpus->one), cpus->one);
+
+        (void)digits;
+        for (long i = 0; i < n / (long)sizeof(cpus->one[0]); i++)
+                cpus->mask[i] |= cpus->one[i];
+        return ++adding->threads <= THREADS_MOST;
+}
+
+void stook_process_allowed_cpus(struct stook_cpus *cpus)
+{
+        struct adding adding = { .cpus = cpus };
+        bool all;
+
+        memset(cpus->mask, 0, sizeof(cpus->mask));
+        cpus->count = 0;
+        all = each_thread(add_thread, &adding) > 0;
+        for (size_t i = 0; all && i < STOOK_CPUS_MAX / 64; i++)
+                cpus->count += (unsigned)__builtin_popcountll(cpus->mask[i]);
+}
+
+/* ---- threads of our own ---- */
 
 #define FUTEX_TRYLOCK_PI_PRIVATE (8 | 128)
 #define NAME_BYTES 16                   /* with what ends it */
@@ -64,15 +154,15 @@ static bool is_own(uint32_t id, const char *digits, void *first)
                 return false;
         stook_call(SYS_read, file, name, NAME_BYTES - 1);
         stook_call_close(file);
-        return !strcmp(name, STOOK_OS_RCU_THREAD "\n") ||
-               !strcmp(name, STOOK_OS_MAINTENANCE_THREAD "\n");
+        return !strcmp(name, STOOK_RCU_THREAD "\n") ||
+               !strcmp(name, STOOK_MAINTENANCE_THREAD "\n");
 }
 
-bool stook_os_only_own_threads(void)
+bool stook_own_threads_are_alone(void)
 {
-        uint32_t first = stook_os_pid();
+        uint32_t first = stook_process_id();
 
-        return first_is_gone(first) && stook_thread_list(is_own, &first);
+        return first_is_gone(first) && each_thread(is_own, &first);
 }
 
 /* What exit() calls in the last thread finds the signals of a thread of the program. */
@@ -80,14 +170,14 @@ static void *begin(void *started)
 {
         struct stook_own_thread thread = *(struct stook_own_thread *)started;
 
-        stook_os_name_thread(thread.name);
+        stook_process_name_thread(thread.name);
         thread.run();
-        if (stook_os_only_own_threads())
+        if (stook_own_threads_are_alone())
                 stook_call(SYS_rt_sigprocmask, SIG_SETMASK, &thread.signals, NULL, SET_BYTES);
         return NULL;
 }
 
-int stook_os_own_thread(struct stook_own_thread *thread)
+int stook_own_thread_start(struct stook_own_thread *thread)
 {
         pthread_attr_t attributes;
         pthread_t id;

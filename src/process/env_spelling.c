@@ -16,6 +16,7 @@
 #include <sys/auxv.h>
 
 #include "os/os.h"
+#include "process/process.h"
 
 #define PREFIX       "STOOK_"
 #define PREFIX_BYTES (sizeof(PREFIX) - 1)
@@ -132,7 +133,7 @@ static bool is_known(const char *name, size_t n)
         return false;
 }
 
-void stook_os_env_for_each(void (*each)(const char *name, size_t name_bytes, const char *value,
+void stook_env_for_each(void (*each)(const char *name, size_t name_bytes, const char *value,
                                         bool known, void *data), void *data)
 {
         if (!environ || getauxval(AT_SECURE))
@@ -146,7 +147,7 @@ void stook_os_env_for_each(void (*each)(const char *name, size_t name_bytes, con
         }
 }
 
-void stook_os_env_check_spelling(void)
+void stook_env_check_spelling(void)
 {
         static const char says[] = ": there is no such variable; the nearest is " PREFIX;
         const char *known;

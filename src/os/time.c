@@ -1,6 +1,7 @@
 /*
- * Purpose: sleep while a word has a value, or alone, for a bounded time; wake sleepers; compare a
- *  word that may be unreadable.
+ * Purpose: time for ages and decay: coarse, so that it costs a few nanoseconds and no system call;
+ * fine time for recordings alone. Sleep while a word has a value, or alone, for a bounded time;
+ * wake sleepers; compare a word that may be unreadable.
  * Concurrency: any thread, any instruction. A sleep may end early (signal, spurious wake): callers
  *  look again.
  */
@@ -10,6 +11,32 @@
 
 #include "os/os.h"
 #include "os/system_call.h"
+
+uint64_t stook_os_clock_ms(void)
+{
+        struct timespec now = { 0 };
+
+        clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+        return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+static uint64_t ns_of(clockid_t clock)
+{
+        struct timespec now = { 0 };
+
+        clock_gettime(clock, &now);
+        return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+uint64_t stook_os_clock_ns(void)
+{
+        return ns_of(CLOCK_MONOTONIC);
+}
+
+uint64_t stook_os_real_ns(void)
+{
+        return ns_of(CLOCK_REALTIME);
+}
 
 #define FUTEX_WAIT_PRIVATE (0 | 128)
 #define FUTEX_WAKE_PRIVATE (1 | 128)

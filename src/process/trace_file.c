@@ -18,6 +18,7 @@
 
 #include "os/os.h"
 #include "os/system_call.h"
+#include "process/process.h"
 
 #define HIGH_FD 200                     /* arbitrary: above what programs open, below limits */
 #define PATH_BYTES 4096
@@ -79,7 +80,7 @@ static void note_path(const char *path)
                 memcpy(path_of, path, strnlen(path, sizeof path_of - 1));
 }
 
-int stook_os_trace_open(const char *path, uint64_t magic)
+int stook_trace_file_open(const char *path, uint64_t magic)
 {
         int before = errno, file = open_high(path, O_CREAT), error = file < 0 ? file : 0;
 
@@ -125,11 +126,11 @@ static const char *reason(long got)
         }
 }
 
-bool stook_os_trace_write(const void *bytes, size_t n)
+bool stook_trace_file_write(const void *bytes, size_t n)
 {
         static uint32_t told;
         int before = errno, file = opened();
-        long got = file < 0 ? -EBADF : stook_call_write_quietly(file, bytes, n);
+        long got = file < 0 ? -EBADF : stook_file_write_quietly(file, bytes, n);
 
         if (got != (long)n && !__atomic_exchange_n(&told, 1, __ATOMIC_RELAXED))
                 stook_os_env_tell(path_of, strlen(path_of), ": the recording ends here: ",

@@ -10,8 +10,8 @@
 #include <signal.h>
 #include <sys/prctl.h>
 
-#include "os/checker.h"
 #include "os/system_call.h"
+#include "process/checker.h"
 
 #ifdef STOOK_MEMCHECK
 #include <valgrind/memcheck.h>

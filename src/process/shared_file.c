@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include "os/os.h"
 #include "os/system_call.h"
+#include "process/process.h"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
@@ -39,7 +40,7 @@ static int open_shared(const char *path)
         return open(path, flags);
 }
 
-void *stook_os_map_file(const char *path, size_t at_most, size_t *bytes)
+void *stook_file_map(const char *path, size_t at_most, size_t *bytes)
 {
         int         saved = errno;
         void       *base = MAP_FAILED;
@@ -66,7 +67,7 @@ void *stook_os_map_file(const char *path, size_t at_most, size_t *bytes)
         return base == MAP_FAILED ? NULL : base;
 }
 
-bool stook_os_open_file_part(void *addr, size_t bytes)
+bool stook_file_open_part(void *addr, size_t bytes)
 {
         int  saved = errno;
         bool done = !mprotect(addr, bytes, PROT_READ | PROT_WRITE);
@@ -75,7 +76,7 @@ bool stook_os_open_file_part(void *addr, size_t bytes)
         return done;
 }
 
-bool stook_os_populate_file_part(void *addr, size_t bytes)
+bool stook_file_populate_part(void *addr, size_t bytes)
 {
         int  saved = errno;
         /* EINVAL: a kernel before 5.14; the pages then come as they are touched. */
@@ -85,7 +86,7 @@ bool stook_os_populate_file_part(void *addr, size_t bytes)
         return done;
 }
 
-void stook_os_mark_file(const char *path, uint64_t magic, unsigned n)
+void stook_file_mark(const char *path, uint64_t magic, unsigned n)
 {
         int     saved = errno, fd = open_shared(path);
         uint8_t begin[sizeof magic + 8];
@@ -94,18 +95,8 @@ void stook_os_mark_file(const char *path, uint64_t magic, unsigned n)
         if (fd >= 0) {
                 if (read(fd, begin, bytes) == (ssize_t)bytes &&
                     !memcmp(begin, &magic, sizeof magic))
-                        stook_call_write_quietly(fd, "!", 1);
+                        stook_file_write_quietly(fd, "!", 1);
                 close(fd);
         }
         errno = saved;
-}
-
-uint32_t stook_os_pid(void)
-{
-        return (uint32_t)getpid();
-}
-
-uint32_t stook_os_parent_pid(void)
-{
-        return (uint32_t)getppid();
 }

@@ -14,6 +14,7 @@
 
 #include "base/inject.h"
 #include "os/os.h"
+#include "process/process.h"
 
 #define PATH_BYTES 384
 #define TEXT_BYTES 512
@@ -114,7 +115,7 @@ static uint64_t limit_events(void)
                number_after(text, "high ") + number_after(text, "max ") : 0;
 }
 
-bool stook_os_pressure(void)
+bool stook_process_pressure(void)
 {
         static uint64_t last_stalled, last_events, last_ms;     /* atomic, relaxed */
         int before = errno;

@@ -1,7 +1,13 @@
 /*
- * Purpose: have another program answer a question, from a process whose heap may be broken, at any
- * instruction: a request goes to its standard input, the answer comes from its standard output.
- * Nothing of libc but clone(), which only makes the call, is used.
+ * Purpose: have another process find something out. There are three ways:
+ *  - a forked child, on memory as it is at this moment. fork() is libc's, so handlers of
+ *    pthread_atfork run, and the heap is whole in the child;
+ *  - a copy of this process with this thread alone, to look at its memory while other threads go
+ *    on. It is made by the system call, so no atfork handler runs, and it ends without a signal to
+ *    the program or a status for its waits;
+ *  - a helper: another program, asked by a process whose heap may be broken, at any instruction. A
+ *    request goes to its standard input, the answer comes from its standard output. Nothing of libc
+ *    but clone(), which only makes the call, is used.
  *
  * The helper is a child of a child, and the one in between ends at once, so the helper is none of
  * the program's children (but under memcheck: see launch). It gives the program no SIGCHLD, and no
@@ -10,10 +16,13 @@
  * until the helper is executed: nothing is copied, no atfork handler runs, and this thread waits
  * meanwhile. All signals are blocked until then, so no handler of the program runs in a child. The
  * helper unblocks them.
- * Place: called by report.
- * Concurrency: any thread; at most one call at a time for each struct stook_helper.
- * Failure: no bytes: the helper cannot be executed, or does not answer in time.
+ * Place: called by inspect, where no lock is held; the helper by report.
+ * Concurrency: any thread; a forked child not in handlers; at most one call at a time for each
+ *  struct stook_helper.
+ * Failure: a negative number: no process can be made. No bytes: the helper cannot be executed, or
+ *  does not answer in time.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
@@ -23,11 +32,103 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "os/checker.h"
 #include "os/os.h"
 #include "os/system_call.h"
+#include "process/checker.h"
+#include "process/process.h"
+
+static _Noreturn void answer_and_end(int (*ask)(void), int to)
+{
+        int said = ask();
+        bool failed = write(to, &said, sizeof(said)) != (ssize_t)sizeof(said);
+
+        stook_checker_await_kill();
+        _exit(failed);
+}
+
+/* 0, or -EIO. */
+static int wait_for(pid_t child, int from, int *answer)
+{
+        int said;
+        ssize_t n;
+
+        do
+                n = read(from, &said, sizeof(said));
+        while (n < 0 && errno == EINTR);
+        stook_checker_kill(child);
+        /* Another thread of the program may have got its status. */
+        while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
+                ;
+        if (n != (ssize_t)sizeof(said))
+                return -EIO;
+        *answer = said;
+        return 0;
+}
+
+int stook_process_ask_child(int (*ask)(void), int *answer)
+{
+        int ends[2], error;
+        pid_t child;
+
+        if (pipe2(ends, O_CLOEXEC))
+                return -errno;
+        child = fork();
+        error = child < 0 ? -errno : 0;
+        if (!child)
+                answer_and_end(ask, ends[1]);
+        close(ends[1]);
+        if (!error)
+                error = wait_for(child, ends[0], answer);
+        close(ends[0]);
+        return error;
+}
 
 #define MASK_BYTES 8                    /* of the kernel's signal sets */
+
+int stook_process_copy(int *to_parent)
+{
+        uint64_t all = ~UINT64_C(0), before;
+        int fds[2];
+        long pid;
+
+        if (stook_call_failed(stook_call(SYS_pipe2, fds, O_CLOEXEC)))
+                return -1;
+        for (unsigned i = 0; i < 2; i++)
+                fds[i] = stook_call_above_standard(fds[i]);
+        /* No handler of the program runs in the child. */
+        stook_call(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, MASK_BYTES);
+        pid = stook_call(SYS_clone, 0, 0, 0, 0, 0);
+        if (pid)
+                stook_call(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, MASK_BYTES);
+        stook_call_close(fds[pid ? 1 : 0]);
+        *to_parent = fds[pid ? 0 : 1];
+        if (!stook_call_failed(pid))
+                return (int)pid;
+        stook_call_close(fds[0]);
+        return -1;
+}
+
+void stook_process_copy_end(int to_parent, const void *answer, size_t bytes)
+{
+        stook_call(SYS_write, to_parent, answer, bytes);
+        stook_checker_await_kill();
+        for (;;)
+                stook_call(SYS_exit_group, 0);
+}
+
+bool stook_process_copy_answer(int pid, int from_child, void *answer, size_t bytes)
+{
+        long n;
+        int status;
+
+        while ((n = stook_call(SYS_read, from_child, answer, bytes)) == -EINTR)
+                ;
+        stook_call_close(from_child);
+        stook_checker_kill(pid);
+        while (stook_call(SYS_wait4, pid, &status, __WALL, NULL) == -EINTR)
+                ;
+        return n == (long)bytes;
+}
 
 struct start {
         struct stook_helper *helper;
@@ -141,7 +242,7 @@ static size_t hear(int fd, char *answer, size_t room, uint64_t end_ms)
         return bytes;
 }
 
-size_t stook_os_ask_helper(struct stook_helper *helper, char *const *argv, const char *request,
+size_t stook_process_ask_helper(struct stook_helper *helper, char *const *argv, const char *request,
                            size_t bytes, char *answer, size_t room, unsigned wait_ms)
 {
         uint64_t end_ms = stook_os_clock_ms() + wait_ms;
@@ -165,7 +266,7 @@ size_t stook_os_ask_helper(struct stook_helper *helper, char *const *argv, const
         return got;
 }
 
-bool stook_os_is_executable(const char *path)
+bool stook_process_is_executable(const char *path)
 {
         return !stook_call_failed(stook_call(SYS_faccessat, AT_FDCWD, path, X_OK));
 }

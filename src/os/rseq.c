@@ -1,7 +1,9 @@
 /*
  * Purpose: a thread's registered rseq area: libc's, or our own where libc makes none (musl, glibc
- * before 2.35 or with its tunable off).
- * Place: called by life and slot at start, by slot on a thread's first slow call.
+ * before 2.35 or with its tunable off); and the call that makes every CPU that runs this process
+ * abort the section it is in, and see our stores.
+ * Place: called by life and slot at start, by slot on a thread's first slow call. Evacuations
+ *  ask for the barrier; its second kind is for epoch's readers.
  * Invariants:
  *  I1 an area of ours is unregistered before its thread's memory can go: musl unmaps the stack of a
  *     detached thread, and the kernel's next write there would kill the process. So without a key
@@ -157,4 +159,34 @@ bool stook_os_rseq_has_mm_cid(void)
 
         errno = before;
         return has;
+}
+
+#define PRIVATE_EXPEDITED               (1 << 3)
+#define REGISTER_PRIVATE_EXPEDITED      (1 << 4)
+#define PRIVATE_EXPEDITED_RSEQ          (1 << 7)
+#define REGISTER_PRIVATE_EXPEDITED_RSEQ (1 << 8)
+
+static bool membarrier(int command)
+{
+        return !stook_call(SYS_membarrier, command, 0, 0);
+}
+
+bool stook_os_membarrier_register(void)
+{
+        return membarrier(REGISTER_PRIVATE_EXPEDITED_RSEQ);
+}
+
+bool stook_os_membarrier(void)
+{
+        return membarrier(PRIVATE_EXPEDITED_RSEQ);
+}
+
+bool stook_os_membarrier_register_memory(void)
+{
+        return membarrier(REGISTER_PRIVATE_EXPEDITED);
+}
+
+bool stook_os_membarrier_memory(void)
+{
+        return membarrier(PRIVATE_EXPEDITED);
 }
