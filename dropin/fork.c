@@ -19,7 +19,7 @@
  */
 #include <stdbool.h>
 #include "base/compiler.h"
-#include "life/fork.h"
+#include "life/life.h"
 
 #ifdef __GLIBC__
 #include <dlfcn.h>

@@ -5,7 +5,7 @@
  *   STOOK_RESIDENT=FILE     writes the table to FILE.PID at exit, as JSON if FILE has "json" in it
  *   STOOK_RESIDENT_PEAK=1   writes the table of the moment at which most was resident instead
  * A benchmark asks for a table at a moment of its choice: stook_resident_dump(file), by dlsym.
- * How: the peak is looked for when the library's slow calls tick (stat/stats_page_tick.h), whenever
+ * How: the peak is looked for when the library's slow calls tick (stat/counter.h), whenever
  * the process has 1 % more than at the last table. So a table costs time, and the program runs
  * slower.
  */
@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "stat/stats_page_tick.h"
+#include "stat/counter.h"
 #include "resident.h"
 
 static struct stook_resident tables[2]; /* the one that stands, and the one being made */

@@ -1,6 +1,6 @@
 /*
  * Purpose: `stook tune`: change a cache of a running process. The process does it itself, by its
- * maintenance thread; src/life/request.h has the protocol.
+ * maintenance thread; src/life/root.h has the protocol.
  */
 #include <errno.h>
 #include <getopt.h>

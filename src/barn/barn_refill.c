@@ -11,7 +11,7 @@
 #include "base/probe.h"
 #include "os/os.h"
 #include "pages/purge.h"
-#include "stat/stats_page_tick.h"
+#include "stat/counter.h"
 
 void stook_barn_step(void)
 {

@@ -1,6 +1,6 @@
 /*
  * Purpose: see epoch.h: callbacks wait in a queue. A thread takes the queue, waits for readers
- * (readers.h), and calls them. It is made by the first callback or barrier, blocks all signals, and
+ * (epoch.h), and calls them. It is made by the first callback or barrier, blocks all signals, and
  * ends when no thread of the program is left (process/own_thread.c). A grace period begins as soon
  * as enough callbacks wait, or some time after the first.
  *
@@ -33,7 +33,6 @@
 #include "base/mutex.h"
 #include "base/thread.h"
 #include "epoch/epoch.h"
-#include "epoch/readers.h"
 #include "gate/gate.h"
 #include "os/os.h"
 #include "process/process.h"

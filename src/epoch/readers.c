@@ -1,11 +1,11 @@
 /*
- * Purpose: see readers.h.
+ * Purpose: see epoch.h.
  * Place: epoch layer; calls gate, pages for metadata, and os.
  */
 #include <pthread.h>
 
 #include "base/thread.h"
-#include "epoch/readers.h"
+#include "epoch/epoch.h"
 #include "gate/gate.h"
 #include "os/os.h"
 #include "pages/meta.h"

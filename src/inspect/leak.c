@@ -17,7 +17,7 @@
 #include "debug/debug_inside.h"
 #include "gate/gate.h"
 #include "inspect/leak.h"
-#include "inspect/linked.h"
+#include "inspect/inspect.h"
 #include "os/os.h"
 #include "process/process.h"
 #include "report/report.h"

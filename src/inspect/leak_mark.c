@@ -25,7 +25,7 @@
 #include "pages/pagemap.h"
 #include "pages/span.h"
 #include "process/process.h"
-#include "report/text.h"
+#include "report/report.h"
 
 #define STATE_REACHED 0x52454143u       /* in this child only */
 #define PIECE         ((size_t)64 << 10)

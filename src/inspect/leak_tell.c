@@ -9,7 +9,6 @@
 #include "pages/meta.h"
 #include "process/process.h"
 #include "report/report.h"
-#include "report/text.h"
 #include "stack/stack.h"
 
 #define TEXT_BYTES ((size_t)1 << 20)

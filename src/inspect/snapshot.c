@@ -1,5 +1,6 @@
 /*
- * Purpose: a cache's counters and sizes, summed from where they are kept.
+ * Purpose: a cache's counters and sizes, summed from where they are kept; and what it has on one
+ * node.
  * Place: API; reads all layers. alloc_fastpath and free_fastpath are the counts that sheaf memory
  * took along when it left the cache, plus what the words of the cache's sheaves say. Live objects
  * follow from the counts; nothing else knows them without a walk over all slabs.
@@ -8,7 +9,10 @@
 #include <errno.h>
 #include <string.h>
 
-#include "inspect/snapshot.h"
+#include "cache/cache.h"
+#include "home/home.h"
+#include "inspect/inspect.h"
+#include "os/os.h"
 #include "report/report.h"
 #include "stat/counter.h"
 
@@ -52,5 +56,28 @@ STOOK_API int stook_cache_get_stats(const struct stook_cache *cache,
                 return -EINVAL;
         stook_sheaf_sum(cache->index, &sums);
         stook_snapshot_cache(cache, &sums, stats);
+        return 0;
+}
+
+STOOK_API int stook_cache_get_node_stats(const struct stook_cache *cache, unsigned node,
+                                         struct stook_cache_node_stats *stats)
+{
+        const struct stook_slabs_node *slabs;
+        struct stook_remote_counts home;
+        struct stook_barn *barn;
+
+        if (!cache || !stats ||
+            !stook_report_size_is(stats->stats_size, sizeof(*stats), "stats_size") ||
+            node >= stook_os_node_count())
+                return -EINVAL;
+        slabs = &cache->slabs.node[node];
+        barn = &cache->barns.node[node];
+        home = stook_home_counts(&cache->front, node);
+        stats->slabs = __atomic_load_n(&slabs->slabs, __ATOMIC_RELAXED);
+        stats->slabs_partial = stook_slabs_partial(&cache->slabs, node);
+        stats->barn_full = stook_tagged_stack_count_racy(&barn->full);
+        stats->barn_empty = stook_tagged_stack_count_racy(&barn->empty);
+        stats->objects_sent_home = home.objects;
+        stats->sheaves_sent_home = home.sheaves;
         return 0;
 }

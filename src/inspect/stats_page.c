@@ -1,7 +1,7 @@
 /*
  * Purpose: the library's side of the figures file; stats_page.h has the layout, the protocol and
  * the reasons.
- * Place: start and end by constructor and destructor; ticks through stat/stats_page_tick.h. Reads
+ * Place: start and end by constructor and destructor; ticks through stat/counter.h. Reads
  * the cache, barn and page layers' own counters, and changes nothing there.
  */
 #include <errno.h>
@@ -12,13 +12,12 @@
 #include "cache/cache.h"
 #include "gate/gate.h"
 #include "group/group.h"
-#include "inspect/linked.h"
-#include "inspect/snapshot.h"
+#include "inspect/inspect.h"
 #include "inspect/stats_page.h"
 #include "os/os.h"
 #include "pages/span.h"
 #include "process/process.h"
-#include "stat/stats_page_tick.h"
+#include "stat/counter.h"
 
 /* Const after start. */
 static struct {

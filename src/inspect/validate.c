@@ -1,7 +1,9 @@
 /*
- * Purpose: check a quiescent cache from its slots down to its slabs.
- * Place: API; reads all layers.
- * Checks, beyond what the slab layer checks of itself:
+ * Purpose: checks of the heap: of one quiescent cache from its slots down to its slabs; of the
+ * whole while the program's threads work; and at exit, of the bytes of objects that no call touches
+ * again.
+ * Place: API, a constructor and a destructor; reads all layers.
+ * Checks of a cache, beyond what the slab layer checks of itself:
  *  V1 a slot's main is a sheaf of the cache (or the zero-capacity one), its spare another one or
  *     NULL; neither is over capacity.
  *  V2 each object in a sheaf that a slot or barn has is an object of the cache that was handed out
@@ -10,21 +12,82 @@
  *  V4 full stacks hold full sheaves, empty stacks empty ones, and their counts are right.
  *  V5 remote-free sheaves hold some objects, not as many as fit, all of their node.
  *  V6 the barn of a node that has memory holds objects of that node alone.
- *  V7 no object is in sheaves twice. (Without memory for a list of them this is not looked at.)
+ *  V7 no object is in sheaves twice: it was freed twice, and two users will get it. (Without memory
+ *     for a list of them this is not looked at.)
  * A report names the object, its slab and its offset there, if it is one.
+ *
+ * The whole heap: a forked child has it as it was at one moment, and no other thread: the checks of
+ * one cache that is still, those of large objects and those of the pages hold there. fork takes
+ * every lock first (life/fork.c), so nothing that a lock guards is half done in the child. Objects
+ * that other threads had in their hands count as in use. The parent's threads go on meanwhile. The
+ * answer comes through a pipe, because another thread of the program may wait for all children.
+ *
+ * At exit: caches with red zones or poison, and large objects that have them. Until then damage is
+ * found when its object is freed, is allocated or leaves the quarantine. A child that has this
+ * memory as it stands makes the check (process/child.c), so other threads may go on: an object in
+ * the hands of one is in no state that is checked (debug_object.c). Reports speak of the program,
+ * and do not end it; its exit status stays.
+ * Failure: no child, or it ended before it answered: nothing was found out.
  */
 #include <errno.h>
 
 #include "base/tagged_stack.h"
 #include "cache/cache.h"
+#include "debug/debug_modes.h"
+#include "debug/fail.h"
 #include "gate/gate.h"
-#include "inspect/same_object.h"
+#include "inspect/inspect.h"
+#include "inspect/validate.h"
+#include "malloc/large_debug.h"
 #include "os/os.h"
 #include "pages/pagemap.h"
 #include "pages/span.h"
+#include "process/process.h"
 #include "report/report.h"
 #include "home/home.h"
 #include <stook/debug.h>
+
+/* ---- objects that are in an array more than once ---- */
+
+static void sink(const void **object, size_t at, size_t count)
+{
+        const void *moved = object[at];
+
+        for (size_t child; (child = 2 * at + 1) < count; at = child) {
+                if (child + 1 < count && object[child + 1] > object[child])
+                        child++;
+                if (object[child] <= moved)
+                        break;
+                object[at] = object[child];
+        }
+        object[at] = moved;
+}
+
+/* Heapsort: no memory, no recursion. (J. W. J. Williams, "Algorithm 232: Heapsort", 1964.) */
+static void sort(const void **object, size_t count)
+{
+        for (size_t i = count / 2; i > 0; i--)
+                sink(object, i - 1, count);
+        for (size_t i = count; i > 1; i--) {
+                const void *last = object[i - 1];
+
+                object[i - 1] = object[0];
+                object[0] = last;
+                sink(object, 0, i - 1);
+        }
+}
+
+/* Sorts the array; calls @each once for each object that is there more than once. */
+static void same_objects(const void **object, size_t count,
+                         void (*each)(const void *object, void *data), void *data)
+{
+        sort(object, count);
+        for (size_t i = 1; i < count; i++)
+                if (object[i] == object[i - 1] && (i == 1 || object[i - 2] != object[i]))
+                        each(object[i], data);
+}
+
+/* ---- one cache ---- */
 
 struct check {
         struct stook_cache *cache;
@@ -188,7 +251,7 @@ static void check_twice(struct check *check)
                 check->list = list;
                 check->room = check->objects;
                 check_sheaves(check);
-                stook_same_objects(check->list, check->listed, is_twice, check);
+                same_objects(check->list, check->listed, is_twice, check);
         }
         stook_os_unreserve(list, bytes);
 }
@@ -220,4 +283,103 @@ STOOK_API int stook_cache_validate(struct stook_cache *cache)
         stook_barns_open(&cache->barns);
         stook_registry_unlock();
         return check.faults;
+}
+
+/* ---- the whole heap ---- */
+
+static void fault_of_pages(const char *what, const struct stook_span *span)
+{
+        stook_report_found(STOOK_FAULT_CORRUPT, span ? (const void *)span->start : NULL, NULL, NULL,
+                           0, what);
+}
+
+/* In the child. Faults, or -errno. */
+static int validate_all(void)
+{
+        int faults = 0;
+
+        for (unsigned i = 1; i < stook_caches_bound(); i++) {
+                struct stook_cache *cache = stook_cache_at(i);
+                int found;
+
+                if (__atomic_load_n(&cache->state, __ATOMIC_ACQUIRE) != STOOK_CACHE_LIVE)
+                        continue;
+                found = stook_cache_validate(cache);
+                if (found < 0)
+                        return found;
+                faults += found;
+        }
+        return faults + stook_large_debug_validate() + stook_pages_validate(fault_of_pages);
+}
+
+STOOK_API int stook_validate_all(void)
+{
+        int before = errno, answer = 0, error;
+
+        if (!stook_gate_open())
+                return -ENOMEM;
+        stook_gate_check();
+        if (!stook_registry_may_wait(STOOK_REFUSED("stook_validate_all")))
+                return -EDEADLK;
+        error = stook_process_ask_child(validate_all, &answer);
+        errno = before;
+        return error ? error : answer;
+}
+
+/* ---- at exit ---- */
+
+#define HAS_BYTES_TO_CHECK (STOOK_DEBUG_Z | STOOK_DEBUG_P)
+
+static bool has_bytes_to_check(const struct stook_cache *cache)
+{
+        return stook_cache_debug(cache)->flags & HAS_BYTES_TO_CHECK;
+}
+
+static bool is_any_to_check(void)
+{
+        struct stook_cache *cache = NULL;
+
+        while ((cache = stook_registry_next(cache)))
+                if (has_bytes_to_check(cache))
+                        return true;
+        return stook_large_debug & HAS_BYTES_TO_CHECK;
+}
+
+/* In the child. */
+static int check_all(void)
+{
+        struct stook_cache *cache = NULL;
+        int faults = 0;
+
+        while ((cache = stook_registry_next(cache)))
+                if (has_bytes_to_check(cache))
+                        faults += stook_debug_validate(stook_cache_debug(cache));
+        if (stook_large_debug & HAS_BYTES_TO_CHECK)
+                faults += stook_large_debug_validate();
+        return faults;
+}
+
+__attribute__((constructor)) static void begin(void)
+{
+        if (stook_debug_is_asked() || stook_fail_is_asked())
+                stook_os_keep_stderr();         /* the program may close it before its end */
+}
+
+__attribute__((destructor)) void stook_check_end(void)
+{
+        uint32_t program, thread;
+        int pid, pipe, faults;
+
+        if (!stook_gate_is_open() || !is_any_to_check())
+                return;
+        program = stook_process_id();
+        thread = stook_process_thread_id();
+        pid = stook_process_copy(&pipe);
+        if (!pid) {
+                stook_report_speak_for(program, thread);
+                faults = check_all();
+                stook_process_copy_end(pipe, &faults, sizeof(faults));
+        }
+        if (pid > 0)
+                stook_process_copy_answer(pid, pipe, &faults, sizeof(faults));
 }

@@ -27,7 +27,7 @@
 #include "epoch/epoch.h"
 #include "gate/gate.h"
 #include "group/group.h"
-#include "life/fork.h"
+#include "life/life.h"
 #include "os/os.h"
 #include "pages/meta.h"
 #include "pages/span.h"

@@ -11,7 +11,7 @@
 #include <signal.h>
 #include <stdbool.h>
 
-#include "life/guard_hit.h"
+#include "life/life.h"
 #include "os/os.h"
 #include "pages/pagemap.h"
 #include "pages/span.h"

@@ -30,7 +30,7 @@
 #include "base/lock.h"
 #include "base/thread.h"
 #include "gate/gate.h"
-#include "life/last_thread.h"
+#include "life/life.h"
 #include "os/os.h"
 #include "pages/purge.h"
 #include "policy/constants.h"

@@ -12,7 +12,7 @@
 
 #include <stook/stats.h>
 #include "cache/cache_observe.h"
-#include "life/observe.h"
+#include "life/life.h"
 #include "os/os.h"
 #include "process/process.h"
 #include "profile/profile.h"

@@ -16,7 +16,7 @@
  *   STOOK_MAINTENANCE=0|1                a thread that gives back what an idle process keeps
  *   STOOK_STRICT_NUMA=0|1                ask the task's memory policy for each allocation
  *   STOOK_MAP_NAMES=0|1                  name mappings "stook" in /proc/PID/maps
- *   STOOK_PRINT=exit|SIGNAL,...          print statistics (read by inspect/print_when.c)
+ *   STOOK_PRINT=exit|SIGNAL,...          print statistics (read by inspect/print.c)
  *   STOOK_MERGE=0|1                      share caches of equal geometry: never, always
  */
 #include <stddef.h>
@@ -29,8 +29,7 @@
 #include "debug/fail.h"
 #include "group/group.h"
 #include "harden/harden.h"
-#include "life/guard_hit.h"
-#include "life/options.h"
+#include "life/life.h"
 #include "os/os.h"
 #include "pages/purge.h"
 #include "policy/constants.h"

@@ -1,12 +1,16 @@
 /*
  * Purpose: the object at which readers outside the process begin, and the note that leads there;
- * see root.h.
+ * see root.h. And what `stook tune` asked for is done.
  */
-#include <stook/version.h>
-#include "life/maintain.h"
+#include <errno.h>
+
+#include "cache/cache.h"
+#include "life/life.h"
 #include "life/root.h"
 #include "os/os.h"
 #include "pages/purge.h"
+#include "process/process.h"
+#include <stook/version.h>
 
 struct stook_root stook_root = {
         .magic = STOOK_ROOT_MAGIC,
@@ -50,4 +54,35 @@ void stook_root_start(void)
         stook_root.page_bytes = (uint32_t)stook_os_page_bytes();
         stook_root.nodes = stook_os_node_count();
         __atomic_store_n(&stook_root.state, STOOK_ROOT_STARTED, __ATOMIC_RELEASE);      /* M1 */
+}
+
+/* ---- requests ---- */
+
+static int tune(const struct stook_request *request)
+{
+        struct stook_tuning tuning = {
+                .tuning_size = sizeof(tuning),
+                .sheaf_capacity = request->sheaf_capacity,
+                .barn_full = request->barn_full,
+                .barn_empty = request->barn_empty,
+        };
+
+        if (request->sum != stook_request_sum(request))
+                return -EILSEQ;
+        return stook_cache_tune_at(request->cache_index, request->born, &tuning);
+}
+
+void stook_request_answer(struct stook_request *request)
+{
+        struct stook_request asked;
+
+        if (STOOK_LIKELY(__atomic_load_n(&request->state, __ATOMIC_ACQUIRE) !=
+                         STOOK_REQUEST_ASKED))
+                return;
+        asked = *request;
+        if (asked.process != stook_process_id())
+                return;
+        __atomic_store_n(&request->answer, tune(&asked), __ATOMIC_RELAXED);
+        __atomic_store_n(&request->answered, asked.ticket, __ATOMIC_RELAXED);
+        __atomic_store_n(&request->state, STOOK_REQUEST_ANSWERED, __ATOMIC_RELEASE);
 }

@@ -1,5 +1,6 @@
 /*
- * Purpose: bring the layers up, in their order, once.
+ * Purpose: bring the layers up, in their order, once; tell how this process and this thread run,
+ * and on which release, which need not be the one that a program was compiled against.
  * Place: the constructor, or the first call that finds the library not started (an early call of
  * another library's constructor, a malloc before main).
  * Invariants:
@@ -9,6 +10,7 @@
  *  next one tries again.
  * Failure: without any memory at all the state stays FAILED: all allocations are NULL.
  */
+#include <errno.h>
 #include <pthread.h>
 #include <stdint.h>
 
@@ -16,22 +18,21 @@
 #include "base/thread.h"
 #include "cache/cache.h"
 #include "debug/debug_modes.h"
-#include "gate/gate.h"
-#include "inspect/linked.h"
 #include "debug/fail.h"
-#include "life/fork.h"
-#include "life/last_thread.h"
-#include "life/observe.h"
-#include "life/options.h"
+#include "gate/gate.h"
+#include "inspect/inspect.h"
+#include "life/life.h"
 #include "life/root.h"
 #include "malloc/malloc.h"
 #include "os/os.h"
 #include "pages/span.h"
 #include "report/report.h"
 #include "slab/slab.h"
+#include "slot/slot.h"
 #include "slot/slot_regions.h"
 #include "stack/stack.h"
 #include <stook/control.h>
+#include <stook/version.h>
 
 #define START_WAITS 2000
 #define WAIT_NS 1000000
@@ -123,7 +124,7 @@ __attribute__((constructor(101))) static void construct(void)
                 stook_maintenance_thread(1);
 }
 
-/* Nothing else names these files: inspect/linked.h. */
+/* Nothing else names these files: inspect/inspect.h. */
 static void (*const linked[])(void) __attribute__((used)) = {
         stook_check_end, stook_leak_end, stook_print_end, stook_stats_page_unload,
 };
@@ -132,4 +133,35 @@ __attribute__((destructor)) static void end(void)
 {
         stook_debug_tell_unused();
         stook_fail_tell_unused();
+}
+
+/* ---- how the process runs ---- */
+
+static const char *registration(void)
+{
+        if (!stook_slot_enrol())
+                return "none";
+        return stook_os_rseq_owner() == STOOK_RSEQ_OWN ? "own" : "libc";
+}
+
+STOOK_API int stook_get_mode(struct stook_mode *mode)
+{
+        if (!mode || !stook_report_size_is(mode->mode_size, sizeof(*mode), "mode_size"))
+                return -EINVAL;
+        if (!stook_gate_open())
+                return -ENOMEM;
+        mode->registration = registration();
+        mode->backend = stook_slots_backend_name();
+        mode->index = stook_slots_index_name();
+        mode->thp = stook_options_thp();
+        mode->nodes = stook_os_node_count();
+        mode->slots = stook_slots_count();
+        mode->slots_ready = stook_slots_ready();
+        mode->page_bytes = (uint32_t)stook_os_page_bytes();
+        return 0;
+}
+
+STOOK_PUBLIC const char *stook_version(void)
+{
+        return STOOK_VERSION;
 }

@@ -22,7 +22,7 @@
 #include "pages/purge.h"
 #include "home/home.h"
 #include "process/checker.h"
-#include "stat/stats_page_tick.h"
+#include "stat/counter.h"
 
 /*
  * A growing object gets an eighth more than asked for: it will grow again. The same share that

@@ -11,7 +11,6 @@
 #include "os/os.h"
 #include "report/report.h"
 #include "report/report_inside.h"
-#include "report/text.h"
 
 static struct stook_pair hook;          /* function, data */
 uint32_t stook_report_policy;

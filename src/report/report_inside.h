@@ -8,7 +8,6 @@
 #include <stddef.h>
 #include "process/process.h"
 #include "report/report.h"
-#include "report/text.h"
 
 /* report.c: "double free". */
 const char *stook_report_fault_words(enum stook_fault fault);
@@ -20,7 +19,7 @@ const char *stook_report_fault_words(enum stook_fault fault);
 void stook_report_tell(const struct stook_report_about *about, const char *line, size_t bytes,
                        bool found);
 
-/* report_limit.c: may one more report be written? *@left: so many were not, since the last one. */
+/* report_tell.c: may one more report be written? *@left: so many were not, since the last one. */
 bool stook_report_may_tell(uint64_t *left);
 /* The line that says so. Returns its bytes, with the newline. */
 size_t stook_report_put_left_out(char *line, size_t room, uint64_t left);

@@ -1,5 +1,6 @@
 /*
- * Purpose: a whole report in one write: the first line, and what is known besides.
+ * Purpose: a whole report in one write: the first line, and what is known besides; and how many
+ * reports are written where the program goes on.
  *
  *   stook: overrun: pointer 0x7f0012345000 (cache conn, slab 0x7f0012344000 offset 4096): ...
  *     program server (pid 71), thread 73
@@ -8,16 +9,61 @@
  *
  * The text needs more room than a handler's stack has. Each report maps a room, and unmaps it. A
  * report whose room is refused has its first line only.
+ * 50,000 faults are not 50,000 reports: so many are written at once, then so many a second. The
+ * next report that is written says how many were left out before it; a line at the end of the
+ * process says it of the last ones.
  * Place: called by report.c; calls os.
  * Concurrency: any thread, any instruction: a room belongs to one call. A thread that never returns
  *  from a report (a jump out of a handler on top of it, a fork in another thread) leaves its room
- *  mapped.
+ *  mapped. `earned` is a clock: the time up to which reports are paid for. One compare-and-swap
+ *  pays for a report.
  */
 #include <string.h>
 
 #include "os/os.h"
 #include "process/process.h"
 #include "report/report_inside.h"
+
+/* ---- how many ---- */
+
+#define AT_ONCE 100                     /* both arbitrary: what a person may want to read */
+#define EACH_MS 100
+
+static uint64_t earned;                 /* atomic; ms of stook_os_clock_ms */
+static uint64_t left_out;               /* atomic; reports since the last that was written */
+
+bool stook_report_may_tell(uint64_t *left)
+{
+        uint64_t now = stook_os_clock_ms() + AT_ONCE * EACH_MS;
+        uint64_t at = __atomic_load_n(&earned, __ATOMIC_RELAXED), from;
+
+        do {
+                from = at + AT_ONCE * EACH_MS < now ? now - AT_ONCE * EACH_MS : at;
+                if (from + EACH_MS > now) {
+                        __atomic_fetch_add(&left_out, 1, __ATOMIC_RELAXED);
+                        return false;
+                }
+        } while (!__atomic_compare_exchange_n(&earned, &at, from + EACH_MS, true,
+                                              __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+        *left = __atomic_exchange_n(&left_out, 0, __ATOMIC_RELAXED);
+        return true;
+}
+
+size_t stook_report_put_left_out(char *line, size_t room, uint64_t left)
+{
+        return stook_report_format(line, room, "stook: %u reports were left out here\n", left);
+}
+
+__attribute__((destructor)) static void tell_left_out(void)
+{
+        uint64_t left = __atomic_exchange_n(&left_out, 0, __ATOMIC_RELAXED);
+        char line[80];
+
+        if (left)
+                stook_os_write(line, stook_report_put_left_out(line, sizeof(line), left));
+}
+
+/* ---- one report ---- */
 
 #define TEXT_BYTES 16384
 #define ROOM_BYTES (128u << 10)         /* a multiple of every system's page size */

@@ -6,7 +6,6 @@
 #include <stdarg.h>
 
 #include "report/report.h"
-#include "report/text.h"
 
 void stook_text_put(struct stook_text *text, char c)
 {

@@ -14,7 +14,7 @@
  * Failure: NULL when the slabs have none; nothing changed.
  */
 #include "slot/slot_pair.h"
-#include "stat/stats_page_tick.h"
+#include "stat/counter.h"
 
 STOOK_NOINLINE bool stook_slot_exchange_words(struct stook_front *front, uintptr_t main,
                                               uintptr_t spare, uintptr_t to_main,

@@ -10,7 +10,7 @@
  * Failure: none. A double free that is noticed is reported.
  */
 #include "slot/slot_pair.h"
-#include "stat/stats_page_tick.h"
+#include "stat/counter.h"
 
 static STOOK_NOINLINE enum stook_push push(struct stook_front *front, void *object)
 {

@@ -17,7 +17,6 @@
 
 #include "process/process.h"
 #include "report/report.h"
-#include "report/text.h"
 #include "stack/stack.h"
 
 #define SKIP_OWN 1                      /* backtrace() begins in the function that calls it */

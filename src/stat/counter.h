@@ -12,6 +12,7 @@
 
 #include <stook/stats.h>
 #include "base/compiler.h"
+#include "base/lock.h"
 
 enum stook_counter {
 #define STOOK_COUNTER_ENUM(name) STOOK_STAT_##name,
@@ -54,6 +55,25 @@ STOOK_INLINE void stook_count(struct stook_counters *c, enum stook_counter which
 STOOK_INLINE uint64_t stook_counted(const struct stook_counters *c, enum stook_counter which)
 {
         return __atomic_load_n(stook_counter_at(c, which), __ATOMIC_RELAXED);
+}
+
+/*
+ * The slow calls' tick for the publisher of the heap's figures (inspect/stats_page.c): slow calls
+ * of slot, cache and malloc make it with no lock held. The function to call is handed in at start,
+ * so no layer includes one above it. Without STOOK_STATS a tick is one load and a branch that is
+ * never taken. Any thread, any instruction. The hook is written at start and at the end of the
+ * process, and is a function or NULL at all times; a call that began before the end may still run
+ * after it.
+ */
+/* Atomic, relaxed: what it reads was there before it was set. */
+extern void (*stook_stats_page_hook)(void);
+
+STOOK_INLINE void stook_stats_page_tick(void)
+{
+        void (*hook)(void) = __atomic_load_n(&stook_stats_page_hook, __ATOMIC_RELAXED);
+
+        if (STOOK_UNLIKELY(hook != NULL) && !stook_lock_may_not_wait())
+                hook();
 }
 
 #endif

@@ -6,6 +6,8 @@
 #include <string.h>
 #include "stat/gone.h"
 
+void (*stook_stats_page_hook)(void);    /* counter.h */
+
 #define OTHERS "(others)"
 
 static struct stook_gone gone[STOOK_GONE_MAX] STOOK_MOSTLY_UNUSED;

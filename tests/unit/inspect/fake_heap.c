@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "gate/gate.h"
+#include "home/home.h"
 #include "os/os.h"
 #include "pages/span.h"
 #include "process/process.h"
@@ -110,6 +111,25 @@ void stook_os_env_refuse(const char *name, const char *value, const char *takes)
 {
         (void)name, (void)value, (void)takes;
         refusals++;
+}
+
+struct stook_remote_counts stook_home_counts(const struct stook_front *front, unsigned node)
+{
+        (void)front;
+        (void)node;
+        return (struct stook_remote_counts){ 0 };
+}
+
+uint32_t stook_slabs_partial(const struct stook_slabs *slabs, unsigned node)
+{
+        (void)slabs;
+        (void)node;
+        return 0;
+}
+
+unsigned stook_os_node_count(void)
+{
+        return 1;
 }
 
 size_t stook_os_page_bytes(void)

@@ -13,7 +13,7 @@
 
 #include "gate/gate.h"
 #include "stat/gone.h"
-#include "stat/stats_page_tick.h"
+#include "stat/counter.h"
 #include "unit/inspect/stats_page_test.h"
 
 static void body_pace(void)

@@ -3,7 +3,7 @@
  * nothing is done. A file that is relative, missing, foreign or short is refused and left alone.
  * Fakes: as in stats_page.c. Each test is a process of its own.
  */
-#include "stat/stats_page_tick.h"
+#include "stat/counter.h"
 #include "unit/inspect/stats_page_test.h"
 
 static void body_unset(void)

@@ -15,7 +15,7 @@
 #include <stook/stook.h>
 #include "base/thread.h"
 #include "cache/cache.h"
-#include "life/last_thread.h"
+#include "life/life.h"
 #include "pages/pages_node.h"
 #include "slot/slot_regions.h"
 
