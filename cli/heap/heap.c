@@ -265,8 +265,12 @@ static int read_metadata(struct heap *h)
         int error = heap_copy(h, h->library->root.meta, range, sizeof range);
 
         for (unsigned i = 0; i < STOOK_META_RANGES && !error; i++)
-                if (range[i].state == 2)
+                if (range[i].state == 2) {
                         h->pages.metadata_bytes += range[i].bump;
+                        if (h->present)
+                                h->resident.own += memory_pages_resident(h->present, range[i].base,
+                                                                         range[i].bump);
+                }
         if (!error)
                 error = heap_copy(h, h->library->root.maintenance_process, &h->maintainer,
                                   sizeof h->maintainer);
@@ -274,6 +278,24 @@ static int read_metadata(struct heap *h)
                 error = heap_copy(h, h->library->root.huge_dear, &h->huge_dear,
                                   sizeof h->huge_dear);
         return error;
+}
+
+/* The pages of slabs: what of them objects have that are live, or in sheaves; the rest is free. */
+static void divide_resident(struct heap *h)
+{
+        struct heap_resident *r = &h->resident;
+
+        for (size_t i = 0; i < h->cache_count; i++) {
+                const struct stook_cache_stats *s = &h->caches[i].stats;
+
+                r->live += s->objects_live * s->stride;
+                r->cached += s->objects_cached * s->stride;
+        }
+        if (r->live > r->slabs)
+                r->live = r->slabs;
+        if (r->cached > r->slabs - r->live)
+                r->cached = r->slabs - r->live;
+        r->free_objects = r->slabs - r->live - r->cached;
 }
 
 static int look(struct heap *h)
@@ -290,8 +312,10 @@ static int look(struct heap *h)
                 error = heap_read_sheaves(h);
         if (!error)
                 error = heap_read_places(h);
-        if (!error && h->detail >= HEAP_SLABS)
+        if (!error && h->detail >= HEAP_SLABS) {
+                h->present = memory_pages_open(h->memory);
                 error = heap_read_slabs(h);
+        }
         if (!error)
                 error = heap_read_groups(h);
         if (!error)
@@ -300,6 +324,11 @@ static int look(struct heap *h)
                 error = drop_changed(h);
         if (!error)
                 count_live(h);
+        if (h->present) {
+                h->resident.known = memory_pages_close(h->present);
+                h->present = NULL;
+                divide_resident(h);
+        }
         return error;
 }
 

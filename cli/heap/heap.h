@@ -87,6 +87,19 @@ struct heap_pages {
         uint64_t free_spans, largest_free_bytes;
 };
 
+/*
+ * Bytes of a running process's memory, by what has them. A page counts for the span that it is of.
+ * What a process was never given, and what the system has swapped out, is not there.
+ */
+struct heap_resident {
+        bool     known;                 /* false: a core, or the system does not say */
+        uint64_t slabs, large;          /* spans */
+        uint64_t live, cached, free_objects;    /* what is in the slabs; their sum */
+        uint64_t dirty;                 /* free pages with content */
+        uint64_t padding;               /* free pages without, which huge pages brought along */
+        uint64_t own;                   /* the library's own data */
+};
+
 /* Something that no sound heap shows, unless it was read in the midst of a change. */
 struct heap_oddity {
         const char *what;               /* static text */
@@ -124,6 +137,8 @@ struct heap {
         struct heap_part *parts;
         size_t   part_count;
         struct heap_pages pages;        /* HEAP_SLABS, but metadata_bytes */
+        struct heap_resident resident;  /* HEAP_SLABS */
+        struct memory_pages *present;   /* during the look; NULL: not to be told */
         uint64_t *precharged;           /* [UINT16_MAX + 1]: bytes, by id of a group */
         struct heap_group *groups;      /* by id */
         size_t   group_count;

@@ -118,14 +118,22 @@ static int add_slab(struct heap *h, const struct stook_span *span, uint64_t desc
 
 /* ---- all spans ---- */
 
+static uint64_t resident(struct heap *h, const struct stook_span *span)
+{
+        return h->present ? memory_pages_resident(h->present, span->start, span->bytes) : 0;
+}
+
 static void add_free(struct heap *h, const struct stook_span *span)
 {
         if (span->state == STOOK_SPAN_RESERVED)
                 return;
-        if (span->state == STOOK_SPAN_DIRTY)
+        if (span->state == STOOK_SPAN_DIRTY) {
                 h->pages.free_dirty_bytes += span->bytes;
-        else
+                h->resident.dirty += resident(h, span);
+        } else {
                 h->pages.free_clean_bytes += span->bytes;
+                h->resident.padding += resident(h, span);
+        }
         h->pages.free_spans++;
         if (span->bytes > h->pages.largest_free_bytes)
                 h->pages.largest_free_bytes = span->bytes;
@@ -135,8 +143,10 @@ static int add_span(struct heap *h, const struct stook_span *span, uint64_t desc
 {
         switch (stook_span_kind_of(span)) {
         case STOOK_SPAN_SLAB:
+                h->resident.slabs += resident(h, span);
                 return add_slab(h, span, descriptor);
         case STOOK_SPAN_LARGE:
+                h->resident.large += resident(h, span);
                 h->pages.large_bytes += span->bytes;
                 h->pages.large_objects++;
                 return 0;

@@ -123,6 +123,17 @@ static void write_memory(const struct heap *h, struct json *j)
         json_count(j, "largest_free_bytes", p->largest_free_bytes);
         json_count(j, "metadata_bytes", p->metadata_bytes);
         json_count(j, "process_huge_bytes", memory_huge_bytes(h->memory));
+        if (h->resident.known) {
+                json_object(j, "resident");
+                json_count(j, "live_bytes", h->resident.live);
+                json_count(j, "cached_bytes", h->resident.cached);
+                json_count(j, "free_objects_bytes", h->resident.free_objects);
+                json_count(j, "large_bytes", h->resident.large);
+                json_count(j, "free_dirty_bytes", h->resident.dirty);
+                json_count(j, "padding_bytes", h->resident.padding);
+                json_count(j, "metadata_bytes", h->resident.own);
+                json_object_end(j);
+        }
         json_bool(j, "huge_faults_dear", h->huge_dear == STOOK_HUGE_DEAR);
         json_object_end(j);
 }

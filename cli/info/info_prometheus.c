@@ -148,6 +148,35 @@ static void write_sizes(const struct scrape *s)
                      "Bytes of slabs that only objects in sheaves keep.", value_of_pinned);
 }
 
+static void write_resident(const struct scrape *s)
+{
+        static const struct {
+                const char *cause;
+                size_t      field;
+        } causes[] = {
+                { "live", offsetof(struct heap_resident, live) },
+                { "cached", offsetof(struct heap_resident, cached) },
+                { "free_objects", offsetof(struct heap_resident, free_objects) },
+                { "large", offsetof(struct heap_resident, large) },
+                { "free_dirty", offsetof(struct heap_resident, dirty) },
+                { "padding", offsetof(struct heap_resident, padding) },
+                { "metadata", offsetof(struct heap_resident, own) },
+        };
+
+        write_head(s, "resident_bytes", "gauge", "Resident bytes of the heap, by what has them.");
+        for (size_t i = 0; i < s->count; i++)
+                for (size_t k = 0; k < sizeof causes / sizeof causes[0]; k++) {
+                        const struct heap_resident *r = &s->heaps[i].resident;
+
+                        if (!r->known)
+                                continue;
+                        write_labels(s, i, "resident_bytes");
+                        fprintf(s->out, ",cause=\"%s\"} %" PRIu64 "\n", causes[k].cause,
+                                *(const uint64_t *)(const void *)((const char *)r +
+                                                                  causes[k].field));
+                }
+}
+
 static void write_memory(const struct scrape *s)
 {
         write_heaps(s, "space_bytes", "Bytes of all slabs.", value_of_space_bytes);
@@ -159,6 +188,7 @@ static void write_memory(const struct scrape *s)
                     value_of_free_clean_bytes);
         write_heaps(s, "metadata_bytes", "Bytes of the library's own data.",
                     value_of_metadata_bytes);
+        write_resident(s);
 }
 
 /* ---- groups ---- */

@@ -118,6 +118,41 @@ static void print_bytes(FILE *out, const char *what, uint64_t bytes)
         say(out, " %s", bytes_text(bytes, text, sizeof text));
 }
 
+/* What a process's memory is for, the largest first. */
+static void print_resident(const struct heap_resident *r, FILE *out)
+{
+        struct {
+                const char *what;
+                uint64_t    bytes;
+        } cause[] = {
+                { "live objects in slabs", r->live }, { "large objects", r->large },
+                { "objects in sheaves", r->cached }, { "free objects in slabs", r->free_objects },
+                { "free pages with content", r->dirty },
+                { "padding of huge pages", r->padding }, { "own data", r->own },
+        };
+        const size_t causes = sizeof cause / sizeof cause[0];
+        uint64_t all = 0;
+        char text[32];
+
+        for (size_t i = 0; i < causes; i++)
+                all += cause[i].bytes;
+        print_bytes(out, "\nresident memory of the heap", all);
+        say(out, ", by what has it:\n");
+        for (size_t i = 0; i < causes; i++) {
+                size_t most = i;
+
+                for (size_t k = i + 1; k < causes; k++)
+                        if (cause[k].bytes > cause[most].bytes)
+                                most = k;
+                if (!cause[most].bytes)
+                        break;
+                say(out, "  %-24s %10s  %5.1f %%\n", cause[most].what,
+                    bytes_text(cause[most].bytes, text, sizeof text),
+                    100.0 * (double)cause[most].bytes / (double)all);
+                cause[most] = cause[i];
+        }
+}
+
 static void print_totals(const struct heap *h, FILE *out)
 {
         const struct heap_pages *p = &h->pages;
@@ -151,6 +186,8 @@ static void print_totals(const struct heap *h, FILE *out)
             h->by_cpu ? "CPU" : "concurrency id", h->nodes,
             h->maintainer && h->maintainer == h->memory->pid ? "has a maintenance thread"
                                                              : "no maintenance thread");
+        if (h->resident.known)
+                print_resident(&h->resident, out);
         if (h->changed)
                 say(out, "(%u caches changed meanwhile and are left out)\n", h->changed);
         if (h->oddity_count)

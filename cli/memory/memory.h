@@ -39,6 +39,15 @@ void memory_close(struct memory *memory);
 /* Bytes of the whole process that are in huge pages now; 0 also if the system does not tell. */
 uint64_t memory_huge_bytes(const struct memory *memory);
 
+/* ---- memory_pages.c: which pages of a running process have memory ---- */
+struct memory_pages;
+/* NULL: a core, or the system does not say. */
+struct memory_pages *memory_pages_open(const struct memory *memory);
+/* Bytes of the pages that [@address, @address + @bytes) lies on which have memory now. */
+uint64_t memory_pages_resident(struct memory_pages *pages, uint64_t address, uint64_t bytes);
+/* False: something could not be read, so what was told is too little. */
+bool memory_pages_close(struct memory_pages *pages);
+
 static inline int memory_read(struct memory *memory, uint64_t address, void *out, size_t bytes)
 {
         return memory->read(memory, address, out, bytes);

@@ -1,9 +1,5 @@
 #!/usr/bin/env python3
-"""`stook info`, `check` and `tune` look at real processes and cores from outside.
-
-Programs say when they are ready by a line, and wait for the end of their standard input. So nothing
-here depends on how fast a machine is.
-"""
+"""`stook info` looks at real processes and cores from outside."""
 import json
 import os
 import random
@@ -13,216 +9,14 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
-import unittest
 import unittest.mock
 
 import stook as s
-
-CACHES = r"""
-#include <stook/stook.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
-static void made(void *object, void *data) { (void)data; memset(object, 0, 8); }
-/* More than the first pages of what few caches use have room for. They use nothing of it. */
-static void make_many(void)
-{
-        char name[16];
-
-        for (int i = 0; i < 100; i++) {
-                sprintf(name, "many%d", i);
-                stook_cache_alloc(stook_cache_create(name, 600, NULL));
-        }
-}
-int main(int argc, char **argv)
-{
-        struct stook_cache_args args = { .args_size = sizeof args, .ctor = made };
-        struct stook_cache *conn = stook_cache_create("conn", 200, NULL);
-        struct stook_cache *ctor = stook_cache_create("built", 64, &args);
-        struct stook_cache *odd = stook_cache_create("odd\x1b[31m\"\\\n", 48, NULL);
-        struct stook_cache_args few = { .args_size = sizeof few, .limit = 9 };
-        struct stook_cache_args shared = { .args_size = sizeof shared, .flags = STOOK_MERGE };
-        struct stook_group *group = stook_group_create("tenant", NULL, 1 << 20);
-        void *objects[1000];
-        for (int i = 0; i < 1000; i++)
-                objects[i] = stook_cache_alloc(conn);
-        for (int i = 0; i < 400; i++)
-                stook_cache_free(conn, objects[i]);
-        stook_cache_alloc(ctor);
-        few.ctor = made;
-        stook_cache_alloc(stook_cache_create("sixteen letters!", 80, &few));
-        stook_cache_alloc(stook_cache_create("fifteen letters", 88, NULL));
-        stook_cache_create("one", 208, &shared);
-        stook_cache_create("another name of one", 208, &shared);
-        if (odd)
-                stook_cache_alloc(odd);
-        stook_group_enter(group);
-        stook_malloc(5000);
-        stook_group_enter(NULL);
-        stook_malloc(1 << 20);
-        if (argc > 1 && !strcmp(argv[1], "abort"))
-                abort();
-        if (argc > 1 && !fork()) {
-                make_many();
-                abort();
-        }
-        if (argc > 1)
-                return wait(NULL) < 0;
-        printf("%p\n", objects[399]);           /* free, in a sheaf */
-        puts("ready");
-        fflush(stdout);
-        while (getchar() != EOF)
-                ;
-        return 0;
-}
-"""
-
-GROUPS = r"""
-#include <stook/stook.h>
-#include <stdio.h>
-int main(void)
-{
-        struct stook_group *firm = stook_group_create("firm", NULL, 1 << 20);
-        struct stook_group *team = stook_group_create("team", firm, 0);
-
-        stook_group_enter(firm);
-        stook_malloc(5000);
-        stook_group_enter(team);
-        stook_malloc(300);
-        stook_group_enter(NULL);
-        for (int i = 0; i < 2; i++) {
-                struct stook_group_stats s = { .stats_size = sizeof s };
-
-                stook_group_get_stats(i ? team : firm, &s);
-                printf("%ju %ju\n", s.usage_bytes, s.precharge_bytes);
-        }
-        puts("ready");
-        fflush(stdout);
-        return getchar() != EOF;
-}
-"""
+from heaps import DEAR, GROUPS, Inspect, Running, preloaded
 
 
-# Damages objects of a debugged cache in each way, and says so; or in one way, and ends by a report
-# of that, or, by `state`, before it.
-DAMAGE = r"""
-#include <stook/stook.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-static const char *way;
-static int is(const char *what)
-{
-        return !way || !strcmp(way, what);
-}
-int main(int argc, char **argv)
-{
-        struct stook_cache *conn = stook_cache_create("conn", 200, NULL);
-        char *o[9];
-        way = argc > 1 && strcmp(argv[1], "abort") ? argv[1] : NULL;
-        for (int i = 0; i < 9; i++)
-                o[i] = stook_cache_alloc(conn);
-        if (is("live"))
-                o[0][200] = 1;
-        if (is("before"))
-                o[2][-1] = 2;
-        if (is("freed") || is("poison")) {
-                stook_cache_free(conn, o[4]);
-                stook_cache_free(conn, o[6]);
-        }
-        if (is("freed"))
-                o[4][200] = 3;
-        if (is("poison"))
-                o[6][199] = 4;
-        if (is("long"))
-                memset(o[8] + 200, 0, 20);
-        if (way && !strcmp(way, "state"))
-                memset(o[8] + 200, 0, 20);
-        for (int i = 0; way && i < 9; i++)
-                if (is("live") || is("before") || is("long"))
-                        stook_cache_free(conn, o[i]);
-        for (int i = 0; way && i < 10000; i++)
-                stook_cache_free(conn, stook_cache_alloc(conn));
-        if (argc > 1)
-                abort();
-        puts("ready");
-        fflush(stdout);
-        while (getchar() != EOF)
-                ;
-        return 0;
-}
-"""
-
-DEAR = r"""
-#include <stdio.h>
-#include <stook/stook.h>
-#include "life/root.h"
-#include "policy/constants.h"
-extern struct stook_root stook_root_v1;
-int main(void)
-{
-        struct stook_mode mode = { .mode_size = sizeof mode };
-        stook_get_mode(&mode);
-        *(uint32_t *)stook_root_v1.huge_dear = STOOK_HUGE_DEAR;
-        puts("ready");
-        fflush(stdout);
-        getchar();
-        return 0;
-}
-"""
-
-
-class Running:
-    """A program that says `ready`; ends with its standard input."""
-
-    def __init__(self, *args, **kwargs):
-        self.process = subprocess.Popen(args, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        text=True, **kwargs)
-        self.said = []
-        while not self.said or self.said[-1] != "ready":
-            line = self.process.stdout.readline()
-            assert line, self.said
-            self.said.append(line.strip())
-        self.pid = str(self.process.pid)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.process.stdin.close()
-        self.process.stdout.close()
-        self.process.wait()
-
-
-def preloaded(**more):
-    return dict(os.environ, LD_PRELOAD=s.DROP_IN, **more)
-
-
-class Inspect(s.Compiled):
-    @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        source = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-        cls.flags = ["-I" + os.path.join(folder, "include") for folder in (source, s.BUILD)]
-
-    def caches(self, *flags, name="caches"):
-        return self.compile(name, CACHES, *self.flags, *flags)
-
-    def shared(self):
-        return self.caches("-L" + s.BUILD, "-Wl,-rpath," + s.BUILD, "-lstook")
-
-    def static(self):
-        return self.caches("-static", os.path.join(s.BUILD, "libstook.a"), name="static")
-
-    def info(self, *args):
-        done = s.stook("info", "--json", *args)
-        self.assertEqual((done.returncode, done.stderr), (0, ""))
-        return json.loads(done.stdout)["libraries"]
-
+class Outside(Inspect):
     # ---- what is shown ----
 
     def check_caches(self, libraries):
@@ -273,6 +67,31 @@ class Inspect(s.Compiled):
         with Running(program) as p:
             self.assertIs(self.info(p.pid)[0]["memory"]["huge_faults_dear"], True)
             self.assertIn(line, s.stook("info", p.pid).stdout)
+
+    def test_resident(self):
+        """What has the memory of the heap; it is no more than the process has."""
+        with Running(self.shared()) as p:
+            heap = self.info(p.pid)[0]
+            with open(f"/proc/{p.pid}/smaps_rollup") as f:
+                rss = int(re.search(r"Rss: *(\d+) kB", f.read()).group(1)) << 10
+            text = s.stook("info", p.pid).stdout
+            scrape = s.stook("info", "--prometheus", p.pid).stdout
+        has = heap["memory"]["resident"]
+        # Most of the program's objects were never written.
+        for what in ("live", "cached"):
+            self.assertLessEqual(has[what + "_bytes"], sum(c["objects_" + what] * c["stride"]
+                                                           for c in heap["caches"]))
+        self.assertGreater(has["live_bytes"], 0)
+        self.assertGreater(has["metadata_bytes"], 0)
+        self.assertLessEqual(has["large_bytes"], heap["memory"]["large_bytes"])
+        self.assertLessEqual(has["free_dirty_bytes"], heap["memory"]["free_dirty_bytes"])
+        self.assertLessEqual(has["padding_bytes"], heap["memory"]["free_clean_bytes"])
+        self.assertLessEqual(sum(has.values()), rss)
+        self.assertRegex(text, r"\nresident memory of the heap .*, by what has it:\n")
+        self.assertRegex(text, r"\n  live objects in slabs +\d.* %\n")
+        for key, bytes_of in has.items():
+            cause = key.removesuffix("_bytes")
+            self.assertRegex(scrape, rf'stook_resident_bytes.*cause="{cause}"}} {bytes_of}\n')
 
     def test_locked_slots(self):
         with Running(self.shared(), env=dict(os.environ, STOOK_SLOTS="locked")) as p:
@@ -421,164 +240,12 @@ class Inspect(s.Compiled):
             self.assertEqual(done.returncode, 2)
             self.assertIn(": not what --save writes", done.stderr)
 
-    # ---- check ----
-
-    def overwrite(self, pid, word, other):
-        """Everywhere in the writable memory of a process. Returns how often."""
-        count = 0
-        with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "r+b", 0) as memory:
-            for line in maps:
-                area, access, rest = line.split(None, 2)
-                start, end = (int(x, 16) for x in area.split("-"))
-                if not access.startswith("rw") or end - start > 1 << 28:
-                    continue
-                memory.seek(start)
-                data = memory.read(end - start)
-                at = data.find(word)
-                while at >= 0:
-                    memory.seek(start + at)
-                    memory.write(other)
-                    count += 1
-                    at = data.find(word, at + 1)
-        return count
-
-    def test_check(self):
-        """A sound heap is said to be; an object that is damaged in a sheaf is named."""
-        with Running(self.static()) as p:
-            done = s.stook("check", p.pid)
-            self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
-            self.assertIn(": sound: ", done.stdout)
-            with open("/dev/full", "w") as full:
-                done = subprocess.run([s.STOOK, "check", str(p.pid)], stdout=full,
-                                      stderr=subprocess.PIPE, text=True)
-            self.assertEqual((done.returncode, done.stderr),
-                             (2, "stook check: standard output: No space left on device\n"))
-            address = int(p.said[0], 16)
-            self.assertTrue(self.overwrite(p.pid, address.to_bytes(8, "little"),
-                                           (address + 8).to_bytes(8, "little")))
-            done = s.stook("check", p.pid)
-            self.assertEqual((done.returncode, done.stderr), (1, ""), done.stdout)
-            self.assertIn(f"V2: a sheaf has the inside of an object: {address + 8:#x} (cache conn, "
-                          "slab 0x", done.stdout)
-            self.assertRegex(done.stdout, "; sheaf 0x[0-9a-f]+ (main|spare) of slot [0-9]+")
-
-    def test_check_busy(self):
-        """Threads at work all the time: no false fault."""
-        program = "import random, threading, sys\n" \
-                  "def work():\n" \
-                  "    kept = [b''] * 500\n" \
-                  "    while not ended:\n" \
-                  "        kept[random.randrange(500)] = bytes(random.randrange(4000))\n" \
-                  "ended = []\n" \
-                  "threads = [threading.Thread(target=work) for _ in range(4)]\n" \
-                  "[t.start() for t in threads]\n" \
-                  "print('ready', flush=True)\n" \
-                  "sys.stdin.read()\n" \
-                  "ended.append(1)\n"
-        for debug in ("", "FZPU"):
-            env = preloaded(PYTHONMALLOC="malloc", **({"STOOK_DEBUG": debug} if debug else {}))
-            with Running(sys.executable, "-c", program, env=env) as p:
-                for _ in range(5):
-                    done = s.stook("check", p.pid)
-                    self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
-
-    def test_check_core(self):
-        done = s.stook("check", self.core(self.shared()))
-        self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
-
-    def check_damage(self, what, damage):
-        done = s.stook("check", what)
-        self.assertEqual((done.returncode, done.stderr), (1, ""), done.stdout)
-        lines = done.stdout.splitlines()
-        self.assertRegex(lines[0], ": %d faults$" % len(damage))
-        for fault in damage:
-            self.assertEqual(sum(bool(re.fullmatch(fault, line)) for line in lines), 1,
-                             (fault, done.stdout))
-
-    def test_check_debugged(self):
-        """What red zones, poison and states show, in a process and in its core; also of an object
-        that a report isolated, which is what a core of that report has."""
-        at, by = r": 0x[0-9a-f]+ \(cache ", r", slab 0x[0-9a-f]+ object \d+\)"
-        faults = ["overrun" + at + "conn" + by + ": byte 200: expected cc, found 01",
-                  "underrun" + at + "conn" + by + ": byte -1: expected cc, found 02",
-                  "overrun" + at + "conn" + by + ": byte 200: expected bb, found 03",
-                  "write after free" + at + "conn" + by + ": byte 199: expected a5, found 04",
-                  "overrun" + at + "conn" + by + ": byte 200: expected cc, found 00"]
-        program = self.compile("damage", DAMAGE, *s.SHARED)
-        for modes in ("FZPU", "ZPQ"):
-            with unittest.mock.patch.dict(os.environ, STOOK_DEBUG=modes):
-                with Running(program) as p:
-                    self.check_damage(p.pid, faults)
-                self.check_damage(self.core(program), faults)
-                for fault, mode in zip(faults, ("live", "before", "freed", "poison", "long")):
-                    self.check_damage(self.core(program, mode), [fault])
-                with Running(self.shared()) as p:
-                    done = s.stook("check", p.pid)
-                    self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
-
-    def test_check_states(self):
-        """Without red zones the state alone shows an overrun."""
-        program = self.compile("damage", DAMAGE, *s.SHARED)
-        with unittest.mock.patch.dict(os.environ, STOOK_DEBUG="F"):
-            self.check_damage(self.core(program, "state"), [
-                r"the state behind the object was overwritten: 0x.* \(cache conn, .*\)"])
-
-    # ---- tune ----
-
-    def conn(self, pid):
-        return {c["name"]: c for c in self.info(pid)[0]["caches"]}["conn"]
-
-    def test_tune(self):
-        with Running(self.shared(), env=dict(os.environ, STOOK_MAINTENANCE="1")) as p:
-            done = s.stook("tune", p.pid, "conn", "sheaf_capacity=37", "barn_full=3")
-            self.assertEqual((done.returncode, done.stderr), (0, ""))
-            self.assertEqual(done.stdout, "conn: sheaf_capacity=37 barn_full=3 barn_empty=10\n")
-            conn = self.conn(p.pid)
-            self.assertEqual((conn["sheaf_capacity"], conn["barn_full_limit"]), (37, 3))
-            self.assertEqual(conn["objects_live"], 600)
-            self.assertEqual(s.stook("check", p.pid).returncode, 0)
-            done = s.stook("tune", p.pid, f"conn@{conn['born']}", "sheaf_capacity=0")
-            self.assertEqual((done.returncode, done.stderr), (0, ""))
-            self.refused(2, "has no cache 'x'", "tune", p.pid, "x", "sheaf_capacity=1")
-
-    def test_tune_refused(self):
-        with Running(self.shared()) as p:
-            before = self.conn(p.pid)["sheaf_capacity"]
-            self.refused(2, "STOOK_MAINTENANCE=1", "tune", p.pid, "conn", "sheaf_capacity=37")
-            self.assertEqual(self.conn(p.pid)["sheaf_capacity"], before)
-        for setting in ("sheaf_capacity=-1", "sheaf_capacity=65535", "barn_full=x",
-                        "sheaf_capacity="):
-            self.refused(2, f"stook tune: {setting.split('=')[0]} takes 0 to ", "tune", "1",
-                         "conn", setting)
-        for setting in ("what=1", "what", "sheaf_capacit", "sheaf_capacity2", "=1", ""):
-            self.refused(2, f"no setting '{setting}'; there is: sheaf_capacity=N ", "tune", "1",
-                         "conn", setting)
-        for setting in ("sheaf_capacity", "barn_full", "barn_empty"):
-            self.refused(2, f"stook tune: {setting} has no value: {setting}=N\n", "tune", "1",
-                         "conn", setting)
-        self.refused(2, "are needed", "tune", "1", "conn")
-        self.refused(1, "there is no process", "tune", "4194304", "conn", "barn_full=1")
-
     # ---- cores ----
-
-    def core(self, path, mode="abort"):
-        """A core of the program as the system writes it, where it writes cores to the folder."""
-        with open("/proc/sys/kernel/core_pattern") as f:
-            pattern = f.read().strip()
-        if pattern.startswith("|") or "/" in pattern:
-            self.skipTest("cores go to " + pattern)
-        folder = tempfile.mkdtemp(dir=self.folder)
-        most = resource.getrlimit(resource.RLIMIT_CORE)[1]
-        subprocess.run([path, mode], cwd=folder, stdin=subprocess.DEVNULL,
-                       preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE, (most, most)))
-        cores = os.listdir(folder)
-        if not cores:
-            self.skipTest("the system wrote no core")
-        return os.path.join(folder, cores[0])
 
     def test_core(self):
         core = self.core(self.shared())
         self.check_caches(self.info(core))
+        self.assertNotIn("resident", self.info(core)[0]["memory"])
         self.check_caches(self.info("--exe", self.shared(), core))
 
     def test_core_of_child(self):
@@ -619,14 +286,6 @@ class Inspect(s.Compiled):
                     self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
 
     # ---- what cannot be looked at ----
-
-    def refused(self, status, words, *args):
-        done = s.stook(*args)
-        self.assertEqual(done.returncode, status, done.stderr)
-        self.assertEqual(done.stdout, "")
-        self.assertIn(words, done.stderr)
-        self.assertNotIn("\x1b", done.stderr)
-        return done.stderr
 
     def test_a_process_that_has_ended(self):
         """Its parent has not waited for it."""
