@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "cache/cache_watch.h"
+#include "debug/debug_modes.h"
 #include "cli/info/info.h"
 
 uint64_t info_space_bytes(const struct heap_cache *c)

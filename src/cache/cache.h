@@ -24,7 +24,6 @@
 
 #include <stook/cache.h>
 #include "barn/barn.h"
-#include "debug/debug_modes.h"
 #include "rcu/rcu.h"
 #include "slab/slab.h"
 #include "slot/slot.h"
@@ -81,7 +80,7 @@ _Static_assert(sizeof(struct stook_cache) == 448, "a program may have many cache
  */
 struct stook_seldom {
         struct stook_limit  limit;
-        /* const: flags are 0 if `watch` does not ask for debug modes. The next cache keeps it. */
+        /* src/watch: const; only if `debug_modes` are not 0. The next cache keeps it. */
         struct stook_debug *debug;
         struct stook_alias *aliases;    /* registry mutex: names of merged users */
         char                name[STOOK_NAME_BYTES]; /* if it is too long for short_name */
@@ -113,15 +112,6 @@ STOOK_INLINE struct stook_cache *stook_cache_at(unsigned index)
 STOOK_INLINE struct stook_seldom *stook_cache_seldom(const struct stook_cache *cache)
 {
         return (struct stook_seldom *)stook_caches - 1 - cache->index;
-}
-
-/* Flags are 0 if the cache is not debugged. */
-extern struct stook_debug stook_cache_no_debug;
-STOOK_INLINE struct stook_debug *stook_cache_debug(const struct stook_cache *cache)
-{
-        struct stook_debug *debug = stook_cache_seldom(cache)->debug;
-
-        return debug ? debug : &stook_cache_no_debug;
 }
 
 /*
@@ -172,7 +162,9 @@ struct stook_cache_options {
         int capacity;           /* of every cache that has sheaves at all; -1: by its size */
         bool tiny;              /* no sheaves, no empty slabs kept; overrides capacity */
         int merge;              /* 1: every cache that may; 0: none; -1: those with STOOK_MERGE */
+        bool alone;             /* none is shared because no index is left */
         uint32_t watch;         /* enum stook_watch: of every cache that is made from now on */
+        uint64_t flags;         /* likewise: STOOK_RANDOM_ORDER, or 0 */
 };
 extern struct stook_cache_options stook_cache_options;
 
@@ -281,8 +273,6 @@ struct stook_large_duties {
          * nothing was done.
          */
         bool (*free)(void *object, uint64_t how);
-        /* It leaves the quarantine. Returns its bytes. */
-        size_t (*leave)(void *object, uint64_t how);
 };
 extern const struct stook_large_duties stook_large_duties;
 

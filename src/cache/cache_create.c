@@ -11,16 +11,12 @@
 #include <string.h>
 
 #include "cache/cache_account.h"
-#include "cache/cache_harden.h"
 #include "cache/cache_limit.h"
 #include "cache/cache_watch.h"
-#include "debug/quarantine.h"
 #include "gate/gate.h"
 #include "os/os.h"
-#include "pages/meta.h"
 #include "report/report.h"
 #include "home/home.h"
-#include "stack/stack.h"
 
 #define FLAGS_HERE \
         (STOOK_HWCACHE_ALIGN | STOOK_MERGE | STOOK_DEBUG_FLAGS | FLAGS_ALONE)
@@ -198,44 +194,6 @@ static size_t place_words(const struct plan *plan, uint32_t *hidden_offset)
         return bytes;
 }
 
-/* Sets what is between and behind the objects of a debugged cache. Returns its bytes. */
-static size_t make_debug(struct stook_cache *cache, const struct plan *plan, const char *name,
-                         size_t bytes, uint32_t hidden_offset)
-{
-        if (plan->debug & STOOK_DEBUG_Q)
-                stook_quarantine_start(stook_debug_quarantine_bytes());
-        return stook_debug_init(stook_cache_debug(cache), &(struct stook_debug_args){
-                .flags = plan->debug,
-                .name = name,
-                .slabs = &cache->slabs,
-                .object_bytes = plan->size,
-                .words = stook_account_offset(plan->size),
-                .words_end = bytes,
-                .hidden = hidden_offset,
-                .align = plan->align,
-                .accounted = plan->flags & STOOK_ACCOUNT,
-                .stable = plan->flags & STOOK_TYPESAFE_BY_RCU,
-                .ctor = plan->ctor,
-                .ctor_data = plan->ctor_data,
-                .dtor = plan->dtor,
-        });
-}
-
-/* Of all caches that were never debugged; nothing is written to it. */
-struct stook_debug stook_cache_no_debug;
-
-/* The cache's own, if it is to be debugged or its index was before. False: no memory. */
-static bool choose_debug(struct stook_cache *cache, const struct plan *plan)
-{
-        struct stook_seldom *seldom = stook_cache_seldom(cache);
-
-        if (seldom->debug)
-                seldom->debug->flags = 0;
-        else if (STOOK_UNLIKELY(plan->debug))
-                seldom->debug = stook_meta_bump(sizeof(*seldom->debug), 0);
-        return seldom->debug || !plan->debug;
-}
-
 /* The cache's own copy. */
 static const char *put_name(struct stook_cache *cache, const char *name)
 {
@@ -268,17 +226,10 @@ static int make_slabs(struct stook_cache *cache, const struct plan *plan, uint32
                 .counters = &cache->counters,
         };
 
-        if (!choose_debug(cache, plan))
-                return -ENOMEM;
         cache->debug_modes = (uint32_t)plan->debug;
-        if (STOOK_UNLIKELY(plan->debug)) {
-                args.tail_bytes = make_debug(cache, plan, args.name, args.object_size,
-                                             *hidden_offset);
-                args.keep_first = true;
-                args.ctor = stook_debug_make;
-                args.ctor_data = stook_cache_debug(cache);
-                args.dtor = plan->dtor ? stook_debug_unmake : NULL;
-        }
+        if (STOOK_UNLIKELY(plan->debug) &&
+            !stook_watch_duties.make(cache, plan->debug, *hidden_offset, &args))
+                return -ENOMEM;
         return stook_slabs_init(&cache->slabs, &args);
 }
 
@@ -310,8 +261,7 @@ static void set_fields(struct stook_cache *cache, const struct plan *plan)
                 stook_barns_close(&cache->barns);
         else
                 forget(cache);
-        cache->flags = plan->flags |
-                       (stook_is_hardened(STOOK_HARDEN_RANDOM) ? STOOK_RANDOM_ORDER : 0);
+        cache->flags = plan->flags | stook_cache_options.flags;
         cache->object_size = (uint32_t)plan->size;
         cache->align = (uint32_t)plan->align;
         cache->references = 1;
@@ -353,8 +303,7 @@ static int make_parts(struct stook_cache *cache, const struct plan *plan)
         if (!stook_rcu_cache_init(&cache->rcu, &cache->front, plan->rcu, hidden_offset,
                                   stook_cache_is_accounted(cache)))
                 return -ENOMEM;
-        cache->rcu.watched = plan->debug ||
-                             stook_cache_hardened_by(cache, STOOK_HARDEN_ZERO_FREE);
+        cache->rcu.watched = plan->watch & (STOOK_WATCH_DEBUG | STOOK_WATCH_HARDEN);
         return 0;
 }
 
@@ -444,7 +393,7 @@ static struct stook_cache *same_geometry(const struct plan *plan, uint64_t flag)
 static struct stook_cache *last_resort(const struct plan *plan)
 {
         if (!(plan->flags & STOOK_CACHE_PLAIN) || !stook_cache_options.merge ||
-            stook_is_hardened(~0u))
+            stook_cache_options.alone)
                 return NULL;
         return same_geometry(plan, STOOK_CACHE_PLAIN);
 }
@@ -509,8 +458,9 @@ static void make_plan(struct plan *plan, const char *name, size_t size,
         };
         if (args->align > plan->align)
                 plan->align = args->align;
-        plan->watch = stook_watch_wanted(name, plan->flags & STOOK_DEBUG_FLAGS, &plan->debug) |
-                     (args->limit ? STOOK_WATCH_LIMIT : 0);
+        plan->watch = stook_watch_duties.wanted(name, plan->flags & STOOK_DEBUG_FLAGS,
+                                                &plan->debug) |
+                      (args->limit ? STOOK_WATCH_LIMIT : 0);
         /* From here on the flag says that the cache is shared, by its flags or by the option. */
         if (may_merge(plan))
                 plan->flags |= STOOK_MERGE;
@@ -536,8 +486,6 @@ STOOK_API struct stook_cache *stook_cache_create(const char *name, size_t size,
         }
         if (args.rcu)
                 stook_rcu_find_default_limit();
-        if (args.flags & STOOK_DEBUG_U)
-                stook_stack_start();
         make_plan(&plan, name, size, &args);
         if (!stook_registry_lock(STOOK_REFUSED("stook_cache_create")))
                 return (errno = EDEADLK, NULL);

@@ -75,7 +75,8 @@ static void name_left(void *object, void *slab, void *data)
                 .cache_name = stook_cache_name(left->cache), .slab = slab,
                 .offset = (uintptr_t)object - (uintptr_t)slab,
         };
-        stook_watch_describe(left->cache, object, &about);
+        if (left->cache->watch)
+                stook_watch_duties.describe(left->cache, object, &about);
         stook_report_about_found(&about);
 }
 
@@ -202,7 +203,8 @@ static void begin_end(struct ending *e)
         e->reserved = __atomic_exchange_n(&cache->slabs.reserved, 0, __ATOMIC_RELAXED);
         e->generation = stook_cache_forbid_installs(cache);
         e->closed = stook_barns_close(&cache->barns);
-        stook_watch_end(cache);
+        if (cache->watch)
+                stook_watch_duties.end(cache);
         e->evacuated = e->closed && stook_cache_empty(cache);
         if (e->evacuated) {
                 e->objects = stook_slabs_objects_out(&cache->slabs);

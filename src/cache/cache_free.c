@@ -8,12 +8,18 @@
  */
 #include <errno.h>
 
-#include "cache/cache_harden.h"
 #include "cache/cache_watch.h"
 #include "cache/object_id.h"
 #include "pages/span.h"
 #include "report/report.h"
 #include "slot/slot_hot.h"
+
+static void describe(const struct stook_cache *cache, const void *object,
+                     struct stook_report_about *about)
+{
+        if (cache->watch)
+                stook_watch_duties.describe(cache, object, about);
+}
 
 /* @entry: the pagemap's of @object. The report names the cache @or_null, if there is one. */
 static void report(enum stook_fault fault, const struct stook_cache *or_null, uint64_t entry,
@@ -28,7 +34,7 @@ static void report(enum stook_fault fault, const struct stook_cache *or_null, ui
         if (span) {
                 about.slab = (const void *)span->start;
                 about.offset = (uintptr_t)object - span->start;
-                stook_watch_describe(stook_cache_at(stook_entry_cache(entry)), object, &about);
+                describe(stook_cache_at(stook_entry_cache(entry)), object, &about);
         }
         stook_report_about(&about);
 }
@@ -74,7 +80,7 @@ STOOK_COLD void stook_cache_free_misuse(struct stook_cache *or_null, const void 
                 report(STOOK_FAULT_WRONG_CACHE, named, entry, object, detail);
         } else {
                 report(STOOK_FAULT_DOUBLE_FREE, named, entry, object,
-                       stook_cache_harden_where(cache, object));
+                       cache->watch ? stook_watch_duties.where(cache, object) : NULL);
         }
 }
 

@@ -61,7 +61,7 @@ static bool is_live(const struct walk *walk, const void *object)
         struct stook_cache *cache = walk->cache;
 
         return stook_slab_object_out(&cache->slabs, object) &&
-               (!cache->watch || stook_watch_usable(cache, object) != STOOK_NO_OBJECT);
+               (!cache->watch || stook_watch_duties.usable(cache, object) != STOOK_NO_OBJECT);
 }
 
 static void visit(void *object, void *slab, void *data)

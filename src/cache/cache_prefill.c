@@ -265,6 +265,13 @@ static int lend_slow(struct stook_cache *cache, unsigned flags, struct stook_she
         return error;
 }
 
+/* On purpose? */
+static bool fails(const struct stook_cache *cache, size_t n)
+{
+        return STOOK_UNLIKELY(cache->watch) &&
+               stook_watch_duties.fails(cache, n * stook_slow_bytes(cache));
+}
+
 STOOK_API struct stook_sheaf *stook_sheaf_prefill(struct stook_cache *cache, unsigned flags,
                                                   size_t n)
 {
@@ -272,7 +279,7 @@ STOOK_API struct stook_sheaf *stook_sheaf_prefill(struct stook_cache *cache, uns
         int error = -EINVAL;
 
         if (arguments_good(cache, flags, n))
-                error = stook_watch_fails(cache, n * stook_slow_bytes(cache))
+                error = fails(cache, n)
                         ? -ENOMEM : lend_slow(cache, flags, &sheaf, n);
         if (error)
                 errno = -error;
@@ -284,7 +291,7 @@ static bool refill_fails(const struct stook_cache *cache, const struct stook_she
 {
         size_t has = stook_sheaf_size(sheaf);
 
-        return n > has && stook_watch_fails(cache, (n - has) * stook_slow_bytes(cache));
+        return n > has && fails(cache, n - has);
 }
 
 STOOK_API int stook_sheaf_refill(struct stook_cache *cache, unsigned flags, struct stook_sheaf **at,
@@ -312,7 +319,7 @@ static STOOK_NOINLINE void *meet_terms(struct stook_cache *cache, struct stook_s
         if (stook_cache_is_accounted(cache))
                 stook_account_charge(cache, 1, &object, stook_group_current(), STOOK_CHARGE_FORCE);
         if (STOOK_UNLIKELY(cache->watch))
-                object = stook_watch_lent(cache, object);
+                object = stook_watch_duties.lent(cache, object);
         if (stook_sheaf_loan_terms(sheaf) & STOOK_LOAN_ZERO)
                 memset(object, 0, stook_slow_bytes(cache));
         return object;

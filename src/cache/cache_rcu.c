@@ -8,7 +8,6 @@
 #include <errno.h>
 
 #include "cache/cache_account.h"
-#include "cache/cache_harden.h"
 #include "cache/cache_watch.h"
 #include "cache/object_id.h"
 #include "pages/pagemap.h"
@@ -25,7 +24,7 @@ static STOOK_NOINLINE int misuse(struct stook_cache *or_null, void *object)
 STOOK_INLINE int free_owned(struct stook_cache *cache, void *object, bool nolock)
 {
         if (STOOK_UNLIKELY(cache->watch))
-                return stook_watch_free_rcu(cache, object, nolock);
+                return stook_watch_duties.free_rcu(cache, object, nolock);
         return stook_rcu_free(&cache->rcu, object, nolock);
 }
 
@@ -140,7 +139,7 @@ static size_t free_watched(size_t n, void **objects)
                 struct stook_cache *cache = stook_cache_at(stook_entry_cache(entry));
 
                 if (stook_entry_cache(entry) && cache->watch)
-                        stook_watch_free(cache, objects[i], STOOK_HOW_READERS);
+                        stook_watch_duties.free(cache, objects[i], STOOK_HOW_READERS);
                 else
                         objects[others++] = objects[i];
         }
@@ -157,13 +156,9 @@ static void uncharge(struct stook_rcu_cache *rcu, size_t n, void *const *objects
         stook_account_uncharge(stook_container_of(rcu, struct stook_cache, rcu), n, objects);
 }
 
-/* Only hardening comes here: caches with debug modes have no sheaves. */
 static void left(struct stook_rcu_cache *rcu, size_t n, void *const *objects)
 {
-        struct stook_cache *cache = stook_container_of(rcu, struct stook_cache, rcu);
-
-        for (size_t i = 0; i < n; i++)
-                stook_cache_harden_free(cache, objects[i], STOOK_HOW_READERS);
+        stook_watch_duties.left(stook_container_of(rcu, struct stook_cache, rcu), n, objects);
 }
 
 const struct stook_rcu_duties stook_rcu_duties = { free_mixed, uncharge, left };

@@ -232,7 +232,8 @@ void *stook_alloc_slow(struct stook_cache *cache, uint64_t how)
 {
         if (STOOK_LIKELY(!cache->charge))
                 return alloc_straight(cache, how);
-        return cache->charge < 0 ? stook_watch_alloc(cache, how) : alloc_by_group(cache, how);
+        return cache->charge < 0 ? stook_watch_duties.alloc(cache, how)
+                                 : alloc_by_group(cache, how);
 }
 
 STOOK_COLD void *stook_alloc_shown(struct stook_cache *cache, uint64_t how)
@@ -326,7 +327,7 @@ void stook_free_slow(struct stook_cache *cache, void *object, uint64_t how)
         if (STOOK_LIKELY(!cache->charge))
                 free_plain(cache, object, how);
         else if (cache->charge < 0)
-                stook_watch_free(cache, object, how);
+                stook_watch_duties.free(cache, object, how);
         else
                 free_by_call(cache, object, how);
 }
@@ -389,7 +390,7 @@ bool stook_alloc_bulk_slow(struct stook_cache *cache, size_t n, void **objects, 
         bool all;
 
         if (STOOK_UNLIKELY(cache->watch))
-                return stook_watch_alloc_bulk(cache, n, objects, how);
+                return stook_watch_duties.alloc_bulk(cache, n, objects, how);
         if (STOOK_UNLIKELY(how & STOOK_HOW_NOLOCK))
                 stook_lock_raise(0);
         all = alloc_all_charged(cache, n, objects, how);
@@ -406,7 +407,7 @@ bool stook_alloc_bulk_slow(struct stook_cache *cache, size_t n, void **objects, 
 void stook_free_bulk_slow(struct stook_cache *cache, size_t n, void **objects, uint64_t how)
 {
         if (STOOK_UNLIKELY(cache->watch)) {
-                stook_watch_free_bulk(cache, n, objects, how);
+                stook_watch_duties.free_bulk(cache, n, objects, how);
                 return;
         }
         if (stook_cache_is_accounted(cache))

@@ -47,7 +47,7 @@ enum {
 #define STOOK_HOW_FLAGS (STOOK_HOW_ZERO | STOOK_HOW_THISNODE | STOOK_HOW_NOWAIT | STOOK_HOW_NOLOCK)
 /*
  * Bits 14 to 31: 1 + the bytes that the caller of malloc asked for, or says that it frees; 0: not
- * said. Only for calls on watched caches, and cache_watch.c takes it off.
+ * said. Only for calls on watched caches, and src/watch takes it off.
  */
 #define STOOK_HOW_SIZE_SHIFT  14
 #define STOOK_HOW_SIZE_BITS   18
@@ -176,7 +176,7 @@ void stook_free_slow(struct stook_cache *cache, void *object, uint64_t how);
 /* The same for stook_cache_free, to a cache with a closed front. */
 void stook_free_closed(struct stook_cache *cache, void *object);
 
-/* The same of a watched cache, for cache_watch.c, which has seen the call or will. */
+/* The same of a watched cache, for src/watch, which has seen the call or will. */
 void *stook_alloc_shown(struct stook_cache *cache, uint64_t how);
 void stook_free_shown(struct stook_cache *cache, void *object, uint64_t how);
 

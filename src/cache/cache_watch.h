@@ -1,37 +1,38 @@
 /*
- * Purpose: caches whose every allocation and free is looked at: by the debug modes, by recording,
- * by profiles, by hardening. `watch` of a cache says by which; 0: none, which costs a slow call one
- * branch.
- * Place: called by the funnel (cache_slow.c), which calls nothing else of this; and by prefilled
- * sheaves. Calls the funnel again, for the call itself.
+ * Purpose: what a cache, or malloc, asks of src/watch: caches whose every allocation and free is
+ * looked at, by the debug modes, by recording, by profiles, by hardening, or for a limit. `watch`
+ * of a cache says by which. 0: by none, and nothing here is asked but what a new cache is watched
+ * by.
+ * Place: the calls lead up, through one table. src/watch makes each call through the slow calls
+ *  (cache_slow.h) again.
  *
  * A watched cache has no hot path. The line of its index stays empty for ever, as that of an
  * accounted cache (cache_account.h): inlined calls and malloc's hot paths miss, and the slow call
- * comes here. A cache that is debugged has no sheaves. Another watched cache has its sheaves at the
- * line of a second index.
+ * asks the watch. A cache that is debugged has no sheaves. Another watched cache has its sheaves at
+ * the line of a second index.
  * Concurrency: any thread, any instruction. `watch` is const after creation.
  */
 #ifndef STOOK_CACHE_WATCH_H
 #define STOOK_CACHE_WATCH_H
 
+#include <stook/debug.h>
 #include "cache/cache_slow.h"
+#include "pages/span.h"
+#include "report/report.h"
 
 enum stook_watch {
         STOOK_WATCH_DEBUG   = 1,        /* the modes of src/debug: no sheaves, never merged */
         STOOK_WATCH_RECORD  = 2,
         STOOK_WATCH_PROFILE = 4,
         STOOK_WATCH_FAIL    = 8,        /* allocations are made to fail (debug/fail.h) */
-        STOOK_WATCH_HARDEN  = 32,       /* cache_harden.h; never together with DEBUG */
+        STOOK_WATCH_HARDEN  = 32,       /* watch_harden.c; never together with DEBUG */
         STOOK_WATCH_LIMIT   = 64,       /* objects of callers are counted: cache_limit.h */
 };
 
-/*
- * What a cache of that name is to be watched by, when it is made: enum stook_watch. *@debug: the
- * debug modes that STOOK_DEBUG asks for it, besides those of its maker, @own.
- */
-uint32_t stook_watch_wanted(const char *name, uint64_t own, uint64_t *debug);
-/* May a cache be watched, though its maker did not say so? */
-bool stook_watch_is_asked(void);
+/* The debug modes that a cache may be made with (<stook/debug.h>). */
+#define STOOK_DEBUG_FLAGS \
+        (STOOK_DEBUG_F | STOOK_DEBUG_Z | STOOK_DEBUG_P | STOOK_DEBUG_U | STOOK_DEBUG_T | \
+         STOOK_DEBUG_A | STOOK_DEBUG_Q)
 
 /* Are the sheaves of a cache at the line of a second index? */
 STOOK_INLINE bool stook_watch_wants_line(uint32_t watch)
@@ -39,42 +40,70 @@ STOOK_INLINE bool stook_watch_wants_line(uint32_t watch)
         return watch && !(watch & STOOK_WATCH_DEBUG);
 }
 
-/* Is an allocation of @bytes from the cache to fail, though there is memory? */
-bool stook_watch_fails(const struct stook_cache *cache, size_t bytes);
+struct stook_watch_duties {
+        /* ---- of any cache, when it is made ---- */
+        /*
+         * What a cache of that name is to be watched by: enum stook_watch. *@debug: the debug modes
+         * that STOOK_DEBUG asks for it, besides those of its maker, @own. No lock is held.
+         */
+        uint32_t (*wanted)(const char *name, uint64_t own, uint64_t *debug);
 
-/* As stook_alloc_slow, stook_free_slow and their bulk forms, of a watched cache. */
-void *stook_watch_alloc(struct stook_cache *cache, uint64_t how);
-void stook_watch_free(struct stook_cache *cache, void *object, uint64_t how);
-bool stook_watch_alloc_bulk(struct stook_cache *cache, size_t n, void **objects, uint64_t how);
-void stook_watch_free_bulk(struct stook_cache *cache, size_t n, void **objects, uint64_t how);
+        /* ---- of a watched cache ---- */
+        /*
+         * It gets @debug modes, which are not 0: sets what lies behind its objects, and what makes
+         * them. @hidden: stook_rcu_cache_init. False: no memory.
+         */
+        bool (*make)(struct stook_cache *cache, uint64_t debug, uint32_t hidden,
+                     struct stook_slabs_args *args);
+        /*
+         * Before it is destroyed: its objects leave the quarantine, and those that were isolated go
+         * to their slabs. Registry mutex held.
+         */
+        void (*end)(struct stook_cache *cache);
+        /* As stook_alloc_slow, stook_free_slow and their bulk forms. */
+        void *(*alloc)(struct stook_cache *cache, uint64_t how);
+        void (*free)(struct stook_cache *cache, void *object, uint64_t how);
+        bool (*alloc_bulk)(struct stook_cache *cache, size_t n, void **objects, uint64_t how);
+        void (*free_bulk)(struct stook_cache *cache, size_t n, void **objects, uint64_t how);
+        /* As stook_rcu_free. What readers have left comes to `free`, with STOOK_HOW_READERS. */
+        int (*free_rcu)(struct stook_cache *cache, void *object, bool nolock);
+        /* Readers have left these, which go back to the slabs without a call of `free`. */
+        void (*left)(struct stook_cache *cache, size_t n, void *const *objects);
+        /* Is an allocation of @bytes to fail, though there is memory? */
+        bool (*fails)(const struct stook_cache *cache, size_t bytes);
+        /*
+         * @object of a prefilled sheaf goes to its user. The call cannot fail. Return: @object, or
+         * another one instead of it.
+         */
+        void *(*lent)(struct stook_cache *cache, void *object);
+        /* What the user of an object may use of it; or STOOK_NO_OBJECT. */
+        size_t (*usable)(const struct stook_cache *cache, const void *object);
+        /* For a report about @pointer, which lies in a slab of the cache. */
+        void (*describe)(const struct stook_cache *cache, const void *pointer,
+                         struct stook_report_about *about);
+        /* For a report, of an object that is free: where it lies. NULL: that is not known. */
+        const char *(*where)(struct stook_cache *cache, const void *object);
 
-/* As stook_rcu_free. What readers have left comes to stook_watch_free, with STOOK_HOW_READERS. */
-int stook_watch_free_rcu(struct stook_cache *cache, void *object, bool nolock);
+        /* ---- of malloc, while stook_malloc_is_watched ---- */
+        /* As stook_malloc_slow, of a size up to STOOK_CLASS_MAX; @group 0: none. */
+        void *(*malloc)(size_t size, uint16_t group, uint64_t how);
+        /* As stook_malloc_resize, of a live object of a watched cache, @usable bytes of it. */
+        void *(*resize)(struct stook_cache *cache, void *object, size_t size, size_t usable,
+                        int *error);
 
-/*
- * Another size for a live object, at most the cache's: what it may use changes. False: it was at
- * fault, which was reported.
- */
-bool stook_watch_resize(struct stook_cache *cache, void *object, size_t size);
-/* What the user of an object may use of it; or STOOK_NO_OBJECT. */
-size_t stook_watch_usable(const struct stook_cache *cache, const void *object);
-
-/*
- * Before a cache is destroyed: its objects leave the quarantine, and those that were isolated go to
- * their slabs. Registry mutex held.
- */
-void stook_watch_end(struct stook_cache *cache);
-/* For a report about @pointer, which lies in a slab of @cache. */
-void stook_watch_describe(const struct stook_cache *cache, const void *pointer,
-                          struct stook_report_about *about);
-
-/* @object of a cache, or a large one, waits as @bytes in the quarantine. @how: of its free. */
-void stook_watch_quarantine(void *object, size_t bytes, uint64_t how);
-
-/*
- * @object of a prefilled sheaf goes to its user. The call cannot fail. Return: @object, or another
- * one instead of it.
- */
-void *stook_watch_lent(struct stook_cache *cache, void *object);
+        /* ---- of large objects, while stook_large_options says that they are watched ---- */
+        /* As stook_large_alloc; the library is up, and the call has begun (stook_slow_begin). */
+        void *(*large_alloc)(size_t align, size_t size, uint64_t how);
+        bool (*large_free)(struct stook_span *span, uint64_t how);
+        /* The same for a user that says that it asked for @size bytes. */
+        bool (*large_free_sized)(struct stook_span *span, size_t size);
+        /* As stook_malloc_resize, @usable bytes of it. NULL: no memory, or it was at fault. */
+        void *(*large_resize)(struct stook_span *span, size_t size, size_t usable);
+        size_t (*large_usable)(const struct stook_span *span);
+        /* Spans with guards (pages/span.h). */
+        struct stook_span *(*take_guarded)(unsigned node, size_t bytes, size_t align);
+        void (*give_guarded)(struct stook_span *span);
+};
+extern const struct stook_watch_duties stook_watch_duties STOOK_HIDDEN;
 
 #endif

@@ -6,7 +6,7 @@
  *   Z  red zones before and behind an object             T  a line for each allocation and free
  *   P  poison in free objects                            Q  freed objects wait before reuse
  *   A  marks the cache for fault injection               V  Valgrind or ASan is told of each object
- * Place: called by cache (cache_watch.c), malloc and inspect; calls slab for what is out of a slab,
+ * Place: called by watch and inspect; calls slab for what is out of a slab,
  *  stack, pages and report. It knows no cache: a cache has a struct stook_debug in itself.
  *
  * An object of such a cache lies at a multiple of the stride, as objects of all caches do. Its
@@ -53,10 +53,6 @@
 #define STOOK_DEBUG_CHECKED (STOOK_DEBUG_V | STOOK_DEBUG_Q | STOOK_DEBUG_F)
 /* The name of large objects, as of a cache. */
 #define STOOK_DEBUG_LARGE "malloc-large"
-/* What a cache may be made with. */
-#define STOOK_DEBUG_FLAGS \
-        (STOOK_DEBUG_F | STOOK_DEBUG_Z | STOOK_DEBUG_P | STOOK_DEBUG_U | STOOK_DEBUG_T | \
-         STOOK_DEBUG_A | STOOK_DEBUG_Q)
 
 /* Of a cache; const after its creation. Offsets are from an object's start. */
 struct stook_debug {
@@ -138,7 +134,6 @@ void stook_debug_wait_undo(const struct stook_debug *debug, void *object);
 /* Out of the quarantine. True: it is FREE, and goes to its slab. False: at fault, isolated. */
 bool stook_debug_leave(const struct stook_debug *debug, void *object);
 
-#define STOOK_NO_OBJECT SIZE_MAX        /* instead of bytes: no live object starts there */
 /* The bytes that the user of a live object asked for, or STOOK_NO_OBJECT. */
 size_t stook_debug_requested(const struct stook_debug *debug, const void *object);
 /*

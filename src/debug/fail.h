@@ -1,7 +1,7 @@
 /*
  * Purpose: allocations that fail on purpose, so that a program's handling of ENOMEM can be tested.
  * STOOK_FAIL, or stook_set_fail() of <stook/debug.h>, says which.
- * Place: called by cache (cache_watch.c, prefilled sheaves) and malloc (large objects), for
+ * Place: called by watch, for
  *  allocations that may fail; calls os. It knows no cache but by name.
  * Concurrency: any thread, any instruction. Each number is atomic and relaxed. Two calls at once
  *  may come in either order, and each is counted once.

@@ -21,6 +21,7 @@
 #include "os/os.h"
 #include "process/process.h"
 #include "report/report.h"
+#include "watch/watch.h"
 #include <stook/debug.h>
 
 #define SUPPRESS_BYTES 1024

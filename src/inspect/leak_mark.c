@@ -19,7 +19,7 @@
 #include "cache/cache.h"
 #include "debug/debug_inside.h"
 #include "inspect/leak.h"
-#include "malloc/large_debug.h"
+#include "watch/watch_malloc.h"
 #include "os/os.h"
 #include "pages/meta.h"
 #include "pages/pagemap.h"
@@ -207,7 +207,7 @@ static void follow_objects(struct stook_leak *leak)
 /* A large object in the quarantine is not live. */
 static bool is_live_large(const struct stook_span *span)
 {
-        return span->kind == STOOK_SPAN_LARGE && stook_large_usable(span) != STOOK_NO_OBJECT;
+        return span->kind == STOOK_SPAN_LARGE && stook_watch_large_usable(span) != STOOK_NO_OBJECT;
 }
 
 static void count_large(struct stook_span *span, void *data)
@@ -228,7 +228,7 @@ static void note_large(struct stook_span *span, void *data)
         for (; at && leak->large[at - 1].start > span->start; at--)
                 leak->large[at] = leak->large[at - 1];
         leak->large[at] = (struct stook_leak_large){
-                .start = span->start, .bytes = stook_large_usable(span),
+                .start = span->start, .bytes = stook_watch_large_usable(span),
                 .stack = stook_large_stack(span),
         };
         leak->larges++;

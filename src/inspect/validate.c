@@ -38,13 +38,14 @@
 #include "gate/gate.h"
 #include "inspect/inspect.h"
 #include "inspect/validate.h"
-#include "malloc/large_debug.h"
+#include "watch/watch_malloc.h"
 #include "os/os.h"
 #include "pages/pagemap.h"
 #include "pages/span.h"
 #include "process/process.h"
 #include "report/report.h"
 #include "home/home.h"
+#include "watch/watch.h"
 #include <stook/debug.h>
 
 /* ---- objects that are in an array more than once ---- */

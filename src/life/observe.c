@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include <stook/stats.h>
-#include "cache/cache_observe.h"
+#include "cache/cache_watch.h"
 #include "life/life.h"
 #include "os/os.h"
 #include "process/process.h"

@@ -31,6 +31,7 @@
 #include "slot/slot.h"
 #include "slot/slot_regions.h"
 #include "stack/stack.h"
+#include "watch/watch_malloc.h"
 #include <stook/control.h>
 #include <stook/version.h>
 
@@ -63,7 +64,7 @@ static bool bring_up(void)
         stook_slabs_start(stook_regions.cpus / stook_regions.nodes);
         stook_observe_start();
         stook_malloc_start();
-        stook_malloc_watch();
+        stook_watch_start();
         stook_options_start_group();
         stook_root_start();
         return true;

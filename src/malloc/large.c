@@ -10,13 +10,10 @@
 #include "base/byte.h"
 #include "base/probe.h"
 #include "base/thread.h"
-#include "debug/fail.h"
 #include "cache/cache_limit.h"
-#include "cache/cache_observe.h"
+#include "cache/cache_watch.h"
 #include "group/group.h"
-#include "harden/harden.h"
 #include "malloc/large.h"
-#include "malloc/large_debug.h"
 #include "malloc/malloc.h"
 #include "os/os.h"
 #include "pages/purge.h"
@@ -51,13 +48,13 @@
 /* No process has so much address space: caches are not asked to spare memory for it. */
 #define SIZE_HOPELESS ((size_t)1 << 48)
 
+struct stook_large_options stook_large_options;
+
 static size_t large_rounded(size_t size)
 {
         size_t step;
 
-        /* A guard is behind the last page that was asked for. */
-        if (size <= STOOK_CLASS_MAX || size > STOOK_SPAN_OWN_MAPPING ||
-            stook_is_hardened(STOOK_HARDEN_GUARD))
+        if (size <= STOOK_CLASS_MAX || size > STOOK_SPAN_OWN_MAPPING || stook_large_options.exact)
                 return size;
         step = (size_t)1 << (63 - (unsigned)__builtin_clzl(size) - SIZES_LOG);
         return (size + step - 1) & ~(step - 1);
@@ -87,12 +84,11 @@ static void large_uncharge(struct stook_span *span, size_t bytes)
 static struct stook_span *large_take(size_t align, size_t size)
 {
         unsigned node = stook_os_node_home(stook_home_to_use());
-        /* Red zones are filled: they are as small as can be. */
-        size_t rounded = STOOK_UNLIKELY(stook_large_debug) ? size : large_rounded(size);
+        size_t rounded = large_rounded(size);
         struct stook_span *span;
 
-        if (stook_is_hardened(STOOK_HARDEN_GUARD))
-                return stook_span_take_guarded(node, size, align);
+        if (STOOK_UNLIKELY(stook_large_options.guarded))
+                return stook_watch_duties.take_guarded(node, size, align);
         span = stook_span_take(node, rounded, align);
 
         return STOOK_LIKELY(span != NULL) || rounded == size ? span
@@ -111,21 +107,12 @@ static bool large_reclaim(size_t size, uint64_t how)
         return size < SIZE_HOPELESS && stook_reclaim_for_malloc(how);
 }
 
-/* A span that is charged to the group of this thread. Near the limit the exact size is tried. */
-static struct stook_span *large_take_charged(size_t align, size_t size, uint64_t how)
+static void large_give_span(struct stook_span *span)
 {
-        struct stook_span *span = large_take(align, size);
-
-        if (STOOK_UNLIKELY(!span) && large_reclaim(size, how))
-                span = large_take(align, size);
-        if (STOOK_UNLIKELY(!span))
-                return NULL;
-        if (STOOK_UNLIKELY(!large_charge(span, stook_group_current(), STOOK_CHARGE_TRY)) &&
-            (!large_trim(span, size) || !large_charge(span, stook_group_current(), 0))) {
-                stook_span_give_guarded(span);
-                return NULL;
-        }
-        return span;
+        if (STOOK_UNLIKELY(span->use.guarded))
+                stook_watch_duties.give_guarded(span);
+        else
+                stook_span_give(span);
 }
 
 /*
@@ -139,132 +126,75 @@ static void large_enrol(void)
                 stook_slot_count_locked();
 }
 
-/* The pages may be of a slab that was closed to the program (process/checker.h). */
-static void large_open(const struct stook_span *span)
+/* Near the limit of the group the exact size is tried. */
+struct stook_span *stook_large_take(size_t align, size_t size, uint64_t how)
 {
-        if (stook_checker_is_on())
-                stook_checker_open((void *)span->start, span->bytes);
+        struct stook_span *span = large_take(align, size);
+
+        if (STOOK_UNLIKELY(!span) && large_reclaim(size, how))
+                span = large_take(align, size);
+        if (STOOK_UNLIKELY(!span))
+                return NULL;
+        if (STOOK_UNLIKELY(!large_charge(span, stook_group_current(), STOOK_CHARGE_TRY)) &&
+            (!large_trim(span, size) || !large_charge(span, stook_group_current(), 0))) {
+                large_give_span(span);
+                return NULL;
+        }
+        large_enrol();
+        return span;
 }
 
-/* Hardening zeroes all that the user may use. */
-static void large_zero(const struct stook_span *span, size_t size, bool asked)
+void stook_large_begin(struct stook_span *span, size_t size)
 {
-        bool whole = stook_is_hardened(STOOK_HARDEN_ZERO_ALLOC);
-
-        if ((asked || whole) && !stook_span_is_zero(span))
-                memset((void *)span->start, 0, whole ? span->bytes : size);
-}
-
-static STOOK_NOINLINE void large_debug_alloc(struct stook_span *span, size_t size, uint64_t how)
-{
-        size_t requested = stook_how_has_size(how) ? stook_how_size(how) : size;
-
-        stook_large_debug_alloc(span, requested);
-        if (stook_checker_is_on() && (how & STOOK_HOW_ZERO))
-                stook_checker_open((void *)span->start, requested);     /* it was zeroed */
+        large_set_kind(span, STOOK_SPAN_LARGE);
+        STOOK_PROBE2(large_alloc, (void *)span->start, size);
+        stook_pages_pay();
+        stook_stats_page_tick();
 }
 
 static void *large_alloc(size_t align, size_t size, uint64_t how)
 {
-        struct stook_span *span = large_take_charged(align, size + stook_large_debug_room(), how);
-        void *object;
+        struct stook_span *span;
 
+        if (STOOK_UNLIKELY(stook_large_options.watched))
+                return stook_watch_duties.large_alloc(align, size, how);
+        span = stook_large_take(align, size, how);
         if (STOOK_UNLIKELY(!span))
                 return NULL;
-        object = (void *)span->start;
-        large_enrol();
-        large_open(span);
-        large_zero(span, size, how & STOOK_HOW_ZERO);
         if (!(how & STOOK_HOW_ZERO))
                 stook_span_will_be_written(span);
-        if (STOOK_UNLIKELY(stook_large_debug))
-                large_debug_alloc(span, size, how);
-        large_set_kind(span, STOOK_SPAN_LARGE);
-        STOOK_PROBE2(large_alloc, object, size);
-        stook_pages_pay();
-        stook_stats_page_tick();
-        return object;
+        else if (!stook_span_is_zero(span))
+                memset((void *)span->start, 0, size);
+        stook_large_begin(span, size);
+        return (void *)span->start;
 }
 
 void *stook_large_alloc(size_t align, size_t size, uint64_t how)
 {
         void *object = NULL;
 
-        if (STOOK_LIKELY(size <= PTRDIFF_MAX && align <= PTRDIFF_MAX) && stook_slow_is_up(how) &&
-            STOOK_LIKELY(!stook_fail_strikes_large(size))) {
+        if (STOOK_LIKELY(size <= PTRDIFF_MAX && align <= PTRDIFF_MAX) && stook_slow_is_up(how)) {
                 stook_slow_begin(how);
                 object = large_alloc(align, size, how);
-                if (stook_observes() && object)
-                        stook_observe_large_alloc(object, size);
                 stook_slow_end(how);
         }
         return stook_slow_answer(how & ~(uint64_t)STOOK_HOW_ZERO, object, 0);
 }
 
-/* False: another call ended it (I1). */
-static bool large_end(struct stook_span *span)
+bool stook_large_end(struct stook_span *span)
 {
         return stook_byte_cas(&span->kind, STOOK_SPAN_LARGE, STOOK_SPAN_TAKEN);
 }
 
-static void large_observe_free(const void *object)
+void stook_large_give(struct stook_span *span, uint64_t how)
 {
-        if (stook_observes())
-                stook_observe_large_free(object);
-}
-
-/* After large_end: uncharges what was an object, and gives its span to the pages. */
-static void large_give(struct stook_span *span, uint64_t how)
-{
-        void *object = (void *)span->start;
-
-        STOOK_PROBE2(large_free, object, span->bytes);
+        STOOK_PROBE2(large_free, (void *)span->start, span->bytes);
         stook_slow_begin(how);
         large_uncharge(span, span->bytes);
-        if (stook_is_hardened(STOOK_HARDEN_ZERO_FREE)) {
-                large_open(span);
-                /* The content of a mapping of its own goes with its pages, if the system can. */
-                if (span->own_mapping)
-                        span->use.wiped = 1;
-                else
-                        memset(object, 0, span->bytes);
-        }
-        stook_span_give_guarded(span);
+        large_give_span(span);
         stook_pages_step();
         stook_stats_page_tick();
         stook_slow_end(how);
-}
-
-/* A free with debug modes. Where no live object begins, it is reported, and does nothing else. */
-static STOOK_NOINLINE void large_free_debugged(struct stook_span *span, uint64_t how,
-                                               struct stook_debug_free as)
-{
-        enum stook_debug_freed freed = stook_large_debug_free(span, as);
-
-        if (freed == STOOK_DEBUG_KEPT)
-                return;
-        large_observe_free((void *)span->start);
-        if (freed == STOOK_DEBUG_GOES) {
-                if (large_end(span))
-                        large_give(span, how);
-                return;
-        }
-        /* As cache_watch.c: a program under a checker has the limits that it has without. */
-        if (stook_large_debug & STOOK_DEBUG_V) {
-                large_uncharge(span, span->bytes);
-                span->use.group = 0;
-        }
-        stook_watch_quarantine((void *)span->start, span->bytes, how);
-}
-
-static size_t large_leave(void *object, uint64_t how)
-{
-        struct stook_span *span = stook_span_large_at((uintptr_t)object);
-        size_t bytes = span->bytes;
-
-        if (stook_large_debug_leave(span) && large_end(span))
-                large_give(span, how);
-        return bytes;
 }
 
 bool stook_large_free(void *object, uint64_t how)
@@ -273,30 +203,15 @@ bool stook_large_free(void *object, uint64_t how)
 
         if (!span)
                 return false;
-        if (STOOK_UNLIKELY(stook_large_debug)) {
-                large_free_debugged(span, how, (struct stook_debug_free){ 0 });
-                return true;
-        }
-        if (!large_end(span))
+        if (STOOK_UNLIKELY(stook_large_options.watched))
+                return stook_watch_duties.large_free(span, how);
+        if (!stook_large_end(span))
                 return false;
-        large_observe_free(object);
-        large_give(span, how);
+        stook_large_give(span, how);
         return true;
 }
 
-bool stook_large_free_sized(void *object, size_t size)
-{
-        struct stook_span *span = stook_large_debug ? stook_span_large_at((uintptr_t)object) : NULL;
-
-        if (span)
-                large_free_debugged(span, 0, (struct stook_debug_free){
-                        .has_size = true, .bytes = size });
-        return span;
-}
-
-const struct stook_large_duties stook_large_duties = {
-        .free = stook_large_free, .leave = large_leave,
-};
+const struct stook_large_duties stook_large_duties = { .free = stook_large_free };
 
 /* @size and a share of it; whole pages that hold @size are no less. */
 static size_t large_padded(size_t size, size_t share)
@@ -334,12 +249,12 @@ static void *large_grow(struct stook_span *span, size_t size, bool exact)
         return (void *)moved->start;
 }
 
-static bool is_worth_shrinking(size_t bytes, size_t size)
+bool stook_large_is_worth_shrinking(size_t bytes, size_t size)
 {
         return bytes - size > bytes / SHRINK_SHARE || bytes - size >= SHRINK_BYTES;
 }
 
-static void *large_resize(struct stook_span *span, size_t size)
+void *stook_large_resize(struct stook_span *span, size_t size)
 {
         void  *object = (void *)span->start;
         size_t bytes = span->bytes;
@@ -349,13 +264,11 @@ static void *large_resize(struct stook_span *span, size_t size)
         stook_slow_begin(0);
 
         if (size <= bytes) {
-                if (is_worth_shrinking(bytes, size))
+                if (stook_large_is_worth_shrinking(bytes, size))
                         stook_span_resize(span, size);  /* refused: it stays as large as it is */
                 large_uncharge(span, bytes - span->bytes);
                 return object;
         }
-        if (STOOK_UNLIKELY(stook_fail_strikes_large(size)))
-                return NULL;
 
         uint16_t group = span->use.group;
 
@@ -381,48 +294,5 @@ static void *large_resize(struct stook_span *span, size_t size)
         if (object)
                 most -= stook_span_large_at((uintptr_t)object)->bytes - bytes;
         stook_group_uncharge(group, most);
-        return object;
-}
-
-/* With these an object's end is not moved, nor are its bytes left behind: see large_replace. */
-#define STOOK_HARDEN_LARGE \
-        (STOOK_HARDEN_GUARD | STOOK_HARDEN_ZERO_FREE | STOOK_HARDEN_ZERO_ALLOC)
-
-void *stook_large_stays(struct stook_span *span, size_t size)
-{
-        if (STOOK_UNLIKELY(stook_large_debug) && !stook_large_debug_resize(span, size))
-                return NULL;
-        return (void *)span->start;
-}
-
-/* Another object with the first bytes of this one. Shrinking never fails. */
-static void *large_replace(struct stook_span *span, size_t size)
-{
-        void *object = (void *)span->start, *other;
-        size_t bytes = stook_large_usable(span);
-
-        if (size <= bytes && !is_worth_shrinking(bytes, size))
-                return stook_large_stays(span, size);
-        other = stook_large_alloc(1, size, 0);
-        if (!other)
-                return size <= bytes ? stook_large_stays(span, size) : NULL;
-        memcpy(other, object, size < bytes ? size : bytes);
-        stook_large_free(object, 0);
-        return other;
-}
-
-void *stook_large_resize(struct stook_span *span, size_t size)
-{
-        void *before = (void *)span->start, *object;
-        struct stook_record_buffer *b;
-
-        /* In debug modes the bytes behind an object are its red zone and tail (large_debug.h). */
-        if (stook_is_hardened(STOOK_HARDEN_LARGE) || STOOK_UNLIKELY(stook_large_debug))
-                return large_replace(span, size);
-        if (!stook_observes())
-                return large_resize(span, size);
-        b = stook_observe_resize_begin(before);
-        object = large_resize(span, size);
-        stook_observe_resize_end(b, before, object, size);
         return object;
 }

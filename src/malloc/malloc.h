@@ -42,7 +42,7 @@
 /*
  * [(size + 15) / 16]: the class's line in slot 0, so that a class is one load away. Size 0 counts
  * as 1. From STOOK_CLASS_LINE_LARGE on by class, for larger sizes. Written at start, and once more:
- * malloc_charged.c.
+ * malloc_miss.c.
  */
 #define STOOK_CLASS_LINE_LARGE (STOOK_CLASS_TABLE_MAX / 16 + 1)
 extern uintptr_t stook_class_line[STOOK_CLASS_LINE_LARGE + STOOK_CLASSES] STOOK_HIDDEN;
@@ -66,7 +66,7 @@ unsigned stook_class_capacity(unsigned class);
 enum stook_class_kind {
         STOOK_CLASS_PLAIN,              /* at the index of its class */
         STOOK_CLASS_CHARGED,            /* accounted; with the group's name, objects are as large */
-        STOOK_CLASS_WATCHED,            /* instead of the plain one: malloc_watched.c */
+        STOOK_CLASS_WATCHED,            /* instead of the plain one: src/watch */
 };
 #define STOOK_CLASS_NAME_BYTES 32
 /*
@@ -97,7 +97,9 @@ STOOK_INLINE struct stook_cache *stook_class_cache(unsigned class)
         return STOOK_LIKELY(cache != NULL) ? cache : stook_class_first(class);
 }
 
-/* ---- malloc_charged.c: objects of threads in a group (group/group.h) ---- */
+/* ---- malloc_miss.c: the slow calls; size 0 counts as 1 ---- */
+/* Const after the start: some class is watched (cache/cache_watch.h). True before it. */
+extern bool stook_malloc_is_watched STOOK_HIDDEN;
 /*
  * Called when the process gets its first group: the hot paths miss from now on. Return: 0; -ENOMEM;
  * -EDEADLK.
@@ -105,21 +107,8 @@ STOOK_INLINE struct stook_cache *stook_class_cache(unsigned class)
 int stook_malloc_charge(void);
 /* An object charged to @group, which is not 0. */
 void *stook_malloc_charged(size_t size, uint16_t group, uint64_t how);
-
 /* The cache that serves @size in a group. */
 struct stook_cache *stook_charged_class_for(size_t size);
-
-/* ---- malloc_watched.c: classes that are watched (cache/cache_watch.h) ---- */
-/* Const after the start: some class is watched. True before it. */
-extern bool stook_malloc_is_watched STOOK_HIDDEN;
-/* At start: makes the caches of watched classes. */
-void stook_malloc_watch(void);
-/* As stook_malloc_slow, of a size up to STOOK_CLASS_MAX; @group 0: none. */
-void *stook_malloc_watched(size_t size, uint16_t group, uint64_t how);
-/* As stook_malloc_free_object, for a user that says that it asked for @size. */
-bool stook_malloc_free_sized(void *object, size_t size);
-
-/* ---- malloc_object.c: the slow calls; size 0 counts as 1 ---- */
 /*
  * What the hot path left over. @how: ZERO, NOLOCK, ERRNO. NULL: no memory, over a limit, a size
  * above PTRDIFF_MAX; with NOLOCK also before the library has started, because a start waits.
@@ -134,6 +123,8 @@ void *stook_malloc_aligned(size_t align, size_t size, uint64_t how);
 
 /* NULL is fine. False: foreign, nothing done. Misuse of our own memory is reported. */
 bool stook_malloc_free_object(void *object, uint64_t how);
+/* The same for a user that says that it asked for @size. */
+bool stook_malloc_free_sized(void *object, size_t size);
 
 /*
  * What @object is: the usable bytes if a live object of ours starts there (or a cached one: that

@@ -66,27 +66,6 @@ static void *resize_small(void *object, size_t size, size_t usable)
         return other ? other : object;                                  /* I1 */
 }
 
-/*
- * Of a watched cache. The bytes of the object's stride decide where it stays, as above, but it may
- * use only what was asked for. NULL with *@error EINVAL: it was at fault.
- */
-static STOOK_NOINLINE void *resize_watched(struct stook_cache *cache, void *object, size_t size,
-                                           size_t usable, int *error)
-{
-        size_t bytes = stook_slow_bytes(cache);
-        void *other = NULL;
-
-        if (size > bytes || (size <= bytes / 2 && bytes > 16)) {
-                other = resize_by_copy(object, size, size < usable ? size : usable);
-                if (other || size > bytes)
-                        return other;
-        }
-        if (stook_watch_resize(cache, object, size))                    /* I1 */
-                return object;
-        *error = EINVAL;
-        return NULL;
-}
-
 static void *resize_large(struct stook_span *span, void *object, size_t size, size_t usable)
 {
         if (size > STOOK_CLASS_MAX || size > usable / 2)
@@ -94,7 +73,7 @@ static void *resize_large(struct stook_span *span, void *object, size_t size, si
 
         void *other = resize_by_copy(object, size, size);
 
-        return other ? other : stook_large_stays(span, size);           /* I1 */
+        return other ? other : object;                                  /* I1 */
 }
 
 /*
@@ -144,14 +123,19 @@ static STOOK_NOINLINE size_t resizable_bytes(void *object, int *error)
 void *stook_malloc_resize(void *object, size_t size, int *error)
 {
         size_t usable = resizable_bytes(object, error);
+        struct stook_span *span;
         unsigned index;
 
         if (STOOK_UNLIKELY(usable == STOOK_NO_OBJECT))
                 return NULL;
         index = stook_entry_cache(stook_pagemap_get((uintptr_t)object));
         if (STOOK_UNLIKELY(index && stook_cache_at(index)->watch))
-                return resize_watched(stook_cache_at(index), object, size, usable, error);
+                return stook_watch_duties.resize(stook_cache_at(index), object, size, usable,
+                                                 error);
         if (STOOK_LIKELY(index != 0))
                 return resize_small(object, size, usable);
-        return resize_large(stook_span_large_at((uintptr_t)object), object, size, usable);
+        span = stook_span_large_at((uintptr_t)object);
+        if (STOOK_UNLIKELY(stook_large_options.watched))
+                return stook_watch_duties.large_resize(span, size, usable);
+        return resize_large(span, object, size, usable);
 }

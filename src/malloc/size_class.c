@@ -135,7 +135,7 @@ struct stook_cache *stook_class_create(unsigned class, enum stook_class_kind kin
 
         make_name(name, class, charged);
         if (kind != STOOK_CLASS_PLAIN)
-                watch = stook_watch_wanted(name, 0, &debug);
+                watch = stook_watch_duties.wanted(name, 0, &debug);
         if (kind == STOOK_CLASS_WATCHED && !watch)
                 return NULL;
         if (capacity && full > STOOK_BARN_CACHE_BYTES / (capacity * bytes))

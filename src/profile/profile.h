@@ -1,7 +1,7 @@
 /*
  * Purpose: a heap profile: which call stacks allocate how much, and what of it is in use. It looks
  * at a sample of the allocations, so that it costs little.
- * Place: called by cache (cache_observe.c) for watched caches, and for large objects of malloc;
+ * Place: called by watch, for watched caches and large objects of malloc;
  * started by life. Calls stack for call stacks.
  *
  * What is sampled: points lie on the row of all bytes that are allocated, at random, one in

@@ -47,6 +47,8 @@
  */
 #define STOOK_SLAB_RUN ((size_t)2 << 20)
 
+#define STOOK_NO_OBJECT SIZE_MAX        /* instead of bytes: no live object starts there */
+
 struct stook_span;
 struct stook_slabs;
 

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <stook/stook.h>
 
-#include "cache/cache_harden.h"
+#include "watch/watch.h"
 
 #define OBJECTS 64
 
@@ -35,7 +35,7 @@ static inline void free_again_from(const char *where)
         for (int i = 0; i < OBJECTS; i++)
                 stook_cache_free(cache, objects[i]);
         for (int i = 0; i < OBJECTS; i++)
-                if (!strcmp(stook_cache_harden_where(cache, objects[i]), where))
+                if (!strcmp(stook_watch_where(cache, objects[i]), where))
                         stook_cache_free(cache, objects[i]);
 }
 

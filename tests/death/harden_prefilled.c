@@ -14,7 +14,7 @@ void misuse(void)
                 stook_cache_free(cache, objects[i]);
         sheaf = stook_sheaf_prefill(cache, 0, 3);
         for (int i = 0; sheaf && i < OBJECTS; i++)
-                if (!strcmp(stook_cache_harden_where(cache, objects[i]),
+                if (!strcmp(stook_watch_where(cache, objects[i]),
                             "it is free in a prefilled sheaf"))
                         stook_cache_free(cache, objects[i]);
 }

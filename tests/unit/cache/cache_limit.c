@@ -13,6 +13,7 @@
 
 #include "cache/cache.h"
 #include "harden/harden.h"
+#include "watch/watch.h"
 
 #define MANY 100000
 

@@ -16,6 +16,7 @@
 #include "cache/cache.h"
 #include "malloc/malloc.h"
 #include "report/report.h"
+#include "watch/watch.h"
 
 static unsigned reports;
 static enum stook_fault last_fault;

@@ -16,7 +16,7 @@
 #include <cmocka.h>
 #include <stook/stook.h>
 
-#include "cache/cache_harden.h"
+#include "watch/watch.h"
 
 #define N 600
 #define ELSEWHERE "it was freed before, and may wait for readers"
@@ -74,7 +74,7 @@ static void end(struct stook_cache *cache)
 static void *lying(struct stook_cache *cache, void **objects, const char *where)
 {
         for (int i = 0; i < N; i++)
-                if (objects[i] && !strcmp(stook_cache_harden_where(cache, objects[i]), where))
+                if (objects[i] && !strcmp(stook_watch_where(cache, objects[i]), where))
                         return objects[i];
         fail_msg("no object of which %s", where);
         return NULL;
@@ -231,7 +231,7 @@ static void waiting_for_readers(void **state)
                 assert_int_equal(stook_cache_free_rcu(cache, object), 0);
                 free_again(cache, object, i == 2 ? ELSEWHERE : "it waits for readers");
                 stook_cache_rcu_barrier(cache);
-                free_again(cache, object, stook_cache_harden_where(cache, object));
+                free_again(cache, object, stook_watch_where(cache, object));
                 expect_one_user_each(cache);
                 end(cache);
         }

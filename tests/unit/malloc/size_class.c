@@ -31,7 +31,7 @@ static void test_every_size_has_the_smallest_class(void **state)
         assert_int_equal(stook_class_bytes[STOOK_CLASSES - 1], STOOK_CLASS_MAX);
 }
 
-/* What the hot paths look up; a group moves all of it away (malloc_charged.c). */
+/* What the hot paths look up; a group moves all of it away (malloc_miss.c). */
 static void test_every_class_has_its_line(void **state)
 {
         const uintptr_t *by_class = stook_class_line + STOOK_CLASS_LINE_LARGE;

@@ -1,26 +1,36 @@
 /*
- * Purpose: see cache_watch.h. Each function makes the call through the funnel, and shows the object
+ * Purpose: see watch.h. Each function makes the call through the slow calls, and shows the object
  * to everything that watches the cache: after it was allocated, before it is freed.
  * Failure: as the call itself. A debug mode may find the object at fault. Then it is isolated, and
  * never comes back: an allocation takes another one, a free ends there.
  */
-#include "cache/cache_watch.h"
+#include "watch/watch.h"
 
 #include "cache/cache_account.h"
-#include "cache/cache_harden.h"
 #include "cache/cache_limit.h"
-#include "cache/cache_observe.h"
 #include "debug/fail.h"
 #include "debug/quarantine.h"
 #include "os/os.h"
+#include "pages/meta.h"
 #include "pages/pagemap.h"
 #include "process/checker.h"
+#include "profile/profile.h"
+#include "record/record.h"
 #include "slot/slot.h"
+#include "stack/stack.h"
+#include "watch/watch_malloc.h"
+
+/* ---- what a cache is watched by ---- */
+
+/* Of all caches without debug modes; nothing is written to it. */
+struct stook_debug stook_cache_no_debug;
 
 uint32_t stook_watch_wanted(const char *name, uint64_t own, uint64_t *debug)
 {
         bool fails, hardened;
 
+        if (own & STOOK_DEBUG_U)
+                stook_stack_start();
         *debug = own | stook_debug_wanted(name);
         if (!*debug && stook_checker_is_on())
                 *debug = STOOK_DEBUG_CHECKED;
@@ -36,7 +46,89 @@ bool stook_watch_is_asked(void)
                stook_checker_is_on() || stook_is_hardened(STOOK_HARDEN_OBJECTS);
 }
 
-/* How the funnel is called: this file zeroes objects itself, and only it needs their sizes. */
+bool stook_watch_make(struct stook_cache *cache, uint64_t modes, uint32_t hidden,
+                      struct stook_slabs_args *args)
+{
+        struct stook_seldom *seldom = stook_cache_seldom(cache);
+
+        if (!seldom->debug)             /* the next cache of the index keeps it */
+                seldom->debug = stook_meta_bump(sizeof(*seldom->debug), 0);
+        if (!seldom->debug)
+                return false;
+        if (modes & STOOK_DEBUG_Q)
+                stook_quarantine_start(stook_debug_quarantine_bytes());
+        args->tail_bytes = stook_debug_init(seldom->debug, &(struct stook_debug_args){
+                .flags = modes,
+                .name = args->name,
+                .slabs = &cache->slabs,
+                .object_bytes = cache->object_size,
+                .words = stook_account_offset(cache->object_size),
+                .words_end = args->object_size,
+                .hidden = hidden,
+                .align = cache->align,
+                .accounted = stook_cache_is_accounted(cache),
+                .stable = cache->flags & STOOK_TYPESAFE_BY_RCU,
+                .ctor = args->ctor,
+                .ctor_data = args->ctor_data,
+                .dtor = args->dtor,
+        });
+        args->keep_first = true;
+        args->ctor = stook_debug_make;
+        args->ctor_data = seldom->debug;
+        args->dtor = args->dtor ? stook_debug_unmake : NULL;
+        return true;
+}
+
+/* ---- recordings and profiles, neither of which changes what a call does ---- */
+
+static struct stook_record_cache described(const struct stook_cache *cache)
+{
+        return (struct stook_record_cache){
+                .index = cache->index, .object_bytes = (uint32_t)stook_slow_bytes(cache),
+                .stride = (uint32_t)cache->slabs.stride, .born = cache->born,
+                .name = stook_cache_name(cache),
+        };
+}
+
+/* After an allocation. @bytes: as wanted. */
+static void observe_alloc(const struct stook_cache *cache, const void *object, size_t bytes)
+{
+        struct stook_record_cache said;
+
+        if (cache->watch & STOOK_WATCH_PROFILE)
+                stook_profile_alloc(object, bytes);
+        if (cache->watch & STOOK_WATCH_RECORD) {
+                said = described(cache);
+                stook_record_alloc(&said, object, bytes);
+        }
+}
+
+/* Before a free. */
+static void observe_free(const struct stook_cache *cache, const void *object)
+{
+        if (cache->watch & STOOK_WATCH_PROFILE)
+                stook_profile_free(object);
+        if (cache->watch & STOOK_WATCH_RECORD)
+                stook_record_free(object, false);
+}
+
+/*
+ * Before a free by RCU. An object that will wait in a sheaf of mixed caches is freed by a bulk call
+ * later, and is seen there.
+ */
+static void observe_free_rcu(const struct stook_cache *cache, const void *object)
+{
+        if (stook_barns_capacity(&cache->barns) <= 1 && !cache->rcu.own)
+                return;
+        if (cache->watch & STOOK_WATCH_PROFILE)
+                stook_profile_free(object);
+        if (cache->watch & STOOK_WATCH_RECORD)
+                stook_record_free(object, true);
+}
+
+/* ---- allocations ---- */
+
+/* How the slow calls are called: this file zeroes objects itself, and only it needs their sizes. */
 static uint64_t inner(uint64_t how)
 {
         how = stook_how_without_size(how);
@@ -54,15 +146,13 @@ static bool is_debugged(const struct stook_cache *cache)
         return stook_cache_debug(cache)->flags;
 }
 
-/* ---- allocations ---- */
-
 /* False: the object is isolated. No group is charged for it. */
 static bool show_allocated(struct stook_cache *cache, void *object, size_t bytes)
 {
         bool good = true;
 
         if (stook_cache_is_hardened(cache))
-                good = stook_cache_harden_alloc(cache, object);
+                good = stook_watch_harden_alloc(cache, object);
         else if (is_debugged(cache))
                 good = stook_debug_alloc(stook_cache_debug(cache), object, bytes);
         if (good)
@@ -109,7 +199,7 @@ static void *alloc_counted(struct stook_cache *cache, uint64_t how)
                         return NULL;
         } while (STOOK_UNLIKELY(!show_allocated(cache, object, bytes)));
         zero(cache, object, bytes, how & STOOK_HOW_ZERO);
-        stook_observe_alloc(cache, object, bytes);
+        observe_alloc(cache, object, bytes);
         return object;
 }
 
@@ -167,7 +257,7 @@ static STOOK_COLD void *make_do(struct stook_cache *cache, void *object)
                 stook_debug_make(object, stook_cache_debug(cache));
                 stook_debug_alloc(stook_cache_debug(cache), object, stook_slow_bytes(cache));
         }
-        stook_observe_alloc(cache, object, stook_slow_bytes(cache));
+        observe_alloc(cache, object, stook_slow_bytes(cache));
         return object;
 }
 
@@ -176,7 +266,7 @@ void *stook_watch_lent(struct stook_cache *cache, void *object)
         if (STOOK_UNLIKELY(!show_allocated(cache, object, stook_slow_bytes(cache))))
                 return make_do(cache, object);
         zero(cache, object, 0, false);
-        stook_observe_alloc(cache, object, stook_slow_bytes(cache));
+        observe_alloc(cache, object, stook_slow_bytes(cache));
         return object;
 }
 
@@ -217,7 +307,7 @@ static size_t leave(void *object, uint64_t how)
         struct stook_cache *cache = cache_of(object);
 
         if (!cache)
-                return stook_large_duties.leave(object, how);
+                return stook_watch_large_leave(object, how);
         if (stook_debug_leave(stook_cache_debug(cache), object))
                 stook_free_shown(cache, object, how);
         return cache->slabs.stride;
@@ -242,7 +332,7 @@ static enum stook_debug_freed show_freed(struct stook_cache *cache, void *object
         };
 
         if (stook_cache_is_hardened(cache))
-                return stook_cache_harden_free(cache, object, how) ? STOOK_DEBUG_GOES
+                return stook_watch_harden_free(cache, object, how) ? STOOK_DEBUG_GOES
                                                                    : STOOK_DEBUG_KEPT;
         return is_debugged(cache) ? stook_debug_free(stook_cache_debug(cache), object, as)
                                   : STOOK_DEBUG_GOES;
@@ -254,7 +344,7 @@ static void free_counted(struct stook_cache *cache, void *object, uint64_t how)
 
         if (freed == STOOK_DEBUG_KEPT)
                 return;
-        stook_observe_free(cache, object);
+        observe_free(cache, object);
         if (freed == STOOK_DEBUG_GOES) {
                 stook_free_shown(cache, object, inner(how));
                 return;
@@ -282,7 +372,7 @@ void stook_watch_free_bulk(struct stook_cache *cache, size_t n, void **objects, 
 static bool show_waiting(struct stook_cache *cache, void *object)
 {
         if (stook_cache_is_hardened(cache))
-                return stook_cache_harden_wait(cache, object);
+                return stook_watch_harden_wait(cache, object);
         return !is_debugged(cache) || stook_debug_wait(stook_cache_debug(cache), object);
 }
 
@@ -292,23 +382,25 @@ int stook_watch_free_rcu(struct stook_cache *cache, void *object, bool nolock)
 
         if (!show_waiting(cache, object))
                 return -EINVAL;
-        stook_observe_free_rcu(cache, object);
+        observe_free_rcu(cache, object);
         error = stook_rcu_free(&cache->rcu, object, nolock);
         if (!error && stook_cache_is_limited(cache))
                 stook_limit_give(cache, 1);
         if (STOOK_UNLIKELY(error) && is_debugged(cache))
                 stook_debug_wait_undo(stook_cache_debug(cache), object);
         else if (STOOK_UNLIKELY(error) && stook_cache_is_hardened(cache))
-                stook_cache_harden_alloc(cache, object);
+                stook_watch_harden_alloc(cache, object);
         return error;
 }
 
-/* ---- sizes ---- */
-
-bool stook_watch_resize(struct stook_cache *cache, void *object, size_t size)
+/* Only hardening comes here: caches with debug modes have no sheaves. */
+void stook_watch_left(struct stook_cache *cache, size_t n, void *const *objects)
 {
-        return !is_debugged(cache) || stook_debug_resize(stook_cache_debug(cache), object, size);
+        for (size_t i = 0; i < n && stook_cache_is_hardened(cache); i++)
+                stook_watch_harden_free(cache, objects[i], STOOK_HOW_READERS);
 }
+
+/* ---- sizes ---- */
 
 size_t stook_watch_usable(const struct stook_cache *cache, const void *object)
 {
@@ -342,3 +434,29 @@ void stook_watch_describe(const struct stook_cache *cache, const void *pointer,
         if (is_debugged(cache))
                 stook_debug_describe(stook_cache_debug(cache), pointer, about);
 }
+
+const struct stook_watch_duties stook_watch_duties = {
+        .wanted = stook_watch_wanted,
+        .make = stook_watch_make,
+        .end = stook_watch_end,
+        .alloc = stook_watch_alloc,
+        .free = stook_watch_free,
+        .alloc_bulk = stook_watch_alloc_bulk,
+        .free_bulk = stook_watch_free_bulk,
+        .free_rcu = stook_watch_free_rcu,
+        .left = stook_watch_left,
+        .fails = stook_watch_fails,
+        .lent = stook_watch_lent,
+        .usable = stook_watch_usable,
+        .describe = stook_watch_describe,
+        .where = stook_watch_where,
+        .malloc = stook_watch_malloc,
+        .resize = stook_watch_resize,
+        .large_alloc = stook_watch_large_alloc,
+        .large_free = stook_watch_large_free,
+        .large_free_sized = stook_watch_large_free_sized,
+        .large_resize = stook_watch_large_resize,
+        .large_usable = stook_watch_large_usable,
+        .take_guarded = stook_span_take_guarded,
+        .give_guarded = stook_span_give_guarded,
+};

@@ -1,9 +1,12 @@
 /*
- * Purpose: see cache_harden.h.
+ * Purpose: what hardening (harden/harden.h) does to an object of a hardened cache when it is
+ * allocated and freed, and where an object lies that was freed before.
+ * Place: called by watch.c, and for reports; reads slot, barn and slab.
+ * Concurrency: any thread, any instruction. The search reads sheaves of other threads racily: their
+ *  memory stays, so at worst it finds nothing.
  */
-#include "cache/cache_harden.h"
+#include "watch/watch.h"
 
-#include "cache/cache_slow.h"
 #include "pages/pagemap.h"
 #include "pages/span.h"
 #include "report/report.h"
@@ -62,7 +65,7 @@ static const char *of_sheaf(struct stook_cache *cache, const struct stook_sheaf 
         return where ? where : "it is free in a barn";
 }
 
-STOOK_COLD const char *stook_cache_harden_where(struct stook_cache *cache, const void *object)
+STOOK_COLD const char *stook_watch_where(struct stook_cache *cache, const void *object)
 {
         const struct stook_sheaf *sheaf;
 
@@ -89,7 +92,7 @@ static STOOK_COLD void report(enum stook_fault fault, struct stook_cache *cache,
         });
 }
 
-bool stook_cache_harden_alloc(struct stook_cache *cache, void *object)
+bool stook_watch_harden_alloc(struct stook_cache *cache, void *object)
 {
         if (!stook_is_hardened(STOOK_HARDEN_DOUBLE) || stook_harden_user_begins(object))
                 return true;
@@ -97,18 +100,18 @@ bool stook_cache_harden_alloc(struct stook_cache *cache, void *object)
         return false;
 }
 
-bool stook_cache_harden_wait(struct stook_cache *cache, void *object)
+bool stook_watch_harden_wait(struct stook_cache *cache, void *object)
 {
         if (!stook_is_hardened(STOOK_HARDEN_DOUBLE) || stook_harden_user_ends(object))
                 return true;
-        report(STOOK_FAULT_DOUBLE_FREE, cache, object, stook_cache_harden_where(cache, object));
+        report(STOOK_FAULT_DOUBLE_FREE, cache, object, stook_watch_where(cache, object));
         return false;
 }
 
-bool stook_cache_harden_free(struct stook_cache *cache, void *object, uint64_t how)
+bool stook_watch_harden_free(struct stook_cache *cache, void *object, uint64_t how)
 {
         /* What waited for readers has had no user since. */
-        if (!(how & STOOK_HOW_READERS) && !stook_cache_harden_wait(cache, object))
+        if (!(how & STOOK_HOW_READERS) && !stook_watch_harden_wait(cache, object))
                 return false;
         if (stook_cache_hardened_by(cache, STOOK_HARDEN_ZERO_FREE))
                 memset(object, 0, stook_slow_bytes(cache));

@@ -2,17 +2,29 @@
  * Purpose: objects of any size, allocated, freed and recognised: which class, or a span.
  * Place: where the hot path (malloc_hot.h) leaves off. Every call of malloc that misses comes here
  *  and says how (cache/cache_slow.h). Calls cache (its slow calls, misuse), large.c.
- * Concurrency: any thread, any instruction.
+ *
+ * The hot paths know nothing of groups (group/group.h). Threads in a group are served by the same
+ * classes once more, from accounted caches. The last 8 bytes of an object's stride name the group.
+ * Once there is a group, the table that the hot paths look classes up in points to a line where no
+ * cache is. So every malloc misses and enters this file, which looks for the group. Frees need no
+ * such thing: the page of an object names its cache, and an accounted cache sends them to the slow
+ * call (cache_account.h).
+ * Concurrency: any thread, any instruction. M1: the release that stores a class's cache pairs with
+ *  the acquire of a thread that makes the first group, too, and finds it there.
  * Failure: NULL; misuse is reported, after which, if reports do not abort, nothing was done.
  */
-#include "cache/cache_slow.h"
+#include <errno.h>
+
+#include "cache/cache_account.h"
 #include "cache/cache_watch.h"
 #include "cache/object_id.h"
 #include "group/group.h"
 #include "malloc/large.h"
-#include "malloc/large_debug.h"
 #include "malloc/malloc.h"
 #include "slot/slot_hot.h"
+
+/* Before the start it is not known which classes are watched. The watch starts the library. */
+bool stook_malloc_is_watched = true;
 
 /* NULL: no memory, or another thread holds the registry: making a cache does not wait for it. */
 static STOOK_NOINLINE struct stook_cache *make_class(unsigned class, uint64_t how)
@@ -38,6 +50,55 @@ void *stook_malloc_class_object(unsigned class, uint64_t how)
                                            : stook_large_alloc(1, stook_class_bytes[class], how);
 }
 
+/* ---- threads in a group ---- */
+
+/* Const once stook_groups_exist; two threads may each make the first group, so set only once. */
+static struct stook_cache *charged_class[STOOK_CLASSES] STOOK_MOSTLY_UNUSED;
+
+/* If another thread was faster, the cache that this one made is not used. False: no memory. */
+static bool has_charged(unsigned class)
+{
+        struct stook_cache *none = NULL, *made;
+
+        if (__atomic_load_n(&charged_class[class], __ATOMIC_ACQUIRE))                   /* M1 */
+                return true;
+        made = stook_class_create(class, STOOK_CLASS_CHARGED);
+        if (!made)
+                return __atomic_load_n(&charged_class[class], __ATOMIC_ACQUIRE) != NULL;
+        __atomic_compare_exchange_n(&charged_class[class], &none, made, false, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_ACQUIRE);                                  /* M1 */
+        return true;
+}
+
+int stook_malloc_charge(void)
+{
+        if (!stook_registry_may_wait(STOOK_REFUSED("stook_group_create, for the first group,")))
+                return -EDEADLK;
+        for (unsigned class = 0; class < STOOK_CLASSES; class++) {
+                if (!has_charged(class))
+                        return -ENOMEM;
+        }
+        /* Any order will do: a class that is still found there is one of malloc's. */
+        for (unsigned i = 0; i < STOOK_ARRAY_SIZE(stook_class_line); i++)
+                __atomic_store_n(&stook_class_line[i], stook_slots_first_line(STOOK_PRECHARGE_LINE),
+                                 __ATOMIC_RELAXED);
+        return 0;
+}
+
+struct stook_cache *stook_charged_class_for(size_t size)
+{
+        return charged_class[stook_class_for(size + STOOK_ACCOUNT_BYTES)];
+}
+
+void *stook_malloc_charged(size_t size, uint16_t group, uint64_t how)
+{
+        if (STOOK_UNLIKELY(size > STOOK_CLASS_MAX - STOOK_ACCOUNT_BYTES))
+                return stook_large_alloc(1, size, how);
+        return stook_alloc_slow(stook_charged_class_for(size), stook_how_with_group(how, group));
+}
+
+/* ---- any size ---- */
+
 /* What this thread's allocations are charged to; 0: no group. */
 static uint16_t charged_to(void)
 {
@@ -61,7 +122,7 @@ void *stook_malloc_slow(size_t size, uint64_t how)
                 return stook_large_alloc(1, size, how);
         group = charged_to();
         if (STOOK_UNLIKELY(stook_malloc_is_watched))
-                return stook_malloc_watched(size, group, how);
+                return stook_watch_duties.malloc(size, group, how);
         if (STOOK_UNLIKELY(group != 0))
                 return stook_malloc_charged(size, group, how);
         return stook_malloc_class_object(stook_class_for(size), how);
@@ -94,6 +155,25 @@ bool stook_malloc_free_object(void *object, uint64_t how)
         return true;
 }
 
+/* How to free @object, of which its user says that it asked for @size. */
+static uint64_t how_freed(const void *object, size_t size)
+{
+        unsigned index = stook_entry_cache(stook_pagemap_get((uintptr_t)object));
+
+        if (!index || !stook_cache_at(index)->watch || size > STOOK_CLASS_MAX)
+                return 0;
+        return stook_how_with_size(0, size);
+}
+
+bool stook_malloc_free_sized(void *object, size_t size)
+{
+        struct stook_span *span = STOOK_UNLIKELY(stook_large_options.watched)
+                                          ? stook_span_large_at((uintptr_t)object) : NULL;
+
+        return (span && stook_watch_duties.large_free_sized(span, size)) ||
+               stook_malloc_free_object(object, how_freed(object, size));
+}
+
 size_t stook_malloc_usable(const void *object, bool *ours)
 {
         uintptr_t addr = (uintptr_t)object;
@@ -105,13 +185,14 @@ size_t stook_malloc_usable(const void *object, bool *ours)
                 return STOOK_NO_OBJECT;
         if (index)
                 return STOOK_UNLIKELY(stook_cache_at(index)->watch)
-                        ? stook_watch_usable(stook_cache_at(index), object)
+                        ? stook_watch_duties.usable(stook_cache_at(index), object)
                         : stook_cache_at(index)->object_size;
 
         struct stook_span *span = entry ? stook_span_large_at(addr) : NULL;
 
         if (span)
-                return stook_large_usable(span);
+                return STOOK_UNLIKELY(stook_large_options.watched)
+                        ? stook_watch_duties.large_usable(span) : span->bytes;
         *ours = stook_pagemap_ours(addr);
         return STOOK_NO_OBJECT;
 }

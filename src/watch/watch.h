@@ -1,0 +1,69 @@
+/*
+ * Purpose: caches and large objects whose every allocation and free is looked at. What a cache or
+ * malloc asks is in cache/cache_watch.h; here is the rest.
+ * Place: called through stook_watch_duties, by life at start, and by inspect. Calls debug, harden,
+ *  profile, record, stack, and the slow calls of cache and malloc, for the call itself.
+ * Concurrency: any thread, any instruction. `watch` of a cache is const after creation.
+ */
+#ifndef STOOK_WATCH_H
+#define STOOK_WATCH_H
+
+#include "cache/cache_watch.h"
+#include "debug/debug_modes.h"
+#include "harden/harden.h"
+
+/* What makes a cache a watched one. */
+#define STOOK_HARDEN_OBJECTS \
+        (STOOK_HARDEN_DOUBLE | STOOK_HARDEN_ZERO_FREE | STOOK_HARDEN_ZERO_ALLOC)
+
+/* Flags are 0 if the cache is not debugged. */
+extern struct stook_debug stook_cache_no_debug;
+STOOK_INLINE struct stook_debug *stook_cache_debug(const struct stook_cache *cache)
+{
+        return cache->debug_modes ? stook_cache_seldom(cache)->debug : &stook_cache_no_debug;
+}
+
+STOOK_INLINE bool stook_cache_is_hardened(const struct stook_cache *cache)
+{
+        return cache->watch & STOOK_WATCH_HARDEN;
+}
+
+/* Content that outlives a free, or was made by a constructor, is never zeroed. */
+STOOK_INLINE bool stook_cache_hardened_by(const struct stook_cache *cache, uint32_t zeroing)
+{
+        return stook_cache_is_hardened(cache) && stook_is_hardened(zeroing) && !cache->ctor &&
+               !(cache->flags & STOOK_TYPESAFE_BY_RCU);
+}
+
+/* ---- watch.c: stook_watch_duties ---- */
+uint32_t stook_watch_wanted(const char *name, uint64_t own, uint64_t *debug);
+bool stook_watch_make(struct stook_cache *cache, uint64_t modes, uint32_t hidden,
+                      struct stook_slabs_args *args);
+void stook_watch_end(struct stook_cache *cache);
+void *stook_watch_alloc(struct stook_cache *cache, uint64_t how);
+void stook_watch_free(struct stook_cache *cache, void *object, uint64_t how);
+bool stook_watch_alloc_bulk(struct stook_cache *cache, size_t n, void **objects, uint64_t how);
+void stook_watch_free_bulk(struct stook_cache *cache, size_t n, void **objects, uint64_t how);
+int stook_watch_free_rcu(struct stook_cache *cache, void *object, bool nolock);
+void stook_watch_left(struct stook_cache *cache, size_t n, void *const *objects);
+bool stook_watch_fails(const struct stook_cache *cache, size_t bytes);
+void *stook_watch_lent(struct stook_cache *cache, void *object);
+size_t stook_watch_usable(const struct stook_cache *cache, const void *object);
+void stook_watch_describe(const struct stook_cache *cache, const void *pointer,
+                          struct stook_report_about *about);
+
+/* May a cache be watched, though its maker did not say so? */
+bool stook_watch_is_asked(void);
+/* @object of a cache, or a large one, waits as @bytes in the quarantine. @how: of its free. */
+void stook_watch_quarantine(void *object, size_t bytes, uint64_t how);
+
+/* ---- watch_harden.c ---- */
+/* False: the object has a user already, which was reported. It must not be handed out. */
+bool stook_watch_harden_alloc(struct stook_cache *cache, void *object);
+/* False: a double free, which was reported. @how: cache_slow.h. */
+bool stook_watch_harden_free(struct stook_cache *cache, void *object, uint64_t how);
+/* A free by RCU that ends the user's time. False: as above. */
+bool stook_watch_harden_wait(struct stook_cache *cache, void *object);
+STOOK_COLD const char *stook_watch_where(struct stook_cache *cache, const void *object);
+
+#endif

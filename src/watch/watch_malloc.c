@@ -1,0 +1,380 @@
+/*
+ * Purpose: see watch_malloc.h.
+ *
+ * The cache of a watched class is not at the index of its class, but at any other. No cache is ever
+ * made at that index, so the hot paths find its line empty, and every malloc comes here. The page
+ * of an object names its cache, so frees find it. To malloc's hot paths such an object is none of
+ * a class: realloc and usable sizes go the long way, which knows watched caches.
+ * The bytes asked for go along with the call: the watch wants those, not the bytes of the class.
+ * Before the start it is not known which classes are watched. All count as watched, so the first
+ * malloc comes here, and here the library starts.
+ *
+ * Of a large object with debug modes a struct stook_debug is made anew at each call, from its span:
+ * where its tail is, and how many bytes were asked for.
+ * Concurrency: the table of classes is const after the start.
+ */
+#include "watch/watch_malloc.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "cache/cache_account.h"
+#include "debug/fail.h"
+#include "debug/quarantine.h"
+#include "group/group.h"
+#include "malloc/large.h"
+#include "process/checker.h"
+#include "pages/meta.h"
+#include "profile/profile.h"
+#include "record/record.h"
+
+#define WATCH_OBSERVE ((uint32_t)(STOOK_WATCH_RECORD | STOOK_WATCH_PROFILE))
+
+uint64_t stook_large_debug;
+/* NULL: not watched. */
+static struct stook_cache *watched_class[STOOK_CLASSES] STOOK_MOSTLY_UNUSED;
+
+/* ---- start ---- */
+
+static void start_large(void)
+{
+        uint64_t flags = stook_debug_wanted(STOOK_DEBUG_LARGE);
+
+        /* O: each of these would make an object need more pages. */
+        if (flags & STOOK_DEBUG_O)
+                flags = 0;
+        if (!flags && stook_checker_is_on())
+                flags = STOOK_DEBUG_CHECKED;
+        if (flags & STOOK_DEBUG_Q)
+                stook_quarantine_start(stook_debug_quarantine_bytes());
+        stook_large_debug = flags;
+        stook_large_options.guarded = stook_is_hardened(STOOK_HARDEN_GUARD);
+        stook_large_options.exact = flags || stook_large_options.guarded;
+        stook_large_options.watched = stook_malloc_is_watched || stook_large_options.guarded;
+}
+
+void stook_watch_start(void)
+{
+        stook_cache_options.alone = stook_is_hardened(~0u);
+        if (stook_is_hardened(STOOK_HARDEN_RANDOM))
+                stook_cache_options.flags |= STOOK_RANDOM_ORDER;
+        stook_malloc_is_watched = stook_watch_is_asked();
+        start_large();
+        for (unsigned class = 0; stook_malloc_is_watched && class < STOOK_CLASSES; class++)
+                watched_class[class] = stook_class_create(class, STOOK_CLASS_WATCHED);
+}
+
+/* ---- classes ---- */
+
+static void *of_group(size_t size, uint16_t group, uint64_t how)
+{
+        if (size > STOOK_CLASS_MAX - STOOK_ACCOUNT_BYTES ||
+            !stook_charged_class_for(size)->watch)
+                how = stook_how_without_size(how);
+        return stook_malloc_charged(size, group, how);
+}
+
+void *stook_watch_malloc(size_t size, uint16_t group, uint64_t how)
+{
+        struct stook_cache *cache;
+
+        if (STOOK_UNLIKELY(!stook_slow_is_up(how)))
+                return stook_slow_answer(how, NULL, 0);
+        cache = watched_class[stook_class_for(size)];
+        if (!stook_how_has_size(how))
+                how = stook_how_with_size(how, size);
+        if (group)
+                return of_group(size, group, how);
+        if (cache)
+                return stook_alloc_slow(cache, how);
+        return stook_malloc_class_object(stook_class_for(size), stook_how_without_size(how));
+}
+
+/* Another object with the first @bytes of this one. */
+static void *copy(void *object, size_t size, size_t bytes)
+{
+        void *other = stook_malloc_slow(size, 0);
+
+        if (STOOK_UNLIKELY(!other))
+                return NULL;
+        memcpy(other, object, size < bytes ? size : bytes);
+        stook_malloc_free_object(object, 0);
+        return other;
+}
+
+/*
+ * The bytes of the object's stride decide where it stays, as malloc_resize.c has it, but it may use
+ * only what was asked for. Shrinking never fails but with EINVAL.
+ */
+void *stook_watch_resize(struct stook_cache *cache, void *object, size_t size, size_t usable,
+                         int *error)
+{
+        size_t bytes = stook_slow_bytes(cache);
+        void *other = NULL;
+
+        if (size > bytes || (size <= bytes / 2 && bytes > 16)) {
+                other = copy(object, size, usable);
+                if (other || size > bytes)
+                        return other;
+        }
+        if (!stook_cache_debug(cache)->flags ||
+            stook_debug_resize(stook_cache_debug(cache), object, size))
+                return object;
+        *error = EINVAL;
+        return NULL;
+}
+
+/* ---- large objects: recordings and profiles ---- */
+
+static void observe_alloc(const void *object, size_t bytes)
+{
+        static const struct stook_record_cache large = { .name = "large" };
+
+        if (stook_cache_options.watch & STOOK_WATCH_PROFILE)
+                stook_profile_alloc(object, bytes);
+        if (stook_cache_options.watch & STOOK_WATCH_RECORD)
+                stook_record_alloc(&large, object, bytes);
+}
+
+static void observe_free(const void *object)
+{
+        if (stook_cache_options.watch & STOOK_WATCH_PROFILE)
+                stook_profile_free(object);
+        if (stook_cache_options.watch & STOOK_WATCH_RECORD)
+                stook_record_free(object, false);
+}
+
+/* To a profile a resize is a free, and an allocation by the call that resizes. */
+static void *resize_observed(struct stook_span *span, size_t size)
+{
+        void *before = (void *)span->start, *object;
+        struct stook_record_buffer *b = NULL;
+
+        if (stook_cache_options.watch & STOOK_WATCH_PROFILE)
+                stook_profile_free(before);
+        if (stook_cache_options.watch & STOOK_WATCH_RECORD)
+                b = stook_record_resize_begin();
+        object = stook_large_resize(span, size);
+        stook_record_resize_end(b, before, object, size);
+        if (object && (stook_cache_options.watch & STOOK_WATCH_PROFILE))
+                stook_profile_alloc(object, size);
+        return object;
+}
+
+/* ---- large objects: debug modes ---- */
+
+static void *object_of(const struct stook_span *span)
+{
+        return (void *)span->start;
+}
+
+static struct stook_debug debug_of(const struct stook_span *span)
+{
+        struct stook_debug debug;
+
+        stook_debug_init_large(&debug, stook_large_debug, object_of(span), 0, span->bytes);
+        return debug;
+}
+
+/* The pages may be of a slab that was closed to the program (process/checker.h). */
+static void open_pages(const struct stook_span *span)
+{
+        if (stook_checker_is_on())
+                stook_checker_open(object_of(span), span->bytes);
+}
+
+/* A span, all of which is open (process/checker.h), becomes an object. */
+static STOOK_NOINLINE void debug_alloc(struct stook_span *span, size_t size, uint64_t how)
+{
+        size_t requested = stook_how_has_size(how) ? stook_how_size(how) : size;
+        struct stook_debug debug;
+
+        stook_debug_init_large(&debug, stook_large_debug, NULL, requested, span->bytes);
+        stook_debug_alloc_large(&debug, object_of(span), debug.object_bytes);
+        if (stook_checker_is_on() && (how & STOOK_HOW_ZERO))
+                stook_checker_open(object_of(span), requested);         /* it was zeroed */
+}
+
+/* Hardening: what was an object. The content of a mapping goes with its pages, if it can. */
+static void wipe(struct stook_span *span)
+{
+        open_pages(span);
+        if (span->own_mapping)
+                span->use.wiped = 1;
+        else
+                memset(object_of(span), 0, span->bytes);
+}
+
+/* After stook_large_end. */
+static void give(struct stook_span *span, uint64_t how)
+{
+        if (stook_is_hardened(STOOK_HARDEN_ZERO_FREE))
+                wipe(span);
+        stook_large_give(span, how);
+}
+
+/* A free. Where no live object begins, it is reported, and does nothing else. */
+static STOOK_NOINLINE void debug_free(struct stook_span *span, uint64_t how,
+                                      struct stook_debug_free as)
+{
+        struct stook_debug debug = debug_of(span);
+        enum stook_debug_freed freed = stook_debug_free(&debug, object_of(span), as);
+
+        if (freed == STOOK_DEBUG_KEPT)
+                return;
+        observe_free(object_of(span));
+        if (freed == STOOK_DEBUG_GOES) {
+                if (stook_large_end(span))
+                        give(span, how);
+                return;
+        }
+        /* As watch.c: a program under a checker has the limits that it has without. */
+        if ((stook_large_debug & STOOK_DEBUG_V) && span->use.group) {
+                stook_group_uncharge(span->use.group, span->bytes);
+                span->use.group = 0;
+        }
+        stook_watch_quarantine(object_of(span), span->bytes, how);
+}
+
+size_t stook_watch_large_leave(void *object, uint64_t how)
+{
+        struct stook_span *span = stook_span_large_at((uintptr_t)object);
+        struct stook_debug debug = debug_of(span);
+        size_t bytes = span->bytes;
+
+        if (stook_debug_leave(&debug, object) && stook_large_end(span))
+                give(span, how);
+        return bytes;
+}
+
+static void validate(struct stook_span *span, void *data)
+{
+        struct stook_debug debug;
+        int *faults = data;
+
+        if (stook_span_kind_of(span) != STOOK_SPAN_LARGE)
+                return;
+        debug = debug_of(span);
+        *faults += stook_debug_validate_large(&debug, object_of(span));
+}
+
+int stook_large_debug_validate(void)
+{
+        int faults = 0;
+
+        if (stook_large_debug)
+                stook_meta_span_for_each(validate, &faults);
+        return faults;
+}
+
+size_t stook_watch_large_usable(const struct stook_span *span)
+{
+        struct stook_debug debug;
+
+        if (STOOK_LIKELY(!stook_large_debug))
+                return span->bytes;
+        debug = debug_of(span);
+        return stook_debug_requested(&debug, object_of(span));
+}
+
+uint32_t stook_large_stack(const struct stook_span *span)
+{
+        struct stook_report_about about = { 0 };
+        struct stook_debug debug;
+
+        if (!(stook_large_debug & STOOK_DEBUG_U))
+                return 0;
+        debug = debug_of(span);
+        stook_debug_describe(&debug, object_of(span), &about);
+        return about.allocated ? about.allocated->stack : 0;
+}
+
+/* ---- large objects: the calls ---- */
+
+void *stook_watch_large_alloc(size_t align, size_t size, uint64_t how)
+{
+        size_t room = stook_debug_large_room(stook_large_debug);
+        bool whole = stook_is_hardened(STOOK_HARDEN_ZERO_ALLOC);
+        struct stook_span *span;
+
+        if (stook_fail_strikes_large(size))
+                return NULL;
+        span = stook_large_take(align, size + room, how);
+        if (!span)
+                return NULL;
+        open_pages(span);
+        if (((how & STOOK_HOW_ZERO) || whole) && !stook_span_is_zero(span))
+                memset(object_of(span), 0, whole ? span->bytes : size);
+        if (!(how & STOOK_HOW_ZERO))
+                stook_span_will_be_written(span);
+        if (stook_large_debug)
+                debug_alloc(span, size, how);
+        stook_large_begin(span, size);
+        observe_alloc(object_of(span), size);
+        return object_of(span);
+}
+
+bool stook_watch_large_free(struct stook_span *span, uint64_t how)
+{
+        if (stook_large_debug) {
+                debug_free(span, how, (struct stook_debug_free){ 0 });
+                return true;
+        }
+        if (!stook_large_end(span))
+                return false;
+        observe_free(object_of(span));
+        give(span, how);
+        return true;
+}
+
+bool stook_watch_large_free_sized(struct stook_span *span, size_t size)
+{
+        if (stook_large_debug)
+                debug_free(span, 0, (struct stook_debug_free){ .has_size = true, .bytes = size });
+        return stook_large_debug;
+}
+
+/* An object that stays where it is. NULL: a debug mode found it at fault. */
+static void *stays(struct stook_span *span, size_t size)
+{
+        struct stook_debug debug;
+
+        if (!stook_large_debug)
+                return object_of(span);
+        debug = debug_of(span);
+        return stook_debug_resize(&debug, object_of(span), size) ? object_of(span) : NULL;
+}
+
+/*
+ * With these an object's end is not moved, nor are its bytes left behind. In debug modes the bytes
+ * behind an object are its red zone and tail.
+ */
+static bool is_replaced(void)
+{
+        return stook_large_debug || stook_is_hardened(STOOK_HARDEN_GUARD | STOOK_HARDEN_ZERO_FREE |
+                                                      STOOK_HARDEN_ZERO_ALLOC);
+}
+
+/* Shrinking never fails but for an object at fault. */
+void *stook_watch_large_resize(struct stook_span *span, size_t size, size_t usable)
+{
+        void *other;
+
+        if (size <= STOOK_CLASS_MAX && size <= usable / 2) {
+                other = copy(object_of(span), size, usable);
+                return other ? other : stays(span, size);
+        }
+        if (!is_replaced()) {
+                if (size > span->bytes && size <= PTRDIFF_MAX && stook_fail_strikes_large(size))
+                        return NULL;
+                return resize_observed(span, size);
+        }
+        if (size <= usable && !stook_large_is_worth_shrinking(usable, size))
+                return stays(span, size);
+        other = stook_large_alloc(1, size, 0);
+        if (!other)
+                return size <= usable ? stays(span, size) : NULL;
+        memcpy(other, object_of(span), size < usable ? size : usable);
+        stook_large_free(object_of(span), 0);
+        return other;
+}
