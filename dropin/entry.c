@@ -15,7 +15,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include "base/compiler.h"
-#include "cache/cache_account.h"
+#include "cache/cache.h"
+#include "group/group.h"
 #include "foreign.h"
 #include "hot.h"
 #include "malloc/malloc.h"

@@ -44,6 +44,14 @@ struct stook_limit {
         uintptr_t reclaiming;   /* atomic: stook_self of the thread in `reclaim`; 0: none */
 };
 
+/* What the slow calls of a cache go through (cache_slow.h). */
+enum stook_edge {
+        STOOK_EDGE_NONE,        /* nothing */
+        STOOK_EDGE_ACCOUNT,     /* accounted, and not watched: src/account */
+        STOOK_EDGE_WATCH,       /* watched, accounted or not: src/watch */
+        STOOK_EDGE_GONE,        /* destroyed: reports */
+};
+
 struct stook_cache {
         struct stook_front    front;    /* I2 */
         uint64_t              magic;    /* slabs.magic again: a free touches this line only */
@@ -52,13 +60,14 @@ struct stook_cache {
         uint64_t              flags;
         uint32_t              object_size; /* registry mutex (merging raises it); read racily */
         uint32_t              align;
-        int64_t               charge;   /* const: see below */
+        int64_t               charge;   /* const: bytes of an accounted object; 0: not accounted */
         uint8_t               state;    /* registry mutex; read racily */
         uint8_t               watch;    /* const: enum stook_watch, or'ed; 0: none */
         /* Registry mutex: kept for the line of the sheaves, if that is another one; 0: none. */
         uint16_t              second_index;
         uint32_t              references; /* registry mutex: merged users */
-        uint32_t              account_offset; /* const: from an object to its word, if accounted */
+        uint16_t              account_word; /* const: words from an object to the group's */
+        uint8_t               edge;     /* enum stook_edge; const while the cache lives */
         uint32_t              debug_modes; /* const: debug->flags, for readers outside */
         uint64_t              born;     /* order of creation */
         struct stook_list     all;      /* registry mutex: living caches by age, or idle indices */
@@ -87,12 +96,6 @@ struct stook_seldom {
         uint64_t            counters[STOOK_COUNTERS_FAR_COUNT]; /* the cache's counters.far */
 };
 
-/*
- * What a slow call looks at first, `charge`: the bytes that an object of an accounted cache is
- * charged; below 0: the cache is watched, accounted or not; 0: neither.
- */
-#define STOOK_CHARGE_WATCHED (-1)
-
 /* [STOOK_CACHES_MAX], reserved at start, committed as caches are made. */
 extern struct stook_cache *stook_caches STOOK_HIDDEN;
 /* Atomic: highest index ever in use + 1; read by walks without the mutex. */
@@ -112,6 +115,20 @@ STOOK_INLINE struct stook_cache *stook_cache_at(unsigned index)
 STOOK_INLINE struct stook_seldom *stook_cache_seldom(const struct stook_cache *cache)
 {
         return (struct stook_seldom *)stook_caches - 1 - cache->index;
+}
+
+/* The word behind an object of an accounted cache (account/account.h). */
+#define STOOK_ACCOUNT_BYTES sizeof(uint64_t)
+
+/* Where it lies behind an object of @size bytes. */
+STOOK_INLINE size_t stook_account_offset(size_t size)
+{
+        return (size + STOOK_ACCOUNT_BYTES - 1) & ~(STOOK_ACCOUNT_BYTES - 1);
+}
+
+STOOK_INLINE bool stook_cache_is_accounted(const struct stook_cache *cache)
+{
+        return cache->flags & STOOK_ACCOUNT;
 }
 
 /*
@@ -251,10 +268,6 @@ bool stook_cache_has_lent(const struct stook_cache *cache);
  */
 int stook_cache_lock(struct stook_cache *cache, const char *refusal);
 STOOK_COLD void stook_cache_report_destroyed(const struct stook_cache *cache);
-
-/* ---- cache_rcu.c ---- */
-/* Of a type-stable cache, for struct stook_slabs_args: an empty slab's span waits for readers. */
-void stook_cache_give_later(struct stook_slabs *slabs, struct stook_span *span);
 
 /* ---- cache_free.c ---- */
 /* Report of a free that is none: finds out what @object is and says so. */

@@ -5,7 +5,6 @@
  * Place: API; calls slot.
  * Failure: NULL with errno ENOMEM (EINVAL for arguments), nothing changed.
  */
-#include "cache/cache_account.h"
 #include "cache/cache_slow.h"
 #include "os/os.h"
 #include "slot/slot_hot.h"
@@ -16,7 +15,7 @@ STOOK_API_HOT void *stook_cache_alloc(struct stook_cache *cache)
         void *object;
 
         if (STOOK_UNLIKELY(stook_front_is_closed(&cache->front)))
-                return stook_alloc_closed(cache);
+                return stook_account_duties.alloc_closed(cache);
         object = stook_section_pop_guessed_v1(cache->front.line);
         if (STOOK_LIKELY(object))
                 return object;
@@ -72,13 +71,4 @@ STOOK_API void *stook_cache_alloc_node(struct stook_cache *cache, unsigned flags
             node < -1 || (node >= 0 && !stook_os_node_exists((unsigned)node)))
                 return refuse();
         return stook_alloc_slow(cache, how_of(flags, node));
-}
-
-STOOK_API void *stook_cache_alloc_group(struct stook_cache *cache, unsigned flags,
-                                        struct stook_group *group)
-{
-        if (!stook_flags_good(cache, flags) || !stook_cache_is_accounted(cache))
-                return refuse();
-        return stook_alloc_slow(cache, stook_how_with_group(how_of(flags, -1),
-                                                            group ? group->id : 0));
 }

@@ -10,7 +10,6 @@
 #include <limits.h>
 #include <string.h>
 
-#include "cache/cache_account.h"
 #include "cache/cache_limit.h"
 #include "cache/cache_watch.h"
 #include "gate/gate.h"
@@ -151,9 +150,16 @@ static unsigned capacity_of(const struct plan *plan, size_t stride)
         return plan->at_least > capacity ? stook_sheaf_round_capacity(plan->at_least) : capacity;
 }
 
+static enum stook_edge edge_of(const struct stook_cache *cache)
+{
+        if (cache->watch)
+                return STOOK_EDGE_WATCH;
+        return stook_cache_is_accounted(cache) ? STOOK_EDGE_ACCOUNT : STOOK_EDGE_NONE;
+}
+
 /*
  * Where the cache's sheaves are: at the line of its index, or, if it is accounted or watched, at
- * the line of a second index. And where inlined calls look (see cache_account.h). Return: 0;
+ * the line of a second index. And where inlined calls look (see account/account.h). Return: 0;
  * -ENFILE; -ENOMEM.
  */
 static int choose_line(struct stook_cache *cache)
@@ -171,14 +177,15 @@ static int choose_line(struct stook_cache *cache)
         }
         if (!stook_slots_add_cache(cache->index) || !stook_slots_add_cache(index))
                 return -ENOMEM;
-        cache->front.line = stook_slots_first_line(cache->charge > 0 ? 0 : cache->index);
+        cache->front.line = stook_slots_first_line(edge_of(cache) == STOOK_EDGE_ACCOUNT ? 0
+                                                                                 : cache->index);
         cache->front.offset = index << STOOK_LINE_SHIFT;
         cache->barns.line_index = index;
         return 0;
 }
 
 /*
- * Words of this library behind an object: the group's (cache_account.h), then the hidden one of
+ * Words of this library behind an object: the group's (account/account.h), then the hidden one of
  * frees by RCU. Returns where they end.
  */
 static size_t place_words(const struct plan *plan, uint32_t *hidden_offset)
@@ -206,6 +213,12 @@ static const char *put_name(struct stook_cache *cache, const char *name)
         return to;
 }
 
+/* Of a type-stable cache: an empty slab's span waits for readers. */
+static void give_later(struct stook_slabs *slabs, struct stook_span *span)
+{
+        stook_rcu_give_span(&stook_container_of(slabs, struct stook_cache, slabs)->rcu, span);
+}
+
 static int make_slabs(struct stook_cache *cache, const struct plan *plan, uint32_t *hidden_offset)
 {
         struct stook_slabs_args args = {
@@ -216,7 +229,7 @@ static int make_slabs(struct stook_cache *cache, const struct plan *plan, uint32
                 .slab_objects = plan->slab_objects,
                 .random_order = cache->flags & STOOK_RANDOM_ORDER,
                 .keep_none = stook_cache_options.tiny,
-                .give_later = plan->flags & STOOK_TYPESAFE_BY_RCU ? stook_cache_give_later : NULL,
+                .give_later = plan->flags & STOOK_TYPESAFE_BY_RCU ? give_later : NULL,
                 .ctor = plan->ctor,
                 .ctor_data = plan->ctor_data,
                 .dtor = plan->dtor,
@@ -231,13 +244,6 @@ static int make_slabs(struct stook_cache *cache, const struct plan *plan, uint32
             !stook_watch_duties.make(cache, plan->debug, *hidden_offset, &args))
                 return -ENOMEM;
         return stook_slabs_init(&cache->slabs, &args);
-}
-
-static int64_t charge_of(const struct stook_cache *cache)
-{
-        if (cache->watch)
-                return STOOK_CHARGE_WATCHED;
-        return stook_cache_is_accounted(cache) ? cache->slabs.stride : 0;
 }
 
 /* What the index's last cache counted, and was limited to. */
@@ -286,8 +292,8 @@ static int make_parts(struct stook_cache *cache, const struct plan *plan)
 
         if (error)
                 return error;
-        cache->account_offset = (uint32_t)stook_account_offset(plan->size);
-        cache->charge = charge_of(cache);
+        cache->account_word = (uint16_t)(stook_account_offset(plan->size) / STOOK_ACCOUNT_BYTES);
+        cache->charge = stook_cache_is_accounted(cache) ? cache->slabs.stride : 0;
         error = stook_barns_init(&cache->barns, &cache->slabs,
                                  capacity_of(plan, cache->slabs.stride), plan->full_limit,
                                  plan->empty_limit);
@@ -323,6 +329,7 @@ static bool let_grow(struct stook_cache *cache, const struct plan *plan)
 /* I1: all parts are made. From here on other threads may find the cache. */
 static void publish(struct stook_cache *cache, bool sheaves)
 {
+        cache->edge = (uint8_t)edge_of(cache);
         cache->magic = cache->slabs.magic;
         cache->starts = stook_slabs_starts(&cache->slabs);
         stook_shapes[cache->index] = (struct stook_shape){ cache->magic, cache->starts };

@@ -233,6 +233,7 @@ static STOOK_NOINLINE void give_up(struct stook_cache *cache)
 {
         unsigned second;
 
+        cache->edge = STOOK_EDGE_GONE;
         leave_lines(cache);
         stook_rcu_cache_end(&cache->rcu);
         stook_barns_end(&cache->barns);
@@ -302,7 +303,7 @@ STOOK_API int stook_cache_destroy(struct stook_cache *cache)
         stook_gate_check();
         if (!stook_registry_may_wait(STOOK_REFUSED("stook_cache_destroy")))
                 return -EDEADLK;
-        stook_cache_rcu_barrier(cache);
+        stook_rcu_barrier_of(&cache->rcu);
         stook_registry_wait();
         if (!is_known(cache)) {
                 stook_registry_unlock();

@@ -115,7 +115,7 @@ STOOK_API_HOT void stook_cache_free(struct stook_cache *cache, void *object)
         if (STOOK_UNLIKELY(!stook_object_is_of(cache, entry, object)))
                 return free_odd(cache, object);
         if (STOOK_UNLIKELY(stook_front_is_closed(&cache->front)))
-                stook_free_closed(cache, object);
+                stook_account_duties.free_closed(cache, object);
         else if (STOOK_UNLIKELY(stook_section_push_guessed_v1(cache->front.line, object) !=
                                 STOOK_PUSH_DONE))
                 stook_free_slow(cache, object, 0);

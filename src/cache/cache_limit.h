@@ -1,7 +1,7 @@
 /*
  * Purpose: how many objects of a cache callers may own at once, and the callbacks by which the
  * cache asks the program for some back.
- * Place: called by watch and cache_prefill.c (limits), cache_slow.c, malloc and life
+ * Place: called by watch and prefill (limits), cache_slow.c, malloc and life
  *  (reclaim).
  *
  * A cache with a limit is watched (cache_watch.h): no hot path hands out its objects. A slow call

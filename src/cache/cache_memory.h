@@ -3,7 +3,7 @@
  * <stook/cache.h>). The slabs get such memory only for a caller that says so (STOOK_FILL_MAY_ASK).
  * Refills of sheaves do not. So the program's function runs in the slow calls of this layer, with
  * no lock held, and not where the call forbids callbacks.
- * Place: called by cache_slow.c and cache_prefill.c, when all else found too few objects.
+ * Place: called by cache_slow.c and prefill.c, when all else found too few objects.
  * Concurrency: any thread; nothing is shared but what slabs are.
  * Failure: fewer objects than wanted.
  */

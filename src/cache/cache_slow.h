@@ -1,12 +1,13 @@
 /*
  * Purpose: the funnel behind the hot sections. Every call that allocates or frees runs a hot
- * section, or makes one slow call that says how. Only the slow calls decide
+ * section, or makes one slow call that says how. The slow call asks one thing: has the cache an
+ * edge? An edge (`edge` of the cache) makes the call its own way: src/account charges a group,
+ * src/watch shows the object. Behind it stand the plain calls, which decide
  *  - the gate's check (gate/gate.h): before a step that enters a layer below. (Malloc's slow calls
  *    start the library as well. A cache exists only after the start.)
- *  - which group is charged, or was,
  *  - whether a node is named and matters,
  *  - that a call waits for no other thread.
- * Place: called by the public calls of cache, and by malloc; calls slot, slab, group.
+ * Place: called by the public calls of cache, and by malloc; calls slot, slab.
  * Concurrency: any thread, any instruction.
  *
  * A call that must not wait (STOOK_HOW_NOLOCK) takes the same steps as a handler on top of a lock's
@@ -151,34 +152,22 @@ STOOK_INLINE size_t stook_slow_bytes(const struct stook_cache *cache)
         return __atomic_load_n(&cache->object_size, __ATOMIC_RELAXED);
 }
 
-/*
- * For allocations that missed. A destroyed cache has no sheaves, so all its allocations miss. True:
- * it is one, which was reported, and nothing may be allocated. Its index may be another cache's
- * second one by now, which is MAKING for ever. A new cache at the same index hides that.
- */
+/* True: it is a destroyed one, which was reported, and nothing may be allocated. */
 STOOK_INLINE bool stook_cache_is_destroyed(const struct stook_cache *cache)
 {
-        if (STOOK_LIKELY(__atomic_load_n(&cache->state, __ATOMIC_RELAXED) > STOOK_CACHE_MAKING))
+        if (STOOK_LIKELY(cache->edge != STOOK_EDGE_GONE))
                 return false;
         stook_cache_report_destroyed(cache);
         return true;
 }
 
+/* ---- the calls, through the edge of the cache ---- */
+
 /* One object. NULL: no memory, none on that node, or over the limit of a group; nothing changed. */
 void *stook_alloc_slow(struct stook_cache *cache, uint64_t how);
-/* The same of a cache that is neither watched nor accounted; @how names a node that matters. */
-void *stook_alloc_plain(struct stook_cache *cache, uint64_t how);
-/* The same for stook_cache_alloc, of a cache with a closed front. */
-void *stook_alloc_closed(struct stook_cache *cache);
 
 /* @object is known to be one of @cache (object_id.h). A double free is reported. errno stays. */
 void stook_free_slow(struct stook_cache *cache, void *object, uint64_t how);
-/* The same for stook_cache_free, to a cache with a closed front. */
-void stook_free_closed(struct stook_cache *cache, void *object);
-
-/* The same of a watched cache, for src/watch, which has seen the call or will. */
-void *stook_alloc_shown(struct stook_cache *cache, uint64_t how);
-void stook_free_shown(struct stook_cache *cache, void *object, uint64_t how);
 
 /*
  * @n objects, charged to the group of this thread; all or none. False: none. errno stays.
@@ -191,5 +180,31 @@ bool stook_alloc_bulk_slow(struct stook_cache *cache, size_t n, void **objects, 
  * @how: 0; or STOOK_HOW_NOLOCK, between a raise and a lower (base/lock.h) of the caller.
  */
 void stook_free_bulk_slow(struct stook_cache *cache, size_t n, void **objects, uint64_t how);
+
+/* ---- the same without an edge: what lies behind every edge ---- */
+
+void *stook_alloc_plain(struct stook_cache *cache, uint64_t how);
+void stook_free_plain(struct stook_cache *cache, void *object, uint64_t how);
+bool stook_alloc_bulk_plain(struct stook_cache *cache, size_t n, void **objects, uint64_t how);
+void stook_free_bulk_plain(struct stook_cache *cache, size_t n, void **objects, uint64_t how);
+
+/* ---- edges, which the layers above have ---- */
+
+/* A destroyed cache has one that reports. A cache made at its index later has its own. */
+struct stook_edge_calls {
+        void *(*alloc)(struct stook_cache *cache, uint64_t how);
+        void (*free)(struct stook_cache *cache, void *object, uint64_t how);
+        bool (*alloc_bulk)(struct stook_cache *cache, size_t n, void **objects, uint64_t how);
+        void (*free_bulk)(struct stook_cache *cache, size_t n, void **objects, uint64_t how);
+};
+extern const struct stook_edge_calls stook_account_edge STOOK_HIDDEN;
+extern const struct stook_edge_calls stook_watch_edge STOOK_HIDDEN;
+
+/* Of caches with a closed front (slot/slot.h): stook_cache_alloc and stook_cache_free. */
+struct stook_account_duties {
+        void *(*alloc_closed)(struct stook_cache *cache);
+        void (*free_closed)(struct stook_cache *cache, void *object);
+};
+extern const struct stook_account_duties stook_account_duties STOOK_HIDDEN;
 
 #endif

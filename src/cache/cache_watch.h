@@ -3,11 +3,10 @@
  * looked at, by the debug modes, by recording, by profiles, by hardening, or for a limit. `watch`
  * of a cache says by which. 0: by none, and nothing here is asked but what a new cache is watched
  * by.
- * Place: the calls lead up, through one table. src/watch makes each call through the slow calls
- *  (cache_slow.h) again.
+ * Place: the calls lead up, through one table and the edge of a watched cache (cache_slow.h).
  *
  * A watched cache has no hot path. The line of its index stays empty for ever, as that of an
- * accounted cache (cache_account.h): inlined calls and malloc's hot paths miss, and the slow call
+ * accounted cache (account/account.h): inlined calls and malloc's hot paths miss, and the slow call
  * asks the watch. A cache that is debugged has no sheaves. Another watched cache has its sheaves at
  * the line of a second index.
  * Concurrency: any thread, any instruction. `watch` is const after creation.
@@ -60,12 +59,7 @@ struct stook_watch_duties {
          * to their slabs. Registry mutex held.
          */
         void (*end)(struct stook_cache *cache);
-        /* As stook_alloc_slow, stook_free_slow and their bulk forms. */
-        void *(*alloc)(struct stook_cache *cache, uint64_t how);
-        void (*free)(struct stook_cache *cache, void *object, uint64_t how);
-        bool (*alloc_bulk)(struct stook_cache *cache, size_t n, void **objects, uint64_t how);
-        void (*free_bulk)(struct stook_cache *cache, size_t n, void **objects, uint64_t how);
-        /* As stook_rcu_free. What readers have left comes to `free`, with STOOK_HOW_READERS. */
+        /* As stook_rcu_free. What readers have left comes to the edge, with STOOK_HOW_READERS. */
         int (*free_rcu)(struct stook_cache *cache, void *object, bool nolock);
         /* Readers have left these, which go back to the slabs without a call of `free`. */
         void (*left)(struct stook_cache *cache, size_t n, void *const *objects);

@@ -15,7 +15,7 @@
  *      object_bytes | words of other layers | red zone | tail | room | red zone of the NEXT object
  *
  * The first object of a slab is never handed out (slab.h, keep_first), so each object that is has a
- * red zone before it. The words of other layers are the group's (cache_account.h) and the hidden
+ * red zone before it. The words of other layers are the group's (account/account.h) and the hidden
  * word (src/rcu). The tail has the state.
  *
  * States of an object:

@@ -1,7 +1,7 @@
 /*
  * Purpose: precharges: bytes that a slot has charged to a group in advance, so that charging an
  * object is one critical section and no atomic operation.
- * Place: called by group, and inlined into cache/cache_account.c. The sections are section's, the
+ * Place: called by group, and inlined into account/account.c. The sections are section's, the
  * way to take precharges back is evacuate's.
  *
  * A precharge is a word, group id << 32 | bytes, in the line STOOK_PRECHARGE_LINE of each slot. The

@@ -5,7 +5,7 @@
  * the alignment; the class of such a size is one again (size_class.c I1), or the next one is.
  * Alignments above the page size get a span.
  */
-#include "cache/cache_account.h"
+#include "group/group.h"
 #include "malloc/large.h"
 #include "malloc/malloc.h"
 #include "os/os.h"

@@ -8,14 +8,13 @@
  * Once there is a group, the table that the hot paths look classes up in points to a line where no
  * cache is. So every malloc misses and enters this file, which looks for the group. Frees need no
  * such thing: the page of an object names its cache, and an accounted cache sends them to the slow
- * call (cache_account.h).
+ * call (account/account.h).
  * Concurrency: any thread, any instruction. M1: the release that stores a class's cache pairs with
  *  the acquire of a thread that makes the first group, too, and finds it there.
  * Failure: NULL; misuse is reported, after which, if reports do not abort, nothing was done.
  */
 #include <errno.h>
 
-#include "cache/cache_account.h"
 #include "cache/cache_watch.h"
 #include "cache/object_id.h"
 #include "group/group.h"

@@ -10,8 +10,8 @@
  */
 #include <string.h>
 #include "barn/barn.h"
-#include "cache/cache_account.h"
 #include "cache/cache_watch.h"
+#include "group/group.h"
 #include "malloc/malloc.h"
 #include "os/os.h"
 

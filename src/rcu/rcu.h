@@ -51,7 +51,7 @@ struct stook_rcu_cache {
         struct stook_rcu_chain *chain;
 };
 
-/* What this layer asks of the layers above it. Defined in cache/cache_rcu.c. */
+/* What this layer asks of the layers above it. Defined in free_rcu/free_rcu.c. */
 struct stook_rcu_duties {
         /*
          * Frees @n objects of any caches, and large objects of malloc. No reader sees them any

@@ -18,7 +18,7 @@ struct stook_front {
         /*
          * Public layout v1, first in struct stook_cache: the line in slot 0 at which inlined calls
          * look. If it is line 0, where there is nothing for ever, the front is closed: the cache
-         * is accounted, and not watched (cache_account.h).
+         * is accounted, and not watched (account/account.h).
          */
         uintptr_t line;
         uint32_t offset;                /* in each slot, of the line that has the cache's sheaves */

@@ -1,6 +1,6 @@
 /*
  * Purpose: a slot's spare sheaf, taken out and put back whole, for prefilled sheaves.
- * Place: called by cache/cache_prefill.c; one exchange each.
+ * Place: called by prefill/prefill.c; one exchange each.
  *
  * {main, S} becomes {main, none}, and the other way round. S is whatever sheaf was the spare, with
  * any number of objects. A spare that is neither full nor empty is what the table of slot_pair.h

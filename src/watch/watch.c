@@ -6,7 +6,7 @@
  */
 #include "watch/watch.h"
 
-#include "cache/cache_account.h"
+#include "account/account.h"
 #include "cache/cache_limit.h"
 #include "debug/fail.h"
 #include "debug/quarantine.h"
@@ -178,10 +178,8 @@ bool stook_watch_fails(const struct stook_cache *cache, size_t bytes)
 }
 
 /* As if there were no memory. */
-static STOOK_COLD void *fail_on_purpose(const struct stook_cache *cache, uint64_t how)
+static STOOK_COLD void *fail_on_purpose(uint64_t how)
 {
-        if (how & STOOK_HOW_CHARGED)
-                stook_group_uncharge(stook_how_group(how), cache->slabs.stride);
         return stook_slow_answer(how, NULL, 0);
 }
 
@@ -192,9 +190,11 @@ static void *alloc_counted(struct stook_cache *cache, uint64_t how)
         void *object;
 
         if (stook_watch_fails(cache, bytes))
-                return fail_on_purpose(cache, how);
+                return fail_on_purpose(how);
         do {
-                object = stook_alloc_shown(cache, inner(how));
+                object = stook_cache_is_accounted(cache)
+                                 ? stook_account_alloc(cache, inner(how))
+                                 : stook_alloc_plain(cache, inner(how));
                 if (STOOK_UNLIKELY(!object))
                         return NULL;
         } while (STOOK_UNLIKELY(!show_allocated(cache, object, bytes)));
@@ -208,7 +208,7 @@ static STOOK_NOINLINE void *alloc_limited(struct stook_cache *cache, uint64_t ho
         void *object;
 
         if (!stook_limit_take(cache, 1, how))
-                return fail_on_purpose(cache, how);
+                return fail_on_purpose(how);
         object = alloc_counted(cache, how);
         if (!object)
                 stook_limit_give(cache, 1);
@@ -302,6 +302,14 @@ static void end_leaving(void *visited)
                 stook_barns_visit_end(&((struct stook_cache *)visited)->barns);
 }
 
+static void free_seen(struct stook_cache *cache, void *object, uint64_t how)
+{
+        if (stook_cache_is_accounted(cache))
+                stook_account_free(cache, object, how);
+        else
+                stook_free_plain(cache, object, how);
+}
+
 static size_t leave(void *object, uint64_t how)
 {
         struct stook_cache *cache = cache_of(object);
@@ -309,7 +317,7 @@ static size_t leave(void *object, uint64_t how)
         if (!cache)
                 return stook_watch_large_leave(object, how);
         if (stook_debug_leave(stook_cache_debug(cache), object))
-                stook_free_shown(cache, object, how);
+                free_seen(cache, object, how);
         return cache->slabs.stride;
 }
 
@@ -346,7 +354,7 @@ static void free_counted(struct stook_cache *cache, void *object, uint64_t how)
                 return;
         observe_free(cache, object);
         if (freed == STOOK_DEBUG_GOES) {
-                stook_free_shown(cache, object, inner(how));
+                free_seen(cache, object, inner(how));
                 return;
         }
         /* A program under a checker has the limits that it has without. */
@@ -435,14 +443,14 @@ void stook_watch_describe(const struct stook_cache *cache, const void *pointer,
                 stook_debug_describe(stook_cache_debug(cache), pointer, about);
 }
 
+const struct stook_edge_calls stook_watch_edge = {
+        stook_watch_alloc, stook_watch_free, stook_watch_alloc_bulk, stook_watch_free_bulk,
+};
+
 const struct stook_watch_duties stook_watch_duties = {
         .wanted = stook_watch_wanted,
         .make = stook_watch_make,
         .end = stook_watch_end,
-        .alloc = stook_watch_alloc,
-        .free = stook_watch_free,
-        .alloc_bulk = stook_watch_alloc_bulk,
-        .free_bulk = stook_watch_free_bulk,
         .free_rcu = stook_watch_free_rcu,
         .left = stook_watch_left,
         .fails = stook_watch_fails,

@@ -18,7 +18,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "cache/cache_account.h"
 #include "debug/fail.h"
 #include "debug/quarantine.h"
 #include "group/group.h"

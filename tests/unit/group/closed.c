@@ -42,7 +42,7 @@ static void accounted_and_not_watched(void **state)
 
                 assert_false(stook_front_is_closed(&plain->front));
                 assert_int_equal(stook_front_is_closed(&accounted->front), !watches[i]);
-                assert_int_equal(accounted->charge > 0, !watches[i]);
+                assert_int_equal(accounted->edge == STOOK_EDGE_ACCOUNT, !watches[i]);
                 assert_int_equal(stook_cache_destroy(plain), 0);
                 assert_int_equal(stook_cache_destroy(accounted), 0);
         }

@@ -304,7 +304,7 @@ static void test_reserved_stay_beside_another_release(void **unused)
         assert_int_equal(stook_slabs_reserve(slabs, 0, 0), 0);
 }
 
-/* As a walk over all objects does it, from which frees are called (cache_objects.c). */
+/* As a walk over all objects does it, from which frees are called (walk/walk.c). */
 static void test_no_free_releases_during_a_walk(void **unused)
 {
         (void)unused;

@@ -1,8 +1,9 @@
 /*
- * Purpose: the word behind an object of a cache made with STOOK_ACCOUNT, which says which group the
- * object is charged to. Objects are charged when a user gets them and uncharged when the user frees
- * them (cache_slow.c).
- * Place: the slow calls of cache, prefilled sheaves, rcu, and malloc's second set of classes.
+ * Purpose: the edge (cache/cache_slow.h) of caches made with STOOK_ACCOUNT. A word behind an object
+ * says which group it is charged to. Objects are charged when a user gets them and uncharged when
+ * the user frees them.
+ * Place: called by the slow calls of cache through stook_account_edge, by prefilled sheaves, frees
+ *  by RCU and watch; calls the plain calls of cache, and group.
  *
  * What it costs other caches: one instruction and a branch that is not taken, in stook_cache_alloc
  * and stook_cache_free. Inlined calls look at front.line, and the drop-in's free at the line of the
@@ -16,28 +17,15 @@
  * the object is with a user; id 0 says that no group is charged.
  * Concurrency: any thread, any instruction. The word belongs to the holder of the object.
  */
-#ifndef STOOK_CACHE_ACCOUNT_H
-#define STOOK_CACHE_ACCOUNT_H
+#ifndef STOOK_ACCOUNT_H
+#define STOOK_ACCOUNT_H
 
-#include "cache/cache.h"
+#include "cache/cache_slow.h"
 #include "group/group.h"
-
-/* Bytes of the word, and where it lies behind an object of @size bytes. */
-#define STOOK_ACCOUNT_BYTES sizeof(uint64_t)
-
-STOOK_INLINE size_t stook_account_offset(size_t size)
-{
-        return (size + STOOK_ACCOUNT_BYTES - 1) & ~(STOOK_ACCOUNT_BYTES - 1);
-}
-
-STOOK_INLINE bool stook_cache_is_accounted(const struct stook_cache *cache)
-{
-        return cache->flags & STOOK_ACCOUNT;
-}
 
 STOOK_INLINE uint64_t *stook_account_word(const struct stook_cache *cache, const void *object)
 {
-        return (uint64_t *)((char *)(uintptr_t)object + cache->account_offset);
+        return (uint64_t *)(uintptr_t)object + cache->account_word;
 }
 
 /* The word of an object that no group is charged for. */
@@ -66,5 +54,12 @@ bool stook_account_charge(struct stook_cache *cache, size_t n, void *const *obje
                           unsigned how);
 /* Uncharges objects that are about to go into sheaves or slabs. */
 void stook_account_uncharge(struct stook_cache *cache, size_t n, void *const *objects);
+
+/* As stook_alloc_slow and stook_free_slow; also of a watched cache, for src/watch. */
+void *stook_account_alloc(struct stook_cache *cache, uint64_t how);
+void stook_account_free(struct stook_cache *cache, void *object, uint64_t how);
+/* stook_account_duties: of a cache with a closed front. */
+void *stook_account_alloc_closed(struct stook_cache *cache);
+void stook_account_free_closed(struct stook_cache *cache, void *object);
 
 #endif

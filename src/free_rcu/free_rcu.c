@@ -7,7 +7,7 @@
  */
 #include <errno.h>
 
-#include "cache/cache_account.h"
+#include "account/account.h"
 #include "cache/cache_watch.h"
 #include "cache/object_id.h"
 #include "pages/pagemap.h"
@@ -139,7 +139,7 @@ static size_t free_watched(size_t n, void **objects)
                 struct stook_cache *cache = stook_cache_at(stook_entry_cache(entry));
 
                 if (stook_entry_cache(entry) && cache->watch)
-                        stook_watch_duties.free(cache, objects[i], STOOK_HOW_READERS);
+                        stook_free_slow(cache, objects[i], STOOK_HOW_READERS);
                 else
                         objects[others++] = objects[i];
         }
@@ -162,8 +162,3 @@ static void left(struct stook_rcu_cache *rcu, size_t n, void *const *objects)
 }
 
 const struct stook_rcu_duties stook_rcu_duties = { free_mixed, uncharge, left };
-
-void stook_cache_give_later(struct stook_slabs *slabs, struct stook_span *span)
-{
-        stook_rcu_give_span(&stook_container_of(slabs, struct stook_cache, slabs)->rcu, span);
-}

@@ -119,7 +119,7 @@ static int go(struct walk *walk, const char *refusal)
         stook_gate_check();
         if (!stook_registry_may_wait(refusal))
                 return -EDEADLK;
-        stook_cache_rcu_barrier(cache);
+        stook_rcu_barrier_of(&cache->rcu);
         error = stook_cache_lock(cache, refusal);
         if (error)
                 return error;

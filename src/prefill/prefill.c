@@ -25,7 +25,7 @@
 #include <string.h>
 #include <stook/sheaf.h>
 
-#include "cache/cache_account.h"
+#include "account/account.h"
 #include "cache/cache_limit.h"
 #include "cache/cache_memory.h"
 #include "cache/cache_slow.h"
