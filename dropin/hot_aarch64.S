@@ -185,7 +185,7 @@ stook_class_line:
 .endm
 
 /*
- * x12 = the line for \size bytes at a multiple of \align: malloc_aligned.c. The rounded size is 0,
+ * x12 = the line for \size bytes at a multiple of \align: malloc_miss.c. The rounded size is 0,
  * which misses, for size 0, for alignment 0, and where it overflows; as a multiple of the alignment
  * it is above ALIGNED_MAX if that is above a page. x8 as behind BASE. Uses x9, x10.
  */

@@ -130,7 +130,7 @@
 .endm
 
 /*
- * Behind DESCRIBE: r8 = the line for \size bytes at a multiple of \align: malloc_aligned.c. The
+ * Behind DESCRIBE: r8 = the line for \size bytes at a multiple of \align: malloc_miss.c. The
  * rounded size is 0, which misses, for size 0, for alignment 0, and where it overflows; as a
  * multiple of the alignment it is above ALIGNED_MAX if that is above a page. Uses rax, r9.
  */

@@ -19,7 +19,7 @@
 #include "cache/cache.h"
 #include "debug/debug_inside.h"
 #include "inspect/leak.h"
-#include "watch/watch_malloc.h"
+#include "watch/watch.h"
 #include "os/os.h"
 #include "pages/meta.h"
 #include "pages/pagemap.h"

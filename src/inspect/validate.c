@@ -38,7 +38,6 @@
 #include "gate/gate.h"
 #include "inspect/inspect.h"
 #include "inspect/validate.h"
-#include "watch/watch_malloc.h"
 #include "os/os.h"
 #include "pages/pagemap.h"
 #include "pages/span.h"

@@ -31,7 +31,7 @@
 #include "slot/slot.h"
 #include "slot/slot_regions.h"
 #include "stack/stack.h"
-#include "watch/watch_malloc.h"
+#include "watch/watch.h"
 #include <stook/control.h>
 #include <stook/version.h>
 

@@ -1,9 +1,9 @@
 /*
- * Purpose: large objects (large.h): spans straight from the pages, grown in place, moved by the
- * page tables.
+ * Purpose: large objects: spans straight from the pages, grown in place, moved by the page
+ * tables.
  * Place: the one part of malloc that skips caches, slots, barns and slabs.
  * Concurrency: the object's owner alone resizes it; a free races with nothing but another, faulty,
- * free (I1).
+ * free (malloc.h).
  * Failure: no memory leaves everything as it was.
  */
 #include <string.h>
@@ -13,7 +13,6 @@
 #include "cache/cache_limit.h"
 #include "cache/cache_watch.h"
 #include "group/group.h"
-#include "malloc/large.h"
 #include "malloc/malloc.h"
 #include "os/os.h"
 #include "pages/purge.h"

@@ -3,7 +3,7 @@
  * for the drop-in).
  * Size classes: multiples of 16 up to 128, then four to six per doubling up to 128 KiB
  * (size_class.c). Class c is the cache of index c + 1. Above, and for what realloc grows
- * (malloc_resize.c): a span of its own (kind LARGE, large.h).
+ * (malloc_resize.c): a span of its own (kind LARGE, large.c).
  * Place: called by malloc_api.c and the drop-in; calls slot (the hot path), cache (the slow calls,
  * misuse), pages (large objects).
  */
@@ -15,6 +15,7 @@
 #include <stdint.h>
 #include "base/compiler.h"
 #include "cache/cache_slow.h"
+#include "pages/span.h"
 #include <stook/layout.h>
 
 #define STOOK_CLASSES 60                        /* size_class.c */
@@ -26,7 +27,7 @@
 #define STOOK_CLASS_TABLE_MAX 16384
 /* Aligned requests up to here have a hot path: classes that are a multiple of what they ask for. */
 #define STOOK_CLASS_ALIGNED_MAX 4096
-/* A class for a page and a header, aligned to 64 bytes: malloc_aligned.c goes past it. */
+/* A class for a page and a header, aligned to 64 bytes: malloc_miss.c goes past it. */
 #define STOOK_CLASS_PAGE_AND_MORE 4416
 /*
  * What main and spare of a slot may hold of one class at first; all classes together: 1.6 MiB
@@ -118,7 +119,7 @@ void *stook_malloc_slow(size_t size, uint64_t how);
 void *stook_malloc_class_object(unsigned class, uint64_t how);
 /* With no flags: what assembly calls. */
 void *stook_malloc_object(size_t size);
-/* malloc_aligned.c; @align: a power of two. @how: NOLOCK, ERRNO. */
+/* malloc_miss.c; @align: a power of two. @how: NOLOCK, ERRNO. */
 void *stook_malloc_aligned(size_t align, size_t size, uint64_t how);
 
 /* NULL is fine. False: foreign, nothing done. Misuse of our own memory is reported. */
@@ -138,6 +139,44 @@ size_t stook_malloc_usable(const void *object, bool *ours);
  * memory. Shrinking never fails. Size 0 counts as 1.
  */
 void *stook_malloc_resize(void *object, size_t size, int *error);
+
+/* ---- large.c: objects above the largest class: each is a span of its own, at its start ---- */
+/*
+ * A live large object is a span of kind LARGE. What ends its life changes the kind by one
+ * compare-and-swap, so of two frees at once only one succeeds.
+ */
+/* Const after the start: what is watched about large objects (cache/cache_watch.h). */
+extern struct stook_large_options {
+        bool watched;           /* each call is shown to the watch */
+        bool exact;             /* sizes are not rounded: what lies behind an object is checked */
+        bool guarded;           /* spans have guards */
+} stook_large_options STOOK_HIDDEN;
+
+/*
+ * @align: a power of two. @how: ZERO, NOLOCK, ERRNO. NULL: no memory, over a limit, or too large.
+ */
+void *stook_large_alloc(size_t align, size_t size, uint64_t how);
+/*
+ * Ends the life of the object that begins at @object. False: none does, or another call ended it.
+ */
+bool stook_large_free(void *object, uint64_t how);
+/*
+ * @size: above half of the span's bytes, or above STOOK_CLASS_MAX. NULL: no memory, nothing
+ * changed.
+ */
+void *stook_large_resize(struct stook_span *span, size_t size);
+/* Is it worth while to split a span of @bytes for an object of @size? */
+bool stook_large_is_worth_shrinking(size_t bytes, size_t size);
+
+/* The steps of an allocation and a free, for the watch. */
+/* A span, charged to the group of this thread, that is no object yet. NULL: no memory. */
+struct stook_span *stook_large_take(size_t align, size_t size, uint64_t how);
+/* It is an object of @size from here on. */
+void stook_large_begin(struct stook_span *span, size_t size);
+/* False: another call ended its life. */
+bool stook_large_end(struct stook_span *span);
+/* After the end: uncharges what was an object, and gives its span to the pages. */
+void stook_large_give(struct stook_span *span, uint64_t how);
 
 /* ---- malloc_api.c: with errno, for what the assembly of the drop-in left over ---- */
 void *stook_malloc_miss(size_t size);

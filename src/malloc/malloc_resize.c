@@ -15,7 +15,6 @@
 #include <errno.h>
 #include <string.h>
 #include "cache/cache_watch.h"
-#include "malloc/large.h"
 #include "malloc/malloc.h"
 #include "pages/pagemap.h"
 #include "report/report.h"

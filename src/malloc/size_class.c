@@ -3,7 +3,7 @@
  * Invariants:
  *  I1 the bytes of a class are a multiple of 16, and of every power of two up to the page size that
  *     the size asked for is a multiple of: aligned requests need no classes of their own
- *     (malloc_aligned.c). STOOK_CLASS_PAGE_AND_MORE is the exception.
+ *     (malloc_miss.c). STOOK_CLASS_PAGE_AND_MORE is the exception.
  *  I2 main and spare of a slot hold at most STOOK_CLASS_SLOT_BYTES of a class and, all classes
  *     together, at most 1.6 MiB, as long as nothing has grown (barn/barn_growth.c): what CPUs keep
  *     is bounded, whatever the program's mix of sizes.

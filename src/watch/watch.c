@@ -18,7 +18,6 @@
 #include "record/record.h"
 #include "slot/slot.h"
 #include "stack/stack.h"
-#include "watch/watch_malloc.h"
 
 /* ---- what a cache is watched by ---- */
 

@@ -11,6 +11,7 @@
 #include "cache/cache_watch.h"
 #include "debug/debug_modes.h"
 #include "harden/harden.h"
+#include "malloc/malloc.h"
 
 /* What makes a cache a watched one. */
 #define STOOK_HARDEN_OBJECTS \
@@ -65,5 +66,32 @@ bool stook_watch_harden_free(struct stook_cache *cache, void *object, uint64_t h
 /* A free by RCU that ends the user's time. False: as above. */
 bool stook_watch_harden_wait(struct stook_cache *cache, void *object);
 STOOK_COLD const char *stook_watch_where(struct stook_cache *cache, const void *object);
+
+/* ---- watch_malloc.c ---- */
+extern uint64_t stook_large_debug STOOK_HIDDEN; /* STOOK_DEBUG_*: of large objects; 0: none */
+
+/* At start: what options ask for; makes the caches of watched classes. */
+void stook_watch_start(void);
+
+/* Of stook_watch_duties. */
+void *stook_watch_malloc(size_t size, uint16_t group, uint64_t how);
+void *stook_watch_resize(struct stook_cache *cache, void *object, size_t size, size_t usable,
+                         int *error);
+void *stook_watch_large_alloc(size_t align, size_t size, uint64_t how);
+bool stook_watch_large_free(struct stook_span *span, uint64_t how);
+bool stook_watch_large_free_sized(struct stook_span *span, size_t size);
+void *stook_watch_large_resize(struct stook_span *span, size_t size, size_t usable);
+size_t stook_watch_large_usable(const struct stook_span *span);
+
+/* A large object leaves the quarantine. Returns its bytes. */
+size_t stook_watch_large_leave(void *object, uint64_t how);
+
+/*
+ * Checks all large objects, also in the quarantine; quiescent. Returns faults found, each of which
+ * is reported.
+ */
+int stook_large_debug_validate(void);
+/* The number of the call stack that allocated it (stack/stack.h); 0: not known. */
+uint32_t stook_large_stack(const struct stook_span *span);
 
 #endif

@@ -1,5 +1,12 @@
 /*
- * Purpose: see watch_malloc.h.
+ * Purpose: malloc where classes are watched, and large objects that are. STOOK_DEBUG knows large
+ * objects by the name "malloc-large". Their debug modes are what debug/debug_modes.h says of an
+ * object of a cache, on a span:
+ *
+ *      what was asked for | red zone | tail                    to the end of the span
+ *
+ * There is no red zone before the object, which begins with a page. A free large object has no
+ * state, for its span is given back. In the quarantine it is a span of kind LARGE still.
  *
  * The cache of a watched class is not at the index of its class, but at any other. No cache is ever
  * made at that index, so the hot paths find its line empty, and every malloc comes here. The page
@@ -13,7 +20,7 @@
  * where its tail is, and how many bytes were asked for.
  * Concurrency: the table of classes is const after the start.
  */
-#include "watch/watch_malloc.h"
+#include "watch/watch.h"
 
 #include <errno.h>
 #include <string.h>
@@ -21,7 +28,6 @@
 #include "debug/fail.h"
 #include "debug/quarantine.h"
 #include "group/group.h"
-#include "malloc/large.h"
 #include "process/checker.h"
 #include "pages/meta.h"
 #include "profile/profile.h"

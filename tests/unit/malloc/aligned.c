@@ -1,5 +1,5 @@
 /*
- * Proves malloc_aligned.c: every alignment with every kind of size gives an aligned object of that
+ * Proves malloc_miss.c: every alignment with every kind of size gives an aligned object of that
  * size, that overlaps no other, and can be freed and resized like any.
  */
 #include <setjmp.h>
