@@ -10,7 +10,6 @@
 #include <limits.h>
 #include <string.h>
 
-#include "cache/cache_limit.h"
 #include "cache/cache_watch.h"
 #include "gate/gate.h"
 #include "os/os.h"
@@ -27,6 +26,7 @@
 /* Bytes up to which natural alignment grows with the size: what malloc promises too. */
 #define NATURAL_ALIGN_MAX 16
 
+bool stook_caches_reclaim;
 struct stook_cache_options stook_cache_options = { .capacity = -1, .merge = -1 };
 
 unsigned stook_cache_default_capacity(size_t stride)
@@ -281,7 +281,7 @@ static void set_limit(struct stook_cache *cache, const struct stook_limit *limit
         if (limit->most || limit->reclaim)
                 stook_cache_seldom(cache)->limit = *limit;
         if (limit->reclaim)
-                stook_reclaim_note();
+                __atomic_store_n(&stook_caches_reclaim, true, __ATOMIC_RELAXED);
 }
 
 /* The layers' parts, from the slabs upwards. Return: 0; -EINVAL; -ENFILE; -ENOMEM. */

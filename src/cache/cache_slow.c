@@ -4,10 +4,8 @@
  */
 #include "cache/cache_slow.h"
 
-#include "cache/cache_limit.h"
-#include "cache/cache_memory.h"
-#include "os/os.h"
 #include "home/home.h"
+#include "os/os.h"
 
 /* ---- the edges ---- */
 
@@ -94,7 +92,7 @@ static size_t alloc_of_node(struct stook_cache *cache, size_t n, void **objects,
         size_t got = 0;
 
         while (got < n && (objects[got] = stook_home_get(&cache->front, node,
-                                                                how & STOOK_HOW_THISNODE)))
+                                                         how & STOOK_HOW_THISNODE)))
                 got++;
         return got;
 }
@@ -119,8 +117,8 @@ STOOK_INLINE size_t alloc_below(struct stook_cache *cache, size_t n, void **obje
                         got = (objects[0] = stook_slot_get(&cache->front)) != NULL;
                 stook_slow_end(*how);
                 if (STOOK_UNLIKELY(got < n) && cache->slabs.run_asks)
-                        got += stook_alloc_with_memory(cache, n - got, objects + got, *how);
-        } while (STOOK_UNLIKELY(got < n) && stook_reclaim(cache, n - got, *how) &&
+                        got += stook_limit_duties.memory(cache, n - got, objects + got, *how);
+        } while (STOOK_UNLIKELY(got < n) && stook_slow_reclaim(cache, n - got, *how) &&
                  (*how |= STOOK_HOW_ASKED));
         return got;
 }

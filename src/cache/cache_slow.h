@@ -188,6 +188,27 @@ void stook_free_plain(struct stook_cache *cache, void *object, uint64_t how);
 bool stook_alloc_bulk_plain(struct stook_cache *cache, size_t n, void **objects, uint64_t how);
 void stook_free_bulk_plain(struct stook_cache *cache, size_t n, void **objects, uint64_t how);
 
+/* Of src/limit: what may help an allocation that found too little. */
+struct stook_limit_duties {
+        /* Of a cache whose memory the program prepares: @n objects, or none. Return: how many. */
+        size_t (*memory)(struct stook_cache *cache, size_t n, void **objects, uint64_t how);
+        /*
+         * Only if stook_caches_reclaim. True: the program freed some of @wanted objects, so the
+         * call may try again, once. @or_null NULL: of a malloc that is served by no class.
+         */
+        bool (*reclaim)(struct stook_cache *or_null, size_t wanted, uint64_t how);
+};
+extern const struct stook_limit_duties stook_limit_duties STOOK_HIDDEN;
+
+/* Atomic, relaxed: a cache had a callback that reclaims once. */
+extern bool stook_caches_reclaim STOOK_HIDDEN;
+
+STOOK_INLINE bool stook_slow_reclaim(struct stook_cache *or_null, size_t wanted, uint64_t how)
+{
+        return STOOK_UNLIKELY(__atomic_load_n(&stook_caches_reclaim, __ATOMIC_RELAXED)) &&
+               stook_limit_duties.reclaim(or_null, wanted, how);
+}
+
 /* ---- edges, which the layers above have ---- */
 
 /* A destroyed cache has one that reports. A cache made at its index later has its own. */

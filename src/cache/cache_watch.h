@@ -25,7 +25,7 @@ enum stook_watch {
         STOOK_WATCH_PROFILE = 4,
         STOOK_WATCH_FAIL    = 8,        /* allocations are made to fail (debug/fail.h) */
         STOOK_WATCH_HARDEN  = 32,       /* watch_harden.c; never together with DEBUG */
-        STOOK_WATCH_LIMIT   = 64,       /* objects of callers are counted: cache_limit.h */
+        STOOK_WATCH_LIMIT   = 64,       /* objects of callers are counted: src/limit */
 };
 
 /* The debug modes that a cache may be made with (<stook/debug.h>). */

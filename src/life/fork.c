@@ -23,7 +23,7 @@
 #include "base/lock.h"
 #include "base/pair.h"
 #include "base/thread.h"
-#include "cache/cache_limit.h"
+#include "limit/cache_limit.h"
 #include "epoch/epoch.h"
 #include "gate/gate.h"
 #include "group/group.h"

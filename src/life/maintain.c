@@ -27,7 +27,7 @@
 #include <errno.h>
 
 #include "cache/cache.h"
-#include "cache/cache_limit.h"
+#include "limit/cache_limit.h"
 #include "evacuate/evacuate.h"
 #include "gate/gate.h"
 #include "life/life.h"

@@ -10,7 +10,6 @@
 #include "base/byte.h"
 #include "base/probe.h"
 #include "base/thread.h"
-#include "cache/cache_limit.h"
 #include "cache/cache_watch.h"
 #include "group/group.h"
 #include "malloc/malloc.h"
@@ -103,7 +102,7 @@ static bool large_trim(struct stook_span *span, size_t size)
 /* True: caches spared memory for a request that failed. */
 static bool large_reclaim(size_t size, uint64_t how)
 {
-        return size < SIZE_HOPELESS && stook_reclaim_for_malloc(how);
+        return size < SIZE_HOPELESS && stook_slow_reclaim(NULL, 0, how);
 }
 
 static void large_give_span(struct stook_span *span)

@@ -26,8 +26,7 @@
 #include <stook/sheaf.h>
 
 #include "account/account.h"
-#include "cache/cache_limit.h"
-#include "cache/cache_memory.h"
+#include "limit/cache_limit.h"
 #include "cache/cache_slow.h"
 #include "cache/cache_watch.h"
 #include "os/os.h"

@@ -7,7 +7,7 @@
 #include "watch/watch.h"
 
 #include "account/account.h"
-#include "cache/cache_limit.h"
+#include "limit/cache_limit.h"
 #include "debug/fail.h"
 #include "debug/quarantine.h"
 #include "os/os.h"

@@ -1,8 +1,11 @@
 /*
- * Purpose: how many objects of a cache callers may own at once, and the callbacks by which the
- * cache asks the program for some back.
- * Place: called by watch and prefill (limits), cache_slow.c, malloc and life
- *  (reclaim).
+ * Purpose: what a cache asks the program: how many objects of it callers may own at once, the
+ * callbacks by which it asks for some back, and memory that the program prepares itself (memory_in
+ * of <stook/cache.h>). The slabs get such memory only for a caller that says so
+ * (STOOK_FILL_MAY_ASK). Refills of sheaves do not. So the program's functions run in slow calls,
+ * with no lock held, and not where the call forbids callbacks.
+ * Place: called by watch and prefill (limits), life (reclaim), and through stook_limit_duties by
+ *  cache and malloc, where an allocation found too little.
  *
  * A cache with a limit is watched (cache_watch.h): no hot path hands out its objects. A slow call
  * counts each object by a compare-and-swap. A cache without a limit pays nothing. Counted are
@@ -47,15 +50,21 @@ void stook_limit_give(struct stook_cache *cache, size_t n);
 /* True: the callback gave back some of @wanted objects, so what failed may be tried again. */
 STOOK_COLD bool stook_reclaim_from(struct stook_cache *cache, size_t wanted);
 /*
- * The same for an allocation that failed, unless @how forbids callbacks. A malloc's class has no
- * callback of its own: those of all caches are called (L3).
+ * stook_limit_duties: the same for an allocation that failed, unless @how forbids callbacks. A
+ * malloc, and a class of malloc, has no callback of its own: those of all caches are called (L3).
  */
-STOOK_COLD bool stook_reclaim(struct stook_cache *cache, size_t wanted, uint64_t how);
-/* Of a malloc that is served by no class. */
-STOOK_COLD bool stook_reclaim_for_malloc(uint64_t how);
-/* A cache with the callback is about to be made. */
-void stook_reclaim_note(void);
+STOOK_COLD bool stook_reclaim(struct stook_cache *or_null, size_t wanted, uint64_t how);
 /* In a child of fork. */
 void stook_reclaim_fork_child(struct stook_cache *cache);
+
+/*
+ * stook_limit_duties: @n objects, or none, with new memory if need be and @how allows that. Return:
+ * how many. They are counted as an allocation's.
+ */
+STOOK_COLD size_t stook_alloc_with_memory(struct stook_cache *cache, size_t n, void **objects,
+                                          uint64_t how);
+/* The same for a sheaf that is to have @n objects, of @node if @how says THISNODE. */
+STOOK_COLD void stook_fill_with_memory(struct stook_cache *cache, struct stook_sheaf *sheaf,
+                                       size_t n, unsigned node, uint64_t how);
 
 #endif

@@ -1,10 +1,12 @@
 /*
  * Purpose: see cache_limit.h.
  */
+#include "limit/cache_limit.h"
+
 #include <errno.h>
 #include <stook/cache.h>
 
-#include "cache/cache_limit.h"
+#include "home/home.h"
 #include "os/os.h"
 
 /* ---- the program's functions ---- */
@@ -63,13 +65,6 @@ void stook_reclaim_fork_child(struct stook_cache *cache)
 
 /* ---- for malloc: all caches ---- */
 
-static uint32_t may_reclaim;            /* atomic, relaxed: 1: a cache had the callback once */
-
-void stook_reclaim_note(void)
-{
-        __atomic_store_n(&may_reclaim, 1, __ATOMIC_RELAXED);
-}
-
 /*
  * L3. What was freed goes from the barns to the slabs, and whole slabs to the pages. The slots keep
  * what they have: to empty them, malloc would have to wait for another thread's evacuation.
@@ -94,18 +89,61 @@ static STOOK_NOINLINE bool reclaim_from_all(void)
         return freed;
 }
 
-bool stook_reclaim_for_malloc(uint64_t how)
+bool stook_reclaim(struct stook_cache *or_null, size_t wanted, uint64_t how)
 {
-        return !(how & (STOOK_HOW_NOWAIT | STOOK_HOW_NOLOCK | STOOK_HOW_ASKED)) &&
-               __atomic_load_n(&may_reclaim, __ATOMIC_RELAXED) && reclaim_from_all();
+        if (how & (STOOK_HOW_NOWAIT | STOOK_HOW_NOLOCK | STOOK_HOW_ASKED))
+                return false;
+        return !or_null || stook_registry_is_class(or_null) ? reclaim_from_all()
+                                                            : stook_reclaim_from(or_null, wanted);
 }
 
-bool stook_reclaim(struct stook_cache *cache, size_t wanted, uint64_t how)
+/* ---- memory that the program prepares ---- */
+
+/*
+ * A handler on top of a call of the library may not wait: it would run the program's function where
+ * that may be running already.
+ */
+static bool may_ask(const struct stook_cache *cache, uint64_t how)
 {
-        if (stook_registry_is_class(cache))
-                return stook_reclaim_for_malloc(how);
-        return !(how & (STOOK_HOW_NOWAIT | STOOK_HOW_NOLOCK | STOOK_HOW_ASKED)) &&
-               stook_reclaim_from(cache, wanted);
+        return cache->slabs.run_asks && !(how & (STOOK_HOW_NOWAIT | STOOK_HOW_NOLOCK)) &&
+               !stook_lock_may_not_wait();
+}
+
+/* Return: how many. */
+static size_t fill(struct stook_cache *cache, size_t n, void **objects, unsigned node, uint64_t how)
+{
+        return stook_slab_fill(&cache->slabs, node, n, objects,
+                               STOOK_FILL_ASCENDING | STOOK_FILL_MAY_ASK |
+                               (how & STOOK_HOW_THISNODE ? STOOK_FILL_THISNODE : 0));
+}
+
+size_t stook_alloc_with_memory(struct stook_cache *cache, size_t n, void **objects, uint64_t how)
+{
+        int named = how & STOOK_HOW_NODE ? stook_how_node(how) : -1;
+        size_t got;
+
+        if (!may_ask(cache, how))
+                return 0;
+        got = fill(cache, n, objects, named < 0 ? stook_home_to_use() : (unsigned)named,
+                   how);
+        if (got == n) {
+                stook_count(&cache->counters, STOOK_STAT_alloc_slowpath, n);
+                return n;
+        }
+        stook_slab_drain(&cache->slabs, got, objects);  /* as in cache_slow.c */
+        return 0;
+}
+
+void stook_fill_with_memory(struct stook_cache *cache, struct stook_sheaf *sheaf, size_t n,
+                            unsigned node, uint64_t how)
+{
+        size_t has = stook_sheaf_size(sheaf), got;
+
+        if (has >= n || !may_ask(cache, how))
+                return;
+        got = fill(cache, n - has, sheaf->objects + has, node, how);
+        stook_sheaf_set_size(sheaf, (unsigned)(has + got));
+        stook_count(&cache->counters, STOOK_STAT_sheaf_refill, got);
 }
 
 /* ---- the count ---- */
@@ -166,3 +204,5 @@ STOOK_API int stook_cache_set_limit(struct stook_cache *cache, size_t limit)
         __atomic_store_n(&stook_cache_seldom(cache)->limit.most, limit, __ATOMIC_RELAXED);
         return 0;
 }
+
+const struct stook_limit_duties stook_limit_duties = { stook_alloc_with_memory, stook_reclaim };
