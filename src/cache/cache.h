@@ -269,13 +269,12 @@ bool stook_cache_has_lent(const struct stook_cache *cache);
 int stook_cache_lock(struct stook_cache *cache, const char *refusal);
 STOOK_COLD void stook_cache_report_destroyed(const struct stook_cache *cache);
 
-/* ---- cache_free.c ---- */
+/* ---- cache_calls.c ---- */
 /* Report of a free that is none: finds out what @object is and says so. */
 STOOK_COLD void stook_cache_free_misuse(struct stook_cache *or_null, const void *object);
 /* on_double for the slot layer. */
 void stook_cache_free_double(struct stook_front *front, void *object);
 
-/* ---- cache_bulk.c ---- */
 /*
  * What malloc does with an object that is of no cache: a span of its own. Bulk frees that name no
  * cache, and frees after a grace period, meet such objects, and call no layer above.
