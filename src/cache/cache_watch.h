@@ -23,7 +23,7 @@ enum stook_watch {
         STOOK_WATCH_DEBUG   = 1,        /* the modes of src/debug: no sheaves, never merged */
         STOOK_WATCH_RECORD  = 2,
         STOOK_WATCH_PROFILE = 4,
-        STOOK_WATCH_FAIL    = 8,        /* allocations are made to fail (debug/fail.h) */
+        STOOK_WATCH_FAIL    = 8,        /* allocations are made to fail (debug/fail.c) */
         STOOK_WATCH_HARDEN  = 32,       /* watch_harden.c; never together with DEBUG */
         STOOK_WATCH_LIMIT   = 64,       /* objects of callers are counted: src/limit */
 };

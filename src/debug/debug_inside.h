@@ -92,7 +92,7 @@ void stook_debug_fill_zones(const struct stook_debug *debug, void *object, size_
                             uint8_t byte);
 void stook_debug_poison(const struct stook_debug *debug, void *object);
 
-/* ---- debug_checker.c: what a memory checker is told, if there is one ---- */
+/* ---- debug_object.c: what a memory checker is told, if there is one ---- */
 /* Before an object is made: its stride is open, for a slab may lie where closed bytes were. */
 void stook_debug_open(const struct stook_debug *debug, void *object);
 /* It was made: closed is what no user may use, and no layer touches. */

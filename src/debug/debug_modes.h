@@ -175,4 +175,26 @@ bool stook_debug_is_child(void);
 /* Bytes that may wait in the quarantine. */
 uint64_t stook_debug_quarantine_bytes(void);
 
+/* ---- fail.c: allocations that fail on purpose, to test a program's handling of ENOMEM ---- */
+/* At start: reads STOOK_FAIL. */
+void stook_fail_read_options(void);
+
+/* Was STOOK_FAIL given? Then caches whose names it names, or all, are watched. */
+bool stook_fail_is_asked(void);
+
+/* May allocations from a cache of that name fail? */
+bool stook_fail_wants(const char *name);
+#define STOOK_FAIL_LARGE "large"        /* the name of large objects */
+
+/* At exit: one line for each name in STOOK_FAIL that no cache had. */
+void stook_fail_tell_unused(void);
+
+/*
+ * Is this allocation of @bytes, from a cache or of malloc, to fail? The caller then does what it
+ * does when there is no memory.
+ */
+bool stook_fail_strikes(const char *name, size_t bytes);
+/* The same for a large object of malloc, which no cache marks. */
+bool stook_fail_strikes_large(size_t bytes);
+
 #endif

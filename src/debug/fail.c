@@ -1,5 +1,7 @@
 /*
- * Purpose: see fail.h. The terms are those of the kernel's fault injection, with their meanings:
+ * Purpose: allocations that fail on purpose, so that a program's handling of ENOMEM can be tested.
+ * STOOK_FAIL, or stook_set_fail() of <stook/debug.h>, says which. The terms are those of the
+ * kernel's fault injection, with their meanings:
  *
  *      probability=PERCENT   0 to 100; of the allocations that come this far. 100 by default
  *      interval=N            only each N-th allocation comes this far; 1 by default
@@ -13,6 +15,9 @@
  *
  * They are taken in this order: space, interval, probability, stack, times.
  * Numbers of allocations are of this process. A forked child goes on counting.
+ * Place: called by watch, for allocations that may fail; calls os. It knows no cache but by name.
+ * Concurrency: any thread, any instruction. Each number is atomic and relaxed. Two calls at once
+ *  may come in either order, and each is counted once.
  * Source: Documentation/fault-injection/fault-injection.rst of Linux, for the meanings.
  */
 #include <errno.h>
@@ -20,7 +25,6 @@
 
 #include "base/compiler.h"
 #include "debug/debug_modes.h"
-#include "debug/fail.h"
 #include "os/os.h"
 #include "process/process.h"
 #include "report/report.h"

@@ -41,13 +41,11 @@ STOOK_INLINE bool stook_is_hardened(uint32_t by)
         return STOOK_UNLIKELY(stook_hardened & by);
 }
 
-/* ---- harden_options.c ---- */
 /* At start: reads STOOK_HARDEN. */
 void stook_harden_read_options(void);
 /* enum stook_harden, or'ed; -1: the text names something else. */
 int stook_harden_parse(const char *text);
 
-/* ---- harden_users.c ---- */
 /* An allocation has got the object. False: it has a user already. */
 bool stook_harden_user_begins(const void *object);
 /* A free. False: the object has no user. */

@@ -34,7 +34,6 @@
 #include "base/tagged_stack.h"
 #include "cache/cache.h"
 #include "debug/debug_modes.h"
-#include "debug/fail.h"
 #include "gate/gate.h"
 #include "inspect/inspect.h"
 #include "inspect/validate.h"

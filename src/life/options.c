@@ -3,7 +3,7 @@
  *   STOOK_ON_FAULT=abort|log|isolate     what follows a report
  *   STOOK_DEBUG=LETTERS[,CACHE...][;...] debug modes: debug/debug_options.c
  *   STOOK_CHECKER=0|1                    tell Valgrind and ASan which objects are free
- *   STOOK_HARDEN=NAME[,NAME...]         hardening: harden/harden_options.c
+ *   STOOK_HARDEN=NAME[,NAME...]         hardening: harden/harden.c
  *   STOOK_REPORT_JSON=FILE              each report as a line of JSON, too
  *   STOOK_SYMBOLIZER=PATH               the command that names functions and lines in reports
  *   STOOK_NOTES=FILE                    `stook run` sees there that something was reported
@@ -26,7 +26,6 @@
 #include "barn/barn.h"
 #include "cache/cache.h"
 #include "debug/debug_modes.h"
-#include "debug/fail.h"
 #include "group/group.h"
 #include "harden/harden.h"
 #include "life/life.h"

@@ -18,7 +18,6 @@
 #include "base/thread.h"
 #include "cache/cache.h"
 #include "debug/debug_modes.h"
-#include "debug/fail.h"
 #include "gate/gate.h"
 #include "inspect/inspect.h"
 #include "life/life.h"

@@ -6,7 +6,7 @@
  * probability, and what it took off the stripe does not matter.
  */
 #include "os/os.h"
-#include "profile/profile_table.h"
+#include "profile/profile.h"
 #include "stack/stack.h"
 
 struct stook_profile_stripe stook_profile_stripes[STOOK_PROFILE_STRIPES] STOOK_MOSTLY_UNUSED;

@@ -1,5 +1,5 @@
 /*
- * Purpose: see profile_table.h.
+ * Purpose: see profile.h.
  * Objects in use: a table of sets of 16 places, found by the object's address. A set does not spill
  * into others, so nothing is ever moved, and a lookup has an end. A byte for each set counts its
  * objects. That is all that the free of an object that was not sampled looks at, mostly.
@@ -12,7 +12,7 @@
 #include "base/byte.h"
 #include "os/os.h"
 #include "pages/meta.h"
-#include "profile/profile_table.h"
+#include "profile/profile.h"
 
 #define SET_PLACES 16                   /* keys of two cache lines */
 /* Sets for 65,536 samples: 32 GiB of objects in use at the default interval; and for others. */

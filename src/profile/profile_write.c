@@ -14,7 +14,7 @@
 
 #include "os/os.h"
 #include "process/process.h"
-#include "profile/profile_table.h"
+#include "profile/profile.h"
 #include "report/report.h"
 #include "stack/stack.h"
 

@@ -8,7 +8,7 @@
 
 #include "account/account.h"
 #include "limit/cache_limit.h"
-#include "debug/fail.h"
+#include "debug/debug_modes.h"
 #include "debug/quarantine.h"
 #include "os/os.h"
 #include "pages/meta.h"

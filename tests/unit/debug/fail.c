@@ -14,7 +14,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "debug/fail.h"
+#include "debug/debug_modes.h"
 #include <stook/debug.h>
 #include <stook/group.h>
 #include <stook/malloc.h>

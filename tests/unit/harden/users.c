@@ -1,5 +1,5 @@
 /*
- * What this proves: the bits of users (harden/harden_users.c): one for each 8 bytes, of any
+ * What this proves: the bits of users (harden/harden.c): one for each 8 bytes, of any
  * address, and of two threads that end one user's time at once exactly one succeeds.
  */
 #include <pthread.h>

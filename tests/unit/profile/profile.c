@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 #include "pages/span.h"
-#include "profile/profile_table.h"
+#include "profile/profile.h"
 #include "stack/stack.h"
 
 #define SIZE    100                     /* so large that each has a point for sure */
