@@ -1,5 +1,5 @@
 /*
- * Purpose: the funnel behind the hot sections. Every call that allocates or frees runs a hot
+ * Purpose: the slow calls behind the hot sections. Every call that allocates or frees runs a hot
  * section, or makes one slow call that says how. The slow call asks one thing: has the cache an
  * edge? An edge (`edge` of the cache) makes the call its own way: src/account charges a group,
  * src/watch shows the object. Behind it stand the plain calls, which decide
