@@ -175,6 +175,43 @@ bool stook_debug_is_child(void);
 /* Bytes that may wait in the quarantine. */
 uint64_t stook_debug_quarantine_bytes(void);
 
+/* ---- quarantine.c ---- */
+/*
+ * Makes room for @limit bytes, once. Called when a cache that uses it is made; registry mutex, or
+ * at start.
+ */
+void stook_quarantine_start(uint64_t limit);
+
+/* How objects leave. */
+struct stook_leaving {
+        /*
+         * Before a put takes @object out: its cache, *@cache, is not destroyed before `end`. False:
+         * it may be under way, and the destroy takes the object out. @object may have left by now,
+         * and its memory may be another cache's: then the put does not find it in its place.
+         */
+        bool   (*begin)(const void *object, void **cache);
+        /* @object has left. @how: of the free that makes it leave. Return: its bytes. */
+        size_t (*leave)(void *object, uint64_t how);
+        void   (*end)(void *cache);
+};
+
+/*
+ * Puts @object of @bytes there. To make room, objects leave: those that have waited longest, or
+ * @object itself if there is no room for it.
+ */
+void stook_quarantine_put(void *object, size_t bytes, uint64_t how,
+                          const struct stook_leaving *by);
+
+/*
+ * All objects leave for which @is returns true; @data is its second argument. They are of a cache
+ * that only the caller destroys, and that refuses `begin`.
+ */
+void stook_quarantine_flush(bool (*is)(const void *object, const void *data), const void *data,
+                            const struct stook_leaving *by);
+
+/* Bytes that wait there now. */
+uint64_t stook_quarantine_bytes(void);
+
 /* ---- fail.c: allocations that fail on purpose, to test a program's handling of ENOMEM ---- */
 /* At start: reads STOOK_FAIL. */
 void stook_fail_read_options(void);

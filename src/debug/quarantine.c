@@ -1,7 +1,22 @@
 /*
- * Purpose: see quarantine.h.
+ * Purpose: freed objects wait here before they are free. So a write or a free that comes late meets
+ * an object that has no new user, and is found when the object leaves. First in, first out, up to
+ * so many bytes of all caches together.
+ * Place: called by watch, which says what leaves; calls pages for memory.
+ * Invariants:
+ *  I1 an object is in at most one place of the ring. What takes it out does so by an exchange or a
+ *     compare-and-swap of the place, and has it alone.
+ *  I2 an object that a put makes leave has a cache that is not destroyed before it is in its slab.
+ *     Else a destroy that had looked through the ring would find one object out, or give the cache
+ *     up while that object's slab is being changed.
+ * Concurrency: any thread, any instruction. No step waits: a put exchanges its object for what was
+ *  in the place. Where the cache of that is being destroyed, its own object leaves at once. A
+ *  thread that vanishes in between (a fork's child, a jump) loses the object that it has in hands.
+ *  The two counts only choose places: an object whose place was passed over leaves when the ring
+ *  has come round.
+ * Failure: without memory for the ring objects leave at once.
  */
-#include "debug/quarantine.h"
+#include "debug/debug_modes.h"
 
 #include "base/compiler.h"
 #include "base/inject.h"

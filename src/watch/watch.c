@@ -9,7 +9,6 @@
 #include "account/account.h"
 #include "limit/cache_limit.h"
 #include "debug/debug_modes.h"
-#include "debug/quarantine.h"
 #include "os/os.h"
 #include "pages/meta.h"
 #include "pages/pagemap.h"

@@ -25,7 +25,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "debug/quarantine.h"
 #include "group/group.h"
 #include "process/checker.h"
 #include "pages/meta.h"

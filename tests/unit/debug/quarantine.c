@@ -15,7 +15,7 @@
 #include "barn/barn.h"
 #include "base/inject.h"
 #include "cache/cache.h"
-#include "debug/quarantine.h"
+#include "debug/debug_modes.h"
 
 #define OBJECTS 20
 
