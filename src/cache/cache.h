@@ -16,7 +16,7 @@
 
 /* A flag of ours: one of malloc's caches, which is never destroyed. */
 #define STOOK_CACHE_OF_MALLOC (UINT64_C(1) << 63)
-/* Where no index is left, others of the same geometry may share it (cache_create.c). */
+/* Where no index is left, others of the same geometry may share it (create/create.c). */
 #define STOOK_CACHE_PLAIN     (UINT64_C(1) << 62)
 
 /* Of a cache's name, with the 0 at its end. */
@@ -186,6 +186,31 @@ struct stook_cache_options {
 extern struct stook_cache_options stook_cache_options;
 
 /* ---- cache_create.c ---- */
+/* What a cache is to be. */
+struct stook_cache_plan {
+        const char *name;
+        size_t   size, align;
+        uint64_t flags;
+        int      capacity;              /* -1: by size, @at_least as a minimum */
+        unsigned at_least;
+        uint32_t slab_objects;
+        unsigned full_limit, empty_limit;
+        bool     grows;                 /* capacity and limits may change by themselves */
+        uint32_t watch;                 /* enum stook_watch */
+        uint64_t debug;                 /* STOOK_DEBUG_* */
+        void   (*ctor)(void *object, void *ctor_data);
+        void    *ctor_data;
+        void   (*dtor)(void *object, void *ctor_data);
+        struct stook_slabs_memory memory;
+        struct stook_limit limit;
+        const struct stook_rcu *rcu;
+};
+
+/*
+ * Makes it. The registry mutex is held. @index 0: any. Return: 0; -EINVAL; -ENFILE; -ENOMEM.
+ */
+int stook_cache_make(unsigned index, const struct stook_cache_plan *plan,
+                     struct stook_cache **made);
 /*
  * As stook_cache_create, for malloc's classes; the default does not raise the capacity. With an
  * index: the cache there, which is made if there is none. Such a call may run in a handler: it
