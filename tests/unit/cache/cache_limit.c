@@ -12,7 +12,6 @@
 #include <stook/stook.h>
 
 #include "cache/cache.h"
-#include "harden/harden.h"
 #include "watch/watch.h"
 
 #define MANY 100000
@@ -90,7 +89,6 @@ static void no_caches_are_shared_where_none_may_be(void **state)
 {
         static struct stook_cache *caches[STOOK_CACHES_MAX];
         int merge = stook_cache_options.merge;
-        uint32_t hardened = stook_hardened;
         unsigned n = 0;
 
         (void)state;
@@ -104,9 +102,9 @@ static void no_caches_are_shared_where_none_may_be(void **state)
         assert_null(stook_cache_create("many", 64, NULL));
         assert_int_equal(errno, ENFILE);
         stook_cache_options.merge = merge;
-        stook_hardened = STOOK_HARDEN_ZERO_FREE;
+        stook_cache_options.alone = true;
         assert_null(stook_cache_create("many", 64, NULL));
-        stook_hardened = hardened;
+        stook_cache_options.alone = false;
         for (unsigned i = 0; i <= n; i++)
                 assert_int_equal(stook_cache_destroy(caches[i]), 0);
 }
