@@ -6,8 +6,8 @@
  *   Z  red zones before and behind an object             T  a line for each allocation and free
  *   P  poison in free objects                            Q  freed objects wait before reuse
  *   A  marks the cache for fault injection               V  Valgrind or ASan is told of each object
- * Place: called by watch and inspect; calls slab for what is out of a slab,
- *  stack, pages and report. It knows no cache: a cache has a struct stook_debug in itself.
+ * Place: called by watch and inspect; calls slab for what is out of a slab, stack, pages and
+ *  report. It knows no cache: a cache has a struct stook_debug in itself.
  *
  * An object of such a cache lies at a multiple of the stride, as objects of all caches do. Its
  * stride holds:

@@ -5,8 +5,7 @@
  *   guard       a page without access before and behind each large object
  *   zero-free   objects are zeroed when they are freed
  *   zero-alloc  objects are zeroed when they are allocated
- * Place: read by life at start; watch does what it asks. Calls
- *  pages for the memory of the bits.
+ * Place: read by life at start; watch does what it asks. Calls pages for the memory of the bits.
  *
  * An object has a user from an allocation until the free, or the free by RCU. One bit for each 8
  * bytes of address space says so: no two objects begin in the same 8. The bits lie far from the

@@ -1,8 +1,8 @@
 /*
  * Purpose: a heap profile: which call stacks allocate how much, and what of it is in use. It looks
  * at a sample of the allocations, so that it costs little.
- * Place: called by watch, for watched caches and large objects of malloc;
- * started by life. Calls stack for call stacks.
+ * Place: called by watch, for watched caches and large objects of malloc; started by life. Calls
+ *  stack for call stacks.
  *
  * What is sampled: points lie on the row of all bytes that are allocated, at random, one in
  * `interval` bytes in the mean and independent of each other (a Poisson process). An allocation of

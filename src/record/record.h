@@ -1,8 +1,8 @@
 /*
  * Purpose: write a trace of the process (docs/TRACE.md): every allocation and every free of caches
  * that are watched for it, and of large objects of malloc.
- * Place: called by watch, with the object in hand; started by life. It
- * calls os alone, and never the heap.
+ * Place: called by watch, with the object in hand; started by life. It calls os alone, and never
+ *  the heap.
  *
  * Events go into buffers. A buffer is not a thread's own: each event takes one for itself, first
  * the one that the thread's record hashes to. So a handler on top of an event takes another one, a
