@@ -144,6 +144,7 @@ struct stook_span *stook_large_take(size_t align, size_t size, uint64_t how)
 
 void stook_large_begin(struct stook_span *span, size_t size)
 {
+        (void)size;                     /* where there are no probes */
         large_set_kind(span, STOOK_SPAN_LARGE);
         STOOK_PROBE2(large_alloc, (void *)span->start, size);
         stook_pages_pay();
