@@ -33,24 +33,22 @@ struct stook_bins {
         size_t bytes, spans;
 };
 
-/* ---- singles.c: free spans of one page that wait beside the bins ---- */
+/* ---- waiting.c: free spans that wait beside the bins ---- */
 
 #define STOOK_SINGLES_WAYS 64           /* as many as a word has bits */
 
-struct stook_singles_level {
-        uint64_t some;                  /* bit i: some page waits below way i */
-        union {
-                uint64_t pages[STOOK_SINGLES_WAYS];                     /* of the lowest level */
-                struct stook_singles_level *below[STOOK_SINGLES_WAYS];  /* atomic; NULL: none yet */
-        };
+struct stook_singles_map {
+        uintptr_t base;                 /* const once published: where the window begins */
+        uint64_t some[STOOK_SINGLES_WAYS * STOOK_SINGLES_WAYS];         /* of `pages` */
+        uint64_t pages[STOOK_SINGLES_WAYS * STOOK_SINGLES_WAYS * STOOK_SINGLES_WAYS];
 };
 
+/* Lock, but for `map` and `wanted`. A level has a bit for each word of the next that has any. */
 struct stook_singles {
-        uintptr_t base;                 /* atomic: where the window begins; 0: there is none yet */
-        size_t    bytes;                /* lock; stored atomically, read racily without it */
-        /* Atomic: first and last address without room since room was made last; 0: none. */
-        uintptr_t wanted, wanted_last;
-        struct stook_singles_level root;
+        struct stook_singles_map *map;  /* atomic: waiting.c M1; NULL: none yet */
+        uintptr_t wanted;               /* atomic: a map that has this address is; 0: none is */
+        size_t    bytes;                /* stored atomically, read racily without the lock */
+        uint64_t  top, high[STOOK_SINGLES_WAYS];
 };
 
 enum stook_pages_set { STOOK_SET_DIRTY, STOOK_SET_CLEAN, STOOK_SET_RESERVED, STOOK_SETS };
@@ -67,7 +65,7 @@ struct stook_pages_node {
         struct stook_ledger ledger;
         /* Atomic, relaxed: when stook_pages_step looks again. */
         uint32_t next_step_ms;
-        /* Atomic: the large object that was freed last (recent.c), or 0. */
+        /* Atomic: the large object that was freed last (waiting.c), or 0. */
         uint64_t recent;
         size_t asked_bytes;             /* atomic, relaxed: the last request of 128 KiB or more */
         struct stook_huge huge;
@@ -149,38 +147,39 @@ STOOK_INLINE void stook_pages_keep_age(struct stook_span *span, const struct sto
 /* The entries of the first and last page of a span that is no slab lead to its descriptor. */
 void stook_pages_tag(struct stook_span *span);
 
-/* ---- singles.c ---- */
+/* ---- waiting.c: single pages ---- */
 
 /*
- * Under the lock. True: @span, in hands, dirty and one page long, waits. False: there is no room
- * for its bit. It is wanted, and nothing else changed.
+ * Under the lock. True: @span, in hands, dirty and one page long, waits. False: it is outside of
+ * the window; or there is no map. Then one is wanted, and nothing else changed.
  */
 bool stook_singles_put(struct stook_singles *singles, struct stook_span *span);
-/* Without the lock: makes room for a bit if it is wanted and can be had. */
-void stook_singles_make_room_wanted(struct stook_singles *singles);
-static inline void stook_singles_make_room(struct stook_singles *singles)
-{
-        if (__atomic_load_n(&singles->wanted, __ATOMIC_RELAXED))
-                stook_singles_make_room_wanted(singles);
-}
+/* Without the lock, if a map is wanted: makes one if it can be had. */
+void stook_singles_make_map(struct stook_singles *singles);
 /* Under the lock: up to @n of them, lowest first, in hands. Return: how many. */
 unsigned stook_singles_take(struct stook_singles *singles, unsigned n, struct stook_span **spans);
 /* Under the lock: all of them to the bins. */
 void stook_singles_join(struct stook_pages_node *node);
 /* How many bytes wait. Racy. */
-size_t stook_singles_bytes(const struct stook_singles *singles);
+STOOK_INLINE size_t stook_singles_bytes(const struct stook_singles *singles)
+{
+        return __atomic_load_n(&singles->bytes, __ATOMIC_RELAXED);
+}
 
 /*
- * Under the lock, after a call was jumped out of: what follows from the words is made anew.
- * @forget: the words are cleared first.
+ * Under the lock, after a call was jumped out of: counts `bytes` anew. @forget: the words are
+ * cleared first.
  */
 void stook_singles_mend(struct stook_singles *singles, bool forget);
 /* Quiescent: I1 and I2 hold. */
 bool stook_singles_are_sound(const struct stook_singles *singles);
 
-/* ---- recent.c: the large object that was freed last ---- */
+/* ---- waiting.c: the large object that was freed last ---- */
 
 #define STOOK_RECENT_LEAST ((size_t)128 << 10)  /* about where malloc begins to take spans */
+/* The word: the descriptor's address, and above it the span's size in pages of 4 KiB. */
+#define STOOK_RECENT_SIZE_SHIFT 48
+#define STOOK_RECENT_PAGE_SHIFT 12
 
 /* True: @span, a dirty one in hands, was put. The one before it goes to the bins. */
 bool stook_recent_put(struct stook_pages_node *node, struct stook_span *span);
@@ -192,7 +191,11 @@ struct stook_span *stook_recent_take(struct stook_pages_node *node, size_t bytes
 /* To the bins. False: there was none. */
 bool stook_recent_flush(struct stook_pages_node *node);
 /* Its size; 0: there is none. Racy. */
-size_t stook_recent_bytes(const struct stook_pages_node *node);
+STOOK_INLINE size_t stook_recent_bytes(const struct stook_pages_node *node)
+{
+        return (__atomic_load_n(&node->recent, __ATOMIC_RELAXED) >> STOOK_RECENT_SIZE_SHIFT)
+               << STOOK_RECENT_PAGE_SHIFT;
+}
 
 /* Dirty bytes: in the bins, and of pages that wait beside them. Racy. */
 STOOK_INLINE size_t stook_pages_dirty(const struct stook_pages_node *node)

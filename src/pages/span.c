@@ -261,7 +261,8 @@ struct stook_span *stook_span_take(unsigned node_index, size_t bytes, size_t ali
                 return span;
         if (bytes == page && align == page && take_singles(node, 1, &span))
                 return span;
-        stook_singles_make_room(&node->singles);
+        if (__atomic_load_n(&node->singles.wanted, __ATOMIC_RELAXED))
+                stook_singles_make_map(&node->singles);
         spares[0] = align > page ? stook_meta_span_new() : NULL;
         spares[1] = stook_meta_span_new();
         if (spares[1] && (align == page || spares[0]))
@@ -315,7 +316,8 @@ unsigned stook_span_take_some(unsigned node_index, size_t bytes, unsigned n,
                 return 0;
         if (bytes == stook_os_page_bytes() && (got = take_singles(node, n, spans)))
                 return got;
-        stook_singles_make_room(&node->singles);
+        if (__atomic_load_n(&node->singles.wanted, __ATOMIC_RELAXED))
+                stook_singles_make_map(&node->singles);
         while (count < n && (spares[count] = stook_meta_span_new()))
                 count++;
         if (count == n && stook_pages_lock(node)) {

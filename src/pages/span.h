@@ -182,7 +182,7 @@ void stook_span_give(struct stook_span *span);
 void stook_span_give_chain(struct stook_link *first);
 /*
  * stook_span_take_some() - up to @n spans of @bytes each in one hold of the lock
- * Single pages that wait (singles.c) are taken first, and no others with them. Else they come from
+ * Single pages that wait (waiting.c) are taken first, and no others with them. Else they come from
  * the bins only. A free span is found as by stook_span_take, and is cut into as many as are wanted
  * or as it holds; then the next one is found. @n: at most STOOK_SPAN_SOME.
  * Return: spans in @spans. Fewer than @n: no more pages waited. Or too little lies free, or the

@@ -1,6 +1,6 @@
 /*
  * Purpose: how much free dirty memory a node may keep, and what is purged before it is old.
- * Place: pages/purge.c does what is said here; pages/recent.c asks, too. All is a function of the
+ * Place: pages/purge.c does what is said here; pages/waiting.c asks, too. All is a function of the
  *  ledger, and of the bytes that are dirty.
  *
  * Words, in bytes of a node, beside those of ledger.h:

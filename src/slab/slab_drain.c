@@ -114,7 +114,7 @@ static void settle_claims(struct drain *d)
 
 /*
  * The slab may be released. Then its span is merged with free ones before and behind it. A single
- * page is merged later (pages/singles.c).
+ * page is merged later (pages/waiting.c).
  */
 static void fetch_beside(const struct drain *d, const struct stook_slab *slab)
 {

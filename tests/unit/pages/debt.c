@@ -70,8 +70,8 @@ static void pages_that_wait_count(void **state)
 
         (void)state;
         assert_non_null(single);
-        node->singles.wanted = node->singles.wanted_last = single->start;
-        stook_singles_make_room(&node->singles);
+        node->singles.wanted = single->start;
+        stook_singles_make_map(&node->singles);
         single->link.next = NULL;
         stook_span_give_chain(&single->link);
         assert_int_equal(stook_singles_bytes(&node->singles), stook_os_page_bytes());

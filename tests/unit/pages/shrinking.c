@@ -110,8 +110,8 @@ static void what_shrinks_goes_beside_a_page_that_waits(void **state)
 
         (void)state;
         assert_non_null(single);
-        singles->wanted = singles->wanted_last = single->start;
-        stook_singles_make_room(singles);
+        singles->wanted = single->start;
+        stook_singles_make_map(singles);
         for (unsigned n = 0; n < SPANS; n++)
                 take(n);
         stook_pages_nodes[0].ledger.refault = 0;         /* as if nothing was missed */

@@ -1,9 +1,8 @@
 /*
- * Proves what singles.c says: pages of a chain wait beside the bins and count as free and dirty, a
+ * Proves what waiting.c says: pages of a chain wait beside the bins and count as free and dirty, a
  * request for a page gets the lowest, one for more has them joined, so has a purge, a step and a
  * fork. What is joined is as old as its youngest part. A child that makes the bins anew finds them.
- * What follows from the words is made anew after a jump. What has no place in the window goes to
- * the bins.
+ * What a jump leaves behind is mended. What has no place in the window goes to the bins.
  */
 #include <sys/wait.h>
 
@@ -46,7 +45,7 @@ static void give(struct stook_span **spans, unsigned from, unsigned to, unsigned
         }
 }
 
-/* PAGES neighbours, one span each, the lowest first; there is room for their bits. */
+/* PAGES neighbours, one span each, the lowest first; there is a map for their bits. */
 static void take_neighbours(struct stook_span **spans)
 {
         struct stook_link *link;
@@ -63,9 +62,9 @@ static void take_neighbours(struct stook_span **spans)
                 else
                         stook_span_give(span);
         }
-        node->singles.wanted_last = spans[PAGES - 1]->start;
-        node->singles.wanted = spans[0]->start;
-        stook_singles_make_room(&node->singles);
+        if (!node->singles.map)
+                node->singles.wanted = spans[0]->start;
+        stook_singles_make_map(&node->singles);
 }
 
 static void pages_wait_and_the_lowest_is_taken(void **state)
@@ -221,7 +220,7 @@ static void a_child_that_makes_the_bins_anew_has_them(void **state)
         fork_here(false);
 }
 
-static void what_follows_from_the_words_is_made_anew(void **state)
+static void what_a_jump_leaves_is_mended(void **state)
 {
         struct stook_span *spans[PAGES];
         size_t bytes;
@@ -230,7 +229,10 @@ static void what_follows_from_the_words_is_made_anew(void **state)
         take_neighbours(spans);
         give(spans, 0, PAGES, 5);
         bytes = waiting();
-        node->singles.root.some = 0;            /* as if a put were jumped out of */
+        /* As if a put were jumped out of, and a take. */
+        node->singles.top |= 1;
+        node->singles.high[0] |= 2;
+        node->singles.map->some[1] |= 4;
         node->singles.bytes = 0;
         assert_false(stook_singles_are_sound(&node->singles));
         stook_singles_mend(&node->singles, false);
@@ -247,16 +249,17 @@ static void what_follows_from_the_words_is_made_anew(void **state)
 static void what_is_outside_of_the_window_goes_to_the_bins(void **state)
 {
         struct stook_span *spans[PAGES];
-        uintptr_t base = node->singles.base;
+        uintptr_t base;
 
         (void)state;
         take_neighbours(spans);
-        node->singles.base = spans[0]->start + page;
+        base = node->singles.map->base;
+        node->singles.map->base = spans[0]->start + page;
         give(spans, 0, 1, 1);
         assert_int_equal(waiting(), 0);
         assert_int_equal(stook_span_kind_of(spans[0]), STOOK_SPAN_FREE);
-        assert_int_equal(node->singles.wanted, 0);      /* room would not help */
-        node->singles.base = base ? base : node->singles.base;
+        assert_int_equal(node->singles.wanted, 0);      /* a map would not help */
+        node->singles.map->base = base;
         give(spans, 1, PAGES, 1);
         stook_pages_purge(0);
         assert_int_equal(free_dirty(), 0);
@@ -264,7 +267,7 @@ static void what_is_outside_of_the_window_goes_to_the_bins(void **state)
 }
 
 /* The first one of a program goes to the bins, and makes those after the next take wait. */
-static void room_is_made_by_the_next_take(void **state)
+static void a_map_is_made_by_the_next_take(void **state)
 {
         struct stook_span *first = take(1), *second = take(1);
 
@@ -283,7 +286,7 @@ static void room_is_made_by_the_next_take(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(room_is_made_by_the_next_take),
+                cmocka_unit_test(a_map_is_made_by_the_next_take),
                 cmocka_unit_test(pages_wait_and_the_lowest_is_taken),
                 cmocka_unit_test(a_larger_request_has_them_joined),
                 cmocka_unit_test(what_is_joined_is_as_old_as_its_youngest),
@@ -291,7 +294,7 @@ int main(void)
                 cmocka_unit_test(a_step_has_them_joined),
                 cmocka_unit_test(a_child_has_them),
                 cmocka_unit_test(a_child_that_makes_the_bins_anew_has_them),
-                cmocka_unit_test(what_follows_from_the_words_is_made_anew),
+                cmocka_unit_test(what_a_jump_leaves_is_mended),
                 cmocka_unit_test(what_is_outside_of_the_window_goes_to_the_bins),
         };
 
