@@ -9,6 +9,7 @@
  *  meanwhile.
  * Failure: where the system refuses (mlocked pages) the span stays dirty and starts to age anew.
  */
+#include <limits.h>
 #include "base/probe.h"
 #include "os/os.h"
 #include "pages/meta.h"
@@ -30,20 +31,6 @@ void stook_pages_set_decay_ms(uint32_t ms)
 uint32_t stook_pages_decay_ms(void)
 {
         return __atomic_load_n(&decay_ms, __ATOMIC_RELAXED);
-}
-
-/* A cut leaves up to two rests; NULL where there is no memory. */
-static void new_spares(struct stook_span *spares[2])
-{
-        spares[0] = stook_meta_span_new();
-        spares[1] = stook_meta_span_new();
-}
-
-static void free_spares(struct stook_span *spares[2])
-{
-        for (unsigned i = 0; i < 2; i++)
-                if (spares[i])
-                        stook_meta_span_free(spares[i]);
 }
 
 /* Drops the content of @span, which this thread owns, and releases it. Return: bytes purged. */
@@ -153,42 +140,105 @@ static bool is_few(size_t waiting)
 }
 
 /* More lies free than may. Racy, but the thread that frees last sees all bytes. */
-static bool has_excess(const struct stook_pages_node *node, size_t waiting)
+static bool has_excess(const struct stook_pages_node *node)
 {
+        size_t waiting = stook_singles_bytes(&node->singles);
+
         return stook_pages_dirty(node) > stook_limit_at_once(&node->ledger) +
                                                  (is_few(waiting) ? waiting : 0);
 }
 
-/*
- * Purges the largest free span, or its end, about @most bytes, if so much lies free. False: nothing
- * was purged. If the system refused, it would refuse the next one, too: all memory is locked.
- */
-static bool purge_largest(struct stook_pages_node *node, size_t most)
+/* Under the lock: the largest free span, or its end, about @most bytes, if it is worth a purge. */
+static struct stook_span *largest(struct stook_pages_node *node, size_t most,
+                                  struct stook_span *spares[2])
 {
-        size_t waiting = stook_singles_bytes(&node->singles);
-        struct stook_span *big, *spares[2];
-        bool purged;
+        struct stook_bins *dirty = &node->bins[STOOK_SET_DIRTY];
+        struct stook_span *span = stook_bins_largest(dirty);
 
-        if (!has_excess(node, waiting))
-                return false;
-        new_spares(spares);
-        if (!(is_few(waiting) ? stook_pages_lock_beside_singles(node) : stook_pages_lock(node))) {
-                free_spares(spares);
-                return false;
-        }
-        big = stook_bins_largest(&node->bins[STOOK_SET_DIRTY]);
-        if (big && big->bytes >= stook_limit_worth(&node->ledger,
-                                                   node->bins[STOOK_SET_DIRTY].bytes))
-                big = excess(node, big, stook_limit_left(&node->ledger), most, spares);
-        else
-                big = NULL;
-        if (big)
-                join_clean(node, big, &spares[1]);
+        if (!span || span->bytes < stook_limit_worth(&node->ledger, dirty->bytes))
+                return NULL;
+        return excess(node, span, stook_limit_left(&node->ledger), most, spares);
+}
+
+static size_t debt(struct stook_pages_node *node)
+{
+        return stook_debt(&node->ledger, stook_pages_dirty(node));
+}
+
+/*
+ * Under the lock: takes the span that is to be dropped now out of the bins. NULL: none. What recurs
+ * is dropped only after STOOK_RECURS_DECAYS decay times: else phases that are one apart would be
+ * faulted in each time. Memory ceases to recur after two decay times (swing.h), but those
+ * windows only turn with steps.
+ */
+static struct stook_span *oldest(struct stook_pages_node *node, uint32_t now,
+                                 struct stook_span *spares[2])
+{
+        uint32_t age, decay = stook_pages_decay_ms();
+        struct stook_span *span;
+        size_t keep, owed;
+
+        if (stook_list_empty(&node->aged))
+                return NULL;
+        span = stook_container_of(node->aged.next, struct stook_span, list);
+        owed = debt(node);
+        if (owed)
+                return cut_off(node, span, owed < STOOK_PURGE_SMALL ? STOOK_PURGE_SMALL : owed,
+                               spares);
+        age = now - span->dirty_since_ms;
+        keep = age / STOOK_RECURS_DECAYS < decay ? stook_limit_recurring(&node->ledger) : 0;
+        if (age < decay || stook_pages_dirty(node) <= keep)
+                return NULL;
+        return excess(node, span, keep, SIZE_MAX / 2, spares);
+}
+
+/* Under the lock: the largest free span, all of it, if more than @keep bytes are dirty. */
+static struct stook_span *beyond(struct stook_pages_node *node, size_t keep)
+{
+        struct stook_bins *dirty = &node->bins[STOOK_SET_DIRTY];
+        struct stook_span *span = dirty->bytes > keep ? stook_bins_largest(dirty) : NULL;
+
+        if (span)
+                stook_pages_remove(node, span);
+        return span;
+}
+
+/* What a purge takes: the largest where more is free than may; what is due now; what is asked. */
+enum why { EXCESS, DUE, ASKED };
+
+/*
+ * Purges one span, or a part of it. @arg: of EXCESS how much at most; of DUE the time; of ASKED the
+ * bytes that stay. *@tried: its bytes; 0: there was none. Return: bytes purged. If the system
+ * refused one, it would refuse the next, too: all memory is locked.
+ */
+static size_t purge_one(struct stook_pages_node *node, enum why why, size_t arg, size_t *tried)
+{
+        /* A cut leaves up to two rests; NULL where there is no memory. */
+        struct stook_span *spares[2] = { stook_meta_span_new(), stook_meta_span_new() };
+        struct stook_span *span = NULL;
+        bool beside = why == EXCESS && is_few(stook_singles_bytes(&node->singles)), locked;
+        size_t purged = 0;
+
+        locked = beside ? stook_pages_lock_beside_singles(node) : stook_pages_lock(node);
+        if (locked)
+                span = why == EXCESS ? largest(node, arg, spares)
+                       : why == DUE  ? oldest(node, (uint32_t)arg, spares)
+                                     : beyond(node, arg);
+        if (span)
+                join_clean(node, span, &spares[1]);
         stook_lock_forbid_waits();
-        stook_pages_unlock(node);
-        purged = big && drop(node, big);
+        if (locked)
+                stook_pages_unlock(node);
+        *tried = span ? span->bytes : 0;
+        if (span) {
+                if (why == DUE)
+                        stook_debt_pay(&node->ledger, span->bytes);
+                purged = drop(node, span);
+        }
         stook_lock_allow_waits();
-        free_spares(spares);
+        for (unsigned i = 0; i < 2; i++)
+                if (spares[i])
+                        stook_meta_span_free(spares[i]);
         return purged;
 }
 
@@ -208,12 +258,14 @@ static size_t piece(unsigned turn)
 void stook_pages_purge_big(struct stook_pages_node *node)
 {
         bool shrinking;
+        size_t tried;
 
-        if (stook_lock_may_not_wait() || !has_excess(node, stook_singles_bytes(&node->singles)))
+        if (stook_lock_may_not_wait() || !has_excess(node))
                 return;
         shrinking = stook_limit_is_shrinking(&node->ledger);
-        for (unsigned i = 0; i < EXCESS_SPANS && purge_largest(node, piece(i)); i++)
-                if (!shrinking && stook_limit_is_shrinking(&node->ledger))
+        for (unsigned i = 0; i < EXCESS_SPANS && has_excess(node); i++)
+                if (!purge_one(node, EXCESS, piece(i), &tried) ||
+                    (!shrinking && stook_limit_is_shrinking(&node->ledger)))
                         break;
 }
 
@@ -223,19 +275,15 @@ void stook_pages_purge_excess(void)
                 stook_pages_purge_big(&stook_pages_nodes[n]);
 }
 
-static size_t debt(struct stook_pages_node *node)
-{
-        return stook_debt(&node->ledger, stook_pages_dirty(node));
-}
-
 /*
  * True for one thread in each eighth of the decay time. A lost race is another thread's step. A
  * wait that is over wraps around. One that is much too long is from before a shorter decay, or is
  * none at all: the clock may be anywhere at the first step. A little too long is one that another
  * thread just noted.
  */
-static bool is_due(struct stook_pages_node *node, uint32_t now, uint32_t decay)
+static bool is_due(struct stook_pages_node *node, uint32_t now)
 {
+        uint32_t decay = stook_pages_decay_ms();
         uint32_t next = __atomic_load_n(&node->next_step_ms, __ATOMIC_RELAXED);
         uint32_t wait_ms = next - now, each_ms = decay / 8 + 1;
 
@@ -247,57 +295,15 @@ static bool is_due(struct stook_pages_node *node, uint32_t now, uint32_t decay)
         return true;
 }
 
-/*
- * Under the lock: takes the span that is to be dropped now out of the bins. NULL: none. What recurs
- * is dropped only after STOOK_RECURS_DECAYS decay times: else phases that are one apart would be
- * faulted in each time. Memory ceases to recur after two decay times (swing.h), but those
- * windows only turn with steps.
- */
-static struct stook_span *take_oldest(struct stook_pages_node *node, uint32_t now, uint32_t decay,
-                                      struct stook_span *spares[2])
-{
-        struct stook_span *oldest;
-        uint32_t age;
-        size_t keep, owed;
-
-        if (stook_list_empty(&node->aged))
-                return NULL;
-        oldest = stook_container_of(node->aged.next, struct stook_span, list);
-        owed = debt(node);
-        if (owed)
-                return cut_off(node, oldest, owed < STOOK_PURGE_SMALL ? STOOK_PURGE_SMALL : owed,
-                               spares);
-        age = now - oldest->dirty_since_ms;
-        keep = age / STOOK_RECURS_DECAYS < decay ? stook_limit_recurring(&node->ledger) : 0;
-        if (age < decay || stook_pages_dirty(node) <= keep)
-                return NULL;
-        return excess(node, oldest, keep, SIZE_MAX / 2, spares);
-}
-
 /* Purges what is due, STEP_SPANS at most. Return: spans tried. */
-static unsigned drop_oldest(struct stook_pages_node *node, uint32_t now, uint32_t decay)
+static unsigned purge_due(struct stook_pages_node *node, uint32_t now)
 {
         unsigned i;
+        size_t tried;
 
         for (i = 0; i < STEP_SPANS; i++) {
-                struct stook_span *oldest, *spares[2];
-                bool locked;
-
-                new_spares(spares);
-                locked = stook_pages_lock(node);
-                oldest = locked ? take_oldest(node, now, decay, spares) : NULL;
-                if (oldest)
-                        join_clean(node, oldest, &spares[1]);
-                stook_lock_forbid_waits();
-                if (locked)
-                        stook_pages_unlock(node);
-                if (oldest) {
-                        stook_debt_pay(&node->ledger, oldest->bytes);
-                        drop(node, oldest);
-                }
-                stook_lock_allow_waits();
-                free_spares(spares);
-                if (!oldest)
+                purge_one(node, DUE, now, &tried);
+                if (!tried)
                         break;
         }
         return i;
@@ -309,79 +315,59 @@ void stook_pages_pay(void)
                 return;
         for (unsigned n = 0; n < stook_os_node_count(); n++)
                 if (debt(&stook_pages_nodes[n]))
-                        drop_oldest(&stook_pages_nodes[n], (uint32_t)stook_os_clock_ms(),
-                                    stook_pages_decay_ms());
+                        purge_due(&stook_pages_nodes[n], (uint32_t)stook_os_clock_ms());
 }
 
 void stook_pages_step(void)
 {
-        uint32_t decay = stook_pages_decay_ms();
-
         if (stook_lock_may_not_wait())
                 return;
         for (unsigned n = 0; n < stook_os_node_count(); n++) {
                 struct stook_pages_node *node = &stook_pages_nodes[n];
                 uint32_t now;
+                bool due;
 
                 if (!__atomic_load_n(&node->bins[STOOK_SET_DIRTY].spans, __ATOMIC_RELAXED) &&
                     !stook_ledger_refaults(&node->ledger) &&
                     !stook_recent_bytes(node) && !stook_singles_bytes(&node->singles))
                         continue;
                 now = (uint32_t)stook_os_clock_ms();
-                if (is_due(node, now, decay)) {
+                due = is_due(node, now);
+                if (due)
                         stook_recent_flush(node);
-                        drop_oldest(node, now, decay);
-                } else if (debt(node)) {
-                        drop_oldest(node, now, decay);
-                }
+                if (due || debt(node))
+                        purge_due(node, now);
         }
 }
 
 unsigned stook_pages_age(void)
 {
-        uint32_t decay = stook_pages_decay_ms(), now = (uint32_t)stook_os_clock_ms();
+        uint32_t now = (uint32_t)stook_os_clock_ms();
         unsigned all = 0;
 
         for (unsigned n = 0; n < stook_os_node_count(); n++) {
                 unsigned tried;
 
-                (void)is_due(&stook_pages_nodes[n], now, decay);
+                (void)is_due(&stook_pages_nodes[n], now);
                 stook_recent_flush(&stook_pages_nodes[n]);
                 /* A span that the system refuses to purge gets age zero, so this loop ends. */
                 do
-                        all += tried = drop_oldest(&stook_pages_nodes[n], now, decay);
-                while (tried == STEP_SPANS && decay);
+                        all += tried = purge_due(&stook_pages_nodes[n], now);
+                while (tried == STEP_SPANS && stook_pages_decay_ms());
                 /* A thread that found the lock taken left its spans to the holder. */
                 stook_pages_purge_big(&stook_pages_nodes[n]);
         }
         return all;
 }
 
-/*
- * Purges the largest free span if more than @keep bytes are dirty. *@tried: its bytes; 0: none.
- * Return: bytes purged.
- */
-static size_t purge_beyond(struct stook_pages_node *node, size_t keep, size_t *tried)
+/* @most spans, until @keep bytes are dirty. */
+static size_t purge_beyond(struct stook_pages_node *node, size_t keep, unsigned most)
 {
-        struct stook_span *spare = stook_meta_span_new(), *span = NULL;
-        bool locked = stook_pages_lock(node);
-        size_t purged = 0;
+        size_t purged = 0, got = 1, tried;
 
-        if (locked && node->bins[STOOK_SET_DIRTY].bytes > keep)
-                span = stook_bins_largest(&node->bins[STOOK_SET_DIRTY]);
-        if (span) {
-                stook_pages_remove(node, span);
-                join_clean(node, span, &spare);
-        }
-        stook_lock_forbid_waits();
-        if (locked)
-                stook_pages_unlock(node);
-        *tried = span ? span->bytes : 0;
-        if (span)
-                purged = drop(node, span);
-        stook_lock_allow_waits();
-        if (spare)
-                stook_meta_span_free(spare);
+        stook_recent_flush(node);
+        for (unsigned i = 0; i < most && got; i++)
+                purged += got = purge_one(node, ASKED, keep, &tried);
         return purged;
 }
 
@@ -389,14 +375,8 @@ size_t stook_pages_purge(size_t keep_bytes)
 {
         size_t purged = 0;
 
-        for (unsigned n = 0; n < stook_os_node_count(); n++) {
-                size_t tried, got;
-
-                stook_recent_flush(&stook_pages_nodes[n]);
-                do
-                        purged += got = purge_beyond(&stook_pages_nodes[n], keep_bytes, &tried);
-                while (tried && got);   /* mlocked: the next would be refused, too */
-        }
+        for (unsigned n = 0; n < stook_os_node_count(); n++)
+                purged += purge_beyond(&stook_pages_nodes[n], keep_bytes, UINT_MAX);
         return purged;
 }
 
@@ -406,11 +386,8 @@ size_t stook_pages_purge(size_t keep_bytes)
  */
 static size_t purge_rest(struct stook_pages_node *node)
 {
-        size_t purged = 0, got = 1, tried = 1;
+        size_t purged = purge_beyond(node, 0, EXCESS_SPANS);
 
-        stook_recent_flush(node);
-        for (unsigned i = 0; i < EXCESS_SPANS && tried && got; i++)
-                purged += got = purge_beyond(node, 0, &tried);
         __atomic_store_n(&node->ledger.purged_rest, purged, __ATOMIC_RELAXED);
         __atomic_store_n(&node->ledger.refault, 0, __ATOMIC_RELAXED);
         return purged;
