@@ -188,8 +188,10 @@ bool stook_recent_put(struct stook_pages_node *node, struct stook_span *span);
  * else NULL, and it goes to the bins.
  */
 struct stook_span *stook_recent_take(struct stook_pages_node *node, size_t bytes);
-/* To the bins. False: there was none. */
-bool stook_recent_flush(struct stook_pages_node *node);
+/* To the bins. */
+void stook_recent_flush(struct stook_pages_node *node);
+/* The same under the lock, with waits forbidden. False: there was none. */
+bool stook_recent_insert(struct stook_pages_node *node);
 /* Its size; 0: there is none. Racy. */
 STOOK_INLINE size_t stook_recent_bytes(const struct stook_pages_node *node)
 {

@@ -78,15 +78,29 @@ static struct stook_span *cut(struct stook_span *span, size_t bytes, size_t alig
         return span;
 }
 
-/* Return: @bytes; or more, in which *@again begins (advice.c). */
+/*
+ * Under the lock: a free span of @bytes or more in the bins, dirty before clean. The large object
+ * that was freed last goes there before memory would grow.
+ */
+static struct stook_span *find(struct stook_pages_node *node, size_t bytes)
+{
+        struct stook_span *span;
+
+        do
+                for (unsigned set = STOOK_SET_DIRTY; set <= STOOK_SET_CLEAN; set++)
+                        if ((span = stook_bins_find(&node->bins[set], bytes)))
+                                return span;
+        while (stook_recent_insert(node));
+        return NULL;
+}
+
+/* Under the lock. Return: @bytes; or more, in which *@again begins (advice.c). */
 static struct stook_span *take_locked(struct stook_pages_node *node, size_t bytes, size_t align,
                                       struct stook_span *spares[2], struct stook_pages_again *again)
 {
         size_t page = stook_os_page_bytes(), room = bytes + (align > page ? align - page : 0);
-        struct stook_span *span = NULL, *left[2];
+        struct stook_span *span = find(node, room), *left[2];
 
-        for (unsigned set = STOOK_SET_DIRTY; !span && set <= STOOK_SET_CLEAN; set++)
-                span = stook_bins_find(&node->bins[set], room);
         if (!span)
                 return align == page ? stook_pages_take_joined(node, bytes, &spares[1]) : NULL;
         stook_pages_count_refault(node, span, bytes);
@@ -163,6 +177,7 @@ static void hand_out(struct stook_pages_node *node, struct stook_span *span)
         hand_out_tagged(node, span);
 }
 
+/* What lies free; what becomes enough where the heap grows at its end; fresh memory. */
 static struct stook_span *take(struct stook_pages_node *node, size_t bytes, size_t align,
                                struct stook_span *spares[2])
 {
@@ -171,24 +186,19 @@ static struct stook_span *take(struct stook_pages_node *node, size_t bytes, size
         struct stook_span *span, *left[2];
 
         stook_lock_forbid_waits();      /* this thread owns a span from here on */
-        if (locked) {
-                span = take_locked(node, bytes, align, spares, &again);
+        span = locked ? take_locked(node, bytes, align, spares, &again)
+                      : take_pending(node, bytes, align, spares);
+        if (locked)
                 stook_pages_unlock(node);
-        } else {
-                span = take_pending(node, bytes, align, spares);
-        }
-        if (!span && locked && stook_recent_flush(node) && stook_pages_lock(node)) {
-                span = take_locked(node, bytes, align, spares, &again);
-                stook_pages_unlock(node);
-        }
         if (!span && locked && align == stook_os_page_bytes() && bytes >= STOOK_HUGE_PAGE) {
-                left[1] = stook_pages_grow_end(node, bytes);
+                struct stook_span *rest = stook_pages_grow_end(node, bytes);
+
                 if (stook_pages_lock(node)) {
                         span = take_locked(node, bytes, align, spares, &again);
                         stook_pages_unlock(node);
                 }
-                if (left[1])
-                        stook_pages_insert_or_pend(node, left[1]);
+                if (rest)
+                        stook_pages_insert_or_pend(node, rest);
         }
         if (span && again.end)
                 span = stook_pages_ask_again(node, span, bytes, &again, &spares[1]);
@@ -281,12 +291,10 @@ struct stook_span *stook_span_take(unsigned node_index, size_t bytes, size_t ali
 static unsigned take_pieces(struct stook_pages_node *node, size_t bytes, unsigned n,
                             struct stook_span **spares, struct stook_span **spans)
 {
-        struct stook_span *left = NULL;
+        struct stook_span *left = find(node, bytes);
         struct stook_pages_again again;
         unsigned pieces = 0;
 
-        for (unsigned set = STOOK_SET_DIRTY; !left && set <= STOOK_SET_CLEAN; set++)
-                left = stook_bins_find(&node->bins[set], bytes);
         if (!left || stook_pages_begins_huge(node, left, bytes, &again))
                 return 0;
         stook_pages_remove(node, left);

@@ -297,16 +297,26 @@ struct stook_span *stook_recent_take(struct stook_pages_node *node, size_t bytes
                        ? span_of(word) : NULL;
 }
 
-bool stook_recent_flush(struct stook_pages_node *node)
+bool stook_recent_insert(struct stook_pages_node *node)
+{
+        uint64_t word = __atomic_load_n(&node->recent, __ATOMIC_RELAXED);
+
+        if (word)
+                word = __atomic_exchange_n(&node->recent, 0, __ATOMIC_ACQUIRE);         /* M2 */
+        if (word)
+                stook_pages_insert(node, span_of(word));
+        return word;
+}
+
+void stook_recent_flush(struct stook_pages_node *node)
 {
         uint64_t word;
 
         if (!__atomic_load_n(&node->recent, __ATOMIC_RELAXED))
-                return false;
+                return;
         stook_lock_forbid_waits();
         word = __atomic_exchange_n(&node->recent, 0, __ATOMIC_ACQUIRE);         /* M2 */
         if (word)
                 stook_pages_insert_or_pend(node, span_of(word));
         stook_lock_allow_waits();
-        return word;
 }
