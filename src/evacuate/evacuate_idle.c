@@ -15,7 +15,7 @@
 #include "home/home.h"
 #include "os/os.h"
 #include "pages/purge.h"
-#include "policy/fresh.h"
+#include "policy/ledger.h"
 #include "process/process.h"
 #include "slot/slot_regions.h"
 

@@ -10,13 +10,8 @@
 #include "policy/constants.h"
 #include "process/checker.h"
 
-/* In use, by kind. Memory is looked at from half of it on. */
-static const size_t used_least[STOOK_DENSITY_KINDS] = {
-        [STOOK_DENSITY_SMALL] = STOOK_HUGE_FROM_SMALL,
-        [STOOK_DENSITY_LARGE] = STOOK_HUGE_FROM_LARGE,
-};
-#define ONE_IN     8                    /* of what large objects get huge so much tells */
 #define MAP_RANGE  ((size_t)1 << 40)    /* the largest range; what lies beyond has small pages */
+#define DEAR_MS    (10 * STOOK_DECAY_MS)       /* until one is tried again */
 #define SMALL_FAULTS 32                 /* timed together: a 16th of what a huge page saves */
 
 enum stook_thp stook_pages_thp = STOOK_THP_AUTO;
@@ -205,13 +200,13 @@ static void time_fault(uintptr_t start)
 }
 
 /*
- * In a forked child as in its parent. After STOOK_HUGE_DEAR_MS it takes one dear fault to be so
+ * In a forked child as in its parent. After DEAR_MS it takes one dear fault to be so
  * again.
  */
 static STOOK_NOINLINE bool is_still_dear(void)
 {
         if ((uint32_t)stook_os_clock_ms() - __atomic_load_n(&dear_ms, __ATOMIC_RELAXED) <
-            STOOK_HUGE_DEAR_MS)
+            DEAR_MS)
                 return true;
         __atomic_store_n(&small_ns, 0, __ATOMIC_RELAXED);
         __atomic_store_n(&stook_huge_dear, STOOK_HUGE_DEAR - 1, __ATOMIC_RELAXED);
@@ -225,11 +220,6 @@ static bool is_dear(void)
 }
 
 /* ---- what is asked for ---- */
-
-static bool is_used(const struct stook_pages_node *node, size_t least)
-{
-        return stook_ledger_used(&node->ledger) >= least;
-}
 
 static bool is_refused(void)
 {
@@ -247,50 +237,10 @@ static bool is_known(const struct stook_pages_node *node, enum stook_density_kin
         return stook_density_found(&node->ledger.density[kind]) != STOOK_DENSITY_UNKNOWN;
 }
 
-static bool is_dense(const struct stook_pages_node *node, enum stook_density_kind kind)
-{
-        return stook_density_found(&node->ledger.density[kind]) == STOOK_DENSE;
-}
-
-/*
- * What large objects get in small pages will tell whether it was written, and a part of what comes
- * huge. All of it would tell too early: some is still free when the next comes.
- */
-static void tell(struct stook_pages_node *node, enum stook_density_kind kind, uintptr_t start,
-                 size_t bytes, bool huge)
-{
-        struct stook_density *density = &node->ledger.density[kind];
-
-        if (kind == STOOK_DENSITY_LARGE) {
-                if (!huge ||
-                    __atomic_add_fetch(&node->huge.large, 1, __ATOMIC_RELAXED) % ONE_IN == 0)
-                        stook_density_tell(density, start, bytes);
-        } else if (is_used(node, STOOK_HUGE_TELL)) {
-                stook_density_tell_more(density, start, bytes);
-        }
-}
-
-static void look(struct stook_pages_node *node, enum stook_density_kind kind)
-{
-        struct stook_density *density = &node->ledger.density[kind];
-        bool vain = stook_density_found(density) == STOOK_SPARSE;
-
-        stook_density_look(density, kind == STOOK_DENSITY_LARGE ? 0
-                                    : vain ? 2 * STOOK_HUGE_LOOK : STOOK_HUGE_LOOK);
-}
-
 bool stook_huge_wanted(struct stook_pages_node *node, size_t bytes)
 {
-        enum stook_density_kind kind = stook_density_kind_of(bytes);
-        size_t least = used_least[kind];
-
-        if (stook_pages_thp == STOOK_THP_ALWAYS)
-                return true;
-        least -= kind == STOOK_DENSITY_LARGE ? bytes < least ? bytes : least : 0;
-        if (!is_used(node, least / 2))
-                return false;
-        look(node, kind);
-        return is_auto() && is_used(node, least) && is_dense(node, kind);
+        return stook_pages_thp == STOOK_THP_ALWAYS ||
+               (stook_huge_pays(&node->ledger, bytes) && is_auto());
 }
 
 bool stook_huge_may_be_wanted(const struct stook_pages_node *node, size_t bytes)
@@ -299,29 +249,12 @@ bool stook_huge_may_be_wanted(const struct stook_pages_node *node, size_t bytes)
                !is_known(node, STOOK_DENSITY_LARGE);
 }
 
-/*
- * Of what the heap grew by for a large object only the object's own part is looked at later: the
- * rest may lie free then. If the growth is only the end of the object, it is looked at only where
- * it is half of the object or more. The last 32nd of an object may never be written, because its
- * size was rounded up.
- */
-static void tell_grown(struct stook_pages_node *node, size_t need, size_t request,
-                       uintptr_t start, size_t bytes, bool huge)
-{
-        enum stook_density_kind kind = stook_density_kind_of(request);
-
-        if (kind != STOOK_DENSITY_LARGE)
-                tell(node, kind, start, bytes, huge);
-        else if (need >= request / 2)
-                tell(node, kind, start, need, huge);
-}
-
 void stook_huge_grown(struct stook_pages_node *node, size_t need, size_t request, uintptr_t start,
                       size_t bytes, bool huge)
 {
         if (stook_pages_thp == STOOK_THP_NEVER)
                 stook_os_advise((void *)start, bytes, STOOK_OS_NOHUGEPAGE);
-        tell_grown(node, need, request, start, bytes, huge);
+        stook_huge_tell_grown(&node->ledger, need, request, start, bytes, huge);
         if (!huge)
                 return;
         if (start % STOOK_HUGE_PAGE == 0 && bytes % STOOK_HUGE_PAGE == 0) {
@@ -338,7 +271,9 @@ bool stook_huge_own_wanted(struct stook_pages_node *node, uintptr_t start, size_
                 return true;
         if (!is_auto() || more < STOOK_HUGE_PAGE)
                 return false;
-        return have ? stook_density_is_dense(start, have) : is_dense(node, STOOK_DENSITY_LARGE);
+        return have ? stook_density_is_dense(start, have)
+                    : stook_density_found(&node->ledger.density[STOOK_DENSITY_LARGE]) ==
+                              STOOK_DENSE;
 }
 
 /* ---- what a purge breaks ---- */
@@ -368,16 +303,6 @@ static void break_one(uintptr_t addr)
                 return;
         clear(&advised, addr);
         stook_os_advise((void *)addr, STOOK_HUGE_PAGE, STOOK_OS_NOHUGEPAGE);
-}
-
-/* Memory without content may be used by requests of any kind. */
-static bool is_for_any(const struct stook_pages_node *node)
-{
-        unsigned found[STOOK_DENSITY_FOUND] = { 0 };
-
-        for (unsigned i = 0; i < STOOK_DENSITY_KINDS; i++)
-                found[stook_density_found(&node->ledger.density[i])]++;
-        return found[STOOK_DENSE] && !found[STOOK_SPARSE];
 }
 
 static uint32_t count_small(uintptr_t start, uintptr_t end)
@@ -427,7 +352,7 @@ void stook_huge_purge(struct stook_pages_node *node, uintptr_t start, size_t byt
                 break_one(down(start));
         if (last < end && (last >= first || last > start))
                 break_one(last);
-        if (first < last && is_auto() && is_used(node, STOOK_HUGE_FROM_SMALL) && is_for_any(node) &&
+        if (first < last && is_auto() && stook_huge_pays_any(&node->ledger) &&
             count_small(first, last))                   /* they are purged whole */
                 make_whole(first, last);
 }
@@ -441,13 +366,13 @@ void stook_huge_ask(uintptr_t start, size_t bytes)
 
 /*
  * Where the huge pages of @span end. Its last one is huge, too, where what lies behind @span is a
- * STOOK_HUGE_LAST_PART of it at most, and has memory: the next large object begins there.
+ * STOOK_PART of it at most, and has memory: the next large object begins there.
  */
 static uintptr_t huge_end(const struct stook_span *span)
 {
         uintptr_t end = span->start + span->bytes, last = up(end);
 
-        return last - end <= span->bytes / STOOK_HUGE_LAST_PART &&
+        return last - end <= span->bytes / STOOK_PART &&
                last <= stook_range_frontier(span->node) ? last : down(end);
 }
 
@@ -461,7 +386,7 @@ void stook_span_fresh_will_be_written(const struct stook_span *span)
         uintptr_t start = up(span->start), end = huge_end(span);
 
         if (is_auto() && start < end && !span->own_mapping && !span->use.guarded &&
-            is_used(node, used_least[STOOK_DENSITY_LARGE]) &&
+            stook_huge_is_large(&node->ledger, STOOK_DENSITY_LARGE) &&
             !is_known(node, STOOK_DENSITY_LARGE) &&
             count_small(start, end)) {
                 make_whole(start, end);
@@ -471,36 +396,23 @@ void stook_span_fresh_will_be_written(const struct stook_span *span)
 
 /* ---- what is taken again ---- */
 
-static bool regrows(const struct stook_pages_node *node, enum stook_density_kind kind)
-{
-        return is_used(node, used_least[kind]) ||
-               stook_ledger_refaults(&node->ledger) >= STOOK_HUGE_REGROWN;
-}
-
 bool stook_huge_may_come_again(const struct stook_pages_node *node, size_t request,
                                uintptr_t start, uintptr_t end)
 {
         return !is_refused() &&
                (stook_pages_thp == STOOK_THP_ALWAYS ||
-                (is_auto() && regrows(node, stook_density_kind_of(request)))) &&
+                (is_auto() && stook_huge_regrows(&node->ledger, stook_density_kind_of(request)))) &&
                count_small(start, end);
-}
-
-static bool is_wanted_again(struct stook_pages_node *node, enum stook_density_kind kind)
-{
-        if (stook_pages_thp == STOOK_THP_ALWAYS)
-                return true;
-        look(node, kind);
-        return is_dense(node, kind);
 }
 
 void stook_huge_taken_again(struct stook_pages_node *node, size_t request, uintptr_t start,
                             uintptr_t end)
 {
         enum stook_density_kind kind = stook_density_kind_of(request);
-        bool wanted = is_wanted_again(node, kind);
+        bool wanted = stook_pages_thp == STOOK_THP_ALWAYS ||
+                      stook_huge_pays_again(&node->ledger, kind);
 
-        tell(node, kind, start, end - start, wanted);
+        stook_huge_tell(&node->ledger, kind, start, end - start, wanted);
         if (!wanted)
                 return;
         stook_os_purge((void *)start, end - start);

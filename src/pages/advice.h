@@ -5,9 +5,9 @@
  *  tells what it is about to drop. Behind it: the system's advice for mappings.
  * How: a huge page is faulted in and cleared as a whole, so it makes memory resident that a program
  *  may never touch. By default the library asks for them only where the process is large, and only
- *  if the memory that requests of the same kind got before was written (density.h). It times the
- *  first fault of each growth by huge pages. While these take longer than as many bytes in small
- *  faults, it asks for none.
+ *  if the memory that requests of the same kind got before was written (policy/huge.h). It times
+ *  the first fault of each growth by huge pages. While these take longer than as many bytes in
+ *  small faults, it asks for none.
  * A map has one bit for each 2 MiB that were advised. A purge that takes a part of them clears the
  *  bit, and advises against a huge page there. Otherwise the system would make it whole again in
  *  the background, and what was given back would be resident once more.
@@ -22,16 +22,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "policy/density.h"
+#include "policy/huge.h"
 
 #define STOOK_HUGE_PAGE ((size_t)2 << 20)
 
 struct stook_pages_node;
 struct stook_span;
-
-struct stook_huge {
-        uint32_t large;         /* atomic, relaxed: how often it came huge for large objects */
-};
 
 /* @node grows for a request of @bytes. True: by whole huge pages. */
 bool stook_huge_wanted(struct stook_pages_node *node, size_t bytes);

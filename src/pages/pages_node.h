@@ -18,7 +18,6 @@
 #include "pages/purge.h"
 #include "pages/source.h"
 #include "pages/span.h"
-#include "policy/fresh.h"
 #include "policy/limit.h"
 
 /* ---- bins.c: free spans by size ---- */
@@ -68,7 +67,6 @@ struct stook_pages_node {
         /* Atomic: the large object that was freed last (waiting.c), or 0. */
         uint64_t recent;
         size_t asked_bytes;             /* atomic, relaxed: the last request of 128 KiB or more */
-        struct stook_huge huge;
         struct stook_singles singles;   /* free pages beside the bins */
         /* Lock. The last: a start does not touch them, and they are larger than all else. */
         struct stook_bins bins[STOOK_SETS];

@@ -130,13 +130,13 @@ static struct stook_span *excess(struct stook_pages_node *node, struct stook_spa
         /* No rest is left that is too small to be worth a purge. */
         if (bytes > 2 * most)
                 bytes = most;
-        return cut_off(node, big, bytes < STOOK_PURGE_BIG ? STOOK_PURGE_BIG : bytes, spares);
+        return cut_off(node, big, bytes < STOOK_DIRTY_LEAST ? STOOK_DIRTY_LEAST : bytes, spares);
 }
 
 /* Too few single pages wait to be joined. */
 static bool is_few(size_t waiting)
 {
-        return waiting < STOOK_WAITING_LEAST;
+        return waiting < STOOK_PURGE_SMALL;
 }
 
 /* More lies free than may. Racy, but the thread that frees last sees all bytes. */
@@ -168,7 +168,7 @@ static size_t debt(struct stook_pages_node *node)
 /*
  * Under the lock: takes the span that is to be dropped now out of the bins. NULL: none. What recurs
  * is dropped only after STOOK_RECURS_DECAYS decay times: else phases that are one apart would be
- * faulted in each time. Memory ceases to recur after two decay times (swing.h), but those
+ * faulted in each time. Memory ceases to recur after two decay times (policy/ledger.h), but those
  * windows only turn with steps.
  */
 static struct stook_span *oldest(struct stook_pages_node *node, uint32_t now,

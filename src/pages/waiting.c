@@ -49,7 +49,7 @@
 #define WORDS      (WAYS * WAYS * WAYS)
 #define WORD_BYTES ((uintptr_t)WAYS << STOOK_MAP_SHIFT)
 #define WINDOW     ((uintptr_t)WORDS * WAYS)                            /* in pages */
-#define MOST       ((size_t)1 << 20)    /* from here on a give may purge at once */
+#define MOST       STOOK_DIRTY_LEAST    /* from here on a give may purge at once */
 #define SIZE_SHIFT STOOK_RECENT_SIZE_SHIFT
 #define PAGE_SHIFT STOOK_RECENT_PAGE_SHIFT
 

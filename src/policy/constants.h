@@ -15,43 +15,60 @@
 #define STOOK_KIB ((size_t)1 << 10)
 #define STOOK_MIB ((size_t)1 << 20)
 
-/* ---- free pages: limit.c, pages/purge.c ---- */
+/* ---- free pages, debt, allocation clock: limit.c, pages/purge.c ---- */
 
-#define STOOK_DECAY_MS        1000      /* STOOK_DECAY_MS: what lies free for so long goes */
-#define STOOK_RECURS_DECAYS   3         /* what recurs stays for so many: phases are rarely apart */
-#define STOOK_DIRTY_PART      8         /* of the bytes in use may lie dirty. Less costs faults */
+/*
+ * The environment's STOOK_DECAY_MS, by default: what lies free for so long goes. Half: phases are
+ * faulted in that are less than a second apart. Twice: what a phase left stays twice as long.
+ */
+#define STOOK_DECAY_MS        1000
+/* What recurs stays for so many. Half: phases are further apart. Twice: a spike of two stays. */
+#define STOOK_RECURS_DECAYS   3
+/*
+ * Of the bytes in use: may lie dirty; are left of the most where a spike is at its end; are gone
+ * where large objects come in turn no more; pad an object's last huge page. Half (a fourth): larger
+ * peaks of mixed sizes. Twice (a sixteenth): a purge and its faults for each swing that is smaller.
+ */
+#define STOOK_PART            8
+/*
+ * The least of that, and the least span that is worth a purge above the dirty limit. Half: small
+ * programs purge what they take again. Twice: all processes are larger by as much.
+ */
 #define STOOK_DIRTY_LEAST     (1 * STOOK_MIB)
-#define STOOK_PURGE_BIG       (1 * STOOK_MIB)   /* spans that are purged at once above the limit */
-#define STOOK_PURGE_SMALL     (64 * STOOK_KIB)  /* above twice the limit: between slabs that live */
-#define STOOK_SPIKE_END_PART  8         /* in use of the most of lately: a spike ends, purge all */
-#define STOOK_IN_TURN_PART    8         /* so much less in use ends "in turn". Arbitrary */
-#define STOOK_IN_TURN_TIMES   2         /* the next large object may be so much larger. Arbitrary */
-#define STOOK_WAITING_LEAST   (64 * STOOK_KIB)  /* single pages: fewer are not joined. Arbitrary */
+/*
+ * The same above twice the limit, and of what waits, to be joined for it: between slabs that live.
+ * Half: twice as many purges, for as many bytes. Twice: more stays of what is freed at random.
+ */
+#define STOOK_PURGE_SMALL     (64 * STOOK_KIB)
+/*
+ * Of what may lie dirty, at a new high-water mark. Half: peaks of large objects are larger. Twice:
+ * a program that only grows purges more.
+ */
+#define STOOK_HIGH_WATER_PART 4
+/*
+ * Of the bytes in use, taken clean, moves the allocation clock; and a part of half the decay time
+ * is between moves by dirty memory. Half: larger peaks. Twice: rounds that find nothing.
+ */
+#define STOOK_CLOCK_PART      256
 
-/* ---- debt: debt.c ---- */
+/* ---- huge pages: huge.c, pages/advice.c ---- */
 
-#define STOOK_HIGH_WATER_PART  32       /* of the bytes in use may lie dirty at a new mark */
-#define STOOK_HIGH_WATER_LEAST (256 * STOOK_KIB)
-#define STOOK_HIGH_WATER_HUGE  (2 * STOOK_MIB)  /* the same, with huge pages: the rest of one */
-
-/* ---- the allocation clock: fresh.c ---- */
-
-#define STOOK_CLOCK_PART      256       /* of the bytes in use moves it. More: larger peaks */
-#define STOOK_CLOCK_LEAST     (256 * STOOK_KIB)
-#define STOOK_CLOCK_REUSE     512       /* of the decay time lies between moves by dirty memory */
-
-/* ---- huge pages: density.c, pages/advice.c ---- */
-
-#define STOOK_HUGE_FROM_SMALL (32 * STOOK_MIB)  /* in use: one pads by a sixteenth at most */
-#define STOOK_HUGE_FROM_LARGE (8 * STOOK_MIB)   /* the same for large objects, which fill it */
-#define STOOK_HUGE_TELL       (6 * STOOK_MIB)   /* in use: before, slabs are of few kinds */
-#define STOOK_HUGE_LOOK       (4 * STOOK_MIB)   /* taken from look to look: one is ten faults */
-#define STOOK_HUGE_REGROWN    (8 * STOOK_MIB)   /* refaults: the process is on its way back */
-#define STOOK_HUGE_LAST_PART  8         /* of a large object, padding of its last huge page */
-#define STOOK_HUGE_DEAR       3         /* faults dearer than small ones, more than were not */
-#define STOOK_HUGE_DEAR_MS    10000     /* until one is tried again. Arbitrary */
-#define STOOK_WRITTEN_PAGES   27        /* of 32 that are looked at: memory is written as a whole */
-#define STOOK_WRITING_MS      100       /* another thread may still be writing what it got */
+/*
+ * In use: a huge page pads by a sixteenth at most. A fourth of it is for large objects, which fill
+ * them, and for a process on its way back; an eighth of it is taken from look to look. Half: small
+ * programs are larger. Twice: their spikes take a fault for each page.
+ */
+#define STOOK_HUGE_FROM       (32 * STOOK_MIB)
+/*
+ * Faults dearer than small ones, more than were not. Half: one that was interrupted ends huge
+ * pages. Twice: a process waits for twelve dear ones.
+ */
+#define STOOK_HUGE_DEAR       3
+/*
+ * Of 32 that are looked at: memory is written as a whole. Half: objects that are written in part
+ * come huge. Twice: none ever does.
+ */
+#define STOOK_WRITTEN_PAGES   27
 
 /* ---- barns and sheaves: barn/barn_budget.c, barn/barn_growth.c ---- */
 

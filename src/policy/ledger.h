@@ -17,11 +17,151 @@
 #ifndef STOOK_LEDGER_H
 #define STOOK_LEDGER_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include "base/compiler.h"
 #include "policy/constants.h"
-#include "policy/density.h"
-#include "policy/in_turn.h"
-#include "policy/swing.h"
+#include "policy/huge.h"
+
+/*
+ * ---- swing ----
+ * By how much the memory in use went up and down lately. A purge of memory that is taken again soon
+ * is in vain. After one such purge the memory that swings is kept for as long as it swings
+ * (limit.h). So a program that works in phases takes its page faults twice, and not once a phase.
+ * How: the swing is the highest minus the lowest value of this window and of the one before it. A
+ *  window is a decay time. So the swing covers one to two decay times. It is zero after two windows
+ *  in which the memory in use stays the same.
+ * Concurrency: any thread records, with relaxed loads and stores. If two threads record at once,
+ *  one value may be lost; then the swing is too small. The thread whose step is due begins the new
+ *  window (pages/purge.c).
+ */
+
+struct stook_swing {
+        size_t high[2], low[2];         /* atomic, relaxed: of this window, of the one before */
+        uint32_t since_ms;              /* atomic, relaxed: when this window began */
+};
+
+/* @bytes were in use. From here on fewer are. */
+STOOK_INLINE void stook_swing_tell_high(struct stook_swing *swing, size_t bytes)
+{
+        if (bytes > __atomic_load_n(&swing->high[0], __ATOMIC_RELAXED))
+                __atomic_store_n(&swing->high[0], bytes, __ATOMIC_RELAXED);
+}
+
+/* @bytes were in use. From here on more are. */
+STOOK_INLINE void stook_swing_tell_low(struct stook_swing *swing, size_t bytes)
+{
+        if (bytes < __atomic_load_n(&swing->low[0], __ATOMIC_RELAXED))
+                __atomic_store_n(&swing->low[0], bytes, __ATOMIC_RELAXED);
+}
+
+/* The most bytes that were in use in both windows. */
+static inline size_t stook_swing_most(const struct stook_swing *swing)
+{
+        size_t now = __atomic_load_n(&swing->high[0], __ATOMIC_RELAXED);
+        size_t before = __atomic_load_n(&swing->high[1], __ATOMIC_RELAXED);
+
+        return now > before ? now : before;
+}
+
+static inline size_t stook_swing_bytes(const struct stook_swing *swing)
+{
+        size_t now = __atomic_load_n(&swing->low[0], __ATOMIC_RELAXED);
+        size_t before = __atomic_load_n(&swing->low[1], __ATOMIC_RELAXED);
+        size_t most = stook_swing_most(swing), least = now < before ? now : before;
+
+        return most > least ? most - least : 0;
+}
+
+/* Begins a new window if this one is @window_ms old or older. @bytes are in use now. */
+static inline void stook_swing_turn(struct stook_swing *swing, uint32_t now_ms, uint32_t window_ms,
+                                    size_t bytes)
+{
+        uint32_t age = now_ms - __atomic_load_n(&swing->since_ms, __ATOMIC_RELAXED);
+        bool stale = age / 2 >= window_ms;
+
+        if (age < window_ms)
+                return;
+        size_t high = stale ? bytes : __atomic_load_n(&swing->high[0], __ATOMIC_RELAXED);
+        size_t low = stale ? bytes : __atomic_load_n(&swing->low[0], __ATOMIC_RELAXED);
+
+        __atomic_store_n(&swing->high[1], high, __ATOMIC_RELAXED);
+        __atomic_store_n(&swing->low[1], low, __ATOMIC_RELAXED);
+        __atomic_store_n(&swing->high[0], bytes, __ATOMIC_RELAXED);
+        __atomic_store_n(&swing->low[0], bytes, __ATOMIC_RELAXED);
+        __atomic_store_n(&swing->since_ms, now_ms, __ATOMIC_RELAXED);
+}
+
+/*
+ * Return: how many of @missed bytes are forgotten in an eighth of a window. That is an eighth of
+ * them, but nothing of what swings.
+ */
+static inline size_t stook_swing_forget(const struct stook_swing *swing, size_t missed)
+{
+        size_t less = missed / 8 + !!missed, keep = stook_swing_bytes(swing);
+
+        if (missed <= keep)
+                return 0;
+        return less < missed - keep ? less : missed - keep;
+}
+
+/*
+ * ---- in turn ----
+ * Are large objects being replaced by others? One is freed, and the next one takes its place.
+ * Between the two much less may be in use for a moment, if the objects are few. What is
+ * purged then is faulted in again at once.
+ * How: one give since the last take is a replacement: the next take is to come. With the second
+ *  give in turn the process may be done, and make no more calls. So it may, where an eighth of
+ *  what was in use since has been freed in small spans. What stays is bounded by what was in use
+ *  with the last one taken: small spans that are freed between replacements are not replaced.
+ * Concurrency: any thread, relaxed stores. A lost race costs a purge too many or too late.
+ */
+
+struct stook_in_turn {
+        size_t least;           /* atomic: with fewer bytes in use it is over; 0: it is over */
+        size_t with_last;       /* atomic: bytes in use with the last large span taken */
+        uint32_t gives;         /* atomic: since the last take; more than one count as one */
+};
+
+static inline size_t stook_in_turn_least_of(size_t used)
+{
+        return used - used / STOOK_PART;
+}
+
+/* A large span was taken. With it @used bytes are in use. */
+static inline void stook_in_turn_taken(struct stook_in_turn *turn, size_t used)
+{
+        __atomic_store_n(&turn->gives, 0, __ATOMIC_RELAXED);
+        __atomic_store_n(&turn->with_last, used, __ATOMIC_RELAXED);
+        __atomic_store_n(&turn->least, stook_in_turn_least_of(used), __ATOMIC_RELAXED);
+}
+
+/* One was given. Without it @used bytes are in use. */
+static inline void stook_in_turn_given(struct stook_in_turn *turn, size_t used)
+{
+        uint32_t gives = __atomic_load_n(&turn->gives, __ATOMIC_RELAXED);
+
+        __atomic_store_n(&turn->gives, 1, __ATOMIC_RELAXED);
+        __atomic_store_n(&turn->least, gives ? 0 : stook_in_turn_least_of(used),
+                         __ATOMIC_RELAXED);
+}
+
+/* True: with @used bytes in use large objects are being replaced. */
+static inline bool stook_in_turn_goes_on(const struct stook_in_turn *turn, size_t used)
+{
+        size_t least = __atomic_load_n(&turn->least, __ATOMIC_RELAXED);
+
+        return least && used >= least;
+}
+
+/* So many bytes may stay at most while large objects are being replaced. */
+static inline size_t stook_in_turn_most(const struct stook_in_turn *turn)
+{
+        return 2 * __atomic_load_n(&turn->with_last, __ATOMIC_RELAXED);
+}
+
+/* ---- ledger ---- */
 
 struct stook_ledger {
         size_t used;                    /* atomic, as all of these */
@@ -35,10 +175,11 @@ struct stook_ledger {
         size_t debt;                    /* for clean bytes taken above the dirty limit */
         size_t high_debt;               /* for the high-water mark */
         size_t forced;
-        size_t fresh, reused;           /* clean, dirty, taken since the clock moved: fresh.h */
+        size_t fresh, reused;           /* clean, dirty, taken since the clock moved */
         uint64_t reused_ns;             /* when it last moved for dirty ones */
         struct stook_in_turn in_turn;   /* large objects */
         struct stook_density density[STOOK_DENSITY_KINDS];
+        uint32_t huge_large;            /* how often it came huge for large objects */
 };
 
 STOOK_INLINE size_t stook_ledger_used(const struct stook_ledger *ledger)
@@ -130,6 +271,32 @@ static inline void stook_ledger_age(struct stook_ledger *ledger, uint32_t now_ms
                                     __ATOMIC_RELAXED, __ATOMIC_RELAXED);
         if (forced)
                 __atomic_store_n(&ledger->forced, forced - forced / 8 - 1, __ATOMIC_RELAXED);
+}
+
+/*
+ * ---- allocation clock ----
+ * It moves when much memory was taken from the pages. Memory goes from one use to another then, or
+ * what the layers above keep idle is missed; each move lets them look for it (slot/slot_idle.c,
+ * barn/barn_idle.c).
+ * How: clean memory is taken when no dirty span fits. Each part of it moves the clock: a look costs
+ *  some microseconds, the pages hundreds. Dirty memory costs nothing, so it moves the clock once in
+ *  a part of the decay time, and only barns are looked at. A program whose objects stay in its
+ *  sheaves takes hardly any, and then only time lets them go.
+ * Concurrency: relaxed words. Two threads may count one move together, or lose some bytes.
+ */
+
+extern struct stook_fresh {
+        uint32_t clean, dirty;          /* atomic, relaxed: moves */
+} stook_fresh STOOK_HIDDEN;
+
+STOOK_INLINE uint32_t stook_fresh_clean(void)
+{
+        return __atomic_load_n(&stook_fresh.clean, __ATOMIC_RELAXED);
+}
+
+STOOK_INLINE uint32_t stook_fresh_dirty(void)
+{
+        return __atomic_load_n(&stook_fresh.dirty, __ATOMIC_RELAXED);
 }
 
 #endif

@@ -7,13 +7,13 @@
  *   recurring    what is expected to be taken again: the whole swing once half of it refaulted,
  *                else what refaulted. It is kept for up to three times the decay time, because to
  *                purge it and fault it in again costs more than all else that an allocation does
- *   shrinking    less than two thirds of what was in use at most lately (swing.h) are in use: the
+ *   shrinking    less than two thirds of what was in use at most lately (ledger.h) are in use: the
  *                process may be done, and make no more calls
- *   in turn      large objects are freed, and others are allocated, one in turn (in_turn.h). Such a
+ *   in turn      large objects are freed, and others are allocated, one in turn (ledger.h). Such a
  *                process does not shrink, though little may be in use between the two
  *   dirty limit  dirty bytes that may stay until they are old: an eighth of what is in use, or
  *                1 MiB, and what refaulted or recurs. In a process that does not shrink, and writes
- *                large objects (density.h), it is as much as is in use; while they come in turn, as
+ *                large objects (huge.h), it is as much as is in use; while they come in turn, as
  *                much as was in use at most lately, but no more than twice what was in use with the
  *                last one
  *   aged         a thread ages this heap whether or not the process makes calls. Then nothing is
@@ -30,7 +30,7 @@
  * each phase purges a rest.
  */
 size_t stook_limit_recurring(const struct stook_ledger *ledger);
-/* The larger of refaults and recurring: what refaults may swing more slowly than swing.h sees. */
+/* The larger of refaults and recurring: what refaults may swing more slowly. */
 size_t stook_limit_missed(const struct stook_ledger *ledger);
 bool stook_limit_is_shrinking(const struct stook_ledger *ledger);
 
@@ -60,7 +60,7 @@ size_t stook_limit_worth(const struct stook_ledger *ledger, size_t dirty);
 void stook_limit_set_aged(bool aged);
 bool stook_limit_is_aged(void);
 
-/* ---- debt.c: what is purged whatever its age ---- */
+/* ---- debt: what is purged whatever its age ---- */
 
 /* @bytes more are with users, while so many are @dirty. @clean: they were without content. */
 void stook_debt_take(struct stook_ledger *ledger, size_t dirty, size_t bytes, bool clean);
@@ -70,5 +70,10 @@ size_t stook_debt(struct stook_ledger *ledger, size_t dirty);
 void stook_debt_pay(struct stook_ledger *ledger, size_t bytes);
 /* Huge pages are asked for: the process may keep more dirty memory at its high-water mark. */
 void stook_debt_set_huge(void);
+
+/* ---- the allocation clock ---- */
+
+/* @bytes are handed out: without content, pages that the system has to find; or with. */
+void stook_fresh_take(struct stook_ledger *ledger, size_t bytes, bool clean, uint32_t decay_ms);
 
 #endif

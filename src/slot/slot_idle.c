@@ -7,7 +7,7 @@
  * (maintain); calls barn.
  *
  * How: every slot has a round of its own that passes all caches. A round begins once in an eighth
- * of STOOK_DECAY_MS, or at once after the allocation clock moved (policy/fresh.h): memory goes to
+ * of STOOK_DECAY_MS, or at once after the allocation clock moved (policy/ledger.h): memory goes to
  * another use, for which what is idle here is missed. A take of dirty memory begins a round of the
  * barns alone (barn/barn_idle.c): such rounds may be two milliseconds apart, too short a time to
  * tell that a slot's sheaves are idle. A slot's sheaves of a cache are idle if main and its count

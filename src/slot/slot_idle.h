@@ -7,7 +7,7 @@
 
 #include "pages/purge.h"
 #include "policy/constants.h"
-#include "policy/fresh.h"
+#include "policy/ledger.h"
 #include "slot/slot.h"
 
 /* Takes a step of a round, and of the page layer; nothing on top of a lock's holder. */

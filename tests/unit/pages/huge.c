@@ -323,7 +323,7 @@ static void a_little_taken_again_is_small(void **state)
         assert_int_equal(asked_again(7 * MIB, true), 0);
 }
 
-/* Until some of it was looked at (policy/constants.h: STOOK_HUGE_LOOK) it is as it was before. */
+/* Until some of it was looked at (policy/constants.h: STOOK_HUGE_FROM) it is as it was before. */
 static void what_is_not_written_again_is_small(void **state)
 {
         (void)state;

@@ -219,7 +219,7 @@ static int start(void **state)
         return stook_pages_start() ? 0 : -1;
 }
 
-/* What was taken again after a purge is kept (policy/swing.h), so each test has a process. */
+/* What was taken again after a purge is kept (policy/ledger.h), so each test has a process. */
 int main(int argc, char **argv)
 {
         const struct CMUnitTest at_once[] = {

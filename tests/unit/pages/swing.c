@@ -1,11 +1,11 @@
 /*
- * Proves swing.h and what purge.c makes of it: memory that was given back in vain is kept while
- * the process goes on swinging, whatever its age. It is forgotten after that, and what exceeds it
- * is given back alone.
+ * Proves the swing of policy/ledger.h and what purge.c makes of it: memory that was given back in
+ * vain is kept while the process goes on swinging, whatever its age. It is forgotten after that,
+ * and what exceeds it is given back alone.
  */
 #include "pages_env.h"
 #include "pages/pages_node.h"
-#include "policy/swing.h"
+#include "policy/ledger.h"
 
 #define MIB ((size_t)1 << 20)
 

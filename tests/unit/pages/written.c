@@ -111,7 +111,7 @@ static struct stook_span *take_huge(size_t bytes)
 
         large->found = STOOK_DENSE;
         large->told = 0;
-        stook_pages_nodes[0].huge.large = 7;
+        stook_pages_nodes[0].ledger.huge_large = 7;
         span = stook_span_take(0, bytes, 0);
         assert_non_null(span);
         assert_true(stook_huge_is_advised(span->start + bytes - 1));

@@ -1,12 +1,13 @@
 /*
- * Purpose: was memory written? See density.h.
+ * Purpose: when huge pages are asked for, see huge.h.
  */
 #include "base/thread.h"
 #include "os/os.h"
 #include "policy/constants.h"
-#include "policy/density.h"
+#include "policy/ledger.h"
 #include "process/checker.h"
 
+#define ONE_IN     8                    /* of what large objects get huge so much tells */
 #define LOOKS      32                   /* pages looked at */
 /*
  * Words of a page that are looked at: many, because an object may be written at its beginning
@@ -122,7 +123,7 @@ static bool may_be_written_now(const struct stook_density *density)
         uint32_t since = __atomic_load_n(&density->told_ms, __ATOMIC_RELAXED);
 
         return __atomic_load_n(&density->teller, __ATOMIC_RELAXED) != self() &&
-               (uint32_t)stook_os_clock_ms() - since < STOOK_WRITING_MS;
+               (uint32_t)stook_os_clock_ms() - since < STOOK_DECAY_MS / 10;
 }
 
 void stook_density_look(struct stook_density *density, size_t after)
@@ -137,4 +138,93 @@ void stook_density_look(struct stook_density *density, size_t after)
                 __atomic_store_n(&density->found, STOOK_DENSE, __ATOMIC_RELAXED);
         else if (after || !may_be_written_now(density))
                 __atomic_store_n(&density->found, STOOK_SPARSE, __ATOMIC_RELAXED);
+}
+
+/* ---- the decision ---- */
+
+/* In use, for huge pages. Memory is looked at from half of it on. */
+static size_t used_least(enum stook_density_kind kind)
+{
+        return kind == STOOK_DENSITY_LARGE ? STOOK_HUGE_FROM / 4 : STOOK_HUGE_FROM;
+}
+
+bool stook_huge_is_large(const struct stook_ledger *ledger, enum stook_density_kind kind)
+{
+        return stook_ledger_used(ledger) >= used_least(kind);
+}
+
+static void look(struct stook_ledger *ledger, enum stook_density_kind kind)
+{
+        struct stook_density *density = &ledger->density[kind];
+        bool vain = stook_density_found(density) == STOOK_SPARSE;
+
+        stook_density_look(density, kind == STOOK_DENSITY_LARGE ? 0
+                                    : STOOK_HUGE_FROM / (vain ? 4 : 8));
+}
+
+bool stook_huge_pays_again(struct stook_ledger *ledger, enum stook_density_kind kind)
+{
+        look(ledger, kind);
+        return stook_density_found(&ledger->density[kind]) == STOOK_DENSE;
+}
+
+bool stook_huge_pays(struct stook_ledger *ledger, size_t bytes)
+{
+        enum stook_density_kind kind = stook_density_kind_of(bytes);
+        size_t least = used_least(kind);
+
+        least -= kind == STOOK_DENSITY_LARGE ? bytes < least ? bytes : least : 0;
+        return stook_ledger_used(ledger) >= least / 2 && stook_huge_pays_again(ledger, kind) &&
+               stook_ledger_used(ledger) >= least;
+}
+
+bool stook_huge_regrows(const struct stook_ledger *ledger, enum stook_density_kind kind)
+{
+        return stook_huge_is_large(ledger, kind) ||
+               stook_ledger_refaults(ledger) >= used_least(STOOK_DENSITY_LARGE);
+}
+
+bool stook_huge_pays_any(const struct stook_ledger *ledger)
+{
+        unsigned found[STOOK_DENSITY_FOUND] = { 0 };
+
+        for (unsigned i = 0; i < STOOK_DENSITY_KINDS; i++)
+                found[stook_density_found(&ledger->density[i])]++;
+        return stook_huge_is_large(ledger, STOOK_DENSITY_SMALL) && found[STOOK_DENSE] &&
+               !found[STOOK_SPARSE];
+}
+
+/*
+ * What large objects get in small pages will tell whether it was written, and a part of what comes
+ * huge. All of it would tell too early: some is still free when the next comes.
+ */
+void stook_huge_tell(struct stook_ledger *ledger, enum stook_density_kind kind, uintptr_t start,
+                     size_t bytes, bool huge)
+{
+        struct stook_density *density = &ledger->density[kind];
+
+        if (kind == STOOK_DENSITY_LARGE) {
+                if (!huge ||
+                    __atomic_add_fetch(&ledger->huge_large, 1, __ATOMIC_RELAXED) % ONE_IN == 0)
+                        stook_density_tell(density, start, bytes);
+        } else if (stook_ledger_used(ledger) >= STOOK_HUGE_FROM / 4) {
+                stook_density_tell_more(density, start, bytes);
+        }
+}
+
+/*
+ * Of what the heap grew by for a large object only the object's own part is looked at later: the
+ * rest may lie free then. If the growth is only the end of the object, it is looked at only where
+ * it is half of the object or more. The last 32nd of an object may never be written, because its
+ * size was rounded up.
+ */
+void stook_huge_tell_grown(struct stook_ledger *ledger, size_t need, size_t request,
+                           uintptr_t start, size_t bytes, bool huge)
+{
+        enum stook_density_kind kind = stook_density_kind_of(request);
+
+        if (kind != STOOK_DENSITY_LARGE)
+                stook_huge_tell(ledger, kind, start, bytes, huge);
+        else if (need >= request / 2)
+                stook_huge_tell(ledger, kind, start, need, huge);
 }

@@ -1,9 +1,10 @@
 /*
- * Purpose: was the memory that requests got written? Large objects are often touched in part, so
+ * Purpose: when huge pages are asked for: the process is large, and the memory that requests of
+ * this kind got was written. Large objects are often touched in part, so
  * pages that are kept for them, or that come in huge ones, may be pages too many. Where objects are
  * written as a whole, they are worth it.
- * Place: span_grow.c and own_mapping.c tell what they get and give back, span.c what is given;
- *  advice.c and limit.c ask for what was found.
+ * Place: pages/advice.c asks, and tells what was got; own_mapping.c and span.c tell what is given
+ *  back, limit.c asks for what was found.
  * How: when a node grows, a few pages of what an earlier growth of this kind got are looked at.
  *  Pages that are all zero count as not written; some words of each are compared. Requests below a
  *  huge page (slabs, most of all) are one kind, those from there on the other. A large object is
@@ -15,8 +16,8 @@
  *  are thread and time of what is told: where two threads tell at once, they may be the other's. A
  *  user's threads may write or protect the words at the same time, so the system compares them.
  */
-#ifndef STOOK_DENSITY_H
-#define STOOK_DENSITY_H
+#ifndef STOOK_POLICY_HUGE_H
+#define STOOK_POLICY_HUGE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -60,5 +61,26 @@ void stook_density_forget(struct stook_density *density, uintptr_t start, size_t
 void stook_density_look_at(struct stook_density *density, uintptr_t start, size_t bytes);
 /* These committed pages were written, with few exceptions. */
 bool stook_density_is_dense(uintptr_t start, size_t bytes);
+
+/* ---- the decision ---- */
+
+struct stook_ledger;
+
+/* A request of @bytes has the node grow. True: what it gets is worth huge pages. It looks first. */
+bool stook_huge_pays(struct stook_ledger *ledger, size_t bytes);
+/* Whole huge pages were taken again. True: they are worth it. It looks first. */
+bool stook_huge_pays_again(struct stook_ledger *ledger, enum stook_density_kind kind);
+/* The process is large, or on its way back, for what was purged to be asked for again. */
+bool stook_huge_regrows(const struct stook_ledger *ledger, enum stook_density_kind kind);
+/* The process is large enough for huge pages of this kind. */
+bool stook_huge_is_large(const struct stook_ledger *ledger, enum stook_density_kind kind);
+/* Memory without content, which may be used by requests of any kind, is worth them. */
+bool stook_huge_pays_any(const struct stook_ledger *ledger);
+/* This memory was got, huge or not, and is to tell. */
+void stook_huge_tell(struct stook_ledger *ledger, enum stook_density_kind kind, uintptr_t start,
+                     size_t bytes, bool huge);
+/* The same of what the node grew by; the first @need of it are for a request of @request bytes. */
+void stook_huge_tell_grown(struct stook_ledger *ledger, size_t need, size_t request,
+                           uintptr_t start, size_t bytes, bool huge);
 
 #endif
