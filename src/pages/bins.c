@@ -14,11 +14,13 @@
  * Source of the heap: M. L. Fredman, R. Sedgewick, D. D. Sleator, R. E. Tarjan, "The pairing heap",
  * 1986.
  */
-#include <string.h>
 #include "base/compiler.h"
+#include "os/os.h"
 #include "pages/meta.h"
-#include "pages/pages_node.h"
 #include "pages/pagemap.h"
+#include "pages/pages_node.h"
+
+#define LOOKS 16                        /* arbitrary; a take that would grow the node does them */
 
 static struct stook_span_links *links(struct stook_span *span)
 {
@@ -99,11 +101,6 @@ static struct stook_span *meld_siblings(struct stook_span *first)
         return heap;
 }
 
-void stook_bins_init(struct stook_bins *bins)
-{
-        memset(bins, 0, sizeof(*bins));
-}
-
 /* Changed under the lock, but looked at without it: hints whether it is worth taking. */
 static void recount(struct stook_bins *bins, size_t bytes, size_t spans)
 {
@@ -111,7 +108,7 @@ static void recount(struct stook_bins *bins, size_t bytes, size_t spans)
         __atomic_store_n(&bins->spans, spans, __ATOMIC_RELAXED);
 }
 
-void stook_bins_insert(struct stook_bins *bins, struct stook_span *span)
+static void insert(struct stook_bins *bins, struct stook_span *span)
 {
         unsigned bin = bin_of(span->bytes);
         struct stook_span_links *l = links(span);
@@ -124,7 +121,7 @@ void stook_bins_insert(struct stook_bins *bins, struct stook_span *span)
         __atomic_store_n(&span->kind, (uint8_t)(STOOK_SPAN_FREE + span->node), __ATOMIC_RELAXED);
 }
 
-void stook_bins_remove(struct stook_bins *bins, struct stook_span *span)
+static void remove_from(struct stook_bins *bins, struct stook_span *span)
 {
         unsigned bin = bin_of(span->bytes);
         struct stook_span_links *l = links(span);
@@ -181,24 +178,6 @@ struct stook_span *stook_bins_largest(const struct stook_bins *bins)
 
 /* ---- coalesced, under the lock or pending ---- */
 
-enum stook_pages_set stook_pages_set_of(const struct stook_span *span)
-{
-        switch (span->state) {
-        case STOOK_SPAN_DIRTY:
-                return STOOK_SET_DIRTY;
-        case STOOK_SPAN_RESERVED:
-                return STOOK_SET_RESERVED;
-        default:
-                return STOOK_SET_CLEAN;
-        }
-}
-
-void stook_pages_tag(struct stook_span *span)
-{
-        stook_pagemap_set(span->start, (uint64_t)(uintptr_t)span);
-        stook_pagemap_set(span->start + span->bytes - STOOK_MAP_PAGE, (uint64_t)(uintptr_t)span);
-}
-
 struct stook_span *stook_pages_free_at(struct stook_pages_node *node, uintptr_t addr)
 {
         uint64_t entry = stook_pagemap_get(addr);
@@ -211,7 +190,7 @@ struct stook_span *stook_pages_free_at(struct stook_pages_node *node, uintptr_t 
 
 void stook_pages_remove(struct stook_pages_node *node, struct stook_span *span)
 {
-        stook_bins_remove(&node->bins[stook_pages_set_of(span)], span);
+        remove_from(&node->bins[stook_pages_set_of(span)], span);
         if (stook_list_linked(&span->list))
                 stook_list_remove(&span->list);
 }
@@ -228,16 +207,10 @@ static uint8_t state_of_both(const struct stook_span *a, const struct stook_span
 struct stook_span *stook_pages_insert(struct stook_pages_node *node, struct stook_span *span)
 {
         enum stook_pages_set set = stook_pages_set_of(span);
-        struct stook_span *before = stook_pages_free_at(node, span->start - 1), *after;
+        struct stook_span *before = stook_pages_before(node, span->start);
+        struct stook_span *after = stook_pages_behind(node, span->start + span->bytes);
 
-        if (before && (before->start + before->bytes != span->start ||
-                       stook_pages_set_of(before) != set))
-                before = NULL;
-        after = stook_pages_free_at(node, span->start + span->bytes);
-        if (after && (after->start != span->start + span->bytes ||
-                      stook_pages_set_of(after) != set))
-                after = NULL;
-        if (after) {
+        if (after && stook_pages_set_of(after) == set) {
                 stook_pages_remove(node, after);
                 span->state = state_of_both(span, after);
                 stook_pages_keep_age(span, after);
@@ -247,7 +220,7 @@ struct stook_span *stook_pages_insert(struct stook_pages_node *node, struct stoo
                 stook_meta_span_free(after);
                 span->bytes += bytes;
         }
-        if (before) {
+        if (before && stook_pages_set_of(before) == set) {
                 size_t bytes = span->bytes;
 
                 stook_pages_remove(node, before);
@@ -258,13 +231,14 @@ struct stook_span *stook_pages_insert(struct stook_pages_node *node, struct stoo
                 span = before;
         }
         stook_pages_tag(span);
-        stook_bins_insert(&node->bins[set], span);
+        insert(&node->bins[set], span);
         if (set == STOOK_SET_DIRTY)
                 stook_list_add_tail(&node->aged, &span->list);
         return span;
 }
 
-void stook_pages_unpend(struct stook_pages_node *node)
+/* Under the lock: empties the pending stack. */
+static void unpend(struct stook_pages_node *node)
 {
         struct stook_link *l = stook_pending_stack_take_all(&node->pending);
 
@@ -283,7 +257,7 @@ bool stook_pages_lock_beside_singles(struct stook_pages_node *node)
                         return false;
                 stook_pages_rebuild(node);
         }
-        stook_pages_unpend(node);
+        unpend(node);
         return true;
 }
 
@@ -303,7 +277,7 @@ void stook_pages_unlock(struct stook_pages_node *node)
                 stook_lock_fence_after_drop();                          /* M1 */
                 if (stook_pending_stack_empty_racy(&node->pending) || !stook_lock_try(&node->lock))
                         return;
-                stook_pages_unpend(node);
+                unpend(node);
         } while (true);
 }
 
@@ -315,7 +289,7 @@ void stook_pages_pend(struct stook_pages_node *node, struct stook_span *span)
         stook_lock_allow_waits();
         __atomic_thread_fence(__ATOMIC_SEQ_CST);                        /* M1 */
         if (stook_lock_try(&node->lock)) {
-                stook_pages_unpend(node);
+                unpend(node);
                 stook_pages_unlock(node);
         }
 }
@@ -345,4 +319,122 @@ struct stook_span *stook_pages_split(struct stook_span *span, size_t bytes,
         span->bytes = bytes;
         __atomic_store_n(&rest->kind, STOOK_SPAN_MOVING, __ATOMIC_RELEASE);
         return rest;
+}
+
+uintptr_t stook_pages_fit(const struct stook_span *span, size_t bytes, size_t align)
+{
+        uintptr_t start = (span->start + align - 1) & ~(uintptr_t)(align - 1);
+
+        return start + bytes <= span->start + span->bytes && start + bytes > start ? start : 0;
+}
+
+struct stook_span *stook_pages_cut(struct stook_span *span, size_t bytes, size_t align,
+                                   struct stook_span *spares[2], struct stook_span *left[2])
+{
+        uintptr_t start = stook_pages_fit(span, bytes, align);
+
+        left[0] = left[1] = NULL;
+        if (start != span->start) {
+                struct stook_span *back = stook_pages_split(span, start - span->start, &spares[0]);
+
+                left[0] = span;
+                span = back;
+        }
+        if (span->bytes > bytes)
+                left[1] = stook_pages_split(span, bytes, &spares[1]);
+        return span;
+}
+
+struct stook_span *stook_pages_take_out(struct stook_pages_node *node, struct stook_span *span,
+                                        size_t bytes, size_t align, struct stook_span *spares[2])
+{
+        struct stook_span *left[2];
+
+        stook_pages_remove(node, span);
+        span = stook_pages_cut(span, bytes, align, spares, left);
+        for (unsigned i = 0; i < 2; i++)
+                if (left[i])
+                        stook_pages_insert(node, left[i]);
+        return span;
+}
+
+/*
+ * ---- joined of different sets ----
+ * Dirty and clean neighbours stay apart in the bins (span.h, I2). So a take may find no free span,
+ * though a dirty one and the clean ones around it would do together. Fresh memory instead would
+ * leave all of them free. A take looks at the dirty spans that were inserted last. What it takes is
+ * dirty as a whole. Of the neighbours it takes only what is missing, so nothing clean gets dirty
+ * that stays free. Stores are so ordered that two descriptors never cover the same pages
+ * (pages_fork.c).
+ */
+
+void stook_pages_absorb(struct stook_pages_node *node, struct stook_span *span,
+                        struct stook_span *after, size_t more, struct stook_span **spare)
+{
+        stook_pages_remove(node, after);
+        if (after->bytes > more)
+                stook_pages_insert(node, stook_pages_split(after, more, spare));
+        /* Before the span grows over it: in a fork's child pages may leak, not overlap. */
+        stook_meta_span_free(after);
+        span->bytes += more;
+}
+
+/* The last @more bytes of @before become the front of @span. Return: the descriptor of both. */
+static struct stook_span *absorb_before(struct stook_pages_node *node, struct stook_span *span,
+                                        struct stook_span *before, size_t more,
+                                        struct stook_span **spare)
+{
+        struct stook_span *front = before;
+        size_t bytes = span->bytes;
+
+        stook_pages_count_refault(node, before, more);
+        stook_pages_remove(node, before);
+        if (before->bytes > more) {
+                front = stook_pages_split(before, before->bytes - more, spare);
+                stook_pages_insert(node, before);
+        }
+        front->state = span->state;
+        stook_meta_span_free(span);
+        front->bytes += bytes;
+        return front;
+}
+
+static size_t clean_bytes(const struct stook_span *span)
+{
+        return span && stook_pages_set_of(span) == STOOK_SET_CLEAN ? span->bytes : 0;
+}
+
+/* @span, which is dirty, with its clean neighbours, if they are @bytes together. */
+static struct stook_span *join(struct stook_pages_node *node, struct stook_span *span,
+                               size_t bytes, struct stook_span **spare)
+{
+        struct stook_span *before = stook_pages_before(node, span->start);
+        struct stook_span *after = stook_pages_behind(node, span->start + span->bytes);
+        size_t missing = bytes - span->bytes, front = clean_bytes(before), end = clean_bytes(after);
+
+        if (span->bytes >= bytes || front + end < missing)
+                return NULL;
+        end = end < missing ? end : missing;
+        stook_pages_remove(node, span);
+        if (end) {
+                stook_pages_count_refault(node, after, end);
+                stook_pages_absorb(node, span, after, end, spare);
+        }
+        if (missing > end)
+                span = absorb_before(node, span, before, missing - end, spare);
+        return span;
+}
+
+struct stook_span *stook_pages_take_joined(struct stook_pages_node *node, size_t bytes,
+                                           struct stook_span **spare)
+{
+        struct stook_list *next = node->aged.prev;
+
+        for (unsigned i = 0; i < LOOKS && next != &node->aged; i++, next = next->prev) {
+                struct stook_span *span = stook_container_of(next, struct stook_span, list);
+
+                if ((span = join(node, span, bytes, spare)))
+                        return span;
+        }
+        return NULL;
 }

@@ -9,6 +9,7 @@
  * What the call itself had in hands is lost. A rebuilding that is jumped out of is done again: what
  * is LOOSE was FREE.
  */
+#include <string.h>
 #include "os/os.h"
 #include "pages/meta.h"
 #include "pages/pagemap.h"
@@ -36,7 +37,7 @@ void stook_pages_fork_parent(void)
 static void init(struct stook_pages_node *node)
 {
         for (unsigned set = 0; set < STOOK_SETS; set++)
-                stook_bins_init(&node->bins[set]);
+                memset(&node->bins[set], 0, sizeof(node->bins[set]));
         stook_list_init(&node->aged);
 }
 

@@ -1,9 +1,9 @@
 /*
  * Purpose: what the page layer keeps for each node, shared by the files of this folder only.
- * Place: span.c takes and gives, span_join.c takes from neighbours, advice.c asks for huge pages
- * again, span_grow.c gets memory, own_mapping.c serves what is large, purge.c gives memory back.
- * All end in stook_pages_insert, the one place where a span enters the bins and is coalesced. A
- * thread that cannot have the lock puts the span on the pending stack. The next holder inserts it.
+ * Place: span.c takes and gives, bins.c joins neighbours, advice.c asks for huge pages again,
+ * span_grow.c gets memory, own_mapping.c serves what is large, purge.c gives memory back. All end
+ * in stook_pages_insert, the one place where a span enters the bins and is coalesced. A thread that
+ * cannot have the lock puts the span on the pending stack. The next holder inserts it.
  * Invariant: a thread that has a span in its hands, out of the bins and not TAKEN, holds the lock
  *  or has forbidden waits (base/lock.h). A child of fork puts such spans back into the bins. So it
  *  takes none from under the thread that forked in a handler. Functions that are called with such a
@@ -84,11 +84,15 @@ STOOK_INLINE bool stook_pages_is(const struct stook_span *span, enum stook_span_
                (unsigned)kind + (unsigned)(node - stook_pages_nodes);
 }
 
+STOOK_INLINE enum stook_pages_set stook_pages_set_of(const struct stook_span *span)
+{
+        return span->state == STOOK_SPAN_DIRTY      ? STOOK_SET_DIRTY
+               : span->state == STOOK_SPAN_RESERVED ? STOOK_SET_RESERVED
+                                                    : STOOK_SET_CLEAN;
+}
+
 /* ---- bins.c: by size, and coalesced ---- */
 
-void stook_bins_init(struct stook_bins *bins);
-void stook_bins_insert(struct stook_bins *bins, struct stook_span *span);
-void stook_bins_remove(struct stook_bins *bins, struct stook_span *span);
 /*
  * A span of @bytes or more; NULL: none. If the lowest span of the bin of @bytes fits, it is that
  * one. Else it is the lowest span of the next bin that has any: there, each span fits.
@@ -99,8 +103,6 @@ bool stook_bins_has_size(const struct stook_bins *bins, size_t bytes);
 /* The lowest span of the bin of the largest sizes; NULL: empty. */
 struct stook_span *stook_bins_largest(const struct stook_bins *bins);
 
-/* Empties the pending stack; the caller holds the lock. */
-void stook_pages_unpend(struct stook_pages_node *node);
 /* Releases, looks at pending after the release, and takes the lock again if there is something. */
 void stook_pages_unlock(struct stook_pages_node *node);
 /* False: the lock was refused. Else all that waits is in the bins: pending spans, single pages. */
@@ -117,6 +119,19 @@ bool stook_pages_lock_beside_singles(struct stook_pages_node *node);
 struct stook_span *stook_pages_insert(struct stook_pages_node *node, struct stook_span *span);
 /* Under the lock: the free span in the bins that a page's entry belongs to, if there is one. */
 struct stook_span *stook_pages_free_at(struct stook_pages_node *node, uintptr_t addr);
+/* The same: the one that begins at @addr, or ends there. */
+STOOK_INLINE struct stook_span *stook_pages_behind(struct stook_pages_node *node, uintptr_t addr)
+{
+        struct stook_span *span = stook_pages_free_at(node, addr);
+
+        return span && span->start == addr ? span : NULL;
+}
+STOOK_INLINE struct stook_span *stook_pages_before(struct stook_pages_node *node, uintptr_t addr)
+{
+        struct stook_span *span = stook_pages_free_at(node, addr - 1);
+
+        return span && span->start + span->bytes == addr ? span : NULL;
+}
 /* Under the lock: out of its bin, for the caller. */
 void stook_pages_remove(struct stook_pages_node *node, struct stook_span *span);
 /* @span goes to the pending stack, because the lock was refused. */
@@ -126,7 +141,17 @@ void stook_pages_pend(struct stook_pages_node *node, struct stook_span *span);
  * its user's any more, or in hands.
  */
 void stook_pages_insert_or_pend(struct stook_pages_node *node, struct stook_span *span);
-enum stook_pages_set stook_pages_set_of(const struct stook_span *span);
+/* The aligned part of a free span, at least @bytes of it, or 0. */
+uintptr_t stook_pages_fit(const struct stook_span *span, size_t bytes, size_t align);
+/*
+ * Cuts @span, which the caller owns, to @bytes aligned to @align. What was in front of them and
+ * behind them goes to @left[0..1], NULL if none. Uses up to two of @spares.
+ */
+struct stook_span *stook_pages_cut(struct stook_span *span, size_t bytes, size_t align,
+                                   struct stook_span *spares[2], struct stook_span *left[2]);
+/* Under the lock: the same of @span, which is in the bins. What is left goes there. */
+struct stook_span *stook_pages_take_out(struct stook_pages_node *node, struct stook_span *span,
+                                        size_t bytes, size_t align, struct stook_span *spares[2]);
 /*
  * Cuts @span down to [span->start, +bytes); the rest becomes *@spare (which is taken from the
  * caller: set to NULL) and is returned, kind MOVING. The order of the stores never lets two
@@ -143,7 +168,11 @@ STOOK_INLINE void stook_pages_keep_age(struct stook_span *span, const struct sto
 }
 
 /* The entries of the first and last page of a span that is no slab lead to its descriptor. */
-void stook_pages_tag(struct stook_span *span);
+STOOK_INLINE void stook_pages_tag(struct stook_span *span)
+{
+        stook_pagemap_set(span->start, (uint64_t)(uintptr_t)span);
+        stook_pagemap_set(span->start + span->bytes - STOOK_MAP_PAGE, (uint64_t)(uintptr_t)span);
+}
 
 /* ---- waiting.c: single pages ---- */
 
@@ -218,7 +247,6 @@ STOOK_INLINE void stook_pages_count_refault(struct stook_pages_node *node,
                 stook_ledger_refault(&node->ledger, bytes);
 }
 
-/* ---- span_join.c ---- */
 /*
  * Under the lock: the first @more bytes of @after, a free span in the bins, become the end of
  * @span, which lies before it and is in hands or taken. *@spare: used where @after is larger.
@@ -232,6 +260,7 @@ void stook_pages_absorb(struct stook_pages_node *node, struct stook_span *span,
 struct stook_span *stook_pages_take_joined(struct stook_pages_node *node, size_t bytes,
                                            struct stook_span **spare);
 
+/* ---- span_grow.c ---- */
 /*
  * Without the lock, with waits forbidden. Where free memory lies at the end of the heap, the heap
  * grows by what that lacks for @bytes, which are a huge page or more. A take may succeed then.

@@ -63,8 +63,8 @@ static void join_clean(struct stook_pages_node *node, struct stook_span *span,
 
         if (!room || !stook_huge_any() || !*spare)
                 return;
-        after = stook_pages_free_at(node, end);
-        if (after && after->start == end && stook_pages_set_of(after) == STOOK_SET_CLEAN)
+        after = stook_pages_behind(node, end);
+        if (after && stook_pages_set_of(after) == STOOK_SET_CLEAN)
                 stook_pages_absorb(node, span, after, after->bytes < room ? after->bytes : room,
                                    spare);
 }

@@ -49,35 +49,6 @@ void stook_pages_stats(struct stook_pages_stats *stats)
         }
 }
 
-/* The aligned part of a free span, at least @bytes of it, or 0. */
-static uintptr_t fit(const struct stook_span *span, size_t bytes, size_t align)
-{
-        uintptr_t start = (span->start + align - 1) & ~(uintptr_t)(align - 1);
-
-        return start + bytes <= span->start + span->bytes && start + bytes > start ? start : 0;
-}
-
-/*
- * Cuts @span, which the caller owns, to @bytes aligned to @align. What was in front of them and
- * behind them goes to @left[0..1], NULL if none. Uses up to two of @spares.
- */
-static struct stook_span *cut(struct stook_span *span, size_t bytes, size_t align,
-                              struct stook_span *spares[2], struct stook_span *left[2])
-{
-        uintptr_t start = fit(span, bytes, align);
-
-        left[0] = left[1] = NULL;
-        if (start != span->start) {
-                struct stook_span *back = stook_pages_split(span, start - span->start, &spares[0]);
-
-                left[0] = span;
-                span = back;
-        }
-        if (span->bytes > bytes)
-                left[1] = stook_pages_split(span, bytes, &spares[1]);
-        return span;
-}
-
 /*
  * Under the lock: a free span of @bytes or more in the bins, dirty before clean. The large object
  * that was freed last goes there before memory would grow.
@@ -99,7 +70,7 @@ static struct stook_span *take_locked(struct stook_pages_node *node, size_t byte
                                       struct stook_span *spares[2], struct stook_pages_again *again)
 {
         size_t page = stook_os_page_bytes(), room = bytes + (align > page ? align - page : 0);
-        struct stook_span *span = find(node, room), *left[2];
+        struct stook_span *span = find(node, room);
 
         if (!span)
                 return align == page ? stook_pages_take_joined(node, bytes, &spares[1]) : NULL;
@@ -108,12 +79,7 @@ static struct stook_span *take_locked(struct stook_pages_node *node, size_t byte
                 stook_pages_begin_huge(node, span, bytes, again, &spares[1]);
                 return span;
         }
-        stook_pages_remove(node, span);
-        span = cut(span, bytes, align, spares, left);
-        for (unsigned i = 0; i < 2; i++)
-                if (left[i])
-                        stook_pages_insert(node, left[i]);
-        return span;
+        return stook_pages_take_out(node, span, bytes, align, spares);
 }
 
 /* Without the lock: takes the pending stack whole, and pushes all spans but one back. */
@@ -127,7 +93,7 @@ static struct stook_span *take_pending(struct stook_pages_node *node, size_t byt
         for (unsigned i = 0; l && i < NOLOCK_LOOKS; i++, before = l, l = l->next) {
                 struct stook_span *s = stook_container_of(l, struct stook_span, link);
 
-                if (s->state != STOOK_SPAN_RESERVED && fit(s, bytes, align)) {
+                if (s->state != STOOK_SPAN_RESERVED && stook_pages_fit(s, bytes, align)) {
                         span = s;
                         break;
                 }
@@ -140,7 +106,7 @@ static struct stook_span *take_pending(struct stook_pages_node *node, size_t byt
         }
         stook_pending_stack_put_back(&node->pending, all);
         if (span)
-                span = cut(span, bytes, align, spares, left);
+                span = stook_pages_cut(span, bytes, align, spares, left);
         for (unsigned i = 0; i < 2; i++)
                 if (left[i])
                         stook_pending_stack_push(&node->pending, &left[i]->link);
@@ -204,7 +170,7 @@ static struct stook_span *take(struct stook_pages_node *node, size_t bytes, size
                 span = stook_pages_ask_again(node, span, bytes, &again, &spares[1]);
         /* No spare is left if the huge pages in hands went back for lack of a descriptor. */
         if (!span && spares[1] && (span = stook_pages_grow(node, bytes, bytes, align))) {
-                span = cut(span, bytes, align, spares, left);
+                span = stook_pages_cut(span, bytes, align, spares, left);
                 if (left[1])
                         stook_pages_grown_beyond(left[1], bytes);
                 for (unsigned i = 0; i < 2; i++)

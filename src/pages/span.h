@@ -13,7 +13,7 @@
  *  I2 free neighbours of the same node and the same set (dirty; clean: zero or purged; reserved)
  *     are coalesced, unless a thread has one of them in hands. Dirty and clean neighbours stay
  *     apart until the dirty one is purged, so that a clean span never has to be written to be zero.
- *     A take that finds neither joins them (span_join.c).
+ *     A take that finds neither joins them (bins.c).
  *  I3 nothing inside our ranges is ever unmapped, but for the target of a move that the system
  *     refused (own_mapping.c); the lock is never held over a system call.
  *  I4 descriptors live in metadata, never in the pages they describe; 128 bytes, aligned to 128.

@@ -38,28 +38,15 @@ static struct stook_span *describe(struct stook_pages_node *node, uintptr_t star
 static struct stook_span *reuse(struct stook_pages_node *node, size_t bytes, size_t align,
                                 struct stook_span *spares[2])
 {
-        struct stook_span *span, *rest = NULL, *front = NULL;
-        uintptr_t start;
+        struct stook_span *span;
 
         if (!__atomic_load_n(&node->bins[STOOK_SET_RESERVED].spans, __ATOMIC_RELAXED) ||
             !stook_pages_lock_beside_singles(node))
                 return NULL;
         span = stook_bins_find(&node->bins[STOOK_SET_RESERVED],
                                bytes + align - stook_os_page_bytes());
-        if (span) {
-                stook_pages_remove(node, span);
-                start = (span->start + align - 1) & ~(uintptr_t)(align - 1);
-                if (start != span->start) {
-                        front = span;
-                        span = stook_pages_split(front, start - front->start, &spares[0]);
-                }
-                if (span->bytes > bytes)
-                        rest = stook_pages_split(span, bytes, &spares[1]);
-                if (front)
-                        stook_pages_insert(node, front);
-                if (rest)
-                        stook_pages_insert(node, rest);
-        }
+        if (span)
+                span = stook_pages_take_out(node, span, bytes, align, spares);
         stook_pages_unlock(node);
         return span;
 }
@@ -158,4 +145,75 @@ void stook_pages_grown_beyond(struct stook_span *rest, size_t request)
                 return;
         rest->state = STOOK_SPAN_DIRTY;
         stook_span_set_age(rest, (uint32_t)stook_os_clock_ms());
+}
+
+/*
+ * ---- at the end of the heap ----
+ * Fresh memory is a neighbour there: a large object that does not fit has the heap grow by what is
+ * missing, and not by all of it beside memory that stays free. The heap may have grown in vain, if
+ * another thread was faster; the next take finds that memory.
+ */
+
+/*
+ * Under the lock: bytes of the free spans that end at @end: the last one, and the one of the other
+ * set before it.
+ */
+static size_t free_before(struct stook_pages_node *node, uintptr_t end)
+{
+        struct stook_span *last = stook_pages_before(node, end), *before;
+
+        if (!last || stook_pages_set_of(last) == STOOK_SET_RESERVED)
+                return 0;
+        before = stook_pages_before(node, last->start);
+        if (!before || stook_pages_set_of(before) == STOOK_SET_RESERVED)
+                return last->bytes;
+        return before->bytes + last->bytes;
+}
+
+/* What the free memory at the end of the heap lacks for @bytes; 0: nothing, or there is none. */
+static STOOK_NOINLINE size_t missing_for(struct stook_pages_node *node, size_t bytes)
+{
+        uintptr_t end = stook_range_frontier((unsigned)(node - stook_pages_nodes));
+        size_t have, missing, least;
+
+        if (!end || end % STOOK_HUGE_PAGE || !stook_pages_lock(node))
+                return 0;
+        have = free_before(node, end);
+        missing = have && have < bytes ? bytes - have : 0;
+        /* Growth would come from there: it is as much as counts as large, or more. */
+        least = missing < STOOK_DENSITY_LARGE_LEAST ? STOOK_DENSITY_LARGE_LEAST : missing;
+        if (missing && stook_bins_find(&node->bins[STOOK_SET_RESERVED], least))
+                missing = 0;
+        stook_pages_unlock(node);
+        return missing;
+}
+
+/*
+ * @fresh, in hands, goes to the bins, but for what is beyond @missing. It came for a large object.
+ * Return: that, in hands; NULL: nothing.
+ */
+static STOOK_NOINLINE struct stook_span *insert_grown(struct stook_pages_node *node,
+                                                      struct stook_span *fresh, size_t missing)
+{
+        struct stook_span *spare = stook_meta_span_new(), *rest = NULL;
+
+        if (spare && fresh->bytes > missing) {
+                rest = stook_pages_split(fresh, missing, &spare);
+                stook_pages_grown_beyond(rest, STOOK_DENSITY_LARGE_LEAST);
+        }
+        stook_pages_insert_or_pend(node, fresh);
+        if (spare)
+                stook_meta_span_free(spare);
+        return rest;
+}
+
+struct stook_span *stook_pages_grow_end(struct stook_pages_node *node, size_t bytes)
+{
+        size_t missing = missing_for(node, bytes);
+        struct stook_span *fresh;
+
+        if (!missing)
+                return NULL;
+        fresh = stook_pages_grow(node, missing, bytes, stook_os_page_bytes());
+        return fresh ? insert_grown(node, fresh, missing) : NULL;
 }

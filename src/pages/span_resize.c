@@ -28,9 +28,8 @@ static int grow_into_neighbour(struct stook_pages_node *node, struct stook_span 
 
         if (!stook_pages_lock(node))
                 return -1;
-        after = stook_pages_free_at(node, span->start + span->bytes);
-        if (!after || after->start != span->start + span->bytes || after->bytes < more ||
-            after->state == STOOK_SPAN_RESERVED) {
+        after = stook_pages_behind(node, span->start + span->bytes);
+        if (!after || after->bytes < more || after->state == STOOK_SPAN_RESERVED) {
                 stook_pages_unlock(node);
                 return 0;
         }

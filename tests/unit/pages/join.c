@@ -1,6 +1,7 @@
 /*
- * Proves span_join.c: what fits in no free span is taken from a dirty one and the clean ones beside
- * it, before the node grows. All of the dirty one is taken, of the others only what is missing.
+ * Proves what bins.c joins: what fits in no free span is taken from a dirty one and the clean ones
+ * beside it, before the node grows. All of the dirty one is taken, of the others only what is
+ * missing.
  * Where the neighbours are not enough, or not free, nothing is joined.
  */
 #include "pages_env.h"
