@@ -23,7 +23,6 @@ struct map {
 static struct map advised STOOK_MOSTLY_UNUSED;  /* huge pages are asked for */
 static struct map parted STOOK_MOSTLY_UNUSED;   /* STOOK_MAPPINGS_BREAK are booked for it */
 static uint32_t refused;                /* atomic, relaxed: 1: the system has no huge pages */
-static uint32_t any;                    /* atomic, relaxed: 1: some were asked for */
 
 void stook_pages_set_thp(enum stook_thp policy)
 {
@@ -108,9 +107,7 @@ static bool ask(uintptr_t start, uintptr_t end)
 {
         bool done = stook_os_advise((void *)start, end - start, STOOK_OS_HUGEPAGE);
 
-        __atomic_store_n(done ? &any : &refused, 1, __ATOMIC_RELAXED);
-        if (done)
-                stook_debt_set_huge();
+        __atomic_store_n(done ? &stook_huge_asked : &refused, 1, __ATOMIC_RELAXED);
         return done;
 }
 
@@ -120,11 +117,6 @@ static void advise(uintptr_t start, uintptr_t end)
                 return;
         for (; start < end; start += STOOK_HUGE_PAGE)
                 set(&advised, start);
-}
-
-bool stook_huge_any(void)
-{
-        return __atomic_load_n(&any, __ATOMIC_RELAXED);
 }
 
 /* ---- what a huge fault costs ---- */

@@ -47,8 +47,6 @@ bool stook_huge_own_wanted(struct stook_pages_node *node, uintptr_t start, size_
                            size_t more);
 /* These pages, which are whole huge pages, are to be huge: a user of theirs says so. */
 void stook_huge_ask(uintptr_t start, size_t bytes);
-/* Huge pages were asked for since the start. */
-bool stook_huge_any(void);
 /* Huge pages are asked for at @addr, and none of it was purged apart. */
 bool stook_huge_is_advised(uintptr_t addr);
 /* These free pages are about to be purged. */

@@ -19,6 +19,8 @@
 #define TOLD_MOST  ((size_t)2 << 20)    /* of memory that fills slowly */
 #define PAGES_BITS 28                   /* of stook_density.told: pages; above: page number */
 
+uint32_t stook_huge_asked;
+
 static uintptr_t start_of(uint64_t told)
 {
         return (told >> PAGES_BITS) * stook_os_page_bytes();

@@ -22,6 +22,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "base/compiler.h"
 
 #define STOOK_DENSITY_LARGE_LEAST ((size_t)2 << 20)
 
@@ -63,6 +64,13 @@ void stook_density_look_at(struct stook_density *density, uintptr_t start, size_
 bool stook_density_is_dense(uintptr_t start, size_t bytes);
 
 /* ---- the decision ---- */
+
+extern uint32_t stook_huge_asked STOOK_HIDDEN;  /* atomic, relaxed: 1: huge pages were asked for */
+
+STOOK_INLINE bool stook_huge_any(void)
+{
+        return __atomic_load_n(&stook_huge_asked, __ATOMIC_RELAXED);
+}
 
 struct stook_ledger;
 

@@ -115,27 +115,22 @@ size_t stook_limit_worth(const struct stook_ledger *ledger, size_t dirty)
  *  less are purged.
  */
 
-static bool is_huge;                    /* atomic, relaxed: huge pages were asked for */
-
-/* What a large object leaves of its last huge page is dirty: the next object is to have it. */
-void stook_debt_set_huge(void)
-{
-        __atomic_store_n(&is_huge, true, __ATOMIC_RELAXED);
-}
-
 /* A part of @used bytes, or of a small process. */
 static size_t share_of(size_t used)
 {
         return used / STOOK_PART > STOOK_DIRTY_LEAST ? used / STOOK_PART : STOOK_DIRTY_LEAST;
 }
 
-/* So much may lie dirty at a new high-water mark. With huge pages it is the rest of one. */
+/*
+ * So much may lie dirty at a new high-water mark. With huge pages it is the rest of one, which the
+ * next large object is to have.
+ */
 static size_t kept_at_high_water(const struct stook_ledger *ledger)
 {
         size_t bytes = share_of(stook_ledger_used(ledger)) / STOOK_HIGH_WATER_PART;
-        bool huge = __atomic_load_n(&is_huge, __ATOMIC_RELAXED);
 
-        return huge && bytes < STOOK_DENSITY_LARGE_LEAST ? STOOK_DENSITY_LARGE_LEAST : bytes;
+        return stook_huge_any() && bytes < STOOK_DENSITY_LARGE_LEAST ? STOOK_DENSITY_LARGE_LEAST
+                                                                     : bytes;
 }
 
 void stook_debt_take(struct stook_ledger *ledger, size_t dirty, size_t bytes, bool clean)

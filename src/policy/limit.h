@@ -68,8 +68,6 @@ void stook_debt_take(struct stook_ledger *ledger, size_t dirty, size_t bytes, bo
 size_t stook_debt(struct stook_ledger *ledger, size_t dirty);
 /* So many bytes are about to be purged. */
 void stook_debt_pay(struct stook_ledger *ledger, size_t bytes);
-/* Huge pages are asked for: the process may keep more dirty memory at its high-water mark. */
-void stook_debt_set_huge(void);
 
 /* ---- the allocation clock ---- */
 
