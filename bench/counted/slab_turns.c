@@ -9,12 +9,11 @@
 
 struct slab_turns_counted slab_turns_counted;
 
-void *slab_turns_begin(struct stook_cache *cache, unsigned cpus)
+void *slab_turns_begin(struct stook_cache *cache)
 {
         static const struct stook_lock_sleep sleep = { slab_turns_sleep, slab_turns_wake };
 
         stook_lock_set_sleep(&sleep);
-        stook_slabs_start(cpus);
         return &cache->slabs;
 }
 
@@ -30,18 +29,5 @@ void slab_turns_give(void *slabs, size_t n, void *const *objects)
 
 bool slab_turns_holds(const void *slabs)
 {
-        const struct stook_slabs_node *first = &((const struct stook_slabs *)slabs)->node[0];
-
-        for (unsigned i = 0; i < first->lists; i++) {
-                const struct stook_slabs_node *list = i ? &first->others[i - 1] : first;
-
-                if (stook_lock_is_mine(&list->lock))
-                        return true;
-        }
-        return false;
-}
-
-unsigned slab_turns_lists(const void *slabs)
-{
-        return ((const struct stook_slabs *)slabs)->node[0].lists;
+        return stook_lock_is_mine(&((const struct stook_slabs *)slabs)->node[0].lock);
 }

@@ -1,10 +1,10 @@
 /*
  * bench/counted/slab_turns.cc - what threads do to each other at a node's slabs, on CPUs in turn
  *
- * Purpose: contention for the lock of the slab lists, counted for any number of CPUs without an
+ * Purpose: contention for the lock of the slab list, counted for any number of CPUs without an
  * emulator. Each thread takes a set of objects in batches, and gives it back in batches in random
  * order, again and again. It does so straight from and to the slabs, without sheaves or a barn, so
- * everything reaches the lists.
+ * everything reaches the list.
  * How: each thread stands for a CPU, and single-steps itself (the trap flag of x86-64). The signal
  * handler lets one thread run at a time, in turn, turn=N instructions on average, as CPUs of equal
  * speed do. A thread that sleeps for a lock gets no turn until it is woken or its time is over. So
@@ -16,13 +16,10 @@
  *   again_...                             tries after a push to pending or a drop of the lock
  * For one object:
  *   steps   the instructions of all CPUs, without sleeps
- *   held    those with a list's lock held: lists * steps / held CPUs keep all of them taken all the
- *           time, if they spread evenly
+ *   held    those with the list's lock held: steps / held CPUs keep it taken all the time
  *   slow    time of the run, in instructions of one CPU, for an object of each thread
- * And lists: how many the node has at the end, one for each 8 threads at most.
  * Options: threads=2, objects=1000 of each thread's set, batch=32, size=64, rounds=4, of which
- * warm=1 are not counted, crossing=0 (1: a thread gives back what its neighbour took), turn=4,
- * undivided=0 (1: the node has one list, however many CPUs there are).
+ * warm=1 are not counted, crossing=0 (1: a thread gives back what its neighbour took), turn=4.
  */
 #include <linux/futex.h>
 #include <signal.h>
@@ -245,7 +242,6 @@ int main(int argc, char **argv)
         size_t warm = (size_t)bench::option(argc, argv, "warm", 1);
         size_t size = (size_t)bench::option(argc, argv, "size", 64);
         bool crossing = bench::option(argc, argv, "crossing", 0) != 0;
-        bool undivided = bench::option(argc, argv, "undivided", 0) != 0;
         struct sigaction action = {};
 
         batch = (size_t)bench::option(argc, argv, "batch", 32);
@@ -260,7 +256,7 @@ int main(int argc, char **argv)
                 perror("stook_cache_create");
                 return 2;
         }
-        slabs = slab_turns_begin(cache, undivided ? 1 : (unsigned)threads);
+        slabs = slab_turns_begin(cache);
         std::vector<set> sets(threads);
         for (set &s : sets)
                 s.objects.resize(objects);
@@ -292,7 +288,6 @@ int main(int argc, char **argv)
         }
         answer.add("steps", (double)steps * per / 1000);
         answer.add("held", (double)held * per / 1000);
-        answer.add("lists", slab_turns_lists(slabs));
         answer.add("slow", (double)(passes - began) * quantum /
                            (double)(objects * (rounds - warm)));
         return 0;

@@ -1,5 +1,5 @@
 /*
- * bench/counted/slab_turns.h - the slabs of a cache, and their lists' lock, counted
+ * bench/counted/slab_turns.h - the slabs of a cache, and their list's lock, counted
  *
  * Purpose: counts each ask for a lock by its kind: in a fill, which may wait; in a give, which must
  * not wait; a try. The build includes this header before the sources of slab, whose calls it
@@ -29,16 +29,12 @@ extern "C" {
 
 extern struct slab_turns_counted slab_turns_counted;
 
-/*
- * The slabs of @cache, on a machine of @cpus; locks sleep by the two at the end from here on.
- */
-void *slab_turns_begin(struct stook_cache *cache, unsigned cpus);
+/* The slabs of @cache. Locks sleep by the two at the end from here on. */
+void *slab_turns_begin(struct stook_cache *cache);
 size_t slab_turns_fill(void *slabs, size_t n, void **objects);
 void   slab_turns_give(void *slabs, size_t n, void *const *objects);
-/* Does the calling thread hold the lock of a list of node 0? */
+/* Does the calling thread hold the lock of node 0? */
 bool   slab_turns_holds(const void *slabs);
-/* How many lists node 0 has. */
-unsigned slab_turns_lists(const void *slabs);
 void   slab_turns_sleep(uint32_t *word, uint32_t value, uint64_t ns);
 void   slab_turns_wake(uint32_t *word);
 

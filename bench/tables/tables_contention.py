@@ -27,13 +27,12 @@ QUEUE = (
     "Each thread stands for a CPU. They run in turn, four instructions on average, so the host's "
     "CPUs and its load do not matter. All that they do is to take batches of 32 objects of one "
     "cache from one node's slabs and to give them back in random order. No sheaf or barn is in "
-    "between. The column held has the instructions with the lock of one of the node's lists held. "
-    "The model: n CPUs keep the locks of L lists taken for n * held / (L * all) of the time. From "
-    "1 on they queue up, so L * all / held CPUs do where they do nothing else. "
-    f"{CPUS} CPUs do not if each makes more than {CPUS} * held / L instructions for each object "
-    "that comes to the slabs. An object that stays in sheaves and barns does not come there. The "
-    "model leaves out that cache lines move between CPUs, which makes more instructions of those "
-    "with a lock held.")
+    "between. The column held has the instructions with the lock of the node's list held. The "
+    "model: n CPUs keep the lock taken for n * held / all of the time. From 1 on they queue up, so "
+    f"all / held CPUs do where they do nothing else. {CPUS} CPUs do not if each makes more than "
+    f"{CPUS} * held instructions for each object that comes to the slabs. An object that stays in "
+    "sheaves and barns does not come there. The model leaves out that cache lines move between "
+    "CPUs, which makes more instructions of those with the lock held.")
 # Options of bench/slab_turns.
 TURNS = {"own": [], "crossing": ["crossing=1"]}
 TURNS_TEXTS = {"own": "each gives back its own objects",
@@ -105,18 +104,15 @@ def at_192(h, often):
 def print_turns(table, say, print_table):
     for kind, text in TURNS_TEXTS.items():
         rows = [["CPUs in turn"] + [*TURNS_COLUMNS.values()] +
-                ["lists", "CPUs that queue up", f"instructions with which {CPUS} do not"]]
+                ["CPUs that queue up", f"instructions with which {CPUS} do not"]]
         for n in THREADS:
             found = {m: summary(table.get(f"{n} CPUs", {}).get(f"{kind} {m}", []))
                      for m in TURNS_COLUMNS}
             if not all(found.values()):
                 continue
             of = {metric: s["median"] for metric, s in found.items()}
-            # Figures from before the lists could be divided do not say.
-            lists = summary(table.get(f"{n} CPUs", {}).get(f"{kind} lists", [1]))["median"]
             rows.append([str(n)] + [f"{of[m]:,.1f}" for m in TURNS_COLUMNS] +
-                        [f"{lists:.0f}", f"{lists * of['steps'] / of['held']:.1f}",
-                         f"{CPUS * of['held'] / lists:,.0f}"]
+                        [f"{of['steps'] / of['held']:.1f}", f"{CPUS * of['held']:,.0f}"]
                         if of["held"] else [str(n)] + ["-"] * (len(rows[0]) - 1))
         if len(rows) > 1:
             say(f"  {text}; instructions for one object, asks for 1,000")

@@ -138,21 +138,6 @@ static void place_stack(struct heap *h, struct heap_cache *c, uint64_t link, uns
         }
 }
 
-/* Further lists of a node's slabs. */
-static int add_partial(struct heap *h, const struct stook_slabs_node *first, uint64_t *partial)
-{
-        int error = 0;
-
-        for (unsigned i = 1; i < first->lists && !error; i++) {
-                struct stook_slabs_node list;
-
-                error = heap_copy(h, first->others + i - 1, &list, sizeof list);
-                if (!error)
-                        *partial += list.partial;
-        }
-        return error;
-}
-
 static int read_nodes(struct heap *h, struct heap_cache *c)
 {
         for (unsigned n = 0; n < h->nodes; n++) {
@@ -166,9 +151,6 @@ static int read_nodes(struct heap *h, struct heap_cache *c)
                         return error;
                 c->node[n].slabs = slabs.slabs;
                 c->node[n].partial = slabs.partial;
-                error = add_partial(h, &slabs, &c->node[n].partial);
-                if (error)
-                        return error;
                 c->node[n].barn_full = barn.full.head.hi & 0xffff;
                 c->node[n].barn_empty = barn.empty.head.hi & 0xffff;
                 c->stats.slabs += slabs.slabs;

@@ -18,11 +18,6 @@
 
 struct stook_front;
 
-enum stook_relisting {
-        STOOK_RELIST_NUMBER,            /* cache and node are the list's; its list is not known */
-        STOOK_RELIST_PARTS,             /* where its parts are is known; flags are looked at next */
-};
-
 extern struct stook_inject {
         /*
          * Every n-th call of a step fails; 0: none. Each point in the source counts its own calls.
@@ -45,7 +40,6 @@ extern struct stook_inject {
         uint32_t locked_slot;           /* locked backend: all threads use slot n - 1 */
         uint32_t rcu_rounds_at_once;    /* a round of open sheaves takes no time */
         uint32_t defrag_ratio_plus_1;   /* of 1024 fills, n - 1 look at other nodes' lists */
-        uint32_t slab_list_plus_1;      /* n - 1 is the own list of every thread */
 
         /* Other than NULL: read or called instead of the system's. */
         const char *node_folder;        /* of /sys/devices/system/node */
@@ -66,8 +60,11 @@ extern struct stook_inject {
         void   (*in_hands)(void *slabs);
         /* Called before a sheaf of another node's objects is put back into its word. */
         void   (*putting_back)(struct stook_front *front);
-        /* Called while a list is made anew: for each descriptor that is a slab of it, or was. */
-        void   (*relisting)(enum stook_relisting at);
+        /*
+         * Called while a list is made anew, for each descriptor that is a slab of it, or was. Where
+         * its parts are is known; their flags are looked at next.
+         */
+        void   (*relisting)(void *span);
         /* Called before lines of a slot are filled; the lock of the regions may be held. */
         void   (*filling)(char *slot);
 

@@ -108,7 +108,6 @@ void stook_request_answer(struct stook_request *request);
         X(stook_slabs, reserved) X(stook_slabs, ctor) X(stook_slabs, in_random_order) \
         X(stook_slabs, give_later) X(stook_slabs, node) X(stook_slabs, name) \
         X(stook_slabs_node, partial) X(stook_slabs_node, slabs) \
-        X(stook_slabs_node, lists) X(stook_slabs_node, others) \
         X(stook_counters, near) X(stook_counters, far) \
         X(stook_sheaf, word) X(stook_sheaf, rcu_node) X(stook_sheaf, cache_index) \
         X(stook_sheaf, capacity) X(stook_sheaf, owned.link) X(stook_sheaf, owned.moved_node) \

@@ -60,7 +60,6 @@ static bool bring_up(void)
             !stook_fork_start())
                 return false;
         stook_last_thread_start();
-        stook_slabs_start(stook_regions.cpus / stook_regions.nodes);
         stook_observe_start();
         stook_malloc_start();
         stook_watch_start();

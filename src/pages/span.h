@@ -93,10 +93,7 @@ struct stook_span {
         uint8_t   state;
         uint8_t   node;                 /* const while taken */
         uint8_t   own_mapping;          /* a mapping of its own (large), const while taken */
-        union {
-                uint32_t dirty_since_ms; /* page layer, while free: when it became so */
-                uint32_t list_number;   /* the user's while taken: slab/slab_lists.c */
-        };
+        uint32_t  dirty_since_ms;       /* page layer, while free: when it became so */
         union {
                 /* Page layer: pending and free descriptors; the user's while taken. */
                 struct stook_link link;

@@ -13,9 +13,9 @@
  *     and free (by any thread). Each is one compare-and-swap.
  *  I3 The responsibility for listing or releasing a slab is taken in the same compare-and-swap that
  *     makes it necessary (CLAIM).
- * Concurrency: partial lists, each under its lock: one for each node and cache, or several where
- *  many CPUs meet (slab_lists.c). A thread that cannot have the lock uses the list's pending stack.
- *  Everything here may run at any instruction of anything else here.
+ * Concurrency: one partial list for each node and cache, under its lock. A thread that cannot have
+ *  the lock uses the list's pending stack. Everything here may run at any instruction of anything
+ *  else here.
  * Failure: fill returns fewer objects than asked, having lost none.
  */
 #ifndef STOOK_SLAB_H
@@ -88,18 +88,14 @@ struct stook_slabs_args {
         struct stook_counters *counters;        /* the cache's */
 };
 
-/* For each node: its first list, mostly the only one. Further ones use the fields up to pending. */
+/* For each node. */
 struct stook_slabs_node {
         struct stook_lock lock;                 /* guards list, partial */
         uint32_t  partial;                      /* lock; slabs on the list. Read racily: a hint */
-        uint16_t  met;                          /* lock; slab_lists.c: how often fills met */
-        uint8_t   lists;                        /* atomic; of the node, 1 or more: slab_lists.c */
         struct stook_list list;                 /* lock; slabs with free objects */
         struct stook_pending_stack pending;     /* slabs with claims of threads without the lock */
         uint64_t  slabs;                        /* atomic: live slabs of this node */
-        struct stook_slabs_node *others;        /* const while there are several lists: from 1 on */
-        uint32_t  going;                        /* atomic: of `slabs`, claimed to be given back */
-        uint32_t  seen;                         /* quiescent: slab_check.c's count of the list */
+        uint32_t  going;                        /* atomic: of `slabs`, being given back */
 } STOOK_ALIGNED(STOOK_CACHELINE);
 
 /* The slabs of a cache. Const after init but for `reserved` and node[]. */
@@ -151,19 +147,15 @@ int stook_slabs_init(struct stook_slabs *slabs, const struct stook_slabs_args *a
  */
 void stook_slabs_note_peaks(struct stook_slabs *slabs);
 
-/*
- * From so many CPUs on the lists of a node may be divided, one for each so many. Until it is called
- * they are not.
- */
-#define STOOK_SLAB_LIST_CPUS 8
-void stook_slabs_start(unsigned cpus);
-
-/* Slabs on the lists of a node. Racy. */
-uint32_t stook_slabs_partial(const struct stook_slabs *slabs, unsigned node);
+/* Slabs on the list of a node. Without the lock it is a hint. */
+static inline uint32_t stook_slabs_partial(const struct stook_slabs *slabs, unsigned node)
+{
+        return __atomic_load_n(&slabs->node[node].partial, __ATOMIC_RELAXED);
+}
 
 /*
  * An empty slab is given back if its node's list is longer than this. So this bounds the list, not
- * the empty slabs: slabs with objects out count, too. Of several lists: slab_lists.c.
+ * the empty slabs: slabs with objects out count, too.
  */
 static inline uint32_t stook_slabs_listed_kept(const struct stook_slabs *slabs)
 {

@@ -181,8 +181,6 @@ static bool make_nodes(struct stook_slabs *slabs)
                 stook_list_init(&slabs->node[i].list);
                 stook_lock_set_rank(&slabs->node[i].lock, STOOK_RANK_PARTIAL_LIST);
                 slabs->node[i].partial = 0;
-                slabs->node[i].met = 0;
-                __atomic_store_n(&slabs->node[i].lists, 1, __ATOMIC_RELAXED);
         }
         return true;
 }
@@ -235,7 +233,6 @@ struct stook_slab *stook_slab_make(struct stook_slabs *slabs, struct stook_span 
                          (uint8_t)((objects + STOOK_PART_OBJECTS - 1) / STOOK_PART_OBJECTS),
                          __ATOMIC_RELAXED);
         __atomic_store_n(&slab->node, span->node, __ATOMIC_RELEASE);    /* M1 */
-        stook_slab_to_own_list(slab);
         if (!stook_slab_parts_new(slab, slabs->ctor != NULL))
                 return NULL;
         for (unsigned p = 0; p < slab->part_count; p++) {
@@ -359,7 +356,7 @@ void stook_slab_publish(struct stook_slabs *slabs, struct stook_slab *slab, bool
                 show(slabs, slab);
                 return;
         }
-        if (!stook_slab_hold(&hold, slabs, stook_slab_list(slab), try)) {
+        if (!stook_slab_hold(&hold, slabs, stook_slab_node(slab), try)) {
                 stook_lock_forbid_waits();                      /* slab_partial.c P4 */
                 show(slabs, slab);
                 stook_slab_settle_parts(slabs, slab, claims, true);

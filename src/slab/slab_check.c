@@ -81,6 +81,7 @@ struct visit {
         void (*each_made)(void *object, void *slab, bool out, void *data);
         void  *data;
         int    faults;                  /* validate */
+        uint32_t listed[STOOK_NODES_MAX]; /* likewise: slabs that know that they are listed */
 };
 
 static void visit_span(struct stook_span *span, void *data)
@@ -189,18 +190,6 @@ static void check_part(struct visit *visit, struct stook_slab *slab, unsigned p)
                 fault(visit, slab, "C3: a part's flag LISTED and its bit in `listed` differ");
 }
 
-/* C4: counts the slab for its list. */
-static void see_listed(struct visit *visit, struct stook_slab *slab)
-{
-        struct stook_slabs_node *first = &visit->slabs->node[slab->node];
-        uint32_t number = stook_slab_span(slab)->list_number;
-
-        if (number < stook_slabs_lists(first))
-                stook_slabs_list(first, number)->seen++;
-        else
-                fault(visit, slab, "C4: of a list that there is not");
-}
-
 static void check_slab(struct visit *visit, struct stook_slab *slab)
 {
         for (unsigned p = 0; p < slab->part_count; p++)
@@ -208,34 +197,32 @@ static void check_slab(struct visit *visit, struct stook_slab *slab)
         if (!slab->listed != !stook_list_linked(&stook_slab_span(slab)->list))
                 fault(visit, slab, "C3: `listed` and the slab's place in the list differ");
         if (slab->listed)
-                see_listed(visit, slab);
+                visit->listed[slab->node]++;
 }
 
-static void check_list(struct visit *visit, const struct stook_slabs_node *node)
+static void check_list(struct visit *visit, unsigned n_node)
 {
-        uint32_t on_list = 0;
+        const struct stook_slabs_node *node = &visit->slabs->node[n_node];
+        uint32_t on_list = 0, listed = visit->listed[n_node];
 
         stook_list_for_each(e, &node->list) {
                 struct stook_slab *slab = stook_slab_listed_at(e);
 
-                if (on_list++ > node->seen || e->next->prev != e)
+                if (on_list++ > listed || e->next->prev != e)
                         break;
-                if (slab->slabs != visit->slabs || !slab->listed || stook_slab_list(slab) != node)
+                if (slab->slabs != visit->slabs || !slab->listed || stook_slab_node(slab) != node)
                         fault(visit, slab, "C4: on the list, but does not know");
         }
-        if (on_list != node->seen || on_list != node->partial)
+        if (on_list != listed || on_list != node->partial)
                 fault(visit, NULL, "C4: the list and its count differ");
 }
 
 int stook_slabs_validate(struct stook_slabs *slabs)
 {
         struct visit visit = { .slabs = slabs, .slab = check_slab };
-        struct stook_slabs_node *list;
 
-        for (unsigned n = 0; (list = stook_slabs_nth_list(slabs, n)) != NULL; n++)
-                list->seen = 0;
         visit_all(&visit);
-        for (unsigned n = 0; (list = stook_slabs_nth_list(slabs, n)) != NULL; n++)
-                check_list(&visit, list);
+        for (unsigned n = 0; n < stook_os_node_count(); n++)
+                check_list(&visit, n);
         return visit.faults;
 }

@@ -15,7 +15,7 @@
  *  E2 A slab with such a mark is not released. The marks are looked at under the lock, after the
  *     slab was seen to be empty. That is enough: a thread that constructs an object has taken its
  *     bit, and sets the mark before the bit is set again.
- * Concurrency: takes the lock of each list; not for handlers. In the child of a fork the objects
+ * Concurrency: takes the lock of each node; not for handlers. In the child of a fork the objects
  *  that a vanished thread was destructing are lost, as those of a fill are.
  * Failure: none.
  */
@@ -100,9 +100,8 @@ static void give_again(struct stook_slabs *slabs, struct stook_slab *slab)
         stook_lock_allow_waits();
 }
 
-/* At most @most slabs. Return: how many less than that. */
-static uint32_t destruct_list(struct stook_slabs *slabs, struct stook_slabs_node *node,
-                              uint32_t most)
+/* At most @most slabs. */
+static void destruct_list(struct stook_slabs *slabs, struct stook_slabs_node *node, uint32_t most)
 {
         uint32_t looks = UINT32_MAX;
 
@@ -121,16 +120,13 @@ static uint32_t destruct_list(struct stook_slabs *slabs, struct stook_slabs_node
                 destruct(slab);
                 give_again(slabs, slab);
         }
-        return most;
 }
 
 void stook_slabs_destruct(struct stook_slabs *slabs)
 {
         for (unsigned i = 0; i < stook_os_node_count(); i++) {
-                struct stook_slabs_node *first = &slabs->node[i];
-                uint32_t most = stook_slabs_beyond_reserved(slabs, first);
+                struct stook_slabs_node *node = &slabs->node[i];
 
-                for (unsigned n = 0; n < stook_slabs_lists(first); n++)
-                        most = destruct_list(slabs, stook_slabs_list(first, n), most);
+                destruct_list(slabs, node, stook_slabs_beyond_reserved(slabs, node));
         }
 }

@@ -13,7 +13,7 @@
  *  D1 A bit is set only if the pagemap and the slab's geometry say that an object of this cache
  *     begins there, and the bit is clear in the slab and in the bundle.
  *  D2 Claims of a run are gathered and settled together: one hold of the lock for those that
- *     follow each other and are of one list.
+ *     follow each other and are of one node.
  * Failure: none. What is no object is reported and left out.
  */
 #include <string.h>
@@ -127,7 +127,7 @@ static void fetch_beside(const struct drain *d, const struct stook_slab *slab)
 static void gather_claim(struct drain *d, stook_part_key key)
 {
         struct stook_slab *slab = stook_key_slab(key);
-        struct stook_slabs_node *node = stook_slabs_list_of(d->slabs, slab);
+        struct stook_slabs_node *node = &d->slabs->node[slab->node];
 
         if (d->claimed_node != node)
                 settle_claims(d);

@@ -4,8 +4,7 @@
  * calls pages by way of slab_birth.
  *
  * A fill takes from these, in this order:
- *  1. the slabs of the node's list, under its lock; without the lock, the parts on pending. Of
- *     several lists (slab_lists.c) the thread's own comes first, then the others in turn;
+ *  1. the slabs of the node's list, under its lock; without the lock, the parts on pending;
  *  2. the lists of other nodes that have more slabs than they keep. Their memory would stay unused
  *     otherwise. Not if the caller insists on one node;
  *  3. new slabs;
@@ -260,8 +259,6 @@ static void take_from_slab(struct fill *f, struct stook_slab_hold *hold, struct 
         slab->given_free = 0;
         if (used_up)
                 stook_slab_remove(hold, slab, used_up);
-        if (!slab->listed)
-                stook_slab_to_own_list(slab);                           /* slab_lists.c L2 */
 }
 
 /*
@@ -376,15 +373,11 @@ static STOOK_NOINLINE void fill_from_list(struct fill *f, struct stook_slabs_nod
 {
         while (f->want && !stook_slabs_node_idle(node)) {
                 struct stook_slab_hold hold;
-                bool divide;
 
                 f->busy = stook_lock_is_taken(&node->lock);
                 if (stook_slab_hold(&hold, f->slabs, node, f->try)) {
                         take_from_list(f, &hold);
-                        divide = stook_slabs_note_meeting(node, f->busy);
                         stook_slab_unhold(&hold);
-                        if (STOOK_UNLIKELY(divide))
-                                stook_slabs_divide(f->slabs, node);
                 } else {
                         take_from_pending(f, node);
                 }
@@ -392,19 +385,6 @@ static STOOK_NOINLINE void fill_from_list(struct fill *f, struct stook_slabs_nod
                         return;
                 emit(f);
         }
-}
-
-/* The thread's own list first. The locks of the others are only tried: threads would meet there. */
-static void fill_from_lists(struct fill *f, struct stook_slabs_node *first)
-{
-        unsigned lists = stook_slabs_lists(first), own = stook_slabs_own_list(first);
-        bool try = f->try;
-
-        for (unsigned i = 0; i < lists && f->want; i++) {
-                fill_from_list(f, stook_slabs_list(first, (own + i) % lists));
-                f->try = true;
-        }
-        f->try = try;
 }
 
 /* From a slab that no other thread can see yet. */
@@ -455,7 +435,7 @@ STOOK_INLINE void fill_from_memory(struct fill *f, unsigned node)
 {
         while (f->want && fill_from_births(f, node))
                 if (STOOK_UNLIKELY(f->want))
-                        fill_from_lists(f, &f->slabs->node[node]);
+                        fill_from_list(f, &f->slabs->node[node]);
 }
 
 /* ---- other nodes ---- */
@@ -488,7 +468,7 @@ static void fill_from_others(struct fill *f, unsigned node, uint32_t more_than)
                 unsigned other = (node + i) % nodes;
 
                 if (stook_slabs_partial(f->slabs, other) > more_than)
-                        fill_from_lists(f, &f->slabs->node[other]);
+                        fill_from_list(f, &f->slabs->node[other]);
         }
         f->try = try;
 }
@@ -519,7 +499,7 @@ size_t stook_slab_fill(struct stook_slabs *slabs, unsigned node, size_t n, void 
         f.try = flags & STOOK_FILL_NOLOCK;
         f.may_ask = flags & STOOK_FILL_MAY_ASK;
         node = stook_os_node_home(node);
-        fill_from_lists(&f, &slabs->node[node]);
+        fill_from_list(&f, &slabs->node[node]);
         if (stook_os_node_count() > 1 && !(flags & STOOK_FILL_THISNODE) && f.want &&
             may_look_at_others())
                 fill_from_others(&f, node, slabs->min_partial);

@@ -21,22 +21,18 @@
 #include "pages/meta.h"
 #include "slab/slab_inside.h"
 
-/* Drops the locks of the first @n lists, and looks at what is pending there (slab_partial.c P2). */
+/* Drops the locks of the first @n nodes, and looks at what is pending there (slab_partial.c P2). */
 static void unhold_before(struct stook_slabs *slabs, unsigned n)
 {
-        /* The last one first: while a node's first lock is held there will be no more lists. */
         while (n--)
                 stook_slab_unhold(&(struct stook_slab_hold){
-                        .slabs = slabs, .node = stook_slabs_nth_list(slabs, n) });
+                        .slabs = slabs, .node = &slabs->node[n] });
 }
 
 bool stook_slabs_fork_prepare(struct stook_slabs *slabs)
 {
-        struct stook_slabs_node *list;
-
-        /* A node's first list comes first: see above. */
-        for (unsigned n = 0; (list = stook_slabs_nth_list(slabs, n)) != NULL; n++)
-                if (!stook_lock_try(&list->lock)) {
+        for (unsigned n = 0; n < stook_os_node_count(); n++)
+                if (!stook_lock_try(&slabs->node[n].lock)) {
                         unhold_before(slabs, n);
                         return false;
                 }
@@ -45,26 +41,22 @@ bool stook_slabs_fork_prepare(struct stook_slabs *slabs)
 
 void stook_slabs_fork_parent(struct stook_slabs *slabs)
 {
-        unsigned n = 0;
-
-        while (stook_slabs_nth_list(slabs, n))
-                n++;
-        unhold_before(slabs, n);
+        unhold_before(slabs, stook_os_node_count());
 }
 
 void stook_slabs_fork_child(struct stook_slabs *slabs, bool whole)
 {
-        struct stook_slabs_node *list;
+        for (unsigned n = 0; slabs->node && n < stook_os_node_count(); n++) {
+                struct stook_slabs_node *node = &slabs->node[n];
 
-        for (unsigned n = 0; slabs->node && (list = stook_slabs_nth_list(slabs, n)) != NULL; n++) {
                 /* Nothing is lost: each claim is a flag of its part. */
-                stook_pending_stack_take_all(&list->pending);
-                list->going = 0;                /* what goes is claimed anew: mend() */
+                stook_pending_stack_take_all(&node->pending);
+                node->going = 0;                /* what goes is released anew: mend() */
                 if (whole)
                         continue;
-                stook_lock_reset(&list->lock);
-                stook_list_init(&list->list);
-                list->partial = 0;
+                stook_lock_reset(&node->lock);
+                stook_list_init(&node->list);
+                node->partial = 0;
         }
 }
 
@@ -96,7 +88,7 @@ static void mend(struct stook_span *span, void *data)
 
         if (span->kind != STOOK_SPAN_SLAB)
                 return;
-        hold = (struct stook_slab_hold){ .slabs = slab->slabs, .node = stook_slab_list(slab) };
+        hold = (struct stook_slab_hold){ .slabs = slab->slabs, .node = stook_slab_node(slab) };
         slab->pending = 0;
         if (!*whole) {
                 /*
@@ -133,33 +125,16 @@ void stook_slabs_fork_mend(bool whole)
 
 /* ---- after a jump ---- */
 
-/*
- * The descriptor may serve another span by now, so none of its pointers is followed. The span's
- * node is always one of the machine's.
- */
-static bool names_list(struct stook_span *span, const struct stook_slab_hold *hold)
-{
-        unsigned node = __atomic_load_n(&stook_slab_of(span)->node, __ATOMIC_ACQUIRE);  /* M1 */
-        struct stook_slabs_node *first;
-        unsigned lists, number = 0;
-
-        if (node != __atomic_load_n(&span->node, __ATOMIC_RELAXED))
-                return false;
-        first = &hold->slabs->node[node];
-        lists = stook_slabs_lists(first);
-        STOOK_INJECT_CALL(relisting, STOOK_RELIST_NUMBER);
-        if (STOOK_UNLIKELY(lists > 1))
-                number = __atomic_load_n(&span->list_number, __ATOMIC_ACQUIRE);
-        return number < lists && stook_slabs_list(first, number) == hold->node;
-}
-
+/* The descriptor may serve another span by now, so none of its pointers is followed. */
 static bool is_slab_of(struct stook_span *span, const struct stook_slab_hold *hold)
 {
         struct stook_slab *slab = stook_slab_of(span);
+        size_t node = (size_t)(hold->node - hold->slabs->node);
 
         return __atomic_load_n(&span->kind, __ATOMIC_ACQUIRE) == STOOK_SPAN_SLAB &&
                __atomic_load_n(&slab->slabs, __ATOMIC_ACQUIRE) == hold->slabs &&        /* M1 */
-               names_list(span, hold);
+               __atomic_load_n(&slab->node, __ATOMIC_ACQUIRE) == node &&                /* M1 */
+               __atomic_load_n(&span->node, __ATOMIC_RELAXED) == node;
 }
 
 /*
@@ -192,7 +167,7 @@ static bool is_life_at(uintptr_t parts, struct life life)
 }
 
 /*
- * Descriptors of others change meanwhile: one may come to be a slab of another list, then of
+ * Descriptors of others change meanwhile: one may come to be a slab of another node, then of
  * another cache, and its parts may be at the same place again. So all looks count only if they were
  * at one life: the life at that place was the same before them and after them, and in between,
  * after the others, the descriptor had its parts there. A slab with a listed part, or with a bit in
@@ -213,7 +188,7 @@ static void list_again(struct stook_span *span, void *data)
         if (!stook_parts_have_room(parts, 1))
                 return;
         life = life_at(parts);
-        STOOK_INJECT_CALL(relisting, STOOK_RELIST_PARTS);
+        STOOK_INJECT_CALL(relisting, span);
         count = __atomic_load_n(&slab->part_count, __ATOMIC_ACQUIRE);
         for (unsigned p = 0; p < count && stook_parts_have_room(parts, p); p++)
                 if (__atomic_load_n(&stook_parts_at(parts)[p].lo, __ATOMIC_ACQUIRE) &

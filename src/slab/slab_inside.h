@@ -1,73 +1,23 @@
 /*
  * Purpose: what the files of src/slab call of each other. Other layers include slab/slab.h.
- * Place: slab_partial.c (a list, its lock, and the way without the lock), slab_lists.c (several
- *  lists of a node), slab_fork.c, slab_birth.c and slab_parts.c. Transitions of a part are in
- *  slab/slab_state.h.
+ * Place: slab_partial.c (a list, its lock, and the way without the lock), slab_fork.c, slab_birth.c
+ *  and slab_parts.c. Transitions of a part are in slab/slab_state.h.
  */
 #ifndef STOOK_SLAB_INSIDE_H
 #define STOOK_SLAB_INSIDE_H
 
 #include "slab/slab_state.h"
 
-/* ---- slab_lists.c ---- */
-
-/* How many lists there are. @first: the node's. */
-STOOK_INLINE unsigned stook_slabs_lists(const struct stook_slabs_node *first)
-{
-        return __atomic_load_n(&first->lists, __ATOMIC_ACQUIRE);
-}
-
-STOOK_INLINE struct stook_slabs_node *stook_slabs_list(struct stook_slabs_node *first, unsigned n)
-{
-        return STOOK_LIKELY(!n) ? first : &first->others[n - 1];
-}
-
-/* The number of the list that the calling thread takes from first, and where its new slabs go. */
-unsigned stook_slabs_own_list(const struct stook_slabs_node *first);
-/* All lists of all nodes, one after the other. NULL: there are fewer than @n + 1. */
-struct stook_slabs_node *stook_slabs_nth_list(const struct stook_slabs *slabs, unsigned n);
-/*
- * The list that @slab, which is one of @slabs, is on, or would go to. It may change unless that
- * list's lock is held. While there is one list, only the descriptor's second cache line is read.
- */
-STOOK_INLINE struct stook_slabs_node *stook_slabs_list_of(const struct stook_slabs *slabs,
-                                                          const struct stook_slab *slab)
-{
-        struct stook_slabs_node *first = &slabs->node[slab->node];
-
-        if (STOOK_LIKELY(stook_slabs_lists(first) == 1))
-                return first;
-        return stook_slabs_list(first, __atomic_load_n(&stook_slab_span(slab)->list_number,
-                                                       __ATOMIC_ACQUIRE));
-}
-STOOK_INLINE struct stook_slabs_node *stook_slab_list(const struct stook_slab *slab)
-{
-        return stook_slabs_list_of(slab->slabs, slab);
-}
-/* Before the slab is published; or the lock of its list is held, and it is not listed. */
-void stook_slab_to_own_list(struct stook_slab *slab);
-/*
- * The list is longer than an empty slab is kept in. @listed: the slab is on it already. Without the
- * lock it is a hint.
- */
-bool stook_slabs_list_is_long(const struct stook_slabs *slabs, struct stook_slabs_node *first,
-                              const struct stook_slabs_node *list, bool listed);
-/* Held by a fill, which found the lock taken (@busy) or free. True: divide the lists. */
-bool stook_slabs_note_meeting(struct stook_slabs_node *list, bool busy);
-/* Not held. May fail: then there is one list, as before. */
-void stook_slabs_divide(struct stook_slabs *slabs, struct stook_slabs_node *first);
-
 /* ---- slab_partial.c ---- */
 
 /*
- * The lock of a list is held. Released slabs gather here, because no lock is held over a
- * call into pages. So do those on pending that go to other lists.
+ * The lock of a list is held. Released slabs gather here, because no lock is held over a call into
+ * pages.
  */
 struct stook_slab_hold {
         struct stook_slabs *slabs;
         struct stook_slabs_node *node;
         struct stook_link *dead;
-        struct stook_link *moved;
         uint32_t added, removed;        /* slabs that frees put on the list, and took off it */
 };
 
@@ -98,10 +48,7 @@ void stook_slab_add(struct stook_slab_hold *hold, struct stook_slab *slab, uint6
                     bool head);
 /* Held: these parts are not LISTED any more. */
 void stook_slab_remove(struct stook_slab_hold *hold, struct stook_slab *slab, uint64_t parts);
-/*
- * Held: a released slab off the list, to be given back when the lock is dropped. It was claimed
- * before it was released.
- */
+/* Held: a released slab off the list, to be given back after the lock is dropped: H1. */
 void stook_slab_bury(struct stook_slab_hold *hold, struct stook_slab *slab);
 
 /* A part of a slab in one word: address of the span's descriptor | number of the part. 0: none. */
@@ -130,7 +77,7 @@ STOOK_INLINE unsigned stook_key_part(stook_part_key key)
 }
 
 /*
- * Not held, waits forbidden: settles claims on parts of slabs of one list, under the lock or by way
+ * Not held, waits forbidden: settles claims on parts of slabs of one node, under the lock or by way
  * of pending.
  */
 void stook_slab_settle_keys(struct stook_slabs *slabs, struct stook_slabs_node *node,
@@ -148,6 +95,11 @@ void stook_slab_settle_parts(struct stook_slabs *slabs, struct stook_slab *slab,
  */
 void stook_slab_pend_again(struct stook_slabs *slabs, struct stook_slabs_node *node,
                            struct stook_link *link);
+
+STOOK_INLINE struct stook_slabs_node *stook_slab_node(const struct stook_slab *slab)
+{
+        return &slab->slabs->node[slab->node];
+}
 
 /* Racy: nothing on the list, nothing pending. */
 STOOK_INLINE bool stook_slabs_node_idle(struct stook_slabs_node *node)
@@ -213,22 +165,11 @@ bool stook_slab_may_go(struct stook_slab *slab);
 
 /* ---- slab_shrink.c ---- */
 /*
- * Slabs of a node beyond those that are reserved, and beyond those that go. A hint; where @first is
- * looked at by one thread at a time, the number that it may claim.
+ * Slabs of a node beyond those that are reserved, and beyond those that go. Without the lock it is
+ * a hint; with it, so many may be released before it is dropped.
  */
 uint32_t stook_slabs_beyond_reserved(const struct stook_slabs *slabs,
-                                     const struct stook_slabs_node *first);
-/*
- * A slab of the node is to be given back: no other thread may count on it from here on. False: too
- * few would be left, or were while another thread's claim was looked at. If the slab stays after
- * all, the claim ends by stook_slabs_unclaim.
- */
-bool stook_slabs_claim(const struct stook_slabs *slabs, struct stook_slabs_node *first);
-
-STOOK_INLINE void stook_slabs_unclaim(struct stook_slabs_node *first)
-{
-        __atomic_fetch_sub(&first->going, 1, __ATOMIC_RELAXED);
-}
+                                     const struct stook_slabs_node *node);
 
 /* ---- slab_parts.c ---- */
 

@@ -1,7 +1,6 @@
 /*
  * Purpose: slabs with free objects: a list, its lock, and the way without the lock.
  * Place: called by fill, drain, birth, reserve, shrink and purge; calls slab_birth for releases.
- *  Which of a node's lists a slab belongs to: slab_lists.c.
  *
  * Pending: a claim whose owner cannot have the lock is entered into the slab's word `pending`. The
  * thread that enters the first one pushes the slab on its list's pending stack. The holder of the
@@ -11,8 +10,7 @@
  *  P1 A slab is on the pending stack once, from after its word became nonzero until the word is
  *     taken. A part whose claim is entered there has CLAIM set; the thread that takes the word owns
  *     the claim. A thread that took the stack may push slabs of it again whose words it did not
- *     take: until then no other thread pushes them, for their words are not zero. A slab may be on
- *     the stack of a list that it has left. The holder of that list's lock pushes it on.
+ *     take: until then no other thread pushes them, for their words are not zero.
  *  P2 A thread that drops the lock looks at pending after that. A thread that pushes on pending
  *     tries the lock after that. One of the two sees the other, so nothing stays there while no
  *     thread is about to look.
@@ -39,7 +37,7 @@ bool stook_slab_hold(struct stook_slab_hold *hold, struct stook_slabs *slabs,
 {
         hold->slabs = slabs;
         hold->node = node;
-        hold->dead = hold->moved = NULL;
+        hold->dead = NULL;
         hold->added = hold->removed = 0;
         if (STOOK_LIKELY(try ? stook_lock_try(&node->lock) : stook_lock_take(&node->lock)))
                 return true;
@@ -70,30 +68,12 @@ static void count_moves(const struct stook_slab_hold *hold)
                 stook_count(hold->slabs->counters, STOOK_STAT_free_remove_partial, hold->removed);
 }
 
-/* Pushes slabs of other lists, until it has the lock of one. Then that is what is held. */
-static STOOK_NOINLINE bool hold_other(struct stook_slab_hold *hold)
-{
-        while (hold->moved) {
-                struct stook_link *link = hold->moved;
-
-                hold->moved = link->next;
-                hold->node = stook_slab_list(stook_slab_pending_at(link));
-                stook_pending_stack_push(&hold->node->pending, link);
-                __atomic_thread_fence(__ATOMIC_SEQ_CST);        /* M2 */
-                if (stook_lock_try(&hold->node->lock))
-                        return true;
-        }
-        return false;
-}
-
-/* After a drop: the lock is held again, of this list or of another one, and there is work. */
+/* After a drop: the lock is held again, and there is work. */
 static bool hold_again(struct stook_slab_hold *hold)
 {
         stook_lock_fence_after_drop();                          /* M2 */
-        if (STOOK_UNLIKELY(!stook_pending_stack_empty_racy(&hold->node->pending)) &&
-            stook_lock_try(&hold->node->lock))
-                return true;
-        return STOOK_UNLIKELY(hold->moved != NULL) && hold_other(hold);
+        return STOOK_UNLIKELY(!stook_pending_stack_empty_racy(&hold->node->pending)) &&
+               stook_lock_try(&hold->node->lock);
 }
 
 void stook_slab_unhold(struct stook_slab_hold *hold)
@@ -149,26 +129,33 @@ void stook_slab_bury(struct stook_slab_hold *hold, struct stook_slab *slab)
 
         if (slab->listed)
                 stook_slab_remove(hold, slab, ~UINT64_C(0));
+        __atomic_fetch_add(&hold->node->going, 1, __ATOMIC_RELAXED);            /* H1 */
         stook_link_set_next(link, hold->dead);
         hold->dead = link;
 }
 
 /* ---- claims ---- */
 
-static bool is_surplus(const struct stook_slab_hold *hold, const struct stook_slab *slab)
+/*
+ * The list is longer than an empty slab is kept in. @listed: the slab is on it already. As many as
+ * are reserved stay: only listed slabs are released, and only by the holder of the lock.
+ */
+static bool is_long(const struct stook_slabs *slabs, unsigned node, bool listed)
 {
-        return stook_slabs_list_is_long(hold->slabs, &hold->slabs->node[slab->node], hold->node,
-                                        slab->listed);
+        return stook_slabs_partial(slabs, node) + !listed > stook_slabs_listed_kept(slabs);
+}
+
+/* A wrong free may read another user's bytes here. */
+bool stook_slabs_surplus(const struct stook_slabs *slabs, const struct stook_slab *slab)
+{
+        unsigned node = __atomic_load_n(&slab->node, __ATOMIC_RELAXED);
+
+        return STOOK_LIKELY(node < stook_os_node_count()) && is_long(slabs, node, true);
 }
 
 void stook_slab_settle_one(struct stook_slab_hold *hold, struct stook_slab *slab, unsigned p)
 {
-        struct stook_slabs_node *first = &hold->slabs->node[slab->node];
-        bool surplus = is_surplus(hold, slab), claimed = false;
-
-        if (STOOK_UNLIKELY(surplus && __atomic_load_n(&hold->slabs->reserved, __ATOMIC_RELAXED)))
-                surplus = claimed = stook_slabs_claim(hold->slabs, first);  /* slab_shrink.c H1 */
-        switch (stook_part_settle(slab, p, surplus)) {
+        switch (stook_part_settle(slab, p, is_long(hold->slabs, slab->node, slab->listed))) {
         case STOOK_SETTLED:
                 break;
         case STOOK_SETTLED_LIST:
@@ -177,32 +164,15 @@ void stook_slab_settle_one(struct stook_slab_hold *hold, struct stook_slab *slab
                 break;
         case STOOK_SETTLED_RELEASE:
                 hold->removed += slab->listed != 0;
-                if (!claimed)
-                        __atomic_fetch_add(&first->going, 1, __ATOMIC_RELAXED);
                 stook_slab_bury(hold, slab);
-                return;
+                break;
         }
-        if (STOOK_UNLIKELY(claimed))
-                stook_slabs_unclaim(first);
 }
 
 static void settle(struct stook_slab_hold *hold, struct stook_slab *slab, uint64_t claims)
 {
         for (; claims; claims &= claims - 1)
                 stook_slab_settle_one(hold, slab, (unsigned)__builtin_ctzll(claims));
-}
-
-/* Held: the slab belongs to this list, and so it stays (slab_lists.c L2). */
-static bool is_here(const struct stook_slab_hold *hold, const struct stook_slab *slab)
-{
-        return STOOK_LIKELY(stook_slabs_list_of(hold->slabs, slab) == hold->node);
-}
-
-/* Held: a slab of another list, which this thread is to push, waits for the drop. */
-static void move(struct stook_slab_hold *hold, struct stook_link *link)
-{
-        stook_link_set_next(link, hold->moved);
-        hold->moved = link;
 }
 
 void stook_slab_settle_pending(struct stook_slab_hold *hold)
@@ -213,12 +183,8 @@ void stook_slab_settle_pending(struct stook_slab_hold *hold)
                 struct stook_slab *slab = stook_slab_pending_at(link);
                 struct stook_link *next = link->next;
 
-                /* Before the word is taken: after that another thread may push the slab again. */
-                if (is_here(hold, slab))
-                        settle(hold, slab, __atomic_exchange_n(&slab->pending, 0,
-                                                               __ATOMIC_ACQ_REL));
-                else
-                        move(hold, link);
+                /* The link was read first: then another thread may push the slab again. */
+                settle(hold, slab, __atomic_exchange_n(&slab->pending, 0, __ATOMIC_ACQ_REL));
                 link = next;
         }
 }
@@ -230,18 +196,12 @@ struct chain {
         struct stook_link *first, *last;
 };
 
-/* False: another thread pushes the slab (P1). */
-static bool enter_parts(struct stook_slab *slab, uint64_t parts)
-{
-        return !__atomic_fetch_or(&slab->pending, parts, __ATOMIC_ACQ_REL);
-}
-
 static void enter(struct chain *chain, struct stook_slab *slab, uint64_t parts)
 {
         struct stook_link *link = &stook_slab_span(slab)->link;
 
-        if (!enter_parts(slab, parts))
-                return;
+        if (__atomic_fetch_or(&slab->pending, parts, __ATOMIC_ACQ_REL))
+                return;                         /* another thread pushes the slab (P1) */
         stook_link_set_next(link, chain->first);
         chain->first = link;
         if (!chain->last)
@@ -262,26 +222,14 @@ static void push(struct stook_slab_hold *hold, struct stook_slabs *slabs,
 }
 
 /* An empty slab leaves the middle of the list, and its neighbours are seldom in the CPU's cache. */
-static void fetch_neighbours(const struct stook_slab_hold *hold, const stook_part_key *keys,
-                             size_t n)
+static void fetch_neighbours(const stook_part_key *keys, size_t n)
 {
         for (size_t i = 0; i < n; i++) {
                 const struct stook_span *span = stook_slab_span(stook_key_slab(keys[i]));
 
-                if (STOOK_UNLIKELY(!is_here(hold, stook_key_slab(keys[i]))))
-                        continue;
                 __builtin_prefetch(span->list.next, 1);
                 __builtin_prefetch(span->list.prev, 1);
         }
-}
-
-/* Held: the list of the slab may have changed since it was asked for. */
-static void settle_here(struct stook_slab_hold *hold, struct stook_slab *slab, uint64_t parts)
-{
-        if (is_here(hold, slab))
-                settle(hold, slab, parts);
-        else if (enter_parts(slab, parts))
-                move(hold, &stook_slab_span(slab)->link);
 }
 
 void stook_slab_settle_keys(struct stook_slabs *slabs, struct stook_slabs_node *node,
@@ -291,10 +239,10 @@ void stook_slab_settle_keys(struct stook_slabs *slabs, struct stook_slabs_node *
         struct stook_slab_hold hold;
 
         if (stook_slab_hold(&hold, slabs, node, false)) {
-                fetch_neighbours(&hold, keys, n);
+                fetch_neighbours(keys, n);
                 for (size_t i = 0; i < n; i++)
-                        settle_here(&hold, stook_key_slab(keys[i]),
-                                    UINT64_C(1) << stook_key_part(keys[i]));
+                        stook_slab_settle_one(&hold, stook_key_slab(keys[i]),
+                                              stook_key_part(keys[i]));
                 stook_slab_unhold(&hold);
                 return;
         }
@@ -306,12 +254,12 @@ void stook_slab_settle_keys(struct stook_slabs *slabs, struct stook_slabs_node *
 void stook_slab_settle_parts(struct stook_slabs *slabs, struct stook_slab *slab, uint64_t parts,
                              bool pend)
 {
-        struct stook_slabs_node *node = stook_slab_list(slab);
+        struct stook_slabs_node *node = stook_slab_node(slab);
         struct chain chain = { NULL, NULL };
         struct stook_slab_hold hold;
 
         if (!pend && stook_slab_hold(&hold, slabs, node, false)) {
-                settle_here(&hold, slab, parts);
+                settle(&hold, slab, parts);
                 stook_slab_unhold(&hold);
                 return;
         }

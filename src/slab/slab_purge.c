@@ -178,10 +178,14 @@ static bool next_gift(struct stook_slab_hold *hold, struct gift *gift, unsigned 
         return false;
 }
 
-static void give_of_list(struct stook_slabs *slabs, struct stook_slabs_node *node, unsigned looks)
+void stook_slabs_give_pages(struct stook_slabs *slabs, unsigned n_node, unsigned looks)
 {
+        struct stook_slabs_node *node = &slabs->node[n_node];
         struct gift gift;
 
+        if (stook_slabs_only_shrink(slabs) || slabs->kept_first ||              /* G3 */
+            slabs->slab_bytes < PAGES_LEAST * stook_os_page_bytes())
+                return;
         if (looks > __atomic_load_n(&node->partial, __ATOMIC_RELAXED))
                 looks = __atomic_load_n(&node->partial, __ATOMIC_RELAXED);
         while (looks && !stook_lock_may_not_wait()) {
@@ -202,16 +206,4 @@ static void give_of_list(struct stook_slabs *slabs, struct stook_slabs_node *nod
                 give_again(slabs, &gift);
                 stook_lock_allow_waits();
         }
-}
-
-void stook_slabs_give_pages(struct stook_slabs *slabs, unsigned node, unsigned looks)
-{
-        struct stook_slabs_node *first = &slabs->node[node];
-        unsigned lists = stook_slabs_lists(first);
-
-        if (stook_slabs_only_shrink(slabs) || slabs->kept_first ||              /* G3 */
-            slabs->slab_bytes < PAGES_LEAST * stook_os_page_bytes())
-                return;
-        for (unsigned i = 0; i < lists; i++)
-                give_of_list(slabs, stook_slabs_list(first, i), (looks + lists - 1) / lists);
 }

@@ -2,7 +2,7 @@
  * Purpose: slabs that are made before they are needed, and kept. For a program that knows how many
  * objects it will want at once.
  * Place: called by cache; calls slab_birth.
- * Concurrency: takes the lock of each of the node's lists for a walk over it. Not for handlers.
+ * Concurrency: takes the lock of the node's list for a walk over it. Not for handlers.
  *  Other threads may take from the slabs at once: the objects were there when the last slab was
  *  listed.
  * Failure: -ENOMEM; slabs that could be had are kept.
@@ -32,14 +32,13 @@ static size_t count_free(struct stook_slabs *slabs, struct stook_slabs_node *nod
 
 int stook_slabs_reserve(struct stook_slabs *slabs, unsigned n_node, size_t n)
 {
-        struct stook_slabs_node *node = &slabs->node[n_node];
         size_t each = slabs->objects - slabs->kept_first, want = (n + each - 1) / each, has = 0;
 
         if (want > UINT32_MAX)
                 return -ENOMEM;
         __atomic_store_n(&slabs->reserved, (uint32_t)want, __ATOMIC_RELAXED);
-        for (unsigned i = 0; n && i < stook_slabs_lists(node); i++)
-                has += count_free(slabs, stook_slabs_list(node, i));
+        if (n)
+                has = count_free(slabs, &slabs->node[n_node]);
         while (has < n) {
                 struct stook_slab *born[STOOK_SLAB_BIRTHS];
                 unsigned count = stook_slab_births(slabs, n_node, n - has, true, born);

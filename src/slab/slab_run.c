@@ -159,10 +159,8 @@ static void bury_run(struct stook_slab_hold *hold, uintptr_t start)
                 struct stook_slab *slab = slab_at(hold->slabs,
                                                   start + at - hold->slabs->slab_bytes);
 
-                if (!slab || !stook_slab_retire(slab))
-                        continue;
-                __atomic_fetch_add(&hold->node->going, 1, __ATOMIC_RELAXED);
-                stook_slab_bury(hold, slab);
+                if (slab && stook_slab_retire(slab))
+                        stook_slab_bury(hold, slab);
         }
 }
 

@@ -20,7 +20,7 @@
  *   listed and claimed   the owner of the claim must see whether the whole slab is empty
  *   released   RELEASED  the slab is empty and is being given back, or was given back
  *
- * Transitions. "Lock" is the lock of the slab's list (slab_lists.c).
+ * Transitions. "Lock" is the lock of the list of the slab's node.
  *              free k objects (any thread)  take k objects         settle (lock and claim)
  *  full        -> claimed                   -                      -
  *  listed      stays listed; if now all     lock; nothing left:    -
@@ -31,7 +31,7 @@
  *  claimed                                  -> claimed             slab empty, surplus: -> released
  *  released    refused, reported            -                      -
  *
- * Surplus: the slab's list is so long that an empty slab is not kept (stook_slabs_list_is_long).
+ * Surplus: the slab's list is so long that an empty slab is not kept (stook_slabs_surplus).
  * All free: every bit of the part is set.
  *
  * The holder of the lock also releases a slab whose parts are all listed, unclaimed and all free
@@ -353,8 +353,8 @@ bool stook_slabs_surplus(const struct stook_slabs *slabs, const struct stook_sla
 /*
  * Sets the bits *@mask of part @p of a slab of @slabs, to which the pagemap entry of @object, any
  * of those objects, led (S7). After FREED the slab is not to be touched (S2). Where the parts lie
- * in the descriptor, and its node has one list, only its second cache line is touched. If the free
- * is a wrong one, what names the list there may be another user's. Then the compare-and-swap fails.
+ * in the descriptor, only its second cache line is touched. If the free is a wrong one, what names
+ * the node there may be another user's. Then the compare-and-swap fails.
  */
 STOOK_INLINE enum stook_free_answer stook_part_free(const struct stook_slabs *slabs,
                                                     struct stook_slab *slab, unsigned p,

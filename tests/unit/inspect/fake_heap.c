@@ -120,13 +120,6 @@ struct stook_remote_counts stook_home_counts(const struct stook_front *front, un
         return (struct stook_remote_counts){ 0 };
 }
 
-uint32_t stook_slabs_partial(const struct stook_slabs *slabs, unsigned node)
-{
-        (void)slabs;
-        (void)node;
-        return 0;
-}
-
 unsigned stook_os_node_count(void)
 {
         return 1;

@@ -81,16 +81,14 @@ static bool lists_agree(void)
 {
         uint32_t n = 0;
 
-        for (unsigned i = 0; i < stook_slabs_lists(&slabs->node[0]); i++)
-                stook_list_for_each(e, &stook_slabs_list(&slabs->node[0], i)->list) {
-                        struct stook_slab *slab = stook_slab_of(
-                                stook_container_of(e, struct stook_span, list));
+        stook_list_for_each(e, &slabs->node[0].list) {
+                struct stook_slab *slab = stook_slab_listed_at(e);
 
-                        if (slab->slabs != slabs || !slab->listed ||
-                            !stook_slab_free_listed(slab) || e->next->prev != e)
-                                return false;
-                        n++;
-                }
+                if (slab->slabs != slabs || !slab->listed || !stook_slab_free_listed(slab) ||
+                    e->next->prev != e)
+                        return false;
+                n++;
+        }
         return n == stook_slabs_partial(slabs, 0);
 }
 
@@ -157,15 +155,12 @@ static void fork_once(bool prepare)
         assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-static void fork_often(unsigned lists, int forks)
+static void fork_often(int forks)
 {
         pthread_t thread[2];
         void *gone[MINE];
 
         slabs = fake_source(4, 64, 8, false, NULL, NULL);
-        stook_slabs_start(lists * STOOK_SLAB_LIST_CPUS);
-        stook_slabs_divide(slabs, &slabs->node[0]);
-        assert_int_equal(stook_slabs_lists(&slabs->node[0]), lists);
         stop = false;
         assert_int_equal(stook_slab_fill(slabs, 0, MINE, mine, 0), MINE);
         for (int i = 0; i < MINE; i++)
@@ -186,9 +181,7 @@ static void fork_often(unsigned lists, int forks)
 static void test_forks(void **unused)
 {
         (void)unused;
-        fork_often(1, 24);
-        fork_often(4, 10);
-        stook_slabs_start(1);
+        fork_often(24);
 }
 
 static void mended(bool whole)

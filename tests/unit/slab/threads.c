@@ -3,7 +3,7 @@
  * drain. Some threads never wait for the lock, and some are refused it now and then (slab_state.h
  * S1-S5, slab_partial.c P1, P2). Each object has one owner at a time, by stamps in the object.
  * Nothing is lost: all slabs are given back at the end, and nothing stays on pending. Handlers on
- * top of all of it fill and drain, too, at any instruction. The same holds for several lists.
+ * top of all of it fill and drain, too, at any instruction.
  */
 #include <pthread.h>
 #include <setjmp.h>
@@ -123,16 +123,6 @@ static bool enough(bool signals)
         return fills > 1000 && (!signals || handled > 100);
 }
 
-/* 0: one list; else the node has so many from the beginning (slab_lists.c). */
-static unsigned lists;
-
-static void divide(void)
-{
-        stook_slabs_start(lists * STOOK_SLAB_LIST_CPUS);
-        stook_slabs_divide(slabs, &slabs->node[0]);
-        assert_int_equal(stook_slabs_lists(&slabs->node[0]), lists ? lists : 1);
-}
-
 static void run(size_t size, bool random, uint32_t refuse, bool signals, long ms)
 {
         pthread_t thread[THREADS];
@@ -141,7 +131,6 @@ static void run(size_t size, bool random, uint32_t refuse, bool signals, long ms
 
         slabs = fake_source(4, size, 8, random, NULL, NULL);
         stop = false;
-        divide();
         stook_inject.lock_refuse_every = refuse;
         for (uintptr_t i = 0; i < THREADS; i++)
                 pthread_create(&thread[i], NULL, work, (void *)(i + 1));
@@ -164,9 +153,8 @@ static void run(size_t size, bool random, uint32_t refuse, bool signals, long ms
         stook_slab_drain(slabs, n, left);
         stook_inject.lock_refuse_every = 0;
         assert_int_equal(faults, 0);
-        for (unsigned i = 0; !refuse && i < stook_slabs_lists(&slabs->node[0]); i++)
-                assert_true(stook_pending_stack_empty_racy(
-                        &stook_slabs_list(&slabs->node[0], i)->pending));
+        if (!refuse)
+                assert_true(stook_pending_stack_empty_racy(&slabs->node[0].pending));
         assert_int_equal(stook_slabs_validate(slabs), 0);
         fake_source_end(slabs);
         assert_int_equal(fake_spans_taken(), 0);
@@ -198,24 +186,12 @@ static void test_handlers(void **unused)
         run(4096, true, 3, true, 200);
 }
 
-/* Slabs go from list to list meanwhile. */
-static void test_divided(void **unused)
-{
-        (void)unused;
-        lists = 3;
-        run(64, false, 0, false, 200);
-        run(192, false, 3, false, 200);         /* several parts */
-        run(4096, false, 2, true, 200);
-        lists = 0;
-}
-
 int main(void)
 {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_threads),
                 cmocka_unit_test(test_lock_refused),
                 cmocka_unit_test(test_handlers),
-                cmocka_unit_test(test_divided),
         };
 
         fake_start();
