@@ -27,6 +27,7 @@
 #include "rcu/rcu.h"
 #include "slab/slab.h"
 #include "slot/slot.h"
+#include "special/special.h"
 #include "stat/counter.h"
 
 enum stook_cache_state {

@@ -136,9 +136,6 @@ static int make_slabs(struct stook_cache *cache, const struct stook_cache_plan *
                 .ctor = plan->ctor,
                 .ctor_data = plan->ctor_data,
                 .dtor = plan->dtor,
-                .runs = (plan->flags & STOOK_HUGE_PAGES) || plan->memory.in,
-                .huge = plan->flags & STOOK_HUGE_PAGES,
-                .memory = plan->memory,
                 .counters = &cache->counters,
         };
 
@@ -146,7 +143,8 @@ static int make_slabs(struct stook_cache *cache, const struct stook_cache_plan *
         if (STOOK_UNLIKELY(plan->debug) &&
             !stook_watch_duties.make(cache, plan->debug, *hidden_offset, &args))
                 return -ENOMEM;
-        return stook_slabs_init(&cache->slabs, &args);
+        return stook_special_init(&cache->slabs, &args, plan->flags & STOOK_HUGE_PAGES,
+                                  &plan->memory);
 }
 
 /* What the index's last cache counted, and was limited to. */

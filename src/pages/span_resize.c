@@ -2,7 +2,7 @@
  * Purpose: a taken span made smaller, or larger into what lies behind it, or cut. Runs are spans of
  * one size that are neighbours, taken together and given together: one aligned span, cut.
  * Place: called by malloc (realloc of large objects), slab (caches whose memory is theirs in large
- * pieces: slab/slab_run.c) and harden (guards); see span.h. Those with a mapping of their own are
+ * pieces: special/runs.c) and harden (guards); see span.h. Those with a mapping of their own are
  * resized by own_mapping.c.
  * Invariants:
  *  I1 the descriptors of all spans are there before the large span is taken. So a run is cut whole,

@@ -42,22 +42,21 @@
 #define STOOK_SLAB_OBJECTS_FEW  4
 #define STOOK_SLAB_OBJECTS_MANY 512
 
-/*
- * Bytes of a run (slab_run.c): what a huge page is on x86-64, and on aarch64 with small pages.
- */
-#define STOOK_SLAB_RUN ((size_t)2 << 20)
-
 #define STOOK_NO_OBJECT SIZE_MAX        /* instead of bytes: no live object starts there */
 
 struct stook_span;
+struct stook_slab;
 struct stook_slabs;
 
-/* What the program does with the memory of one cache; const but for `gone`. In slab_run.c. */
-struct stook_slabs_memory {
-        int    (*in)(void *start, size_t bytes, void *data);    /* NULL: it does nothing */
-        void   (*out)(void *start, size_t bytes, void *data);   /* or NULL */
-        void    *data;
-        struct stook_pending_stack gone;        /* spans of a run that is leaving */
+/* What slabs of some caches do otherwise (src/special). Only a shrink releases such slabs. */
+struct stook_slabs_special {
+        /* Where there are runs: slabs of a new run, @n at most. Those beyond are listed. */
+        unsigned (*births)(struct stook_slabs *slabs, unsigned node, size_t n,
+                           struct stook_slab **born);
+        /* Before a shrink releases empty slabs. */
+        void     (*shrink)(struct stook_slabs *slabs);
+        /* Held: the shrink may release the slab, if it is empty. */
+        bool     (*may_go)(struct stook_slab *slab);
 };
 
 /* What the slabs of a cache are made from. All sizes in bytes. */
@@ -82,9 +81,10 @@ struct stook_slabs_args {
         void     *ctor_data;
         /* NULL: none. Only with `ctor`. As above, only shrink and destroy release slabs then. */
         void    (*dtor)(void *object, void *ctor_data);
-        bool      runs;                         /* slabs lie in runs: slab_run.c */
-        bool      huge;                         /* of huge pages; only with `runs` */
-        struct stook_slabs_memory memory;       /* `in`: only with `runs`, without `give_later` */
+        struct stook_slabs_special *special;    /* or NULL */
+        /* Of runs, as in struct stook_slabs; else 0: */
+        uint32_t  run_slabs, slab_bytes;
+        bool      run_asks;
         struct stook_counters *counters;        /* the cache's */
 };
 
@@ -108,9 +108,9 @@ struct stook_slabs {
         uint32_t  min_partial;                  /* listed slabs from which on empty ones go */
         uint32_t  reserved;                     /* atomic, relaxed: slabs that every node keeps */
         uint16_t  cache_index;
-        uint16_t  run_slabs;                    /* slabs in a run; 0: there are no runs */
-        bool      run_huge;                     /* runs ask for huge pages */
-        bool      run_asks;                     /* memory->in sees each run */
+        uint16_t  run_slabs;                    /* made together; 0: there are no runs */
+        bool      is_special;                   /* `special` is used */
+        bool      run_asks;                     /* the program prepares each run */
         bool      kept_first;                   /* the first object of a slab is kept back */
         bool      in_random_order;              /* else lowest address first */
         /* Atomic, racy maxima: most slabs at once, most objects out of them; noted at births. */
@@ -124,14 +124,17 @@ struct stook_slabs {
         void    (*give_later)(struct stook_slabs *slabs, struct stook_span *span);
         struct stook_slabs_node *node;          /* [stook_os_node_count()] */
         void    (*dtor)(void *object, void *ctor_data);
-        struct stook_slabs_memory *memory;      /* kept for the next cache; NULL: none was used */
+        struct stook_slabs_special *special;    /* kept for the next cache; NULL: none was used */
 };
 
 /* Frees release no slab: for readers, or for the destructor, or because whole runs go. */
 static inline bool stook_slabs_only_shrink(const struct stook_slabs *slabs)
 {
-        return slabs->give_later || slabs->dtor || slabs->run_slabs;
+        return slabs->give_later || slabs->is_special;
 }
+
+/* Bytes from object to object. */
+uint32_t stook_slabs_stride(const struct stook_slabs_args *args);
 
 /*
  * @slabs is zeroed memory, or it served a cache that is destroyed and has no slab left: its memory

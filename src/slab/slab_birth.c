@@ -95,6 +95,11 @@ static uint32_t log2_floor(size_t n)
         return 63 - (uint32_t)__builtin_clzll(n);
 }
 
+uint32_t stook_slabs_stride(const struct stook_slabs_args *args)
+{
+        return (uint32_t)round_up(round_up(args->object_size, 8) + args->tail_bytes, args->align);
+}
+
 static void choose(struct stook_slabs *slabs, const struct stook_slabs_args *args)
 {
         size_t keep, wanted = args->slab_objects ? args->slab_objects : STOOK_SLAB_OBJECTS_FEW;
@@ -102,13 +107,12 @@ static void choose(struct stook_slabs *slabs, const struct stook_slabs_args *arg
 
         slabs->object_size = (uint32_t)args->object_size;
         slabs->kept_first = args->keep_first;
-        slabs->stride = (uint32_t)round_up(round_up(args->object_size, 8) + args->tail_bytes,
-                                           args->align);
+        slabs->stride = stook_slabs_stride(args);
         slabs->magic = stook_magic_of(slabs->stride);
-        slabs->slab_bytes = args->runs
-                ? stook_slab_run_bytes(slabs->stride, least, STOOK_SLAB_BYTES_MAX)
-                : (uint32_t)choose_bytes(slabs->stride, wanted, least);
-        slabs->run_slabs = args->runs ? (uint16_t)(STOOK_SLAB_RUN / slabs->slab_bytes) : 0;
+        slabs->slab_bytes = args->run_slabs
+                ? args->slab_bytes : (uint32_t)choose_bytes(slabs->stride, wanted, least);
+        slabs->run_slabs = (uint16_t)args->run_slabs;
+        slabs->run_asks = args->run_asks;
         slabs->objects = (uint32_t)smaller(slabs->slab_bytes / slabs->stride,
                                            STOOK_SLAB_OBJECTS_MAX);
         /* As the kernel's min_partial: half of the size's logarithm, 5 to 10. */
@@ -117,7 +121,7 @@ static void choose(struct stook_slabs *slabs, const struct stook_slabs_args *arg
         keep = smaller(keep, STOOK_SLAB_KEPT_BYTES / slabs->slab_bytes);
         slabs->min_partial = args->keep_none ? 0 : (uint32_t)keep;
         /* No list is that long: only shrink and destroy release slabs (slab.h). */
-        if (args->give_later || args->dtor || args->runs)
+        if (args->give_later || args->special)
                 slabs->min_partial = INT32_MAX;
 }
 
@@ -154,21 +158,6 @@ static bool make_random(struct stook_slabs *slabs)
 
 /* ---- the slabs of a cache ---- */
 
-static bool make_memory(struct stook_slabs *slabs, const struct stook_slabs_args *args)
-{
-        slabs->run_huge = args->huge;
-        slabs->run_asks = args->memory.in;
-        if (!slabs->run_asks)
-                return true;
-        if (!slabs->memory)
-                slabs->memory = stook_meta_bump(sizeof(*slabs->memory), 0);
-        if (!slabs->memory)
-                return false;
-        *slabs->memory = args->memory;
-        slabs->give_later = stook_slab_leave;
-        return true;
-}
-
 static bool make_nodes(struct stook_slabs *slabs)
 {
         unsigned nodes = stook_os_node_count();
@@ -199,14 +188,14 @@ int stook_slabs_init(struct stook_slabs *slabs, const struct stook_slabs_args *a
         slabs->ctor = args->ctor;
         slabs->ctor_data = args->ctor_data;
         slabs->dtor = args->dtor;
+        slabs->is_special = args->special;
+        slabs->special = args->special ? args->special : slabs->special;
         slabs->name = args->name;
         slabs->counters = args->counters;
         slabs->give_later = args->give_later;
         slabs->in_random_order = false;
         slabs->slabs_peak = slabs->objects_peak = 0;
-        if ((args->random_order && !make_random(slabs)) || !make_memory(slabs, args))
-                return -ENOMEM;
-        return 0;
+        return args->random_order && !make_random(slabs) ? -ENOMEM : 0;
 }
 
 /* ---- slabs ---- */
@@ -327,7 +316,7 @@ unsigned stook_slab_births(struct stook_slabs *slabs, unsigned node, size_t want
 
         if (STOOK_LIKELY(!slabs->run_slabs))
                 return births(slabs, node, n, born);
-        return slabs->run_asks && !may_ask ? 0 : stook_slab_run_births(slabs, node, n, born);
+        return slabs->run_asks && !may_ask ? 0 : slabs->special->births(slabs, node, n, born);
 }
 
 static uint64_t claimed_parts(const struct stook_slab *slab)

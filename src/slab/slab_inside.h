@@ -144,25 +144,6 @@ void stook_slab_publish(struct stook_slabs *slabs, struct stook_slab *slab, bool
  */
 void stook_slab_release(struct stook_link *first);
 
-/* ---- slab_run.c ---- */
-
-/* Bytes of a slab in a run: a power of two, for @objects or more, at most @most. */
-uint32_t stook_slab_run_bytes(size_t stride, size_t objects, size_t most);
-/* As stook_slab_births: slabs of a new run, @n at most. Those beyond are listed. */
-unsigned stook_slab_run_births(struct stook_slabs *slabs, unsigned node, size_t n,
-                               struct stook_slab *born[STOOK_SLAB_BIRTHS]);
-/* Releases the runs of a node that are empty and not reserved. */
-void stook_slab_shrink_runs(struct stook_slabs *slabs, struct stook_slabs_node *node);
-/* `give_later` of a cache with memory->in: the span waits until its run is whole. */
-void stook_slab_leave(struct stook_slabs *slabs, struct stook_span *span);
-
-/* ---- slab_destruct.c ---- */
-
-/* Of a cache with a destructor: runs it for the objects of empty slabs that are not reserved. */
-void stook_slabs_destruct(struct stook_slabs *slabs);
-/* Held: no destructor has to run before the slab is released, if it is empty. */
-bool stook_slab_may_go(struct stook_slab *slab);
-
 /* ---- slab_shrink.c ---- */
 /*
  * Slabs of a node beyond those that are reserved, and beyond those that go. Without the lock it is

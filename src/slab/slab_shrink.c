@@ -56,6 +56,8 @@ uint32_t stook_slabs_beyond_reserved(const struct stook_slabs *slabs,
 /* Held: of the first @looks slabs on the list, releases the empty ones that are not needed. */
 static void retire_surplus(struct stook_slab_hold *hold, unsigned looks)
 {
+        bool (*may_go)(struct stook_slab *slab) = hold->slabs->is_special
+                                                          ? hold->slabs->special->may_go : NULL;
         uint32_t surplus = stook_slabs_beyond_reserved(hold->slabs, hold->node);        /* H1 */
 
         stook_list_for_each_safe(e, &hold->node->list) {
@@ -63,7 +65,7 @@ static void retire_surplus(struct stook_slab_hold *hold, unsigned looks)
 
                 if (!surplus || !looks--)
                         break;
-                if (stook_slab_may_go(slab) && stook_slab_retire(slab)) {
+                if ((!may_go || may_go(slab)) && stook_slab_retire(slab)) {
                         stook_slab_bury(hold, slab);
                         surplus--;
                 }
@@ -84,18 +86,15 @@ void stook_slabs_give_kept(struct stook_slabs *slabs, unsigned n_node)
 
 size_t stook_slabs_shrink(struct stook_slabs *slabs)
 {
-        if (slabs->dtor)
-                stook_slabs_destruct(slabs);
+        if (slabs->is_special)
+                slabs->special->shrink(slabs);
         for (unsigned i = 0; i < stook_os_node_count(); i++) {
                 struct stook_slabs_node *node = &slabs->node[i];
                 struct stook_slab_hold hold;
 
-                if (slabs->run_slabs)
-                        stook_slab_shrink_runs(slabs, node);
                 if (!stook_slab_hold_long(&hold, slabs, node))
                         continue;
-                if (!slabs->run_slabs)
-                        retire_surplus(&hold, UINT32_MAX);
+                retire_surplus(&hold, UINT32_MAX);
                 sort(node);
                 stook_slab_unhold(&hold);
         }

@@ -92,7 +92,7 @@ static void half_of_a_run_goes(void **state)
         assert_int_equal(seen.in, 1);
         bury_upper_half(&cache->slabs, (uintptr_t)object & ~(RUN - 1));
         if (lost)
-                stook_pending_stack_take_all(&cache->slabs.memory->gone);
+                stook_pending_stack_take_all(&stook_special_of(&cache->slabs)->memory.gone);
         assert_true(stook_slabs_count(&cache->slabs) > 0);
         assert_int_equal(stook_cache_shrink(cache), 0);
         assert_int_equal(seen.out, lost ? 0 : 1);

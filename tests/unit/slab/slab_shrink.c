@@ -4,6 +4,7 @@
  * destructed. A shrink settles what is pending.
  */
 #include "parts.h"
+#include "special/special.h"
 
 /* Slabs with all objects out, then all objects come back. */
 static void spread(unsigned n)
@@ -77,7 +78,7 @@ static void test_reserved_stay_beside_another_release(void **unused)
         assert_int_equal(stook_slabs_reserve(slabs, 0, 0), 0);
 }
 
-/* As a walk over all objects does it, from which frees are called (walk.c). */
+/* As a walk over all objects does it, from which frees are called (walk/walk.c). */
 static void test_no_free_releases_during_a_walk(void **unused)
 {
         (void)unused;
@@ -107,6 +108,9 @@ static void test_reserved_are_not_destructed(void **unused)
         (void)unused;
         slabs = fake_source(3, 4096, 8, false, construct, NULL);
         slabs->dtor = count_destructed;
+        slabs->special = &(struct stook_slabs_special){
+                .shrink = stook_special_destruct_empty, .may_go = stook_special_may_go };
+        slabs->is_special = true;
         slabs->min_partial = INT32_MAX;
         spread(8);
         assert_int_equal(stook_slabs_reserve(slabs, 0, 6 * 16), 0);

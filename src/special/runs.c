@@ -2,7 +2,7 @@
  * Purpose: runs: 2 MiB of pages that belong to one cache, aligned, and cut into slabs. For a cache
  * that wants huge pages, or whose memory the program prepares itself: locks it, registers it with a
  * device, maps a file over it.
- * Place: called by slab_birth.c (births) and slab_shrink.c; calls pages.
+ * Place: called by cache, and by slab by way of struct stook_slabs_special; calls slab and pages.
  *
  * All slabs of a run are made together. Those that the caller does not need are listed empty. Frees
  * release none of them (stook_slabs_only_shrink). A shrink releases a run whose slabs are all
@@ -24,13 +24,16 @@
 
 #include "os/os.h"
 #include "pages/pagemap.h"
+#include "pages/meta.h"
 #include "slab/slab_inside.h"
+#include "special/special.h"
 
 #define SLAB_LEAST ((size_t)32 << 10)   /* as slabs of other caches have */
 
 /* ---- geometry ---- */
 
-uint32_t stook_slab_run_bytes(size_t stride, size_t objects, size_t most)
+/* Bytes of a slab in a run: a power of two, for @objects or more, at most @most. */
+static uint32_t slab_bytes(size_t stride, size_t objects, size_t most)
 {
         size_t least = SLAB_LEAST > stook_os_page_bytes() ? SLAB_LEAST : stook_os_page_bytes();
 
@@ -73,11 +76,11 @@ static bool make_run(struct stook_slabs *slabs, struct stook_link *run)
 /* R2. The program's code may allocate, or jump. False: it refused. */
 static STOOK_NOINLINE bool let_in(struct stook_slabs *slabs, struct stook_link *run)
 {
+        const struct stook_slabs_memory *memory = &stook_special_of(slabs)->memory;
         uint32_t held = stook_lock_pin();
         int before = errno, refused;
 
-        refused = slabs->memory->in((void *)span_of(run)->start, STOOK_SLAB_RUN,
-                                    slabs->memory->data);
+        refused = memory->in((void *)span_of(run)->start, STOOK_RUN_BYTES, memory->data);
         errno = before;
         stook_lock_unpin(held);
         return !refused;
@@ -86,23 +89,23 @@ static STOOK_NOINLINE bool let_in(struct stook_slabs *slabs, struct stook_link *
 /* A run whose slabs are the caller's alone. NULL: no memory, or the program refuses it. */
 static struct stook_link *take_run(struct stook_slabs *slabs, unsigned node)
 {
-        struct stook_link *run = stook_span_take_run(node, STOOK_SLAB_RUN, slabs->slab_bytes,
-                                                     slabs->run_huge);
+        struct stook_link *run = stook_span_take_run(node, STOOK_RUN_BYTES, slabs->slab_bytes,
+                                                     stook_special_of(slabs)->huge);
 
         if (!run || !make_run(slabs, run))
                 return NULL;
         if (slabs->run_asks && !let_in(slabs, run)) {
                 unmake_run(run, NULL);
                 /* It may have mapped something there already. */
-                if (stook_span_renew_run(run, STOOK_SLAB_RUN))
+                if (stook_span_renew_run(run, STOOK_RUN_BYTES))
                         stook_span_give_chain(run);
                 return NULL;
         }
         return run;
 }
 
-unsigned stook_slab_run_births(struct stook_slabs *slabs, unsigned node, size_t n,
-                               struct stook_slab *born[STOOK_SLAB_BIRTHS])
+/* As stook_slab_births: slabs of a new run, @n at most. Those beyond are listed. */
+static unsigned births(struct stook_slabs *slabs, unsigned node, size_t n, struct stook_slab **born)
 {
         struct stook_link *at = take_run(slabs, node), *next;
         unsigned made = 0;
@@ -139,13 +142,13 @@ static uint32_t idle_slabs(const struct stook_slabs *slabs, uintptr_t start)
 {
         uint32_t n = 0;
 
-        for (size_t at = 0; at < STOOK_SLAB_RUN; at += slabs->slab_bytes) {
+        for (size_t at = 0; at < STOOK_RUN_BYTES; at += slabs->slab_bytes) {
                 struct stook_slab *slab = slab_at(slabs, start + at);
 
                 if (!slab)
                         continue;
                 if (!stook_slab_empty_but_claim(slab, STOOK_SLAB_PARTS) ||
-                    !stook_slab_may_go(slab))
+                    (slabs->dtor && !stook_special_may_go(slab)))
                         return 0;
                 n++;
         }
@@ -155,7 +158,7 @@ static uint32_t idle_slabs(const struct stook_slabs *slabs, uintptr_t start)
 /* Held: the first slab is marked last, so a run that lacks slabs (R1) still has it. */
 static void bury_run(struct stook_slab_hold *hold, uintptr_t start)
 {
-        for (size_t at = STOOK_SLAB_RUN; at; at -= hold->slabs->slab_bytes) {
+        for (size_t at = STOOK_RUN_BYTES; at; at -= hold->slabs->slab_bytes) {
                 struct stook_slab *slab = slab_at(hold->slabs,
                                                   start + at - hold->slabs->slab_bytes);
 
@@ -183,22 +186,23 @@ static uintptr_t next_idle(struct stook_slab_hold *hold, uint32_t *looks)
                 --*looks;
                 stook_list_remove(e);
                 stook_list_add_tail(&hold->node->list, e);
-                n = start % STOOK_SLAB_RUN == 0 ? idle_slabs(slabs, start) : 0;
+                n = start % STOOK_RUN_BYTES == 0 ? idle_slabs(slabs, start) : 0;
                 if (n && n <= surplus)
                         return start;
         }
         return 0;
 }
 
-void stook_slab_leave(struct stook_slabs *slabs, struct stook_span *span)
+/* `give_later` where the program prepares runs: the span waits until its run is whole. */
+static void leave(struct stook_slabs *slabs, struct stook_span *span)
 {
-        stook_pending_stack_push(&slabs->memory->gone, &span->link);
+        stook_pending_stack_push(&stook_special_of(slabs)->memory.gone, &span->link);
 }
 
 /* R2: the run at @start, whose slabs have left. */
 static void let_out(struct stook_slabs *slabs, uintptr_t start)
 {
-        struct stook_slabs_memory *memory = slabs->memory;
+        struct stook_slabs_memory *memory = &stook_special_of(slabs)->memory;
         struct stook_link *link = stook_pending_stack_take_all(&memory->gone), *run = NULL, *next;
         unsigned n = 0;
         uint32_t held;
@@ -206,7 +210,7 @@ static void let_out(struct stook_slabs *slabs, uintptr_t start)
 
         for (; link; link = next) {
                 next = link->next;
-                if (span_of(link)->start - start >= STOOK_SLAB_RUN)
+                if (span_of(link)->start - start >= STOOK_RUN_BYTES)
                         continue;
                 stook_link_set_next(link, run);
                 run = link;
@@ -216,14 +220,15 @@ static void let_out(struct stook_slabs *slabs, uintptr_t start)
                 return;
         held = stook_lock_pin();
         if (memory->out)
-                memory->out((void *)start, STOOK_SLAB_RUN, memory->data);
+                memory->out((void *)start, STOOK_RUN_BYTES, memory->data);
         errno = before;
         stook_lock_unpin(held);
-        if (stook_span_renew_run(run, STOOK_SLAB_RUN))
+        if (stook_span_renew_run(run, STOOK_RUN_BYTES))
                 stook_span_give_chain(run);
 }
 
-void stook_slab_shrink_runs(struct stook_slabs *slabs, struct stook_slabs_node *node)
+/* Releases the runs of a node that are empty and not reserved. */
+static void shrink_node(struct stook_slabs *slabs, struct stook_slabs_node *node)
 {
         uint32_t looks = UINT32_MAX;
         struct stook_slab_hold hold;
@@ -239,4 +244,54 @@ void stook_slab_shrink_runs(struct stook_slabs *slabs, struct stook_slabs_node *
                 if (start && slabs->run_asks)
                         let_out(slabs, start);
         } while (start);
+}
+
+static void shrink(struct stook_slabs *slabs)
+{
+        if (slabs->dtor)
+                stook_special_destruct_empty(slabs);
+        for (unsigned i = 0; i < stook_os_node_count(); i++)
+                shrink_node(slabs, &slabs->node[i]);
+}
+
+/* A slab goes with its run. */
+static bool may_go(struct stook_slab *slab)
+{
+        (void)slab;
+        return false;
+}
+
+/* ---- of a cache ---- */
+
+static void choose_runs(struct stook_special *special, struct stook_slabs_args *args, bool huge,
+                        const struct stook_slabs_memory *memory)
+{
+        special->does = (struct stook_slabs_special){ births, shrink, may_go };
+        special->huge = huge;
+        special->memory = *memory;
+        args->slab_bytes = slab_bytes(stook_slabs_stride(args), 2u + args->keep_first,
+                                      STOOK_SLAB_BYTES_MAX);
+        args->run_slabs = (uint32_t)(STOOK_RUN_BYTES / args->slab_bytes);
+        args->run_asks = memory->in;
+        if (memory->in)
+                args->give_later = leave;
+}
+
+int stook_special_init(struct stook_slabs *slabs, struct stook_slabs_args *args, bool huge,
+                       const struct stook_slabs_memory *memory)
+{
+        struct stook_special *special;
+
+        if (STOOK_LIKELY(!huge && !memory->in && !args->dtor))
+                return stook_slabs_init(slabs, args);
+        special = slabs->special ? stook_special_of(slabs) : stook_meta_bump(sizeof(*special), 0);
+        if (!special)
+                return -ENOMEM;
+        args->special = &special->does;
+        if (huge || memory->in)
+                choose_runs(special, args, huge, memory);
+        else
+                special->does = (struct stook_slabs_special){
+                        .shrink = stook_special_destruct_empty, .may_go = stook_special_may_go };
+        return stook_slabs_init(slabs, args);
 }

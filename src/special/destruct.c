@@ -1,7 +1,8 @@
 /*
  * Purpose: destructors. The constructed objects of empty slabs are destructed, so that these slabs
  * may go back to the pages.
- * Place: called by slab_shrink.c, so by shrink, trim and destroy of a cache; never by a free.
+ * Place: called by slab's shrink by way of struct stook_slabs_special, so by shrink, trim and
+ *  destroy of a cache; never by a free.
  *
  * A thread takes all objects of an empty slab, runs the destructors, and frees the objects again.
  * Meanwhile the objects are this thread's. So no lock is held while the program's code runs, and no
@@ -22,6 +23,7 @@
 #include "base/thread.h"
 #include "os/os.h"
 #include "slab/slab_inside.h"
+#include "special/special.h"
 
 static bool is_empty(struct stook_slab *slab)
 {
@@ -36,9 +38,9 @@ static bool has_made(const struct stook_slab *slab)
         return false;
 }
 
-bool stook_slab_may_go(struct stook_slab *slab)
+bool stook_special_may_go(struct stook_slab *slab)
 {
-        return !slab->slabs->dtor || (is_empty(slab) && !has_made(slab));       /* E2 */
+        return is_empty(slab) && !has_made(slab);                               /* E2 */
 }
 
 /* Held: the next slab with something to destruct. All of its objects are the caller's then. */
@@ -122,7 +124,7 @@ static void destruct_list(struct stook_slabs *slabs, struct stook_slabs_node *no
         }
 }
 
-void stook_slabs_destruct(struct stook_slabs *slabs)
+void stook_special_destruct_empty(struct stook_slabs *slabs)
 {
         for (unsigned i = 0; i < stook_os_node_count(); i++) {
                 struct stook_slabs_node *node = &slabs->node[i];
