@@ -9,7 +9,7 @@
 #include "cli/heap/heap.h"
 
 /*
- * Adds to heap->oddities. The checks, named as in src/inspect/validate.c and slab_check.c:
+ * Adds to heap->oddities. The checks, named as in src/inspect/validate.c and validate_slabs.c:
  *  C1 bits without an object are set        C2 a part with free objects is listed or claimed, a
  *  part without is not listed               C5 slabs do not overlap
  *  V1 a sheaf is not over its capacity, is in one place, and slots have sheaves of their cache

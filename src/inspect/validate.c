@@ -3,7 +3,7 @@
  * whole while the program's threads work; and at exit, of the bytes of objects that no call touches
  * again.
  * Place: API, a constructor and a destructor; reads all layers.
- * Checks of a cache, beyond what the slab layer checks of itself:
+ * Checks of a cache, beyond those of the slabs alone (validate_slabs.c):
  *  V1 a slot's main is a sheaf of the cache (or the zero-capacity one), its spare another one or
  *     NULL; neither is over capacity.
  *  V2 each object in a sheaf that a slot or barn has is an object of the cache that was handed out

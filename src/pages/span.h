@@ -135,7 +135,7 @@ static inline enum stook_span_kind stook_span_kind_of(const struct stook_span *s
 /*
  * What a walk over descriptors reads late, and then makes nothing of: it looks whether a descriptor
  * is a slab of its list or cache, while the descriptor may come to serve another span
- * (slab_fork.c, slab_check.c). So these fields are written atomically wherever they are written.
+ * (slab_fork.c, slab_objects.c). So these fields are written atomically wherever they are written.
  */
 static inline void stook_span_set_node(struct stook_span *span, uint8_t node)
 {

@@ -207,9 +207,8 @@ static inline uint32_t stook_slabs_index(const struct stook_slabs *slabs, uint32
 /* Order of the pointers a fill writes. */
 #define STOOK_FILL_ASCENDING  0u        /* lowest address of a slab first */
 #define STOOK_FILL_FOR_SHEAF  1u        /* so that pops from the end walk a slab upwards */
-#define STOOK_FILL_NOLOCK     2u        /* every lock is only tried */
-#define STOOK_FILL_THISNODE   4u        /* that node only (of one without memory: the nearest) */
-#define STOOK_FILL_MAY_ASK    8u        /* memory->in may be called; else such a cache gets none */
+#define STOOK_FILL_THISNODE   2u        /* that node only (of one without memory: the nearest) */
+#define STOOK_FILL_MAY_ASK    4u        /* memory->in may be called; else such a cache gets none */
 
 /*
  * stook_slab_fill() - up to @n objects
@@ -265,6 +264,9 @@ int stook_slabs_reserve(struct stook_slabs *slabs, unsigned node, size_t n);
 size_t stook_slabs_objects_out(struct stook_slabs *slabs);
 size_t stook_slabs_count(const struct stook_slabs *slabs);
 
+/* Calls @each for every slab. */
+void stook_slabs_for_each(struct stook_slabs *slabs,
+                          void (*each)(struct stook_slab *slab, void *data), void *data);
 /* Calls @each for every object that is out of its slab (quiescent). */
 void stook_slabs_for_each_out(struct stook_slabs *slabs,
                               void (*each)(void *object, void *slab, void *data), void *data);
@@ -276,9 +278,6 @@ void stook_slabs_for_each_out(struct stook_slabs *slabs,
 void stook_slabs_for_each_made(struct stook_slabs *slabs,
                                void (*each)(void *object, void *slab, bool out, void *data),
                                void *data);
-
-/* Checks every slab's parts and list membership; reports. Returns faults. Quiescent. */
-int stook_slabs_validate(struct stook_slabs *slabs);
 
 /* fork, as for pages (pages/span.h). */
 bool stook_slabs_fork_prepare(struct stook_slabs *slabs);

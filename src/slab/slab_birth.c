@@ -1,5 +1,6 @@
 /*
- * Purpose: the slabs of a cache: their geometry; a slab's birth from a span, and its end.
+ * Purpose: the slabs of a cache: their geometry; a slab's birth from a span, and its end; the
+ * memory of its parts.
  * Place: called by cache (init), fill and reserve (birth), partial lists (release); calls pages.
  *
  * Geometry: pages of a slab are touched only when their objects are handed out. So a larger slab
@@ -11,10 +12,19 @@
  * have many pages anyway, and the page at the end is resident. When such a span cannot be had, a
  * slab is the smallest span that holds one object.
  *
+ * Parts: where a slab has more of them than fit into its descriptor, or bits of constructed
+ * objects, they lie in a block. Blocks come in a few sizes and two kinds: with or without room for
+ * those bits. A free block waits on a stack of its size and kind, and serves as that again.
+ *
  * Invariants:
+ *  A1 A cell that once was a part's pair is never anything else. While the block is free, a pair
+ *     keeps the generation of its last life and the flag RELEASED (slab_state.h S7), and its bits
+ *     stay set (S9). Only the first pair's low word has another use then: the stack's link. Its
+ *     generation, which is never less than the second pair's, waits in the second pair.
  *  B1 The pagemap says "slab" from before the first object is handed out until after the last came
  *     back.
  *  B2 An object's memory is not touched, not even read, before the object is handed out.
+ * Concurrency: the stacks of blocks are lock-free; any thread, any instruction.
  */
 #include <errno.h>
 #include <string.h>
@@ -53,6 +63,14 @@ _Static_assert(STOOK_SLAB_BIRTHS <= STOOK_SPAN_SOME, "births");
 #define OBJECTS_LEAST 2
 /* Larger slabs are made one by one: the lock is a small part of their cost. */
 #define BIRTHS_BYTES ((size_t)32 << 10)
+
+/* Parts of a block. */
+#define LEAST_LOG2 2                    /* 4 parts are one cache line */
+#define SIZES      5                    /* 4, 8, 16, 32, 64 parts */
+#define NEAR_LOG2  1
+_Static_assert(1 << (LEAST_LOG2 + SIZES - 1) == STOOK_SLAB_PARTS,
+               "the largest block has all parts of a slab");
+_Static_assert(1 << NEAR_LOG2 == STOOK_SPAN_PAIRS, "the room in a descriptor");
 
 static size_t round_up(size_t n, size_t to)
 {
@@ -198,6 +216,68 @@ int stook_slabs_init(struct stook_slabs *slabs, const struct stook_slabs_args *a
         return args->random_order && !make_random(slabs) ? -ENOMEM : 0;
 }
 
+/* ---- the memory of parts ---- */
+
+static struct stook_tagged_stack blocks[2][SIZES];
+
+static unsigned size_of(unsigned parts)
+{
+        return parts <= 1 << LEAST_LOG2 ? 0 :
+               32 - (unsigned)__builtin_clz(parts - 1) - LEAST_LOG2;
+}
+
+/* Atomic: a thread that is late in popping this block may still read its link. */
+static void keep_generation(struct stook_pair *to, const struct stook_pair *from)
+{
+        __atomic_store_n(&to->lo, from->lo, __ATOMIC_RELEASE);
+}
+
+/* NULL: no memory. */
+static struct stook_pair *new_block(unsigned size, bool made)
+{
+        size_t bytes = sizeof(struct stook_pair) + (made ? sizeof(uint64_t) : 0);
+        struct stook_link *link = stook_tagged_stack_pop(&blocks[made][size]);
+        struct stook_pair *block;
+
+        if (!link)
+                return stook_meta_bump(bytes << (LEAST_LOG2 + size), 0);
+        block = stook_container_of((uint64_t *)link, struct stook_pair, lo);
+        keep_generation(&block[0], &block[1]);
+        return block;
+}
+
+/* Sets @slab->parts and @slab->made_at by its part_count. False: no memory. */
+static bool parts_new(struct stook_slab *slab, bool made)
+{
+        struct stook_pair *parts = stook_slab_span(slab)->pair;
+        unsigned room = NEAR_LOG2;
+
+        slab->made_at = 0;
+        if (slab->part_count > STOOK_SPAN_PAIRS || made) {
+                room = LEAST_LOG2 + size_of(slab->part_count);
+                parts = new_block(room - LEAST_LOG2, made);
+                if (!parts)
+                        return false;
+                slab->made_at = made ? (uint8_t)(1 << room) : 0;
+        }
+        /* Atomic: a late free reads it (slab_state.h S9). */
+        __atomic_store_n(&slab->parts, (uintptr_t)parts | room, __ATOMIC_RELEASE);
+        return true;
+}
+
+static void parts_free(struct stook_slab *slab)
+{
+        struct stook_pair *parts = stook_slab_parts(slab);
+
+        /* Atomic: a late free reads it (slab_state.h S9). */
+        __atomic_store_n(&slab->parts, 0, __ATOMIC_RELEASE);
+        if (parts == stook_slab_span(slab)->pair)
+                return;
+        keep_generation(&parts[1], &parts[0]);
+        stook_tagged_stack_push(&blocks[slab->made_at != 0][size_of(slab->part_count)],
+                                (struct stook_link *)&parts->lo);
+}
+
 /* ---- slabs ---- */
 
 struct stook_slab *stook_slab_make(struct stook_slabs *slabs, struct stook_span *span)
@@ -222,7 +302,7 @@ struct stook_slab *stook_slab_make(struct stook_slabs *slabs, struct stook_span 
                          (uint8_t)((objects + STOOK_PART_OBJECTS - 1) / STOOK_PART_OBJECTS),
                          __ATOMIC_RELAXED);
         __atomic_store_n(&slab->node, span->node, __ATOMIC_RELEASE);    /* M1 */
-        if (!stook_slab_parts_new(slab, slabs->ctor != NULL))
+        if (!parts_new(slab, slabs->ctor != NULL))
                 return NULL;
         for (unsigned p = 0; p < slab->part_count; p++) {
                 struct stook_pair *part = stook_slab_part(slab, p);
@@ -319,16 +399,6 @@ unsigned stook_slab_births(struct stook_slabs *slabs, unsigned node, size_t want
         return slabs->run_asks && !may_ask ? 0 : slabs->special->births(slabs, node, n, born);
 }
 
-static uint64_t claimed_parts(const struct stook_slab *slab)
-{
-        uint64_t claims = 0;
-
-        for (unsigned p = 0; p < slab->part_count; p++)
-                if (stook_slab_part(slab, p)->lo & STOOK_PART_CLAIM)
-                        claims |= UINT64_C(1) << p;
-        return claims;
-}
-
 /* From here on a walk over descriptors, also in the child of a fork, sees a slab. */
 static void show(struct stook_slabs *slabs, struct stook_slab *slab)
 {
@@ -338,7 +408,7 @@ static void show(struct stook_slabs *slabs, struct stook_slab *slab)
 
 void stook_slab_publish(struct stook_slabs *slabs, struct stook_slab *slab, bool head, bool try)
 {
-        uint64_t claims = claimed_parts(slab);
+        uint64_t claims = stook_slab_parts_with(slab, STOOK_PART_CLAIM);
         struct stook_slab_hold hold;
 
         if (!claims) {
@@ -371,7 +441,7 @@ void stook_slab_unmake(struct stook_slab *slab)
         __atomic_store_n(&span->kind, STOOK_SPAN_TAKEN, __ATOMIC_RELEASE);
         stook_pagemap_clear_slab(span);                                 /* B1 */
         STOOK_PROBE3(slab_free, slab->slabs->cache_index, span->start, span->bytes);
-        stook_slab_parts_free(slab);
+        parts_free(slab);
 }
 
 void stook_slab_release(struct stook_link *first)

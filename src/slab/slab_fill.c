@@ -496,7 +496,7 @@ size_t stook_slab_fill(struct stook_slabs *slabs, unsigned node, size_t n, void 
         f.takes = 0;
         f.down = flags & STOOK_FILL_FOR_SHEAF;
         f.random = STOOK_UNLIKELY(slabs->in_random_order) ? stook_os_random() : 0;
-        f.try = flags & STOOK_FILL_NOLOCK;
+        f.try = false;
         f.may_ask = flags & STOOK_FILL_MAY_ASK;
         node = stook_os_node_home(node);
         fill_from_list(&f, &slabs->node[node]);

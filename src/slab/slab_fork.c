@@ -60,25 +60,6 @@ void stook_slabs_fork_child(struct stook_slabs *slabs, bool whole)
         }
 }
 
-static uint64_t flags_of_any(struct stook_slab *slab)
-{
-        uint64_t flags = 0;
-
-        for (unsigned p = 0; p < slab->part_count; p++)
-                flags |= stook_part_flags(*stook_slab_part(slab, p));
-        return flags;
-}
-
-static uint64_t parts_with(struct stook_slab *slab, uint64_t flag)
-{
-        uint64_t parts = 0;
-
-        for (unsigned p = 0; p < slab->part_count; p++)
-                if (stook_slab_part(slab, p)->lo & flag)
-                        parts |= UINT64_C(1) << p;
-        return parts;
-}
-
 static void mend(struct stook_span *span, void *data)
 {
         const bool *whole = data;
@@ -99,7 +80,7 @@ static void mend(struct stook_span *span, void *data)
                 span->list.next = span->list.prev = NULL;
         }
         /* Then all parts of the slab were found empty. */
-        if (flags_of_any(slab) & STOOK_PART_RELEASED) {
+        if (stook_slab_parts_with(slab, STOOK_PART_RELEASED)) {
                 if (slab->listed)
                         stook_slab_remove(&hold, slab, ~UINT64_C(0));
                 stook_link_set_next(&span->link, NULL);
@@ -108,11 +89,11 @@ static void mend(struct stook_span *span, void *data)
                 return;
         }
         if (!*whole) {
-                listed = parts_with(slab, STOOK_PART_LISTED);
+                listed = stook_slab_parts_with(slab, STOOK_PART_LISTED);
                 if (listed)
                         stook_slab_add(&hold, slab, listed, false);
         }
-        claims = parts_with(slab, STOOK_PART_CLAIM);
+        claims = stook_slab_parts_with(slab, STOOK_PART_CLAIM);
         for (; claims && !hold.dead; claims &= claims - 1)
                 stook_slab_settle_one(&hold, slab, (unsigned)__builtin_ctzll(claims));
         stook_slab_release(hold.dead);
@@ -140,8 +121,8 @@ static bool is_slab_of(struct stook_span *span, const struct stook_slab_hold *ho
 /*
  * Which life the parts at a place are in. The generation of the first part changes when a slab
  * comes to be there, that of the second one at the latest when it is gone: a free block has a link
- * in the first part's place (slab_parts.c). So what is the same twice was one slab's in between, or
- * none's.
+ * in the first part's place (slab_birth.c A1). So what is the same twice was one slab's in between,
+ * or none's.
  */
 struct life {
         uint64_t first, second;

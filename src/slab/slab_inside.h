@@ -1,7 +1,8 @@
 /*
- * Purpose: what the files of src/slab call of each other. Other layers include slab/slab.h.
- * Place: slab_partial.c (a list, its lock, and the way without the lock), slab_fork.c, slab_birth.c
- *  and slab_parts.c. Transitions of a part are in slab/slab_state.h.
+ * Purpose: what the files of src/slab call of each other. Most other layers include slab/slab.h.
+ * Place: slab_partial.c (a list, its lock, and the way without the lock), slab_fork.c,
+ *  slab_birth.c, slab_shrink.c. Also called by special, and inspect. Transitions of a part are in
+ *  slab/slab_state.h.
  */
 #ifndef STOOK_SLAB_INSIDE_H
 #define STOOK_SLAB_INSIDE_H
@@ -50,6 +51,16 @@ void stook_slab_add(struct stook_slab_hold *hold, struct stook_slab *slab, uint6
 void stook_slab_remove(struct stook_slab_hold *hold, struct stook_slab *slab, uint64_t parts);
 /* Held: a released slab off the list, to be given back after the lock is dropped: H1. */
 void stook_slab_bury(struct stook_slab_hold *hold, struct stook_slab *slab);
+
+/* Held, the list not empty: its first slab, which goes to its tail. */
+STOOK_INLINE struct stook_slab *stook_slab_turn(struct stook_slab_hold *hold)
+{
+        struct stook_list *e = hold->node->list.next;
+
+        stook_list_remove(e);
+        stook_list_add_tail(&hold->node->list, e);
+        return stook_slab_listed_at(e);
+}
 
 /* A part of a slab in one word: address of the span's descriptor | number of the part. 0: none. */
 typedef uintptr_t stook_part_key;
@@ -117,6 +128,12 @@ void stook_slab_relist(struct stook_slab_hold *hold);
 
 /* ---- slab_birth.c ---- */
 
+/* The parts of every slab of the cache lie in its descriptor. */
+STOOK_INLINE bool stook_slabs_parts_are_near(const struct stook_slabs *slabs)
+{
+        return slabs->objects <= STOOK_SPAN_PAIRS * STOOK_PART_OBJECTS && !slabs->ctor;
+}
+
 /* Slabs that are made together, so that their pages are looked for once. */
 #define STOOK_SLAB_BIRTHS 8
 
@@ -145,23 +162,17 @@ void stook_slab_publish(struct stook_slabs *slabs, struct stook_slab *slab, bool
 void stook_slab_release(struct stook_link *first);
 
 /* ---- slab_shrink.c ---- */
+
+/*
+ * Objects that were taken from parts of a slab without being handed out are free again. @taken: the
+ * bits of each part; NULL: all objects of the slab.
+ */
+void stook_slab_put_back(struct stook_slabs *slabs, struct stook_slab *slab, const uint64_t *taken);
 /*
  * Slabs of a node beyond those that are reserved, and beyond those that go. Without the lock it is
  * a hint; with it, so many may be released before it is dropped.
  */
 uint32_t stook_slabs_beyond_reserved(const struct stook_slabs *slabs,
                                      const struct stook_slabs_node *node);
-
-/* ---- slab_parts.c ---- */
-
-/* The parts of every slab of the cache lie in its descriptor. */
-STOOK_INLINE bool stook_slabs_parts_are_near(const struct stook_slabs *slabs)
-{
-        return slabs->objects <= STOOK_SPAN_PAIRS * STOOK_PART_OBJECTS && !slabs->ctor;
-}
-
-/* Sets @slab->parts and @slab->made_at by its part_count. False: no memory. */
-bool stook_slab_parts_new(struct stook_slab *slab, bool made);
-void stook_slab_parts_free(struct stook_slab *slab);
 
 #endif

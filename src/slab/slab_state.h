@@ -68,7 +68,7 @@
  *     is needed: the objects that are being freed keep the slab alive, and with it the generation.
  *     In place of the second look at the pagemap (S7, step 4) it compares the descriptor's key,
  *     which is written before the bits of a life. In a released slab all bits are set, also while
- *     its parts are a free block (slab_parts.c), so the free is refused, whatever the key's place
+ *     its parts are a free block (slab_birth.c), so the free is refused, whatever the key's place
  *     serves by then.
  *     S7 then says less of a double free or a late free. Such a free may have read the place, the
  *     bits and the key in different lives of the descriptor. It may find the same bits in a later
@@ -113,7 +113,7 @@ struct stook_slab {
         uint64_t listed;                /* lock: bit p: part p is LISTED. 0: on no list */
         struct stook_slabs *slabs;
         /*
-         * Where the parts are, the span's own two or a block of slab_parts.c, and how many fit
+         * Where the parts are, the span's own two or a block of slab_birth.c, and how many fit
          * there: stook_parts_at.
          */
         uintptr_t parts;
@@ -126,7 +126,7 @@ struct stook_slab {
         uint16_t objects;
         uint8_t  part_count;
         uint8_t  node;
-        /* Lock: free objects when slab_purge.c gave back pages; 0: objects were taken since. */
+        /* Lock: free objects when slab_shrink.c gave back pages; 0: objects were taken since. */
         uint16_t given_free;
         uint8_t  kept_first;            /* 1: the first object is kept back, as if it were none */
         uint8_t  made_at;               /* pairs before the bits of constructed objects; 0: none */
@@ -215,6 +215,13 @@ STOOK_INLINE char *stook_slab_base(const struct stook_slab *slab)
         return (char *)stook_slab_span(slab)->start;
 }
 
+/* Where object @bit of part @p is, of a cache with objects at @stride. */
+STOOK_INLINE char *stook_slab_object(const struct stook_slab *slab, uint32_t stride, unsigned p,
+                                     unsigned bit)
+{
+        return stook_slab_base(slab) + (size_t)(p * STOOK_PART_OBJECTS + bit) * stride;
+}
+
 /* Bits of part @p, which the slab has, in a slab of @objects of which @kept_first are kept back. */
 STOOK_INLINE uint64_t stook_objects_of_part(uint32_t objects, uint32_t kept_first, unsigned p)
 {
@@ -252,6 +259,17 @@ STOOK_INLINE unsigned stook_popcount(uint64_t x)
 STOOK_INLINE uint64_t stook_part_flags(struct stook_pair part)
 {
         return part.lo & STOOK_PART_FLAGS;
+}
+
+/* The parts with one of @flags. Quiescent, or the slab is the caller's. */
+STOOK_INLINE uint64_t stook_slab_parts_with(const struct stook_slab *slab, uint64_t flags)
+{
+        uint64_t parts = 0;
+
+        for (unsigned p = 0; p < slab->part_count; p++)
+                if (stook_slab_part(slab, p)->lo & flags)
+                        parts |= UINT64_C(1) << p;
+        return parts;
 }
 
 /* The free objects of part @p. */

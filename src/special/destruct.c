@@ -47,12 +47,9 @@ bool stook_special_may_go(struct stook_slab *slab)
 static struct stook_slab *take_next(struct stook_slab_hold *hold, uint32_t *looks)
 {
         while (*looks && !stook_list_empty(&hold->node->list)) {
-                struct stook_list *e = hold->node->list.next;
-                struct stook_slab *slab = stook_slab_listed_at(e);
+                struct stook_slab *slab = stook_slab_turn(hold);
 
                 --*looks;
-                stook_list_remove(e);
-                stook_list_add_tail(&hold->node->list, e);
                 if (!is_empty(slab) || !has_made(slab))
                         continue;
                 for (unsigned p = 0; p < slab->part_count; p++)
@@ -61,11 +58,6 @@ static struct stook_slab *take_next(struct stook_slab_hold *hold, uint32_t *look
                 return slab;
         }
         return NULL;
-}
-
-static char *part_base(const struct stook_slab *slab, unsigned p)
-{
-        return stook_slab_base(slab) + (size_t)p * STOOK_PART_OBJECTS * slab->slabs->stride;
 }
 
 static void destruct(struct stook_slab *slab)
@@ -77,29 +69,13 @@ static void destruct(struct stook_slab *slab)
                 uint64_t left = __atomic_load_n(made, __ATOMIC_RELAXED);
 
                 for (; left; left &= left - 1) {
-                        size_t offset = (size_t)__builtin_ctzll(left) * slabs->stride;
+                        unsigned bit = (unsigned)__builtin_ctzll(left);
 
                         __atomic_fetch_and(made, ~(left & -left), __ATOMIC_RELAXED);    /* E1 */
-                        slabs->dtor(part_base(slab, p) + offset, slabs->ctor_data);
+                        slabs->dtor(stook_slab_object(slab, slabs->stride, p, bit),
+                                    slabs->ctor_data);
                 }
         }
-}
-
-static void give_again(struct stook_slabs *slabs, struct stook_slab *slab)
-{
-        uint64_t claims = 0;
-
-        stook_lock_forbid_waits();                                      /* slab_partial.c P4 */
-        for (unsigned p = 0, parts = slab->part_count; p < parts; p++) {
-                uint64_t mask = stook_part_objects(slab, p);
-
-                if (stook_part_free(slabs, slab, p, &mask, part_base(slab, p)) ==
-                    STOOK_FREED_CLAIMED)
-                        claims |= UINT64_C(1) << p;
-        }
-        if (claims)
-                stook_slab_settle_parts(slabs, slab, claims, false);
-        stook_lock_allow_waits();
 }
 
 /* At most @most slabs. */
@@ -120,7 +96,7 @@ static void destruct_list(struct stook_slabs *slabs, struct stook_slabs_node *no
                 if (!slab)
                         break;
                 destruct(slab);
-                give_again(slabs, slab);
+                stook_slab_put_back(slabs, slab, NULL);
         }
 }
 

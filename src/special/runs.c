@@ -179,13 +179,10 @@ static uintptr_t next_idle(struct stook_slab_hold *hold, uint32_t *looks)
         if (*looks > hold->node->partial)
                 *looks = hold->node->partial;
         while (*looks && surplus) {
-                struct stook_list *e = hold->node->list.next;
-                uintptr_t start = stook_slab_span(stook_slab_listed_at(e))->start;
+                uintptr_t start = stook_slab_span(stook_slab_turn(hold))->start;
                 uint32_t n;
 
                 --*looks;
-                stook_list_remove(e);
-                stook_list_add_tail(&hold->node->list, e);
                 n = start % STOOK_RUN_BYTES == 0 ? idle_slabs(slabs, start) : 0;
                 if (n && n <= surplus)
                         return start;

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <cmocka.h>
 #include "cache/cache.h"
+#include "inspect/validate.h"
 #include "malloc/malloc.h"
 #include "os/os.h"
 #include "pages/pages_node.h"

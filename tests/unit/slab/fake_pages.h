@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "inspect/validate.h"
 #include "pages/purge.h"
 #include "pages/span.h"
 #include "slab/slab.h"

@@ -1,7 +1,7 @@
 /*
- * What this proves: validation finds each fault that it names (slab_check.c C1-C4), one at a time.
- * A walk over the objects that are out finds these, and no other. An object may be asked for while
- * its slab is released. None counts as constructed before its constructor ran.
+ * What this proves: validation finds each fault that it names (validate_slabs.c C1-C4), one at a
+ * time. A walk over the objects that are out finds these, and no other. An object may be asked for
+ * while its slab is released. None counts as constructed before its constructor ran.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /*
- * What this proves of slab_purge.c:
+ * What this proves of pages that slab_shrink.c gives back:
  *  - the pages of a slab whose objects are all free lose their content, and no other page does
  *    (G1), also where objects lie across pages;
  *  - a slab is looked at again only when more of it is free;

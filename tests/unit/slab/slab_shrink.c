@@ -1,5 +1,5 @@
 /*
- * What this proves of slab_shrink.c and slab_reserve.c: which empty slabs are kept, and which go.
+ * What this proves of slab_shrink.c: which empty slabs are kept, and which go.
  * Reserved slabs stay, also where two threads release slabs at once (H1), and their objects are not
  * destructed. A shrink settles what is pending.
  */

@@ -77,8 +77,14 @@ static void *work(void *arg)
                 size_t k = 1 + below(&rng, 60);
 
                 if (!stop && below(&rng, 2) && n + k <= HELD) {
-                        size_t got = stook_slab_fill(slabs, 0, k, held + n, below(&rng, 4));
+                        bool may_wait = below(&rng, 2);
+                        size_t got;
 
+                        if (!may_wait)
+                                stook_lock_forbid_waits();
+                        got = stook_slab_fill(slabs, 0, k, held + n, below(&rng, 2));
+                        if (!may_wait)
+                                stook_lock_allow_waits();
                         for (size_t i = 0; i < got; i++)
                                 own(held[n + i], me);
                         n += got;
