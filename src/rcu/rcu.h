@@ -3,16 +3,16 @@
  * Place: called by cache (frees, barriers, destroy) and by life (fork, maintenance, limits).
  *
  * An object goes this way:
- *   open      rcu_free.c puts it into the open rcu sheaf of the current slot (rcu_open.h).
+ *   open      rcu_free.c puts it into the open rcu sheaf of the current slot (rcu_open.c).
  *   transit   the free that fills the sheaf takes it off the slot. From before that until the sheaf
- *             is with the RCU implementation, the free is counted as in transit (rcu_transit.h).
+ *             is with the RCU implementation, the free is counted as in transit (rcu_transit.c).
  *   submit    the sheaf goes to the implementation as one head (rcu_submit.c). A call that must not
  *             call the implementation puts the sheaf on a stack for the next call that may.
  *   free      after the grace period the sheaf is disposed of (stook_slot_dispose): a full one goes
  *             to a barn as it is where its objects have one home. Otherwise it is drained.
- * A sheaf that no free fills is taken off by a clock (rcu_clock.c), by a barrier (rcu_barrier.c),
+ * A sheaf that no free fills is taken off by a clock (rcu_open.c), by a barrier (rcu_barrier.c),
  * or when the cache is emptied. An object for which there is no sheaf waits on a chain of its cache
- * (rcu_chain.c), if it has a hidden word. The bytes that wait are bounded (rcu_backlog.c).
+ * (rcu_free.c), if it has a hidden word. The bytes that wait are bounded (rcu_submit.c).
  *
  * "Mixed": objects of caches without sheaves, and large objects of malloc, share a sheaf for each
  * slot, on line 0. Where a function of this layer takes `or_null`, NULL stands for mixed objects.
@@ -21,22 +21,10 @@
 #define STOOK_RCU_INTERNAL_H
 
 #include <stook/rcu.h>
-#include "base/pending_stack.h"
-#include "rcu/rcu_turn.h"
 #include "slot/slot.h"
 
 struct stook_span;
-
-/*
- * Objects for which there was no sheaf, linked by their hidden words. It is never made anew with
- * the cache: a barrier may still look at it when the index is another cache's. It then does for
- * that cache what it would have done for the first.
- */
-struct stook_rcu_chain {
-        struct stook_pending_stack waiting;
-        struct stook_rcu_turn turn;     /* of the batch that waits for a grace period */
-        struct stook_rcu_cache *cache;  /* const */
-};
+struct stook_rcu_chain;
 
 /* What this layer knows of a cache. */
 struct stook_rcu_cache {
@@ -47,7 +35,7 @@ struct stook_rcu_cache {
         bool     used;                  /* atomic: rcu_use.c M1; something was freed by RCU */
         bool     accounted;             /* const: its objects may be charged to groups */
         bool     watched;               /* const: the layer above wants to see each free */
-        /* Atomic: rcu_chain.c M2; NULL: no cache of this index had a hidden word yet. */
+        /* Atomic: rcu_free.c M2; NULL: no cache of this index had a hidden word yet. */
         struct stook_rcu_chain *chain;
 };
 
@@ -112,6 +100,12 @@ void stook_rcu_barrier_of(struct stook_rcu_cache *cache);
  */
 bool stook_rcu_cache_evacuate(struct stook_rcu_cache *cache);
 
+/*
+ * Submits sheaves that have been open for long, and what calls left that must not call the
+ * implementation. May call the implementation. Not for handlers.
+ */
+void stook_rcu_maintain(void);
+
 /* ---- rcu_submit.c ---- */
 
 /* Submits what calls left that must not call the implementation. Not for handlers. */
@@ -122,16 +116,6 @@ void stook_rcu_submit_deferred(void);
  */
 void stook_rcu_give_span(struct stook_rcu_cache *cache, struct stook_span *span);
 
-/* ---- rcu_clock.c ---- */
-
-/*
- * Submits sheaves that have been open for long, and what calls left that must not call the
- * implementation. May call the implementation. Not for handlers.
- */
-void stook_rcu_maintain(void);
-
-/* ---- rcu_backlog.c ---- */
-
 /* At start: the limit in bytes that stook_rcu_limit(0) sets. */
 void stook_rcu_set_default_limit(uint64_t bytes);
 /*
@@ -140,7 +124,7 @@ void stook_rcu_set_default_limit(uint64_t bytes);
  */
 void stook_rcu_find_default_limit(void);
 
-/* ---- rcu_inside.c ---- */
+/* ---- rcu_transit.c ---- */
 
 /* In a child of a fork: of all threads only this one, with what it interrupted, is left. */
 void stook_rcu_fork_child(void);

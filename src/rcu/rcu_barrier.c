@@ -17,9 +17,7 @@
  */
 #include <limits.h>
 
-#include "rcu/rcu_open.h"
-#include "rcu/rcu_submit.h"
-#include "rcu/rcu_transit.h"
+#include "rcu/rcu_inside.h"
 #include "report/report.h"
 
 static void cannot(const struct stook_rcu_cache *or_null)

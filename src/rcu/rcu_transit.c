@@ -1,26 +1,47 @@
 /*
- * Purpose: see rcu_transit.h.
+ * Purpose: what is under way: calls in transit (rcu_inside.h), and what this thread is inside of: a
+ * call of an RCU implementation, or a callback of ours.
  *
- * There are two counts. A waiting thread waits for one after the other to be zero. Calls that begin
- * meanwhile raise the count for which it does not wait now. So a stream of new calls does not keep
- * it waiting. In the end it has seen each count zero once since it began, so all calls that were in
- * transit before have ended.
+ * Transit: there are two counts. A waiting thread waits for one after the other to be zero. Calls
+ * that begin meanwhile raise the count for which it does not wait now. So a stream of new calls
+ * does not keep it waiting. In the end it has seen each count zero once since it began, so all
+ * calls that were in transit before have ended.
  *
  * A call that does not end in time is lost: its thread has ended, was stopped, or jumped out. The
  * waiting thread then begins the next generation of the count, at 0. A thread lowers only the
  * generation that it raised. So a thread that comes back after all changes nothing.
  *
+ * Inside a call the implementation is not called again. Inside a call or a callback no grace period
+ * is waited for; a callback may call the implementation. A jump (siglongjmp, an exception) out of a
+ * call or callback leaves the thread's bit set. The next call of the library that begins above
+ * where the bit was set takes it back.
+ *
+ * Claim: on one stack, a call that begins above the frame of a function shows that the function is
+ * gone. What the function calls, and handlers on top of it, begin below. So each place here has the
+ * frame of the function that set the bit, which is never inlined. Of another stack nothing is said
+ * (base/lock.h, "The count that heals").
+ *
+ * Place: called by the files of this layer, and by life; calls gate, os.
+ * Invariants:
+ *  I1 a bit of `inside` (base/thread.h) that is set has a place, unless all places were taken.
+ *     Then the bit stays set after a jump.
+ *  I2 a place whose bit is not set is of a thread that ended, or of a call that was jumped out of.
+ *     The next begin of that thread gives it up.
  * Concurrency: M1: a thread raises a count before it takes a sheaf by a releasing
  *  read-modify-write. A waiting thread has looked for the sheaf before it looks at the counts,
  *  acquiring. So if the sheaf was gone, the waiting thread sees the count. M2: the release that
- *  lowers a count pairs with the acquire of the waiting thread: the submission is over.
+ *  lowers a count pairs with the acquire of the waiting thread: the submission is over. A place
+ *  goes from 0 to its thread by a compare-and-swap of any thread. From then on it is that thread's.
  * Failure: a wait that is not over in stook_transit_wait_ms returns false. What the lost calls had
- *  is lost.
+ *  is lost. See I1.
  */
-#include "base/compiler.h"
-#include "base/thread.h"
+#include <errno.h>
+
+#include "base/lock.h"
 #include "os/os.h"
-#include "rcu/rcu_transit.h"
+#include "rcu/rcu_inside.h"
+
+/* ---- transit ---- */
 
 #define WAIT_NS 1000000
 
@@ -168,7 +189,117 @@ bool stook_transit_wait(void)
         return all;
 }
 
-void stook_transit_fork_child(void)
+/* ---- inside ---- */
+
+#define PLACES 32                       /* threads at once; arbitrary */
+#define TAKEN  ((uintptr_t)1)           /* on its way from 0 to a thread's */
+
+static struct place {
+        uintptr_t whose;                /* atomic: stook_self, aligned to 64, | which bit */
+        uintptr_t frame;                /* its thread's; atomic: places change hands */
+} places[PLACES];
+
+static uintptr_t mine(uint8_t what)
+{
+        return (uintptr_t)stook_self | what;
+}
+
+/*
+ * From here to the end this thread is inside of @what: STOOK_INSIDE_RCU_CALL or _CALLBACK. @frame:
+ * the frame of the caller, which is never inlined. Return: for the end.
+ */
+static unsigned begin(uint8_t what, const void *frame)
+{
+        unsigned first = (unsigned)((uintptr_t)stook_self >> 12) % PLACES, found = PLACES;
+
+        for (unsigned i = 0; i < PLACES; i++) {
+                struct place *at = &places[(first + i) % PLACES];
+                uintptr_t whose = __atomic_load_n(&at->whose, __ATOMIC_RELAXED);
+
+                if (whose == mine(what) && !stook_self_is_inside(what))        /* I2 */
+                        __atomic_store_n(&at->whose, whose = 0, __ATOMIC_RELAXED);
+                if (!whose && found == PLACES &&
+                    __atomic_compare_exchange_n(&at->whose, &whose, TAKEN, false, __ATOMIC_RELAXED,
+                                                __ATOMIC_RELAXED)) {
+                        found = (first + i) % PLACES;
+                        __atomic_store_n(&at->frame, (uintptr_t)frame, __ATOMIC_RELAXED);
+                        __atomic_signal_fence(__ATOMIC_SEQ_CST);
+                        __atomic_store_n(&at->whose, mine(what), __ATOMIC_RELAXED);
+                }
+        }
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);
+        stook_self_set_inside(what);
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);
+        return found;
+}
+
+static void end(uint8_t what, unsigned place)
+{
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);
+        stook_self_clear_inside(what);
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);
+        if (place < PLACES)
+                __atomic_store_n(&places[place].whose, 0, __ATOMIC_RELAXED);
+}
+
+unsigned stook_rcu_callback_begin(const void *frame)
+{
+        unsigned place = begin(STOOK_INSIDE_RCU_CALLBACK, frame);
+
+        stook_gate_check();
+        return place;
+}
+
+void stook_rcu_callback_end(unsigned place)
+{
+        end(STOOK_INSIDE_RCU_CALLBACK, place);
+}
+
+STOOK_NOINLINE void stook_rcu_heal_slow(void)
+{
+        uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+        uint8_t gone = 0, there = 0;
+
+        for (unsigned i = 0; i < PLACES; i++) {
+                uintptr_t whose = __atomic_load_n(&places[i].whose, __ATOMIC_RELAXED);
+                uintptr_t frame = __atomic_load_n(&places[i].frame, __ATOMIC_RELAXED);
+                uint8_t what = whose & STOOK_INSIDE_RCU;
+
+                if (whose == TAKEN || whose != mine(what))
+                        continue;
+                if (stook_lock_frame_is_gone(frame, here)) {
+                        gone |= what;
+                        __atomic_store_n(&places[i].whose, 0, __ATOMIC_RELAXED);
+                } else {
+                        there |= what;
+                }
+        }
+        stook_self_clear_inside(gone & (uint8_t)~there);
+}
+
+/* ---- calls of the implementation ---- */
+
+bool stook_rcu_may_wait(const struct stook_rcu *rcu, int least)
+{
+        if (stook_self_is_inside(STOOK_INSIDE_RCU))
+                return false;
+        return (rcu->may_wait ? rcu->may_wait() : 1) >= least;
+}
+
+STOOK_NOINLINE void stook_rcu_call(const struct stook_rcu *rcu, struct stook_rcu_head *head,
+                                   void (*done)(struct stook_rcu_head *head))
+{
+        unsigned place = begin(STOOK_INSIDE_RCU_CALL, __builtin_frame_address(0));
+        int kept = errno;
+
+        rcu->call(head, done);
+        errno = kept;
+        end(STOOK_INSIDE_RCU_CALL, place);
+}
+
+/* ---- fork ---- */
+
+static void fork_transit(void)
 {
         for (unsigned at = 0; at < 2; at++) {
                 uint64_t generation = generation_of(in_transit[at]);
@@ -179,4 +310,12 @@ void stook_transit_fork_child(void)
                 if (!mine)
                         begin_here(at, in_transit[at]);
         }
+}
+
+void stook_rcu_fork_child(void)
+{
+        fork_transit();
+        for (unsigned i = 0; i < PLACES; i++)
+                if ((places[i].whose & ~(sizeof(*stook_self) - 1)) != (uintptr_t)stook_self)
+                        __atomic_store_n(&places[i].whose, 0, __ATOMIC_RELAXED);
 }

@@ -1,7 +1,7 @@
 /*
  * Purpose: callbacks of which one at a time is on its way: that of a cache's chain, and that of the
  * clock of open sheaves. A call takes the turn and asks for the callback. The callback ends the
- * turn. A call that is lost (rcu_transit.h) does not keep the turn: its thread has ended, jumped
+ * turn. A call that is lost (rcu_transit.c) does not keep the turn: its thread has ended, jumped
  * out, was stopped, or is not in this child of a fork.
  *
  * It is not known whether the implementation has the head of a lost call. So the next call gets
@@ -11,7 +11,7 @@
  * callback may have been in the hands of a thread that the child does not have. It is asked for
  * once more.
  *
- * Place: called by rcu_chain.c and rcu_clock.c; calls pages (metadata).
+ * Place: called by rcu_free.c and rcu_open.c; calls pages (metadata).
  * Invariants:
  *  I1 `now`, and what the user keeps in it and beside the turn, belong to the owner of the turn.
  *  I2 a serial number is of one taking of the turn. The word and the head agree in it until the
@@ -24,8 +24,7 @@
  * Failure: without memory for another head the turn stays with the lost call.
  */
 #include "pages/meta.h"
-#include "rcu/rcu_submit.h"
-#include "rcu/rcu_transit.h"
+#include "rcu/rcu_inside.h"
 
 enum { FREE, ASKING, ASKED, RUNNING };  /* ASKING and RUNNING: a thread's, by its ticket */
 
@@ -125,11 +124,6 @@ void stook_rcu_turn_ask(struct stook_rcu_asked *asked, uint64_t ticket, const st
 
         stook_rcu_call(rcu, &asked->head, done);
         pass(turn, word_of(serial, ticket, ASKING), word_of(serial, ticket, ASKED));
-}
-
-struct stook_rcu_asked *stook_rcu_turn_asked(struct stook_rcu_head *head)
-{
-        return stook_container_of(head, struct stook_rcu_asked, head);
 }
 
 bool stook_rcu_turn_begin(struct stook_rcu_asked *asked, uint64_t ticket)

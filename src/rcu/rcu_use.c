@@ -13,7 +13,7 @@
  */
 #include <errno.h>
 
-#include "rcu/rcu_submit.h"
+#include "rcu/rcu_inside.h"
 #include "report/report.h"
 
 static uintptr_t chosen;                /* atomic: const struct stook_rcu * | PINNED; I1 */

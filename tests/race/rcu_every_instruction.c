@@ -37,9 +37,7 @@
 #include "race/beside.h"
 #include "race/breakpoint.h"
 #include "race/forked.h"
-#include "rcu/rcu_open.h"
-#include "rcu/rcu_submit.h"
-#include "rcu/rcu_transit.h"
+#include "rcu/rcu_inside.h"
 
 #if !defined(__x86_64__)
 int main(void)
@@ -328,7 +326,7 @@ static void act_jump(void)
 
 /*
  * Far below the frames of get_on. What a call was inside of heals once the thread calls from a
- * frame above it (rcu_inside.c), and compilers differ in how large the frames in between are.
+ * frame above it (rcu_transit.c), and compilers differ in how large the frames in between are.
  */
 static STOOK_NOINLINE void call_from_below(const struct path *path)
 {

@@ -17,8 +17,7 @@
 #include "barn/sheaf.h"
 #include "base/compiler.h"
 #include "base/inject.h"
-#include "rcu/rcu_submit.h"
-#include "rcu/rcu_transit.h"
+#include "rcu/rcu_inside.h"
 
 static struct pending {
         struct stook_rcu_head *head;
