@@ -141,12 +141,6 @@ static void gather_claim(struct drain *d, stook_part_key key)
 
 /* ---- bundles ---- */
 
-static STOOK_COLD void refuse_interior(struct drain *d, const void *object,
-                                       const struct stook_slab *slab, const char *detail)
-{
-        refuse(d->slabs, STOOK_FAULT_INTERIOR, object, slab, detail);
-}
-
 /* Return: the bits that may be tried again. */
 static STOOK_COLD uint64_t refuse_bundle(struct drain *d, stook_part_key key, const void *object,
                                          enum stook_free_answer answer, uint64_t bits,
@@ -157,7 +151,7 @@ static STOOK_COLD uint64_t refuse_bundle(struct drain *d, stook_part_key key, co
                 return bits & ~refused;
         }
         if (answer == STOOK_FREE_BEHIND)
-                refuse_interior(d, object, stook_key_slab(key), BEHIND);
+                refuse(d->slabs, STOOK_FAULT_INTERIOR, object, stook_key_slab(key), BEHIND);
         else
                 refuse(d->slabs, STOOK_FAULT_NOT_LIVE, object, NULL, "its slab is gone");
         return 0;
@@ -203,8 +197,8 @@ static STOOK_COLD void refuse_lookup(struct drain *d, const void *object, uint64
                 return;
         }
         stook_slabs_index(d->slabs, stook_entry_offset(entry, (uintptr_t)object), &interior);
-        refuse_interior(d, object, stook_slab_of(stook_entry_span(entry)),
-                        interior ? NULL : BEHIND);
+        refuse(d->slabs, STOOK_FAULT_INTERIOR, object, stook_slab_of(stook_entry_span(entry)),
+               interior ? NULL : BEHIND);
 }
 
 /* Pass one: where the objects of a run lie. */

@@ -68,20 +68,14 @@ static void count_moves(const struct stook_slab_hold *hold)
                 stook_count(hold->slabs->counters, STOOK_STAT_free_remove_partial, hold->removed);
 }
 
-/* After a drop: the lock is held again, and there is work. */
-static bool hold_again(struct stook_slab_hold *hold)
-{
-        stook_lock_fence_after_drop();                          /* M2 */
-        return STOOK_UNLIKELY(!stook_pending_stack_empty_racy(&hold->node->pending)) &&
-               stook_lock_try(&hold->node->lock);
-}
-
 void stook_slab_unhold(struct stook_slab_hold *hold)
 {
         stook_lock_forbid_waits();                              /* P4 */
         for (;;) {
                 stook_lock_drop(&hold->node->lock);
-                if (STOOK_LIKELY(!hold_again(hold)))
+                stook_lock_fence_after_drop();                  /* M2 */
+                if (STOOK_LIKELY(stook_pending_stack_empty_racy(&hold->node->pending)) ||
+                    !stook_lock_try(&hold->node->lock))
                         break;
                 stook_slab_settle_pending(hold);
         }

@@ -90,6 +90,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "base/alone.h"
+#include "base/bits.h"
 #include "base/compiler.h"
 #include "base/pair.h"
 #include "pages/pagemap.h"
@@ -240,22 +241,6 @@ STOOK_INLINE uint64_t stook_part_objects(const struct stook_slab *slab, unsigned
         return stook_objects_of_part(slab->objects, slab->kept_first, p);
 }
 
-/*
- * Set bits. The builtin would be a call, where the processor is not known to have an instruction
- * for it.
- */
-STOOK_INLINE unsigned stook_popcount(uint64_t x)
-{
-#if defined(__POPCNT__) || !defined(__x86_64__)
-        return (unsigned)__builtin_popcountll(x);
-#else
-        x -= x >> 1 & UINT64_C(0x5555555555555555);
-        x = (x & UINT64_C(0x3333333333333333)) + (x >> 2 & UINT64_C(0x3333333333333333));
-        x = (x + (x >> 4)) & UINT64_C(0x0f0f0f0f0f0f0f0f);
-        return (unsigned)(x * UINT64_C(0x0101010101010101) >> 56);
-#endif
-}
-
 STOOK_INLINE uint64_t stook_part_flags(struct stook_pair part)
 {
         return part.lo & STOOK_PART_FLAGS;
@@ -286,26 +271,6 @@ STOOK_INLINE bool stook_part_cas(const struct stook_slabs *slabs, struct stook_p
                 return true;
         stook_count(slabs->counters, STOOK_STAT_cmpxchg_double_fail, 1);
         return false;
-}
-
-/*
- * Set bits of many words: their bytes' counts are added, up to STOOK_COUNTS of them, and only the
- * sum of these is spread over one number.
- */
-#define STOOK_COUNTS 31                 /* of 8 bits each: a byte holds the sum */
-
-STOOK_INLINE uint64_t stook_byte_counts(uint64_t x)
-{
-        x -= x >> 1 & UINT64_C(0x5555555555555555);
-        x = (x & UINT64_C(0x3333333333333333)) + (x >> 2 & UINT64_C(0x3333333333333333));
-        return (x + (x >> 4)) & UINT64_C(0x0f0f0f0f0f0f0f0f);
-}
-
-STOOK_INLINE uint32_t stook_sum_of_bytes(uint64_t x)
-{
-        const uint64_t evens = UINT64_C(0x00ff00ff00ff00ff);
-
-        return (uint32_t)(((x & evens) + (x >> 8 & evens)) * UINT64_C(0x0001000100010001) >> 48);
 }
 
 /*
@@ -442,51 +407,6 @@ STOOK_INLINE bool stook_part_free_some(const struct stook_free_some *by,
 }
 
 /* ---- take ---- */
-
-/*
- * The lowest @n set bits of @bits, which has more than @n. @n: at least one. The byte that holds
- * the last one is found by the sums of all bytes below it (S. Vigna, "Broadword implementation of
- * rank/select queries", 2008).
- */
-static STOOK_NOINLINE uint64_t stook_lowest_scattered(uint64_t bits, uint32_t n)
-{
-        const uint64_t ones = UINT64_C(0x0101010101010101), tops = ones << 7;
-        uint64_t sums, rest;
-        unsigned at;
-
-        sums = bits - (bits >> 1 & UINT64_C(0x5555555555555555));
-        sums = (sums & UINT64_C(0x3333333333333333)) + (sums >> 2 & UINT64_C(0x3333333333333333));
-        sums = ((sums + (sums >> 4)) & UINT64_C(0x0f0f0f0f0f0f0f0f)) * ones;
-        /* A byte's top bit: at least n bits lie in this byte and below. No byte borrows. */
-        at = (unsigned)__builtin_ctzll(((sums | tops) - n * ones) & tops) & ~7u;
-        n -= (uint32_t)(sums << 8 >> at & 0xff);
-        for (rest = bits >> at << at; n; n--)
-                rest &= rest - 1;
-        return bits ^ rest;
-}
-
-/* The same. In a new part these bits are neighbours. */
-STOOK_INLINE uint64_t stook_lowest_bits(uint64_t bits, uint32_t n)
-{
-        uint64_t run = ((UINT64_C(1) << n) - 1) << __builtin_ctzll(bits);
-
-        return STOOK_LIKELY((bits & run) == run) ? run : stook_lowest_scattered(bits, n);
-}
-
-/*
- * As many, the first ones in @order (STOOK_RANDOM_ORDER), which has every object of the part. The
- * loop has no branch on a bit: the processor would guess wrong half of the time.
- */
-static STOOK_NOINLINE uint64_t stook_first_bits(const uint8_t *order, uint64_t bits, uint32_t n)
-{
-        uint64_t rest = bits;
-
-        for (; n; order++) {
-                n -= bits >> *order & 1;
-                rest &= ~(UINT64_C(1) << *order);
-        }
-        return bits ^ rest;
-}
 
 /*
  * Takes up to @want objects of part @p, which is listed and the lock held (@held: LISTED), or is
