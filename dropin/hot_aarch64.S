@@ -5,7 +5,7 @@
  * Direct sections are glibc's, as there. Differences:
  *  - The area and the bound are two parts of one word, which a call loads once, before its section.
  *    The index is found by the area, and the slot by the index. So the slot's lines cannot be
- *    loaded before the word, although aarch64 may load in any order (src/slot/slot_direct.c M1).
+ *    loaded before the word, although aarch64 may load in any order (src/direct/direct.c M1).
  *  - Before the start that word is 0. Linkers have no value for it that would do no harm: ld and
  *    gold refuse R_AARCH64_TLS_TPREL64 in data. An indirect function's "address" is that of a jump
  *    to it in a static program that is not relocated, and gold's is wrong everywhere. So allocating
@@ -37,7 +37,7 @@
 #define CLASSES    60                   /* STOOK_CLASSES */
 #define POP_ONE    0xffff
 #define RANGE      -64                  /* of stook_range from stook_class_line */
-#define SLOTS      -40                  /* of stook_direct: slot/slot_direct.h */
+#define SLOTS      -40                  /* of stook_direct: direct/direct.h */
 #define ALL_READY  -32                  /* and behind it SIZES */
 #define BOUND_AT   48                   /* STOOK_DIRECT_BOUND_SHIFT */
 
@@ -59,7 +59,7 @@
 
 /*
  * Behind the descriptors of the sections, less than 4 KiB from each of them: malloc/malloc.h,
- * pages/pagemap.h and slot/slot_direct.h. A call loads the entries of the range and slot 0 at once.
+ * pages/pagemap.h and direct/direct.h. A call loads the entries of the range and slot 0 at once.
  */
         .section .data.rel.stook_hot, "aw"
         .subsection 1

@@ -13,7 +13,7 @@
  * second is checked: it asks the record, and pops without the guess of the top object. A call goes
  * there where the bound sends it away, and an allocation also where the guess is wrong (TAKE). The
  * bound sends a call away on a slot that no thread has made ready, while a vfork is under way
- * anywhere in the process, and where direct sections are off. src/slot/slot_direct.c has the
+ * anywhere in the process, and where direct sections are off. src/direct/direct.c has the
  * argument. The other calls, and the swaps behind these, are checked only.
  * Place: made of the macros of hot_x86_64.h. Misses go to the functions of hot.h, which look at
  *  everything again.
@@ -61,7 +61,7 @@ stook_class_line:
         .size stook_class_line, . - stook_class_line
 
 /*
- * slot/slot_direct.h. Before the start the area is the thread record: its distance from the thread
+ * direct/direct.h. Before the start the area is the thread record: its distance from the thread
  * pointer is known when this file is relocated. Linkers refuse a relocation that would store it
  * (R_X86_64_TPOFF64), so a function returns it: "the address" of an indirect function. The loader
  * stores that behind all other relocations of this file, and before it can be called.

@@ -22,7 +22,7 @@
 #define CLASSES    60                   /* STOOK_CLASSES */
 #define CLEAR_MAX  128                  /* calloc clears so much itself: above, memset is faster */
 #define SIGNATURE  0x53053053
-#define AREA       0                    /* stook_direct: slot/slot_direct.h */
+#define AREA       0                    /* stook_direct: direct/direct.h */
 #define ALL_READY  8
 
 /*

@@ -3,7 +3,7 @@
  * included, but the kernel does not protect its sections. So it gets a record that sends it to the
  * locked backend: ready 0, barred. The parent sleeps meanwhile, and gets `ready`, `barred` and
  * `inside` back as they were. Direct sections ask no record, so none is used in the process while a
- * vfork is under way (src/slot/slot_direct.c D1).
+ * vfork is under way (src/direct/direct.c D1).
  *
  * It is assembly because the child returns through this frame first. All that the parent needs
  * afterwards stays in registers, which the two do not share. A handler that runs before the system

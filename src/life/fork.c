@@ -23,16 +23,16 @@
 #include "base/lock.h"
 #include "base/pair.h"
 #include "base/thread.h"
-#include "limit/cache_limit.h"
+#include "direct/direct.h"
 #include "epoch/epoch.h"
 #include "gate/gate.h"
 #include "group/group.h"
 #include "life/life.h"
+#include "limit/cache_limit.h"
 #include "os/os.h"
 #include "pages/meta.h"
 #include "pages/span.h"
 #include "slot/slot.h"
-#include "slot/slot_direct.h"
 #include "evacuate/evacuate.h"
 
 /* Tries for each lock; with the pauses about 20 ms, many times what any holder needs. */

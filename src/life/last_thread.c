@@ -14,7 +14,7 @@
  * end that leaves fewer threads than there are slots in use flushes the slot that it is on: at most
  * as many in a decay time as there are slots. What a thread left in a slot that it is not on at its
  * end, or the first thread in its slot, stays.
- * A thread whose calls all hit, in direct sections, does not enrol (slot/slot_direct.c). It has
+ * A thread whose calls all hit, in direct sections, does not enrol (direct/direct.c). It has
  * brought nothing to the slots, barns and pages that would have to be given back at its end. One
  * that has large objects alone enrols with the first (malloc/large.c).
  * Threads of the locked backend do not enrol, so their ends are noticed only where they had large

@@ -20,7 +20,7 @@
  *     another CPU can empty it (evacuate/), and a fork never finds it torn.
  *  I4 the index proves nothing by itself: an unregistered thread reads mm_cid 0. The proof is
  *     stook_self->ready; in a direct section of the drop-in, the bound of all threads
- *     (slot/slot_direct.c).
+ *     (direct/direct.c).
  *  I5 the bytes in a precharge are charged to its group. The thread that changes the word has the
  *     difference in its hands.
  *  I6 no section changes a precharge that is FROZEN: it belongs to an evacuation. A section that

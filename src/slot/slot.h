@@ -88,6 +88,16 @@ extern intptr_t stook_slot_area __asm__("stook_area_v1") __attribute__((visibili
 /* Sets this and stook_sections, if this thread is registered, and stook_direct. At start. */
 void stook_slot_note_area(void);
 
+/* What the drop-in's direct sections, a layer above (direct/direct.h), are told. */
+struct stook_direct_duties {
+        /* @area: of the thread that starts the library; NULL: direct sections are off. */
+        void (*start)(const char *area);
+        void (*slots_ready)(void);
+        /* A thread without a registration runs: the C library does not register every thread. */
+        void (*unregistered)(void);
+};
+extern const struct stook_direct_duties stook_direct_duties;
+
 /* ---- slot_regions.c ---- */
 /* Chooses the backend (STOOK_SLOTS), reserves the regions. False: no memory. */
 bool stook_slots_start(void);

@@ -3,7 +3,7 @@
  * The slot index proves nothing: an unregistered thread reads mm_cid 0, a vfork child its parent's
  * ids. So a thread starts with `ready` 0, misses, and comes here. Only a registration that the
  * kernel shows to be alive (cpu_id >= 0) opens the hot path. The thread comes again when its index
- * passes `ready`. Direct sections of the drop-in hit without it (slot_direct.c): there a thread
+ * passes `ready`. Direct sections of the drop-in hit without it (direct/direct.c): there a thread
  * comes with its first miss of another kind.
  * Place: called by slow calls through stook_slot_ops; calls os (registration) and
  * slot_regions.c.
@@ -12,7 +12,6 @@
  *  store the same.
  */
 #include <stddef.h>
-#include "slot/slot_direct.h"
 #include "slot/slot_regions.h"
 #include "section/section_hot.h"
 #include "os/os.h"
@@ -64,7 +63,7 @@ void stook_slot_note_area(void)
 
         if (area)
                 note(area);
-        stook_direct_start(direct ? area : NULL);
+        stook_direct_duties.start(direct ? area : NULL);
 }
 
 /*
@@ -129,7 +128,7 @@ bool stook_slot_enrol(void)
                 if (!area || __atomic_load_n((int32_t *)(area + STOOK_RSEQ_CPU_ID),
                                              __ATOMIC_RELAXED) < 0) {
                         stook_self_bar();
-                        stook_direct_turn_off();
+                        stook_direct_duties.unregistered();
                         return false;
                 }
                 note(area);
@@ -139,7 +138,7 @@ bool stook_slot_enrol(void)
         }
         index = *stook_section_index(self);
         ready = stook_regions_ready(index);
-        stook_direct_raise();
+        stook_direct_duties.slots_ready();
         if (index >= ready)
                 return false;
         __atomic_signal_fence(__ATOMIC_RELEASE);

@@ -29,7 +29,6 @@
  */
 #include <stddef.h>
 
-#include "slot/slot_direct.h"
 #include "slot/slot_regions.h"
 #include "base/inject.h"
 #include "base/lock.h"
@@ -37,12 +36,9 @@
 #include "pages/meta.h"
 
 #define SLOT_BYTES      ((size_t)1 << STOOK_SLOT_SHIFT)
-#define SLOTS_MAX       8192
 #define LOCKED_MIN      4               /* power of two; so that a few threads rarely meet on one */
 /* Of a finite address space: what slots may reserve is a sixteenth. */
 #define LIMIT_SHARE     16
-
-_Static_assert(SLOTS_MAX <= STOOK_DIRECT_BOUND_MAX, "slot/slot_direct.h");
 
 struct stook_regions stook_regions;
 bool stook_slots_by_node, stook_slots_strict;
@@ -345,7 +341,7 @@ bool stook_slots_start(void)
          */
         if (wants_rseq() && stook_os_rseq_owner() != STOOK_RSEQ_NONE &&
             stook_os_membarrier_register()) {
-                r.rseq_slots = cpus < SLOTS_MAX ? cpus : SLOTS_MAX;
+                r.rseq_slots = cpus < STOOK_SLOTS_MAX ? cpus : STOOK_SLOTS_MAX;
                 if (stook_os_rseq_has_mm_cid())
                         r.index_offset = STOOK_RSEQ_MM_CID;
         }
@@ -367,7 +363,7 @@ bool stook_slots_start(void)
         if (r.rseq_slots)
                 stook_slot_note_area();
         else
-                stook_direct_start(NULL);
+                stook_direct_duties.start(NULL);
         stook_slots_by_node = r.nodes > 1;
         /*
          * A locked slot is a CPU's on several nodes: its lines are on that CPU's node. With made-up

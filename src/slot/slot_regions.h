@@ -21,6 +21,7 @@ struct stook_regions {
 };
 extern struct stook_regions stook_regions;
 
+#define STOOK_SLOTS_MAX 8192
 #define STOOK_LOCKED_SLOTS_MAX 4096
 
 /* Which slots are ready; slot_regions.c M1. Readers outside the process look there, too. */

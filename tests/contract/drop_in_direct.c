@@ -1,5 +1,5 @@
 /*
- * Proves what src/slot/slot_direct.c says of the drop-in's direct sections. A thread that has not
+ * Proves what src/direct/direct.c says of the drop-in's direct sections. A thread that has not
  * enrolled uses them. While a vfork is under way no thread does, and afterwards all do again, with
  * the slots that became ready meanwhile. A child of fork begins without the vforks of its parent's
  * other threads, but not if it was forked by a child of vfork. On aarch64 vforks that are too many
@@ -25,7 +25,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 #include "os/os.h"
-#include "slot/slot_direct.h"
+#include "direct/direct.h"
 #include "slot/slot_regions.h"
 
 #define SIZE 112
@@ -257,7 +257,7 @@ static int turned_off(bool by_start)
         if (by_start) {
                 if (pthread_create(&thread, NULL, wait_for_ever, NULL))
                         return 2;
-                stook_direct_start((char *)__builtin_thread_pointer() + stook_direct_area());
+                stook_direct_duties.start((char *)__builtin_thread_pointer() + stook_direct_area());
         } else {
                 for (uint64_t i = 0; i < most - 1; i++)
                         stook_direct_begin_vfork();

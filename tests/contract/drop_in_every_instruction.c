@@ -30,7 +30,7 @@
 #include "evacuate/evacuate.h"
 #include "malloc/malloc.h"
 #include "os/os.h"
-#include "slot/slot_direct.h"
+#include "direct/direct.h"
 #include "slot/slot_regions.h"
 #include "trap_flag.h"
 

@@ -218,7 +218,7 @@ class Machine:
 
     def start_direct(self, on):
         """Where direct sections find the area, and for aarch64 which sizes have one:
-        src/slot/slot_direct.h."""
+        src/direct/direct.h."""
         at, self.area = self.symbols["stook_direct"], SELF + AREA * on - self.pointer
         if self.name == "x86-64":
             self.put(at, self.area, "<q")

@@ -1,15 +1,16 @@
 /*
  * Purpose: what the drop-in's direct sections know without asking the thread record
  * (dropin/hot_x86_64.S, dropin/hot_aarch64.S).
- * Place: written by slot_enrol.c and life/fork.c, and around vfork by the drop-in
- *  (dropin/vfork_x86_64.S, dropin/vfork_aarch64.S). Read by sections in assembly. The argument:
- *  slot_direct.c.
+ * Place: written at the events that slot tells (stook_direct_duties in slot/slot.h), by
+ *  life/fork.c, and around vfork by the drop-in (dropin/vfork_x86_64.S, dropin/vfork_aarch64.S).
+ *  Read by sections in assembly. The argument: direct.c.
  */
-#ifndef STOOK_SLOT_DIRECT_H
-#define STOOK_SLOT_DIRECT_H
+#ifndef STOOK_DIRECT_H
+#define STOOK_DIRECT_H
 
 #include <stdint.h>
 #include "base/compiler.h"
+#include "slot/slot.h"
 
 /*
  * `ready` has
@@ -65,12 +66,8 @@ STOOK_INLINE intptr_t stook_direct_area(void)
 #endif
 }
 
-/* At start. @area: this thread's; NULL: direct sections are off. */
-void stook_direct_start(const char *area);
 /* Slots have become ready, or a vfork is over. */
 void stook_direct_raise(void);
-/* This thread's registration is none: the C library does not register every thread. */
-void stook_direct_turn_off(void);
 /* In the only thread of a forked child. */
 void stook_direct_fork_child(void);
 

@@ -4,7 +4,7 @@
  * malloc, new, free and delete, dropin/hot_x86_64.S and hot_aarch64.S) takes fewer instructions: it
  * compares the slot index with a bound in memory, one for all threads, and finds the area by one
  * word.
- * Place: slot layer; called by slot_enrol.c, slot_regions.c, life/fork.c and vfork.
+ * Place: called by slot, through stook_direct_duties, by life/fork.c, and by vfork.
  *
  * Argument: the index proves nothing by itself (section/section.h I4). What proves it, without the
  * record, is that every thread that runs code of the program is registered:
@@ -60,11 +60,13 @@
  */
 #include "base/alone.h"
 #include "base/thread.h"
-#include "slot/slot_direct.h"
+#include "direct/direct.h"
 #include "slot/slot_regions.h"
 
 #define COUNT  (STOOK_DIRECT_OFF - STOOK_DIRECT_VFORK)  /* of vforks */
 #define VFORKS (COUNT | STOOK_DIRECT_OFF)
+
+_Static_assert(STOOK_SLOTS_MAX <= STOOK_DIRECT_BOUND_MAX, "a bound is below it");
 
 /* Weak: the drop-in's has first values (dropin/hot_x86_64.S, dropin/hot_aarch64.S). */
 __attribute__((weak)) struct stook_direct stook_direct;
@@ -86,7 +88,7 @@ static bool change(uint64_t *seen, uint64_t to)
                                            __ATOMIC_RELAXED);
 }
 
-void stook_direct_turn_off(void)
+static void turn_off(void)
 {
         uint64_t seen = __atomic_load_n(&stook_direct.ready, __ATOMIC_RELAXED);
 
@@ -131,12 +133,12 @@ static void turn_on(void)
 }
 #endif
 
-void stook_direct_start(const char *area)
+static void start_direct(const char *area)
 {
         bool on = area && may_turn_on();
 
         if (!on) {
-                stook_direct_turn_off();
+                turn_off();
                 area = (const char *)stook_self;
         }
         set_area(area - (const char *)__builtin_thread_pointer());
@@ -191,3 +193,9 @@ void stook_direct_fork_child(void)
         __atomic_fetch_and(&stook_direct.ready, ~COUNT, __ATOMIC_RELAXED);
         stook_direct_raise();
 }
+
+const struct stook_direct_duties stook_direct_duties = {
+        .start = start_direct,
+        .slots_ready = stook_direct_raise,
+        .unregistered = turn_off,
+};
