@@ -1,6 +1,8 @@
 /*
- * Purpose: the two verbs of a barn: get a sheaf, put a sheaf. And the list of all barns.
- * Place: called by slot, rcu and cache; calls the stacks (barn_stacks.c), then the slabs through
+ * Purpose: the two verbs of a barn: get a sheaf, put a sheaf. And the list of all barns, and
+ * visits: threads that pass by empty the barns of other caches; destruction and tuning wait for
+ * them.
+ * Place: called by slot, rcu and cache; calls the stacks (barn_inside.h), then the slabs through
  *  barn_refill.c.
  *
  *   get     wants       the barn has                         the barn has none
@@ -19,11 +21,14 @@
  * Concurrency: lock-free. The stacks order a sheaf's content: its owner's stores come before the
  *  push, the next owner's loads after the pop (base/tagged_stack.h M1). M2: the release that lists
  *  a cache's barns pairs with the acquire in stook_barns_first: a thread that finds barns in the
- *  list sees their fields.
+ *  list sees their fields. M3: visits. A visitor raises the count (acquire) before it takes a sheaf
+ *  of another cache, and lowers it (release) when the objects are in their slabs.
+ *  stook_barns_close sets `closed` and waits for the rest to be 0 (acquire). Then no visitor holds
+ *  anything, and later ones turn away.
  */
 #include <errno.h>
 
-#include "barn/barn_stacks.h"
+#include "barn/barn_inside.h"
 #include "os/os.h"
 #include "pages/meta.h"
 
@@ -69,6 +74,60 @@ int stook_barns_init(struct stook_barns *barns, struct stook_slabs *below, unsig
         return 0;
 }
 
+/* ---- visits ---- */
+
+#define CLOSED UINT32_C(0x80000000)
+/* An eviction takes microseconds as a rule. A second is for a visitor that was preempted. */
+#define CLOSE_WAITS 1000
+#define CLOSE_WAIT_NS 1000000
+
+bool stook_barns_visit_begin(struct stook_barns *barns)
+{
+        if (!(__atomic_fetch_add(&barns->visits, 1, __ATOMIC_ACQUIRE) & CLOSED))
+                return true;
+        stook_barns_visit_end(barns);
+        return false;
+}
+
+void stook_barns_visit_end(struct stook_barns *barns)
+{
+        uint32_t visits = __atomic_load_n(&barns->visits, __ATOMIC_RELAXED);
+
+        /*
+         * The count is 0 in a child of a fork that a handler made on top of this visit: the child's
+         * repair forgot all visits.
+         */
+        while ((visits & ~CLOSED) &&
+               !__atomic_compare_exchange_n(&barns->visits, &visits, visits - 1, true,
+                                            __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+                ;
+}
+
+bool stook_barns_close(struct stook_barns *barns)
+{
+        uint32_t v = __atomic_or_fetch(&barns->visits, CLOSED, __ATOMIC_ACQUIRE);
+
+        for (unsigned waits = 0; v != CLOSED; waits++) {
+                if (waits == CLOSE_WAITS) {
+                        stook_barns_open(barns);
+                        return false;
+                }
+                stook_os_futex_wait(&barns->visits, v, CLOSE_WAIT_NS);
+                v = __atomic_load_n(&barns->visits, __ATOMIC_ACQUIRE);
+        }
+        return true;
+}
+
+void stook_barns_open(struct stook_barns *barns)
+{
+        __atomic_and_fetch(&barns->visits, ~CLOSED, __ATOMIC_RELEASE);
+}
+
+void stook_barns_fork_child(struct stook_barns *barns, bool open)
+{
+        __atomic_and_fetch(&barns->visits, open ? 0 : CLOSED, __ATOMIC_RELAXED);
+}
+
 /* ---- get ---- */
 
 static struct stook_sheaf *make(struct stook_barns *barns, unsigned node, unsigned capacity)
@@ -110,9 +169,7 @@ struct stook_sheaf *stook_barn_get_full(struct stook_barns *barns, unsigned node
         struct stook_sheaf *full = NULL, *empty;
 
         if (from & STOOK_FROM_BARN)
-                full = stook_stacks_ask_full(barns, node);
-        if (full)
-                stook_barns_swung(barns);
+                full = stook_barn_ask_full(barns, node);
         if (full || !(from & STOOK_FROM_BELOW))
                 return full;
         empty = stook_barn_pop_empty(barns, node);
@@ -129,7 +186,7 @@ struct stook_sheaf *stook_barn_get_empty(struct stook_barns *barns, unsigned nod
         struct stook_sheaf *empty = NULL;
 
         if (from & STOOK_FROM_BARN)
-                empty = stook_stacks_pop_empty(barns, node);
+                empty = stook_barn_pop_empty(barns, node);
         if (empty || !(from & STOOK_FROM_BELOW))
                 return empty;
         if ((from & STOOK_FROM_IF_ROOM) && !stook_barn_has_room(barns, node))
@@ -163,7 +220,7 @@ void *stook_barn_get_object(struct stook_barns *barns, unsigned node)
         /* After the fill, unlike the kernel: the counts stay exact over failures. */
         stook_count(barns->below->counters, STOOK_STAT_alloc_slowpath, 1);
         if (STOOK_UNLIKELY(stook_barns_begin_with_none(barns)))
-                stook_barns_refilled(barns);
+                stook_barns_decide(barns);
         return object;
 }
 
@@ -178,11 +235,9 @@ bool stook_barn_offer(struct stook_barns *barns, unsigned node, struct stook_she
 STOOK_INLINE void put_below(struct stook_barns *barns, unsigned node, struct stook_sheaf *sheaf)
 {
         stook_barn_drain(barns, sheaf);
-        if (stook_sheaf_capacity(sheaf) >= stook_barns_capacity(barns))
-                stook_barns_flushed(barns);
         if (STOOK_UNLIKELY(stook_barn_is_unasked(barns, node))) {
                 stook_barn_evict(barns, node);
-                stook_slabs_give_pages(barns->below, node, STOOK_PUT_SLABS);
+                stook_slabs_give_pages(barns->below, node, STOOK_TICK_WORK / 2);
         }
         if (!stook_barn_push_empty(barns, node, sheaf))
                 stook_sheaf_delete(sheaf, barns->below->counters);
@@ -199,10 +254,10 @@ void stook_barn_put(struct stook_barns *barns, unsigned node, struct stook_sheaf
         bool outgrown = stook_sheaf_capacity(sheaf) < stook_barns_capacity(barns);
 
         if (!stook_sheaf_size(sheaf)) {
-                if (!stook_stacks_push_empty(barns, node, sheaf))
+                if (!stook_barn_push_empty(barns, node, sheaf))
                         stook_sheaf_delete(sheaf, barns->below->counters);
         } else if (!stook_sheaf_full(sheaf) || outgrown ||
-                   !stook_stacks_push_full(barns, node, sheaf)) {
+                   !stook_barn_push_full(barns, node, sheaf)) {
                 put_below(barns, node, sheaf);
         }
 }
@@ -210,7 +265,5 @@ void stook_barn_put(struct stook_barns *barns, unsigned node, struct stook_sheaf
 void stook_barn_put_object(struct stook_barns *barns, void *object)
 {
         stook_count(barns->below->counters, STOOK_STAT_free_slowpath, 1);
-        if (STOOK_UNLIKELY(stook_barns_begin_with_none(barns)))
-                stook_barns_flushed(barns);
         stook_slab_drain(barns->below, 1, &object);
 }

@@ -12,7 +12,7 @@
  * Invariants:
  *  I1 the full stack holds sheaves with size == capacity, the empty stack sheaves with size 0.
  *  I2 limits are compared without a lock. Each thread that is inside may pass a limit by one sheaf.
- *  I3 the bytes of objects in all barns of a node stay near STOOK_BARN_NODE_BYTES: barn_budget.c.
+ *  I3 the bytes of objects in all barns of a node stay near STOOK_BARN_NODE_BYTES: barn_room.c.
  * Concurrency: two lock-free stacks and no lock. A thread that is preempted or interrupted never
  *  blocks another one.
  */
@@ -26,32 +26,29 @@
 
 #define STOOK_BARN_LIMIT_MAX 4096               /* sheaves: far below what the stacks can count */
 
-/*
- * A cache whose objects are freed by RCU may come to keep as much as all (STOOK_BARN_NODE_BYTES),
- * and one that swings by more than STOOK_BARN_CACHE_BYTES as much as STOOK_BARN_SWING_BYTES:
- * barn_growth.c. stook_barn_set_budget lowers what all may keep. Sheaves of few objects may grow
- * beyond what a slot keeps of a cache: barn_growth.c I1, I2.
- */
-
-/* What changes in one step, so that growth never undoes what a tuner set (barn_growth.c I5). */
+/* What changes in one step, so that growth never undoes what a tuner set (barn_room.c I5). */
 struct stook_barn_room {
         uint16_t capacity, full_limit;
         uint32_t setting;               /* how often a tuner, or a new cache, set the others */
 } STOOK_ALIGNED(8);
 
+/* The cache's counters of gets and puts as they were at the last decision. */
+struct stook_barn_seen {
+        uint32_t gets, refilled, flushed;
+};
+
 /*
- * barn_growth.c. Atomic, relaxed; hints, except `at_least` and `room_grows`, which a tuner changes.
+ * barn_room.c. Atomic, relaxed; hints, except `at_least` and `room_grows`, which a tuner changes.
  */
 struct stook_barn_growth {
-        uint32_t at_least;              /* capacity to which it shrinks, or STOOK_BARN_FIXED */
-        uint32_t flushed;               /* sheaves flushed for lack of room, and not refilled yet */
-        uint32_t swings;                /* since the last growth: refills, or sheaves of a barn */
-        uint32_t began_at;              /* capacity as it was set: growth above it is booked */
+        struct stook_barn_seen seen;
+        uint16_t at_least;              /* capacity to which it shrinks, or STOOK_BARN_FIXED */
+        uint16_t began_at;              /* capacity as it was set: growth above it is booked */
         uint32_t burst_bytes;           /* most from readers at once, or of a wide swing; 0: none */
-        uint8_t  used;                  /* the idle reaper found a slot's sheaves in use */
+        uint8_t  used;                  /* a slot's tick found its sheaves in use */
         uint8_t  room_grows;            /* full_limit changes by itself; a tuner clears it */
 };
-#define STOOK_BARN_FIXED UINT32_MAX     /* capacity does not change by itself */
+#define STOOK_BARN_FIXED UINT16_MAX     /* capacity does not change by itself */
 
 /* One cache line: a miss changes both stacks, as a rule, and a program has many caches. */
 struct stook_barn {
@@ -61,7 +58,7 @@ struct stook_barn {
         uint32_t unasked;               /* atomic, a hint: full sheaves put since the last get */
         uint32_t low;                   /* atomic, a hint: fewest full sheaves since a reap */
         uint32_t asked;                 /* atomic, a hint: 1: a full sheaf, since the last reap */
-        /* barn_idle.c; atomic, relaxed, hints: the last reap; kept slabs were given back since. */
+        /* barn_room.c; atomic, relaxed, hints: the last reap; kept slabs were given back since. */
         uint32_t seen_ms, seen_takes, slabs_given;
 };
 _Static_assert(sizeof(struct stook_barn) == STOOK_CACHELINE, "a barn is a cache line");
@@ -87,7 +84,7 @@ struct stook_barns {
         uint16_t empty_limit;           /* atomic; sheaves */
         uint16_t full_wanted;           /* atomic; full_limit before STOOK_BARN_CACHE_BYTES */
         struct stook_barn_growth growth;
-        uint32_t visits;                /* atomic M1: other callers' visits | closed */
+        uint32_t visits;                /* atomic M3: other callers' visits | closed */
         struct stook_barn *node;        /* [stook_os_node_count()]; the next cache keeps it */
         /* home's (home/home_remote.c); NULL on one node. Kept likewise. */
         struct stook_remote *remote;
@@ -175,7 +172,7 @@ void stook_barn_discard(struct stook_barns *barns, struct stook_sheaf *sheaf);
 /* Flushes and deletes everything in all barns of the cache. */
 void stook_barn_empty_all(struct stook_barns *barns);
 
-/* ---- barn_growth.c: other capacities and limits for barns that live ---- */
+/* ---- barn_room.c: what caches may keep in barns and sheaves ---- */
 
 /*
  * What sheaves made from here on hold, in objects, and how many sheaves are kept,
@@ -194,16 +191,19 @@ void stook_barns_let_room_grow(struct stook_barns *barns);
  * where CPU numbers are indices, all below the highest.) The slot layer raises it. Atomic, relaxed.
  */
 extern uint32_t stook_barn_slots;
-/* The idle reaper found that objects were taken from a slot's sheaves. */
+/*
+ * The cache is at hand in one of many slow calls: if it has gotten and swung much since the last
+ * decision, its sheaves or its barns grow.
+ */
+void stook_barns_decide(struct stook_barns *barns);
+/* A slot's tick found that objects were taken from a slot's sheaves. */
 void stook_barns_used(struct stook_barns *barns);
 /*
  * Readers have left a sheaf with @bytes of objects, which a put follows. @waiting: bytes that other
- * sheaves keep waiting. What swings then gets room for a whole burst (barn_growth.c).
+ * sheaves keep waiting. What swings then gets room for a whole burst.
  */
 void stook_barns_returned(struct stook_barns *barns, unsigned node, uint64_t bytes,
                           uint64_t waiting);
-
-/* ---- barn_budget.c: bytes over all caches, and visits ---- */
 
 /*
  * Bytes that all barns of a node may keep at most; at start, from RLIMIT_AS. Barns keep an eighth
@@ -212,6 +212,8 @@ void stook_barns_returned(struct stook_barns *barns, unsigned node, uint64_t byt
 void stook_barn_set_budget(size_t node_bytes);
 /* Bytes of objects in the barns of a node. */
 uint64_t stook_barn_booked_bytes(unsigned node);
+
+/* ---- barn.c: visits ---- */
 
 /*
  * A visit is a call of another cache's thread that takes sheaves of this cache. False: the barns
@@ -232,7 +234,7 @@ void stook_barns_open(struct stook_barns *barns);
  */
 void stook_barns_fork_child(struct stook_barns *barns, bool open);
 
-/* ---- barn_idle.c: what caches keep that no thread uses any more ---- */
+/* ---- barn_room.c: what caches keep that no thread uses any more ---- */
 
 /* What a visit of the idle reaper goes by. */
 struct stook_idle {

@@ -1,6 +1,9 @@
 /*
  * Purpose: what the files of src/barn call of each other. Other layers include barn/barn.h.
- * Place: barn_stacks.c is below the others; barn.c, with the two verbs, is above them.
+ * Place: the stacks, whole sheaves in and out, are below the rest; barn.c, with the two verbs, is
+ * above it.
+ * Concurrency: the stacks are lock-free. Limits are compared before the push, so each thread inside
+ *  may pass them by one sheaf (barn.h I2).
  */
 #ifndef STOOK_BARN_INSIDE_H
 #define STOOK_BARN_INSIDE_H
@@ -20,21 +23,6 @@ STOOK_INLINE bool stook_barns_begin_with_none(const struct stook_barns *barns)
 {
         return !__atomic_load_n(&barns->growth.at_least, __ATOMIC_RELAXED);
 }
-
-/* ---- barn_stacks.c: whole sheaves in and out of a node's two stacks; no call down ---- */
-
-/* False: at its limit; the sheaf is still the caller's. push_full counts barn_put(_fail). */
-bool stook_barn_push_full(struct stook_barns *barns, unsigned node, struct stook_sheaf *full);
-bool stook_barn_push_empty(struct stook_barns *barns, unsigned node, struct stook_sheaf *empty);
-/* NULL: none. */
-struct stook_sheaf *stook_barn_pop_full(struct stook_barns *barns, unsigned node);
-struct stook_sheaf *stook_barn_pop_empty(struct stook_barns *barns, unsigned node);
-/* pop_full for a caller that wants objects: an ask. Counts barn_get(_fail). */
-struct stook_sheaf *stook_barn_ask_full(struct stook_barns *barns, unsigned node);
-/* So many full sheaves came since the last ask that the barn keeps none. */
-bool stook_barn_is_unasked(struct stook_barns *barns, unsigned node);
-/* Room for a full sheaf, seen racily: a hint before a sheaf is filled. */
-bool stook_barn_has_room(struct stook_barns *barns, unsigned node);
 
 /* ---- barn_refill.c ---- */
 
@@ -66,29 +54,145 @@ void stook_barn_step(void);
 /* Drains and deletes one full sheaf of a barn. False: there was none. */
 bool stook_barn_evict(struct stook_barns *barns, unsigned node);
 
-/* ---- barn_growth.c ---- */
+/* ---- barn_room.c ---- */
 
-/* A sheaf was flushed for lack of room; was filled from the slabs. What swings so grows. */
-void stook_barns_flushed(struct stook_barns *barns);
-void stook_barns_refilled(struct stook_barns *barns);
-/* A full sheaf came from the barn: a swing, too, where sheaves are short. */
-void stook_barns_swung(struct stook_barns *barns);
-/* stook_barns_used was called since the last call. */
-bool stook_barns_was_used(struct stook_barns *barns);
-/* For barn_idle.c: no full sheaf was asked for since the last reap. What has grown shrinks. */
+/* What has grown shrinks: no full sheaf was asked for since the last reap. */
 void stook_barns_shrink(struct stook_barns *barns);
-
-/* ---- barn_budget.c ---- */
-
 /*
  * Books room for @bytes more in full sheaves of @node; stook_barn_unbook gives it back. False: no
  * room.
  */
 bool stook_barn_book(unsigned node, uint64_t bytes);
 void stook_barn_unbook(unsigned node, uint64_t bytes);
-/* Bytes that the barns of a node may keep at most. */
-uint64_t stook_barn_budget(void);
 /* From here on they may keep at least @bytes more, within that. 0: no more than before bursts. */
 void stook_barn_expect_burst(uint64_t bytes);
+
+/* ---- the two stacks of a node: whole sheaves in and out ---- */
+
+/*
+ * A cache that only frees fills its barn first, and then flushes sheaf after sheaf. What the barn
+ * got first stays: a few objects each of very many slabs, of which none can be given back. So a
+ * barn takes no more once four times what it may keep was put while nothing was asked. Each further
+ * sheaf then takes one of the barn's along to the slabs (stook_barn_put). The next ask ends it.
+ */
+/* Stores only what changes: other CPUs use the line, too. */
+STOOK_INLINE void stook_barn_note_asked(struct stook_barn *barn)
+{
+        if (__atomic_load_n(&barn->unasked, __ATOMIC_RELAXED))
+                __atomic_store_n(&barn->unasked, 0, __ATOMIC_RELAXED);
+        if (__atomic_load_n(&barn->returned, __ATOMIC_RELAXED))
+                __atomic_store_n(&barn->returned, 0, __ATOMIC_RELAXED);
+        if (!__atomic_load_n(&barn->asked, __ATOMIC_RELAXED))
+                __atomic_store_n(&barn->asked, 1, __ATOMIC_RELAXED);
+}
+
+/* Room for a full sheaf, seen racily: a hint before a sheaf is filled. */
+STOOK_INLINE bool stook_barn_has_room(struct stook_barns *barns, unsigned node)
+{
+        return stook_tagged_stack_count_racy(&barns->node[node].full) <
+               __atomic_load_n(&barns->full_limit, __ATOMIC_RELAXED);
+}
+
+STOOK_INLINE bool stook_barns_are_unasked(const struct stook_barns *barns, uint32_t puts)
+{
+        return puts > STOOK_BARN_UNASKED * __atomic_load_n(&barns->full_limit, __ATOMIC_RELAXED);
+}
+
+/* So many full sheaves came since the last ask that the barn keeps none. */
+STOOK_INLINE bool stook_barn_is_unasked(const struct stook_barns *barns, unsigned node)
+{
+        return stook_barns_are_unasked(barns, __atomic_load_n(&barns->node[node].unasked,
+                                                              __ATOMIC_RELAXED));
+}
+
+/*
+ * Counts a put of a full sheaf, racily: one that is not counted is one of many. True: so many came
+ * since the last ask that the barn keeps none.
+ */
+STOOK_INLINE bool stook_barn_count_put(struct stook_barns *barns, unsigned node)
+{
+        uint32_t *unasked = &barns->node[node].unasked;
+        uint32_t puts = __atomic_load_n(unasked, __ATOMIC_RELAXED);
+
+        if (!stook_barns_are_unasked(barns, puts))
+                __atomic_store_n(unasked, ++puts, __ATOMIC_RELAXED);
+        return stook_barns_are_unasked(barns, puts);
+}
+
+/* False: at its limit; the sheaf is still the caller's. Counts barn_put(_fail). */
+STOOK_INLINE bool stook_barn_push_full(struct stook_barns *barns, unsigned node,
+                                       struct stook_sheaf *full)
+{
+        if (STOOK_UNLIKELY(stook_barn_count_put(barns, node)) ||
+            !stook_barn_has_room(barns, node) ||
+            !stook_barn_book(node, stook_barn_bytes(barns, full))) {
+                stook_count(barns->below->counters, STOOK_STAT_barn_put_fail, 1);
+                return false;
+        }
+        stook_tagged_stack_push(&barns->node[node].full, &full->owned.link);
+        stook_count(barns->below->counters, STOOK_STAT_barn_put, 1);
+        return true;
+}
+
+/* False: at its limit, or the sheaf is not of the cache's capacity. */
+STOOK_INLINE bool stook_barn_push_empty(struct stook_barns *barns, unsigned node,
+                                        struct stook_sheaf *empty)
+{
+        struct stook_barn *barn = barns->node + node;
+
+        if (STOOK_UNLIKELY(stook_sheaf_capacity(empty) != stook_barns_capacity(barns)) ||
+            stook_tagged_stack_count_racy(&barn->empty) >=
+                    __atomic_load_n(&barns->empty_limit, __ATOMIC_RELAXED))
+                return false;
+        stook_tagged_stack_push(&barn->empty, &empty->owned.link);
+        return true;
+}
+
+STOOK_INLINE struct stook_sheaf *stook_stack_pop_sheaf(struct stook_tagged_stack *stack)
+{
+        struct stook_link *link = stook_tagged_stack_pop(stack);
+
+        return link ? stook_container_of(link, struct stook_sheaf, owned.link) : NULL;
+}
+
+/* NULL: none. */
+STOOK_INLINE struct stook_sheaf *stook_barn_pop_full(struct stook_barns *barns, unsigned node)
+{
+        struct stook_barn *barn = barns->node + node;
+        struct stook_sheaf *full = stook_stack_pop_sheaf(&barn->full);
+        uint32_t left;
+
+        if (!full)
+                return NULL;
+        stook_barn_unbook(node, stook_barn_bytes(barns, full));
+        left = stook_tagged_stack_count_racy(&barn->full);
+        if (left < __atomic_load_n(&barn->low, __ATOMIC_RELAXED))
+                __atomic_store_n(&barn->low, left, __ATOMIC_RELAXED);
+        return full;
+}
+
+STOOK_INLINE struct stook_sheaf *stook_barn_pop_empty(struct stook_barns *barns, unsigned node)
+{
+        struct stook_sheaf *empty;
+
+        while ((empty = stook_stack_pop_sheaf(&barns->node[node].empty)) &&
+               STOOK_UNLIKELY(stook_sheaf_capacity(empty) != stook_barns_capacity(barns)))
+                stook_sheaf_delete(empty, barns->below->counters);
+        return empty;
+}
+
+/*
+ * stook_barn_pop_full() for a caller that wants objects. NULL: none. That is an ask, too: a barn
+ * that is asked in vain is in use. Counts barn_get(_fail).
+ */
+STOOK_INLINE struct stook_sheaf *stook_barn_ask_full(struct stook_barns *barns, unsigned node)
+{
+        struct stook_sheaf *full = stook_barn_pop_full(barns, node);
+
+        stook_barn_note_asked(barns->node + node);
+        stook_count(barns->below->counters, full ? STOOK_STAT_barn_get : STOOK_STAT_barn_get_fail,
+                    1);
+        return full;
+}
 
 #endif

@@ -65,8 +65,6 @@ struct stook_sheaf *stook_barn_refill(struct stook_barns *barns, unsigned node,
         stook_sheaf_set_size(sheaf, size + (unsigned)want);
         stook_count(barns->below->counters, STOOK_STAT_sheaf_refill, want);
         STOOK_PROBE3(sheaf_refill, barns->cache_index, want, node);
-        if (STOOK_LIKELY(stook_sheaf_full(sheaf)))
-                stook_barns_refilled(barns);
         stook_barn_step();
         return sheaf;
 }

@@ -266,7 +266,7 @@ struct stook_cache *stook_cache_create_at(const struct stook_class_args *args)
         struct stook_cache_plan plan = {
                 .name = args->name, .size = args->size, .align = args->align,
                 .capacity = (int)args->capacity, .flags = args->flags | STOOK_CACHE_OF_MALLOC,
-                .full_limit = args->full_limit, .empty_limit = STOOK_BARN_EMPTY, .grows = true,
+                .full_limit = args->full_limit, .empty_limit = STOOK_BARN_SHEAVES, .grows = true,
                 .watch = args->watch, .debug = args->debug,
         };
         struct stook_cache *cache = NULL;

@@ -8,7 +8,7 @@
  * can no longer install it, and puts it into the barn. The put drains and deletes a sheaf that is
  * smaller than the new capacity. A larger full one may come into a slot again. So sheaves of an
  * older capacity may exist for a while. They are as good as others, but the barn does not keep them
- * when they are empty (barn/barn_stacks.c).
+ * when they are empty (barn/barn.c).
  *
  * Invariants:
  *  I1 a thread that sees the new generation sees the new capacity. M1: release of config, acquire

@@ -97,9 +97,8 @@ static unsigned barn_limit(unsigned wanted, unsigned by_default)
 static bool is_plain(const struct stook_cache_plan *plan)
 {
         return !plan->ctor && !plan->memory.in && !plan->limit.reclaim && !plan->at_least &&
-               !plan->watch &&
-               !(plan->flags & FLAGS_ALONE) && !plan->rcu && plan->full_limit == STOOK_BARN_FULL &&
-               plan->empty_limit == STOOK_BARN_EMPTY;
+               !plan->watch && !(plan->flags & FLAGS_ALONE) && !plan->rcu &&
+               plan->full_limit == STOOK_BARN_SHEAVES && plan->empty_limit == STOOK_BARN_SHEAVES;
 }
 
 static bool may_merge(const struct stook_cache_plan *plan)
@@ -181,8 +180,8 @@ static void make_plan(struct stook_cache_plan *plan, const char *name, size_t si
                 .capacity = -1,
                 .at_least = args->sheaf_capacity,
                 .slab_objects = STOOK_SLAB_OBJECTS_MANY,
-                .full_limit = barn_limit(args->barn_full, STOOK_BARN_FULL),
-                .empty_limit = barn_limit(args->barn_empty, STOOK_BARN_EMPTY),
+                .full_limit = barn_limit(args->barn_full, STOOK_BARN_SHEAVES),
+                .empty_limit = barn_limit(args->barn_empty, STOOK_BARN_SHEAVES),
                 .grows = !args->barn_full && !args->barn_empty,
                 .ctor = args->ctor,
                 .ctor_data = args->ctor_data,

@@ -96,8 +96,6 @@ bool stook_evacuate_cache(struct stook_front *front);
  */
 void stook_evacuate_fork_mend(void);
 
-/* ---- evacuate_idle.c ---- */
-
 /*
  * Gives back what idle slots keep: those from which nothing was taken for @after_ms milliseconds,
  * and those on which no thread can run any more (their CPU went, or left the process's affinity).
@@ -105,20 +103,5 @@ void stook_evacuate_fork_mend(void);
  */
 unsigned stook_evacuate_idle(uint32_t after_ms);
 extern uint32_t stook_evacuate_looking; /* for tests: a thread is in such a round */
-
-/* What a look for idle slots goes by. */
-struct stook_cpus;
-struct stook_idle_look {
-        uint32_t now_ms, after_ms;
-        const struct stook_cpus *allowed; /* CPUs on which threads may run; NULL: not known */
-};
-/* No thread can run on that slot any more. */
-bool stook_evacuate_is_gone(unsigned slot, const struct stook_idle_look *look);
-
-/*
- * What such a round does with one cache; within a visit of the barns. True: something was given
- * back.
- */
-bool stook_evacuate_idle_pairs(struct stook_barns *barns, const struct stook_idle_look *look);
 
 #endif

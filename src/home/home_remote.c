@@ -22,8 +22,8 @@
  * thread that then finds the word taken sends its sheaf home as it is. So there is nothing to be in
  * the middle of, no section is needed, and an evacuation owns what it takes. A sheaf that is never
  * filled goes home when no thread has put anything in since a look for what is idle last passed
- * (slot_idle.c). What such a look has seen it says in the word, in bits that the address of a sheaf
- * has not. A thread that puts the sheaf back leaves them out.
+ * (slot/slot_tick.c). What such a look has seen it says in the word, in bits that the address of a
+ * sheaf has not. A thread that puts the sheaf back leaves them out.
  *
  * Invariants:
  *  I1 a sheaf in a word has at least one object and room for one, is of the cache, and its objects

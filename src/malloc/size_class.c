@@ -5,7 +5,7 @@
  *     the size asked for is a multiple of: aligned requests need no classes of their own
  *     (malloc_miss.c). STOOK_CLASS_PAGE_AND_MORE is the exception.
  *  I2 main and spare of a slot hold at most STOOK_CLASS_SLOT_BYTES of a class and, all classes
- *     together, at most 1.6 MiB, as long as nothing has grown (barn/barn_growth.c): what CPUs keep
+ *     together, at most 1.6 MiB, as long as nothing has grown (barn/barn_room.c): what CPUs keep
  *     is bounded, whatever the program's mix of sizes.
  */
 #include <string.h>
@@ -80,7 +80,7 @@ uintptr_t stook_class_line[STOOK_CLASS_LINE_LARGE + STOOK_CLASSES];
  * 8 KiB: more of them pin slabs. The default by size in between, or as many as I2 allows. None
  * above 32 KiB, where one would be much memory on a machine of many CPUs. The sum over all classes,
  * main and spare, is below 1.6 MiB. Classes that swing get more, those that have none, too:
- * barn/barn_growth.c.
+ * barn/barn_room.c.
  */
 unsigned stook_class_capacity(unsigned class)
 {

@@ -70,40 +70,29 @@
  */
 #define STOOK_WRITTEN_PAGES   27
 
-/* ---- barns and sheaves: barn/barn_budget.c, barn/barn_growth.c ---- */
+/* ---- barns and sheaves: barn/barn_room.c ---- */
 
-#define STOOK_BARN_FULL       10        /* whole sheaves, at first: the kernel's MAX_FULL_SHEAVES */
-#define STOOK_BARN_EMPTY      10        /* and MAX_EMPTY_SHEAVES */
+#define STOOK_BARN_SHEAVES    10        /* full, and empty, at first: the kernel's MAX_*_SHEAVES */
 #define STOOK_BARN_SHORT      32        /* objects: the get of fewer is dear for each */
-#define STOOK_BARN_CACHE_BYTES (512 * STOOK_KIB)        /* of one cache in a node's barns */
-#define STOOK_BARN_SWING_BYTES (2 * STOOK_MIB)  /* the same of one that swings by more */
-#define STOOK_BARN_NODE_BYTES (4 * STOOK_MIB)   /* of all caches */
+#define STOOK_BARN_CACHE_BYTES (512 * STOOK_KIB)        /* of one cache, at first. Less: refills */
+#define STOOK_BARN_NODE_BYTES (4 * STOOK_MIB)   /* of all caches; one that swings gets half of it */
 #define STOOK_BARN_PART       8         /* of the bytes in use, whatever the machine has */
 #define STOOK_BARN_LEAST      (1 * STOOK_MIB)
 #define STOOK_BARN_UNASKED    4         /* times its room put, no ask: keeps none. Arbitrary */
-#define STOOK_SLOT_CACHE_BYTES (64 * STOOK_KIB) /* of one cache in a slot, at first. Arbitrary */
-#define STOOK_SLOT_WIDE_BYTES (128 * STOOK_KIB) /* and where it has grown */
-#define STOOK_SLOT_GROWN_BYTES (512 * STOOK_KIB)        /* by which caches grow in a slot */
-#define STOOK_SLOT_GROWN_MOST (1 * STOOK_MIB)   /* or this part of the bytes in use, up to that */
-#define STOOK_SLOT_GROWN_PART 4
-#define STOOK_SWINGS          8         /* a program's start and end do not reach it. Arbitrary */
-#define STOOK_SWINGS_GET      64        /* gets count less than refills: a growth costs memory */
-#define STOOK_SWINGS_FEWER    16        /* with fewer than FEWER objects nearly all calls miss */
-#define STOOK_SHEAF_FEWER     4         /* objects of a sheaf of large ones: the first step */
-#define STOOK_SHEAF_FEW       12        /* the second */
-#define STOOK_SHEAF_FEW_MOST  24        /* the last. Arbitrary */
-#define STOOK_SHEAF_MOST      1024      /* objects of a sheaf that grew */
+#define STOOK_SLOT_CACHE_BYTES (64 * STOOK_KIB) /* of one cache in a slot; twice that, once grown */
+#define STOOK_SLOT_GROWN_BYTES (1 * STOOK_MIB)  /* by which all caches grow in a slot, ... */
+#define STOOK_SLOT_GROWN_PART 4         /* ... half at least; or up to a part of what is in use */
+#define STOOK_GROW_GETS       64        /* sheaves of a barn. Fewer: short programs keep more */
+#define STOOK_GROW_SWING      8         /* one from the slabs counts so many. Arbitrary */
+#define STOOK_SHEAF_FEW       24        /* of large objects, at most. Arbitrary */
+#define STOOK_SHEAF_MOST      1024      /* of small ones */
 #define STOOK_FEW_BUDGETS     4         /* times STOOK_BARN_NODE_BYTES: sheaves of large objects */
-#define STOOK_FEW_LEAST       (2 * STOOK_MIB)
 #define STOOK_FILL_FIRST      8         /* objects of a first refill: a short program uses few */
 
-/* ---- what is idle: slot/slot_idle.c, barn/barn_idle.c, slab, life/last_thread.c ---- */
+/* ---- what is idle: slot/slot_tick.c, barn/barn_room.c, slab, life/last_thread.c ---- */
 
-#define STOOK_TICK_CALLS      16        /* one slow call in so many asks the clock */
-#define STOOK_TICK_SHEAVES    16        /* flushed by one step, which its caller waits for */
-#define STOOK_TICK_CACHES     128       /* looked at by one step: a bound where thousands exist */
-#define STOOK_TICK_SLABS      32        /* whose free pages one step looks for */
-#define STOOK_PUT_SLABS       8         /* the same for a put, in a cache that only frees */
+#define STOOK_TICK_CALLS      16        /* one slow call in so many asks the clock, and decides */
+#define STOOK_TICK_WORK       16        /* sheaves that a step flushes: its caller waits */
 #define STOOK_SLAB_KEPT_BYTES (128 * STOOK_KIB) /* of empty slabs, in a node. Arbitrary */
 #define STOOK_SLAB_FREE_OF_8  7         /* eighths of a slab free: below, whole pages seldom are */
 #define STOOK_SLAB_MORE_PART  48        /* of a slab's objects freed since: it is looked at again */

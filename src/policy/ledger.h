@@ -205,7 +205,7 @@ STOOK_INLINE void stook_ledger_give(struct stook_ledger *ledger, size_t bytes)
 /*
  * Atomic, relaxed: 1: half of what slabs had is gone. Set once for each half. What sheaves hold
  * pins slabs that are else free, and no further call may come; the next slow call clears it, and
- * flushes (slot/slot_idle.c).
+ * flushes (slot/slot_tick.c).
  */
 extern uint32_t stook_ledger_halved STOOK_HIDDEN;
 
@@ -276,8 +276,8 @@ static inline void stook_ledger_age(struct stook_ledger *ledger, uint32_t now_ms
 /*
  * ---- allocation clock ----
  * It moves when much memory was taken from the pages. Memory goes from one use to another then, or
- * what the layers above keep idle is missed; each move lets them look for it (slot/slot_idle.c,
- * barn/barn_idle.c).
+ * what the layers above keep idle is missed; each move lets them look for it (slot/slot_tick.c,
+ * barn/barn_room.c).
  * How: clean memory is taken when no dirty span fits. Each part of it moves the clock: a look costs
  *  some microseconds, the pages hundreds. Dirty memory costs nothing, so it moves the clock once in
  *  a part of the decay time, and only barns are looked at. A program whose objects stay in its

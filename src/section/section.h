@@ -138,7 +138,7 @@ struct stook_line {
         /* Atomic, relaxed, a hint: objects that refills of the cache brought here (barn/barn.h). */
         uint32_t brought;
         /*
-         * What the last look for idle sheaves saw (slot/slot_idle.c): main, its count of pops, and
+         * What the last look for idle sheaves saw (slot/slot_tick.c): main, its count of pops, and
          * when that was. Atomic, relaxed, hints.
          */
         uint32_t idle_since_ms;
@@ -168,7 +168,7 @@ struct stook_slot_head {
          * in vain for the holder of this slot.
          */
         uint32_t stuck;
-        /* The slot's idle reaper (slot/slot_idle.c). Atomic, relaxed, hints. */
+        /* The slot's idle reaper (slot/slot_tick.c). Atomic, relaxed, hints. */
         uint16_t reap_calls;            /* steps so far */
         uint16_t reap_barns_only;       /* of this round: the clock moved for dirty memory */
         uint32_t reap_due_ms;           /* when the next round is due */

@@ -194,7 +194,7 @@ size_t stook_slot_alloc_bulk(struct stook_front *front, size_t n, void **objects
 /* As many as the slot and its barn take, up to n. */
 size_t stook_slot_free_bulk(struct stook_front *front, size_t n, void **objects);
 
-/* ---- slot_spare.c: for prefilled sheaves ---- */
+/* ---- the spare, for prefilled sheaves ---- */
 /* The slot's spare, with any number of objects in it. NULL: none, or not to be had now. */
 struct stook_sheaf *stook_slot_take_spare(struct stook_front *front);
 /*
@@ -203,7 +203,7 @@ struct stook_sheaf *stook_slot_take_spare(struct stook_front *front);
  */
 bool stook_slot_give_spare(struct stook_front *front, struct stook_sheaf *sheaf);
 
-/* ---- slot_idle.c ---- */
+/* ---- slot_tick.c ---- */
 /*
  * A bounded step of giving back what idle caches keep: in barns, and in the slot this thread is on.
  * Next to nothing where no step is due. No lock held; may be called at any instruction, and does

@@ -1,6 +1,7 @@
 /*
- * Purpose: many objects at once: pops and pushes of many, and whole sheaves of objects from the
- * barn and into it, past the slot.
+ * Purpose: many objects at once: pops and pushes of many, whole sheaves of objects from the barn
+ * and into it, past the slot, and a slot's spare sheaf, taken out and put back whole, for prefilled
+ * sheaves.
  *
  * Place: called by cache; calls barn. What the slot and its barn do not have, or do not take, is
  * the caller's business: it has an array for the slabs.
@@ -8,6 +9,7 @@
  * Invariants:
  *  I1 every loop is bounded: it ends after abort_limit (section/section.h) refusals or
  *     STOOK_SLOT_TRIES (slot_pair.h) real misses in which no object was got or put.
+ *  I2 a spare is put back under the generation in which its capacity was found to be the cache's.
  * Concurrency: any thread, any instruction, handlers on top of any step.
  * Failure: fewer objects than wanted, or none.
  */
@@ -67,7 +69,7 @@ static size_t alloc_more(struct stook_front *front, const struct stook_view *v, 
         return n;
 }
 
-static size_t alloc_any(struct stook_front *front, size_t n, void **objects)
+static STOOK_NOINLINE size_t alloc_any(struct stook_front *front, size_t n, void **objects)
 {
         struct patience p = { 0 };
         size_t got = 0;
@@ -93,8 +95,8 @@ static size_t alloc_any(struct stook_front *front, size_t n, void **objects)
         return got;
 }
 
-/* One at a time: the task's policy says from where. */
-static size_t alloc_by_policy(struct stook_front *front, size_t n, void **objects)
+/* One at a time, from where the task's policy says. Not inlined, for the depth of the stack. */
+static STOOK_NOINLINE size_t alloc_by_policy(struct stook_front *front, size_t n, void **objects)
 {
         size_t got = 0;
 
@@ -188,4 +190,62 @@ size_t stook_slot_free_bulk(struct stook_front *front, size_t n, void **objects)
                         p = (struct patience){ 0 };
         }
         return put;
+}
+
+/*
+ * ---- the spare ----
+ * {main, S} becomes {main, none}, and the other way round. S is whatever sheaf was the spare, with
+ * any number of objects. A spare that is neither full nor empty is what the table of slot_pair.h
+ * means by "not full" and "not empty". After abort_limit refusals the slot has no sheaf to give, or
+ * no place for one; nothing has changed then.
+ */
+
+static struct stook_pair with_spare(struct stook_pair p, const struct stook_sheaf *spare)
+{
+        return (struct stook_pair){ .lo = p.lo, .hi = (uintptr_t)spare };
+}
+
+static bool exchange(struct stook_front *front, struct stook_pair from,
+                     const struct stook_sheaf *spare, uint32_t generation)
+{
+        unsigned size = stook_sheaf_size((const struct stook_sheaf *)from.lo);
+
+        if (STOOK_INJECT_EVERY(lend_fail))
+                return false;
+        return stook_slot_ops()->exchange(front->offset, from, with_spare(from, spare), size,
+                                          &front->config, generation);
+}
+
+struct stook_sheaf *stook_slot_take_spare(struct stook_front *front)
+{
+        uint32_t generation = stook_slot_generation(front);
+        const struct stook_section_ops *ops = stook_slot_ops();
+
+        for (unsigned tries = 0; !(generation & 1) && tries < ops->abort_limit; tries++) {
+                struct stook_pair seen = ops->look(front->offset);
+
+                if (!seen.hi)
+                        break;
+                if (exchange(front, seen, NULL, generation))
+                        return (struct stook_sheaf *)seen.hi;
+        }
+        return NULL;
+}
+
+bool stook_slot_give_spare(struct stook_front *front, struct stook_sheaf *sheaf)
+{
+        uint32_t generation = stook_slot_generation(front);
+        const struct stook_section_ops *ops = stook_slot_ops();
+
+        if ((generation & 1) || stook_sheaf_capacity(sheaf) != stook_barns_capacity(front->below))
+                return false;
+        for (unsigned tries = 0; tries < ops->abort_limit; tries++) {
+                struct stook_pair seen = ops->look(front->offset);
+
+                if (seen.hi)
+                        break;
+                if (exchange(front, seen, sheaf, generation))
+                        return true;
+        }
+        return false;
 }

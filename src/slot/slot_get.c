@@ -76,7 +76,7 @@ STOOK_INLINE void *step(struct stook_front *front, uint32_t generation, bool bel
         }
         if (STOOK_UNLIKELY(!v.own))
                 return NULL;
-        stook_slot_reap_if_due(v.own);
+        stook_slot_tick(v.own, front->below);
         full = get_full(front, v.own, below, !stook_view_main(&v));
         if (STOOK_UNLIKELY(!full))
                 return NULL;

@@ -40,7 +40,8 @@
 
 #include "base/inject.h"
 #include "section/section_precharge.h"
-#include "slot/slot_idle.h"
+#include "policy/constants.h"
+#include "policy/ledger.h"
 #include "slot/slot.h"
 
 /* Other threads may empty, or fill, what was installed, but hardly four times. */
@@ -78,6 +79,40 @@ STOOK_INLINE struct stook_line *stook_slot_line(struct stook_slot_head *own,
 STOOK_INLINE uintptr_t stook_front_line(const struct stook_front *front)
 {
         return (uintptr_t)stook_sections.slots + front->offset;
+}
+
+/* ---- slot_tick.c: is a step due on this slot? Each way to the barn asks. ---- */
+
+/*
+ * Decides on the cache at hand once in STOOK_TICK_CALLS calls (NULL: none is), and takes a step of
+ * a round, and of the page layer; nothing on top of a lock's holder.
+ */
+void stook_slot_tick_now(struct stook_slot_head *own, struct stook_barns *at_hand);
+
+/* The page layer has counted a take since this slot's last round began. */
+STOOK_INLINE bool stook_slot_took(const struct stook_slot_head *own)
+{
+        return __atomic_load_n(&own->reap_clean_takes, __ATOMIC_RELAXED) !=
+                       stook_fresh_clean() ||
+               __atomic_load_n(&own->reap_dirty_takes, __ATOMIC_RELAXED) !=
+                       stook_fresh_dirty();
+}
+
+/*
+ * What most calls find: the clock is not asked, no round is under way, and no take begins one. The
+ * clock is asked by every STOOK_TICK_CALLS-th call.
+ */
+STOOK_INLINE void stook_slot_tick(struct stook_slot_head *own, struct stook_barns *at_hand)
+{
+        uint16_t calls = (uint16_t)(__atomic_load_n(&own->reap_calls, __ATOMIC_RELAXED) + 1);
+
+        __atomic_store_n(&own->reap_calls, calls, __ATOMIC_RELAXED);
+        if (STOOK_UNLIKELY(!(calls % STOOK_TICK_CALLS) ||
+                           __atomic_load_n(&own->reap_at, __ATOMIC_RELAXED) ||
+                           __atomic_load_n(&stook_ledger_halved, __ATOMIC_RELAXED) ||
+                           !__atomic_load_n(&own->used, __ATOMIC_RELAXED) ||
+                           stook_slot_took(own)))
+                stook_slot_tick_now(own, at_hand);
 }
 
 /* ---- one look ---- */

@@ -44,7 +44,7 @@ STOOK_INLINE bool replace(struct stook_front *front, const struct stook_view *v,
         *done = false;
         if (STOOK_UNLIKELY(!v->own))
                 return false;
-        stook_slot_reap_if_due(v->own);
+        stook_slot_tick(v->own, front->below);
         empty = STOOK_INJECT_EVERY(get_fail)
                 ? NULL : stook_barn_get_empty(front->below, stook_slot_node(),
                                               STOOK_FROM_ANY | terms);

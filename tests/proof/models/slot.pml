@@ -1,6 +1,6 @@
 /*
  * One line of one slot, two sheaves' worth of capacity 1, and the code that changes it:
- * src/section/section_rseq.c, slot_get.c, slot_put.c, slot_spare.c, evacuate.c and the stacks
+ * src/section/section_rseq.c, slot_get.c, slot_put.c, slot_bulk.c, evacuate.c and the stacks
  * of the barn.
  * Two threads run on the slot's CPU, at most one of them inside a section. A thread that gets the
  * CPU while the other one is inside sends it to its abort (`inside`). One frees and one allocates,
@@ -30,7 +30,7 @@
  * check: holds -DTRIES=2
  * check: holds -DTRIES=2 -DSTART=1
  * check: holds -DTRIES=2 -DSTART=3 -DCHANGE=1
- * An idle pair is taken by a thread on its CPU (slot_idle.c), beside a free, and beside an
+ * An idle pair is taken by a thread on its CPU (slot_tick.c), beside a free, and beside an
  * allocation.
  * check: holds -DSTART=6
  * check: holds -DSTART=7
@@ -328,7 +328,7 @@ inline take_object(me) {
         fi
 }
 
-/* A prefilled sheaf: slot_spare.c, or nothing at all where there is no spare. */
+/* A prefilled sheaf: the spare (slot_bulk.c), or nothing at all where there is no spare. */
 proctype lends(byte me) {
         LOCALS;
 

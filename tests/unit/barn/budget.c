@@ -1,5 +1,5 @@
 /*
- * What this proves: barn I3 and barn_budget.c I1. The budget goes by the pages in use. A closed
+ * What this proves: barn I3 and barn_room.c I6. The budget goes by the pages in use. A closed
  * barn loses nothing to threads that pass by.
  */
 #include "unit/barn/fixture.h"

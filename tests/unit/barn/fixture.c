@@ -153,7 +153,31 @@ struct fake_cache *make_few(unsigned index, unsigned capacity, uint32_t stride)
         return c;
 }
 
-/* As many as make sheaves of few objects grow by a step: barn_growth.c. */
+void get_from_barn(struct fake_cache *c)
+{
+        stook_count(&c->counters, STOOK_STAT_barn_get, 1);
+        stook_barns_decide(&c->barns);
+}
+
+void flush(struct fake_cache *c)
+{
+        unsigned capacity = stook_barns_capacity(&c->barns);
+
+        stook_count(&c->counters, capacity ? STOOK_STAT_barn_put_fail : STOOK_STAT_free_slowpath,
+                    1);
+        stook_barns_decide(&c->barns);
+}
+
+void refill(struct fake_cache *c)
+{
+        unsigned capacity = stook_barns_capacity(&c->barns);
+
+        stook_count(&c->counters, capacity ? STOOK_STAT_barn_get_fail : STOOK_STAT_alloc_slowpath,
+                    1);
+        stook_barns_decide(&c->barns);
+}
+
+/* As many as make sheaves of few objects grow by a step: barn_room.c. */
 static int swings_to_grow(struct fake_cache *c)
 {
         return stook_barns_capacity(&c->barns) < 4 ? 16 : 64;
@@ -162,13 +186,15 @@ static int swings_to_grow(struct fake_cache *c)
 void swing_in_slots(struct fake_cache *c)
 {
         for (int left = swings_to_grow(c); left; left--)
-                stook_barns_swung(&c->barns);
+                get_from_barn(c);
 }
 
 void swing_in_slabs(struct fake_cache *c)
 {
-        for (int left = swings_to_grow(c); left; left--) {
-                stook_barns_flushed(&c->barns);
-                stook_barns_refilled(&c->barns);
-        }
+        int swings = swings_to_grow(c);
+
+        for (int left = swings; left; left--)
+                flush(c);
+        for (int left = swings; left; left--)
+                refill(c);
 }

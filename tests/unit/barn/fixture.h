@@ -39,6 +39,10 @@ struct fake_cache {
 struct fake_cache *make(unsigned index, unsigned capacity, unsigned full, unsigned empty);
 /* The same for objects of any size, with growth on. */
 struct fake_cache *make_few(unsigned index, unsigned capacity, uint32_t stride);
+/* A sheaf from the barn; into the slabs, out of them. Then the cache is at hand. */
+void   get_from_barn(struct fake_cache *c);
+void   flush(struct fake_cache *c);
+void   refill(struct fake_cache *c);
 /* As many swings as make a cache of few objects grow once, if it may. */
 void   swing_in_slots(struct fake_cache *c);
 void   swing_in_slabs(struct fake_cache *c);

@@ -1,8 +1,7 @@
 /*
- * What this proves: barn_growth.c I3 at every instruction of a growth: a shrink there leaves
+ * What this proves: barn_room.c I3 at every instruction of a growth: a shrink there leaves
  * nothing booked. Nor does a cache that ends. I5: what a tuner sets at any instruction of a growth
- * or of a shrink stays, and nothing is booked. Flushes that another thread forgets at any
- * instruction of a refill do not become many. And a cache that a growth was jumped out of at any
+ * or of a shrink stays, and nothing is booked. And a cache that a growth was jumped out of at any
  * instruction gets its first sheaves later. The processor's trap flag stops after each instruction.
  */
 #include "unit/barn/fixture.h"
@@ -55,11 +54,11 @@ static void at_each_instruction(int signal)
 static bool grow_with_a_shrink_at(unsigned instruction)
 {
         for (int i = 0; i < 15; i++)
-                stook_barns_swung(&grows->barns);
+                get_from_barn(grows);
         step = 0;
         shrink_at = instruction;
         TRAP_FLAG_ON();
-        stook_barns_swung(&grows->barns);
+        get_from_barn(grows);
         TRAP_FLAG_OFF();
         return step > instruction;
 }
@@ -97,9 +96,9 @@ static void tune_at_each_instruction(int signal)
 static void swing_in_steps(void)
 {
         for (int i = 0; i < 15; i++)
-                stook_barns_swung(&grows->barns);
+                get_from_barn(grows);
         TRAP_FLAG_ON();
-        stook_barns_swung(&grows->barns);
+        get_from_barn(grows);
         TRAP_FLAG_OFF();
 }
 
@@ -109,11 +108,11 @@ static void widen_in_steps(void)
         stook_barns_set(&grows->barns, CAPACITY, 10, 10);
         stook_barns_let_room_grow(&grows->barns);
         for (int i = 0; i < 16; i++)
-                stook_barns_flushed(&grows->barns);
+                flush(grows);
         for (int i = 0; i < 15; i++)
-                stook_barns_refilled(&grows->barns);
+                refill(grows);
         TRAP_FLAG_ON();
-        stook_barns_refilled(&grows->barns);
+        refill(grows);
         TRAP_FLAG_OFF();
 }
 
@@ -164,39 +163,6 @@ static void what_a_tuner_sets_in_a_change_stays(void **state)
         assert_int_equal(left(), whole);
 }
 
-/* Two flushes, of which a refill that is stepped through takes one. The number of instructions. */
-static unsigned forget_in_a_refill_at(unsigned instruction)
-{
-        stook_barns_set(&grows->barns, CAPACITY, 10, 10);
-        stook_barns_let_grow(&grows->barns);
-        stook_barns_flushed(&grows->barns);
-        stook_barns_flushed(&grows->barns);
-        step = 0;
-        shrink_at = instruction;
-        TRAP_FLAG_ON();
-        stook_barns_refilled(&grows->barns);
-        TRAP_FLAG_OFF();
-        return step;
-}
-
-/* What another thread forgets meanwhile may come back, never as more flushes than there were. */
-static void flushes_forgotten_in_a_refill_are_few(void **state)
-{
-        unsigned at = 0, steps;
-
-        (void)state;
-        grows = make_few(937, CAPACITY, STRIDE);
-        tuned_capacity = CAPACITY;
-        tuned_limit = 10;
-        signal(SIGTRAP, tune_at_each_instruction);
-        do {
-                steps = forget_in_a_refill_at(at);
-                assert_in_range(grows->barns.growth.flushed, 0, 1);
-        } while (steps > at++);
-        assert_true(at > 8);
-        stook_barns_end(&grows->barns);
-}
-
 static void caches_that_end_leave_nothing_booked(void **state)
 {
         size_t whole;
@@ -231,15 +197,15 @@ static void jump_at_an_instruction(int signal)
 static bool jump_out_of_first_step(struct fake_cache *c, unsigned instruction)
 {
         for (int i = 0; i < 16; i++)
-                stook_barns_flushed(&c->barns);
+                flush(c);
         for (int i = 0; i < 15; i++)
-                stook_barns_refilled(&c->barns);
+                refill(c);
         step = 0;
         shrink_at = instruction;
         if (sigsetjmp(away, 1))
                 return true;
         TRAP_FLAG_ON();
-        stook_barns_refilled(&c->barns);
+        refill(c);
         TRAP_FLAG_OFF();
         return false;
 }
@@ -268,7 +234,6 @@ int main(void)
         const struct CMUnitTest all[] = {
                 cmocka_unit_test_setup(a_shrink_in_a_growth_leaves_nothing_booked, setup),
                 cmocka_unit_test_setup(what_a_tuner_sets_in_a_change_stays, setup),
-                cmocka_unit_test_setup(flushes_forgotten_in_a_refill_are_few, setup),
                 cmocka_unit_test_setup(caches_that_end_leave_nothing_booked, setup),
                 cmocka_unit_test_setup(a_first_step_is_taken_after_a_jump, setup),
         };

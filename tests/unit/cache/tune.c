@@ -354,7 +354,7 @@ static void test_what_swings_stays_above_the_slabs(void **state)
         (void)state;
         assert_int_equal(tune(cache, 32, 10, 10), 0);
         stook_barns_let_grow(&cache->barns);
-        swing(cache, 1000, 100);
+        swing(cache, 1000, 400);
         warm = stats_of(cache);
         swing(cache, 1000, 100);
         after = stats_of(cache);
@@ -366,9 +366,10 @@ static void test_what_swings_stays_above_the_slabs(void **state)
 
         /* Bounded: 60,000 do not fit. */
         swing(cache, 60000, 20);
-        assert_true(2 * stats_of(cache).sheaf_capacity * 64 <= STOOK_SLOT_WIDE_BYTES);
+        assert_true(stats_of(cache).sheaf_capacity * 64 <= STOOK_SLOT_CACHE_BYTES);
         assert_true(stats_of(cache).objects_cached * 64 <=
-                    STOOK_SLOT_WIDE_BYTES * stook_slots_ready() + STOOK_BARN_SWING_BYTES);
+                    2 * STOOK_SLOT_CACHE_BYTES * stook_slots_ready() +
+                    STOOK_BARN_NODE_BYTES / 2);
         stook_barns_shrink(&cache->barns);
         assert_int_equal(stats_of(cache).sheaf_capacity, 32);
         gone(cache);
@@ -376,7 +377,7 @@ static void test_what_swings_stays_above_the_slabs(void **state)
 
 static void count_smaller(struct stook_sheaf *sheaf, void *smaller)
 {
-        *(unsigned *)smaller += stook_sheaf_capacity(sheaf) < 12;
+        *(unsigned *)smaller += stook_sheaf_capacity(sheaf) < 8;
 }
 
 /*
@@ -396,7 +397,7 @@ static void test_sheaves_of_few_objects_grow_and_replace_the_smaller_ones(void *
         assert_int_equal(stats_of(cache).sheaf_capacity, 1);
         swing(cache, 10, 2000);
         warm = stats_of(cache);
-        assert_int_equal(warm.sheaf_capacity, 12);
+        assert_int_equal(warm.sheaf_capacity, 8);
         swing(cache, 10, 100);
         after = stats_of(cache);
         assert_int_equal(after.barn_get, warm.barn_get);
@@ -430,12 +431,12 @@ static void test_grown_sheaves_stay_while_they_are_used(void **state)
         (void)state;
         stook_pages_set_decay_ms(3600 * 1000);
         swing(cache, 10, 2000);
-        assert_int_equal(stats_of(cache).sheaf_capacity, 12);
+        assert_int_equal(stats_of(cache).sheaf_capacity, 8);
         for (int i = 0; i < 10; i++) {
                 look();
                 swing(cache, 10, 1);
         }
-        assert_int_equal(stats_of(cache).sheaf_capacity, 12);
+        assert_int_equal(stats_of(cache).sheaf_capacity, 8);
         for (int i = 0; i < 4; i++)
                 look();
         assert_int_equal(stats_of(cache).sheaf_capacity, 1);

@@ -1,7 +1,7 @@
 /*
- * Purpose: the idle reaper: gives back, without a thread of our own, what caches keep and no thread
- * uses any more. The sheaves of a cache that went idle hold a few objects each of many slabs, and
- * so keep all their memory.
+ * Purpose: the tick: it has a cache at hand grow (stook_barns_decide), and gives back, without a
+ * thread of our own, what caches keep and no thread uses any more. The sheaves of a cache that went
+ * idle hold a few objects each of many slabs, and so keep all their memory.
  *
  * Place: called by slot_get.c and slot_put.c when a slot goes to its barn, and by life
  * (maintain); calls barn.
@@ -9,7 +9,7 @@
  * How: every slot has a round of its own that passes all caches. A round begins once in an eighth
  * of STOOK_DECAY_MS, or at once after the allocation clock moved (policy/ledger.h): memory goes to
  * another use, for which what is idle here is missed. A take of dirty memory begins a round of the
- * barns alone (barn/barn_idle.c): such rounds may be two milliseconds apart, too short a time to
+ * barns alone (barn/barn_room.c): such rounds may be two milliseconds apart, too short a time to
  * tell that a slot's sheaves are idle. A slot's sheaves of a cache are idle if main and its count
  * of pops are what they were when the last other round passed: objects may have come, none was
  * taken.
@@ -17,12 +17,12 @@
  * on the slot that the thread is on. So no membarrier is needed, and what was taken off is this
  * thread's alone. Home gives back sheaves of other nodes' objects (home/home_remote.c). Other slots
  * and, on several nodes, other nodes' barns are left to threads that run there. For programs that
- * ask for it, stook_evacuate_idle empties them from outside (evacuate/evacuate_idle.c).
+ * ask for it, stook_evacuate_idle empties them from outside (evacuate/evacuate_pairs.c).
  *
  * Invariants:
- *  I1 a step flushes at most STOOK_TICK_SHEAVES sheaves (and a pair) and passes at most
- *     STOOK_TICK_CACHES caches. The next step goes on from there.
- *  I2 a sheaf is in this thread's hands only within a visit of its barns (barn_budget.c M1).
+ *  I1 a step flushes at most STOOK_TICK_WORK sheaves (and a pair) and passes at most
+ *     CACHES_OF_A_STEP caches. The next step goes on from there.
+ *  I2 a sheaf is in this thread's hands only within a visit of its barns (barn.c M3).
  * Concurrency: any thread, any instruction. Two threads in one slot's round look at some caches
  *  twice, or not this time.
  * Failure: none. An exchange that is refused is tried again in the next round.
@@ -31,11 +31,13 @@
 
 #include "base/lock.h"
 #include "os/os.h"
+#include "pages/purge.h"
 #include "policy/constants.h"
-#include "slot/slot_idle.h"
+#include "slot/slot_pair.h"
 #include "slot/slot_regions.h"
 
 #define NODE stook_slot_node()
+#define CACHES_OF_A_STEP 128            /* a bound, where thousands exist */
 
 static size_t slot_of(const struct stook_slot_head *own)
 {
@@ -155,7 +157,7 @@ static struct stook_barns *round_of(struct stook_slot_head *own, struct stook_id
 
 static STOOK_NOINLINE void reap_step(struct stook_slot_head *own)
 {
-        struct stook_idle idle = { .work = STOOK_TICK_SHEAVES };
+        struct stook_idle idle = { .work = STOOK_TICK_WORK };
         struct stook_barns *at;
 
         note_used(own);
@@ -163,7 +165,7 @@ static STOOK_NOINLINE void reap_step(struct stook_slot_head *own)
         at = round_of(own, &idle);
         if (STOOK_LIKELY(!at))
                 return;
-        for (unsigned steps = 0; at && steps < STOOK_TICK_CACHES && idle.work; steps++) {
+        for (unsigned steps = 0; at && steps < CACHES_OF_A_STEP && idle.work; steps++) {
                 reap_cache(at, own, &idle);
                 /*
                  * One whose work is not done is looked at again; a barn that was emptied is not
@@ -175,10 +177,12 @@ static STOOK_NOINLINE void reap_step(struct stook_slot_head *own)
         __atomic_store_n(&own->reap_at, (uintptr_t)at, __ATOMIC_RELAXED);
 }
 
-void stook_slot_reap_now(struct stook_slot_head *own)
+void stook_slot_tick_now(struct stook_slot_head *own, struct stook_barns *at_hand)
 {
         if (stook_lock_may_not_wait())
                 return;
+        if (at_hand && !(__atomic_load_n(&own->reap_calls, __ATOMIC_RELAXED) % STOOK_TICK_CALLS))
+                stook_barns_decide(at_hand);
         /* Not only refills and flushes take this step: a program may live on its barns. */
         stook_pages_step();
         if (STOOK_UNLIKELY(__atomic_load_n(&stook_ledger_halved, __ATOMIC_RELAXED)) &&
@@ -194,7 +198,7 @@ void stook_slot_reap_idle(void)
         struct stook_slot_head *own = stook_slot_ops()->own();
 
         if (own)
-                stook_slot_reap_if_due(own);
+                stook_slot_tick(own, NULL);
 }
 
 static void give_own_of(struct stook_barns *barns, struct stook_slot_head *own)
