@@ -1,8 +1,9 @@
 /*
  * Purpose: the C library's allocation calls, in front of stook's: for a program that is linked to
  * libstook-malloc.so, or has it preloaded.
- * Place: hot paths are in hot_x86_64.S and hot_aarch64.S, which come here when they miss, and in
- *  malloc/malloc_hot.h; the rest is src/malloc, and foreign.c for pointers that are not ours.
+ * Place: hot paths are in hot_x86_64.S and hot_aarch64.S, which come here when they miss (malloc's
+ *  go to stook_malloc_miss), and in malloc/malloc_hot.h; the rest is src/malloc, and foreign.c for
+ *  pointers that are not ours.
  * Invariants:
  *  I1 nothing here, or below, calls anything that can call malloc. The exception is malloc_info,
  *     which writes where the caller says.

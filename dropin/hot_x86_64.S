@@ -15,8 +15,8 @@
  * bound sends a call away on a slot that no thread has made ready, while a vfork is under way
  * anywhere in the process, and where direct sections are off. src/direct/direct.c has the
  * argument. The other calls, and the swaps behind these, are checked only.
- * Place: made of the macros of hot_x86_64.h. Misses go to the functions of hot.h, which look at
- *  everything again.
+ * Place: made of the macros of hot_x86_64.h. Misses go to stook_malloc_miss and stook_malloc_object
+ *  (malloc/malloc.h), and to the functions of hot.h. These look at everything again.
  * Invariants: those of <stook/section.h>: rseq_cs is the only field of the kernel's area that is
  *  written; one commit, the last instruction of the section; the signature right before the abort
  *  label. The arguments stay untouched until the commit, so an aborted call goes to its miss as if

@@ -336,7 +336,7 @@
  * The entry is loaded in two parts. They are of one entry: that of a page with an object in use
  * does not change. For a pointer that the program has freed before they may differ. Then it may
  * pass for an object of a cache that it is not of, as it may when the entry changes right behind
- * one load of all. A flush of the sheaf looks at the entry again, and reports it.
+ * one load of all. What takes it to its slab looks at the entry again, and reports it.
  */
 .macro FREE miss, checked, full, known
         FIND_AREA

@@ -2,11 +2,12 @@
  * Purpose: the two verbs of a barn: get a sheaf, put a sheaf. And the list of all barns, and
  * visits: threads that pass by empty the barns of other caches; destruction and tuning wait for
  * them.
- * Place: called by slot, rcu and cache; calls the stacks (barn_inside.h), then the slabs through
- *  barn_refill.c.
+ * Place: called by slot, rcu, home and prefill. Slot, evacuate and watch visit; cache, walk and
+ *  inspect close. Calls the stacks (barn_inside.h), then the slabs through barn_refill.c.
  *
  *   get     wants       the barn has                         the barn has none
- *           FULL        a full sheaf                         an empty or new one, filled
+ *           FULL        a full sheaf                         an empty or new one, with a refill's
+ *                                                            objects: maybe not full
  *           EMPTY       an empty sheaf                       a new one
  *           ROOM        a full sheaf, else an empty one      a new one, made to measure
  *   put     full        kept within its limits               drained; kept empty, or deleted

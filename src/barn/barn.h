@@ -1,13 +1,14 @@
 /*
  * Purpose: a node's store of whole sheaves of one cache, and the way to and from the slabs.
- * Place: called by slot, evacuate, rcu and cache, and by malloc, life and inspect for settings and
- *  figures; calls slab. Other layers include this header and barn/sheaf.h only. barn_inside.h is
- *  for the files of this folder.
+ * Place: called by slot, home, evacuate, rcu, prefill, limit and cache, and by life, inspect, walk
+ *  and watch for settings, figures and visits; calls slab. Other layers include this header and
+ *  barn/sheaf.h only. barn_inside.h is for the files of this folder.
  *
  * There are two verbs. stook_barn_get_full, _empty and _room give a sheaf: the barn's own or, if
  * it has none, one that is filled from the slabs. stook_barn_put takes a sheaf: into the barn or,
  * if the barn has no room, its objects go into the slabs. So a miss of a barn is answered in the
- * barn.
+ * barn. Beside them: offer (a put that may be refused), flush (drain, then a step), discard (flush,
+ * delete), evict (one of the barn's: drain, delete), retire (drain, keep empty or delete).
  *
  * Invariants:
  *  I1 the full stack holds sheaves with size == capacity, the empty stack sheaves with size 0.
@@ -55,7 +56,11 @@ struct stook_barn {
         struct stook_tagged_stack full STOOK_ALIGNED(STOOK_CACHELINE);
         struct stook_tagged_stack empty;
         uint64_t returned;              /* atomic, a hint: bytes from readers since the last get */
-        uint32_t unasked;               /* atomic, a hint: full sheaves put since the last get */
+        /*
+         * Atomic, a hint: puts of full sheaves since the last ask, refused ones too. No longer
+         * counted above the bound (stook_barns_are_unasked, barn.c's put_below).
+         */
+        uint32_t unasked;
         uint32_t low;                   /* atomic, a hint: fewest full sheaves since a reap */
         uint32_t asked;                 /* atomic, a hint: 1: a full sheaf, since the last reap */
         /* barn_room.c; atomic, relaxed, hints: the last reap; kept slabs were given back since. */
@@ -121,8 +126,9 @@ struct stook_barns *stook_barns_first(void);
 
 /*
  * A sheaf for the caller, which owns it from then on and ends that by stook_barn_put.
- * NULL: there is none to be had, and nothing changed. Counts barn_get or barn_get_fail for objects
- * asked of the barn, sheaf_refill for objects from the slabs.
+ * NULL: there is none to be had, and no object moved; *@brought may have grown, which is a hint.
+ * Counts barn_get or barn_get_fail for objects asked of the barn, sheaf_refill for objects from the
+ * slabs.
  *
  * @brought: NULL: a refill fills a whole sheaf. Else a word of the caller's slot, atomic, relaxed:
  * objects that refills of the cache brought to the slot, 0 at first. The next refill brings as many
@@ -150,8 +156,8 @@ void stook_barn_put_below(struct stook_barns *barns, unsigned node, struct stook
 bool stook_barn_offer(struct stook_barns *barns, unsigned node, struct stook_sheaf *full);
 
 /*
- * One object past all sheaves, for callers whose slot can have no sheaf. NULL: no memory. Counts
- * alloc_slowpath and free_slowpath.
+ * One object past all sheaves: for a slot that can have no sheaf, after STOOK_SLOT_TRIES, and where
+ * no sheaf could be filled. NULL: no memory. Counts alloc_slowpath and free_slowpath.
  */
 void *stook_barn_get_object(struct stook_barns *barns, unsigned node);
 void stook_barn_put_object(struct stook_barns *barns, void *object);

@@ -49,7 +49,10 @@ STOOK_INLINE void stook_barn_drain(struct stook_barns *barns, struct stook_sheaf
         stook_count(barns->below->counters, STOOK_STAT_sheaf_flush, size);
         STOOK_PROBE2(sheaf_flush, barns->cache_index, size);
 }
-/* Work that every refill, flush and draining put does for the program. */
+/*
+ * After every refill, flush and draining put: the page layer's step, and the statistics' tick.
+ * Nothing of the barn.
+ */
 void stook_barn_step(void);
 /* Drains and deletes one full sheaf of a barn. False: there was none. */
 bool stook_barn_evict(struct stook_barns *barns, unsigned node);
@@ -69,12 +72,6 @@ void stook_barn_expect_burst(uint64_t bytes);
 
 /* ---- the two stacks of a node: whole sheaves in and out ---- */
 
-/*
- * A cache that only frees fills its barn first, and then flushes sheaf after sheaf. What the barn
- * got first stays: a few objects each of very many slabs, of which none can be given back. So a
- * barn takes no more once four times what it may keep was put while nothing was asked. Each further
- * sheaf then takes one of the barn's along to the slabs (stook_barn_put). The next ask ends it.
- */
 /* Stores only what changes: other CPUs use the line, too. */
 STOOK_INLINE void stook_barn_note_asked(struct stook_barn *barn)
 {
@@ -93,6 +90,13 @@ STOOK_INLINE bool stook_barn_has_room(struct stook_barns *barns, unsigned node)
                __atomic_load_n(&barns->full_limit, __ATOMIC_RELAXED);
 }
 
+/*
+ * A cache that only frees fills its barn first, and then flushes sheaf after sheaf. What the barn
+ * got first stays: a few objects each of very many slabs, of which none can be given back. So a
+ * barn takes no more once STOOK_BARN_UNASKED times what it may keep was put while nothing was
+ * asked. Each further sheaf then takes one of the barn's along to the slabs (barn.c: put_below).
+ * The next ask ends it.
+ */
 STOOK_INLINE bool stook_barns_are_unasked(const struct stook_barns *barns, uint32_t puts)
 {
         return puts > STOOK_BARN_UNASKED * __atomic_load_n(&barns->full_limit, __ATOMIC_RELAXED);

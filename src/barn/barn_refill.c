@@ -1,8 +1,8 @@
 /*
  * Purpose: sheaves filled from the slabs and flushed into them.
- * Place: called by barn.c; by evacuations, slot and cache (prefilled sheaves, destroy, shrink);
- *  calls slab and the page layer's step. Every busy program comes this way now and then, with no
- *  lock held. So it is also the clock of the page layer's ageing.
+ * Place: called by barn.c and barn_room.c; by prefill, home and evacuate, and by cache and limit
+ *  (destroy, tuning, shrink); calls slab and the page layer's step. Every busy program comes this
+ *  way now and then, with no lock held. So it is also the clock of the page layer's ageing.
  * Invariants:
  *  I1 a refill that gets less than it asked for gives all of it back: nothing is lost.
  * Concurrency: works on sheaves that the caller owns; no lock held.

@@ -4,7 +4,8 @@
  * cache's misses change them.
  *
  * Place: called by barn.c (init, puts, objects past all sheaves), slot (one of STOOK_TICK_CALLS
- * slow calls asks for the cache at hand; its tick reaps), evacuate (reaps) and cache (tuning).
+ * slow calls asks for the cache at hand; its tick reaps), evacuate (reaps), home (retires), rcu
+ * (bursts), cache (tuning) and life (the budget, the end of a thread).
  *
  * Growth: stook_barns_decide compares the cache's counters with those at its last decision. A get
  * from a barn counts 1. A put that the barn refused and, after it, a get in vain count 8: the

@@ -4,7 +4,8 @@
  * so a stale pointer to a sheaf reads a sheaf for ever. The list of runs is what statistics and a
  * fork's child walk: it finds every sheaf, wherever it is.
  *
- * Place: called by barn and slot; takes memory from pages/meta.h.
+ * Place: called by barn, and by home, prefill and rcu, which make sheaves of their own; takes
+ * memory from pages/meta.h.
  * Invariants:
  *  I1 a sheaf on a free stack has size 0, counts 0 and cache_index 0.
  *  I2 runs are only ever added, at the head of the list.

@@ -2,7 +2,9 @@
  * Purpose: the slow calls behind the hot sections. Every call that allocates or frees runs a hot
  * section, or makes one slow call that says how. The slow call asks one thing: has the cache an
  * edge? An edge (`edge` of the cache) makes the call its own way: src/account charges a group,
- * src/watch shows the object. Behind it stand the plain calls, which decide
+ * src/watch shows the object. (Malloc's slow call knows no cache yet. It asks whether classes are
+ * watched, and which group the thread is in, and comes to the plain calls: malloc/malloc_miss.c.)
+ * Behind the edge stand the plain calls, which decide
  *  - the gate's check (gate/gate.h): before a step that enters a layer below. (Malloc's slow calls
  *    start the library as well. A cache exists only after the start.)
  *  - whether a node is named and matters,

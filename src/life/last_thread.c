@@ -39,6 +39,9 @@
 
 static uint32_t due_ms;                 /* atomic, relaxed: not before this */
 
+/* Given by one look. Less, and the next one comes soon: as much as moves the allocation clock. */
+#define LITTLE (STOOK_DIRTY_LEAST / STOOK_HIGH_WATER_PART)
+
 /*
  * True for one thread; it says when the next one is due. A wait that is over wraps around. One that
  * is longer than the decay time is from before a shorter one.
@@ -57,11 +60,11 @@ static void give_back(void)
 {
         uint32_t now = (uint32_t)stook_os_clock_ms(), decay = stook_pages_decay_ms();
 
-        if (!is_due(now, decay) || stook_pages_rest_was_missed())
+        if (!is_due(now, decay) || stook_pages_rest_refaulted())
                 return;
         stook_slot_give_own();
         stook_barns_give_all();
-        if (stook_pages_purge_rest() >= STOOK_LAST_LITTLE)
+        if (stook_pages_purge_rest() >= LITTLE)
                 __atomic_store_n(&due_ms, now + decay, __ATOMIC_RELAXED);
 }
 
@@ -76,7 +79,7 @@ static bool may_give_slot(uint32_t now)
         }
         return __atomic_fetch_add(&ends, 1, __ATOMIC_RELAXED) <
                        __atomic_load_n(&stook_barn_slots, __ATOMIC_RELAXED) &&
-               !stook_pages_rest_was_missed();
+               !stook_pages_rest_refaulted();
 }
 
 void stook_last_thread_at_end(void *self)

@@ -1,5 +1,5 @@
 /*
- * Purpose: see observe.h. Begins traces and heap profiles, and ends them.
+ * Purpose: see life.h. Begins traces and heap profiles, and ends them.
  * Place: begun at start, before the first cache is made; ended by the library's destructor. What a
  * process does after that is in neither. A process that ends by _exit, exec or a kill writes no
  * profile, and of its trace what buffers still have is lost.

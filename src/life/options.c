@@ -1,5 +1,5 @@
 /*
- * Purpose: see options.h.
+ * Purpose: see life.h.
  *   STOOK_ON_FAULT=abort|log|isolate     what follows a report
  *   STOOK_DEBUG=LETTERS[,CACHE...][;...] debug modes: debug/debug_options.c
  *   STOOK_CHECKER=0|1                    tell Valgrind and ASan which objects are free
@@ -30,7 +30,9 @@
 #include "harden/harden.h"
 #include "life/life.h"
 #include "os/os.h"
+#include "pages/advice.h"
 #include "pages/purge.h"
+#include "pages/span.h"
 #include "policy/constants.h"
 #include "process/checker.h"
 #include "process/process.h"

@@ -8,7 +8,7 @@
 #include "life/life.h"
 #include "life/root.h"
 #include "os/os.h"
-#include "pages/purge.h"
+#include "pages/advice.h"
 #include "process/process.h"
 #include <stook/version.h>
 

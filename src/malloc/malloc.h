@@ -2,7 +2,8 @@
  * Purpose: malloc's semantics on caches and spans (malloc_api.c wraps them for libstook, dropin/
  * for the drop-in).
  * Size classes: multiples of 16 up to 128, then four to six per doubling up to 128 KiB
- * (size_class.c). Class c is the cache of index c + 1. Above, and for what realloc grows
+ * (size_class.c). Class c is the cache of index c + 1. It wants STOOK_SLAB_OBJECTS_FEW objects in a
+ * slab, so slabs of small classes are one page (slab_birth.c). Above, and for what realloc grows
  * (malloc_resize.c): a span of its own (kind LARGE, large.c).
  * Place: called by malloc_api.c and the drop-in; calls slot (the hot path), cache (the slow calls,
  * misuse), pages (large objects).

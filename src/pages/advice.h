@@ -16,8 +16,8 @@
  * Invariant: I1 booked is at most STOOK_MAPPINGS_MOST.
  * Failure: where the system refuses advice, nothing is asked any more.
  */
-#ifndef STOOK_HUGE_H
-#define STOOK_HUGE_H
+#ifndef STOOK_ADVICE_H
+#define STOOK_ADVICE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,6 +28,17 @@
 
 struct stook_pages_node;
 struct stook_span;
+
+/* By need (see above), as the system sets them, wherever memory is got, never. */
+enum stook_thp { STOOK_THP_AUTO, STOOK_THP_SYSTEM, STOOK_THP_ALWAYS, STOOK_THP_NEVER };
+void stook_pages_set_thp(enum stook_thp policy);
+
+/*
+ * Atomic, relaxed: so many more huge faults were dear than were not. At STOOK_HUGE_DEAR no huge
+ * page is asked for, but one after a time, to try. Before that a process waits for about six:
+ * growth is 4 MiB at first.
+ */
+extern uint32_t stook_huge_dear STOOK_HIDDEN;
 
 /* @node grows for a request of @bytes. True: by whole huge pages. */
 bool stook_huge_wanted(struct stook_pages_node *node, size_t bytes);

@@ -197,7 +197,7 @@ void stook_pages_remove(struct stook_pages_node *node, struct stook_span *span)
 
 /*
  * When two neighbours of one set become one span, it gets the state of the larger one. Otherwise a
- * small purged piece would make all of a growth beside it count as purged, and later as missed.
+ * small purged piece would make all of a growth beside it count as purged, and later as refaulted.
  */
 static uint8_t state_of_both(const struct stook_span *a, const struct stook_span *b)
 {

@@ -199,7 +199,7 @@ bool stook_own_resize(struct stook_pages_node *node, struct stook_span *span, si
 /*
  * True: what grows to @bytes gets a mapping of its own. In small steps it does: it then has room
  * for further steps. A size that doubles goes to ordinary pages if free ones have content, or if
- * memory that was given back was missed lately. Otherwise that is noted as missed, so that a
+ * memory that was given back refaulted lately. Otherwise that is noted as a refault, so that a
  * program that grows things again and again takes the faults once.
  */
 static bool is_to_own(struct stook_pages_node *node, const struct stook_span *span, size_t bytes)

@@ -10,6 +10,9 @@
  * the same entry. (With a page's number in the slab instead, an offset takes an instruction more.)
  * Its negative is there because an offset is a sum then: a difference takes a copy of the address.
  *
+ * Place: called by every layer that has an address. The lookups of ranges beyond the first, and all
+ * that writes entries, are in range.c.
+ *
  * So a free finds the cache, and the object's offset in its slab, without touching the descriptor.
  * Spans that are no slab have entries with cache index 0, at their first and last page only. Pages
  * in between hold 0, or a stale entry with cache index 0: it leads to the descriptor of a span that

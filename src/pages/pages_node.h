@@ -53,7 +53,7 @@ struct stook_singles {
 enum stook_pages_set { STOOK_SET_DIRTY, STOOK_SET_CLEAN, STOOK_SET_RESERVED, STOOK_SETS };
 
 struct stook_pages_node {
-        struct stook_lock lock;                 /* guards bins, aged */
+        struct stook_lock lock;                 /* guards bins, aged, singles */
         /*
          * Lock; dirty free spans, in the order in which they were last inserted. A span that is
          * coalesced, or whose purge was refused, goes to the end. So the first is the oldest as a

@@ -1,6 +1,6 @@
 /*
- * Purpose: memory given back to the system: by age, and where fresh memory is taken beside it
- * (stook_pages_step, from slow calls), at once where much was freed (stook_pages_purge_big), and on
+ * Purpose: memory given back to the system: what is old, or is owed for fresh memory taken
+ * (stook_pages_step); at once, where far more lies free than may (stook_pages_purge_excess); on
  * request (stook_pages_purge).
  *
  * How much, and what, policy/limit.h says: the dirty limit, what recurs, and debt.
@@ -381,7 +381,7 @@ size_t stook_pages_purge(size_t keep_bytes)
 }
 
 /*
- * What was missed is forgotten: it may have been the work of threads that are gone. What is taken
+ * What refaulted is forgotten: it may have been the work of threads that are gone. What is taken
  * from here on counts anew.
  */
 static size_t purge_rest(struct stook_pages_node *node)
@@ -402,13 +402,13 @@ size_t stook_pages_purge_rest(void)
         return purged;
 }
 
-bool stook_pages_rest_was_missed(void)
+bool stook_pages_rest_refaulted(void)
 {
         for (unsigned n = 0; n < stook_os_node_count(); n++) {
                 const struct stook_pages_node *node = &stook_pages_nodes[n];
                 size_t rest = __atomic_load_n(&node->ledger.purged_rest, __ATOMIC_RELAXED);
 
-                if (rest && stook_limit_missed(&node->ledger) >= rest / 2)
+                if (rest && stook_limit_refaulted(&node->ledger) >= rest / 2)
                         return true;
         }
         return false;

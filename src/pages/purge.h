@@ -1,7 +1,7 @@
 /*
- * Purpose: third stage of the page layer: how long free memory stays with the process. Free spans
- * whose content is of no use are purged by age, at once where far more is free than is in use, and
- * on request. (First stage: pages/source.h. Second: pages/span.h.)
+ * Purpose: how long free memory stays with the process. It is the end of the way of memory through
+ * the page layer (pages/span.h). Free spans whose content is of no use are purged by age, at once
+ * where far more is free than is in use, and on request.
  * Place: slow calls of barn, slot, rcu, malloc and slab call the steps. Life sets the times.
  * policy/limit.h decides, purge.c does the work.
  * Concurrency: any thread, any instruction, with no lock held.
@@ -21,39 +21,22 @@ void stook_pages_step(void);
  * callers that gave spans while waits were forbidden.
  */
 void stook_pages_purge_excess(void);
+/* Purges what debt asks for (policy/limit.h), a bounded step. For slow calls that took much. */
+void stook_pages_pay(void);
 /* All steps that are due, for callers with time. Return: spans that were tried. */
 unsigned stook_pages_age(void);
 /*
- * Purges what lies free, whatever its age and although it was missed before: EXCESS_SPANS spans of
+ * Purges what lies free, whatever its age and although it refaulted before: EXCESS_SPANS spans of
  * each node at most. For when a process has less to do from here on. Return: bytes.
  */
 size_t stook_pages_purge_rest(void);
 /* Half of what the last stook_pages_purge_rest purged was taken again soon. */
-bool stook_pages_rest_was_missed(void);
+bool stook_pages_rest_refaulted(void);
 /* Purges free spans until at most @keep_bytes of free memory may be resident. Return: bytes. */
 size_t stook_pages_purge(size_t keep_bytes);
 
 /* The clock of all ageing, for the layers above: how long unused memory stays, in milliseconds. */
 uint32_t stook_pages_decay_ms(void);
-/* Purges what debt asks for (policy/limit.h), a bounded step. For slow calls that took much. */
-void stook_pages_pay(void);
 void stook_pages_set_decay_ms(uint32_t ms);
-
-/*
- * Before the start: pages come from the nodes that callers name, although the task has a memory
- * policy. For callers that follow it themselves (STOOK_STRICT_NUMA).
- */
-void stook_pages_place_over_policy(bool over);
-
-/* Huge pages: by need (pages/advice.h), as the system sets them, wherever memory is got, never. */
-enum stook_thp { STOOK_THP_AUTO, STOOK_THP_SYSTEM, STOOK_THP_ALWAYS, STOOK_THP_NEVER };
-void stook_pages_set_thp(enum stook_thp policy);
-
-/*
- * Atomic, relaxed: so many more huge faults were dear than were not. At STOOK_HUGE_DEAR no huge
- * page is asked for, but one after a time, to try. Before that a process waits for about six:
- * growth is 4 MiB at first.
- */
-extern uint32_t stook_huge_dear STOOK_HIDDEN;
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * Purpose: address space of ours.
+ * Purpose: address space of ours, and the writes and slow lookups of its pagemap.
  * One huge range where it can be had (1 TiB, or a quarter of a smaller address space, halved until
  * it fits). Where a limit binds (RLIMIT_AS, RLIMIT_MEMLOCK), or new mappings are locked, pieces on
  * demand, from 64 MiB, doubling. (Strict overcommit counts what may be written, not address space:
@@ -19,7 +19,6 @@
 #include "base/compiler.h"
 #include "base/probe.h"
 #include "os/os.h"
-#include "pages/purge.h"
 #include "pages/source.h"
 #include "pages/span.h"
 #include "process/checker.h"

@@ -1,6 +1,7 @@
 /*
- * Purpose: first stage of the page layer: address space of ours, and memory behind it, as new
- * spans. (Second stage: pages/span.h. Third: pages/purge.h.)
+ * Purpose: where memory comes from: address space of ours, and memory behind it, as new spans.
+ * Memory flows from here to pages/span.h, and from there to pages/purge.h. Calls enter at span.h,
+ * which calls this when the bins have nothing.
  *
  *   stook_range_bump            fresh address space of a node, from a frontier that only moves up
  *    -> stook_pages_reserve     a span of it, or one of reserved address space that became free
@@ -27,13 +28,13 @@ struct stook_span;
 #define STOOK_RANGES_MAX 64
 
 struct stook_range_record {
-        uintptr_t base, size;                   /* M1 */
-        /* Atomic: I2. For range 0, stook_range.bytes is its copy. */
+        uintptr_t base, size;                   /* range.c M1 */
+        /* Atomic: range.c I2. For range 0, stook_range.bytes is its copy. */
         uintptr_t bytes;
         uintptr_t frontier;                     /* atomic: first byte never handed out, from base */
-        uint64_t *entries;                      /* M1 */
-        uint32_t  state;                        /* M1: 0 free, 1 being made, 2 READY */
-        uint32_t  node;                         /* M1: all of it is of this node */
+        uint64_t *entries;                      /* range.c M1 */
+        uint32_t  state;                        /* range.c M1: 0 free, 1 being made, 2 READY */
+        uint32_t  node;                         /* range.c M1: all of it is of this node */
         /* Atomic: the node's policy was set up to here, from base. */
         uintptr_t placed;
 };

@@ -7,7 +7,6 @@
 #include "pages/meta.h"
 #include "pages/pagemap.h"
 #include "pages/pages_node.h"
-#include "policy/constants.h"
 
 /* As many as there are nodes are used. */
 struct stook_pages_node stook_pages_nodes[STOOK_NODES_MAX] STOOK_MOSTLY_UNUSED;

@@ -1,8 +1,9 @@
 /*
  * Purpose: runs of pages, taken and given back: the unit of the slab layer and of large
- * allocations. Second stage of the page layer. (First: pages/source.h. Third: pages/purge.h.)
- * Place: called by slab (slab_birth), malloc (large objects), cache and rcu (large objects in bulk
- * frees and frees by RCU), barn (bytes in use) and life (start, fork); calls the first stage.
+ * allocations. Memory flows pages/source.h -> here -> pages/purge.h. Calls enter here.
+ * Place: called by slab (slab_birth), special (runs), malloc (large objects), cache and rcu (large
+ * objects in bulk frees and frees by RCU), harden (guards), barn (bytes in use) and life (start,
+ * fork). Calls source.h when the bins have nothing.
  * Inside: a node's free spans are in bins by size, lowest address first (bins.c). They are
  * coalesced through the pagemap. Their states are zero, dirty, purged. A span above 32 MiB has a
  * mapping of its own inside the range (own_mapping.c). No hole is ever left in a range.
@@ -250,6 +251,11 @@ struct stook_span *stook_span_large_at(uintptr_t addr);
 
 /* Makes the first reservation. False: no memory at all. Called once by life/start. */
 bool stook_pages_start(void);
+/*
+ * Before the start: pages come from the nodes that callers name, although the task has a memory
+ * policy. For callers that follow it themselves (STOOK_STRICT_NUMA). In range.c.
+ */
+void stook_pages_place_over_policy(bool over);
 
 /* Bytes of a node that are with users (slabs, empty ones too, and large objects). In span.c. */
 size_t stook_pages_taken(unsigned node);

@@ -1,6 +1,8 @@
 /*
- * Purpose: every constant that decides when memory is kept, grown or given back, on one page. What
- * is a format, a unit or the bound of a loop stands where it is used.
+ * Purpose: every constant that decides when memory is kept or given back, and how far sheaves and
+ * barns grow, on one page. How much is got at once stands at growth, refill and geometry
+ * (pages/span_grow.c, barn/barn.c, slab/slab_birth.c). What is a format, a unit or the bound of a
+ * loop stands where it is used.
  *
  * A decision compares a signal of what was given back and wanted again with one of what nobody
  * wanted. Its constants say how much of the process that may be: shares of the bytes in use, with
@@ -74,22 +76,33 @@
 
 #define STOOK_BARN_SHEAVES    10        /* full, and empty, at first: the kernel's MAX_*_SHEAVES */
 #define STOOK_BARN_SHORT      32        /* objects: the get of fewer is dear for each */
-#define STOOK_BARN_CACHE_BYTES (512 * STOOK_KIB)        /* of one cache, at first. Less: refills */
-#define STOOK_BARN_NODE_BYTES (4 * STOOK_MIB)   /* of all caches; one that swings gets half of it */
+/* Of one cache, at first. Half: more refills. Twice: large objects are no faster. */
+#define STOOK_BARN_CACHE_BYTES (512 * STOOK_KIB)
+/* Of all caches; one that swings gets half of it. Twice: no faster. */
+#define STOOK_BARN_NODE_BYTES (4 * STOOK_MIB)
 #define STOOK_BARN_PART       8         /* of the bytes in use, whatever the machine has */
+/* The least of that. Half, and a fourth: a small program keeps as much, in slots and as pages. */
 #define STOOK_BARN_LEAST      (1 * STOOK_MIB)
 #define STOOK_BARN_UNASKED    4         /* times its room put, no ask: keeps none. Arbitrary */
-#define STOOK_SLOT_CACHE_BYTES (64 * STOOK_KIB) /* of one cache in a slot; twice that, once grown */
-#define STOOK_SLOT_GROWN_BYTES (1 * STOOK_MIB)  /* by which all caches grow in a slot, ... */
+/* Of one cache in a slot; twice that, once grown. Twice: no faster. */
+#define STOOK_SLOT_CACHE_BYTES (64 * STOOK_KIB)
+/* By which all caches grow in a slot. Without any growth idle slots keep hardly less. */
+#define STOOK_SLOT_GROWN_BYTES (1 * STOOK_MIB)
 #define STOOK_SLOT_GROWN_PART 4         /* ... half at least; or up to a part of what is in use */
-#define STOOK_GROW_GETS       64        /* sheaves of a barn. Fewer: short programs keep more */
+/*
+ * Sheaves of a barn. Half: short programs keep more, and are no faster. Four times: short runs of
+ * large objects are slower.
+ */
+#define STOOK_GROW_GETS       64
 #define STOOK_GROW_SWING      8         /* one from the slabs counts so many. Arbitrary */
 #define STOOK_SHEAF_FEW       24        /* of large objects, at most. Arbitrary */
 #define STOOK_SHEAF_MOST      1024      /* of small ones */
-#define STOOK_FEW_BUDGETS     4         /* times STOOK_BARN_NODE_BYTES: sheaves of large objects */
-#define STOOK_FILL_FIRST      8         /* objects of a first refill: a short program uses few */
+/* Times STOOK_BARN_NODE_BYTES: sheaves of large objects. Half: keeps less, a little slower. */
+#define STOOK_FEW_BUDGETS     4
+/* Objects of a first refill. With whole sheaves what is used once keeps more, and is no faster. */
+#define STOOK_FILL_FIRST      8
 
-/* ---- what is idle: slot/slot_tick.c, barn/barn_room.c, slab, life/last_thread.c ---- */
+/* ---- what is idle: slot/slot_tick.c, barn/barn_room.c, slab ---- */
 
 #define STOOK_TICK_CALLS      16        /* one slow call in so many asks the clock, and decides */
 #define STOOK_TICK_WORK       16        /* sheaves that a step flushes: its caller waits */
@@ -97,7 +110,5 @@
 #define STOOK_SLAB_FREE_OF_8  7         /* eighths of a slab free: below, whole pages seldom are */
 #define STOOK_SLAB_MORE_PART  48        /* of a slab's objects freed since: it is looked at again */
 #define STOOK_HALVED_LEAST    (2 * STOOK_MIB)   /* of slabs, and half of it gone: all is idle */
-#define STOOK_SLABS_MOST      (128 * STOOK_KIB) /* spans from here on are large objects */
-#define STOOK_LAST_LITTLE     (256 * STOOK_KIB) /* given at a thread's end: try again. Arbitrary */
 
 #endif

@@ -94,16 +94,16 @@ static inline void stook_swing_turn(struct stook_swing *swing, uint32_t now_ms, 
 }
 
 /*
- * Return: how many of @missed bytes are forgotten in an eighth of a window. That is an eighth of
+ * Return: how many of @refaulted bytes are forgotten in an eighth of a window. That is an eighth of
  * them, but nothing of what swings.
  */
-static inline size_t stook_swing_forget(const struct stook_swing *swing, size_t missed)
+static inline size_t stook_swing_forget(const struct stook_swing *swing, size_t refaulted)
 {
-        size_t less = missed / 8 + !!missed, keep = stook_swing_bytes(swing);
+        size_t less = refaulted / 8 + !!refaulted, keep = stook_swing_bytes(swing);
 
-        if (missed <= keep)
+        if (refaulted <= keep)
                 return 0;
-        return less < missed - keep ? less : missed - keep;
+        return less < refaulted - keep ? less : refaulted - keep;
 }
 
 /*
@@ -162,6 +162,9 @@ static inline size_t stook_in_turn_most(const struct stook_in_turn *turn)
 }
 
 /* ---- ledger ---- */
+
+/* Spans from here on are large objects, as a rule; smaller ones are slabs. */
+#define STOOK_SLABS_MOST (128 * STOOK_KIB)
 
 struct stook_ledger {
         size_t used;                    /* atomic, as all of these */

@@ -1,5 +1,6 @@
 /*
- * Purpose: how much free memory a node may keep: limit.h.
+ * Purpose: how much free memory a node may keep: limits, debt, the allocation clock (limit.h). And
+ * the variables of ledger.h.
  */
 #include "os/os.h"
 #include "policy/constants.h"
@@ -19,18 +20,18 @@ bool stook_limit_is_aged(void)
 
 size_t stook_limit_recurring(const struct stook_ledger *ledger)
 {
-        size_t missed = stook_ledger_refaults(ledger);
-        size_t swing = missed ? stook_swing_bytes(&ledger->swing) : 0;
+        size_t refaulted = stook_ledger_refaults(ledger);
+        size_t swing = refaulted ? stook_swing_bytes(&ledger->swing) : 0;
 
-        return missed >= swing / 2 ? swing : missed;
+        return refaulted >= swing / 2 ? swing : refaulted;
 }
 
-size_t stook_limit_missed(const struct stook_ledger *ledger)
+size_t stook_limit_refaulted(const struct stook_ledger *ledger)
 {
-        size_t missed = stook_ledger_refaults(ledger);
+        size_t refaulted = stook_ledger_refaults(ledger);
         size_t swing = stook_limit_recurring(ledger);
 
-        return missed > swing ? missed : swing;
+        return refaulted > swing ? refaulted : swing;
 }
 
 /* One large object was freed, and the next one may take its place. */
@@ -72,12 +73,13 @@ size_t stook_limit_dirty(const struct stook_ledger *ledger)
                 share = most;
         else if (!keeps_large(ledger))
                 share /= STOOK_PART;
-        return (share > STOOK_DIRTY_LEAST ? share : STOOK_DIRTY_LEAST) + stook_limit_missed(ledger);
+        return (share > STOOK_DIRTY_LEAST ? share : STOOK_DIRTY_LEAST) +
+               stook_limit_refaulted(ledger);
 }
 
 size_t stook_limit_left(const struct stook_ledger *ledger)
 {
-        return stook_limit_is_shrinking(ledger) ? stook_limit_missed(ledger)
+        return stook_limit_is_shrinking(ledger) ? stook_limit_refaulted(ledger)
                                               : stook_limit_dirty(ledger);
 }
 

@@ -31,7 +31,7 @@
  */
 size_t stook_limit_recurring(const struct stook_ledger *ledger);
 /* The larger of refaults and recurring: what refaults may swing more slowly. */
-size_t stook_limit_missed(const struct stook_ledger *ledger);
+size_t stook_limit_refaulted(const struct stook_ledger *ledger);
 bool stook_limit_is_shrinking(const struct stook_ledger *ledger);
 
 /*
@@ -41,7 +41,7 @@ bool stook_limit_is_shrinking(const struct stook_ledger *ledger);
 size_t stook_limit_dirty(const struct stook_ledger *ledger);
 /*
  * What a purge leaves: all that may stay, because objects in turn are taken again, though in other
- * sizes. In a process that is shrinking it leaves only what was missed, because there may be no
+ * sizes. In a process that is shrinking it leaves only what refaulted, because there may be no
  * further call.
  */
 size_t stook_limit_left(const struct stook_ledger *ledger);

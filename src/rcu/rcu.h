@@ -112,7 +112,7 @@ void stook_rcu_maintain(void);
 void stook_rcu_submit_deferred(void);
 /*
  * The empty slab @span of a type-stable cache goes back to the pages after a grace period. Any
- * instruction, with locks held. The span's `list`, `link` and `user` are this layer's until then.
+ * instruction, with locks held. The span's `list`, `link` and `use` are this layer's until then.
  */
 void stook_rcu_give_span(struct stook_rcu_cache *cache, struct stook_span *span);
 

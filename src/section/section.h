@@ -168,8 +168,8 @@ struct stook_slot_head {
          * in vain for the holder of this slot.
          */
         uint32_t stuck;
-        /* The slot's idle reaper (slot/slot_tick.c). Atomic, relaxed, hints. */
-        uint16_t reap_calls;            /* steps so far */
+        /* The slot's tick and round (slot/slot_tick.c). Atomic, relaxed, hints. */
+        uint16_t tick_calls;            /* ways to a barn so far, modulo 2^16 */
         uint16_t reap_barns_only;       /* of this round: the clock moved for dirty memory */
         uint32_t reap_due_ms;           /* when the next round is due */
         uint32_t used;                  /* it has gone to a barn, and is counted (barn/barn.h) */

@@ -1,9 +1,10 @@
 /*
  * Purpose: slabs, spans cut into objects of one size: arrays of objects out (fill) and in (drain).
  * Place: called by barn (refills, drains, single objects), by cache (bulk calls, and all that
- * creates, tunes, shrinks and destroys), by slot (objects of one node) and by rcu (chains); calls
- * pages. A slab knows its free objects by one bit each, outside of the objects. The descriptor and
- * the table of transitions are in slab/slab_state.h. This header has what the layers above see: the
+ * creates, tunes and destroys), by home (objects of one node), prefill, limit (shrink), rcu
+ * (chains) and debug (objects of the quarantine), and by walk and inspect, which look; calls pages.
+ * A slab knows its free objects by one bit each, outside of the objects. The descriptor and the
+ * table of transitions are in slab/slab_state.h. This header has what the layers above see: the
  * slabs of a cache.
  *
  * Invariants:
@@ -72,7 +73,7 @@ struct stook_slabs_args {
         /*
          * NULL: an empty slab's span goes to the pages at once. Otherwise this takes the span, and
          * gives it to the pages after a grace period, because readers may still look at its
-         * objects. Its kind is TAKEN; `list`, `link` and `user` are free to use. Frees then release
+         * objects. Its kind is TAKEN; `list`, `link` and `use` are free to use. Frees then release
          * no slab, only shrink and destroy do: a free in a handler may not ask for a grace period.
          */
         void    (*give_later)(struct stook_slabs *slabs, struct stook_span *span);

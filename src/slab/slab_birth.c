@@ -1,16 +1,19 @@
 /*
  * Purpose: the slabs of a cache: their geometry; a slab's birth from a span, and its end; the
  * memory of its parts.
- * Place: called by cache (init), fill and reserve (birth), partial lists (release); calls pages.
+ * Place: called by cache (init) and special (runs); by slab_fill.c and slab_shrink.c (births) and
+ * slab_partial.c (releases); calls pages.
  *
- * Geometry: pages of a slab are touched only when their objects are handed out. So a larger slab
- * costs address space, not memory, and saves births. A slab has as many bytes as the wanted objects
- * need, up to 64 KiB, at least 32 KiB, and always room for two objects. Where few objects are
- * wanted, four of them and 4 KiB are enough, so that slabs become empty (tiny objects get 8 KiB).
+ * Geometry: malloc's classes, and all that say nothing else, want few objects in a slab
+ * (STOOK_SLAB_OBJECTS_FEW), so that slabs become empty: room for four objects, and at least 4 KiB,
+ * or 8 KiB for tiny objects. So a slab of small objects is one page. Caches that a program makes
+ * want many (STOOK_SLAB_OBJECTS_MANY): 32 KiB, and up to 64 KiB where their objects need it. Pages
+ * of a slab are touched only when their objects are handed out. So a larger slab costs address
+ * space, not memory, and saves births. All have room for two objects.
  * From there upwards it is the smallest slab that wastes at most 1/16 at its end, else at most 1/8,
- * and so on. For objects of half a page or more the first share is 1/128: their slabs
- * have many pages anyway, and the page at the end is resident. When such a span cannot be had, a
- * slab is the smallest span that holds one object.
+ * and so on. For objects of half a page or more the first share is 1/128: their slabs have many
+ * pages anyway, and the page at the end is resident. When such a span cannot be had, a slab is the
+ * smallest span that holds one object; for small objects that is the usual one.
  *
  * Parts: where a slab has more of them than fit into its descriptor, or bits of constructed
  * objects, they lie in a block. Blocks come in a few sizes and two kinds: with or without room for
@@ -287,7 +290,7 @@ struct stook_slab *stook_slab_make(struct stook_slabs *slabs, struct stook_span 
 
         /* Atomic, as all that slab_fork.c reads of descriptors that others may be changing. */
         __atomic_store_n(&slab->listed, 0, __ATOMIC_RELAXED);
-        __atomic_store_n(&slab->slabs, slabs, __ATOMIC_RELEASE);        /* M1 */
+        __atomic_store_n(&slab->slabs, slabs, __ATOMIC_RELEASE);        /* slab_fork.c M1 */
         slab->pending = 0;
         slab->given_free = 0;
         slab->kept_first = slabs->kept_first;
@@ -301,7 +304,7 @@ struct stook_slab *stook_slab_make(struct stook_slabs *slabs, struct stook_span 
         __atomic_store_n(&slab->part_count,
                          (uint8_t)((objects + STOOK_PART_OBJECTS - 1) / STOOK_PART_OBJECTS),
                          __ATOMIC_RELAXED);
-        __atomic_store_n(&slab->node, span->node, __ATOMIC_RELEASE);    /* M1 */
+        __atomic_store_n(&slab->node, span->node, __ATOMIC_RELEASE);    /* slab_fork.c M1 */
         if (!parts_new(slab, slabs->ctor != NULL))
                 return NULL;
         for (unsigned p = 0; p < slab->part_count; p++) {
@@ -327,7 +330,7 @@ struct stook_slab *stook_slab_make(struct stook_slabs *slabs, struct stook_span 
         return slab;
 }
 
-/* A span for a slab of full size, else for one object. NULL: no memory. */
+/* A span for a slab of full size, else the smallest that holds one object. NULL: no memory. */
 static struct stook_span *take_span(struct stook_slabs *slabs, unsigned node)
 {
         size_t least = round_up(slabs->stride * (1 + slabs->kept_first), stook_os_page_bytes());

@@ -1,7 +1,7 @@
 /*
  * Purpose: objects from an array back into their slabs.
- * Place: called by barn (puts, flushes, single objects), cache (bulk), slot (objects of one node)
- * and rcu (chains).
+ * Place: called by barn (puts, flushes, single objects), cache (bulk), home (objects of other
+ * nodes), rcu (chains), debug (objects that leave the quarantine), prefill and limit.
  *
  * A drain goes through the array in runs. It looks up where each object of a run lies, and
  * prefetches the part's descriptor. So the misses of a run overlap. Then it goes through the run

@@ -1,7 +1,7 @@
 /*
  * Purpose: objects out of slabs into an array.
- * Place: called by barn (refills, single objects), cache (bulk) and slot (objects of one node);
- * calls pages by way of slab_birth.
+ * Place: called by barn (refills, single objects), cache (bulk), home (objects of one node),
+ * prefill, and limit (memory that the program prepares); calls pages by way of slab_birth.
  *
  * A fill takes from these, in this order:
  *  1. the slabs of the node's list, under its lock; without the lock, the parts on pending;

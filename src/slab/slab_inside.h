@@ -22,7 +22,10 @@ struct stook_slab_hold {
         uint32_t added, removed;        /* slabs that frees put on the list, and took off it */
 };
 
-/* False: the lock was refused. @try: it is not waited for. */
+/*
+ * False: the lock was refused. @try: it is not waited for; nor is it while waits are forbidden (all
+ * of a drain).
+ */
 bool stook_slab_hold(struct stook_slab_hold *hold, struct stook_slabs *slabs,
                      struct stook_slabs_node *node, bool try);
 /*
@@ -49,7 +52,11 @@ void stook_slab_add(struct stook_slab_hold *hold, struct stook_slab *slab, uint6
                     bool head);
 /* Held: these parts are not LISTED any more. */
 void stook_slab_remove(struct stook_slab_hold *hold, struct stook_slab *slab, uint64_t parts);
-/* Held: a released slab off the list, to be given back after the lock is dropped: H1. */
+/*
+ * The end of a slab: a settle, or a retire, marks it *released* under the lock; it is *buried*, off
+ * the list; without the lock it is *unmade*, out of the pagemap, and its span is given to the
+ * pages. Held: the second of these steps (slab_shrink.c H1).
+ */
 void stook_slab_bury(struct stook_slab_hold *hold, struct stook_slab *slab);
 
 /* Held, the list not empty: its first slab, which goes to its tail. */

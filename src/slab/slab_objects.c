@@ -1,7 +1,7 @@
 /*
  * Purpose: look at all slabs of a cache: which objects are out, which were constructed.
- * Place: called by cache (destroy, misuse), debug and inspect. Full slabs are on no list, so
- * the walks go over all descriptors there are.
+ * Place: called by cache (destroy, misuse), malloc, watch, debug, walk and inspect. Full slabs are
+ * on no list, so the walks go over all descriptors there are.
  * Concurrency: quiescent, but for stook_slab_object_out and stook_slab_object_made.
  */
 #include "os/os.h"

@@ -1,6 +1,6 @@
 /*
  * Purpose: slabs with free objects: a list, its lock, and the way without the lock.
- * Place: called by fill, drain, birth, reserve, shrink and purge; calls slab_birth for releases.
+ * Place: called by the other files of this folder, and by special; calls slab_birth.c for releases.
  *
  * Pending: a claim whose owner cannot have the lock is entered into the slab's word `pending`. The
  * thread that enters the first one pushes the slab on its list's pending stack. The holder of the

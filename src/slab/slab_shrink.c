@@ -2,8 +2,8 @@
  * Purpose: which free memory a cache keeps: slabs that are reserved before they are needed, empty
  * slabs, pages inside of partial slabs. A shrink gives back all empty slabs but for reserved ones,
  * and sorts the partial lists, so that fills take from the fullest slabs first.
- * Place: called by cache (shrink, destroy, reserve) and barn, for caches that are idle or only
- * free; calls slab_birth, pages, os (the purge).
+ * Place: called by cache (destroy, reserve), limit (shrink) and special, and by barn for caches
+ * that are idle or only free; calls slab_birth, pages, os (the purge).
  *
  * Pages: a slab that has one live object keeps all its pages otherwise: 32 KiB for one object of
  * 256 bytes. The objects of a page that are all free are taken like any others, the page's content

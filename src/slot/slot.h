@@ -1,8 +1,8 @@
 /*
  * Purpose: a CPU's sheaves: what happens when the hot path misses, and how a thread gets to the hot
  * path at all. The operations themselves, and the layout of a slot, are in section/section.h.
- * Place: called by malloc, cache, rcu, group and evacuate, and by inspect and life; calls section,
- * and barn for whole sheaves.
+ * Place: called by malloc, cache, prefill, rcu, group, home, direct and evacuate, and by inspect,
+ * watch and life; calls section, and barn for whole sheaves.
  */
 #ifndef STOOK_SLOT_H
 #define STOOK_SLOT_H

@@ -3,8 +3,8 @@
  * and into it, past the slot, and a slot's spare sheaf, taken out and put back whole, for prefilled
  * sheaves.
  *
- * Place: called by cache; calls barn. What the slot and its barn do not have, or do not take, is
- * the caller's business: it has an array for the slabs.
+ * Place: called by cache and prefill; calls barn. What the slot and its barn do not have, or do not
+ * take, is the caller's business: it has an array for the slabs.
  *
  * Invariants:
  *  I1 every loop is bounded: it ends after abort_limit (section/section.h) refusals or

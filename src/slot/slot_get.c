@@ -1,8 +1,8 @@
 /*
  * Purpose: the miss of an allocation: one look at the slot, one ask of the barn, one exchange.
  *
- * Place: called by cache and malloc, after the hot section missed, and by slot_bulk.c and
- *  home. Calls barn, which asks the slabs where it has no sheaf.
+ * Place: called by cache, after the hot section missed; malloc comes by way of cache. Home and
+ *  slot_bulk.c call parts of it. Calls barn, which asks the slabs where it has no sheaf.
  *
  * slot_pair.h has the table. Where the exchange fails, the sheaf in hand goes back as it was got,
  * and the slot is looked at again.
@@ -16,6 +16,7 @@
 #include "slot/slot_pair.h"
 #include "stat/counter.h"
 
+/* Here for all misses: slot_put.c's exchanges come this way, too. */
 STOOK_NOINLINE bool stook_slot_exchange_words(struct stook_front *front, uintptr_t main,
                                               uintptr_t spare, uintptr_t to_main,
                                               uintptr_t to_spare, unsigned size,

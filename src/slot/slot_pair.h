@@ -104,9 +104,9 @@ STOOK_INLINE bool stook_slot_took(const struct stook_slot_head *own)
  */
 STOOK_INLINE void stook_slot_tick(struct stook_slot_head *own, struct stook_barns *at_hand)
 {
-        uint16_t calls = (uint16_t)(__atomic_load_n(&own->reap_calls, __ATOMIC_RELAXED) + 1);
+        uint16_t calls = (uint16_t)(__atomic_load_n(&own->tick_calls, __ATOMIC_RELAXED) + 1);
 
-        __atomic_store_n(&own->reap_calls, calls, __ATOMIC_RELAXED);
+        __atomic_store_n(&own->tick_calls, calls, __ATOMIC_RELAXED);
         if (STOOK_UNLIKELY(!(calls % STOOK_TICK_CALLS) ||
                            __atomic_load_n(&own->reap_at, __ATOMIC_RELAXED) ||
                            __atomic_load_n(&stook_ledger_halved, __ATOMIC_RELAXED) ||

@@ -2,7 +2,8 @@
  * Purpose: the miss of a free: one look at the slot, one ask of the barn, one exchange. The mirror
  * image of slot_get.c.
  *
- * Place: called by cache and malloc, after the hot section missed, and by slot_bulk.c. Calls barn.
+ * Place: called by cache, after the hot section missed; malloc comes by way of cache. Slot_bulk.c
+ *  calls a part of it. Calls barn.
  *
  * Invariants:
  *  I1 at most STOOK_SLOT_TRIES looks; then the object goes to its slab.

@@ -49,7 +49,7 @@ static bool has_objects(const struct stook_sheaf *sheaf)
         return sheaf && stook_sheaf_size(sheaf);
 }
 
-/* Takes @seen off this slot, and flushes it. False: it is not there any more. */
+/* Takes @seen off this slot, and retires it. False: it is not there any more. */
 static bool give_pair(struct stook_barns *barns, struct stook_line *line, uint32_t offset,
                       struct stook_pair seen, unsigned size)
 {
@@ -181,7 +181,7 @@ void stook_slot_tick_now(struct stook_slot_head *own, struct stook_barns *at_han
 {
         if (stook_lock_may_not_wait())
                 return;
-        if (at_hand && !(__atomic_load_n(&own->reap_calls, __ATOMIC_RELAXED) % STOOK_TICK_CALLS))
+        if (at_hand && !(__atomic_load_n(&own->tick_calls, __ATOMIC_RELAXED) % STOOK_TICK_CALLS))
                 stook_barns_decide(at_hand);
         /* Not only refills and flushes take this step: a program may live on its barns. */
         stook_pages_step();

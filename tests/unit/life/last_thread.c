@@ -178,7 +178,7 @@ static void test_not_what_is_taken_again(void **state)
 {
         (void)state;
         live_alone(true, false);
-        assert_true(stook_pages_rest_was_missed());
+        assert_true(stook_pages_rest_refaulted());
         assert_kept();
         live_alone(true, true);
         assert_given_back();

@@ -16,7 +16,7 @@
 
 #include "cache/cache.h"
 #include "gate/gate.h"
-#include "pages/purge.h"
+#include "pages/advice.h"
 #include "policy/constants.h"
 
 /* What a run of this program with @variable=@value says: facts on stdout, refusals on stderr. */

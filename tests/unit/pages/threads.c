@@ -13,6 +13,7 @@
 #include "pages_env.h"
 #include "base/inject.h"
 #include "base/lock.h"
+#include "pages/advice.h"
 #include "pages/meta.h"
 #include "pages/source.h"
 
