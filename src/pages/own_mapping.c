@@ -47,7 +47,7 @@ static bool commit_to(struct stook_pages_node *node, struct stook_span *span, si
                 return true;
         more = bytes - span->committed;
         huge = stook_huge_own_wanted(node, span->start, span->committed, more);
-        if (!stook_place_commit(span->start + span->committed, more))
+        if (!stook_range_commit(span->start + span->committed, more))
                 return false;
         if (huge)
                 stook_os_advise((void *)(span->start + span->committed), more, STOOK_OS_HUGEPAGE);
@@ -81,7 +81,7 @@ static struct stook_span *make(struct stook_pages_node *node, size_t bytes, size
 /* Its address space is reserved and free again. */
 static void unmake(struct stook_pages_node *node, struct stook_span *span)
 {
-        if (span->committed && !stook_place_decommit(span->start, span->committed, span->node)) {
+        if (span->committed && !stook_range_decommit(span->start, span->committed, span->node)) {
                 /*
                  * No more VMAs to be had: keep it as ordinary memory, without its content if that
                  * can be.
@@ -179,7 +179,7 @@ bool stook_own_resize(struct stook_pages_node *node, struct stook_span *span, si
                 /*
                  * What is cut off gives its memory back; its address space stays for growing again.
                  */
-                if (stook_place_decommit(span->start + bytes, span->committed - bytes,
+                if (stook_range_decommit(span->start + bytes, span->committed - bytes,
                                          span->node)) {
                         __atomic_fetch_sub(&node->ledger.committed, span->committed - bytes,
                                            __ATOMIC_RELAXED);
@@ -219,7 +219,7 @@ static bool is_to_own(struct stook_pages_node *node, const struct stook_span *sp
 static void give_emptied(struct stook_pages_node *node, struct stook_span *span)
 {
         span->state = STOOK_SPAN_ZERO;
-        if (!stook_place_renew(span->start, span->bytes, span->node)) {
+        if (!stook_range_renew(span->start, span->bytes, span->node)) {
                 __atomic_fetch_sub(&node->ledger.committed, span->bytes, __ATOMIC_RELAXED);
                 span->state = STOOK_SPAN_RESERVED;
         }

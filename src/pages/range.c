@@ -82,7 +82,7 @@ static bool advice_given;                       /* atomic, relaxed; two threads 
 static bool several, over_policy;       /* const after start */
 static uint32_t places;                 /* atomic, relaxed: 1 until the system refuses */
 
-void stook_place_start(void)
+void stook_range_prefer_start(void)
 {
         several = stook_os_node_count() > 1;
         places = several && !stook_os_topology_is_fake() &&
@@ -94,14 +94,14 @@ void stook_pages_place_over_policy(bool over)
         over_policy = over;
 }
 
-void stook_place(uintptr_t start, size_t bytes, unsigned node)
+void stook_range_prefer_node(uintptr_t start, size_t bytes, unsigned node)
 {
         if (__atomic_load_n(&places, __ATOMIC_RELAXED) &&
             !stook_os_prefer_node((void *)start, bytes, node))
                 __atomic_store_n(&places, 0, __ATOMIC_RELAXED);
 }
 
-bool stook_place_commit(uintptr_t start, size_t bytes)
+bool stook_range_commit(uintptr_t start, size_t bytes)
 {
         STOOK_PROBE2(pages_commit, start, bytes);
         return several ? stook_os_enable((void *)start, bytes)
@@ -109,19 +109,19 @@ bool stook_place_commit(uintptr_t start, size_t bytes)
 }
 
 /* A fresh mapping: one that had pages never merges with its neighbours. */
-bool stook_place_decommit(uintptr_t start, size_t bytes, unsigned node)
+bool stook_range_decommit(uintptr_t start, size_t bytes, unsigned node)
 {
         if (!stook_os_decommit((void *)start, bytes))
                 return false;
-        stook_place(start, bytes, node);
+        stook_range_prefer_node(start, bytes, node);
         return true;
 }
 
-bool stook_place_renew(uintptr_t start, size_t bytes, unsigned node)
+bool stook_range_renew(uintptr_t start, size_t bytes, unsigned node)
 {
         bool done = stook_os_commit((void *)start, bytes);
 
-        stook_place(start, bytes, node);
+        stook_range_prefer_node(start, bytes, node);
         return done;
 }
 
@@ -269,7 +269,7 @@ bool stook_ranges_start(void)
 
         if (limit != UINT64_MAX)
                 limit_share = limit / 8 ? limit / 8 : 1;
-        stook_place_start();
+        stook_range_prefer_start();
         n = list_nodes(nodes);
         stook_node_ranges.node[0] = nodes[0];
         if (!limit_share) {
@@ -352,7 +352,7 @@ static void place_reach(struct stook_range_record *r, uintptr_t end)
                 return;
         want = end + PLACE_STEP - 1 < r->size ? (end + PLACE_STEP - 1) & ~(PLACE_STEP - 1)
                                               : r->size;
-        stook_place(r->base + have, want - have, r->node);
+        stook_range_prefer_node(r->base + have, want - have, r->node);
         while (have < want)
                 if (__atomic_compare_exchange_n(&r->placed, &have, want, true, __ATOMIC_RELAXED,
                                                 __ATOMIC_RELAXED))

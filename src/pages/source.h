@@ -78,23 +78,23 @@ size_t stook_ranges_reserved(void);
 /* ---- range.c: memory behind it ---- */
 
 /* After the topology is known: finds out whether pages can be placed. */
-void stook_place_start(void);
+void stook_range_prefer_start(void);
 
 /*
  * Asks the system to take the pages of this part, of which none was touched yet, from @node. On a
  * machine with one node it does nothing.
  */
-void stook_place(uintptr_t start, size_t bytes, unsigned node);
+void stook_range_prefer_node(uintptr_t start, size_t bytes, unsigned node);
 
 /* Pages that read as zeros. False: no memory. */
-bool stook_place_commit(uintptr_t start, size_t bytes);
+bool stook_range_commit(uintptr_t start, size_t bytes);
 /* PROT_NONE again, and no memory. False: it is committed still, with any content. */
-bool stook_place_decommit(uintptr_t start, size_t bytes, unsigned node);
+bool stook_range_decommit(uintptr_t start, size_t bytes, unsigned node);
 /*
  * Fresh pages for what mremap emptied: its old mapping never merges with its neighbours. False: no
  * memory, and it may have no access.
  */
-bool stook_place_renew(uintptr_t start, size_t bytes, unsigned node);
+bool stook_range_renew(uintptr_t start, size_t bytes, unsigned node);
 
 /* ---- span_grow.c: both in hands (pages_node.h) ---- */
 

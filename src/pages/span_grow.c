@@ -120,7 +120,7 @@ struct stook_span *stook_pages_grow(struct stook_pages_node *node, size_t bytes,
 
         for (;;) {
                 span = stook_pages_reserve(node, want, aligned);
-                if (span && stook_place_commit(span->start, span->bytes))
+                if (span && stook_range_commit(span->start, span->bytes))
                         break;
                 if (span)
                         stook_pages_insert_or_pend(node, span);

@@ -198,7 +198,7 @@ bool stook_span_renew_run(struct stook_link *first, size_t bytes)
 
         if (!stook_os_commit((void *)start, bytes))
                 return false;
-        stook_place(start, bytes, span->node);
+        stook_range_prefer_node(start, bytes, span->node);
         /* The fresh mapping has lost the advice of the old one. */
         if (stook_pages_thp == STOOK_THP_NEVER)
                 stook_os_advise((void *)start, bytes, STOOK_OS_NOHUGEPAGE);

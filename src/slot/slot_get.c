@@ -67,7 +67,7 @@ STOOK_INLINE void *step(struct stook_front *front, uint32_t generation, bool bel
 {
         struct stook_view v = stook_slot_look(front);
         struct stook_sheaf *full;
-        struct stook_place to;
+        struct stook_placing to;
         void *object = NULL;
 
         if (v.size || (v.spare && stook_sheaf_size(v.spare))) {
@@ -87,7 +87,7 @@ STOOK_INLINE void *step(struct stook_front *front, uint32_t generation, bool bel
                 object = full->objects[stook_sheaf_size(full) - 1];
                 stook_sheaf_add(full, STOOK_SHEAF_POP);
         }
-        to = stook_place_full(&v, full);
+        to = stook_placing_full(&v, full);
         if (STOOK_UNLIKELY(!stook_slot_exchange(front, &v, to, generation))) {
                 if (one)
                         stook_sheaf_add(full, -STOOK_SHEAF_POP);

@@ -156,7 +156,7 @@ STOOK_INLINE uint32_t stook_slot_generation(struct stook_front *front)
 /* ---- the table ---- */
 
 /* What main and the spare become, and the sheaf that leaves; NULL: none. */
-struct stook_place {
+struct stook_placing {
         struct stook_sheaf *main, *spare, *leaves;
 };
 
@@ -170,27 +170,27 @@ STOOK_INLINE bool stook_view_is_outgrown(const struct stook_view *v,
 }
 
 /* Main and the spare have no objects. */
-STOOK_INLINE struct stook_place stook_place_full(const struct stook_view *v,
-                                                 struct stook_sheaf *full)
+STOOK_INLINE struct stook_placing stook_placing_full(const struct stook_view *v,
+                                                     struct stook_sheaf *full)
 {
         struct stook_sheaf *main = stook_view_main(v);
 
         if (v->spare || (main && stook_view_is_outgrown(v, full)))
-                return (struct stook_place){ full, v->spare, main };
-        return (struct stook_place){ full, main, NULL };
+                return (struct stook_placing){ full, v->spare, main };
+        return (struct stook_placing){ full, main, NULL };
 }
 
 /* Main and the spare have no room. */
-STOOK_INLINE struct stook_place stook_place_empty(const struct stook_view *v,
-                                                  struct stook_sheaf *empty)
+STOOK_INLINE struct stook_placing stook_placing_empty(const struct stook_view *v,
+                                                      struct stook_sheaf *empty)
 {
         struct stook_sheaf *main = stook_view_main(v);
 
         if (!main)
-                return (struct stook_place){ empty, v->spare, NULL };
+                return (struct stook_placing){ empty, v->spare, NULL };
         if (!v->spare && stook_view_is_outgrown(v, empty))
-                return (struct stook_place){ empty, NULL, main };
-        return (struct stook_place){ empty, main, v->spare };
+                return (struct stook_placing){ empty, NULL, main };
+        return (struct stook_placing){ empty, main, v->spare };
 }
 
 /* ---- steps ---- */
@@ -202,7 +202,7 @@ bool stook_slot_exchange_words(struct stook_front *front, uintptr_t main, uintpt
 
 /* The pair that was seen becomes @to. False: it has changed, or the section was aborted. */
 STOOK_INLINE bool stook_slot_exchange(struct stook_front *front, const struct stook_view *v,
-                                      struct stook_place to, uint32_t generation)
+                                      struct stook_placing to, uint32_t generation)
 {
         return stook_slot_exchange_words(front, (uintptr_t)v->main, (uintptr_t)v->spare,
                                          (uintptr_t)to.main, (uintptr_t)to.spare, v->size,
@@ -215,7 +215,7 @@ STOOK_INLINE bool stook_slot_swap(struct stook_front *front, const struct stook_
 {
         struct stook_sheaf *main = stook_view_main(v);
         bool outgrown = main && stook_sheaf_capacity(main) < stook_barns_capacity(front->below);
-        struct stook_place to = { .main = v->spare, .spare = outgrown ? NULL : main };
+        struct stook_placing to = { .main = v->spare, .spare = outgrown ? NULL : main };
 
         if (!stook_slot_exchange(front, v, to, generation))
                 return false;

@@ -40,7 +40,7 @@ STOOK_INLINE bool replace(struct stook_front *front, const struct stook_view *v,
                           uint32_t generation, unsigned terms, void *object_or_null, bool *done)
 {
         struct stook_sheaf *empty;
-        struct stook_place to;
+        struct stook_placing to;
 
         *done = false;
         if (STOOK_UNLIKELY(!v->own))
@@ -57,7 +57,7 @@ STOOK_INLINE bool replace(struct stook_front *front, const struct stook_view *v,
                 empty->objects[stook_sheaf_size(empty)] = object_or_null;
                 stook_sheaf_add(empty, 1);
         }
-        to = stook_place_empty(v, empty);
+        to = stook_placing_empty(v, empty);
         *done = stook_slot_exchange(front, v, to, generation);
         if (STOOK_UNLIKELY(!*done)) {
                 if (object_or_null)

@@ -74,8 +74,8 @@ static int placed(long mode, bool over_policy)
         assert_true(at != MAP_FAILED);
         assert_true(set_policy(mode));
         stook_pages_place_over_policy(over_policy);
-        stook_place_start();
-        stook_place((uintptr_t)at, 1 << 20, 0);
+        stook_range_prefer_start();
+        stook_range_prefer_node((uintptr_t)at, 1 << 20, 0);
         assert_int_equal(syscall(SYS_get_mempolicy, &found, NULL, 0l, at, F_ADDR), 0);
         assert_true(set_policy(DEFAULT));
         assert_int_equal(munmap(at, 1 << 20), 0);
