@@ -41,7 +41,7 @@
  * slot's two sheaves never change places. What the first refill brings is no more than a page: of
  * larger objects 4, 2 or 1.
  */
-#define FIRST_FILL_BYTES 4096
+#define REFILL_FIRST_BYTES 4096
 
 /* Atomic: M2; push-only. */
 static struct stook_barns *all_barns;
@@ -138,9 +138,9 @@ static struct stook_sheaf *make(struct stook_barns *barns, unsigned node, unsign
 
 static unsigned first_fill(const struct stook_barns *barns)
 {
-        unsigned fill = STOOK_FILL_FIRST;
+        unsigned fill = STOOK_REFILL_FIRST;
 
-        while (fill > 1 && (size_t)fill * barns->below->stride > FIRST_FILL_BYTES)
+        while (fill > 1 && (size_t)fill * barns->below->stride > REFILL_FIRST_BYTES)
                 fill /= 2;
         return fill;
 }

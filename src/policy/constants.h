@@ -100,7 +100,7 @@
 /* Times STOOK_BARN_NODE_BYTES: sheaves of large objects. Half: keeps less, a little slower. */
 #define STOOK_FEW_BUDGETS     4
 /* Objects of a first refill. With whole sheaves what is used once keeps more, and is no faster. */
-#define STOOK_FILL_FIRST      8
+#define STOOK_REFILL_FIRST      8
 
 /* ---- what is idle: slot/slot_tick.c, barn/barn_room.c, slab ---- */
 
