@@ -34,7 +34,7 @@
 #include "os/os.h"
 #include "pages/purge.h"
 #include "policy/constants.h"
-#include "policy/limit.h"
+#include "policy/dirty.h"
 #include "slot/slot.h"
 
 static uint32_t due_ms;                 /* atomic, relaxed: not before this */
@@ -89,7 +89,7 @@ void stook_last_thread_at_end(void *self)
         (void)self;
         if (((int32_t)others > 0 &&
              others >= __atomic_load_n(&stook_barn_slots, __ATOMIC_RELAXED)) ||
-            stook_limit_is_aged())
+            stook_dirty_is_threaded())
                 return;
         stook_gate_check();
         if (stook_lock_may_not_wait())

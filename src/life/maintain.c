@@ -34,7 +34,7 @@
 #include "life/root.h"
 #include "os/os.h"
 #include "pages/purge.h"
-#include "policy/limit.h"
+#include "policy/dirty.h"
 #include "process/process.h"
 #include "slot/slot.h"
 #include <stook/control.h>
@@ -152,7 +152,7 @@ static void run(void)
                 else if (idle_rounds < BACK_OFF)
                         idle_rounds *= 2;
         }
-        stook_limit_set_aged(false);            /* before M1: the next thread sets it again */
+        stook_dirty_set_threaded(false);        /* before M1: the next thread sets it again */
         __atomic_store_n(&stook_maintenance_process, 0, __ATOMIC_RELEASE);
         stook_os_futex_wake(&stook_maintenance_process);
 }
@@ -170,10 +170,10 @@ static int start(void)
             !__atomic_compare_exchange_n(&stook_maintenance_process, &seen, self, false,
                                          __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
                 return 0;
-        stook_limit_set_aged(true);
+        stook_dirty_set_threaded(true);
         error = stook_own_thread_start(&thread);
         if (error) {
-                stook_limit_set_aged(false);
+                stook_dirty_set_threaded(false);
                 __atomic_store_n(&stook_maintenance_process, 0, __ATOMIC_RELEASE);
         }
         return error;

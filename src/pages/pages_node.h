@@ -18,7 +18,7 @@
 #include "pages/purge.h"
 #include "pages/source.h"
 #include "pages/span.h"
-#include "policy/limit.h"
+#include "policy/dirty.h"
 
 /* ---- bins.c: free spans by size ---- */
 
@@ -299,7 +299,7 @@ void stook_pages_rebuild(struct stook_pages_node *node);
 /* ---- purge.c; stook_pages_thp: advice.c ---- */
 /*
  * Called after a give, without the lock: purges the largest free spans, or their ends, while more
- * dirty memory lies free than may (policy/limit.h).
+ * dirty memory lies free than may (policy/dirty.h).
  */
 void stook_pages_purge_big(struct stook_pages_node *node);
 extern enum stook_thp stook_pages_thp;

@@ -3,7 +3,7 @@
  * (stook_pages_step); at once, where far more lies free than may (stook_pages_purge_excess); on
  * request (stook_pages_purge).
  *
- * How much, and what, policy/limit.h says: the dirty limit, what recurs, and debt.
+ * How much, and what, policy/dirty.h says: the dirty limit, what recurs, and debt.
  *
  * Invariant: I1 a span is taken out of the bins before its content is dropped, and no lock is held
  *  meanwhile.
@@ -85,7 +85,7 @@ static struct part last_part(const struct stook_pages_node *node, const struct s
         uintptr_t first = (last - bytes) & ~mask, least = (span->start + mask) & ~mask;
 
         first = first < least ? least : first;
-        if (first < last && stook_huge_any() && !stook_limit_is_shrinking(&node->ledger))
+        if (first < last && stook_huge_any() && !stook_dirty_is_shrinking(&node->ledger))
                 return (struct part){ first, last };
         return (struct part){ end - bytes, end };
 }
@@ -144,7 +144,7 @@ static bool has_excess(const struct stook_pages_node *node)
 {
         size_t waiting = stook_singles_bytes(&node->singles);
 
-        return stook_pages_dirty(node) > stook_limit_at_once(&node->ledger) +
+        return stook_pages_dirty(node) > stook_dirty_at_once(&node->ledger) +
                                                  (is_few(waiting) ? waiting : 0);
 }
 
@@ -155,9 +155,9 @@ static struct stook_span *largest(struct stook_pages_node *node, size_t most,
         struct stook_bins *dirty = &node->bins[STOOK_SET_DIRTY];
         struct stook_span *span = stook_bins_largest(dirty);
 
-        if (!span || span->bytes < stook_limit_worth(&node->ledger, dirty->bytes))
+        if (!span || span->bytes < stook_dirty_worth(&node->ledger, dirty->bytes))
                 return NULL;
-        return excess(node, span, stook_limit_left(&node->ledger), most, spares);
+        return excess(node, span, stook_dirty_left(&node->ledger), most, spares);
 }
 
 static size_t debt(struct stook_pages_node *node)
@@ -186,7 +186,7 @@ static struct stook_span *oldest(struct stook_pages_node *node, uint32_t now,
                 return cut_off(node, span, owed < STOOK_PURGE_SMALL ? STOOK_PURGE_SMALL : owed,
                                spares);
         age = now - span->dirty_since_ms;
-        keep = age / STOOK_RECURS_DECAYS < decay ? stook_limit_recurring(&node->ledger) : 0;
+        keep = age / STOOK_RECURS_DECAYS < decay ? stook_dirty_recurring(&node->ledger) : 0;
         if (age < decay || stook_pages_dirty(node) <= keep)
                 return NULL;
         return excess(node, span, keep, SIZE_MAX / 2, spares);
@@ -262,10 +262,10 @@ void stook_pages_purge_big(struct stook_pages_node *node)
 
         if (stook_lock_may_not_wait() || !has_excess(node))
                 return;
-        shrinking = stook_limit_is_shrinking(&node->ledger);
+        shrinking = stook_dirty_is_shrinking(&node->ledger);
         for (unsigned i = 0; i < EXCESS_SPANS && has_excess(node); i++)
                 if (!purge_one(node, EXCESS, piece(i), &tried) ||
-                    (!shrinking && stook_limit_is_shrinking(&node->ledger)))
+                    (!shrinking && stook_dirty_is_shrinking(&node->ledger)))
                         break;
 }
 
@@ -408,7 +408,7 @@ bool stook_pages_rest_refaulted(void)
                 const struct stook_pages_node *node = &stook_pages_nodes[n];
                 size_t rest = __atomic_load_n(&node->ledger.purged_rest, __ATOMIC_RELAXED);
 
-                if (rest && stook_limit_refaulted(&node->ledger) >= rest / 2)
+                if (rest && stook_dirty_refaulted(&node->ledger) >= rest / 2)
                         return true;
         }
         return false;

@@ -3,7 +3,7 @@
  * the page layer (pages/span.h). Free spans whose content is of no use are purged by age, at once
  * where far more is free than is in use, and on request.
  * Place: slow calls of barn, slot, rcu, malloc and slab call the steps. Life sets the times.
- * policy/limit.h decides, purge.c does the work.
+ * policy/dirty.h decides, purge.c does the work.
  * Concurrency: any thread, any instruction, with no lock held.
  */
 #ifndef STOOK_PURGE_H
@@ -21,7 +21,7 @@ void stook_pages_step(void);
  * callers that gave spans while waits were forbidden.
  */
 void stook_pages_purge_excess(void);
-/* Purges what debt asks for (policy/limit.h), a bounded step. For slow calls that took much. */
+/* Purges what debt asks for (policy/dirty.h), a bounded step. For slow calls that took much. */
 void stook_pages_pay(void);
 /* All steps that are due, for callers with time. Return: spans that were tried. */
 unsigned stook_pages_age(void);

@@ -34,7 +34,7 @@
  * Invariants:
  *  I3 the span is MOVING and dirty, and in no other place; a child of fork finds it among the
  *     descriptors, if it has to make the bins anew (pages_fork.c).
- *  I4 it is one that may stay (policy/limit.h) when it is put: below 1 MiB, and nothing that a give
+ *  I4 it is one that may stay (policy/dirty.h) when it is put: below 1 MiB, and nothing that a give
  *     would have purged.
  * Concurrency: one word for each node. To change it is to own what was in it. M2: its release in
  *  put pairs with the acquire in take, flush and the next put.
@@ -270,7 +270,7 @@ bool stook_recent_put(struct stook_pages_node *node, struct stook_span *span)
 
         if (__atomic_load_n(&node->asked_bytes, __ATOMIC_RELAXED) != span->bytes ||
             span->bytes >= MOST || span_of(word) != span ||
-            stook_pages_dirty(node) + span->bytes > stook_limit_dirty(&node->ledger))
+            stook_pages_dirty(node) + span->bytes > stook_dirty_limit(&node->ledger))
                 return false;
         stook_lock_forbid_waits();
         __atomic_store_n(&span->kind, STOOK_SPAN_MOVING, __ATOMIC_RELAXED);

@@ -17,7 +17,7 @@
 #define STOOK_KIB ((size_t)1 << 10)
 #define STOOK_MIB ((size_t)1 << 20)
 
-/* ---- free pages, debt, allocation clock: limit.c, pages/purge.c ---- */
+/* ---- free pages, debt, allocation clock: dirty.c, pages/purge.c ---- */
 
 /*
  * The environment's STOOK_DECAY_MS, by default: what lies free for so long goes. Half: phases are

@@ -4,7 +4,7 @@
  * pages that are kept for them, or that come in huge ones, may be pages too many. Where objects are
  * written as a whole, they are worth it.
  * Place: pages/advice.c asks, and tells what was got; own_mapping.c and span.c tell what is given
- *  back, policy/limit.c asks for what was found.
+ *  back, policy/dirty.c asks for what was found.
  * How: when a node grows, a few pages of what an earlier growth of this kind got are looked at.
  *  Pages that are all zero count as not written; some words of each are compared. Requests below a
  *  huge page (slabs, most of all) are one kind, those from there on the other. A large object is

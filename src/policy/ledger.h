@@ -8,7 +8,7 @@
  *   dirty       free, with content that is of no use: what may be purged. The page layer counts it
  *   refault     purged, and taken again lately: its purge was in vain
  *   high-water mark   most bytes that were used or dirty at once
- *   debt        to be purged whatever its age: limit.h
+ *   debt        to be purged whatever its age: dirty.h
  *   forced      purged for the high-water mark, and not taken again yet. To take it again is no
  *               refault: it was purged although it may be wanted, and says nothing of phases
  * Concurrency: any thread, relaxed loads and stores. Two threads at once may lose or repeat one
@@ -28,7 +28,7 @@
  * ---- swing ----
  * By how much the memory in use went up and down lately. A purge of memory that is taken again soon
  * is in vain. After one such purge the memory that swings is kept for as long as it swings
- * (limit.h). So a program that works in phases takes its page faults twice, and not once a phase.
+ * (dirty.h). So a program that works in phases takes its page faults twice, and not once a phase.
  * How: the swing is the highest minus the lowest value of this window and of the one before it. A
  *  window is a decay time. So the swing covers one to two decay times. It is zero after two windows
  *  in which the memory in use stays the same.

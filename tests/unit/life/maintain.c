@@ -24,7 +24,7 @@
 #include "cache/cache.h"
 #include "os/os.h"
 #include "pages/purge.h"
-#include "policy/limit.h"
+#include "policy/dirty.h"
 #include "pages/span.h"
 #include "slot/slot_regions.h"
 
@@ -302,7 +302,7 @@ static void test_the_thread_does_it_by_itself(void **state)
         assert_int_equal(stook_maintenance_thread(1), 0);
         assert_int_equal(stook_maintenance_thread(1), 0);
         assert_int_equal(threads_of_process(), others + 1);
-        assert_true(stook_limit_is_aged());
+        assert_true(stook_dirty_is_threaded());
         for (waits = 0; waits < WAITS && (stook_slot_objects(&cache->front) || free_dirty_bytes());
              waits++)
                 pause_5_ms();
@@ -319,10 +319,10 @@ static void test_the_thread_does_it_by_itself(void **state)
                 bool alone = threads_of_process() == 1, aged;
 
                 use(cache, 500);
-                aged = stook_limit_is_aged();
+                aged = stook_dirty_is_threaded();
                 stook_maintain();
                 alarm(120);
-                if (!alone || aged || !stook_limit_is_aged() || threads_of_process() != 2)
+                if (!alone || aged || !stook_dirty_is_threaded() || threads_of_process() != 2)
                         _exit(1);
                 stook_maintenance_thread(0);
                 _exit(becomes(1) ? 0 : 2);
@@ -334,7 +334,7 @@ static void test_the_thread_does_it_by_itself(void **state)
 
         assert_int_equal(stook_maintenance_thread(0), 0);
         assert_true(becomes(others));
-        assert_false(stook_limit_is_aged());
+        assert_false(stook_dirty_is_threaded());
         assert_int_equal(stook_maintenance_thread(0), 0);
         assert_int_equal(stook_maintain(), 0);
         assert_true(becomes(others));

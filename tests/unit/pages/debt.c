@@ -1,5 +1,5 @@
 /*
- * Proves policy/limit.c: where the process reaches a new high-water mark while dirty memory lies
+ * Proves policy/dirty.c: where the process reaches a new high-water mark while dirty memory lies
  * free in pieces that do not fit, as much of that is purged. Below its mark nothing is.
  */
 #include "pages_env.h"
@@ -9,7 +9,7 @@
 #define MIB   ((size_t)1 << 20)
 #define PIECE (16 * KIB)
 #define HOLES 48                        /* 768 KiB: less than the dirty limit */
-#define KEPT  (256 * KIB)               /* policy/limit.c */
+#define KEPT  (256 * KIB)               /* policy/dirty.c */
 
 static size_t dirty(void)
 {

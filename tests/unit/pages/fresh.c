@@ -1,5 +1,5 @@
 /*
- * Proves policy/limit.c: memory taken from the pages moves the allocation clock, 256 KiB at a time.
+ * Proves policy/dirty.c: memory taken from the pages moves the allocation clock, 256 KiB at a time.
  * Clean memory always does; dirty memory once in a 512th of the decay time.
  */
 #include <sys/syscall.h>
@@ -10,7 +10,7 @@
 #define KIB   ((size_t)1 << 10)
 #define MIB   ((size_t)1 << 20)
 #define PIECE (64 * KIB)
-#define TAKE  (256 * KIB)               /* policy/limit.c */
+#define TAKE  (256 * KIB)               /* policy/dirty.c */
 #define DECAY 5120
 #define APART (DECAY / 512)             /* milliseconds */
 

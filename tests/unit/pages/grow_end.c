@@ -1,7 +1,7 @@
 /*
  * Proves stook_pages_grow_end (span_grow.c): large objects that are written lie side by side,
  * because each has what the last one left of its huge page. That is not purged in between, though
- * the process reaches a new high-water mark with each (policy/limit.c). At the end all of it is
+ * the process reaches a new high-water mark with each (policy/dirty.c). At the end all of it is
  * given back. What the heap grows by beside a purged piece is no refault.
  */
 #include "pages_env.h"

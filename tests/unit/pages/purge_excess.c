@@ -92,7 +92,7 @@ static void what_could_not_be_purged_is_by_the_next_round(void **state)
 static void what_a_thread_ages_is_left_to_it(void **state)
 {
         (void)state;
-        stook_limit_set_aged(true);
+        stook_dirty_set_threaded(true);
         take_all();
         for (unsigned i = 0; i < SPANS; i++)
                 *(volatile char *)spans[i]->start = 1;
@@ -107,7 +107,7 @@ static void what_a_thread_ages_is_left_to_it(void **state)
 static void what_no_thread_ages_any_more_is_purged(void **state)
 {
         (void)state;
-        stook_limit_set_aged(true);
+        stook_dirty_set_threaded(true);
         take_all();
         for (unsigned i = 0; i < SPANS; i++)
                 *(volatile char *)spans[i]->start = 1;

@@ -16,12 +16,12 @@
  *                large objects (huge.h), it is as much as is in use; while they come in turn, as
  *                much as was in use at most lately, but no more than twice what was in use with the
  *                last one
- *   aged         a thread ages this heap whether or not the process makes calls. Then nothing is
+ *   threaded     a thread ages this heap whether or not the process makes calls. Then nothing is
  *                purged at once while no more lies free than was in use at most lately
  * Concurrency: any thread, relaxed: an answer may be old when it comes.
  */
-#ifndef STOOK_LIMIT_H
-#define STOOK_LIMIT_H
+#ifndef STOOK_DIRTY_H
+#define STOOK_DIRTY_H
 
 #include "policy/ledger.h"
 
@@ -29,24 +29,24 @@
  * Half of the swing is enough to count all of it. The other half escaped the purge; without it,
  * each phase purges a rest.
  */
-size_t stook_limit_recurring(const struct stook_ledger *ledger);
+size_t stook_dirty_recurring(const struct stook_ledger *ledger);
 /* The larger of refaults and recurring: what refaults may swing more slowly. */
-size_t stook_limit_refaulted(const struct stook_ledger *ledger);
-bool stook_limit_is_shrinking(const struct stook_ledger *ledger);
+size_t stook_dirty_refaulted(const struct stook_ledger *ledger);
+bool stook_dirty_is_shrinking(const struct stook_ledger *ledger);
 
 /*
  * A program that frees and allocates the same megabytes in turn keeps them while it does so. One
  * that is idle after a spike does not.
  */
-size_t stook_limit_dirty(const struct stook_ledger *ledger);
+size_t stook_dirty_limit(const struct stook_ledger *ledger);
 /*
  * What a purge leaves: all that may stay, because objects in turn are taken again, though in other
  * sizes. In a process that is shrinking it leaves only what refaulted, because there may be no
  * further call.
  */
-size_t stook_limit_left(const struct stook_ledger *ledger);
+size_t stook_dirty_left(const struct stook_ledger *ledger);
 /* Dirty bytes above which some are purged at once. */
-size_t stook_limit_at_once(const struct stook_ledger *ledger);
+size_t stook_dirty_at_once(const struct stook_ledger *ledger);
 /*
  * With so many bytes @dirty, a free span of how many bytes or more is purged at once? The more lies
  * free, the smaller the bound. Spans of any size are purged only if more than two thirds of what is
@@ -54,11 +54,11 @@ size_t stook_limit_at_once(const struct stook_ledger *ledger);
  * grow while objects are freed in random order; at the end of a spike few are left, and no further
  * call may come.
  */
-size_t stook_limit_worth(const struct stook_ledger *ledger, size_t dirty);
+size_t stook_dirty_worth(const struct stook_ledger *ledger, size_t dirty);
 
 /* A thread ages all heaps from here on, or no more. */
-void stook_limit_set_aged(bool aged);
-bool stook_limit_is_aged(void);
+void stook_dirty_set_threaded(bool threaded);
+bool stook_dirty_is_threaded(void);
 
 /* ---- debt: what is purged whatever its age ---- */
 

@@ -1,24 +1,24 @@
 /*
- * Purpose: how much free memory a node may keep: limits, debt, the allocation clock (limit.h). And
+ * Purpose: how much free memory a node may keep: limits, debt, the allocation clock (dirty.h). And
  * the variables of ledger.h.
  */
 #include "os/os.h"
 #include "policy/constants.h"
-#include "policy/limit.h"
+#include "policy/dirty.h"
 
-static bool is_aged;                    /* atomic, relaxed: "aged" of limit.h */
+static bool is_threaded;                /* atomic, relaxed: "threaded" of dirty.h */
 
-void stook_limit_set_aged(bool aged)
+void stook_dirty_set_threaded(bool threaded)
 {
-        __atomic_store_n(&is_aged, aged, __ATOMIC_RELAXED);
+        __atomic_store_n(&is_threaded, threaded, __ATOMIC_RELAXED);
 }
 
-bool stook_limit_is_aged(void)
+bool stook_dirty_is_threaded(void)
 {
-        return __atomic_load_n(&is_aged, __ATOMIC_RELAXED);
+        return __atomic_load_n(&is_threaded, __ATOMIC_RELAXED);
 }
 
-size_t stook_limit_recurring(const struct stook_ledger *ledger)
+size_t stook_dirty_recurring(const struct stook_ledger *ledger)
 {
         size_t refaulted = stook_ledger_refaults(ledger);
         size_t swing = refaulted ? stook_swing_bytes(&ledger->swing) : 0;
@@ -26,10 +26,10 @@ size_t stook_limit_recurring(const struct stook_ledger *ledger)
         return refaulted >= swing / 2 ? swing : refaulted;
 }
 
-size_t stook_limit_refaulted(const struct stook_ledger *ledger)
+size_t stook_dirty_refaulted(const struct stook_ledger *ledger)
 {
         size_t refaulted = stook_ledger_refaults(ledger);
-        size_t swing = stook_limit_recurring(ledger);
+        size_t swing = stook_dirty_recurring(ledger);
 
         return refaulted > swing ? refaulted : swing;
 }
@@ -42,7 +42,7 @@ static bool is_in_turn(const struct stook_ledger *ledger)
                                      stook_ledger_used(ledger));
 }
 
-bool stook_limit_is_shrinking(const struct stook_ledger *ledger)
+bool stook_dirty_is_shrinking(const struct stook_ledger *ledger)
 {
         size_t used = stook_ledger_used(ledger);
 
@@ -56,12 +56,12 @@ bool stook_limit_is_shrinking(const struct stook_ledger *ledger)
 static bool keeps_large(const struct stook_ledger *ledger)
 {
         return stook_density_found(&ledger->density[STOOK_DENSITY_LARGE]) == STOOK_DENSE &&
-               !stook_limit_is_shrinking(ledger);
+               !stook_dirty_is_shrinking(ledger);
 }
 
 uint32_t stook_ledger_halved;
 
-size_t stook_limit_dirty(const struct stook_ledger *ledger)
+size_t stook_dirty_limit(const struct stook_ledger *ledger)
 {
         size_t share = stook_ledger_used(ledger);
         size_t most = stook_swing_most(&ledger->swing);
@@ -74,25 +74,25 @@ size_t stook_limit_dirty(const struct stook_ledger *ledger)
         else if (!keeps_large(ledger))
                 share /= STOOK_PART;
         return (share > STOOK_DIRTY_LEAST ? share : STOOK_DIRTY_LEAST) +
-               stook_limit_refaulted(ledger);
+               stook_dirty_refaulted(ledger);
 }
 
-size_t stook_limit_left(const struct stook_ledger *ledger)
+size_t stook_dirty_left(const struct stook_ledger *ledger)
 {
-        return stook_limit_is_shrinking(ledger) ? stook_limit_refaulted(ledger)
-                                              : stook_limit_dirty(ledger);
+        return stook_dirty_is_shrinking(ledger) ? stook_dirty_refaulted(ledger)
+                                                : stook_dirty_limit(ledger);
 }
 
-size_t stook_limit_at_once(const struct stook_ledger *ledger)
+size_t stook_dirty_at_once(const struct stook_ledger *ledger)
 {
-        size_t allowed = stook_limit_dirty(ledger), most = stook_swing_most(&ledger->swing);
+        size_t allowed = stook_dirty_limit(ledger), most = stook_swing_most(&ledger->swing);
 
-        return stook_limit_is_aged() && most > allowed ? most : allowed;
+        return stook_dirty_is_threaded() && most > allowed ? most : allowed;
 }
 
-size_t stook_limit_worth(const struct stook_ledger *ledger, size_t dirty)
+size_t stook_dirty_worth(const struct stook_ledger *ledger, size_t dirty)
 {
-        size_t allowed = stook_limit_at_once(ledger);
+        size_t allowed = stook_dirty_at_once(ledger);
         size_t used = stook_ledger_used(ledger);
         size_t end = stook_swing_most(&ledger->swing) / STOOK_PART;
 
@@ -140,7 +140,7 @@ void stook_debt_take(struct stook_ledger *ledger, size_t dirty, size_t bytes, bo
         size_t mark = __atomic_load_n(&ledger->high_water, __ATOMIC_RELAXED);
         size_t now = stook_ledger_used(ledger) + dirty;
 
-        if (clean && dirty > stook_limit_dirty(ledger))
+        if (clean && dirty > stook_dirty_limit(ledger))
                 __atomic_fetch_add(&ledger->debt, bytes, __ATOMIC_RELAXED);
         if (now <= mark)
                 return;
@@ -163,7 +163,7 @@ size_t stook_debt(struct stook_ledger *ledger, size_t dirty)
         size_t debt = 0, high = 0;
 
         if (__atomic_load_n(&ledger->debt, __ATOMIC_RELAXED))
-                debt = debt_above(&ledger->debt, dirty, stook_limit_dirty(ledger));
+                debt = debt_above(&ledger->debt, dirty, stook_dirty_limit(ledger));
         if (__atomic_load_n(&ledger->high_debt, __ATOMIC_RELAXED))
                 high = debt_above(&ledger->high_debt, dirty, kept_at_high_water(ledger));
         return debt > high ? debt : high;
