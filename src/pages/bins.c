@@ -250,7 +250,7 @@ static void unpend(struct stook_pages_node *node)
         }
 }
 
-bool stook_pages_lock_beside_singles(struct stook_pages_node *node)
+bool stook_pages_lock(struct stook_pages_node *node)
 {
         if (!stook_lock_take(&node->lock)) {
                 if (STOOK_LIKELY(!stook_lock_inherit(&node->lock)))
@@ -261,9 +261,9 @@ bool stook_pages_lock_beside_singles(struct stook_pages_node *node)
         return true;
 }
 
-bool stook_pages_lock(struct stook_pages_node *node)
+bool stook_pages_lock_joined(struct stook_pages_node *node)
 {
-        if (!stook_pages_lock_beside_singles(node))
+        if (!stook_pages_lock(node))
                 return false;
         if (stook_singles_bytes(&node->singles))
                 stook_singles_join(node);
@@ -296,7 +296,7 @@ void stook_pages_pend(struct stook_pages_node *node, struct stook_span *span)
 
 void stook_pages_insert_or_pend(struct stook_pages_node *node, struct stook_span *span)
 {
-        if (stook_pages_lock_beside_singles(node)) {
+        if (stook_pages_lock(node)) {
                 __atomic_store_n(&span->kind, STOOK_SPAN_MOVING, __ATOMIC_RELAXED);
                 stook_pages_insert(node, span);
                 stook_pages_unlock(node);

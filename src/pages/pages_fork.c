@@ -20,7 +20,7 @@
 bool stook_pages_fork_prepare(void)
 {
         for (unsigned n = 0; n < stook_os_node_count(); n++)
-                if (!stook_pages_lock(&stook_pages_nodes[n])) {
+                if (!stook_pages_lock_joined(&stook_pages_nodes[n])) {
                         while (n-- > 0)
                                 stook_pages_unlock(&stook_pages_nodes[n]);
                         return false;

@@ -106,12 +106,12 @@ struct stook_span *stook_bins_largest(const struct stook_bins *bins);
 /* Releases, looks at pending after the release, and takes the lock again if there is something. */
 void stook_pages_unlock(struct stook_pages_node *node);
 /* False: the lock was refused. Else all that waits is in the bins: pending spans, single pages. */
-bool stook_pages_lock(struct stook_pages_node *node);
+bool stook_pages_lock_joined(struct stook_pages_node *node);
 /*
  * The same, but single pages go on waiting: for what does not look for them, nor for what they
  * become together.
  */
-bool stook_pages_lock_beside_singles(struct stook_pages_node *node);
+bool stook_pages_lock(struct stook_pages_node *node);
 /*
  * Under the lock: @span, which is in no bin, becomes free. Returns it, or what it was coalesced
  * into.

@@ -219,7 +219,7 @@ static size_t purge_one(struct stook_pages_node *node, enum why why, size_t arg,
         bool beside = why == EXCESS && is_few(stook_singles_bytes(&node->singles)), locked;
         size_t purged = 0;
 
-        locked = beside ? stook_pages_lock_beside_singles(node) : stook_pages_lock(node);
+        locked = beside ? stook_pages_lock(node) : stook_pages_lock_joined(node);
         if (locked)
                 span = why == EXCESS ? largest(node, arg, spares)
                        : why == DUE  ? oldest(node, (uint32_t)arg, spares)

@@ -146,7 +146,7 @@ static void hand_out(struct stook_pages_node *node, struct stook_span *span)
 static struct stook_span *take(struct stook_pages_node *node, size_t bytes, size_t align,
                                struct stook_span *spares[2])
 {
-        bool locked = stook_pages_lock(node);
+        bool locked = stook_pages_lock_joined(node);
         struct stook_pages_again again = { 0, 0 };
         struct stook_span *span, *left[2];
 
@@ -158,7 +158,7 @@ static struct stook_span *take(struct stook_pages_node *node, size_t bytes, size
         if (!span && locked && align == stook_os_page_bytes() && bytes >= STOOK_HUGE_PAGE) {
                 struct stook_span *rest = stook_pages_grow_end(node, bytes);
 
-                if (stook_pages_lock(node)) {
+                if (stook_pages_lock_joined(node)) {
                         span = take_locked(node, bytes, align, spares, &again);
                         stook_pages_unlock(node);
                 }
@@ -204,7 +204,7 @@ static unsigned take_singles(struct stook_pages_node *node, unsigned n, struct s
 {
         unsigned got = 0;
 
-        if (!stook_singles_bytes(&node->singles) || !stook_pages_lock_beside_singles(node))
+        if (!stook_singles_bytes(&node->singles) || !stook_pages_lock(node))
                 return 0;
         stook_lock_forbid_waits();      /* this thread owns spans from here on */
         if (!stook_bins_has_size(&node->bins[STOOK_SET_DIRTY], stook_os_page_bytes()))
@@ -293,7 +293,7 @@ unsigned stook_span_take_some(unsigned node_index, size_t bytes, unsigned n,
                 stook_singles_make_map(&node->singles);
         while (count < n && (spares[count] = stook_meta_span_new()))
                 count++;
-        if (count == n && stook_pages_lock(node)) {
+        if (count == n && stook_pages_lock_joined(node)) {
                 unsigned more;
 
                 stook_lock_forbid_waits();                              /* this thread owns spans */
@@ -382,7 +382,7 @@ void stook_span_give_chain(struct stook_link *first)
                 stook_span_set_age(span, now);
                 span->list.next = NULL;
                 if (!locked)
-                        locked = stook_pages_lock_beside_singles(node);
+                        locked = stook_pages_lock(node);
                 if (locked)
                         insert_or_wait(node, span);
                 else

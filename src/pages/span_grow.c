@@ -41,7 +41,7 @@ static struct stook_span *reuse(struct stook_pages_node *node, size_t bytes, siz
         struct stook_span *span;
 
         if (!__atomic_load_n(&node->bins[STOOK_SET_RESERVED].spans, __ATOMIC_RELAXED) ||
-            !stook_pages_lock_beside_singles(node))
+            !stook_pages_lock(node))
                 return NULL;
         span = stook_bins_find(&node->bins[STOOK_SET_RESERVED],
                                bytes + align - stook_os_page_bytes());
@@ -176,7 +176,7 @@ static STOOK_NOINLINE size_t missing_for(struct stook_pages_node *node, size_t b
         uintptr_t end = stook_range_frontier((unsigned)(node - stook_pages_nodes));
         size_t have, missing, least;
 
-        if (!end || end % STOOK_HUGE_PAGE || !stook_pages_lock(node))
+        if (!end || end % STOOK_HUGE_PAGE || !stook_pages_lock_joined(node))
                 return 0;
         have = free_before(node, end);
         missing = have && have < bytes ? bytes - have : 0;

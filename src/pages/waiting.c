@@ -7,8 +7,8 @@
  * every step. A page that waits is a bit. Those that lie beside each other are joined in one go,
  * lowest first.
  * Place: span.c puts chains of slabs here, and takes single pages from here, lowest first. A thread
- * that looks into the bins has all of them joined first: stook_pages_lock does it. So larger spans
- * are found as if no page ever waited.
+ * that looks into the bins has all of them joined first: stook_pages_lock_joined does it. So larger
+ * spans are found as if no page ever waited.
  * How: a map of a bit for each page, over a window of 64 GiB of addresses, and above it three
  * levels that say in which words there are any. A span outside of it goes to the bins at once. So
  * does one for which there is no map yet; the next span that is taken makes it.

@@ -131,7 +131,7 @@ static void what_is_joined_is_as_old_as_its_youngest(void **state)
         give(spans, 0, 2, 1);
         spans[0]->dirty_since_ms = youngest - 1000;
         spans[1]->dirty_since_ms = youngest - 500;
-        assert_true(stook_pages_lock(node));
+        assert_true(stook_pages_lock_joined(node));
         joined = stook_pages_free_at(node, spans[0]->start);
         stook_pages_unlock(node);
         assert_non_null(joined);
