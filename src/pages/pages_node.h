@@ -301,7 +301,7 @@ void stook_pages_rebuild(struct stook_pages_node *node);
  * Called after a give, without the lock: purges the largest free spans, or their ends, while more
  * dirty memory lies free than may (policy/dirty.h).
  */
-void stook_pages_purge_big(struct stook_pages_node *node);
+void stook_pages_purge_excess_of(struct stook_pages_node *node);
 extern enum stook_thp stook_pages_thp;
 
 #endif

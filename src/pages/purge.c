@@ -255,7 +255,7 @@ static size_t piece(unsigned turn)
  * shrink any more. If the process did not shrink when this call began, and another thread's free
  * makes it shrink, that other thread purges, and this one stops.
  */
-void stook_pages_purge_big(struct stook_pages_node *node)
+void stook_pages_purge_excess_of(struct stook_pages_node *node)
 {
         bool shrinking;
         size_t tried;
@@ -272,7 +272,7 @@ void stook_pages_purge_big(struct stook_pages_node *node)
 void stook_pages_purge_excess(void)
 {
         for (unsigned n = 0; n < stook_os_node_count(); n++)
-                stook_pages_purge_big(&stook_pages_nodes[n]);
+                stook_pages_purge_excess_of(&stook_pages_nodes[n]);
 }
 
 /*
@@ -355,7 +355,7 @@ unsigned stook_pages_age(void)
                         all += tried = purge_due(&stook_pages_nodes[n], now);
                 while (tried == STEP_SPANS && stook_pages_decay_ms());
                 /* A thread that found the lock taken left its spans to the holder. */
-                stook_pages_purge_big(&stook_pages_nodes[n]);
+                stook_pages_purge_excess_of(&stook_pages_nodes[n]);
         }
         return all;
 }

@@ -350,7 +350,7 @@ void stook_span_give(struct stook_span *span)
         if (stook_recent_put(node, span))
                 return;
         stook_pages_insert_or_pend(node, span);
-        stook_pages_purge_big(node);
+        stook_pages_purge_excess_of(node);
 }
 
 /* Under the lock: to the bins, or a single page beside them. Not inline: the depth of the stack. */

@@ -67,7 +67,7 @@ static bool resize(struct stook_pages_node *node, struct stook_span *span, size_
                 count_slabs(node, bytes + rest->bytes, bytes);
                 stook_pages_insert_or_pend(node, rest);
                 stook_lock_allow_waits();
-                stook_pages_purge_big(node);
+                stook_pages_purge_excess_of(node);
                 return true;
         }
         size_t more = bytes - span->bytes;
