@@ -51,7 +51,7 @@ struct stook_barns *stook_barns_first(void)
         return __atomic_load_n(&all_barns, __ATOMIC_ACQUIRE);
 }
 
-int stook_barns_init(struct stook_barns *barns, struct stook_slabs *below, unsigned capacity,
+int stook_barns_init(struct stook_barns *barns, struct stook_slabs *slabs, unsigned capacity,
                      unsigned full_limit, unsigned empty_limit)
 {
         bool listed = barns->node;
@@ -61,8 +61,8 @@ int stook_barns_init(struct stook_barns *barns, struct stook_slabs *below, unsig
                 if (!barns->node)
                         return -ENOMEM;
         }
-        barns->below = below;
-        barns->cache_index = barns->line_index = below->cache_index;
+        barns->slabs = slabs;
+        barns->cache_index = barns->line_index = slabs->cache_index;
         for (unsigned node = 0; node < stook_os_node_count(); node++)
                 __atomic_store_n(&barns->node[node].unasked, 0, __ATOMIC_RELAXED);
         stook_barns_set(barns, capacity, full_limit, empty_limit);
@@ -133,14 +133,14 @@ void stook_barns_fork_child(struct stook_barns *barns, bool open)
 
 static struct stook_sheaf *make(struct stook_barns *barns, unsigned node, unsigned capacity)
 {
-        return stook_sheaf_new(barns->cache_index, capacity, node, barns->below->counters);
+        return stook_sheaf_new(barns->cache_index, capacity, node, barns->slabs->counters);
 }
 
 static unsigned first_fill(const struct stook_barns *barns)
 {
         unsigned fill = STOOK_REFILL_FIRST;
 
-        while (fill > 1 && (size_t)fill * barns->below->stride > REFILL_FIRST_BYTES)
+        while (fill > 1 && (size_t)fill * barns->slabs->stride > REFILL_FIRST_BYTES)
                 fill /= 2;
         return fill;
 }
@@ -216,10 +216,10 @@ void *stook_barn_get_object(struct stook_barns *barns, unsigned node)
 {
         void *object;
 
-        if (!stook_slab_fill(barns->below, node, 1, &object, 0))
+        if (!stook_slab_fill(barns->slabs, node, 1, &object, 0))
                 return NULL;
         /* After the fill, unlike the kernel: the counts stay exact over failures. */
-        stook_count(barns->below->counters, STOOK_STAT_alloc_slowpath, 1);
+        stook_count(barns->slabs->counters, STOOK_STAT_alloc_slowpath, 1);
         if (STOOK_UNLIKELY(stook_barns_begin_with_none(barns)))
                 stook_barns_decide(barns);
         return object;
@@ -238,10 +238,10 @@ STOOK_INLINE void put_below(struct stook_barns *barns, unsigned node, struct sto
         stook_barn_drain(barns, sheaf);
         if (STOOK_UNLIKELY(stook_barn_is_unasked(barns, node))) {
                 stook_barn_evict(barns, node);
-                stook_slabs_give_pages(barns->below, node, STOOK_TICK_WORK / 2);
+                stook_slabs_give_pages(barns->slabs, node, STOOK_TICK_WORK / 2);
         }
         if (!stook_barn_push_empty(barns, node, sheaf))
-                stook_sheaf_delete(sheaf, barns->below->counters);
+                stook_sheaf_delete(sheaf, barns->slabs->counters);
         stook_barn_step();
 }
 
@@ -256,7 +256,7 @@ void stook_barn_put(struct stook_barns *barns, unsigned node, struct stook_sheaf
 
         if (!stook_sheaf_size(sheaf)) {
                 if (!stook_barn_push_empty(barns, node, sheaf))
-                        stook_sheaf_delete(sheaf, barns->below->counters);
+                        stook_sheaf_delete(sheaf, barns->slabs->counters);
         } else if (!stook_sheaf_full(sheaf) || outgrown ||
                    !stook_barn_push_full(barns, node, sheaf)) {
                 put_below(barns, node, sheaf);
@@ -265,6 +265,6 @@ void stook_barn_put(struct stook_barns *barns, unsigned node, struct stook_sheaf
 
 void stook_barn_put_object(struct stook_barns *barns, void *object)
 {
-        stook_count(barns->below->counters, STOOK_STAT_free_slowpath, 1);
-        stook_slab_drain(barns->below, 1, &object);
+        stook_count(barns->slabs->counters, STOOK_STAT_free_slowpath, 1);
+        stook_slab_drain(barns->slabs, 1, &object);
 }

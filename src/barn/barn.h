@@ -76,7 +76,7 @@ _Static_assert(sizeof(struct stook_barn) == STOOK_CACHELINE, "a barn is a cache 
  * while it is full, and is deleted once it is empty.
  */
 struct stook_barns {
-        struct stook_slabs *below;
+        struct stook_slabs *slabs;
         uint32_t cache_index;
         uint32_t line_index;            /* for slots: the line with the cache's sheaves */
         union {
@@ -110,7 +110,7 @@ STOOK_INLINE bool stook_barns_are_short(const struct stook_barns *barns)
  * Return: 0; -ENOMEM. Limits are sheaves, STOOK_BARN_LIMIT_MAX at most; full_limit is lowered to
  * STOOK_BARN_CACHE_BYTES. Capacity is objects; 0: no sheaves.
  */
-int stook_barns_init(struct stook_barns *barns, struct stook_slabs *below, unsigned capacity,
+int stook_barns_init(struct stook_barns *barns, struct stook_slabs *slabs, unsigned capacity,
                      unsigned full_limit, unsigned empty_limit);
 /* The barns of all caches, through next; NULL: none yet. */
 struct stook_barns *stook_barns_first(void);

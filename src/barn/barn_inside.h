@@ -15,7 +15,7 @@
 STOOK_INLINE uint64_t stook_barn_bytes(const struct stook_barns *barns,
                                        const struct stook_sheaf *sheaf)
 {
-        return (uint64_t)stook_sheaf_capacity(sheaf) * barns->below->stride;
+        return (uint64_t)stook_sheaf_capacity(sheaf) * barns->slabs->stride;
 }
 
 /* A cache without sheaves, until its objects have swung between the slabs and its users. */
@@ -44,9 +44,9 @@ STOOK_INLINE void stook_barn_drain(struct stook_barns *barns, struct stook_sheaf
 
         if (!size)
                 return;
-        stook_slab_drain(barns->below, size, sheaf->objects);
+        stook_slab_drain(barns->slabs, size, sheaf->objects);
         stook_sheaf_set_size(sheaf, 0);
-        stook_count(barns->below->counters, STOOK_STAT_sheaf_flush, size);
+        stook_count(barns->slabs->counters, STOOK_STAT_sheaf_flush, size);
         STOOK_PROBE2(sheaf_flush, barns->cache_index, size);
 }
 /*
@@ -130,11 +130,11 @@ STOOK_INLINE bool stook_barn_push_full(struct stook_barns *barns, unsigned node,
         if (STOOK_UNLIKELY(stook_barn_count_put(barns, node)) ||
             !stook_barn_has_room(barns, node) ||
             !stook_barn_book(node, stook_barn_bytes(barns, full))) {
-                stook_count(barns->below->counters, STOOK_STAT_barn_put_fail, 1);
+                stook_count(barns->slabs->counters, STOOK_STAT_barn_put_fail, 1);
                 return false;
         }
         stook_tagged_stack_push(&barns->node[node].full, &full->owned.link);
-        stook_count(barns->below->counters, STOOK_STAT_barn_put, 1);
+        stook_count(barns->slabs->counters, STOOK_STAT_barn_put, 1);
         return true;
 }
 
@@ -181,7 +181,7 @@ STOOK_INLINE struct stook_sheaf *stook_barn_pop_empty(struct stook_barns *barns,
 
         while ((empty = stook_stack_pop_sheaf(&barns->node[node].empty)) &&
                STOOK_UNLIKELY(stook_sheaf_capacity(empty) != stook_barns_capacity(barns)))
-                stook_sheaf_delete(empty, barns->below->counters);
+                stook_sheaf_delete(empty, barns->slabs->counters);
         return empty;
 }
 
@@ -194,7 +194,7 @@ STOOK_INLINE struct stook_sheaf *stook_barn_ask_full(struct stook_barns *barns, 
         struct stook_sheaf *full = stook_barn_pop_full(barns, node);
 
         stook_barn_note_asked(barns->node + node);
-        stook_count(barns->below->counters, full ? STOOK_STAT_barn_get : STOOK_STAT_barn_get_fail,
+        stook_count(barns->slabs->counters, full ? STOOK_STAT_barn_get : STOOK_STAT_barn_get_fail,
                     1);
         return full;
 }

@@ -46,24 +46,24 @@ struct stook_sheaf *stook_barn_refill(struct stook_barns *barns, unsigned node,
                 return NULL;
         if (!sheaf)
                 sheaf = stook_sheaf_new(barns->cache_index, capacity_for(barns, most), node,
-                                        barns->below->counters);
+                                        barns->slabs->counters);
         if (!sheaf)
                 return NULL;
         size = stook_sheaf_size(sheaf);
         want = sheaf->capacity - size;
         if (want > most)
                 want = most;
-        got = stook_slab_fill(barns->below, node, want, sheaf->objects + size,
+        got = stook_slab_fill(barns->slabs, node, want, sheaf->objects + size,
                               STOOK_FILL_FOR_SHEAF);
         if (got < want) {
                 if (got)
-                        stook_slab_drain(barns->below, got, sheaf->objects + size);
+                        stook_slab_drain(barns->slabs, got, sheaf->objects + size);
                 if (!empty)
-                        stook_sheaf_delete(sheaf, barns->below->counters);
+                        stook_sheaf_delete(sheaf, barns->slabs->counters);
                 return NULL;
         }
         stook_sheaf_set_size(sheaf, size + (unsigned)want);
-        stook_count(barns->below->counters, STOOK_STAT_sheaf_refill, want);
+        stook_count(barns->slabs->counters, STOOK_STAT_sheaf_refill, want);
         STOOK_PROBE3(sheaf_refill, barns->cache_index, want, node);
         stook_barn_step();
         return sheaf;
@@ -72,11 +72,11 @@ struct stook_sheaf *stook_barn_refill(struct stook_barns *barns, unsigned node,
 void stook_barn_fill(struct stook_barns *barns, unsigned node, struct stook_sheaf *sheaf)
 {
         unsigned size = stook_sheaf_size(sheaf);
-        size_t   got = stook_slab_fill(barns->below, node, sheaf->capacity - size,
+        size_t   got = stook_slab_fill(barns->slabs, node, sheaf->capacity - size,
                                        sheaf->objects + size, STOOK_FILL_FOR_SHEAF);
 
         stook_sheaf_set_size(sheaf, size + (unsigned)got);
-        stook_count(barns->below->counters, STOOK_STAT_sheaf_refill, got);
+        stook_count(barns->slabs->counters, STOOK_STAT_sheaf_refill, got);
         STOOK_PROBE3(sheaf_refill, barns->cache_index, got, node);
         stook_barn_step();
 }
@@ -96,7 +96,7 @@ void stook_barn_flush(struct stook_barns *barns, struct stook_sheaf *sheaf)
 void stook_barn_discard(struct stook_barns *barns, struct stook_sheaf *sheaf)
 {
         stook_barn_flush(barns, sheaf);
-        stook_sheaf_delete(sheaf, barns->below->counters);
+        stook_sheaf_delete(sheaf, barns->slabs->counters);
 }
 
 bool stook_barn_evict(struct stook_barns *barns, unsigned node)
@@ -106,7 +106,7 @@ bool stook_barn_evict(struct stook_barns *barns, unsigned node)
         if (!full)
                 return false;
         stook_barn_drain(barns, full);
-        stook_sheaf_delete(full, barns->below->counters);
+        stook_sheaf_delete(full, barns->slabs->counters);
         return true;
 }
 
@@ -118,6 +118,6 @@ void stook_barn_empty_all(struct stook_barns *barns)
                 while (stook_barn_evict(barns, node))
                         ;
                 while ((empty = stook_barn_pop_empty(barns, node)))
-                        stook_sheaf_delete(empty, barns->below->counters);
+                        stook_sheaf_delete(empty, barns->slabs->counters);
         }
 }

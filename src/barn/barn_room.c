@@ -163,7 +163,7 @@ static uint64_t burst_of(const struct stook_barns *barns)
 static uint16_t full_limit_of(const struct stook_barns *barns, unsigned capacity, uint64_t wanted,
                               uint64_t burst)
 {
-        uint64_t bytes = (uint64_t)capacity * barns->below->stride;
+        uint64_t bytes = (uint64_t)capacity * barns->slabs->stride;
 
         wanted = smaller(wanted, STOOK_BARN_LIMIT_MAX);
         return (uint16_t)(bytes ? smaller(wanted, larger(burst, STOOK_BARN_CACHE_BYTES) / bytes)
@@ -208,7 +208,7 @@ static struct stook_barn_room set_room(struct stook_barns *barns, unsigned capac
 /* I2 */
 static bool is_few(const struct stook_barns *barns)
 {
-        return (uint64_t)STOOK_BARN_SHORT * barns->below->stride > STOOK_SLOT_CACHE_BYTES;
+        return (uint64_t)STOOK_BARN_SHORT * barns->slabs->stride > STOOK_SLOT_CACHE_BYTES;
 }
 
 /* Objects of the next larger sheaves; no more than @capacity: there are none. */
@@ -219,13 +219,13 @@ static uint32_t next_capacity(const struct stook_barns *barns, uint32_t capacity
         if (is_few(barns))
                 return next < STOOK_SHEAF_FEW ? next : STOOK_SHEAF_FEW;
         return next <= STOOK_SHEAF_MOST &&
-               (uint64_t)next * barns->below->stride <= STOOK_SLOT_CACHE_BYTES ? next : capacity;
+               (uint64_t)next * barns->slabs->stride <= STOOK_SLOT_CACHE_BYTES ? next : capacity;
 }
 
 /* What two sheaves keep in a slot beyond two of @from objects. */
 static uint64_t grown_bytes(const struct stook_barns *barns, uint32_t from, uint32_t to)
 {
-        return 2 * (uint64_t)(to - from) * barns->below->stride;
+        return 2 * (uint64_t)(to - from) * barns->slabs->stride;
 }
 
 static uint64_t *sum_of(const struct stook_barns *barns)
@@ -281,7 +281,7 @@ static void end_burst(struct stook_barns *barns)
  */
 static struct stook_barn_seen counted(const struct stook_barns *barns, unsigned capacity)
 {
-        const struct stook_counters *c = barns->below->counters;
+        const struct stook_counters *c = barns->slabs->counters;
 
         return (struct stook_barn_seen){
                 .gets = (uint32_t)stook_counted(c, STOOK_STAT_barn_get),
@@ -398,7 +398,7 @@ static void expect(struct stook_barns *barns, uint64_t bytes)
 static void widen(struct stook_barns *barns)
 {
         struct stook_barn_room from = room_of(barns), to = from;        /* I5: before the flag */
-        uint64_t bytes = (uint64_t)from.capacity * barns->below->stride;
+        uint64_t bytes = (uint64_t)from.capacity * barns->slabs->stride;
         uint64_t wanted = 2 * (uint64_t)from.full_limit;
 
         if (!room_grows(barns) || !wanted || !bytes)
@@ -536,8 +536,8 @@ void stook_barn_reap_idle(struct stook_barns *barns, unsigned node, struct stook
         /* Without sheaves nothing is asked of the barn: what its slabs got is not known. */
         if (evicted || !stook_barns_capacity(barns) ||
             !__atomic_load_n(&barn->slabs_given, __ATOMIC_RELAXED)) {
-                stook_slabs_give_kept(barns->below, node);
-                stook_slabs_give_pages(barns->below, node, 2 * STOOK_TICK_WORK);
+                stook_slabs_give_kept(barns->slabs, node);
+                stook_slabs_give_pages(barns->slabs, node, 2 * STOOK_TICK_WORK);
                 __atomic_store_n(&barn->slabs_given, 1, __ATOMIC_RELAXED);
         }
 }
@@ -550,7 +550,7 @@ static void give_all_of(struct stook_barns *barns)
 
                 while (left-- && stook_barn_evict(barns, node))
                         ;
-                stook_slabs_give_kept(barns->below, node);
+                stook_slabs_give_kept(barns->slabs, node);
         }
 }
 
@@ -578,5 +578,5 @@ void stook_barn_retire(struct stook_barns *barns, unsigned node, struct stook_sh
                 __atomic_store_n(&barns->node[node].slabs_given, 0, __ATOMIC_RELAXED);
         }
         if (!stook_barn_push_empty(barns, node, sheaf))
-                stook_sheaf_delete(sheaf, barns->below->counters);
+                stook_sheaf_delete(sheaf, barns->slabs->counters);
 }

@@ -201,7 +201,7 @@ static int make_parts(struct stook_cache *cache, const struct stook_cache_plan *
         if (error)
                 return error;
         set_limit(cache, &plan->limit);
-        cache->front.below = &cache->barns;
+        cache->front.barns = &cache->barns;
         if (!stook_home_add_cache(&cache->front))
                 return -ENOMEM;
         error = choose_line(cache);

@@ -163,16 +163,16 @@ static bool evacuate(struct stook_barns *barns, struct take *take)
 
 bool stook_evacuate_cache(struct stook_front *front)
 {
-        struct take all = { .line_index = front->below->line_index };
+        struct take all = { .line_index = front->barns->line_index };
         bool done;
 
         /* A cache that never had a sheaf; its capacity may be 0 only since it was tuned. */
-        if (!stook_counted(front->below->below->counters, STOOK_STAT_sheaf_alloc))
+        if (!stook_counted(front->barns->slabs->counters, STOOK_STAT_sheaf_alloc))
                 return true;
         stook_home_evacuate(front);
         if (!stook_evacuate_begin(STOOK_EVACUATE_WAIT))
                 return false;
-        done = evacuate(front->below, &all);
+        done = evacuate(front->barns, &all);
         stook_evacuate_end();
         return done && !all.left;
 }

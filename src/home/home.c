@@ -50,15 +50,15 @@ static STOOK_NOINLINE void *alloc_of_home(struct stook_front *front, unsigned ho
         unsigned here = stook_slot_node();
         void *object = NULL;
 
-        if (stook_barns_capacity(front->below) && home == stook_os_node_home(here))
+        if (stook_barns_capacity(front->barns) && home == stook_os_node_home(here))
                 object = pop_of_node(front, home, here);
         if (object)
                 return object;
-        if (stook_barns_capacity(front->below))
-                stook_count(front->below->below->counters, STOOK_STAT_alloc_node_mismatch, 1);
-        if (!stook_slab_fill(front->below->below, home, 1, &object, STOOK_FILL_THISNODE))
+        if (stook_barns_capacity(front->barns))
+                stook_count(front->barns->slabs->counters, STOOK_STAT_alloc_node_mismatch, 1);
+        if (!stook_slab_fill(front->barns->slabs, home, 1, &object, STOOK_FILL_THISNODE))
                 return NULL;
-        stook_count(front->below->below->counters, STOOK_STAT_alloc_slowpath, 1);
+        stook_count(front->barns->slabs->counters, STOOK_STAT_alloc_slowpath, 1);
         return object;
 }
 

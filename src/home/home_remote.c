@@ -67,7 +67,7 @@ static struct stook_sheaf *take_out(uintptr_t *word)
 bool stook_home_add_cache(struct stook_front *front)
 {
         size_t words = (size_t)stook_slots_bound() * stook_regions.nodes;
-        struct stook_remote **remote = &front->below->remote;
+        struct stook_remote **remote = &front->barns->remote;
 
         if (*remote)
                 memset((*remote)->sent, 0, sizeof((*remote)->sent));
@@ -84,26 +84,26 @@ static uint32_t generation_of(struct stook_front *front)
 /* In hand: one with room, of this cache. NULL: no memory, or the cache has no sheaves yet. */
 static struct stook_sheaf *take(struct stook_front *front, uintptr_t *word, unsigned home)
 {
-        struct stook_barns *barns = front->below;
+        struct stook_barns *barns = front->barns;
         struct stook_sheaf *sheaf = take_out(word);
 
         if (sheaf || !stook_barns_capacity(barns))
                 return sheaf;
         sheaf = stook_barn_get_empty(barns, stook_slot_node(), STOOK_FROM_BARN);
         return sheaf ? sheaf : stook_sheaf_new(barns->cache_index, stook_barns_capacity(barns),
-                                               home, barns->below->counters);
+                                               home, barns->slabs->counters);
 }
 
 /* Full to the home's barn; else, or where that has no room, into the slabs. */
 static void send(struct stook_front *front, struct stook_sheaf *sheaf, unsigned home, unsigned node)
 {
-        struct stook_remote_counts *sent = &front->below->remote->sent[home];
+        struct stook_remote_counts *sent = &front->barns->remote->sent[home];
 
         if (home != node) {
                 __atomic_fetch_add(&sent->objects, stook_sheaf_size(sheaf), __ATOMIC_RELAXED);
                 __atomic_fetch_add(&sent->sheaves, 1, __ATOMIC_RELAXED);
         }
-        stook_barn_put(front->below, home, sheaf);
+        stook_barn_put(front->barns, home, sheaf);
 }
 
 /* True: @sheaf was still in @word, and is in hand again. */
@@ -126,7 +126,7 @@ static bool take_again(uintptr_t *word, const struct stook_sheaf *sheaf)
 static bool put_back(struct stook_front *front, uintptr_t *word, struct stook_sheaf *sheaf,
                      uint32_t generation)
 {
-        unsigned capacity = stook_barns_capacity(front->below);
+        unsigned capacity = stook_barns_capacity(front->barns);
         uintptr_t none = 0;
 
         if (stook_sheaf_full(sheaf) || !stook_sheaf_size(sheaf) || !capacity ||
@@ -198,7 +198,7 @@ struct rest {
 static STOOK_NOINLINE struct rest put_home(struct stook_front *front, unsigned home, size_t n,
                                            void **objects, enum from from)
 {
-        uintptr_t *word = word_of(front->below, stook_slot_now(), home);
+        uintptr_t *word = word_of(front->barns, stook_slot_now(), home);
         uint32_t generation = generation_of(front);
         struct stook_sheaf *sheaf = generation & 1 ? NULL : take(front, word, home);
         unsigned size, room;
@@ -240,9 +240,9 @@ static void put_homes(struct stook_front *front, unsigned node, size_t n, void *
         }
         if (!n)
                 return;
-        stook_count(front->below->below->counters,
+        stook_count(front->barns->slabs->counters,
                     from == FREED ? STOOK_STAT_free_slowpath : STOOK_STAT_sheaf_flush, n);
-        stook_slab_drain(front->below->below, n, objects);
+        stook_slab_drain(front->barns->slabs, n, objects);
 }
 
 /*
@@ -252,7 +252,7 @@ static void put_homes(struct stook_front *front, unsigned node, size_t n, void *
  */
 static void put_empty(struct stook_front *front, struct stook_sheaf *sheaf)
 {
-        stook_barn_put(front->below, stook_sheaf_node(sheaf), sheaf);
+        stook_barn_put(front->barns, stook_sheaf_node(sheaf), sheaf);
 }
 
 /*
@@ -282,7 +282,7 @@ void stook_home_put(struct stook_front *front, int or_here, struct stook_sheaf *
         if (home == SEVERAL)
                 divide(front, sheaf, node);
         else if (home == node)
-                stook_barn_put(front->below, node, sheaf);
+                stook_barn_put(front->barns, node, sheaf);
         else
                 send(front, sheaf, home, node);
 }
@@ -290,7 +290,7 @@ void stook_home_put(struct stook_front *front, int or_here, struct stook_sheaf *
 void stook_home_put_object(struct stook_front *front, void *object)
 {
         /* It was popped for no user: not an allocation after all. */
-        stook_count(front->below->below->counters, STOOK_STAT_alloc_fastpath, (uint64_t)-1);
+        stook_count(front->barns->slabs->counters, STOOK_STAT_alloc_fastpath, (uint64_t)-1);
         put_homes(front, stook_slot_node(), 1, &object, MOVED);
 }
 
@@ -355,18 +355,18 @@ unsigned stook_home_reap(struct stook_barns *barns, size_t slot, enum stook_home
  */
 void stook_home_evacuate(struct stook_front *front)
 {
-        if (!front->below->remote)
+        if (!front->barns->remote)
                 return;
         for (unsigned slot = 0; slot < stook_slots_bound(); slot++)
                 for (unsigned node = 0; node < stook_regions.nodes; node++) {
-                        uintptr_t *word = word_of(front->below, slot, node);
+                        uintptr_t *word = word_of(front->barns, slot, node);
                         struct stook_sheaf *sheaf;
 
                         if (!__atomic_load_n(word, __ATOMIC_SEQ_CST))           /* M2 */
                                 continue;
                         sheaf = take_out(word);
                         if (sheaf)
-                                stook_barn_discard(front->below, sheaf);
+                                stook_barn_discard(front->barns, sheaf);
                 }
 }
 
@@ -376,8 +376,8 @@ struct stook_sheaf *stook_home_sheaf(struct stook_front *front, unsigned slot, u
 {
         uintptr_t word = 0;
 
-        if (front->below->remote)
-                word = __atomic_load_n(word_of(front->below, slot, node), __ATOMIC_ACQUIRE);
+        if (front->barns->remote)
+                word = __atomic_load_n(word_of(front->barns, slot, node), __ATOMIC_ACQUIRE);
         return sheaf_in(word);
 }
 
@@ -396,7 +396,7 @@ size_t stook_home_objects(struct stook_front *front)
 
 struct stook_remote_counts stook_home_counts(const struct stook_front *front, unsigned node)
 {
-        const struct stook_remote *remote = front->below->remote;
+        const struct stook_remote *remote = front->barns->remote;
         struct stook_remote_counts c = { 0 };
 
         if (remote) {

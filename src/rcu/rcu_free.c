@@ -79,15 +79,15 @@ static void free_batch(struct stook_rcu_cache *cache, struct stook_link *at,
                 for (; at && n < CHAIN_BATCH; at = at->next)
                         objects[n++] = (char *)at - cache->hidden_offset;
                 __atomic_store_n(left, at, __ATOMIC_RELAXED);
-                stook_rcu_unbook(n * cache->front->below->below->stride);
+                stook_rcu_unbook(n * cache->front->barns->slabs->stride);
                 if (STOOK_UNLIKELY(cache->watched)) {
                         stook_rcu_duties.free_mixed(n, objects);
                         continue;
                 }
                 if (cache->accounted)
                         stook_rcu_duties.uncharge(cache, n, objects);
-                stook_count(cache->front->below->below->counters, STOOK_STAT_free_slowpath, n);
-                stook_slab_drain(cache->front->below->below, n, objects);
+                stook_count(cache->front->barns->slabs->counters, STOOK_STAT_free_slowpath, n);
+                stook_slab_drain(cache->front->barns->slabs, n, objects);
         }
 }
 
@@ -173,7 +173,7 @@ static void put_on_chain(struct stook_rcu_cache *cache, void *object, bool noloc
 {
         uint64_t ticket = stook_transit_begin();
 
-        stook_rcu_book(cache->front->below->below->stride);
+        stook_rcu_book(cache->front->barns->slabs->stride);
         stook_pending_stack_push(&chain_of(cache)->waiting, hidden_word(cache, object));
         if (!nolock)
                 stook_rcu_chain_kick(cache, ticket);
@@ -184,7 +184,7 @@ static void put_on_chain(struct stook_rcu_cache *cache, void *object, bool noloc
 
 static struct stook_sheaf *new_sheaf(struct stook_rcu_cache *or_null)
 {
-        struct stook_barns *barns = or_null ? or_null->front->below : NULL;
+        struct stook_barns *barns = or_null ? or_null->front->barns : NULL;
         unsigned node = stook_slot_node();
         struct stook_sheaf *sheaf;
 
@@ -192,15 +192,15 @@ static struct stook_sheaf *new_sheaf(struct stook_rcu_cache *or_null)
                 return stook_sheaf_new_mixed(stook_sheaf_round_capacity(MIXED_CAPACITY));
         sheaf = stook_barn_get_empty(barns, node, STOOK_FROM_ANY);
         if (sheaf)
-                stook_sheaf_begin_rcu(sheaf, barns->below->counters);
+                stook_sheaf_begin_rcu(sheaf, barns->slabs->counters);
         return sheaf;
 }
 
 static void drop(struct stook_rcu_cache *or_null, struct stook_sheaf *sheaf)
 {
         if (or_null) {
-                stook_sheaf_end_rcu(sheaf, or_null->front->below->below->counters);
-                stook_barn_put(or_null->front->below, stook_sheaf_node(sheaf), sheaf);
+                stook_sheaf_end_rcu(sheaf, or_null->front->barns->slabs->counters);
+                stook_barn_put(or_null->front->barns, stook_sheaf_node(sheaf), sheaf);
         } else {
                 stook_sheaf_end_mixed(sheaf);
         }
@@ -312,7 +312,7 @@ static bool put(struct stook_rcu_cache *or_null, void *object, bool nolock)
  */
 static int put_elsewhere(struct stook_rcu_cache *cache, void *object, bool nolock)
 {
-        stook_count(cache->front->below->below->counters, STOOK_STAT_free_rcu_sheaf_fail, 1);
+        stook_count(cache->front->barns->slabs->counters, STOOK_STAT_free_rcu_sheaf_fail, 1);
         if (!uses_rcu_sheaf(cache) && !cache->own && put(NULL, object, nolock))
                 return 0;
         if (!cache->hidden_offset)

@@ -212,12 +212,12 @@ bool stook_rcu_chain_new(struct stook_rcu_cache *cache);
 /* Objects of a sheaf of the cache. */
 STOOK_INLINE unsigned stook_rcu_capacity(const struct stook_rcu_cache *cache)
 {
-        return stook_barns_capacity(cache->front->below);
+        return stook_barns_capacity(cache->front->barns);
 }
 
 STOOK_INLINE const char *stook_rcu_name(const struct stook_rcu_cache *or_null)
 {
-        return or_null ? or_null->front->below->below->name : NULL;
+        return or_null ? or_null->front->barns->slabs->name : NULL;
 }
 
 #endif

@@ -175,7 +175,7 @@ bool stook_rcu_cache_evacuate(struct stook_rcu_cache *cache)
 
         if (!stook_rcu_cache_is_used(cache))
                 return true;
-        line = cache->front->below->line_index;
+        line = cache->front->barns->line_index;
         return !stook_rcu_evacuate(line, line + 1, UINT64_MAX, true);
 }
 

@@ -74,8 +74,8 @@ static void recycle(struct stook_sheaf *sheaf)
                 stook_rcu_duties.uncharge(cache, stook_sheaf_size(sheaf), sheaf->objects);
         if (STOOK_UNLIKELY(cache->watched))
                 stook_rcu_duties.left(cache, stook_sheaf_size(sheaf), sheaf->objects);
-        stook_sheaf_end_rcu(sheaf, cache->front->below->below->counters);
-        stook_barns_returned(cache->front->below, stook_sheaf_node(sheaf),
+        stook_sheaf_end_rcu(sheaf, cache->front->barns->slabs->counters);
+        stook_barns_returned(cache->front->barns, stook_sheaf_node(sheaf),
                              stook_rcu_bytes_of(sheaf), stook_rcu_backlog());
         stook_slot_dispose(cache->front, (int)stook_sheaf_node(sheaf), sheaf);
 }
@@ -230,7 +230,7 @@ STOOK_API uint64_t stook_rcu_backlog(void)
 
 static size_t bytes_each(unsigned cache_index)
 {
-        return stook_rcu_cache_at(cache_index)->front->below->below->stride;
+        return stook_rcu_cache_at(cache_index)->front->barns->slabs->stride;
 }
 
 /* An object in a mixed sheaf. */

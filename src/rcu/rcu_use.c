@@ -103,7 +103,7 @@ void stook_rcu_cache_end(struct stook_rcu_cache *cache)
 /* All threads that come here at once store the same. */
 static void note_used(struct stook_rcu_cache *cache)
 {
-        uint32_t index = cache->front->below->cache_index;
+        uint32_t index = cache->front->barns->cache_index;
         uint32_t seen = __atomic_load_n(&bound, __ATOMIC_RELAXED);
 
         __atomic_store_n(&caches[index], cache, __ATOMIC_RELAXED);

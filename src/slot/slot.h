@@ -27,7 +27,7 @@ struct stook_front {
          * all
          */
         uint32_t config;
-        struct stook_barns *below;
+        struct stook_barns *barns;
 };
 
 /* Slot 0 is aligned to its size. So this takes one instruction, on a register that is in use. */
@@ -174,7 +174,7 @@ STOOK_INLINE void stook_slot_dispose(struct stook_front *front, int or_here,
         if (STOOK_UNLIKELY(stook_slots_by_node))
                 stook_home_duties.dispose(front, or_here, sheaf);
         else
-                stook_barn_put(front->below, 0, sheaf);
+                stook_barn_put(front->barns, 0, sheaf);
 }
 
 /*

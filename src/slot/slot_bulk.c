@@ -55,12 +55,12 @@ static size_t alloc_more(struct stook_front *front, const struct stook_view *v, 
         struct stook_sheaf *full;
         size_t n;
 
-        if (want < stook_barns_capacity(front->below) ||
+        if (want < stook_barns_capacity(front->barns) ||
             (v->spare && stook_sheaf_size(v->spare))) {
                 *again = stook_slot_bring_objects(front);
                 return 0;
         }
-        full = stook_barn_get_full(front->below, stook_slot_node(), STOOK_FROM_BARN, NULL);
+        full = stook_barn_get_full(front->barns, stook_slot_node(), STOOK_FROM_BARN, NULL);
         *again = full;
         if (!full)
                 return 0;
@@ -73,7 +73,7 @@ static STOOK_NOINLINE size_t alloc_any(struct stook_front *front, size_t n, void
 {
         struct patience p = { 0 };
         size_t got = 0;
-        bool again = stook_barns_capacity(front->below);
+        bool again = stook_barns_capacity(front->barns);
 
         while (again && got < n) {
                 size_t k = stook_slot_ops()->pop_n(front->offset, n - got, objects + got);
@@ -126,7 +126,7 @@ static void put_all(struct stook_sheaf *empty, void *const *objects)
  */
 static size_t barn_takes_all(struct stook_front *front, size_t want, void *const *objects)
 {
-        struct stook_sheaf *empty = stook_barn_get_empty(front->below, stook_slot_node(),
+        struct stook_sheaf *empty = stook_barn_get_empty(front->barns, stook_slot_node(),
                                                          STOOK_FROM_ANY | STOOK_FROM_IF_ROOM);
         unsigned capacity;
 
@@ -140,7 +140,7 @@ static size_t barn_takes_all(struct stook_front *front, size_t want, void *const
                         stook_slot_dispose(front, -1, empty);
                         return capacity;
                 }
-                if (stook_barn_offer(front->below, 0, empty))
+                if (stook_barn_offer(front->barns, 0, empty))
                         return capacity;
                 __atomic_store_n(&empty->word, empty->word - capacity, __ATOMIC_RELAXED);
         }
@@ -157,7 +157,7 @@ static size_t free_more(struct stook_front *front, const struct stook_view *v, s
 {
         size_t n;
 
-        if (want < stook_barns_capacity(front->below) || !v->spare || !stook_sheaf_full(v->spare)) {
+        if (want < stook_barns_capacity(front->barns) || !v->spare || !stook_sheaf_full(v->spare)) {
                 *again = stook_slot_bring_room(front);
                 return 0;
         }
@@ -170,7 +170,7 @@ size_t stook_slot_free_bulk(struct stook_front *front, size_t n, void **objects)
 {
         struct patience p = { 0 };
         size_t put = 0;
-        bool again = stook_barns_capacity(front->below);
+        bool again = stook_barns_capacity(front->barns);
 
         while (again && put < n) {
                 size_t k = stook_slot_ops()->push_n(front->offset, n - put, objects + put);
@@ -237,7 +237,7 @@ bool stook_slot_give_spare(struct stook_front *front, struct stook_sheaf *sheaf)
         uint32_t generation = stook_slot_generation(front);
         const struct stook_section_ops *ops = stook_slot_ops();
 
-        if ((generation & 1) || stook_sheaf_capacity(sheaf) != stook_barns_capacity(front->below))
+        if ((generation & 1) || stook_sheaf_capacity(sheaf) != stook_barns_capacity(front->barns))
                 return false;
         for (unsigned tries = 0; tries < ops->abort_limit; tries++) {
                 struct stook_pair seen = ops->look(front->offset);

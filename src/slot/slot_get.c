@@ -52,7 +52,7 @@ STOOK_INLINE struct stook_sheaf *get_full(struct stook_front *front, struct stoo
 
         if (below && !STOOK_INJECT_EVERY(refill_fail))
                 from |= first ? STOOK_FROM_BELOW | STOOK_FROM_SMALL : STOOK_FROM_BELOW;
-        return stook_barn_get_full(front->below, stook_slot_node(), from,
+        return stook_barn_get_full(front->barns, stook_slot_node(), from,
                                    &stook_slot_line(own, front)->brought);
 }
 
@@ -77,7 +77,7 @@ STOOK_INLINE void *step(struct stook_front *front, uint32_t generation, bool bel
         }
         if (STOOK_UNLIKELY(!v.own))
                 return NULL;
-        stook_slot_tick(v.own, front->below);
+        stook_slot_tick(v.own, front->barns);
         full = get_full(front, v.own, below, !stook_view_main(&v));
         if (STOOK_UNLIKELY(!full))
                 return NULL;
@@ -105,12 +105,12 @@ void *stook_slot_get_any(struct stook_front *front)
         void *object = AGAIN;
 
         stook_stats_page_tick();
-        if (STOOK_UNLIKELY(!stook_barns_capacity(front->below)) || STOOK_UNLIKELY(generation & 1))
+        if (STOOK_UNLIKELY(!stook_barns_capacity(front->barns)) || STOOK_UNLIKELY(generation & 1))
                 object = NULL;
         for (unsigned tries = 0; object == AGAIN && tries < STOOK_SLOT_TRIES; tries++)
                 object = step(front, generation, true, true);
         return STOOK_LIKELY(object && object != AGAIN)
-                ? object : stook_barn_get_object(front->below, stook_slot_node());
+                ? object : stook_barn_get_object(front->barns, stook_slot_node());
 }
 
 void *stook_slot_get(struct stook_front *front)

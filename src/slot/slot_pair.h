@@ -214,7 +214,7 @@ STOOK_INLINE bool stook_slot_swap(struct stook_front *front, const struct stook_
                                   uint32_t generation)
 {
         struct stook_sheaf *main = stook_view_main(v);
-        bool outgrown = main && stook_sheaf_capacity(main) < stook_barns_capacity(front->below);
+        bool outgrown = main && stook_sheaf_capacity(main) < stook_barns_capacity(front->barns);
         struct stook_placing to = { .main = v->spare, .spare = outgrown ? NULL : main };
 
         if (!stook_slot_exchange(front, v, to, generation))

@@ -45,9 +45,9 @@ STOOK_INLINE bool replace(struct stook_front *front, const struct stook_view *v,
         *done = false;
         if (STOOK_UNLIKELY(!v->own))
                 return false;
-        stook_slot_tick(v->own, front->below);
+        stook_slot_tick(v->own, front->barns);
         empty = STOOK_INJECT_EVERY(get_fail)
-                ? NULL : stook_barn_get_empty(front->below, stook_slot_node(),
+                ? NULL : stook_barn_get_empty(front->barns, stook_slot_node(),
                                               STOOK_FROM_ANY | terms);
         if (STOOK_UNLIKELY(!empty))
                 return false;
@@ -78,7 +78,7 @@ void stook_slot_put(struct stook_front *front, void *object,
         bool done;
 
         stook_stats_page_tick();
-        if (STOOK_UNLIKELY(!stook_barns_capacity(front->below)) || STOOK_UNLIKELY(generation & 1))
+        if (STOOK_UNLIKELY(!stook_barns_capacity(front->barns)) || STOOK_UNLIKELY(generation & 1))
                 tries = 0;
         while (tries--) {
                 struct stook_view v = stook_slot_look(front);
@@ -106,7 +106,7 @@ void stook_slot_put(struct stook_front *front, void *object,
                         return;
                 }
         }
-        stook_barn_put_object(front->below, object);
+        stook_barn_put_object(front->barns, object);
 }
 
 bool stook_slot_bring_room(struct stook_front *front)

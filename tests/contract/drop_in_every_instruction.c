@@ -377,7 +377,7 @@ static void use_size_of(const struct call *call)
         size = call->size ? call->size : SIZE;
         free(malloc(size));                     /* the first one makes the cache */
         cache = stook_cache_at(stook_class_for(size) + 1);
-        if (call->size && cache->front.below->capacity != LARGE_CAPACITY &&
+        if (call->size && cache->front.barns->capacity != LARGE_CAPACITY &&
             stook_cache_tune(cache, &few))
                 fault("a class cannot be tuned");
 }
@@ -408,7 +408,7 @@ static bool find_instructions(struct call *call)
                 o = malloc(size);
         free(malloc(size));
         if (call->before) {
-                set_up(cache->front.below->capacity + 1);
+                set_up(cache->front.barns->capacity + 1);
                 call->before();
         }
         if (!rseq(1))
@@ -578,7 +578,7 @@ int main(int argc, char **argv)
                 }
         for (unsigned i = 0; i < COUNT(calls); i++) {
                 use_size_of(&calls[i]);
-                run_call(&calls[i], cache->front.below->capacity);
+                run_call(&calls[i], cache->front.barns->capacity);
         }
         while (holding)
                 call_free();

@@ -588,7 +588,7 @@ bool slow_paths_start(void)
         }
         /* An empty slab goes at once. */
         parted.cache->slabs.min_partial = fours.cache->slabs.min_partial = 0;
-        return sheaved.cache->front.below->capacity == CAPACITY &&
+        return sheaved.cache->front.barns->capacity == CAPACITY &&
                bare.cache->slabs.objects == SLAB && parted.cache->slabs.objects >= 512 &&
                fours.cache->slabs.objects == 4;
 }

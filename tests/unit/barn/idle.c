@@ -70,7 +70,7 @@ static void an_idle_sheaf_of_a_slot_is_flushed(void **state)
         stook_barn_retire(&c->barns, 0, second);
         assert_ptr_equal(stook_barn_pop_empty(&c->barns, 0), full);
         assert_null(stook_barn_pop_empty(&c->barns, 0));
-        stook_sheaf_delete(full, c->barns.below->counters);
+        stook_sheaf_delete(full, c->barns.slabs->counters);
         expect_nothing_left(c);
 }
 

@@ -27,11 +27,11 @@ static void a_holder_that_never_returns_costs_its_slot_only(void **state)
         (void)state;
         assert_non_null(slot);
         assert_true(stook_evacuate_cache(&front));
-        sheaf = stook_sheaf_new(INDEX, front.below->capacity, 0, front.below->below->counters);
+        sheaf = stook_sheaf_new(INDEX, front.barns->capacity, 0, front.barns->slabs->counters);
         assert_non_null(sheaf);
         assert_int_equal(stook_slab_fill(&slabs, 0, 2, sheaf->objects, 0), 2);
         stook_sheaf_set_size(sheaf, 2);
-        stook_count(front.below->below->counters, STOOK_STAT_sheaf_refill, 2);
+        stook_count(front.barns->slabs->counters, STOOK_STAT_sheaf_refill, 2);
         pair = stook_pair_read(&line->pair);
         assert_true(
                 stook_pair_cas(&line->pair, &pair, (struct stook_pair){ .lo = (uintptr_t)sheaf }));

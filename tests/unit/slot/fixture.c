@@ -19,7 +19,7 @@ struct stook_counters counters = { .far = far };
 struct stook_slabs    slabs = { .cache_index = INDEX, .stride = 64, .object_size = 64,
                                 .counters = &counters };
 struct stook_barns    barns;
-struct stook_front    front = { .offset = INDEX << STOOK_LINE_SHIFT, .below = &barns };
+struct stook_front    front = { .offset = INDEX << STOOK_LINE_SHIFT, .barns = &barns };
 const struct stook_section_ops *ops;
 unsigned doubles;
 
