@@ -35,7 +35,7 @@ static struct {
 
 __attribute__((constructor(101))) static void foreign_look_up(void)
 {
-        if (!stook_gate_open())
+        if (!stook_gate_start())
                 return;                         /* no memory at all: dlsym would need some */
         *(void **)&next.free = dlsym(RTLD_NEXT, "free");
         *(void **)&next.realloc = dlsym(RTLD_NEXT, "realloc");

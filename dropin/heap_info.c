@@ -25,7 +25,7 @@ static struct stook_pages_stats sums(void)
 {
         struct stook_pages_stats stats = {0};
 
-        if (stook_gate_open())
+        if (stook_gate_start())
                 stook_pages_stats(&stats);
         return stats;
 }

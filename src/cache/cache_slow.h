@@ -130,9 +130,9 @@ STOOK_INLINE void stook_slow_end(uint64_t how)
 }
 
 /* For malloc: has the library started? A call that may wait starts it. */
-STOOK_INLINE bool stook_slow_is_up(uint64_t how)
+STOOK_INLINE bool stook_slow_start(uint64_t how)
 {
-        return how & STOOK_HOW_NOLOCK ? stook_gate_is_open() : stook_gate_open();
+        return how & STOOK_HOW_NOLOCK ? stook_gate_is_open() : stook_gate_start();
 }
 
 /* What a slow call answers for @object, or NULL, of which @bytes are the caller's. */

@@ -217,7 +217,7 @@ STOOK_API struct stook_cache *stook_cache_create(const char *name, size_t size,
         struct stook_cache_plan plan;
         int error = read_args(&args, or_null) ? check(name, size, &args) : -EINVAL;
 
-        if (!error && !stook_gate_open())
+        if (!error && !stook_gate_start())
                 error = -ENOMEM;
         if (error) {
                 errno = -error;

@@ -314,7 +314,7 @@ STOOK_API int stook_epoch_synchronize(void)
         bool over;
         int state;
 
-        if (!stook_gate_open())
+        if (!stook_gate_start())
                 return -ENOMEM;
         stook_gate_check();
         if (would_wait_for_itself()) {

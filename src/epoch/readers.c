@@ -148,7 +148,7 @@ static struct reader *take(void)
                                                 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
                         return reader;
         }
-        reader = stook_gate_open() ? stook_meta_bump(sizeof(*reader), STOOK_CACHELINE) : NULL;
+        reader = stook_gate_start() ? stook_meta_bump(sizeof(*reader), STOOK_CACHELINE) : NULL;
         if (reader) {
                 __atomic_store_n(&reader->owner, (uintptr_t)stook_self, __ATOMIC_RELAXED);
                 list(reader);

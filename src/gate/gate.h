@@ -1,7 +1,7 @@
 /*
  * Purpose: what a slow call checks before it enters a layer below (stook_gate_check): was a call of
  * this thread jumped out of before, and is this process a forked child whose heap is not repaired
- * yet? Apart from that, the start (stook_gate_open), for calls that may be the first of a program:
+ * yet? Apart from that, the start (stook_gate_start), for calls that may be the first of a program:
  * malloc's, and those that make a cache or a group.
  * Place: called by every layer above it. It calls no layer above. The start and the repair are done
  * by life, which hands them in as a table of functions (stook_gate_duties, in life/start.c).
@@ -46,7 +46,7 @@ STOOK_INLINE bool stook_gate_is_open(void)
 }
 
 /* Starts the library if it is not up. False: it failed, or a handler runs on top of its start. */
-STOOK_INLINE bool stook_gate_open(void)
+STOOK_INLINE bool stook_gate_start(void)
 {
         return STOOK_LIKELY(stook_gate_is_open()) || stook_gate_duties.start();
 }

@@ -209,7 +209,7 @@ STOOK_API struct stook_group *stook_group_create(const char *name, struct stook_
         bool named = name && *name && strnlen(name, sizeof(group->name)) < sizeof(group->name);
         int error = named ? 0 : -EINVAL;
 
-        if (!error && !stook_gate_open())
+        if (!error && !stook_gate_start())
                 error = -ENOMEM;
         if (!error) {
                 stook_gate_check();

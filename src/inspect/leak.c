@@ -113,7 +113,7 @@ STOOK_API long stook_leak_check(void)
 {
         bool tracked;
 
-        if (!stook_gate_open())
+        if (!stook_gate_start())
                 return -ENOMEM;
         stook_gate_check();
         if (!stook_registry_lock(STOOK_REFUSED("stook_leak_check")))

@@ -276,7 +276,7 @@ STOOK_API int stook_stats_print(FILE *out)
 {
         if (!out)
                 return -EINVAL;
-        if (!stook_gate_open())
+        if (!stook_gate_start())
                 return -ENOMEM;
         stook_print_stats(put_to_file, out);
         return ferror(out) ? -EIO : 0;

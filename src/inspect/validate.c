@@ -315,7 +315,7 @@ STOOK_API int stook_validate_all(void)
 {
         int before = errno, answer = 0, error;
 
-        if (!stook_gate_open())
+        if (!stook_gate_start())
                 return -ENOMEM;
         stook_gate_check();
         if (!stook_registry_may_wait(STOOK_REFUSED("stook_validate_all")))

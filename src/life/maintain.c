@@ -58,7 +58,7 @@ size_t stook_trim_now(size_t keep_bytes)
 
 STOOK_API size_t stook_trim(size_t keep_bytes)
 {
-        if (!stook_gate_open())
+        if (!stook_gate_start())
                 return 0;
         stook_gate_check();
         stook_maintenance_revive();
@@ -89,7 +89,7 @@ unsigned stook_maintain_round(void)
 
 STOOK_API int stook_maintain(void)
 {
-        if (!stook_gate_open())
+        if (!stook_gate_start())
                 return 0;
         stook_gate_check();
         stook_maintenance_revive();
@@ -205,7 +205,7 @@ STOOK_API int stook_maintenance_thread(int on)
 
         if (on != 0 && on != 1)
                 return -EINVAL;
-        if (!stook_gate_open())
+        if (!stook_gate_start())
                 return -ENOMEM;
         stook_gate_check();
         before = errno;

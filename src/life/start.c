@@ -112,7 +112,7 @@ const struct stook_gate_duties stook_gate_duties = { start, stook_fork_recover, 
  */
 __attribute__((constructor(101))) static void construct(void)
 {
-        bool up = stook_gate_open();
+        bool up = stook_gate_start();
 
         /* The unwinder allocates while it is loaded. Tracks before this have no stacks. */
         if (up && (stook_debug_is_asked() || stook_fail_is_asked()))
@@ -147,7 +147,7 @@ STOOK_API int stook_get_mode(struct stook_mode *mode)
 {
         if (!mode || !stook_report_size_is(mode->mode_size, sizeof(*mode), "mode_size"))
                 return -EINVAL;
-        if (!stook_gate_open())
+        if (!stook_gate_start())
                 return -ENOMEM;
         mode->registration = registration();
         mode->backend = stook_slots_backend_name();

@@ -172,7 +172,7 @@ void *stook_large_alloc(size_t align, size_t size, uint64_t how)
 {
         void *object = NULL;
 
-        if (STOOK_LIKELY(size <= PTRDIFF_MAX && align <= PTRDIFF_MAX) && stook_slow_is_up(how)) {
+        if (STOOK_LIKELY(size <= PTRDIFF_MAX && align <= PTRDIFF_MAX) && stook_slow_start(how)) {
                 stook_slow_begin(how);
                 object = large_alloc(align, size, how);
                 stook_slow_end(how);

@@ -40,7 +40,7 @@ void *stook_malloc_class_object(unsigned class, uint64_t how)
 {
         struct stook_cache *cache;
 
-        if (STOOK_UNLIKELY(!stook_slow_is_up(how)))
+        if (STOOK_UNLIKELY(!stook_slow_start(how)))
                 return stook_slow_answer(how, NULL, 0);
         cache = stook_class_at(class);
         if (STOOK_UNLIKELY(!cache))

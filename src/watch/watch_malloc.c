@@ -81,7 +81,7 @@ void *stook_watch_malloc(size_t size, uint16_t group, uint64_t how)
 {
         struct stook_cache *cache;
 
-        if (STOOK_UNLIKELY(!stook_slow_is_up(how)))
+        if (STOOK_UNLIKELY(!stook_slow_start(how)))
                 return stook_slow_answer(how, NULL, 0);
         cache = watched_class[stook_class_for(size)];
         if (!stook_how_has_size(how))

@@ -125,7 +125,7 @@ static void the_mode_is_told(void **state)
         struct stook_mode mode = { .mode_size = sizeof(mode) };
 
         (void)state;
-        assert_true(stook_gate_open());
+        assert_true(stook_gate_start());
         assert_int_equal(stook_get_mode(&mode), 0);
         assert_true(!strcmp(mode.backend, "rseq") || !strcmp(mode.backend, "locked"));
         assert_int_equal(mode.page_bytes, sysconf(_SC_PAGESIZE));

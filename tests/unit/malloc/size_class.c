@@ -37,7 +37,7 @@ static void test_every_class_has_its_line(void **state)
         const uintptr_t *by_class = stook_class_line + STOOK_CLASS_LINE_LARGE;
 
         (void)state;
-        assert_true(stook_gate_open());
+        assert_true(stook_gate_start());
         for (size_t size = 0; size <= STOOK_CLASS_TABLE_MAX; size++)
                 assert_int_equal(stook_class_line[(size + 15) / 16],
                                  stook_slots_first_line(stook_class_for(size) + 1));
@@ -75,7 +75,7 @@ static void test_a_slot_keeps_no_more_than_its_budget(void **state)
         size_t sum = 0;
 
         (void)state;
-        assert_true(stook_gate_open());
+        assert_true(stook_gate_start());
         for (unsigned c = 0; c < STOOK_CLASSES; c++) {
                 struct stook_cache *cache = stook_class_cache(c);
                 size_t kept = 2 * (size_t)cache->barns.capacity * stook_class_bytes[c];
@@ -129,7 +129,7 @@ static void test_a_class_that_cannot_be_made_is_not_needed(void **state)
         void *first, *second;
 
         (void)state;
-        assert_true(stook_gate_open());
+        assert_true(stook_gate_start());
         assert_int_equal(cache->state, STOOK_CACHE_FREE);
         stook_registry_wait();
         first = stook_malloc(3000);
