@@ -179,7 +179,7 @@ bool stook_large_end(struct stook_span *span);
 /* After the end: uncharges what was an object, and gives its span to the pages. */
 void stook_large_give(struct stook_span *span, uint64_t how);
 
-/* ---- malloc_api.c: with errno, for what the assembly of the drop-in left over ---- */
+/* ---- malloc_miss.c: with errno, for what the assembly of the drop-in left over ---- */
 void *stook_malloc_miss(size_t size);
 void *stook_calloc_miss(size_t bytes);
 

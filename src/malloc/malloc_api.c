@@ -9,16 +9,6 @@
 #include "malloc/malloc.h"
 #include "malloc/malloc_hot.h"
 
-STOOK_NOINLINE void *stook_malloc_miss(size_t size)
-{
-        return stook_malloc_slow(size, STOOK_HOW_ERRNO);
-}
-
-STOOK_NOINLINE void *stook_calloc_miss(size_t bytes)
-{
-        return stook_malloc_slow(bytes, STOOK_HOW_ERRNO | STOOK_HOW_ZERO);
-}
-
 static void *too_large(void)
 {
         errno = ENOMEM;

@@ -127,6 +127,16 @@ void *stook_malloc_slow(size_t size, uint64_t how)
         return stook_malloc_class_object(stook_class_for(size), how);
 }
 
+STOOK_NOINLINE void *stook_malloc_miss(size_t size)
+{
+        return stook_malloc_slow(size, STOOK_HOW_ERRNO);
+}
+
+STOOK_NOINLINE void *stook_calloc_miss(size_t bytes)
+{
+        return stook_malloc_slow(bytes, STOOK_HOW_ERRNO | STOOK_HOW_ZERO);
+}
+
 void *stook_malloc_object(size_t size)
 {
         return stook_malloc_slow(size, 0);
