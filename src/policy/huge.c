@@ -144,7 +144,7 @@ void stook_density_look(struct stook_density *density, size_t after)
 
 /* ---- the decision ---- */
 
-/* In use, for huge pages. Memory is looked at from half of it on. */
+/* So much in use is worth huge pages. stook_huge_pays looks at memory from half of it on. */
 static size_t used_least(enum stook_density_kind kind)
 {
         return kind == STOOK_DENSITY_LARGE ? STOOK_HUGE_FROM / 4 : STOOK_HUGE_FROM;

@@ -31,7 +31,8 @@
  * (dirty.h). So a program that works in phases takes its page faults twice, and not once a phase.
  * How: the swing is the highest minus the lowest value of this window and of the one before it. A
  *  window is a decay time. So the swing covers one to two decay times. It is zero after two windows
- *  in which the memory in use stays the same.
+ *  in which the memory in use stays the same. Windows turn in steps of the page layer alone:
+ *  without slow calls, or without dirty memory, they stay.
  * Concurrency: any thread records, with relaxed loads and stores. If two threads record at once,
  *  one value may be lost; then the swing is too small. The thread whose step is due begins the new
  *  window (pages/purge.c).
@@ -56,7 +57,7 @@ STOOK_INLINE void stook_swing_tell_low(struct stook_swing *swing, size_t bytes)
                 __atomic_store_n(&swing->low[0], bytes, __ATOMIC_RELAXED);
 }
 
-/* The most bytes that were in use in both windows. */
+/* The most bytes in use in this window, or in the one before it. */
 static inline size_t stook_swing_most(const struct stook_swing *swing)
 {
         size_t now = __atomic_load_n(&swing->high[0], __ATOMIC_RELAXED);
@@ -212,7 +213,7 @@ STOOK_INLINE void stook_ledger_give(struct stook_ledger *ledger, size_t bytes)
  */
 extern uint32_t stook_ledger_halved STOOK_HIDDEN;
 
-/* The same for spans of less than STOOK_SLABS_MOST, which slabs have as a rule, as well. */
+/* Beside stook_ledger_take and _give: spans of less than STOOK_SLABS_MOST, as a rule slabs. */
 STOOK_INLINE void stook_ledger_take_slabs(struct stook_ledger *ledger, size_t bytes)
 {
         __atomic_fetch_add(&ledger->slabs, bytes, __ATOMIC_RELAXED);
@@ -231,7 +232,7 @@ STOOK_INLINE void stook_ledger_give_slabs(struct stook_ledger *ledger, size_t by
         }
 }
 
-/* A large object was taken, or given. */
+/* A span of 2 to 32 MiB (pages/span.h, STOOK_SPAN_OWN_MAPPING) was taken, or given. */
 STOOK_INLINE void stook_ledger_take_large(struct stook_ledger *ledger)
 {
         stook_in_turn_taken(&ledger->in_turn, stook_ledger_used(ledger));
