@@ -100,8 +100,11 @@ if "$check" "$work" "$build" >"$work/out" 2>&1; then
 fi
 build=
 
-fresh; declare_also uses upper: lower
+fresh; declare_also uses upper: lower; calls src/middle/mid.c src/lower/low.c
+"$check" "$work"                                # without a build, calls may use it
+build=$work/build
 refused "a skip that nothing uses" "uses upper: lower: nothing uses it"
+build=
 
 fresh; declare_also uses middle: upper
 refused "a declared include that goes up" "uses middle: upper: is above it"
