@@ -43,9 +43,9 @@ struct stook_barn_seen {
  */
 struct stook_barn_growth {
         struct stook_barn_seen seen;
-        uint16_t at_least;              /* capacity to which it shrinks, or STOOK_BARN_FIXED */
-        uint16_t began_at;              /* capacity as it was set: growth above it is booked */
+        uint32_t at_least;              /* capacity to which it shrinks, or STOOK_BARN_FIXED */
         uint32_t burst_bytes;           /* most from readers at once, or of a wide swing; 0: none */
+        uint16_t began_at;              /* capacity as it was set: growth above it is booked */
         uint8_t  used;                  /* a slot's tick found its sheaves in use */
         uint8_t  room_grows;            /* full_limit changes by itself; a tuner clears it */
 };

@@ -328,8 +328,7 @@ void stook_barns_set(struct stook_barns *barns, unsigned capacity, unsigned full
 
 void stook_barns_let_grow(struct stook_barns *barns)
 {
-        __atomic_store_n(&barns->growth.at_least, (uint16_t)stook_barns_capacity(barns),
-                         __ATOMIC_RELAXED);
+        __atomic_store_n(&barns->growth.at_least, stook_barns_capacity(barns), __ATOMIC_RELAXED);
         stook_barns_let_room_grow(barns);
 }
 
@@ -358,9 +357,9 @@ static bool room_grows(const struct stook_barns *barns)
  */
 static bool note_first_step(struct stook_barn_growth *growth, uint32_t capacity)
 {
-        uint16_t least = 0;
+        uint32_t least = 0;
 
-        return __atomic_compare_exchange_n(&growth->at_least, &least, (uint16_t)capacity, false,
+        return __atomic_compare_exchange_n(&growth->at_least, &least, capacity, false,
                                            __ATOMIC_RELAXED, __ATOMIC_RELAXED) || least == capacity;
 }
 
