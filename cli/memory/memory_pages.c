@@ -2,8 +2,9 @@
  * Purpose: which pages of a running process have memory, from /proc/PID/pagemap; see memory.h.
  * The file is read in windows, each once, whatever order is asked in. A window is kept as a bit for
  * each page: 16 MiB of addresses take 512 bytes.
- * Failure: where the system does not let the file be read, or memory for a window is refused, pages
- * count as without memory, and `failed` says so.
+ * Failure: where the system does not let the file be read, memory for a window is refused, or a
+ * damaged heap names more addresses than it can have, pages count as without memory, and `failed`
+ * says so.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,6 +14,7 @@
 #include "cli/memory/memory.h"
 
 #define WINDOW_PAGES 4096
+#define WINDOWS_MOST 65536              /* 1 TiB with pages of 4 KiB: a range of the library */
 #define PRESENT      63                 /* Linux, Documentation/admin-guide/mm/pagemap.rst */
 
 struct window {
@@ -89,7 +91,7 @@ static const struct window *window_of(struct memory_pages *pages, uint64_t numbe
 {
         struct window *window;
 
-        if (2 * pages->count >= pages->room && !grow(pages)) {
+        if (pages->count == WINDOWS_MOST || (2 * pages->count >= pages->room && !grow(pages))) {
                 pages->failed = true;
                 return NULL;
         }

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """`stook check` and `stook tune` look into real processes, and change them."""
+import json
 import os
 import random
 import re
 import resource
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -35,6 +37,21 @@ class Changes(Inspect):
                     count += 1
                     at = data.find(word, at + 1)
         return count
+
+    def test_info_damaged(self):
+        """A span of a length that no heap has: what is resident is not told, and the look ends."""
+        with Running(self.shared()) as p:
+            memory = self.info(p.pid)[0]["memory"]
+            self.assertEqual(memory["large_objects"], 1)
+            self.assertIn("resident", memory)
+            self.overwrite(int(p.pid), struct.pack("<Q", memory["large_bytes"]),
+                           struct.pack("<Q", 1 << 50))
+            try:
+                done = s.stook("info", "--json", p.pid)
+            finally:
+                p.process.kill()
+        self.assertEqual(done.returncode, 0)
+        self.assertNotIn("resident", json.loads(done.stdout)["libraries"][0]["memory"])
 
     def test_check(self):
         """A sound heap is said to be; an object that is damaged in a sheaf is named."""
