@@ -35,8 +35,8 @@ void stook_pages_set_thp(enum stook_thp policy);
 
 /*
  * Atomic, relaxed: so many more huge faults were dear than were not. At STOOK_HUGE_DEAR no huge
- * page is asked for, but one after a time, to try. Before that a process waits for about six:
- * growth is 4 MiB at first.
+ * page is asked for, but one after a time, to try. Before that a process waits for about six, since
+ * growth (span_grow.c) makes two at a time at first.
  */
 extern uint32_t stook_huge_dear STOOK_HIDDEN;
 

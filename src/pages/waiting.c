@@ -82,7 +82,10 @@ static void set_bytes(struct stook_singles *singles, size_t bytes)
         __atomic_store_n(&singles->bytes, bytes, __ATOMIC_RELAXED);
 }
 
-/* From the top down: I2. */
+/*
+ * From the top down: I2. Released for its order alone: who finds a put half done is this thread
+ * after a jump, or a child of a fork meanwhile (stook_singles_mend). Else the lock orders all.
+ */
 static void set_bit(uint64_t *word, uintptr_t bit)
 {
         __atomic_store_n(word, *word | UINT64_C(1) << bit % WAYS, __ATOMIC_RELEASE);
