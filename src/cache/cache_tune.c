@@ -34,29 +34,29 @@ static unsigned or_as_it_is(int wanted, unsigned now)
         return wanted < 0 ? now : (unsigned)wanted;
 }
 
-/* 0, or what is wrong with these settings for the cache. */
-static int refused(const struct stook_cache *cache, const struct stook_tuning *tuning)
+static bool are_valid(const struct stook_tuning *tuning)
 {
-        if (!cache || !tuning ||
-            !stook_report_size_is(tuning->tuning_size, sizeof(*tuning), "tuning_size") ||
-            !is_valid(tuning->sheaf_capacity, STOOK_SHEAF_CAPACITY_MAX) ||
-            !is_valid(tuning->barn_full, STOOK_BARN_LIMIT_MAX) ||
-            !is_valid(tuning->barn_empty, STOOK_BARN_LIMIT_MAX))
-                return -EINVAL;
-        if (tuning->sheaf_capacity > 0 &&
-            ((cache->flags & STOOK_NO_SHEAVES) || stook_cache_options.tiny ||
-             (cache->watch & STOOK_WATCH_DEBUG)))
-                return -ENOTSUP;
-        return 0;
+        return stook_report_size_is(tuning->tuning_size, sizeof(*tuning), "tuning_size") &&
+               is_valid(tuning->sheaf_capacity, STOOK_SHEAF_CAPACITY_MAX) &&
+               is_valid(tuning->barn_full, STOOK_BARN_LIMIT_MAX) &&
+               is_valid(tuning->barn_empty, STOOK_BARN_LIMIT_MAX);
 }
 
-/* Registry mutex held. */
+static bool may_have_sheaves(const struct stook_cache *cache)
+{
+        return !(cache->flags & STOOK_NO_SHEAVES) && !stook_cache_options.tiny &&
+               !(cache->watch & STOOK_WATCH_DEBUG);
+}
+
+/* Of a living cache. Registry mutex held. */
 static int tune(struct stook_cache *cache, const struct stook_tuning *tuning)
 {
         struct stook_barns *barns = &cache->barns;
         unsigned capacity, full, empty;
         bool evacuated;
 
+        if (tuning->sheaf_capacity > 0 && !may_have_sheaves(cache))
+                return -ENOTSUP;
         capacity = or_as_it_is(tuning->sheaf_capacity, stook_barns_capacity(barns));
         full = or_as_it_is(tuning->barn_full, barns->full_wanted);
         empty = or_as_it_is(tuning->barn_empty, barns->empty_limit);
@@ -71,10 +71,11 @@ static int tune(struct stook_cache *cache, const struct stook_tuning *tuning)
 
 STOOK_API int stook_cache_tune(struct stook_cache *cache, const struct stook_tuning *tuning)
 {
-        int error = refused(cache, tuning);
+        int error;
 
-        if (!error)
-                error = stook_cache_lock(cache, STOOK_REFUSED("stook_cache_tune"));
+        if (!cache || !tuning || !are_valid(tuning))
+                return -EINVAL;
+        error = stook_cache_lock(cache, STOOK_REFUSED("stook_cache_tune"));
         if (error)
                 return error;
         error = tune(cache, tuning);
@@ -92,10 +93,8 @@ int stook_cache_tune_at(unsigned index, uint64_t born, const struct stook_tuning
         cache = stook_cache_at(index);
         stook_gate_check();
         stook_registry_wait();
-        if (cache->state == STOOK_CACHE_LIVE && cache->born == born) {
-                error = refused(cache, tuning);
-                error = error ? error : tune(cache, tuning);
-        }
+        if (cache->state == STOOK_CACHE_LIVE && cache->born == born)
+                error = are_valid(tuning) ? tune(cache, tuning) : -EINVAL;
         stook_registry_unlock();
         return error;
 }

@@ -4,6 +4,7 @@
 // stook: pointer to no live object: pointer 0x* (cache victim): a cache that was destroyed before
 // stook: pointer to no live object: pointer 0x* (cache victim): a cache that was destroyed before
 // stook: pointer to no live object: pointer 0x* (cache victim): a cache that was destroyed before
+// stook: pointer to no live object: pointer 0x* (cache bare): a cache that was destroyed before
 #include <errno.h>
 #include <stdlib.h>
 #include <stook/sheaf.h>
@@ -18,6 +19,7 @@ void misuse(void);
 void misuse(void)
 {
         struct stook_tuning tuning = { sizeof(tuning), 8, -1, -1 };
+        struct stook_cache_args bare = { .args_size = sizeof(bare), .flags = STOOK_NO_SHEAVES };
         struct stook_cache *cache = stook_cache_create("victim", 64, NULL);
         void *objects[2];
 
@@ -30,4 +32,7 @@ void misuse(void)
         expect(stook_cache_shrink(cache) == -EINVAL);
         expect(stook_cache_tune(cache, &tuning) == -EINVAL);
         expect(stook_cache_reserve(cache, 1) == -EINVAL);
+        cache = stook_cache_create("bare", 64, &bare);
+        stook_cache_destroy(cache);
+        expect(stook_cache_tune(cache, &tuning) == -EINVAL);
 }
