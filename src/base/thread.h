@@ -64,12 +64,14 @@ STOOK_INLINE void stook_self_bar(void)
  *   0x01  STOOK_INSIDE_WAIT          a wait for a lock (base/lock.c)
  *   0x02  STOOK_INSIDE_RCU_CALL      a call of an RCU implementation
  *   0x04  STOOK_INSIDE_RCU_CALLBACK  a callback of the library's: barriers wait for it
+ *   0x08  STOOK_INSIDE_ASK           the fork of a child that answers and ends (process/child.c)
  *   0x30  transit 0                  calls in the first of rcu_transit.c's two counts
  *   0xc0  transit 1                  calls in the second
  */
 #define STOOK_INSIDE_WAIT         0x1
 #define STOOK_INSIDE_RCU_CALL     0x2
 #define STOOK_INSIDE_RCU_CALLBACK 0x4
+#define STOOK_INSIDE_ASK          0x8
 #define STOOK_INSIDE_RCU          (STOOK_INSIDE_RCU_CALL | STOOK_INSIDE_RCU_CALLBACK)
 #define STOOK_TRANSIT_SHARE_MAX   3     /* as many as two bits hold */
 

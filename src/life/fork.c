@@ -199,7 +199,8 @@ static void child(void)
                 return;
         stook_direct_fork_child();
         repair_after_fork();
-        stook_epoch_fork_revive(!stook_self->locks_held);
+        if (!stook_self_is_inside(STOOK_INSIDE_ASK))    /* it looks at a heap that is still */
+                stook_epoch_fork_revive(!stook_self->locks_held);
         late = __atomic_load_n(stook_gate_heap, __ATOMIC_RELAXED) != STOOK_HEAP_WHOLE;
 }
 

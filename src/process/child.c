@@ -1,7 +1,7 @@
 /*
  * Purpose: have another process find something out. There are three ways:
  *  - a forked child, on memory as it is at this moment. fork() is libc's, so handlers of
- *    pthread_atfork run, and the heap is whole in the child;
+ *    pthread_atfork run, and the heap is whole in the child. The library makes no thread there;
  *  - a copy of this process with this thread alone, to look at its memory while other threads go
  *    on. It is made by the system call, so no atfork handler runs, and it ends without a signal to
  *    the program or a status for its waits;
@@ -32,6 +32,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/thread.h"
 #include "os/os.h"
 #include "os/system_call.h"
 #include "process/checker.h"
@@ -72,7 +73,10 @@ int stook_process_ask_child(int (*ask)(void), int *answer)
 
         if (pipe2(ends, O_CLOEXEC))
                 return -errno;
+        stook_self_set_inside(STOOK_INSIDE_ASK);
         child = fork();
+        if (child)
+                stook_self_clear_inside(STOOK_INSIDE_ASK);
         error = child < 0 ? -errno : 0;
         if (!child)
                 answer_and_end(ask, ends[1]);

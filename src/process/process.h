@@ -67,8 +67,8 @@ bool stook_own_threads_are_alone(void);
 
 /* ---- child.c ---- */
 /*
- * Forks; the child calls @ask, and ends. *@answer: what that returned. Return: 0; -errno: no child,
- * or no pipe; -EIO: the child ended before it answered.
+ * Forks; the child calls @ask, and ends. The library makes no thread beside that. *@answer: what
+ * @ask returned. Return: 0; -errno: no child, or no pipe; -EIO: the child ended before it answered.
  */
 int stook_process_ask_child(int (*ask)(void), int *answer);
 

@@ -1,7 +1,7 @@
 /*
  * Proves of the library's own RCU (stook_rcu_epoch) and fork: children of fork and _Fork, also of a
  * fork in a callback and of a child's thread, go on with what waited, and wait for no reader of
- * their parent.
+ * their parent. A child that stook_validate_all asks goes on with nothing.
  */
 #include <dirent.h>
 #include <pthread.h>
@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -212,6 +213,45 @@ static void test_a_child_of__Fork_makes_no_thread(void **state)
         assert_child_says(child, 0);
 }
 
+/* Threads of the child of the last fork, at the end of its handlers. Shared with children. */
+static unsigned *threads_of_child;
+
+static void note_threads(void)
+{
+        if (threads_of_child)
+                *threads_of_child = count_threads();
+}
+
+static void test_a_child_that_is_asked_makes_no_thread(void **state)
+{
+        pthread_t reader;
+        pid_t child;
+
+        (void)state;
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+        skip();                         /* a child may make no thread, or one that hangs: above */
+#endif
+        threads_of_child = mmap(NULL, sizeof(*threads_of_child), PROT_READ | PROT_WRITE,
+                                MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        assert_ptr_not_equal(threads_of_child, MAP_FAILED);
+        inside = leave = 0;
+        assert_int_equal(pthread_create(&reader, NULL, stay, NULL), 0);
+        wait_for(&inside, 1);
+        call_all();                     /* they wait for the reader */
+        assert_int_equal(stook_validate_all(), 0);
+        assert_int_equal(*threads_of_child, 1);
+        child = fork();
+        if (!child)
+                _exit(0);
+        assert_child_says(child, 0);
+        assert_int_equal(*threads_of_child, 2);
+        __atomic_store_n(&leave, 1, __ATOMIC_SEQ_CST);
+        pthread_join(reader, NULL);
+        rcu->barrier();
+        assert_true(all_are_called());
+        threads_of_child = NULL;
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -220,7 +260,11 @@ int main(void)
                 cmocka_unit_test(test_a_child_waits_for_no_reader_of_its_parent),
                 cmocka_unit_test(test_a_childs_child_is_served),
                 cmocka_unit_test(test_a_child_of__Fork_makes_no_thread),
+                cmocka_unit_test(test_a_child_that_is_asked_makes_no_thread),
         };
+
+        /* Behind the library's, which was registered by a constructor. */
+        pthread_atfork(NULL, NULL, note_threads);
 
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
