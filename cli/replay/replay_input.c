@@ -24,7 +24,7 @@ static bool read_packed(struct replay_list *list, const char *program, int fd, c
                 snprintf(message, bytes, "%s: %s", path, strerror(errno));
                 return false;
         }
-        fine = replay_read_perf(list, in, path, message, bytes);
+        fine = replay_read_kmem(list, in, path, message, bytes);
         if (!fine)
                 message = NULL;
         return packed_close(in, pid, program, path, message, bytes) && fine;
@@ -34,7 +34,7 @@ static bool read_plain(struct replay_list *list, int fd, const char *path, char 
                        size_t bytes)
 {
         FILE *in = fdopen(fd, "r");
-        bool fine = in && replay_read_perf(list, in, path, message, bytes);
+        bool fine = in && replay_read_kmem(list, in, path, message, bytes);
 
         if (in) {
                 fclose(in);
@@ -95,7 +95,8 @@ bool replay_list_read(struct replay_list *list, const char *path, char *message,
         }
         if (!list->count && !list->other_events && !list->frees_before) {
                 snprintf(message, bytes,
-                         "%s: no trace: it has no event of stook record or perf script", path);
+                         "%s: no trace: it has no event of stook record, perf script, trace-cmd "
+                         "or bpftrace", path);
                 return false;
         }
         return true;

@@ -27,6 +27,7 @@ static void list_json(const struct replay_list *l, const char *path, struct json
         json_count(j, "frees_by_rcu", l->frees_by_rcu);
         json_count(j, "failed_allocations", l->failed);
         json_count(j, "other_events", l->other_events);
+        json_count(j, "lost_events", l->lost);
         json_count(j, "filtered_events", l->filtered);
         json_count(j, "cut_bytes", l->cut_bytes);
         json_count(j, "damaged_bytes", l->damage.bytes);

@@ -1,7 +1,7 @@
 /*
  * Purpose: what a trace asks of an allocator, as a list in memory: the one form that `stook replay`
  * works on, whichever input it came from.
- * Readers (replay_perf.c, replay_trace.c) add caches and events in the order of time. Numbers of
+ * Readers (replay_kmem.c, replay_trace.c) add caches and events in the order of time. Numbers of
  * objects are the readers': the lowest that no living object has.
  */
 #ifndef STOOK_CLI_REPLAY_LIST_H
@@ -27,6 +27,7 @@ struct replay_list {
         uint64_t frees_of_null;
         uint64_t failed;                /* allocations that got nothing */
         uint64_t other_events;
+        uint64_t lost;                  /* by the recorder, which says so */
         uint64_t filtered;              /* by replay_list_keep */
         /* Frees that the trace lacks: the address was handed out again. They are in the list. */
         uint64_t frees_implied;
@@ -44,8 +45,8 @@ void replay_list_keep(struct replay_list *list, const char *names);
 void replay_list_release(struct replay_list *list);
 
 /*
- * Reads a file: what `stook record` wrote, or what `perf script` prints, plain or packed by xz,
- * gzip or zstd. "-": perf's text from standard input.
+ * Reads a file: what `stook record` wrote, or the kernel's slab events as text (replay_kmem.c),
+ * plain or packed by xz, gzip or zstd. "-": such text from standard input.
  * False: @message, of @bytes, has one line that says why.
  */
 bool replay_list_read(struct replay_list *list, const char *path, char *message, size_t bytes);

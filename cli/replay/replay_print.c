@@ -36,6 +36,8 @@ void replay_print_list(const struct replay_list *l, const char *path, FILE *out)
         print_count(l->filtered, "event of another cache is left out",
                     "events of other caches are left out", out);
         print_count(l->other_events, "other event is left out", "other events are left out", out);
+        print_count(l->lost, "event was lost when the trace was recorded",
+                    "events were lost when the trace was recorded", out);
         print_count(l->frees_implied,
                     "free is not in the trace: it is replayed where its address is used again",
                     "frees are not in the trace: each is replayed where its address is used again",

@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include "cli/replay/replay_list.h"
 
-/* What `perf script` prints for kmem:kmem_cache_alloc, kmem_cache_free, kmalloc and kfree. */
-bool replay_read_perf(struct replay_list *list, FILE *in, const char *path, char *message,
+/* The kernel's kmem_cache_alloc, kmem_cache_free, kmalloc and kfree as text: replay_kmem.c. */
+bool replay_read_kmem(struct replay_list *list, FILE *in, const char *path, char *message,
                       size_t bytes);
 /* A trace of `stook record` (trace_read.h). */
 bool replay_read_trace(struct replay_list *list, const char *path, char *message, size_t bytes);

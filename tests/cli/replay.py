@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Proves: a replay makes the calls of its trace, no more and no fewer, and the same ones each time;
-capacity, slots and nodes change what answers them as they should; both inputs are understood, plain
+capacity, slots and nodes change what answers them as they should; all inputs are understood, plain
 and packed; damaged text is a line with its position, exit status 2, and never a crash; of a trace
 only the damaged blocks are left out."""
 import gzip
@@ -8,6 +8,7 @@ import json
 import lzma
 import os
 import random
+import re
 import shutil
 import tempfile
 import unittest
@@ -48,6 +49,11 @@ class Perf:
     def text(self):
         return "\n".join(self.lines) + "\n"
 
+    def traced(self, flags="d..2. "):
+        """The same as tracefs and trace-cmd report print it, with six digits of time."""
+        return re.sub(r"(?m)^a \[b\] c 7/7 (\S+) (\d+\.\d{6})\d{3}: +kmem:(\w+):",
+                      rf"       a [b] c-7     \1 {flags}  \2: \3:", self.text())
+
 
 def pairs(n, free_cpu=0):
     """Objects are allocated on CPU 0, 8 at a time, and freed."""
@@ -60,7 +66,21 @@ def pairs(n, free_cpu=0):
     return perf
 
 
-NO_EVENT = "no trace: it has no event of stook record or perf script"
+NO_EVENT = "no trace: it has no event of stook record, perf script, trace-cmd or bpftrace"
+
+
+def pairs(n, free_cpu=0):
+    """Objects are allocated on CPU 0, 8 at a time, and freed."""
+    perf = Perf()
+    for i in range(n // 8):
+        for k in range(8):
+            perf.alloc(0, 0x1000 + 256 * k)
+        for k in range(8):
+            perf.free(free_cpu, 0x1000 + 256 * k)
+    return perf
+
+
+NO_EVENT = "no trace: it has no event of stook record, perf script, trace-cmd or bpftrace"
 
 
 class Replay(unittest.TestCase):
@@ -132,6 +152,58 @@ class Input(Replay):
         answer = self.replay(text)
         self.assertEqual(answer["trace"]["nanoseconds"], 2000)
         self.assertEqual([c["name"] for c in answer["replays"][0]["caches"]], ["size-32"])
+
+    def test_tracefs_and_trace_cmd(self):
+        perf = pairs(800, free_cpu=1).kmalloc(1, 0x90000, 1500, 2048).alloc(0, 0xa0000, "x:y")
+        perf.event(0, "kmem_cache_alloc_node", "ptr=(nil) name=node bytes_req=9 bytes_alloc=9")
+        perf.event(0, "kmalloc_node", "ptr=0x0 bytes_req=9 bytes_alloc=9").kfree(1, 0)
+        plain = self.replay(perf.text())
+        self.assertEqual([c["name"] for c in plain["replays"][0]["caches"]],
+                         ["node", "kmalloc-2k", "x:y"])
+        head = "cpus=2\n# tracer: nop\n#    TASK-PID     CPU#  |||||  TIMESTAMP  FUNCTION\n"
+        other = ("  a-7     [001]  1437.000001: mm_page_free: page=0x1 pfn=0x2 order=0\n"
+                 "  a-7     [001]  1437.000001: <stack trace>\n => kmem_cache_alloc\n => kfree\n")
+        for flags in ("", "d..2. "):
+            traced = self.replay(head + other + perf.traced(flags))
+            for key in ("events", "caches", "cpus", "failed_allocations", "frees_of_null"):
+                self.assertEqual(traced["trace"][key], plain["trace"][key], key)
+            self.assertEqual(traced["trace"]["other_events"], 2)
+            for key in ("calls", "allocated_from", "freed_to", "live_objects", "caches"):
+                self.assertEqual(traced["replays"][0][key], plain["replays"][0][key], key)
+
+    def test_out_of_order(self):
+        """bpftrace prints the events of one CPU together."""
+        perf = pairs(800, free_cpu=1)
+        plain = self.replay(perf.text())
+        perf.lines.sort(key=lambda line: "[001]" in line)
+        mixed = self.replay("Attaching 4 probes...\n" + perf.text() + "\n\n")
+        for key in ("events", "nanoseconds", "frees_before", "frees_implied"):
+            self.assertEqual(mixed["trace"][key], plain["trace"][key], key)
+        for key in ("allocated_from", "freed_to", "live_objects"):
+            self.assertEqual(mixed["replays"][0][key], plain["replays"][0][key], key)
+
+    def test_lost_events(self):
+        for line, lost in (("CPU:1 [LOST 117 EVENTS]", 117), ("CPU:1 [17 EVENTS DROPPED]", 17),
+                           ("a 7 [000] 5.1: PERF_RECORD_LOST lost 3", 3), ("Lost 64 events", 64),
+                           ("Lost count", 0), ("[EVENTS DROPPED]", 0), ("[LOST EVENTS]", 0)):
+            text = pairs(8).text() + line + "\n" + pairs(8).text()
+            self.assertEqual(self.replay(text)["trace"]["lost_events"], lost, line)
+        self.write(pairs(8).text() + "Lost 64 events\n")
+        self.assertIn("\n  64 events were lost when the trace was recorded\n",
+                      self.run_it().stdout)
+
+    def test_names_by_frees(self):
+        """An allocation without a name has its object's free's, or that of all frees of its
+        size."""
+        fields = "ptr=%#x bytes_req=%d bytes_alloc=%d"
+        perf = Perf()
+        for i, size in enumerate((64, 64, 64, 128, 128, 128, 32)):
+            perf.event(0, "kmem_cache_alloc", fields % (0x1000 + 256 * i, size, size))
+        perf.free(0, 0x1000, "a").free(0, 0x1100, "a")          # and the third of 64
+        perf.free(0, 0x1300, "b").free(0, 0x1400, "c")          # but not the third of 128
+        self.assertEqual({c["name"]: sum(c["allocated_from"].values())
+                          for c in self.one(perf.text())["caches"]},
+                         {"a": 3, "b": 1, "c": 1, "size-128": 1, "size-32": 1})
 
     def test_packed(self):
         text = pairs(800).text()
@@ -289,8 +361,8 @@ class Refusals(Replay):
                      "no trace, but a core: `stook info` reads it")
         self.refused("# Of a text: nothing\nSee 1.2: it is: a text, of 3.14 pages.\n", NO_EVENT)
         self.refused('{"results": 1}\n', "no trace, but JSON")
-        self.refused(bytes(100), "line 1: no text of perf script: it has null bytes")
-        self.refused("x" * 70000, "line 1: no text of perf script: a line of 64 KiB")
+        self.refused(bytes(100), "line 1: no text of events: it has null bytes")
+        self.refused("x" * 70000, "line 1: no text of events: a line of 64 KiB")
         self.refused(Perf().free(0, 0x10).text(), "it has nothing to replay: no allocation")
         done = stook("replay", "/nonexistent")
         self.assertEqual((done.returncode, done.stderr), (
@@ -303,6 +375,8 @@ class Refusals(Replay):
                 ("ptr=0x10", "ptr=", "an event without an address (ptr=)"),
                 ("ptr=0x10", "ptr=0x1g", "an event without an address (ptr=)"),
                 ("ptr=0x10", "ptr=0x11112222333344445555", "an event without an address (ptr=)"),
+                ("ptr=0x10", "ptr=(____ptrval____)", "an address that is hidden (0 in tracefs' "
+                 "options/hash-ptr shows it)"),
                 ("bytes_req=200", "", "an allocation without its bytes (bytes_req=, bytes_alloc=)"),
                 ("bytes_alloc=256", "bytes_alloc=2x",
                  "an allocation without its bytes (bytes_req=, bytes_alloc=)"),
@@ -317,6 +391,12 @@ class Refusals(Replay):
                 (":", "", None)):
             bad = good.replace(old, new) if says else good.split("kmem_cache")[0] + "kmem_ca\n"
             self.refused("#\n" + good + bad, f"line 3: {says or 'an event that is cut off'}")
+        traced = Perf().alloc(3, 0x10).traced()
+        for old, new, says in (("[003]", "003", "an event without a CPU"),
+                               ("1437.", "", "an event without a time"),
+                               ("ptr=", "", "an event without an address")):
+            self.write(traced + traced.replace(old, new))
+            self.assertIn(f"{self.path}: line 2: {says}", self.run_it().stderr)
 
     def test_damaged_block(self):
         """All other blocks of a trace are replayed, if the first is damaged, too."""
@@ -346,8 +426,9 @@ class Refusals(Replay):
             block.alloc(10 + i * 10, address, 1 + i % 2).free(15 + i * 10, address)
         block.alloc(500, 0x8000, 0, 1 << 20).resize(501, 0x8000, 0x9000, 2 << 20)
         perf = pairs(24, free_cpu=1).kmalloc(0, 0x90, 5000, 8192).text().encode()
+        traced = pairs(24, free_cpu=1).kmalloc(0, 0x90, 5000, 8192).traced().encode()
         for i in range(80):
-            bad = bytearray(perf if i % 2 else block.body)
+            bad = bytearray([block.body, perf, block.body, traced][i % 4])
             for _ in range(rng.randrange(1, 5)):
                 bad[rng.randrange(len(bad))] = rng.randrange(256)
             if rng.random() < 0.3:
