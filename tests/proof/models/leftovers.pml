@@ -90,7 +90,7 @@ inline take(me, n) {
                         fi
                    }
                 od;
-                /* The bit LISTED goes in that step, the list is changed behind it, under the lock. */
+                /* LISTED goes in that step; the list is changed behind it, under the lock. */
                 if
                 :: chosen == seen -> listed = 0
                 :: else
@@ -156,10 +156,20 @@ inline kernel_free(me, object) {
         od
 }
 
+inline put_back(me, rest) {
+        atomic {
+                ok = (bits == 0);
+                if
+                :: ok -> bits = rest; held[me] = held[me] & ~rest
+                :: else
+                fi
+        }
+}
+
 /* Back into a slab that has no free object; else the ordinary way. */
 inline kernel_return(me, rest) {
 #if BREAK == 2
-        atomic { ok = (bits == 0); if :: ok -> bits = rest; held[me] = held[me] & ~rest :: else fi };
+        put_back(me, rest);
         acquire();
         listed++;
         release();
@@ -173,7 +183,7 @@ inline kernel_return(me, rest) {
         fi;
 #else
         acquire();
-        atomic { ok = (bits == 0); if :: ok -> bits = rest; held[me] = held[me] & ~rest :: else fi };
+        put_back(me, rest);
 #endif
         if
         :: ok -> listed++; assert(listed == 1)

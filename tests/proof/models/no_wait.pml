@@ -17,8 +17,8 @@
  *
  * check: holds
  * check: holds -DMAY_WAIT=1
- * BREAK=1: the kernel's mistake: a refill is refused to a caller that may not wait. It takes its one
- * object from the slabs.
+ * BREAK=1: the kernel's mistake: a refill is refused to a caller that may not wait. It takes its
+ * one object from the slabs.
  * check: breaks -DBREAK=1
  * BREAK=2: the nolock caller's refill waits for the lock. The holder below it never goes on.
  * check: breaks -DBREAK=2
