@@ -94,16 +94,20 @@ static void make_caches(struct replay *r)
 {
         const struct replay_file *f = r->file;
         const struct replay_cache *caches = (const void *)((char *)f + f->at_caches);
-        struct stook_tuning tuning = { sizeof tuning, f->capacity, f->barn_full, f->barn_empty };
-        bool tune = f->capacity >= 0 || f->barn_full >= 0 || f->barn_empty >= 0;
-
         r->caches = room(f->caches * sizeof *r->caches);
         for (uint64_t i = 0; i < f->caches; i++) {
+                struct stook_tuning tuning = {
+                        sizeof tuning,
+                        caches[i].capacity < 0 ? f->capacity : (int)caches[i].capacity,
+                        f->barn_full, f->barn_empty
+                };
+
                 r->caches[i] = stook_cache_create(caches[i].name, caches[i].object_bytes, NULL);
                 if (!r->caches[i])
                         die(errno == ENFILE ? "the trace has more caches than Stook" :
                             "no memory for the caches of the trace");
-                if (tune && stook_cache_tune(r->caches[i], &tuning))
+                if ((tuning.sheaf_capacity >= 0 || f->barn_full >= 0 || f->barn_empty >= 0) &&
+                    stook_cache_tune(r->caches[i], &tuning))
                         die("the caches cannot be tuned so");
         }
 }

@@ -37,6 +37,7 @@ struct replay_event {
 struct replay_cache {
         char     name[64];
         uint64_t object_bytes;          /* 1 to STOOK_OBJECT_MAX */
+        int64_t  capacity;              /* of its sheaves; -1: as for all caches of the replay */
 };
 
 struct replay_sample {

@@ -27,8 +27,8 @@ struct frame {
         double decades;                 /* of a logarithmic scale below y_most; 0: a linear one */
 };
 
-static void text(FILE *out, double x, double y, const char *anchor, const char *colour,
-                 const char *words)
+void chart_text(FILE *out, double x, double y, const char *anchor, const char *colour,
+                const char *words)
 {
         fprintf(out, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\" fill=\"%s\">", x, y, anchor,
                 colour);
@@ -112,7 +112,7 @@ static void draw_y_mark(FILE *out, const struct frame *f, const struct chart *c,
         fprintf(out, "<path d=\"M%.1f %.1fh%.1f\" stroke=\"%s\"/>\n", f->x0, y, f->width,
                 foot ? "#444444" : "#dddddd");
         value_text(value, c->unit, label, sizeof label);
-        text(out, f->x0 - 8, y + 4, "end", "#444444", label);
+        chart_text(out, f->x0 - 8, y + 4, "end", "#444444", label);
 }
 
 static void draw_y_axis(FILE *out, const struct frame *f, const struct chart *c)
@@ -130,7 +130,7 @@ static void draw_y_axis(FILE *out, const struct frame *f, const struct chart *c)
 static void draw_x_mark(FILE *out, const struct frame *f, double x, const char *label)
 {
         fprintf(out, "<path d=\"M%.1f %.1fv5\" stroke=\"#444444\"/>\n", x, f->y0 + f->height);
-        text(out, x, f->y0 + f->height + 19, "middle", "#444444", label);
+        chart_text(out, x, f->y0 + f->height + 19, "middle", "#444444", label);
 }
 
 static void draw_x_axis(FILE *out, const struct frame *f, const struct chart *c)
@@ -147,7 +147,8 @@ static void draw_x_axis(FILE *out, const struct frame *f, const struct chart *c)
                         draw_x_mark(out, f, x_of(f, n * step), label);
                 }
         }
-        text(out, f->x0 + f->width / 2, f->y0 + f->height + 38, "middle", "#444444", c->x_title);
+        chart_text(out, f->x0 + f->width / 2, f->y0 + f->height + 38, "middle", "#444444",
+                   c->x_title);
 }
 
 static void draw_line(FILE *out, const struct frame *f, const struct chart *c, unsigned line)
@@ -184,20 +185,24 @@ static void draw_names(FILE *out, const struct frame *f, const struct chart *c)
                 last = room - (c->line_count - 1 - n) * step;
                 y = fmin(y_of(f, c->lines[top].y[c->points - 1]) + 4, last);
                 y = fmax(y, below + step);
-                text(out, f->x0 + f->width + 10, y, "start", colours[top], c->lines[top].name);
+                chart_text(out, f->x0 + f->width + 10, y, "start", colours[top],
+                           c->lines[top].name);
                 below = y;
         }
 }
 
-void chart_page_begin(FILE *out, unsigned charts)
+void chart_page_begin_sized(FILE *out, double width, double height)
 {
-        double height = charts * HEIGHT + 10;
-
         fprintf(out,
                 "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" "
                 "width=\"%.0f\" height=\"%.0f\" font-family=\"sans-serif\" font-size=\"13\">\n"
                 "<rect width=\"100%%\" height=\"100%%\" fill=\"#ffffff\"/>\n",
-                WIDTH, height, WIDTH, height);
+                width, height, width, height);
+}
+
+void chart_page_begin(FILE *out, unsigned charts)
+{
+        chart_page_begin_sized(out, WIDTH, charts * HEIGHT + 10);
 }
 
 void chart_draw(FILE *out, unsigned at, const struct chart *c)
@@ -205,7 +210,7 @@ void chart_draw(FILE *out, unsigned at, const struct chart *c)
         struct frame f = frame_of(at, c);
 
         fputs("<g font-weight=\"bold\">", out);
-        text(out, f.x0, f.y0 - 16, "start", "#000000", c->title);
+        chart_text(out, f.x0, f.y0 - 16, "start", "#000000", c->title);
         fputs("</g>\n", out);
         draw_y_axis(out, &f, c);
         draw_x_axis(out, &f, c);

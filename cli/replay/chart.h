@@ -29,6 +29,11 @@ struct chart {
 };
 
 void chart_page_begin(FILE *out, unsigned charts);
+/* A page of that size for other drawings. */
+void chart_page_begin_sized(FILE *out, double width, double height);
+/* @anchor: as in SVG. */
+void chart_text(FILE *out, double x, double y, const char *anchor, const char *colour,
+                const char *words);
 /* @at: 0 for the first of the page. */
 void chart_draw(FILE *out, unsigned at, const struct chart *chart);
 void chart_page_end(FILE *out);

@@ -16,25 +16,19 @@
 #include "cli/text/option_text.h"
 #include "cli/text/plain_text.h"
 
-#define SWEEP_MAX     32                /* values; arbitrary */
-#define NODES_MAX     64
 #define TIMED_DEFAULT 9
-#define TIMED_MAX     1000
-#define BARN_MAX      4096              /* stook_cache_tune() */
 
 struct options {
         struct replay_settings settings;
-        const char *path, *caches, *json_path, *plot_path;
-        char       *sweep_text;         /* its values are cut out of it */
-        const struct parameter *swept;  /* NULL: no sweep */
-        const char *values[SWEEP_MAX];
-        size_t      value_count;
+        struct replay_grid grid;
+        const char *path, *caches, *json_path, *plot_path, *folder;
 };
 
 static const char usage[] =
-        "usage: stook replay [--capacity N] [--barn-full N] [--barn-empty N] [--slots N]\n"
-        "                    [--nodes N] [--cache NAMES] [--sweep PARAMETER=N,N...]\n"
-        "                    [--repeat N] [--json FILE] [--plot FILE] TRACE\n";
+        "usage: stook replay [--capacity N] [--barn N] [--barn-full N] [--barn-empty N]\n"
+        "                    [--slots N] [--nodes N] [--cache NAMES]\n"
+        "                    [--sweep PARAMETER=N,N...]... [--kernel FOLDER] [--repeat N]\n"
+        "                    [--json FILE] [--plot FILE] TRACE\n";
 
 static const char help[] =
         "\n"
@@ -48,101 +42,37 @@ static const char help[] =
         "  --capacity N    objects of a sheaf, 0 to 65534; 0: no sheaves (the library chooses)\n"
         "  --barn-full N   full sheaves that a barn keeps, 0 to 4096 (10)\n"
         "  --barn-empty N  empty sheaves that a barn keeps, 0 to 4096 (10)\n"
+        "  --barn N        both\n"
         "  --slots N       made-up CPUs, 1 to 4096 (as many as the trace has)\n"
         "  --nodes N       made-up NUMA nodes, 1 to 64 (1); CPU i is on node i modulo N\n"
         "  --cache NAMES   replay these caches alone: patterns, with commas between\n"
         "  --sweep PARAMETER=N,N...\n"
-        "                  a replay for each value of capacity, barn-full, barn-empty, slots or\n"
-        "                  nodes: a table, and a picture with --plot\n"
-        "  --repeat N      timed runs of each replay (9)\n"
+        "                  a replay for each value of capacity, barn, barn-full, barn-empty,\n"
+        "                  slots or nodes: a table, what is advised for each cache, and a\n"
+        "                  picture with --plot. Several times: each value with each\n"
+        "  --kernel FOLDER compare with a kernel's own figures: /sys/kernel/slab, or a copy\n"
+        "  --repeat N      timed runs of each replay (9; with several sweeps 0)\n"
         "  --json FILE     write all counters and samples of memory to FILE (-: standard output)\n"
-        "  --plot FILE     write a picture (SVG): memory over time, or the sweep\n"
+        "  --plot FILE     write a picture (SVG): memory over time, the sweep, or heat maps\n"
         "  --help          show this\n";
-
-/* ---- numbers that may be set and swept ---- */
-
-static const struct parameter {
-        const char *name;
-        long        least, most;
-        size_t      at;                 /* an int or unsigned in struct replay_settings */
-} parameters[] = {
-        { "capacity", 0, 65534, offsetof(struct replay_settings, capacity) },
-        { "barn-full", 0, BARN_MAX, offsetof(struct replay_settings, barn_full) },
-        { "barn-empty", 0, BARN_MAX, offsetof(struct replay_settings, barn_empty) },
-        { "slots", 1, REPLAY_CPUS, offsetof(struct replay_settings, slots) },
-        { "nodes", 1, NODES_MAX, offsetof(struct replay_settings, nodes) },
-        { "repeat", 1, TIMED_MAX, offsetof(struct replay_settings, timed) },
-};
-#define PARAMETERS (sizeof parameters / sizeof parameters[0])
-#define SWEPT      (PARAMETERS - 1)     /* not the last one */
-
-static bool set(struct replay_settings *settings, const struct parameter *p, const char *text)
-{
-        char *end;
-        long n;
-        int value;
-
-        errno = 0;
-        n = strtol(text, &end, 10);
-        if (errno || *end || text[0] < '0' || text[0] > '9' || n < p->least || n > p->most)
-                return false;
-        value = (int)n;
-        memcpy((char *)settings + p->at, &value, sizeof value);
-        return true;
-}
-
-static bool say_number(const struct parameter *p, const char *text)
-{
-        say(stderr, "stook replay: %s takes a number from %ld to %ld, not '%s'\n", p->name,
-            p->least, p->most, text);
-        return false;
-}
-
-/* "capacity=0,16,32": all values are tried before anything is done. */
-static bool parse_sweep(struct options *o, const char *text)
-{
-        struct replay_settings scratch = o->settings;
-        char *rest, *value;
-
-        free(o->sweep_text);
-        o->sweep_text = rest = strdup(text);
-        o->swept = NULL;
-        o->value_count = 0;
-        value = rest ? strsep(&rest, "=") : NULL;
-        for (size_t i = 0; value && i < SWEPT; i++)
-                if (!strcmp(parameters[i].name, value))
-                        o->swept = &parameters[i];
-        if (!o->swept || !rest) {
-                say(stderr, "stook replay: --sweep takes capacity, barn-full, barn-empty, "
-                    "slots or nodes, then =N,N..., not '%s'\n", text);
-                return false;
-        }
-        while ((value = strsep(&rest, ","))) {
-                if (!set(&scratch, o->swept, value))
-                        return say_number(o->swept, value);
-                if (o->value_count == SWEEP_MAX) {
-                        say(stderr, "stook replay: --sweep takes at most %d values\n", SWEEP_MAX);
-                        return false;
-                }
-                o->values[o->value_count++] = value;
-        }
-        return true;
-}
 
 /* ---- options ---- */
 
 enum { OPTION_PARAMETER = OPTION_FIRST, OPTION_CACHE = OPTION_PARAMETER + 16, OPTION_SWEEP,
-       OPTION_JSON, OPTION_PLOT, OPTION_HELP };
+       OPTION_KERNEL, OPTION_JSON, OPTION_PLOT, OPTION_HELP };
 
+/* The first ones are replay_parameters[]. */
 static const struct option long_options[] = {
         { "capacity", required_argument, NULL, OPTION_PARAMETER },
-        { "barn-full", required_argument, NULL, OPTION_PARAMETER + 1 },
-        { "barn-empty", required_argument, NULL, OPTION_PARAMETER + 2 },
-        { "slots", required_argument, NULL, OPTION_PARAMETER + 3 },
-        { "nodes", required_argument, NULL, OPTION_PARAMETER + 4 },
-        { "repeat", required_argument, NULL, OPTION_PARAMETER + 5 },
+        { "barn", required_argument, NULL, OPTION_PARAMETER + 1 },
+        { "barn-full", required_argument, NULL, OPTION_PARAMETER + 2 },
+        { "barn-empty", required_argument, NULL, OPTION_PARAMETER + 3 },
+        { "slots", required_argument, NULL, OPTION_PARAMETER + 4 },
+        { "nodes", required_argument, NULL, OPTION_PARAMETER + 5 },
+        { "repeat", required_argument, NULL, OPTION_PARAMETER + 6 },
         { "cache", required_argument, NULL, OPTION_CACHE },
         { "sweep", required_argument, NULL, OPTION_SWEEP },
+        { "kernel", required_argument, NULL, OPTION_KERNEL },
         { "json", required_argument, NULL, OPTION_JSON },
         { "plot", required_argument, NULL, OPTION_PLOT },
         { "help", no_argument, NULL, OPTION_HELP },
@@ -156,7 +86,10 @@ static bool parse_value(struct options *o, int option)
                 o->caches = optarg;
                 return true;
         case OPTION_SWEEP:
-                return parse_sweep(o, optarg);
+                return replay_grid_add(&o->grid, optarg);
+        case OPTION_KERNEL:
+                o->folder = optarg;
+                return option_file("replay", "--kernel", optarg);
         case OPTION_JSON:
                 o->json_path = optarg;
                 return option_file("replay", "--json", optarg);
@@ -164,17 +97,18 @@ static bool parse_value(struct options *o, int option)
                 o->plot_path = optarg;
                 return option_file("replay", "--plot", optarg);
         default:
-                return set(&o->settings, &parameters[option - OPTION_PARAMETER], optarg) ||
-                       say_number(&parameters[option - OPTION_PARAMETER], optarg);
+                return replay_set(&o->settings, &replay_parameters[option - OPTION_PARAMETER],
+                                  optarg);
         }
 }
 
 /* Return: -1, go on; else the exit status. */
 static int parse(int argc, char **argv, struct options *o)
 {
+        const unsigned unset = UINT_MAX;
         int option;
 
-        *o = (struct options){ .settings = { -1, -1, -1, 0, 1, TIMED_DEFAULT } };
+        *o = (struct options){ .settings = { -1, -1, -1, 0, 1, unset, NULL } };
         opterr = 0;
         while ((option = getopt_long(argc, argv, ":h", long_options, NULL)) != -1) {
                 if (option == OPTION_HELP || option == 'h')
@@ -188,39 +122,72 @@ static int parse(int argc, char **argv, struct options *o)
                 return option_misused("replay", usage, optind == argc
                                       ? "no trace given" : "more than one trace given");
         o->path = argv[optind];
+        if (o->settings.timed == unset)
+                o->settings.timed = o->grid.count > 1 ? 0 : TIMED_DEFAULT;
         return -1;
 }
 
 /* ---- the replays ---- */
 
-static void release(struct replay_result *results, size_t count)
+static void release(struct replay_answer *a)
 {
-        for (size_t i = 0; i < count; i++)
-                replay_result_release(&results[i]);
-        free(results);
+        for (size_t i = 0; a->results && i < a->count; i++)
+                replay_result_release(&a->results[i]);
+        replay_result_release(&a->as_kernel);
+        free(a->results);
+        free(a->advice);
+        free(a->kernel);
 }
 
-/* NULL: said why. */
-static struct replay_result *run_each(const struct options *o, const struct replay_list *list,
-                                      size_t count)
+/* The kernel's own settings, on the machine of the options. */
+static bool run_as_kernel(const struct options *o, struct replay_answer *a, char *message,
+                          size_t bytes)
 {
-        struct replay_result *results = calloc(count, sizeof *results);
-        char message[PATH_MAX + 200] = "no memory";
-        bool fine = results != NULL;
+        struct replay_settings settings = o->settings;
+        bool fine;
+        int32_t *capacities;
 
-        for (size_t i = 0; fine && i < count; i++) {
+        a->kernel = replay_kernel_read(a->list, o->folder, message, bytes);
+        if (!a->kernel)
+                return false;
+        capacities = replay_kernel_capacities(a->kernel, a->list->cache_count);
+        settings.capacities = capacities;
+        settings.timed = 0;
+        fine = capacities && replay_watch(a->list, &settings, &a->as_kernel, message, bytes);
+        free(capacities);
+        return fine;
+}
+
+static bool chooses(const struct replay_grid *grid)
+{
+        for (unsigned i = 0; i < grid->count; i++)
+                if (grid->sweep[i].of->is_chosen)
+                        return true;
+        return false;
+}
+
+/* False: said why. */
+static bool run_all(const struct options *o, struct replay_answer *a)
+{
+        char message[PATH_MAX + 512] = "no memory";
+        bool fine;
+
+        a->results = calloc(a->count, sizeof *a->results);
+        fine = a->results && (!o->folder || run_as_kernel(o, a, message, sizeof message));
+        for (size_t i = 0; fine && i < a->count; i++) {
                 struct replay_settings settings = o->settings;
 
-                if (o->swept)
-                        set(&settings, o->swept, o->values[i]);
-                fine = replay_watch(list, &settings, &results[i], message, sizeof message);
+                replay_grid_set(&o->grid, i, &settings);
+                fine = replay_watch(a->list, &settings, &a->results[i], message, sizeof message);
         }
-        if (fine && replay_time(results, count, message, sizeof message))
-                return results;
-        say(stderr, "stook replay: %s\n", message);
-        if (results)
-                release(results, count);
-        return NULL;
+        fine = fine && replay_time(a->results, a->count, message, sizeof message);
+        if (fine && chooses(&o->grid)) {
+                a->advice = replay_advise(a->list, a->results, a->count, &a->advices, &a->few);
+                fine = a->advice != NULL;
+        }
+        if (!fine)
+                say(stderr, "stook replay: %s\n", message);
+        return fine;
 }
 
 static FILE *open_output(const char *path)
@@ -243,61 +210,53 @@ static bool close_output(FILE *out, const char *path)
         return fine;
 }
 
-static bool write_json(const struct options *o, const struct replay_list *list,
-                       const struct replay_result *results, size_t count)
+static bool write_json(const char *path, const struct replay_answer *a)
 {
-        FILE *out = open_output(o->json_path);
+        FILE *out = open_output(path);
         struct json json;
 
         if (!out)
                 return false;
         json_begin(&json, out);
-        replay_json(list, o->path, results, count, &json);
+        replay_json(a, &json);
         json_end(&json);
-        return close_output(out, o->json_path);
+        return close_output(out, path);
 }
 
-static bool write_picture(const struct options *o, const struct replay_result *results,
-                          const struct replay_sweep *sweep)
+static bool write_picture(const char *path, const struct replay_answer *a)
 {
-        FILE *out = open_output(o->plot_path);
-        bool fine = true;
+        FILE *out = open_output(path);
+        bool fine;
 
         if (!out)
                 return false;
-        if (o->swept)
-                fine = replay_sweep_picture(results, sweep, out);
-        else
-                replay_picture(results, out);
-        return close_output(out, o->plot_path) && fine;
+        fine = replay_picture(a, out);
+        return close_output(out, path) && fine;
 }
 
 static int replay(const struct options *o, const struct replay_list *list)
 {
-        struct replay_sweep sweep = { o->swept ? o->swept->name : "", o->values, o->value_count };
-        size_t count = o->swept ? o->value_count : 1;
+        struct replay_answer a = { .list = list, .path = o->path, .grid = &o->grid,
+                                   .count = replay_grid_cells(&o->grid), .folder = o->folder };
         /* Text gives way to what else goes to standard output. */
         bool to_stdout = (o->json_path && !strcmp(o->json_path, "-")) ||
                          (o->plot_path && !strcmp(o->plot_path, "-"));
-        struct replay_result *results;
-        bool fine = true;
+        bool fine;
 
         if (!to_stdout)
                 replay_print_list(list, o->path, stdout);
-        results = run_each(o, list, count);
-        if (!results)
-                return STATUS_CANNOT;
-        if (!to_stdout && o->swept)
-                replay_print_sweep(results, &sweep, stdout);
-        else if (!to_stdout)
-                replay_print(list, results, stdout);
-        if (o->json_path)
-                fine = write_json(o, list, results, count);
-        if (o->plot_path)
-                fine = write_picture(o, results, &sweep) && fine;
-        if (!to_stdout)
-                fine = close_output(stdout, "standard output") && fine;
-        release(results, count);
+        fine = run_all(o, &a);
+        if (fine) {
+                if (!to_stdout)
+                        replay_print(&a, stdout);
+                if (o->json_path)
+                        fine = write_json(o->json_path, &a);
+                if (o->plot_path)
+                        fine = write_picture(o->plot_path, &a) && fine;
+                if (!to_stdout)
+                        fine = close_output(stdout, "standard output") && fine;
+        }
+        release(&a);
         return fine ? 0 : STATUS_CANNOT;
 }
 
@@ -309,12 +268,12 @@ int cmd_replay(int argc, char **argv)
         int status = parse(argc, argv, &o);
 
         if (status >= 0) {
-                free(o.sweep_text);
+                replay_grid_release(&o.grid);
                 return status;
         }
         if (!replay_list_read(&list, o.path, message, sizeof message)) {
                 say(stderr, "stook replay: %s\n", message);
-                free(o.sweep_text);
+                replay_grid_release(&o.grid);
                 return STATUS_CANNOT;
         }
         if (o.caches)
@@ -328,6 +287,6 @@ int cmd_replay(int argc, char **argv)
                 status = STATUS_CANNOT;
         }
         replay_list_release(&list);
-        free(o.sweep_text);
+        replay_grid_release(&o.grid);
         return status;
 }

@@ -92,6 +92,20 @@ static void sample_json(const char *key, const struct replay_sample *s, bool wit
         json_object_end(j);
 }
 
+static void ns_json(const struct replay_result *r, struct json *j)
+{
+        if (!r->settings.timed) {
+                json_null(j, "ns_per_call");
+                return;
+        }
+        json_object(j, "ns_per_call");
+        json_number(j, "min", r->ns_per_call.min);
+        json_number(j, "median", r->ns_per_call.median);
+        json_number(j, "max", r->ns_per_call.max);
+        json_count(j, "runs", r->settings.timed);
+        json_object_end(j);
+}
+
 static void result_json(const struct replay_list *l, const struct replay_result *r, struct json *j)
 {
         json_object(j, NULL);
@@ -99,12 +113,7 @@ static void result_json(const struct replay_list *l, const struct replay_result 
         json_count(j, "calls", r->calls);
         json_count(j, "failed", r->failed);
         json_count(j, "live_objects", r->live_objects);
-        json_object(j, "ns_per_call");
-        json_number(j, "min", r->ns_per_call.min);
-        json_number(j, "median", r->ns_per_call.median);
-        json_number(j, "max", r->ns_per_call.max);
-        json_count(j, "runs", r->settings.timed);
-        json_object_end(j);
+        ns_json(r, j);
         layers_json("allocated_from", &r->allocs, j);
         layers_json("freed_to", &r->frees, j);
         sample_json("peak", &r->peak, false, j);
@@ -119,14 +128,74 @@ static void result_json(const struct replay_list *l, const struct replay_result 
         json_object_end(j);
 }
 
-void replay_json(const struct replay_list *l, const char *path, const struct replay_result *results,
-                 size_t count, struct json *j)
+static void advice_json(const struct replay_answer *a, struct json *j)
+{
+        json_array(j, "advised");
+        for (size_t i = 0; i < a->advices; i++) {
+                const struct replay_advice *advice = &a->advice[i];
+                const struct replay_result *r = &a->results[advice->result];
+                const struct stook_cache_stats *s = &r->stats[advice->cache];
+                struct replay_layers layers = replay_cache_layers(r, advice->cache);
+
+                json_object(j, NULL);
+                json_string(j, "cache", s->name);
+                json_count(j, "replay", advice->result);
+                json_count(j, "calls", advice->calls);
+                json_count(j, "slots", r->settings.slots);
+                json_count(j, "nodes", r->settings.nodes);
+                json_count(j, "capacity", s->sheaf_capacity);
+                chosen_json("barn_full", r->settings.barn_full, j);
+                chosen_json("barn_empty", r->settings.barn_empty, j);
+                layers_json("answered_by", &layers, j);
+                json_count(j, "kept_bytes", replay_kept_bytes(r, advice->cache));
+                json_count(j, "slab_bytes", s->slabs_peak * s->slab_bytes);
+                json_object_end(j);
+        }
+        json_array_end(j);
+}
+
+static void kernel_json(const struct replay_answer *a, struct json *j)
+{
+        json_object(j, "kernel");
+        json_string(j, "folder", a->folder);
+        json_array(j, "caches");
+        for (size_t i = 0; i < a->list->cache_count; i++) {
+                const struct replay_kernel_cache *k = &a->kernel[i];
+                struct replay_layers allocs, frees;
+
+                if (!k->is_there)
+                        continue;
+                replay_layers(&a->as_kernel.stats[i], &allocs, &frees);
+                json_object(j, NULL);
+                json_string(j, "name", a->list->caches[i].name);
+                json_count(j, "object_size", k->object_size);
+                if (k->has_sheaves)
+                        json_count(j, "sheaf_capacity", k->sheaf_capacity);
+                else
+                        json_null(j, "sheaf_capacity");
+                json_bool(j, "shared", k->is_shared);
+                json_bool(j, "counted", k->is_counted);
+                layers_json("allocated_from", &k->allocs, j);
+                layers_json("freed_to", &k->frees, j);
+                layers_json("replay_allocated_from", &allocs, j);
+                layers_json("replay_freed_to", &frees, j);
+                json_object_end(j);
+        }
+        json_array_end(j);
+        json_object_end(j);
+}
+
+void replay_json(const struct replay_answer *a, struct json *j)
 {
         json_count(j, "format", 1);
         json_string(j, "stook_version", STOOK_VERSION);
-        list_json(l, path, j);
+        list_json(a->list, a->path, j);
         json_array(j, "replays");
-        for (size_t i = 0; i < count; i++)
-                result_json(l, &results[i], j);
+        for (size_t i = 0; i < a->count; i++)
+                result_json(a->list, &a->results[i], j);
         json_array_end(j);
+        if (a->advice)
+                advice_json(a, j);
+        if (a->kernel)
+                kernel_json(a, j);
 }

@@ -40,6 +40,7 @@ uint32_t replay_list_cache(struct replay_list *list, const char *name, uint64_t 
         memset(cache, 0, sizeof *cache);
         snprintf(cache->name, sizeof cache->name, "%s", *name ? name : "?");
         cache->object_bytes = object_bytes;
+        cache->capacity = -1;
         return (uint32_t)list->cache_count++;
 }
 

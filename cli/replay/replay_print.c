@@ -73,7 +73,7 @@ static void print_settings(const struct replay_result *r, FILE *out)
             r->settings.nodes == 1 ? "node" : "nodes", r->backend);
 }
 
-static void layer_cells(struct table *t, const struct replay_layers *l)
+void replay_print_layers(struct table *t, const struct replay_layers *l)
 {
         double all = (double)(l->slot + l->barn + l->slabs);
 
@@ -97,9 +97,9 @@ static void cache_row(struct table *t, const struct stook_cache_stats *s)
         table_count(t, s->object_size);
         table_count(t, s->sheaf_capacity);
         table_count(t, s->alloc_fastpath + s->alloc_slowpath);
-        layer_cells(t, &allocs);
+        replay_print_layers(t, &allocs);
         table_count(t, s->free_fastpath + s->free_slowpath);
-        layer_cells(t, &frees);
+        replay_print_layers(t, &frees);
         table_count(t, s->objects_live);
         table_count(t, s->slabs);
         table_bytes(t, s->slabs * s->slab_bytes);
@@ -119,9 +119,9 @@ static void total_row(struct table *t, const struct replay_list *l, const struct
         table_cell(t, "-");
         table_cell(t, "-");
         table_count(t, r->allocs.slot + r->allocs.barn + r->allocs.slabs);
-        layer_cells(t, &r->allocs);
+        replay_print_layers(t, &r->allocs);
         table_count(t, r->frees.slot + r->frees.barn + r->frees.slabs);
-        layer_cells(t, &r->frees);
+        replay_print_layers(t, &r->frees);
         table_count(t, live);
         table_count(t, slabs);
         table_bytes(t, bytes);
@@ -173,14 +173,22 @@ static void print_memory(const char *name, const struct replay_sample *s, FILE *
             bytes_text(s->resident_bytes, resident, sizeof resident));
 }
 
-void replay_print(const struct replay_list *l, const struct replay_result *r, FILE *out)
+static void print_time(const struct replay_result *r, FILE *out)
+{
+        if (r->settings.timed)
+                say(out, "time: %.1f ns of processor time a call (least %.1f, most %.1f of %u "
+                    "runs), ", r->ns_per_call.median, r->ns_per_call.min, r->ns_per_call.max,
+                    r->settings.timed);
+        say(out, "%llu calls\n", (unsigned long long)r->calls);
+}
+
+static void print_one(const struct replay_list *l, const struct replay_result *r, FILE *out)
 {
         print_settings(r, out);
         fputc('\n', out);
         print_caches(l, r, out);
-        say(out, "\ntime: %.1f ns of processor time a call (least %.1f, most %.1f of %u runs), "
-            "%llu calls\n", r->ns_per_call.median, r->ns_per_call.min, r->ns_per_call.max,
-            r->settings.timed, (unsigned long long)r->calls);
+        fputc('\n', out);
+        print_time(r, out);
         print_memory("at most", &r->peak, out);
         if (r->sample_count)
                 print_memory("at the end", &r->samples[r->sample_count - 1], out);
@@ -188,30 +196,14 @@ void replay_print(const struct replay_list *l, const struct replay_result *r, FI
                 say(out, "%llu allocations got no memory\n", (unsigned long long)r->failed);
 }
 
-/* ---- a sweep ---- */
-
-void replay_print_sweep(const struct replay_result *results, const struct replay_sweep *sweep,
-                        FILE *out)
+void replay_print(const struct replay_answer *a, FILE *out)
 {
-        static const char *const columns[] = { "alloc slot%", "barn%", "slab%", "free slot%",
-                                               "barn%", "slab%", "ns/call", "slabs", "resident" };
-        struct table t;
-
-        table_init(&t, 1 + sizeof columns / sizeof columns[0]);
-        table_row(&t);
-        table_cell(&t, "%s", sweep->parameter);
-        for (size_t i = 0; i < sizeof columns / sizeof columns[0]; i++)
-                table_cell(&t, "%s", columns[i]);
-        for (size_t i = 0; i < sweep->count; i++) {
-                const struct replay_result *r = &results[i];
-
-                table_row(&t);
-                table_cell(&t, "%s", sweep->values[i]);
-                layer_cells(&t, &r->allocs);
-                layer_cells(&t, &r->frees);
-                table_cell(&t, "%.1f", r->ns_per_call.median);
-                table_bytes(&t, r->peak.taken_bytes);
-                table_bytes(&t, r->peak.resident_bytes);
-        }
-        table_print(&t, out);
+        if (a->grid->count)
+                replay_print_grid(a, out);
+        else
+                print_one(a->list, &a->results[0], out);
+        if (a->advice)
+                replay_print_advice(a, out);
+        if (a->kernel)
+                replay_print_kernel(a, out);
 }

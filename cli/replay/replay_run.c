@@ -77,6 +77,9 @@ static bool make_file(const struct replay_list *list, const struct replay_settin
         if (list->cache_count)
                 memcpy((char *)m->file + head.at_caches, list->caches,
                        list->cache_count * sizeof *list->caches);
+        for (size_t i = 0; settings->capacities && i < list->cache_count; i++)
+                ((struct replay_cache *)((char *)m->file + head.at_caches))[i].capacity =
+                        settings->capacities[i];
         events = (struct replay_event *)((char *)m->file + head.at_events);
         for (size_t i = 0; i < list->count; i++) {
                 events[i] = list->events[i];
@@ -241,6 +244,14 @@ static bool take_out(const struct replay_list *list, struct replay_result *r)
         return true;
 }
 
+static void release_file(struct replay_result *r)
+{
+        if (r->mapped)
+                unmap_file(r->mapped);
+        free(r->mapped);
+        r->mapped = NULL;
+}
+
 bool replay_watch(const struct replay_list *list, const struct replay_settings *settings,
                   struct replay_result *r, char *message, size_t bytes)
 {
@@ -256,8 +267,11 @@ bool replay_watch(const struct replay_list *list, const struct replay_settings *
                 return false;
         }
         if (run_helper(r, true, message, bytes)) {
-                if (take_out(list, r))
+                if (take_out(list, r)) {
+                        if (!settings->timed)           /* a grid has many */
+                                release_file(r);
                         return true;
+                }
                 snprintf(message, bytes, "no memory for what the replay left");
         }
         replay_result_release(r);
@@ -267,7 +281,7 @@ bool replay_watch(const struct replay_list *list, const struct replay_settings *
 bool replay_time(struct replay_result *results, size_t count, char *message, size_t bytes)
 {
         unsigned timed = results[0].settings.timed;
-        double *times = calloc(timed * count, sizeof *times);
+        double *times = calloc(timed * count + 1, sizeof *times);
         bool fine = times != NULL;
 
         if (!times)
@@ -280,7 +294,7 @@ bool replay_time(struct replay_result *results, size_t count, char *message, siz
                         times[i * timed + run] =
                                 f->calls ? (double)f->nanoseconds / (double)f->calls : 0;
                 }
-        for (size_t i = 0; fine && i < count; i++)
+        for (size_t i = 0; fine && timed && i < count; i++)
                 results[i].ns_per_call = spread_of(times + i * timed, timed);
         free(times);
         return fine;
@@ -288,9 +302,7 @@ bool replay_time(struct replay_result *results, size_t count, char *message, siz
 
 void replay_result_release(struct replay_result *r)
 {
-        if (r->mapped)
-                unmap_file(r->mapped);
-        free(r->mapped);
+        release_file(r);
         free(r->stats);
         free(r->samples);
         memset(r, 0, sizeof *r);

@@ -19,7 +19,8 @@ struct replay_settings {
         int      capacity, barn_full, barn_empty;       /* -1: as the library chooses */
         unsigned slots;                 /* 0: one for each CPU of the trace */
         unsigned nodes;
-        unsigned timed;                 /* runs, 1 or more */
+        unsigned timed;                 /* runs */
+        const int32_t *capacities;      /* of each cache, -1: the one above; NULL: of all */
 };
 
 /* By what answered them. Of objects of caches; large ones have no such layers. */
@@ -34,7 +35,7 @@ struct replay_result {
         struct replay_sample *samples;
         size_t   sample_count;
         struct replay_sample peak;              /* the most of each, of the samples */
-        struct spread ns_per_call;
+        struct spread ns_per_call;      /* zeros without timed runs */
         uint64_t calls, failed, live_objects;
         struct replay_layers allocs, frees;
         char     backend[16];
@@ -50,7 +51,7 @@ void replay_layers(const struct stook_cache_stats *stats, struct replay_layers *
 /* False: @message, of @bytes, has one line that says why; the helper may have printed another. */
 bool replay_watch(const struct replay_list *list, const struct replay_settings *settings,
                   struct replay_result *result, char *message, size_t bytes);
-/* settings.timed runs of each. False: as above. */
+/* settings.timed runs of each, as many as of the first. False: as above. */
 bool replay_time(struct replay_result *results, size_t count, char *message, size_t bytes);
 void replay_result_release(struct replay_result *result);
 

@@ -2,7 +2,8 @@
 """Proves: a replay makes the calls of its trace, no more and no fewer, and the same ones each time;
 capacity, slots and nodes change what answers them as they should; all inputs are understood, plain
 and packed; damaged text is a line with its position, exit status 2, and never a crash; of a trace
-only the damaged blocks are left out."""
+only the damaged blocks are left out; what is advised follows from the figures by the rule of the
+manual; a kernel's own figures are read and told beside."""
 import gzip
 import json
 import lzma
@@ -53,20 +54,6 @@ class Perf:
         """The same as tracefs and trace-cmd report print it, with six digits of time."""
         return re.sub(r"(?m)^a \[b\] c 7/7 (\S+) (\d+\.\d{6})\d{3}: +kmem:(\w+):",
                       rf"       a [b] c-7     \1 {flags}  \2: \3:", self.text())
-
-
-def pairs(n, free_cpu=0):
-    """Objects are allocated on CPU 0, 8 at a time, and freed."""
-    perf = Perf()
-    for i in range(n // 8):
-        for k in range(8):
-            perf.alloc(0, 0x1000 + 256 * k)
-        for k in range(8):
-            perf.free(free_cpu, 0x1000 + 256 * k)
-    return perf
-
-
-NO_EVENT = "no trace: it has no event of stook record, perf script, trace-cmd or bpftrace"
 
 
 def pairs(n, free_cpu=0):
@@ -305,7 +292,7 @@ class Settings(Replay):
         done = self.run_it("--sweep", "capacity=0,8,64", "--plot", self.path + ".svg", "--json",
                            self.path + ".json")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
-        rows = [line.split() for line in done.stdout.splitlines()]
+        rows = [line.split() for line in done.stdout.split("\n\n")[0].splitlines()]
         self.assertEqual([row[0] for row in rows[-3:]], ["0", "8", "64"])
         self.assertEqual(rows[-3][1:4], ["0.0%", "0.0%", "100.0%"])
         with open(self.path + ".json") as f:
@@ -314,6 +301,70 @@ class Settings(Replay):
         svg = ElementTree.parse(self.path + ".svg").getroot()
         lines = svg.findall("{http://www.w3.org/2000/svg}polyline")
         self.assertEqual([len(line.get("points").split()) for line in lines], [3] * 5)
+
+    def test_grid(self):
+        """Each value with each; heat maps have all of them, and frame what is advised."""
+        self.write(pairs(400).text() + pairs(400, free_cpu=1).text())
+        done = self.run_it("--repeat", "0", "--sweep", "capacity=0,4,16", "--sweep", "barn=0,3",
+                           "--sweep", "slots=1,2", "--plot", self.path + ".svg", "--json",
+                           self.path + ".json")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        with open(self.path + ".json") as f:
+            answer = json.load(f)
+        self.assertEqual(
+            [[r["settings"][key] for key in ("capacity", "barn_full", "barn_empty", "slots")]
+             for r in answer["replays"]],
+            [[c, b, b, s] for c in (0, 4, 16) for b in (0, 3) for s in (1, 2)])
+        self.assertEqual({r["ns_per_call"] for r in answer["replays"]}, {None})
+        svg = ElementTree.parse(self.path + ".svg").getroot()
+        cells = svg.findall("{http://www.w3.org/2000/svg}rect")
+        framed = [cell for cell in cells if cell.get("fill") == "none"]
+        maps = 3 * 2                                    # for each number of slots
+        self.assertEqual(len(cells), 1 + maps * 3 * 2 + len(framed))
+        self.assertEqual(len(framed), 3 * len(answer["advised"]))
+        table = [line.split() for line in done.stdout.split("\n\n")[0].splitlines()[-12:]]
+        self.assertEqual([row[:3] for row in table],
+                         [[str(c), str(b), str(s)] for c in (0, 4, 16) for b in (0, 3)
+                          for s in (1, 2)])
+
+    def test_advice(self):
+        """By the manual's rule, worked out here from the replays' own figures."""
+        perf = pairs(1600)
+        for i in range(40):
+            for k in range(24):
+                perf.alloc(i % 2, 0x90000 + 64 * k, "swing", 60, 64)
+            for k in range(24):
+                perf.free(i % 2, 0x90000 + 64 * k, "swing")
+        perf.alloc(0, 0xf0000, "seldom").free(0, 0xf0000, "seldom")
+        self.write(perf.text())
+        done = self.run_it("--sweep", "capacity=0,2,8,32,128", "--sweep", "barn=0,2,10",
+                           "--sweep", "slots=1,2", "--json", self.path + ".json")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn("\n1 cache of fewer than 800 calls: too few to say\n", done.stdout)
+        with open(self.path + ".json") as f:
+            answer = json.load(f)
+        self.assertEqual([(a["cache"], a["slots"]) for a in answer["advised"]],
+                         [("node", 1), ("node", 2), ("swing", 1), ("swing", 2)])
+        for advised in answer["advised"]:
+            slots, choices = advised["slots"], []
+            for number, r in enumerate(answer["replays"]):
+                if r["settings"]["slots"] != slots:
+                    continue
+                c = next(c for c in r["caches"] if c["name"] == advised["cache"])
+                calls = [c["allocated_from"][key] + c["freed_to"][key]
+                         for key in ("slot", "barn", "slabs")]
+                capacity, barn = c["sheaf_capacity"], r["settings"]["barn_full"]
+                kept = capacity and ((2 * slots + barn) * capacity * c["stride"] +
+                                     (2 * slots + 2 * barn) * (32 + 8 * capacity))
+                choices.append(((calls[1] + 8 * calls[2]) / sum(calls), kept, number, calls))
+            least = min(cost for cost, *_ in choices)
+            good = [(kept, cost, number, calls) for cost, kept, number, calls in choices
+                    if cost <= least + 0.01]
+            kept, _, number, calls = min(good)
+            self.assertEqual((advised["replay"], advised["kept_bytes"], advised["calls"]),
+                             (number, kept, sum(calls)))
+            self.assertEqual(list(advised["answered_by"].values()), calls)
+        self.assertEqual({a["capacity"] for a in answer["advised"]} & {0, 2, 128}, set())
 
     def test_picture_of_memory(self):
         self.write(pairs(80).text())
@@ -331,6 +382,90 @@ class Settings(Replay):
         self.assertRegex(done.stdout, r"node +256 +32 ")
 
 
+class Kernel(Replay):
+    """A folder as /sys/kernel/slab."""
+
+    def cache(self, name, **files):
+        path = os.path.join(self.folder.name, "slab", name)
+        os.makedirs(path, exist_ok=True)
+        for file, content in {"object_size": 200, "aliases": 0, **files}.items():
+            with open(os.path.join(path, file), "w") as f:
+                f.write(f"{content}\n")
+        return os.path.join(self.folder.name, "slab")
+
+    def compared(self, perf, folder, *options):
+        kernel = self.replay(perf.text(), "--kernel", folder, *options)["kernel"]
+        self.assertEqual(kernel["folder"], folder)
+        return {c["name"]: c for c in kernel["caches"]}
+
+    def test_counters(self):
+        """Of a kernel where all caches have sheaves; the total stands before the CPUs'."""
+        folder = self.cache("node", sheaf_capacity=3, alloc_fastpath="900 C0=500 C1=400",
+                            alloc_slowpath="100 C0=100", free_fastpath=950, free_slowpath=50,
+                            barn_get=40, barn_get_fail=120, barn_put=30, barn_put_fail=10)
+        perf = pairs(800)
+        c = self.compared(perf, folder)["node"]
+        self.assertEqual((c["sheaf_capacity"], c["object_size"], c["shared"], c["counted"]),
+                         (3, 200, False, True))
+        self.assertEqual(c["allocated_from"], {"slot": 840, "barn": 40, "slabs": 120})
+        self.assertEqual(c["freed_to"], {"slot": 910, "barn": 30, "slabs": 60})
+        alone = self.one(perf.text(), "--capacity", "3")
+        self.assertEqual(c["replay_allocated_from"], alone["allocated_from"])
+        self.assertEqual(c["replay_freed_to"], alone["freed_to"])
+        self.assertGreater(alone["allocated_from"]["slabs"] + alone["allocated_from"]["barn"], 100)
+        text = self.run_it("--kernel", folder, "--sweep", "capacity=0,8").stdout
+        self.assertIn("1 of the trace's 1 caches, 1 with sheaves", text)
+        self.assertRegex(text, r"node +1600 +200 +3 +8 .* 84\.0% +12\.0% +91\.0% +6\.0%\n")
+
+    def test_sheaves_by_choice(self):
+        """Linux 6.18: hits of sheaves apart from those of the CPU's slab."""
+        folder = self.cache("node", sheaf_capacity=32, alloc_pcs=700, free_pcs=600,
+                            alloc_fastpath=200, alloc_slowpath=100, free_fastpath=300,
+                            free_slowpath=100)
+        c = self.compared(pairs(80), folder)["node"]
+        self.assertEqual(c["allocated_from"], {"slot": 700, "barn": 0, "slabs": 300})
+        self.assertEqual(c["freed_to"], {"slot": 600, "barn": 0, "slabs": 400})
+
+    def test_no_counters_no_sheaves(self):
+        folder = self.cache("node", aliases=2)
+        c = self.compared(pairs(80), folder)["node"]
+        self.assertEqual((c["sheaf_capacity"], c["shared"], c["counted"]), (None, True, False))
+        text = self.run_it("--kernel", folder).stdout
+        self.assertIn("it counts no calls itself: it was built without CONFIG_SLUB_STATS\n", text)
+        self.assertIn("  * merged with other caches\n", text)
+        self.assertRegex(text, r"\n  node \* +160 +200 +- +- ")
+
+    def test_all_of_kmalloc(self):
+        perf = Perf()
+        for _ in range(10):
+            perf.kmalloc(0, 0x8000, 900, 1024).kfree(0, 0x8000)
+        for prefix in ("kmalloc", "kmalloc-cg", "kmalloc-rcl", "dma-kmalloc", "kmalloc-rnd-01",
+                       "kmalloc-rnd-15"):
+            folder = self.cache(prefix + "-1k", alloc_fastpath=10, free_fastpath=7)
+        c = self.compared(perf, folder)["kmalloc-1k"]
+        self.assertEqual((c["allocated_from"]["slot"], c["freed_to"]["slot"]), (60, 42))
+
+    def test_refused(self):
+        folder = self.cache("node", sheaf_capacity="many")
+        nowhere = self.folder.name + "/nowhere"
+        for perf, path, says in (
+                (pairs(8), folder, f"{folder}/node/sheaf_capacity: it does not begin with a "
+                 "number"),
+                (pairs(8), nowhere, f"{nowhere}: No such file or directory"),
+                (Perf().alloc(0, 0x10, "a/../node").alloc(0, 0x90, "..").alloc(0, 0x70, "x"),
+                 folder, f"{folder}: no cache of the trace is in it: it is to be as "
+                 "/sys/kernel/slab")):
+            self.write(perf.text())
+            done = self.run_it("--kernel", path)
+            if "need restartable sequences" in done.stderr:
+                self.skipTest("no restartable sequences here")
+            self.assertEqual((done.returncode, done.stderr), (2, f"stook replay: {says}\n"))
+        self.cache("node", sheaf_capacity=4, alloc_fastpath="99999999999999999999999")
+        self.write(pairs(8).text())
+        self.assertIn("alloc_fastpath: it does not begin with a number",
+                      self.run_it("--kernel", folder).stderr)
+
+
 class Refusals(Replay):
     def test_options(self):
         self.write(pairs(8).text())
@@ -343,6 +478,17 @@ class Refusals(Replay):
                 (["--sweep", "capacity"], "--sweep takes capacity,"),
                 (["--sweep", "capacity=1,x"], "capacity takes a number"),
                 (["--sweep", "capacity=" + "1," * 40 + "1"], "at most 32 values"),
+                (["--sweep", "barn=1", "--sweep", "barn-empty=2"],
+                 "barn and barn-empty cannot be swept at once"),
+                (["--sweep", "slots=1", "--sweep", "slots=2"],
+                 "slots and slots cannot be swept at once"),
+                (["--sweep=capacity=1", "--sweep=barn-full=1", "--sweep=barn-empty=1",
+                  "--sweep=slots=1", "--sweep=nodes=1"], "at most 4 sweeps"),
+                (["--sweep", "capacity=" + "1," * 31 + "1", "--sweep", "slots=" + "1," * 31 + "1",
+                  "--sweep", "nodes=1,1"], "the sweeps are more than 1024 replays"),
+                (["--barn", "4097"], "barn takes a number from 0 to 4096"),
+                (["--repeat", "1001"], "repeat takes a number from 0 to 1000"),
+                (["--kernel", "--json"], "--json"),
                 (["--walk"], "no option '--walk'"),
                 (["--json"], "no trace given"),
                 (["--json", "/nonexistent/x"], "/nonexistent/x: No such file"),
