@@ -1,7 +1,8 @@
 /*
  * Purpose: the tick: it has a cache at hand grow (stook_barns_decide), and gives back, without a
  * thread of our own, what caches keep and no thread uses any more. The sheaves of a cache that went
- * idle hold a few objects each of many slabs, and so keep all their memory.
+ * idle hold a few objects each of many slabs, and so keep all their memory. A call that may not
+ * wait decides on growth as every other, because that takes no lock, and gives nothing back.
  *
  * Place: called by slot_get.c and slot_put.c when a slot goes to its barn, and by life
  * (maintain); calls barn.
@@ -160,7 +161,6 @@ static STOOK_NOINLINE void reap_step(struct stook_slot_head *own)
         struct stook_idle idle = { .work = STOOK_TICK_WORK };
         struct stook_barns *at;
 
-        note_used(own);
         idle.after_ms = stook_pages_decay_ms() / 8 + 1;
         at = round_of(own, &idle);
         if (STOOK_LIKELY(!at))
@@ -179,10 +179,11 @@ static STOOK_NOINLINE void reap_step(struct stook_slot_head *own)
 
 void stook_slot_tick_now(struct stook_slot_head *own, struct stook_barns *at_hand)
 {
-        if (stook_lock_may_not_wait())
-                return;
+        note_used(own);
         if (at_hand && !(__atomic_load_n(&own->tick_calls, __ATOMIC_RELAXED) % STOOK_TICK_CALLS))
                 stook_barns_decide(at_hand);
+        if (stook_lock_may_not_wait())
+                return;
         /* Not only refills and flushes take this step: a program may live on its barns. */
         stook_pages_step();
         if (STOOK_UNLIKELY(__atomic_load_n(&stook_ledger_halved, __ATOMIC_RELAXED)) &&
