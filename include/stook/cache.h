@@ -361,7 +361,7 @@ STOOK_PUBLIC void *stook_cache_zalloc(struct stook_cache *cache);
 /*
  * stook_cache_alloc_flags() - one object, as flags say
  * @flags: allocation flags. stook_cache_alloc() is this call with 0, stook_cache_zalloc() with
- *         STOOK_ZERO, stook_cache_alloc_nolock() with STOOK_NOLOCK; all three are faster.
+ *         STOOK_ZERO, stook_cache_alloc_nolock() with STOOK_NOLOCK; all three are a little faster.
  * Return: the object, or NULL with errno
  *   ENOMEM  no memory, or a limit is met; with STOOK_THISNODE: none on that node; with
  *           STOOK_NOLOCK: see stook_cache_alloc_nolock()

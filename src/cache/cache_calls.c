@@ -40,33 +40,32 @@ STOOK_API_HOT void *stook_cache_alloc(struct stook_cache *cache)
         return stook_alloc_slow(cache, STOOK_HOW_ERRNO);
 }
 
-STOOK_API void *stook_cache_zalloc(struct stook_cache *cache)
-{
-        void *object;
-
-        if (STOOK_UNLIKELY(!cache || cache->ctor)) {
-                errno = EINVAL;
-                return NULL;
-        }
-        object = stook_section_pop_guessed_v1(cache->front.line);
-        if (STOOK_LIKELY(object))
-                return memset(object, 0, stook_slow_bytes(cache));
-        return stook_alloc_slow(cache, STOOK_HOW_ERRNO | STOOK_HOW_ZERO);
-}
-
-STOOK_API void *stook_cache_alloc_nolock(struct stook_cache *cache)
+/* What a call with flags asks for, of any node. */
+STOOK_INLINE void *pop_or_slow(struct stook_cache *cache, uint64_t how)
 {
         void *object = stook_front_pop(&cache->front);
 
-        if (STOOK_LIKELY(object))
-                return object;
-        return stook_alloc_slow(cache, STOOK_HOW_ERRNO | STOOK_HOW_NOLOCK);
+        if (STOOK_UNLIKELY(!object))
+                return stook_alloc_slow(cache, how);
+        return how & STOOK_HOW_ZERO ? memset(object, 0, stook_slow_bytes(cache)) : object;
 }
 
 static void *refuse(void)
 {
         errno = EINVAL;
         return NULL;
+}
+
+STOOK_API void *stook_cache_zalloc(struct stook_cache *cache)
+{
+        if (STOOK_UNLIKELY(!cache || cache->ctor))
+                return refuse();
+        return pop_or_slow(cache, STOOK_HOW_ERRNO | STOOK_HOW_ZERO);
+}
+
+STOOK_API void *stook_cache_alloc_nolock(struct stook_cache *cache)
+{
+        return pop_or_slow(cache, STOOK_HOW_ERRNO | STOOK_HOW_NOLOCK);
 }
 
 /* @node -1: the one in use, if @flags ask for it; else any. */
@@ -79,8 +78,10 @@ static uint64_t how_of(unsigned flags, int node)
 
 STOOK_API void *stook_cache_alloc_flags(struct stook_cache *cache, unsigned flags)
 {
-        return stook_flags_good(cache, flags) ? stook_alloc_slow(cache, how_of(flags, -1))
-                                              : refuse();
+        if (STOOK_UNLIKELY(!stook_flags_good(cache, flags)))
+                return refuse();
+        return flags & STOOK_THISNODE ? stook_alloc_slow(cache, how_of(flags, -1))
+                                      : pop_or_slow(cache, STOOK_HOW_ERRNO | flags);
 }
 
 STOOK_API void *stook_cache_alloc_node(struct stook_cache *cache, unsigned flags, int node)
@@ -170,44 +171,44 @@ void stook_cache_free_double(struct stook_front *front, void *object)
 }
 
 /*
- * What the short cuts of stook_cache_free do not answer: NULL, pointers outside of the one huge
- * range, misuse.
+ * What the short cuts below do not answer: NULL, pointers outside of the one huge range, misuse.
  */
-static STOOK_NOINLINE void free_odd(struct stook_cache *cache, void *object)
+static STOOK_NOINLINE void free_odd(struct stook_cache *cache, void *object, uint64_t how)
 {
         if (!object)
                 return;
         if (stook_cache_owns(cache, object))
-                stook_free_slow(cache, object, 0);
+                stook_free_slow(cache, object, how);
         else
                 stook_cache_free_misuse(cache, object);
 }
 
-STOOK_API_HOT void stook_cache_free(struct stook_cache *cache, void *object)
+/* @how: 0, or STOOK_HOW_NOLOCK, for which a closed front is no short cut. */
+STOOK_INLINE void push_or_slow(struct stook_cache *cache, void *object, uint64_t how)
 {
         uintptr_t off = (uintptr_t)object - stook_range.base;
         uint64_t entry;
 
         if (STOOK_UNLIKELY(off >= STOOK_RANGE_BYTES))
-                return free_odd(cache, object);
+                return free_odd(cache, object, how);
         entry = __atomic_load_n(&stook_range.entries[off >> STOOK_MAP_SHIFT], __ATOMIC_RELAXED);
         if (STOOK_UNLIKELY(!stook_object_is_of(cache, entry, object)))
-                return free_odd(cache, object);
-        if (STOOK_UNLIKELY(stook_front_is_closed(&cache->front)))
+                return free_odd(cache, object, how);
+        if (!how && STOOK_UNLIKELY(stook_front_is_closed(&cache->front)))
                 stook_account_duties.free_closed(cache, object);
         else if (STOOK_UNLIKELY(stook_section_push_guessed_v1(cache->front.line, object) !=
                                 STOOK_PUSH_DONE))
-                stook_free_slow(cache, object, 0);
+                stook_free_slow(cache, object, how);
+}
+
+STOOK_API_HOT void stook_cache_free(struct stook_cache *cache, void *object)
+{
+        push_or_slow(cache, object, 0);
 }
 
 STOOK_API void stook_cache_free_nolock(struct stook_cache *cache, void *object)
 {
-        if (!object)
-                return;
-        if (STOOK_UNLIKELY(!stook_cache_owns(cache, object)))
-                stook_cache_free_misuse(cache, object);
-        else if (STOOK_UNLIKELY(!stook_front_push(&cache->front, object)))
-                stook_free_slow(cache, object, STOOK_HOW_NOLOCK);
+        push_or_slow(cache, object, STOOK_HOW_NOLOCK);
 }
 
 /* ---- many ---- */
