@@ -318,6 +318,31 @@ def remote(setting):
     return rounds(setting, contenders, setting.pairs, once)
 
 
+# Name: the calls that allocate, and those that free. Of malloc there is no call with STOOK_NOWAIT.
+ONE_SIDE = {"blocking": ("blocking", "blocking"), "nolock": ("nolock", "nolock"),
+            "nolock, blocking frees": ("nolock", "blocking"), "nowait": ("nowait", "blocking")}
+ONE_SIDE_CELLS = {f"{what}{nodes}": (what, extra) for what in ("cache", "malloc")
+                  for nodes, extra in (("", {}), (", two nodes", {"STOOK_TOPOLOGY": "nodes=2"}))}
+
+
+def one_side(setting):
+    """Threads that only allocate, and threads that only free, by calls that wait for nobody beside
+    calls that may wait: an object cache and malloc, on one node and on two."""
+    ms = 100 if setting.quick else 400
+
+    def job(what, extra):
+        def once(contender):
+            alloc, free = ONE_SIDE[contender.name]
+            if what == "malloc" and alloc == "nowait":
+                return {}
+            return macro([setting.program("one_side"), f"what={what}", f"alloc={alloc}",
+                          f"free={free}", f"ms={ms}"], Contender(contender.name, extra=extra))
+        return once
+
+    return cells(setting, [Contender(name) for name in ONE_SIDE], setting.pairs,
+                 {cell: job(*how) for cell, how in ONE_SIDE_CELLS.items()})
+
+
 def prodcons(setting):
     """One thread allocates, another frees."""
     ms = 200 if setting.quick else 700
@@ -544,6 +569,8 @@ SHOWN = {
               [f"{n} in turn {what}" for n in HANDED for what in ("producer_ns", "consumer_ns")] +
               [f"{n}, {c} % {what}" for n, c in EXCHANGES
                for what in ("objects_per_cpu_us", "again_percent")],
+    "one_side": [f"{cell} {what}" for cell in ONE_SIDE_CELLS
+                 for what in ("alloc_ns", "free_ns", "one_by_one")],
     "prodcons": ["64 objects_per_cpu_us", "64 objects_per_us", "64 resident_KiB",
                  "mix objects_per_cpu_us", "mix objects_per_us", "mix resident_KiB"],
     "spike": ["small after_percent", "small idle_percent", "small busy_percent",
@@ -557,6 +584,6 @@ SHOWN = {
 }
 
 ALL = {e.__name__: e for e in (object_pair, malloc_pair, malloc_calls, least_pair, mixtures, bulk,
-                               barn, remote, maple_map, prodcons, parked, empty, spike, cgroup,
-                               realloc, calloc, churn, phases, random_order, freed_once, live_set,
-                               huge_runs, sparse_caches, replay, sizes)}
+                               barn, remote, one_side, maple_map, prodcons, parked, empty, spike,
+                               cgroup, realloc, calloc, churn, phases, random_order, freed_once,
+                               live_set, huge_runs, sparse_caches, replay, sizes)}

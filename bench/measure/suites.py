@@ -19,7 +19,8 @@ ALL = {**experiments.ALL, **kernel_tables.ALL, **scale.ALL, **programs.ALL}
 SUITES = {
     "micro": ["object_pair", "malloc_pair", "malloc_calls", "least_pair", "mixtures", "bulk",
               "pattern_rows", "rcu", "prodcons", "realloc", "calloc"],
-    "scale": ["oversubscribed", "many_caches", "slots", "nodes", "heap_size", "barn", "remote"],
+    "scale": ["oversubscribed", "many_caches", "slots", "nodes", "heap_size", "barn", "remote",
+              "one_side"],
     "memory": ["parked", "empty", "spike", "cgroup", "churn", "phases", "random_order",
                "freed_once", "live_set", "huge_runs", "sparse_caches", "replay", "sizes"],
     "tables": ["table11", "table12", "node_counts", "phone", "mmap2", "mmap2_processes",

@@ -14,6 +14,7 @@ them. tables*.py have the tables in the kernel's layout.
 | missed | the median does not |
 """
 
+import experiments
 import tables
 import tables_aspace
 from interval import PAIRS_ENOUGH, common, ratios, summary
@@ -178,7 +179,19 @@ def rows_rcu():
                   "at least", ("free_rcu", kind + "recycled_percent"), None, 50, "%")
 
 
-ROWS = [row for rows in (rows_11, rows_12, rows_13, rows_14, rows_15, rows_16, rows_rcu)
+def rows_one_side():
+    """An allocator that refused refills to callers which may not block lost most of its speed
+    where one side allocates and the other frees."""
+    for cell in experiments.ONE_SIDE_CELLS:
+        for how in list(experiments.ONE_SIDE)[1:]:
+            for side in ("alloc_ns", "free_ns"):
+                yield Row("ublk", f"{cell}, {how}: {side} against calls that may wait",
+                          "-64 % operations; asked: within 5 %", "one_side", "times",
+                          (how, f"{cell} {side}"), ("blocking", f"{cell} {side}"), 1.05)
+
+
+ROWS = [row for rows in (rows_11, rows_12, rows_13, rows_14, rows_15, rows_16, rows_rcu,
+                         rows_one_side)
         for row in rows()]
 
 
