@@ -135,8 +135,10 @@ static void after_fork_child(void)
                 stook_urcu_worker_after_fork_child(&worker);
 }
 
-__attribute__((constructor)) static void handle_forks(void)
+__attribute__((constructor)) static void begin_to_exist(void)
 {
+        worker.table = &TABLE;
+        stook_urcu_list(&worker);
         pthread_atfork(before_fork, after_fork_parent, after_fork_child);
 }
 

@@ -5,12 +5,15 @@
  * the first callback otherwise.
  *
  * src/epoch/epoch.c queues and sleeps in the same way. The two share no code: this library sees
- * the public headers only. And they differ in what a fork waits for: here the one mutex, which is
- * held while the thread waits for readers, too; there a mutex of the callbacks alone.
+ * the public headers only. And they differ in what a fork waits for: here also for the thread that
+ * waits for readers, which is inside of liburcu; there for callbacks alone.
  *
- * A thread that waits for callbacks does not wait for the serving thread: it takes the queue and
- * serves it itself. So a barrier takes a grace period and no longer. Where no thread can be had,
- * callbacks are served barrier by barrier.
+ * Callbacks are numbered in the order in which they came. A grace period begins with a look at how
+ * many there are (begin). When it is over, those of them are called that were not yet (passed). It
+ * does not matter whose grace period that is: the thread's, a barrier's, or one that the program
+ * waits for anyway and tells of (stook_urcu_begin). The one that ends first calls. So a barrier
+ * takes a grace period and no longer. Where no thread can be had, callbacks are called by barriers,
+ * and by what the program tells.
  *
  * The thread must not keep a finished process alive. What src/process/own_thread.c does is out of
  * reach here, and a rule that needs no list of threads does: once the first thread of the process
@@ -18,14 +21,18 @@
  * another.
  *
  * Invariants:
- *  I1 a callback is in the queue, or in the hands of the thread that holds `serving`. It gets into
- *     the queue by one instruction: a child finds the queue whole, whatever the threads that it
- *     does not have were doing.
- *  I2 a thread that holds `serving` is no reader while it waits for readers. Nor is a thread that
- *     waits for `serving`.
+ *  I1 a callback is in the queue, in the batch, or being called by the holder of `calling`.
+ *     It gets into the queue by one instruction: a child finds the queue whole, whatever the
+ *     threads that it does not have were doing. The batch and its numbers change under `calling`.
+ *  I2 a thread that holds `serving` waits for readers, and is none. It takes no mutex meanwhile. A
+ *     thread that waits for either mutex is no reader. One that forks takes `calling` first, then
+ *     `serving`. A handler that forks on top of a wait for readers has `serving` already: it only
+ *     tries `calling`.
+ *  I3 passed(n) calls no callback but the first n that were in the batch when begin returned n.
  * Concurrency:
  *  M1: a thread queues by a releasing compare-and-swap, and a thread takes the queue by an
  *     acquiring exchange. So the grace period begins after all that happened before the call.
+ *     The exchange releases `batched`: a thread that finds the queue empty, acquiring, sees it.
  *  M2: a thread that finds the queue empty when it queues, or makes it long enough, then raises
  *     `events`, releasing, and wakes. The serving thread reads `events`, acquiring, before it looks
  *     at the queue, and sleeps only while `events` is as it was read.
@@ -43,6 +50,8 @@
 
 #define GATHER_NS 10000000              /* as liburcu's: arbitrary */
 #define LOOK_NS   500000000             /* between looks whether to end: arbitrary */
+#define FORK_TRIES 10000                /* a tenth of a millisecond each; arbitrary */
+#define FORK_PAUSE_US 100
 /*
  * Callbacks for each CPU with which a grace period begins at once; each is a sheaf. mmap2, 12
  * interleaved rounds: 4 and 128 are level with 32 (ratios 0.89 and 1.08, noise 0.9 .. 1.1). 512
@@ -57,8 +66,8 @@ struct stook_urcu_callback {
 };
 _Static_assert(sizeof(struct stook_rcu_head) >= sizeof(struct stook_urcu_callback), "two words");
 
-/* The worker whose `serving` this thread holds; and the one whose thread this is. */
-static _Thread_local struct stook_urcu_worker *served, *works_for;
+/* The worker whose `calling` this thread has; whose `serving`; and the one whose thread this is. */
+static _Thread_local struct stook_urcu_worker *calls, *serves, *works_for;
 
 static void sleep_while(uint32_t *word, uint32_t value, uint64_t ns)
 {
@@ -93,30 +102,31 @@ static void block_signals(sigset_t *before)
 
 bool stook_urcu_worker_serves(void)
 {
-        return served;
+        return calls || serves;
 }
 
 /*
- * No handler runs between the lock and the store to `served`. So a handler that forks finds that
- * the two agree.
+ * No handler runs between the lock and the store to @mine. So a handler that forks finds that the
+ * two agree.
  */
-static void take_turn(struct stook_urcu_worker *worker)
+static void take_turn(pthread_mutex_t *mutex, struct stook_urcu_worker **mine,
+                      struct stook_urcu_worker *worker)
 {
         sigset_t before;
 
         block_signals(&before);
-        pthread_mutex_lock(&worker->serving);
-        served = worker;
+        pthread_mutex_lock(mutex);
+        *mine = worker;
         pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-static void give_turn(struct stook_urcu_worker *worker)
+static void give_turn(pthread_mutex_t *mutex, struct stook_urcu_worker **mine)
 {
         sigset_t before;
 
         block_signals(&before);
-        served = NULL;
-        pthread_mutex_unlock(&worker->serving);
+        *mine = NULL;
+        pthread_mutex_unlock(mutex);
         pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
@@ -132,51 +142,83 @@ static bool queue(struct stook_urcu_worker *worker, struct stook_urcu_callback *
         return !last;
 }
 
-static bool is_empty(const struct stook_urcu_worker *worker)
+/* Something is in the queue, or in the batch. */
+static bool has_work(const struct stook_urcu_worker *worker)
 {
-        return !__atomic_load_n(&worker->last, __ATOMIC_RELAXED);
+        return __atomic_load_n(&worker->last, __ATOMIC_ACQUIRE) ||      /* M1 */
+               __atomic_load_n(&worker->batched, __ATOMIC_RELAXED);
 }
 
-/* The whole queue, the oldest callback first. */
-static struct stook_urcu_callback *take_queue(struct stook_urcu_worker *worker)
+/* Behind what is in the batch, the oldest first. Holds `calling`. */
+static void take_queue(struct stook_urcu_worker *worker)
 {
-        struct stook_urcu_callback *at, *first = NULL;
+        struct stook_urcu_callback *at, *first = NULL, **end = &worker->batch;
 
-        at = __atomic_exchange_n(&worker->last, NULL, __ATOMIC_ACQUIRE);        /* M1 */
-        while (at) {
+        __atomic_store_n(&worker->waiting, 0, __ATOMIC_RELAXED);
+        if (!__atomic_load_n(&worker->last, __ATOMIC_RELAXED))
+                return;
+        __atomic_store_n(&worker->batched, 1, __ATOMIC_RELAXED);
+        at = __atomic_exchange_n(&worker->last, NULL, __ATOMIC_ACQ_REL);        /* M1 */
+        for (; at; worker->taken++) {
                 struct stook_urcu_callback *before = at->next;
 
                 __atomic_store_n(&at->next, first, __ATOMIC_RELAXED);
                 first = at;
                 at = before;
         }
-        return first;
+        while (*end)
+                end = &(*end)->next;
+        __atomic_store_n(end, first, __ATOMIC_RELAXED);
+}
+
+/* A grace period is to begin after this. Return: for passed(). *@any: some wait for it. */
+static uint64_t begin(struct stook_urcu_worker *worker, bool *any)
+{
+        uint64_t n;
+
+        take_turn(&worker->calling, &calls, worker);
+        take_queue(worker);
+        n = worker->taken;
+        *any = worker->batch;
+        give_turn(&worker->calling, &calls);
+        return n;
 }
 
 /*
- * One grace period, then what was queued before it. @is_worker: liburcu does not know the thread.
+ * A grace period is over that began after begin() returned @n. @is_worker: liburcu does not know
+ * the thread. It is registered no earlier, for then it may be a reader (I2).
  */
+static void passed(struct stook_urcu_worker *worker, uint64_t n, bool is_worker)
+{
+        take_turn(&worker->calling, &calls, worker);
+        if (is_worker)
+                worker->flavour->register_thread();
+        while (worker->called < n) {
+                struct stook_urcu_callback *callback = worker->batch;
+
+                worker->batch = callback->next;
+                worker->called++;
+                if (!worker->batch)
+                        __atomic_store_n(&worker->batched, 0, __ATOMIC_RELAXED);
+                callback->done((struct stook_rcu_head *)callback);
+        }
+        if (is_worker)
+                worker->flavour->unregister_thread();
+        give_turn(&worker->calling, &calls);
+}
+
+/* One grace period, then what was queued before it. */
 static void serve(struct stook_urcu_worker *worker, bool is_worker)
 {
-        struct stook_urcu_callback *at;
+        bool any;
+        uint64_t n = begin(worker, &any);
 
-        take_turn(worker);
-        __atomic_store_n(&worker->waiting, 0, __ATOMIC_RELAXED);
-        at = take_queue(worker);
-        if (at) {
-                worker->flavour->update_synchronize_rcu();
-                if (is_worker)
-                        worker->flavour->register_thread();
-                while (at) {
-                        struct stook_urcu_callback *callback = at;
-
-                        at = at->next;
-                        callback->done((struct stook_rcu_head *)callback);
-                }
-                if (is_worker)
-                        worker->flavour->unregister_thread();
-        }
-        give_turn(worker);
+        if (!any)
+                return;
+        take_turn(&worker->serving, &serves, worker);
+        worker->flavour->update_synchronize_rcu();
+        give_turn(&worker->serving, &serves);
+        passed(worker, n, is_worker);
 }
 
 static bool is_enough(const struct stook_urcu_worker *worker)
@@ -197,11 +239,11 @@ static bool first_thread_is_gone(void)
 /* False: a callback was queued meanwhile, and no other thread was made for it. */
 static bool may_end(struct stook_urcu_worker *worker)
 {
-        if (!is_empty(worker) || !first_thread_is_gone())
+        if (has_work(worker) || !first_thread_is_gone())
                 return false;
         __atomic_store_n(&worker->runs, 0, __ATOMIC_RELAXED);
         __atomic_thread_fence(__ATOMIC_SEQ_CST);                        /* M3 */
-        return is_empty(worker) || __atomic_exchange_n(&worker->runs, 1, __ATOMIC_RELAXED);
+        return !has_work(worker) || __atomic_exchange_n(&worker->runs, 1, __ATOMIC_RELAXED);
 }
 
 /* Until a callback is queued; and then for more of them. False: the thread is to end. */
@@ -212,7 +254,7 @@ static bool wait_for_work(struct stook_urcu_worker *worker)
 
         for (;;) {
                 seen = __atomic_load_n(&worker->events, __ATOMIC_ACQUIRE);      /* M2 */
-                if (!is_empty(worker))
+                if (has_work(worker))
                         break;
                 sleep_while(&worker->events, seen, LOOK_NS);
                 if (may_end(worker))
@@ -281,22 +323,71 @@ void stook_urcu_worker_call(struct stook_urcu_worker *worker, struct stook_rcu_h
                 start(worker);
 }
 
-void stook_urcu_worker_barrier(struct stook_urcu_worker *worker)
+/* With some flavours a thread is a reader by being online (I2). Return: it was. */
+static bool go_offline(struct stook_urcu_worker *worker, int *state)
 {
         bool online = worker->flavour->read_ongoing();
-        int state;
 
-        /* With some flavours a thread is a reader by being online (I2). */
         if (online)
                 worker->flavour->thread_offline();
-        pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-        serve(worker, false);
+        pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, state);
+        return online;
+}
+
+static void go_back(struct stook_urcu_worker *worker, bool online, int state)
+{
         pthread_setcancelstate(state, NULL);
         if (online)
                 worker->flavour->thread_online();
 }
 
+void stook_urcu_worker_barrier(struct stook_urcu_worker *worker)
+{
+        int state;
+        bool online = go_offline(worker, &state);
+
+        serve(worker, false);
+        go_back(worker, online, state);
+}
+
+uint64_t stook_urcu_worker_begin(struct stook_urcu_worker *worker)
+{
+        uint64_t n;
+        int state;
+        bool online, any;
+
+        if (stook_urcu_worker_serves())
+                return 0;
+        online = go_offline(worker, &state);
+        n = begin(worker, &any);
+        go_back(worker, online, state);
+        return n;
+}
+
+void stook_urcu_worker_passed(struct stook_urcu_worker *worker, uint64_t n)
+{
+        int state;
+        bool online;
+
+        if (stook_urcu_worker_serves())
+                return;
+        online = go_offline(worker, &state);
+        passed(worker, n, false);
+        go_back(worker, online, state);
+}
+
 /* ---- fork ---- */
+
+/* I2. False: it was not to be had in about a second. */
+static bool try_calling(struct stook_urcu_worker *worker)
+{
+        for (unsigned tries = 0; pthread_mutex_trylock(&worker->calling); tries++) {
+                if (tries == FORK_TRIES)
+                        return false;
+                usleep(FORK_PAUSE_US);
+        }
+        return true;
+}
 
 bool stook_urcu_worker_before_fork(struct stook_urcu_worker *worker)
 {
@@ -307,16 +398,23 @@ bool stook_urcu_worker_before_fork(struct stook_urcu_worker *worker)
          * In a callback of another worker: a thread that forks elsewhere may have this mutex, and
          * wait for that of the other worker.
          */
-        if (served && served != worker)
+        if ((calls && calls != worker) || (serves && serves != worker))
                 return false;
         block_signals(&before);
         pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
         /*
-         * In a callback of this worker, or a handler on top of it, the call goes on in both
-         * processes.
+         * In a callback of this worker, or a handler on top of it or of a wait for readers, the
+         * call goes on in both processes.
          */
-        if (served != worker)
+        if (!serves) {
+                if (!calls)
+                        pthread_mutex_lock(&worker->calling);
                 pthread_mutex_lock(&worker->serving);
+        } else if (!try_calling(worker)) {
+                pthread_setcancelstate(state, NULL);
+                pthread_sigmask(SIG_SETMASK, &before, NULL);
+                return false;
+        }
         worker->forker_signals = before;
         worker->forker_state = state;
         return true;
@@ -327,8 +425,10 @@ void stook_urcu_worker_after_fork_parent(struct stook_urcu_worker *worker)
         sigset_t before = worker->forker_signals;
         int state = worker->forker_state;
 
-        if (served != worker)
+        if (!serves)
                 pthread_mutex_unlock(&worker->serving);
+        if (!calls)
+                pthread_mutex_unlock(&worker->calling);
         pthread_setcancelstate(state, NULL);
         pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
@@ -337,7 +437,7 @@ void stook_urcu_worker_after_fork_parent(struct stook_urcu_worker *worker)
 void stook_urcu_worker_after_fork_child(struct stook_urcu_worker *worker)
 {
         __atomic_store_n(&worker->runs, works_for == worker, __ATOMIC_RELAXED);
-        if (!worker->runs && !is_empty(worker))
+        if (!worker->runs && has_work(worker))
                 start(worker);
         stook_urcu_worker_after_fork_parent(worker);
 }

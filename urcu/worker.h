@@ -18,20 +18,27 @@ struct stook_urcu_callback;
 
 struct stook_urcu_worker {
         const struct rcu_flavor_struct *flavour;        /* const */
+        const struct stook_rcu *table;                  /* const once listed */
+        struct stook_urcu_worker *next;                 /* const once listed */
         struct stook_urcu_callback *last;               /* atomic M1: the queue, from its end */
+        struct stook_urcu_callback *batch;              /* calling: the oldest first */
+        uint64_t taken, called;         /* calling: off the queue; of these, off the batch */
+        uint32_t batched;               /* atomic, calling writes: the batch has some (M1) */
         uint32_t events;                /* atomic M2: how often the thread was woken */
         uint32_t waiting;               /* atomic, a hint: callbacks since the queue was taken */
         uint32_t enough;                /* atomic: of `waiting`, to begin at once; 0: not known */
         uint32_t runs;                  /* atomic: the thread exists, or is being made (M3) */
         sigset_t starter_signals;       /* the thread that made it: what that had blocked */
-        pthread_mutex_t serving;        /* held from taking the queue until all of it was called */
-        sigset_t forker_signals;        /* serving: what the thread that forks had blocked */
-        int forker_state;               /* serving: whether that thread can be cancelled */
+        pthread_mutex_t calling;        /* held by who changes the batch, and in callbacks */
+        pthread_mutex_t serving;        /* held by who waits for readers in liburcu */
+        sigset_t forker_signals;        /* calling: what the thread that forks had blocked */
+        int forker_state;               /* calling: whether that thread can be cancelled */
 };
 
 #define STOOK_URCU_WORKER(worker, its_flavour)                          \
         static struct stook_urcu_worker worker = {                      \
                 .flavour = &(its_flavour),                              \
+                .calling = PTHREAD_MUTEX_INITIALIZER,                   \
                 .serving = PTHREAD_MUTEX_INITIALIZER,                   \
         }
 
@@ -47,7 +54,14 @@ STOOK_URCU_HIDDEN void stook_urcu_worker_call(struct stook_urcu_worker *worker,
  * stook_urcu_worker_serves().
  */
 STOOK_URCU_HIDDEN void stook_urcu_worker_barrier(struct stook_urcu_worker *worker);
-/* This thread is in a callback, or about to be. */
+/*
+ * Around a grace period of the program's: what was given to the worker before the first is called
+ * by the second, unless it was called before. Where stook_urcu_worker_serves() neither does a
+ * thing.
+ */
+STOOK_URCU_HIDDEN uint64_t stook_urcu_worker_begin(struct stook_urcu_worker *worker);
+STOOK_URCU_HIDDEN void stook_urcu_worker_passed(struct stook_urcu_worker *worker, uint64_t n);
+/* This thread is in a callback, or waits for readers. */
 STOOK_URCU_HIDDEN bool stook_urcu_worker_serves(void);
 
 /*
@@ -55,7 +69,8 @@ STOOK_URCU_HIDDEN bool stook_urcu_worker_serves(void);
  *  - no callback runs, except one that forks itself,
  *  - the worker is not inside liburcu,
  *  - no handler runs on top of the thread that forks, and that thread is not cancelled.
- * False: this thread is in a callback of another worker, and must not call the others.
+ * False: this thread is in a callback of another worker, or in a handler on top of a wait for
+ * readers, and a callback of another thread does not end. The others must not be called.
  */
 STOOK_URCU_HIDDEN bool stook_urcu_worker_before_fork(struct stook_urcu_worker *worker);
 STOOK_URCU_HIDDEN void stook_urcu_worker_after_fork_parent(struct stook_urcu_worker *worker);

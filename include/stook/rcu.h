@@ -139,6 +139,33 @@ extern STOOK_PUBLIC const struct stook_rcu stook_urcu_bp;
 STOOK_PUBLIC void stook_urcu_handle_forks(int on);
 
 /*
+ * stook_urcu_begin(), stook_urcu_passed() - a grace period that the program waits for anyway
+ * @table: one of the four flavours above; another one is ignored
+ * @begun: what stook_urcu_begin() returned, at most; 0 ends nothing
+ *
+ * What waits for readers of a flavour is free after any grace period, whoever waits for it.
+ * libstook-urcu cannot see those of the program. A program that tells of them has less waiting:
+ *
+ *      uint64_t begun = stook_urcu_begin(&stook_urcu_memb);
+ *      urcu_memb_synchronize_rcu();
+ *      stook_urcu_passed(&stook_urcu_memb, begun);
+ *
+ * So it does with liburcu's poll interface: the first call before
+ * urcu_memb_start_poll_synchronize_rcu(), the second one, in any thread, once
+ * urcu_memb_poll_state_synchronize_rcu() is true. stook_urcu_passed() frees what was given by
+ * stook_cache_free_rcu() and its like, in sheaves that were submitted before the first call, and
+ * was not free yet. It calls callbacks, which a fork waits for. The grace period begins after the
+ * first call returned, and ends before the second one: otherwise objects are free that readers see.
+ * Calls in callbacks of the table, or in handlers on top of its `barrier`, return 0 and do nothing.
+ * With stook_urcu_handle_forks(0) they end nothing. stook_rcu_epoch needs nothing of this: all its
+ * grace periods are its own. In libstook-urcu.
+ * Return: a number for stook_urcu_passed(); 0: nothing waits, or none is to be had
+ * Threads: MT-safe; the thread is registered with liburcu, and no reader. Not signal-safe.
+ */
+STOOK_PUBLIC uint64_t stook_urcu_begin(const struct stook_rcu *table);
+STOOK_PUBLIC void stook_urcu_passed(const struct stook_rcu *table, uint64_t begun);
+
+/*
  * stook_rcu_use() - name the RCU implementation of the process
  * @rcu: for all caches that were not made with one of their own. It lives as long as the process.
  * The first call finds out how much memory there is, from files of /proc and /sys: see

@@ -3,6 +3,7 @@
  *  - callbacks are called once, in order, after a grace period;
  *  - also by a barrier, where no thread can be had, and by the thread alone, where there is no
  *  barrier;
+ *  - also after a grace period that the program tells of: those given before it, and no others;
  *  - also from many threads at once, and where the program handles forks itself;
  *  - a callback may fork, and so may handlers and other threads at any moment: children go on;
  *  - the thread keeps no process alive, and another one is made if it ended too early.
@@ -115,6 +116,43 @@ static void test_without_a_thread_the_barrier_does_it(void **state)
         check_all();
 }
 
+/* Still without a thread: nobody else can have called them. */
+static void test_what_the_program_tells_ends_them(void **state)
+{
+        static struct counted later;
+        uint64_t first, second;
+
+        (void)state;
+        refuse = N + 1;
+        call_all(all, N);
+        first = stook_urcu_begin(f->table);
+        later.number = N;
+        f->table->call(&later.head, count);
+        second = stook_urcu_begin(f->table);
+        assert_int_equal(made, 0);
+        assert_true(first && second > first);
+        f->flavour->update_synchronize_rcu();
+        stook_urcu_passed(f->table, 0);
+        assert_int_equal(called, 0);
+        stook_urcu_passed(f->table, first);
+        assert_int_equal(called, N);            /* not the one that came later */
+        stook_urcu_passed(f->table, first);
+        assert_int_equal(later.calls, 0);
+        stook_urcu_passed(f->table, second);
+        stook_urcu_passed(f->table, first);
+        assert_int_equal(later.calls, 1);
+        assert_int_equal(called, N + 1);
+        assert_int_equal(stook_urcu_begin(f->table), second);
+        /* What was begun only, and told of never, is a barrier's. */
+        refuse = N;
+        call_all(all, N);
+        assert_true(stook_urcu_begin(f->table) > second);
+        f->table->barrier();
+        check_all();
+        assert_int_equal(stook_urcu_begin(&stook_rcu_epoch), 0);
+        stook_urcu_passed(&stook_rcu_epoch, second);
+}
+
 static void test_the_thread_does_it_alone(void **state)
 {
         static struct counted one;
@@ -199,13 +237,31 @@ static void *caller(void *mine)
         return NULL;
 }
 
+/* Its grace periods end what the callers wait for, too. */
+static int told_enough;                 /* atomic */
+
+static void *tell(void *unused)
+{
+        f->flavour->register_thread();
+        while (!__atomic_load_n(&told_enough, __ATOMIC_RELAXED)) {
+                uint64_t begun = stook_urcu_begin(f->table);
+
+                f->flavour->update_synchronize_rcu();
+                stook_urcu_passed(f->table, begun);
+        }
+        f->flavour->unregister_thread();
+        return unused;
+}
+
 static void test_barriers_of_many_threads(void **state)
 {
-        pthread_t threads[THREADS];
+        pthread_t threads[THREADS], teller;
 
         (void)state;
         called = 0;
+        told_enough = 0;
         f->flavour->thread_offline();
+        assert_int_equal(pthread_create(&teller, NULL, tell, NULL), 0);
         for (unsigned i = 0; i < THREADS; i++)
                 assert_int_equal(pthread_create(&threads[i], NULL, caller, theirs[i]), 0);
         for (unsigned i = 0; i < THREADS; i++) {
@@ -214,6 +270,8 @@ static void test_barriers_of_many_threads(void **state)
                 pthread_join(threads[i], &wrong);
                 assert_null(wrong);
         }
+        __atomic_store_n(&told_enough, 1, __ATOMIC_RELAXED);
+        pthread_join(teller, NULL);
         f->flavour->thread_online();
         f->table->barrier();
         assert_int_equal(called, THREADS * EACH);
@@ -227,7 +285,7 @@ static int answers;
 static void fork_here(struct stook_rcu_head *head)
 {
         (void)head;
-        answers = f->table->may_wait();
+        answers = f->table->may_wait() || stook_urcu_begin(f->table);
         child = fork();
         if (!child)
                 _exit(7);
@@ -257,7 +315,7 @@ static void test_a_callback_may_fork(void **state)
                 assert_true(child > 0);
                 assert_int_equal(waitpid(child, &status, 0), child);
                 assert_int_equal(WEXITSTATUS(status), 7);
-                assert_int_equal(answers, 0);           /* no wait is allowed in a callback */
+                assert_int_equal(answers, 0);   /* in a callback no wait, and nothing begins */
         }
 }
 
@@ -565,6 +623,7 @@ int main(int argc, char **argv)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_without_a_thread_the_barrier_does_it),
+                cmocka_unit_test(test_what_the_program_tells_ends_them),
                 cmocka_unit_test(test_the_thread_does_it_alone),
                 cmocka_unit_test(test_readers_are_waited_for),
                 cmocka_unit_test(test_barriers_of_many_threads),

@@ -117,7 +117,7 @@ def main():
     exported = "\n".join(p.read_text() for p in SOURCE.glob("*/libstook*.sym"))
     names = set(re.findall(r"^ +(stook_[a-z_]+);", exported, re.M))
     functions = {n for n in names
-                 if not n.startswith("stook_urcu_") or n == "stook_urcu_handle_forks"}
+                 if not re.fullmatch(r"stook_urcu_(memb|mb|qsbr|bp)", n)}
     manual = "\n".join(p.read_text() for p in pages)
     for name in sorted(functions):
         if not re.search(rf"^\.Nm {name}\b", manual, re.M):

@@ -280,6 +280,8 @@ extern "C" {
     pub static stook_urcu_mb: stook_rcu;
     pub static stook_urcu_qsbr: stook_rcu;
     pub static stook_urcu_bp: stook_rcu;
+    pub fn stook_urcu_begin(table: *const stook_rcu) -> u64;
+    pub fn stook_urcu_passed(table: *const stook_rcu, begun: u64);
 }
 
 /* <stook/stats.h> */

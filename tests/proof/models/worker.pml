@@ -1,26 +1,34 @@
 /*
- * What is proved of urcu/worker.c: a callback is called once, after its grace period began. A
- * barrier returns after all that was queued before it. Nothing stays in the queue while the thread
- * sleeps. All this holds where the thread comes late, or never.
+ * What is proved of urcu/worker.c: a callback is called once, after a grace period that began after
+ * it was queued, whosever that is. A barrier returns after all that was queued before it has
+ * returned. Nothing stays in the queue or the batch while the thread sleeps. All this holds where
+ * the thread comes late, or never, and where the program tells of grace periods of its own, or says
+ * that one begins and nothing more.
  *
- * Two callers queue a callback each, and the first then has a barrier. The thread serves. The queue
- * is a set: one atomic step adds to it and tells whether it was empty, and one takes it all, as a
- * compare-and-swap and an exchange do. To gather more is a pause of any length here. A futex wait
- * looks at the word and sleeps in one step.
+ * Two callers queue a callback each, and the first then has a barrier. The thread serves. The
+ * program begins, waits for readers and tells. The queue is a set: one atomic step adds to it and
+ * tells whether it was empty, and one takes it all, as a compare-and-swap and an exchange do. To
+ * gather more is a pause of any length here. A futex wait looks at the word and sleeps in one step.
  *
  * check: holds
  * THREAD=0: there is no thread; what is left in the queue then waits for a barrier
  * check: holds -DTHREAD=0
+ * TELLS=0: the program only begins
+ * check: holds -DTELLS=0
  * BREAK=1: a caller that finds the queue empty does not wake the thread
  * check: breaks -DBREAK=1
  * BREAK=2: the thread reads `events` after it looked at the queue
  * check: breaks -DBREAK=2
- * BREAK=3: a barrier takes the queue without the mutex
+ * BREAK=3: all of the batch is called, also what came after the grace period began
  * check: breaks -DBREAK=3
- * BREAK=4: the thread lets the mutex go before it has called all
+ * BREAK=4: the mutex is let go while a callback is called
  * check: breaks -DBREAK=4
  * BREAK=5: `events` is raised before the callback is in the queue
  * check: breaks -DBREAK=5
+ * BREAK=6: `batched` is set after the queue was taken
+ * check: breaks -DBREAK=6 -DTELLS=0
+ * BREAK=7: the thread looks at `batched` before it looks at the queue
+ * check: breaks -DBREAK=7 -DTELLS=0
  */
 #ifndef BREAK
 #define BREAK 0
@@ -28,84 +36,138 @@
 #ifndef THREAD
 #define THREAD 1
 #endif
+#ifndef TELLS
+#define TELLS 1
+#endif
 
 byte queue = 0;                         /* a bit for each callback */
+byte batch = 0;
+byte number[2];                         /* of a callback in the batch, from 1 on */
+byte taken = 0, called = 0;
+bool batched = false;
 byte events = 0;
-bool serving = false;                   /* the mutex */
+bool calling = false;                   /* the mutex */
+byte queued = 0;                        /* bits of all that was ever in the queue */
+byte over = 0;                          /* bits: a grace period that began later is over */
 byte calls[2];
-bool begun[2];                          /* a grace period began since it was queued */
-
-inline take(all)
-{
-        d_step {
-                all = queue;
-                queue = 0;
-        }
-        /* synchronize_rcu: begins, and ends some time later */
-        d_step {
-                if
-                :: all & 1 -> begun[0] = true
-                :: else
-                fi;
-                if
-                :: all & 2 -> begun[1] = true
-                :: else
-                fi
-        }
-}
-
-inline call_one(all, i)
-{
-        if
-        :: all & (1 << i) ->
-                d_step {
-                        assert(begun[i]);
-                        calls[i] = calls[i] + 1;
-                        assert(calls[i] == 1)
-                }
-        :: else
-        fi
-}
+bool returned[2];
 
 inline lock()
 {
-        atomic { !serving -> serving = true }
+        atomic { !calling -> calling = true }
 }
 
-inline serve(all, locked)
+inline give_number(i)
 {
         if
-        :: locked -> lock()
-        :: else
-        fi;
-        take(all);
-#if BREAK == 4
-        if
-        :: locked -> serving = false
-        :: else
-        fi;
-#endif
-        call_one(all, 0);
-        call_one(all, 1);
-#if BREAK != 4
-        if
-        :: locked -> serving = false
+        :: all & (1 << i) ->
+                taken++;
+                number[i] = taken
         :: else
         fi
+}
+
+inline begin(n, any)
+{
+        lock();
+        if
+        :: queue ->
+#if BREAK != 6
+                batched = true;
 #endif
+                d_step {
+                        all = queue;
+                        queue = 0
+                }
+#if BREAK == 6
+                batched = true;
+#endif
+                d_step {
+                        give_number(0);
+                        give_number(1);
+                        batch = batch | all
+                }
+        :: else
+        fi;
+        n = taken;
+        any = batch != 0;
+        calling = false
+}
+
+/* Begins, and ends some time later. */
+inline synchronize(before)
+{
+        before = queued;
+        over = over | before
+}
+
+inline call_next()
+{
+        d_step {
+                called++;
+                if
+                :: number[0] == called -> one = 0
+                :: else -> one = 1
+                fi;
+                assert(number[one] == called);
+                batch = batch & ~(1 << one);
+                if
+                :: batch == 0 -> batched = false
+                :: else
+                fi
+        }
+#if BREAK == 4
+        calling = false;
+#endif
+        d_step {
+                assert(over & (1 << one));
+                calls[one] = calls[one] + 1;
+                assert(calls[one] == 1);
+                returned[one] = true
+        }
+#if BREAK == 4
+        lock()
+#endif
+}
+
+inline passed(n)
+{
+        lock();
+        do
+#if BREAK == 3
+        :: batch -> call_next()
+        :: batch == 0 -> break
+#else
+        :: called < n -> call_next()
+        :: called >= n -> break
+#endif
+        od;
+        calling = false
+}
+
+inline serve(n, any, before)
+{
+        begin(n, any);
+        if
+        :: any ->
+                synchronize(before);
+                passed(n)
+        :: else
+        fi
 }
 
 proctype caller(byte me)
 {
-        byte all;
-        bool was_empty;
+        byte n, before, one, all;
+        bool was_empty, any;
 
 #if BREAK == 5
         events++;
 #endif
         d_step {
                 was_empty = queue == 0;
-                queue = queue | (1 << me)
+                queue = queue | (1 << me);
+                queued = queued | (1 << me)
         }
 #if BREAK != 1 && BREAK != 5
         if
@@ -115,31 +177,49 @@ proctype caller(byte me)
 #endif
         if
         :: me == 0 ->
-                serve(all, BREAK != 3);
-                assert(calls[0] == 1)
+                serve(n, any, before);
+                assert(returned[0])
         :: else
         fi
 }
 
+proctype program()
+{
+        byte n, before, one, all;
+        bool any;
+
+        begin(n, any);
+#if TELLS
+        synchronize(before);
+        passed(n)
+#endif
+}
+
 proctype worker()
 {
-        byte seen, all;
-        bool nothing;
+        byte seen, n, before, one, all;
+        bool nothing, any;
 
         do
         ::
-#if BREAK == 2
+#if BREAK == 7
+                seen = events;
+                nothing = !batched;
+                nothing = nothing && queue == 0;
+#elif BREAK == 2
                 nothing = queue == 0;
+                nothing = nothing && !batched;
                 seen = events;
 #else
                 seen = events;
                 nothing = queue == 0;
+                nothing = nothing && !batched;
 #endif
                 if
                 :: nothing ->
 end:                    seen != events          /* asleep */
                 :: else ->
-                        serve(all, true)
+                        serve(n, any, before)
                 fi
         od
 }
@@ -148,7 +228,7 @@ end:                    seen != events          /* asleep */
 proctype monitor()
 {
         timeout;
-        assert(queue == 0 || !THREAD);
+        assert((queue == 0 && batch == 0) || !THREAD);
         assert(calls[0] == 1);
         assert(calls[1] == 1 || !THREAD)
 }
@@ -157,6 +237,7 @@ init {
         atomic {
                 run caller(0);
                 run caller(1);
+                run program();
 #if THREAD
                 run worker();
 #endif
