@@ -23,6 +23,7 @@ FRONTS = {"none-cas": "none-cas", "none-rseq": "none-rseq", "glibc": "malloc",
           "sheaves": "sheaves", "sheaves-32": "sheaves", "no-sheaves": "no-sheaves",
           "slabs-alone": "slabs-alone"}
 CHARGED = "none-cas", "none-rseq", "sheaves"        # front ends that have a form -charged
+RCU_WAITS = "untold", "told", "epoch_none", "epoch"
 NO_GROUPS = 3           # exit status of bench/table11 where the library has no groups
 
 
@@ -162,6 +163,14 @@ def rcu(setting):
     return rounds(setting, [Contender(way) for way in ways], setting.pairs, once)
 
 
+def rcu_waits(setting):
+    """KiB that wait for readers at a fixed rate of frees, where the program has grace periods of
+    its own, told of or not."""
+    options = ["ms=" + ("200" if setting.quick else "1000")]
+    return rounds(setting, [Contender(way) for way in RCU_WAITS], setting.pairs,
+                  lambda c: macro([setting.program("rcu_waits"), "way=" + c.name, *options], c))
+
+
 def contention(setting):
     """Frees in random order by several threads: retries and waits, counted, and extrapolated to
     192 CPUs. Of many CPUs: tools/machines/emulated-machine (bench/README.md)."""
@@ -196,5 +205,5 @@ def slab_turns(setting):
 
 
 ALL = {e.__name__: e for e in (table11, table12, node_counts, phone, mmap2, mmap2_processes,
-                               page_fault3, page_fault3_alloc, locality, rcu, contention,
-                               slab_turns)}
+                               page_fault3, page_fault3_alloc, locality, rcu, rcu_waits,
+                               contention, slab_turns)}

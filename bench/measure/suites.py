@@ -18,7 +18,8 @@ import scale
 ALL = {**experiments.ALL, **kernel_tables.ALL, **scale.ALL, **programs.ALL}
 SUITES = {
     "micro": ["object_pair", "malloc_pair", "malloc_calls", "least_pair", "mixtures", "bulk",
-              "pattern_rows", "rcu", "prodcons", "realloc", "calloc"],
+              "pattern_rows", "rcu", "rcu_waits",
+              "prodcons", "realloc", "calloc"],
     "scale": ["oversubscribed", "many_caches", "slots", "nodes", "heap_size", "barn", "remote",
               "one_side"],
     "memory": ["parked", "empty", "spike", "cgroup", "churn", "phases", "random_order",

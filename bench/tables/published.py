@@ -177,6 +177,9 @@ def rows_rcu():
                       "times", ("free_rcu", kind + "free"), (rival, kind + "free"), limit)
         yield Row("RCU", f"{text}: sheaves recycled", "not published; asked: 50 %", "rcu",
                   "at least", ("free_rcu", kind + "recycled_percent"), None, 50, "%")
+    for ours, theirs in (("told", "untold"), ("epoch", "epoch_none")):
+        yield Row("RCU", f"{ours}: KiB that wait, any grace period ends it", "-33 to -41 %",
+                  "rcu_waits", "gain", (ours, "mean_KiB"), (theirs, "mean_KiB"), 33)
 
 
 def rows_one_side():
