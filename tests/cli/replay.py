@@ -11,6 +11,7 @@ import os
 import random
 import re
 import shutil
+import tarfile
 import tempfile
 import unittest
 import xml.etree.ElementTree as ElementTree
@@ -464,6 +465,44 @@ class Kernel(Replay):
         self.write(pairs(8).text())
         self.assertIn("alloc_fastpath: it does not begin with a number",
                       self.run_it("--kernel", folder).stderr)
+
+
+class Kernels(Replay):
+    """The traces of bench/data, which docs/TRACE.md walks through."""
+
+    def recorded(self, name, *options):
+        self.path = os.path.join(os.environ["STOOK_SOURCE"], "bench/data", name)
+        if not shutil.which("xz"):
+            self.skipTest("no xz")
+        done = self.run_it("--repeat", "0", "--json", "-", *options)
+        if "need restartable sequences" in done.stderr:
+            self.skipTest("no restartable sequences here")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return json.loads(done.stdout)
+
+    def test_linux_6_18(self):
+        answer = self.recorded("kernel-6.18.txt.xz", "--sweep", "capacity=0,32,60,128",
+                               "--cache", "kmalloc-64")
+        trace = answer["trace"]
+        self.assertEqual([trace[key] for key in ("events", "cpus", "frees_before",
+                                                 "frees_of_null", "frees_implied")],
+                         [4420, 2, 134, 854, 117])
+        self.assertEqual([(a["cache"], a["capacity"]) for a in answer["advised"]],
+                         [("kmalloc-64", 60)])
+
+    def test_linux_7_3(self):
+        archive = os.path.join(os.environ["STOOK_SOURCE"], "bench/data/kernel-7.3-slab.tar.xz")
+        with tarfile.open(archive) as packed:
+            packed.extractall(self.folder.name)
+        answer = self.recorded("kernel-7.3.txt.xz", "--kernel",
+                               self.folder.name + "/kernel-7.3-slab")
+        self.assertEqual([answer["trace"][key] for key in ("events", "caches", "cpus")],
+                         [45524, 35, 2])
+        capacity = {c["name"]: c["sheaf_capacity"] for c in answer["kernel"]["caches"]}
+        self.assertEqual([capacity[name] for name in ("vm_area_struct", "maple_node", "mm_struct",
+                                                      "kmalloc-512", "kmalloc-4k")],
+                         [60, 32, 12, 28, 4])
+        self.assertEqual(len(capacity), 35)
 
 
 class Refusals(Replay):
