@@ -324,6 +324,8 @@ static int look(struct heap *h)
                 error = drop_changed(h);
         if (!error)
                 count_live(h);
+        if (!error)
+                error = heap_read_heaps(h);
         if (h->present) {
                 h->resident.known = memory_pages_close(h->present);
                 h->present = NULL;
@@ -384,6 +386,7 @@ void heap_free(struct heap *h)
         free(h->parts);
         free(h->precharged);
         free(h->groups);
+        free(h->heaps);
         free(h->oddities);
         memset(h, 0, sizeof *h);
 }

@@ -1,6 +1,6 @@
 /*
  * Purpose: what a heap looks like at one moment, read from outside: caches, their sheaves and
- * slabs, slots, nodes, pages, groups.
+ * slabs, slots, nodes, pages, groups, heaps that the program made.
  *
  * The process runs on meanwhile. Why such a look is sound is said in life/root.h: memory that is
  * read stays what it is, and lists only grow. So no read fails, and no walk is led astray. Counts
@@ -14,6 +14,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stook/heap.h>
 #include <stook/stats.h>
 #include "cli/memory/library.h"
 #include "cli/memory/memory.h"
@@ -116,6 +117,17 @@ struct heap_group {
         bool     ending, of_process;
 };
 
+/* A heap that the program made (<stook/heap.h>). */
+struct heap_heap {
+        uint64_t address;
+        char     name[STOOK_HEAP_NAME_BYTES];   /* any bytes */
+        uint64_t bytes, peak, limit, large_bytes, refusals, spilled;
+        uint64_t objects_live;          /* of its caches, as far as they are known */
+        unsigned caches;
+        uint16_t group;                 /* id; 0: none */
+        bool     ending;
+};
+
 struct heap {
         struct memory        *memory;
         const struct library *library;
@@ -142,6 +154,8 @@ struct heap {
         uint64_t *precharged;           /* [UINT16_MAX + 1]: bytes, by id of a group */
         struct heap_group *groups;      /* by id */
         size_t   group_count;
+        struct heap_heap *heaps;        /* the newest first */
+        size_t   heap_count;
         struct heap_oddity *oddities;
         size_t   oddity_count;
         uint32_t maintainer;            /* pid of the process that has a maintenance thread */

@@ -15,6 +15,8 @@ int heap_read_places(struct heap *heap);
 int heap_read_slabs(struct heap *heap);
 /* heap_groups.c */
 int heap_read_groups(struct heap *heap);
+/* heap_heaps.c: after the caches, with their figures. */
+int heap_read_heaps(struct heap *heap);
 /* heap_debug.c: for heap_check.c. False: no memory. */
 bool heap_check_debug(struct heap *heap);
 

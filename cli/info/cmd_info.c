@@ -57,8 +57,8 @@ static const char help[] =
         "those with free objects, full sheaves in barns; objects and pages of a slab; objects in\n"
         "sheaves; percent of slabs that have free objects, percent of bytes that live objects\n"
         "fill. Flags: * aliases, A aligned to cache lines, c constructor, g charged to groups,\n"
-        "m malloc's, n no sheaves, o random order, r RCU, d debugged, t traced, p profiled,\n"
-        "D being destroyed.\n";
+        "m malloc's or a heap's, n no sheaves, o random order, r RCU, d debugged, t traced,\n"
+        "p profiled, D being destroyed.\n";
 
 enum { OPTION_JSON = OPTION_FIRST, OPTION_PROMETHEUS, OPTION_SORT, OPTION_NAME, OPTION_ALL,
        OPTION_LONG, OPTION_FRAGMENTATION, OPTION_SLOTS, OPTION_EVERY, OPTION_COUNT,

@@ -167,6 +167,36 @@ static void write_groups(const struct heap *h, struct json *j)
         json_array_end(j);
 }
 
+static void write_heaps(const struct heap *h, struct json *j)
+{
+        json_array(j, "heaps");
+        for (size_t i = 0; i < h->heap_count; i++) {
+                const struct heap_heap *p = &h->heaps[i];
+
+                json_object(j, NULL);
+                json_string(j, "name", p->name);
+                json_count(j, "address", p->address);
+                json_count(j, "bytes", p->bytes);
+                json_count(j, "peak_bytes", p->peak);
+                if (p->limit == UINT64_MAX)
+                        json_null(j, "limit_bytes");
+                else
+                        json_count(j, "limit_bytes", p->limit);
+                json_count(j, "large_bytes", p->large_bytes);
+                json_count(j, "objects_live", p->objects_live);
+                json_count(j, "caches", p->caches);
+                if (p->group)
+                        json_count(j, "group", p->group);
+                else
+                        json_null(j, "group");
+                json_count(j, "refusals", p->refusals);
+                json_count(j, "spilled", p->spilled);
+                json_bool(j, "ending", p->ending);
+                json_object_end(j);
+        }
+        json_array_end(j);
+}
+
 void info_json(const struct heap *h, const struct info_view *view, const char *library,
                struct json *j)
 {
@@ -192,6 +222,7 @@ void info_json(const struct heap *h, const struct info_view *view, const char *l
                 write_cache(h, caches[i], j);
         json_array_end(j);
         write_groups(h, j);
+        write_heaps(h, j);
         json_object_end(j);
         free(caches);
 }

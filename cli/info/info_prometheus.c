@@ -230,6 +230,45 @@ static void write_groups(const struct scrape *s)
                            offsetof(struct heap_group, refusals));
 }
 
+/* ---- heaps ---- */
+
+static void write_heap_metric(const struct scrape *s, const char *name, const char *type,
+                              const char *help, size_t field)
+{
+        write_head(s, name, type, help);
+        for (size_t i = 0; i < s->count; i++)
+                for (size_t k = 0; k < s->heaps[i].heap_count; k++) {
+                        const struct heap_heap *p = &s->heaps[i].heaps[k];
+                        uint64_t value;
+
+                        memcpy(&value, (const char *)p + field, sizeof value);
+                        write_labels(s, i, name);
+                        fputs(",heap=", s->out);
+                        write_value(s->out, p->name);
+                        fprintf(s->out, ",address=\"%#" PRIx64 "\"} ", p->address);
+                        if (value == UINT64_MAX)
+                                fputs("+Inf\n", s->out);
+                        else
+                                fprintf(s->out, "%" PRIu64 "\n", value);
+                }
+}
+
+static void write_program_heaps(const struct scrape *s)
+{
+        write_heap_metric(s, "heap_bytes", "gauge", "Bytes of the heap's slabs and large objects.",
+                          offsetof(struct heap_heap, bytes));
+        write_heap_metric(s, "heap_peak_bytes", "gauge", "Most bytes of them.",
+                          offsetof(struct heap_heap, peak));
+        write_heap_metric(s, "heap_limit_bytes", "gauge", "Most bytes that the heap may have.",
+                          offsetof(struct heap_heap, limit));
+        write_heap_metric(s, "heap_large_bytes", "gauge", "Bytes of the heap's large objects.",
+                          offsetof(struct heap_heap, large_bytes));
+        write_heap_metric(s, "heap_objects_live", "gauge", "Objects in slabs that callers own.",
+                          offsetof(struct heap_heap, objects_live));
+        write_heap_metric(s, "heap_refusals_total", "counter", "Allocations that failed.",
+                          offsetof(struct heap_heap, refusals));
+}
+
 void info_prometheus(const struct heap *heaps, const char *const *libraries, size_t count,
                      const struct info_view *view, FILE *out)
 {
@@ -246,6 +285,7 @@ void info_prometheus(const struct heap *heaps, const char *const *libraries, siz
         write_counters(&s);
         write_memory(&s);
         write_groups(&s);
+        write_program_heaps(&s);
         for (size_t i = 0; i < count; i++)
                 free(s.chosen[i].caches);
         free(s.chosen);

@@ -214,6 +214,26 @@ static void print_groups(const struct heap *h, FILE *out)
         }
 }
 
+static void print_heaps(const struct heap *h, FILE *out)
+{
+        for (size_t i = 0; i < h->heap_count; i++) {
+                const struct heap_heap *p = &h->heaps[i];
+                char text[32];
+
+                say(out, "heap %s (%#" PRIx64, p->name, p->address);
+                if (p->group)
+                        say(out, ", charged to group %u", p->group);
+                say(out, "%s):", p->ending ? ", ending" : "");
+                print_bytes(out, "", p->bytes);
+                say(out, " of %s", p->limit == UINT64_MAX ? "no limit" :
+                    bytes_text(p->limit, text, sizeof text));
+                print_bytes(out, ", at most", p->peak);
+                say(out, "; %" PRIu64 " objects in %u caches", p->objects_live, p->caches);
+                print_bytes(out, ", large objects", p->large_bytes);
+                say(out, "; %" PRIu64 " refusals\n", p->refusals);
+        }
+}
+
 /* ---- at length ---- */
 
 static void print_flags(const struct heap_cache *c, FILE *out)
@@ -319,5 +339,6 @@ void info_text(const struct heap *h, const struct info_view *view, FILE *out)
         if (h->detail >= HEAP_SLABS)
                 print_totals(h, out);
         print_groups(h, out);
+        print_heaps(h, out);
         free(caches);
 }

@@ -10,6 +10,7 @@
 #include <stook/malloc.h>
 #include <stook/rcu.h>
 #include <stook/group.h>
+#include <stook/heap.h>
 #include <stook/stats.h>
 #include <stook/debug.h>
 #include <stook/control.h>

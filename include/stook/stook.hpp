@@ -4,6 +4,7 @@
  *      stook::cache, sheaf                    raw objects              <stook/cache.hpp>
  *      stook::object_cache<T>, object_sheaf   objects of one type      <stook/object_cache.hpp>
  *      stook::group, group_scope              accounting               <stook/group.hpp>
+ *      stook::heap, heap_allocator<T>         objects that end together <stook/heap.hpp>
  *      stook::allocator<T>, cache_resource    the standard containers  <stook/memory.hpp>
  *      stook::read_section                    readers by RCU           <stook/rcu.hpp>
  *      stook::range_map<T>                    ranges of keys           <stook/range_map.hpp>
@@ -21,6 +22,7 @@
 #include <stook/object_cache.hpp>
 #include <stook/object_pool.hpp>
 #include <stook/group.hpp>
+#include <stook/heap.hpp>
 #include <stook/memory.hpp>
 #include <stook/rcu.hpp>
 #include <stook/profile.hpp>

@@ -14,7 +14,7 @@
 #ifndef STOOK_CACHE_INTERNAL_H
 #define STOOK_CACHE_INTERNAL_H
 
-/* A flag of ours: one of malloc's caches, which is never destroyed. */
+/* A flag of ours: one of malloc's caches, or of a heap's. The program does not destroy it. */
 #define STOOK_CACHE_OF_MALLOC (UINT64_C(1) << 63)
 /* Where no index is left, others of the same geometry may share it (create/create.c). */
 #define STOOK_CACHE_PLAIN     (UINT64_C(1) << 62)
@@ -175,6 +175,9 @@ extern struct stook_shape {
         uint64_t magic, starts;
 } stook_shapes[STOOK_CACHES_MAX] STOOK_HIDDEN;
 
+/* The heap that a cache is of; NULL: of none. Written as above. */
+extern struct stook_heap *stook_cache_heaps[STOOK_CACHES_MAX] STOOK_HIDDEN;
+
 /* What options say about all caches; set by life before the first cache. */
 struct stook_cache_options {
         int capacity;           /* of every cache that has sheaves at all; -1: by its size */
@@ -205,6 +208,7 @@ struct stook_cache_plan {
         struct stook_slabs_memory memory;
         struct stook_limit limit;
         const struct stook_rcu *rcu;
+        struct stook_heap *heap;
 };
 
 /*
@@ -294,6 +298,9 @@ bool stook_cache_has_lent(const struct stook_cache *cache);
  */
 int stook_cache_lock(struct stook_cache *cache, const char *refusal);
 STOOK_COLD void stook_cache_report_destroyed(const struct stook_cache *cache);
+
+/* The end of a destroy: of a cache that is DYING, closed and empty. Registry mutex held. */
+void stook_cache_give_up(struct stook_cache *cache);
 
 /* ---- cache_calls.c ---- */
 /* Report of a free that is none: finds out what @object is and says so. */

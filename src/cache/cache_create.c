@@ -136,6 +136,7 @@ static int make_slabs(struct stook_cache *cache, const struct stook_cache_plan *
                 .ctor = plan->ctor,
                 .ctor_data = plan->ctor_data,
                 .dtor = plan->dtor,
+                .of_heap = plan->heap,
                 .counters = &cache->counters,
         };
 
@@ -175,6 +176,8 @@ static void set_fields(struct stook_cache *cache, const struct stook_cache_plan 
         cache->second_index = 0;
         cache->watch = (uint8_t)plan->watch;
         cache->ctor = plan->ctor;
+        if (plan->heap || stook_cache_heaps[cache->index])
+                stook_cache_heaps[cache->index] = plan->heap;
 }
 
 static void set_limit(struct stook_cache *cache, const struct stook_limit *limit)

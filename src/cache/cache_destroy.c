@@ -229,7 +229,7 @@ static void leave_lines(struct stook_cache *cache)
 }
 
 /* Not inline: its stack is not needed while the slots are evacuated. */
-static STOOK_NOINLINE void give_up(struct stook_cache *cache)
+STOOK_NOINLINE void stook_cache_give_up(struct stook_cache *cache)
 {
         unsigned second;
 
@@ -284,7 +284,7 @@ static int end_or_let_live(struct stook_cache *cache)
 
         begin_end(&e);
         if (may_go(&e)) {
-                give_up(cache);
+                stook_cache_give_up(cache);
                 return 0;
         }
         let_live(&e);

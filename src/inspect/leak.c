@@ -46,7 +46,7 @@ static void collect_object(void *object, void *slab, void *data)
         uint32_t state = stook_debug_state(stook_cache_debug(collect->cache), object);
 
         (void)slab;
-        if (stook_leak_is_lost(collect->cache, object))
+        if (stook_leak_is_lost(collect->cache, object) && !collect->cache->slabs.of_heap)
                 stook_leaks_add(collect->leaks, tail->tracks[0].stack, tail->requested);
         collect->leaks->live += state != STOOK_STATE_FREE && state != STOOK_STATE_QUARANTINED;
 }

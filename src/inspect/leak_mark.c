@@ -6,7 +6,8 @@
  * Roots are the words of all writable memory that is not the library's, and of small read-only
  * mappings of files (pointers that the loader protected): data segments, stacks of threads, thread
  * storage, what the program mapped itself. Of this thread's stack only the part in use counts.
- * Roots, too, are objects that waiting readers may look at, and those of caches without tracks.
+ * Roots, too, are objects that waiting readers may look at, those of caches without tracks, and
+ * those of heaps: a heap owns its objects, which end with it.
  * Registers of other threads are not seen: what only they hold counts as lost.
  *
  * Place: called by leak.c in a child that has this memory to itself (process/child.c). So marks
@@ -185,7 +186,7 @@ static void follow_root(void *object, void *slab, void *data)
         struct roots *roots = data;
 
         (void)slab;
-        if (has_tracks(roots->cache) &&
+        if (has_tracks(roots->cache) && !roots->cache->slabs.of_heap &&
             stook_debug_state(stook_cache_debug(roots->cache), object) != STOOK_STATE_WAITING)
                 return;
         follow_all(roots->leak, object, roots->cache->slabs.object_size);
@@ -229,7 +230,7 @@ static void note_large(struct stook_span *span, void *data)
                 leak->large[at] = leak->large[at - 1];
         leak->large[at] = (struct stook_leak_large){
                 .start = span->start, .bytes = stook_watch_large_usable(span),
-                .stack = stook_large_stack(span),
+                .stack = stook_large_stack(span), .reached = span->use.heap,
         };
         leak->larges++;
 }

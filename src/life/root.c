@@ -32,6 +32,7 @@ struct stook_root stook_root = {
         .groups = &stook_groups,
         .groups_used = &stook_groups_bound,
         .group_of_process = &stook_group_of_process,
+        .heaps = &stook_heaps,
         .maintenance_process = &stook_maintenance_process,
         .huge_dear = &stook_huge_dear,
         .layout = { STOOK_ROOT_LAYOUT(STOOK_ROOT_LAYOUT_OF) },

@@ -27,6 +27,7 @@
 #include "barn/sheaf.h"
 #include "cache/cache.h"
 #include "group/group.h"
+#include "heap/heaps.h"
 #include "pages/meta.h"
 #include "pages/span.h"
 #include "slab/slab_state.h"
@@ -131,7 +132,10 @@ void stook_request_answer(struct stook_request *request);
         X(stook_group, parent) X(stook_group, id) X(stook_group, state) \
         X(stook_group, references) X(stook_group, limit) X(stook_group, name) \
         X(stook_group, charged) X(stook_group, peak) X(stook_group, limit_events) \
-        X(stook_group, refusals)
+        X(stook_group, refusals) \
+        X(stook_heap, index) X(stook_heap, state) X(stook_heap, group) X(stook_heap, name) \
+        X(stook_heap, next) X(stook_heap, limit) X(stook_heap, bytes) X(stook_heap, peak) \
+        X(stook_heap, large_bytes) X(stook_heap, refusals) X(stook_heap, spilled)
 
 /* Size of the structure, offset of the field. */
 #define STOOK_ROOT_LAYOUT_OF(structure, field) \
@@ -170,6 +174,7 @@ struct stook_root {
         struct stook_group *const *groups;
         const uint32_t *groups_used;
         const uint16_t *group_of_process;
+        struct stook_heap *const *heaps;
         const uint32_t *maintenance_process;
         const uint32_t *huge_dear;      /* see pages/purge.h */
         struct stook_request request;

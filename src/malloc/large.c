@@ -78,6 +78,12 @@ static void large_uncharge(struct stook_span *span, size_t bytes)
                 stook_group_uncharge(span->use.group, bytes);
 }
 
+void stook_large_leave_heap(struct stook_span *span)
+{
+        if (STOOK_UNLIKELY(span->use.heap != NULL))
+                stook_heap_duties.left(span);
+}
+
 /* A span of at least @size bytes. NULL: no memory, or no room for a rounded size. */
 static struct stook_span *large_take(size_t align, size_t size)
 {
@@ -128,13 +134,15 @@ static void large_enrol(void)
 struct stook_span *stook_large_take(size_t align, size_t size, uint64_t how)
 {
         struct stook_span *span = large_take(align, size);
+        uint16_t group;
 
         if (STOOK_UNLIKELY(!span) && large_reclaim(size, how))
                 span = large_take(align, size);
         if (STOOK_UNLIKELY(!span))
                 return NULL;
-        if (STOOK_UNLIKELY(!large_charge(span, stook_group_current(), STOOK_CHARGE_TRY)) &&
-            (!large_trim(span, size) || !large_charge(span, stook_group_current(), 0))) {
+        group = how & STOOK_HOW_GROUP ? stook_how_group(how) : stook_group_current();
+        if (STOOK_UNLIKELY(!large_charge(span, group, STOOK_CHARGE_TRY)) &&
+            (!large_trim(span, size) || !large_charge(span, group, 0))) {
                 large_give_span(span);
                 return NULL;
         }
@@ -189,6 +197,7 @@ void stook_large_give(struct stook_span *span, uint64_t how)
 {
         STOOK_PROBE2(large_free, (void *)span->start, span->bytes);
         stook_slow_begin(how);
+        stook_large_leave_heap(span);
         large_uncharge(span, span->bytes);
         large_give_span(span);
         stook_pages_step();

@@ -76,6 +76,8 @@ enum stook_class_kind {
  * which the call does not wait; a watched one: or the class is not to be watched.
  */
 struct stook_cache *stook_class_create(unsigned class, enum stook_class_kind kind);
+/* What objects of a class are aligned to, where nothing lies behind them. */
+size_t stook_class_align(unsigned class);
 /* Prepares the hot path. Called by life/start. A class gets its cache with its first object. */
 void stook_malloc_start(void);
 
@@ -123,6 +125,9 @@ void *stook_malloc_object(size_t size);
 /* malloc_miss.c; @align: a power of two. @how: NOLOCK, ERRNO. */
 void *stook_malloc_aligned(size_t align, size_t size, uint64_t how);
 
+/* A size whose objects are aligned: malloc_miss.c. Both are not 0; @align: up to a page. */
+size_t stook_malloc_round_up(size_t size, size_t align);
+
 /* NULL is fine. False: foreign, nothing done. Misuse of our own memory is reported. */
 bool stook_malloc_free_object(void *object, uint64_t how);
 /* The same for a user that says that it asked for @size. */
@@ -166,6 +171,8 @@ bool stook_large_free(void *object, uint64_t how);
  * changed.
  */
 void *stook_large_resize(struct stook_span *span, size_t size);
+/* It counts as its heap's no more, though its span may serve on. */
+void stook_large_leave_heap(struct stook_span *span);
 /* Is it worth while to split a span of @bytes for an object of @size? */
 bool stook_large_is_worth_shrinking(size_t bytes, size_t size);
 

@@ -154,7 +154,7 @@ void *stook_malloc_object(size_t size)
  * A multiple of @align whose class is one, too. The next one above a class that is no multiple is
  * of the next class, 4,608 bytes: it is one of every alignment that has a multiple in the former.
  */
-static size_t round_up(size_t size, size_t align)
+size_t stook_malloc_round_up(size_t size, size_t align)
 {
         size_t rounded = (size + align - 1) & -align;
 
@@ -167,7 +167,7 @@ static size_t round_up(size_t size, size_t align)
 /* It is the stride that is aligned. That of a charged object has a word more. */
 static void *aligned_charged(size_t align, size_t size, uint64_t how)
 {
-        size_t stride = round_up(size + STOOK_ACCOUNT_BYTES, align);
+        size_t stride = stook_malloc_round_up(size + STOOK_ACCOUNT_BYTES, align);
 
         if (stride <= STOOK_CLASS_MAX)
                 return stook_malloc_slow(stride - STOOK_ACCOUNT_BYTES, how);
@@ -189,7 +189,7 @@ void *stook_malloc_aligned(size_t align, size_t size, uint64_t how)
         if (STOOK_UNLIKELY(__atomic_load_n(&stook_groups_exist, __ATOMIC_RELAXED)) &&
             stook_group_current())
                 return aligned_charged(align, size, how);
-        rounded = size ? round_up(size, align) : align;
+        rounded = size ? stook_malloc_round_up(size, align) : align;
         /* Large objects start at pages. */
         return stook_malloc_slow(rounded <= STOOK_CLASS_MAX ? rounded : size, how);
 }

@@ -41,7 +41,7 @@ static void *replace(void *object, void *other, size_t bytes)
 /* Another object with the first @bytes of this one. */
 static void *resize_by_copy(void *object, size_t size, size_t bytes)
 {
-        return replace(object, stook_malloc_slow(size, 0), bytes);
+        return replace(object, stook_heap_duties.beside(object, size, false), bytes);
 }
 
 static void *grow_small(void *object, size_t size, size_t usable)
@@ -49,7 +49,7 @@ static void *grow_small(void *object, size_t size, size_t usable)
         void *other = NULL;
 
         if (size >= GROWN_LEAST)
-                other = replace(object, stook_large_alloc(1, size, 0), usable);
+                other = replace(object, stook_heap_duties.beside(object, size, true), usable);
         return other || size > STOOK_CLASS_MAX ? other : resize_by_copy(object, size, usable);
 }
 
@@ -68,7 +68,7 @@ static void *resize_small(void *object, size_t size, size_t usable)
 static void *resize_large(struct stook_span *span, void *object, size_t size, size_t usable)
 {
         if (size > STOOK_CLASS_MAX || size > usable / 2)
-                return stook_large_resize(span, size);
+                return stook_heap_duties.resize(span, size);
 
         void *other = resize_by_copy(object, size, size);
 

@@ -115,7 +115,7 @@ static void make_name(char name[STOOK_CLASS_NAME_BYTES], unsigned class, bool ch
 /*
  * What aligned requests count on (I1). A stride without anything behind the object has it anyway.
  */
-static size_t class_align(unsigned class)
+size_t stook_class_align(unsigned class)
 {
         size_t bytes = stook_class_bytes[class], page = stook_os_page_bytes();
         size_t align = bytes & -bytes;
@@ -144,7 +144,7 @@ struct stook_cache *stook_class_create(unsigned class, enum stook_class_kind kin
                 .index = kind == STOOK_CLASS_PLAIN ? class + 1 : 0,
                 .name = name,
                 .size = charged ? bytes - STOOK_ACCOUNT_BYTES : bytes,
-                .align = watch ? class_align(class) : 16,
+                .align = watch ? stook_class_align(class) : 16,
                 .capacity = capacity,
                 .full_limit = full,
                 .flags = charged ? STOOK_ACCOUNT : 0,

@@ -57,6 +57,7 @@ enum stook_span_state {
 };
 
 struct stook_rcu;
+struct stook_heap;
 
 #define STOOK_SPAN_USE_BYTES  32
 #define STOOK_SPAN_SLAB_BYTES 48
@@ -76,6 +77,8 @@ union stook_span_use {
                 uint8_t  guarded;       /* 1: it has guards (harden/guard.c) */
                 /* 1: no content of it is left when it was given (own_mapping.c) */
                 uint8_t  wiped;
+                /* Atomic: the heap of the object; NULL: none. */
+                struct stook_heap *heap;
         };
         /*
          * It was a slab of a type-stable cache and waits for readers (rcu/rcu_submit.c): by which
@@ -94,7 +97,10 @@ struct stook_span {
         uint8_t   state;
         uint8_t   node;                 /* const while taken */
         uint8_t   own_mapping;          /* a mapping of its own (large), const while taken */
-        uint32_t  dirty_since_ms;       /* page layer, while free: when it became so */
+        union {
+                uint32_t dirty_since_ms; /* page layer, while free: when it became so */
+                uint32_t heap_entry;    /* atomic: while it is of a heap: its place there */
+        };
         union {
                 /* Page layer: pending and free descriptors; the user's while taken. */
                 struct stook_link link;

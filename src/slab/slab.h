@@ -25,6 +25,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "base/compiler.h"
 #include "base/list.h"
 #include "base/lock.h"
 #include "base/pending_stack.h"
@@ -48,6 +49,7 @@
 struct stook_span;
 struct stook_slab;
 struct stook_slabs;
+struct stook_heap;
 
 /* What slabs of some caches do otherwise (src/special). Only a shrink releases such slabs. */
 struct stook_slabs_special {
@@ -82,6 +84,7 @@ struct stook_slabs_args {
         void     *ctor_data;
         /* NULL: none. Only with `ctor`. As above, only shrink and destroy release slabs then. */
         void    (*dtor)(void *object, void *ctor_data);
+        bool      of_heap;                      /* of a cache of src/heap */
         struct stook_slabs_special *special;    /* or NULL */
         /* Of runs, as in struct stook_slabs; else 0: */
         uint32_t  run_slabs, slab_bytes;
@@ -111,7 +114,8 @@ struct stook_slabs {
         uint16_t  cache_index;
         uint16_t  run_slabs;                    /* made together; 0: there are no runs */
         bool      is_special;                   /* `special` is used */
-        bool      run_asks;                     /* the program prepares each run */
+        bool      run_asks : 1;                 /* the program prepares each run */
+        bool      of_heap : 1;                  /* what slabs take is counted: stook_heap_duties */
         bool      kept_first;                   /* the first object of a slab is kept back */
         bool      in_random_order;              /* else lowest address first */
         /* Atomic, racy maxima: most slabs at once, most objects out of them; noted at births. */
@@ -127,6 +131,23 @@ struct stook_slabs {
         void    (*dtor)(void *object, void *ctor_data);
         struct stook_slabs_special *special;    /* kept for the next cache; NULL: none was used */
 };
+
+/* What src/heap, above, does for memory of heaps. Any thread, any instruction; no lock is held. */
+struct stook_heap_duties {
+        /* As stook_slab_make, of a cache of a heap. NULL: over a limit, too. */
+        struct stook_slab *(*make_slab)(struct stook_slabs *slabs, struct stook_span *span);
+        /* It is no slab any more. Its span is the caller's still, and counts as one of @slabs. */
+        void (*slab_left)(struct stook_slabs *slabs, struct stook_span *span);
+        /* A large object, of a heap or not: as stook_large_resize. It is of its heap no more. */
+        void *(*resize)(struct stook_span *span, size_t size);
+        void (*left)(struct stook_span *span);
+        /*
+         * Another object of the heap of @object, which lives; if it is of none, as stook_malloc
+         * without errno. @span: of none it is a span. Waits for no other thread.
+         */
+        void *(*beside)(const void *object, size_t size, bool span);
+};
+extern const struct stook_heap_duties stook_heap_duties STOOK_HIDDEN;
 
 /* Frees release no slab: for readers, or for the destructor, or because whole runs go. */
 static inline bool stook_slabs_only_shrink(const struct stook_slabs *slabs)

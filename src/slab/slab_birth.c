@@ -134,6 +134,7 @@ static void choose(struct stook_slabs *slabs, const struct stook_slabs_args *arg
                 ? args->slab_bytes : (uint32_t)choose_bytes(slabs->stride, wanted, least);
         slabs->run_slabs = (uint16_t)args->run_slabs;
         slabs->run_asks = args->run_asks;
+        slabs->of_heap = args->of_heap;
         slabs->objects = (uint32_t)smaller(slabs->slab_bytes / slabs->stride,
                                            STOOK_SLAB_OBJECTS_MAX);
         /* As the kernel's min_partial: half of the size's logarithm, 5 to 10. */
@@ -380,7 +381,9 @@ static STOOK_NOINLINE unsigned births(struct stook_slabs *slabs, unsigned node, 
                 count = spans[0] != NULL;
         }
         for (unsigned i = 0; i < count; i++) {
-                born[made] = stook_slab_make(slabs, spans[i]);
+                born[made] = STOOK_UNLIKELY(slabs->of_heap)
+                                     ? stook_heap_duties.make_slab(slabs, spans[i])
+                                     : stook_slab_make(slabs, spans[i]);
                 if (STOOK_LIKELY(born[made] != NULL))
                         made++;
                 else
@@ -456,8 +459,13 @@ void stook_slab_release(struct stook_link *first)
                 return;
         slabs = stook_slab_of(stook_container_of(first, struct stook_span, link))->slabs;
         node = stook_container_of(first, struct stook_span, link)->node;
-        for (struct stook_link *at = first; at; at = at->next, n++)
-                stook_slab_unmake(stook_slab_of(stook_container_of(at, struct stook_span, link)));
+        for (struct stook_link *at = first; at; at = at->next, n++) {
+                struct stook_span *span = stook_container_of(at, struct stook_span, link);
+
+                stook_slab_unmake(stook_slab_of(span));
+                if (STOOK_UNLIKELY(slabs->of_heap))
+                        stook_heap_duties.slab_left(slabs, span);
+        }
         stook_count(slabs->counters, STOOK_STAT_free_slab, n);
         __atomic_fetch_sub(&slabs->node[node].slabs, n, __ATOMIC_RELAXED);
         __atomic_fetch_sub(&slabs->node[node].going, n, __ATOMIC_RELEASE);  /* slab_shrink.c M1 */

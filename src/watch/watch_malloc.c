@@ -96,7 +96,7 @@ void *stook_watch_malloc(size_t size, uint16_t group, uint64_t how)
 /* Another object with the first @bytes of this one. */
 static void *copy(void *object, size_t size, size_t bytes)
 {
-        void *other = stook_malloc_slow(size, 0);
+        void *other = stook_heap_duties.beside(object, size, false);
 
         if (STOOK_UNLIKELY(!other))
                 return NULL;
@@ -157,7 +157,7 @@ static void *resize_observed(struct stook_span *span, size_t size)
                 stook_profile_free(before);
         if (stook_cache_options.watch & STOOK_WATCH_RECORD)
                 b = stook_record_resize_begin();
-        object = stook_large_resize(span, size);
+        object = stook_heap_duties.resize(span, size);
         stook_record_resize_end(b, before, object, size);
         if (object && (stook_cache_options.watch & STOOK_WATCH_PROFILE))
                 stook_profile_alloc(object, size);
@@ -236,6 +236,7 @@ static STOOK_NOINLINE void debug_free(struct stook_span *span, uint64_t how,
                 stook_group_uncharge(span->use.group, span->bytes);
                 span->use.group = 0;
         }
+        stook_large_leave_heap(span);
         stook_watch_quarantine(object_of(span), span->bytes, how);
 }
 
@@ -374,7 +375,7 @@ void *stook_watch_large_resize(struct stook_span *span, size_t size, size_t usab
         }
         if (size <= usable && !stook_large_is_worth_shrinking(usable, size))
                 return stays(span, size);
-        other = stook_large_alloc(1, size, 0);
+        other = stook_heap_duties.beside(object_of(span), size, true);
         if (!other)
                 return size <= usable ? stays(span, size) : NULL;
         memcpy(other, object_of(span), size < usable ? size : usable);

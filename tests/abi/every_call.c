@@ -84,6 +84,19 @@ static void test_every_call_is_there(void **state)
                 CALL(stook_group_on_limit),
                 CALL(stook_group_destroy),
                 CALL(stook_cache_alloc_group),
+                CALL(stook_heap_create),
+                CALL(stook_heap_destroy),
+                CALL(stook_heap_reset),
+                CALL(stook_heap_alloc),
+                CALL(stook_heap_calloc),
+                CALL(stook_heap_aligned_alloc),
+                CALL(stook_heap_realloc),
+                CALL(stook_heap_free),
+                CALL(stook_heap_of),
+                CALL(stook_heap_shrink),
+                CALL(stook_heap_set_limit),
+                CALL(stook_heap_get_stats),
+                CALL(stook_heap_for_each),
                 CALL(stook_on_report),
                 CALL(stook_cache_validate),
                 CALL(stook_validate_all),
@@ -105,6 +118,8 @@ static void test_sizes_are_kept(void **state)
         (void)state;
         assert_int_equal(offsetof(struct stook_cache_args, dtor), 64);  /* all of the first */
         assert_int_equal(sizeof(struct stook_cache_args), 136);
+        assert_int_equal(sizeof(struct stook_heap_args), 24);
+        assert_int_equal(sizeof(struct stook_heap_stats), 136);
         assert_int_equal(sizeof(struct stook_report), 56);
         assert_int_equal(sizeof(struct stook_mode), 56);
         assert_int_equal(sizeof(struct stook_thread_v1), 64);

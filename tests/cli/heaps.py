@@ -97,6 +97,36 @@ int main(void)
 }
 """
 
+HEAPS = r"""
+#include <stook/stook.h>
+#include <stdio.h>
+#include <string.h>
+int main(void)
+{
+        struct stook_group *group = stook_group_create("firm", NULL, 0);
+        struct stook_heap_args args = {
+                .args_size = sizeof args, .limit_bytes = 1 << 20, .group = group,
+        };
+        struct stook_heap *sessions = stook_heap_create("sessions", &args);
+        struct stook_heap *gone = stook_heap_create("gone", NULL);
+        struct stook_heap_stats s = { .stats_size = sizeof s };
+
+        stook_heap_create("empty", NULL);
+        stook_heap_alloc(gone, 10);
+        stook_heap_destroy(gone);
+        for (int i = 0; i < 600; i++)
+                memset(stook_heap_alloc(sessions, 10 + i % 3 * 100), 1, 10);
+        stook_heap_alloc(sessions, 100000);
+        if (stook_heap_alloc(sessions, 2 << 20))
+                return 1;
+        stook_heap_get_stats(sessions, &s);
+        printf("%ju %ju %ju\n", s.bytes, s.peak_bytes, s.large_bytes);
+        puts("ready");
+        fflush(stdout);
+        return getchar() != EOF;
+}
+"""
+
 
 # Damages objects of a debugged cache in each way, and says so; or in one way, and ends by a report
 # of that, or, by `state`, before it.

@@ -13,7 +13,7 @@ import time
 import unittest.mock
 
 import stook as s
-from heaps import DEAR, GROUPS, Inspect, Running, preloaded
+from heaps import DEAR, GROUPS, HEAPS, Inspect, Running, preloaded
 
 
 class Outside(Inspect):
@@ -215,6 +215,27 @@ class Outside(Inspect):
             self.assertEqual([line.split()[-1] for line in scrape.splitlines()
                               if line.startswith("stook_group_usage_bytes{")],
                              [str(usage) for usage, _ in said])
+
+    def test_heaps(self):
+        """Heaps that the program made are named, with the figures of the call in the process."""
+        program = self.compile("made", HEAPS, *self.flags, "-L" + s.BUILD,
+                               "-Wl,-rpath," + s.BUILD, "-lstook")
+        with Running(program) as p:
+            look = self.info(p.pid)[0]
+            text = s.stook("info", p.pid).stdout
+            scrape = s.stook("info", "--prometheus", p.pid).stdout
+        said = list(map(int, p.said[0].split()))
+        heaps = {h["name"]: h for h in look["heaps"]}
+        self.assertEqual(sorted(heaps), ["empty", "sessions"])
+        sessions, empty = heaps["sessions"], heaps["empty"]
+        self.assertEqual([sessions[k] for k in ("bytes", "peak_bytes", "large_bytes")], said)
+        self.assertEqual((sessions["objects_live"], sessions["caches"], sessions["refusals"],
+                          sessions["limit_bytes"]), (600, 3, 1, 1 << 20))
+        self.assertEqual(sessions["group"], look["groups"][0]["id"])
+        self.assertEqual((empty["bytes"], empty["limit_bytes"], empty["group"]), (0, None, None))
+        self.assertEqual(sum(c["name"].startswith("sessions-") for c in look["caches"]), 3)
+        self.assertRegex(text, r"heap sessions \(0x[0-9a-f]+, charged to group 1\): .* of 1.0 MiB")
+        self.assertIn(f'heap="sessions",address="{sessions["address"]:#x}"}} {said[0]}', scrape)
 
     def test_since(self):
         program = "import sys\nprint('ready', flush=True)\nfor line in sys.stdin:\n" \

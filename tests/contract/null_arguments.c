@@ -21,7 +21,7 @@
 #include <stook/stook.h>
 
 /* Calls made so far, each by its name. */
-static const char *seen[128];
+static const char *seen[160];
 static size_t seen_count;
 
 static void note(const char *name)
@@ -174,6 +174,36 @@ static void groups(void **state)
         assert_int_equal(stook_cache_destroy(plain), 0);
 }
 
+static void heaps(void **state)
+{
+        struct stook_heap_stats stats = { .stats_size = sizeof(stats) };
+        struct stook_heap *heap = stook_heap_create("arguments", NULL);
+        void *object;
+
+        (void)state;
+        assert_non_null(heap);
+        REFUSED(EINVAL, CALL(stook_heap_create, NULL, NULL));
+        assert_int_equal(CALL(stook_heap_destroy, NULL), 0);
+        assert_int_equal(CALL(stook_heap_reset, NULL), -EINVAL);
+        assert_int_equal(CALL(stook_heap_shrink, NULL), -EINVAL);
+        assert_int_equal(CALL(stook_heap_set_limit, NULL, 1), -EINVAL);
+        assert_int_equal(CALL(stook_heap_get_stats, NULL, &stats), -EINVAL);
+        assert_int_equal(stook_heap_get_stats(heap, NULL), -EINVAL);
+        assert_int_equal(CALL(stook_heap_for_each, NULL, NULL), -EINVAL);
+        assert_null(CALL(stook_heap_of, NULL));
+        REFUSED(ENOMEM, CALL(stook_heap_calloc, heap, SIZE_MAX, 2));
+        REFUSED(EINVAL, CALL(stook_heap_aligned_alloc, heap, no_align, 8));
+        object = CALL(stook_heap_realloc, heap, NULL, 10);
+        assert_non_null(object);
+        reports = 0;
+        stook_heap_free(heap, NULL);
+        assert_int_equal(reports, 0);
+        stook_heap_free(NULL, object);
+        assert_int_equal(reports, 1);
+        assert_int_equal(last_fault, STOOK_FAULT_WRONG_CACHE);
+        assert_int_equal(stook_heap_destroy(heap), 0);
+}
+
 static void by_rcu(void **state)
 {
         struct stook_cache *cache = a_cache(0);
@@ -282,6 +312,7 @@ static void free_nolock_to_nothing(void)
 {
         CALL(stook_cache_free_nolock, nothing, stook_malloc(8));
 }
+static void alloc_from_no_heap(void)     { nothing = CALL(stook_heap_alloc, nothing, 8); }
 static void take_from_nothing(void)      { nothing = CALL(stook_sheaf_alloc, nothing, nothing); }
 static void free_an_array_of_nothing(void) { stook_cache_free_bulk(nothing, 2, nothing); }
 
@@ -312,10 +343,12 @@ static void the_fast_path_does_not_look(void **state)
 {
         static void (*const calls[])(void) = { alloc_from_nothing, alloc_nolock_nothing,
                                                free_to_nothing,    free_nolock_to_nothing,
-                                               take_from_nothing,  free_an_array_of_nothing };
+                                               take_from_nothing,  free_an_array_of_nothing,
+                                               alloc_from_no_heap };
         static const char *const names[] = { "stook_cache_alloc", "stook_cache_alloc_nolock",
                                              "stook_cache_free", "stook_cache_free_nolock",
-                                             "stook_sheaf_alloc" };
+                                             "stook_sheaf_alloc", "stook_heap_alloc",
+                                             "stook_heap_free" };
 
         (void)state;
         for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
@@ -363,6 +396,7 @@ int main(void)
                 cmocka_unit_test(caches),
                 cmocka_unit_test(sheaves),
                 cmocka_unit_test(groups),
+                cmocka_unit_test(heaps),
                 cmocka_unit_test(by_rcu),
                 cmocka_unit_test(by_size),
                 cmocka_unit_test(figures_and_control),

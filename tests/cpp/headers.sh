@@ -17,6 +17,7 @@ template class stook::object_cache<int>;
 template class stook::object_sheaf<long>;
 template class stook::object_pool<long>;
 template class stook::allocator<int>;
+template class stook::heap_allocator<int>;
 template class stook::range_map<int>;
 template class stook::range_map<const int>;
 int main()

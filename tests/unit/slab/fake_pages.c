@@ -16,6 +16,8 @@
 #include "report/report_inside.h"
 #include "slab/slab_state.h"
 
+/* No slab here is of a heap. */
+const struct stook_heap_duties stook_heap_duties;
 struct stook_range stook_range;
 char  *fake_arena;
 long   fake_fail_from;
