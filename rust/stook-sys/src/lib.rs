@@ -36,7 +36,7 @@ macro_rules! opaque {
     };
 }
 
-opaque! { stook_cache stook_sheaf stook_group }
+opaque! { stook_cache stook_sheaf stook_group stook_heap }
 
 /* <stook/cache.h> */
 
@@ -221,6 +221,61 @@ extern "C" {
         flags: c_uint,
         group: *mut stook_group,
     ) -> *mut c_void;
+}
+
+/* <stook/heap.h> */
+
+pub const STOOK_HEAP_NAME_BYTES: usize = 48;
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct stook_heap_args {
+    pub args_size: usize,
+    pub limit_bytes: u64,
+    pub group: *mut stook_group,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct stook_heap_stats {
+    pub stats_size: usize,
+    pub name: [c_char; 48],
+    pub limit_bytes: u64,
+    pub bytes: u64,
+    pub peak_bytes: u64,
+    pub large_bytes: u64,
+    pub objects_live: u64,
+    pub objects_cached: u64,
+    pub slabs: u64,
+    pub caches: u64,
+    pub refusals: u64,
+    pub spilled: u64,
+}
+
+extern "C" {
+    pub fn stook_heap_create(
+        name: *const c_char,
+        or_null: *const stook_heap_args,
+    ) -> *mut stook_heap;
+    pub fn stook_heap_destroy(heap: *mut stook_heap) -> c_int;
+    pub fn stook_heap_reset(heap: *mut stook_heap) -> c_int;
+    pub fn stook_heap_alloc(heap: *mut stook_heap, size: usize) -> *mut c_void;
+    pub fn stook_heap_calloc(heap: *mut stook_heap, n: usize, size: usize) -> *mut c_void;
+    pub fn stook_heap_aligned_alloc(
+        heap: *mut stook_heap,
+        align: usize,
+        size: usize,
+    ) -> *mut c_void;
+    pub fn stook_heap_realloc(
+        heap: *mut stook_heap,
+        object: *mut c_void,
+        size: usize,
+    ) -> *mut c_void;
+    pub fn stook_heap_free(heap: *mut stook_heap, object: *mut c_void);
+    pub fn stook_heap_of(object: *const c_void) -> *mut stook_heap;
+    pub fn stook_heap_shrink(heap: *mut stook_heap) -> c_int;
+    pub fn stook_heap_set_limit(heap: *mut stook_heap, bytes: u64) -> c_int;
+    pub fn stook_heap_get_stats(heap: *mut stook_heap, stats: *mut stook_heap_stats) -> c_int;
 }
 
 /* <stook/rcu.h> */

@@ -17,6 +17,7 @@
 //! - [`Cache`] and [`Object`]: objects of one type, each behind a guard.
 //! - [`Sheaf`] and [`Promise`]: memory that was got before, so that an allocation cannot fail.
 //! - [`Arena`]: values that end together. [`Pool`]: values that are used again.
+//! - [`Heap`] and [`HeapBox`]: values of any types and sizes that end together, or one by one.
 //! - [`Watch`]: what a cache calls when its objects run out. [`Backing`]: what prepares its
 //!   memory.
 //! - [`Group`]: how much memory is used, for what, and a limit on it.
@@ -30,8 +31,8 @@
 //! # Threads
 //!
 //! Calls of the library may be made by any threads at once, and what one thread allocated another
-//! may free. So a [`Cache`] and a [`Group`] are `Send` and `Sync`, and an [`Object`] is what its
-//! value is. A [`Sheaf`] has one holder at a time: it is `Send`, and not `Sync`.
+//! may free. So a [`Cache`], a [`Heap`] and a [`Group`] are `Send` and `Sync`, and an [`Object`] is
+//! what its value is. A [`Sheaf`] has one holder at a time: it is `Send`, and not `Sync`.
 #![no_std]
 #![deny(unsafe_op_in_unsafe_fn)]
 #![warn(missing_docs)]
@@ -45,6 +46,7 @@ mod cache;
 mod error;
 mod global;
 mod group;
+mod heap;
 mod no_unwind;
 mod place;
 mod pool;
@@ -65,6 +67,7 @@ pub use cache::{flags, Cache, Object, Settings};
 pub use error::Error;
 pub use global::Stook;
 pub use group::Group;
+pub use heap::{Heap, HeapBox};
 pub use pool::{Pool, Pooled};
 #[cfg(feature = "maple")]
 pub use range_map::{RangeMap, Ranges};
