@@ -227,6 +227,13 @@ def least_pair(setting):
     return rounds(setting, contenders, setting.pairs, lambda c: once(c, options))
 
 
+def heap_pair(setting):
+    """A heap beside malloc: pairs, batches, what a heap takes, and what its end costs."""
+    options = ["rounds=100", "objects=100000"] if setting.quick else []
+    return rounds(setting, [Contender("stook-cache")], setting.pairs,
+                  lambda c: macro([setting.program("heap_pair"), *options], c))
+
+
 def mixtures(setting):
     """Cycles of malloc and free in six mixtures, counted by a loop beside them: tells builds apart
     where the clock rate changes."""
@@ -583,7 +590,8 @@ SHOWN = {
     "empty": ["added_us", "resident_KiB", "core_KiB", "mlockall_KiB"],
 }
 
-ALL = {e.__name__: e for e in (object_pair, malloc_pair, malloc_calls, least_pair, mixtures, bulk,
-                               barn, remote, one_side, maple_map, prodcons, parked, empty, spike,
-                               cgroup, realloc, calloc, churn, phases, random_order, freed_once,
-                               live_set, huge_runs, sparse_caches, replay, sizes)}
+ALL = {e.__name__: e for e in (object_pair, malloc_pair, malloc_calls, least_pair, heap_pair,
+                               mixtures, bulk, barn, remote, one_side, maple_map, prodcons,
+                               parked, empty, spike, cgroup, realloc, calloc, churn, phases,
+                               random_order, freed_once, live_set, huge_runs, sparse_caches,
+                               replay, sizes)}

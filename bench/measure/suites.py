@@ -17,8 +17,8 @@ import scale
 
 ALL = {**experiments.ALL, **kernel_tables.ALL, **scale.ALL, **programs.ALL}
 SUITES = {
-    "micro": ["object_pair", "malloc_pair", "malloc_calls", "least_pair", "mixtures", "bulk",
-              "pattern_rows", "rcu", "rcu_waits",
+    "micro": ["object_pair", "malloc_pair", "malloc_calls", "least_pair", "heap_pair", "mixtures",
+              "bulk", "pattern_rows", "rcu", "rcu_waits",
               "prodcons", "realloc", "calloc"],
     "scale": ["oversubscribed", "many_caches", "slots", "nodes", "heap_size", "barn", "remote",
               "one_side"],
