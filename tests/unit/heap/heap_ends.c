@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
+#include "base/inject.h"
 #include "heap/heaps.h"
 #include "os/os.h"
 #include "pages/meta.h"
@@ -339,6 +340,68 @@ static void a_claim_is_waited_for(void **state)
         stook_on_report(NULL, NULL);
 }
 
+/* Objects of all kinds, until one is not to be had. Return: how many there were. */
+static unsigned fill_up(struct stook_heap *heap)
+{
+        unsigned n;
+
+        for (n = 0; n < 400; n++) {
+                size_t size = n % 7 ? 16 + n * 97 % 5000 : 40000 + n * 1000;
+                void *object = stook_heap_alloc(heap, size);
+
+                if (!object)
+                        break;
+                memset(object, 1, size);
+        }
+        assert_true(n == 400 || errno == ENOMEM);
+        return n;
+}
+
+/* Each step of an allocation finds no memory in turn. The heap is whole, and can be ended. */
+static void without_memory_nothing_is_lost(void **state)
+{
+        size_t before = taken();
+        unsigned refused = 0;
+
+        (void)state;
+        for (long from = 1; from < 120; from++)
+                for (unsigned what = 0; what < 2; what++) {
+                        long *fail = what ? &stook_inject.commit_fail_from
+                                          : &stook_inject.span_fail_from;
+                        struct stook_heap *heap = make("poor");
+                        unsigned n;
+
+                        *fail = from;
+                        errno = 0;
+                        n = fill_up(heap);
+                        *fail = 0;
+                        refused += n < 400;
+                        assert_int_equal(stats_of(heap).refusals, n < 400);
+                        assert_int_equal(taken() - before, stats_of(heap).bytes);
+                        if (from % 2)
+                                assert_int_equal(stook_heap_reset(heap), 0);
+                        assert_non_null(stook_heap_alloc(heap, 100));
+                        assert_int_equal(stook_heap_destroy(heap), 0);
+                        assert_int_equal(taken(), before);
+                }
+        assert_true(refused > 100);
+        assert_int_equal(stook_validate_all(), 0);
+}
+
+/* What is charged for the heap itself is refused. */
+static void a_group_at_its_limit_refuses_a_heap(void **state)
+{
+        struct stook_group *group = stook_group_create("tiny", NULL, 16);
+        struct stook_heap_args args = { .args_size = sizeof(args), .group = group };
+
+        (void)state;
+        errno = 0;
+        assert_null(stook_heap_create("refused", &args));
+        assert_int_equal(errno, ENOMEM);
+        assert_int_equal(stook_group_usage(group), 0);
+        stook_group_destroy(group);
+}
+
 /* In a child of fork. Return: the step that failed; 0: none. */
 static int end_in_child(struct stook_heap *heap, void *const *objects)
 {
@@ -389,6 +452,8 @@ int main(void)
                 cmocka_unit_test(a_lent_sheaf_keeps_a_heap),
                 cmocka_unit_test(a_claim_is_waited_for),
                 cmocka_unit_test(a_child_of_fork_has_the_heaps),
+                cmocka_unit_test(without_memory_nothing_is_lost),
+                cmocka_unit_test(a_group_at_its_limit_refuses_a_heap),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
