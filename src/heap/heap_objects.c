@@ -21,6 +21,8 @@
 #include "os/os.h"
 #include "report/report.h"
 
+/* No slab of a class up to STOOK_HEAP_CLASS_MAX is larger. */
+#define SLAB_MOST ((size_t)256 << 10)
 /* How much larger than what was asked for an object of the next class may be. Arbitrary. */
 #define LARGER_MOST 4
 
@@ -155,9 +157,23 @@ void *stook_heap_resize_large(struct stook_span *span, size_t size)
         return object;
 }
 
-/* Of a watched cache the call says which size was asked for. */
-static void *class_object(struct stook_cache *cache, size_t size, uint64_t how)
+/*
+ * Racy. What fails then fails for a limit: other caches are not asked for memory, which is there.
+ */
+static bool is_near_limit(const struct stook_heap *heap)
 {
+        uint64_t limit = __atomic_load_n(&heap->limit, __ATOMIC_RELAXED);
+        uint64_t bytes = __atomic_load_n(&heap->bytes, __ATOMIC_RELAXED);
+
+        return heap->group || bytes > limit || limit - bytes < SLAB_MOST;
+}
+
+/* Of a watched cache the call says which size was asked for. */
+static void *class_object(struct stook_heap *heap, struct stook_cache *cache, size_t size,
+                          uint64_t how)
+{
+        if (is_near_limit(heap))
+                how |= STOOK_HOW_ASKED;
         if (STOOK_LIKELY(!cache->watch))
                 how = stook_how_without_size(how);
         else if (!stook_how_has_size(how))
@@ -178,10 +194,10 @@ static void *get(struct stook_heap *heap, size_t size, uint64_t how)
         if (STOOK_UNLIKELY(!cache))
                 cache = make_class(heap, class, how);
         if (STOOK_LIKELY(cache != NULL))
-                return class_object(cache, size, how);
+                return class_object(heap, cache, size, how);
         __atomic_fetch_add(&heap->spilled, 1, __ATOMIC_RELAXED);
         cache = stook_how_has_size(how) ? NULL : larger_class(heap, class);
-        return cache ? class_object(cache, size, how)
+        return cache ? class_object(heap, cache, size, how)
                      : large_object(heap, 1, size ? size : 1, how);
 }
 

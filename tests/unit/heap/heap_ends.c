@@ -388,6 +388,38 @@ static void without_memory_nothing_is_lost(void **state)
         assert_int_equal(stook_validate_all(), 0);
 }
 
+static unsigned asked;
+
+static size_t give_nothing(struct stook_cache *cache, size_t wanted, void *data)
+{
+        (void)cache, (void)wanted, (void)data;
+        asked++;
+        return 0;
+}
+
+/* Caches spare memory for a heap where there is none, and not where the heap is at its limit. */
+static void caches_are_not_asked_because_of_a_limit(void **state)
+{
+        struct stook_cache_args args = { .args_size = sizeof(args), .reclaim = give_nothing };
+        struct stook_cache *cache = stook_cache_create("spares", 64, &args);
+        struct stook_heap *heap = make("asks");
+
+        (void)state;
+        asked = 0;
+        assert_int_equal(stook_heap_set_limit(heap, 300000), 0);
+        while (stook_heap_alloc(heap, 3000))
+                ;
+        assert_int_equal(asked, 0);
+        assert_int_equal(stook_heap_set_limit(heap, 0), 0);
+        stook_inject.span_fail_from = 1;
+        while (stook_heap_alloc(heap, 3000))
+                ;
+        stook_inject.span_fail_from = 0;
+        assert_true(asked > 0);
+        assert_int_equal(stook_heap_destroy(heap), 0);
+        assert_int_equal(stook_cache_destroy(cache), 0);
+}
+
 /* What is charged for the heap itself is refused. */
 static void a_group_at_its_limit_refuses_a_heap(void **state)
 {
@@ -454,6 +486,7 @@ int main(void)
                 cmocka_unit_test(a_child_of_fork_has_the_heaps),
                 cmocka_unit_test(without_memory_nothing_is_lost),
                 cmocka_unit_test(a_group_at_its_limit_refuses_a_heap),
+                cmocka_unit_test(caches_are_not_asked_because_of_a_limit),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
