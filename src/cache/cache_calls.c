@@ -175,11 +175,9 @@ void stook_cache_free_double(struct stook_front *front, void *object)
  */
 static STOOK_NOINLINE void free_odd(struct stook_cache *cache, void *object, uint64_t how)
 {
-        if (!object)
-                return;
         if (stook_cache_owns(cache, object))
                 stook_free_slow(cache, object, how);
-        else
+        else if (object)
                 stook_cache_free_misuse(cache, object);
 }
 
