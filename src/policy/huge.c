@@ -7,7 +7,8 @@
 #include "policy/ledger.h"
 #include "process/checker.h"
 
-#define ONE_IN     8                    /* of what large objects get huge so much tells */
+/* Of what large objects get huge, or have in vain, so much tells. */
+#define ONE_IN     8
 #define LOOKS      32                   /* pages looked at */
 /*
  * Words of a page that are looked at: many, because an object may be written at its beginning
@@ -112,11 +113,19 @@ bool stook_density_is_dense(uintptr_t start, size_t bytes)
         return true;
 }
 
+/*
+ * A look at what was not written takes over a hundred system calls. So a program that allocates and
+ * frees such objects has one for a part of them: once in vain, the next give is looked at, and then
+ * one in so many. Large objects have no other use for `since`.
+ */
 void stook_density_look_at(struct stook_density *density, uintptr_t start, size_t bytes)
 {
-        uint32_t found = stook_density_is_dense(start, bytes) ? STOOK_DENSE : STOOK_SPARSE;
+        bool vain = stook_density_found(density) == STOOK_SPARSE;
 
-        __atomic_store_n(&density->found, found, __ATOMIC_RELAXED);
+        if (vain && __atomic_fetch_add(&density->since, 1, __ATOMIC_RELAXED) % ONE_IN)
+                return;
+        vain = !stook_density_is_dense(start, bytes);
+        __atomic_store_n(&density->found, vain ? STOOK_SPARSE : STOOK_DENSE, __ATOMIC_RELAXED);
 }
 
 /* Another thread got what is told, a short time ago: it may not have come to its end. */

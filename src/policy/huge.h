@@ -31,7 +31,8 @@ enum stook_density_found { STOOK_DENSITY_UNKNOWN, STOOK_DENSE, STOOK_SPARSE, STO
 
 struct stook_density {
         uint64_t told;                  /* atomic: the memory of this kind that tells: where */
-        size_t since;                   /* atomic: bytes of this kind that were got after it */
+        /* Atomic: bytes of this kind that were got after it; of large ones gives, once in vain. */
+        size_t since;
         uint32_t found;                 /* atomic: enum stook_density_found */
         uint32_t teller;                /* atomic: the thread that got it: a part of its address */
         uint32_t told_ms;               /* atomic: when */

@@ -408,6 +408,24 @@ static void own_mappings_are_looked_at(void **state)
         assert_int_equal(found(STOOK_DENSITY_LARGE), STOOK_DENSE);
 }
 
+/* After two looks in vain the next seven gives are not looked at, so what is written shows late. */
+static void looks_in_vain_become_seldom(void **state)
+{
+        unsigned gives = 0;
+
+        (void)state;
+        node->ledger.density[STOOK_DENSITY_LARGE].found = STOOK_DENSITY_UNKNOWN;
+        node->ledger.density[STOOK_DENSITY_LARGE].since = 0;
+        for (int i = 0; i < 2; i++)
+                stook_span_give(take(40 * MIB, false));
+        assert_int_equal(found(STOOK_DENSITY_LARGE), STOOK_SPARSE);
+        while (found(STOOK_DENSITY_LARGE) == STOOK_SPARSE && gives++ < 100)
+                stook_span_give(take(40 * MIB, true));
+        assert_int_equal(gives, 8);
+        stook_span_give(take(40 * MIB, false));         /* at once, where it was not in vain */
+        assert_int_equal(found(STOOK_DENSITY_LARGE), STOOK_SPARSE);
+}
+
 int main(void)
 {
         static const struct CMUnitTest tests[] = {
@@ -423,6 +441,7 @@ int main(void)
                 cmocka_unit_test(its_end_is_not_if_much_is_left),
                 cmocka_unit_test(a_first_one_that_is_less_large_is_not),
                 cmocka_unit_test(own_mappings_are_looked_at),
+                cmocka_unit_test(looks_in_vain_become_seldom),
                 cmocka_unit_test(untouched_memory_goes_with_the_rest),
                 cmocka_unit_test(a_purge_of_a_part_breaks_one),
                 cmocka_unit_test(a_purge_beside_objects_breaks_none),
