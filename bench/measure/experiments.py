@@ -350,6 +350,30 @@ def one_side(setting):
                  {cell: job(*how) for cell, how in ONE_SIDE_CELLS.items()})
 
 
+# Of will-it-scale's malloc1 and malloc2.
+TASKS = {f"{n} {kind}": [f"tasks={n}", f"processes={int(kind == 'processes')}"]
+         for kind in ("threads", "processes") for n in (1, 2, 16)}
+
+
+def scale_malloc(setting, size, more=()):
+    ms = "ms=" + ("100" if setting.quick else "300")
+    jobs = {**TASKS, **{f"{cell}, touched": [*options, "touch=1"] for cell, options in more}}
+    return cells(setting, preloaded(setting), setting.pairs,
+                 {cell: lambda c, options=options: macro(
+                     [setting.program("scale_malloc"), f"size={size}", ms, *options], c)
+                  for cell, options in jobs.items()})
+
+
+def malloc1(setting):
+    """Tasks that allocate and free 128 MiB each, as threads and as processes (will-it-scale)."""
+    return scale_malloc(setting, 128 << 20, [("1 threads", TASKS["1 threads"])])
+
+
+def malloc2(setting):
+    """The same with 1 KiB (will-it-scale)."""
+    return scale_malloc(setting, 1024)
+
+
 def prodcons(setting):
     """One thread allocates, another frees."""
     ms = 200 if setting.quick else 700
@@ -591,7 +615,7 @@ SHOWN = {
 }
 
 ALL = {e.__name__: e for e in (object_pair, malloc_pair, malloc_calls, least_pair, heap_pair,
-                               mixtures, bulk, barn, remote, one_side, maple_map, prodcons,
-                               parked, empty, spike, cgroup, realloc, calloc, churn, phases,
-                               random_order, freed_once, live_set, huge_runs, sparse_caches,
-                               replay, sizes)}
+                               mixtures, bulk, barn, remote, one_side, malloc1, malloc2, maple_map,
+                               prodcons, parked, empty, spike, cgroup, realloc, calloc, churn,
+                               phases, random_order, freed_once, live_set, huge_runs,
+                               sparse_caches, replay, sizes)}

@@ -100,6 +100,12 @@ def page_fault3(setting):
     return aspace(setting, "page_fault3", steps_of(setting, tables_aspace.THREADS))
 
 
+def page_fault3_processes(setting):
+    """The same by processes, each with an address space of its own (beside table 1.5)."""
+    return aspace(setting, "page_fault3", steps_of(setting, tables_aspace.PROCESSES),
+                  ["processes=1"], tables_aspace.PUBLISHED_FRONTS)
+
+
 def page_fault3_alloc(setting):
     """The same where every fault allocates 64 bytes and an unmap frees them in bulk, beside a barn
     under a spinning lock, too (table 1.5)."""
@@ -205,5 +211,5 @@ def slab_turns(setting):
 
 
 ALL = {e.__name__: e for e in (table11, table12, node_counts, phone, mmap2, mmap2_processes,
-                               page_fault3, page_fault3_alloc, locality, rcu, rcu_waits,
-                               contention, slab_turns)}
+                               page_fault3, page_fault3_processes, page_fault3_alloc, locality,
+                               rcu, rcu_waits, contention, slab_turns)}

@@ -21,12 +21,12 @@ SUITES = {
               "bulk", "pattern_rows", "rcu", "rcu_waits",
               "prodcons", "realloc", "calloc"],
     "scale": ["oversubscribed", "many_caches", "slots", "nodes", "heap_size", "barn", "remote",
-              "one_side"],
+              "one_side", "malloc1", "malloc2"],
     "memory": ["parked", "empty", "spike", "cgroup", "churn", "phases", "random_order",
                "freed_once", "live_set", "huge_runs", "sparse_caches", "replay", "sizes"],
     "tables": ["table11", "table12", "node_counts", "phone", "mmap2", "mmap2_processes",
-               "page_fault3", "page_fault3_alloc", "locality", "contention", "slab_turns",
-               "maple_map"],
+               "page_fault3", "page_fault3_processes", "page_fault3_alloc", "locality",
+               "contention", "slab_turns", "maple_map"],
     "programs": ["programs"],
 }
 # Of each suite what shows most in a short time; the number is its share of the time.

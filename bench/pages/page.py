@@ -87,6 +87,7 @@ PUBLISHED = {
     "mmap2_processes": "Table 1.4: mapping and unmapping, by processes",
     "mmap2": "Table 1.4: the same by threads",
     "page_fault3": "Table 1.5: page faults of threads",
+    "page_fault3_processes": "Beside table 1.5: the same by processes",
     "page_fault3_alloc": "Table 1.5: page faults that allocate",
     "contention": "Beside table 1.5: contention counted",
     "slab_turns": "Beside table 1.5: contention at the slab lists, on CPUs in turn",

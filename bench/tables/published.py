@@ -17,6 +17,7 @@ them. tables*.py have the tables in the kernel's layout.
 import experiments
 import tables
 import tables_aspace
+from contenders import OURS, PLAIN
 from interval import PAIRS_ENOUGH, common, ratios, summary
 from text import interval_text
 
@@ -160,6 +161,12 @@ def rows_15():
                   (tables_aspace.SPINNING, f"{n} faults"), 0)
 
 
+    for n in tables_aspace.PROCESSES:
+        yield Row("1.5", f"{n} processes, one mapping each: sheaves against none",
+                  "not published; asked: no loss", "page_fault3_processes", "rise",
+                  ("sheaves", f"{n} faults"), ("cpu-slab-cas", f"{n} faults"), 0)
+
+
 def rows_16():
     for size in (64, 256, 1024):
         for front in ("sheaves-32", "sheaves"):
@@ -182,6 +189,15 @@ def rows_rcu():
                   "rcu_waits", "gain", (ours, "mean_KiB"), (theirs, "mean_KiB"), 33)
 
 
+def rows_malloc():
+    """will-it-scale's two for malloc. No table of the kernel's has them: beside the C library's."""
+    for experiment in ("malloc1", "malloc2"):
+        for cell in experiments.TASKS:
+            yield Row("will-it-scale", f"{experiment}, {cell}: pairs a second and task",
+                      "not published; asked: no loss", experiment, "rise",
+                      (OURS, f"{cell} pairs"), (PLAIN, f"{cell} pairs"), 0)
+
+
 def rows_one_side():
     """An allocator that refused refills to callers which may not block lost most of its speed
     where one side allocates and the other frees."""
@@ -194,7 +210,7 @@ def rows_one_side():
 
 
 ROWS = [row for rows in (rows_11, rows_12, rows_13, rows_14, rows_15, rows_16, rows_rcu,
-                         rows_one_side)
+                         rows_malloc, rows_one_side)
         for row in rows()]
 
 

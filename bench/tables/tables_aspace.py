@@ -134,6 +134,14 @@ def print_page_fault3(table, say, print_table):
                 f"{max(retries):,.1f}")
 
 
+def print_page_fault3_processes(table, say, print_table):
+    rows = [["front end"] + [f"{n} processes" for n in PROCESSES]]
+    for front in table:
+        rows.append([front] + [number(median(table, front, f"{n} faults")) for n in PROCESSES])
+    say("  page faults a second and process, each with an address space of its own")
+    print_table(rows, len(rows[0]))
+
+
 def with_shares(table):
     """node_counts with two more figures of each stage: which share of the nodes came from sheaves,
     and how many there were, by those of the stage of loops."""
@@ -216,4 +224,5 @@ def print_maple_map(table, say, print_table):
 
 PRINTED = {"maple_map": print_maple_map, "mmap2": print_mmap2, "phone": print_phone,
            "mmap2_processes": print_mmap2_processes, "page_fault3": print_page_fault3,
+           "page_fault3_processes": print_page_fault3_processes,
            "page_fault3_alloc": print_page_fault3, "node_counts": print_stages}
