@@ -1,17 +1,20 @@
 /*
  * bench/macro/spawn.cc - the time a process takes from start to end
  *
- * Purpose: runs PROGRAM alternately without and with LD_PRELOAD=LIBRARY and prints what the library
- * adds.
- * Use: spawn LIBRARY PROGRAM [pairs=N]. Answer: plain_us, with_us (medians), added_us (median of
- * the differences of neighbours) and the 95 % interval of that median, added_low_us to
- * added_high_us.
+ * Purpose: runs PROGRAM in turn without and with LD_PRELOAD of each LIBRARY, and prints what each
+ * adds. What PROGRAM starts has the preload, too: so a script's commands count.
+ * Use: spawn LIBRARY[:LIBRARY...] PROGRAM [ARGUMENT...] [pairs=N]. Answer: plain_us, and of each
+ * library with_us (medians), added_us (median of the differences of neighbours), the 95 % interval
+ * of that median, added_low_us to added_high_us, added_least_us (of the least times), and what the
+ * kernel counts, its children included: added_cpu_us, user and system time (median of the
+ * differences), added_faults (medians). From the second library on the names end in its number.
  * Place: figure "empty program"; started by bench/run.py. It is itself run without a preload.
  */
 #include <algorithm>
 #include <cmath>
 #include <spawn.h>
 #include <string>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <vector>
 
@@ -19,17 +22,29 @@
 
 extern char **environ;
 
-static double run_us(char **argv, char **env)
+/* One run of a process. */
+struct cost {
+        double us, cpu_us, faults;
+};
+
+static double us_of(const timeval &t)
+{
+        return (double)t.tv_sec * 1e6 + (double)t.tv_usec;
+}
+
+static cost run(char **argv, char **env)
 {
         pid_t child;
         int status;
+        rusage used;
         uint64_t start = bench::now_ns();
-        if (posix_spawn(&child, argv[0], nullptr, nullptr, argv, env) != 0 ||
-            waitpid(child, &status, 0) != child || status != 0) {
+        if (posix_spawnp(&child, argv[0], nullptr, nullptr, argv, env) != 0 ||
+            wait4(child, &status, 0, &used) != child || status != 0) {
                 fprintf(stderr, "spawn: %s does not run\n", argv[0]);
                 exit(2);
         }
-        return (double)(bench::now_ns() - start) / 1e3;
+        return {(double)(bench::now_ns() - start) / 1e3,
+                us_of(used.ru_utime) + us_of(used.ru_stime), (double)used.ru_minflt};
 }
 
 static double median(std::vector<double> v)
@@ -38,43 +53,96 @@ static double median(std::vector<double> v)
         return v[v.size() / 2];
 }
 
+/* What all runs with one library, or without, took. */
+struct runs {
+        std::vector<double> us, cpu_us, faults;
+
+        void add(const cost &c)
+        {
+                us.push_back(c.us);
+                cpu_us.push_back(c.cpu_us);
+                faults.push_back(c.faults);
+        }
+};
+
+static std::vector<double> differences(const std::vector<double> &with,
+                                       const std::vector<double> &plain)
+{
+        std::vector<double> d;
+        for (size_t i = 0; i < with.size(); i++)
+                d.push_back(with[i] - plain[i]);
+        std::sort(d.begin(), d.end());
+        return d;
+}
+
+static double least(const std::vector<double> &v)
+{
+        return *std::min_element(v.begin(), v.end());
+}
+
+static void tell(bench::answer &answer, const runs &with, const runs &plain, size_t number)
+{
+        std::string end = number ? "_" + std::to_string(number + 1) : "";
+        auto add = [&](const char *name, double value) {
+                answer.add((name + end).c_str(), value);
+        };
+        std::vector<double> added = differences(with.us, plain.us);
+        double n = (double)added.size(), half = 0.98 * std::sqrt(n);
+
+        add("with_us", median(with.us));
+        add("added_us", added[added.size() / 2]);
+        add("added_low_us", added[(size_t)std::max(0.0, n / 2 - half)]);
+        add("added_high_us", added[(size_t)std::min(n - 1, n / 2 + half)]);
+        add("added_least_us", least(with.us) - least(plain.us));
+        add("added_cpu_us", median(differences(with.cpu_us, plain.cpu_us)));
+        add("added_faults", median(with.faults) - median(plain.faults));
+}
+
 int main(int argc, char **argv)
 {
-        if (argc < 3) {
-                fprintf(stderr, "use: spawn LIBRARY PROGRAM [pairs=N]\n");
+        long pairs = bench::option(argc, argv, "pairs", 1000);
+        std::vector<char *> program, plain_env;
+        for (int i = 2; i < argc; i++)
+                if (strncmp(argv[i], "pairs=", 6))
+                        program.push_back(argv[i]);
+        if (program.empty()) {
+                fprintf(stderr,
+                        "use: spawn LIBRARY[:LIBRARY...] PROGRAM [ARGUMENT...] [pairs=N]\n");
                 return 2;
         }
-        long pairs = bench::option(argc, argv, "pairs", 1000);
-        std::string preload = std::string("LD_PRELOAD=") + argv[1];
-        std::vector<char *> plain_env, with_env;
-        for (char **e = environ; *e; e++) {
-                if (!strncmp(*e, "LD_PRELOAD=", 11))
-                        continue;
-                plain_env.push_back(*e);
-                with_env.push_back(*e);
-        }
+        program.push_back(nullptr);
+        for (char **e = environ; *e; e++)
+                if (strncmp(*e, "LD_PRELOAD=", 11))
+                        plain_env.push_back(*e);
         plain_env.push_back(nullptr);
-        with_env.push_back(&preload[0]);
-        with_env.push_back(nullptr);
-        char *program[] = {argv[2], nullptr};
 
-        bench::answer answer;
-        std::vector<double> plain, with, added;
-        for (long i = -10; i < pairs; i++) {
-                double a = run_us(program, plain_env.data());
-                double b = run_us(program, with_env.data());
-                if (i < 0)              /* the first few read the files in */
-                        continue;
-                plain.push_back(a);
-                with.push_back(b);
-                added.push_back(b - a);
+        std::vector<std::string> preloads;
+        for (std::string all = std::string(argv[1]) + ":", one; !all.empty();) {
+                size_t end = all.find(':');
+                preloads.push_back("LD_PRELOAD=" + all.substr(0, end));
+                all.erase(0, end + 1);
         }
-        answer.add("plain_us", median(plain))
-                .add("with_us", median(with))
-                .add("added_us", median(added));
-        std::sort(added.begin(), added.end());
-        double n = (double)added.size(), half = 0.98 * std::sqrt(n);
-        answer.add("added_low_us", added[(size_t)std::max(0.0, n / 2 - half)]);
-        answer.add("added_high_us", added[(size_t)std::min(n - 1, n / 2 + half)]);
+        std::vector<std::vector<char *>> with_env;
+        for (std::string &preload : preloads) {
+                with_env.push_back(plain_env);
+                with_env.back().insert(with_env.back().begin(), &preload[0]);
+        }
+
+        runs plain;
+        std::vector<runs> with(preloads.size());
+        for (long i = -10; i < pairs; i++) {
+                cost a = run(program.data(), plain_env.data());
+                if (i >= 0)             /* the first few read the files in */
+                        plain.add(a);
+                for (size_t l = 0; l < with.size(); l++) {
+                        cost b = run(program.data(), with_env[l].data());
+                        if (i >= 0)
+                                with[l].add(b);
+                }
+        }
+        bench::answer answer;
+        answer.add("plain_us", median(plain.us));
+        for (size_t l = 0; l < with.size(); l++)
+                tell(answer, with[l], plain, l);
         return 0;
 }
