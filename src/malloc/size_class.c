@@ -71,7 +71,7 @@ const uint8_t stook_class_of_large[STOOK_CLASS_MAX / 64 + 1] = {
 };
 
 /* Weak: the drop-in has its own, beside the descriptors of its sections (dropin/hot_*.S). */
-__attribute__((weak))
+__attribute__((weak)) STOOK_MOSTLY_UNUSED
 uintptr_t stook_class_line[STOOK_CLASS_LINE_LARGE + STOOK_CLASSES];
 
 /*
@@ -163,7 +163,6 @@ void stook_malloc_start(void)
         stook_group_set_prepare(stook_malloc_charge);
         for (unsigned i = 0; i < STOOK_ARRAY_SIZE(stook_class_of); i++)
                 stook_class_line[i] = stook_slots_first_line(stook_class_of[i] + 1u);
-        for (unsigned class = 0; class < STOOK_CLASSES; class++)
-                stook_class_line[STOOK_CLASS_LINE_LARGE + class] =
-                        stook_slots_first_line(class + 1);
+        for (unsigned c = 0; c < STOOK_CLASSES; c++)
+                stook_class_line[STOOK_CLASS_LINE_LARGE + c] = stook_slots_first_line(c + 1);
 }

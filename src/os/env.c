@@ -1,7 +1,10 @@
 /*
  * Purpose: the STOOK_* variables.
  * Place: called at start. The environment is walked by ourselves: getenv may be another library's,
- * and early calls come before libc is ready for it.
+ * and early calls come before libc is ready for it. A start asks for many variables and most
+ * programs have none, so one walk finds the first.
+ * Concurrency: M1: the release of `walked` pairs with its acquire: what was found is stored before.
+ *  Threads that walk at once store the same.
  */
 #include <string.h>
 #include <sys/auxv.h>
@@ -19,14 +22,27 @@ bool stook_os_is_secure(void)
         return getauxval(AT_SECURE);
 }
 
+char **stook_os_env_first(void)
+{
+        /* M1: `environ` as it was. Both are among the variables that the loader has written to. */
+        static char *none[1], **found = none, **walked __attribute__((section(".data")));
+        char **first = environ && !stook_os_is_secure() ? environ : none;
+
+        if (__atomic_load_n(&walked, __ATOMIC_ACQUIRE) == environ)
+                return __atomic_load_n(&found, __ATOMIC_RELAXED);
+        while (*first && strncmp(*first, STOOK_ENV_PREFIX, sizeof(STOOK_ENV_PREFIX) - 1))
+                first++;
+        __atomic_store_n(&found, first, __ATOMIC_RELAXED);
+        __atomic_store_n(&walked, environ, __ATOMIC_RELEASE);
+        return first;
+}
+
 const char *stook_os_env(const char *name)
 {
         size_t n = strlen(name);
 
-        if (!environ || stook_os_is_secure())
-                return NULL;
-        for (char **e = environ; *e; e++)
-                if (**e == *name && !strncmp(*e, name, n) && (*e)[n] == '=')
+        for (char **e = stook_os_env_first(); *e; e++)
+                if (!strncmp(*e, name, n) && (*e)[n] == '=')
                         return *e + n + 1;
         return NULL;
 }
@@ -37,14 +53,10 @@ static void tell(const char *const *words, unsigned n, unsigned foreign, size_t 
         struct iovec parts[WORDS_MAX];
         size_t shown = 0;
 
-        for (unsigned i = 0; i < n; i++) {
-                parts[i].iov_base = (char *)words[i];
-                if (i != foreign)
-                        parts[i].iov_len = strlen(words[i]);
-        }
-        if (foreign_bytes > VALUE_SHOWN)
-                foreign_bytes = VALUE_SHOWN;
-        while (shown < foreign_bytes && (unsigned char)words[foreign][shown] >= ' ')
+        for (unsigned i = 0; i < n; i++)
+                parts[i] = (struct iovec){ (char *)words[i], strlen(words[i]) };
+        while (shown < foreign_bytes && shown < VALUE_SHOWN &&
+               (unsigned char)words[foreign][shown] >= ' ')
                 shown++;
         parts[foreign].iov_len = shown;
         stook_os_write_line(parts, (int)n);

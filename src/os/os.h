@@ -200,10 +200,13 @@ bool stook_os_membarrier_memory(void);
 /* ---- env.c ---- */
 /* Has the process more rights than its caller: is it set-user-ID, or has it capabilities? */
 bool stook_os_is_secure(void);
+#define STOOK_ENV_PREFIX "STOOK_"
 /*
- * Value of a STOOK_* variable, from the initial environment; NULL: not set, or the process is
- * set-user-ID.
+ * The first variable of the environment that begins so; others may follow it, up to a NULL. None
+ * where the process is secure.
  */
+char **stook_os_env_first(void);
+/* Value of a STOOK_* variable; NULL: not set, or the process is secure. */
 const char *stook_os_env(const char *name);
 /* One line on stderr that @name's value makes no sense and what it takes; the default is used. */
 void stook_os_env_refuse(const char *name, const char *value, const char *takes);

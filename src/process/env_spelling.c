@@ -13,18 +13,15 @@
  */
 #include <stdbool.h>
 #include <string.h>
-#include <sys/auxv.h>
 
 #include "os/os.h"
 #include "process/process.h"
 
-#define PREFIX       "STOOK_"
+#define PREFIX       STOOK_ENV_PREFIX
 #define PREFIX_BYTES (sizeof(PREFIX) - 1)
 #define KNOWN_MAX    16                 /* bytes of the longest name in the list, or more */
 #define NAME_MAX     32                 /* longer ones are near by their words alone */
 #define FAR          255u
-
-extern char **environ;
 
 /* Behind the prefix. */
 static const char *const names[] = {
@@ -136,9 +133,7 @@ static bool is_known(const char *name, size_t n)
 void stook_env_for_each(void (*each)(const char *name, size_t name_bytes, const char *value,
                                         bool known, void *data), void *data)
 {
-        if (!environ || getauxval(AT_SECURE))
-                return;
-        for (char **e = environ; *e; e++) {
+        for (char **e = stook_os_env_first(); *e; e++) {
                 size_t n = strcspn(*e, "=");
 
                 if (!strncmp(*e, PREFIX, PREFIX_BYTES) && (*e)[n])
@@ -152,9 +147,7 @@ void stook_env_check_spelling(void)
         static const char says[] = ": there is no such variable; the nearest is " PREFIX;
         const char *known;
 
-        if (!environ || getauxval(AT_SECURE))
-                return;
-        for (char **e = environ; *e; e++) {
+        for (char **e = stook_os_env_first(); *e; e++) {
                 const char *name = *e + PREFIX_BYTES;
                 size_t n;
 

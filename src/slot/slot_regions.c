@@ -28,6 +28,7 @@
  * Failure: no memory: the slot stays not ready, the cache is not made.
  */
 #include <stddef.h>
+#include <string.h>
 
 #include "slot/slot_regions.h"
 #include "base/inject.h"
@@ -262,13 +263,6 @@ unsigned stook_slot_node_of_several(void)
  */
 #define LOCKED_BY_DEFAULT STOOK_TSAN
 
-static bool is(const char *a, const char *b)
-{
-        while (*a && *a == *b)
-                a++, b++;
-        return *a == *b;
-}
-
 static bool wants_rseq(void)
 {
         const char *value = stook_os_env("STOOK_SLOTS");
@@ -276,10 +270,8 @@ static bool wants_rseq(void)
         /* Each allocation is to ask for the task's policy: none may be answered by a section. */
         if (stook_slots_strict)
                 return false;
-        if (value && is(value, "locked"))
-                return false;
-        if (value && is(value, "rseq"))
-                return true;
+        if (value && (!strcmp(value, "rseq") || !strcmp(value, "locked")))
+                return *value == 'r';
         if (value)
                 stook_os_env_refuse("STOOK_SLOTS", value, "rseq or locked");
         return !LOCKED_BY_DEFAULT;
