@@ -4,54 +4,69 @@
  * Place: called by entry.c and new_delete.c; calls the next definitions of the same names, the
  * C++ library, and misuse reports.
  * Invariants:
- *  I1 the constructor looks up free, realloc and malloc_usable_size once, after the library is up:
- *     dlsym itself allocates, from us. Until then frees go to __libc_free. Where libc has none,
- *     such a free does nothing.
+ *  I1 free, realloc and malloc_usable_size are looked up at the first foreign pointer: few programs
+ *     have one. Before the first fork, too: in a child the loader's lock may have no holder. What
+ *     dlsym itself frees meanwhile goes to __libc_free. Where libc has none, that does nothing.
  *     Under STOOK_DEBUG a pointer to the program's own data or stack is reported, not passed on.
  *  I2 pointers inside our ranges never come here: if nothing lives there, that is reported, not
  *     passed on.
- * Concurrency: only the constructor writes the table, in one thread; all threads read it.
+ * Concurrency: M1: the release of `found` pairs with its acquire: the table is written before.
  */
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/thread.h"
 #include "cache/cache.h"
 #include "debug/debug_modes.h"
 #include "foreign.h"
-#include "gate/gate.h"
 #include "os/os.h"
 #include "process/process.h"
 #include "report/report.h"
 
 extern void __libc_free(void *object) __attribute__((weak));
 
+/* Atomic, relaxed: all that write store the same. */
 static struct {
         void  (*free)(void *object);
         void *(*realloc)(void *object, size_t size);
         size_t (*usable)(void *object);
-        bool    looked_up;
 } next;
+static bool found;                      /* atomic: M1 */
 
-__attribute__((constructor(101))) static void foreign_look_up(void)
+STOOK_INLINE void set(void *function, const char *name)
 {
-        if (!stook_gate_start())
-                return;                         /* no memory at all: dlsym would need some */
-        *(void **)&next.free = dlsym(RTLD_NEXT, "free");
-        *(void **)&next.realloc = dlsym(RTLD_NEXT, "realloc");
-        *(void **)&next.usable = dlsym(RTLD_NEXT, "malloc_usable_size");
-        /* Pairs with the acquire in looked_up. */
-        __atomic_store_n(&next.looked_up, true, __ATOMIC_RELEASE);
+        __atomic_store_n((void **)function, dlsym(RTLD_NEXT, name), __ATOMIC_RELAXED);
 }
 
-static bool looked_up(void)
+/* False: this is a call of dlsym on top of the look. */
+STOOK_INLINE bool look_up(void)
 {
-        return __atomic_load_n(&next.looked_up, __ATOMIC_ACQUIRE);
+        static void *looker;            /* atomic: stook_self of a thread that looks */
+        int before = errno;
+
+        if (__atomic_load_n(&found, __ATOMIC_ACQUIRE))
+                return true;
+        if (__atomic_load_n(&looker, __ATOMIC_RELAXED) == stook_self)
+                return false;
+        __atomic_store_n(&looker, stook_self, __ATOMIC_RELAXED);
+        set(&next.free, "free");
+        set(&next.realloc, "realloc");
+        set(&next.usable, "malloc_usable_size");
+        __atomic_store_n(&looker, NULL, __ATOMIC_RELAXED);
+        __atomic_store_n(&found, true, __ATOMIC_RELEASE);
+        errno = before;
+        return true;
+}
+
+void stook_foreign_look_up(void)
+{
+        (void)look_up();
 }
 
 void stook_foreign_free(void *object)
 {
-        if (!looked_up()) {
+        if (!look_up()) {
                 if (__libc_free)
                         __libc_free(object);
         } else if (stook_debug_is_asked() && stook_process_is_program_memory(object)) {
@@ -65,7 +80,7 @@ void stook_foreign_free(void *object)
 
 void *stook_foreign_realloc(void *object, size_t size)
 {
-        if (looked_up() && next.realloc)
+        if (look_up() && next.realloc)
                 return next.realloc(object, size);
         stook_cache_free_misuse(NULL, object);
         errno = ENOMEM;
@@ -74,7 +89,7 @@ void *stook_foreign_realloc(void *object, size_t size)
 
 size_t stook_foreign_usable(void *object)
 {
-        return looked_up() && next.usable ? next.usable(object) : 0;
+        return look_up() && next.usable ? next.usable(object) : 0;
 }
 
 /*
@@ -102,10 +117,12 @@ void *stook_next_dlopen;
 /* At the first dlopen, not at start: most programs call none. Two threads find the same. */
 void *stook_find_next_dlopen(void)
 {
-        void *found = dlsym(RTLD_NEXT, "dlopen");
+        void *next_one = dlsym(RTLD_NEXT, "dlopen");
 
-        __atomic_store_n(&stook_next_dlopen, found, __ATOMIC_RELAXED);
-        return found;
+        if (&stook_fork_look_up)
+                stook_fork_look_up();
+        __atomic_store_n(&stook_next_dlopen, next_one, __ATOMIC_RELAXED);
+        return next_one;
 }
 
 static STOOK_COLD _Noreturn void no_cxx(void)

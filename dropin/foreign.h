@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include "base/compiler.h"
 
+/* Asks the loader for the functions below, once. Any thread. */
+void stook_foreign_look_up(void);
 /* None of these needs to be fast, and none returns before the pointer is dealt with. */
 STOOK_COLD void   stook_foreign_free(void *object);
 /* NULL with errno: as the next realloc says. */
@@ -25,6 +27,12 @@ STOOK_COLD void stook_foreign_no_memory(void);
  */
 STOOK_COLD void *stook_foreign_new_nothrow(size_t size, const void *nothrow);
 STOOK_COLD void *stook_foreign_new_aligned_nothrow(size_t size, size_t align, const void *nothrow);
+
+/*
+ * What fork and the registration of its handlers ask of the loader (fork.c): before the first of
+ * them, and before the first dlopen. A fork beside that asks nothing of the loader, which is busy.
+ */
+void stook_fork_look_up(void) __attribute__((weak, visibility("hidden")));
 
 /* The next dlopen, to which the drop-in's jumps (dlopen_x86_64.S). NULL until found; relaxed. */
 extern void *stook_next_dlopen STOOK_HIDDEN;
