@@ -79,7 +79,7 @@ stook_direct:
         .size stook_direct, . - stook_direct
 
 #ifdef __GLIBC__
-        .text
+        .section .text.startup.stook_hot, "ax", %progbits       /* src/order.ld */
         .type area_at_first, @gnu_indirect_function
 area_at_first:
         .cfi_startproc
