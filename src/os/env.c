@@ -51,12 +51,11 @@ const char *stook_os_env(const char *name)
 static void tell(const char *const *words, unsigned n, unsigned foreign, size_t foreign_bytes)
 {
         struct iovec parts[WORDS_MAX];
-        size_t shown = 0;
+        size_t shown = 0, most = foreign_bytes < VALUE_SHOWN ? foreign_bytes : VALUE_SHOWN;
 
         for (unsigned i = 0; i < n; i++)
                 parts[i] = (struct iovec){ (char *)words[i], strlen(words[i]) };
-        while (shown < foreign_bytes && shown < VALUE_SHOWN &&
-               (unsigned char)words[foreign][shown] >= ' ')
+        while (shown < most && (unsigned char)words[foreign][shown] >= ' ')
                 shown++;
         parts[foreign].iov_len = shown;
         stook_os_write_line(parts, (int)n);
