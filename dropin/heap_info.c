@@ -1,10 +1,8 @@
 /*
- * Purpose: glibc's calls that describe the heap or tune it, answered from the page layer's sums.
- * Numbers are of the whole heap, object caches included: bytes taken by slabs and large objects
- * count as used, objects waiting in sheaves too. `stook run --stats` and <stook/stats.h> say more,
- * exactly.
- * Place: called by programs, seldom; calls pages, cache and life. Not for handlers, but harmless in
- * one.
+ * Purpose: glibc's calls that describe the heap or tune it, answered by stook_get_totals(). Numbers
+ * are of the whole heap, object caches included. What lies free in sheaves and slabs is not in use.
+ * Place: called by programs, seldom; calls inspect, cache and life. Not for handlers, but harmless
+ * in one.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -18,16 +16,15 @@
 #include "cache/cache.h"
 #include "gate/gate.h"
 #include "os/os.h"
-#include "pages/span.h"
 #include "report/report.h"
 
-static struct stook_pages_stats sums(void)
+/* All zero if the library could not start. */
+static struct stook_totals sums(void)
 {
-        struct stook_pages_stats stats = {0};
+        struct stook_totals totals = { .totals_size = sizeof(totals) };
 
-        if (stook_gate_start())
-                stook_pages_stats(&stats);
-        return stats;
+        (void)stook_get_totals(&totals);
+        return totals;
 }
 
 int malloc_trim(size_t keep);
@@ -45,18 +42,24 @@ STOOK_API int mallopt(int parameter, int value)
 }
 
 #ifdef __GLIBC__
+/* Both structures have these fields. */
+#define FIELDS(totals, to) \
+        .arena = to((totals).active_bytes + (totals).free_dirty_bytes), \
+        .ordblks = to((totals).free_spans), \
+        .smblks = to((totals).objects_cached), \
+        .usmblks = to((totals).active_peak_bytes), \
+        .fsmblks = to((totals).cached_bytes), \
+        .uordblks = to((totals).allocated_bytes), \
+        .fordblks = to((totals).active_bytes + (totals).free_dirty_bytes - \
+                       (totals).allocated_bytes), \
+        .keepcost = to((totals).free_dirty_bytes)
+
 #if __GLIBC_PREREQ(2, 33)
 STOOK_API struct mallinfo2 mallinfo2(void)
 {
-        struct stook_pages_stats stats = sums();
+        struct stook_totals totals = sums();
 
-        return (struct mallinfo2){
-                .arena = stats.taken_bytes + stats.free_dirty_bytes,
-                .ordblks = stats.free_spans,
-                .uordblks = stats.taken_bytes,
-                .fordblks = stats.free_dirty_bytes,
-                .keepcost = stats.free_dirty_bytes,
-        };
+        return (struct mallinfo2){ FIELDS(totals, (size_t)) };
 }
 #endif
 
@@ -67,32 +70,26 @@ static int clamp(size_t n)
 
 STOOK_API struct mallinfo mallinfo(void)
 {
-        struct stook_pages_stats stats = sums();
+        struct stook_totals totals = sums();
 
-        return (struct mallinfo){
-                .arena = clamp(stats.taken_bytes + stats.free_dirty_bytes),
-                .ordblks = clamp(stats.free_spans),
-                .uordblks = clamp(stats.taken_bytes),
-                .fordblks = clamp(stats.free_dirty_bytes),
-                .keepcost = clamp(stats.free_dirty_bytes),
-        };
+        return (struct mallinfo){ FIELDS(totals, clamp) };
 }
 #endif
 
 void malloc_stats(void);
 STOOK_API void malloc_stats(void)
 {
-        struct stook_pages_stats stats = sums();
-        char   text[256];
+        struct stook_totals totals = sums();
+        char   text[512];
         size_t bytes = stook_report_format(text, sizeof(text),
+                                           "stook: bytes in use %u\n"
                                            "stook: bytes in slabs and large objects %u\n"
                                            "stook: bytes free but resident %u\n"
                                            "stook: bytes free and not resident %u\n"
                                            "stook: bytes of metadata %u\n",
-                                           (uint64_t)stats.taken_bytes,
-                                           (uint64_t)stats.free_dirty_bytes,
-                                           (uint64_t)stats.free_clean_bytes,
-                                           (uint64_t)stats.metadata_bytes);
+                                           totals.allocated_bytes, totals.active_bytes,
+                                           totals.free_dirty_bytes, totals.free_clean_bytes,
+                                           totals.metadata_bytes);
 
         stook_os_write(text, bytes);
 }
@@ -137,7 +134,7 @@ static void print_caches(FILE *out)
 int malloc_info(int options, FILE *out);
 STOOK_API int malloc_info(int options, FILE *out)
 {
-        struct stook_pages_stats stats = sums();
+        struct stook_totals totals = sums();
 
         if (options) {
                 errno = EINVAL;
@@ -145,11 +142,13 @@ STOOK_API int malloc_info(int options, FILE *out)
         }
         fprintf(out,
                 "<malloc version=\"stook-1\">\n"
-                "<taken bytes=\"%zu\"/>\n"
-                "<free spans=\"%zu\" resident=\"%zu\" purged=\"%zu\"/>\n"
-                "<metadata bytes=\"%zu\"/>\n",
-                stats.taken_bytes, stats.free_spans, stats.free_dirty_bytes, stats.free_clean_bytes,
-                stats.metadata_bytes);
+                "<allocated bytes=\"%" PRIu64 "\" objects=\"%" PRIu64 "\"/>\n"
+                "<taken bytes=\"%" PRIu64 "\" peak=\"%" PRIu64 "\"/>\n"
+                "<free spans=\"%" PRIu64 "\" resident=\"%" PRIu64 "\" purged=\"%" PRIu64 "\"/>\n"
+                "<metadata bytes=\"%" PRIu64 "\"/>\n",
+                totals.allocated_bytes, totals.objects_live, totals.active_bytes,
+                totals.active_peak_bytes, totals.free_spans, totals.free_dirty_bytes,
+                totals.free_clean_bytes, totals.metadata_bytes);
         print_caches(out);
         fputs("</malloc>\n", out);
         return ferror(out) ? -1 : 0;

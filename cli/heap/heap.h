@@ -112,7 +112,8 @@ struct heap_oddity {
 struct heap_group {
         uint16_t id, parent;
         char     name[64];              /* any bytes */
-        uint64_t usage, precharge, limit, peak, limit_events, refusals;
+        uint64_t usage_bytes, precharge_bytes, limit_bytes, peak_bytes;
+        uint64_t limit_events, refusals;
         uint32_t references;
         bool     ending, of_process;
 };

@@ -15,8 +15,8 @@ static int add_group(struct heap *h, const struct stook_group *from, const struc
                 return -ENOMEM;
         g = &h->groups[h->group_count++];
         *g = (struct heap_group){
-                .id = from->id, .usage = from->charged, .limit = from->limit,
-                .peak = from->peak, .limit_events = from->limit_events,
+                .id = from->id, .usage_bytes = from->charged, .limit_bytes = from->limit,
+                .peak_bytes = from->peak, .limit_events = from->limit_events,
                 .refusals = from->refusals, .references = from->references,
                 .ending = from->state == STOOK_GROUP_ENDING, .of_process = from->id == of_process,
         };
@@ -43,8 +43,8 @@ static void take_off_precharges(struct heap *h)
                 struct heap_group *g = bytes ? &h->groups[i] : NULL;
 
                 for (size_t steps = 0; g && steps < h->group_count; steps++) {
-                        g->precharge += bytes;
-                        g->usage -= bytes < g->usage ? bytes : g->usage;
+                        g->precharge_bytes += bytes;
+                        g->usage_bytes -= bytes < g->usage_bytes ? bytes : g->usage_bytes;
                         g = group_of(h, g->parent);
                 }
         }

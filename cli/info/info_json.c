@@ -151,13 +151,13 @@ static void write_groups(const struct heap *h, struct json *j)
                 else
                         json_null(j, "parent");
                 json_string(j, "name", g->name);
-                json_count(j, "usage_bytes", g->usage);
-                json_count(j, "precharge_bytes", g->precharge);
-                json_count(j, "peak_bytes", g->peak);
-                if (g->limit == UINT64_MAX)
+                json_count(j, "usage_bytes", g->usage_bytes);
+                json_count(j, "precharge_bytes", g->precharge_bytes);
+                json_count(j, "peak_bytes", g->peak_bytes);
+                if (g->limit_bytes == UINT64_MAX)
                         json_null(j, "limit_bytes");
                 else
-                        json_count(j, "limit_bytes", g->limit);
+                        json_count(j, "limit_bytes", g->limit_bytes);
                 json_count(j, "limit_events", g->limit_events);
                 json_count(j, "refusals", g->refusals);
                 json_bool(j, "of_process", g->of_process);

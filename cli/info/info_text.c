@@ -205,10 +205,10 @@ static void print_groups(const struct heap *h, FILE *out)
                         say(out, ", in %u", g->parent);
                 say(out, "%s%s):", g->of_process ? ", the process's" : "",
                     g->ending ? ", ending" : "");
-                print_bytes(out, "", g->usage);
-                say(out, " of %s", g->limit == UINT64_MAX ? "no limit" :
-                    bytes_text(g->limit, text, sizeof text));
-                print_bytes(out, ", at most", g->peak);
+                print_bytes(out, "", g->usage_bytes);
+                say(out, " of %s", g->limit_bytes == UINT64_MAX ? "no limit" :
+                    bytes_text(g->limit_bytes, text, sizeof text));
+                print_bytes(out, ", at most", g->peak_bytes);
                 say(out, "; %" PRIu64 " times at the limit, %" PRIu64 " refusals\n",
                     g->limit_events, g->refusals);
         }

@@ -240,14 +240,15 @@ static void fill_group(const struct heap_group *g, struct filling *f)
         text_cell(f, g->name);
         count_cell(f, g->id);
         number_cell(f, g->parent, g->parent ? "%u" : "-", g->parent);
-        bytes_cell(f, g->usage);
-        bytes_cell(f, g->peak);
-        if (g->limit == UINT64_MAX) {
+        bytes_cell(f, g->usage_bytes);
+        bytes_cell(f, g->peak_bytes);
+        if (g->limit_bytes == UINT64_MAX) {
                 number_cell(f, 1e30, "none");
                 number_cell(f, -1, "-");
         } else {
-                bytes_cell(f, g->limit);
-                percent_cell(f, g->limit ? (double)g->usage / (double)g->limit : 1);
+                bytes_cell(f, g->limit_bytes);
+                percent_cell(f, !g->limit_bytes ? 1 :
+                             (double)g->usage_bytes / (double)g->limit_bytes);
         }
         count_cell(f, g->limit_events);
         count_cell(f, g->refusals);

@@ -149,6 +149,74 @@ STOOK_PUBLIC int stook_cache_for_each(int (*each)(struct stook_cache *cache, voi
  */
 STOOK_PUBLIC int stook_stats_print(FILE *out);
 
+/* What the whole heap has: all caches, malloc's too, and large objects. All sizes in bytes. */
+struct stook_totals {
+        size_t   totals_size;           /* in: sizeof(struct stook_totals) */
+        /* Both calls fill these. */
+        uint64_t active_bytes;          /* of slabs, empty ones too, and of large objects */
+        uint64_t active_peak_bytes;     /* most of that so far; with several nodes: at most */
+        uint64_t resident_bytes;        /* at most: active, free_dirty and metadata together */
+        uint64_t free_dirty_bytes;      /* of free pages with content, which are resident */
+        uint64_t free_clean_bytes;      /* of free pages without content */
+        uint64_t free_spans;            /* runs of free pages */
+        uint64_t metadata_bytes;        /* the library's own data, sheaves too */
+        uint64_t reserved_bytes;        /* of address space for the heap */
+        uint64_t rcu_bytes;             /* of objects that wait for readers */
+        uint64_t large_objects;         /* objects of malloc that are no slab's */
+        uint64_t guarded_objects;       /* those of them between guard pages */
+        uint64_t purges;                /* calls that gave the content of free pages back */
+        uint64_t purged_bytes;          /* which they gave back */
+        uint64_t refaulted_bytes;       /* which were purged and then taken again */
+        /* stook_get_totals() alone fills these; else they are 0. */
+        uint64_t allocated_bytes;       /* of live objects, as large as users may use them */
+        uint64_t cached_bytes;          /* of objects in sheaves */
+        uint64_t space_bytes;           /* of all slabs */
+        uint64_t large_bytes;           /* active but in no slab: large objects, their guards */
+        uint64_t objects_live;          /* in use, large ones too */
+        uint64_t objects_cached;        /* in sheaves: slots and barns */
+        uint64_t slabs;                 /* live slabs */
+        uint64_t sheaves;               /* sheaves that belong to caches */
+        uint64_t caches;                /* living caches */
+        uint64_t groups;                /* groups that have not ended */
+        /* Sums over all caches, destroyed ones too. */
+#define STOOK_COUNTER_FIELD(name) uint64_t name;
+        STOOK_COUNTERS(STOOK_COUNTER_FIELD)
+#undef STOOK_COUNTER_FIELD
+};
+
+/*
+ * stook_get_totals() - what the whole heap has
+ * stook_get_totals_approximate() - what is known of that without a look at caches
+ * @totals: totals_size is set by the caller; the call fills the rest
+ * Exact when no other thread is inside a call, and close otherwise. They take no lock. The first
+ * reads the word of each sheaf and the counters of each cache; the other a few dozen words.
+ * Return: 0; or
+ *   -EINVAL  totals NULL, or totals_size unknown
+ *   -ENOMEM  the library could not start
+ * Threads: MT-safe, signal-safe.
+ */
+STOOK_PUBLIC int stook_get_totals(struct stook_totals *totals);
+STOOK_PUBLIC int stook_get_totals_approximate(struct stook_totals *totals);
+
+enum stook_metrics_format {
+        STOOK_METRICS_PROMETHEUS,       /* text format 0.0.4 */
+        STOOK_METRICS_OPENMETRICS,      /* text format 1.0.0, with its "# EOF" */
+};
+
+/*
+ * stook_metrics_write() - the heap's metrics, for a scraper
+ * @out: a stream that is open for writing; it stays the caller's
+ * Totals, caches that ever had a slab, groups. Names are those of `stook info --prometheus`, where
+ * it has the same metric; samples of caches and groups have no labels for process and library. No
+ * lock is held while it is written.
+ * Return: 0; or
+ *   -EINVAL  @out NULL, or no such format
+ *   -ENOMEM  the library could not start, or no memory
+ *   -EIO     the stream has an error
+ * Threads: MT-safe, not signal-safe.
+ */
+STOOK_PUBLIC int stook_metrics_write(FILE *out, enum stook_metrics_format format);
+
 /*
  * stook_profile_write() - write the heap profile of this process
  * The process has one if STOOK_PROFILE was set when it started (see stook-env(7)).

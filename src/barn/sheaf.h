@@ -245,8 +245,11 @@ struct stook_sheaf_sums {
 };
 /* Sums over all sheaf memory that belongs to a cache. Exact when quiescent. */
 void stook_sheaf_sum(unsigned cache_index, struct stook_sheaf_sums *sums);
-/* The same for all caches in one walk: sums[index]. */
-void stook_sheaf_sum_all(struct stook_sheaf_sums *sums, unsigned count);
+/* One sheaf's share of the sums. @sums: struct stook_sheaf_sums. */
+void stook_sheaf_sum_in(struct stook_sheaf *sheaf, void *sums);
+/* Every sheaf that serves a cache. */
+void stook_sheaf_walk(void (*each)(struct stook_sheaf *sheaf, unsigned cache_index, void *data),
+                      void *data);
 /* Every sheaf of a cache (quiescent): fork child, validation. */
 void stook_sheaf_for_each(unsigned cache_index,
                           void (*each)(struct stook_sheaf *sheaf, void *data), void *data);

@@ -195,9 +195,8 @@ void stook_sheaf_end_mixed(struct stook_sheaf *s)
         give(s, MIXED_NODE);
 }
 
-/* Calls @each for every sheaf that serves a cache. */
-static void walk(void (*each)(struct stook_sheaf *sheaf, unsigned cache_index, void *data),
-                 void *data)
+void stook_sheaf_walk(void (*each)(struct stook_sheaf *sheaf, unsigned cache_index, void *data),
+                      void *data)
 {
         struct stook_sheaf_run *run = __atomic_load_n(&stook_sheaf_runs, __ATOMIC_ACQUIRE);
 
@@ -212,10 +211,11 @@ static void walk(void (*each)(struct stook_sheaf *sheaf, unsigned cache_index, v
                 }
 }
 
-static void add(struct stook_sheaf_sums *sums, const struct stook_sheaf *s)
+void stook_sheaf_sum_in(struct stook_sheaf *s, void *data)
 {
         uint64_t word = __atomic_load_n(&s->word, __ATOMIC_RELAXED);
         uint64_t size = word & 0xffff, pops = word >> 16;
+        struct stook_sheaf_sums *sums = data;
 
         if (stook_sheaf_is_rcu(s)) {
                 sums->rcu += size;
@@ -227,47 +227,10 @@ static void add(struct stook_sheaf_sums *sums, const struct stook_sheaf *s)
         sums->sheaves++;
 }
 
-struct sum_one {
-        unsigned index;
-        struct stook_sheaf_sums *sums;
-};
-
-static void sum_one(struct stook_sheaf *s, unsigned cache_index, void *data)
-{
-        struct sum_one *one = data;
-
-        if (cache_index == one->index)
-                add(one->sums, s);
-}
-
 void stook_sheaf_sum(unsigned cache_index, struct stook_sheaf_sums *sums)
 {
-        struct sum_one one = { .index = cache_index, .sums = sums };
-
         *sums = (struct stook_sheaf_sums){ 0 };
-        walk(sum_one, &one);
-}
-
-struct sum_all {
-        struct stook_sheaf_sums *sums;
-        unsigned count;
-};
-
-static void sum_all(struct stook_sheaf *s, unsigned cache_index, void *data)
-{
-        struct sum_all *all = data;
-
-        if (cache_index < all->count)
-                add(all->sums + cache_index, s);
-}
-
-void stook_sheaf_sum_all(struct stook_sheaf_sums *sums, unsigned count)
-{
-        struct sum_all all = { .sums = sums, .count = count };
-
-        for (unsigned i = 0; i < count; i++)
-                sums[i] = (struct stook_sheaf_sums){ 0 };
-        walk(sum_all, &all);
+        stook_sheaf_for_each(cache_index, stook_sheaf_sum_in, sums);
 }
 
 struct for_one {
@@ -287,7 +250,5 @@ static void for_one(struct stook_sheaf *s, unsigned cache_index, void *data)
 void stook_sheaf_for_each(unsigned cache_index,
                           void (*each)(struct stook_sheaf *sheaf, void *data), void *data)
 {
-        struct for_one one = { .index = cache_index, .each = each, .data = data };
-
-        walk(for_one, &one);
+        stook_sheaf_walk(for_one, &(struct for_one){ cache_index, each, data });
 }

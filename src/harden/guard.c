@@ -28,6 +28,7 @@
 #include "pages/pagemap.h"
 #include "pages/span.h"
 
+uint64_t stook_guarded_count;
 static uint64_t refused;                /* atomic: pages that are no guards and should be */
 
 static STOOK_COLD void count_refused(void)
@@ -91,7 +92,9 @@ struct stook_span *stook_span_take_guarded(unsigned node, size_t bytes, size_t a
                 return stook_span_take(node, bytes, align);
         }
         span = take_cut(node, lead, bytes, align);
-        if (!span)
+        if (span)
+                __atomic_fetch_add(&stook_guarded_count, 1, __ATOMIC_RELAXED);
+        else
                 stook_mappings_unbook(STOOK_MAPPINGS_GUARDED);
         return span;
 }
@@ -116,5 +119,6 @@ void stook_span_give_guarded(struct stook_span *span)
         give_open(front, span->start - page);
         give_open(behind, span->start + span->bytes);
         stook_span_give(span);
+        __atomic_fetch_sub(&stook_guarded_count, 1, __ATOMIC_RELAXED);
         stook_mappings_unbook(STOOK_MAPPINGS_GUARDED);
 }

@@ -59,6 +59,8 @@ struct stook_span;
  */
 struct stook_span *stook_span_take_guarded(unsigned node, size_t bytes, size_t align);
 void stook_span_give_guarded(struct stook_span *span);
+/* Atomic, relaxed: spans between two guards, for statistics alone. */
+extern uint64_t stook_guarded_count STOOK_HIDDEN;
 /* Pages that should be guards and are none. */
 uint64_t stook_guards_refused(void);
 

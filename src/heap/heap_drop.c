@@ -109,10 +109,12 @@ static void drop_large(struct stook_heap *heap, struct stook_span *span)
 {
         if (!is_large_of(span, heap) || !stook_large_end(span))
                 return;
-        if (STOOK_LIKELY(is_large_of(span, heap)))
+        if (STOOK_LIKELY(is_large_of(span, heap))) {
                 stook_large_give(span, 0);
-        else
-                __atomic_store_n(&span->kind, STOOK_SPAN_LARGE, __ATOMIC_RELEASE);
+                return;
+        }
+        __atomic_store_n(&span->kind, STOOK_SPAN_LARGE, __ATOMIC_RELEASE);
+        __atomic_fetch_add(&stook_large_count, 1, __ATOMIC_RELAXED);
 }
 
 static void visit(struct stook_span *span, void *data)

@@ -10,6 +10,8 @@
 #include "cache/cache.h"
 
 /* ---- snapshot.c ---- */
+/* Of all caches in one walk: sums[index], as stook_sheaf_sum(). */
+void stook_snapshot_sums(struct stook_sheaf_sums *sums, unsigned count);
 /*
  * One cache's figures from counters and sums that were already taken. Relaxed reads, any thread,
  * any instruction; exact when no thread is in a call on the cache. Fills everything but stats_size.

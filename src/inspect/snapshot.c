@@ -16,6 +16,25 @@
 #include "report/report.h"
 #include "stat/counter.h"
 
+struct all {
+        struct stook_sheaf_sums *sums;
+        unsigned count;
+};
+
+static void add(struct stook_sheaf *sheaf, unsigned cache_index, void *data)
+{
+        struct all *all = data;
+
+        if (cache_index < all->count)
+                stook_sheaf_sum_in(sheaf, all->sums + cache_index);
+}
+
+void stook_snapshot_sums(struct stook_sheaf_sums *sums, unsigned count)
+{
+        memset(sums, 0, count * sizeof(*sums));
+        stook_sheaf_walk(add, &(struct all){ .sums = sums, .count = count });
+}
+
 void stook_snapshot_cache(const struct stook_cache *cache, const struct stook_sheaf_sums *sums,
                           struct stook_cache_stats *stats)
 {

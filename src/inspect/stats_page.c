@@ -84,8 +84,7 @@ static bool write_caches(struct stook_stats_snapshot *s, unsigned side)
 
         if (bound > STOOK_CACHES_MAX)
                 bound = STOOK_CACHES_MAX;
-        memset(sums, 0, bound * sizeof *sums);
-        stook_sheaf_sum_all(sums, bound);
+        stook_snapshot_sums(sums, bound);
         for (unsigned i = 1; i < bound; i++) {
                 const struct stook_cache *cache = stook_cache_at(i);
                 uint32_t state = __atomic_load_n(&cache->state, __ATOMIC_ACQUIRE);

@@ -47,6 +47,7 @@
 #define SIZE_HOPELESS ((size_t)1 << 48)
 
 struct stook_large_options stook_large_options;
+uint64_t stook_large_count;
 
 static size_t large_rounded(size_t size)
 {
@@ -154,6 +155,7 @@ void stook_large_begin(struct stook_span *span, size_t size)
 {
         (void)size;                     /* where there are no probes */
         large_set_kind(span, STOOK_SPAN_LARGE);
+        __atomic_fetch_add(&stook_large_count, 1, __ATOMIC_RELAXED);
         STOOK_PROBE2(large_alloc, (void *)span->start, size);
         stook_pages_pay();
         stook_stats_page_tick();
@@ -190,7 +192,10 @@ void *stook_large_alloc(size_t align, size_t size, uint64_t how)
 
 bool stook_large_end(struct stook_span *span)
 {
-        return stook_byte_cas(&span->kind, STOOK_SPAN_LARGE, STOOK_SPAN_TAKEN);
+        bool ended = stook_byte_cas(&span->kind, STOOK_SPAN_LARGE, STOOK_SPAN_TAKEN);
+
+        __atomic_fetch_sub(&stook_large_count, ended, __ATOMIC_RELAXED);
+        return ended;
 }
 
 void stook_large_give(struct stook_span *span, uint64_t how)

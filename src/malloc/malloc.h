@@ -158,6 +158,9 @@ extern struct stook_large_options {
         bool guarded;           /* spans have guards */
 } stook_large_options STOOK_HIDDEN;
 
+/* Atomic, relaxed: live large objects, for statistics alone. */
+extern uint64_t stook_large_count STOOK_HIDDEN;
+
 /*
  * @align: a power of two. @how: ZERO, NOLOCK, ERRNO. NULL: no memory, over a limit, or too large.
  */

@@ -46,6 +46,8 @@ static size_t drop(struct stook_pages_node *node, struct stook_span *span)
                 span->state = STOOK_SPAN_PURGED;
         else
                 stook_span_set_age(span, (uint32_t)stook_os_clock_ms());
+        __atomic_fetch_add(&node->ledger.purged, done ? bytes : 0, __ATOMIC_RELAXED);
+        __atomic_fetch_add(&node->ledger.purges, done, __ATOMIC_RELAXED);
         stook_pages_insert_or_pend(node, span);
         return done ? bytes : 0;
 }

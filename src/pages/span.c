@@ -33,10 +33,14 @@ void stook_pages_stats(struct stook_pages_stats *stats)
         };
         for (unsigned n = 0; n < stook_os_node_count(); n++) {
                 struct stook_pages_node *node = &stook_pages_nodes[n];
+                const struct stook_ledger *ledger = &node->ledger;
 
-                stats->taken_bytes += stook_ledger_used(&node->ledger);
-                stats->committed_bytes += __atomic_load_n(&node->ledger.committed,
-                                                          __ATOMIC_RELAXED);
+                stats->taken_bytes += stook_ledger_used(ledger);
+                stats->committed_bytes += __atomic_load_n(&ledger->committed, __ATOMIC_RELAXED);
+                stats->taken_peak_bytes += __atomic_load_n(&ledger->peak, __ATOMIC_RELAXED);
+                stats->purged_bytes += __atomic_load_n(&ledger->purged, __ATOMIC_RELAXED);
+                stats->purges += __atomic_load_n(&ledger->purges, __ATOMIC_RELAXED);
+                stats->refaulted_bytes += __atomic_load_n(&ledger->refaulted, __ATOMIC_RELAXED);
                 stats->free_dirty_bytes += stook_pages_dirty(node) + stook_recent_bytes(node);
                 stats->free_clean_bytes += __atomic_load_n(&node->bins[STOOK_SET_CLEAN].bytes,
                                                            __ATOMIC_RELAXED);

@@ -269,6 +269,7 @@ struct stook_pages_stats {
         size_t reserved_bytes, committed_bytes, taken_bytes, free_dirty_bytes, free_clean_bytes,
                 metadata_bytes;
         size_t free_spans, ranges;
+        size_t taken_peak_bytes, purged_bytes, purges, refaulted_bytes; /* sums: policy/ledger.h */
 };
 void stook_pages_stats(struct stook_pages_stats *stats);
 

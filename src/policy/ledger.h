@@ -184,6 +184,8 @@ struct stook_ledger {
         struct stook_in_turn in_turn;   /* large objects */
         struct stook_density density[STOOK_DENSITY_KINDS];
         uint32_t huge_large;            /* how often it came huge for large objects */
+        /* For statistics alone: most bytes used; bytes purged, by how many calls; refaulted. */
+        size_t peak, purged, purges, refaulted;
 };
 
 STOOK_INLINE size_t stook_ledger_used(const struct stook_ledger *ledger)
@@ -197,6 +199,8 @@ STOOK_INLINE void stook_ledger_take(struct stook_ledger *ledger, size_t bytes)
         size_t before = __atomic_fetch_add(&ledger->used, bytes, __ATOMIC_RELAXED);
 
         stook_swing_tell_low(&ledger->swing, before);
+        if (before + bytes > __atomic_load_n(&ledger->peak, __ATOMIC_RELAXED))
+                __atomic_store_n(&ledger->peak, before + bytes, __ATOMIC_RELAXED);
 }
 
 STOOK_INLINE void stook_ledger_give(struct stook_ledger *ledger, size_t bytes)
@@ -257,7 +261,9 @@ static inline void stook_ledger_refault(struct stook_ledger *ledger, size_t byte
         if (less)
                 __atomic_store_n(&ledger->forced, forced - less, __ATOMIC_RELAXED);
         __atomic_fetch_add(&ledger->refault, bytes - less, __ATOMIC_RELAXED);
+        __atomic_fetch_add(&ledger->refaulted, bytes, __ATOMIC_RELAXED);
 }
+
 
 /*
  * Once in each eighth of the decay time. Two thirds of the refaults are forgotten in a decay time,

@@ -196,6 +196,24 @@ int main(void)
 }
 """
 
+METRICS = r"""
+#include <stdio.h>
+#include <stook/stook.h>
+int main(void)
+{
+        struct stook_cache *mine = stook_cache_create("mine", 100, NULL);
+        struct stook_group *group = stook_group_create("ours", NULL, 1 << 20);
+        int ready = 0;
+        for (int i = 0; i < 1000; i++)
+                ready += !!stook_cache_alloc(mine);
+        ready += !!stook_malloc(1 << 20) + !!group;
+        printf("ready\n");
+        fflush(stdout);
+        getchar();
+        return ready != 1002 || stook_metrics_write(stdout, STOOK_METRICS_PROMETHEUS);
+}
+"""
+
 
 class Running:
     """A program that says `ready`; ends with its standard input."""

@@ -13,7 +13,7 @@ import time
 import unittest.mock
 
 import stook as s
-from heaps import DEAR, GROUPS, HEAPS, Inspect, Running, preloaded
+from heaps import DEAR, GROUPS, HEAPS, METRICS, Inspect, Running, preloaded
 
 
 class Outside(Inspect):
@@ -199,6 +199,32 @@ class Outside(Inspect):
                 self.assertEqual(match.group(1), current)
         self.assertIn("stook_cache_alloc_fastpath_total", seen)
         self.assertIn('cache="conn"', done.stdout)
+
+    def test_prometheus_in_process(self):
+        """stook_metrics_write() has the same names with the same help, and the same figures."""
+        program = self.compile("metrics", METRICS, *self.flags, *s.SHARED)
+        with Running(program) as p:
+            scrape = s.stook("info", "--prometheus", p.pid).stdout
+            p.process.stdin.close()
+            inside = p.process.stdout.read()
+        heads = [{line for line in text.splitlines() if line.startswith("#")}
+                 for text in (scrape, inside)]
+        names = [{line.split()[2] for line in head} for head in heads]
+        outside = {name for name in names[0] - names[1] if not name.startswith("stook_heap_")}
+        self.assertEqual(outside, {"stook_cache_pinned_bytes", "stook_resident_bytes"})
+        both = names[0] & names[1]
+        self.assertEqual(*({line for line in head if line.split()[2] in both} for head in heads))
+        self.assertGreater(len(both), 40)
+        # One copy of the library, so a sample without process and library is the same.
+        samples = [{re.sub(r'\{pid="\d+",library="[^"]*",?', "{", line).replace("{}", "")
+                    for line in text.splitlines() if not line.startswith("#")}
+                   for text in (scrape, inside)]
+        for name in ("stook_space_bytes ", "stook_large_bytes ", "stook_large_objects ",
+                     'stook_cache_objects_live{cache="mine",', 'stook_cache_slabs{cache="mine",',
+                     'stook_group_limit_bytes{group="ours",'):
+            outside, within = ([x for x in sample if x.startswith(name)] for sample in samples)
+            self.assertEqual(len(outside), 1, name)
+            self.assertEqual(outside, within)
 
     def test_groups(self):
         """Usage is what the call in the process says: without what is charged in advance."""

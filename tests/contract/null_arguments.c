@@ -21,7 +21,7 @@
 #include <stook/stook.h>
 
 /* Calls made so far, each by its name. */
-static const char *seen[160];
+static const char *seen[192];
 static size_t seen_count;
 
 static void note(const char *name)
@@ -285,6 +285,9 @@ static void figures_and_control(void **state)
         assert_true(CALL(stook_validate_all) <= 0);     /* no fault; a child may not be had */
         assert_int_equal(CALL(stook_fail_count), 0);
         assert_int_equal(CALL(stook_get_mode, NULL), -EINVAL);
+        assert_int_equal(CALL(stook_get_totals, NULL), -EINVAL);
+        assert_int_equal(CALL(stook_get_totals_approximate, NULL), -EINVAL);
+        assert_int_equal(CALL(stook_metrics_write, NULL, STOOK_METRICS_PROMETHEUS), -EINVAL);
         CALL(stook_on_report, NULL, NULL);
         stook_on_report(on_report, NULL);
         assert_non_null(CALL(stook_version));

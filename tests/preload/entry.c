@@ -5,6 +5,7 @@
  */
 #include <dlfcn.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <malloc.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,10 +14,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 #include <cmocka.h>
 #include <stook/group.h>
 #include <stook/malloc.h>
+#include <stook/stats.h>
 
 void cfree(void *object);
 void *pvalloc(size_t size);                     /* musl declares neither */
@@ -356,6 +359,50 @@ static void test_alignment_and_use_at_every_size(void **state)
 }
 
 #ifdef __GLIBC__                        /* musl declares none of these */
+/* @text: malloc_info's, of a moment ago. All of them say what stook_get_totals() says. */
+static void check_agreement(const char *text)
+{
+        struct stook_totals t = { .totals_size = sizeof(t) };
+        struct mallinfo2 info = mallinfo2();
+        char line[200];
+
+        assert_int_equal(stook_get_totals(&t), 0);
+        assert_int_equal(info.arena, t.active_bytes + t.free_dirty_bytes);
+        assert_int_equal(info.uordblks, t.allocated_bytes);
+        assert_int_equal(info.uordblks + info.fordblks, info.arena);
+        assert_int_equal(info.fsmblks, t.cached_bytes);
+        assert_int_equal(info.smblks, t.objects_cached);
+        assert_int_equal(info.ordblks, t.free_spans);
+        assert_int_equal(info.usmblks, t.active_peak_bytes);
+        assert_int_equal(info.keepcost, t.free_dirty_bytes);
+        snprintf(line, sizeof(line), "<taken bytes=\"%" PRIu64 "\" peak=\"%" PRIu64 "\"/>\n",
+                 t.active_bytes, t.active_peak_bytes);
+        assert_non_null(strstr(text, line));
+        snprintf(line, sizeof(line), "<allocated bytes=\"%" PRIu64 "\" objects=\"%" PRIu64 "\"/>\n",
+                 t.allocated_bytes, t.objects_live);
+        assert_non_null(strstr(text, line));
+}
+
+/* What malloc_stats writes to standard error. */
+static void check_malloc_stats(void)
+{
+        struct stook_totals t = { .totals_size = sizeof(t) };
+        int words = memfd_create("words", 0), standard_error = dup(STDERR_FILENO);
+        char text[1000], line[200];
+
+        dup2(words, STDERR_FILENO);
+        malloc_stats();
+        dup2(standard_error, STDERR_FILENO);
+        text[pread(words, text, sizeof(text) - 1, 0)] = '\0';
+        close(words);
+        close(standard_error);
+        assert_int_equal(stook_get_totals(&t), 0);
+        snprintf(line, sizeof(line),
+                 "stook: bytes in use %" PRIu64 "\nstook: bytes in slabs and large objects %" PRIu64
+                 "\n", t.allocated_bytes, t.active_bytes);
+        assert_non_null(strstr(text, line));
+}
+
 static void test_telling_and_tuning(void **state)
 {
         char  *volatile held = malloc((size_t)3 << 20);
@@ -374,10 +421,15 @@ static void test_telling_and_tuning(void **state)
         assert_true(mallinfo().uordblks >= 3 << 20);
 #pragma GCC diagnostic pop
         assert_non_null(out);
+        fputs("\n", out);               /* its buffer is there */
+        fflush(out);
         assert_int_equal(malloc_info(0, out), 0);
         errno = 0;
         assert_int_equal(malloc_info(1, out), -1);
         assert_int_equal(errno, EINVAL);
+        fflush(out);
+        check_agreement(text);
+        check_malloc_stats();
         fclose(out);
         assert_non_null(strstr(text, "<malloc version="));
         assert_non_null(strstr(text, "<cache name=\"malloc-"));

@@ -39,10 +39,21 @@ size_t stook_cache_object_size(const struct stook_cache *cache)
         return cache->object_size;
 }
 
-void stook_sheaf_sum_all(struct stook_sheaf_sums *sums, unsigned count)
+static unsigned walked;                 /* the index of the sheaf that the walk shows */
+
+void stook_sheaf_walk(void (*each)(struct stook_sheaf *sheaf, unsigned cache_index, void *data),
+                      void *data)
 {
-        for (unsigned i = 0; i < count; i++)
-                sums[i].objects = i;
+        for (walked = 0; walked < STOOK_CACHES_MAX; walked++)
+                each(NULL, walked, data);
+}
+
+void stook_sheaf_sum_in(struct stook_sheaf *sheaf, void *data)
+{
+        struct stook_sheaf_sums *sums = data;
+
+        (void)sheaf;
+        sums->objects += walked;
 }
 
 void stook_sheaf_sum(unsigned cache_index, struct stook_sheaf_sums *sums)
