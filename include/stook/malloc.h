@@ -67,6 +67,65 @@ STOOK_PUBLIC void  *stook_aligned_alloc(size_t align, size_t size)
         __attribute__((__malloc__, __warn_unused_result__, __alloc_align__(1)));
 
 /*
+ * stook_aligned_realloc() - another size for an object, which stays aligned
+ * @object: NULL: as stook_aligned_alloc()
+ * @align: bytes, any power of two; the object need not have had that alignment
+ * @size: bytes; 0: a unique object
+ * An object of a heap (<stook/heap.h>) stays one.
+ * Return: as stook_realloc(), but for EINVAL, which also says that @align is no power of two. An
+ * object that shrinks, and has the alignment, stays where there is no memory.
+ */
+STOOK_PUBLIC void  *stook_aligned_realloc(void *object, size_t align, size_t size)
+        __attribute__((__warn_unused_result__, __alloc_align__(2)));
+
+/*
+ * stook_good_size() - the least size that wastes nothing
+ * @size: bytes
+ * Return: what stook_usable_size() is of an object that this thread asks for with @size now, where
+ * no debug mode is on; an object of the returned size has it, too. @size, if no object is so large.
+ */
+STOOK_PUBLIC size_t stook_good_size(size_t size);
+
+/*
+ * stook_malloc_at_least() - an object, and how large it has become
+ * @size: bytes; 0 counts as 1
+ * @got: is set to stook_usable_size() of the object; NULL is fine
+ * Return: the object, or NULL with errno ENOMEM, and *@got is as it was.
+ */
+STOOK_PUBLIC void  *stook_malloc_at_least(size_t size, size_t *got)
+        __attribute__((__malloc__, __warn_unused_result__));
+
+/*
+ * stook_try_expand() - more bytes for an object where it is
+ * @object: a live one; NULL: nothing is done
+ * @size: bytes that it is to have
+ * Return: true: stook_usable_size() is @size or more. False: nothing changed: it cannot grow in
+ * place, its group's limit is met, or @object is no live object, which is reported.
+ */
+STOOK_PUBLIC bool   stook_try_expand(void *object, size_t size)
+        __attribute__((__warn_unused_result__));
+
+/*
+ * stook_malloc_bulk() - n objects of a size, or none
+ * @size: bytes of each; 0 counts as 1
+ * @n: objects; 0 does nothing
+ * @objects: room for n pointers; unspecified after a failure. May be NULL only if n is 0.
+ * Return: 0; or
+ *   -ENOMEM  see above
+ *   -EINVAL  objects NULL and n not 0
+ */
+STOOK_PUBLIC int    stook_malloc_bulk(size_t size, size_t n, void **objects)
+        __attribute__((__warn_unused_result__));
+
+/*
+ * stook_free_bulk() - give n objects back, of any sizes
+ * @objects: n pointers, none of them NULL. The call uses the array as scratch space: its content
+ *           is unspecified afterwards. May be NULL only if n is 0.
+ * A pointer at which no object starts is misuse, as in stook_free().
+ */
+STOOK_PUBLIC void   stook_free_bulk(size_t n, void **objects);
+
+/*
  * stook_free() - give an object back
  * stook_free_sized(), stook_free_aligned_sized() - the same; size and alignment are hints that the
  * library does not trust

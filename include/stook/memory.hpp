@@ -17,6 +17,7 @@
 
 #include <cstddef>
 #include <limits>
+#include <memory>
 #include <stook/cache.hpp>
 #include <stook/malloc.h>
 #include <type_traits>
@@ -61,6 +62,16 @@ inline void free_bytes(void *memory, std::size_t bytes, std::size_t align) noexc
 
 } // namespace detail
 
+/* What allocate_at_least() returns: C++23's std::allocation_result, where the library has it. */
+#ifdef __cpp_lib_allocate_at_least
+template <class T> using allocation_result = std::allocation_result<T *, std::size_t>;
+#else
+template <class T> struct allocation_result {
+        T *ptr;
+        std::size_t count;
+};
+#endif
+
 /* A standard allocator on stook_malloc(). All are equal: any frees what another allocated. */
 template <class T> class allocator
 {
@@ -80,6 +91,14 @@ public:
                 if (n > std::numeric_limits<std::size_t>::max() / sizeof(T))
                         detail::fail_length();
                 return static_cast<T *>(detail::malloc_bytes(n * sizeof(T), alignof(T)));
+        }
+
+        /* Room for @n or more: as many as the memory has. Any number in between frees it. */
+        [[nodiscard]] allocation_result<T> allocate_at_least(std::size_t n)
+        {
+                T *objects = allocate(n);
+
+                return { objects, stook_usable_size(objects) / sizeof(T) };
         }
 
         void deallocate(T *objects, std::size_t n) noexcept

@@ -49,7 +49,7 @@
 struct stook_large_options stook_large_options;
 uint64_t stook_large_count;
 
-static size_t large_rounded(size_t size)
+size_t stook_large_rounded(size_t size)
 {
         size_t step;
 
@@ -89,7 +89,7 @@ void stook_large_leave_heap(struct stook_span *span)
 static struct stook_span *large_take(size_t align, size_t size)
 {
         unsigned node = stook_os_node_home(stook_home_to_use());
-        size_t rounded = large_rounded(size);
+        size_t rounded = stook_large_rounded(size);
         struct stook_span *span;
 
         if (STOOK_UNLIKELY(stook_large_options.guarded))

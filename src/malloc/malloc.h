@@ -139,6 +139,8 @@ bool stook_malloc_free_sized(void *object, size_t size);
  */
 size_t stook_malloc_usable(const void *object, bool *ours);
 
+/* malloc_resize.c: as stook_malloc_usable, with its *@error, after all that a realloc looks for. */
+size_t stook_malloc_resizable(void *object, int *error);
 /*
  * Another size for a live object, in place where that wastes little. NULL: nothing done, and
  * *@error is ENOMEM; EINVAL: misuse of our own memory, which was reported; EFAULT: it is not in our
@@ -176,6 +178,8 @@ bool stook_large_free(void *object, uint64_t how);
 void *stook_large_resize(struct stook_span *span, size_t size);
 /* It counts as its heap's no more, though its span may serve on. */
 void stook_large_leave_heap(struct stook_span *span);
+/* The bytes that a new object of @size gets, but for the rest of its last page. */
+size_t stook_large_rounded(size_t size);
 /* Is it worth while to split a span of @bytes for an object of @size? */
 bool stook_large_is_worth_shrinking(size_t bytes, size_t size);
 

@@ -99,7 +99,7 @@ static STOOK_COLD bool is_reported_free(uint64_t entry, void *object)
  * The usable bytes of a live object. STOOK_NO_OBJECT: there is none, and *@error says what the
  * caller learns. Not inlined: for the depth of the stack.
  */
-static STOOK_NOINLINE size_t resizable_bytes(void *object, int *error)
+STOOK_NOINLINE size_t stook_malloc_resizable(void *object, int *error)
 {
         uint64_t entry = stook_pagemap_get((uintptr_t)object);
         bool     ours;
@@ -121,7 +121,7 @@ static STOOK_NOINLINE size_t resizable_bytes(void *object, int *error)
 
 void *stook_malloc_resize(void *object, size_t size, int *error)
 {
-        size_t usable = resizable_bytes(object, error);
+        size_t usable = stook_malloc_resizable(object, error);
         struct stook_span *span;
         unsigned index;
 

@@ -261,6 +261,14 @@ static void by_size(void **state)
         CALL(stook_free_aligned_sized, NULL, 8, 8);
         assert_int_equal(CALL(stook_usable_size, NULL), 0);
         assert_false(CALL(stook_owns, NULL));
+        REFUSED(EINVAL, CALL(stook_aligned_realloc, NULL, no_align, 8));
+        REFUSED(ENOMEM, stook_aligned_realloc(NULL, 32, SIZE_MAX));
+        REFUSED(ENOMEM, CALL(stook_malloc_at_least, SIZE_MAX, NULL));
+        assert_int_equal(CALL(stook_good_size, SIZE_MAX), SIZE_MAX);
+        assert_false(CALL(stook_try_expand, NULL, 8));
+        assert_int_equal(CALL(stook_malloc_bulk, 8, 0, NULL), 0);
+        assert_int_equal(stook_malloc_bulk(8, 1, NULL), -EINVAL);
+        CALL(stook_free_bulk, 0, NULL);
         assert_int_equal(reports, 0);
 }
 

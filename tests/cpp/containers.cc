@@ -55,6 +55,26 @@ void containers_hold_their_values()
         CHECK(copied.size() == 1000);
 }
 
+template <class T> void at_least(std::size_t n)
+{
+        alloc<T> from;
+        auto got = from.allocate_at_least(n);
+
+        CHECK(got.ptr && got.count >= n);
+        CHECK(reinterpret_cast<std::uintptr_t>(got.ptr) % alignof(T) == 0);
+        CHECK(got.count == stook_usable_size(got.ptr) / sizeof(T));
+        std::fill_n(reinterpret_cast<unsigned char *>(got.ptr), got.count * sizeof(T), 1);
+        from.deallocate(got.ptr, got.count);
+}
+
+void sizes_are_told()
+{
+        at_least<char>(100);
+        at_least<long>(1000);
+        at_least<wide>(3);
+        at_least<wide>(100000);
+}
+
 void alignments_hold()
 {
         std::vector<wide, alloc<wide>> wides(50);
@@ -152,6 +172,7 @@ void malloc_serves_all_sizes()
 int main()
 {
         containers_hold_their_values();
+        sizes_are_told();
         alignments_hold();
         what_is_too_much_throws();
         nodes_come_from_the_cache();

@@ -183,6 +183,12 @@ extern "C" {
     pub fn stook_free_aligned_sized(object: *mut c_void, align: usize, size: usize);
     pub fn stook_usable_size(object: *const c_void) -> usize;
     pub fn stook_owns(object: *const c_void) -> bool;
+    pub fn stook_aligned_realloc(object: *mut c_void, align: usize, size: usize) -> *mut c_void;
+    pub fn stook_good_size(size: usize) -> usize;
+    pub fn stook_malloc_at_least(size: usize, got: *mut usize) -> *mut c_void;
+    pub fn stook_try_expand(object: *mut c_void, size: usize) -> bool;
+    pub fn stook_malloc_bulk(size: usize, n: usize, objects: *mut *mut c_void) -> c_int;
+    pub fn stook_free_bulk(n: usize, objects: *mut *mut c_void);
     pub fn stook_malloc_nolock(size: usize) -> *mut c_void;
     pub fn stook_free_nolock(object: *mut c_void);
 }

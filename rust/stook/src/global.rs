@@ -1,6 +1,7 @@
 //! The global allocator.
 
 use core::alloc::{GlobalAlloc, Layout};
+use core::ptr::{slice_from_raw_parts_mut, NonNull};
 use stook_sys as sys;
 
 /// What every object of `stook_malloc` is aligned to.
@@ -18,6 +19,28 @@ const MALLOC_ALIGN: usize = 16;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stook;
+
+impl Stook {
+    /// Memory for a layout, and all bytes of it that may be used: at least those of the layout.
+    /// What the unstable trait `Allocator` calls `allocate`. [`GlobalAlloc::dealloc`] frees it, by
+    /// this layout, or by one of any size in between.
+    ///
+    /// ```
+    /// use std::alloc::{GlobalAlloc, Layout};
+    /// let layout = Layout::new::<[u8; 100]>();
+    /// let memory = stook::Stook.allocate(layout).unwrap();
+    /// assert!(memory.len() >= 100);
+    /// // SAFETY: allocated above with this layout.
+    /// unsafe { stook::Stook.dealloc(memory.cast().as_ptr(), layout) };
+    /// ```
+    pub fn allocate(&self, layout: Layout) -> Option<NonNull<[u8]>> {
+        // SAFETY: stook_malloc allows a size of 0, too.
+        let object = unsafe { self.alloc(layout) };
+        // SAFETY: NULL, or a live object.
+        let bytes = unsafe { sys::stook_usable_size(object.cast()) };
+        NonNull::new(slice_from_raw_parts_mut(object, bytes))
+    }
+}
 
 // SAFETY: stook_malloc and its sisters keep malloc's contract: an object has at least the bytes
 // asked for, is aligned to 16 bytes or as stook_aligned_alloc was told, and is the caller's until
@@ -60,18 +83,7 @@ unsafe impl GlobalAlloc for Stook {
             // SAFETY: as in dealloc; the caller says that the size is not 0.
             return unsafe { sys::stook_realloc(object.cast(), new_size) }.cast();
         }
-        // SAFETY: the caller says that the new size fits a layout of this alignment.
-        let new_layout = unsafe { Layout::from_size_align_unchecked(new_size, layout.align()) };
-        // SAFETY: a valid layout.
-        let new_object = unsafe { self.alloc(new_layout) };
-        if !new_object.is_null() {
-            let kept = layout.size().min(new_size);
-            // SAFETY: both have so many bytes, and a new object overlaps no live one.
-            unsafe {
-                object.copy_to_nonoverlapping(new_object, kept);
-                self.dealloc(object, layout);
-            }
-        }
-        new_object
+        // SAFETY: likewise; an alignment of a layout is a power of two.
+        unsafe { sys::stook_aligned_realloc(object.cast(), layout.align(), new_size) }.cast()
     }
 }

@@ -1,6 +1,7 @@
 /*
  * What this proves: where reports of misuse do not abort, realloc of what is no live object is
- * reported once, does nothing, and says so: NULL with errno EINVAL, for a freed object (in place,
+ * reported once, does nothing, and says so: NULL with errno EINVAL (likewise an aligned one, and a
+ * growth in place, which is false), for a freed object (in place,
  * by copy, a large one), one that was never handed out, the inside of one, and a pointer that is
  * not ours. Run with STOOK_ON_FAULT=report.
  */
@@ -34,6 +35,14 @@ static void refused(void *object, size_t size, enum stook_fault fault)
         assert_null(stook_realloc(hidden, size));
         assert_int_equal(errno, EINVAL);
         assert_int_equal(reports, 1);
+        assert_int_equal(last, fault);
+        errno = 0;
+        assert_null(stook_aligned_realloc(hidden, 64, size));
+        assert_int_equal(errno, EINVAL);
+        assert_int_equal(reports, 2);
+        assert_int_equal(last, fault);
+        assert_false(stook_try_expand(hidden, size));
+        assert_int_equal(reports, 3);
         assert_int_equal(last, fault);
 }
 
