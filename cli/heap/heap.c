@@ -277,6 +277,12 @@ static int read_metadata(struct heap *h)
         if (!error)
                 error = heap_copy(h, h->library->root.huge_dear, &h->huge_dear,
                                   sizeof h->huge_dear);
+        if (!error)
+                error = heap_copy(h, h->library->root.options, h->options, sizeof h->options);
+        for (unsigned i = 0; i < STOOK_OPTIONS; i++) {
+                h->options[i].name[sizeof h->options[i].name - 1] = 0;
+                h->options[i].value[sizeof h->options[i].value - 1] = 0;
+        }
         return error;
 }
 

@@ -16,6 +16,7 @@
 #include <stdint.h>
 #include <stook/heap.h>
 #include <stook/stats.h>
+#include "process/process.h"
 #include "cli/memory/library.h"
 #include "cli/memory/memory.h"
 
@@ -161,6 +162,7 @@ struct heap {
         size_t   oddity_count;
         uint32_t maintainer;            /* pid of the process that has a maintenance thread */
         uint32_t huge_dear;             /* STOOK_HUGE_DEAR: no huge pages are asked for */
+        struct stook_option_state options[STOOK_OPTIONS];       /* name "": the default */
         char     error[160];
 };
 

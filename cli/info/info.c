@@ -121,6 +121,13 @@ size_t info_choose(const struct heap *h, const struct info_view *view,
         return n;
 }
 
+const char *info_option_source(const struct stook_option_state *option)
+{
+        static const char *const sources[] = { "build", "program", "environment", "run time" };
+
+        return option->name[0] && option->source < 4 ? sources[option->source] : NULL;
+}
+
 uint64_t info_ctor(const struct heap_cache *c)
 {
         return (uint64_t)(uintptr_t)c->cache.ctor;

@@ -44,6 +44,8 @@ const char *info_flags(const struct heap_cache *cache, char letters[16]);
 const char *info_debug(const struct heap_cache *cache, char letters[16]);
 /* Address of the constructor that the user gave; 0: none. */
 uint64_t info_ctor(const struct heap_cache *cache);
+/* Where an option has its value from; NULL: it has the default. */
+const char *info_option_source(const struct stook_option_state *option);
 /* Bytes of all slabs, from counts. */
 uint64_t info_space_bytes(const struct heap_cache *cache);
 

@@ -138,6 +138,23 @@ static void write_memory(const struct heap *h, struct json *j)
         json_object_end(j);
 }
 
+static void write_options(const struct heap *h, struct json *j)
+{
+        json_array(j, "options");
+        for (unsigned i = 0; i < STOOK_OPTIONS; i++) {
+                const char *source = info_option_source(&h->options[i]);
+
+                if (!source)
+                        continue;
+                json_object(j, NULL);
+                json_string(j, "name", h->options[i].name);
+                json_string(j, "value", h->options[i].value);
+                json_string(j, "source", source);
+                json_object_end(j);
+        }
+        json_array_end(j);
+}
+
 static void write_groups(const struct heap *h, struct json *j)
 {
         json_array(j, "groups");
@@ -223,6 +240,7 @@ void info_json(const struct heap *h, const struct info_view *view, const char *l
         json_array_end(j);
         write_groups(h, j);
         write_heaps(h, j);
+        write_options(h, j);
         json_object_end(j);
         free(caches);
 }

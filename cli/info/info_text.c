@@ -194,6 +194,18 @@ static void print_totals(const struct heap *h, FILE *out)
                 say(out, "(%zu things made no sense: `stook check` says more)\n", h->oddity_count);
 }
 
+/* Those that are not the default. */
+static void print_options(const struct heap *h, FILE *out)
+{
+        for (unsigned i = 0; i < STOOK_OPTIONS; i++) {
+                const char *source = info_option_source(&h->options[i]);
+
+                if (source)
+                        say(out, "option %s=%s (%s)\n", h->options[i].name, h->options[i].value,
+                            source);
+        }
+}
+
 static void print_groups(const struct heap *h, FILE *out)
 {
         for (size_t i = 0; i < h->group_count; i++) {
@@ -338,6 +350,7 @@ void info_text(const struct heap *h, const struct info_view *view, FILE *out)
         }
         if (h->detail >= HEAP_SLABS)
                 print_totals(h, out);
+        print_options(h, out);
         print_groups(h, out);
         print_heaps(h, out);
         free(caches);

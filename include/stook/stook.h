@@ -14,5 +14,6 @@
 #include <stook/stats.h>
 #include <stook/debug.h>
 #include <stook/control.h>
+#include <stook/options.h>
 
 #endif

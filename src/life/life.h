@@ -19,6 +19,15 @@ void stook_options_read(void);
 /* After the page layer has started: what barns may keep, by the memory there is. */
 void stook_options_set_budget(void);
 const char *stook_options_thp(void);
+unsigned stook_options_thp_asked(void); /* an index of stook_thp_names */
+void stook_options_set_thp(unsigned to);
+/* What values of options are. */
+extern const char *const stook_thp_names[], *const stook_on_fault_names[];      /* NULL: the end */
+#define STOOK_DECAY_MS_MAX 3600000
+int stook_option_choice(const char *text, const char *const *names);    /* -1: none of them */
+int64_t stook_option_number(const char *text, int64_t most);    /* -1: no number up to @most */
+/* Bytes, with a suffix for powers of 1024; 0: no such size. */
+uint64_t stook_option_size(const char *text);
 bool stook_options_maintenance(void);   /* STOOK_MAINTENANCE=1 */
 
 /* The group of the process, if it is to have one (STOOK_GROUP_LIMIT); malloc is up. */

@@ -18,6 +18,7 @@
  *   STOOK_MAP_NAMES=0|1                  name mappings "stook" in /proc/PID/maps
  *   STOOK_PRINT=exit|SIGNAL,...          print statistics (read by inspect/print.c)
  *   STOOK_MERGE=0|1                      share caches of equal geometry: never, always
+ *   STOOK_OPTIONS=off                    no others count (read by process/option_source.c)
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -39,41 +40,67 @@
 #include "report/report.h"
 #include "slot/slot.h"
 
-static const char *const on_fault_names[] = { "abort", "log", "isolate", "report" };
-static const char *const thp_names[] = { "auto", "system", "always", "never" };
-static unsigned thp = STOOK_THP_AUTO;
+const char *const stook_on_fault_names[] = { "abort", "log", "isolate", "report", NULL };
+const char *const stook_thp_names[] = { "auto", "system", "always", "never", NULL };
+static unsigned thp = STOOK_THP_AUTO;   /* atomic, relaxed */
 static bool maintenance;
 
+int stook_option_choice(const char *text, const char *const *names)
+{
+        for (int i = 0; names[i]; i++)
+                if (!strcmp(text, names[i]))
+                        return i;
+        return -1;
+}
+
 /* The index of the variable's value among @names; @otherwise if it is not set or none of them. */
-static unsigned choice(const char *variable, const char *const *names, unsigned count,
-                       unsigned otherwise, const char *takes)
+static unsigned choice(const char *variable, const char *const *names, unsigned otherwise,
+                       const char *takes)
 {
         const char *value = stook_os_env(variable);
+        int index;
 
         if (!value)
                 return otherwise;
-        for (unsigned i = 0; i < count; i++)
-                if (!strcmp(value, names[i]))
-                        return i;
-        stook_os_env_refuse(variable, value, takes);
-        return otherwise;
+        index = stook_option_choice(value, names);
+        if (index < 0)
+                stook_os_env_refuse(variable, value, takes);
+        return index < 0 ? otherwise : (unsigned)index;
+}
+
+int64_t stook_option_number(const char *text, int64_t most)
+{
+        int64_t n = 0;
+
+        for (const char *c = text; *c || c == text; c++)
+                if (*c < '0' || *c > '9' || (n = n * 10 + (*c - '0')) > most)
+                        return -1;
+        return n;
 }
 
 /* A decimal number up to @most; @otherwise if the variable is not set or no such number. */
 static int64_t number(const char *variable, int64_t most, int64_t otherwise, const char *takes)
 {
         const char *value = stook_os_env(variable);
-        int64_t n = 0;
+        int64_t n;
 
         if (!value)
                 return otherwise;
-        for (const char *c = value; *c || c == value; c++) {
-                if (*c < '0' || *c > '9' || (n = n * 10 + (*c - '0')) > most) {
-                        stook_os_env_refuse(variable, value, takes);
-                        return otherwise;
-                }
-        }
-        return n;
+        n = stook_option_number(value, most);
+        if (n < 0)
+                stook_os_env_refuse(variable, value, takes);
+        return n < 0 ? otherwise : n;
+}
+
+void stook_options_set_thp(unsigned to)
+{
+        __atomic_store_n(&thp, to, __ATOMIC_RELAXED);
+        stook_pages_set_thp(to);
+}
+
+unsigned stook_options_thp_asked(void)
+{
+        return __atomic_load_n(&thp, __ATOMIC_RELAXED);
 }
 
 void stook_options_read(void)
@@ -90,17 +117,16 @@ void stook_options_read(void)
         stook_harden_read_options();
         if (stook_is_hardened(STOOK_HARDEN_GUARD))
                 stook_guard_hits_report();
-        on_fault = choice("STOOK_ON_FAULT", on_fault_names, 4, STOOK_ON_FAULT_ABORT,
+        on_fault = choice("STOOK_ON_FAULT", stook_on_fault_names, STOOK_ON_FAULT_ABORT,
                           "abort, log or isolate");
         /* "report" is the old name of log. */
         stook_report_set_policy(on_fault == 3 ? STOOK_ON_FAULT_LOG : on_fault);
         stook_report_set_symbolizer(stook_os_env("STOOK_SYMBOLIZER"));
         stook_report_set_json(stook_os_env("STOOK_REPORT_JSON"));
         stook_report_set_notes(stook_os_env("STOOK_NOTES"));
-        thp = choice("STOOK_THP", thp_names, 4, STOOK_THP_AUTO,
-                     "auto, system, always or never");
-        stook_pages_set_thp(thp);
-        decay = number("STOOK_DECAY_MS", 3600000, -1, "milliseconds, 0 to 3600000");
+        stook_options_set_thp(choice("STOOK_THP", stook_thp_names, STOOK_THP_AUTO,
+                                     "auto, system, always or never"));
+        decay = number("STOOK_DECAY_MS", STOOK_DECAY_MS_MAX, -1, "milliseconds, 0 to 3600000");
         if (decay >= 0)
                 stook_pages_set_decay_ms((uint32_t)decay);
         stook_cache_options.capacity = (int)number("STOOK_CAPACITY", STOOK_SHEAF_CAPACITY_MAX, -1,
@@ -113,25 +139,30 @@ void stook_options_read(void)
         stook_cache_options.merge = (int)number("STOOK_MERGE", 1, -1, "0 or 1");
 }
 
-/* Bytes, with a suffix for powers of 1024; 0 if the variable is not set or no such size. */
-static uint64_t size(const char *variable)
+uint64_t stook_option_size(const char *text)
 {
         static const char suffixes[] = "KMGT";
-        const char *value = stook_os_env(variable), *c = value, *suffix;
+        const char *c = text, *suffix;
         unsigned shift;
         uint64_t n = 0;
 
-        if (!value)
-                return 0;
         for (; *c >= '0' && *c <= '9' && n < UINT64_MAX / 16; c++)
                 n = n * 10 + (uint64_t)(*c - '0');
         suffix = *c ? strchr(suffixes, *c) : NULL;
         shift = suffix ? 10 * (unsigned)(suffix - suffixes + 1) : 0;
-        if (c != value && n && (!*c || (suffix && !c[1])) && n <= UINT64_MAX >> shift)
-                return n << shift;
-        stook_os_env_refuse(variable, value,
-                            "a whole number of bytes, above 0; K, M, G or T may follow it");
-        return 0;
+        return c != text && (!*c || (suffix && !c[1])) && n <= UINT64_MAX >> shift ? n << shift : 0;
+}
+
+/* Bytes; 0 if the variable is not set or no such size. */
+static uint64_t size(const char *variable)
+{
+        const char *value = stook_os_env(variable);
+        uint64_t n = value ? stook_option_size(value) : 0;
+
+        if (value && !n)
+                stook_os_env_refuse(variable, value,
+                                    "a whole number of bytes, above 0; K, M, G or T may follow it");
+        return n;
 }
 
 void stook_options_start_group(void)
@@ -162,5 +193,5 @@ bool stook_options_maintenance(void)
 const char *stook_options_thp(void)
 {
         return __atomic_load_n(&stook_huge_dear, __ATOMIC_RELAXED) == STOOK_HUGE_DEAR
-                ? "auto-dear" : thp_names[thp];
+                ? "auto-dear" : stook_thp_names[stook_options_thp_asked()];
 }

@@ -35,6 +35,7 @@ struct stook_root stook_root = {
         .heaps = &stook_heaps,
         .maintenance_process = &stook_maintenance_process,
         .huge_dear = &stook_huge_dear,
+        .options = stook_option_states,
         .layout = { STOOK_ROOT_LAYOUT(STOOK_ROOT_LAYOUT_OF) },
 };
 

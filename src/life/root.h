@@ -32,6 +32,7 @@
 #include "pages/span.h"
 #include "slab/slab_state.h"
 #include "home/home.h"
+#include "process/process.h"
 
 /* ---- requests ---- */
 /*
@@ -135,7 +136,8 @@ void stook_request_answer(struct stook_request *request);
         X(stook_group, refusals) \
         X(stook_heap, index) X(stook_heap, state) X(stook_heap, group) X(stook_heap, name) \
         X(stook_heap, next) X(stook_heap, limit) X(stook_heap, bytes) X(stook_heap, peak) \
-        X(stook_heap, large_bytes) X(stook_heap, refusals) X(stook_heap, spilled)
+        X(stook_heap, large_bytes) X(stook_heap, refusals) X(stook_heap, spilled) \
+        X(stook_option_state, name) X(stook_option_state, value) X(stook_option_state, source)
 
 /* Size of the structure, offset of the field. */
 #define STOOK_ROOT_LAYOUT_OF(structure, field) \
@@ -177,6 +179,7 @@ struct stook_root {
         struct stook_heap *const *heaps;
         const uint32_t *maintenance_process;
         const uint32_t *huge_dear;      /* see pages/purge.h */
+        const struct stook_option_state *options;       /* [STOOK_OPTIONS] */
         struct stook_request request;
         uint16_t layout[STOOK_ROOT_LAYOUT_COUNT];
 };

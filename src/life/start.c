@@ -50,6 +50,7 @@ static bool bring_up(void)
 #endif
         stook_lock_set_sleep(&sleep);
         stook_lock_set_same_stack(stook_os_same_stack);
+        stook_options_gather();
         stook_os_topology_detect();
         stook_options_read();
         stook_os_rseq_detect();

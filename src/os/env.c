@@ -22,12 +22,16 @@ bool stook_os_is_secure(void)
         return getauxval(AT_SECURE);
 }
 
+char **stook_os_env_instead;
+
 char **stook_os_env_first(void)
 {
         /* M1: `environ` as it was. Both are among the variables that the loader has written to. */
         static char *none[1], **found = none, **walked __attribute__((section(".data")));
         char **first = environ && !stook_os_is_secure() ? environ : none;
 
+        if (stook_os_env_instead)
+                return stook_os_env_instead;
         if (__atomic_load_n(&walked, __ATOMIC_ACQUIRE) == environ)
                 return __atomic_load_n(&found, __ATOMIC_RELAXED);
         while (*first && strncmp(*first, STOOK_ENV_PREFIX, sizeof(STOOK_ENV_PREFIX) - 1))

@@ -206,6 +206,8 @@ bool stook_os_is_secure(void);
  * where the process is secure.
  */
 char **stook_os_env_first(void);
+/* Variables that stand in for the environment; NULL: none do. Written at start, by one thread. */
+extern char **stook_os_env_instead;
 /* Value of a STOOK_* variable; NULL: not set, or the process is secure. */
 const char *stook_os_env(const char *name);
 /* One line on stderr that @name's value makes no sense and what it takes; the default is used. */

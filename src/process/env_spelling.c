@@ -2,7 +2,7 @@
  * Purpose: tells of STOOK_* variables that look like misspelt ones. Such a variable would be
  * ignored in silence, and the program would run otherwise than its user believes.
  *
- * Place: called once, at start. `names` is the one list of the variables that the library reads;
+ * Place: called once, at start. `stook_option_names` is the one list of variables that are read;
  * tests/tools/variables.py compares it with the sources and with stook-env(7).
  * Which names are told: those that are near a name of the list, no others. Programs, scripts and
  * stook's own tests may have STOOK_* variables of their own; a line about those would be noise.
@@ -24,13 +24,15 @@
 #define FAR          255u
 
 /* Behind the prefix. */
-static const char *const names[] = {
+const char *const stook_option_names[] = {
         "CAPACITY", "CHECKER", "DEBUG", "DECAY_MS", "FAIL", "GROUP_LIMIT", "HARDEN", "LEAKS",
-        "MAINTENANCE", "MAP_NAMES", "MERGE", "NOTES", "ON_FAULT", "PRINT", "PROFILE", "RCU_BACKLOG",
-        "RECORD", "REPORT_JSON", "SLOTS", "STATS", "STRICT_NUMA", "SUPPRESS", "SYMBOLIZER", "THP",
+        "MAINTENANCE", "MAP_NAMES", "MERGE", "NOTES", "ON_FAULT", "OPTIONS", "PRINT", "PROFILE",
+        "RCU_BACKLOG", "RECORD", "REPORT_JSON", "SLOTS", "STATS", "STRICT_NUMA", "SUPPRESS",
+        "SYMBOLIZER", "THP",
         "TINY", "TOPOLOGY",
 };
-#define NAMES (sizeof(names) / sizeof(names[0]))
+_Static_assert(sizeof(stook_option_names) / sizeof(stook_option_names[0]) == STOOK_OPTIONS,
+               "as many as there are states of options");
 
 static char upper(char c)
 {
@@ -103,20 +105,21 @@ static const char *meant(const char *name, size_t n)
         unsigned nearest = FAR;
         const char *found = NULL;
 
-        for (size_t i = 0; i < NAMES; i++) {
-                size_t known_n = strlen(names[i]);
+        for (size_t i = 0; i < STOOK_OPTIONS; i++) {
+                const char *one = stook_option_names[i];
+                size_t known_n = strlen(one);
                 unsigned changes;
 
-                if (n == known_n && !memcmp(name, names[i], n))
+                if (n == known_n && !memcmp(name, one, n))
                         return NULL;
-                changes = distance(name, n, names[i], known_n);
+                changes = distance(name, n, one, known_n);
                 if (changes > slips(known_n))
                         changes = FAR;
-                if (has_words(name, n, names[i], known_n) || has_words(names[i], known_n, name, n))
+                if (has_words(name, n, one, known_n) || has_words(one, known_n, name, n))
                         changes = least(changes, 1);
                 if (changes < nearest) {
                         nearest = changes;
-                        found = names[i];
+                        found = one;
                 }
         }
         return found;
@@ -124,10 +127,9 @@ static const char *meant(const char *name, size_t n)
 
 static bool is_known(const char *name, size_t n)
 {
-        for (size_t i = 0; i < NAMES; i++)
-                if (n == strlen(names[i]) && !memcmp(name, names[i], n))
-                        return true;
-        return false;
+        int index = stook_option_index(name, n);
+
+        return index >= 0 && !memcmp(name, stook_option_names[index], n);
 }
 
 void stook_env_for_each(void (*each)(const char *name, size_t name_bytes, const char *value,

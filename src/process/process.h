@@ -11,6 +11,26 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stook/options.h>
+#include "base/compiler.h"
+
+/* ---- option_source.c: <stook/options.h>; the names: env_spelling.c ---- */
+#define STOOK_OPTIONS 27
+extern const char *const stook_option_names[];          /* [STOOK_OPTIONS], by the alphabet */
+/* By the index of the name. Zeros: the default. Readers outside look at it, too (life/root.h). */
+struct stook_option_state {
+        char     name[STOOK_OPTION_NAME_BYTES];         /* once it has a value */
+        char     value[STOOK_OPTION_VALUE_BYTES];
+        uint32_t source;                /* enum stook_option_source */
+};
+extern struct stook_option_state stook_option_states[] STOOK_HIDDEN;
+/* At start, before anything reads an option. */
+void stook_options_gather(void);
+bool stook_options_are_locked(void);
+/* Any case. -1: there is none. */
+int stook_option_index(const char *name, size_t bytes);
+/* From here on it has @value. Any thread. */
+void stook_option_note(int index, const char *value, enum stook_option_source source);
 
 /* ---- self.c ---- */
 uint32_t stook_process_id(void);

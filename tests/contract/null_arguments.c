@@ -293,6 +293,11 @@ static void figures_and_control(void **state)
         assert_true(CALL(stook_validate_all) <= 0);     /* no fault; a child may not be had */
         assert_int_equal(CALL(stook_fail_count), 0);
         assert_int_equal(CALL(stook_get_mode, NULL), -EINVAL);
+        assert_int_equal(CALL(stook_option_get, "thp", NULL, 8), -EINVAL);
+        assert_int_equal(stook_option_get(NULL, NULL, 0), -EINVAL);
+        assert_int_equal(CALL(stook_option_set, "thp", NULL), -EINVAL);
+        assert_int_equal(stook_option_set(NULL, "never"), -EINVAL);
+        assert_int_equal(CALL(stook_option_each, NULL, NULL), -EINVAL);
         assert_int_equal(CALL(stook_get_totals, NULL), -EINVAL);
         assert_int_equal(CALL(stook_get_totals_approximate, NULL), -EINVAL);
         assert_int_equal(CALL(stook_metrics_write, NULL, STOOK_METRICS_PROMETHEUS), -EINVAL);
