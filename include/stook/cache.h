@@ -522,6 +522,13 @@ STOOK_PUBLIC int stook_cache_reserve(struct stook_cache *cache, size_t n);
 STOOK_PUBLIC int stook_object_node(const void *object);
 
 /*
+ * stook_cache_get_name() - the name of a cache, as given at its creation
+ * Return: the text, which lasts as long as the cache; NULL for NULL.
+ * Threads: MT-safe, signal-safe.
+ */
+STOOK_PUBLIC const char *stook_cache_get_name(const struct stook_cache *cache);
+
+/*
  * stook_cache_object_size() - bytes of an object, as given at creation
  * Return: bytes; for a cache shared by STOOK_MERGE the largest of its users; 0 for NULL.
  * Threads: MT-safe, signal-safe.

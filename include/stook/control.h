@@ -78,6 +78,31 @@ STOOK_PUBLIC int stook_maintain(void);
 STOOK_PUBLIC int stook_maintenance_thread(int on);
 
 /*
+ * stook_on_pressure() - have a function called where memory becomes scarce
+ * @callback: a round of maintenance that finds memory scarce (see stook_maintain()) calls it before
+ *            it gives back all that lies free, in the thread of that round, with nothing held. It
+ *            may use the library. NULL: no call.
+ * @data: passed to it; stays the caller's
+ * memory.high of the cgroup is a soft limit for the process in this way. Only stook_maintain() and
+ * the maintenance thread make rounds.
+ * Threads: set it before other threads make rounds. Not signal-safe.
+ */
+STOOK_PUBLIC void stook_on_pressure(void (*callback)(void *data), void *data);
+
+/*
+ * stook_on_no_memory() - have a function called before malloc fails
+ * @callback: returns 0: it could do nothing, and the call fails with ENOMEM; else the call tries
+ *            once more. It runs in the thread that allocates, one thread at a time: another one's
+ *            malloc, and one that the callback makes, fail without it. NULL: no call.
+ * @data: passed to it; stays the caller's
+ * For all calls of <stook/malloc.h>, and those of the drop-in, that find no memory; not for nolock
+ * calls, for those that may be in a signal handler, and where a group's limit is met
+ * (stook_group_on_limit()). The program must not jump out of the callback.
+ * Threads: set it before other threads allocate. Not signal-safe.
+ */
+STOOK_PUBLIC void stook_on_no_memory(int (*callback)(void *data), void *data);
+
+/*
  * stook_version() - the version of the library that runs
  * Return: "MAJOR.MINOR.PATCH", a constant.
  * Threads: MT-safe, signal-safe.

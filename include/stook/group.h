@@ -85,6 +85,25 @@ STOOK_PUBLIC int stook_group_set_limit(struct stook_group *group, uint64_t bytes
  */
 STOOK_PUBLIC uint64_t stook_group_usage(const struct stook_group *group);
 
+/*
+ * stook_group_current() - the group that this thread has entered
+ * Return: the group; NULL: none. The process's own group is entered by nobody.
+ * Threads: MT-safe, signal-safe.
+ */
+STOOK_PUBLIC struct stook_group *stook_group_current(void);
+
+/*
+ * stook_group_for_each() - call a function for every group that has not ended, in no order
+ * @each: ends the walk by returning a number other than 0. Groups that were destroyed and have
+ *        objects left are shown, too. Those are for stook_group_get_stats() and
+ *        stook_group_usage() alone, and any group is if another thread may destroy it.
+ * @data: passed to @each
+ * Return: what @each returned last, 0 without a group; -EINVAL: @each NULL.
+ * Threads: MT-safe, signal-safe.
+ */
+STOOK_PUBLIC int stook_group_for_each(int (*each)(struct stook_group *group, void *data),
+                                      void *data);
+
 /* The figures of a group. */
 struct stook_group_stats {
         size_t   stats_size;            /* in: sizeof(struct stook_group_stats) */

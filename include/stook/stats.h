@@ -198,6 +198,29 @@ struct stook_totals {
 STOOK_PUBLIC int stook_get_totals(struct stook_totals *totals);
 STOOK_PUBLIC int stook_get_totals_approximate(struct stook_totals *totals);
 
+/* How full an object's slab is, and those of its cache. "Out": with users, or in sheaves. */
+struct stook_occupancy {
+        size_t   occupancy_size;        /* in: sizeof(struct stook_occupancy) */
+        uint64_t slab_objects;          /* that the slab is cut into */
+        uint64_t slab_out;              /* of them out */
+        uint64_t cache_slabs;           /* slabs of the cache */
+        uint64_t cache_out;             /* objects of all of them that are out */
+};
+
+/*
+ * stook_object_get_occupancy() - would it help to move this object?
+ * @object: a live one, of a cache or of <stook/malloc.h>
+ * @occupancy: occupancy_size is set by the caller; the call fills the rest
+ * A program that defragments allocates another object, copies, and frees this one, if the answer is
+ * 1: its slab is emptier than those of its cache are on average. New objects come from fuller slabs
+ * first. It reads a few words.
+ * Return: 1: the slab is emptier; 0: it is not; or
+ *   -EINVAL  occupancy NULL, occupancy_size unknown, or no object of a slab starts there: NULL, a
+ *            large object
+ * Threads: MT-safe, signal-safe.
+ */
+STOOK_PUBLIC int stook_object_get_occupancy(const void *object, struct stook_occupancy *occupancy);
+
 enum stook_metrics_format {
         STOOK_METRICS_PROMETHEUS,       /* text format 0.0.4 */
         STOOK_METRICS_OPENMETRICS,      /* text format 1.0.0, with its "# EOF" */

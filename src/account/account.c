@@ -102,7 +102,7 @@ static STOOK_NOINLINE void *alloc_accounted(struct stook_cache *cache, uint64_t 
         void *object;
 
         if (!(how & STOOK_HOW_GROUP))
-                how = stook_how_with_group(how, stook_group_current());
+                how = stook_how_with_group(how, stook_group_now());
         if (STOOK_LIKELY(!(how & STOOK_HOW_NOLOCK)))
                 return alloc_charged(cache, how);
         stook_lock_raise(0);
@@ -249,7 +249,7 @@ static bool alloc_all(struct stook_cache *cache, size_t n, void **objects, uint6
 {
         if (!stook_alloc_bulk_plain(cache, n, objects, how))
                 return false;
-        if (stook_account_charge(cache, n, objects, stook_group_current(), charge_terms(how)))
+        if (stook_account_charge(cache, n, objects, stook_group_now(), charge_terms(how)))
                 return true;
         stook_free_bulk_plain(cache, n, objects, how);
         return false;

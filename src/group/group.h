@@ -68,7 +68,7 @@ extern struct stook_group *stook_groups STOOK_HIDDEN;
 extern uint32_t stook_groups_bound STOOK_HIDDEN;
 
 /* Id that an allocation of this thread is charged to; 0: none. */
-STOOK_INLINE uint16_t stook_group_current(void)
+STOOK_INLINE uint16_t stook_group_now(void)
 {
         uint16_t id = stook_self->group;
 

@@ -73,11 +73,27 @@ STOOK_API size_t stook_trim(size_t keep_bytes)
  */
 #define ROUND_STEPS 64
 
+/* M2: the release that stores `call` pairs with the acquire of a round, which finds its `data`. */
+static struct {
+        void (*call)(void *data);
+        void  *data;
+} on_pressure;
+
+STOOK_API void stook_on_pressure(void (*callback)(void *data), void *data)
+{
+        on_pressure.data = data;
+        __atomic_store_n(&on_pressure.call, callback, __ATOMIC_RELEASE);
+}
+
 unsigned stook_maintain_round(void)
 {
         unsigned work;
 
         if (stook_process_pressure()) {
+                void (*call)(void *data) = __atomic_load_n(&on_pressure.call, __ATOMIC_ACQUIRE);
+
+                if (call)
+                        call(on_pressure.data);
                 stook_trim_now(0);
                 return 1;
         }

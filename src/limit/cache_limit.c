@@ -11,6 +11,13 @@
 
 /* ---- the program's functions ---- */
 
+/* stook_on_no_memory(): `call` and `data` are set before other threads use malloc. */
+static struct {
+        int     (*call)(void *data);
+        void     *data;
+        uintptr_t asking;               /* atomic, L2, M1: stook_self of the thread in it */
+} no_memory;
+
 /*
  * They may be jumped out of, and leave errno as it is. No lock of this call is held, but the
  * registry mutex in a malloc (L3), a trim and maintenance: these must not be jumped out of.
@@ -61,6 +68,9 @@ void stook_reclaim_fork_child(struct stook_cache *cache)
 
         if (by && by != (uintptr_t)stook_self)
                 __atomic_store_n(&limit->reclaiming, 0, __ATOMIC_RELAXED);
+        by = __atomic_load_n(&no_memory.asking, __ATOMIC_RELAXED);
+        if (by && by != (uintptr_t)stook_self)
+                __atomic_store_n(&no_memory.asking, 0, __ATOMIC_RELAXED);
 }
 
 /* ---- for malloc: all caches ---- */
@@ -89,12 +99,42 @@ static STOOK_NOINLINE bool reclaim_from_all(void)
         return freed;
 }
 
+/* ---- for malloc: the program ---- */
+
+/* L3, but without the registry: a malloc in the callback asks nothing and fails at once. */
+static STOOK_NOINLINE bool ask_program(void)
+{
+        uintptr_t none = 0;
+        uint32_t held;
+        int before = errno, answer;
+
+        if (!no_memory.call || stook_lock_may_not_wait() || stook_os_may_be_in_handler() ||
+            !__atomic_compare_exchange_n(&no_memory.asking, &none, (uintptr_t)stook_self, false,
+                                         __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+                return false;
+        held = stook_lock_pin();
+        answer = no_memory.call(no_memory.data);
+        stook_lock_unpin(held);
+        __atomic_store_n(&no_memory.asking, 0, __ATOMIC_RELEASE);
+        errno = before;
+        return answer != 0;
+}
+
+STOOK_API void stook_on_no_memory(int (*callback)(void *data), void *data)
+{
+        no_memory.data = data;
+        no_memory.call = callback;
+        if (callback)
+                __atomic_store_n(&stook_caches_reclaim, true, __ATOMIC_RELAXED);
+}
+
 bool stook_reclaim(struct stook_cache *or_null, size_t wanted, uint64_t how)
 {
         if (how & (STOOK_HOW_NOWAIT | STOOK_HOW_NOLOCK | STOOK_HOW_ASKED))
                 return false;
-        return !or_null || stook_registry_is_class(or_null) ? reclaim_from_all()
-                                                            : stook_reclaim_from(or_null, wanted);
+        if (or_null && !stook_registry_is_class(or_null))
+                return stook_reclaim_from(or_null, wanted);
+        return reclaim_from_all() | ask_program();
 }
 
 /* ---- memory that the program prepares ---- */

@@ -141,7 +141,7 @@ struct stook_span *stook_large_take(size_t align, size_t size, uint64_t how)
                 span = large_take(align, size);
         if (STOOK_UNLIKELY(!span))
                 return NULL;
-        group = how & STOOK_HOW_GROUP ? stook_how_group(how) : stook_group_current();
+        group = how & STOOK_HOW_GROUP ? stook_how_group(how) : stook_group_now();
         if (STOOK_UNLIKELY(!large_charge(span, group, STOOK_CHARGE_TRY)) &&
             (!large_trim(span, size) || !large_charge(span, group, 0))) {
                 large_give_span(span);

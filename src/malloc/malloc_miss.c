@@ -102,7 +102,7 @@ void *stook_malloc_charged(size_t size, uint16_t group, uint64_t how)
 static uint16_t charged_to(void)
 {
         return STOOK_UNLIKELY(__atomic_load_n(&stook_groups_exist, __ATOMIC_RELAXED))
-                ? stook_group_current() : 0;
+                ? stook_group_now() : 0;
 }
 
 /*
@@ -187,7 +187,7 @@ void *stook_malloc_aligned(size_t align, size_t size, uint64_t how)
         if (align > stook_os_page_bytes())
                 return stook_large_alloc(align, size ? size : 1, how);
         if (STOOK_UNLIKELY(__atomic_load_n(&stook_groups_exist, __ATOMIC_RELAXED)) &&
-            stook_group_current())
+            stook_group_now())
                 return aligned_charged(align, size, how);
         rounded = size ? stook_malloc_round_up(size, align) : align;
         /* Large objects start at pages. */

@@ -268,8 +268,8 @@ size_t stook_pages_taken(unsigned node);
 struct stook_pages_stats {
         size_t reserved_bytes, committed_bytes, taken_bytes, free_dirty_bytes, free_clean_bytes,
                 metadata_bytes;
-        size_t free_spans, ranges;
-        size_t taken_peak_bytes, purged_bytes, purges, refaulted_bytes; /* sums: policy/ledger.h */
+        /* The last four are sums: policy/ledger.h. */
+        size_t free_spans, ranges, taken_peak_bytes, purged_bytes, purges, refaulted_bytes;
 };
 void stook_pages_stats(struct stook_pages_stats *stats);
 

@@ -316,7 +316,7 @@ static STOOK_NOINLINE void *meet_terms(struct stook_cache *cache, struct stook_s
         /* A search for leaks shall not find it there. */
         sheaf->objects[stook_sheaf_size(sheaf)] = NULL;
         if (stook_cache_is_accounted(cache))
-                stook_account_charge(cache, 1, &object, stook_group_current(), STOOK_CHARGE_FORCE);
+                stook_account_charge(cache, 1, &object, stook_group_now(), STOOK_CHARGE_FORCE);
         if (STOOK_UNLIKELY(cache->watch))
                 object = stook_watch_duties.lent(cache, object);
         if (stook_sheaf_loan_terms(sheaf) & STOOK_LOAN_ZERO)

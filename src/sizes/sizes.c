@@ -22,7 +22,7 @@
 STOOK_API size_t stook_good_size(size_t size)
 {
         /* The last word of an object that is charged names the group. */
-        size_t word = stook_gate_start() && stook_group_current() ? STOOK_ACCOUNT_BYTES : 0;
+        size_t word = stook_gate_start() && stook_group_now() ? STOOK_ACCOUNT_BYTES : 0;
         size_t page = stook_os_page_bytes();
 
         if (size > PTRDIFF_MAX)         /* no object is so large */
@@ -141,7 +141,7 @@ STOOK_API void *stook_aligned_realloc(void *object, size_t align, size_t size)
 static struct stook_cache *plain_cache(size_t size)
 {
         if (!stook_gate_start() || size > STOOK_CLASS_MAX || stook_malloc_is_watched ||
-            stook_group_current())
+            stook_group_now())
                 return NULL;
         return stook_class_cache(stook_class_for(size));
 }

@@ -250,7 +250,7 @@ static STOOK_COLD void *make_do(struct stook_cache *cache, void *object)
         if (other)
                 return other;
         if (stook_cache_is_accounted(cache))
-                stook_account_charge(cache, 1, &object, stook_group_current(), STOOK_CHARGE_FORCE);
+                stook_account_charge(cache, 1, &object, stook_group_now(), STOOK_CHARGE_FORCE);
         if (is_debugged(cache)) {
                 stook_debug_make(object, stook_cache_debug(cache));
                 stook_debug_alloc(stook_cache_debug(cache), object, stook_slow_bytes(cache));

@@ -116,6 +116,12 @@ static void test_every_call_is_there(void **state)
                 CALL(stook_get_mode),
                 CALL(stook_trim),
                 CALL(stook_maintain),
+                CALL(stook_on_pressure),
+                CALL(stook_on_no_memory),
+                CALL(stook_object_get_occupancy),
+                CALL(stook_cache_get_name),
+                CALL(stook_group_current),
+                CALL(stook_group_for_each),
                 CALL(stook_maintenance_thread),
                 CALL(stook_version),
         };

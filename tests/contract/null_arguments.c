@@ -293,6 +293,12 @@ static void figures_and_control(void **state)
         assert_true(CALL(stook_validate_all) <= 0);     /* no fault; a child may not be had */
         assert_int_equal(CALL(stook_fail_count), 0);
         assert_int_equal(CALL(stook_get_mode, NULL), -EINVAL);
+        assert_null(CALL(stook_cache_get_name, NULL));
+        assert_int_equal(CALL(stook_object_get_occupancy, NULL, NULL), -EINVAL);
+        assert_null(CALL(stook_group_current));
+        assert_int_equal(CALL(stook_group_for_each, NULL, NULL), -EINVAL);
+        CALL(stook_on_pressure, NULL, NULL);
+        CALL(stook_on_no_memory, NULL, NULL);
         assert_int_equal(CALL(stook_option_get, "thp", NULL, 8), -EINVAL);
         assert_int_equal(stook_option_get(NULL, NULL, 0), -EINVAL);
         assert_int_equal(CALL(stook_option_set, "thp", NULL), -EINVAL);

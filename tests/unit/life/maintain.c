@@ -223,10 +223,17 @@ static void expect_trimmed(struct stook_cache *cache, bool trimmed)
                 assert_int_equal(stook_slot_objects(&cache->front), 0);
 }
 
+static void count_pressure(void *data)
+{
+        ++*(unsigned *)data;
+        stook_free(stook_malloc(100));  /* it may use the library */
+}
+
 static void test_all_is_given_back_when_memory_is_scarce(void **state)
 {
         struct stook_cache *cache = stook_cache_create("presses", 64, NULL);
         char pressure[64], events[64];
+        unsigned told = 0;
 
         (void)state;
         assert_non_null(mkdtemp(folder));
@@ -242,7 +249,9 @@ static void test_all_is_given_back_when_memory_is_scarce(void **state)
         stook_inject.events_file = events;
         assert_int_equal(stook_maintain(), 0);          /* notes what there is */
         litter(cache);
+        stook_on_pressure(count_pressure, &told);
         expect_trimmed(cache, false);                   /* as before */
+        assert_int_equal(told, 0);
 
         write_file(
                 pressure,
@@ -251,12 +260,16 @@ static void test_all_is_given_back_when_memory_is_scarce(void **state)
         expect_trimmed(cache, true);
         litter(cache);
         expect_trimmed(cache, false);                   /* no new stalls */
+        assert_int_equal(told, 1);
 
         write_file(events, "low 0\nhigh 8\nmax 0\noom 0\noom_kill 0\n");
         expect_trimmed(cache, true);
         litter(cache);
+        assert_int_equal(told, 2);
+        stook_on_pressure(NULL, NULL);
         write_file(events, "low 5\nhigh 8\nmax 1\noom 0\noom_kill 0\n");
         expect_trimmed(cache, true);
+        assert_int_equal(told, 2);
         litter(cache);
         unlink(pressure);
         unlink(events);
