@@ -26,7 +26,7 @@
 
 /* The hot paths in assembly have them in numbers. */
 _Static_assert(STOOK_CLASS_TABLE_MAX == 16384 && STOOK_CLASS_ALIGNED_MAX == 4096 &&
-               STOOK_CLASS_MAX == 131072 && STOOK_CLASSES == 60 &&
+               STOOK_CLASS_MAX == 131072 && STOOK_CLASSES == 72 &&
                STOOK_CLASS_LINE_LARGE * sizeof(*stook_class_line) == 8200,
                "dropin/hot_*.S: TABLE_MAX, ALIGNED_MAX, CLASS_MAX, BY_CLASS, CLASSES");
 _Static_assert(STOOK_MAP_SHIFT == 12 && STOOK_SLAB_BYTES_MAX - 1 == 0x7ffff &&

@@ -34,7 +34,7 @@
 #define BY_CLASS   8200                 /* 8 * STOOK_CLASS_LINE_LARGE */
 #define CLEAR_MAX  128                  /* calloc clears so much itself; arbitrary, as on x86-64 */
 #define SIGNATURE  0xd428bc00           /* brk #0x45e0 */
-#define CLASSES    60                   /* STOOK_CLASSES */
+#define CLASSES    72                   /* STOOK_CLASSES */
 #define POP_ONE    0xffff
 #define RANGE      -64                  /* of stook_range from stook_class_line */
 #define SLOTS      -40                  /* of stook_direct: direct/direct.h */

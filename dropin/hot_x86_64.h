@@ -19,7 +19,7 @@
 #define ALIGNED_MAX 4096                /* STOOK_CLASS_ALIGNED_MAX */
 #define CLASS_MAX  131072               /* STOOK_CLASS_MAX */
 #define BY_CLASS   8200                 /* 8 * STOOK_CLASS_LINE_LARGE */
-#define CLASSES    60                   /* STOOK_CLASSES */
+#define CLASSES    72                   /* STOOK_CLASSES */
 #define CLEAR_MAX  128                  /* calloc clears so much itself: above, memset is faster */
 #define SIGNATURE  0x53053053
 #define AREA       0                    /* stook_direct: direct/direct.h */

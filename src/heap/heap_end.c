@@ -15,8 +15,6 @@
 #include "rcu/rcu.h"
 #include "report/report.h"
 
-_Static_assert(STOOK_CLASSES <= 64, "a bit for each class");
-
 static void set_state(struct stook_heap *heap, enum stook_heap_state state)
 {
         __atomic_store_n(&heap->state, state, __ATOMIC_RELAXED);
@@ -52,33 +50,31 @@ static void open_cache(struct stook_cache *cache, bool sheaves)
 
 /*
  * False: a thread is inside one of the caches, or sheaves of it are lent. Those of the classes
- * below @end are closed; *@sheaves: a bit for each that may have sheaves.
+ * below @end are closed; @sheaves[class]: it may have sheaves.
  */
-static bool close_all(struct stook_heap *heap, unsigned *end, uint64_t *sheaves)
+static bool close_all(struct stook_heap *heap, unsigned *end, bool *sheaves)
 {
         bool all = true;
 
-        for (*end = 0, *sheaves = 0; all && *end < STOOK_CLASSES; ++*end) {
+        for (*end = 0; all && *end < STOOK_CLASSES; ++*end) {
                 struct stook_cache *cache = stook_heap_class(heap, *end);
-                bool had;
 
                 if (!cache)
                         continue;
                 leave_line(heap, *end);
-                all = close_cache(cache, &had) && !stook_cache_has_lent(cache);
-                *sheaves |= (uint64_t)had << *end;
+                all = close_cache(cache, &sheaves[*end]) && !stook_cache_has_lent(cache);
         }
         return all;
 }
 
-static void reopen(struct stook_heap *heap, unsigned end, uint64_t sheaves)
+static void reopen(struct stook_heap *heap, unsigned end, const bool *sheaves)
 {
         for (unsigned class = 0; class < end; class++) {
                 struct stook_cache *cache = stook_heap_class(heap, class);
 
                 if (!cache)
                         continue;
-                open_cache(cache, sheaves >> class & 1);
+                open_cache(cache, sheaves[class]);
                 stook_heap_set_class(heap, class, cache);
         }
         set_state(heap, STOOK_HEAP_LIVE);
@@ -115,11 +111,11 @@ static int report_busy(struct stook_heap *heap, const char *detail)
 /* Registry mutex held. Not inline: its stack is free again afterwards. */
 static STOOK_NOINLINE int empty(struct stook_heap *heap, bool for_good)
 {
-        uint64_t sheaves;
+        bool sheaves[STOOK_CLASSES] = { false };
         unsigned end;
 
         set_state(heap, STOOK_HEAP_ENDING);
-        if (!close_all(heap, &end, &sheaves)) {
+        if (!close_all(heap, &end, sheaves)) {
                 reopen(heap, end, sheaves);
                 return report_busy(heap, "a heap's slots or barns not emptied: a thread is inside, "
                                    "membarrier is refused, or a sheaf is lent");

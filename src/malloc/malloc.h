@@ -1,10 +1,10 @@
 /*
  * Purpose: malloc's semantics on caches and spans (malloc_api.c wraps them for libstook, dropin/
  * for the drop-in).
- * Size classes: multiples of 16 up to 128, then four to six per doubling up to 128 KiB
- * (size_class.c). Class c is the cache of index c + 1. It wants STOOK_SLAB_OBJECTS_FEW objects in a
- * slab, so slabs of small classes are one page (slab_birth.c). Above, and for what realloc grows
- * (malloc_resize.c): a span of its own (kind LARGE, large.c).
+ * Size classes: multiples of 16 up to 128, eight per doubling up to 1 KiB, then four to six up to
+ * 128 KiB (size_class.c). Class c is the cache of index c + 1. It wants STOOK_SLAB_OBJECTS_FEW
+ * objects in a slab, so slabs of small classes have 16 KiB (slab_birth.c). Above, and for what
+ * realloc grows (malloc_resize.c): a span of its own (kind LARGE, large.c).
  * Place: called by malloc_api.c and the drop-in; calls slot (the hot path), cache (the slow calls,
  * misuse), pages (large objects).
  */
@@ -19,7 +19,7 @@
 #include "pages/span.h"
 #include <stook/layout.h>
 
-#define STOOK_CLASSES 60                        /* size_class.c */
+#define STOOK_CLASSES 72                        /* size_class.c */
 #define STOOK_CLASS_MAX ((size_t)128 << 10)
 /*
  * Sizes up to here by a table of one entry for each 16 bytes. A branch beyond it is mispredicted
@@ -31,7 +31,7 @@
 /* A class for a page and a header, aligned to 64 bytes: malloc_miss.c goes past it. */
 #define STOOK_CLASS_PAGE_AND_MORE 4416
 /*
- * What main and spare of a slot may hold of one class at first; all classes together: 1.6 MiB
+ * What main and spare of a slot may hold of one class at first; all classes together: 2.1 MiB
  * (size_class.c).
  */
 #define STOOK_CLASS_SLOT_BYTES ((size_t)64 << 10)

@@ -193,7 +193,7 @@ _Static_assert(offsetof(struct stook_slot_head, rcu_free) == STOOK_LINE_RCU, "se
  * The first line behind those of malloc's classes. To pop and push it is the line of an empty
  * cache.
  */
-#define STOOK_PRECHARGE_LINE 61
+#define STOOK_PRECHARGE_LINE 73
 
 struct stook_precharge_line {
         struct stook_pair nothing;      /* {zero-capacity sheaf, none} for ever */

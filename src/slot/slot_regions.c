@@ -64,6 +64,14 @@ static uint32_t lines_of_a_page(void)
         return (uint32_t)(stook_os_page_bytes() >> STOOK_LINE_SHIFT);
 }
 
+/* From the start: hot paths ask no class whether its line is filled. */
+static uint32_t lines_of_classes(void)
+{
+        size_t bytes = ((size_t)STOOK_PRECHARGE_LINE + 1) << STOOK_LINE_SHIFT;
+
+        return (uint32_t)(stook_os_whole_pages(bytes) >> STOOK_LINE_SHIFT);
+}
+
 /* I3. The mapping stays: other threads may be on the slot, and slots may have a node's policy. */
 static bool fill(char *slot, uint32_t from, uint32_t to)
 {
@@ -367,7 +375,7 @@ bool stook_slots_start(void)
                 .by_cpu = stook_slots_by_node && !stook_os_topology_is_fake(),
                 .ready = stook_regions_locked,
         };
-        __atomic_store_n(&stook_filled.lines, lines_of_a_page(), __ATOMIC_RELEASE);
+        __atomic_store_n(&stook_filled.lines, lines_of_classes(), __ATOMIC_RELEASE);
         return true;
 }
 
