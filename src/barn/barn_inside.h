@@ -94,8 +94,9 @@ STOOK_INLINE bool stook_barn_has_room(struct stook_barns *barns, unsigned node)
  * A cache that only frees fills its barn first, and then flushes sheaf after sheaf. What the barn
  * got first stays: a few objects each of very many slabs, of which none can be given back. So a
  * barn takes no more once STOOK_BARN_UNASKED times what it may keep was put while nothing was
- * asked. Each further sheaf then takes one of the barn's along to the slabs (barn.c: put_below).
- * The next ask ends it.
+ * asked. Each further sheaf then takes one of the barn's along to the slabs (barn.c: put_below),
+ * and the slot's next sheaf is a small one, for the same reason (stook_barn_get_empty). The next
+ * ask ends it.
  */
 STOOK_INLINE bool stook_barns_are_unasked(const struct stook_barns *barns, uint32_t puts)
 {

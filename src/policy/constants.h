@@ -28,8 +28,9 @@
 #define STOOK_RECURS_DECAYS   3
 /*
  * Of the bytes in use: may lie dirty; are left of the most where a spike is at its end; are gone
- * where large objects come in turn no more; pad an object's last huge page. Half (a fourth): larger
- * peaks of mixed sizes. Twice (a sixteenth): a purge and its faults for each swing that is smaller.
+ * where large objects come in turn no more; pad an object's last huge page. Half (an eighth):
+ * larger peaks of mixed sizes. Twice (a 32nd): a purge and its faults for each swing that is
+ * smaller.
  */
 #define STOOK_PART            8
 /*
@@ -75,7 +76,11 @@
 /* ---- barns and sheaves: barn/barn_room.c ---- */
 
 #define STOOK_BARN_SHEAVES    10        /* full, and empty, at first: the kernel's MAX_*_SHEAVES */
-#define STOOK_BARN_SHORT      32        /* objects: the get of fewer is dear for each */
+/*
+ * Objects: the get of fewer is dear for each, and so is the put: a slot's sheaf has so many while
+ * its cache only frees. Half: such a program is slower. Twice: a spike leaves more.
+ */
+#define STOOK_BARN_SHORT      32
 /* Of one cache, at first. Half: more refills. Twice: large objects are no faster. */
 #define STOOK_BARN_CACHE_BYTES (512 * STOOK_KIB)
 /* Of all caches; one that swings gets half of it. Twice: wide swings are no faster. */

@@ -5,11 +5,11 @@
  * slab_partial.c (releases); calls pages.
  *
  * Geometry: malloc's classes, and all that say nothing else, want few objects in a slab
- * (STOOK_SLAB_OBJECTS_FEW), so that slabs become empty: room for four objects, and at least 4 KiB,
- * or 8 KiB for tiny objects. So a slab of small objects is one page. Caches that a program makes
- * want many (STOOK_SLAB_OBJECTS_MANY): 32 KiB, and up to 64 KiB where their objects need it. Pages
- * of a slab are touched only when their objects are handed out. So a larger slab costs address
- * space, not memory, and saves births. All have room for two objects.
+ * (STOOK_SLAB_OBJECTS_FEW), so that slabs become empty: room for four objects, and at least 16 KiB.
+ * Caches that a program makes want many (STOOK_SLAB_OBJECTS_MANY): 32 KiB, and up to 64 KiB where
+ * their objects need it. Pages of a slab are touched only when their objects are handed out. So a
+ * larger slab costs address space, not memory, and saves births and descriptors. All have room for
+ * two objects.
  * From there upwards it is the smallest slab that wastes at most 1/16 at its end, else at most 1/8,
  * and so on. For objects of half a page or more the first share is 1/128: their slabs have many
  * pages anyway, and the page at the end is resident. When such a span cannot be had, a slab is the
@@ -47,9 +47,9 @@
  * what a fill of small objects costs.
  */
 #define SLAB_BYTES_LOW  ((size_t)32 << 10)
-#define SLAB_BYTES_FEW  ((size_t)4 << 10)       /* where few objects are wanted: one page */
+/* Where few are wanted. Half: twice as many descriptors. Twice: small programs are larger. */
+#define SLAB_BYTES_FEW  ((size_t)16 << 10)
 _Static_assert(STOOK_SLAB_BIRTHS <= STOOK_SPAN_SOME, "births");
-#define TINY            32                      /* strides below this get twice that */
 /*
  * A size that wastes little is looked for up to there, or up to twice the least (for objects above
  * a page three times: 12 of 4,416 bytes fill 13 pages), but not where no empty slab would be kept
@@ -92,8 +92,7 @@ static size_t choose_bytes(size_t stride, size_t wanted, size_t objects)
         size_t page = stook_os_page_bytes();
         size_t waste_parts = stride < page / 2 ? WASTE_PARTS : WASTE_PARTS_BIG;
         size_t least = smaller(stride * wanted, SLAB_BYTES_WANT);
-        size_t most, low = wanted > STOOK_SLAB_OBJECTS_FEW ? SLAB_BYTES_LOW :
-                           stride < TINY ? 2 * SLAB_BYTES_FEW : SLAB_BYTES_FEW;
+        size_t most, low = wanted > STOOK_SLAB_OBJECTS_FEW ? SLAB_BYTES_LOW : SLAB_BYTES_FEW;
 
         if (least < low)
                 least = low;

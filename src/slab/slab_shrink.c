@@ -50,7 +50,7 @@
  */
 #define LOOKS 64
 /* Slabs of fewer pages are empty soon enough. Arbitrary. */
-#define PAGES_LEAST 4
+#define PAGES_LEAST 8
 /*
  * Slabs of more parts, which have tiny objects, are left alone: whole pages of those are seldom
  * free. 256 bytes of stack.
