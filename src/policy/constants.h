@@ -32,7 +32,7 @@
  * larger peaks of mixed sizes. Twice (a 32nd): a purge and its faults for each swing that is
  * smaller.
  */
-#define STOOK_PART            8
+#define STOOK_PART            16
 /*
  * The least of that, and the least span that is worth a purge above the dirty limit. Half: small
  * programs purge what they take again. Twice: all processes are larger by as much.

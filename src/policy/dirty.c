@@ -23,7 +23,7 @@ size_t stook_dirty_recurring(const struct stook_ledger *ledger)
         size_t refaulted = stook_ledger_refaults(ledger);
         size_t swing = refaulted ? stook_swing_bytes(&ledger->swing) : 0;
 
-        return refaulted >= swing / 2 ? swing : refaulted;
+        return refaulted >= swing / 2 ? swing : 0;
 }
 
 size_t stook_dirty_refaulted(const struct stook_ledger *ledger)
@@ -74,12 +74,13 @@ size_t stook_dirty_limit(const struct stook_ledger *ledger)
         else if (!keeps_large(ledger))
                 share /= STOOK_PART;
         return (share > STOOK_DIRTY_LEAST ? share : STOOK_DIRTY_LEAST) +
-               stook_dirty_refaulted(ledger);
+               (stook_dirty_is_shrinking(ledger) ? stook_dirty_recurring(ledger)
+                                                 : stook_dirty_refaulted(ledger));
 }
 
 size_t stook_dirty_left(const struct stook_ledger *ledger)
 {
-        return stook_dirty_is_shrinking(ledger) ? stook_dirty_refaulted(ledger)
+        return stook_dirty_is_shrinking(ledger) ? stook_dirty_recurring(ledger)
                                                 : stook_dirty_limit(ledger);
 }
 

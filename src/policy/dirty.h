@@ -1,21 +1,22 @@
 /*
  * Purpose: how much free dirty memory a node may keep, and what is purged before it is old.
- * Place: pages/purge.c does what is said here; pages/waiting.c asks, too. All is a function of the
- *  ledger, and of the bytes that are dirty.
+ * Place: pages/purge.c does what is said here; pages/span_recent.c asks, too. All is a function of
+ *  the ledger, and of the bytes that are dirty.
  *
  * Words, in bytes of a node, beside those of ledger.h:
  *   recurring    what is expected to be taken again: the whole swing once half of it refaulted,
- *                else what refaulted. It is kept for up to three times the decay time, because to
- *                purge it and fault it in again costs more than all else that an allocation does
+ *                else nothing. It is kept for up to three times the decay time, because to purge it
+ *                and fault it in again costs more than all else that an allocation does
  *   shrinking    less than two thirds of what was in use at most lately (ledger.h) are in use: the
  *                process may be done, and make no more calls
  *   in turn      large objects are freed, and others are allocated, one in turn (ledger.h). Such a
  *                process does not shrink, though little may be in use between the two
- *   dirty limit  dirty bytes that may stay until they are old: an eighth of what is in use, or
- *                1 MiB, and what refaulted or recurs. In a process that does not shrink, and writes
- *                large objects (huge.h), it is as much as is in use; while they come in turn, as
- *                much as was in use at most lately, but no more than twice what was in use with the
- *                last one
+ *   dirty limit  dirty bytes that may stay until they are old: a sixteenth of what is in use, or
+ *                1 MiB, and what refaulted or recurs; of a process that shrinks what recurs alone,
+ *                because there may be no further call. In a process that does not shrink, and
+ *                writes large objects (huge.h), it is as much as is in use; while they come in
+ *                turn, as much as was in use at most lately, but no more than twice what was in use
+ *                with the last one
  *   threaded     a thread ages this heap whether or not the process makes calls. Then nothing is
  *                purged at once while no more lies free than was in use at most lately
  * Concurrency: any thread, relaxed: an answer may be old when it comes.
@@ -41,8 +42,8 @@ bool stook_dirty_is_shrinking(const struct stook_ledger *ledger);
 size_t stook_dirty_limit(const struct stook_ledger *ledger);
 /*
  * What a purge leaves: all that may stay, because objects in turn are taken again, though in other
- * sizes. In a process that is shrinking it leaves only what refaulted, because there may be no
- * further call.
+ * sizes. In a process that is shrinking it leaves only what recurs, because there may be no further
+ * call.
  */
 size_t stook_dirty_left(const struct stook_ledger *ledger);
 /* Dirty bytes above which some are purged at once. */

@@ -73,12 +73,10 @@ static void phases_keep_what_they_missed(void **state)
         assert_true(kept_after_phase(64) >= 64 * MIB);
         stook_pages_nodes[0].ledger.refault = missed;
 
-        kept = kept_after_phase(160);                   /* the excess goes, and no more */
-        missed = stook_pages_nodes[0].ledger.refault;
-        assert_true(missed <= 68 * MIB);
-        assert_true(kept >= missed && kept <= missed + 3 * MIB);
+        assert_true(kept_after_phase(160) <= 2 * MIB);  /* less than half of it was missed */
+        assert_true(stook_pages_nodes[0].ledger.refault <= 68 * MIB);
         assert_sound();
-        assert_true(resident_bytes() < missed + 24 * MIB);
+        assert_true(resident_bytes() < 24 * MIB);
 }
 
 static void make_old(struct stook_pages_node *node, uint32_t decay_times)
@@ -89,19 +87,22 @@ static void make_old(struct stook_pages_node *node, uint32_t decay_times)
                 stook_container_of(e, struct stook_span, list)->dirty_since_ms = old;
 }
 
-/* Runs after phases: 64 MiB were missed, and 160 MiB swing. */
+/* Runs after phases: 64 MiB were missed, and swing again. */
 static void what_recurs_does_not_age(void **state)
 {
         struct stook_pages_node *node = &stook_pages_nodes[0];
-        struct stook_swing swing = node->ledger.swing;
-        size_t missed = node->ledger.refault, kept;
+        struct stook_swing swing;
+        size_t kept;
 
         (void)state;
-        assert_true(missed > 60 * MIB);
+        assert_true(node->ledger.refault > 60 * MIB);
+        memset(&node->ledger.swing, 0, sizeof(swing));
+        assert_true(kept_after_phase(64) > 60 * MIB);
+        swing = node->ledger.swing;
         make_old(node, 1);
         stook_pages_age();
         kept = node->bins[STOOK_SET_DIRTY].bytes;
-        assert_true(kept > 60 * MIB && kept <= missed);
+        assert_true(kept > 60 * MIB && kept <= stook_swing_bytes(&swing));
 
         memset(&node->ledger.swing, 0, sizeof(swing));  /* as after two windows without a change */
         make_old(node, 1);
@@ -123,10 +124,11 @@ static void what_recurs_does_not_age(void **state)
 static void steps_forget_what_ended(void **state)
 {
         struct stook_pages_node *node = &stook_pages_nodes[0];
-        size_t missed = node->ledger.refault, now;
+        size_t missed = stook_swing_bytes(&node->ledger.swing), now;
 
         (void)state;
-        assert_true(stook_swing_bytes(&node->ledger.swing) >= missed);
+        assert_true(missed > 60 * MIB);
+        node->ledger.refault = missed;
         stook_pages_set_decay_ms(1);
         node->next_step_ms = (uint32_t)stook_os_clock_ms();
         do {
