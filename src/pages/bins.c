@@ -162,11 +162,6 @@ struct stook_span *stook_bins_find(const struct stook_bins *bins, size_t bytes)
         return bins->root[word * 64 + (unsigned)__builtin_ctzl(bits)];
 }
 
-bool stook_bins_has_size(const struct stook_bins *bins, size_t bytes)
-{
-        return bins->root[bin_of(bytes)] != NULL;
-}
-
 struct stook_span *stook_bins_largest(const struct stook_bins *bins)
 {
         for (unsigned word = STOOK_BINS / 64; word-- > 0;)
@@ -258,15 +253,6 @@ bool stook_pages_lock(struct stook_pages_node *node)
                 stook_pages_rebuild(node);
         }
         unpend(node);
-        return true;
-}
-
-bool stook_pages_lock_joined(struct stook_pages_node *node)
-{
-        if (!stook_pages_lock(node))
-                return false;
-        if (stook_singles_bytes(&node->singles))
-                stook_singles_join(node);
         return true;
 }
 

@@ -20,7 +20,7 @@
 bool stook_pages_fork_prepare(void)
 {
         for (unsigned n = 0; n < stook_os_node_count(); n++)
-                if (!stook_pages_lock_joined(&stook_pages_nodes[n])) {
+                if (!stook_pages_lock(&stook_pages_nodes[n])) {
                         while (n-- > 0)
                                 stook_pages_unlock(&stook_pages_nodes[n]);
                         return false;
@@ -59,7 +59,6 @@ static void insert_loose(struct stook_span *span, void *node)
 void stook_pages_rebuild(struct stook_pages_node *node)
 {
         init(node);
-        stook_singles_mend(&node->singles, false);
         stook_meta_span_for_each(loosen, node);
         stook_meta_span_for_each(insert_loose, node);
 }
@@ -103,7 +102,6 @@ void stook_pages_fork_child(bool whole)
                 init(node);
                 stook_pending_stack_take_all(&node->pending);
                 node->recent = 0;
-                stook_singles_mend(&node->singles, true);
         }
         if (whole)
                 return;

@@ -32,28 +32,10 @@ struct stook_bins {
         size_t bytes, spans;
 };
 
-/* ---- waiting.c: free spans that wait beside the bins ---- */
-
-#define STOOK_SINGLES_WAYS 64           /* as many as a word has bits */
-
-struct stook_singles_map {
-        uintptr_t base;                 /* const once published: where the window begins */
-        uint64_t some[STOOK_SINGLES_WAYS * STOOK_SINGLES_WAYS];         /* of `pages` */
-        uint64_t pages[STOOK_SINGLES_WAYS * STOOK_SINGLES_WAYS * STOOK_SINGLES_WAYS];
-};
-
-/* Lock, but for `map` and `wanted`. A level has a bit for each word of the next that has any. */
-struct stook_singles {
-        struct stook_singles_map *map;  /* atomic: waiting.c M1; NULL: none yet */
-        uintptr_t wanted;               /* atomic: a map that has this address is; 0: none is */
-        size_t    bytes;                /* stored atomically, read racily without the lock */
-        uint64_t  top, high[STOOK_SINGLES_WAYS];
-};
-
 enum stook_pages_set { STOOK_SET_DIRTY, STOOK_SET_CLEAN, STOOK_SET_RESERVED, STOOK_SETS };
 
 struct stook_pages_node {
-        struct stook_lock lock;                 /* guards bins, aged, singles */
+        struct stook_lock lock;                 /* guards bins and aged */
         /*
          * Lock; dirty free spans, in the order in which they were last inserted. A span that is
          * coalesced, or whose purge was refused, goes to the end. So the first is the oldest as a
@@ -64,10 +46,9 @@ struct stook_pages_node {
         struct stook_ledger ledger;
         /* Atomic, relaxed: when stook_pages_step looks again. */
         uint32_t next_step_ms;
-        /* Atomic: the large object that was freed last (waiting.c), or 0. */
+        /* Atomic: the large object that was freed last (span_recent.c), or 0. */
         uint64_t recent;
         size_t asked_bytes;             /* atomic, relaxed: the last request of 128 KiB or more */
-        struct stook_singles singles;   /* free pages beside the bins */
         /* Lock. The last: a start does not touch them, and they are larger than all else. */
         struct stook_bins bins[STOOK_SETS];
 } STOOK_ALIGNED(STOOK_CACHELINE);
@@ -98,19 +79,12 @@ STOOK_INLINE enum stook_pages_set stook_pages_set_of(const struct stook_span *sp
  * one. Else it is the lowest span of the next bin that has any: there, each span fits.
  */
 struct stook_span *stook_bins_find(const struct stook_bins *bins, size_t bytes);
-/* @bytes: at most STOOK_BINS_EXACT map pages. There is a span of this very size. */
-bool stook_bins_has_size(const struct stook_bins *bins, size_t bytes);
 /* The lowest span of the bin of the largest sizes; NULL: empty. */
 struct stook_span *stook_bins_largest(const struct stook_bins *bins);
 
 /* Releases, looks at pending after the release, and takes the lock again if there is something. */
 void stook_pages_unlock(struct stook_pages_node *node);
-/* False: the lock was refused. Else all that waits is in the bins: pending spans, single pages. */
-bool stook_pages_lock_joined(struct stook_pages_node *node);
-/*
- * The same, but single pages go on waiting: for what does not look for them, nor for what they
- * become together.
- */
+/* False: the lock was refused. Else all pending spans are in the bins. */
 bool stook_pages_lock(struct stook_pages_node *node);
 /*
  * Under the lock: @span, which is in no bin, becomes free. Returns it, or what it was coalesced
@@ -174,34 +148,7 @@ STOOK_INLINE void stook_pages_tag(struct stook_span *span)
         stook_pagemap_set(span->start + span->bytes - STOOK_MAP_PAGE, (uint64_t)(uintptr_t)span);
 }
 
-/* ---- waiting.c: single pages ---- */
-
-/*
- * Under the lock. True: @span, in hands, dirty and one page long, waits. False: it is outside of
- * the window; or there is no map. Then one is wanted, and nothing else changed.
- */
-bool stook_singles_put(struct stook_singles *singles, struct stook_span *span);
-/* Without the lock, if a map is wanted: makes one if it can be had. */
-void stook_singles_make_map(struct stook_singles *singles);
-/* Under the lock: up to @n of them, lowest first, in hands. Return: how many. */
-unsigned stook_singles_take(struct stook_singles *singles, unsigned n, struct stook_span **spans);
-/* Under the lock: all of them to the bins. */
-void stook_singles_join(struct stook_pages_node *node);
-/* How many bytes wait. Racy. */
-STOOK_INLINE size_t stook_singles_bytes(const struct stook_singles *singles)
-{
-        return __atomic_load_n(&singles->bytes, __ATOMIC_RELAXED);
-}
-
-/*
- * Under the lock, after a call was jumped out of: counts `bytes` anew. @forget: the words are
- * cleared first.
- */
-void stook_singles_mend(struct stook_singles *singles, bool forget);
-/* Quiescent: I1 and I2 hold. */
-bool stook_singles_are_sound(const struct stook_singles *singles);
-
-/* ---- waiting.c: the large object that was freed last ---- */
+/* ---- span_recent.c: the large object that was freed last ---- */
 
 #define STOOK_RECENT_LEAST ((size_t)128 << 10)  /* about where malloc begins to take spans */
 /* The word: the descriptor's address, and above it the span's size in pages of 4 KiB. */
@@ -226,11 +173,10 @@ STOOK_INLINE size_t stook_recent_bytes(const struct stook_pages_node *node)
                << STOOK_RECENT_PAGE_SHIFT;
 }
 
-/* Dirty bytes: in the bins, and of pages that wait beside them. Racy. */
+/* Dirty bytes in the bins. Racy. */
 STOOK_INLINE size_t stook_pages_dirty(const struct stook_pages_node *node)
 {
-        return __atomic_load_n(&node->bins[STOOK_SET_DIRTY].bytes, __ATOMIC_RELAXED) +
-               stook_singles_bytes(&node->singles);
+        return __atomic_load_n(&node->bins[STOOK_SET_DIRTY].bytes, __ATOMIC_RELAXED);
 }
 
 /* @bytes more are with users, and debt of the node may follow. @clean: they have no content. */

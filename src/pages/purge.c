@@ -135,19 +135,10 @@ static struct stook_span *excess(struct stook_pages_node *node, struct stook_spa
         return cut_off(node, big, bytes < STOOK_DIRTY_LEAST ? STOOK_DIRTY_LEAST : bytes, spares);
 }
 
-/* Too few single pages wait to be joined. */
-static bool is_few(size_t waiting)
-{
-        return waiting < STOOK_PURGE_SMALL;
-}
-
 /* More lies free than may. Racy, but the thread that frees last sees all bytes. */
 static bool has_excess(const struct stook_pages_node *node)
 {
-        size_t waiting = stook_singles_bytes(&node->singles);
-
-        return stook_pages_dirty(node) > stook_dirty_at_once(&node->ledger) +
-                                                 (is_few(waiting) ? waiting : 0);
+        return stook_pages_dirty(node) > stook_dirty_at_once(&node->ledger);
 }
 
 /* Under the lock: the largest free span, or its end, about @most bytes, if it is worth a purge. */
@@ -218,10 +209,9 @@ static size_t purge_one(struct stook_pages_node *node, enum why why, size_t arg,
         /* A cut leaves up to two rests; NULL where there is no memory. */
         struct stook_span *spares[2] = { stook_meta_span_new(), stook_meta_span_new() };
         struct stook_span *span = NULL;
-        bool beside = why == EXCESS && is_few(stook_singles_bytes(&node->singles)), locked;
+        bool locked = stook_pages_lock(node);
         size_t purged = 0;
 
-        locked = beside ? stook_pages_lock(node) : stook_pages_lock_joined(node);
         if (locked)
                 span = why == EXCESS ? largest(node, arg, spares)
                        : why == DUE  ? oldest(node, (uint32_t)arg, spares)
@@ -331,7 +321,7 @@ void stook_pages_step(void)
 
                 if (!__atomic_load_n(&node->bins[STOOK_SET_DIRTY].spans, __ATOMIC_RELAXED) &&
                     !stook_ledger_refaults(&node->ledger) &&
-                    !stook_recent_bytes(node) && !stook_singles_bytes(&node->singles))
+                    !stook_recent_bytes(node))
                         continue;
                 now = (uint32_t)stook_os_clock_ms();
                 due = is_due(node, now);

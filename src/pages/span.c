@@ -44,8 +44,6 @@ void stook_pages_stats(struct stook_pages_stats *stats)
                 stats->free_dirty_bytes += stook_pages_dirty(node) + stook_recent_bytes(node);
                 stats->free_clean_bytes += __atomic_load_n(&node->bins[STOOK_SET_CLEAN].bytes,
                                                            __ATOMIC_RELAXED);
-                /* Pages that wait are free spans, too. */
-                stats->free_spans += stook_singles_bytes(&node->singles) / stook_os_page_bytes();
                 for (unsigned set = 0; set < STOOK_SETS; set++)
                         stats->free_spans += __atomic_load_n(&node->bins[set].spans,
                                                              __ATOMIC_RELAXED);
@@ -150,7 +148,7 @@ static void hand_out(struct stook_pages_node *node, struct stook_span *span)
 static struct stook_span *take(struct stook_pages_node *node, size_t bytes, size_t align,
                                struct stook_span *spares[2])
 {
-        bool locked = stook_pages_lock_joined(node);
+        bool locked = stook_pages_lock(node);
         struct stook_pages_again again = { 0, 0 };
         struct stook_span *span, *left[2];
 
@@ -162,7 +160,7 @@ static struct stook_span *take(struct stook_pages_node *node, size_t bytes, size
         if (!span && locked && align == stook_os_page_bytes() && bytes >= STOOK_HUGE_PAGE) {
                 struct stook_span *rest = stook_pages_grow_end(node, bytes);
 
-                if (stook_pages_lock_joined(node)) {
+                if (stook_pages_lock(node)) {
                         span = take_locked(node, bytes, align, spares, &again);
                         stook_pages_unlock(node);
                 }
@@ -199,27 +197,6 @@ static STOOK_NOINLINE struct stook_span *take_recent(struct stook_pages_node *no
         return span;
 }
 
-/*
- * Pages that wait: up to @n, handed out. Without them the caller looks into the bins. It does so
- * first if a page lies there that is joined with none: a page that waits may become part of a
- * larger span.
- */
-static unsigned take_singles(struct stook_pages_node *node, unsigned n, struct stook_span **spans)
-{
-        unsigned got = 0;
-
-        if (!stook_singles_bytes(&node->singles) || !stook_pages_lock(node))
-                return 0;
-        stook_lock_forbid_waits();      /* this thread owns spans from here on */
-        if (!stook_bins_has_size(&node->bins[STOOK_SET_DIRTY], stook_os_page_bytes()))
-                got = stook_singles_take(&node->singles, n, spans);
-        stook_pages_unlock(node);
-        for (unsigned i = 0; i < got; i++)
-                hand_out_tagged(node, spans[i]);
-        stook_lock_allow_waits();
-        return got;
-}
-
 struct stook_span *stook_span_take(unsigned node_index, size_t bytes, size_t align)
 {
         struct stook_pages_node *node = &stook_pages_nodes[node_index];
@@ -238,10 +215,6 @@ struct stook_span *stook_span_take(unsigned node_index, size_t bytes, size_t ali
 
         if (bytes >= STOOK_RECENT_LEAST && align == page && (span = take_recent(node, bytes)))
                 return span;
-        if (bytes == page && align == page && take_singles(node, 1, &span))
-                return span;
-        if (__atomic_load_n(&node->singles.wanted, __ATOMIC_RELAXED))
-                stook_singles_make_map(&node->singles);
         spares[0] = align > page ? stook_meta_span_new() : NULL;
         spares[1] = stook_meta_span_new();
         if (spares[1] && (align == page || spares[0]))
@@ -291,13 +264,9 @@ unsigned stook_span_take_some(unsigned node_index, size_t bytes, unsigned n,
 
         if (STOOK_INJECT_FROM(span_fail_from))
                 return 0;
-        if (bytes == stook_os_page_bytes() && (got = take_singles(node, n, spans)))
-                return got;
-        if (__atomic_load_n(&node->singles.wanted, __ATOMIC_RELAXED))
-                stook_singles_make_map(&node->singles);
         while (count < n && (spares[count] = stook_meta_span_new()))
                 count++;
-        if (count == n && stook_pages_lock_joined(node)) {
+        if (count == n && stook_pages_lock(node)) {
                 unsigned more;
 
                 stook_lock_forbid_waits();                              /* this thread owns spans */
@@ -357,15 +326,6 @@ void stook_span_give(struct stook_span *span)
         stook_pages_purge_excess_of(node);
 }
 
-/* Under the lock: to the bins, or a single page beside them. Not inline: the depth of the stack. */
-static STOOK_NOINLINE void insert_or_wait(struct stook_pages_node *node, struct stook_span *span)
-{
-        if (span->bytes == stook_os_page_bytes() && stook_singles_put(&node->singles, span))
-                return;
-        __atomic_store_n(&span->kind, STOOK_SPAN_MOVING, __ATOMIC_RELAXED);
-        stook_pages_insert(node, span);
-}
-
 void stook_span_give_chain(struct stook_link *first)
 {
         struct stook_pages_node *node;
@@ -387,10 +347,12 @@ void stook_span_give_chain(struct stook_link *first)
                 span->list.next = NULL;
                 if (!locked)
                         locked = stook_pages_lock(node);
-                if (locked)
-                        insert_or_wait(node, span);
-                else
+                if (locked) {
+                        __atomic_store_n(&span->kind, STOOK_SPAN_MOVING, __ATOMIC_RELAXED);
+                        stook_pages_insert(node, span);
+                } else {
                         stook_pages_pend(node, span);
+                }
                 if (locked && !first)
                         stook_pages_unlock(node);
         }

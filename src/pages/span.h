@@ -186,11 +186,10 @@ void stook_span_give(struct stook_span *span);
 void stook_span_give_chain(struct stook_link *first);
 /*
  * stook_span_take_some() - up to @n spans of @bytes each in one hold of the lock
- * Single pages that wait (waiting.c) are taken first, and no others with them. Else they come from
- * the bins only. A free span is found as by stook_span_take, and is cut into as many as are wanted
- * or as it holds; then the next one is found. @n: at most STOOK_SPAN_SOME.
- * Return: spans in @spans. Fewer than @n: no more pages waited. Or too little lies free, or the
- * lock is not to be had; then it may be none, and stook_span_take gets one.
+ * They come from the bins only. A free span is found as by stook_span_take, and is cut into as many
+ * as are wanted or as it holds; then the next one is found. @n: at most STOOK_SPAN_SOME.
+ * Return: spans in @spans. Fewer than @n: too little lies free, or the lock is not to be had; then
+ * it may be none, and stook_span_take gets one.
  */
 #define STOOK_SPAN_SOME 8
 unsigned stook_span_take_some(unsigned node, size_t bytes, unsigned n, struct stook_span **spans);

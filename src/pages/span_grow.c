@@ -176,7 +176,7 @@ static STOOK_NOINLINE size_t missing_for(struct stook_pages_node *node, size_t b
         uintptr_t end = stook_range_frontier((unsigned)(node - stook_pages_nodes));
         size_t have, missing, least;
 
-        if (!end || end % STOOK_HUGE_PAGE || !stook_pages_lock_joined(node))
+        if (!end || end % STOOK_HUGE_PAGE || !stook_pages_lock(node))
                 return 0;
         have = free_before(node, end);
         missing = have && have < bytes ? bytes - have : 0;

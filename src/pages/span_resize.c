@@ -26,7 +26,7 @@ static int grow_into_neighbour(struct stook_pages_node *node, struct stook_span 
 {
         struct stook_span *after;
 
-        if (!stook_pages_lock_joined(node))
+        if (!stook_pages_lock(node))
                 return -1;
         after = stook_pages_behind(node, span->start + span->bytes);
         if (!after || after->bytes < more || after->state == STOOK_SPAN_RESERVED) {

@@ -112,10 +112,7 @@ static void settle_claims(struct drain *d)
         d->claims = 0;
 }
 
-/*
- * The slab may be released. Then its span is merged with free ones before and behind it. A single
- * page is merged later (pages/waiting.c).
- */
+/* The slab may be released. Then its span is merged with free ones before and behind it. */
 static void fetch_beside(const struct drain *d, const struct stook_slab *slab)
 {
         uintptr_t start = (uintptr_t)(slab->key - d->entry);

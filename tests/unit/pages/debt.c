@@ -62,27 +62,6 @@ static void a_new_height_purges_what_does_not_fit(void **state)
         assert_sound();
 }
 
-/* A page that waits beside the bins is dirty: an object with a mapping of its own joins none. */
-static void pages_that_wait_count(void **state)
-{
-        struct stook_pages_node *node = &stook_pages_nodes[0];
-        struct stook_span *single = stook_span_take(0, stook_os_page_bytes(), 0), *own;
-
-        (void)state;
-        assert_non_null(single);
-        node->singles.wanted = single->start;
-        stook_singles_make_map(&node->singles);
-        single->link.next = NULL;
-        stook_span_give_chain(&single->link);
-        assert_int_equal(stook_singles_bytes(&node->singles), stook_os_page_bytes());
-        own = stook_span_take(0, STOOK_SPAN_OWN_MAPPING + MIB, 0);
-        assert_non_null(own);
-        assert_int_equal(node->ledger.high_water, stook_pages_taken(0) + dirty());
-        stook_span_give(own);
-        stook_pages_purge(0);
-        assert_sound();
-}
-
 /* What a rise had purged is taken again. That says nothing of phases, so nothing more is kept. */
 static void what_a_rise_purged_is_not_missed(void **state)
 {
@@ -125,7 +104,6 @@ int main(void)
         const struct CMUnitTest all[] = {
                 cmocka_unit_test(a_new_height_purges_what_does_not_fit),
                 cmocka_unit_test(what_a_rise_purged_is_not_missed),
-                cmocka_unit_test(pages_that_wait_count),
         };
 
         return cmocka_run_group_tests(all, start, NULL);

@@ -1,5 +1,5 @@
 /*
- * Proves what waiting.c says: the large object that was freed last comes back to a request of its
+ * Proves what span_recent.c says: the large object freed last comes back to a request of its
  * size, counts as free, is kept only if its size was asked for last, gives way to another size,
  * goes to the bins with a step, a purge and before memory would grow, survives fork, and is left
  * out where more lies free than may stay.
