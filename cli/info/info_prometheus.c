@@ -173,7 +173,7 @@ static void write_groups(const struct scrape *s, const struct metric *m)
 
 static const struct metric of_program_heap[] = {
         OF_PROGRAM_HEAP("heap_bytes", "Bytes of the heap's slabs and large objects.", false, bytes),
-        OF_PROGRAM_HEAP("heap_peak_bytes", "Most bytes of them.", false, peak),
+        OF_PROGRAM_HEAP("heap_peak_bytes", "Most bytes of the heap at once.", false, peak),
         OF_PROGRAM_HEAP("heap_limit_bytes", "Most bytes that the heap may have.", false, limit),
         OF_PROGRAM_HEAP("heap_large_bytes", "Bytes of the heap's large objects.", false,
                         large_bytes),

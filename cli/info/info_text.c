@@ -256,7 +256,7 @@ static void print_flags(const struct heap_cache *c, FILE *out)
                 { STOOK_ACCOUNT, "ACCOUNT" }, { STOOK_MERGE, "MERGE" },
                 { STOOK_NO_SHEAVES, "NO_SHEAVES" }, { STOOK_RANDOM_ORDER, "RANDOM_ORDER" },
                 { STOOK_HUGE_PAGES, "HUGE_PAGES" },
-                { STOOK_CACHE_OF_MALLOC, "malloc's" },
+                { STOOK_CACHE_OF_MALLOC, "malloc's or a heap's" },
         };
 
         fputs("  flags:", out);

@@ -209,8 +209,9 @@ void replay_print_kernel(const struct replay_answer *a, FILE *out)
         }
         say(out, "\nthe kernel of %s: %zu of the trace's %zu caches, %zu with sheaves\n",
             a->folder, there, a->list->cache_count, sheaves);
-        say(out, "  of a replay with its capacities%s\n", counted ? ", and of its counters" :
-            "; it counts no calls itself: it was built without CONFIG_SLUB_STATS");
+        say(out, "  shares: of a replay with its capacities%s\n",
+            counted ? ", and of its counters"
+                    : "; it counts no calls itself: it was built without CONFIG_SLUB_STATS");
         if (shared)
                 say(out, "  * merged with other caches%s\n",
                     counted ? ", whose calls are among the kernel's" : "");

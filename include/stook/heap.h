@@ -6,6 +6,10 @@
  * any thread frees. Objects may be freed one by one, and the heap may be emptied or destroyed
  * whatever is alive. That takes time for its slabs and large objects, not for each object.
  * A heap takes memory for a size when it is first asked for it.
+ * An end costs some microseconds for each size in use, however few objects it has: in time, malloc
+ * is cheaper up to some thousands of objects. A reset costs little less.
+ * Each size takes one of the indices that a process has for caches. When none is left, the heap
+ * goes on with other sizes, and stook_cache_create() fails with ENFILE.
  *
  * Every object is aligned to 16 bytes at least. stook_free() and, on the drop-in, free() take the
  * objects of all heaps; stook_realloc(), and realloc(), leave an object in its heap.
@@ -35,7 +39,10 @@ struct stook_heap;
 /* Zeros are the defaults. */
 struct stook_heap_args {
         size_t   args_size;             /* sizeof(struct stook_heap_args) */
-        /* Most bytes of slabs and large objects that the heap may have; 0: no limit. */
+        /*
+         * Most bytes of slabs and large objects that the heap may have; 0: no limit. Each size
+         * takes a slab of 16 KiB at least with its first object.
+         */
         uint64_t limit_bytes;
         /*
          * Charged all slabs and large objects of the heap, from here to its destroy. NULL: none.
@@ -162,7 +169,8 @@ struct stook_heap_stats {
         uint64_t slabs;
         uint64_t caches;                /* sizes that the heap was asked for */
         uint64_t refusals;              /* allocations that failed */
-        uint64_t spilled;               /* that another size served: no cache could be made */
+        /* Allocations that another size, or pages, served: no cache could be made. */
+        uint64_t spilled;
 };
 
 /*

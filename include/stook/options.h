@@ -62,7 +62,7 @@ struct stook_option {
  * @value: room for the text
  * @bytes: of it; STOOK_OPTION_VALUE_BYTES is enough for each
  * Options that may change tell what is in force. Others tell what they were given, whether or not
- * it was understood; "": nothing, so the default is in force.
+ * it was understood; "": nothing, so the default is in force. So does rcu_backlog until it is set.
  * Return: 0; or
  *   -EINVAL  name or value NULL
  *   -ENOENT  there is no such option

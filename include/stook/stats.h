@@ -229,7 +229,8 @@ enum stook_metrics_format {
 /*
  * stook_metrics_write() - the heap's metrics, for a scraper
  * @out: a stream that is open for writing; it stays the caller's
- * Totals, caches that ever had a slab, groups. Names are those of `stook info --prometheus`, where
+ * Totals, caches that ever had a slab, groups; not heaps (stook_heap_for_each()), whose caches have
+ * a new `born` each time a heap is made. Names are those of `stook info --prometheus`, where
  * it has the same metric; samples of caches and groups have no labels for process and library. No
  * lock is held while it is written.
  * Return: 0; or

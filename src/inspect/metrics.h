@@ -43,7 +43,8 @@
         X("allocated_bytes", gauge, "Bytes of objects with users.", allocated_bytes) \
         X("cached_bytes", gauge, "Bytes of objects in sheaves.", cached_bytes) \
         X("active_bytes", gauge, "Bytes of slabs and large objects.", active_bytes) \
-        X("active_peak_bytes", gauge, "Most of them at once.", active_peak_bytes) \
+        X("active_peak_bytes", gauge, "Most bytes of slabs and large objects at once.", \
+          active_peak_bytes) \
         X("resident_most_bytes", gauge, "Bytes that may be resident.", resident_bytes) \
         X("reserved_bytes", gauge, "Bytes of address space.", reserved_bytes) \
         X("rcu_waiting_bytes", gauge, "Bytes of objects that wait for readers.", rcu_bytes) \
@@ -51,8 +52,8 @@
         X("caches", gauge, "Caches.", caches) \
         X("groups", gauge, "Groups.", groups) \
         X("purges", counter, "Calls that gave free pages back.", purges) \
-        X("purged_bytes", counter, "Bytes that they gave back.", purged_bytes) \
-        X("refaulted_bytes", counter, "Bytes of them that were taken again.", refaulted_bytes)
+        X("purged_bytes", counter, "Bytes of free pages that were given back.", purged_bytes) \
+        X("refaulted_bytes", counter, "Bytes given back, and taken again.", refaulted_bytes)
 
 /* X(name, type, help, field of struct stook_group_stats): of each group. */
 #define STOOK_METRICS_OF_GROUP(X) \

@@ -123,7 +123,7 @@ static void test_growing_moves_seldom(void **state)
                 object = other;
                 object[size - 1] = 1;
         }
-        assert_in_range(moves, 1, 160);                 /* 60 classes, then an eighth at a time */
+        assert_in_range(moves, 1, 160);                 /* 72 classes, then an eighth at a time */
         stook_free(object);
 }
 
