@@ -130,11 +130,14 @@ STOOK_API void stook_on_no_memory(int (*callback)(void *data), void *data)
 
 bool stook_reclaim(struct stook_cache *or_null, size_t wanted, uint64_t how)
 {
+        bool reclaimed;
+
         if (how & (STOOK_HOW_NOWAIT | STOOK_HOW_NOLOCK | STOOK_HOW_ASKED))
                 return false;
         if (or_null && !stook_registry_is_class(or_null))
                 return stook_reclaim_from(or_null, wanted);
-        return reclaim_from_all() | ask_program();
+        reclaimed = reclaim_from_all();
+        return ask_program() || reclaimed;
 }
 
 /* ---- memory that the program prepares ---- */

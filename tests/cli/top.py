@@ -100,14 +100,14 @@ class Top(unittest.TestCase):
         t = Terminal("--every", "0.2", self.pid)
         self.seen(t, r"libstook-malloc\.so")
         self.seen(t, r"ALLOC/s")
-        self.seen(t, r"malloc-384")
+        self.seen(t, r"malloc-352")
         self.seen(t, r"[0-9.]+[kM] ")                   # a rate: the second look has them
         for key, pattern in (("f", "PINNED"), ("n", "BARN FULL"), ("s", "OBJECTS"),
                              ("g", "no groups"), ("h", "look half as often"), (" ", ""),
                              ("c", "ALLOC/s"), ("t", "SLABS MADE"), ("z", ""), ("t", "ALLOC/s"),
                              (">", ""), ("r", ""), ("+", r"0\.4"), ("-", r"0\.2"),
                              ("p", "paused"), ("p", ""), ("a", ""), ("a", ""), ("r", ""), ("<", ""),
-                             ("/no-such\r", "no cache of that name"), ("/\r", "malloc-384")):
+                             ("/no-such\r", "no cache of that name"), ("/\r", "malloc-352")):
             t.press(key)
             self.seen(t, pattern)
         t.resize(60, 8)
@@ -139,7 +139,7 @@ class Top(unittest.TestCase):
 
     def test_process_ends(self):
         t = Terminal("--every", "0.1", self.pid)
-        self.seen(t, "malloc-384")
+        self.seen(t, "malloc-352")
         self.program.kill()
         self.program.wait()
         self.assertEqual(t.end(), 1)
