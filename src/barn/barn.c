@@ -187,8 +187,8 @@ struct stook_sheaf *stook_barn_get_empty(struct stook_barns *barns, unsigned nod
         struct stook_sheaf *empty = NULL;
 
         if (STOOK_UNLIKELY(stook_barn_is_unasked(barns, node)) && (from & STOOK_FROM_BELOW) &&
-            stook_barns_capacity(barns) > STOOK_BARN_SHORT)
-                return make(barns, node, STOOK_BARN_SHORT);
+            stook_barns_capacity(barns) > STOOK_BARN_SHORT && stook_barns_grow(barns))
+                return from & STOOK_FROM_IF_ROOM ? NULL : make(barns, node, STOOK_BARN_SHORT);
         if (from & STOOK_FROM_BARN)
                 empty = stook_barn_pop_empty(barns, node);
         if (empty || !(from & STOOK_FROM_BELOW))

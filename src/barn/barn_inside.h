@@ -24,6 +24,12 @@ STOOK_INLINE bool stook_barns_begin_with_none(const struct stook_barns *barns)
         return !__atomic_load_n(&barns->growth.at_least, __ATOMIC_RELAXED);
 }
 
+/* False: a tuner, or the user, set the capacity. Sheaves have it then. */
+STOOK_INLINE bool stook_barns_grow(const struct stook_barns *barns)
+{
+        return __atomic_load_n(&barns->growth.at_least, __ATOMIC_RELAXED) != STOOK_BARN_FIXED;
+}
+
 /* ---- barn_refill.c ---- */
 
 /*

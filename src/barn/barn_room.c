@@ -341,11 +341,6 @@ void stook_barns_let_room_grow(struct stook_barns *barns)
 
 /* ---- growth ---- */
 
-static bool grows(const struct stook_barns *barns)
-{
-        return __atomic_load_n(&barns->growth.at_least, __ATOMIC_RELAXED) != STOOK_BARN_FIXED;
-}
-
 static bool room_grows(const struct stook_barns *barns)
 {
         return __atomic_load_n(&barns->growth.room_grows, __ATOMIC_RELAXED);
@@ -370,7 +365,7 @@ static bool enlarge(struct stook_barns *barns, struct stook_barn_room from)
         struct stook_barn_room to = from;
         uint64_t bytes;
 
-        if (!grows(barns) || next <= from.capacity)
+        if (!stook_barns_grow(barns) || next <= from.capacity)
                 return false;
         bytes = grown_bytes(barns, from.capacity, next);
         if (!book(barns, bytes))

@@ -149,8 +149,13 @@ void *stook_heap_resize_large(struct stook_span *span, size_t size)
         object = stook_large_resize(span, size);
         if (object)
                 span = stook_span_large_at((uintptr_t)object);
-        if (STOOK_UNLIKELY(span->bytes > has))
+        if (STOOK_UNLIKELY(span->bytes > has)) {
+                size_t ahead = span->bytes;
+
                 stook_span_resize(span, size);
+                if (span->use.group)
+                        stook_group_uncharge(span->use.group, ahead - span->bytes);
+        }
         stook_heap_span_moved(heap, entry, span);
         __atomic_store_n(&span->use.heap, heap, __ATOMIC_RELAXED);
         stook_heap_give_large(heap, has - span->bytes);         /* modulo 2^64 */

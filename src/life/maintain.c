@@ -208,7 +208,8 @@ static void stop(void)
         __atomic_store_n(&wanted, 0, __ATOMIC_RELAXED);
         stook_os_futex_wake(&wanted);
         for (unsigned waits = 0; waits < STOP_WAITS; waits++) {
-                if (__atomic_load_n(&stook_maintenance_process, __ATOMIC_ACQUIRE) != self)
+                if (__atomic_load_n(&stook_maintenance_process, __ATOMIC_ACQUIRE) != self ||
+                    __atomic_load_n(&wanted, __ATOMIC_RELAXED))         /* by a later call */
                         break;
                 stook_os_futex_wait(&stook_maintenance_process, self, MS);
                 stook_os_futex_wake(&wanted);

@@ -227,6 +227,11 @@ static void test_set_user_id(void **state)
         while ((n = read(from, bytes, sizeof(bytes))) > 0)
                 assert_int_equal(write(to, bytes, (size_t)n), n);
         close(from);
+#ifdef __SANITIZE_ADDRESS__
+        close(to);
+        unlink(path);
+        skip();                         /* its leak check refuses to run in such a program */
+#endif
         if (geteuid() || fchown(to, 65534, 65534) || fchmod(to, 04755)) {
                 close(to);
                 unlink(path);
