@@ -9,7 +9,7 @@
  * An end costs some microseconds for each size in use, however few objects it has: in time, malloc
  * is cheaper up to some thousands of objects. A reset costs little less.
  * Each size takes one of the indices that a process has for caches. When none is left, the heap
- * goes on with other sizes, and stook_cache_create() fails with ENFILE.
+ * goes on with other sizes, and stook_cache_create() fails.
  *
  * Every object is aligned to 16 bytes at least. stook_free() and, on the drop-in, free() take the
  * objects of all heaps; stook_realloc(), and realloc(), leave an object in its heap.
