@@ -62,7 +62,7 @@ static void an_overrun_is_found_by_a_free(void **state)
         for (size_t i = 0; i < SIZES; i++) {
                 char *object = stook_heap_alloc(heap, sizes[i]);
 
-                object[sizes[i]] = 1;
+                *(volatile char *)(object + sizes[i]) = 1;
                 stook_heap_free(heap, object);
                 assert_int_equal(reports, i + 1);
                 assert_int_equal(last_fault, STOOK_FAULT_OVERRUN);
@@ -80,7 +80,7 @@ static void an_overrun_is_found_by_the_heap_s_end(void **state)
                 char *object = stook_heap_alloc(heap, sizes[i]);
 
                 memset(stook_heap_alloc(heap, sizes[i]), 1, sizes[i]);
-                object[sizes[i]] = 1;
+                *(volatile char *)(object + sizes[i]) = 1;
         }
         assert_int_equal(stook_heap_reset(heap), 0);
         assert_int_equal(reports, SIZES);
