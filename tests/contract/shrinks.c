@@ -1,8 +1,10 @@
 /*
  * What this proves: a process that frees what it had, in any order, keeps little of it in sheaves
  * and barns, though it makes no further call. Objects of many sizes come and go, so that sheaves
- * grow; without the flush at each half each object there would pin a slab.
+ * grow; without the flush at each half each object there would pin a slab. The process stays on one
+ * CPU: one that moves leaves sheaves on each, and how many is up to the scheduler.
  */
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,6 +54,11 @@ static void mix(void)
 
 int main(void)
 {
+        cpu_set_t one;
+
+        CPU_ZERO(&one);
+        CPU_SET((unsigned)sched_getcpu(), &one);
+        expect(!sched_setaffinity(0, sizeof(one), &one));
         for (unsigned round = 0; round < ROUNDS; round++) {
                 for (size_t i = 0; i < OBJECTS; i++) {
                         objects[i] = stook_malloc(16 + draw(24) * 16 + draw(2) * draw(4) * 100);
