@@ -361,7 +361,7 @@ stook_class_line:
         ldr x10, [x9, x10, lsl #3]      /* the entry */
         adrp x11, stook_shapes
         add x11, x11, #:lo12:stook_shapes
-        lsr x2, x10, #48                /* cache index * 8: bits 48 to 50 are zero. 0: a miss */
+        lsr x2, x10, #48                /* cache index * 8: bits 48 to 50 are zero. 0: full */
         add x11, x11, x2, lsl #1
         add w10, w0, w10, lsl #12
         and w10, w10, #0x7ffff          /* offset in the slab */

@@ -347,7 +347,7 @@
         movq 16+stook_range(%rip), %r8
         shrq $12, %rax
         movl (%r8,%rax,8), %ecx                 /* the entry's lower half */
-        movzwl 6(%r8,%rax,8), %edx      /* cache index * 8: bits 48-50 are zero. 0: a miss */
+        movzwl 6(%r8,%rax,8), %edx      /* cache index * 8: bits 48-50 are zero. 0: full */
         leaq stook_shapes(%rip), %r9
         shll $12, %ecx
         addl %edi, %ecx

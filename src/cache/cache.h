@@ -169,7 +169,9 @@ STOOK_INLINE const char *stook_cache_name(const struct stook_cache *cache)
 /*
  * magic and starts of each cache once more, close together: all that malloc's free needs to
  * know of a cache, 16 bytes instead of a cache line. Written before the cache is published, const
- * then.
+ * then. Index 0 is no cache, and its line never has room. Its shape lets every offset pass, so that
+ * a free of what is no slab's misses at the jump that frees take where main is full. Another jump,
+ * hardly ever taken, would spoil a processor's prediction of the frees around it.
  */
 extern struct stook_shape {
         uint64_t magic, starts;

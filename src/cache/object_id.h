@@ -16,15 +16,15 @@
 #include "pages/pagemap.h"
 
 /*
- * @magic, @starts: of the slabs' stride and number of objects (slab/slab.h). Both are 0 where there
- * is no cache: then no offset passes.
+ * @magic, @starts: of the slabs' stride and number of objects (slab/slab.h). Both are 0 of an index
+ * that no cache has: then no offset passes.
  */
 STOOK_INLINE bool stook_offset_starts(uint64_t magic, uint64_t starts, uint32_t offset)
 {
         return STOOK_LIKELY(offset * magic < starts);
 }
 
-/* By index: of a live cache, or 0, which is no cache and has no objects. */
+/* By index: of a live cache; with index 0, which is no cache, every offset passes (cache.h). */
 STOOK_INLINE bool stook_object_starts(unsigned index, uint32_t offset)
 {
         const struct stook_shape *shape = &stook_shapes[index];

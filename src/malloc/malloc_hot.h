@@ -46,7 +46,7 @@ STOOK_INLINE bool stook_free_hot(void *object)
 
         const uint64_t *at = &stook_range.entries[off >> STOOK_MAP_SHIFT];
         uint64_t entry = __atomic_load_n(at, __ATOMIC_RELAXED);
-        unsigned index = stook_entry_cache(entry);
+        unsigned index = stook_entry_cache(entry);      /* 0: no room is on its line */
 
         if (STOOK_UNLIKELY(!stook_object_starts(index, stook_entry_offset(entry, addr))))
                 return false;

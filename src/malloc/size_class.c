@@ -161,6 +161,7 @@ STOOK_COLD struct stook_cache *stook_class_first(unsigned class)
 
 void stook_malloc_start(void)
 {
+        stook_shapes[0].starts = 1;     /* every offset passes: cache.h */
         stook_group_set_prepare(stook_malloc_charge);
         for (unsigned i = 0; i < STOOK_ARRAY_SIZE(stook_class_of); i++)
                 stook_class_line[i] = stook_slots_first_line(stook_class_of[i] + 1u);

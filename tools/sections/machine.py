@@ -23,6 +23,7 @@ READY_AT, RSEQ_AT, CS_AT, CID_AT, OBJECTS_AT, CAPACITY_AT = 0, 16, 8, 24, 32, 8
 SPARE_AT, RCU_AT, ROOM_AT, GUESS_AT = 8, 16, 14, 48             # slot/slot.h, barn/sheaf.h
 LINE_BYTES, RANGE, ENTRIES, ENTRY = 64, 0x10000000, 0x20000000, 1 << 51         # pages/pagemap.h
 GIVEN, AFTER, CONFIG, GIVEN_WORDS = 0x40a000, 0x40b000, 0x40c000, 6
+NO_ROOM = SHEAF + 0xf000                # the sheaf without room, of lines that belong to no cache
 # A precharge (src/section/section.h), its group, and the bytes that an object is charged.
 PRECHARGE, GROUP, DELTA, PRECHARGE_BITS, FROZEN = SLOTS + 0x100, 7, 96, 17, 1 << 63
 CODE = """
@@ -75,7 +76,8 @@ long emu_precharge_set(uint64_t from)
 """ % (SELF, AREA + CID_AT, AREA, SLOTS - LINE_BYTES, AFTER, SLOTS, SLOTS, SLOTS, CONFIG,
        LINE_BYTES, DELTA, PRECHARGE, GROUP, SLOTS, SLOTS)
 # The drop-in's malloc and free, with what they look at: objects of 64 bytes, of the cache of index
-# 1, whose line is where the other sections' is. All below RANGE are slabs of 512 KiB.
+# 1, whose line is where the other sections' is. All below RANGE are slabs of 512 KiB. What is no
+# slab's has index 0.
 HOT = """
 #include <stddef.h>
 #include <stook/layout.h>
@@ -83,7 +85,7 @@ HOT = """
 __thread struct stook_thread_v1 stook_thread __attribute__((visibility("hidden")));
 __attribute__((weak)) struct { uintptr_t base, bytes; uint64_t *entries; } stook_range;
 __attribute__((weak)) uint64_t stook_direct[2];
-struct { uint64_t magic, starts; } stook_shapes[2] = { [1] = { 0x0400000000000001, 1 << 19 } };
+struct { uint64_t magic, starts; } stook_shapes[2] = { { 0, 1 }, { 0x0400000000000001, 1 << 19 } };
 __attribute__((weak)) uintptr_t stook_class_line[1025 + 60]; /* or with the sections */
 const uint8_t stook_class_of_large[2049] = { [313] = 1 };
 void *stook_malloc_miss(size_t size) { (void)size; return NULL; }
@@ -168,8 +170,10 @@ class Machine:
                         for s in elf.get_section_by_name(".symtab").iter_symbols()}
         self.u = make()
         for at, size in ((0x0, 0x200000), (SELF, 0x10000), (SHEAF, 0x10000), (STACK, 0x100000),
-                         (SLOTS, 2 * SLOT_BYTES)):
+                         (SLOTS - 0x1000, 0x1000 + 2 * SLOT_BYTES)):
             self.u.mem_map(at, size)
+        for slot in range(2):           # lines of no cache
+            self.put(SLOTS + slot * SLOT_BYTES - LINE_BYTES, NO_ROOM)
         for part in elf.iter_segments():
             if part["p_type"] == "PT_LOAD" and part["p_vaddr"] + part["p_memsz"] < 0x200000:
                 self.u.mem_write(part["p_vaddr"], part.data())

@@ -7,9 +7,9 @@ Place: used by tools/check-sections.
 """
 import unicorn as un
 
-from machine import AFTER, AREA, CAPACITY, CAPACITY_AT, CID_AT, CONFIG, GIVEN, GIVEN_WORDS
-from machine import OBJECTS_AT, RCU_AT, READY_AT, ROOM_AT, SELF, SHEAF, SLOTS, SLOT_BYTES
-from machine import SPARE_AT, WORD_BASE
+from machine import AFTER, AREA, CAPACITY, CAPACITY_AT, CID_AT, CONFIG, ENTRIES, ENTRY, GIVEN
+from machine import GIVEN_WORDS, NO_ROOM, OBJECTS_AT, RCU_AT, READY_AT, ROOM_AT, SELF, SHEAF
+from machine import SLOTS, SLOT_BYTES, SPARE_AT, WORD_BASE
 
 
 def run(machine, names={"pop": "pop", "push": "push"}):
@@ -154,6 +154,8 @@ def run_hot(machine):
             for pop in ("malloc", "malloc_large"):
                 more, wrong = run(machine, {"pop": pop, "push": "free"})
                 cases, faults = cases + more, faults + wrong
+        more, wrong = run_no_slab(machine)
+        cases, faults = cases + more, faults + wrong
     for op in ("malloc", "malloc_large", "free"):
         before = machine.prepare((3, 3))
         machine.ask_record(True)
@@ -171,6 +173,24 @@ def run_hot(machine):
         if done or set(machine.contents()[0]) != before:
             faults.append("%s did something before the start: %s" % (op, done))
     machine.start_direct(True)
+    return cases, faults
+
+
+def run_no_slab(machine):
+    """A free of what is no slab's misses, on any slot and at any instruction, and does nothing."""
+    span, cases, faults, k = 0x1110000, 0, [], 0
+    machine.put(ENTRIES + (span >> 12) * 8, 0x7f80)
+    while True:
+        before, words = machine.prepare((3, 3)), [machine.word(NO_ROOM + 8 * i) for i in range(6)]
+        done = machine.interrupted("free", span, k,
+                                   lambda: machine.put(SELF + AREA + CID_AT, 1, "<I"))
+        if done is None:
+            break
+        k, cases = k + 1, cases + 1
+        if done or set(machine.contents()[0]) != before or \
+                words != [machine.word(NO_ROOM + 8 * i) for i in range(6)]:
+            faults.append("free of no slab's, migrated after %d instructions" % (k - 1))
+    machine.put(ENTRIES + (span >> 12) * 8, ENTRY)
     return cases, faults
 
 
