@@ -21,7 +21,7 @@ static int place(struct region *region, uint64_t lowest, uint64_t highest, uint6
         int error;
 
         stook_maple_lock(&map);
-        error = stook_maple_cursor_empty_area(&cursor, lowest, highest, size);
+        error = stook_maple_cursor_empty_area(&cursor, size, lowest, highest);
         if (!error) {
                 region->base = cursor.first;
                 error = stook_maple_cursor_store(&cursor, region);

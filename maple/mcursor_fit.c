@@ -6,7 +6,7 @@
 #include <errno.h>
 #include "mcursor.h"
 
-static int empty_area(struct stook_maple_cursor *cursor, uint64_t min, uint64_t max, uint64_t size,
+static int empty_area(struct stook_maple_cursor *cursor, uint64_t size, uint64_t min, uint64_t max,
                       bool highest)
 {
         struct stook_maple *tree = cursor->tree;
@@ -26,37 +26,37 @@ static int empty_area(struct stook_maple_cursor *cursor, uint64_t min, uint64_t 
         return 0;
 }
 
-STOOK_PUBLIC int stook_maple_cursor_empty_area(struct stook_maple_cursor *cursor, uint64_t min,
-                                               uint64_t max, uint64_t size)
+STOOK_PUBLIC int stook_maple_cursor_empty_area(struct stook_maple_cursor *cursor, uint64_t size,
+                                               uint64_t min, uint64_t max)
 {
-        return empty_area(cursor, min, max, size, false);
+        return empty_area(cursor, size, min, max, false);
 }
 
-STOOK_PUBLIC int stook_maple_cursor_empty_area_rev(struct stook_maple_cursor *cursor, uint64_t min,
-                                                   uint64_t max, uint64_t size)
+STOOK_PUBLIC int stook_maple_cursor_empty_area_rev(struct stook_maple_cursor *cursor, uint64_t size,
+                                                   uint64_t min, uint64_t max)
 {
-        return empty_area(cursor, min, max, size, true);
+        return empty_area(cursor, size, min, max, true);
 }
 
 /* "Place above `last`" is in no gap if there is no key above it. */
 STOOK_PUBLIC int stook_maple_cursor_empty_area_next(struct stook_maple_cursor *cursor,
-                                                    uint64_t max, uint64_t size)
+                                                    uint64_t size, uint64_t max)
 {
         if (mcursor_nowhere(cursor))
-                return empty_area(cursor, cursor->first, max, size, false);
+                return empty_area(cursor, size, cursor->first, max, false);
         if (cursor->last >= max && size && mtree_gaps(cursor->tree))
                 return -EBUSY;
-        return empty_area(cursor, cursor->last + 1, max, size, false);
+        return empty_area(cursor, size, cursor->last + 1, max, false);
 }
 
 STOOK_PUBLIC int stook_maple_cursor_empty_area_prev(struct stook_maple_cursor *cursor,
-                                                    uint64_t min, uint64_t size)
+                                                    uint64_t size, uint64_t min)
 {
         if (mcursor_nowhere(cursor))
-                return empty_area(cursor, min, cursor->first, size, true);
+                return empty_area(cursor, size, min, cursor->first, true);
         if (cursor->first <= min && size && mtree_gaps(cursor->tree))
                 return -EBUSY;
-        return empty_area(cursor, min, cursor->first - 1, size, true);
+        return empty_area(cursor, size, min, cursor->first - 1, true);
 }
 
 STOOK_PUBLIC int stook_maple_cursor_alloc_cyclic(struct stook_maple_cursor *cursor, void *entry,

@@ -6,12 +6,22 @@
  *  exact answer, whatever other threads do at the same time.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
 #include "mreserve.h"
 
 static __thread char self;
 __thread unsigned stook_mtree_locked;
+
+/* Zeros are an initialized mutex in each C library that Stook is built with: tests/maple. */
+_Static_assert(sizeof(pthread_mutex_t) <= sizeof(((struct stook_maple *)0)->lock) &&
+               _Alignof(pthread_mutex_t) <= _Alignof(uint64_t), "a mutex fits");
+
+static pthread_mutex_t *mutex_of(struct stook_maple *tree)
+{
+        return (pthread_mutex_t *)(void *)tree->lock;
+}
 
 static bool held(const struct stook_maple *tree)
 {
@@ -22,7 +32,7 @@ STOOK_PUBLIC void stook_maple_lock(struct stook_maple *tree)
 {
         if (!mtree_own_lock(tree))
                 return;
-        pthread_mutex_lock(&tree->lock);
+        pthread_mutex_lock(mutex_of(tree));
         __atomic_store_n(&tree->holder, &self, __ATOMIC_RELAXED);
         stook_mtree_locked++;
 }
@@ -34,7 +44,7 @@ STOOK_PUBLIC void stook_maple_unlock(struct stook_maple *tree)
         stook_mtree_check_holder(tree);
         __atomic_store_n(&tree->holder, NULL, __ATOMIC_RELAXED);
         stook_mtree_locked--;
-        pthread_mutex_unlock(&tree->lock);
+        pthread_mutex_unlock(mutex_of(tree));
 }
 
 bool stook_mtree_enter(struct stook_maple *tree)

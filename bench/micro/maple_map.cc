@@ -112,8 +112,8 @@ template <unsigned flags> struct maple {
         uint64_t room(uint64_t from, uint64_t size, bool up)
         {
                 STOOK_MAPLE_CURSOR(cursor, &tree, 0, 0);
-                int error = up ? stook_maple_cursor_empty_area(&cursor, from, UINT64_MAX, size)
-                               : stook_maple_cursor_empty_area_rev(&cursor, 0, from, size);
+                int error = up ? stook_maple_cursor_empty_area(&cursor, size, from, UINT64_MAX)
+                               : stook_maple_cursor_empty_area_rev(&cursor, size, 0, from);
 
                 return error ? 0 : cursor.first;
         }

@@ -128,7 +128,7 @@ int address_space_map(struct address_space *space, uint64_t bytes, unsigned char
                 return -EINVAL;
         bytes = whole_pages(bytes);
         stook_maple_lock(&space->areas);
-        error = stook_maple_cursor_empty_area_rev(&cursor, space->low, space->high, bytes);
+        error = stook_maple_cursor_empty_area_rev(&cursor, bytes, space->low, space->high);
         if (error) {
                 error = -ENOMEM;
         } else {

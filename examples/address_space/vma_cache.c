@@ -11,7 +11,7 @@ struct area *vma_new(void)
 
         if (!made) {
                 made = stook_cache_create("area", sizeof(struct area),
-                                          STOOK_CACHE_ARGS(.flags = STOOK_RCU));
+                                          STOOK_CACHE_ARGS(.flags = STOOK_CACHE_RCU));
                 if (!made)
                         return NULL;
                 if (!__atomic_compare_exchange_n(&areas, &none, made, false, __ATOMIC_ACQ_REL,
@@ -25,5 +25,5 @@ struct area *vma_new(void)
 
 void vma_delete(struct area *area)
 {
-        stook_cache_free_rcu(areas, area);      /* cannot fail: STOOK_RCU */
+        stook_cache_free_rcu(areas, area);      /* cannot fail: STOOK_CACHE_RCU */
 }

@@ -77,7 +77,6 @@
 #ifndef STOOK_MAPLE_H
 #define STOOK_MAPLE_H
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -120,12 +119,12 @@ struct stook_maple {
         uint64_t  version;              /* atomic: writes so far; stored under the lock */
         void     *deferred;             /* lock: nodes that the cache could not take yet */
         const void *holder;             /* atomic: the thread that has the lock */
-        pthread_mutex_t lock;
+        uint64_t  lock[6];              /* the C library's mutex, or less; 0: free */
 };
 
 #define STOOK_MAPLE_INIT(flags) \
         { 0, (flags), 0, NULL, NULL, { 0, 0, 0, 0, 0, 0 }, 0, NULL, NULL, \
-          PTHREAD_MUTEX_INITIALIZER }
+          { 0, 0, 0, 0, 0, 0 } }
 
 /*
  * stook_maple_init() - what STOOK_MAPLE_INIT does, for a tree that is not static
@@ -551,10 +550,10 @@ STOOK_PUBLIC void *stook_maple_cursor_prev_range(struct stook_maple_cursor *curs
  * @size keys, at the low end of the gap, or at its high end. It is ready to be stored to.
  * Return: as stook_maple_empty_area().
  */
-STOOK_PUBLIC int stook_maple_cursor_empty_area(struct stook_maple_cursor *cursor, uint64_t min,
-                                               uint64_t max, uint64_t size);
-STOOK_PUBLIC int stook_maple_cursor_empty_area_rev(struct stook_maple_cursor *cursor, uint64_t min,
-                                                   uint64_t max, uint64_t size);
+STOOK_PUBLIC int stook_maple_cursor_empty_area(struct stook_maple_cursor *cursor, uint64_t size,
+                                               uint64_t min, uint64_t max);
+STOOK_PUBLIC int stook_maple_cursor_empty_area_rev(struct stook_maple_cursor *cursor, uint64_t size,
+                                                   uint64_t min, uint64_t max);
 
 /*
  * stook_maple_cursor_empty_area_next() - go on with the search, upwards
@@ -564,9 +563,9 @@ STOOK_PUBLIC int stook_maple_cursor_empty_area_rev(struct stook_maple_cursor *cu
  * Return: as stook_maple_cursor_empty_area(); on failure the cursor stays where it is.
  */
 STOOK_PUBLIC int stook_maple_cursor_empty_area_next(struct stook_maple_cursor *cursor,
-                                                    uint64_t max, uint64_t size);
+                                                    uint64_t size, uint64_t max);
 STOOK_PUBLIC int stook_maple_cursor_empty_area_prev(struct stook_maple_cursor *cursor,
-                                                    uint64_t min, uint64_t size);
+                                                    uint64_t size, uint64_t min);
 
 /*
  * stook_maple_cursor_alloc_cyclic() - stook_maple_alloc_cyclic() by a cursor

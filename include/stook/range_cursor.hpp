@@ -173,13 +173,13 @@ public:
         std::optional<std::uint64_t> find_gap(std::uint64_t size, std::uint64_t min = 0,
                                               std::uint64_t max = UINT64_MAX)
         {
-                return gap(stook_maple_cursor_empty_area(this->raw(), min, max, size));
+                return gap(stook_maple_cursor_empty_area(this->raw(), size, min, max));
         }
 
         std::optional<std::uint64_t> find_gap_top(std::uint64_t size, std::uint64_t min = 0,
                                                   std::uint64_t max = UINT64_MAX)
         {
-                return gap(stook_maple_cursor_empty_area_rev(this->raw(), min, max, size));
+                return gap(stook_maple_cursor_empty_area_rev(this->raw(), size, min, max));
         }
 
 private:

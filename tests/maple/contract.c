@@ -100,9 +100,9 @@ static void test_bad_input(void **state)
         assert_int_equal(stook_maple_cursor_store_prealloc(&cursor, A), -EINVAL);
         stook_maple_cursor_set(&cursor, 12, 12);
         assert_int_equal(stook_maple_cursor_store(&cursor, reserved), -EINVAL);
-        assert_int_equal(stook_maple_cursor_empty_area(&cursor, 0, MAX, 0), -EINVAL);
-        assert_int_equal(stook_maple_cursor_empty_area_rev(&cursor, 2, 1, 1), -EINVAL);
-        assert_int_equal(stook_maple_cursor_empty_area(&cursor, 10, 29, 1), -EBUSY);
+        assert_int_equal(stook_maple_cursor_empty_area(&cursor, 0, 0, MAX), -EINVAL);
+        assert_int_equal(stook_maple_cursor_empty_area_rev(&cursor, 1, 2, 1), -EINVAL);
+        assert_int_equal(stook_maple_cursor_empty_area(&cursor, 1, 10, 29), -EBUSY);
         assert_true(cursor.first == 12 && cursor.last == 12);
         stook_maple_unlock(&tree);
         assert_int_equal(stook_maple_dump(&tree, stdout, (enum stook_maple_format)9), -EINVAL);
@@ -121,7 +121,7 @@ static void test_no_gap_tracking(void **state)
         assert_int_equal(stook_maple_alloc_top(&tree, A, 1, 0, MAX, &start), -EINVAL);
         assert_int_equal(stook_maple_alloc_cyclic(&tree, A, 0, MAX, &next, &start), -EINVAL);
         stook_maple_lock(&tree);
-        assert_int_equal(stook_maple_cursor_empty_area(&cursor, 0, MAX, 1), -EINVAL);
+        assert_int_equal(stook_maple_cursor_empty_area(&cursor, 1, 0, MAX), -EINVAL);
         stook_maple_unlock(&tree);
         assert_int_equal(start, 7);
         assert_three();

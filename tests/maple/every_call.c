@@ -3,6 +3,7 @@
  * have the sizes that programs already compiled have fixed; then uses the library as an installed
  * program would: nodes come from a cache that the library shows, and go back to it.
  */
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -81,7 +82,11 @@ static void test_sizes(void **state)
 {
         (void)state;
         assert_int_equal(offsetof(struct stook_maple, lock), 104);
-        assert_int_equal(sizeof(struct stook_maple), 104 + sizeof(pthread_mutex_t));
+        static const pthread_mutex_t initial = PTHREAD_MUTEX_INITIALIZER;
+        static const struct stook_maple tree = STOOK_MAPLE_INIT(0);
+
+        assert_int_equal(sizeof(struct stook_maple), 152);
+        assert_memory_equal(tree.lock, &initial, sizeof(initial));
         assert_int_equal(sizeof(struct stook_maple_cursor), 144);
 }
 

@@ -390,7 +390,7 @@ static void fit(void)
                 found = (top ? oracle_highest : oracle_lowest)(&oracle, min, max, size, &expected);
                 stook_maple_lock(&tree);
                 result = (top ? stook_maple_cursor_empty_area_rev
-                              : stook_maple_cursor_empty_area)(&cursor, min, max, size);
+                              : stook_maple_cursor_empty_area)(&cursor, size, min, max);
                 if (!result) {
                         start = cursor.first;
                         expect(cursor.last - cursor.first == size - 1);

@@ -378,7 +378,7 @@ static void test_refused(void **state)
         assert_int_equal(stook_maple_init(&tree, 0), 0);
         stook_maple_lock(&tree);
         assert_int_equal(stook_maple_empty_area(&tree, 1, 0, 5, &start), -EINVAL);
-        assert_int_equal(stook_maple_cursor_empty_area_next(&cursor, 5, 1), -EINVAL);
+        assert_int_equal(stook_maple_cursor_empty_area_next(&cursor, 1, 5), -EINVAL);
         assert_int_equal(stook_maple_cursor_alloc_cyclic(&cursor, A, 0, 5, &next), -EINVAL);
         assert_int_equal(stook_maple_cursor_replace(&cursor, reserved, &old), -EINVAL);
         assert_ptr_equal(old, B);

@@ -205,17 +205,17 @@ static void search(void)
         stook_maple_lock(&tree);
         for (at = min; at <= max; at = cursor.last + 1) {
                 there = oracle_lowest(&oracle, at, max, size, &want) ? 0 : -EBUSY;
-                error = stook_maple_cursor_empty_area_next(&cursor, max, size);
+                error = stook_maple_cursor_empty_area_next(&cursor, size, max);
                 expect(error == there);
                 if (error)
                         break;
                 expect(cursor.first == want && cursor.last == want + size - 1);
         }
-        expect(stook_maple_cursor_empty_area_next(&cursor, max, size) == -EBUSY);
+        expect(stook_maple_cursor_empty_area_next(&cursor, size, max) == -EBUSY);
         stook_maple_cursor_set(&cursor, max, max);
         for (at = max; ; at = cursor.first - 1) {
                 there = oracle_highest(&oracle, min, at, size, &want) ? 0 : -EBUSY;
-                error = stook_maple_cursor_empty_area_prev(&cursor, min, size);
+                error = stook_maple_cursor_empty_area_prev(&cursor, size, min);
                 expect(error == there);
                 if (error)
                         break;
